@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
 
-.PHONY: scan test check lint types layers docs site completion zipapp wheelhouse deb rpm bench fuzz mutants engines slurm lab clean help
+.PHONY: scan test check lint types layers docs pictures site completion zipapp wheelhouse deb rpm bench fuzz mutants engines slurm lab clean help
 
 help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
@@ -16,6 +16,7 @@ help:
 	@echo "make zipapp, make wheelhouse, make deb, make rpm"
 	@echo "             dist/: one file, a folder of wheels, a Debian package, an RPM; for hosts without internet (docs/installing.md)"
 	@echo "make completion  dist/share: the manual and completions for a checkout; packages hold them"
+	@echo "make pictures docs/fleet.png, the picture of a fleet in the README, from a made fleet (Chromium)"
 	@echo "make site    the documentation as a site in build/site, links checked"
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
@@ -62,6 +63,9 @@ layers: $(BIN)/pytest
 docs: $(BIN)/pytest
 	$(BIN)/python -m agent.fleet.reference --write docs/fleet-dataset.md
 	UPDATE_GOLDENS=1 $(BIN)/pytest -q tests/test_goldens.py
+
+pictures: $(BIN)/pytest
+	$(BIN)/python -m release.pictures docs
 
 site: $(BIN)/pytest
 	$(BIN)/python -m release.site build/site

@@ -89,7 +89,7 @@ class Worker:
         return False
 
     def press(self, now: float, why: str) -> bool:
-        """The next step against a child that is due: TERM, KILL, then it is left behind, which is told by True."""
+        """The next step against a child that is due: TERM, KILL, then it is left behind, which is reported by True."""
         if self.overdue is None:
             self.overdue = f"{why}: {condition(self.pid)}"
             self.signal(signal.SIGTERM)

@@ -13,13 +13,13 @@ DATE = "2026-11-22"  # when the sections below were last gone through
 
 DESCRIPTION = (
     "Reads how a GPU server is wired (PCIe tree, NVLink and NVSwitch, InfiniBand and RoCE ports, GPUDirect, NUMA), "
-    "joins it into one topology, and says what is wrong with it, why, and how to mend it.",
+    "joins it into one topology, and reports what is wrong with it, why, and how to fix it.",
     "One read-only scan: nothing is changed, no device is woken, root is not required. What could not be read is "
     "unknown with its reason, never ok.",
 )
 EXITS = (
-    ("0", "done; of scan: a report was written, whatever it says"),
-    ("1", "check: warnings; diff: something changed; ship: reports still wait"),
+    ("0", "done; of scan: a report was written, whatever its findings"),
+    ("1", "check: warnings; diff: something changed; ship: reports still wait; fleet ingest: nothing was taken"),
     ("2", "wrong usage, or a source that cannot be used: one line on stderr; check: errors or critical findings"),
     ("3", "check: unknown, also for wrong usage, a bad source or a stale report"),
     ("130", "interrupted"),
@@ -58,7 +58,7 @@ def make_page() -> str:
     lines += [".SH OPTIONS", *(line for option in tree.options for line in _option(option))]
     lines += [
         ".SH COMMANDS",
-        *(line for item in walk_commands(tree) if item.words and not item.commands for line in _command(item)),
+        *(line for item in walk_commands(tree) if item.words and _runs(item) for line in _command(item)),
     ]
     lines += [".SH EXIT STATUS", *_rows(EXITS), ".SH ENVIRONMENT", *_rows(ENVIRONMENT), ".SH FILES", *_rows(FILES)]
     lines.append(".SH EXAMPLES")
@@ -66,6 +66,11 @@ def make_page() -> str:
         lines += [".TP", f"{_word(what)}:", f".B {_word(typed)}"]
     lines += [".SH SEE ALSO", ".BR lspci (8),", ".BR lstopo (1),", ".BR systemd.timer (5)"]
     return "\n".join(lines) + "\n"
+
+
+def _runs(command: Command) -> bool:
+    """Whether it can be run by itself: a group of commands alone has no option but --help."""
+    return not command.commands or len(command.options) > 1
 
 
 def _command(command: Command) -> list[str]:
@@ -95,7 +100,7 @@ def _option(option: Option) -> list[str]:
 
 
 def _choice(text: str, choices: tuple[str, ...]) -> str:
-    """The help, and after it the words that may stand there, where they are few and not told."""
+    """The help, and after it the words that may stand there, where they are few and not in it."""
     missing = [choice for choice in choices if not re.search(rf"\b{re.escape(choice)}\b", text)]
     text = text.rstrip(".") + "."
     return f"{text} One of {', '.join(choices)}." if missing and len(choices) <= 12 else text
@@ -112,7 +117,7 @@ def _word(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """The same of running text: no control line, a sentence a line, of 79 columns at most."""
+    """The same of running text: no control line, one sentence per line, of 79 columns at most."""
     text = _word(text)
     sentences = re.split(r"(?<=[.:;]) (?=[A-Z])", text)
     lines = [line for sentence in sentences for line in (textwrap.wrap(sentence, 79, break_long_words=False) or [""])]

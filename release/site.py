@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +24,11 @@ from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.rule import Rule
 
 ROOT = Path(__file__).resolve().parent.parent
+_FAULTS = "gpu-link-narrow=3 port-down=4 nvlink-fewer=2 nic-firmware-node=6 pfc-off=2 stale=3"
+FLEET = (
+    *("--nodes", "256", "--seed", "7", "--mix", "h100-ib=0.7", "--mix", "h200-roce=0.3"),
+    *(word for fault in _FAULTS.split() for word in ("--fault", fault)),
+)
 SAMPLE = ("8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-width-x8")  # a machine of fixtures/hosts and a fault of fixtures/faults
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)#:\s]*)(#[^)\s]*)?\)")
 _PEERS = "tests/peers.tsv"
@@ -184,6 +190,16 @@ def write_sample(folder: Path) -> None:
     capture.unlink()
 
 
+def write_fleet(page: Path) -> None:
+    """A sample fleet as a page: 256 made nodes of two classes with some faults, arranged by their leaf switches."""
+    with tempfile.TemporaryDirectory() as folder:
+        fabric, reports, dataset = (os.path.join(folder, name) for name in ("fabric.txt", "reports", "dataset"))
+        _run("-m", "bench.fleet.make", *FLEET, "--fabric", fabric, "--out", reports)
+        _run("-m", "fabricscope", "fleet", "ingest", "--quiet", reports, "--dataset", dataset)
+        title = ("--title", "A fleet with some faults")
+        _run("-m", "fabricscope", "fleet", "html", "--dataset", dataset, "--fabric", fabric, *title, "-o", str(page))
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write the site into the folder that is named; 2 for wrong usage, 1 where MkDocs finds a broken link."""
     folders = [argument for argument in arguments if not argument.startswith("-")]
@@ -196,6 +212,7 @@ def main(arguments: Sequence[str]) -> int:
     if "--pages-only" in arguments:
         return 0
     write_sample(pages / "sample")
+    write_fleet(pages / "sample" / "fleet.html")
     options = ["--strict", "--quiet", "--config-file", str(ROOT / "mkdocs.yml"), "--site-dir", str(site)]
     environment = {**os.environ, "FABRICSCOPE_PAGES": str(pages), "NO_MKDOCS_2_WARNING": "1"}
     return subprocess.run([sys.executable, "-m", "mkdocs", "build", *options], env=environment, check=False).returncode

@@ -60,7 +60,7 @@ def merge_driver_gpus(facts: ProbeFacts, functions: Sequence[PciFunction]) -> Dr
 def _gap(gpus: Sequence[Gpu], attached: int | None, list_source: str | None) -> str | None:
     """nvidia-smi stops at the first GPU it cannot open: without a GPU count there may be more."""
     if list_source or not all(gpu.address for gpu in gpus) or (attached is not None and attached > len(gpus)):
-        return "the driver's list does not say where its GPUs are"
+        return "the driver's list has no addresses of its GPUs"
     lost = next((gpu for gpu in gpus if gpu.error), None)
     if attached is None and lost:
         return f"nvidia-smi counts no GPUs, and may have ended at {lost.address}, which it could not open"

@@ -131,7 +131,7 @@ class _GpuBuilder:
         if self.driver.gap:
             return "unknown", self.driver.gap
         if (proc_gpu := self.driver.bound.get(pair.id)) and proc_gpu.excluded:
-            return "unknown", "the driver was told to leave this GPU out"
+            return "unknown", "the driver is set to leave this GPU out"
         if self.container:
             return "unknown", "a container sees only the GPUs that it was given"
         return "not_open", None

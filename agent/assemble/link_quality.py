@@ -69,7 +69,7 @@ class LinkClassifier:
         nothing = _has_no_registers(function)
         if nothing and not (function.link_error or is_gone(function)):
             below_a_port = function.parent is not None
-            unstated = "the source does not say what its link is"
+            unstated = "the source does not contain its link"
             return LinkQuality(state="unreadable", reason=unstated) if below_a_port else None
         for reason in self._distrust(function):
             return LinkQuality(state="untrusted", reason=reason)

@@ -49,7 +49,7 @@ class QosLookup:
         if row is None:
             return words | {"qos_reason": "not asked: the device sleeps"}
         qos = _qos(row, netdev.driver)
-        reason = row.reason or "the driver does not tell its PFC" if qos is None or not qos.pfc else None
+        reason = row.reason or "the driver does not report its PFC" if qos is None or not qos.pfc else None
         return words | {"qos": qos, "qos_reason": reason}
 
 

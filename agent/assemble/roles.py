@@ -208,7 +208,7 @@ def _decide_by_distance(candidates: Sequence[Candidate], around: RoleContext) ->
     if not around.gpus:
         return {c.nic.id: ("unknown", ["no GPU is seen here that could use it"]) for c in candidates}
     if not any(c.distance for c in candidates):
-        return {c.nic.id: ("unknown", ["nothing says how near it is to any GPU"]) for c in candidates}
+        return {c.nic.id: ("unknown", ["its distance to any GPU is unknown"]) for c in candidates}
     near = [c for c in candidates if c.near]
     if near:
         rail, why = _rail_model_by_distance(near, len(around.gpus))
@@ -240,7 +240,7 @@ def _rail_model_by_distance(near: Sequence[Candidate], gpus: int) -> tuple[Model
 def _rail_model_without_switch(candidates: Sequence[Candidate], around: RoleContext) -> tuple[Model | None, str]:
     cards = Counter(c.model for c in {_card(c.nic): c for c in candidates}.values())
     if cards.total() > 1 and _NOTHING_KNOWN in cards:
-        return None, "no switch is shared with a GPU, and nothing says what models they are"
+        return None, "no switch is shared with a GPU, and their models are unknown"
     if around.coherent:
         return _most_common_model(candidates, cards, "GPUs hang on their CPUs by C2C", "cards")
     if around.virtual:

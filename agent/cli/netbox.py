@@ -38,7 +38,7 @@ Reports = Annotated[
 ]
 Url = Annotated[str | None, _option("URL", "Where NetBox is: https://HOST; else the variable NETBOX_URL.")]
 TokenFile = Annotated[str | None, _option("FILE", "Holds the token; else the variable NETBOX_TOKEN.")]
-Ca = Annotated[str | None, _option("FILE", "Authorities to believe; else the system's.")]
+Ca = Annotated[str | None, _option("FILE", "CA bundle; default: the system's.")]
 Timeout = Annotated[
     float,
     typer.Option(metavar="SECONDS", help="Time limit of one request.", min=0.1, max=3600, callback=opt.reject_nan),

@@ -38,7 +38,7 @@ def ship(
     token_file: Annotated[str | None, _option("FILE", "Holds the bearer token.")] = None,
     cert: Annotated[str | None, _option("FILE", "Our certificate, PEM, where the server asks for one.")] = None,
     key: Annotated[str | None, _option("FILE", "Its key, where it is not in the same file.")] = None,
-    ca: Annotated[str | None, _option("FILE", "Authorities to believe; else the system's.")] = None,
+    ca: Annotated[str | None, _option("FILE", "CA bundle; default: the system's.")] = None,
     endpoint: Annotated[str | None, _option("URL", "s3: a store that is not AWS.")] = None,
     region: Annotated[str | None, _option("NAME", "s3: else AWS_REGION, else us-east-1.")] = None,
     credentials: Annotated[str | None, _option("FILE", "s3: in AWS's form; else the AWS_ variables.")] = None,

@@ -60,7 +60,7 @@ def _notes(old: Report, new: Report, same_host: bool, between: Span) -> list[str
     if not same_host:
         found.append("two hosts: compared by slot and label; serial numbers, addresses and counters are left out")
     if between.rebooted and same_host:
-        found.append("the host was started anew in between: counters begin again")
+        found.append("the host was restarted in between: counters begin again")
     if same_host and (between.seconds or 0) < 0:
         found.append("OLD was observed after NEW: counters are not compared")
     if old.source.kind != new.source.kind:

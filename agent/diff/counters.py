@@ -31,7 +31,7 @@ class Span(NamedTuple):
 
 
 def span(old: Report, new: Report) -> Span:
-    """How long, and whether the host was started anew in between: its counters then begin again."""
+    """How long, and whether the host was restarted in between: its counters then begin again."""
     before, after = _moment(old), _moment(new)
     boots = (old.node.boot_id, new.node.boot_id)
     return Span(
@@ -89,7 +89,7 @@ def _faults(counters: Mapping[str, int]) -> dict[str, int]:
 def _counter(ledger: Ledger, name: str, place: Place, old: int, new: int, between: Span) -> None:
     if between.rebooted or new < old:
         if new > 0:
-            why = "counted anew since the host was started" if between.rebooted else "it fell: counted anew"
+            why = "restarted since the host was booted" if between.rebooted else "it fell: restarted"
             ledger.add("counters", "reset", name, place, old, new, note=why)
     elif new > old:
         rate = (new - old) / between.seconds if between.seconds and not between.kept else None

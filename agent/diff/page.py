@@ -124,7 +124,7 @@ def folded(labels: Sequence[str]) -> str:
 
 
 def _pairs(ends: list[tuple[str, str]]) -> str:
-    """Pairs that share an end are told by it."""
+    """Pairs that share an end are reported by it."""
     everyone = {end for pair in ends for end in pair}
     for common in sorted(everyone, key=natural):
         if all(common in pair for pair in ends):

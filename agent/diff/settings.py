@@ -213,7 +213,7 @@ def _port(ledger: Ledger, pairs: Pairing, place: Place, a: Port, b: Port) -> Non
 
 
 def _neighbor(port: Port) -> str | None:
-    """Where its cable leads; what runs on it is told by the port itself."""
+    """Where its cable leads; what runs on it is reported by the port itself."""
     far = port.neighbor
     return f"{far.name or far.node_guid} port {far.port}" if far and (far.name or far.node_guid) else None
 

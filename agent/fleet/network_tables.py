@@ -46,7 +46,7 @@ port_guid text
 active_mtu int
 gid_types text types of its GIDs, sorted, comma between
 netdev text the first of its interfaces
-neighbor_guid text the node at the far end, where a fabric file of that host told
+neighbor_guid text the node at the far end, by a fabric file of that host
 neighbor_name text
 neighbor_port int
 subnet text InfiniBand: prefix of its first GID, 16 hex digits; fe80000000000000 is what a subnet has by default
@@ -80,7 +80,7 @@ ecn text np:00010000 rp:00010000; null: not known
 module_vendor text
 module_part text
 module_serial text
-neighbor_system text as LLDP tells
+neighbor_system text by LLDP
 neighbor_chassis text
 neighbor_port text
 """),

@@ -36,14 +36,14 @@ HOST = Table(
         """
 observed_at time~ when the host was looked at
 generated_at time~ when the report was written
-cluster text as told to ingest
+cluster text the value of --cluster
 hostname text
 machine_id text
 boot_id text~
 serial text
 vendor text
 product text
-chassis_serial text of the rack or chassis, where the product says
+chassis_serial text of the rack or chassis, where the product has it
 chassis_slot text
 chassis_tray text
 hardware_class text nodes that should be alike: vendor, product, GPUs, rails

@@ -48,9 +48,9 @@ def compute_deltas(before: Mapping[str, int], now: Counted) -> CounterDeltas:
         decrease = _describe_decrease(decreased[0], before, now)
         return CounterDeltas(
             {},
-            {WHOLE_SUBJECT: f"counted anew ({decrease}): driver reloaded, device reset or cleared"},
+            {WHOLE_SUBJECT: f"restarted ({decrease}): driver reloaded, device reset or cleared"},
         )
-    gaps |= {name: f"it {_describe_decrease('', before, now, name)}: counted anew" for name in decreased}
+    gaps |= {name: f"it {_describe_decrease('', before, now, name)}: restarted" for name in decreased}
     moved = {name: now.counters[name] - before[name] for name in usable if now.counters[name] > before[name]}
     return CounterDeltas(moved | wrapped, gaps)
 
@@ -71,7 +71,7 @@ def _unusable_reason(name: str, now: Counted, earlier: int | None) -> str | None
         return "no number that a counter can have"
     end = MAXIMUM_VALUE.get(name) if now.subject.startswith(f"{PORT}:") else None
     if value == end:
-        return f"it stands at its maximum ({end}) and counts no further"
+        return f"it is at its maximum ({end}) and counts no further"
     if value in _ALL_ONES or earlier in _ALL_ONES:
         return "it reads all-ones, which is its maximum or no number"
     return None

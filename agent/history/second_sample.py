@@ -38,7 +38,7 @@ def add_window(first: Report, report: Report, second: Sequence[Outcome]) -> Repo
     """The report of both readings with the window between them."""
     base = take_sample(first)
     if base is None or report.node.uptime_seconds is None:
-        why = "the source does not say for how long its host has run"
+        why = "the source does not contain the uptime of its host"
         return msgspec.structs.replace(report, counters_window=CountersWindow(reset_reason=why))
     window = compare_samples(base, report)
     silent = _read_once(report, second)

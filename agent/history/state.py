@@ -128,7 +128,7 @@ def _unusable_reason(state: HostState | None, report: Report) -> str | None:
 
 
 def _is_other_host(state: HostState, report: Report) -> bool:
-    """Clones of one image have one machine id: told by serial, else by a name and devices that are all others."""
+    """Clones of one image have one machine id: reported by serial, else by a name and devices that are all others."""
     node = report.node
     if node.serial and state.serial:
         return node.serial != state.serial
@@ -146,9 +146,9 @@ def _is_same_boot(state: HostState, report: Report) -> bool:
 
 def _window_of(state: HostState, report: Report) -> CountersWindow:
     if report.node.boot_id is None or state.boot_id is None:
-        return CountersWindow(reset_reason="the source does not say of which boot its counters are")
+        return CountersWindow(reset_reason="the source does not name the boot that its counters are of")
     if not _is_same_boot(state, report):
-        return CountersWindow(reset_reason="the host was started anew since the last run")
+        return CountersWindow(reset_reason="the host was restarted since the last run")
     up = report.node.uptime_seconds
     if up is not None and state.samples and up < state.samples[-1].uptime_seconds:
         return CountersWindow(reset_reason="the clock since boot went back: not the same system as in the last run")

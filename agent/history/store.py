@@ -46,7 +46,7 @@ def apply_state_file(directory: str, report: Report, warn: Warn, keep: bool = Tr
     """
     name = _state_file_name(report)
     if name is None:
-        return _without_history(report, "nothing says which host this is: it is not remembered", warn)
+        return _without_history(report, "nothing identifies this host: it is not remembered", warn)
     path = os.path.join(directory, name)
     try:
         if keep:

@@ -77,7 +77,7 @@ def make_window(samples: Sequence[CounterSample], report: Report) -> CountersWin
     """The counters of a report against the samples of its boot, the oldest first; else why there is no window."""
     up = report.node.uptime_seconds
     if up is None:
-        return CountersWindow(reset_reason="the source does not say for how long its host has run")
+        return CountersWindow(reset_reason="the source does not contain the uptime of its host")
     ready = [sample for sample in samples if up - sample.uptime_seconds >= WINDOW_SECONDS]
     if ready:
         return compare_samples(ready[-1], report)

@@ -150,7 +150,7 @@ class TransceiverModule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Neighbor(msgspec.Struct, frozen=True, kw_only=True):
-    """The switch port at the far end, as LLDP tells."""
+    """The switch port at the far end, by LLDP."""
 
     system: str | None = None
     chassis: str | None = None

@@ -61,7 +61,7 @@ class CountersWindow(msgspec.Struct, frozen=True, kw_only=True):
     since: str | None = None  # of the earlier sample, RFC 3339
     until: str | None = None  # of the later one, where it is of `watch`'s last full scan; null: of this report
     seconds: float | None = None  # between the two, of a clock that does not jump
-    reset_reason: str | None = None  # why there is nothing to compare with: "the host was started anew"
+    reset_reason: str | None = None  # why there is nothing to compare with: "the host was restarted"
     moved: dict[str, dict[str, int]] = {}
     not_compared: dict[str, dict[str, str]] = {}  # subject -> counter -> reason; counter "*": the whole subject
 

@@ -41,7 +41,7 @@ def resolve_access(
 def _check_url(text: str) -> str:
     """The address without what pynetbox adds. It is repeated in messages, so it may hold no secret."""
     if not text:
-        raise NetBoxError(f"--url (or {URL}) says where NetBox is: https://HOST")
+        raise NetBoxError(f"--url (or {URL}) has the address of NetBox: https://HOST")
     if re.search(r"[\x00-\x20\x7f]", text) or not re.match(r"https?://[^/?#]", text):
         raise NetBoxError("--url: the address is https://HOST, with a path where NetBox has one")
     try:

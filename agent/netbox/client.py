@@ -113,7 +113,7 @@ class NetBox:
             ) from error
         except requests.exceptions.SSLError as error:
             raise NetBoxError(
-                f"{self.url}: its certificate is not believed ({_innermost_reason(error)}): --ca"
+                f"{self.url}: its certificate is not trusted ({_innermost_reason(error)}): --ca"
             ) from error
         except requests.RequestException as error:
             if (

@@ -165,7 +165,7 @@ def _find_placement(client: Client, place: DevicePlacement) -> Mapping[str, int]
 def _find_one(client: Client, kind: str, slug: str, **filters: Sequence[str]) -> int:
     rows = client.read(kind, slug=[slug], **filters)
     if len(rows) > 1:
-        raise NetBoxError(f"{len(rows)} objects in NetBox are the {kind} {slug}: say MANUFACTURER/{slug}")
+        raise NetBoxError(f"{len(rows)} objects in NetBox are the {kind} {slug}: name it as MANUFACTURER/{slug}")
     if not rows:
         raise NetBoxError(f"no {kind} in NetBox has the slug {slug}")
     return int(rows[0]["id"])

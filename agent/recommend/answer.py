@@ -8,11 +8,12 @@ from typing import NamedTuple
 import msgspec
 
 from agent.model.prediction import Prediction, Recommendation, Repair
-from agent.model.profile import Profile
+from agent.model.profile import BadProfile, Profile
 from agent.model.report import Report
+from agent.platforms.profiles import load_profile
 from agent.recommend.constants import Version
 from agent.recommend.cost import find_repairs
-from agent.recommend.machine import NodeFacts, assume_node, read_node
+from agent.recommend.machine import NodeFacts, assume_node, complete_node, read_node
 from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
 from agent.recommend.settings import advise
 from agent.recommend.tuning import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, SEND_RECEIVE
@@ -33,17 +34,26 @@ class Question(NamedTuple):
 
 def answer_report(report: Report, question: Question) -> Recommendation:
     """For the host of one report: as it is and as it should be."""
-    node = read_node(report)
+    node = complete_node(read_node(report), report, _platform_of(report))
     version = version_of(question.nccl, [node])
     advice = advise(report, node, version)
     return Recommendation(
         machine=node.title,
+        assumed=list(node.assumed),
         missing=list(node.missing),
         predictions=_predictions([node], question, version, (AS_IS, HEALTHY)),
         settings=advice.settings,
         not_needed=advice.not_needed,
         repairs=find_repairs(report, node, version),
     )
+
+
+def _platform_of(report: Report) -> Profile | None:
+    """The profile that the report was judged by."""
+    try:
+        return load_profile(report.platform.profile) if report.platform.profile else None
+    except BadProfile:  # of a file that is not on this machine
+        return None
 
 
 def answer_profile(profile: Profile, rails: tuple[int, float] | None, question: Question) -> Recommendation:

@@ -15,7 +15,9 @@ from agent.recommend.rails import RailFacts, merge_rails, rail_gbyte_s, read_rai
 
 _SM = {"Volta": 70, "Turing": 75, "Ampere": 80, "Ada": 89, "Ada Lovelace": 89, "Hopper": 90, "Blackwell": 100}
 _FULL_GBYTE_S = {90: 26.562, 100: 50.0}  # signalling rate of one link of these generations, one direction
-_XGMI_SUM_GBYTE_S = {"MI300X": 448.0, "MI325X": 448.0, "MI355X": 537.6}  # 7 links, one direction
+# Sum of the seven links of each of eight GPUs, one direction; 910B: 28 GB/s a port, from the driver's lane speed
+_MESH_SUM_GBYTE_S = {"MI300X": 448.0, "MI325X": 448.0, "MI355X": 537.6, "910B": 196.0}
+_MESH_SIZE = 8
 
 _USUAL_RAILS = {  # NICs for jobs and Gb/s of each: NVIDIA's DGX system guides, AWS's pages of EC2 instance types
     "dgx-a100": (8, 200.0), "dgx-h100": (8, 400.0), "dgx-h200": (8, 400.0), "dgx-b200": (8, 400.0),
@@ -66,7 +68,7 @@ def read_node(report: Report) -> NodeFacts:
     kind, links, healthy = _read_links(gpus, sm, vendor, report)
     if kind == "nvlink" and not sm:
         missing.append("topology.gpus[].compute_capability")
-    if kind == "none" and gpus and vendor == "NVIDIA":
+    if kind == "pcie" and not all(gpu.links_known for gpu in gpus):
         missing.append("topology.gpus[].links")
     weakest = min(range(len(links)), key=lambda index: links[index], default=None)
     cpu = report.node.cpu
@@ -100,11 +102,12 @@ def assume_node(profile: Profile, rails: tuple[int, float] | None) -> NodeFacts:
     count = int(profile.gpus.value) if profile.gpus else 0
     links = int(profile.nvlinks_per_gpu.value) if profile.nvlinks_per_gpu else 0
     missing = [] if count else [f"profile {profile.name}: gpus"]
-    amd = next((key for key in _XGMI_SUM_GBYTE_S if key.lower() in profile.name.lower()), None)
-    kind = "xgmi" if amd else "nvlink" if links else "none"
-    each = _XGMI_SUM_GBYTE_S[amd] if amd else links * nvlink_gbyte_s(sm, parse_version(None))
+    mesh = "910B" if profile.name == "ascend-a2" else None
+    mesh = next((key for key in _MESH_SUM_GBYTE_S if key.lower() in profile.name.lower()), mesh)
+    kind = ("hccs" if mesh == "910B" else "xgmi") if mesh else "nvlink" if links else "none"
+    each = _MESH_SUM_GBYTE_S[mesh] if mesh else links * nvlink_gbyte_s(sm, parse_version(None))
     number, rate = rails or _profile_rails(profile)
-    path = pcie_gbyte_s(64.0 if "b300" in profile.name else 32.0 if sm >= 90 or amd else 16.0 if sm >= 80 else 8.0, 16)
+    path = pcie_gbyte_s(64.0 if "b300" in profile.name else 32.0 if sm >= 90 or mesh else 16.0 if sm >= 80 else 8.0, 16)
     path /= max(1, number // max(1, count))  # several NICs of a GPU share its slot's lanes
     network = rate / 8
     planned = RailFacts("NIC", None, network, network, path, path)
@@ -132,6 +135,26 @@ def assume_node(profile: Profile, rails: tuple[int, float] | None) -> NodeFacts:
     )
 
 
+def complete_node(node: NodeFacts, report: Report, profile: Profile | None) -> NodeFacts:
+    """What the report does not say, by the platform's profile, marked as assumed; nothing where they do not fit."""
+    nics = [nic for nic in report.topology.nics if nic.role == "rail"]
+    no_rates = bool(nics) and not node.rails and all(port.state is None for nic in nics for port in nic.ports)
+    if profile is None or not (node.missing or no_rates):
+        return node
+    platform = assume_node(profile, None)
+    if platform.missing or len(platform.gpus) != len(node.gpus) or (node.sm and node.sm != platform.sm):
+        return node
+    if no_rates and platform.rails:
+        node = node._replace(rails=platform.rails, network=platform.network, assumed=platform.assumed[1:])
+    if node.missing:
+        node = node._replace(
+            kind=platform.kind, links=platform.links, healthy_links=platform.healthy_links, sm=platform.sm,
+            regular=platform.regular, missing=(), assumed=(platform.assumed[0], *node.assumed),
+            title=f"{node.title} ({platform.title})",
+        )  # fmt: skip
+    return node
+
+
 def _profile_rails(profile: Profile) -> tuple[int, float]:
     """How many rails a platform has, and their Gb/s; none where neither is known."""
     number, rate = _USUAL_RAILS.get(profile.name, (0, 0.0))
@@ -149,10 +172,8 @@ def _sm(gpu: Gpu) -> int:
 
 def _read_links(gpus: list[Gpu], sm: int, vendor: str, report: Report) -> tuple[str, list[float], float]:
     """The kind of direct links, GB/s of each GPU's as they are, and of a healthy GPU's."""
-    if vendor == "AMD":
-        name = next((gpu.name or "" for gpu in gpus), "")
-        each = next((value for key, value in _XGMI_SUM_GBYTE_S.items() if key in name), 0.0)
-        return ("xgmi", [each] * len(gpus), each) if each else ("none", [], 0.0)
+    if vendor in ("AMD", "Huawei"):
+        return _read_mesh(gpus, vendor, report)
     one = nvlink_gbyte_s(sm, parse_version(None))
     full = _FULL_GBYTE_S.get(sm // 10 * 10, 0.0)
     sums = []
@@ -168,6 +189,23 @@ def _read_links(gpus: list[Gpu], sm: int, vendor: str, report: Report) -> tuple[
     if not any(sums):
         return ("pcie" if gpus else "none"), [], 0.0
     return "nvlink", sums, one * max(counts)
+
+
+def _read_mesh(gpus: list[Gpu], vendor: str, report: Report) -> tuple[str, list[float], float]:
+    """Full meshes of xGMI and HCCS: the sum of a GPU's links, by its model, and the share of them that is up."""
+    kind = "xgmi" if vendor == "AMD" else "hccs"
+    name = next((gpu.name or "" for gpu in gpus), "")
+    each = next((value for key, value in _MESH_SUM_GBYTE_S.items() if key in name), 0.0)
+    joined = any(link for gpu in gpus for link in gpu.links) or any(
+        (path.kind or "") == kind.upper() for path in report.topology.paths
+    )
+    if not each or not joined or len(gpus) != _MESH_SIZE:
+        return "none", [], 0.0
+    shares = []
+    for gpu in gpus:
+        known = [link for link in gpu.links if link.state != "unknown"]
+        shares.append(sum(link.state in ("active", "sleep") for link in known) / len(known) if known else 1.0)
+    return kind, [each * share for share in shares], each
 
 
 def _paths_nv(gpu: Gpu, report: Report) -> int:
@@ -194,7 +232,7 @@ def _network(report: Report, nics: list[Nic]) -> str:
 def _title(gpus: list[Gpu], links: list[float], rails: list[RailFacts], kind: str) -> str:
     name = next((gpu.name for gpu in gpus if gpu.name), "GPU")
     parts = [f"{len(gpus)}x {name}"]
-    if kind == "nvlink" and gpus:
+    if kind == "nvlink" and any(gpu.links for gpu in gpus):
         active = [sum(link.state in ("active", "sleep") for link in gpu.links) for gpu in gpus]
         parts.append(
             f"{min(active)} NVLinks each" if min(active) == max(active) else f"{min(active)} to {max(active)} NVLinks"

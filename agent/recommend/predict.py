@@ -11,6 +11,8 @@ from agent.recommend.constants import NEWEST, NVLS, NVLS_TREE, RING, TREE, Versi
 from agent.recommend.graph import ChannelPlan, plan_nvls, plan_of_job, plan_ring, plan_tree
 from agent.recommend.machine import NodeFacts
 from agent.recommend.rails import merge_rails, rail_gbyte_s
+from agent.recommend.refusal import MODELLED_FROM as MODELLED_FROM
+from agent.recommend.refusal import find_refusal
 from agent.recommend.tuning import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -25,9 +27,9 @@ from agent.recommend.tuning import (
 
 COLLECTIVES = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, SEND_RECEIVE)
 AS_IS, HEALTHY = "as_is", "healthy"
-MODELLED_FROM = 8_000_000  # bytes: below, launch and plugins decide, which no topology shows
 _LARGE = 1_000_000_000  # bytes, from which on the model's own times fit
 _ASYMPTOTE = 1 << 40  # bytes
+_MESHES = {"xgmi": "xGMI", "hccs": "HCCS"}
 _HOST_COPY = {80: 0.35, 90: 0.30, 100: 0.30}  # of the rail, through host memory: nccl#1412, nccl#1676 (measured)
 # us at 8 MB that large transfers take beyond NCCL's own times, growing with size^0.4: fitted on public tables
 _FILL_US = {(NVLS, False): 14.0, (RING, False): 8.0, (RING, True): 10.0, (TREE, True): 10.0, (NVLS_TREE, True): 6.0}
@@ -56,7 +58,7 @@ def predict(nodes: Sequence[NodeFacts], request: Request, case: str) -> Predicti
     """One row for a job on these nodes; a single node stands for `request.nodes` of which the others are healthy."""
     node = nodes[0]
     ranks = len(node.gpus) * request.nodes
-    reason = next((text for facts in nodes if (text := _refusal(facts, request))), None) or _unlike(nodes)
+    reason = find_refusal(nodes, request.nodes, request.size)
     if reason:
         return _row(request, case, ranks, known_by="not-modelled", note=reason)
     if node.kind in ("xgmi", "hccs"):
@@ -64,30 +66,6 @@ def predict(nodes: Sequence[NodeFacts], request: Request, case: str) -> Predicti
     if request.collective in (ALL_TO_ALL, SEND_RECEIVE):
         return _predict_pairs(nodes, request, case, ranks)
     return _predict_tuned(nodes, request, case, ranks)
-
-
-def _refusal(node: NodeFacts, request: Request) -> str | None:
-    if node.missing:
-        return f"missing: {', '.join(node.missing)}"
-    if len(node.gpus) * request.nodes < 2:
-        return "a collective needs two GPUs"
-    if node.kind in ("pcie", "none"):
-        return "GPUs without direct links: measure with nccl-tests; NCCL's constants do not fit PCIe-only machines"
-    if not node.regular:
-        return "the direct links do not join all GPUs alike: measure with nccl-tests"
-    if request.nodes > 1 and not any(rail_gbyte_s(rail, True) for rail in node.rails):
-        return "no rail with a known rate: give --rails, for example 8x400"
-    if request.size < MODELLED_FROM:
-        return "below 8 MB launch time and network plugin decide, which no topology shows"
-    return None
-
-
-def _unlike(nodes: Sequence[NodeFacts]) -> str | None:
-    """Nodes of different kinds in one job have no model."""
-    shapes = {(node.kind, len(node.gpus)): node.host for node in nodes}
-    if len(shapes) < 2:
-        return None
-    return "nodes differ: " + ", ".join(f"{host} has {count} GPUs ({kind})" for (kind, count), host in shapes.items())
 
 
 def _predict_tuned(nodes: Sequence[NodeFacts], request: Request, case: str, ranks: int) -> Prediction:
@@ -231,7 +209,7 @@ def _rails_gbyte_s(node: NodeFacts, healthy: bool) -> float:
 
 
 def _predict_sum(nodes: Sequence[NodeFacts], request: Request, case: str, ranks: int) -> Prediction:
-    """xGMI: 0.71 of the sum of a GPU's links inside a node, 0.875 of the rails between nodes (public RCCL tables)."""
+    """xGMI, HCCS: 0.71 of a GPU's links inside a node, 0.875 of the rails between nodes (public RCCL tables)."""
     healthy = case == HEALTHY
     inside = min(facts.healthy_links if healthy else min(facts.links, default=0.0) for facts in nodes)
     node = min(nodes, key=lambda facts: _sum_rails(facts, healthy))
@@ -240,15 +218,19 @@ def _predict_sum(nodes: Sequence[NodeFacts], request: Request, case: str, ranks:
         host = node.host if len(nodes) > 1 and not healthy else None
         busbw, bound = _sum_rails(node, healthy) * 0.875, Bound(kind="nic", host=host)
     if request.collective in (ALL_TO_ALL, SEND_RECEIVE):
-        return _row(request, case, ranks, known_by="not-modelled", note="no public table of this collective over xGMI")
+        return _row(
+            request, case, ranks, known_by="not-modelled", note=f"no public table of this collective over {node.kind}"
+        )
     half = 11e6 if request.nodes == 1 else 64e6
     busbw *= request.size / (request.size + half)
-    spread = 0.1 if request.size >= _LARGE else 0.35
+    spread = 0.1 if request.size >= _LARGE and node.kind == "xgmi" else 0.35
+    source = "public RCCL tables show" if node.kind == "xgmi" else "xGMI meshes reach: there is no public table of HCCS"
     return _row(
         request, case, ranks,
         busbw_gbyte_s=_round(busbw), algbw_gbyte_s=_round(busbw / bus_factor(request.collective, ranks)),
-        range_gbyte_s=(_round(busbw * (1 - spread)), _round(busbw * (1 + spread))), bound=bound, known_by="measured",
-        note="not NCCL's model: a share of the links that public RCCL tables show",
+        range_gbyte_s=(_round(busbw * (1 - spread)), _round(busbw * (1 + spread))), bound=bound,
+        known_by="measured" if node.kind == "xgmi" and not node.assumed else "assumed",
+        note=f"not NCCL's model: a share of the links that {source}",
     )  # fmt: skip
 
 

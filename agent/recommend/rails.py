@@ -12,6 +12,7 @@ from agent.model.report import Report
 from agent.recommend.constants import pcie_gbyte_s
 
 _NEAREST = ("PIX", "PXB", "PHB", "NODE", "SYS")
+_UPPER_ENDS = ("root_port", "downstream")
 NCCL_SHARE = 48 / 63.015  # of the payload bandwidth of a PCIe link: what NCCL counts for it
 
 
@@ -105,9 +106,11 @@ def _maximum(report: Report, functions: frozenset[str]) -> float | None:
     found = []
     for name in functions:
         function = rows.get(name)
-        if function is None or function.port_type in ("root_port", "downstream") or function.parent not in functions:
+        if function is None or function.port_type in _UPPER_ENDS or function.parent not in functions:
             continue  # its link is told by the function below it, or is not on this path
-        link, above = _known_link(function), _known_link(rows.get(function.parent or ""))
+        port = rows.get(function.parent or "")
+        far_end = port if port is not None and port.port_type in _UPPER_ENDS else None  # else its link is its own
+        link, above = _known_link(function), _known_link(far_end)
         if link is not None:
             speed, width = link if above is None else (min(link[0], above[0]), min(link[1], above[1]))
             found.append(pcie_gbyte_s(speed, width))

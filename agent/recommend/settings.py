@@ -250,7 +250,7 @@ def _gid_index(report: Report, set_by_host: dict[str, NcclSetting], version: Ver
 
 
 def _not_needed(report: Report, node: NodeFacts, version: Version) -> Iterator[NotNeeded]:
-    if report.node.virtualization in (None, "none"):
+    if report.node.virtualization in (None, "none") and report.node.virtualization_known:
         yield NotNeeded(name="NCCL_TOPO_FILE", reason="bare metal: NCCL reads the PCIe tree itself")
         yield NotNeeded(name="NCCL_IB_PCI_RELAXED_ORDERING", reason="bare metal: it matters in virtual machines only")
     if node.network == "RoCE" and version >= (2, 21):

@@ -92,12 +92,17 @@ def _parts(fault: Fail) -> list[Fail]:
 
 
 def _break_cycles(failures: Failures, units: Sequence[_Unit], direct: list[set[int]]) -> None:
-    """Remove the weaker half of two failures that explain each other."""
-    owners = [{units[number].owner for number in hit} for hit in direct]
-    for i, below in enumerate(owners):
-        for j in below:
-            if i in owners[j] and (_rank(failures[i]), -i) < (_rank(failures[j]), -j):
-                direct[i] = {number for number in direct[i] if units[number].owner != j}
+    """Of failures that explain each other, first directly, then through others, the weaker explains no stronger one."""
+    for through_others in (False, True):
+        reached = [_follow(hit, units, direct) if through_others else hit for hit in direct]
+        below = [{units[number].owner for number in hit} for hit in reached]
+        for i, hit in enumerate(direct):
+            direct[i] = {n for n in hit if i not in below[units[n].owner] or _is_stronger(failures, i, units[n].owner)}
+
+
+def _is_stronger(failures: Failures, i: int, j: int) -> bool:
+    """By severity, then by the order of the failures."""
+    return (_rank(failures[i]), j) > (_rank(failures[j]), i)
 
 
 def _rank(failure: tuple[Rule, Fail]) -> int:
@@ -143,8 +148,6 @@ def _stand(
     severities = [_severity(rule, fault)]
     for number in below:
         unit = units[number]
-        if unit.owner == owner:
-            continue
         own_rule, own = failures[unit.owner]
         subjects.add(f"{own_rule.name} {unit.fault.subject if unit.owner in broken else own.subject}")
         severities.append(_severity(own_rule, own))

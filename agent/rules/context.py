@@ -88,7 +88,7 @@ class RuleContext:
 
     @cached_property
     def maybe_rails(self) -> tuple[Nic, ...]:
-        """NICs that GPUs could use, and of which nothing says what they are for."""
+        """NICs that GPUs could use, and of which nothing shows what they are for."""
         could = (n for n in self.topology.nics if n.role == "unknown" and n.state != "vfio" and not n.virtual_function)
         return tuple(could) if self.topology.gpus else ()
 

@@ -195,7 +195,7 @@ def result_of_error(error: Exception) -> SendResult:
     """What a failure on the way means."""
     status = SendStatus.RETRY
     if isinstance(error, ssl.SSLCertVerificationError):
-        status, reason = SendStatus.BLOCKED, f"its certificate is not believed: {error.verify_message or 'not valid'}"
+        status, reason = SendStatus.BLOCKED, f"its certificate is not trusted: {error.verify_message or 'not valid'}"
     elif isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         reason = "the connection was cut"
     elif isinstance(error, ssl.SSLError):
@@ -254,7 +254,7 @@ def _count_addresses(host: str, port: int) -> int:
 
 
 def _refuse_password() -> str:
-    raise OSError(0, "the key is encrypted, and nobody is there to type its password")
+    raise OSError(0, "the key is encrypted, and there is no terminal to type its password")
 
 
 def _name_file(path: str, error: OSError) -> OSError:

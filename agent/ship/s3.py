@@ -173,7 +173,7 @@ def load_credentials(environment: Mapping[str, str], path: str | None) -> Creden
     values = dict(parser[profile])
     key, secret = values.get("aws_access_key_id"), values.get("aws_secret_access_key")
     if not key or not secret:
-        raise BadTarget(f"{path}: [{profile}] lacks aws_access_key_id or aws_secret_access_key")
+        raise BadTarget(f"{path}: [{profile}] has no aws_access_key_id or aws_secret_access_key")
     return _check_credentials(path, key, secret, values.get("aws_session_token"))
 
 

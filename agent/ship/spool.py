@@ -118,7 +118,7 @@ class Spool:
         """The report of an entry, checked by the digest in its name. Raises BadPayload, OSError."""
         payload = parse_payload(decompress(read_bytes(self._path(entry))))
         if make_entry(payload, entry.size).name != entry.name:
-            raise BadPayload("damaged: it is not the report that its name says")
+            raise BadPayload("damaged: its content does not match its name")
         return payload
 
     def remove(self, entry: SpoolEntry) -> None:

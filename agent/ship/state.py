@@ -66,7 +66,7 @@ class Journal:
         self._warn = warn
 
     def load(self) -> None:
-        """Read the state; a damaged one is put aside, and counting begins anew. Raises OSError."""
+        """Read the state; a damaged one is put aside, and counting starts again. Raises OSError."""
         try:
             with open(self._path, "rb") as file:
                 self.state = msgspec.json.decode(file.read(_STATE_LIMIT_BYTES), type=SpoolState)
@@ -77,7 +77,7 @@ class Journal:
         except (ValueError, RecursionError) as error:  # msgspec's and UTF-8's errors are ValueErrors
             with contextlib.suppress(OSError):
                 os.replace(self._path, f"{self._path}.damaged")
-            self._warn(f"{self._path}: damaged, kept as state.json.damaged; counting begins anew: {error}"[:300])
+            self._warn(f"{self._path}: damaged, kept as state.json.damaged; counting starts again: {error}"[:300])
             self.state = SpoolState(since=utc_now())
         self.count_tombstones()
 

@@ -91,7 +91,7 @@ class Fabric:
         return Port(node // self.per_leaf, node % self.per_leaf * self.rails + rail + 1)
 
     def told(self, port: Port) -> tuple[str, str, str]:
-        """A leaf's port as LLDP tells it: switch, port, chassis."""
+        """A leaf's port by LLDP it: switch, port, chassis."""
         return self._names[port.switch], f"Ethernet{port.number}", self._macs[port.switch]
 
     def switch_name(self, number: int) -> str:

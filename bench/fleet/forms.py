@@ -23,7 +23,7 @@ class Moment(NamedTuple):
 
     at: int  # Unix seconds
     up: float  # seconds since it was started
-    boots: int = 0  # how often it was started anew in this fleet's time
+    boots: int = 0  # how often it was restarted in this fleet's time
     hours: int = 0  # since the first sweep: counters grow with it
 
 

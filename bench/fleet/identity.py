@@ -31,7 +31,7 @@ class Place(NamedTuple):
     hostname: str
     subnet: str = "fe80:0000:0000:0000"  # InfiniBand's prefix
     lids: tuple[int, ...] = ()  # of its rails
-    far: tuple[Far, ...] = ()  # of its rails, as LLDP tells
+    far: tuple[Far, ...] = ()  # of its rails, by LLDP
     rack: int = 0  # of all racks: nodes of one rack share chassis and NVLink domain
     tray: int = 0
 

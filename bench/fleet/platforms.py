@@ -34,7 +34,7 @@ class Platform(NamedTuple):
     share: float
     unit: int
     wiring: Wiring | None = None  # InfiniBand
-    lldp: bool = False  # the far ends of its rails are told by LLDP
+    lldp: bool = False  # the far ends of its rails are reported by LLDP
     rack: bool = False  # a unit is one NVLink domain
 
 

@@ -65,7 +65,7 @@ GROUPS = (
             ExtraFile(
                 _PCI,
                 _words("sriov_drivers_autoprobe sriov_offset sriov_stride sriov_vf_device sriov_vf_total_msix"),
-                "virtual functions that nobody sees",
+                "virtual functions that are not visible",
             ),
             ExtraFile(
                 _PCI,

@@ -67,7 +67,7 @@ class _ExtraReader:
         self.left_bytes -= sum(len(answer) for answer in answers.values() if isinstance(answer, bytes))
 
     def _sleeps(self, real: str) -> bool:
-        """Whether the PCI function that a folder belongs to is suspended: told by the kernel, not by the device."""
+        """Whether the PCI function that a folder belongs to is suspended: reported by the kernel, not by the device."""
         parts = real.split("/")
         last = next((i for i in range(len(parts) - 1, 0, -1) if _FUNCTION.fullmatch(parts[i])), None)
         if last is None:

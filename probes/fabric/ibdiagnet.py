@@ -306,7 +306,7 @@ def _link(wiring: FabricBuilder, row: _DumpRow, labels: dict[tuple[str, str], in
         if port is None and row.far_label.isdecimal() and len(row.far_label) <= 3:
             port = int(row.far_label)
         if port is None:
-            wiring.problem(row.number, f"which port of 0x{row.far_guid} {row.far_label[:16]!r} is cannot be told")
+            wiring.problem(row.number, f"which port of 0x{row.far_guid} {row.far_label[:16]!r} is unknown")
             return
         far = FabricEnd(row.far_guid, port, None, row.far_lid)
     wiring.link(row.said._replace(b=far), row.number)

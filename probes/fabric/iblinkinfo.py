@@ -152,7 +152,7 @@ def _join(wiring: FabricBuilder, rows: list[_LinkRow]) -> None:
             by_place = known.get((row.far_lid, row.far_name)) or known.get((row.far_lid, ""))
             guid = row.far_guid or by_place or (f"lid {row.far_lid}" if row.far_lid else "")
             if not guid:
-                wiring.problem(row.number, f"which node {row.far_name[:64]!r} is cannot be told: it has no LID")
+                wiring.problem(row.number, f"which node {row.far_name[:64]!r} is unknown: it has no LID")
                 continue
             if not _is_named(wiring, guid):
                 wiring.node(FabricNode(guid, kind_in_name(row.far_name), row.far_name, guid_of_port=True))

@@ -53,7 +53,7 @@ def read(host: Host) -> Reading:
         if fabric.nodes and fabric.format_name not in WITHOUT_LINKS:
             saved.append(SavedFabric(source, fabric))  # without a link too: of a node whose cables are pulled
         elif not fabric.problems:
-            ask.gap(f"{source}: tells of no link")
+            ask.gap(f"{source}: contains no link")
     if not saved:
         raise (
             Failed(ask.missing) if ask.missing else Absent("no saved output of ibnetdiscover, iblinkinfo or ibdiagnet")

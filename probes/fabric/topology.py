@@ -108,7 +108,7 @@ class FabricBuilder:
         joined = [at for at in places if self._links[at].b is not None]
         port = f"port {new.a.port} of {new.a.guid}"
         if joined if new.b is None else free:
-            self.problem(number, f"{port}, or its far end, is told once as connected and once as free")
+            self.problem(number, f"{port}, or its far end, is reported once as connected and once as free")
         if new.b is None:
             if not places:
                 self._put(new)

@@ -240,7 +240,7 @@ class _Outputs:
         )
         notes = [f"{gpu.address or f'GPU{gpu.index}'}: {gpu.error}" for gpu in self.gpus if gpu.error]
         if self.unplaced:
-            notes.append(f"which GPU is {', '.join(dict.fromkeys(self.unplaced))} is not said (nvidia-smi -L would)")
+            notes.append(f"which GPU is {', '.join(dict.fromkeys(self.unplaced))} is not in it (nvidia-smi -L has it)")
         return Reading(facts, tuple(self.sources), "; ".join(dict.fromkeys(notes + self.notes)) or None)
 
     def _fail(self, note: str, why: ReadError | None = None) -> None:

@@ -151,7 +151,7 @@ def _gpu(section: _Section) -> Gpu:
     if section.links:
         links = tuple(section.links[number] for number in sorted(section.links))
         return section.gpu._replace(nvlink_supported=True, nvlinks=links)
-    reason = section.sentences[0] if section.sentences else "nvidia-smi says nothing of its links"
+    reason = section.sentences[0] if section.sentences else "nvidia-smi reports nothing of its links"
     said = reason.lower()
     supported = None
     if "does not have or support nvlink" in said:

@@ -146,7 +146,7 @@ def read(host: Host) -> Reading:
     said = host.nvml("nvmlDeviceGetCount_v2")
     count = plausible_count(said, _MOST_GPUS)
     if count is None:
-        raise Failed(f"nvmlDeviceGetCount_v2 says {said!r:.40}: no number of GPUs")
+        raise Failed(f"nvmlDeviceGetCount_v2 returns {said!r:.40}: no number of GPUs")
     gpus = with_known_remotes(_with_addresses(host, [_gpu(ask, index) for index in range(count)]))
     p2p = _p2p(ask, gpus)
     cuda = ask("nvmlSystemGetCudaDriverVersion_v2")

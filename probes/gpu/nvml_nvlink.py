@@ -83,7 +83,7 @@ def nvlinks(
     if states:
         return NvLinkReading(True, None, _links(ask, index, architecture, states))
     if virtualization == "vgpu":
-        return NvLinkReading(None, "a vGPU does not tell of NVLinks")
+        return NvLinkReading(None, "a vGPU does not report NVLinks")
     if count is None and ask.code in ("NOT_SUPPORTED", "INVALID_ARGUMENT"):
         return NvLinkReading(False, f"NVML: link 0 is {ask.code}")
     return NvLinkReading(None, f"nvmlDeviceGetNvLinkState: {ask.code or 'not recorded'}")

@@ -72,6 +72,6 @@ class Udev:
             device = pyudev.Devices.from_sys_path(self._devices, path)
             return {str(key): str(value).replace("\n", " ") for key, value in device.properties.items()}
         except pyudev.DeviceNotFoundError:
-            raise Absent(f"{path}: udev knows no such device", "ENOENT") from None
+            raise Absent(f"{path}: udev has no such device", "ENOENT") from None
         except (OSError, ValueError) as error:
             raise Failed(f"{path}: udev: {error}") from None

@@ -97,7 +97,7 @@ def listeners() -> tuple[list[Listener], list[str]]:
             found.append(opened(name))
         except ReadError as why:
             reason = why.reason.removeprefix(f"{name}: ")
-            refused.append(f"{name} is not listened to: {reason}; what it says is seen by full scans only")
+            refused.append(f"{name} is not listened to: {reason}; its lines are seen by full scans only")
     return found, refused
 
 

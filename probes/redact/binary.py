@@ -44,7 +44,7 @@ LINKINFO, INFO_KIND, INFO_DATA, ALT_NAMES, ALT_NAME = 18, 1, 2, 52, 53
 INFO_NUMBERS = {b"bond": frozenset(range(1, 23)), b"vlan": frozenset({1, 2, 5})}
 VLAN_MAPS = frozenset({3, 4})  # IFLA_VLAN_EGRESS_QOS, INGRESS_QOS: pairs of priorities
 ADDRESS_TEXTS, ADDRESS_NUMBERS, ADDRESS_VALUES = frozenset({3}), frozenset({6, 8, 9, 11}), frozenset({1, 2, 4, 5, 7})
-# linux/dcbnl.h: DCB_ATTR_IFNAME; IEEE, DCBX, CEE. rdma/rdma_netlink.h: no GUIDs, which nobody reads here
+# linux/dcbnl.h: DCB_ATTR_IFNAME; IEEE, DCBX, CEE. rdma/rdma_netlink.h: no GUIDs, which nothing reads here
 DCB_TEXTS, DCB_NUMBERS = frozenset({1}), frozenset({13, 14, 16})
 RDMA_TEXTS, RDMA_NUMBERS = frozenset({2, 5, 51, 67}), frozenset({1, 3, 9, 10, 11, 12, 13, 50, 66})
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BadSource", "open_source"]
 
-OF_A_FABRIC = "tells of a whole InfiniBand fabric, of no single node; `fabricscope fleet topology` reads it"
+OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricscope fleet topology` reads it"
 LOOKED_FOR = (
     "neither manifest.json of a capture, nor sos_commands/ of a sosreport, nor a folder sys/ of a machine's files, "
     "nor the start of an nvidia-bug-report.log, nor a saved command output "

@@ -228,7 +228,7 @@ _PORT = re.compile(r"Port([0-9]{1,3})(State|LID|GID([0-9]{1,3}))")
 _STATES = {"1": "DOWN", "2": "INIT", "3": "ARMED", "4": "ACTIVE", "5": "ACTIVE_DEFER"}
 _NETWORK, _OPENFABRICS = 2, 3  # osdev_type up to format 2
 _NETWORK_BIT, _OPENFABRICS_BIT = 16, 32  # from format 3 on it is a set
-_NOT_SAID = "a hwloc topology does not say which NVLinks there are"
+_NOT_SAID = "a hwloc topology does not list NVLinks"
 
 
 class HwlocDevice(NamedTuple):

@@ -30,16 +30,16 @@ _IDS = re.compile(
     r"([0-9a-f]{4}) \[([0-9a-f]{4}):([0-9a-f]{4})\] \[([0-9a-f]{4}):([0-9a-f]{4})\] ([0-9a-f]{2})(?: ([0-9a-f]{2}))?"
 )
 _UNSAID = {
-    "kernel": f"{SAID} does not say what command line and which boot it was",
-    "dmi": f"{SAID} does not say what machine it is of",
+    "kernel": f"{SAID} has neither the command line nor the boot id",
+    "dmi": f"{SAID} does not name its machine",
     "cpu": f"{SAID} does not name the processors",
     "numa": f"{SAID} without NUMA nodes",
-    "pci": f"{SAID} says what a link carries, not its speed and width, nor what it could; and no drivers, no config"
-    " space, no IOMMU",
-    "nvml": f"{SAID} says nothing of the driver, of P-states and of NVLinks",
-    "rdma": f"{SAID} says of a port its state, LID and GIDs, not its rate, link layer and counters",
-    "netdev": f"{SAID} names interfaces with their hardware address, and says nothing of their state",
-    "modules": f"{SAID} does not say what is loaded",
+    "pci": f"{SAID} has the bandwidth of a link, not its speed and width, nor what it supports; and no drivers, config"
+    " space, IOMMU",
+    "nvml": f"{SAID} has nothing of the driver, of P-states and of NVLinks",
+    "rdma": f"{SAID} has of a port its state, LID and GIDs, not its rate, link layer and counters",
+    "netdev": f"{SAID} names interfaces with their hardware address, and has nothing of their state",
+    "modules": f"{SAID} does not list what is loaded",
 }
 
 

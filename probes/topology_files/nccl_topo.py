@@ -129,7 +129,7 @@ _PLACEHOLDER = "ffff:ff:"  # no machine has this bus in this domain
 _ARCHITECTURES = {"arm64": "aarch64"}
 _LEAST_GUID = 1 << 40  # an EUI-64 has a vendor in it; smaller ones are places in a list
 
-_GPU_LINK = "a NCCL topology says what a GPU's link runs at or only what it can do, by NCCL's version"
+_GPU_LINK = "a NCCL topology has the current rate of a GPU's link or only its maximum, depending on NCCL's version"
 _BY_HAND = "written by hand for a kind of machine: the topology does not name the device"
 
 
@@ -194,16 +194,16 @@ def parse(content: bytes) -> PreparsedFacts:
 
 
 _UNSAID = {
-    "kernel": f"{SAID} says nothing of the running system but its architecture",
-    "dmi": f"{SAID} does not say what machine it is of",
-    "cpu": f"{SAID} does not say how many sockets there are, nor the name of the processor",
+    "kernel": f"{SAID} has nothing of the running system but its architecture",
+    "dmi": f"{SAID} does not name its machine",
+    "cpu": f"{SAID} has neither the number of sockets, nor the name of the processor",
     "numa": f"{SAID} names only NUMA nodes that devices hang on, without memory and distances",
-    "pci": f"{SAID} leaves out root ports, downstream ports and whatever NCCL does not use, and says of links what they"
-    " can do, not what they trained to",
+    "pci": f"{SAID} leaves out root ports, downstream ports and whatever NCCL does not use, and has of links what they"
+    " support, not what they trained to",
     "nvml": f"{SAID} names the GPUs of one job, and counts their active links by where they lead",
     "rdma": f"{SAID} names active ports with their rate, without link layer, LID and counters",
     "netdev": f"{SAID} names no interfaces but those of NCCL's socket transport",
-    "modules": f"{SAID} does not say what is loaded",
+    "modules": f"{SAID} does not list what is loaded",
 }
 
 
@@ -321,7 +321,7 @@ def _gpu(found: _TopologyParts, linked: LinkedGpu) -> Gpu:
         index=linked.number,
         address=linked.address,
         compute_capability=f"{sm // 10}.{sm % 10}" if nvidia and sm is not None and 10 <= sm < 1000 else None,
-        nvlink_reason=f"{SAID} counts active NVLinks by where they lead; it says nothing of those that are not",
+        nvlink_reason=f"{SAID} counts active NVLinks by where they lead; it has nothing of those that are not",
         c2c_enabled=True if any(linked.element.each("c2c")) else None,
     )
 

@@ -37,16 +37,16 @@ _MODALIAS = re.compile(
 _FROM_MODALIAS = ("vendor", "device", "subsystem_vendor", "subsystem_device")
 _NAME = re.compile(r"[!-~]{1,64}")
 _UNSAID = {
-    "kernel": f"{SAID} says nothing of the running system",
-    "dmi": f"{SAID} does not say what machine it is of",
-    "cpu": f"{SAID} says nothing of the processors",
-    "numa": f"{SAID} says which NUMA node a device is near, and nothing of the nodes",
+    "kernel": f"{SAID} has nothing of the running system",
+    "dmi": f"{SAID} does not name its machine",
+    "cpu": f"{SAID} has nothing of the processors",
+    "numa": f"{SAID} has the NUMA node of a device, and nothing of the nodes",
     "pci": f"{SAID} leaves out host and ISA bridges, system peripherals and performance counters; drivers, slots and"
     " error counters",
     "nvml": f"{SAID} does not ask the GPU driver",
-    "rdma": f"{SAID} names RDMA devices, and says nothing of their ports",
-    "netdev": f"{SAID} names interfaces, and says nothing of their state",
-    "modules": f"{SAID} does not say what is loaded",
+    "rdma": f"{SAID} names RDMA devices, and has nothing of their ports",
+    "netdev": f"{SAID} names interfaces, and has nothing of their state",
+    "modules": f"{SAID} does not list what is loaded",
 }
 
 

@@ -23,7 +23,7 @@ def facts_source(path: str, content: bytes) -> FactsSource | None:
     """The file as facts; None where no reader knows its kind. Raises BadSource for one that is damaged or hostile."""
     start = start_of(content)
     if start == _RUNS:
-        raise BadSource(f"{path}: is a NCCL graph, which says how rings and trees run; the topology is another file")
+        raise BadSource(f"{path}: is a NCCL graph, which lists rings and trees; the topology is another file")
     if start not in _READERS:
         return None
     kind, said, parse = _READERS[start]

@@ -56,7 +56,7 @@ class Batch(NamedTuple):
 
     @property
     def later(self) -> bool:
-        """Whether one of them is told by what moved since an earlier run."""
+        """Whether one of them is reported by what moved since an earlier run."""
         return any(scenario.cause.earlier is not None for scenario in self.scenarios)
 
     @property

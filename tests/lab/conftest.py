@@ -101,7 +101,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def told(request: pytest.FixtureRequest) -> Iterator[Told]:
-    """Notes a row of docs/lab.md: scenario, what the kernel showed, what fabricscope said; seconds are added."""
+    """Notes a row of docs/lab.md: scenario, what the kernel showed, what fabricscope reported; seconds are added."""
     moments = [request.node.stash[BEGAN]]
     rows: list[list[str]] = []
 

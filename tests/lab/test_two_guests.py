@@ -125,4 +125,4 @@ def test_neighbours_and_a_lossy_wire(pair: Pair, output: Told) -> None:
         for finding in report["findings"]
         if finding["severity"] != "info"
     )
-    output("The wire loses 3 % of what the second sends by soft-RoCE; nothing was said of clean traffic", kernel, said)
+    output("The wire loses 3 % of what the second sends by soft-RoCE; no finding for clean traffic", kernel, said)

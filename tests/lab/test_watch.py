@@ -133,7 +133,7 @@ def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, wa
     down = watch.until(lambda new: bool(came(new)))
     assert [("roce-link-down", f"rocep27s0/1 ({PORT})")] == came(down)
     assert {"interface"} == why(down)
-    output("A carrier is lost under `watch`: no uevent, rtnetlink tells it", reasons(down), describe(down))
+    output("A carrier is lost under `watch`: no uevent, rtnetlink reports it", reasons(down), describe(down))
 
     bridge = guest.shell(f"readlink -f /sys/bus/pci/devices/{GPU}").strip().rpartition("/")[0]
     guest.write(f"/sys/bus/pci/devices/{GPU}/remove", "1")
@@ -148,7 +148,7 @@ def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, wa
     assert [] == came(mended)
     assert [("inventory-lost", "former GPU0"), ("roce-link-down", f"rocep27s0/1 ({PORT})")] == came(mended, "gone")
     assert why(mended) <= {"pci", "gpu", "interface"}
-    output("Both are mended", reasons(mended), "both findings are gone")
+    output("Both are repaired", reasons(mended), "both findings are gone")
 
     guest.shell(f"mkdir -p {RULES}; {RENAMES}")
     guest.tell([f"remove {OTHER_NIC}", *card(machine(SMALL), OTHER_NIC)])
@@ -158,7 +158,7 @@ def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, wa
     assert {"rdma"} <= why(renamed) <= {"rdma", "interface"}
     assert came(renamed) == came(renamed, "gone")  # at most that it was set down, for as long as it was
     output(
-        "A NIC's driver is loaded anew, and udev gives its RDMA device and its port other names, under `watch`",
+        "A NIC's driver is reloaded, and udev gives its RDMA device and its port other names, under `watch`",
         reasons(renamed),
         f"renamed: {OTHER_PORT} is port1, rocep155s0 is rail1; nothing else",
     )
@@ -195,7 +195,7 @@ def test_a_link_that_retrains_is_found_by_the_clock(guest: Guest, told: Told) ->
     assert ["pcie-width-downgraded"] == [rule for rule, _ in came(mended, "gone")]
     assert "success" == ended.strip()
     told(
-        "A GPU's link retrains with half its lanes under fabricscope-watch.service; mended while that is stopped",
+        "A GPU's link retrains with half its lanes under fabricscope-watch.service; repaired while that is stopped",
         reasons([result[-1], mended[0]]),
         f"{describe(result)}; known after the restart, and gone",
     )

@@ -163,7 +163,7 @@ def _above(report: Report, address: str) -> list[str]:
 
 
 def _is_upstream(report: Report, address: str) -> bool:
-    """A switch's upstream port: below a root port, or below a downstream port; told by how deep it stands."""
+    """A switch's upstream port: below a root port, or below a downstream port; reported by how deep it stands."""
     return len(_above(report, address)) % 2 == 1
 
 

@@ -13,7 +13,7 @@ machine of model objects (tests/agent/rules/build.py, moves.py) and ask one rule
     silent_when."no earlier sample" = "unknown of node: no earlier sample"   # one answer, for the node; a part of
                                        # the reason behind the colon; "unknown of all": every subject is
 
-    [roce-rt-crc.rows]                 # anything else, one machine a line: limits, counters counted anew, drivers
+    [roce-rt-crc.rows]                 # anything else, one machine a line: limits, counters restarted, drivers
     "limits: one below" = { change = { ... }, passes = 4 }
     "storage" = { firing = true, change = { ... }, finds = [["{port1}", "info"]], passes = 3 }
 

@@ -67,7 +67,8 @@ def test_mkdocs_finds_no_broken_link_or_anchor(real_commands: None, tmp_path: Pa
 
     assert (0, "") == (built.returncode, "".join(re.findall(r"WARNING .*", built.stderr)))
     assert {"index.html", "sitemap.xml", "sample", "rules"} <= {path.name for path in site.iterdir()}
-    assert "<!doctype html>" in (site / "sample" / "report.html").read_text().lower()
+    for page in ("report.html", "fleet.html"):
+        assert "<!doctype html>" in (site / "sample" / page).read_text().lower()
 
 
 def test_wrong_usage_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

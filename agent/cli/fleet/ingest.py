@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError, print_error, print_warning
 from agent.cli.fleet.options import require_libraries
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def ingest(
 ) -> None:
     """Load reports into a dataset.
 
-    Reports that cannot be read are counted and kept in quarantine.
+    Reports that cannot be read are counted and kept in quarantine. Exit 1:
+    nothing was taken.
     """
     require_libraries("pyarrow")
     from agent.fleet.dataset import BadDataset
@@ -82,6 +83,9 @@ def ingest(
     except OSError as error:
         raise CliError(_describe_write_error(error, dataset)) from error
     _print_summary(result, dataset, quiet)
+    if result.nodes == 0 or (result.read and not result.fresh and not result.repeated):
+        print_error(_describe_nothing(result), "reports are what `fabricscope scan --format json` prints")
+        raise typer.Exit(1)
 
 
 def _describe_write_error(error: OSError, dataset: str) -> str:
@@ -92,6 +96,13 @@ def _describe_write_error(error: OSError, dataset: str) -> str:
     return f"{shown(dataset)}: cannot be written: {why}; it is as it was"
 
 
+def _describe_nothing(result: Ingested) -> str:
+    """Why no report was taken."""
+    if result.refused:
+        return f"nothing was taken: {result.quarantined:,} of {result.read:,} are not reports; {result.refused}"[:500]
+    return "nothing was taken: no file was read" if result.read else "nothing was taken: there is no report"
+
+
 def _print_summary(result: Ingested, dataset: str, quiet: bool) -> None:
     from agent.fleet.store import shown
 
@@ -100,7 +111,7 @@ def _print_summary(result: Ingested, dataset: str, quiet: bool) -> None:
             print_warning(line)
         if len(lines) > PRINTED_LINES:
             print_warning(f"and {len(lines) - PRINTED_LINES} more {what}")
-    if quiet:
+    if quiet or not result.nodes:
         return
     parts = [f"{result.fresh:,} new{f' ({result.late:,} late)' if result.late else ''}", f"{result.repeated:,} known"]
     if result.quarantined:

@@ -73,7 +73,7 @@ def _said_of_nameless(nameless: Sequence[Nameless]) -> Iterator[str]:
     silent = said.count(None)
     if silent:
         they = "adapter in the fabric does" if silent == 1 else "adapters in the fabric do"
-        yield f"{silent:,} {they} not say which host {'it is' if silent == 1 else 'they are'} in"
+        yield f"{silent:,} {they} not name the host {'it is' if silent == 1 else 'they are'} in"
 
 
 def generated(text: str) -> str:

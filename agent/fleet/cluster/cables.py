@@ -1,4 +1,4 @@
-"""What a cable that is not where it should be is told by, whoever says where it should be."""
+"""What a cable that is not where it should be is reported by, whoever says where it should be."""
 
 from __future__ import annotations
 

@@ -106,8 +106,8 @@ def _rows(view: View) -> Iterator[str]:
     on = [f"{count:,} {_called(row, count)}" for row, count in sorted(rows.items())]
     who = [f"{hosts:,} host{'s'[: hosts != 1]} with {ports:,} port{'s'[: ports != 1]}"] if hosts or not nameless else []
     if nameless:
-        who.append(f"{nameless:,} adapter{'s'[: nameless != 1]} of nobody known")
-    yield f"{' and '.join(who)} on {', '.join(on) or 'no switch that is told'}"
+        who.append(f"{nameless:,} adapter{'s'[: nameless != 1]} of no known node")
+    yield f"{' and '.join(who)} on {', '.join(on) or 'no switch reported'}"
 
 
 def _called(row: int, count: int) -> str:

@@ -30,7 +30,7 @@ def parts(cluster: Cluster) -> list[Part]:
     for link in cluster.switch_links:
         joined.join(link.a.switch, link.b.switch)
     for switch in cluster.switches.values():
-        if switch.by_hosts and switch.id not in cabled:  # nothing says what joins them: taken as one
+        if switch.by_hosts and switch.id not in cabled:  # nothing shows what joins them: taken as one
             joined.join(_NO_CABLES, switch.id)
     found_planes: defaultdict[object, list[str]] = defaultdict(list)
     for each in cluster.switches:

@@ -120,7 +120,7 @@ def _units(units: Sequence[UnitRow], width: int, every: bool) -> Iterator[Line]:
 
 def _breaks(found: Sequence[Break], width: int, limit: int) -> Iterator[Line]:
     if not found:
-        yield make_line(("Nothing breaks it, as far as its peers tell.", "ok"))
+        yield make_line(("No deviation from its peers.", "ok"))
         return
     yield make_heading(f"What breaks it: {len(found):,}")
     for kind, group in groupby(found, key=lambda each: each.kind):

@@ -43,6 +43,7 @@ class Held:
     def __init__(self, store: Store, manifest: Manifest | None, staging: str) -> None:
         self.store, self.staging = store, staging
         self.new = manifest is None
+        self.committed = False
         self.manifest = manifest or Manifest()
 
     def commit(self, manifest: Manifest, placed: dict[str, bytes]) -> None:
@@ -61,6 +62,7 @@ class Held:
                 raise BadDataset(f"{shown(store.url)}: another ingest has committed meanwhile; run it again")
         data = msgspec.json.encode(manifest, order="deterministic")
         store.replace(MANIFEST, msgspec.json.format(data, indent=1) + b"\n")
+        self.committed = True
         gone = _named(self.manifest) - _named(manifest)
         self.manifest = manifest
         for path in sorted(gone):
@@ -109,12 +111,14 @@ def held(url: str, wait_seconds: float) -> Iterator[Held]:
             shutil.rmtree(place, ignore_errors=True)
             staging = os.path.join(place, "files")
             os.makedirs(staging)
+            made = Held(store, manifest, staging)
             try:
-                made = Held(store, manifest, staging)
                 made.tidy()
                 yield made
             finally:
                 shutil.rmtree(place, ignore_errors=True)
+                if made.new and not made.committed:
+                    _remove_empty(store)
         return
     with tempfile.TemporaryDirectory(prefix="fabricscope-ingest-", ignore_cleanup_errors=True) as place:
         staging = os.path.join(place, "files")
@@ -138,28 +142,50 @@ def _checked(store: Folder) -> Manifest | None:
     return manifest
 
 
+def _remove_empty(store: Folder) -> None:
+    """Remove the folder of a dataset that did not come about; one that holds anything else stays."""
+    with contextlib.suppress(OSError):
+        if os.listdir(store.root) == [LOCK]:
+            os.unlink(store.full(LOCK))
+            os.rmdir(store.root)
+
+
 @contextlib.contextmanager
 def _locked(store: Folder, wait_seconds: float) -> Iterator[None]:
+    until = time.monotonic() + wait_seconds
+    while True:
+        descriptor = _open_lock(store)
+        try:
+            if _lock(store, descriptor):
+                yield
+                return
+        finally:
+            os.close(descriptor)
+        if time.monotonic() >= until:
+            raise BadDataset(f"{store.root}: another ingest holds it (waited {wait_seconds:g} s: --wait)")
+        time.sleep(0.1)
+
+
+def _open_lock(store: Folder) -> int:
     try:
         os.makedirs(store.root, exist_ok=True)
-        descriptor = os.open(store.full(LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return os.open(store.full(LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise BadDataset(f"{store.root}: cannot be written: {error.strerror}") from error
+
+
+def _lock(store: Folder, descriptor: int) -> bool:
+    """Lock the file, if it is free and still the one of that name: an ingest that made no dataset removes its own."""
     try:
-        until = time.monotonic() + wait_seconds
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError as error:
-                if error.errno not in (errno.EAGAIN, errno.EACCES):
-                    raise BadDataset(f"{store.root}: cannot be locked: {error.strerror}") from error
-            if time.monotonic() >= until:
-                raise BadDataset(f"{store.root}: another ingest holds it (waited {wait_seconds:g} s: --wait)")
-            time.sleep(0.1)
-        yield
-    finally:
-        os.close(descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.EAGAIN, errno.EACCES):
+            raise BadDataset(f"{store.root}: cannot be locked: {error.strerror}") from error
+        return False
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(store.full(LOCK)))
+    except FileNotFoundError:
+        return False
 
 
 def _named(manifest: Manifest) -> set[str]:

@@ -54,6 +54,7 @@ class Ingested(msgspec.Struct, kw_only=True):
     late: int = 0  # of these, older than what was known of their node
     repeated: int = 0  # known already, or judged again since
     quarantined: int = 0
+    refused: str | None = None  # the first that is no report, and why
     vanished: list[str] = msgspec.field(default_factory=list)
     unread: list[str] = msgspec.field(default_factory=list)
     nodes: int = 0  # of the dataset
@@ -89,7 +90,7 @@ class _Run:
         merged = self._merge(blocks, nodes) if blocks else []
         closed = [each for each in self._work.all(End()) if isinstance(each, Closed)]
         lines = updated(self._held.store, self._reasons)
-        if merged or lines or self._held.new:
+        if merged or (lines and not self._held.new):  # a dataset begins with its first report
             manifest = self._manifest(merged, closed, lines)
             self._held.commit(manifest, {REASONS: lines} if lines else {})
         return self._told
@@ -107,6 +108,8 @@ class _Run:
                 told.vanished += done.vanished
                 told.unread += done.unread
                 self._reasons += done.reasons
+                if done.reasons and told.refused is None:
+                    told.refused = f"{done.reasons[0].source}: {done.reasons[0].reason}"
                 nodes |= done.nodes
                 for block in done.blocks:
                     blocks[block.slot].append(block)

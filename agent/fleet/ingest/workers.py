@@ -204,5 +204,5 @@ def _work(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) 
             pipe.send(("dataset", str(error)))
         except OSError as error:
             pipe.send(("disk", (error.errno or 0, error.strerror or str(error)[:200], error.filename)))
-        except Exception:  # noqa: BLE001  # told by the other side
+        except Exception:  # noqa: BLE001  # reported by the other side
             pipe.send(("fault", traceback.format_exc()))

@@ -35,7 +35,7 @@ def the_map(scene: Scene) -> Iterator[Element]:
 
 
 def _how() -> str:
-    return "map of nodes: arrow keys move, Enter opens a node; the table below says the same in numbers"
+    return "map of nodes: arrow keys move, Enter opens a node; the table below has the same in numbers"
 
 
 def _controls(nodes: Nodes, by: Coded) -> Element:

@@ -33,7 +33,7 @@ class Kind(NamedTuple):
 
     @property
     def keys(self) -> list[str]:
-        """The columns that a value is told by."""
+        """The columns that a value is reported by."""
         return [self.column, *([self.within] if self.within else [])]
 
 
@@ -60,7 +60,7 @@ class Asked(NamedTuple):
 
 
 def columns(kind: Kind) -> list[str]:
-    """Of the rows of a kind: the node, what it is told by, its label, what tells innocents."""
+    """Of the rows of a kind: the node, what it is reported by, its label, what tells innocents."""
     return ["node", *kind.keys, *(each for each in (kind.label, kind.more) if each)]
 
 

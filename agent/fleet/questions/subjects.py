@@ -24,7 +24,7 @@ class Subject(NamedTuple):
     identity: str | None = None  # column whose value stays with the device wherever it is
 
 
-# told by what they are made of
+# reported by what they are made of
 _COUNTED = (
     "hostname cluster profile hardware_class gpus rails nics verdict critical error warning info unknown_rules "
     "source schema_minor generator"

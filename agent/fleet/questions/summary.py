@@ -18,7 +18,7 @@ from agent.model.finding import VERDICTS
 
 REASONS = 3  # of a rule that could not be judged
 WORST = 10
-_NO_CLASS, _NO_REASON = "(not known)", "no reason told"
+_NO_CLASS, _NO_REASON = "(not known)", "no reason reported"
 
 
 class ClassLine(msgspec.Struct, frozen=True, kw_only=True):

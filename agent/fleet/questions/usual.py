@@ -22,7 +22,7 @@ class Usual(NamedTuple):
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """All that nobody is odd with."""
+        """All that no outliers with."""
         return (self.value, *self.others)
 
     @property

@@ -48,7 +48,7 @@ def function_row(f: Function) -> Row:
 
 
 def link_row(f: Function) -> Row | None:
-    """A row of table link; None for an upper end, whose link is told by the function below."""
+    """A row of table link; None for an upper end, whose link is reported by the function below."""
     link = f.link
     if link is None or f.port_type in _UPPER_ENDS:
         return None

@@ -20,7 +20,7 @@ def page(found: Drift, width: int = 80) -> list[Line]:
     lines = wrap_paragraph(first, width, "  ", first="")
     for title, hosts_, nodes in (
         ("another machine by the same name", found.replaced, None),
-        ("installed anew (another machine-id)", found.reinstalled, None),
+        ("reinstalled (another machine-id)", found.reinstalled, None),
         ("new", found.added, found.added_nodes),
         ("no report since", found.silent, found.silent_nodes),
     ):

@@ -16,7 +16,7 @@ _LABELS = 4
 def page(found: Outliers, width: int = 80) -> list[Line]:
     """The whole answer."""
     compared = f"{count(found.compared_nodes, 'node')} of {count(len(found.classes), 'hardware class')} compared"
-    answers = f"{count(len(found.outliers), 'answer')}" if found.outliers else "nobody is odd"
+    answers = f"{count(len(found.outliers), 'answer')}" if found.outliers else "no outliers"
     first = (
         f"{compared}: {answers}" if found.compared_nodes else "no node has enough others of its class to compare with"
     )
@@ -27,7 +27,7 @@ def page(found: Outliers, width: int = 80) -> list[Line]:
             lines += told(sentence(outlier), width)
     mixed = sorted(found.mixed, key=lambda each: each.hardware_class)
     if mixed:
-        lines += [BLANK, make_heading("Mixed: nothing is usual here, so nobody is odd")]
+        lines += [BLANK, make_heading("Mixed: nothing is usual here, outliers not computed")]
         for group in mixed:
             lines += told(mixture(group), width)
     if found.too_few:
@@ -60,7 +60,7 @@ def mixture(group: Mixed) -> str:
 def _has(outlier: Outlier) -> str:
     if outlier.attribute in ("cmdline", "settings"):
         if outlier.value == ABSENT:
-            return f"{outlier.what} lacks {outlier.usual}"
+            return f"{outlier.usual} is missing from {outlier.what}"
         return f"{outlier.what} has {outlier.value}"
     if outlier.attribute == "services":
         return f"service {outlier.value.replace('=', ' is ', 1)}"

@@ -58,7 +58,7 @@ def _verdict_families(report: Report) -> Iterator[Family]:
     yield Family("node_info", "What the node is recognized to be, and what was looked at.", [Sample(node, 1)])
     seen = observation_time(report)
     if seen is not None:
-        help_text = "When the node was as this file says, in seconds since 1970."
+        help_text = "When the node was in this state, in seconds since 1970."
         yield Family("last_success_timestamp_seconds", help_text, [Sample({}, seen.timestamp())])
     verdict = report.summary.verdict
     yield Family(

@@ -139,6 +139,6 @@ def _render_cell(path: Path | None, same: bool, near: bool, who: str) -> Element
     details += [f"over PCIe {path.pcie_kind}"] if path.pcie_kind and path.pcie_kind != kind else []
     details += [f"{path.bandwidth_gbyte_s:.1f} GB/s in one direction"] if path.bandwidth_gbyte_s else []
     details += [f"slowest hop: link of {path.limiting}"] if path.limiting else []
-    details += [f"{path.disagrees.source} says {path.disagrees.kind}"] if path.disagrees else []
+    details += [f"{path.disagrees.source} reports {path.disagrees.kind}"] if path.disagrees else []
     hops = " ".join((path.a, path.b, *path.hops)) if path.hops else None
     return el("td", kind + ("*" if near else ""), class_=tone, title="; ".join(details), data_hops=hops)

@@ -14,6 +14,10 @@ _NAMES = {
     "all_to_all": "all-to-all",
     "sendrecv": "send/receive",
 }
+_KINDS = {
+    "nic": "the NICs", "pcie": "PCIe", "nvlink": "NVLink", "nvls": "NVLink (NVLS)", "xgmi": "xGMI", "hccs": "HCCS",
+    "cpu-link": "the link between CPUs",
+}  # fmt: skip
 _MOST_REPAIRS = 20  # that are printed
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
@@ -56,7 +60,14 @@ def format_size(size: int) -> str:
 
 def describe_bound(bound: Bound) -> str:
     """What sets a bandwidth, in words."""
-    kinds = {"nic": "the NICs", "pcie": "PCIe", "nvlink": "NVLink", "nvls": "NVLink (NVLS)", "xgmi": "xGMI"}
+    kinds = {
+        "nic": "the NICs",
+        "pcie": "PCIe",
+        "nvlink": "NVLink",
+        "nvls": "NVLink (NVLS)",
+        "xgmi": "xGMI",
+        "hccs": "HCCS",
+    }
     name = kinds.get(bound.kind, bound.kind)
     if bound.device is None:
         return name

@@ -81,7 +81,7 @@ def _nearest_path(case: RuleContext, gpu: Gpu) -> Path | None:
 
 
 def _undecided_nic(case: RuleContext, gpu: Gpu) -> Nic | None:
-    """A NIC behind a switch with this GPU, of which nothing says what it is for, and which answers."""
+    """A NIC behind a switch with this GPU, of which its use is unknown, and which answers."""
     near = {end for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAR for end in (p.a, p.b)}
     return next(
         (nic for nic in case.maybe_rails if nic.id in near and unreachable_reason(find_function(case, nic)) is None),

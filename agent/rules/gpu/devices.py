@@ -55,7 +55,7 @@ def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
     if case.node.container and not unread:
         return NotApplicable(subject, "a container sees only the GPUs that it was given")
     if gpu.driver_state != "not_open":
-        return Unknown(subject, unread or gpu.driver_error or "the driver's list does not tell")
+        return Unknown(subject, unread or gpu.driver_error or "the driver's list does not show")
     if case.virtual_machine:
         return Unknown(subject, "not listed by the driver, in a virtual machine")
     if driver is None:
@@ -279,7 +279,9 @@ def _judge_pair(case: RuleContext, a: Gpu, b: Gpu, kind: str | None) -> Result |
     if bad:
         return bad[0]
     return (
-        Pass(subject) if said[0] == "OK" and set(said) <= {"OK", None} else Unknown(subject, "the driver does not tell")
+        Pass(subject)
+        if said[0] == "OK" and set(said) <= {"OK", None}
+        else Unknown(subject, "not reported by the driver")
     )
 
 

@@ -119,7 +119,7 @@ def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
     return Fail(
         subject="node",
         label="node",
-        summary=f"no peer-memory client is loaded, and DMA-BUF lacks: {', '.join(lacking)}",
+        summary=f"no peer-memory client is loaded, and DMA-BUF is missing: {', '.join(lacking)}",
         impact="Traffic between nodes is copied through host memory: every rail is slower."
         if used
         else "None for NCCL, which does not use it at this distance; libraries that do copy through host memory.",
@@ -222,7 +222,7 @@ def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
         yield Fail(
             subject="node",
             label="node",
-            summary=f"only {', '.join(clients)} lets NICs reach GPU memory; DMA-BUF lacks: {', '.join(lacking)}",
+            summary=f"only {', '.join(clients)} lets NICs reach GPU memory; DMA-BUF is missing: {', '.join(lacking)}",
             impact="None today; without the client, traffic between nodes is copied through host memory.",
             remedy="Install the open kernel modules of the driver.",
             evidence=(

@@ -74,7 +74,7 @@ def _judge_device(case: RuleContext, each: Known, match: MatchedDevices) -> Resu
         return Unknown(each.subject, "not here, in a virtual machine: the hypervisor gives and takes devices")
     if each.subject in match.unsure:
         where = match.unsure[each.subject].partition(":")[2]
-        return Unknown(each.subject, f"not at its address; nothing tells whether it is the one that is new at {where}")
+        return Unknown(each.subject, f"not at its address; it may be the one that is new at {where}")
     return None
 
 
@@ -109,13 +109,15 @@ def _partial_reason(case: RuleContext, nic: Nic) -> str | None:
 def _unlocated_reason(case: RuleContext) -> str | None:
     """Tools tell RDMA devices by name alone where sysfs did not answer: any of them may be on this NIC."""
     homeless = [nic.label for nic in case.topology.nics if nic.pci is None and nic.ports and not nic.software]
-    return f"on which NIC these RDMA devices are is not told: {join_labels(homeless)}" if homeless else None
+    return f"which NIC these RDMA devices belong to is not known: {join_labels(homeless)}" if homeless else None
 
 
 def _judge_link(case: RuleContext, each: Known, tally: LinkCounts | Result | None) -> Result | None:
     """An NVLink of a GPU that is here; None: it is lost."""
     if not isinstance(tally, LinkCounts):
-        return tally._replace(subject=each.subject) if tally else Unknown(each.subject, "its GPU tells nothing of it")
+        return (
+            tally._replace(subject=each.subject) if tally else Unknown(each.subject, "its GPU reports nothing about it")
+        )
     number = each.subject.rpartition("/")[2]
     if any(str(link.link) == number for link in tally.active):
         return Pass(each.subject)

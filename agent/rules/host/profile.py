@@ -178,10 +178,10 @@ def gpu_module_missing(case: RuleContext) -> Iterator[Result]:
     modules = [gpu.module_id for gpu in case.topology.gpus if gpu.driver_state == "open"]
     told = {module for module in modules if module}
     if case.virtual_machine or case.node.container or not told:
-        yield NotApplicable("node", "no GPU tells a module, or not all GPUs are given to us")
+        yield NotApplicable("node", "no GPU reports a module, or not all GPUs are given to us")
         return
     if len(told) < len(modules):
-        yield Unknown("node", "some GPUs tell the number of their socket, and some do not")
+        yield Unknown("node", "some GPUs report the number of their socket, and some do not")
         return
     missing = set(range(1, due + 1)) - told
     if not missing:
@@ -194,7 +194,7 @@ def gpu_module_missing(case: RuleContext) -> Iterator[Result]:
         impact=f"{len(missing)} of {due} GPUs are not there.",
         remedy="Look at the GPU in that socket: power, seating, the BMC's log.",
         evidence=(
-            Evidence(what="modules told", value=format_ranges(told), source="nvidia-smi -q"),
+            Evidence(what="modules reported", value=format_ranges(told), source="nvidia-smi -q"),
             profile_evidence(profile, "sockets", profile.module_ids),
         ),
         severity=severity_by_confidence(case, profile.module_ids, "warning"),
@@ -271,7 +271,7 @@ def _judge_profile_device(case: RuleContext, profile: Profile, good: Device, pci
         label=label,
         summary="; ".join(told),
         impact="Its link is slower than that of the node in the profile." if slower else "None by itself.",
-        remedy="Make the node like the good one, or learn the profile anew.",
+        remedy="Make the node like the good one, or learn the profile again.",
         evidence=(
             Evidence(what="this node", value="; ".join(told), source=f"/sys/bus/pci/devices/{pci}"),
             Evidence(what=f"profile {profile.name}", value=good.name or pci, source="--profile"),

@@ -327,7 +327,7 @@ _CONSTRAINT_ERRORS_LIMIT = read_limit("ib-constraint-errors.per_hour")
 _CONSTRAINT_ERRORS_WORDS = FailureText(
     "packets that its partitions forbid",
     "That traffic is dropped: the two ends are in different partitions.",
-    "Compare the P_Keys of both ends; have the subnet manager's partitions mended.",
+    "Compare the P_Keys of both ends; have the subnet manager's partitions corrected.",
     "medium",
 )
 

@@ -119,7 +119,7 @@ def ib_rate_degraded(case: RuleContext) -> Iterator[Result]:
         if not isinstance(each, IbPort):
             yield each
         elif each.port.state != "ACTIVE":
-            yield NotApplicable(each.subject, f"{each.port.state}: a rate is told of active ports only")
+            yield NotApplicable(each.subject, f"{each.port.state}: a rate is reported for active ports only")
         elif is_rate_unparsed(case, each):
             yield Unknown(each.subject, "SDR on an active port: the kernel has no name for its speed")
         elif each.port.rate_gbit_s is None:
@@ -268,7 +268,7 @@ def ib_rate_unparsed(case: RuleContext) -> Iterator[Result]:
 def _judge_rate_unparsed(case: RuleContext, each: IbPort) -> Result:
     port = each.port
     if port.state != "ACTIVE":
-        return NotApplicable(each.subject, f"{port.state}: a rate is told of active ports only")
+        return NotApplicable(each.subject, f"{port.state}: a rate is reported for active ports only")
     if port.rate_gbit_s is None:
         return Unknown(each.subject, "its rate could not be read")
     if port.speed == "SDR" and device_number(case, each.nic) is None:
@@ -279,7 +279,7 @@ def _judge_rate_unparsed(case: RuleContext, each: IbPort) -> Result:
         subject=each.subject,
         label=each.label,
         summary=f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR) on {each.nic.model or 'a ConnectX-5 or later'}: "
-        f"kernel {case.node.kernel or 'not told'} has no name for its speed",
+        f"kernel {case.node.kernel or 'unknown'} has no name for its speed",
         impact="the real rate is not known: up to 40 times what is shown. Rules about rates cannot judge this port.",
         remedy="A newer kernel, or DOCA-OFED.",
         evidence=(each.evidence("rate", f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR)", "rate"),),
@@ -372,7 +372,7 @@ def _judge_counter_saturated(each: IbPort) -> Result:
         label=each.label,
         summary=f"counts no further: {', '.join(f'{name} {counters[name]}' for name in full)}",
         impact=f"{len(full)} of its counters show no new error: flaps and bit errors go unseen.",
-        remedy="perfquery -R, as root, when nobody else compares with older values.",
+        remedy="perfquery -R, as root, when nothing else compares with older values.",
         evidence=tuple(
             Evidence(what=name, value=str(counters[name]), source=f"{each.evidence('', '', 'counters').source}/{name}")
             for name in full

@@ -80,7 +80,7 @@ def has_no_infiniband(case: RuleContext) -> bool:
 
 
 def is_rate_unparsed(case: RuleContext, each: IbPort) -> bool:
-    """An active port of a ConnectX-5 or later that says SDR: the kernel has no name for its speed."""
+    """An active port of a ConnectX-5 or later that reports SDR: the kernel has no name for its speed."""
     if each.port.speed != "SDR":
         return False
     number = device_number(case, each.nic)

@@ -337,7 +337,7 @@ def ib_sharp_not_ready(case: RuleContext) -> Iterator[Result]:
         yield (
             Unknown("node", why)
             if why
-            else NotApplicable("node", f"{_SHARP_NOT_READY_KEY} is not set: nobody asks for SHARP")
+            else NotApplicable("node", f"{_SHARP_NOT_READY_KEY} is not set: no job asks for SHARP")
         )
     else:
         yield _judge_sharp_not_ready(case, asked)

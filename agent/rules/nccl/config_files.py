@@ -62,7 +62,7 @@ def _check_line(setting: NcclSetting) -> tuple[str, bool]:
     key, value = setting.key, setting.value
     clean = _clean_value(value)
     if not _NAME.fullmatch(key):
-        return f"sets {key!r}, which nobody reads", False
+        return f"sets {key!r}, which nothing reads", False
     if not key.startswith("NCCL_") and _NEAR_NAME.match(key):
         return f"{key} {_MISSPELT}", False
     if value.startswith("=") and key not in _LISTS:
@@ -203,7 +203,7 @@ def gdr_nccl_debug_leftover(case: RuleContext) -> Iterator[Result]:
         label="node",
         summary=f"{found[0][1].unit} fixes {join_labels([f'{key}={each.value}' for key, each in found])}",
         impact="What fits one message size and one version of NCCL is forced on all jobs.",
-        remedy="Remove these lines, and measure anew.",
+        remedy="Remove these lines, and measure again.",
         evidence=tuple(each.evidence(key) for key, each in found[:8]),
         cause="+".join(sorted({key for key, _ in found})),
         places=NODE,
@@ -256,7 +256,7 @@ def _judge_topo_file_stale(case: RuleContext, where: EffectiveSetting) -> Result
     if not rows:
         return Pass("node")
     both = [f"names {join_labels(absent)}, where nothing is"] if absent else []
-    both += [f"lacks {join_labels([gpu.label for gpu in left_out])}"] if left_out else []
+    both += [f"leaves out {join_labels([gpu.label for gpu in left_out])}"] if left_out else []
     return _fail_topo_file_stale(where, "other", f"{where.value} {' and '.join(both)}", rows)
 
 

@@ -109,7 +109,7 @@ def report_no_rails(case: RuleContext) -> Iterator[Result]:
 
 
 def severity_by_scope(severity: str, where: Iterable[EffectiveSetting]) -> str:
-    """What a setting of all jobs is; one step less grave where only running jobs have it: they may try something."""
+    """What a setting of all jobs is; one severity lower where only running jobs have it: they may try something."""
     return severity if any(each.persistent for each in where) else one_level_lower(severity)
 
 

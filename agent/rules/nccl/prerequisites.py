@@ -95,7 +95,7 @@ def _fail_memlock_low(case: RuleContext, who: list[str], severity: str) -> Fail:
         impact="Containers without CAP_IPC_LOCK cannot register memory: RDMA fails there."
         if runtime
         else "Registering memory fails with ENOMEM: jobs end, or fall back to TCP.",
-        remedy="Set LimitMEMLOCK=infinity in a drop-in of the service, and start it anew; for users, memlock unlimited "
+        remedy="Set LimitMEMLOCK=infinity in a drop-in of the service, and restart it; for users, memlock unlimited "
         "in /etc/security/limits.d/.",
         evidence=tuple(
             Evidence(
@@ -203,7 +203,7 @@ def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
             summary="jobs use NVSHMEM's IBGDA, and the driver runs without PeerMappingOverride=1",
             impact="GPUs cannot drive the NIC by themselves: NVSHMEM ends, or sends by a proxy thread of "
             "the CPU, with fewer small messages per second.",
-            remedy='Set NVreg_RegistryDwords="PeerMappingOverride=1;" for the nvidia module and load it anew.',
+            remedy='Set NVreg_RegistryDwords="PeerMappingOverride=1;" for the nvidia module and reload it.',
             evidence=(
                 *library_evidence(users),
                 *(each.evidence(_IBGDA_REGKEY_KEY) for each in asked[:4]),

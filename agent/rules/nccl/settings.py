@@ -31,7 +31,7 @@ class EffectiveSetting(NamedTuple):
 
     @property
     def persistent(self) -> bool:
-        """Whether it stays when the job ends: somebody set it for all, not to try something."""
+        """Whether it stays when the job ends: it was set on purpose for all, not to try something."""
         return self.scope != "job"
 
     def evidence(self, key: str) -> Evidence:

@@ -170,7 +170,7 @@ def ofed_inbox_mix(case: RuleContext) -> Iterator[Result]:
             summary=f"modules of {len(set(ofed.values()))} releases of OFED are loaded: {told}",
             impact="Modules built for one stack are refused by the other: nvidia-peermem does not load, "
             "and traffic is copied through host memory.",
-            remedy="Install one release for the running kernel, renew the initramfs, and start the host anew.",
+            remedy="Install one release for the running kernel, rebuild the initramfs, and reboot the host.",
             evidence=tuple(
                 Evidence(what=f"version of {name}", value=version, source=f"/sys/module/{name}/version")
                 for name, version in sorted(ofed.items())

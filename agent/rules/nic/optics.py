@@ -124,7 +124,7 @@ def _find_module_faults(module: TransceiverModule | None) -> Iterator[tuple[str,
     if module is None:
         return
     if module.state == "fault":
-        yield "error", "the module says that it is in fault", "state fault"
+        yield "error", "the module reports a fault", "state fault"
     heat = module.temperature_c
     for level, severity in (("alarm", "error"), ("warning", "warning")):
         limit = module.thresholds.get(f"temperature_high_{level}_c")

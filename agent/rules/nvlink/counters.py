@@ -130,6 +130,6 @@ def c2c_errors(case: RuleContext) -> Iterator[Result]:
 def _judge_c2c_errors(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
     del gpu
     if not any(name in counters.now for name in _COUNTERS):
-        return NotApplicable(place.subject, "no C2C, or its driver does not tell its errors")
+        return NotApplicable(place.subject, "no C2C, or its driver does not report its errors")
     limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_PER_HOUR, "warning", HOUR))
     return judge_count(case, place, delta(case, counters, _COUNTERS), limits, _WORDS)

@@ -84,7 +84,7 @@ def _read_members(case: RuleContext, gpu: Gpu) -> FabricMember | Result:
         return NotApplicable(subject, "GPUs before Hopper register with no fabric")
     if find_form(case, gpu) is LinkForm.CARD:
         return NotApplicable(subject, "a card: it registers with no fabric")
-    return Unknown(subject, case.probe_failure("gpu") or "the driver does not tell its fabric state")
+    return Unknown(subject, case.probe_failure("gpu") or "the driver does not report its fabric state")
 
 
 def multi_node_domain(gpu: Gpu) -> str | None:
@@ -132,7 +132,7 @@ def _judge_incomplete(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
     subject = f"gpu:{gpu.id}"
     if fabric.state == "completed":
         if fabric.status is None:
-            return Unknown(subject, "completed, and the driver does not say how")
+            return Unknown(subject, "completed, and the driver does not report how")
         if fabric.status == "success":
             return Pass(subject)
         return _fail_incomplete(case, gpu, f"completed with the error {fabric.status}", "critical")
@@ -200,7 +200,7 @@ def _judge_unhealthy(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
         return NotApplicable(subject, "registration is not completed: see fabric-incomplete")
     said = {name: word for name, word in fabric.health.items() if word != "not_supported" and name in _FINE}
     if not said:
-        return NotApplicable(subject, "the driver tells no fabric health here")
+        return NotApplicable(subject, "the driver reports no fabric health here")
     bad = {name: word for name, word in said.items() if word != _FINE[name] and not word.startswith("unknown")}
     if bad:
         return _fail_unhealthy(case, gpu, bad)
@@ -253,7 +253,7 @@ def fabric_clique_mixed(case: RuleContext) -> Iterator[Result]:
         if fabric.state != "completed":
             yield NotApplicable(f"gpu:{gpu.id}", "registration is not completed: see fabric-incomplete")
         elif fabric.clique is None or fabric.cluster_uuid is None:
-            yield Unknown(f"gpu:{gpu.id}", "the driver does not tell its cluster and clique")
+            yield Unknown(f"gpu:{gpu.id}", "the driver does not report its cluster and clique")
         else:
             domains.setdefault((multi_node_domain(gpu), fabric.clique), []).append(gpu)
     if len(domains) > 1:
@@ -317,7 +317,7 @@ def _judge_nvls_unavailable(case: RuleContext) -> Result:
     ]
     if not sure:
         known = all(gpu.fabric and gpu.fabric.status for gpu in gpus)
-        return Pass("node") if known else Unknown("node", "the driver does not tell the fabric state of every GPU")
+        return Pass("node") if known else Unknown("node", "the driver does not report the fabric state of every GPU")
     if case.settling:
         return Unknown("node", case.settling)
     return Fail(

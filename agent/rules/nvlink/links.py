@@ -213,7 +213,7 @@ def _judge_speed_low(tally: LinkCounts) -> Result:
     if slow:
         return _fail_speed_low(tally, slow)
     if len(rates) < len(live):
-        return Unknown(tally.subject, "the driver does not tell the rate of every link")
+        return Unknown(tally.subject, "the driver does not report the rate of every link")
     return Pass(tally.subject)
 
 
@@ -286,7 +286,7 @@ def _judge_bandwidth_mode(case: RuleContext, gpu: Gpu) -> Result:
         return NotApplicable(subject, "MIG is on: NVLink is not used")
     if gpu.links_known and not gpu.links:
         return NotApplicable(subject, "the driver offers no NVLink: see nvlink-disabled")
-    return Unknown(subject, "the NVLink bandwidth mode is not told (root is needed, or a newer driver)")
+    return Unknown(subject, "the NVLink bandwidth mode is not reported (root is needed, or a newer driver)")
 
 
 def _fail_bandwidth_mode(subject: str, label: str, mode: str, at: frozenset[str]) -> Fail:
@@ -394,7 +394,7 @@ def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
         label=gpu.label,
         summary="NVLink is switched off by the driver's NvLinkDisable" if asked else "the driver offers no NVLink",
         impact="GPUs talk PCIe: 63 GB/s at best instead of 450 on an H100.",
-        remedy="Take NVreg_NvLinkDisable out of /etc/modprobe.d, make the initramfs anew, and reboot."
+        remedy="Take NVreg_NvLinkDisable out of /etc/modprobe.d, rebuild the initramfs, and reboot."
         if asked
         else "Look for NVRM messages of NVLink in the kernel's log; reset the GPUs with all jobs gone.",
         evidence=(

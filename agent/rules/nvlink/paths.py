@@ -201,8 +201,8 @@ def _judge_pair(a: LinkCounts, b: LinkCounts, way: Path | None, some: bool) -> s
     word = (a.gpu.p2p or {}).get(b.gpu.id, {}).get("nvlink")
     if word in (None, "U"):
         cut = some and way.source == "nvidia-smi"
-        return None if cut else "the driver does not say whether NVLink joins them"
-    return "P2P over NVLink is OK, and the matrix says otherwise" if word == "OK" else None
+        return None if cut else "the driver does not report whether NVLink joins them"
+    return "P2P over NVLink is OK, and the matrix contradicts it" if word == "OK" else None
 
 
 def _merge_pairs(
@@ -232,7 +232,7 @@ def _fail_path_missing(
     due, links = f"NV{len(a.active)}", "and their links are up"
     if not (a.active and b.active):
         others = [kind for way in ways.values() if _PATH_MISSING_NV.fullmatch(kind := way.kind or "")]
-        due, links = max(set(others), key=others.count), "as others have; their links were not told of"
+        due, links = max(set(others), key=others.count), "as others have; their links were not reported"
     return Fail(
         subject=subject,
         label=label,

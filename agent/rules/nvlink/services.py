@@ -114,14 +114,14 @@ def imex_service(case: RuleContext) -> Service | Result:
     if nodes is None or not nodes.isdecimal() or len(nodes) > _DIGITS:
         return Unknown("node", "whether IMEX is configured is not known: nodes_config.cfg was not read")
     if int(nodes) < 2:
-        return NotApplicable("node", "IMEX names no other node: a scheduler runs it, or nobody needs it")
+        return NotApplicable("node", "IMEX names no other node: a scheduler runs it, or no job needs it")
     return said
 
 
 def _judge_imex_down(case: RuleContext, said: Service) -> Result:
     state = case.software.imex.get("node")
     if said.state == "active" and state is None:
-        return Unknown("node", "IMEX runs, and does not tell its state")
+        return Unknown("node", "IMEX runs, and does not report its state")
     if said.state == "active" and state in _FINE:
         return Pass("node")
     if case.settling:

@@ -50,7 +50,7 @@ def _judge_c2c_down(case: RuleContext, gpu: Gpu) -> Result:
     if isinstance(due, int | float) and c2c.max_gbyte_s is not None and c2c.max_gbyte_s < due * case.threshold(_SHARE):
         return _fail_c2c_down(case, gpu, f"C2C carries {c2c.max_gbyte_s:.0f} GB/s, where {due:.0f} are due", "error")
     if c2c.enabled is None or any(state != "active" for state in c2c.links):
-        return Unknown(subject, "the driver does not tell the state of C2C")
+        return Unknown(subject, "the driver does not report the state of C2C")
     return Pass(subject)
 
 
@@ -79,7 +79,7 @@ def gpu_ats_off(case: RuleContext) -> Iterator[Result]:
 def _judge_gpu_ats_off(case: RuleContext, gpu: Gpu) -> Result:
     subject, mode = f"gpu:{gpu.id}", gpu.addressing_mode
     if mode is None:
-        return Unknown(subject, "the driver does not tell its addressing mode (R580 and later do)")
+        return Unknown(subject, "the driver does not report its addressing mode (R580 and later do)")
     if mode == "ats":
         return Pass(subject)
     return Fail(
@@ -132,7 +132,7 @@ def _fail_memory_numa(case: RuleContext, gpu: Gpu, what: str) -> Fail:
         label=gpu.label,
         summary=what,
         impact="Only CUDA gets at the GPU's memory (96 GB and more); numactl and malloc do not.",
-        remedy="Nothing, where nobody needs it; else let the kernel online the memory (memhp_default_state).",
+        remedy="Nothing, where no job needs it; else let the kernel online the memory (memhp_default_state).",
         evidence=(
             Evidence(what="NUMA nodes", value=str(len(case.node.numa_nodes)), source="/sys/devices/system/node"),
             Evidence(what="of the GPU", value=str(gpu.memory_numa_node), source="nvidia-smi topo -m"),

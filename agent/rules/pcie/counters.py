@@ -249,7 +249,7 @@ def pcie_replays(case: RuleContext) -> Iterator[Result]:
 def _judge_replays(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
     count = delta(case, counters, _COUNTERS)
     if not isinstance(count, CounterDelta):
-        return NotApplicable(place.subject, "its driver does not tell replays")
+        return NotApplicable(place.subject, "its driver does not report replays")
     function = case.functions.get(gpu.pci or "")
     allowed = error_budget(function.link if function else None)
     times = scale_count(case, count.total, MINUTE) / allowed
@@ -273,7 +273,7 @@ _COUNTER = "l0_to_recovery"
 _PER_MINUTE = read_limit("pcie-recoveries.per_minute")
 _WORDS = FailureText(
     "recoveries of the PCIe link",
-    "Each stops the link for microseconds; more than 6 a minute at constant clocks say that its signal is poor.",
+    "Each stops the link for microseconds; more than 6 a minute at constant clocks show that its signal is poor.",
     "Look for correctable errors on both ends; reseat the GPU or its riser; renew firmware.",
     "medium",
 )
@@ -287,7 +287,7 @@ def pcie_recoveries(case: RuleContext) -> Iterator[Result]:
 
 def _judge_recoveries(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
     if _COUNTER not in counters.now:
-        return NotApplicable(place.subject, "its driver does not tell recoveries")
+        return NotApplicable(place.subject, "its driver does not report recoveries")
     if gpu.pstate is None or gpu.pcie is None or gpu.pcie.generation is None or gpu.pcie.max_generation is None:
         return Unknown(place.subject, "whether its link keeps its speed is not known")
     if gpu.pstate != "P0" or gpu.pcie.generation < gpu.pcie.max_generation:

@@ -189,7 +189,7 @@ def _judge_link_down(case: RuleContext, wire: PcieLink) -> Result:
     if link.width:
         return Pass(wire.subject)
     if wire.parent is None or not link.max_width:
-        return NotApplicable(wire.subject, "it says of itself that it has no lanes")
+        return NotApplicable(wire.subject, "its link reports no lanes")
     return _fail_link_down(case, wire, link.max_width)
 
 

@@ -165,7 +165,7 @@ def retrained_evidence(wire: PcieLink) -> tuple[Evidence, ...]:
         return ()
     words = " and ".join(each.replace("_", " ") for each in said)
     source = f"lspci -vv -s {wire.parent.id} (LnkSta: BWMgmt, ABWMgmt; root)"
-    return (Evidence(what=f"{wire.parent.id} says that the link was retrained", value=words, source=source),)
+    return (Evidence(what=f"{wire.parent.id} reports that the link was retrained", value=words, source=source),)
 
 
 def kernel_evidence(case: RuleContext, *places: str) -> tuple[Evidence, ...]:

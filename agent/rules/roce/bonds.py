@@ -78,7 +78,7 @@ def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
             evidence=(
                 Evidence(
                     what="mode",
-                    value=bond.mode or "not told",
+                    value=bond.mode or "not reported",
                     source=f"/sys/class/net/{bond.netdev.label}/bonding/mode",
                 ),
                 Evidence(
@@ -135,9 +135,9 @@ def _fail_lag_broken(bond: Bond, summary: str, cause: str) -> Fail:
         summary=f"{bond.netdev.label}: {summary}",
         impact="The bond has no second port: half its bandwidth and no spare; the next failover breaks "
         "every connection.",
-        remedy="A member that is down: cable, module, switch port. Else remove virtual functions, and make it anew.",
+        remedy="A member that is down: cable, module, switch port. Else remove virtual functions, and create it again.",
         evidence=(
-            Evidence(what="mode", value=bond.mode or "not told", source=f"{folder}/mode"),
+            Evidence(what="mode", value=bond.mode or "not reported", source=f"{folder}/mode"),
             Evidence(what="members", value=bond.labels, source=f"{folder}/slaves"),
             Evidence(
                 what="RDMA devices",

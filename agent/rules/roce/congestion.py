@@ -209,14 +209,14 @@ def _judge_direction(
     seconds = (case.window.seconds if case.window else None) or 0
     if carried < _LEAST_PACKETS or seconds < _LEAST_SECONDS:
         return Unknown(
-            place.subject, f"{share:.0f}% {what}, of {carried} packets in {format_window(case)}: too short to say"
+            place.subject, f"{share:.0f}% {what}, of {carried} packets in {format_window(case)}: too short to be judged"
         )
     return Fail(
         subject=place.subject,
         label=place.label,
         summary=f"{count.total} {what} in {format_window(case)}: {share:.1f}% of its RDMA packets, "
         f"limit {case.threshold(limit):g}%",
-        impact=f"Senders are told to slow down for {share:.1f}% of the packets: bandwidth is lost in the fabric.",
+        impact=f"Senders are asked to slow down for {share:.1f}% of the packets: bandwidth is lost in the fabric.",
         remedy="Look at rail mapping, adaptive routing, NCCL_IB_QPS_PER_CONNECTION and ECMP entropy.",
         evidence=count.evidence,
         severity="info",

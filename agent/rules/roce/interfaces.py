@@ -37,7 +37,7 @@ def _judge_netdev_missing(case: RuleContext, each: RocePort, shown: bool) -> Res
     if not each.port.gids_known:
         return Unknown(each.subject, "its GID table could not be read")
     lost = not each.port.gids
-    where = "and no GID: nobody has it" if lost else "and GIDs: it is in another network namespace"
+    where = "and no GID: nothing uses it" if lost else "and GIDs: it is in another network namespace"
     return Fail(
         subject=each.subject,
         label=each.label,
@@ -45,7 +45,7 @@ def _judge_netdev_missing(case: RuleContext, each: RocePort, shown: bool) -> Res
         impact="The port carries nothing until its interface is back."
         if lost
         else "Jobs on this host cannot use this rail, unless they run in the container that has its interface.",
-        remedy="ip netns exec NAMESPACE ip link set INTERFACE netns 1; where nobody has it, rebind the function.",
+        remedy="ip netns exec NAMESPACE ip link set INTERFACE netns 1; where nothing uses it, rebind the function.",
         evidence=(
             Evidence(
                 what=f"interfaces of {each.label}",
@@ -156,7 +156,9 @@ def _judge_mtu_mismatch(case: RuleContext, each: RocePort, netdev: Netdev) -> Re
         summary = f"{frames} frames came in that are larger than MTU {mtu} allows"
         return _fail_mtu_mismatch(each, netdev, summary, (*evidence, *rows), "warning", "peers")
     if told is None and None in (*moves.values(), *([] if moves else [None])):
-        return NotApplicable(each.subject, "the switch tells no frame size, and there is no earlier sample of counters")
+        return NotApplicable(
+            each.subject, "the switch reports no frame size, and there is no earlier sample of counters"
+        )
     return Pass(each.subject)
 
 

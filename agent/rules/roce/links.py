@@ -262,7 +262,7 @@ def _fec_links(case: RuleContext, each: RocePort) -> Iterator[_FecLink | Result]
         elif speed < _LANES_OF_25G:
             yield NotApplicable(each.subject, f"{speed:g} Gb/s: a link that may do without")
         elif netdev.fec is None or netdev.fec.active is None:
-            yield Unknown(each.subject, "the driver does not tell its active FEC")
+            yield Unknown(each.subject, "the driver does not report its active FEC")
         else:
             part = netdev.module.part if netdev.module else None
             yield _FecLink(each, netdev, netdev.fec, (each.nic.role, board_model(case, each.nic), speed, part))
@@ -290,7 +290,7 @@ def _is_short_copper(netdev: Netdev) -> bool:
 
 def _fail_fec_wrong(wire: _FecLink, because: str, cause: str) -> Fail:
     netdev, fec = wire.netdev, wire.fec
-    configured = ", ".join(fec.configured) or ("auto" if fec.auto else "not told")
+    configured = ", ".join(fec.configured) or ("auto" if fec.auto else "not reported")
     source = f"ethtool --show-fec {netdev.label}"
     return Fail(
         subject=wire.each.subject if netdev is wire.each.netdev else f"netdev:{netdev.id}",
@@ -301,7 +301,9 @@ def _fail_fec_wrong(wire: _FecLink, because: str, cause: str) -> Fail:
         evidence=(
             Evidence(what=f"active FEC of {netdev.label}", value=fec.active or "", source=source),
             Evidence(what="configured", value=configured, source=source),
-            Evidence(what="supported", value=", ".join(fec.supported) or "not told", source=f"ethtool {netdev.label}"),
+            Evidence(
+                what="supported", value=", ".join(fec.supported) or "not reported", source=f"ethtool {netdev.label}"
+            ),
         ),
         severity=wire.each.severity("warning"),
         cause=cause,

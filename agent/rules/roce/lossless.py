@@ -288,7 +288,7 @@ def _judge_ecn_off(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
     elif all(_is_enabled(ecn.get(side), priority) for side in _SIDES):
         return Pass(each.each.subject)
     else:
-        known = "which priority RDMA uses is not known" if ecn else "the driver does not tell"
+        known = "which priority RDMA uses is not known" if ecn else "the driver does not report it"
         return Unknown(each.each.subject, f"whether ECN is on for RDMA is not known: {known}")
     bare = not each.protected and each.verdict != "pause"
     programmable = (each.each.nic.model or "").startswith(_PROGRAMMABLE)

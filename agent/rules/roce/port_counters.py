@@ -142,7 +142,7 @@ def describe_loss(case: RuleContext, each: RocePortCounters) -> str:
     if not isinstance(here, CounterDelta) or (here.gap and not here.total):
         return "Whether this host drops frames itself is not known: look at rx_discards_phy here, then at the switches."
     if here.total:
-        return f"This host dropped {here.total} received frames itself: mend its PFC class, headroom and PCIe first."
+        return f"This host dropped {here.total} received frames itself: correct its PFC class, headroom and PCIe first."
     return "Nothing was dropped on this host: look for drops on the switches and on the peers."
 
 

@@ -39,7 +39,7 @@ def _judge_headroom(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
     if not each.protected:
         return NotApplicable(subject, "PFC is off")
     if not driver.startswith("mlx5") or (nic.model or "").startswith("BlueField"):
-        return NotApplicable(subject, "not reckoned for this kind of NIC")
+        return NotApplicable(subject, "not computed for this kind of NIC")
     where, sizes = each.qos.buffers.get("prio_buffer", []), each.qos.buffers.get("size_bytes", [])
     speed, mtu = netdev.speed_gbit_s or each.each.port.rate_gbit_s, netdev.mtu
     if not speed or not mtu or len(where) < 8 or not all(0 <= where[n] < len(sizes) for n in each.protected):

@@ -100,7 +100,7 @@ def test_a_gpu_is_known_by_what_the_driver_s_own_files_say() -> None:
         first.vbios,
         first.driver_state,
     )
-    assert ("unknown", "the driver was told to leave this GPU out") == (second.driver_state, second.driver_error)
+    assert ("unknown", "the driver is set to leave this GPU out") == (second.driver_state, second.driver_error)
 
 
 def test_as_many_by_index_as_on_the_bus_are_the_same_in_order() -> None:

@@ -205,7 +205,7 @@ def test_links_to_places_that_are_not_told_leave_the_kind_open() -> None:
 
 
 def test_links_that_name_each_other_s_gpu_are_the_pair_s() -> None:
-    """`nvlink -R` without a matrix: four active links, told by both ends; a matrix that is there has the word."""
+    """`nvlink -R` without a matrix: four active links, reported by both ends; a matrix that is there has the word."""
 
     def to(far: str, count: int, state: str = "active") -> tuple[NvLink, ...]:
         return tuple(NvLink(n, state, speed_gbyte_s=14.062, remote_address=far) for n in range(count))

@@ -58,7 +58,7 @@ def test_functions_of_either_source_are_rows_in_numeric_order() -> None:
 
 
 def test_a_node_of_minus_one_is_undeclared_and_an_unread_one_is_unknown() -> None:
-    """The kernel says -1 where the firmware is silent."""
+    """The kernel reports -1 where the firmware is silent."""
     board = hgx(1)
     board.change(GPU, numa_node=-1)
     board.change(NIC, numa_node=None)

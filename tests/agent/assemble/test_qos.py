@@ -109,7 +109,7 @@ def test_a_refusal_is_the_reason() -> None:
 def test_pfc_that_is_not_told_has_a_reason_beside_what_is_told() -> None:
     result = row(KERNEL._replace(pfc=None))
     assert result.qos is not None
-    assert (result.qos.pfc, result.qos_reason) == ([], "the driver does not tell its PFC")
+    assert (result.qos.pfc, result.qos_reason) == ([], "the driver does not report its PFC")
 
 
 def test_ecn_of_which_a_part_is_not_known_is_not_known() -> None:

@@ -63,7 +63,7 @@ def test_four_nics_for_eight_gpus_are_all_rails() -> None:
 
 
 def test_a_slower_model_beside_the_rails_is_for_management() -> None:
-    """On the same switch as GPU and rail; told by its host link where no port says a rate."""
+    """On the same switch as GPU and rail; reported by its host link where no port says a rate."""
     board = hgx(4)
     board.nic("0000:19:00.0", board.downstream("0000:12:09.0", "0000:11:00.0"), "0x101d", speed=GEN4)
     result = roles(pci=board.facts())
@@ -87,7 +87,7 @@ def test_a_far_dual_port_card_of_another_board_is_for_storage() -> None:
 
 
 def test_a_near_card_of_another_model_as_fast_is_ambiguous() -> None:
-    """Storage is told by its distance; a fast card beside a rail may be anything."""
+    """Storage is reported by its distance; a fast card beside a rail may be anything."""
     board = hgx(4)
     port = board.downstream("0000:12:09.0", "0000:11:00.0")
     cards = [board.nic(f"0000:19:00.{n}", port, "0xa2dc") for n in (0, 1)]

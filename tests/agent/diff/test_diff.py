@@ -198,7 +198,7 @@ def test_a_reboot_resets_counters() -> None:
         return rows(old, "nics", with_errors)
 
     rebooted = diff(broken(5), changed(broken(7), node__boot_id="f"))
-    assert "started anew" in rebooted.notes[0]
+    assert "restarted" in rebooted.notes[0]
     assert ["counters reset link_downed mlx5_0/1"] == told(rebooted)
     assert ["counters reset link_downed mlx5_0/1"] == told(diff(broken(5), broken(2)))
     assert [] == told(diff(broken(5), broken(0)))

@@ -106,7 +106,7 @@ def test_a_reset_takes_the_whole_subject(before: dict[str, int], now: dict[str, 
 
     assert {} == made.moved
     assert [WHOLE_SUBJECT] == list(made.gaps)
-    assert "counted anew" in made.gaps[WHOLE_SUBJECT]
+    assert "restarted" in made.gaps[WHOLE_SUBJECT]
 
 
 def test_a_counter_that_is_new_or_twice_or_none_is_not_compared() -> None:

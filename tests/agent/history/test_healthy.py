@@ -15,7 +15,7 @@ from tests.machines import HOSTS, scan_machine
 
 
 def later(report: Report, boot_id: str | None = None) -> Report:
-    """The same machine after an hour, or an hour after it was started anew."""
+    """The same machine after an hour, or an hour after it was restarted."""
     up = 3600.0 + (0.0 if boot_id else report.node.uptime_seconds or 0.0)
     node = msgspec.structs.replace(report.node, uptime_seconds=up, boot_id=boot_id or report.node.boot_id)
     return msgspec.structs.replace(report, node=node, observed_at="2030-01-01T00:00:00Z")

@@ -86,7 +86,7 @@ def test_a_state_that_is_down_now_counts_where_no_counter_does() -> None:
     ("was", "now"),
     [
         pytest.param(report(), report(counting(downs=2), 60.0, boot_id="boot-2"), id="another boot"),
-        pytest.param(report(counting(downs=3)), report(counting(downs=1), DAY + 60), id="counted anew"),
+        pytest.param(report(counting(downs=3)), report(counting(downs=1), DAY + 60), id="restarted"),
         pytest.param(
             report(changed_netdev(counting(), 0, operstate="dormant")),
             report(changed_netdev(counting(), 0, operstate="down"), DAY + 60),

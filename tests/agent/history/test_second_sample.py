@@ -70,4 +70,4 @@ def test_without_a_clock_there_is_no_window() -> None:
         made = add_window(pair[0], seen(pair[1]), [outcome(name) for name in COUNTERS_OF_PROBE])
 
         assert made.counters_window is not None
-        assert "how long" in (made.counters_window.reset_reason or "")
+        assert "uptime" in (made.counters_window.reset_reason or "")

@@ -51,9 +51,9 @@ def test_two_readings_of_this_run_are_not_replaced() -> None:
 @pytest.mark.parametrize(
     ("now", "reason"),
     [
-        pytest.param(report(uptime=60.0, boot_id="boot-2"), "started anew", id="another boot"),
-        pytest.param(report(uptime=DAY + 60, boot_id=None), "of which boot", id="no boot id"),
-        pytest.param(report(uptime=None), "how long", id="no uptime"),
+        pytest.param(report(uptime=60.0, boot_id="boot-2"), "restarted", id="another boot"),
+        pytest.param(report(uptime=DAY + 60, boot_id=None), "the boot that its counters are of", id="no boot id"),
+        pytest.param(report(uptime=None), "uptime", id="no uptime"),
         pytest.param(report(uptime=DAY + 5), "5 s ago", id="too soon"),
         pytest.param(report(uptime=DAY - 60), "went back", id="the clock went back"),
     ],
@@ -71,7 +71,7 @@ def test_counters_are_not_compared_and_why(now: Report, reason: str) -> None:
 
 def test_nothing_is_compared_over_a_boot_without_an_id() -> None:
     """Two unknown boots are not one."""
-    assert "of which boot" in (
+    assert "the boot that its counters are of" in (
         told(update_state(None, report(boot_id=None)), report(uptime=DAY + 60, boot_id=None)).reset_reason or ""
     )
 

@@ -80,7 +80,7 @@ def test_a_source_without_any_name_is_not_remembered(tmp_path: Path) -> None:
     """One line says so."""
     said = Lines()
 
-    assert "which host" in why(apply_state_file(str(tmp_path), report(machine_id=None, hostname=None), said))
+    assert "nothing identifies" in why(apply_state_file(str(tmp_path), report(machine_id=None, hostname=None), said))
     assert 1 == len(said)
     assert [] == list(tmp_path.iterdir())
 

@@ -150,7 +150,7 @@ def test_the_window_begins_at_the_newest_sample_that_is_old_enough(
 def test_a_source_that_knows_no_uptime_has_no_window() -> None:
     """The wall clock jumps."""
     assert take_sample(report(uptime=None)) is None
-    assert "how long" in (make_window([taken(report())], report(uptime=None)).reset_reason or "")
+    assert "uptime" in (make_window([taken(report())], report(uptime=None)).reset_reason or "")
 
 
 @given(st.lists(st.floats(0.1, 500.0), min_size=1, max_size=40))

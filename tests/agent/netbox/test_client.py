@@ -242,13 +242,13 @@ def test_certificates_are_verified(tls: Callable[[str], tuple[str, str]], monkey
     """By the authority that is named, whatever the environment names."""
     address, authority = tls("127.0.0.1")
 
-    with pytest.raises(NetBoxError, match="its certificate is not believed"):
+    with pytest.raises(NetBoxError, match="its certificate is not trusted"):
         netbox(address).connect()
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nonexistent")
     assert "4.6" == netbox(address, ca=authority).connect()
 
     other, authority = tls("other.example")
-    with pytest.raises(NetBoxError, match="its certificate is not believed"):
+    with pytest.raises(NetBoxError, match="its certificate is not trusted"):
         netbox(other, ca=authority).connect()
 
 

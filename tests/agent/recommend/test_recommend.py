@@ -10,7 +10,11 @@ import msgspec
 import pytest
 
 from agent.cli.main import run
+from agent.cli.request import ReportRequest
+from agent.config import Configuration
+from agent.diagnose import evaluate_report
 from agent.model.node import Nccl, NcclSetting
+from agent.model.prediction import Recommendation
 from agent.model.report import Report
 from agent.outputs.grouping import describe_cost
 from agent.outputs.html.recommend import render_recommendation_page
@@ -19,7 +23,7 @@ from agent.outputs.text.page import render_page
 from agent.outputs.text.recommend import describe_bound, render_recommendation
 from agent.platforms.profiles import load_profile
 from agent.recommend.answer import Question, answer_job, answer_profile, answer_report
-from agent.recommend.cost import find_costs
+from agent.recommend.cost import add_costs, find_costs
 from agent.recommend.machine import assume_node, read_node
 from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
 from agent.recommend.rails import merge_rails
@@ -149,6 +153,40 @@ def test_platforms_without_a_machine() -> None:
     assert "--rails" in (alone.predictions[0].note or "")
 
 
+def test_a_topology_file_has_a_refusal_or_the_figures_of_a_platform(corpus: Path) -> None:
+    """Links that it does not list are not taken for none; a bridge's own uplink does not bound what is below it."""
+    files = corpus / "nccl-topo" / "azhpc-images"
+
+    def read(path: Path, profile: str = "auto") -> Recommendation:
+        request = ReportRequest(str(path), None, None, None, None, 30.0, None, True, profile=profile)
+        return answer_report(request.make_report()[0], Question("all_reduce", GIB, 4))
+
+    bare, filled = read(files / "ndv5-topo.xml"), read(files / "ndv5-topo.xml", "dgx-h100")
+    assert (["topology.gpus[].links"], None) == (bare.missing, bare.predictions[0].busbw_gbyte_s)
+    assert "bare metal" not in " ".join(row.reason for row in bare.not_needed)
+    assert ([], "assumed") == (filled.missing, filled.predictions[0].known_by)
+    assert 354 == pytest.approx(filled.predictions[0].busbw_gbyte_s, abs=1)
+    assert "dgx-h100" in filled.assumed[0]
+    tray = read(corpus / "measured" / "logs" / "gb300-oci-topo.xml")
+    assert 300 < (tray.predictions[0].busbw_gbyte_s or 0)
+
+
+@pytest.mark.parametrize(
+    ("profile", "kind", "figure", "known_by"),
+    [("mi300x-8", "xgmi", 315, "assumed"), ("ascend-a2", "hccs", 138, "assumed")],
+)
+def test_meshes_of_other_vendors(profile: str, kind: str, figure: float, known_by: str) -> None:
+    """A share of the links for all-reduce; no figure for what no public table has."""
+    facts = assume_node(load_profile(profile), None)
+    row = predict([facts], Request("all_reduce", GIB, 1), HEALTHY)
+    half = predict([facts._replace(links=(facts.links[0] / 2, *facts.links[1:]))], Request("all_reduce", GIB, 1), AS_IS)
+
+    assert (kind, known_by) == (row.bound and row.bound.kind, row.known_by)
+    assert figure == pytest.approx(row.busbw_gbyte_s, abs=1)
+    assert 0.5 == pytest.approx((half.busbw_gbyte_s or 0) / (row.busbw_gbyte_s or 1), abs=0.001)
+    assert predict([facts], Request("sendrecv", GIB, 1), HEALTHY).busbw_gbyte_s is None
+
+
 def test_several_nics_of_a_gpu_are_one_device() -> None:
     """32 x 100 Gb/s of p5.48xlarge are eight devices; four NICs of eight GPUs stay four."""
     assert (50.0,) * 8 == merge_rails([12.5] * 32, 8)
@@ -260,3 +298,20 @@ def test_published_measurements_are_met(corpus: Path) -> None:
     assert statistics.median(abs(row.error) for row in middle) <= 0.1
     assert sum(row.inside for row in known) >= 0.8 * len(known)
     assert "| nvs-1n | all_reduce | >= 1 GB |" in "\n".join(summarize(rows))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "nodes", "percent"),
+    [("NCCL_NVLS_ENABLE", "0", 1, 23.9), ("NCCL_NET_GDR_LEVEL", "LOC", 4, 66.7)],
+)
+def test_a_setting_that_is_a_finding_has_its_measured_cost(
+    setting: str, value: str, nodes: int, percent: float
+) -> None:
+    """By the public measurement, on this machine's healthy figure."""
+    healthy = with_settings(scan_machine(H100), **{setting: value})
+    report = add_costs(evaluate_report(healthy, Configuration(), "auto"))
+    (finding,) = [row for row in report.findings if row.rule == "gdr-disabled-by-env"]
+
+    assert finding.cost is not None
+    assert (nodes, percent, "measured") == (finding.cost.nodes, finding.cost.percent, finding.cost.known_by)
+    assert describe_cost(finding)

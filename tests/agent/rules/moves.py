@@ -108,14 +108,14 @@ def moved(case: RuleContext, subject: str, counters: Mapping[str, int], seconds:
     return replace(case, window=window)
 
 
-def reset(case: RuleContext, subject: str, counter: str = "*", why: str = "counted anew") -> RuleContext:
+def reset(case: RuleContext, subject: str, counter: str = "*", why: str = "restarted") -> RuleContext:
     """The same machine with counters that could not be compared."""
     assert case.window is not None
     gaps = {**case.window.not_compared, subject: {counter: why}}
     return replace(case, window=msgspec.structs.replace(case.window, not_compared=gaps, moved={}))
 
 
-def gap(case: RuleContext, subject: str, counter: str, why: str = "counted anew") -> RuleContext:
+def gap(case: RuleContext, subject: str, counter: str, why: str = "restarted") -> RuleContext:
     """The same machine with one counter that could not be compared; all others moved as they did."""
     assert case.window is not None
     gaps = {**case.window.not_compared, subject: {counter: why}}
@@ -173,14 +173,14 @@ PORT_GUARDS = [
     pytest.param(lambda c: changed_nic(c, 1, limited="mezz internal"), NotApplicable, id="fabric manager's"),
     pytest.param(lambda c: changed_nic(c, 1, software=True), NotApplicable, id="software"),
     pytest.param(lambda c: function(c, NIC, physical_function=nic_id(0)), NotApplicable, id="virtual function"),
-    pytest.param(lambda c: reset(c, PORT), Unknown, id="port counted anew"),
+    pytest.param(lambda c: reset(c, PORT), Unknown, id="port restarted"),
     pytest.param(lambda c: node(c, uptime_seconds=HOUR + 899), Unknown, id="the window began while the host settled"),
     pytest.param(lambda c: changed_port(c, 1, counters={}, hw_counters={}), Unknown, id="no counter was read"),
 ]
 # The same of rules that count on the interface of a RoCE port
 WIRE_GUARDS = [
     *PORT_GUARDS[:4],
-    pytest.param(lambda c: reset(c, NETDEV), Unknown, id="interface counted anew"),
+    pytest.param(lambda c: reset(c, NETDEV), Unknown, id="interface restarted"),
     PORT_GUARDS[5],
     pytest.param(lambda c: changed_netdev(c, 1, counters={}), Unknown, id="no counter was read"),
     pytest.param(lambda c: changed_netdev(c, 1, counters={"rx_bytes": 9}), Unknown, id="the kernel's counters alone"),

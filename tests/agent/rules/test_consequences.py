@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import pytest
 
+from agent.model.finding import SEVERITIES
 from agent.rules.consequences import Standing, find_standing
 from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, Rule
@@ -124,3 +126,14 @@ def test_a_place_of_the_whole_is_one_of_each_part() -> None:
     whole = whole._replace(places=whole.places | {"fabric"})
 
     assert [("cause", "fabric", "error", ("effect node",))] == stand((CAUSE, fault("fabric")), (EFFECT, whole))
+
+
+@pytest.mark.parametrize("severities", list(itertools.product(("warning", "error"), repeat=3)))
+def test_of_a_circle_one_stands(severities: tuple[str, str, str]) -> None:
+    """Three that explain each other in turn: the gravest, and of alike ones the first, with the others below it."""
+    circle = [rule(name, of) for name, of in (("a", "b"), ("b", "c"), ("c", "a"))]
+    rows = stand(*((one, fault("port0", severity=severity)) for one, severity in zip(circle, severities, strict=True)))
+
+    assert rows
+    assert max(severities, key=SEVERITIES.index) == max((row[2] for row in rows), key=SEVERITIES.index)
+    assert 3 == sum(1 + len(row[3]) for row in rows)

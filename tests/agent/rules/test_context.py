@@ -7,11 +7,12 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from agent.model.gpu import NvSwitch
 from agent.model.report import CountersWindow, History, Known
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
 from agent.rules.engine import judge
-from tests.agent.rules.build import changed_nic, changed_nics, nic_id, node, probe, server, topology
+from tests.agent.rules.build import changed_nic, changed_nics, nic_id, node, probe, server, topology, virtual
 from tests.agent.rules.rows import bridge
 
 GPU = Known(subject="gpu:0000:19:00.0", label="GPU0", identity="GPU-1", detail="NVIDIA H100 80GB HBM3")
@@ -72,10 +73,33 @@ def test_absence_needs_a_whole_bus(case, why) -> None:
 )
 def test_a_host_without_devices_is_not_ok(case: RuleContext, verdict: str) -> None:
     """Nothing to check where the list of devices is whole; otherwise it is unknown, and the summary has the reason."""
-    summary = judge(case, every_rule())[2]
+    summary = judge(replace(case), every_rule())[2]  # a copy: answers are kept
 
     assert verdict == summary.verdict
     assert (verdict == "unknown") == (summary.devices_unread is not None)
+
+
+def test_what_may_be_here_unlisted_has_its_reason() -> None:
+    """The gap of the list itself, or the parts that nothing here supports; in a guest no port is above a device."""
+    guest = virtual(bare("0x120000"))
+
+    assert "the class of 1 of 1 PCI functions is unknown" == replace(bare(None)).devices_unread
+    assert "PCI accelerators that are not supported: 0000:00:00.0" == replace(guest).devices_unread
+    assert replace(bare("0x120000")).devices_unread is None
+
+
+def test_any_device_is_something_to_check() -> None:
+    """A GPU, a NIC, an NVSwitch, or one that the last run saw."""
+    case = bare("0x060400")
+    full = server(1).topology
+    switch = [NvSwitch(id="0000:83:00.0", pci="0000:83:00.0")]
+
+    assert not replace(case).has_devices
+    assert topology(case, nics=full.nics).has_devices
+    assert topology(case, nvswitches=switch).has_devices
+    assert topology(case, gpus=full.gpus).has_devices
+    assert replace(case, history=LOST).has_devices
+    assert not replace(case, history=History(last_run="2026-01-01T00:00:00Z", runs=1)).has_devices
 
 
 def test_a_function_that_came_or_went_is_no_gap() -> None:
@@ -135,7 +159,7 @@ def test_links_settle_for_a_quarter_of_an_hour(seconds: float | None, settles: b
     ("window", "why"),
     [
         (CountersWindow(seconds=60.0), None),
-        (CountersWindow(reset_reason="the host was started anew"), "the host was started anew"),
+        (CountersWindow(reset_reason="the host was restarted"), "the host was restarted"),
         (CountersWindow(seconds=0.0), "counters need two samples"),
         (None, "counters need two samples"),
     ],

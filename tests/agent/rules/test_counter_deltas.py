@@ -64,7 +64,7 @@ def test_why_nothing_can_be_summed() -> None:
     unread = Counters(PORT, {"x": 1}, str, "denied")
     assert Unknown(PORT, "denied") == delta(case, unread, ["a"])
     gap = delta(reset(case, PORT, "a"), counters(a=1, b=1), ["a", "b"])
-    assert CounterDelta({}, (), "counted anew") == gap
+    assert CounterDelta({}, (), "restarted") == gap
     late = delta(node(case, uptime_seconds=HOUR + 60), counters(a=1), ["a"])
     assert isinstance(late, CounterDelta)
     assert late.gap == "the earlier sample is of 1 min after boot: links and drivers settled then"
@@ -117,7 +117,7 @@ def test_what_did_not_move_is_over_no_limit() -> None:
 
 
 def test_an_operator_sets_a_limit() -> None:
-    """Up and down, and the text says so."""
+    """Up and down, and the text states it."""
     case = moves.moved(infiniband(), PORT, {"VL15_dropped": 50})
     higher = replace(case, settings=Settings(thresholds={"ib-vl15-dropped.per_hour": 51}))
     lower = replace(case, settings=Settings(thresholds={"ib-vl15-dropped.per_hour": 5}))

@@ -51,7 +51,7 @@ def test_c2c_counts_where_it_is_switched_on(c2c: C2c | None, there: bool) -> Non
 
 
 def test_why_a_place_on_the_bus_is_not_known() -> None:
-    """The bus could not be read, or nothing says which function it is; one that the whole bus lacks is simply gone."""
+    """The bus could not be read, or nothing shows which function it is; one that the whole bus lacks is simply gone."""
     case = server(2)
     nic = case.topology.nics[0]
     elsewhere = topology(case, pci=[f for f in case.topology.pci if f.id != nic.pci])

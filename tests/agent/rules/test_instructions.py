@@ -10,11 +10,12 @@ import pytest
 from agent.model.finding import FarEnd, Location, Step
 from agent.model.nic import FabricNeighbor
 from agent.rules.catalogue import every_rule
-from agent.rules.instructions import CHOICE, build_confirm, build_steps, describe_steps
+from agent.rules.context import RuleContext
+from agent.rules.instructions import CHOICE, build_confirm, build_steps, describe_steps, find_values
 from agent.rules.location import FORM_FACTORS, find_location
 from agent.rules.pages import PROCEDURE, family_names, read_procedures, read_sections, read_text
 from agent.rules.rule import Fail
-from tests.agent.rules.build import changed_nic, gpu_id, nic_id, server
+from tests.agent.rules.build import changed_gpu, changed_netdev, changed_nic, gpu_id, nic_id, server
 from tests.machines import FAULTS, HOSTS, scan_machine
 from tests.texts import PLACEHOLDER, list_texts
 
@@ -172,9 +173,95 @@ def test_nothing_known_is_left_to_fill_in(name: str) -> None:
         assert not re.search(r"\d %|(?<![\d.])(0|100)%", finding.impact), finding.impact
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_no_page_has_a_percentage_only_to_have_one(rule: str) -> None:
-    """All or nothing is written in words, and half only where it is computed."""
-    why = read_sections(rule)["Why it matters"]
+@pytest.mark.parametrize(
+    ("case", "subject", "places", "values"),
+    [
+        (server(), f"gpu:{gpu_id(0)}", (), [{"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": "0"}]),
+        (
+            changed_gpu(server(), 0, index=None),
+            f"gpu:{gpu_id(0)}",
+            (),
+            [{"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": gpu_id(0)}],
+        ),
+        (
+            changed_gpu(server(), 0, id="GPU-x", index=None, pci=None),
+            "gpu:GPU-x",
+            (),
+            [{}],
+        ),
+        (changed_gpu(server(), 0, id="GPU-x", index=1, pci=None), "gpu:GPU-x", (), [{"GPU_INDEX": "1"}]),
+        (
+            changed_nic(server(), 0, id="n0"),
+            "pci:n0",
+            (),
+            [{"ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "1"}],
+        ),
+        (server(), "pci:0000:10:01.0", (), [{"ADDRESS": "0000:10:01.0"}]),
+        (server(), "pci:0000:ff:00.0", (), [{"ADDRESS": "0000:ff:00.0"}]),
+        (server(), "x:0000:ff", (), [{}]),
+        (server(), "x:0000:ff:00:1", (), [{}]),
+        (server(ethernet=True), "netdev:eth0", (), [{
+            "ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "1",
+            "INTERFACE": "eth0",
+        }]),
+        (server(ethernet=True), f"port:{nic_id(0)}/1", (), [{
+            "ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "1",
+            "INTERFACE": "eth0",
+        }]),
+        (server(), f"port:{nic_id(0)}/7", (), [{
+            "ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "1",
+        }]),
+        (changed_netdev(server(ethernet=True), 0, nic=None, pci=None), "netdev:eth0", (), [{"INTERFACE": "eth0"}]),
+        (server(), f"pair:{gpu_id(0)}+{gpu_id(1)}", (), [
+            {"ADDRESS": gpu_id(1), "PORT_ABOVE": "0000:22:00.0", "GPU_INDEX": "1"},
+        ]),
+        (server(), "node", (gpu_id(0), "mlx5_9", gpu_id(0)), [
+            {"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": "0"},
+        ]),
+        (changed_netdev(server(ethernet=True), 0, nic=None, pci=None), "node", ("eth0",), [{"INTERFACE": "eth0"}]),
+    ],
+)  # fmt: skip
+def test_what_is_filled_in(
+    case: RuleContext, subject: str, places: tuple[str, ...], values: list[dict[str, str]]
+) -> None:
+    """Of every kind of subject; what is not known is absent."""
+    assert values == find_values(case, fail(subject, places=frozenset(places)))
 
-    assert not re.search(r"\d\s%|(?<![\d.])(0|50|100)%", why), why
+
+@pytest.mark.parametrize(("devices", "commands"), [(4, 4), (5, 1)])
+def test_commands_are_written_out_for_four_devices(devices: int, commands: int) -> None:
+    """Of more the first stands for all."""
+    fault = fail("node", places=frozenset(gpu_id(n) for n in range(devices)))
+
+    assert commands == len(build_confirm(server(8), "numa-unknown", fault) or ())
+
+
+@pytest.mark.parametrize(
+    ("remedy", "subject", "places", "do"),
+    [
+        ("Look: `ip link show INTERFACE`", f"port:{nic_id(0)}/1", (), "Look: `ip link show eth0`"),
+        ("Look (`ip link show INTERFACE`) at INTERFACE.", f"gpu:{gpu_id(0)}", (), "Look at its interface."),
+        ("Look at FAR_END.", f"gpu:{gpu_id(0)}", (), "Look at the switch port at the other end."),
+        (
+            "Set INTERFACE.", "node", (nic_id(0), nic_id(1), nic_id(2)),
+            "Set eth0. The same for eth1, eth2.",
+        ),
+        ("Set INTERFACE.", "node", (gpu_id(0), nic_id(1)), "Set eth1."),
+        ("Set it.", "node", (nic_id(0), nic_id(1)), "Set it."),
+    ],
+)  # fmt: skip
+def test_a_step_is_filled_in(remedy: str, subject: str, places: tuple[str, ...], do: str) -> None:
+    """With the first device that has all values; a command without its value is left out."""
+    fault = fail(subject, remedy=remedy, places=frozenset(places))
+
+    assert do == build_steps(server(ethernet=True), "gpu-xid", fault, None)[0].do
+
+
+def test_the_form_factor_of_a_finding_about_the_node() -> None:
+    """Is that of its devices."""
+    fault = fail("node", places=frozenset({gpu_id(0), gpu_id(1)}))
+    location = Location(part="GPU", form_factor="sxm")
+
+    assert build_steps(server(), "pcie-width-downgraded", fault, None) == build_steps(
+        server(), "pcie-width-downgraded", fault, location
+    )

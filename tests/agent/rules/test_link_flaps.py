@@ -30,7 +30,7 @@ def test_of_several_counters_the_one_that_moved_most_speaks() -> None:
     unread, nothing = Unknown("x", "not read"), NotApplicable("x", "not counted")
 
     assert many == largest_delta(few, many, unread)
-    assert CounterDelta({"a": 0}, ()) == largest_delta(CounterDelta({}, (), "counted anew"), CounterDelta({"a": 0}, ()))
+    assert CounterDelta({"a": 0}, ()) == largest_delta(CounterDelta({}, (), "restarted"), CounterDelta({"a": 0}, ()))
     assert unread == largest_delta(nothing, unread)
     assert nothing == largest_delta(nothing, NotApplicable("y", "neither"))
 

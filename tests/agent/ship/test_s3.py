@@ -176,7 +176,7 @@ def test_credentials_come_from_where_aws_has_them(tmp_path: Path) -> None:
     [
         (None, "No such file"),
         ("[other]\n", r"no profile \[default\]"),
-        ("[default]\naws_access_key_id = x\n", "lacks"),
+        ("[default]\naws_access_key_id = x\n", "has no"),
         (f"aws_secret_access_key = {SECRET}\n", "no credentials file"),
         (f"[default]\naws_access_key_id = x\naws_secret_access_key = {SECRET} y\n", "character"),
     ],

@@ -32,7 +32,7 @@ def test_a_server_of_our_authority(certificates: Certificates, run: Run) -> None
 
 @pytest.mark.parametrize(
     ("name", "ca", "part"),
-    [("server", None, "not believed"), ("other", "ca.pem", "not valid for"), ("locked", "ca.pem", "not believed")],
+    [("server", None, "not trusted"), ("other", "ca.pem", "not valid for"), ("locked", "ca.pem", "not trusted")],
     ids=["an unknown authority", "another name", "signed by itself"],
 )
 def test_a_server_that_is_not_believed_gets_nothing(

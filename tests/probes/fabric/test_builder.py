@@ -72,7 +72,7 @@ def test_a_link_takes_the_place_of_two_free_ports() -> None:
     fabric = wired(FabricLink(A, None), FabricLink(B, None), FabricLink(C, None), FabricLink(A, B, 4))
 
     assert [(C, None), (A, B)] == [(link.a, link.b) for link in fabric.links]
-    assert ["f, line 4: port 1 of a, or its far end, is told once as connected and once as free"] == list(
+    assert ["f, line 4: port 1 of a, or its far end, is reported once as connected and once as free"] == list(
         fabric.problems
     )
 

@@ -43,7 +43,7 @@ def test_a_label_leads_to_the_port_of_its_switch() -> None:
     fabric = net_dump(alone)
 
     assert [(33, 33)] == [(li.a.port, li.b.port) for li in net_dump(NET_DUMP).links if li.b and li.b.guid == LEAF2]
-    assert [f"f, line 6: which port of 0x{LEAF2} '1/17/1' is cannot be told"] == list(fabric.problems)
+    assert [f"f, line 6: which port of 0x{LEAF2} '1/17/1' is unknown"] == list(fabric.problems)
 
 
 def test_words_of_net_dump() -> None:

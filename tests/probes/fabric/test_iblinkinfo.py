@@ -77,7 +77,7 @@ def test_a_far_end_is_the_node_of_its_lid_and_name() -> None:
 
     assert [(LEAF1, HCA0, HCA0)] == [(li.a.guid, li.b.guid, li.b.port_guid) for li in alone.links if li.b]
     assert () == alone.problems
-    assert "which node 'gpu-7 HCA-1' is cannot be told" in two.problems[0]
+    assert "which node 'gpu-7 HCA-1' is unknown" in two.problems[0]
 
 
 def test_a_far_end_that_is_not_in_the_file_is_a_node_by_its_lid() -> None:

@@ -77,9 +77,9 @@ def test_a_node_whose_cables_are_pulled_has_no_links() -> None:
         (
             "#\n# Topology file: generated on Tue Feb  3 14:02:06 2026\n#\n",
             Status.FAILED,
-            "ibnetdiscover: tells of no link",
+            "ibnetdiscover: contains no link",
         ),
-        (f'Ca\t: 0x{HCA0} ports 1 "gpu-7 HCA-1"\n', Status.FAILED, "ibnetdiscover: tells of no link"),
+        (f'Ca\t: 0x{HCA0} ports 1 "gpu-7 HCA-1"\n', Status.FAILED, "ibnetdiscover: contains no link"),
     ],
 )
 def test_what_is_not_understood_is_said(text: str, status: Status, reason: str) -> None:

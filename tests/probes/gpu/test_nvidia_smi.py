@@ -197,7 +197,7 @@ def test_numbers_alone_do_not_invent_gpus() -> None:
     with_list = read({(SMI, "-q"): one, (SMI, "topo", "-m"): TOPO, (SMI, "-L"): LIST})
 
     assert ["0000:01:00.0"] == [gpu.address for gpu in without_list.facts.gpus]
-    assert "which GPU is GPU0, GPU1, GPU2, GPU3 is not said (nvidia-smi -L would)" in (without_list.missing or "")
+    assert "which GPU is GPU0, GPU1, GPU2, GPU3 is not in it (nvidia-smi -L has it)" in (without_list.missing or "")
     assert ["0000:01:00.0", None, None, None] == [gpu.address for gpu in with_list.facts.gpus]
     assert 1 == with_list.facts.gpus[3].numa_node
 

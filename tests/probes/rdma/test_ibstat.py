@@ -125,7 +125,7 @@ def test_a_transcript_of_other_commands_keeps_the_later_state(corpus: Path) -> N
 
 
 def test_a_card_is_described_whole() -> None:
-    """Identity is told by the card, addresses by the port; a port that is down keeps stale LIDs and a default rate."""
+    """The card reports its identity, the port its addresses; one that is down keeps stale LIDs and a default rate."""
     (device,) = parse_ibstat(TWO_PORTS).devices
 
     assert ("2.42.5000", "MT4099") == (device.firmware, device.hca_type)

@@ -46,7 +46,7 @@ def test_a_fabric_alone_is_no_node(name: str, text: str, tmp_path: Path) -> None
     for path in (tmp_path / name, tmp_path):
         if path == tmp_path and text == NODES and name == "paste":
             continue  # a folder with a list that nobody asks for
-        with pytest.raises(BadSource, match=r"of no single node; `fabricscope fleet topology` reads it$") as caught:
+        with pytest.raises(BadSource, match=r"not a single node; `fabricscope fleet topology` reads it$") as caught:
             open_source(str(path))
         assert str(caught.value).startswith(f"{path}: ")
         assert "\n" not in str(caught.value)

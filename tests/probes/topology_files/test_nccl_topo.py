@@ -38,7 +38,7 @@ def test_link_numbers_are_capabilities_but_those_of_a_gpu_which_nobody_can_date(
 
     assert (None, None, 32.0, 16, None) == _link(nic)[:5]
     assert (32.0, 16, None, None) == _link(gpu)[:4]
-    assert "by NCCL's version" in (gpu.link_doubt or "")
+    assert "NCCL's version" in (gpu.link_doubt or "")
     assert (None, None, None, None, None) == _link(nothing)
 
 

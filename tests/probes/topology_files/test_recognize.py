@@ -43,7 +43,7 @@ def test_outcomes_are_honest() -> None:
     found = {outcome.name: outcome for outcome in source.outcomes(probes())}
 
     assert (Status.PARTIAL, None) == (found["pci"].status, found["dmi"].facts)
-    assert (Status.ABSENT, "a NCCL topology does not say what machine it is of") == found["dmi"][1:4:2]
+    assert (Status.ABSENT, "a NCCL topology does not name its machine") == found["dmi"][1:4:2]
     assert (Status.SKIPPED, "pci answered") == found["lspci"][1:4:2]
     assert (Status.ABSENT, "a NCCL topology holds nothing of this") == found["services"][1:4:2]
 
@@ -72,7 +72,7 @@ def test_what_begins_a_file(content: bytes, start: str | None) -> None:
 @pytest.mark.parametrize(
     ("content", "line"),
     [
-        (b"<graphs version='1'/>", "t.xml: is a NCCL graph, which says how rings and trees run"),
+        (b"<graphs version='1'/>", "t.xml: is a NCCL graph, which lists rings and trees"),
         (b"<system>", "t.xml: is refused as a NCCL topology: not XML"),
         (b'<!DOCTYPE topology [<!ENTITY x "y">]><topology>&x;</topology>', "t.xml: is refused as a hwloc topology: it"),
     ],

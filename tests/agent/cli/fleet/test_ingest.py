@@ -41,6 +41,40 @@ def test_one_line_says_what_was_done(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("README.md", "# fabricscope\n\n1\n", "2 of 2 are not reports; .*/README.md:1: not JSON"),
+        ("a.json", "{}", "1 of 1 are not reports; .*/a.json: not a report"),
+        ("a.txt", "", "there is no report"),
+    ],
+)
+def test_what_is_no_report_makes_no_dataset(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, why: str
+) -> None:
+    """Exit 1, so that a wrong path in a timer shows; of a dataset that is there nothing is lost."""
+    wrong, good, dataset = tmp_path / name, tmp_path / "good.json", str(tmp_path / "d")
+    wrong.write_text(text)
+    good.write_bytes(report("gpu1"))
+
+    assert run(["fleet", "ingest", str(wrong), "--dataset", dataset]) == 1
+    assert re.search(f"^error: nothing was taken: {why}", capsys.readouterr().err)
+    assert not (tmp_path / "d").exists()
+    assert run(["fleet", "ingest", str(good), "--dataset", dataset]) == 0
+    assert run(["fleet", "ingest", str(wrong), "--dataset", dataset]) == bool(text)
+    assert run(["fleet", "ingest", str(good), "--dataset", dataset]) == 0
+    assert "1 known; 1 node in" in capsys.readouterr().out
+
+
+def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
+    """Somebody may have made it for the dataset, with rights of its own."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "quarantine").mkdir()
+
+    assert run(["fleet", "ingest", str(tmp_path / "d"), "--dataset", str(tmp_path / "d")]) == 1
+    assert (tmp_path / "d" / "quarantine").is_dir()
+
+
+@pytest.mark.parametrize(
     ("arguments", "why"),
     [
         (["{in}"], "--dataset is missing"),

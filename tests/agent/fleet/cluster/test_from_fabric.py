@@ -42,7 +42,7 @@ def test_adapters_that_name_no_host_are_kept_apart() -> None:
 
     assert ["n1"] == [link.host for link in cluster.host_links]
     assert {"1", "2", "3", "4", "9"} == {each.at.port for each in cluster.nameless}
-    assert any(note.startswith("3 adapters in the fabric do not say") for note in cluster.notes)
+    assert any(note.startswith("3 adapters in the fabric do not name") for note in cluster.notes)
     assert any(
         note.startswith("twin: several machines are called so; which of their 2 adapters") for note in cluster.notes
     )

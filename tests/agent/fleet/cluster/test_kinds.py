@@ -214,13 +214,13 @@ def test_adapters_of_nobody_make_a_leaf() -> None:
         plant.nodes[name] = plant.nodes[name]._replace(name="localhost mlx5_0")
     found = what(plant.view())
     assert ("fat-tree", "sure", 2) == (found.kind, found.sure, found.levels)
-    assert "40 hosts with 40 ports and 8 adapters of nobody known on 6 leaves, 4 switches in row 2" in found.evidence
+    assert "40 hosts with 40 ports and 8 adapters of no known node on 6 leaves, 4 switches in row 2" in found.evidence
 
     for name in names:
         plant.nodes[name] = plant.nodes[name]._replace(name="localhost mlx5_0")
     found = what(plant.view())
     assert ("fat-tree", "unsure", 2, 1.0) == (found.kind, found.sure, found.levels, found.oversubscription)
-    assert "48 adapters of nobody known on 6 leaves, 4 switches in row 2" in found.evidence
+    assert "48 adapters of no known node on 6 leaves, 4 switches in row 2" in found.evidence
     assert [] == plant.breaks()
 
 

@@ -73,7 +73,7 @@ def test_the_example_is_what_it_is(corpus: Path) -> None:
     assert ("rail-optimized", "sure", 2, 1.0) == (only.kind, only.sure, only.levels, only.oversubscription)
     assert ["A09-P1-IBLEAF-01", "A09-P1-IBLEAF-02"] == [unit.name for unit in only.units][:2]
     assert 8 == len(only.units)
-    assert ["72 adapters in the fabric do not say which host they are in"] == answer.notes
+    assert ["72 adapters in the fabric do not name the host they are in"] == answer.notes
 
 
 @pytest.mark.parametrize(("name", "kinds"), [

@@ -205,7 +205,7 @@ def test_coverage_adds_up(fleet: Fleet) -> None:
 
 
 def test_one_fault_is_one_card(fleet: Fleet) -> None:
-    """What differs from peers because of a finding is told there, and is no outlier beside it; all are counted."""
+    """What differs from peers because of a finding is reported there, and is no outlier beside it; all are counted."""
     (section,) = [each for each in fleet.scene.sections if each.anchor == "outliers"]
     told = [text for each in fleet.scene.sections[0].said for name, text in each.more if name == "compared with peers"]
     joined, _, of = section.note.partition(".")[2].strip().partition(" differences")[0].partition(" of ")

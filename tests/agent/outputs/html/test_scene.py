@@ -71,7 +71,7 @@ def test_a_device_that_is_slower_than_its_switch_limits_nothing() -> None:
 
 
 def test_a_gpu_at_x8_limits_its_own_rail() -> None:
-    """What ends at a device that could do more is told there."""
+    """What ends at a device that could do more is reported there."""
     report = boxes(build_scene(scan_machine(H100, "gpu-width-x8")))
 
     assert [box.title for box in report.values() if box.wire and box.wire.limits] == ["GPU2"]

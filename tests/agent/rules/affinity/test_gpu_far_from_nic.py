@@ -325,7 +325,7 @@ def beside(case, **changes):
     ],
 )
 def test_which_nic_puts_a_far_gpu_in_doubt(changes, faults: int) -> None:
-    """One near the GPU that answers, and of which nothing says what it is for."""
+    """One near the GPU that answers, and of which its use is unknown."""
     assert faults == len(fails(rule, beside(far(), **changes)))
 
 

@@ -73,7 +73,7 @@ def test_six_lines_are_shown() -> None:
 
 
 def test_what_only_informs_costs_nothing_and_a_switch_costs_all() -> None:
-    """The loss is told by what the line is about."""
+    """The loss is reported by what the line is about."""
     harmless = next(code for code in XIDS if XIDS[code].severity == "info")
     switches = topology(logged(said("20034", kind="sxid", subject="0000:f0:00.0", detail={"severity": "Fatal"})),
                         nvswitches=[NvSwitch(id="0000:f0:00.0", pci="0000:f0:00.0")])  # fmt: skip

@@ -43,7 +43,7 @@ def test_neither_way_is_an_error_of_the_node() -> None:
     (fault,) = fails(rule, blocked())
 
     assert ("node", "node", "error", "") == (fault.subject, fault.label, fault.severity or rule.severity, fault.cause)
-    assert fault.summary.endswith("DMA-BUF lacks: open kernel modules of the NVIDIA driver")
+    assert fault.summary.endswith("DMA-BUF is missing: open kernel modules of the NVIDIA driver")
     assert "copied through host memory" in fault.impact
     assert "/proc/modules" == fault.evidence[0].source
 

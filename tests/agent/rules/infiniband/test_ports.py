@@ -26,7 +26,7 @@ def down(**changes):
 
 
 def nameless(**changes):
-    """The same where nothing says what the NICs are for."""
+    """The same where nothing shows what the NICs are for."""
     return changed_nic(changed_nics(down(), role="unknown"), 1, **changes)
 
 

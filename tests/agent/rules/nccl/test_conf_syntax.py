@@ -95,7 +95,7 @@ def test_a_finding_names_the_file_and_every_line() -> None:
     (fault,) = fails(rule, holds("NCCL_DEBUG=INFO # x\nNCCL_A = 1\nNCCL_B\n"))
 
     assert ("node", SYSTEM, SYSTEM, "error") == (fault.subject, fault.label, fault.cause, fault.severity)
-    assert fault.summary == "/etc/nccl.conf:2: sets 'NCCL_A ', which nobody reads; 2 more lines"
+    assert fault.summary == "/etc/nccl.conf:2: sets 'NCCL_A ', which nothing reads; 2 more lines"
     assert {"NCCL_A = 1", "NCCL_B", "NCCL_DEBUG=INFO # x"} == {row.value for row in fault.evidence}
     assert {SYSTEM, f"{SYSTEM}:1", f"{SYSTEM}:2", f"{SYSTEM}:3"} == fault.places
 

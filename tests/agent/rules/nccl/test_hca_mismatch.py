@@ -48,7 +48,7 @@ def test_a_list(value: str, severity: str | None, cause: str | None) -> None:
     ("value", "severity"), [("bnxt", "warning"), ("mlx5_0", "info"), ("mlx5", "info"), ("^=mlx5_3", None)]
 )
 def test_in_a_running_job(value: str, severity: str | None) -> None:
-    """A job on part of the node is none; the others are one step less grave."""
+    """A job on part of the node is none; the others are one severity lower."""
     assert ([severity] if severity else []) == [f.severity for f in fails(rule, said(with_storage(), job={KEY: value}))]
 
 

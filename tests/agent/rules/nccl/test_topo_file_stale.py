@@ -29,7 +29,7 @@ def with_file(devices=OWN, there=True, opened=True, scope="system"):
         (with_file(there=False), "missing", f"{PATH} is not there"),
         (with_file([*OWN, "0x0302 0001:00:00.0"]), "other", "names 0001:00:00.0, where nothing is"),
         (with_file([*OWN, "0x0207 0001:00:00.0"]), "other", "names 0001:00:00.0, where nothing is"),
-        (with_file(OWN[1:]), "other", "lacks GPU0"),
+        (with_file(OWN[1:]), "other", "leaves out GPU0"),
     ],
 )
 def test_a_wrong_file(case, cause: str, words: str) -> None:

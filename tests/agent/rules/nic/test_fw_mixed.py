@@ -106,7 +106,7 @@ def test_no_rail_is_not_applicable() -> None:
 
 @pytest.mark.parametrize("healthy", [server, odd])
 def test_rails_that_are_not_known_are_unknown(healthy) -> None:
-    """NICs that may be rails, and nothing says which: unknown with the reason, not "no rail"."""
+    """NICs that may be rails, and nothing shows which: unknown with the reason, not "no rail"."""
     (answer,) = rule.check(changed_nics(healthy(), role="unknown", role_evidence=["two models are as near"]))
 
     assert Unknown("node", "which NICs are rails is not known: two models are as near") == answer

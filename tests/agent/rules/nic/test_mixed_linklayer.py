@@ -27,7 +27,7 @@ def test_both_kinds_behind_switches_of_gpus() -> None:
 
 
 def test_one_kind_far_from_gpus_is_a_warning() -> None:
-    """A front-end NIC that nothing tells from a rail."""
+    """A front-end NIC that cannot be distinguished from a rail."""
     case = mixed()
     paths = [msgspec.structs.replace(p, kind="SYS") if p.b == nic_id(1) else p for p in case.topology.paths]
 

@@ -51,7 +51,7 @@ def test_a_module_in_fault_is_an_error() -> None:
     (fault,) = fails(rule, module(state="fault"))
 
     assert (PORT, "mlx5_1/1 (eth1)", "error") == (fault.subject, fault.label, fault.severity)
-    assert "the module says that it is in fault: NVIDIA MMA4Z00-NS400 MT0001" == fault.summary
+    assert "the module reports a fault: NVIDIA MMA4Z00-NS400 MT0001" == fault.summary
     assert ["ethtool -m eth1"] == [row.source for row in fault.evidence]
     assert {NIC, f"{NIC}/1"} <= fault.places
 

@@ -90,7 +90,7 @@ def test_a_matrix_alone_tells_of_a_gpu_that_none_reaches() -> None:
     (eight,) = fails(rule, blind(ALONE, nv="NV8"))
 
     assert f"gpu:{gpu_id(2)}" == fault.subject == eight.subject
-    assert fault.summary.endswith("NODE instead of NV18, as others have; their links were not told of")
+    assert fault.summary.endswith("NODE instead of NV18, as others have; their links were not reported")
     assert "instead of NV8, as" in eight.summary
 
 
@@ -144,7 +144,7 @@ def test_one_end_whose_links_were_told_of() -> None:
     for ends in ({1: nvlinks(18, "switch")}, {2: nvlinks(18, "switch")}):
         for gpu, links in ends.items():
             half = changed_gpu(case, gpu, links=links, links_known=True)
-            assert fails(rule, half)[0].summary.endswith("as others have; their links were not told of")
+            assert fails(rule, half)[0].summary.endswith("as others have; their links were not reported")
 
 
 def test_two_gpus_are_a_pair() -> None:

@@ -57,7 +57,7 @@ def test_a_port_above_that_says_nothing_caps_nothing() -> None:
 
 @pytest.mark.parametrize("end", [GPU, DOWN])
 def test_a_target_link_speed_is_named_as_the_cause(end: str) -> None:
-    """LnkCtl2 of either end holds the link: somebody set it, a warning."""
+    """LnkCtl2 of either end holds the link: it was set on purpose, a warning."""
     case = slow_gpu()
     held = case.functions[end].link
     assert held is not None

@@ -137,7 +137,7 @@ def test_members_of_a_bond_are_judged_one_by_one() -> None:
 
 @pytest.mark.parametrize(
     ("configured", "auto", "said"),
-    [(["rs", "off"], True, "rs, off"), ([], True, "auto"), ([], False, "not told"), ([], None, "not told")],
+    [(["rs", "off"], True, "rs, off"), ([], True, "auto"), ([], False, "not reported"), ([], None, "not reported")],
 )
 def test_what_is_configured_is_evidence(configured: list[str], auto: bool | None, said: str) -> None:
     """A port may be left to choose for itself."""

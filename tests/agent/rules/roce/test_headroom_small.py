@@ -88,7 +88,7 @@ def test_discards_make_it_an_error(counter: str) -> None:
     ],
 )
 def test_the_longest_cable_counts(longer) -> None:
-    """Declared, told by the cable, or what the driver reckons with."""
+    """Declared, reported by the cable, or what the driver reckons with."""
     (fault,) = fails(rule, longer(sized(200_000)))
 
     assert fault.summary.endswith("and 100 m of cable")

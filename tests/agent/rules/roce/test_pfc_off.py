@@ -18,7 +18,7 @@ def off():
 
 
 def off_everywhere():
-    """As the factory sets it: nothing says what is meant."""
+    """As the factory sets it: nothing shows what is meant."""
     return dcb_everywhere(netdevs(roce(), neighbor=None), pfc=only(), trust="pcp")
 
 
