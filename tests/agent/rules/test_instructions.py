@@ -265,3 +265,11 @@ def test_the_form_factor_of_a_finding_about_the_node() -> None:
     assert build_steps(server(), "pcie-width-downgraded", fault, None) == build_steps(
         server(), "pcie-width-downgraded", fault, location
     )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_page_has_a_percentage_only_to_have_one(rule: str) -> None:
+    """All or nothing is written in words, and half only where it is computed."""
+    why = read_sections(rule)["Why it matters"]
+
+    assert not re.search(r"\d\s%|(?<![\d.])(0|50|100)%", why), why
