@@ -150,10 +150,8 @@ def _wires(nodes: Sequence[NodeFacts], request: Request, choice: Choice, plan: C
     if request.nodes == 1:
         return _WIRES_OK
     share = choice.algorithm_gbyte_s
-    if choice.algorithm == RING:
+    if choice.algorithm == RING or request.nodes > 2:  # of two nodes each sends a tree's bytes once
         share *= bus_factor(request.collective, ranks)
-    elif request.nodes > 2:
-        share *= 2  # a node sends up one tree, and down the other one to two
     worst = _WIRES_OK
     for node in nodes:
         rails = [rail for rail in node.rails if rail_gbyte_s(rail, False) > 0]

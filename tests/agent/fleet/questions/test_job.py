@@ -68,6 +68,7 @@ def test_the_node_that_sets_the_least_is_named(tmp_path: Path, capsys: pytest.Ca
     assert ("gpu07", "pcie-width-downgraded", "GPU2") == tuple(
         answer["repairs"][0][key] for key in ("host", "rule", "device")
     )
+    assert all(": gpu" in text for text in answer["node_order"])
     assert 0 == run(row)
     assert "costs 6.25% of the inter-node bandwidth of 64 GPUs" in " ".join(capsys.readouterr().out.split())
     assert 0 == run([*row, "--hosts", "gpu[01-04]", "--format", "json"])
