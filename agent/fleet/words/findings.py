@@ -26,7 +26,8 @@ def page(found: Findings, width: int = 80) -> list[Line]:
         if each.summary:
             lines += wrap_paragraph(f"for example: {each.summary}", width, "    ", first="  ")
         if each.remedy:
-            lines += wrap_paragraph(f"remedy: {each.remedy}", width, "    ", "dim", first="  ")
+            fix = "fix" if each.findings == 1 else "fix of one of them (each report has its own)"
+            lines += wrap_paragraph(f"{fix}: {each.remedy}", width, "    ", "dim", first="  ")
     return lines
 
 
