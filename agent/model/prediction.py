@@ -70,6 +70,27 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
     host: str | None = None  # of a job on several nodes
 
 
+class RankPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one process of a job belongs on its node."""
+
+    local_rank: int
+    gpu: str
+    pci: str | None = None
+    rails: list[str] = []  # that are nearest to it; none: it shares those of other GPUs
+    numa_node: int | None = None
+    cpus: str | None = None  # cpulist to bind it to
+
+
+class PlatformComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The host's settings beside those that NVIDIA's own validation uses on this platform: no advice."""
+
+    platform: str
+    source: str
+    same: list[str] = []
+    differs: list[str] = []
+    not_set: list[str] = []
+
+
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     """The whole answer."""
 
@@ -81,4 +102,7 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     settings: list[SettingAdvice] = []
     not_needed: list[NotNeeded] = []
     repairs: list[Repair] = []  # what gives back most is first
+    placement: list[RankPlace] = []
+    node_order: list[str] = []  # of a job: hosts along the fabric, "leaf: hosts" for each leaf switch
+    platform: PlatformComparison | None = None
     summary: list[str] = []  # of a job on several nodes: what all repairs cost together

@@ -14,9 +14,11 @@ from agent.platforms.profiles import load_profile
 from agent.recommend.constants import Version
 from agent.recommend.cost import find_repairs
 from agent.recommend.machine import NodeFacts, assume_node, complete_node, read_node
+from agent.recommend.placement import place_ranks
 from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
 from agent.recommend.settings import advise
 from agent.recommend.tuning import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, SEND_RECEIVE
+from agent.recommend.validated import compare_platform
 
 _USUAL = (ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, SEND_RECEIVE)
 _USUAL_NODES = (1, 2, 4)
@@ -45,6 +47,8 @@ def answer_report(report: Report, question: Question) -> Recommendation:
         settings=advice.settings,
         not_needed=advice.not_needed,
         repairs=find_repairs(report, node, version),
+        placement=place_ranks(report, node),
+        platform=compare_platform(report, node),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -63,7 +64,41 @@ def _cost(repair: Repair) -> Cost:
     )
 
 
+class _Loss(NamedTuple):
+    """What a setting costs by a public measurement: of how many nodes, and the share that is lost."""
+
+    nodes: int
+    share: float
+
+
+_COPIED = _Loss(4, 1 - 72 / 216)  # GPUDirect off, 16 H100, RoCE: nccl#2409
+_SETTINGS = {
+    "NCCL_NET_GDR_LEVEL": _COPIED,
+    "NCCL_DMABUF_ENABLE": _COPIED,
+    "NCCL_NVLS_ENABLE": _Loss(1, 1 - 367 / 482),  # H200; B200: 682 of 838 GB/s
+}
+
+
+def _setting_cost(finding: Finding, node: NodeFacts, version: Version) -> Repair | None:
+    """Of a finding about a setting, whose evidence names it."""
+    keys = [line.what for line in finding.evidence if line.what in _SETTINGS]
+    if finding.rule != "gdr-disabled-by-env" or not keys or (_SETTINGS[keys[0]].nodes > 1 and not node.rails):
+        return None
+    loss = _SETTINGS[keys[0]]
+    healthy = predict([node], Request(ALL_REDUCE, SIZE, loss.nodes, version), HEALTHY).busbw_gbyte_s
+    if not healthy:
+        return None
+    return Repair(
+        rule=finding.rule, device=keys[0], collective=ALL_REDUCE, nodes=loss.nodes,
+        gain_gbyte_s=round(healthy * loss.share, 1), percent=round(100 * loss.share, 1), known_by="measured",
+    )  # fmt: skip
+
+
 def _repairs_of(finding: Finding, report: Report, node: NodeFacts, version: Version) -> Iterator[Repair]:
+    measured = _setting_cost(finding, node, version)
+    if measured is not None:
+        yield measured
+        return
     devices = set(_devices(finding, report))
     rows = [_compare(isolate(node, devices), node, Request(ALL_REDUCE, SIZE, nodes, version)) for nodes in _NODES]
     known = [(lost, row, before) for lost, row, before in rows if lost >= _LEAST_PERCENT]

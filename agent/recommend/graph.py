@@ -115,7 +115,7 @@ def _plan(node: SearchInput, pattern: str) -> ChannelPlan:
             best = ChannelPlan(channels, speed, speed)
         if best.total_gbyte_s >= node.nvlink_gbyte_s:
             break
-    return _double(best, node.sm, limit)
+    return double_channels(best, node.sm, limit)
 
 
 def _total(node: SearchInput, pattern: str) -> float:
@@ -126,7 +126,7 @@ def _total(node: SearchInput, pattern: str) -> float:
     return node.nvlink_gbyte_s * (node.gpus / (node.gpus - 1) if spared else 1.0)
 
 
-def _double(plan: ChannelPlan, sm: int, limit: int) -> ChannelPlan:
+def double_channels(plan: ChannelPlan, sm: int, limit: int) -> ChannelPlan:
     """`ncclTopoDupChannels`: few fast channels become twice as many."""
     if not plan.channels or plan.intra_gbyte_s < 25 or (sm > 80 and plan.intra_gbyte_s < 50 and plan.channels > 4):
         return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from agent.model.gpu import Gpu
@@ -12,12 +13,14 @@ from agent.model.topology import Path
 from agent.recommend.constants import nvlink_gbyte_s, parse_version, pcie_gbyte_s
 from agent.recommend.graph import SearchInput
 from agent.recommend.rails import RailFacts, merge_rails, rail_gbyte_s, read_rails
+from agent.recommend.search import Mesh, cube_mesh
 
 _SM = {"Volta": 70, "Turing": 75, "Ampere": 80, "Ada": 89, "Ada Lovelace": 89, "Hopper": 90, "Blackwell": 100}
 _FULL_GBYTE_S = {90: 26.562, 100: 50.0}  # signalling rate of one link of these generations, one direction
 # Sum of the seven links of each of eight GPUs, one direction; 910B: 28 GB/s a port, from the driver's lane speed
 _MESH_SUM_GBYTE_S = {"MI300X": 448.0, "MI325X": 448.0, "MI355X": 537.6, "910B": 196.0}
 _MESH_SIZE = 8
+_CUBES = ("dgx1v", "sxm2-v100-8")  # profiles of eight V100 in a hybrid cube mesh
 
 _USUAL_RAILS = {  # NICs for jobs and Gb/s of each: NVIDIA's DGX system guides, AWS's pages of EC2 instance types
     "dgx-a100": (8, 200.0), "dgx-h100": (8, 400.0), "dgx-h200": (8, 400.0), "dgx-b200": (8, 400.0),
@@ -46,6 +49,7 @@ class NodeFacts(NamedTuple):
     assumed: tuple[str, ...]
     regular: bool  # every GPU reaches every other one alike by direct links
     weakest_gpu: str | None = None
+    mesh: Mesh = ()  # of GPUs that are joined unevenly: pairs with GB/s, in NCCL's units
     domain: int = 0  # GPUs that one NVLink fabric joins beyond this node; 0: no more than these
 
     def search_input(self, nodes: int, version: tuple[int, int], healthy: bool) -> SearchInput:
@@ -72,6 +76,7 @@ def read_node(report: Report) -> NodeFacts:
         missing.append("topology.gpus[].links")
     weakest = min(range(len(links)), key=lambda index: links[index], default=None)
     cpu = report.node.cpu
+    regular = kind != "nvlink" or _is_regular(gpus, topology.paths)
     return NodeFacts(
         host=report.node.hostname or "this host",
         title=_title(gpus, links, rails, kind),
@@ -87,7 +92,8 @@ def read_node(report: Report) -> NodeFacts:
         nccl=next((library.version for library in report.software.nccl.libraries if library.version), None),
         missing=tuple(missing),
         assumed=(),
-        regular=kind != "nvlink" or _is_regular(gpus, topology.paths),
+        regular=regular,
+        mesh=() if regular else _read_pairs(gpus, nvlink_gbyte_s(sm, parse_version(None)), topology.paths),
         weakest_gpu=gpus[weakest].label if weakest is not None and links[weakest] < healthy * 0.999 else None,
     )
 
@@ -131,7 +137,8 @@ def assume_node(profile: Profile, rails: tuple[int, float] | None) -> NodeFacts:
         nccl=None,
         missing=tuple(missing),
         assumed=tuple(assumed),
-        regular=profile.nv is None or int(profile.nv.value) == links,
+        regular=profile.name not in _CUBES and (profile.nv is None or int(profile.nv.value) == links),
+        mesh=cube_mesh(nvlink_gbyte_s(sm, parse_version(None))) if profile.name in _CUBES else (),
     )
 
 
@@ -189,6 +196,22 @@ def _read_links(gpus: list[Gpu], sm: int, vendor: str, report: Report) -> tuple[
     if not any(sums):
         return ("pcie" if gpus else "none"), [], 0.0
     return "nvlink", sums, one * max(counts)
+
+
+def _read_pairs(gpus: list[Gpu], one: float, paths: list[Path]) -> Mesh:
+    """Which GPUs are joined by how many links: as the links say, else NV#."""
+    places = {gpu.id: index for index, gpu in enumerate(gpus)}
+    counts: Counter[tuple[int, int]] = Counter()
+    for gpu in gpus:
+        for link in gpu.links:
+            far = places.get(link.remote.id or "") if link.remote else None
+            if far is not None and places[gpu.id] < far and link.state in ("active", "sleep"):
+                counts[places[gpu.id], far] += 1
+    for path in paths if not counts else []:
+        kind, ends = path.kind or "", sorted(places[end] for end in (path.a, path.b) if end in places)
+        if kind[:2] == "NV" and kind[2:].isdigit() and len(ends) == 2:
+            counts[ends[0], ends[1]] = int(kind[2:])
+    return tuple((a, b, one * count) for (a, b), count in sorted(counts.items()))
 
 
 def _read_mesh(gpus: list[Gpu], vendor: str, report: Report) -> tuple[str, list[float], float]:

@@ -13,6 +13,7 @@ from agent.recommend.machine import NodeFacts
 from agent.recommend.rails import merge_rails, rail_gbyte_s
 from agent.recommend.refusal import MODELLED_FROM as MODELLED_FROM
 from agent.recommend.refusal import find_refusal
+from agent.recommend.search import search_rings
 from agent.recommend.tuning import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -30,6 +31,7 @@ AS_IS, HEALTHY = "as_is", "healthy"
 _LARGE = 1_000_000_000  # bytes, from which on the model's own times fit
 _ASYMPTOTE = 1 << 40  # bytes
 _MESHES = {"xgmi": "xGMI", "hccs": "HCCS"}
+_NO_RING = "no ring over the direct links joins all GPUs: measure with nccl-tests"
 _HOST_COPY = {80: 0.35, 90: 0.30, 100: 0.30}  # of the rail, through host memory: nccl#1412, nccl#1676 (measured)
 # us at 8 MB that large transfers take beyond NCCL's own times, growing with size^0.4: fitted on public tables
 _FILL_US = {(NVLS, False): 14.0, (RING, False): 8.0, (RING, True): 10.0, (TREE, True): 10.0, (NVLS_TREE, True): 6.0}
@@ -76,7 +78,7 @@ def _predict_tuned(nodes: Sequence[NodeFacts], request: Request, case: str, rank
     plans = _plans(nodes, request, healthy)
     chosen = choose(request.collective, max(request.size, _LARGE), job, plans)
     if chosen is None:
-        return _row(request, case, ranks, known_by="not-modelled", note="NCCL finds no channels on this machine")
+        return _row(request, case, ranks, known_by="not-modelled", note=_NO_RING)
     choice, _ = chosen
     plan = plans[choice.algorithm]
     reached = _reached_gbyte_s(choice, request, job, plan, node)
@@ -103,6 +105,9 @@ _WIRES_OK = _Wires(1.0)
 
 def _plans(nodes: Sequence[NodeFacts], request: Request, healthy: bool) -> dict[str, ChannelPlan]:
     """The graphs that the job gets: the least over its nodes, and over the healthy ones that are not described."""
+    if not nodes[0].regular:
+        found = [search_rings(len(node.gpus), node.mesh, node.sm, request.version) for node in nodes]
+        return {RING: plan_of_job(found)}
     inputs = [node.search_input(request.nodes, request.version, healthy) for node in nodes]
     if not healthy and len(nodes) < request.nodes:
         inputs.append(nodes[0].search_input(request.nodes, request.version, True))
@@ -145,10 +150,8 @@ def _wires(nodes: Sequence[NodeFacts], request: Request, choice: Choice, plan: C
     if request.nodes == 1:
         return _WIRES_OK
     share = choice.algorithm_gbyte_s
-    if choice.algorithm == RING:
+    if choice.algorithm == RING or request.nodes > 2:  # of two nodes each sends a tree's bytes once
         share *= bus_factor(request.collective, ranks)
-    elif request.nodes > 2:
-        share *= 2  # a node sends up one tree, and down the other one to two
     worst = _WIRES_OK
     for node in nodes:
         rails = [rail for rail in node.rails if rail_gbyte_s(rail, False) > 0]
@@ -241,7 +244,9 @@ def _sum_rails(node: NodeFacts, healthy: bool) -> float:
 def _range(busbw: float, node: NodeFacts, request: Request) -> tuple[float, float]:
     """What public tables of healthy machines spread over, per class; beyond 16 nodes the model is an upper bound."""
     large = request.size >= _LARGE
-    if request.nodes == 1:
+    if not node.regular:
+        low, high = (0.85, 1.25) if large else (0.6, 1.5)  # NCCL counts a fifth less than links of that time carry
+    elif request.nodes == 1:
         low, high = (0.9, 1.06) if large else (0.78, 1.4 if request.size < 32e6 else 1.12)
     elif request.nodes <= 16:
         low, high = (0.85, 1.12) if large else (0.5, 1.6)

@@ -22,7 +22,7 @@ def _refuse(node: NodeFacts, nodes: int, size: int) -> str | None:
         return "a collective needs two GPUs"
     if node.kind in ("pcie", "none"):
         return "GPUs without direct links: measure with nccl-tests; NCCL's constants do not fit PCIe-only machines"
-    if not node.regular:
+    if not node.regular and (nodes > 1 or not node.mesh):
         return "the direct links do not join all GPUs alike: measure with nccl-tests"
     if nodes > 1 and not any(rail_gbyte_s(rail, True) for rail in node.rails):
         return "no rail with a known rate: give --rails, for example 8x400"

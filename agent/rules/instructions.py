@@ -54,8 +54,9 @@ def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | N
 
 def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location | None) -> list[Step]:
     """The steps that fix the fault on this part, in order."""
-    form = (location.form_factor if location else None) or find_common_form_factor(context, fault.places)
-    keys = tuple(key for key in (fault.situation, fault.cause, form, "other") if key)
+    form = find_form_factor(context, fault, location)
+    first = form if form == "virtual" else None  # a guest repairs no part, whatever state it is in
+    keys = tuple(key for key in (first, fault.situation, fault.cause, form, "other") if key)
     values, far_end = find_values(context, fault), _describe_far_end(location)
     steps = []
     for text in _choose(read_sections(rule).get("How to fix", ""), keys):
@@ -66,9 +67,23 @@ def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location
     return steps or [Step(do=fault.remedy)]
 
 
+def find_form_factor(context: RuleContext, fault: Fail, location: Location | None) -> str | None:
+    """How the part is built in; a GPU that is gone was built in as the others are. None where it is not known."""
+    if context.virtual_machine:
+        return "virtual"
+    devices = context.gpus if fault.subject.startswith("gpu:") else ()
+    return (
+        (location.form_factor if location else None)
+        or find_common_form_factor(context, fault.places)
+        or find_common_form_factor(context, devices)
+    )
+
+
 def describe_steps(steps: Sequence[Step]) -> str:
-    """The steps as one text, without markup."""
-    return " ".join(" ".join((step.do, *step.outcomes)) for step in steps).replace("`", "")
+    """The steps as one text, without markup; several are numbered."""
+    texts = [" ".join((step.do, *step.outcomes)) for step in steps]
+    numbered = [f"{number}. {text}" for number, text in enumerate(texts, 1)] if len(texts) > 1 else texts
+    return " ".join(numbered).replace("`", "")
 
 
 def find_values(context: RuleContext, fault: Fail) -> list[dict[str, str]]:

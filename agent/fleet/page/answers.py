@@ -18,6 +18,7 @@ from agent.fleet.questions import findings as wrong
 from agent.fleet.questions import odd
 from agent.fleet.questions.outliers import Outliers
 from agent.fleet.words.differences import describe_outlier
+from agent.fleet.words.findings import describe_cost, describe_lost
 
 NAMED = 3  # devices that a change is told of with
 
@@ -70,9 +71,10 @@ def findings(answer: wrong.Findings, numbers: Numbers) -> Section:
     """Above info; the rest is counted."""
     loud = [each for each in answer.findings if each.severity != "info"]
     quiet = len(answer.findings) - len(loud)
-    note = f"{_count(quiet, 'more note')}: fabricscope fleet findings." if quiet else ""
+    notes = [describe_lost(answer.lost)] if answer.lost else []
+    notes += [f"{_count(quiet, 'more note')}: fabricscope fleet findings."] if quiet else []
     return Section(
-        title="Findings", anchor="findings", note=note, said=[_found(each, numbers) for each in loud],
+        title="Findings", anchor="findings", note=" ".join(notes), said=[_found(each, numbers) for each in loud],
         empty="No node reports anything above info.",
     )  # fmt: skip
 
@@ -132,6 +134,7 @@ def _found(each: wrong.Found, numbers: Numbers) -> Said:
     names = [share.hardware_class for share in each.classes]
     nodes = numbers.having(each.rule, each.severity, names) if each.of_class else numbers.folded(each.hosts)
     more = [("on", ", ".join(each.labels))] if each.labels else []
+    more += [("cost", describe_cost(each))] if each.cost_percent is not None else []
     more += [("fix", each.remedy)] if each.remedy else []
     more += [("share", "; ".join(_share(share, numbers) for share in each.classes[:4]))]
     words = each.summary or each.rule

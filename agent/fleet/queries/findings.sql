@@ -9,7 +9,9 @@ SELECT
   count(DISTINCT node) AS nodes,
   count(*) AS findings,
   min(summary) AS summary,
-  min(remedy) AS remedy
+  min(remedy) AS remedy,
+  max(cost_percent) AS cost_percent,
+  max(cost_nodes) AS cost_nodes
 FROM finding
 GROUP BY rule, severity, hardware_class
 
@@ -52,3 +54,15 @@ ANTI JOIN affected
   AND possible.severity = affected.severity
   AND possible.hardware_class = affected.hardware_class
   AND possible.node = affected.node
+
+-- name: costs
+-- What slows jobs on several nodes, by the model, on which node, and how many GPUs that has.
+SELECT finding.node AS node, finding.rule AS rule, finding.label AS label, finding.cost_percent AS lost, host.gpus AS gpus
+FROM finding
+JOIN host ON host.node = finding.node
+WHERE finding.cost_percent IS NOT NULL AND finding.cost_nodes > 1
+
+-- name: gpus
+-- All GPUs.
+SELECT sum(gpus) AS gpus
+FROM host

@@ -28,3 +28,15 @@ WHERE severity <> 'info'
 SELECT node, rule, label, cost_collective, cost_nodes, cost_gbyte_s, cost_percent
 FROM finding
 WHERE cost_percent IS NOT NULL
+
+-- name: leaves_by_port
+-- The switch of each node's first rail, as the fabric's own discovery says.
+SELECT DISTINCT node, neighbor_name
+FROM port
+WHERE rail = 0 AND neighbor_name IS NOT NULL
+
+-- name: leaves_by_interface
+-- The same as LLDP says.
+SELECT DISTINCT node, neighbor_system
+FROM netdev
+WHERE rail = 0 AND neighbor_system IS NOT NULL

@@ -28,6 +28,18 @@ class Share(msgspec.Struct, frozen=True, kw_only=True):
     without: str = ""  # a matter of the class: who of it has it not, where these are few
 
 
+class Lost(msgspec.Struct, frozen=True, kw_only=True):
+    """What faults cost together: bandwidth between nodes, by the model of recommend."""
+
+    findings: int
+    gpus: int  # all that were asked
+    percent: float  # of the bandwidth between nodes of all these GPUs, each node by its worst fault
+    rule: str  # of the one whose repair gives back most
+    node: str
+    label: str
+    node_percent: float  # that a job with that node loses
+
+
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """One rule on many nodes."""
 
@@ -42,6 +54,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     classes: list[Share] = []
     summary: str | None = None  # of one of them
     remedy: str | None = None
+    cost_percent: float | None = None  # bus bandwidth that the worst of them costs a job with its node
+    cost_nodes: int | None = None  # 1: inside a node; more: of jobs on several nodes
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +63,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
     findings: list[Found] = []
     nodes: int = 0  # all that were asked
+    lost: Lost | None = None
 
 
 class _Group(msgspec.Struct):
@@ -72,11 +87,33 @@ def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     groups, stale = _hosts(tables, single), stale_nodes(tables, options)
     for key, rows in single.items():
         found.append(_of_nodes(key, rows, groups[key], of, stale))
-    return Findings(findings=sorted(found, key=_rank), nodes=sum(of.values()))
+    return Findings(findings=sorted(found, key=_rank), nodes=sum(of.values()), lost=_lost(tables))
+
+
+def _lost(tables: Tables) -> Lost | None:
+    """Of each node its worst fault, and the worst of all."""
+    rows = sorted(tables.rows(COSTS), key=lambda row: (-row[3], row[0], row[1], str(row[2])))
+    if not rows:
+        return None
+    worst: dict[str, float] = {}
+    for node, _, _, percent, gpus in rows:
+        worst.setdefault(node, percent * (gpus or 0))
+    total = tables.rows(GPUS)[0][0] or 0
+    node, rule, label, percent, _ = rows[0]
+    return Lost(
+        findings=len(rows),
+        gpus=total,
+        percent=round(sum(worst.values()) / max(1, total), 3),
+        rule=rule,
+        node=node,
+        label=label or "node",
+        node_percent=percent,
+    )
 
 
 _GROUP = key_types("finding", ("rule", "severity", CLASS))
 COUNTS = query("findings", "counts")
+COSTS, GPUS = query("findings", "costs"), query("findings", "gpus")
 NODES = lookup(_GROUP, "findings", "nodes")
 WITHOUT = lookup(_GROUP, "findings", "nodes_without")
 
@@ -104,6 +141,7 @@ def _of_class(rule: str, severity: str, rows: list[Any], of: dict[str, int], lac
         classes=shares,
         summary=min((row[5] for row in rows if row[5]), default=None),
         remedy=min((row[6] for row in rows if row[6]), default=None),
+        **_cost(rows),
     )
 
 
@@ -124,7 +162,14 @@ def _of_nodes(key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str
         classes=shares,
         summary=min((row[5] for row in rows if row[5]), default=None),
         remedy=min((row[6] for row in rows if row[6]), default=None),
+        **_cost(rows),
     )
+
+
+def _cost(rows: list[Any]) -> dict[str, Any]:
+    """That of the worst."""
+    percent, nodes = max(((row[7], row[8]) for row in rows if row[7] is not None), default=(None, None))
+    return {"cost_percent": percent, "cost_nodes": nodes}
 
 
 def _hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], _Group]:
@@ -140,6 +185,7 @@ def _hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tup
     return groups
 
 
-def _rank(found: Found) -> tuple[int, bool, int, str]:
+def _rank(found: Found) -> tuple[int, bool, float, int, str]:
+    """The worst severity first; of one severity what costs most."""
     worst = SEVERITIES.index(found.severity) if found.severity in SEVERITIES else len(SEVERITIES)
-    return -worst, found.of_class, -found.nodes, found.rule
+    return -worst, found.of_class, -(found.cost_percent or 0.0), -found.nodes, found.rule

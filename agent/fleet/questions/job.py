@@ -6,8 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query, table_query
+from agent.fleet.hostlist import fold
 from agent.model.finding import Gpudirect, Summary
 from agent.model.gpu import Gpu, GpuLink, Remote
 from agent.model.nic import Nic, Port
@@ -23,6 +26,7 @@ from agent.rules.gpudirect.verdicts import BLOCKING
 
 _HOST = table_query("host", ("node", "arch", "cpu", "sockets", "nccl"))
 _COSTS = query("job", "costs")
+_LEAVES = (query("job", "leaves_by_port"), query("job", "leaves_by_interface"))
 _ASKED = {
     "gpu": table_query("gpu", ("node", "id", "label", "index", "name", "vendor", "pci", "driver_state", "nvlinks")),
     "nic": table_query("nic", ("node", "id", "label", "role", "driver", "rdma_device", "virtual_function")),
@@ -37,7 +41,17 @@ Rows = dict[str, list[tuple[Any, ...]]]
 def predict_job(tables: Tables, question: Question) -> Recommendation:
     """One job on all nodes of these tables."""
     repairs = list(_read_repairs(tables))
-    return answer_nodes(read_nodes(tables), question, repairs)
+    answer = answer_nodes(read_nodes(tables), question, repairs)
+    return msgspec.structs.replace(answer, node_order=_order_nodes(tables))
+
+
+def _order_nodes(tables: Tables) -> list[str]:
+    """Hosts leaf by leaf, by the switch of each one's first rail; those without a known one are left out."""
+    hosts: defaultdict[str, set[str]] = defaultdict(set)
+    for asked in _LEAVES:
+        for node, leaf in tables.rows(asked):
+            hosts[leaf].add(node)
+    return [f"{leaf}: {fold(nodes)}" for leaf, nodes in sorted(hosts.items())]
 
 
 def read_nodes(tables: Tables) -> list[NodeFacts]:

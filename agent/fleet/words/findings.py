@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.fleet.questions.findings import Findings, Found, Share
+from agent.fleet.questions.findings import Findings, Found, Lost, Share
 from agent.fleet.words.pieces import STYLES, count, hosts, number, share, told
 from agent.outputs.text.lines import BLANK, Line, make_line, wrap_paragraph
 
@@ -16,15 +16,35 @@ def page(found: Findings, width: int = 80) -> list[Line]:
     if not found.findings:
         return [make_line((f"no findings on {count(found.nodes, 'node')}", "ok"))]
     lines = [make_line(f"{count(len(found.findings), 'answer')} on {count(found.nodes, 'node')}")]
+    lines += told(describe_lost(found.lost), width) if found.lost else []
     for each in found.findings:
         lines += [BLANK, make_line((each.severity.upper(), STYLES.get(each.severity, "")), "  ", (each.rule, "head"))]
         for text in sentences(each):
             lines += told(text, width)
+        if each.cost_percent is not None:
+            lines += told(describe_cost(each), width)
         if each.summary:
             lines += wrap_paragraph(f"for example: {each.summary}", width, "    ", first="  ")
         if each.remedy:
-            lines += wrap_paragraph(f"remedy: {each.remedy}", width, "    ", "dim", first="  ")
+            fix = "fix" if each.findings == 1 else "fix of one of them (each report has its own)"
+            lines += wrap_paragraph(f"{fix}: {each.remedy}", width, "    ", "dim", first="  ")
     return lines
+
+
+def describe_lost(lost: Lost) -> str:
+    """What all faults cost together, and which repair gives back most."""
+    faults = "This fault costs" if lost.findings == 1 else f"These {number(lost.findings)} faults cost"
+    return (
+        f"{faults} {lost.percent:.3g}% of the inter-node bandwidth of {count(lost.gpus, 'GPU')}, each node taken by "
+        f"itself. Repair first: {lost.rule} on {lost.node} ({lost.label}), {lost.node_percent:.0f}% of a job with it."
+    )
+
+
+def describe_cost(each: Found) -> str:
+    """Of the worst of them."""
+    most = "up to " if each.findings > 1 else ""
+    where = "of jobs on several nodes" if (each.cost_nodes or 1) > 1 else "inside the node"
+    return f"costs {most}{each.cost_percent:.0f}% of all-reduce {where}, by NCCL's model"
 
 
 def sentences(each: Found) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agent.model.prediction import Bound, Prediction, Recommendation, SettingAdvice
+from agent.model.prediction import Bound, PlatformComparison, Prediction, Recommendation, SettingAdvice
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 _NAMES = {
@@ -46,7 +46,33 @@ def render_recommendation(answer: Recommendation, width: int) -> list[Line]:
         lines += [make_line(f"  and {more} more that cost less")] if more > 0 else []
     lines += [BLANK, make_heading("Settings")]
     lines += _setting_lines(answer, width)
+    if answer.platform is not None:
+        lines += _platform_lines(answer.platform, width)
+    lines += _placement_lines(answer, width)
     return lines
+
+
+def _platform_lines(platform: PlatformComparison, width: int) -> Iterator[Line]:
+    text = f"for comparison only, what NVIDIA validates on {platform.platform} ({platform.source})"
+    parts = [("same here", platform.same), ("different here", platform.differs), ("not set here", platform.not_set)]
+    text += ": " + "; ".join(f"{name}: {', '.join(settings)}" for name, settings in parts if settings)
+    yield from wrap_paragraph(text, width, indent="    ", first="  - ")
+
+
+def _placement_lines(answer: Recommendation, width: int) -> Iterator[Line]:
+    """One line a rank; of a job the order of its nodes."""
+    if answer.placement or answer.node_order:
+        yield BLANK
+        yield make_heading(
+            "Ranks (local rank = index with CUDA_DEVICE_ORDER=PCI_BUS_ID)" if answer.placement else "Nodes"
+        )
+    for place in answer.placement:
+        rails = ", ".join(place.rails) or "no rail of its own"
+        cpus = f"  CPUs {place.cpus}" if place.cpus else ""
+        numa = "?" if place.numa_node is None else place.numa_node
+        yield make_line(f"  {place.local_rank:3}  {place.gpu}  {rails}  NUMA {numa}{cpus}")
+    for text in answer.node_order:
+        yield from wrap_paragraph(text, width, indent="    ")
 
 
 def format_size(size: int) -> str:

@@ -14,7 +14,7 @@ from agent.rules.rule import Fail, Pass, Result, Unknown, rule
 
 _PEER_MODULES = {"nvidia_peermem", "nv_peer_mem"}
 _NO_DISTANCE = {"LOC", "0"}
-_AMPERE = 8.0
+_AMPERE, _HOPPER = 8.0, 9.0
 
 
 class _Switch(NamedTuple):
@@ -72,6 +72,14 @@ def _capability(gpu: Gpu) -> float:
         return 0.0
 
 
+def _has_nvls(case: RuleContext) -> bool:
+    """NVLink SHARP that works: Hopper and later on switches whose fabric is ready, and no cloud's own settings."""
+    gpus = case.topology.gpus
+    ready = all(gpu.fabric is not None and gpu.fabric.state == "completed" for gpu in gpus)
+    plugin = any(setting.key.startswith("NCCL_FASTRAK") for setting in case.software.nccl.settings)
+    return len(gpus) > 2 and ready and not plugin and all(_capability(gpu) >= _HOPPER for gpu in gpus)
+
+
 _TCP = "All traffic between nodes goes over TCP sockets instead of RDMA, which is far slower."
 _STAGED = (
     "Traffic between nodes is copied through host memory instead of going straight to GPU memory: every rail is slower."
@@ -83,6 +91,13 @@ _SWITCHES = (
     _Switch("NCCL_DMABUF_ENABLE", _is_zero, _needs_dmabuf, "error", _STAGED),
     _Switch("NCCL_NET_GDR_C2C", _is_zero, _has_c2c, "error", _STAGED),
     _Switch("NCCL_NET_GDR_READ", _is_zero, _reads_fast, "warning", "What is sent is copied through host memory."),
+    _Switch(
+        "NCCL_NVLS_ENABLE",
+        _is_zero,
+        _has_nvls,
+        "warning",
+        "All-reduce inside a node runs in rings instead of the NVSwitches: three quarters of the bandwidth.",
+    ),
     _Switch(
         "NCCL_P2P_DISABLE",
         _is_on,

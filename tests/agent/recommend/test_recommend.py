@@ -11,6 +11,8 @@ import pytest
 
 from agent.cli.main import run
 from agent.cli.request import ReportRequest
+from agent.config import Configuration
+from agent.diagnose import evaluate_report
 from agent.model.node import Nccl, NcclSetting
 from agent.model.prediction import Recommendation
 from agent.model.report import Report
@@ -21,11 +23,12 @@ from agent.outputs.text.page import render_page
 from agent.outputs.text.recommend import describe_bound, render_recommendation
 from agent.platforms.profiles import load_profile
 from agent.recommend.answer import Question, answer_job, answer_profile, answer_report
-from agent.recommend.cost import find_costs
+from agent.recommend.cost import add_costs, find_costs
 from agent.recommend.machine import assume_node, read_node
-from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
+from agent.recommend.predict import AS_IS, COLLECTIVES, HEALTHY, Request, predict, version_of
 from agent.recommend.rails import merge_rails
 from agent.recommend.settings import to_lines
+from agent.recommend.validated import compare_platform
 from bench.prediction import fit, summarize
 from tests.machines import HOSTS, scan_machine
 
@@ -58,6 +61,11 @@ def test_every_machine_has_an_answer_or_a_reason(host: str) -> None:
         assert row.note if row.busbw_gbyte_s is None else row.range_gbyte_s
         if row.range_gbyte_s and row.busbw_gbyte_s:
             assert row.range_gbyte_s[0] <= row.busbw_gbyte_s <= row.range_gbyte_s[1]
+    for collective in COLLECTIVES:
+        for nodes in (1, 2, 3, 4, 16):
+            have = predict([read_node(scan_machine(host))], Request(collective, GIB, nodes), AS_IS)
+            healthy = predict([read_node(scan_machine(host))], Request(collective, GIB, nodes), HEALTHY)
+            assert have.busbw_gbyte_s == healthy.busbw_gbyte_s, (collective, nodes)
 
 
 def test_a_narrow_link_halves_the_rings_between_nodes_and_costs_nothing_inside() -> None:
@@ -296,3 +304,51 @@ def test_published_measurements_are_met(corpus: Path) -> None:
     assert statistics.median(abs(row.error) for row in middle) <= 0.1
     assert sum(row.inside for row in known) >= 0.8 * len(known)
     assert "| nvs-1n | all_reduce | >= 1 GB |" in "\n".join(summarize(rows))
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "nodes", "percent"),
+    [("NCCL_NVLS_ENABLE", "0", 1, 23.9), ("NCCL_NET_GDR_LEVEL", "LOC", 4, 66.7)],
+)
+def test_a_setting_that_is_a_finding_has_its_measured_cost(
+    setting: str, value: str, nodes: int, percent: float
+) -> None:
+    """By the public measurement, on this machine's healthy figure."""
+    healthy = with_settings(scan_machine(H100), **{setting: value})
+    report = add_costs(evaluate_report(healthy, Configuration(), "auto"))
+    (finding,) = [row for row in report.findings if row.rule == "gdr-disabled-by-env"]
+
+    assert finding.cost is not None
+    assert (nodes, percent, "measured") == (finding.cost.nodes, finding.cost.percent, finding.cost.known_by)
+    assert describe_cost(finding)
+
+
+def test_ranks_have_the_rails_and_cpus_that_are_near() -> None:
+    """One line a GPU; what a platform's validation sets is compared, not advised."""
+    answer = answer_report(scan_machine(H100), Question("all_reduce", GIB, 1))
+    tray = answer_report(scan_machine("4xgb200-tray-2xgrace-4xcx7-ib"), Question("all_reduce", GIB, 1))
+
+    assert list(range(8)) == [place.local_rank for place in answer.placement]
+    assert 8 == len({place.rails[0] for place in answer.placement})
+    assert {0: "0-55,112-167", 1: "56-111,168-223"} == {place.numa_node: place.cpus for place in answer.placement}
+    assert "0  GPU0  mlx5_0  NUMA 0  CPUs 0-55" in to_plain_text(render_recommendation(answer, 100))
+    assert answer.platform is None
+    assert tray.platform is not None
+    assert "NCCL_CUMEM_ENABLE=1" in tray.platform.not_set
+    assert [] == tray.settings
+
+
+@pytest.mark.parametrize(
+    ("cloud", "setting", "value", "differs"),
+    [("GCP", "NCCL_PROTO", "LL", True), ("GCP", "NCCL_PROTO", "Simple", False), ("OCI", "NCCL_IB_TC", "106", True)],
+)
+def test_a_cloud_is_compared_with_what_is_validated_on_it(cloud: str, setting: str, value: str, differs: bool) -> None:
+    """By the cloud that the report recognized."""
+    report = with_settings(scan_machine(H100), **{setting: value})
+    platform = msgspec.structs.replace(report.platform, evidence=[f"cloud: {cloud}"])
+    report = msgspec.structs.replace(report, platform=platform)
+    found = compare_platform(report, read_node(report))
+
+    assert found is not None
+    assert (differs, not differs) == (f"{setting}={value}" in " ".join(found.differs), setting in found.same)
+    assert "for comparison only" in to_plain_text(render_recommendation(answer_report(report, Question()), 100))

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from agent.platforms.profiles import load_profile
 from agent.recommend.constants import NEWEST, RING, TREE, inter_cpu_gbyte_s, nvlink_gbyte_s, pcie_gbyte_s, search_speeds
 from agent.recommend.graph import ChannelPlan, SearchInput, plan_nvls, plan_of_job, plan_ring, plan_tree
+from agent.recommend.machine import assume_node
+from agent.recommend.predict import Request, predict
+from agent.recommend.search import search_rings
 from agent.recommend.tuning import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -129,3 +133,25 @@ def test_bus_bandwidth_is_that_of_nccl_tests() -> None:
     assert [1.75, 0.875, 0.875, 1.0] == [
         bus_factor(name, 8) for name in (ALL_REDUCE, ALL_GATHER, ALL_TO_ALL, "sendrecv")
     ]
+
+
+def test_rings_of_a_hybrid_cube_mesh() -> None:
+    """Eight V100: six rings of 20 GB/s; a public table has 135.5 GB/s for all-reduce of 1 GiB, inside the range."""
+    node = assume_node(load_profile("dgx1v"), None)
+    row = predict([node], Request(ALL_REDUCE, 1 << 30, 1), "healthy")
+
+    assert ChannelPlan(6, 20, 20) == search_rings(8, node.mesh, 70, NEWEST)
+    assert ("ring", 6, 20) == (row.algorithm, row.channels, row.channel_gbyte_s)
+    assert row.range_gbyte_s is not None
+    assert row.range_gbyte_s[0] < 135.5 < row.range_gbyte_s[1]
+    assert predict([node], Request(ALL_REDUCE, 1 << 30, 2), "healthy").busbw_gbyte_s is None
+
+
+def test_the_search_ends() -> None:
+    """Pairs have no ring; one link lost costs rings; a budget of few steps finds some."""
+    mesh = assume_node(load_profile("dgx1v"), None).mesh
+    lost = tuple((a, b, 20.0 if (a, b) == (0, 3) else speed) for a, b, speed in mesh)
+
+    assert 0 == search_rings(4, ((0, 1, 80.0), (2, 3, 80.0)), 86, NEWEST).channels
+    assert search_rings(8, lost, 70, NEWEST).total_gbyte_s < 120
+    assert 0 <= search_rings(8, mesh, 70, NEWEST, 12).total_gbyte_s <= 120

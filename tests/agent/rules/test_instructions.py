@@ -13,7 +13,7 @@ from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
 from agent.rules.instructions import CHOICE, build_confirm, build_steps, describe_steps, find_values
 from agent.rules.location import FORM_FACTORS, find_location
-from agent.rules.pages import PROCEDURE, read_procedures, read_sections, read_text
+from agent.rules.pages import PROCEDURE, family_names, read_procedures, read_sections, read_text
 from agent.rules.rule import Fail
 from tests.agent.rules.build import changed_gpu, changed_netdev, changed_nic, gpu_id, nic_id, server
 from tests.machines import FAULTS, HOSTS, scan_machine
@@ -24,6 +24,15 @@ SITUATIONS = {
     "other-class", "target-link-speed", "unsupported-request", "other",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
+SECTIONS = {name: family for family, names in family_names().items() for name in names}
+_CARD = r"\bslot|reseat the (card|GPU|NIC)|\briser|MCIO|\b(the|a) card\b"
+WRONG_WORDS = {
+    **dict.fromkeys(("sxm", "oam", "superchip", "onboard-nic", "nvswitch"), _CARD),
+    **dict.fromkeys(("onboard-switch", "root-port"), r"\b(the|a) card\b|another slot"),
+    "virtual": r"\bslot|[Rr]eseat|\briser|MCIO|\b(the|a) card\b|BIOS|BMC|[Pp]ower (cycle|off)|service case|baseboard|"
+    r"setpci|mlxconfig|mlxfwreset|[Uu]nplug",
+}
+ON_THE_HOST = {("gdr-ats-vm", "virtual")}  # its steps are for the host of the guest
 HARDWARE = [name for name in RULES if PROCEDURE.search(read_sections(name)["How to fix"])]
 
 
@@ -51,14 +60,27 @@ def test_every_page_has_commands_and_steps(rule: str) -> None:
     assert not PROCEDURE.search(read_text(rule))  # a reader of the page sees the steps
 
 
-@pytest.mark.parametrize("rule", HARDWARE)
-def test_a_soldered_part_is_never_reseated(rule: str) -> None:
-    """A module, a superchip and an on-board switch have no slot to be moved to; a virtual device has no part at all."""
-    of_gpus = not {"pcie-part", "cable"} & set(PROCEDURE.findall(read_sections(rule)["How to fix"]))
-    for form in ("sxm", "oam", "superchip", "virtual", *(() if of_gpus else ("onboard-switch", "nvswitch"))):
-        for step in steps_of(rule, form):
+@pytest.mark.parametrize("rule", RULES)
+def test_no_part_gets_the_advice_of_another(rule: str) -> None:
+    """A module, a superchip and a soldered NIC or switch have no slot; a guest has no hardware to work on."""
+    of_gpus = SECTIONS[rule] in ("gpu", "nvlink")
+    for form, wrong in WRONG_WORDS.items():
+        if of_gpus and form in ("onboard-nic", "onboard-switch", "nvswitch", "root-port"):
+            continue
+        for step in () if (rule, form) in ON_THE_HOST else steps_of(rule, form):
             for text in (step.do, *step.outcomes):
-                assert not re.search(r"another slot|reseat the card|Exchange the card|follows the card", text), form
+                assert not re.search(wrong, text), (form, text)
+
+
+@pytest.mark.parametrize("rule", HARDWARE)
+def test_the_result_of_a_repair_is_explained(rule: str) -> None:
+    """Of each reseat, exchange and power cycle, on every form factor: what it means that the fault goes or stays."""
+    for form in (*FORM_FACTORS, "other"):
+        for step in steps_of(rule, form):
+            assert step.outcomes or not re.match(r"Reseat|Exchange|Power|Unplug|Service exchanges", step.do), (
+                form,
+                step,
+            )
 
 
 @pytest.mark.parametrize("rule", HARDWARE)
@@ -243,3 +265,11 @@ def test_the_form_factor_of_a_finding_about_the_node() -> None:
     assert build_steps(server(), "pcie-width-downgraded", fault, None) == build_steps(
         server(), "pcie-width-downgraded", fault, location
     )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_page_has_a_percentage_only_to_have_one(rule: str) -> None:
+    """All or nothing is written in words, and half only where it is computed."""
+    why = read_sections(rule)["Why it matters"]
+
+    assert not re.search(r"\d\s%|(?<![\d.])(0|50|100)%", why), why

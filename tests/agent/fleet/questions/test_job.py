@@ -68,6 +68,7 @@ def test_the_node_that_sets_the_least_is_named(tmp_path: Path, capsys: pytest.Ca
     assert ("gpu07", "pcie-width-downgraded", "GPU2") == tuple(
         answer["repairs"][0][key] for key in ("host", "rule", "device")
     )
+    assert all(": gpu" in text for text in answer["node_order"])
     assert 0 == run(row)
     assert "costs 6.25% of the inter-node bandwidth of 64 GPUs" in " ".join(capsys.readouterr().out.split())
     assert 0 == run([*row, "--hosts", "gpu[01-04]", "--format", "json"])
@@ -76,6 +77,30 @@ def test_the_node_that_sets_the_least_is_named(tmp_path: Path, capsys: pytest.Ca
     assert 2 == run([*row, "--hosts", "cpu[01-04]"])
     assert 2 == run(["recommend", "--hosts", "gpu01"])
     assert 2 == run([*row, "--nodes", "4"])
+
+
+def test_findings_of_a_fleet_have_their_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each with what it costs a job, and together what they cost the fleet; the largest is first."""
+    good, narrow, down = scan_machine(H100), scan_machine(H100, "gpu-width-x8"), scan_machine(H100, "ib-port-down")
+    faults = {3: narrow, 5: down}
+    dataset = ingest(tmp_path, *(named(faults.get(number, good), f"gpu{number}") for number in range(1, 9)))
+    row = ["fleet", "findings", "--dataset", dataset]
+
+    assert 0 == run([*row, "--format", "json"])
+    answer = json.loads(capsys.readouterr().out)
+    lost = answer["lost"]
+    assert (64, "pcie-width-downgraded", "gpu3") == (lost["gpus"], lost["rule"], lost["node"])
+    assert (50 + 12.5) / 8 == pytest.approx(lost["percent"], abs=0.3)
+    costs = {found["rule"]: found["cost_percent"] for found in answer["findings"]}
+    assert 50 == pytest.approx(costs["pcie-width-downgraded"], abs=1)
+    assert 0 == run(row)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "of the inter-node bandwidth of 64 GPUs" in text
+    assert "costs 50% of all-reduce of jobs on several nodes" in text
+    assert 0 == run(["fleet", "html", "--dataset", dataset, "--output", str(tmp_path / "page.html")])
+    assert "of the inter-node bandwidth of 64 GPUs" in (tmp_path / "page.html").read_text()
+    assert 0 == run([*row, "--where", "nodes=gpu1", "--format", "json"])
+    assert json.loads(capsys.readouterr().out)["lost"] is None
 
 
 def test_a_large_job_takes_seconds(tmp_path: Path) -> None:

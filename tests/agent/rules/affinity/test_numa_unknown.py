@@ -39,7 +39,7 @@ def test_one_device_without_a_node_is_a_warning_on_it() -> None:
         fault.subject, fault.label, fault.severity or rule.severity, fault.cause,
     )  # fmt: skip
     assert "on a node that has 2" in fault.summary
-    assert "50% of the time" in fault.impact
+    assert "wrong one of 2 NUMA nodes" in fault.impact
     assert ("-1", f"/sys/bus/pci/devices/{GPU}/numa_node") == (fault.evidence[0].value, fault.evidence[0].source)
 
 
