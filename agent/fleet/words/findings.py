@@ -51,7 +51,7 @@ def sentences(each: Found) -> list[str]:
     """Who has it, and of how many."""
     if each.of_class:
         return [
-            f"a matter of the class: {number(one.nodes)} of {count(one.of, 'node')} ({share(one.nodes, one.of)}) of "
+            f"affects the whole class: {number(one.nodes)} of {count(one.of, 'node')} ({share(one.nodes, one.of)}) of "
             f"{one.hardware_class}{f'; not {one.without}' if one.without else ''}"
             for one in each.classes
         ]
