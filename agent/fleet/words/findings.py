@@ -21,6 +21,8 @@ def page(found: Findings, width: int = 80) -> list[Line]:
         lines += [BLANK, make_line((each.severity.upper(), STYLES.get(each.severity, "")), "  ", (each.rule, "head"))]
         for text in sentences(each):
             lines += told(text, width)
+        for part in each.parts:
+            lines += wrap_paragraph(f"part: {part}", width, "    ", first="  ")
         if each.cost_percent is not None:
             lines += told(describe_cost(each), width)
         if each.summary:
