@@ -45,7 +45,7 @@ def copy(tmp_path: Path, real_commands: None) -> Path:
     )  # fmt: skip
     for name in listing.stdout.split("\0"):
         source, target = ROOT / name, tmp_path / "tree" / name
-        if name and source.is_file():
+        if name and (source.is_file() or source.is_symlink()):
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
     return tmp_path / "tree"

@@ -96,7 +96,7 @@ def test_explain_shows_the_findings_of_a_report(name: str, tmp_path: Path, capsy
 
     assert 0 == run(["explain", name, "--report", str(path)])
     printed = capsys.readouterr().out
-    assert printed.startswith("ERROR  GPU2: PCIe link has 8 lanes")
+    assert printed.startswith("ERROR  GPU2: PCIe link is x8")
     assert "## How it is decided" in printed
     assert 2 == run(["explain", "GPU7", "--report", str(path)])
     assert "hint: findings are on GPU2" in capsys.readouterr().err
