@@ -57,7 +57,7 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
     judge = LinkClassifier(tree, {g.address: g for g in driver.gpus if g.address}, node.virtualization is not None)
     pci = build_functions(functions, judge, facts.of("numa", NumaFacts))
 
-    gpus = build_gpus(pci, driver, node.container)
+    gpus = build_gpus(pci, driver, "a container" if node.container else node.job_limit)
     nics = add_neighbors(build_nics(pci, gather_network_facts(facts, pci, driver.nic_names)), facts)
     nics = add_markings(nics, facts)
     matrix = DriverMatrix(driver.cells, gpus, nics, driver.nic_names)
