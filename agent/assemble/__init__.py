@@ -62,7 +62,7 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
     nics = add_markings(nics, facts)
     matrix = DriverMatrix(driver.cells, gpus, nics, driver.nic_names)
     paths = build_paths(PathFinder(tree, pci, node.numa_nodes), gpus, nics, matrix)
-    nics = assign_roles(nics, gather_role_context(node, pci, gpus, nics, paths, matrix, netdevs))
+    nics = assign_roles(nics, gather_role_context(node, pci, gpus, nics, paths, matrix, facts))
 
     unlisted = len({gpu.address for gpu in driver.gpus if gpu.address} - {row.id for row in pci}) if pci else 0
     return Assembled(
