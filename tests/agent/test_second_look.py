@@ -11,7 +11,7 @@ from agent.diagnose import ScanPlan, diagnose, scan
 from agent.model.report import Report
 from probes.capture.writer import write_capture
 from probes.sources.capture import CaptureHost
-from probes.sources.detect import open_source
+from probes.sources.open_source import open_source
 from tests.machines import machine
 
 HEALTHY, MISSING = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-not-in-nvml"
