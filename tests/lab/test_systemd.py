@@ -122,7 +122,7 @@ def test_nothing_of_the_host_can_be_written(node: Guest, record_row: RecordRow) 
     record_row("A shell in the unit's sandbox", f"{len(ATTEMPTS)} ways to change the host, each refused", "-")
 
 
-def test_a_failing_scan_is_one_line_of_the_status(node: Guest, message: RecordRow) -> None:
+def test_a_failing_scan_is_one_line_of_the_status(node: Guest, record_row: RecordRow) -> None:
     """What is wrong, and no traceback."""
     program = "/opt/fabricscope/bin/fabricscope"
     drop_in(node, SERVICE, f"[Service]\nExecStart=\nExecStart={program} scan --quiet --config /nowhere.toml\n")
@@ -138,6 +138,6 @@ def test_a_failing_scan_is_one_line_of_the_status(node: Guest, message: RecordRo
     assert 1 == len(output), status.out
     assert "/nowhere.toml" in output[0]
     assert "Traceback" not in status.out
-    message(
+    record_row(
         "A failing scan under systemd", next(line for line in status.out.splitlines() if "Active:" in line), output[0]
     )
