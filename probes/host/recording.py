@@ -16,6 +16,7 @@ from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Host, Rea
 from probes.host.udev import record, record_of
 from probes.netlink import same_question
 
+_OF_A_PROCESS = ("/proc/self", "/proc/thread-self")  # links to another place for each child that asks
 Call = tuple[str, str]  # NVML function, arguments as JSON
 K = TypeVar("K")
 V = TypeVar("V")
@@ -232,7 +233,7 @@ class RecordingHost:
         return locate(path, self._link_text)
 
     def _link_text(self, here: str) -> str | None:
-        if here in self._no_links:
+        if here in self._no_links or here in _OF_A_PROCESS:
             return None
         text = self.recording.links.get(here)
         if text is None:

@@ -144,7 +144,7 @@ def modules() -> bool:
 
 def initrd() -> bool:
     """busybox and the modules that the root needs."""
-    if newer(INITRD, [LAB / "inside" / "init.sh", LAB / "dmar.py", PLACE / "vmlinuz"]):
+    if newer(INITRD, [LAB / "inside" / "init.sh", LAB / "qemu" / "dmar.py", PLACE / "vmlinuz"]):
         return False
     work = PLACE / "initrd"
     shutil.rmtree(work, ignore_errors=True)
