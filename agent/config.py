@@ -26,7 +26,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from agent.rules.context import Settings
-from agent.toml_file import TomlError, read_toml
+from agent.toml_file import TomlError, locate, read_toml
 
 
 class ConfigurationError(Exception):
@@ -108,7 +108,7 @@ def load_configuration(path: str, rule_names: frozenset[str]) -> Configuration:
         if name not in rule_names:
             near = difflib.get_close_matches(name, rule_names, n=1, cutoff=0.75)
             hint = f"; did you mean {near[0]}?" if near else "; `fabricscope rules` lists them"
-            raise ConfigurationError(f"{path}: rules.off: no rule {name!r}{hint}")
+            raise ConfigurationError(f"{locate(path, name)}: rules.off: no rule {name!r}{hint}")
     if configuration.thresholds:
         _check_limits(path, configuration.limits)
     return configuration
@@ -137,6 +137,8 @@ def _check_limits(path: str, limits: dict[str, float]) -> None:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
             valid = f"near: {', '.join(near)}" if near else "`fabricscope config show` lists them"
-            raise ConfigurationError(f"{path}: thresholds: no threshold {name!r}; {valid}")
+            raise ConfigurationError(f"{locate(path, name)}: thresholds: no threshold {name!r}; {valid}")
         if not 0 <= value < math.inf:
-            raise ConfigurationError(f"{path}: thresholds.{name} = {value}: expected a number of 0 or more")
+            raise ConfigurationError(
+                f"{locate(path, name)}: thresholds.{name} = {value}: expected a number of 0 or more"
+            )

@@ -139,13 +139,15 @@ def replace_file(path: str, temporary: str, data: bytes) -> None:
 
 @contextlib.contextmanager
 def _replacing(path: str, temporary: str) -> Iterator[BinaryIO]:
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except FileExistsError:  # not ours
+        raise
     except BaseException:  # also an interrupt leaves nothing half-written
         with contextlib.suppress(OSError):
             os.unlink(temporary)

@@ -49,11 +49,23 @@ def find_line(text: str, keys: Sequence[str]) -> int | None:
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[{1,2}([^\[\]]+)\]", line):
             table = [name.strip() for name in header[1].split(".")]
+            if table == list(keys):
+                return number
         elif key := re.match(r"\s*([\w.\"-]+)\s*=", line):
             names = [*table, *key[1].replace('"', "").split(".")]
             if names[-len(keys) :] == list(keys) or names == list(keys)[: len(names)]:
                 return number
     return None
+
+
+def locate(path: str, text: str) -> str:
+    """The file and the first line that has the text: "fabricscope.toml:3"; without a line where none has it."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            line = next((number for number, line in enumerate(file, 1) if text in line), None)
+    except (OSError, ValueError):
+        line = None
+    return f"{path}:{line}" if line else path
 
 
 def list_choices(kind: Any) -> list[str]:

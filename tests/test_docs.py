@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 import typer.main
 
+from agent.cli.command_tree import Command, read_commands, walk_commands
 from agent.cli.main import app
+from agent.model.finding import SEVERITIES
+from agent.model.report import SCHEMA_MINOR
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.page import render_page
 from probes.catalogue import probes
@@ -20,6 +23,9 @@ COMMAND_TABLE = (ROOT / "docs" / "commands.md").read_text()
 PROBE_TABLE = (ROOT / "docs" / "probes.md").read_text()
 COMMAND = typer.main.get_command(app)
 COMMANDS: dict[str, object] = COMMAND.commands  # type: ignore[attr-defined]  # a group, as there are several commands
+EVERY = list(walk_commands(read_commands(app)))
+ALONE = [command for command in EVERY if not any(c.words[:-1] == command.words for c in EVERY)]  # no groups
+COMPATIBILITY = (ROOT / "docs" / "compatibility.md").read_text()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -29,6 +35,32 @@ def test_every_command_is_in_the_table_and_every_option_has_help(command: str) -
 
     assert f"`fabricscope {command}" in COMMAND_TABLE
     assert [] == [p.name for p in parameters if not getattr(p, "help", "") and p.param_type_name == "option"]
+
+
+@pytest.mark.parametrize("command", ALONE, ids=lambda command: command.name)
+def test_help_and_table_agree_on_exit_codes(command: Command) -> None:
+    """What --help lists is in the table; what the table has beside 0 and 2, which hold for all, is in --help."""
+    name = " ".join(command.words)
+    row = next((line for line in COMMAND_TABLE.splitlines() if re.match(rf"\| `fabricscope {name}\b", line)), None)
+    stated = re.search(r"\bExit (\d.*)", command.help, re.DOTALL)
+    codes = set(re.findall(r"\b[0-3]\b", stated[1])) if stated else {"0"}
+    listed = (
+        set(re.findall(r"(?:^|[ ;,])([0-3])\b", row.rpartition("|")[0].rpartition("|")[2])) if row and name else codes
+    )
+
+    assert codes <= listed
+    assert listed - codes <= {"0", "2"}
+
+
+def test_the_page_compatibility_is_of_this_version() -> None:
+    """The newest minor version of the report, the closed values, and the oldest Python."""
+    minors = [int(number) for number in re.findall(r"^\| (\d+) \|", COMPATIBILITY, re.MULTILINE)]
+    oldest = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+
+    assert SCHEMA_MINOR == max(minors)
+    assert f"`severity` ({', '.join(SEVERITIES)})" in COMPATIBILITY
+    assert oldest
+    assert f"| Python | {oldest[1]} and later" in COMPATIBILITY
 
 
 @pytest.mark.parametrize("probe", [p.name for p in probes()])

@@ -285,16 +285,25 @@ def rules(
 
 @app.command()
 def explain(
-    rule: Annotated[str, typer.Argument(help="A rule's name, a prefix or a family.", show_default=False)],
+    rule: Annotated[
+        str,
+        typer.Argument(
+            help="A rule's name, a prefix or a family; with --report also a part (GPU2, mlx5_0/1).", show_default=False
+        ),
+    ],
+    report: opt.FindingsFile = None,
 ) -> None:
     """Explain a rule.
 
     What it checks, why it matters, how it is decided, what keeps it silent, how to confirm and how to fix. Of a prefix
-    or family the list of its rules.
+    or family the list of its rules. With --report the findings of that rule or part, each with its rule's page.
     """
-    from agent.cli.reference import print_rule
+    from agent.cli.reference import print_findings, print_rule
 
-    print_rule(rule)
+    if report is None:
+        print_rule(rule)
+    else:
+        print_findings(rule, report)
 
 
 @app.command()

@@ -107,6 +107,12 @@ ReportFile = Annotated[
         "--report", metavar="FILE", help="Evaluate this finished report again; no probe runs.", show_default=False
     ),
 ]
+FindingsFile = Annotated[
+    str | None,
+    typer.Option(
+        "--report", metavar="FILE", help="Explain the findings of this report for RULE or part.", show_default=False
+    ),
+]
 Only = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Run only these probes.", show_default=False)]
 Skip = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Skip these probes.", show_default=False)]
 Timeout = Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +13,9 @@ from agent.cli.errors import CliError
 from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.rule import Rule
 from agent.version import VERSION
+
+_PART = re.compile(r"(GPU|NIC|mlx5_|bnxt_|irdma|eth|ens|enp|node$|[0-9a-f]{4}:)")
+_LABELS = 12  # of parts with findings, in a hint
 
 
 def print_rules(form: str) -> None:
@@ -38,13 +42,41 @@ def print_rule(name: str) -> None:
         sys.stdout.write(f"{rule.name} ({rule.severity}{essential})\n\n{rule.page}\n")
         return
     family = next((set(family.rules) for family in FAMILIES if family.name == name), set())
-    matching = [rule for rule in rules.values() if rule.name in family or rule.name.startswith(f"{name.rstrip('-*')}-")]
+    matching = [
+        rule for rule in rules.values() if rule.name in family or rule.name.startswith(name.rstrip("-*") or " ")
+    ]
     if matching:
         _print_list(matching)
         return
     near = difflib.get_close_matches(name, rules, n=1, cutoff=0.75)
     hint = f"did you mean {near[0]}?" if near else "fabricscope rules lists all rules"
+    if not near and _PART.match(name):
+        hint = f"findings of a part are in a report: fabricscope explain {name} --report FILE"
     raise CliError(f"no rule, prefix or family {name!r:.80}", hint)
+
+
+def print_findings(name: str, path: str) -> None:
+    """Print the findings of one rule or part in a report, each with its rule's page. Raises CliError."""
+    from msgspec.structs import replace
+
+    from agent.cli.output import show
+    from agent.outputs.text.findings import render_findings
+    from agent.reports import ReportError, read_report
+
+    try:
+        report = read_report(path)
+    except ReportError as error:
+        raise CliError(str(error)) from error
+    findings = [f for f in report.findings if name in (f.rule, f.label, f.subject, f.subject.partition(":")[2])]
+    if not findings:
+        labels = ", ".join(sorted({finding.label for finding in report.findings})[:_LABELS])
+        hint = f"findings are on {labels}" if labels else "the report has no findings"
+        raise CliError(f"{path}: no finding of a rule or part {name!r:.80}", hint)
+    selected = replace(report, findings=findings)
+    show(lambda width: render_findings(selected, width, everything=True), None, no_color=False)
+    for rule in dict.fromkeys(finding.rule for finding in findings):
+        sys.stdout.write("\n")
+        print_rule(rule)
 
 
 def _print_list(rules: Sequence[Rule]) -> None:

@@ -88,7 +88,7 @@ class ReportRequest(NamedTuple):
 
                     record_extras(recording, host, EXTRAS_SECONDS, progress)
         except BadSource as error:
-            raise CliError(str(error)) from error
+            raise CliError(str(error), error.hint) from error
         if DEBUG.get():
             for run in report.probes:
                 print(

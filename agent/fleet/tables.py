@@ -122,6 +122,8 @@ cost_collective text~ what it slows, by the model of recommend; null: no figure
 cost_nodes int~ of the job that it slows most
 cost_gbyte_s float~ bus bandwidth that is lost
 cost_percent float~ of what the node without it reaches
+part text~ the physical part: "SXM module 4", "PCIe card in slot 21"
+part_serial text~ its serial number
 """),
 )
 CHECK = Table(

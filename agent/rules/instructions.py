@@ -80,8 +80,10 @@ def find_form_factor(context: RuleContext, fault: Fail, location: Location | Non
 
 
 def describe_steps(steps: Sequence[Step]) -> str:
-    """The steps as one text, without markup."""
-    return " ".join(" ".join((step.do, *step.outcomes)) for step in steps).replace("`", "")
+    """The steps as one text, without markup; several are numbered."""
+    texts = [" ".join((step.do, *step.outcomes)) for step in steps]
+    numbered = [f"{number}. {text}" for number, text in enumerate(texts, 1)] if len(texts) > 1 else texts
+    return " ".join(numbered).replace("`", "")
 
 
 def find_values(context: RuleContext, fault: Fail) -> list[dict[str, str]]:

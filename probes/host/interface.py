@@ -58,6 +58,10 @@ class Failed(ReadError):
 class BadSource(Exception):
     """The source is unreadable, truncated, hostile or not recognized: one line that names the file and the fault."""
 
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
 
 # one number has two names; drivers mean this one
 _NAMES = dict(errno.errorcode) | {errno.EOPNOTSUPP: "EOPNOTSUPP"}

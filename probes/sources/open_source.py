@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["BadSource", "open_source"]
 
 OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricscope fleet topology` reads it"
-LOOKED_FOR = (
-    "neither manifest.json of a capture, nor sos_commands/ of a sosreport, nor a folder sys/ of a machine's files, "
-    "nor the start of an nvidia-bug-report.log, nor a saved command output "
-    "(such as nvidia-smi_topo_-m.txt, lspci_-vvv.txt, ibstat.txt), nor a topology of NCCL, hwloc or rdma_topo"
+SOURCES = (
+    "a source is a capture, a sosreport, an nvidia-bug-report.log, the sys/ tree of a machine, saved command outputs "
+    "(nvidia-smi_topo_-m.txt, lspci_-vvv.txt, ibstat.txt), or one topology file of NCCL, hwloc or rdma_topo"
 )
 
 
@@ -70,7 +69,7 @@ def _recognized(path: str, store: Files) -> Host:
         inner = store.below(f"/{names[0]}") if len(names) == 1 else None
         host = _host(path, inner) if inner is not None else None
     if host is None:
-        raise BadSource(f"{path}: is not recognized: it holds {LOOKED_FOR}")
+        raise BadSource(f"{path}: is not recognized: nothing in it is a source", SOURCES)
     return host
 
 
@@ -129,5 +128,5 @@ def _single_output(path: str) -> Host | FactsSource:
     if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
         if fabric_format(content[:LOOK_CHARACTERS].decode("utf-8", "replace")):
             raise BadSource(f"{path}: {OF_A_FABRIC}")
-        raise BadSource(f"{path}: is not recognized: it is no archive, and {LOOKED_FOR}")
+        raise BadSource(f"{path}: is not recognized: it is no archive and no known output", SOURCES)
     return TreeHost("dump", path, MemoryFiles(), outputs)

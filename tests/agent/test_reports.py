@@ -49,6 +49,22 @@ def test_keys_stand_in_the_order_of_the_schema_and_maps_are_sorted() -> None:
     assert text.index('"info"') < text.index('"warning"')
 
 
+def test_a_report_of_an_earlier_minor_version_is_read(tmp_path: Path) -> None:
+    """What was added since then has its default."""
+    earlier = msgspec.json.decode(encode_report(REPORT))
+    earlier["schema_minor"] = 0
+    earlier["summary"].pop("devices_unread")
+    for probe in earlier["probes"]:
+        probe.pop("observed_at", None)
+    place = tmp_path / "r.json"
+    place.write_bytes(msgspec.json.encode(earlier))
+    read = read_report(str(place))
+
+    assert 0 == read.schema_minor
+    assert read.summary.devices_unread is None
+    assert REPORT.findings == read.findings
+
+
 def test_fields_of_a_later_minor_version_are_ignored(tmp_path: Path) -> None:
     """An older program reads a newer report of the same schema."""
     later = msgspec.json.decode(encode_report(REPORT))

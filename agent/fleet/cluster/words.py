@@ -122,7 +122,7 @@ def _breaks(found: Sequence[Break], width: int, limit: int) -> Iterator[Line]:
     if not found:
         yield make_line(("No deviation from its peers.", "ok"))
         return
-    yield make_heading(f"What breaks it: {len(found):,}")
+    yield make_heading(f"Deviations from the expected layout: {len(found):,}")
     for kind, group in groupby(found, key=lambda each: each.kind):
         these = list(group)
         yield make_line((f"  {KINDS[kind]} ({len(these):,})", "bold"))

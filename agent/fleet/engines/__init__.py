@@ -26,7 +26,7 @@ def connect(url: str | None, dataset: str | None) -> Engine:
 
     scheme = _scheme(url)
     if scheme in OVER_FILES and not dataset:
-        raise EngineRefused("which dataset? --dataset DIR or URL, or FABRICSCOPE_DATASET")
+        raise EngineRefused("no dataset given: use --dataset DIR|URL, or set FABRICSCOPE_DATASET")
     if scheme == "duckdb":
         from agent.fleet.engines.embedded import Embedded
 

@@ -16,8 +16,8 @@ FROM finding
 GROUP BY rule, severity, hardware_class
 
 -- name: nodes
--- The nodes of such groups, and the label of what each finding is about.
-SELECT finding.rule, finding.severity, finding.node, finding.label
+-- The nodes of such groups, and the label and the part of what each finding is about.
+SELECT finding.rule, finding.severity, finding.node, finding.label, finding.part, finding.part_serial
 FROM finding
 SEMI JOIN wanted
   ON finding.rule IS NOT DISTINCT FROM wanted.rule

@@ -16,6 +16,7 @@ from agent.fleet.questions.options import ORDINARY, Options
 from agent.model.finding import SEVERITIES
 
 _WHOLE = 0.5  # share of a class from which on a finding is a matter of the class
+_PARTS = 8  # physical parts that are named
 _NAMED = 50  # nodes of such a class that are named as not having it
 
 
@@ -51,6 +52,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     hosts: str = ""  # folded; empty for a matter of the class
     stale: str = ""  # those of them without a recent report, folded
     labels: list[str] = []  # of the subjects; empty: too many
+    parts: list[str] = []  # "gpu0267 GPU4: SXM module 5, serial 1654"; empty: too many, or not known
     classes: list[Share] = []
     summary: str | None = None  # of one of them
     remedy: str | None = None
@@ -69,6 +71,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 class _Group(msgspec.Struct):
     hosts: set[str]
     labels: set[str]
+    parts: set[str]
     findings: int = 0
 
 
@@ -159,6 +162,7 @@ def _of_nodes(key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str
         hosts=fold(group.hosts),
         stale=fold(group.hosts & stale),
         labels=sorted(group.labels) if len(group.labels) <= LABELS else [],
+        parts=sorted(group.parts) if len(group.parts) <= _PARTS else [],
         classes=shares,
         summary=min((row[5] for row in rows if row[5]), default=None),
         remedy=min((row[6] for row in rows if row[6]), default=None),
@@ -174,14 +178,17 @@ def _cost(rows: list[Any]) -> dict[str, Any]:
 
 def _hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], _Group]:
     """Who has what is no matter of a class."""
-    groups = {key: _Group(set(), set()) for key in single}
+    groups = {key: _Group(set(), set(), set()) for key in single}
     asked = [(rule, severity, row[2]) for (rule, severity), rows in sorted(single.items()) for row in rows]
-    for rule, severity, node, label in tables.fetch_by_keys(NODES, asked):
+    for rule, severity, node, label, part, serial in tables.fetch_by_keys(NODES, asked):
         group = groups[rule, severity]
         group.hosts.add(node)
         group.findings += 1
         if label:
             group.labels.add(label)
+        if part and part != "node":
+            name = " ".join(filter(None, (node, label)))
+            group.parts.add(f"{name}: {part}" + (f", serial {serial}" if serial else ""))
     return groups
 
 

@@ -108,6 +108,11 @@ class Cost(msgspec.Struct, frozen=True, gc=False):
     percent: float | None = None
 
 
+class Location(msgspec.Struct, frozen=True, gc=False):
+    part: str | None = None
+    serial: str | None = None
+
+
 class Finding(msgspec.Struct, frozen=True, gc=False):
     rule: str
     severity: str
@@ -120,6 +125,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     evidence: Raw = NONE
     confidence: str | None = None
     cost: Cost | None = None
+    location: Location | None = None
 
 
 class UnknownSubject(msgspec.Struct, frozen=True, gc=False):

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from agent.fleet import cmdline
 from agent.fleet.rows.devices import Row
-from agent.fleet.rows.shapes import Chassis, Check, Cost, Cpu, Finding, Probe, Report
+from agent.fleet.rows.shapes import Chassis, Check, Cost, Cpu, Finding, Location, Probe, Report
 from agent.fleet.tables import LONGEST_SECONDS
 
-_NO_COST = Cost()
+_NO_COST, _NO_LOCATION = Cost(), Location()
 
 
 class Counted(NamedTuple):
@@ -108,7 +108,7 @@ def finding_rows(findings: Sequence[Finding]) -> list[Row]:
 
 
 def _finding_row(f: Finding) -> Row:
-    cost = f.cost or _NO_COST
+    cost, location = f.cost or _NO_COST, f.location or _NO_LOCATION
     return (
         f.rule,
         f.severity,
@@ -124,6 +124,8 @@ def _finding_row(f: Finding) -> Row:
         cost.nodes,
         cost.gbyte_s,
         cost.percent,
+        location.part,
+        location.serial,
     )
 
 

@@ -21,12 +21,15 @@ def page(found: Findings, width: int = 80) -> list[Line]:
         lines += [BLANK, make_line((each.severity.upper(), STYLES.get(each.severity, "")), "  ", (each.rule, "head"))]
         for text in sentences(each):
             lines += told(text, width)
+        for part in each.parts:
+            lines += wrap_paragraph(f"part: {part}", width, "    ", first="  ")
         if each.cost_percent is not None:
             lines += told(describe_cost(each), width)
         if each.summary:
             lines += wrap_paragraph(f"for example: {each.summary}", width, "    ", first="  ")
         if each.remedy:
-            lines += wrap_paragraph(f"remedy: {each.remedy}", width, "    ", "dim", first="  ")
+            fix = "fix" if each.findings == 1 else "fix of one of them (each report has its own)"
+            lines += wrap_paragraph(f"{fix}: {each.remedy}", width, "    ", "dim", first="  ")
     return lines
 
 
@@ -50,7 +53,7 @@ def sentences(each: Found) -> list[str]:
     """Who has it, and of how many."""
     if each.of_class:
         return [
-            f"a matter of the class: {number(one.nodes)} of {count(one.of, 'node')} ({share(one.nodes, one.of)}) of "
+            f"affects the whole class: {number(one.nodes)} of {count(one.of, 'node')} ({share(one.nodes, one.of)}) of "
             f"{one.hardware_class}{f'; not {one.without}' if one.without else ''}"
             for one in each.classes
         ]

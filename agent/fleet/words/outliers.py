@@ -27,7 +27,7 @@ def page(found: Outliers, width: int = 80) -> list[Line]:
             lines += told(sentence(outlier), width)
     mixed = sorted(found.mixed, key=lambda each: each.hardware_class)
     if mixed:
-        lines += [BLANK, make_heading("Mixed: nothing is usual here, outliers not computed")]
+        lines += [BLANK, make_heading("No majority value, outliers not computed")]
         for group in mixed:
             lines += told(mixture(group), width)
     if found.too_few:
@@ -86,7 +86,7 @@ def _usually(outlier: Outlier) -> str:
         if outlier.value == ABSENT:
             return f"{of} have it ({percent})"
         if outlier.usual == ABSENT:
-            return f"{of} have no such word ({percent})"
+            return f"{of} do not have this option ({percent})"
     usual = outlier.usual.partition("=")[2] if outlier.attribute == "services" else outlier.usual
     board = outlier.places[0] if outlier.attribute.startswith("nic-") and len(outlier.places) == 1 else ""
     return f"usually {usual} ({of}{f' with board {board}' if board.startswith('MT_') else ''}, {percent})"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from agent.model.finding import SEVERITIES, VERDICTS
+from agent.model.finding import SEVERITIES, VERDICTS, Finding
 from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.outputs.formatting import clean_line, known_fields, observation_time
@@ -76,7 +76,7 @@ def _verdict_families(report: Report) -> Iterator[Family]:
         "finding",
         f"1 for each finding, the worst first, at most {FINDINGS_LIMIT}.",
         [
-            Sample({"rule": f.rule, "severity": f.severity, "subject": f.subject, "label": f.label}, 1)
+            Sample({"rule": f.rule, "severity": f.severity, "subject": f.subject, "label": f.label} | _part(f), 1)
             for f in report.findings[:FINDINGS_LIMIT]
         ],
     )
@@ -95,6 +95,12 @@ def _verdict_families(report: Report) -> Iterator[Family]:
             "How many pairs of a GPU and a rail NIC are ready for GPUDirect RDMA, degraded, blocked or not known."
         )
         yield Family("gpudirect_pairs", help_text, [Sample({"verdict": v}, paths.count(v)) for v in PATH_VERDICTS])
+
+
+def _part(finding: Finding) -> dict[str, str]:
+    """The physical part, where it is known."""
+    location = finding.location
+    return {"part": location.part, "serial": location.serial or ""} if location else {}
 
 
 def _probe_families(report: Report) -> Iterator[Family]:

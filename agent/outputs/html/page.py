@@ -123,8 +123,8 @@ def _legend(drawn: Element) -> Iterator[Element]:
 
 
 def _render_footer(report: Report) -> Element:
-    origin = f"fabricscope {report.generator.version}, {report.schema}, {report.generated_at}"
-    return el("footer", el("p", origin))
+    origin = (f"fabricscope {report.generator.version}", report.schema, report.generated_at)
+    return el("footer", el("p", ", ".join(part for part in origin if part)))
 
 
 def _section(title: str, *parts: Element | None) -> Iterable[Element]:

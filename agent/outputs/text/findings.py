@@ -100,10 +100,11 @@ def _render_fix(block: FindingBlock, width: int) -> list[Line]:
     lines: list[Line] = []
     steps = block.first.steps
     for number, step in enumerate(steps, 1):
-        text = f"{number}. {step.do}" if len(steps) > 1 else step.do
-        lines += _row("" if lines else "fix", text, width)
+        mark = f"{number}. " if len(steps) > 1 else ""
+        hang = " " * (_COLUMN + len(mark))
+        lines += wrap_paragraph(step.do, width, indent=hang, first=("" if lines else "  fix").ljust(_COLUMN) + mark)
         for outcome in step.outcomes:
-            lines += wrap_paragraph(outcome, width, indent=" " * (_COLUMN + 5), first=" " * (_COLUMN + 3) + "- ")
+            lines += wrap_paragraph(outcome, width, indent=f"{hang}  ", first=f"{hang}- ")
     lines = lines or _row("fix", block.first.remedy, width)
     if len({finding.remedy for finding in block.findings}) > 1:
         lines += _row("", f"The same for each of the {len(block.findings)} parts, with its own names.", width)

@@ -227,7 +227,7 @@ def _fail_numa_unknown(case: RuleContext, lost: list[str]) -> Fail:
         subject=f"pci:{lost[0]}" if len(lost) == 1 else "node",
         label=labels[0] if len(lost) == 1 else "node",
         summary=f"the firmware names no NUMA node for {join_labels(labels)}, on a node that has {count}",
-        impact=f"processes and buffers that are not bound can be on the wrong one of {count} NUMA nodes.",
+        impact=f"Processes and buffers that are not bound can be on the wrong one of {count} NUMA nodes.",
         remedy="Update the BIOS, check its NUMA settings; until then bind by hand (numactl, NCCL_TOPO_FILE).",
         evidence=tuple(
             Evidence(what=f"NUMA node of {label}", value="-1", source=pci_source(case, pci, "numa_node"))

@@ -43,9 +43,7 @@ def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
     if gpu.driver_state == "open":
         return Pass(subject)
     if gpu.driver_state == "error":
-        return _fail_missing(
-            case, gpu, f"the driver lists it and cannot open it: {gpu.driver_error or 'no reason given'}"
-        )
+        return _fail_missing(case, gpu, f"the driver cannot open it: {gpu.driver_error or 'no reason given'}")
     driver = function.driver if function else None
     if gpu.driver_state == "vfio" or driver == "vfio-pci":
         return NotApplicable(subject, "bound to vfio-pci: it waits for a virtual machine")

@@ -119,7 +119,8 @@ def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
     return Fail(
         subject="node",
         label="node",
-        summary=f"no peer-memory client is loaded, and DMA-BUF is missing: {', '.join(lacking)}",
+        summary="GPUDirect RDMA unavailable: no peer-memory client is loaded, and DMA-BUF is missing: "
+        + ", ".join(lacking),
         impact="Traffic between nodes is copied through host memory: every rail is slower."
         if used
         else "None for NCCL, which does not use it at this distance; libraries that do copy through host memory.",

@@ -321,7 +321,8 @@ def _owned_by(limited: list[Nic]) -> Fail:
     return Fail(
         subject="node",
         label="node",
-        summary=f"{len(limited)} functions are not NICs for jobs: {join_labels([nic.label for nic in limited])}",
+        summary=f"{len(limited)} management functions, not NICs for jobs; exclude them from NCCL_IB_HCA: "
+        + join_labels([nic.label for nic in limited]),
         impact="A job that uses one of them hangs: NCCL_IB_HCA must exclude them.",
         remedy="Leave them to the fabric manager; name the rails in NCCL_IB_HCA, and leave them out of monitoring.",
         evidence=tuple(

@@ -63,7 +63,7 @@ def _fail_no_sm(each: IbPort) -> Fail:
     return Fail(
         subject=each.subject,
         label=each.label,
-        summary=f"{port.state}, its wire is up, and no subnet manager has configured it",
+        summary=f"link is up, but the port is stuck in {port.state}: no subnet manager",
         impact="The port carries nothing until a subnet manager gives it an address.",
         remedy="Start or repair the subnet manager (sminfo); one port only: partition, M_Key, switch port.",
         evidence=(

@@ -57,10 +57,10 @@ def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts
             case, tally, "warning", f"its bridge connects {len(tally.active)} of {tally.total} NVLinks"
         )
     most = max(len(other.active) for other in group)
-    what = f"{len(tally.inactive)} of {tally.total} NVLinks inactive"
+    what = f"{len(tally.inactive)} of {tally.total} NVLinks down"
     if len(tally.active) < most:
         severity = "error" if tally.active else "critical"
-        return _fail_inactive(case, tally, severity, f"{what}; others of its model have {most} active")
+        return _fail_inactive(case, tally, severity, f"{what} (peers: {most} up)")
     if tally.form is LinkForm.BOARD and len(group) >= _WHOLE_BOARD:
         return _fail_inactive(
             case, tally, "error" if tally.active else "critical", f"{what}, on a board that wires all of them"
@@ -108,7 +108,7 @@ def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]])
     tallied = [tally for tally, _ in faults]
     if len(faults) == len(group) and len(group) > 2 and group[0].form is LinkForm.BOARD:
         counts = {f"{len(tally.inactive)} of {tally.total}" for tally in tallied}
-        what = f"{counts.pop()} NVLinks inactive" if len(counts) == 1 else "inactive NVLinks"
+        what = f"{counts.pop()} NVLinks down" if len(counts) == 1 else "inactive NVLinks"
         whole = _merge_links(faults, "node", "node", f"{what} on every one of {len(group)} GPUs")
         none_left = not any(tally.active for tally in group)
         yield whole._replace(places=whole.places | {PLACE}) if none_left else whole
@@ -240,7 +240,7 @@ def _fail_speed_low(tally: LinkCounts, slow: list[tuple[GpuLink, float]]) -> Fai
     return Fail(
         subject=tally.subject,
         label=gpu.label,
-        summary=f"NVLink {numbers}: {now:g} GB/s, where {due:g} are due",
+        summary=f"NVLink {numbers}: {now:.3g} GB/s, expected {due:.3g}",
         impact=f"{format_share_lost(now, due)} of the bandwidth of {len(slow)} of {tally.total} links; "
         "collectives run at the slowest.",
         remedy="Reset the GPU and restart the fabric manager with all jobs gone; if it trains low again, replace it.",

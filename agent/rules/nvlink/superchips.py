@@ -48,7 +48,7 @@ def _judge_c2c_down(case: RuleContext, gpu: Gpu) -> Result:
         return _fail_c2c_down(case, gpu, what, "critical" if len(dead) == len(c2c.links) else "error")
     due = case.profile.c2c_gbyte_s.value if case.profile and case.profile.c2c_gbyte_s else None
     if isinstance(due, int | float) and c2c.max_gbyte_s is not None and c2c.max_gbyte_s < due * case.threshold(_SHARE):
-        return _fail_c2c_down(case, gpu, f"C2C carries {c2c.max_gbyte_s:.0f} GB/s, where {due:.0f} are due", "error")
+        return _fail_c2c_down(case, gpu, f"C2C carries {c2c.max_gbyte_s:.0f} GB/s, expected {due:.0f}", "error")
     if c2c.enabled is None or any(state != "active" for state in c2c.links):
         return Unknown(subject, "the driver does not report the state of C2C")
     return Pass(subject)

@@ -79,7 +79,7 @@ def _fail_device_gone(case: RuleContext, members: list[PciFunction], gear: dict[
     return Fail(
         subject=f"pci:{first.id}",
         label=device_label(case, first.id),
-        summary="on the bus, and answers all-ones: fallen off" + (f", with {join_labels(below)}" if below else ""),
+        summary="has fallen off the bus (config space reads 0xFF)" + (f", with {join_labels(below)}" if below else ""),
         impact=f"{lost} lost until a reset or power cycle; jobs that use it hang or die.",
         remedy="Drain the node and power cycle it. If it stays gone, reseat the card, try another slot, replace it.",
         evidence=(

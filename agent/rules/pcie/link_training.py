@@ -73,7 +73,7 @@ def _fail_width_downgraded(case: RuleContext, wire: PcieLink, width: int, expect
     return Fail(
         subject=wire.subject,
         label=link_label(case, wire),
-        summary=f"PCIe link has {width} lanes; both its ends can do {expected}",
+        summary=f"PCIe link is x{width}; both ends support x{expected}",
         impact=_impact(case, wire, width, expected),
         remedy="Reseat the card or its riser, check the slot's bifurcation in the BIOS, then try another slot.",
         evidence=(

@@ -78,7 +78,7 @@ def _fail_slot_limits_card(case: RuleContext, wire: PcieLink, limit: _Limit) -> 
     return Fail(
         subject=wire.subject,
         label=link_label(case, wire),
-        summary=f"a card of {_format_link(card)} sits in a slot of {_format_link(slot)}: {why}",
+        summary=f"card is {_format_link(card)}, slot is {_format_link(slot)}: {why}",
         impact=f"{here:.1f} instead of {full:.1f} GB/s in each direction: {format_share_lost(here, full)} less."
         if here and full and here < full
         else f"{now or 0:.1f} GB/s in each direction.",
@@ -111,7 +111,7 @@ def _severity(case: RuleContext, wire: PcieLink, limit: _Limit) -> tuple[str, st
     if is_consumer(case, gpu):
         return "info", "a card for desktops"
     if limit.narrow and wire.child.device in OFTEN_HALF and (limit.slot.max_width or 0) >= 8:
-        return "info", "many servers wire this GPU so"
+        return "info", "normal for this GPU in many servers"
     others = [other for each in sibling_links(case, wire) if (other := possible_bandwidth(case, each)) is not None]
     here = possible_bandwidth(case, wire)
     if here is not None and any(other > here for other in others):

@@ -101,7 +101,7 @@ def _fail_mtu_small(each: RocePort, netdev: Netdev, mtu: int, active: int) -> Fa
     return Fail(
         subject=f"netdev:{netdev.id}",
         label=each.label,
-        summary=f"MTU {mtu}: RoCE sends packets of {active} bytes; 4096 are possible from MTU 4192 on",
+        summary=f"interface MTU {mtu} limits the RoCE MTU to {active}; set at least 4200 for 4096",
         impact=f"{payload:.1f}% of the wire are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
         remedy="ip link set INTERFACE mtu 9000 (or 4200) on all nodes, with the switches at 9216.",
         evidence=(

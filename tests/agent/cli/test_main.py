@@ -84,7 +84,7 @@ def test_check_exits_as_the_contract_says(
         (["scan", "--format", "yaml"], "yaml"),
         (["scan", "--output", "report.pdf"], ".pdf"),
         (["scan", "--timeout", "soon"], "soon"),
-        (["explain", "pcie-width-downgrade"], "no rule, prefix or family"),
+        (["explain", "pcie-width-downgarded"], "no rule, prefix or family"),
         (["nothing"], "nothing"),
         (["check", "--max-age", "5"], "--report"),
     ],

@@ -17,9 +17,11 @@ from agent.cli.main import app, run
 from agent.cli.program import GROUPS, build_full_program
 from agent.cli.scan import DEMO
 from agent.config import load_configuration
+from agent.reports import encode_report
 from agent.rules.catalogue import every_rule, names
 from fixtures.build import write_capture
 from release.share import BASH, FISH, ZSH, shared_files
+from tests.machines import scan_machine
 
 SUMMARY = 50  # letters
 PROGRAM = typer.main.get_command(build_full_program(app))
@@ -61,9 +63,10 @@ def test_a_value_is_named_in_words(command: Command) -> None:
 
 
 def test_explain_lists_the_rules_of_a_prefix_or_family(capsys: pytest.CaptureFixture[str]) -> None:
-    """`pcie-width` is a prefix, `roce` a family."""
-    assert 0 == run(["explain", "pcie-width"])
-    assert ["pcie-width-downgraded"] == [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    """`pcie-w` is a prefix, `roce` a family."""
+    for prefix in ("pcie-w", "pcie-width", "pcie-width-*"):
+        assert 0 == run(["explain", prefix])
+        assert ["pcie-width-downgraded"] == [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert 0 == run(["explain", "infiniband"])
     assert "ib-port-down" in capsys.readouterr().out
     assert 0 == run(["explain", "ib-port-down"])
@@ -73,7 +76,8 @@ def test_explain_lists_the_rules_of_a_prefix_or_family(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("pcie-width-downgrade", "hint: did you mean pcie-width-downgraded?"),
+        ("pcie-width-downgarded", "hint: did you mean pcie-width-downgraded?"),
+        ("GPU2", "hint: findings of a part are in a report: fabricscope explain GPU2 --report FILE"),
         ("weather", "hint: fabricscope rules lists all rules"),
     ],
 )
@@ -82,6 +86,20 @@ def test_a_name_is_suggested_only_where_it_is_near(name: str, hint: str, capsys:
     assert 2 == run(["explain", name])
 
     assert [f"error: no rule, prefix or family {name!r}", hint] == capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize("name", ["GPU2", "pcie-width-downgraded"])
+def test_explain_shows_the_findings_of_a_report(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the label of a part or by the rule: the finding, then the page; another part is an error with the labels."""
+    path = tmp_path / "report.json"
+    path.write_bytes(encode_report(scan_machine("", "gpu-width-x8")))
+
+    assert 0 == run(["explain", name, "--report", str(path)])
+    printed = capsys.readouterr().out
+    assert printed.startswith("ERROR  GPU2: PCIe link is x8")
+    assert "## How it is decided" in printed
+    assert 2 == run(["explain", "GPU7", "--report", str(path)])
+    assert "hint: findings are on GPU2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("shell", "path"), [("bash", BASH), ("zsh", ZSH), ("fish", FISH)])
@@ -123,14 +141,14 @@ def test_config_show_has_every_key_and_what_the_file_changes(
             ":3: facts.roce_mode: Invalid enum value 'lossles'; valid: lossless, ",
         ),
         ("[facts]\nroce = 1\n", ":2: facts.roce: no such key; valid: roce_mode, roce_traffic_class, cable_metres"),
-        ("[rule]\noff = []\n", ": rule: no such key; valid: rules, facts, thresholds, ship"),
+        ("[rule]\noff = []\n", ":1: rule: no such key; valid: rules, facts, thresholds, ship"),
         (
             '[rules]\noff = ["pcie-width-downgrade"]\n',
-            ": rules.off: no rule 'pcie-width-downgrade'; did you mean ",
+            ":2: rules.off: no rule 'pcie-width-downgrade'; did you mean ",
         ),
         (
             "[thresholds]\nroce-ets-starved.percen = 1\n",
-            ": thresholds: no threshold 'roce-ets-starved.percen'; ",
+            ":2: thresholds: no threshold 'roce-ets-starved.percen'; ",
         ),
         ("[facts\n", ": Expected ']' at the end of a table declaration (at line 1, column 7)"),
     ],

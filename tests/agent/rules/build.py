@@ -52,7 +52,7 @@ def server(gpus: int = 4, ethernet: bool = False) -> RuleContext:
             cmdline="ro quiet",
             virtualization_known=True,
             uptime_seconds=86_400.0,
-            numa_nodes=[NumaNode(id=0, cpus="0-55"), NumaNode(id=1, cpus="56-111"), NumaNode(id=2, cpus="")],
+            numa_nodes=_numa_nodes(),
         ),
         platform=Platform(),
         probes={name: ProbeRun(name=name, status="ok") for name in PROBES},
@@ -76,6 +76,12 @@ def server(gpus: int = 4, ethernet: bool = False) -> RuleContext:
             bandwidth_mode="full",
         ),
     )
+
+
+def _numa_nodes() -> list[NumaNode]:
+    """Two sockets, and the memory of a GPU."""
+    cpus = ("0-55", "56-111", "")
+    return [NumaNode(id=number, cpus=some, memory_mib=524_288) for number, some in enumerate(cpus)]
 
 
 def nccl(**settings: str) -> Nccl:

@@ -157,12 +157,12 @@ def test_a_page_is_whole(rule: Rule) -> None:
 
 
 def test_the_map_holds_every_reference_once() -> None:
-    """PCIe, NVLink and NCCL by number; 120 of the network side by name."""
+    """PCIe, NVLink and NCCL by number; the 120 of the network side, and later ones, by name."""
     references = [row[0] for row in rows()]
 
     assert len(set(references)) == len(references)
     assert {*IDS, *OWN} <= set(references)
-    assert 120 == len(set(references) - {*IDS, *OWN})
+    assert 120 <= len(set(references) - {*IDS, *OWN})
 
 
 def test_the_map_says_one_thing_of_a_rule() -> None:

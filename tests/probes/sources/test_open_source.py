@@ -167,8 +167,8 @@ def test_folders_that_are_no_source(tmp_path: Path) -> None:
     (tmp_path / "other/report.pdf").write_bytes(b"%PDF")
 
     for name, why in (
-        ("empty", "manifest.json of a capture"),
-        ("other", "nor a folder sys/"),
+        ("empty", "nothing in it is a source"),
+        ("other", "nothing in it is a source"),
         ("nothing", "No such file"),
     ):
         with pytest.raises(BadSource, match=why):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 
 KINDS = {
-    "swapped-cables": "Two cables at each other's place",
+    "swapped-cables": "Swapped cables",
     "rail-elsewhere": "A rail on another leaf than its unit's",
     "missing-rail": "A node with fewer rails than its peers",
     "short-unit": "A unit without a leaf that its peers have",
     "no-unit": "A node in no scalable unit",
     "missing-uplink": "A cable between switches that peers have",
-    "swapped-uplinks": "Two cables between switches at each other's place",
+    "swapped-uplinks": "Swapped cables between switches",
     "uplink-elsewhere": "A cable between switches that leads elsewhere than its peers'",
     "uneven-pace": "A link slower than its peers",
     "slower-than-both-ends": "A link slower than both of its ends could be",

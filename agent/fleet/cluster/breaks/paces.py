@@ -67,7 +67,7 @@ def _links(view: View) -> Iterator[_Link]:
 
 def _slow(link: _Link, usual: str, compared: str) -> Break:
     more = f" (both ends could {link.pace.could})" if link.pace.could else ""
-    fix = "take the cable out and in, clean or replace it; see what both ports are set to"
+    fix = "reseat the cable, clean or replace it; compare the settings of both ports"
     if link.pace.best:
         more, fix = " (its ends could do no more)", "another adapter, or a split cable: see what it is meant to be"
     return Break(
@@ -87,7 +87,7 @@ def _could(link: _Link) -> Break:
         hosts=link.hosts,
         ports=link.ports,
         compared="its own two ends, as the tool read them",
-        fix="take the cable out and in, clean or replace it; see what both ports are set to",
+        fix="reseat the cable, clean or replace it; compare the settings of both ports",
     )
 
 

@@ -90,7 +90,7 @@ def _missing(view: View, block: Block, found: Odd) -> list[Break]:
         for upper, count in gone[lower]:
             near, far = _free_ports(view, block, lower, upper, count)
             kept = block.usual[upper][0] - count
-            where = f" (by its peers port{'s'[: len(near) != 1]} {_listed(near)})" if len(near) == count else ""
+            where = f" (expected port{'s'[: len(near) != 1]} {_listed(near)})" if len(near) == count else ""
             words.append(f"{kept} of {kept + count} to {view.name(upper)}{where}")
             ports = near if len(near) == count else [f"?{len(should) + n}" for n in range(1, count + 1)]
             for at in ports:

@@ -98,10 +98,10 @@ def test_without_a_file_it_is_printed(dataset: str, capsysbinary: pytest.Capture
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "which dataset?"),
+        ([], "no dataset given"),
         (["--dataset", "/nowhere/at/all"], "no dataset"),
         (["--dataset", "{dataset}", "--nodes-dir", "/nowhere/at/all"], "--nodes-dir /nowhere/at/all: No such file"),
-        (["--engine", "chdb://"], "which dataset?"),
+        (["--engine", "chdb://"], "no dataset given"),
         (["--dataset", "{dataset}", "--engine", "nonsense://u:secret@h"], "nonsense://h"),
         (["--dataset", "{dataset}", "--rack", "("], "no regular expression"),
         (["--dataset", "{dataset}", "--rack", "x" * 400], "longer than 300 letters"),

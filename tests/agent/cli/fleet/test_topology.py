@@ -69,7 +69,7 @@ def test_in_words(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Fabric: rail-optimized, 2 levels of switches, 1.5:1\n" in output
     assert "ibnetdiscover, Thu Jan 15 08:00:00 2026" in " ".join(output.split())
     assert "4  leaf[1-4]" in output
-    assert "leaf3 has 3 of 4 cables up: 0 of 1 to spine2 (by its peers port 34)" in output
+    assert "leaf3 has 3 of 4 cables up: 0 of 1 to spine2 (expected port 34)" in output
     assert all(len(line) <= 100 for line in output.splitlines())
 
 

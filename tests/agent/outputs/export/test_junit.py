@@ -67,12 +67,12 @@ def test_a_fault_tells_its_evidence():
     root = ElementTree.fromstring(export(scan_machine("", "gpu-width-x8")))
     (failure,) = root.iter("failure")
 
-    assert ("error", "GPU2: PCIe link has 8 lanes; both its ends can do 16") == (
+    assert ("error", "GPU2: PCIe link is x8; both ends support x16") == (
         failure.get("type"),
         failure.get("message"),
     )
     assert "current_link_width" in (failure.text or "")
-    assert "fix: Drain the node" in (failure.text or "")
+    assert "fix: 1. Drain the node" in (failure.text or "")
 
 
 def with_check(**fields: object) -> Report:

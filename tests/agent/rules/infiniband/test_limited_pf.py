@@ -25,7 +25,7 @@ def test_functions_of_a_fabric_manager_are_one_info() -> None:
     (fault,) = fails(rule, case)
 
     assert ("node", "info", "owned") == (fault.subject, fault.severity, fault.cause)
-    assert "2 functions are not NICs for jobs: mlx5_1, mlx5_2" == fault.summary
+    assert "2 management functions, not NICs for jobs; exclude them from NCCL_IB_HCA: mlx5_1, mlx5_2" == fault.summary
     assert ["mezz internal", "subsystem 15b3:0087"] == [row.value for row in fault.evidence]
 
 

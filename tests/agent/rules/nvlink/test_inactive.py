@@ -55,7 +55,7 @@ def test_a_gpu_with_fewer_active_links_than_others_is_an_error() -> None:
     (fault,) = fails(rule, one_lost())
 
     assert (f"gpu:{GPU}", "GPU2", "error", "") == (fault.subject, fault.label, fault.severity, fault.cause)
-    assert "2 of 18 NVLinks inactive; others of its model have 18 active" == fault.summary
+    assert "2 of 18 NVLinks down (peers: 18 up)" == fault.summary
     assert "16 of 18 active; inactive: 0-1" == fault.evidence[0].value
     assert "nvidia-smi nvlink -s -i 2" == fault.evidence[0].source
     assert fault.impact.startswith("53 GB/s less")

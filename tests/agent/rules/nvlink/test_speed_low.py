@@ -38,7 +38,7 @@ def test_slow_links_are_one_error_on_their_gpu() -> None:
         fault.severity or rule.severity,
         fault.cause,
     )
-    assert "NVLink 0-1: 13.281 GB/s, where 26.562 are due" == fault.summary
+    assert "NVLink 0-1: 13.3 GB/s, expected 26.6" == fault.summary
     assert fault.impact.startswith("50%")
     assert ["link 0", "link 1"] == [row.what for row in fault.evidence]
 
@@ -76,7 +76,7 @@ def test_an_unknown_generation_compares_the_links_of_one_gpu() -> None:
     odd = changed_gpu(slow(80.0, 2, "7.0", usual=100.0), 0, architecture="Later")
 
     assert [] == fails(rule, alike)
-    assert ["NVLink 0-1: 80 GB/s, where 100 are due"] == [fault.summary for fault in fails(rule, odd)]
+    assert ["NVLink 0-1: 80 GB/s, expected 100"] == [fault.summary for fault in fails(rule, odd)]
 
 
 @pytest.mark.parametrize(

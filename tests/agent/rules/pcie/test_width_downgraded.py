@@ -46,7 +46,7 @@ def test_a_narrow_gpu_is_an_error_on_that_gpu() -> None:
     assert (f"pci:{GPU}", "GPU0", "error", "", "high") == (
         fault.subject, fault.label, fault.severity, fault.cause, fault.confidence,
     )  # fmt: skip
-    assert "PCIe link has 8 lanes; both its ends can do 16" == fault.summary
+    assert "PCIe link is x8; both ends support x16" == fault.summary
     assert "31.5 instead of 63.0 GB/s in each direction: 50% less." == fault.impact
     assert ["x8", "x16", "x16"] == [row.value for row in fault.evidence]
     assert f"/sys/bus/pci/devices/{GPU}/current_link_width" == fault.evidence[0].source
