@@ -28,6 +28,7 @@ from probes.run import ProbeResults, run_probes
 from probes.topology_files.preparsed import FactsSource
 
 _FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe
+_SETTLE_SECONDS = 1.0  # before the bus and the driver are read once more
 NOT_EVALUATED = Summary(verdict="unknown", counts={})
 
 
@@ -77,6 +78,10 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
         ran = run_probes(selected, host, first_seconds, record=plan.record, progress=plan.progress)
     outcomes = _in_order(catalogue, ran.outcomes, plan.preloaded)
     report = _build_report(host, outcomes)
+    if not isinstance(host, FactsSource) and host.live and _sources_disagree(report):
+        ran = _look_again(host, plan, selected, ran, started + plan.timeout_seconds)
+        outcomes = _in_order(catalogue, ran.outcomes, plan.preloaded)
+        report = _build_report(host, outcomes)
     if plan.interval_seconds is not None and not isinstance(host, FactsSource):
         report = _second_sample(host, plan, ran.outcomes, report, started + plan.timeout_seconds)
     if plan.history is not None:
@@ -102,6 +107,37 @@ def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Repo
         topology=assembled.topology,
         summary=NOT_EVALUATED,
     )
+
+
+def _sources_disagree(report: Report) -> bool:
+    """Whether the bus has a GPU that the driver does not list, or the driver one that the bus lacks: while it is
+    removed or comes back, what was read first is not what was read a second later."""
+    topology = report.topology
+    lost = {function.id for function in topology.pci if function.state == "changed_during_scan"}
+    return any(
+        gpu.driver_state == "not_open" or gpu.pci in lost or (gpu.pci is None and topology.pci) for gpu in topology.gpus
+    )
+
+
+def _look_again(
+    host: Host, plan: ScanPlan, selected: Sequence[Probe], first: ProbeResults, deadline: float
+) -> ProbeResults:
+    """The results with what the bus and the driver say of GPUs a moment later, where there is time for it."""
+    answered = {outcome.name for outcome in first.outcomes if outcome.facts is not None}
+    names = {name for subject in ("pci", "gpu") for name in providers()[subject]}
+    again = [probe for probe in selected if probe.name in names & answered]
+    seconds = deadline - time.monotonic() - _SETTLE_SECONDS
+    if not again or seconds < _SETTLE_SECONDS:
+        return first
+    if plan.progress:
+        plan.progress("the bus and the driver list different GPUs: reading both again")
+    time.sleep(_SETTLE_SECONDS)
+    second = run_probes(again, host, seconds, record=plan.record, progress=plan.progress)
+    later = {outcome.name: outcome for outcome in second.outcomes if outcome.facts is not None}
+    recording = first.recording
+    if second.recording is not None and first.recording is not None:
+        recording = second.recording.over(first.recording)
+    return ProbeResults([later.get(outcome.name, outcome) for outcome in first.outcomes], recording)
 
 
 def _second_sample(host: Host, plan: ScanPlan, first: Sequence[Outcome], report: Report, deadline: float) -> Report:

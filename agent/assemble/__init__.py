@@ -57,12 +57,12 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
     judge = LinkClassifier(tree, {g.address: g for g in driver.gpus if g.address}, node.virtualization is not None)
     pci = build_functions(functions, judge, facts.of("numa", NumaFacts))
 
-    gpus = build_gpus(pci, driver, node.container)
+    gpus = build_gpus(pci, driver, "a container" if node.container else node.job_limit)
     nics = add_neighbors(build_nics(pci, gather_network_facts(facts, pci, driver.nic_names)), facts)
     nics = add_markings(nics, facts)
     matrix = DriverMatrix(driver.cells, gpus, nics, driver.nic_names)
     paths = build_paths(PathFinder(tree, pci, node.numa_nodes), gpus, nics, matrix)
-    nics = assign_roles(nics, gather_role_context(node, pci, gpus, nics, paths, matrix, netdevs))
+    nics = assign_roles(nics, gather_role_context(node, pci, gpus, nics, paths, matrix, facts))
 
     unlisted = len({gpu.address for gpu in driver.gpus if gpu.address} - {row.id for row in pci}) if pci else 0
     return Assembled(

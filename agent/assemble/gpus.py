@@ -17,6 +17,9 @@ from probes.pci import sysfs as pci
 _VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x19e5": "Huawei"}
 
 
+_NO_PERMISSION = "NO_PERMISSION"  # as NVML says
+
+
 class _GpuSources(NamedTuple):
     """One GPU from both sources: `row` from the bus, `gpu` from the driver."""
 
@@ -25,15 +28,18 @@ class _GpuSources(NamedTuple):
     gpu: driver_gpu.Gpu | None
 
 
-def build_gpus(rows: Sequence[PciFunction], driver: DriverGpus, container: str | None) -> list[Gpu]:
-    """One row per accelerator on the bus, and per GPU that only the driver lists."""
+def build_gpus(rows: Sequence[PciFunction], driver: DriverGpus, limit: str | None) -> list[Gpu]:
+    """One row per accelerator on the bus, and per GPU that only the driver lists.
+
+    `limit`: the container or job that this process runs in, and that hides devices.
+    """
     listed = {g.address: g for g in driver.gpus if g.address}
     on_bus = {r.id: r for r in rows if (_is_gpu(r, driver) or r.id in listed) and not r.physical_function}
     seen = [_GpuSources(row.id, row, listed.get(row.id)) for row in on_bus.values()]
     only_listed = [g for g in driver.gpus if g.address not in on_bus]
     seen += [_GpuSources(_gpu_id(gpu, place), None, gpu) for place, gpu in enumerate(only_listed)]
     seen.sort(key=lambda pair: sort_key(pair.id))
-    return _GpuBuilder(seen, rows, driver, container).build()
+    return _GpuBuilder(seen, rows, driver, limit).build()
 
 
 def _is_gpu(row: PciFunction, driver: DriverGpus) -> bool:
@@ -50,11 +56,11 @@ class _GpuBuilder:
     """Builds the rows of one host; holds what every row needs to know about the others."""
 
     def __init__(
-        self, seen: Sequence[_GpuSources], rows: Sequence[PciFunction], driver: DriverGpus, container: str | None
+        self, seen: Sequence[_GpuSources], rows: Sequence[PciFunction], driver: DriverGpus, limit: str | None
     ) -> None:
         self.pairs = seen
         self.driver = driver
-        self.container = container
+        self.limit = limit
         self.id_by_index = {s.gpu.index: s.id for s in seen if s.gpu and s.gpu.index is not None}
         self.gpu_ids = {s.id for s in seen}
         self.switch_ids = {r.id for r in rows if is_nvswitch(r.vendor, r.device, r.class_code)}
@@ -113,6 +119,8 @@ class _GpuBuilder:
         """The driver's state for a GPU, and the reason."""
         if pair.gpu and self.driver.list_source:
             return "unknown", f"{self.driver.list_source}: not the driver's own list"
+        if pair.gpu and pair.gpu.error == _NO_PERMISSION:
+            return "unknown", f"this process may not open it ({_NO_PERMISSION})"
         if pair.gpu:
             return ("error", pair.gpu.error) if pair.gpu.error else ("open", None)
         row = pair.row
@@ -132,8 +140,8 @@ class _GpuBuilder:
             return "unknown", self.driver.gap
         if (proc_gpu := self.driver.bound.get(pair.id)) and proc_gpu.excluded:
             return "unknown", "the driver is set to leave this GPU out"
-        if self.container:
-            return "unknown", "a container sees only the GPUs that it was given"
+        if self.limit:
+            return "unknown", f"{self.limit} sees only the GPUs that it was given"
         return "not_open", None
 
     def _link(self, link: driver_gpu.NvLink) -> GpuLink:

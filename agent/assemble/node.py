@@ -24,6 +24,7 @@ def build_node(facts: ProbeFacts) -> Node:
         virtualization=system.virtualization,
         virtualization_known=system.virtualization_known,
         container=system.container,
+        job_limit=system.job_limit,
         vendor=firmware.vendor,
         product=firmware.product,
         bios_version=firmware.bios_version,

@@ -18,7 +18,8 @@ A rail is a NIC that GPUs use. An ambiguous NIC is `unknown`, never a rail. The 
 11  else                                                                                  unknown
 
 Then: a NIC that is dark together with all its siblings (same role, model and position on the card: all second ports)
-was never cabled and is `unused`. Dark: every port is down and no signal arrives (Polling, Disabled, Sleep). Rails of
+was never cabled and is `unused`, unless its interface is set up and has an address or a module in its cage. Dark: every
+port is down and no signal arrives (Polling, Disabled, Sleep). Rails of
 several cards that are all dark stay rails where they are near GPUs, on a superchip and in a guest: that is a fault, not
 a choice.
 """
@@ -27,20 +28,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from agent.assemble.facts import ProbeFacts
 from agent.assemble.paths import PCIE_KINDS, DriverMatrix, select_path_nics
 from agent.assemble.sort_key import card_address
 from agent.model.gpu import Gpu
 from agent.model.link_rate import bandwidth_gbyte_s
-from agent.model.nic import Nic
+from agent.model.nic import Nic, is_link_local
 from agent.model.node import Node
 from agent.model.pci import PciFunction
 from agent.model.topology import Path
 from agent.platforms.devices import is_coherent_port
-from probes.netdev.probe import NetdevFacts
+from probes.netdev.probe import Netdev, NetdevFacts
+
+if TYPE_CHECKING:
+    from probes.optics.probe import OpticsFacts
 
 NEAR = ("PIX", "PXB")
 SLOW_GBIT_S = 25.0
@@ -61,6 +66,7 @@ class RoleContext(NamedTuple):
     neighbours: Mapping[str, int]  # how many NICs are on the same switch, where a topology matrix tells
     virtual: bool
     coherent: bool  # GPUs hang on their CPUs by C2C
+    set_up: frozenset[str]  # PCI functions whose interface is up by settings, with an address or a module
 
 
 class Candidate(NamedTuple):
@@ -105,11 +111,13 @@ def gather_role_context(
     nics: Sequence[Nic],
     paths: Sequence[Path],
     matrix: DriverMatrix,
-    netdevs: NetdevFacts | None,
+    facts: ProbeFacts,
 ) -> RoleContext:
     """Gather the evidence for the roles of this node."""
     speeds: dict[str, float] = {}
-    for netdev in netdevs.netdevs if netdevs else ():
+    interfaces = facts.of("netdev", NetdevFacts)
+    netdevs = interfaces.netdevs if interfaces else ()
+    for netdev in netdevs:
         if netdev.address and netdev.speed_mbit_s:
             speeds[netdev.address] = max(netdev.speed_mbit_s / 1000, speeds.get(netdev.address, 0.0))
     distances: dict[str, dict[str, int]] = {}
@@ -125,6 +133,18 @@ def gather_role_context(
         virtual=node.virtualization is not None,
         coherent=any(gpu.memory_numa_node is not None or (gpu.c2c and gpu.c2c.enabled) for gpu in gpus)
         or any(is_coherent_port(row.vendor, row.device) for row in rows),
+        set_up=_find_set_up(netdevs, facts),
+    )
+
+
+def _find_set_up(netdevs: Sequence[Netdev], facts: ProbeFacts) -> frozenset[str]:
+    optics: OpticsFacts | None = facts.get("optics")
+    modules = {socket.name for socket in optics.sockets if socket.module} if optics else set()
+    return frozenset(
+        netdev.address
+        for netdev in netdevs
+        if netdev.address and netdev.admin_up is not False
+        if netdev.name in modules or not all(is_link_local(address) for address in netdev.addresses)
     )
 
 
@@ -175,7 +195,7 @@ def assign_roles(nics: Sequence[Nic], around: RoleContext) -> list[Nic]:
     fast = {c.model for c in candidates if not c.is_slow}
     decided = owned | {c.nic.id: _too_slow(c) for c in candidates if c.model not in fast}
     decided |= _decide_by_distance([c for c in candidates if c.model in fast], around)
-    decided |= _decide_unused(candidates, decided, placeless=around.coherent or around.virtual)
+    decided |= _decide_unused(candidates, decided, around)
     return [msgspec.structs.replace(nic, role=decided[nic.id][0], role_evidence=decided[nic.id][1]) for nic in nics]
 
 
@@ -319,12 +339,10 @@ def _describe_distance(candidate: Candidate, around: RoleContext) -> str:
 
 
 def _decide_unused(
-    candidates: Sequence[Candidate], decided: Mapping[str, Decision], placeless: bool
+    candidates: Sequence[Candidate], decided: Mapping[str, Decision], around: RoleContext
 ) -> dict[str, Decision]:
-    """Dark ports that were never cabled; their siblings distinguish them from ports that lost their cable.
-
-    `placeless`: a superchip or a guest, where rails are found by their number and not by their position.
-    """
+    """Dark ports that were never cabled; their siblings distinguish them from ports that lost their cable."""
+    placeless = around.coherent or around.virtual  # rails are found by their number and not by their position
 
     def kind(candidate: Candidate) -> tuple[object, ...]:
         position = candidate.nic.pci[-1] if candidate.nic.pci else ""
@@ -337,6 +355,7 @@ def _decide_unused(
     for candidate in candidates:
         role, evidence = decided[candidate.nic.id]
         stays = role == "rail" and (candidate.near or placeless) and fault
-        if kind(candidate) not in lit and not stays and not candidate.was_up:
+        meant = candidate.was_up or candidate.nic.pci in around.set_up
+        if kind(candidate) not in lit and not stays and not meant:
             unused[candidate.nic.id] = "unused", [*evidence, "no signal, nor on any port like it"]
     return unused

@@ -12,7 +12,13 @@ from agent.history.window import CounterSample, make_window, select_samples, tak
 from agent.model.identity import Earlier, identities
 from agent.model.report import CountersWindow, History, Known, Report
 from agent.rules.context import SETTLE_SECONDS
-from agent.rules.host.inventory_matching import build_inventory, healthy_subjects, match_devices, merge_inventory
+from agent.rules.host.inventory_matching import (
+    build_inventory,
+    healthy_subjects,
+    match_devices,
+    merge_inventory,
+    owner_of,
+)
 
 STATE = "fabricscope.state/1"
 LINK_DOWN_SECONDS = 86_400.0  # how long it is remembered that a link went down
@@ -53,6 +59,8 @@ def add_history(state: HostState | None, report: Report) -> Report:
     """The report with what earlier runs know of its host."""
     why = _unusable_reason(state, report)
     own_window = report.counters_window  # of this run's own two readings
+    if state is not None and not why:
+        report = _restore_roles(state, report)
     if state is None or why:
         window = own_window or CountersWindow(reset_reason=why)
         return msgspec.structs.replace(report, counters_window=window, history=History(reason=why))
@@ -70,6 +78,29 @@ def add_history(state: HostState | None, report: Report) -> Report:
             settings=_changed_settings(state, report),
         ),
     )
+
+
+def _restore_roles(state: HostState, report: Report) -> Report:
+    """A NIC that is dark with all like it, and was in use in an earlier run, has the role that it had then."""
+    topology = report.topology
+    if not any(nic.role == "unused" for nic in topology.nics):
+        return report
+    match = match_devices(state.inventory, build_inventory(topology))
+    used = {
+        owner_of(match.at[known.subject]).partition(":")[2]: known.role
+        for known in state.inventory
+        if known.rate_gbit_s and known.subject in match.at and known.role not in (None, "unused")
+    }
+    taken = state.last_good or "an earlier run"
+    nics = [
+        msgspec.structs.replace(
+            nic, role=used[nic.id], role_evidence=[*nic.role_evidence, f"active in the inventory of {taken}"]
+        )
+        if nic.role == "unused" and nic.id in used
+        else nic
+        for nic in topology.nics
+    ]
+    return msgspec.structs.replace(report, topology=msgspec.structs.replace(topology, nics=nics))
 
 
 def update_state(state: HostState | None, report: Report) -> HostState:

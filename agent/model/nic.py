@@ -56,6 +56,15 @@ class Port(msgspec.Struct, frozen=True, kw_only=True):
     hw_counters: dict[str, int] = {}
 
 
+def is_link_local(address: str) -> bool:
+    """Whether an address of an interface is made by itself, and shows no intention ("fe80::1/64").
+
+    >>> is_link_local("fe80::1/64"), is_link_local("169.254.3.4/16"), is_link_local("10.0.0.1/24")
+    (True, True, False)
+    """
+    return address.lower().startswith(("fe80:", "169.254."))
+
+
 class Nic(msgspec.Struct, frozen=True, kw_only=True):
     """One network function: with an RDMA device, or one that could have it."""
 

@@ -45,6 +45,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     virtualization: str | None = None  # null: bare metal, or not known (virtualization_known tells)
     virtualization_known: bool = False
     container: str | None = None
+    job_limit: str | None = None  # "Slurm job 4711": devices of the host may be hidden from the process that looked
     vendor: str | None = None
     product: str | None = None
     bios_version: str | None = None

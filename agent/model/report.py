@@ -12,7 +12,7 @@ from agent.model.node import Event, Node, Platform, Software
 from agent.model.topology import Topology
 
 SCHEMA = "fabricscope.report/1"
-SCHEMA_MINOR = 4
+SCHEMA_MINOR = 5
 REPORT_LIMIT_BYTES = 4 << 20
 NO_EARLIER_SAMPLE = "counters need two samples: use --interval 60 or --state-dir"
 NO_EARLIER_RUN = "first run, no baseline yet: use --state-dir to keep one"
@@ -74,6 +74,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     identity: str | None = None  # UUID, GUID, serial: what stays when it is moved or renamed
     detail: str | None = None  # "NVIDIA H100 80GB HBM3", "ConnectX-7": what to look for
     role: str | None = None  # of a NIC, and of its ports
+    rate_gbit_s: float | None = None  # of a port: the fastest at which it was active
     above: list[str] = []  # ports above it, the nearest first: what is lost with one of them is one fault
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from agent.model.nic import Nic
+from agent.model.nic import Nic, Port, is_link_local
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id
+from agent.rules.host.inventory_matching import build_inventory, match_devices
 from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NotApplicable, Result, Unknown
 from agent.rules.wording import find_majority
@@ -21,7 +22,7 @@ class CageState(NamedTuple):
     subject: str
     nic: Nic
     active: bool
-    plugged: bool  # something shows that a cable is in it
+    plugged: bool  # something shows that a cable is in it, or is meant to be
     board: str  # of one board and role, ports should run alike
     position: tuple[int, str]  # port number and function number: the second ports of all cards are alike, too
 
@@ -39,6 +40,32 @@ def board_model(case: RuleContext, nic: Nic) -> str:
 def position_on_card(nic: Nic, port: int) -> tuple[int, str]:
     """The place of a port on its card."""
     return port, (nic.pci or "").rpartition(".")[2]
+
+
+def find_known_rate(case: RuleContext, subject: str) -> float | None:
+    """Gb/s at which a port was active in an earlier run; None: it never was, or nothing is remembered."""
+    return dict(case.once(_known_rates)).get(subject)
+
+
+def _known_rates(case: RuleContext) -> Iterator[tuple[str, float]]:
+    known = case.history.inventory if case.history else []
+    if any(row.rate_gbit_s for row in known):
+        match = match_devices(known, build_inventory(case.topology))
+        for row in known:
+            if row.rate_gbit_s and row.subject in match.at:
+                yield match.at[row.subject], row.rate_gbit_s
+
+
+def is_meant_to_be_up(case: RuleContext, subject: str, port: Port) -> bool:
+    """Whether it was active in an earlier run, or its interface is set up with an address or a module in its cage."""
+    if find_known_rate(case, subject):
+        return True
+    netdevs = [case.netdevs[name] for name in port.netdevs if name in case.netdevs]
+    return any(
+        netdev.admin_up is not False
+        and (netdev.module is not None or not all(is_link_local(address) for address in netdev.addresses))
+        for netdev in netdevs
+    )
 
 
 def boot_settling_reason(case: RuleContext) -> str | None:

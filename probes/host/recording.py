@@ -16,6 +16,7 @@ from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Host, Rea
 from probes.host.udev import record, record_of
 from probes.netlink import same_question
 
+_OF_A_PROCESS = ("/proc/self", "/proc/thread-self")  # links to another place for each child that asks
 Call = tuple[str, str]  # NVML function, arguments as JSON
 K = TypeVar("K")
 V = TypeVar("V")
@@ -70,6 +71,18 @@ class Recording:
         _fill(self.ethtool, other.ethtool)
         _fill(self.lost, other.lost)
         _fill(self.unanswered, other.unanswered)
+
+    def over(self, earlier: Recording) -> Recording:
+        """This one, with what only the earlier one was asked: a replay answers as the host did at last."""
+        self.add(earlier)
+        _fill(self.commands, earlier.commands)
+        _fill(self.nvml, earlier.nvml)
+        _fill(self.netlink, earlier.netlink)
+        _fill(self.ethtool, earlier.ethtool)
+        self.lost = {**earlier.lost, **self.lost}
+        self.unanswered = {**earlier.unanswered, **self.unanswered}
+        self.missing = [*earlier.missing, *self.missing]
+        return self
 
     def keep(self, path: str, content: bytes) -> None:
         """A file as far as it was read: the same file may have been asked for with different limits."""
@@ -220,7 +233,7 @@ class RecordingHost:
         return locate(path, self._link_text)
 
     def _link_text(self, here: str) -> str | None:
-        if here in self._no_links:
+        if here in self._no_links or here in _OF_A_PROCESS:
             return None
         text = self.recording.links.get(here)
         if text is None:

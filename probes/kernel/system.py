@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from probes.host.interface import Absent, Host, ReadError
+from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
+from probes.kernel.containers import find_container, find_job_limit
 from probes.probe import Probe, Reading
 from probes.system.cpu import CPUINFO, CPUINFO_LIMIT_BYTES
 from probes.system.numa import parse_memory_mib
@@ -130,7 +131,6 @@ def _value(cpuinfo: str, key: str) -> str | None:
 DMI_FOLDERS = ("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id")
 CLOCKS = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
 GATHERED = "/proc/hwloc-nofile-info"  # hwloc-gather-topology writes down here what no file says
-SERVICE_ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
 CMDLINE_LIMIT_BYTES = 16 << 10
 MACHINE_SUFFIXES = ("x86_64", "aarch64", "ppc64le")  # how Red Hat ends a kernel's release
 
@@ -148,6 +148,9 @@ class KernelFacts(NamedTuple):
     virtualization: str | None = None  # kvm, vmware, xen, amazon, ...; None: bare metal, or not known
     virtualization_known: bool = False
     container: str | None = None  # docker, podman, lxc, systemd-nspawn, kubernetes, ...
+    job_limit: str | None = (
+        None  # what keeps devices of the host from this process: "Slurm job 4711"; None: nothing known
+    )
     uptime_seconds: float | None = None  # /proc/uptime
     memory_mib: int | None = None  # MemTotal of /proc/meminfo
 
@@ -173,7 +176,8 @@ def read(host: Host) -> Reading:
         cmdline=reader.text("/proc/cmdline", CMDLINE_LIMIT_BYTES),
         virtualization=kind,
         virtualization_known=known,
-        container=_container(reader),
+        container=find_container(reader),
+        job_limit=find_job_limit(reader),
         uptime_seconds=_uptime(reader),
         memory_mib=_memory_mib(reader, meminfo),
     )
@@ -263,18 +267,6 @@ def arch_of(cpuinfo: str, kernel: str | None) -> str | None:
     return "aarch64" if re.search(r"^CPU architecture[ \t]*: *8$", cpuinfo, re.MULTILINE) else None
 
 
-def container_of_cgroup(text: str) -> str | None:
-    """The container manager that /proc/1/cgroup names; None: none, which on cgroup v2 proves nothing.
-
-    >>> container_of_cgroup("12:cpuset:/kubepods/burstable/pod0b1c/4f2e")
-    'kubernetes'
-    """
-    for word, name in (("kubepods", "kubernetes"), ("/docker", "docker"), ("libpod", "podman"), ("/lxc", "lxc")):
-        if word in text:
-            return name
-    return None
-
-
 def _hostname(reader: HostReader) -> str | None:
     """The kernel's answer is of our own UTS namespace: with --root, the host's file is nearer to the truth."""
     paths = ("/proc/sys/kernel/hostname", "/etc/hostname")
@@ -293,31 +285,6 @@ def _signs(reader: HostReader, cpuinfo: str | None) -> VirtualizationSigns:
         xen_capabilities=reader.text("/proc/xen/capabilities") if hypervisor == "xen" else None,
         device_tree=reader.text("/proc/device-tree/hypervisor/compatible"),
     )
-
-
-def _container(reader: HostReader) -> str | None:
-    """Which container this runs in, by the files that container managers leave (systemd's CONTAINER_INTERFACE)."""
-    manager = reader.first("/run/host/container-manager", "/run/systemd/container")
-    if manager:
-        return manager
-    named = container_of_cgroup(reader.text("/proc/1/cgroup") or "")
-    if named:
-        return named
-    if _is_there(reader, SERVICE_ACCOUNT):
-        return "kubernetes"
-    if reader.text("/run/.containerenv") is not None:
-        return "podman"
-    return "docker" if reader.text("/.dockerenv") is not None else None
-
-
-def _is_there(reader: HostReader, directory: str) -> bool:
-    try:
-        reader.host.listdir(directory)
-    except Absent:
-        return False
-    except ReadError:
-        return True  # it answered, if only to refuse
-    return True
 
 
 def _uptime(reader: HostReader) -> float | None:

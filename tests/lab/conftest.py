@@ -24,7 +24,7 @@ LONGEST = (ROCE, IB, "test_two_guests.py", "test_systemd.py", "test_features.py"
 ALONE = ("test_hanging.py", "test_watch.py")
 BUDGET_VARIABLE = "FABRICSCOPE_LAB_SECONDS"
 RUN_BEGAN = time.monotonic()
-Told = Callable[[str, str, str], None]
+RecordRow = Callable[[str, str, str], None]
 BEGAN = pytest.StashKey[float]()
 
 
@@ -100,7 +100,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture
-def told(request: pytest.FixtureRequest) -> Iterator[Told]:
+def record_row(request: pytest.FixtureRequest) -> Iterator[RecordRow]:
     """Notes a row of docs/lab.md: scenario, what the kernel showed, what fabricscope reported; seconds are added."""
     moments = [request.node.stash[BEGAN]]
     rows: list[list[str]] = []

@@ -61,26 +61,26 @@ def setup() -> None:
     """All of it. Raises Unmakeable."""
     began = time.monotonic()
 
-    def told(what: str, step: Callable[[], bool]) -> None:
+    def report_seconds(what: str, step: Callable[[], bool]) -> None:
         if step():
             print(f"lab: {what} ({time.monotonic() - began:.0f} s)", flush=True)
 
     PLACE.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(ROWS, ignore_errors=True)
-    told("packages of this host", host_packages)
+    report_seconds("packages of this host", host_packages)
     with ThreadPoolExecutor() as beside:  # each of these keeps one CPU busy for a minute
-        root = beside.submit(told, "the guest's root", root_disk)
+        root = beside.submit(report_seconds, "the guest's root", root_disk)
         environment = beside.submit(installed)
-        told("Debian's kernel", kernel)
-        told("our modules", modules)
-        told("the initrd", initrd)
+        report_seconds("Debian's kernel", kernel)
+        report_seconds("our modules", modules)
+        report_seconds("the initrd", initrd)
         root.result()
         environment.result()
-    told("our disk", ours)
+    report_seconds("our disk", ours)
     from tests.lab.qemu.frozen import freeze, freeze_shown  # what starts QEMU, which may be here only now
 
-    told("a guest, booted once for all", freeze)
-    told("guests that show a machine", freeze_shown)
+    report_seconds("a guest, booted once for all", freeze)
+    report_seconds("guests that show a machine", freeze_shown)
     print(f"lab: all of it ({time.monotonic() - began:.0f} s)", flush=True)
 
 
@@ -144,7 +144,7 @@ def modules() -> bool:
 
 def initrd() -> bool:
     """busybox and the modules that the root needs."""
-    if newer(INITRD, [LAB / "inside" / "init.sh", LAB / "dmar.py", PLACE / "vmlinuz"]):
+    if newer(INITRD, [LAB / "inside" / "init.sh", LAB / "qemu" / "dmar.py", PLACE / "vmlinuz"]):
         return False
     work = PLACE / "initrd"
     shutil.rmtree(work, ignore_errors=True)

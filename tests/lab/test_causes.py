@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.lab.batches import BATCHES, IB, ROCE, machine
-from tests.lab.conftest import Told, above_info, scan_here
+from tests.lab.conftest import RecordRow, above_info, scan_here
 from tests.lab.judging import Lab
 from tests.matrix.cases import filled
 
@@ -19,7 +19,7 @@ SCENARIOS = [(BATCHES[name].shape, name, scenario.name) for name in BATCHES for 
 
 
 @pytest.mark.parametrize("shape", [IB, ROCE])
-def test_the_healthy_machine_is_silent(lab: Lab, output: Told, shape: str) -> None:
+def test_the_healthy_machine_is_silent(lab: Lab, record_row: RecordRow, shape: str) -> None:
     """Nothing is said above info, no probe fails, and every function and NVLink that was described is there."""
     report = lab.healthy(shape).report
 
@@ -29,11 +29,11 @@ def test_the_healthy_machine_is_silent(lab: Lab, output: Told, shape: str) -> No
     there = {node.address for node in machine(shape).nodes if node.root_bus != "0000:00"}
     assert there <= functions
     assert [18] * 8 == [sum(link["state"] == "active" for link in gpu["links"]) for gpu in report["topology"]["gpus"]]
-    output(f"the healthy machine, {shape}", f"{len(functions)} PCI functions", "nothing")
+    record_row(f"the healthy machine, {shape}", f"{len(functions)} PCI functions", "nothing")
 
 
 @pytest.mark.parametrize("shape", [IB, ROCE])
-def test_the_capture_of_that_run_says_the_same(lab: Lab, output: Told, tmp_path: Path, shape: str) -> None:
+def test_the_capture_of_that_run_says_the_same(lab: Lab, record_row: RecordRow, tmp_path: Path, shape: str) -> None:
     """Replayed on this host: the same report, but for clocks, durations and the source."""
     live, capture = lab.healthy(shape)
     path = tmp_path / "lab.tar.zst"
@@ -41,11 +41,11 @@ def test_the_capture_of_that_run_says_the_same(lab: Lab, output: Told, tmp_path:
     replayed = scan_here(path, "--state-dir", str(tmp_path / "state"))
 
     assert still(live) == still(replayed)
-    output(f"Its capture, replayed elsewhere, {shape}", f"{len(capture) >> 10} KiB", "the same report")
+    record_row(f"Its capture, replayed elsewhere, {shape}", f"{len(capture) >> 10} KiB", "the same report")
 
 
 @pytest.mark.parametrize(("shape", "batch", "name"), SCENARIOS, ids=[f"{batch}-{name}" for _, batch, name in SCENARIOS])
-def test_a_cause_is_found_by_name(lab: Lab, output: Told, shape: str, batch: str, name: str) -> None:
+def test_a_cause_is_found_by_name(lab: Lab, record_row: RecordRow, shape: str, batch: str, name: str) -> None:
     """What the fixture machine gives, the kernel gives; several stand at the same time, each on its own device."""
     judged = lab.batch(batch)
     (scenario,) = [scenario for scenario in BATCHES[batch].scenarios if scenario.name == name]
@@ -57,7 +57,7 @@ def test_a_cause_is_found_by_name(lab: Lab, output: Told, shape: str, batch: str
     }
     assert set(filled(scenario.cause.informs, shape)) <= infos
     items = [finding["summary"] for finding in judged.report["findings"] if key(finding) in expected]
-    output(scenario.cause.about, judged.shown[name], "; ".join(items) or "nothing above info")
+    record_row(scenario.cause.about, judged.shown[name], "; ".join(items) or "nothing above info")
 
 
 @pytest.mark.parametrize(("shape", "batch"), [(BATCHES[name].shape, name) for name in BATCHES], ids=list(BATCHES))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.lab.batches import IB, machine
-from tests.lab.conftest import Told, above_info
+from tests.lab.conftest import RecordRow, above_info
 from tests.lab.qemu.described import virtual_functions
 from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 
@@ -92,7 +92,7 @@ def inject(guest: Guest, correctable: int = 0, uncorrectable: int = 0, times: in
     guest.must("python3", "-c", INJECT.format(times=times, record=record))
 
 
-def test_virtual_functions_are_seen_as_such(whole: Seen, output: Told) -> None:
+def test_virtual_functions_are_seen_as_such(whole: Seen, record_row: RecordRow) -> None:
     """`echo 4 > sriov_numvfs`: the kernel makes them, and they are no NICs that somebody forgot."""
     report = [row for row in whole.report["topology"]["pci"] if row["physical_function"] == RAIL]
     (card,) = [nic for nic in whole.report["topology"]["nics"] if nic["pci"] == RAIL]
@@ -101,28 +101,28 @@ def test_virtual_functions_are_seen_as_such(whole: Seen, output: Told) -> None:
     assert {("0x15b3", "0x101e")} == {(row["vendor"], row["device"]) for row in report}
     assert 4 == card["virtual_functions"]
     assert [] == above_info(whole.report)
-    output("SR-IOV: four virtual functions of a rail", whole.kernel, f"4 functions of {RAIL}; nothing above info")
+    record_row("SR-IOV: four virtual functions of a rail", whole.kernel, f"4 functions of {RAIL}; nothing above info")
 
 
-def test_correctable_errors_are_counted_and_told(flooded: Seen, told: Told) -> None:
+def test_correctable_errors_are_counted_and_told(flooded: Seen, record_row: RecordRow) -> None:
     """An interrupt, the AER driver, its counters; the drive below the port has the finding, and nothing else is."""
     result = above_info(flooded.report)
 
     assert {"pcie-errors-correctable", "gdr-iommu-translated"} == {item[0] for item in result}
     assert 2 == len(result)
     output = summary(flooded.report, "pcie-errors-correctable")
-    told("AER: a port reports correctable errors in plenty (aer_inject)", flooded.kernel, output)
+    record_row("AER: a port reports correctable errors in plenty (aer_inject)", flooded.kernel, output)
 
 
-def test_a_fatal_error_is_told(fatal: Seen, output: Told) -> None:
+def test_a_fatal_error_is_told(fatal: Seen, record_row: RecordRow) -> None:
     """The kernel tries to recover; the counter stays."""
     result = above_info(fatal.report)
 
     assert ["pcie-errors-uncorrectable"] == [item[0] for item in result]
-    output("AER: a port reports a fatal error (aer_inject)", fatal.kernel, summary(fatal.report, result[0][0]))
+    record_row("AER: a port reports a fatal error (aer_inject)", fatal.kernel, summary(fatal.report, result[0][0]))
 
 
-def test_groups_of_the_iommu_are_read(whole: Seen, flooded: Seen, fatal: Seen, output: Told) -> None:
+def test_groups_of_the_iommu_are_read(whole: Seen, flooded: Seen, fatal: Seen, record_row: RecordRow) -> None:
     """`iommu=pt` gives every function a group of type identity; a pair that translates is told once."""
     rows = {row["id"]: row for row in whole.report["topology"]["pci"]}
 
@@ -131,7 +131,7 @@ def test_groups_of_the_iommu_are_read(whole: Seen, flooded: Seen, fatal: Seen, o
     assert ("gdr-iommu-translated", "error", "node") in above_info(flooded.report)
     assert "gdr-iommu-translated" not in {finding["rule"] for finding in fatal.report["findings"]}
     said = summary(flooded.report, "gdr-iommu-translated")
-    output("The IOMMU translates for one GPU and its rail", flooded.kernel, said)
+    record_row("The IOMMU translates for one GPU and its rail", flooded.kernel, said)
 
 
 def summary(report: dict[str, Any], rule: str) -> str:

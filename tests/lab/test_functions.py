@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab.conftest import Told, above_info
+from tests.lab.conftest import RecordRow, above_info
 from tests.lab.qemu.guest import Guest
 from tests.lab.qemu.shown import THOUSAND, thousand
 
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.
 SHOWN = THOUSAND
 
 
-def test_a_thousand_functions(guest: Guest, output: Told) -> None:
+def test_a_thousand_functions(guest: Guest, record_row: RecordRow) -> None:
     """All are read in the scan's time, and nothing is wrong with them."""
     report = guest.scan("--only", "pci,kernel,numa,cpu")
 
@@ -22,4 +22,4 @@ def test_a_thousand_functions(guest: Guest, output: Told) -> None:
     assert len(thousand().nodes) <= len(functions)
     assert [] == above_info(report)
     said = f"{len(functions)} functions in {run['duration_seconds']:.0f} s; nothing above info"
-    output("A thousand functions", f"{len(thousand().nodes)} functions, 112 ports of 7 switches", said)
+    record_row("A thousand functions", f"{len(thousand().nodes)} functions, 112 ports of 7 switches", said)

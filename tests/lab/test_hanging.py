@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.lab.batches import SMALL, machine
-from tests.lab.conftest import Told, above_info
+from tests.lab.conftest import RecordRow, above_info
 from tests.lab.place import LAB
 from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 from tests.lab.qemu.processes import scanning
@@ -83,7 +83,7 @@ def states(processes: list[str]) -> set[str]:
     return {" ".join(process.split()[:2]) for process in processes}
 
 
-def test_a_file_that_never_answers(node: Guest, output: Told) -> None:
+def test_a_file_that_never_answers(node: Guest, record_row: RecordRow) -> None:
     """One attribute of a GPU's PCI function: FUSE, whose reads nobody answers and no signal ends."""
     options = ("--only", "kernel,pci,lspci")
     file = place(node)
@@ -109,10 +109,10 @@ def test_a_file_that_never_answers(node: Guest, output: Told) -> None:
     assert [] == above_info(third)
     assert "ok" == ran(third)["pci"]
     text = f"{why(first, 'pci')}; the next run: {why(second, 'pci')}"
-    output("A file of a GPU in sysfs never answers (FUSE over it); let go", left[0], text)
+    record_row("A file of a GPU in sysfs never answers (FUSE over it); let go", left[0], text)
 
 
-def test_a_card_whose_firmware_never_answers(node: Guest, output: Told) -> None:
+def test_a_card_whose_firmware_never_answers(node: Guest, record_row: RecordRow) -> None:
     """sysfs and netlink of RDMA wait in its driver, state D, and so do the tools that stand in. The rest is whole."""
     hung = {"rdma", "rdma_netlink", "rdma_tools"}
     again = ("--only", ",".join(["kernel", "pci", "netdev", *sorted(hung)]))
@@ -136,10 +136,10 @@ def test_a_card_whose_firmware_never_answers(node: Guest, output: Told) -> None:
     assert gone
     assert [] == above_info(third)
     assert {"ok", "skipped"} == {ran(third)[name] for name in hung}
-    output("The firmware of a NIC never answers; let go", f"{len(left)} processes: {left[0]}", why(first, "rdma"))
+    record_row("The firmware of a NIC never answers; let go", f"{len(left)} processes: {left[0]}", why(first, "rdma"))
 
 
-def test_nvidia_smi_in_state_d(node: Guest, output: Told) -> None:
+def test_nvidia_smi_in_state_d(node: Guest, record_row: RecordRow) -> None:
     """Without NVML's library it is asked; it opens the driver's node, waits there, and nobody can kill it."""
     options = ("--only", "kernel,pci,nvml,nvidia_smi", "--timeout", "20")
     node.write(SMI, STAND_IN)
@@ -164,7 +164,7 @@ def test_nvidia_smi_in_state_d(node: Guest, output: Told) -> None:
     assert [] == above_info(third)
     assert ("ok", "skipped") == (ran(third)["nvml"], ran(third)["nvidia_smi"])
     text = f"{why(first, 'nvidia_smi')}; the next run: {why(second, 'nvidia_smi')}"
-    output("nvidia-smi in state D, in the driver's open; let go", left[0], text)
+    record_row("nvidia-smi in state D, in the driver's open; let go", left[0], text)
 
 
 def ids(report: dict[str, Any], part: str) -> list[str]:

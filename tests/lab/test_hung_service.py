@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.lab.batches import SMALL
-from tests.lab.conftest import Told
+from tests.lab.conftest import RecordRow
 from tests.lab.qemu.guest import Guest
 from tests.lab.qemu.processes import scanning
 from tests.lab.qemu.service import SERVICE, report
@@ -29,7 +29,7 @@ def silent(guest: Guest) -> Iterator[Guest]:
     guest.tell([f"silent {NIC} 0"])
 
 
-def test_a_hung_child_does_not_hold_up_the_unit(silent: Guest, output: Told) -> None:
+def test_a_hung_child_does_not_hold_up_the_unit(silent: Guest, record_row: RecordRow) -> None:
     """What is left behind has a bounded time to end, and the next run knows of it: its lock outlasts the service."""
     silent.run("systemctl", "start", SERVICE, seconds=200)  # it ends badly: with what it left behind
     hung, left = how(report(silent), "rdma"), scanning(silent)
@@ -41,10 +41,10 @@ def test_a_hung_child_does_not_hold_up_the_unit(silent: Guest, output: Told) -> 
     assert {"D"} == {line.split()[0] for line in left}
     assert ended - remaining < STOPPED_SECONDS
     assert "an earlier run's child is stuck since" in again
-    output("A hung child of fabricscope-scan.service", f"it ended {ended - remaining:.0f} s after its scan", again)
+    record_row("A hung child of fabricscope-scan.service", f"it ended {ended - remaining:.0f} s after its scan", again)
 
 
-def test_root_has_locks_of_its_own(silent: Guest, output: Told) -> None:
+def test_root_has_locks_of_its_own(silent: Guest, record_row: RecordRow) -> None:
     """A user who may write where the service keeps its locks cannot keep root from asking."""
     own = how(silent.scan("--only", "kernel,rdma", "--timeout", "30"), "rdma")
     folders = silent.shell("stat -Lc '%n %U %a' /run/fabricscope-root /run/fabricscope")
@@ -52,7 +52,7 @@ def test_root_has_locks_of_its_own(silent: Guest, output: Told) -> None:
     assert "it cannot be killed and was left behind" in own
     # of a user that is gone
     assert ["/run/fabricscope-root root 700", "/run/fabricscope UNKNOWN 755"] == folders.splitlines()
-    output("The same NIC, asked by root", folders, own)
+    record_row("The same NIC, asked by root", folders, own)
 
 
 def how(result: dict[str, Any], probe: str) -> str:

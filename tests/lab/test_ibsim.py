@@ -15,7 +15,7 @@ import pytest
 from probes.fabric.files import read_fabric
 from probes.fabric.formatting import describe_node
 from probes.fabric.topology import Fabric as Wired
-from tests.lab.conftest import Told, above_info, scan_here
+from tests.lab.conftest import RecordRow, above_info, scan_here
 from tests.lab.place import LAB
 
 pytestmark = [
@@ -94,7 +94,7 @@ def faulty(tmp_path: Path) -> Iterator[Fabric]:
     one.process.communicate()
 
 
-def test_a_saved_ibstat_of_a_fabric_is_read(fabric: Fabric, output: Told) -> None:
+def test_a_saved_ibstat_of_a_fabric_is_read(fabric: Fabric, record_row: RecordRow) -> None:
     """Without a subnet manager, with one, and with the cable of the first node pulled."""
     assert "State: Initializing" in fabric.port("State: Initializing")
     without = fabric.report("without")
@@ -115,10 +115,10 @@ def test_a_saved_ibstat_of_a_fabric_is_read(fabric: Fabric, output: Told) -> Non
     assert {"rdma_tools": "ok", "ib_fabric": "ok"} == ran
     assert ["leaf1", "leaf1", None] == [port["neighbor"] and port["neighbor"]["name"] for port in ports]
     kernel = "; ".join(line.strip() for line in pulled.splitlines() if "tate:" in line)
-    output("ibsim: no subnet manager, opensm, a pulled cable", kernel, without["findings"][0]["summary"])
+    record_row("ibsim: no subnet manager, opensm, a pulled cable", kernel, without["findings"][0]["summary"])
 
 
-def test_a_whole_fabric_is_read_as_every_tool_tells_it(faulty: Fabric, output: Told) -> None:
+def test_a_whole_fabric_is_read_as_every_tool_tells_it(faulty: Fabric, record_row: RecordRow) -> None:
     """The cable with one lane is that in all of them, and of the node's own port it is the far end."""
     faulty.port("State: Initializing")
     before = read_fabric(faulty.tool("iblinkinfo"), "iblinkinfo")  # without LIDs: by names
@@ -151,7 +151,7 @@ def test_a_whole_fabric_is_read_as_every_tool_tells_it(faulty: Fabric, output: T
     assert ("ibnetdiscover, iblinkinfo", port["rate_gbit_s"]) == (neighbor["source"], neighbor["rate_gbit_s"])
     assert neighbor["node_guid"] is not None
     line = next(line for line in faulty.tool("iblinkinfo").splitlines() if "==( 1X" in line)
-    output(
+    record_row(
         "ibsim: one lane to the switch, read by six tools", line.strip(), f"far end {neighbor['name']} port 1 at 1X SDR"
     )
 

@@ -6,7 +6,7 @@ import pytest
 
 from fixtures.nvml import build_nvml_records
 from tests.lab.batches import IB, machine
-from tests.lab.conftest import Told, above_info
+from tests.lab.conftest import RecordRow, above_info
 from tests.lab.place import NVML_ANSWERS
 from tests.lab.qemu.described import build_answers
 from tests.lab.qemu.guest import Guest
@@ -23,7 +23,7 @@ ENDS = [  # what the call does, how the probe ends, what its reason names
 
 @pytest.mark.parametrize(("does", "call", "status", "reason"), ENDS, ids=[item[0] for item in ENDS])
 def test_a_call_that_does_not_return_costs_one_probe(
-    guest: Guest, output: Told, does: str, call: tuple[str, str], status: str, reason: str
+    guest: Guest, record_row: RecordRow, does: str, call: tuple[str, str], status: str, reason: str
 ) -> None:
     """The GPUs of the bus are there all the same, nothing is called wrong, and no process stays."""
     guest.turn_into(machine(IB))
@@ -40,6 +40,6 @@ def test_a_call_that_does_not_return_costs_one_probe(
     assert 8 == len(report["topology"]["gpus"])
     assert [] == left
     assert [] == above_info(report)
-    output(
+    record_row(
         f"An NVML call that ends in a {does}", f"{call[0]} of GPU {call[1]}", f"probe nvml {status}: {run['reason']}"
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.conftest import Told, above_info
+from tests.lab.conftest import RecordRow, above_info
 from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
@@ -46,7 +46,7 @@ def evaluate(report: dict[str, Any]) -> dict[str, Any]:
     return check
 
 
-def test_loss_is_named_and_clean_traffic_is_not(guest: Guest, output: Told) -> None:
+def test_loss_is_named_and_clean_traffic_is_not(guest: Guest, record_row: RecordRow) -> None:
     """Three scans: before, after clean traffic, after the same traffic with loss."""
     options = ("--state-dir", "/run/state-rxe")
     guest.clear()
@@ -70,4 +70,4 @@ def test_loss_is_named_and_clean_traffic_is_not(guest: Guest, output: Told) -> N
     said = "; ".join(
         f"{finding['label']}: {finding['summary']}" for finding in lossy["findings"] if finding["severity"] != "info"
     )
-    output("Soft-RoCE with 3 % of its packets lost by netem, 1000 messages", kernel, said)
+    record_row("Soft-RoCE with 3 % of its packets lost by netem, 1000 messages", kernel, said)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.lab.batches import IB, machine
-from tests.lab.conftest import Told, above_info
+from tests.lab.conftest import RecordRow, above_info
 from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
@@ -44,7 +44,7 @@ def back(guest: Guest, changed: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_udev_s_names_are_labels_and_not_identity(
-    before: dict[str, Any], changed: dict[str, Any], output: Told
+    before: dict[str, Any], changed: dict[str, Any], record_row: RecordRow
 ) -> None:
     """rdma-core's rules rename mlx5_0; another name between two scans is no loss of a device."""
     labels = [
@@ -54,20 +54,20 @@ def test_udev_s_names_are_labels_and_not_identity(
     assert ["ibp26s0", "mlx5_77"] == labels
     assert [] == above_info(before)
     assert [] == [finding for finding in above_info(changed) if GPU not in finding[2]]
-    output("An RDMA device that is renamed between two scans", ", then ".join(labels), "nothing")
+    record_row("An RDMA device that is renamed between two scans", ", then ".join(labels), "nothing")
 
 
 def test_a_gpu_that_is_taken_away_is_missed_until_it_is_back(
-    changed: dict[str, Any], back: dict[str, Any], output: Told
+    changed: dict[str, Any], back: dict[str, Any], record_row: RecordRow
 ) -> None:
     """By sysfs: remove, and rescan of its bus."""
     assert [("inventory-lost", "critical", f"gpu:{GPU}")] == above_info(changed)
     assert [] == above_info(back)
     said = "; ".join(finding["summary"] for finding in changed["findings"] if finding["severity"] == "critical")
-    output("A GPU that is removed from the bus between two scans", f"no {GPU}", said)
+    record_row("A GPU that is removed from the bus between two scans", f"no {GPU}", said)
 
 
-def test_a_sleeping_gpu_is_left_asleep(guest: Guest, output: Told) -> None:
+def test_a_sleeping_gpu_is_left_asleep(guest: Guest, record_row: RecordRow) -> None:
     """Suspended at run time and without power it reads all-ones (255, Unknown): no fault, and nobody wakes it."""
     guest.turn_into(machine(IB))
     place = f"/sys/bus/pci/devices/{GPU}"
@@ -87,6 +87,6 @@ def test_a_sleeping_gpu_is_left_asleep(guest: Guest, output: Told) -> None:
     assert "asleep" == row["link"]["quality"]["state"]
     assert [] == [finding for finding in above_info(report) if GPU in finding[2]]
     assert "suspended" == status
-    output(
+    record_row(
         "A GPU that is suspended at run time, without power", kernel, f"{row['link']['quality']['reason']}: no fault"
     )

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.lab.batches import IB, machine
-from tests.lab.conftest import Told
+from tests.lab.conftest import RecordRow
 from tests.lab.qemu.guest import Guest
 from tests.lab.qemu.service import FILE, SERVICE, report
 
@@ -64,15 +64,15 @@ def first(node: Guest) -> dict[str, Any]:
     return report(node)
 
 
-def test_the_service_scans(node: Guest, first: dict[str, Any], output: Told) -> None:
+def test_the_service_scans(node: Guest, first: dict[str, Any], record_row: RecordRow) -> None:
     """As a user of its own it reads whole config spaces."""
     assert [4096] * 8 == [row["config_bytes"] for row in first["topology"]["pci"] if row["device"] == "0x2330"]
     owner = node.shell(f"stat -Lc '%U %a' {FILE}; systemctl show -p Result --value {SERVICE}")
-    output("fabricscope-scan.service", owner, "a report was written, with config spaces as root reads them")
+    record_row("fabricscope-scan.service", owner, "a report was written, with config spaces as root reads them")
 
 
 @pytest.mark.usefixtures("first")
-def test_the_timer_fires_and_what_is_known_survives(node: Guest, told: Told) -> None:
+def test_the_timer_fires_and_what_is_known_survives(node: Guest, record_row: RecordRow) -> None:
     """Its calendar is waited for by nobody: one second after it was started. systemd itself begins anew before."""
     unit = "fabricscope-scan.timer"
     node.must("systemctl", "daemon-reexec")
@@ -89,10 +89,12 @@ def test_the_timer_fires_and_what_is_known_survives(node: Guest, told: Told) -> 
 
     assert "LastTriggerUSec=n/a" not in output
     assert "pass" == inventory
-    told("fabricscope-scan.timer, after it", output, f"inventory-lost: {inventory}, against the first run's inventory")
+    record_row(
+        "fabricscope-scan.timer, after it", output, f"inventory-lost: {inventory}, against the first run's inventory"
+    )
 
 
-def test_nothing_of_the_host_can_be_written(node: Guest, output: Told) -> None:
+def test_nothing_of_the_host_can_be_written(node: Guest, record_row: RecordRow) -> None:
     """The same unit with a shell in the place of the scan: every attempt fails, and reading still works."""
     gpu = "0000:19:00.0"
     script = "\n".join(
@@ -117,10 +119,10 @@ def test_nothing_of_the_host_can_be_written(node: Guest, output: Told) -> None:
     assert [] == [name for code, name in tried[:-1] if code == "0"]
     assert before == after
     assert "was-here" not in after
-    output("A shell in the unit's sandbox", f"{len(ATTEMPTS)} ways to change the host, each refused", "-")
+    record_row("A shell in the unit's sandbox", f"{len(ATTEMPTS)} ways to change the host, each refused", "-")
 
 
-def test_a_failing_scan_is_one_line_of_the_status(node: Guest, message: Told) -> None:
+def test_a_failing_scan_is_one_line_of_the_status(node: Guest, record_row: RecordRow) -> None:
     """What is wrong, and no traceback."""
     program = "/opt/fabricscope/bin/fabricscope"
     drop_in(node, SERVICE, f"[Service]\nExecStart=\nExecStart={program} scan --quiet --config /nowhere.toml\n")
@@ -136,6 +138,6 @@ def test_a_failing_scan_is_one_line_of_the_status(node: Guest, message: Told) ->
     assert 1 == len(output), status.out
     assert "/nowhere.toml" in output[0]
     assert "Traceback" not in status.out
-    message(
+    record_row(
         "A failing scan under systemd", next(line for line in status.out.splitlines() if "Active:" in line), output[0]
     )

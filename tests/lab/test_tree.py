@@ -15,7 +15,7 @@ from fixtures.machine import load_machine
 from fixtures.net import list_interfaces
 from fixtures.rdma import list_devices
 from tests.lab.batches import IB, ROCE
-from tests.lab.conftest import Told
+from tests.lab.conftest import RecordRow
 from tests.lab.exceptions import EXCEPTIONS, ORDER
 from tests.lab.judging import Lab
 from tests.lab.qemu.described import visible_functions
@@ -31,13 +31,13 @@ class Compared(NamedTuple):
 
 
 @pytest.mark.parametrize("shape", [IB, ROCE])
-def test_the_kernel_s_tree_is_the_fixture(lab: Lab, output: Told, shape: str) -> None:
+def test_the_kernel_s_tree_is_the_fixture(lab: Lab, record_row: RecordRow, shape: str) -> None:
     """Every file that a capture of the guest holds of a described function; what differs has its reason."""
     result = compared(lab, shape)
 
     assert result.files > 1000
     assert {} == {name: output for name, output in result.differing.items() if name not in EXCEPTIONS}
-    output(
+    record_row(
         f"The kernel's tree against the fixture, {shape}",
         f"{result.files} files that probes read",
         f"{len(result.differing)} attributes differ, with reasons below",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.batches import IB, machine
-from tests.lab.conftest import Told, above_info
+from tests.lab.conftest import RecordRow, above_info
 from tests.lab.qemu.guest import Guest
 from tests.lab.qemu.shown import TWO_CPUS
 from tests.matrix.cases import causes, filled
@@ -16,7 +16,7 @@ GPU = "0000:19:00.0"
 SHOWN = TWO_CPUS
 
 
-def test_a_host_bridge_without_a_numa_node(guest: Guest, output: Told) -> None:
+def test_a_host_bridge_without_a_numa_node(guest: Guest, record_row: RecordRow) -> None:
     """The firmware names none: told on a host that has two, and not of the healthy twin."""
     cause = causes()["machine/no-numa-node"]
     healthy = guest.scan(*PART)
@@ -28,4 +28,4 @@ def test_a_host_bridge_without_a_numa_node(guest: Guest, output: Told) -> None:
     assert [] == above_info(healthy)
     assert sorted(tuple(finding) for finding in filled(cause.finds, IB)) == above_info(report)
     (items,) = [finding["summary"] for finding in report["findings"] if finding["rule"] == "numa-unknown"]
-    output(cause.about, shown, items)
+    record_row(cause.about, shown, items)

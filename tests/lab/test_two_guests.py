@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.lab.conftest import Told, above_info, started
+from tests.lab.conftest import RecordRow, above_info, started
 from tests.lab.qemu.guest import UPTIME_SECONDS, Guest
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
@@ -98,7 +98,7 @@ def evaluate(report: dict[str, Any]) -> tuple[str, int]:
     return check["state"], check["passed"]
 
 
-def test_neighbours_and_a_lossy_wire(pair: Pair, output: Told) -> None:
+def test_neighbours_and_a_lossy_wire(pair: Pair, record_row: RecordRow) -> None:
     """Three scans of each: joined, after clean traffic, after the same traffic with loss."""
     one, two = pair.guests
     known = pair.each(lambda me: pair.guests[me - 1].shell(JOINED.format(me=me, other=3 - me, port=PORT)))
@@ -106,7 +106,7 @@ def test_neighbours_and_a_lossy_wire(pair: Pair, output: Told) -> None:
     assert [["node2"], ["node1"]] == [neighbors(report) for report in first]
     assert [[], []] == [above_info(report) for report in first]
     said = "; ".join(f"node{3 - int(name[-1])}: {name}" for report in first for name in neighbors(report) if name)
-    output("Two guests, one wire, lldpd in both", "; ".join(known), f"neighbours: {said}")
+    record_row("Two guests, one wire, lldpd in both", "; ".join(known), f"neighbours: {said}")
 
     pair.traffic()
     clean = pair.scans(UPTIME_SECONDS + 600)
@@ -125,4 +125,4 @@ def test_neighbours_and_a_lossy_wire(pair: Pair, output: Told) -> None:
         for finding in report["findings"]
         if finding["severity"] != "info"
     )
-    output("The wire loses 3 % of what the second sends by soft-RoCE; no finding for clean traffic", kernel, said)
+    record_row("The wire loses 3 % of what the second sends by soft-RoCE; no finding for clean traffic", kernel, said)

@@ -10,7 +10,7 @@ import pytest
 
 from fixtures.machine import Machine
 from tests.lab.batches import SMALL, machine
-from tests.lab.conftest import Told, started
+from tests.lab.conftest import RecordRow, started
 from tests.lab.qemu.described import settings
 from tests.lab.qemu.guest import SCAN, UPTIME_SECONDS, Guest
 from tests.matrix.cases import causes
@@ -125,7 +125,9 @@ def is_silent(judgings: Judgings) -> bool:
     return bool(judgings) and judgings[-1]["verdict"] == "ok"
 
 
-def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, watch: Watch, output: Told) -> None:
+def test_what_happens_is_found_and_what_is_mended_is_taken_back(
+    guest: Guest, watch: Watch, record_row: RecordRow
+) -> None:
     """Each by the kernel's own message, with the full scan an hour away."""
     assert [] == came(watch.until(is_silent))
 
@@ -133,14 +135,14 @@ def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, wa
     down = watch.until(lambda new: bool(came(new)))
     assert [("roce-link-down", f"rocep27s0/1 ({PORT})")] == came(down)
     assert {"interface"} == why(down)
-    output("A carrier is lost under `watch`: no uevent, rtnetlink reports it", reasons(down), describe(down))
+    record_row("A carrier is lost under `watch`: no uevent, rtnetlink reports it", reasons(down), describe(down))
 
     bridge = guest.shell(f"readlink -f /sys/bus/pci/devices/{GPU}").strip().rpartition("/")[0]
     guest.write(f"/sys/bus/pci/devices/{GPU}/remove", "1")
     removed = watch.until(lambda new: bool(came(new)))
     assert [("inventory-lost", "former GPU0")] == came(removed)
     assert {"pci"} <= why(removed) <= {"pci", "gpu", "interface"}
-    output("A GPU is unplugged under `watch`", reasons(removed), describe(removed))
+    record_row("A GPU is unplugged under `watch`", reasons(removed), describe(removed))
 
     guest.tell([f"carrier {NIC} 1"])
     guest.write(f"{bridge}/rescan", "1")
@@ -148,7 +150,7 @@ def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, wa
     assert [] == came(mended)
     assert [("inventory-lost", "former GPU0"), ("roce-link-down", f"rocep27s0/1 ({PORT})")] == came(mended, "gone")
     assert why(mended) <= {"pci", "gpu", "interface"}
-    output("Both are repaired", reasons(mended), "both findings are gone")
+    record_row("Both are repaired", reasons(mended), "both findings are gone")
 
     guest.shell(f"mkdir -p {RULES}; {RENAMES}")
     guest.tell([f"remove {OTHER_NIC}", *card(machine(SMALL), OTHER_NIC)])
@@ -157,14 +159,14 @@ def test_what_happens_is_found_and_what_is_mended_is_taken_back(guest: Guest, wa
     renamed = watch.until(lambda new: is_silent(new) and {"rail1", "port1"} <= renames(new))
     assert {"rdma"} <= why(renamed) <= {"rdma", "interface"}
     assert came(renamed) == came(renamed, "gone")  # at most that it was set down, for as long as it was
-    output(
+    record_row(
         "A NIC's driver is reloaded, and udev gives its RDMA device and its port other names, under `watch`",
         reasons(renamed),
         f"renamed: {OTHER_PORT} is port1, rocep155s0 is rail1; nothing else",
     )
 
 
-def test_a_link_that_retrains_is_found_by_the_clock(guest: Guest, told: Told) -> None:
+def test_a_link_that_retrains_is_found_by_the_clock(guest: Guest, record_row: RecordRow) -> None:
     """No message of the kernel tells it. By the unit as it is shipped: what was found survives its restart."""
     place, cause = "/run/service.ndjson", causes()["pcie/gpu-at-x8"]
     line = f"{SCAN} watch --every 10 --timeout 60 --state-dir ${{STATE_DIRECTORY}}/state --format ndjson --quiet"
@@ -194,7 +196,7 @@ def test_a_link_that_retrains_is_found_by_the_clock(guest: Guest, told: Told) ->
     assert [] == came(mended)
     assert ["pcie-width-downgraded"] == [rule for rule, _ in came(mended, "gone")]
     assert "success" == ended.strip()
-    told(
+    record_row(
         "A GPU's link retrains with half its lanes under fabricscope-watch.service; repaired while that is stopped",
         reasons([result[-1], mended[0]]),
         f"{describe(result)}; known after the restart, and gone",

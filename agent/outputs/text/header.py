@@ -106,6 +106,7 @@ def _system(report: Report) -> str:
             f"kernel {node.kernel}" if node.kernel else None,
             f"virtual machine ({node.virtualization})" if node.virtualization else None,
             f"in a container ({node.container})" if node.container else None,
+            f"inside {node.job_limit}" if node.job_limit else None,
         ),
         ", ",
     )

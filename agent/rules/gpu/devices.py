@@ -52,6 +52,8 @@ def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
     unread = case.probe_failure("gpu")
     if case.node.container and not unread:
         return NotApplicable(subject, "a container sees only the GPUs that it was given")
+    if case.node.job_limit and not unread:
+        return NotApplicable(subject, f"{case.node.job_limit} sees only the GPUs that it was given")
     if gpu.driver_state != "not_open":
         return Unknown(subject, unread or gpu.driver_error or "the driver's list does not show")
     if case.virtual_machine:

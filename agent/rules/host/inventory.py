@@ -157,6 +157,7 @@ def _fail_lost(case: RuleContext, group: Sequence[Known]) -> Fail:
     places = {each.subject.partition(":")[2] for each in group if each.subject.partition(":")[0] in DEVICES}
     places |= {owner_of(each.subject).partition(":")[2] for each in group if not places}
     places |= {port for each in group for port in each.above if _is_port_gone(case, port)}
+    places |= {each.above[0] for each in group if each.above}
     places |= {near_rail_id(gpu) for each in group if each.subject.startswith("nic:") for gpu in _near_gpus(case, each)}
     return Fail(
         subject=first.subject,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -31,10 +31,10 @@ def build_inventory(topology: Topology) -> list[Known]:
     lasting = identities(topology)
     found: list[Known] = []
 
-    def add(subject: str, label: str, detail: str | None, pci: str | None, role: str | None = None) -> None:
+    def add(subject: str, label: str, detail: str | None, pci: str | None, **more: Any) -> None:
         above = _switches_above(functions, pci)
         found.append(
-            Known(subject=subject, label=label, identity=lasting.get(subject), detail=detail, role=role, above=above)
+            Known(subject=subject, label=label, identity=lasting.get(subject), detail=detail, above=above, **more)
         )
 
     for gpu in topology.gpus:
@@ -46,9 +46,11 @@ def build_inventory(topology: Topology) -> list[Known]:
         add(f"nvswitch:{switch.id}", f"NVSwitch {switch.id}", None, switch.pci)
     for nic in topology.nics:
         if nic.id == nic.pci and not (nic.virtual_function or nic.software or nic.limited):
-            add(f"nic:{nic.id}", nic.label, nic.model, nic.pci, nic.role)
+            add(f"nic:{nic.id}", nic.label, nic.model, nic.pci, role=nic.role)
             for port in nic.ports:
-                add(f"port:{nic.id}/{port.port}", f"{nic.label}/{port.port}", None, None, nic.role)
+                rate = port.rate_gbit_s if port.state == "ACTIVE" else None
+                subject, label = f"port:{nic.id}/{port.port}", f"{nic.label}/{port.port}"
+                add(subject, label, None, None, role=nic.role, rate_gbit_s=rate)
     return found
 
 
@@ -65,7 +67,11 @@ def merge_inventory(known: Sequence[Known], topology: Topology) -> tuple[list[Kn
         if now in here:
             row = here[now]  # what is not told this time is still known
             here[now] = msgspec.structs.replace(
-                row, identity=row.identity or each.identity, detail=row.detail or each.detail
+                row,
+                identity=row.identity or each.identity,
+                detail=row.detail or each.detail,
+                role=each.role if row.role == "unused" else row.role,
+                rate_gbit_s=max(row.rate_gbit_s or 0.0, each.rate_gbit_s or 0.0) or None,
             )
         elif not {each.subject, owner_of(each.subject)} & stood_in:
             missing.append(each)

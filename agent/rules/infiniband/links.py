@@ -12,6 +12,8 @@ from agent.rules.cabling import (
     CageState,
     are_all_rails_down,
     boot_settling_reason,
+    find_known_rate,
+    is_meant_to_be_up,
     merge_whole_node,
     unused_port_result,
 )
@@ -54,7 +56,7 @@ def ib_port_down(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_role(case: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
-    sockets = [_cage_state(each) for each in ports]
+    sockets = [_cage_state(case, each) for each in ports]
     answers = [_judge_port_down(case, each, socket, sockets) for each, socket in zip(ports, sockets, strict=True)]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
@@ -65,8 +67,8 @@ def _judge_role(case: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
     )
 
 
-def _cage_state(each: IbPort) -> CageState:
-    plugged = each.port.phys_state in _CABLED
+def _cage_state(case: RuleContext, each: IbPort) -> CageState:
+    plugged = each.port.phys_state in _CABLED or is_meant_to_be_up(case, each.subject, each.port)
     return CageState(each.subject, each.nic, each.port.state == "ACTIVE", plugged, each.board, each.position)
 
 
@@ -146,11 +148,20 @@ def _judge_rate_degraded(case: RuleContext, each: IbPort, alike: list[IbPort]) -
     more = _rate_with_all_lanes(each)
     if more is not None:
         return _fail_rate_degraded(each, more, f"{_far_end(each)} and this port support {more:g}", "medium")
+    was = find_known_rate(case, each.subject)
+    if was is not None and rate < was:
+        fault = _fail_rate_degraded(each, was, f"in an earlier run it had {was:g}", "medium")
+        return fault if _has_fewer_lanes(each) else fault._replace(severity=severity_by_role("warning", each.nic))
+    if each.port.width == "1X":
+        return _fail_rate_degraded(each, rate * _CABLE_LANES, "one lane of four", "medium")
     due = _GENERATION.get(device_number(case, each.nic) or 0)
     if len(alike) == 1 and due and rate < due and each.port.width != _SPLITTER:
-        fault = _fail_rate_degraded(each, due, f"its generation can do {due}", "low")
-        return fault if each.port.width == "1X" else _lower_to_info(fault)
+        return _lower_to_info(_fail_rate_degraded(each, due, f"its generation can do {due}", "low"))
     return Pass(each.subject)
+
+
+def _has_fewer_lanes(each: IbPort) -> bool:
+    return 0 < _parse_lanes(each.port.width or "") < _CABLE_LANES
 
 
 def _fail_rate_degraded(each: IbPort, due: float, because: str, confidence: str) -> Fail:

@@ -12,6 +12,8 @@ from agent.rules.cabling import (
     are_all_rails_down,
     board_model,
     boot_settling_reason,
+    find_known_rate,
+    is_meant_to_be_up,
     merge_whole_node,
     position_on_card,
     unused_port_result,
@@ -58,7 +60,7 @@ def _judge_role(case: RuleContext, ports: list[RocePort]) -> Iterator[Result]:
 
 
 def _cage_state(case: RuleContext, each: RocePort) -> CageState:
-    plugged = each.port.phys_state in _CABLED
+    plugged = each.port.phys_state in _CABLED or is_meant_to_be_up(case, each.subject, each.port)
     board, position = board_model(case, each.nic), position_on_card(each.nic, each.port.port)
     return CageState(each.subject, each.nic, each.port.state == "ACTIVE", plugged, board, position)
 
@@ -152,7 +154,7 @@ def roce_speed_degraded(case: RuleContext) -> Iterator[Result]:
                     yield found
         else:
             yield each
-    answers = [_judge_speed_degraded(wire, [o for o in wires if o.kind == wire.kind]) for wire in wires]
+    answers = [_judge_speed_degraded(case, wire, [o for o in wires if o.kind == wire.kind]) for wire in wires]
     slow = [answer for answer in answers if isinstance(answer, Fail) and answer.severity == "info"]
     yield from (answer for answer in answers if answer not in slow)
     yield from merge_if_on_all(slow, len(slow), "slower than the NIC supports, all alike")
@@ -176,7 +178,7 @@ def _cabled_links(case: RuleContext, each: RocePort) -> Iterator[_CabledLink | R
             yield Unknown(each.subject, "the speed of its interface could not be read")
 
 
-def _judge_speed_degraded(wire: _CabledLink, alike: list[_CabledLink]) -> Result:
+def _judge_speed_degraded(case: RuleContext, wire: _CabledLink, alike: list[_CabledLink]) -> Result:
     speeds = [other.speed for other in alike]
     usual = find_majority(speeds)
     able = wire.netdev.max_speed_gbit_s
@@ -184,6 +186,10 @@ def _judge_speed_degraded(wire: _CabledLink, alike: list[_CabledLink]) -> Result
         return _fail_speed_degraded(wire, usual, f"most ports of this board run at {usual:g}", "high")
     if usual is None and wire.speed < max(speeds):
         return _fail_speed_degraded(wire, max(speeds), f"another port of this board runs at {max(speeds):g}", "medium")
+    was = find_known_rate(case, wire.each.subject) if wire.netdev is wire.each.netdev else None
+    if was is not None and wire.speed < was:
+        fault = _fail_speed_degraded(wire, was, f"in an earlier run it had {was:g}", "medium")
+        return fault._replace(severity=wire.each.severity("warning"))
     if able and wire.speed < able and wire.speed == max(speeds):
         return _fail_speed_degraded(wire, able, f"the interface supports {able:g}", "low")
     return Pass(wire.each.subject)

@@ -139,6 +139,10 @@ def _judge_pause_and_pfc(each: QosPath, netdev: Netdev) -> Result:
     )
 
 
+_NO_PFC = "none"
+_SETTING_NAMES = {  # of what is remembered of the last run
+    "PFC": ("pfc",), "trust": ("trust",), "DCBX owner": ("dcbx",), "global pause": ("pause_rx", "pause_tx"),
+}  # fmt: skip
 _GRAVE = ("PFC", "trust", "DSCP table", "traffic class queues")  # these lose packets; the others are a risk
 
 
@@ -157,10 +161,10 @@ def roce_pfc_nic_asymmetry(case: RuleContext) -> Iterator[Result]:
         else:
             kinds.setdefault(find_device_id(case, each.each.nic), []).append(each)
     for alike in kinds.values():
-        yield from _compare(alike)
+        yield from _compare(case, alike)
 
 
-def _compare(alike: list[QosPath]) -> Iterator[Result]:
+def _compare(case: RuleContext, alike: list[QosPath]) -> Iterator[Result]:
     if len(alike) < 2:
         yield NotApplicable(alike[0].each.subject, "no other rail of its kind to compare with")
         return
@@ -168,8 +172,9 @@ def _compare(alike: list[QosPath]) -> Iterator[Result]:
     usual, split = {}, []
     for what in next(iter(values.values())):
         known = [row[what] for row in values.values() if row[what] is not None]
-        usual[what] = find_majority(known)
-        if usual[what] is None and len(set(known)) > 1:
+        usual[what] = _find_unchanged(case, what, values) or find_majority(known)
+        without_pfc = what == "PFC" and usual[what] == _NO_PFC  # most rails without it are no reason to take it off
+        if len(set(known)) > 1 and (usual[what] is None or without_pfc):
             split.append(what)
     if split:
         yield _fail_split(alike, values, split)
@@ -178,6 +183,22 @@ def _compare(alike: list[QosPath]) -> Iterator[Result]:
         row = values[each.each.subject]
         odd = [what for what in row if row[what] is not None and usual[what] is not None and row[what] != usual[what]]
         yield _fail_outlier(each, alike, row, usual, odd) if odd else Pass(each.each.subject)
+
+
+def _find_unchanged(case: RuleContext, what: str, values: dict[str, dict[str, str | None]]) -> str | None:
+    """The value that all rails have whose setting is what it was in the last run, where others were changed since."""
+    changes = case.history.settings if case.history else {}
+    names = _SETTING_NAMES.get(what, ())
+    netdevs = {
+        f"port:{nic.id}/{port.port}": netdev.id
+        for nic in case.topology.nics
+        for port in nic.ports
+        for netdev in case.topology.netdevs
+        if netdev.label in port.netdevs
+    }
+    changed = {port for port in values if set(names) & changes.get(f"netdev:{netdevs.get(port, '')}", {}).keys()}
+    same = {row[what] for port, row in values.items() if port not in changed and row[what] is not None}
+    return same.pop() if changed and len(same) == 1 else None
 
 
 def _format_settings(each: QosPath) -> dict[str, str | None]:
@@ -229,8 +250,7 @@ def _fail_split(alike: list[QosPath], values: dict[str, dict[str, str | None]], 
     return Fail(
         subject="node",
         label="node",
-        summary=f"rails differ in {join_labels(split)}, and no value is that of most: "
-        + join_labels([each.each.label for each in alike]),
+        summary="; ".join(f"rails differ in {what}: {_format_groups(alike, values, what)}" for what in split),
         impact="Collectives run at the speed of the slowest rail, and packets of some are queued otherwise.",
         remedy="Run the provisioning on all rails again.",
         evidence=rows,
@@ -238,6 +258,16 @@ def _fail_split(alike: list[QosPath], values: dict[str, dict[str, str | None]], 
         cause=",".join(split),
         places=frozenset().union(*(port_ids(each) for each in alike)),
     )
+
+
+def _format_groups(alike: list[QosPath], values: dict[str, dict[str, str | None]], what: str) -> str:
+    """Each value with the rails that have it."""
+    groups: dict[str, list[str]] = {}
+    for each in alike:
+        value = values[each.each.subject][what]
+        if value is not None:
+            groups.setdefault(value, []).append(each.each.label)
+    return ", ".join(f"{value} on {join_labels(labels)}" for value, labels in sorted(groups.items()))
 
 
 def _build_evidence(each: QosPath, what: str, value: str) -> Evidence:

@@ -45,11 +45,13 @@ def test_nvidia_smi_fills_what_nvml_does_not_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "nvml", "container", "state"),
+    ("bound", "nvml", "limit", "state"),
     [
         ("nvidia", [Gpu(index=0, address=B)], None, "not_open"),
         (None, [Gpu(index=0, address=B)], None, "not_open"),
-        ("nvidia", [Gpu(index=0, address=B)], "docker", "unknown"),
+        ("nvidia", [Gpu(index=0, address=B)], KernelFacts(container="docker"), "unknown"),
+        ("nvidia", [Gpu(index=0, address=B)], KernelFacts(job_limit="Slurm job 4711"), "unknown"),
+        ("nvidia", [Gpu(index=0, address=A, error="NO_PERMISSION"), Gpu(index=1, address=B)], None, "unknown"),
         ("nvidia", None, None, "unknown"),
         ("", [Gpu(index=0, address=B)], None, "no_driver"),
         ("", None, None, "no_driver"),
@@ -60,14 +62,14 @@ def test_nvidia_smi_fills_what_nvml_does_not_say() -> None:
     ],
 )
 def test_a_gpu_that_the_driver_does_not_list_is_told_apart(
-    bound: str | None, nvml: list[Gpu] | None, container: str | None, state: str
+    bound: str | None, nvml: list[Gpu] | None, limit: KernelFacts | None, state: str
 ) -> None:
     """Not open, no driver, vfio, lost, or not known; a container sees only what it was given."""
     board = hgx(2)
     board.change(A, driver=bound)
     facts = driver(nvml) if nvml is not None else None
 
-    assert state == gpus(pci=board.facts(), nvml=facts, kernel=KernelFacts(container=container))[0].driver_state
+    assert state == gpus(pci=board.facts(), nvml=facts, kernel=limit or KernelFacts())[0].driver_state
 
 
 def test_a_list_without_places_proves_nothing_about_who_is_missing() -> None:

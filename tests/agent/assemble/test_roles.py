@@ -11,6 +11,8 @@ from probes.gpu.facts import Gpu, GpuFacts
 from probes.gpu.nvidia_smi_topo import parse_matrix
 from probes.kernel.system import KernelFacts
 from probes.netdev.probe import Netdev, NetdevFacts
+from probes.optics.facts import ModuleReading
+from probes.optics.probe import ModuleSocket, OpticsFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from tests.agent.assemble.boards import GEN3, GEN4, Board, assemble_facts, driver, hgx
 
@@ -249,6 +251,32 @@ def test_second_ports_that_are_all_dark_were_never_cabled() -> None:
 
     assert ["rail", "unused", "rail", "unused"] == list(never.values())
     assert {"rail"} == set(lost.values())
+
+
+@pytest.mark.parametrize(
+    ("interface", "role"),
+    [
+        ({"addresses": ("10.0.0.1/31",), "admin_up": True}, "rail"),
+        ({"addresses": ("10.0.0.1/31",), "admin_up": None}, "rail"),
+        ({"addresses": ("10.0.0.1/31",), "admin_up": False}, "unused"),
+        ({"addresses": ("fe80::1/64",), "admin_up": True}, "unused"),
+        ({"admin_up": True}, "unused"),
+        ({"name": "with_module", "admin_up": True}, "rail"),
+        ({"name": "empty_cage", "admin_up": True}, "unused"),
+        ({"name": "with_module", "admin_up": False}, "unused"),
+    ],
+)
+def test_dark_second_ports_that_are_set_up_were_cabled(interface: Mapping[str, object], role: str) -> None:
+    """An address that somebody gave, or a module in the cage, of an interface that is not switched off."""
+    board = hgx(2)
+    seconds = ["0000:14:00.1", "0000:24:00.1"]
+    for address in seconds:
+        board.nic(address, f"0000:{int(address[5:7], 16) - 2:02x}:01.0")
+    rates = {"0000:14:00.0": 400, "0000:24:00.0": 400, **dict.fromkeys(seconds)}
+    netdevs = NetdevFacts(tuple(Netdev(**{"name": f"eth{n}", "address": seconds[n], **interface}) for n in (0, 1)))
+    optics = OpticsFacts((ModuleSocket("with_module", ModuleReading("OSFP")), ModuleSocket("empty_cage", reason="EIO")))
+
+    assert {role} == {roles(pci=board.facts(), rdma=ports(rates), netdev=netdevs, optics=optics)[s] for s in seconds}
 
 
 def test_rails_that_are_all_dark_are_a_fault_but_a_single_dark_card_is_not() -> None:

@@ -142,3 +142,30 @@ def test_an_inventory_grows() -> None:
     state = update_state(update_state(None, report(server(3))), report(server(4), DAY + 60))
 
     assert {f"gpu:{gpu_id(n)}" for n in range(4)} <= {each.subject for each in state.inventory}
+
+
+def dark(now: Report) -> Report:
+    """All ports dark, as those of NICs that nobody cabled."""
+    nics = [
+        msgspec.structs.replace(
+            nic, role="unused",
+            ports=[msgspec.structs.replace(p, state="DOWN", phys_state="Polling", rate_gbit_s=None) for p in nic.ports],
+        )
+        for nic in now.topology.nics
+    ]  # fmt: skip
+    return msgspec.structs.replace(now, topology=msgspec.structs.replace(now.topology, nics=nics))
+
+
+def test_a_dark_nic_has_the_role_in_which_it_was_active() -> None:
+    """For as long as the inventory stands, and with the evidence."""
+    state = update_state(None, report())
+    first = add_history(state, dark(report(uptime=DAY + 3600)))
+    state = update_state(state, first)
+    second = add_history(state, dark(report(uptime=DAY + 7200)))
+    accepted = accept_inventory(state, dark(report(uptime=DAY + 7200)))
+    third = add_history(accepted, dark(report(uptime=DAY + 9000)))
+
+    assert {"rail"} == {nic.role for nic in first.topology.nics} == {nic.role for nic in second.topology.nics}
+    assert "active in the inventory of" in second.topology.nics[0].role_evidence[-1]
+    assert {400.0} == {known.rate_gbit_s for known in state.inventory if known.subject.startswith("port:")}
+    assert {"unused"} == {nic.role for nic in third.topology.nics}

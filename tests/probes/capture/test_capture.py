@@ -379,3 +379,16 @@ def test_no_document_raises_anything_else(manifest: object, command: object, cal
         return
 
     assert "capture" == host.kind
+
+
+def test_a_file_of_the_process_itself_is_kept_for_every_child() -> None:
+    """/proc/self leads each child to another place; the recordings of all become one capture."""
+    recording = Recording()
+    for process, name in (("101", "cgroup"), ("202", "mounts")):
+        tree = TreeHost("live", "", MemoryFiles(), SavedOutputs(MemoryFiles()))
+        changes: dict[str, Change] = {"/proc/self": SymlinkNode(process), f"/proc/{process}/{name}": name.encode()}
+        tee = RecordingHost(OverlayHost(tree, changes, {}, {}))
+        assert name.encode() == tee.read(f"/proc/self/{name}")
+        recording.merge(tee.recording)
+
+    assert {"/proc/self/cgroup": b"cgroup", "/proc/self/mounts": b"mounts"} == recording.files

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.kernel import system as kernel
+from probes.kernel.containers import container_of_cgroup
 from probes.kernel.system import (
     arch_of,
-    container_of_cgroup,
     parse_gathered,
     parse_os_release,
     parse_uptime_seconds,
@@ -99,11 +99,40 @@ def test_gathered_tree_is_named_by_its_note():
         ({"/.dockerenv": "", "/run/secrets/kubernetes.io/serviceaccount/token": "x"}, "kubernetes"),
         ({"/proc/1/cgroup": "0::/kubepods.slice/kubepods-besteffort.slice/cri-1.scope\n"}, "kubernetes"),
         ({"/proc/1/cgroup": "1:cpu:/lxc/web\n"}, "lxc"),
+        ({"/.singularity.d/runscript": ""}, "apptainer"),
     ],
 )
 def test_containers(files: dict[str, str], expected: str):
     """Each container manager's trace, the orchestrator before the runtime."""
     assert expected == outcome_of(kernel.PROBE, Machine(live=True).put({**UBUNTU, **files})).facts.container
+
+
+@pytest.mark.parametrize(
+    ("files", "limit"),
+    [
+        ({}, None),
+        ({"/proc/self/cgroup": "0::/user.slice/user-0.slice/session-1.scope\n"}, None),
+        ({"/proc/self/cgroup": "5:devices:/slurm/uid_1000/job_4711/step_0/task_0\n"}, "Slurm job 4711"),
+        ({"/proc/self/cgroup": "0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0"}, "Slurm job 12"),
+        ({"/proc/self/cgroup": "0::/system.slice/slurmd.service\n"}, None),  # the prolog
+        ({"/proc/self/cgroup": "0::/system.slice/slurm_job_report.service\n"}, None),
+        ({"/proc/self/cgroup": "0::/kubepods.slice/kubepods-pod1.slice/cri-1.scope\n"}, "a Kubernetes pod"),
+        ({"/proc/self/uid_map": "         0          0 4294967295\n"}, None),
+        ({"/proc/self/uid_map": "         0       1000          1\n"}, "a user namespace"),
+        ({"/proc/self/uid_map": "0 1000 1\n1 100000 65536\n"}, "a user namespace"),
+    ],
+)
+def test_limits_of_jobs(files: dict[str, str], limit: str | None):
+    """What a scheduler or a namespace may hide, by files that every process may read."""
+    assert limit == outcome_of(kernel.PROBE, Machine(live=True).put({**UBUNTU, **files})).facts.job_limit
+
+
+def test_another_root_is_not_where_this_process_runs():
+    """The pod that looks at its host through /host: the limits of the pod are no limits of the host's files."""
+    host = Machine(live=True).put({**UBUNTU, "/proc/self/uid_map": "0 1000 1\n"})
+    host.path = "/host"
+
+    assert outcome_of(kernel.PROBE, host).facts.job_limit is None
 
 
 def test_arm_kernel_is_known_by_its_release_or_processors():

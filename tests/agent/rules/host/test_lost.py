@@ -79,7 +79,7 @@ def test_a_gpu_that_is_gone_without_a_trace_is_critical() -> None:
     assert (f"gpu:{GPU}", "former GPU1", "critical", "uuid GPU-00000001") == (
         fault.subject, fault.label, fault.severity, fault.cause,
     )  # fmt: skip
-    assert {GPU} == set(fault.places)
+    assert {GPU, server().functions[GPU].parent} == set(fault.places)  # and the port that is empty now
     assert "; nor" not in fault.summary
     assert fault.impact.startswith("1 of 4 GPUs")
     assert "2026-01-01" in fault.evidence[0].what
@@ -108,7 +108,7 @@ def test_a_switch_is_critical_and_a_nic_an_error() -> None:
     assert (f"nic:{RAIL}", "former mlx5_1", "error", "guid 0000:0000:0000:0001") == (
         rail.subject, rail.label, rail.severity, rail.cause,
     )  # fmt: skip
-    assert {RAIL, f"rail of {GPU}"} == set(rail.places)
+    assert {RAIL, f"rail of {GPU}", server().functions[RAIL].parent} == set(rail.places)
 
 
 @pytest.mark.parametrize(("role", "severity"), [("storage", "error"), ("unused", "warning"), ("auxiliary", "warning")])

@@ -58,7 +58,7 @@ def test_without_a_majority_all_are_named() -> None:
     (fault,) = fails(rule, case)
 
     assert ("node", "error", "PFC") == (fault.subject, fault.severity, fault.cause)
-    assert fault.summary.startswith("rails differ in PFC, and no value is that of most: mlx5_0/1 (eth0), mlx5_1/1")
+    assert fault.summary.startswith("rails differ in PFC: 3 on mlx5_2/1 (eth2), mlx5_3/1 (eth3), 4 on mlx5_0/1")
     assert ["4", "4", "3", "3"] == [row.value for row in fault.evidence]
     assert "warning" == fails(rule, dcb(roce(2), dcbx="firmware"))[0].severity
 

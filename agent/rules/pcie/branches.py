@@ -1,0 +1,152 @@
+"""Switches of one shape compared: what is below each port of one is below the same port of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from agent.model.finding import Evidence
+from agent.model.pci import PciFunction
+from agent.rules.context import RuleContext
+from agent.rules.devices import near_rail_id, pci_source
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+_BRIDGE, _NETWORK = "0x0604", "0x02"
+_LEAST_ALIKE = 3  # branches that have a device which one lacks; of two branches, devices of that kind in both
+_LEAST_OF_TWO = 6
+
+
+class _Branch(NamedTuple):
+    """One switch: its upstream port, and what is below each of its downstream ports, by their device and function."""
+
+    top: PciFunction
+    ports: Mapping[str, PciFunction]
+    below: Mapping[str, tuple[PciFunction, ...]]
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What switches have in common that are compared."""
+        return self.top.vendor, self.top.device, *sorted(self.ports)
+
+
+@rule("pci-branch-differs")
+def pci_branch_differs(case: RuleContext) -> Iterator[Result]:
+    if case.virtual_machine:
+        yield NotApplicable("node", "virtual machine: its tree is the hypervisor's")
+        return
+    if case.bus_unread:
+        yield Unknown("node", case.bus_unread)
+        return
+    shapes: dict[tuple[object, ...], list[_Branch]] = {}
+    for branch in _find_branches(case):
+        shapes.setdefault(branch.shape, []).append(branch)
+    alike = [branches for branches in shapes.values() if len(branches) > 1]
+    if not alike:
+        yield NotApplicable("node", "no two PCIe switches of one shape")
+    for branches in alike:
+        yield from _compare(case, branches)
+
+
+def _find_branches(case: RuleContext) -> Iterator[_Branch]:
+    """Every bridge with several bridges right below it, which are the downstream ports of a switch."""
+    children: dict[str, list[PciFunction]] = {}
+    for function in case.topology.pci:
+        if function.parent:
+            children.setdefault(function.parent, []).append(function)
+    for top in case.topology.pci:
+        ports = {child.id[-4:]: child for child in children.get(top.id, ()) if _is_bridge(child)}
+        if _is_bridge(top) and len(ports) > 1:
+            yield _Branch(top, ports, {place: _endpoints(port, children) for place, port in ports.items()})
+
+
+def _is_bridge(function: PciFunction) -> bool:
+    return (function.class_code or "").startswith(_BRIDGE)
+
+
+def _endpoints(port: PciFunction, children: Mapping[str, list[PciFunction]]) -> tuple[PciFunction, ...]:
+    """All that is below a port and no bridge. Bounded: each function has one parent, and a circle is seen."""
+    found: dict[str, PciFunction] = {}
+    todo, seen = [port], {port.id}
+    while todo:
+        for child in children.get(todo.pop().id, ()):
+            if child.id not in seen:
+                seen.add(child.id)
+                todo.append(child)
+                if not _is_bridge(child) and not child.physical_function:
+                    found[child.id] = child
+    return tuple(found.values())
+
+
+def _compare(case: RuleContext, branches: Sequence[_Branch]) -> Iterator[Result]:
+    odd: set[str] = set()
+    for place in sorted(branches[0].ports):
+        empty = [branch for branch in branches if not branch.below[place]]
+        kinds = {_kind(case, branch.below[place]) for branch in branches if branch not in empty}
+        kind = kinds.pop() if len(kinds) == 1 else None
+        if kind is None or not empty or not _is_most(len(empty), branches, place, kind):
+            continue
+        for branch in empty:
+            odd.add(branch.top.id)
+            yield _fail_branch_differs(case, branch, place, [one for one in branches if one not in empty])
+    yield from (Pass(f"pci:{branch.top.id}") for branch in branches if branch.top.id not in odd)
+
+
+def _kind(case: RuleContext, functions: Sequence[PciFunction]) -> tuple[str, str] | None:
+    """The GPU or rail below a port, by vendor and device; None: something else, or more than that."""
+    kinds = {(function.vendor or "", function.device or "") for function in functions}
+    used = all(
+        function.id in case.gpu_by_pci or ((nic := case.nic_by_pci.get(function.id)) is not None and nic.role == "rail")
+        for function in functions
+    )
+    return kinds.pop() if len(kinds) == 1 and used else None
+
+
+def _is_most(empty: int, branches: Sequence[_Branch], place: str, kind: tuple[str, str]) -> bool:
+    """Whether so many have the device that a port without it is no choice of the builder."""
+    if len(branches) > 2:
+        return len(branches) - empty >= max(_LEAST_ALIKE, empty + 1)
+    alike = [f for branch in branches for below in branch.below.values() for f in below]
+    others = [[len(branch.below[at]) for branch in branches] for at in branches[0].ports if at != place]
+    complete = all(len({bool(number) for number in numbers}) == 1 for numbers in others)
+    return complete and sum((f.vendor, f.device) == kind for f in alike) >= _LEAST_OF_TWO
+
+
+def _fail_branch_differs(case: RuleContext, branch: _Branch, place: str, others: Sequence[_Branch]) -> Fail:
+    port = branch.ports[place]
+    examples = [function for other in others for function in other.below[place]]
+    is_gpu = examples[0].id in case.gpu_by_pci
+    what = "GPU" if is_gpu else "rail NIC"
+    have = len(case.topology.gpus) if is_gpu else len(case.rails)
+    near = [
+        gpu.id for gpu in case.topology.gpus if branch.top in case.ancestors(case.functions.get(gpu.pci or "") or port)
+    ]
+    slot = f" (slot {port.slot})" if port.slot else ""
+    return Fail(
+        subject=f"pci:{port.id}",
+        label=f"PCIe port {port.id}",
+        summary=f"nothing below this switch port{slot}; the same port of {len(others)} other switches has a {what}",
+        impact=f"{have} {what}s are on the bus; jobs that ask for one more do not start, or run without it.",
+        evidence=(
+            Evidence(what=f"below {port.id}", value="nothing", source=pci_source(case, port.id, "")),
+            *(
+                Evidence(
+                    what=f"below {other.ports[place].id}",
+                    value=join_labels([_describe(case, function) for function in other.below[place]]),
+                    source=pci_source(case, other.ports[place].id, ""),
+                )
+                for other in others[:8]
+            ),
+        ),
+        confidence="medium",
+        cause=what,
+        places=frozenset({port.id, *(() if is_gpu else map(near_rail_id, near))}),
+        covers=frozenset(
+            {port.id, "count of GPUs" if is_gpu else "count of rails", *(() if is_gpu else map(near_rail_id, near))}
+        ),
+    )
+
+
+def _describe(case: RuleContext, function: PciFunction) -> str:
+    device = case.gpu_by_pci.get(function.id) or case.nic_by_pci.get(function.id)
+    return f"{device.label if device else function.name or function.id} ({function.vendor}:{function.device})"
