@@ -27,7 +27,7 @@ _GRAPH = re.compile(
     r"Pattern (\d), crossNic \d, nChannels (\d{1,3}), bw (\d{1,5}\.\d{1,9})/(\d{1,5}\.\d{1,9}), type (\w{1,5}/\w{1,5})"
 )
 _CHANNEL = re.compile(r"Channel \d{1,3}(?:/\d{1,3})? : \d{1,7}\[\w{1,16}\] -> \d{1,7}\[\w{1,16}\] ")
-_RING = re.compile(r"Channel \d{1,3}/\d{1,3} : ((?:\d{1,7} ?){1,1024})$")
+_RING = re.compile(r"Channel \d{1,3}/\d{1,3} : (\d{1,7}(?: \d{1,7}){0,1023}) ?$")
 _CONNECTED = re.compile(r"Connected all rings, use ring PXN \d GDR (\d)")
 _COUNTS = re.compile(r"(\d{1,3}) coll channels, (?:\d{1,3} collnet channels, )?(\d{1,3}) nvls channels")
 _SETTING = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{1,60}) set (?:by (?:environment|user) )?to (\S{1,200})")
@@ -211,6 +211,6 @@ def _read_choice(reader: _Reader, text: str) -> bool:
 
 
 _READERS: tuple[Callable[[_Reader, str], bool], ...] = (
-    _read_channel, _read_ring, _read_simple, _read_setting, _read_communicator, _read_graph, _read_counts, _read_gpudirect,
-    _read_affinity, _read_choice,
+    _read_channel, _read_ring, _read_simple, _read_setting, _read_communicator, _read_graph, _read_counts,
+    _read_gpudirect, _read_affinity, _read_choice,
 )  # fmt: skip
