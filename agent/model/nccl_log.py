@@ -45,6 +45,8 @@ class NcclLog(msgspec.Struct, frozen=True, kw_only=True):
     collective_channels: int | None = None
     nvls_channels: int | None = None
     graphs: list[Graph] = []
+    rings: list[str] = []  # ranks of each channel, in order
+    gpudirect: bool | None = None  # "Connected all rings, use ring PXN .. GDR .."
     choices: list[NcclChoice] = []
     settings: dict[str, str] = {}
     no_affinity: list[int] = []  # GPUs whose CPUs the job may not use

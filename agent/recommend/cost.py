@@ -47,7 +47,7 @@ def add_costs(report: Report) -> Report:
         return report
     findings = [
         msgspec.structs.replace(finding, cost=_cost(costs[finding.fingerprint]))
-        if finding.fingerprint in costs and finding.severity != "info"
+        if finding.fingerprint in costs and (finding.severity != "info" or finding.rule in SETTING_RULES)
         else finding
         for finding in report.findings
     ]
@@ -72,24 +72,36 @@ class _Loss(NamedTuple):
 
 
 _COPIED = _Loss(4, 1 - 72 / 216)  # GPUDirect off, 16 H100, RoCE: nccl#2409
-_SETTINGS = {
-    "NCCL_NET_GDR_LEVEL": _COPIED,
-    "NCCL_DMABUF_ENABLE": _COPIED,
-    "NCCL_NVLS_ENABLE": _Loss(1, 1 - 367 / 482),  # H200; B200: 682 of 838 GB/s
+_RINGS = _Loss(1, 1 - 367 / 482)  # in place of NVLS, H200; B200: 682 of 838 GB/s
+SETTING_RULES = ("gdr-disabled-by-env", "gdr-nccl-debug-leftover")
+_SETTINGS = {  # by value, in small letters; "": any
+    ("NCCL_NET_GDR_LEVEL", ""): _COPIED,
+    ("NCCL_DMABUF_ENABLE", ""): _COPIED,
+    ("NCCL_NVLS_ENABLE", ""): _RINGS,
+    ("NCCL_PROTO", "ll"): _Loss(4, 1 - 22 / 216),  # nccl#2409
+    ("NCCL_PROTO", "ll128"): _Loss(4, 1 - 91 / 216),
+    ("NCCL_ALGO", "nvlstree"): _Loss(4, 1 - 310 / 365),  # H200, four nodes
 }
 
 
 def _setting_cost(finding: Finding, node: NodeFacts, version: Version) -> Repair | None:
-    """Of a finding about a setting, whose evidence names it."""
-    keys = [line.what for line in finding.evidence if line.what in _SETTINGS]
-    if finding.rule != "gdr-disabled-by-env" or not keys or (_SETTINGS[keys[0]].nodes > 1 and not node.rails):
+    """Of a finding about settings, whose evidence names them: the one that costs most."""
+    if finding.rule not in SETTING_RULES:
         return None
-    loss = _SETTINGS[keys[0]]
+    known = [
+        (loss, line.what)
+        for line in finding.evidence
+        if (loss := _SETTINGS.get((line.what, line.value.strip().lower())) or _SETTINGS.get((line.what, "")))
+        and (loss.nodes == 1 or node.rails)
+    ]
+    if not known:
+        return None
+    loss, setting = max(known, key=lambda entry: entry[0].share)
     healthy = predict([node], Request(ALL_REDUCE, SIZE, loss.nodes, version), HEALTHY).busbw_gbyte_s
     if not healthy:
         return None
     return Repair(
-        rule=finding.rule, device=keys[0], collective=ALL_REDUCE, nodes=loss.nodes,
+        rule=finding.rule, device=setting, collective=ALL_REDUCE, nodes=loss.nodes,
         gain_gbyte_s=round(healthy * loss.share, 1), percent=round(100 * loss.share, 1), known_by="measured",
     )  # fmt: skip
 

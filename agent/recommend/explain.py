@@ -94,10 +94,11 @@ def _compare_devices(log: NcclLog, node: NodeFacts | None, report: Report | None
 def _compare_gpudirect(log: NcclLog, node: NodeFacts | None, report: Report | None) -> Answer:
     """Straight to GPU memory, or copied through the host's."""
     ways = {way: count for way, count in log.transports.items() if way.startswith("NET/") and "Socket" not in way}
-    if not ways and not log.gpudirect_off:
+    disabled = bool(log.gpudirect_off) or (not ways and log.gpudirect is False and (log.nodes or 1) > 1)
+    if log.network == "Socket" or (not ways and not disabled and log.gpudirect is None):
         return "no channel of the log crosses the network with RDMA"
     copied = sum(count for way, count in ways.items() if "GDRDMA" not in way)
-    if not copied and not log.gpudirect_off:
+    if not copied and not disabled:
         return []
     causes = [cause for key in ("NCCL_NET_GDR_LEVEL", "NCCL_DMABUF_ENABLE") for cause in _setting_cause(log, key)]
     if report is not None:

@@ -27,6 +27,8 @@ _GRAPH = re.compile(
     r"Pattern (\d), crossNic \d, nChannels (\d{1,3}), bw (\d{1,5}\.\d{1,9})/(\d{1,5}\.\d{1,9}), type (\w{1,5}/\w{1,5})"
 )
 _CHANNEL = re.compile(r"Channel \d{1,3}(?:/\d{1,3})? : \d{1,7}\[\w{1,16}\] -> \d{1,7}\[\w{1,16}\] ")
+_RING = re.compile(r"Channel \d{1,3}/\d{1,3} : (\d{1,7}(?: \d{1,7}){0,1023}) ?$")
+_CONNECTED = re.compile(r"Connected all rings, use ring PXN \d GDR (\d)")
 _COUNTS = re.compile(r"(\d{1,3}) coll channels, (?:\d{1,3} collnet channels, )?(\d{1,3}) nvls channels")
 _SETTING = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{1,60}) set (?:by (?:environment|user) )?to (\S{1,200})")
 _DEVICE = re.compile(r"\[\d{1,3}\](?:\{\d{1,3}\} )?([\w.-]{1,60}:\d{1,3}/\w{1,10})")
@@ -47,6 +49,7 @@ class _Reader:
         self.far: dict[str, None] = {}
         self.transports: Counter[str] = Counter()
         self.graphs: dict[str, Graph] = {}
+        self.rings: dict[str, None] = {}
         self.choices: dict[tuple[str, int], NcclChoice] = {}
         self.settings: dict[str, str] = {}
         self.affinity: set[int] = set()
@@ -76,6 +79,7 @@ class _Reader:
             too_far=list(self.far)[:_MOST],
             transports=dict(self.transports.most_common(_MOST)),
             graphs=list(self.graphs.values()),
+            rings=list(self.rings)[:_MOST],
             choices=list(self.choices.values())[:_MOST],
             settings=self.settings,
             no_affinity=sorted(self.affinity)[:_MOST],
@@ -149,6 +153,15 @@ def _read_channel(reader: _Reader, text: str) -> bool:
     return True
 
 
+def _read_ring(reader: _Reader, text: str) -> bool:
+    match = _RING.match(text)
+    if match is not None:
+        reader.rings.setdefault(match[1].strip()[:200])
+    elif (match := _CONNECTED.match(text)) is not None:
+        reader.facts["gpudirect"] = match[1] == "1" and reader.facts.get("gpudirect") is not False
+    return match is not None
+
+
 def _read_counts(reader: _Reader, text: str) -> bool:
     match = _COUNTS.match(text)
     if match is not None:
@@ -198,6 +211,6 @@ def _read_choice(reader: _Reader, text: str) -> bool:
 
 
 _READERS: tuple[Callable[[_Reader, str], bool], ...] = (
-    _read_channel, _read_simple, _read_setting, _read_communicator, _read_graph, _read_counts, _read_gpudirect,
-    _read_affinity, _read_choice,
+    _read_channel, _read_ring, _read_simple, _read_setting, _read_communicator, _read_graph, _read_counts,
+    _read_gpudirect, _read_affinity, _read_choice,
 )  # fmt: skip

@@ -154,8 +154,20 @@ def _bound_lines(rows: Sequence[Prediction], width: int) -> Iterator[Line]:
     if worst is not None:
         bound, have, healthy = worst
         text = f"{describe_bound(bound)} caps {_NAMES.get(have.collective, have.collective)} on {have.nodes} nodes at "
-        text += f"{have.busbw_gbyte_s:.0f} of {healthy.busbw_gbyte_s:.0f} GB/s, for every job with this node"
+        lost = 100 * (1 - (have.busbw_gbyte_s or 0.0) / (healthy.busbw_gbyte_s or 1.0))
+        text += (
+            f"{have.busbw_gbyte_s:.0f} of {healthy.busbw_gbyte_s:.0f} GB/s: -{lost:.0f}% for every job with this node"
+        )
+        text += "; inside the node nothing is lost" if _is_whole_inside(rows) else ""
         yield from wrap_paragraph(text[0].upper() + text[1:] + ".", width, style="error")
+
+
+def _is_whole_inside(rows: Sequence[Prediction]) -> bool:
+    """Whether one node by itself reaches what it should."""
+    figures = {(row.collective, row.size_bytes, row.case): row.busbw_gbyte_s for row in rows if row.nodes == 1}
+    return bool(figures) and all(
+        figures.get((collective, size, "healthy")) == busbw for (collective, size, _), busbw in figures.items()
+    )
 
 
 def _worst_loss(rows: Sequence[Prediction]) -> tuple[Bound, Prediction, Prediction] | None:

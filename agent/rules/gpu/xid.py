@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -27,8 +27,12 @@ _RESET = "Stop the jobs on this GPU and reset it (`nvidia-smi -r -i`); where tha
 _REBOOT = "Drain the node and power cycle it completely."
 _NVLINK5 = "Read the link's counters (`nvidia-smi nvlink -e`); reset the GPU; where it comes back, have it looked at."
 _MEMORY = "Reset the GPU when the job has ended; where it comes back, have the GPU replaced (NVIDIA's RMA criteria)."
+_CONTAINED = "Restart the job that ended; reset the GPU when it is free. Where it comes back, have the GPU replaced."
+_REMAPPED = "Nothing at once: reset the GPU when it is free, which makes the remapped row take effect."
+_POWER = "Drain the node; check the power cables of the card, its riser and the power supplies."
 _APPLICATION = "Look at the application first: a fault of its own ends so, or one that another Xid explains."
 
+_COPY_ENGINES = tuple((code, "warning", "copy engine error", _RESET) for code in ("39", "40", "41", "83", "84", "85"))
 _LISTED: tuple[tuple[str, str, str, str], ...] = (
     ("79", "critical", "the GPU fell off the bus", _REBOOT),
     ("167", "critical", "PCIe fatal timeout", _REBOOT),
@@ -50,13 +54,20 @@ _LISTED: tuple[tuple[str, str, str, str], ...] = (
     ("158", "error", "GPU fatal timeout", _RESET),
     ("109", "error", "context switch timeout", _RESET),
     ("110", "error", "security fault", _RESET),
+    ("46", "error", "the GPU stopped processing", _RESET),
+    ("54", "error", "auxiliary power is not connected, or too low", _POWER),
+    ("62", "error", "the GPU's micro-controller stopped", _RESET),
+    ("136", "error", "the link to another part of the GPU could not be set up", _RESET),
+    ("151", "warning", "key rotation failed (confidential computing)", "Restart the virtual machine."),
+    ("159", "warning", "unified memory error", "Restart the job; where jobs go on to fail, reset the GPU."),
+    ("168", "warning", "protected memory was not set up at start", "Reboot; where it comes back, switch ECC on."),
     ("119", "error", "GSP does not answer", _RESET),
     ("120", "error", "GSP error", _RESET),
     ("48", "error", "double-bit ECC error", _MEMORY),
-    ("63", "info", "a row was remapped, or a page retired", _MEMORY),
+    ("63", "info", "a row was remapped, or a page retired", _REMAPPED),
     ("64", "error", "row remapping, or page retirement, failed", _MEMORY),
     ("92", "warning", "high rate of single-bit ECC errors", _MEMORY),
-    ("94", "error", "contained ECC error", _MEMORY),
+    ("94", "error", "contained ECC error", _CONTAINED),
     ("95", "error", "uncontained ECC error", _MEMORY),
     ("140", "error", "ECC error that was not recovered from", _MEMORY),
     ("156", "error", "resource retirement", _MEMORY),
@@ -67,11 +78,21 @@ _LISTED: tuple[tuple[str, str, str, str], ...] = (
     ("31", "info", "memory page fault, mostly an application's", _APPLICATION),
     ("43", "info", "the GPU stopped processing, mostly an application's", _APPLICATION),
     ("45", "info", "clean-up after another error", _APPLICATION),
+    ("69", "info", "graphics engine class error, mostly an application's", _APPLICATION),
+    ("126", "info", "non-fatal violation, mostly an application's", _APPLICATION),
+    *_COPY_ENGINES,
 )  # fmt: skip
 XIDS = {code: Xid(severity, meaning, action) for code, severity, meaning, action in _LISTED}
 
 
 _NVLINK = frozenset(["74", "137", "144", "145", "146", "147", "148", "149", "150"])  # Xids of links
+_NVLINK5_CODES = _NVLINK - {"74", "137"}
+_NONFATAL = (
+    "Nothing by itself: the link recovered. Watch its counters (`nvidia-smi nvlink -e`); a growing number wears."
+)
+_UNLISTED = Xid(
+    "info", "not in this catalogue", "Look it up in NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors)."
+)
 _RECENT = read_limit("gpu-xid.recent_hours")
 _NONE = "None by itself: a trace of a job that failed."
 _SHOWN = 6  # lines of evidence
@@ -87,7 +108,7 @@ def gpu_xid(case: RuleContext) -> Iterator[Result]:
     subjects = gpus | {switch.pci: f"nvswitch:{switch.id}" for switch in case.topology.nvswitches}
     told: dict[str, list[Event]] = {}
     for event in case.events:
-        if event.kind in ("xid", "sxid", "gpu_lost", "gpu_init") and event.subject and _look_up(event):
+        if event.kind in ("xid", "sxid", "gpu_lost", "gpu_init") and event.subject:
             told.setdefault(event.subject, []).append(event)
     if not subjects and not told:
         yield NotApplicable("node", "no NVIDIA GPU")
@@ -100,14 +121,17 @@ def gpu_xid(case: RuleContext) -> Iterator[Result]:
             yield Unknown(subject, f"the kernel log was not read: {unread}") if unread else Pass(subject)
 
 
-def _look_up(event: Event) -> Xid | None:
+def _look_up(event: Event) -> Xid:
     if event.kind == "gpu_lost":
         return _LOST
     if event.kind == "gpu_init":
         return _INIT
     if event.kind == "sxid":
         return _FATAL_SXID if event.detail.get("severity") == "Fatal" else _SXID
-    return XIDS.get(_effective_code(event))
+    code = _effective_code(event)
+    if code in _NVLINK5_CODES and event.detail.get("severity") == "Nonfatal":
+        return XIDS[code]._replace(severity="warning" if event.count > 1 else "info", action=_NONFATAL)
+    return XIDS.get(code, _UNLISTED)
 
 
 def _effective_code(event: Event) -> str:
@@ -120,7 +144,6 @@ def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]
     ranked = sorted(events, key=lambda event: (_rank(event), event.at or "", event.code or ""), reverse=True)
     worst = ranked[0]
     meaning = _look_up(worst)
-    assert meaning is not None, "only events with a meaning are kept"
     passed = _is_over(case, pci, ranked)
     return Fail(
         subject=subject,
@@ -162,8 +185,7 @@ def _fill_gpu_id(case: RuleContext, pci: str, action: str) -> str:
 
 
 def _rank(event: Event) -> int:
-    meaning = _look_up(event)
-    return SEVERITIES.index(meaning.severity) if meaning else -1
+    return SEVERITIES.index(_look_up(event).severity)
 
 
 def _name(event: Event) -> str:
@@ -202,3 +224,61 @@ def _parse_time(text: str | None) -> datetime | None:
         return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
     except ValueError:
         return None
+
+
+_ROOT, _FOLLOWING = "149", "145"
+_TOGETHER_SECONDS = 60.0
+
+
+@rule("xid-root-of-many")
+def xid_root_of_many(case: RuleContext) -> Iterator[Result]:
+    gpus = {gpu.pci: gpu.id for gpu in case.topology.gpus if gpu.pci and is_nvidia(case, gpu)}
+    if not gpus:
+        yield NotApplicable("node", "no NVIDIA GPU")
+        return
+    if unread := case.probe_failure("kernel_log"):
+        yield Unknown("node", f"the kernel log was not read: {unread}")
+        return
+    severe = [event for event in case.events if event.kind == "xid" and event.subject in gpus and _rank(event) > 0]
+    roots = [event for event in severe if event.code == _ROOT and event.detail.get("link", "").isdecimal()]
+    faults = [fault for root in roots if (fault := _judge_root(case, root, severe, gpus))]
+    yield from faults
+    if not faults:
+        yield Pass("node")
+
+
+def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: Mapping[str, str]) -> Fail | None:
+    """A fault of one link, where within a minute other GPUs report nothing but that their links lost the other end."""
+    own = gpus[root.subject or ""]
+    others: dict[str, list[Event]] = {}
+    for event in severe:
+        if gpus[event.subject or ""] != own:
+            others.setdefault(gpus[event.subject or ""], []).append(event)
+    followers = {
+        gpu: events
+        for gpu, events in others.items()
+        if all(event.code == _FOLLOWING and _are_together(event, root) for event in events)
+    }
+    if not followers:
+        return None
+    link = root.detail["link"].lstrip("0") or "0"
+    label = f"{device_label(case, root.subject or '')} NVLink {link}"
+    labels = [case.gpus[gpu].label for gpu in sorted(followers)]
+    return Fail(
+        subject=f"link:{own}/{link}",
+        label=label,
+        summary=f"Xid {_ROOT} on this link, and within a minute Xid {_FOLLOWING} on {join_labels(labels)}",
+        impact=f"Jobs on {len(followers) + 1} GPUs ended by the fault of one link; only this one is at fault.",
+        evidence=(
+            _evidence(root),
+            *(_evidence(events[0]) for _, events in sorted(followers.items())[: _SHOWN - 1]),
+        ),
+        cause=f"NVLink {link}",
+        places=frozenset({f"{own}/{link}"}),
+        covers=frozenset({f"{own}/{link}", *followers, *(case.gpus[gpu].pci or gpu for gpu in followers)}),
+    )
+
+
+def _are_together(event: Event, root: Event) -> bool:
+    own, other = _parse_time(root.at), _parse_time(event.at)
+    return own is not None and other is not None and abs((own - other).total_seconds()) <= _TOGETHER_SECONDS

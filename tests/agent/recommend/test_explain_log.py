@@ -117,6 +117,7 @@ def test_public_logs(corpus: Path) -> None:
     assert "/dev/infiniband" in sockets.differences[0].reasons[0]
     assert ["GPUDirect RDMA", "NCCL_ALGO"] == [row.what for row in copied.differences]
     assert "4 of 4 network channels" in copied.differences[0].seen
+    assert (["0 1"], False) == (copied.log.rings, copied.log.gpudirect)
     assert ("2.26.2", 2, 2) == (copied.log.version, copied.log.ranks, copied.log.nodes)
 
 

@@ -23,7 +23,7 @@ from agent.outputs.text.page import render_page
 from agent.outputs.text.recommend import describe_bound, render_recommendation
 from agent.platforms.profiles import load_profile
 from agent.recommend.answer import Question, answer_job, answer_profile, answer_report
-from agent.recommend.cost import add_costs, find_costs
+from agent.recommend.cost import SETTING_RULES, add_costs, find_costs
 from agent.recommend.machine import assume_node, read_node
 from agent.recommend.predict import AS_IS, COLLECTIVES, HEALTHY, Request, predict, version_of
 from agent.recommend.rails import merge_rails
@@ -230,7 +230,8 @@ def test_set_nothing_is_the_default_answer() -> None:
     assert [] == healthy.repairs
     assert "Repair first\n  GPU2  pcie-width-downgraded: costs 50% of all-reduce" in text
     assert "  Set nothing. Repair first.\n" in text
-    assert "caps all-gather on 2 nodes at 180 of 361 GB/s" in text
+    assert "caps all-gather on 2 nodes at 180 of 361 GB/s: -50% for every job" in text
+    assert "inside the node nothing is lost" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(
@@ -308,7 +309,13 @@ def test_published_measurements_are_met(corpus: Path) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "value", "nodes", "percent"),
-    [("NCCL_NVLS_ENABLE", "0", 1, 23.9), ("NCCL_NET_GDR_LEVEL", "LOC", 4, 66.7)],
+    [
+        ("NCCL_NVLS_ENABLE", "0", 1, 23.9),
+        ("NCCL_NET_GDR_LEVEL", "LOC", 4, 66.7),
+        ("NCCL_PROTO", "LL", 4, 89.8),
+        ("NCCL_PROTO", "ll128", 4, 57.9),
+        ("NCCL_ALGO", "NVLSTree", 4, 15.1),
+    ],
 )
 def test_a_setting_that_is_a_finding_has_its_measured_cost(
     setting: str, value: str, nodes: int, percent: float
@@ -316,7 +323,7 @@ def test_a_setting_that_is_a_finding_has_its_measured_cost(
     """By the public measurement, on this machine's healthy figure."""
     healthy = with_settings(scan_machine(H100), **{setting: value})
     report = add_costs(evaluate_report(healthy, Configuration(), "auto"))
-    (finding,) = [row for row in report.findings if row.rule == "gdr-disabled-by-env"]
+    (finding,) = [row for row in report.findings if row.rule in SETTING_RULES]
 
     assert finding.cost is not None
     assert (nodes, percent, "measured") == (finding.cost.nodes, finding.cost.percent, finding.cost.known_by)

@@ -140,6 +140,24 @@ def test_what_says_nothing_is_no_event(line: str) -> None:
             "mlx5", "0000:5c:00.0", "slot-power", {"watts": "27"},
         ),
         (
+            "mlx5_core 0000:5c:00.0: poll_health:826:(pid 0): device's health compromised - reached miss count",
+            "mlx5", "0000:5c:00.0", "health", {"what": "device's health compromised"},
+        ),
+        (
+            "mlx5_core 0000:5c:00.0: device's health compromised - reached miss count",
+            "mlx5", "0000:5c:00.0", "health", {"what": "device's health compromised"},
+        ),
+        (
+            "mlx5_core 0000:5c:00.0: mlx5_health_try_recover:326: health recovery failed",
+            "mlx5", "0000:5c:00.0", "health", {"what": "health recovery failed"},
+        ),
+        ("mlx5_core 0000:5c:00.0: health recovery succeeded", "mlx5", "0000:5c:00.0", "recovered", {}),
+        (
+            "mlx5_core 0000:5c:00.0: wait_func:1137: QUERY_VPORT_COUNTER(0x770) timeout. "
+            "Will cause a leak of a command resource", "mlx5", "0000:5c:00.0", "command", {},
+        ),
+        ("mlx5_core 0000:5c:00.0 ens1np0: TX timeout detected", "mlx5", "0000:5c:00.0", "tx-timeout", {}),
+        (
             "mlx5_core 0000:5c:00.0: Port module event[error]: module 0, Cable error, High Temperature",
             "mlx5", "0000:5c:00.0", "module", {"module": "0", "what": "Cable error, High Temperature"},
         ),
