@@ -128,10 +128,12 @@ READERS: tuple[Reader, ...] = (
     parser("probes.kernel.system:parse_uptime_seconds", "864000.25 1234567.89\n"),
     Reader("probes.kernel.system:arch_of", seeds.texts(seeds.CPUINFO), (), _then("6.8.0")),
     lenient(
-        "probes.kernel.system:container_of_cgroup",
+        "probes.kernel.containers:container_of_cgroup",
         "0::/docker/0123456789abcdef\n",
         "12:pids:/kubepods/besteffort/pod1\n",
     ),
+    lenient("probes.kernel.containers:job_of_cgroup", "0::/system.slice/slurmstepd.scope/job_4711/step_0/user\n"),
+    lenient("probes.kernel.containers:is_whole_uid_map", "         0          0 4294967295\n"),
     parser("probes.kernel.modules:parse_modules", seeds.MODULES),
     parser("probes.kernel.modules:parse_lsmod", seeds.LSMOD),
     parser("probes.kernel.modules:parse_nvidia_version", seeds.VERSION),

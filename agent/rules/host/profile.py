@@ -132,6 +132,7 @@ def _fail_device_count(
         severity=severity,
         cause=what,
         places=frozenset({f"count of {what}", *lost, *(device.pci or "" for device in gone)}),
+        covers=frozenset({*lost, *(device.pci or "" for device in gone), *([f"count of {what}"] if gone else [])}),
     )
 
 

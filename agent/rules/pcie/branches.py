@@ -140,8 +140,7 @@ def _fail_branch_differs(case: RuleContext, branch: _Branch, place: str, others:
         ),
         confidence="medium",
         cause=what,
-        places=frozenset({port.id, *(() if is_gpu else map(near_rail_id, near))}),
-        covers=frozenset(
+        places=frozenset(
             {port.id, "count of GPUs" if is_gpu else "count of rails", *(() if is_gpu else map(near_rail_id, near))}
         ),
     )
