@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, is_off_bus, severity_by_role
+from agent.rules.devices import severity_by_role
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 _SIGNS: Mapping[str, str] = {
@@ -41,7 +41,6 @@ def _fail_firmware(case: RuleContext, nic: Nic, signs: Sequence[Event], recovere
     worst = min(signs, key=lambda event: list(_SIGNS).index(event.code or ""))
     last = max((event.at or "" for event in signs), default="")
     over = any(event.at and last and event.at >= last for event in recovered)
-    gone = is_off_bus(find_function(case, nic))
     return Fail(
         subject=f"pci:{nic.pci}",
         label=nic.label,
@@ -54,7 +53,6 @@ def _fail_firmware(case: RuleContext, nic: Nic, signs: Sequence[Event], recovere
             for event in [*signs, *recovered][:_SHOWN]
         ),
         severity="info" if over else severity_by_role("error", nic) or "info",
-        confidence="medium" if gone else "high",
         cause=worst.code or "",
         places=frozenset({nic.id, nic.pci or nic.id}),
     )
