@@ -96,3 +96,17 @@ def test_decisions_are_numbered_without_holes() -> None:
     numbers = sorted(int(path.name[:4]) for path in Path(ROOT / "docs" / "decisions").glob("*.md"))
 
     assert list(range(1, len(numbers) + 1)) == numbers
+
+
+def test_the_faults_of_clusters_are_found_by_rules_that_fire() -> None:
+    """Each rule of the page of scope has a machine on which it fires; a fault without a rule is called not found."""
+    page = (ROOT / "docs" / "scope.md").read_text().partition("## Out of scope")[0]
+    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in page.splitlines() if line[:2] == "| "]
+    tables = "".join(path.read_text() for path in (ROOT / "tests" / "matrix" / "rules").glob("*.toml"))
+    faults = rows[1:]
+
+    assert 36 == len(faults)
+    for fault, answer, *rules in faults:
+        named = re.findall(r"`([a-z0-9-]+)`", " ".join(rules))
+        assert bool(named) or answer == "not found |" or answer.startswith("not found"), fault
+        assert all(f"\n[{rule}]\n" in f"\n{tables}" for rule in named), fault
