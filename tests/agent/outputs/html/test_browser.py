@@ -113,9 +113,9 @@ def test_a_finding_leads_to_its_device_and_back(show: Any) -> None:
     page = show(scan_machine(H100, "switch-uplink-x4")).page
     assert not page.is_visible(f'[id="d-{UPLINK}"] .body')
     page.click(".finding header a")
-
-    assert page.is_visible(f'[id="d-{UPLINK}"] .body')
+    page.wait_for_selector(f'[id="d-{UPLINK}"] .body', state="visible")
     page.click(f'[id="d-{UPLINK}"] .body a')
+
     assert page.evaluate("location.hash").startswith("#f-")
 
 
