@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -240,4 +241,12 @@ class RuleContext:
             for run in runs:
                 said.setdefault(f"{run.status}{': ' + run.reason if run.reason else ''}", []).append(run.name)
             return "; ".join(f"{', '.join(names)}: {why}" for why, names in said.items())
+        return None
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """A time of a report (RFC 3339); None where there is none, or it is not one."""
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+    except ValueError:
         return None

@@ -46,6 +46,7 @@ AFFECTED_PROBES: dict[str, tuple[str, ...]] = {
     "hotplug": ("pci", "nvml", *_NIC),
     "pcie_bandwidth": ("pci",),
     "mlx5": ("pci", *_NIC),
+    "nic_firmware": ("pci", *_NIC),
     "link_down": _NIC,
     "link_up": _NIC,
     "peermem": ("modules",),

@@ -151,6 +151,7 @@ def _form(kind: str, pattern: str, code: str | None = None) -> _Form:
     return _Form(kind, re.compile(pattern), code)
 
 
+_STARTED = "started"
 _PORT = rf"pcieport {_BDF}: (?:AER: )?"
 _MLX5 = rf"mlx5_core {_BDF}:"
 _OTHER_NICS = rf"(?:bnxt_en|ice|i40e|ixgbe|tg3) {_BDF} (?P<name>\S+?): NIC Link is"
@@ -187,9 +188,13 @@ _FORMS = (
     _form("mlx5", _MLX5 + r".*Will cause a leak of a command resource", "command"),
     _form("mlx5", rf"mlx5_core {_BDF}.*TX timeout detected", "tx-timeout"),
     _form("mlx5", _MLX5 + r".*health recovery succeeded", "recovered"),
+    _form("mlx5", _MLX5 + r".*\bfirmware version: (?!65535)\d+\.\d+\.\d+", _STARTED),
     _form("mlx5", _MLX5 + r".*(?:load_one|init_one|probe_one).*(?P<what>failed with error (?:code )?-?\d+)", "load"),
     _form("link_down", rf"mlx5_core {_BDF}:? (?P<name>\S+?):? (?:Port: \d+ )?Link (?:down|DOWN)\b"),
     _form("link_up", rf"mlx5_core {_BDF}:? (?P<name>\S+?):? (?:Port: \d+ )?Link (?:up|ACTIVE)\b"),
+    _form("nic_firmware", rf"bnxt_en {_BDF} .*Firmware reset aborted(?P<what>.{{0,100}})", "reset-failed"),
+    _form("nic_firmware", rf"bnxt_en {_BDF} .*\bFatal firmware reset event\b", "reset"),
+    _form("nic_firmware", rf"\bice {_BDF}: Rebuild failed, unload and reload driver", "reset-failed"),
     _form("link_down", _OTHER_NICS + r" Down"),
     _form("link_up", _OTHER_NICS + r" [Uu]p"),
     _form(
@@ -199,12 +204,15 @@ _FORMS = (
         "symbol",
     ),
 )
-_TOKENS = ("NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_core", "NIC Link", "AER", "DPC")  # cheap sieve
+_TOKENS = (  # cheap sieve
+    "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_core", "NIC Link", "AER", "DPC",
+    "irmware reset", "Rebuild failed",
+)  # fmt: skip
 
 _AER = re.compile(
     rf"{_BDF}: (?:AER: )?PCIe Bus Error: severity=(?P<severity>[^,]{{1,40}}), (?:type=)?(?P<layer>[^,]{{1,40}})"
 )
-_AER_BIT = re.compile(rf"{_BDF}:? +\[ ?\d+\] (?P<name>[A-Za-z][\w ]{{0,40}}?)\s*(?:\(First\))?\s*$")
+_AER_BIT = re.compile(rf"{_BDF}:? +(?:AER: +)?\[ ?\d+\] (?P<name>[A-Za-z][\w ]{{0,40}}?)\s*(?:\(First\))?\s*$")
 _GPU_NAMED = re.compile(rf"NVRM: The NVIDIA GPU {_BDF}\s*$")
 _NVLINK5 = re.compile(r"\b(?P<unit>[A-Z][A-Z0-9_]{2,24}) (?P<severity>Fatal|Nonfatal)\b.*?\bLink (?P<link>-?\d+)")
 _PREVIOUS = re.compile(r"caused by previous Xid (?P<previous>\d+)")
@@ -215,8 +223,13 @@ _SXID_LINK = re.compile(r"\bLink (?P<link>\d+)\b")
 def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     """Events in the order of their first line, equal ones as one; and how many were left out for their number."""
     found: dict[tuple[object, ...], LogEvent] = {}
+    failed: set[str | None] = set()  # NICs of whose driver a start is of interest: every boot has one
     left_out = 0
     for event in _events(log):
+        if event.code == _STARTED and event.subject not in failed:
+            continue
+        if event.kind == "mlx5":
+            failed.add(event.subject)
         key = (event.kind, event.subject, event.code, event.detail)
         before = found.get(key)
         if before is not None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.node import Event
-from agent.rules.context import RuleContext
+from agent.rules.context import RuleContext, parse_time
 from agent.rules.devices import device_label, is_nvidia, one_level_lower
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -32,7 +32,10 @@ _REMAPPED = "Nothing at once: reset the GPU when it is free, which makes the rem
 _POWER = "Drain the node; check the power cables of the card, its riser and the power supplies."
 _APPLICATION = "Look at the application first: a fault of its own ends so, or one that another Xid explains."
 
-_COPY_ENGINES = tuple((code, "warning", "copy engine error", _RESET) for code in ("39", "40", "41", "83", "84", "85"))
+_COPY_ENGINES = ("39", "40", "41", "70", "71", "72", "75", "76", "77", "85", "126", *map(str, range(127, 136)))
+_OF_APPLICATIONS = tuple(
+    (code, "info", "copy engine error, mostly an application's", _APPLICATION) for code in _COPY_ENGINES
+)
 _LISTED: tuple[tuple[str, str, str, str], ...] = (
     ("79", "critical", "the GPU fell off the bus", _REBOOT),
     ("167", "critical", "PCIe fatal timeout", _REBOOT),
@@ -57,10 +60,11 @@ _LISTED: tuple[tuple[str, str, str, str], ...] = (
     ("46", "error", "the GPU stopped processing", _RESET),
     ("54", "error", "auxiliary power is not connected, or too low", _POWER),
     ("62", "error", "the GPU's micro-controller stopped", _RESET),
-    ("136", "error", "the link to another part of the GPU could not be set up", _RESET),
+    ("136", "error", "link training failed", _RESET),
     ("151", "warning", "key rotation failed (confidential computing)", "Restart the virtual machine."),
     ("159", "warning", "unified memory error", "Restart the job; where jobs go on to fail, reset the GPU."),
-    ("168", "warning", "protected memory was not set up at start", "Reboot; where it comes back, switch ECC on."),
+    ("168", "warning", "less GPU memory: errors in a protected region", "Reboot; where it stays, switch ECC on."),
+    ("169", "warning", "the security processor (SEC2) stopped", _RESET),
     ("119", "error", "GSP does not answer", _RESET),
     ("120", "error", "GSP error", _RESET),
     ("48", "error", "double-bit ECC error", _MEMORY),
@@ -79,8 +83,10 @@ _LISTED: tuple[tuple[str, str, str, str], ...] = (
     ("43", "info", "the GPU stopped processing, mostly an application's", _APPLICATION),
     ("45", "info", "clean-up after another error", _APPLICATION),
     ("69", "info", "graphics engine class error, mostly an application's", _APPLICATION),
-    ("126", "info", "non-fatal violation, mostly an application's", _APPLICATION),
-    *_COPY_ENGINES,
+    ("83", "info", "video decoder error, mostly an application's", _APPLICATION),
+    ("84", "info", "video decoder error, mostly an application's", _APPLICATION),
+    ("161", "info", "a note of the driver, to be ignored by NVIDIA's catalogue", "Nothing by itself."),
+    *_OF_APPLICATIONS,
 )  # fmt: skip
 XIDS = {code: Xid(severity, meaning, action) for code, severity, meaning, action in _LISTED}
 
@@ -211,23 +217,17 @@ def _evidence(event: Event) -> Evidence:
 def _is_over(case: RuleContext, pci: str, events: Sequence[Event]) -> bool:
     """Whether the driver works with the GPU, and nothing was said of it for a day."""
     gpu = case.gpu_by_pci.get(pci)
-    now = _parse_time(case.observed_at)
+    now = parse_time(case.observed_at)
     if gpu is None or gpu.driver_state != "open" or now is None:
         return False
-    moments = [_parse_time(event.at) for event in events if _rank(event) > 0]
+    moments = [parse_time(event.at) for event in events if _rank(event) > 0]
     hours = case.threshold(_RECENT)
     return bool(moments) and all(at is not None and (now - at).total_seconds() > 3600 * hours for at in moments)
 
 
-def _parse_time(text: str | None) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
-    except ValueError:
-        return None
-
-
 _ROOT, _FOLLOWING = "149", "145"
 _TOGETHER_SECONDS = 60.0
+_OF_GPUS = frozenset(["xid", "gpu_lost", "gpu_init"])
 
 
 @rule("xid-root-of-many")
@@ -239,12 +239,23 @@ def xid_root_of_many(case: RuleContext) -> Iterator[Result]:
     if unread := case.probe_failure("kernel_log"):
         yield Unknown("node", f"the kernel log was not read: {unread}")
         return
-    severe = [event for event in case.events if event.kind == "xid" and event.subject in gpus and _rank(event) > 0]
-    roots = [event for event in severe if event.code == _ROOT and event.detail.get("link", "").isdecimal()]
+    severe = [event for event in case.events if event.kind in _OF_GPUS and event.subject in gpus and _rank(event) > 0]
+    roots = [event for event in severe if _link_number(event) and _is_fatal(event, _ROOT)]
+    roots = [root for root in roots if not any(_may_be_switch(event, root) for event in case.events)]
     faults = [fault for root in roots if (fault := _judge_root(case, root, severe, gpus))]
     yield from faults
     if not faults:
         yield Pass("node")
+
+
+def _is_fatal(event: Event, code: str) -> bool:
+    return event.code == code and event.detail.get("severity") != "Nonfatal"
+
+
+def _may_be_switch(event: Event, root: Event) -> bool:
+    """Whether an NVSwitch failed, too, so that the link may not be what failed first."""
+    dated = parse_time(event.at) is not None
+    return event.kind == "sxid" and _rank(event) > 0 and (not dated or _are_together(event, root))
 
 
 def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: Mapping[str, str]) -> Fail | None:
@@ -252,16 +263,17 @@ def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: M
     own = gpus[root.subject or ""]
     others: dict[str, list[Event]] = {}
     for event in severe:
-        if gpus[event.subject or ""] != own:
-            others.setdefault(gpus[event.subject or ""], []).append(event)
+        others.setdefault(gpus[event.subject or ""], []).append(event)
+    of_root = others.pop(own)
     followers = {
         gpu: events
         for gpu, events in others.items()
-        if all(event.code == _FOLLOWING and _are_together(event, root) for event in events)
+        if all(_is_fatal(event, _FOLLOWING) and _are_together(event, root) for event in events)
     }
     if not followers:
         return None
-    link = root.detail["link"].lstrip("0") or "0"
+    link = _link_number(root)
+    whole = all(event.kind == "xid" and _link_number(event) == link for event in of_root)
     label = f"{device_label(case, root.subject or '')} NVLink {link}"
     labels = [case.gpus[gpu].label for gpu in sorted(followers)]
     return Fail(
@@ -275,10 +287,29 @@ def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: M
         ),
         cause=f"NVLink {link}",
         places=frozenset({f"{own}/{link}"}),
-        covers=frozenset({f"{own}/{link}", *followers, *(case.gpus[gpu].pci or gpu for gpu in followers)}),
+        covers=frozenset(
+            {*followers, *(case.gpus[gpu].pci or gpu for gpu in followers), *({f"{own}/{link}"} if whole else ())}
+        ),
     )
 
 
+def _link_number(event: Event) -> str:
+    link = event.detail.get("link", "")
+    return (link.lstrip("0") or "0") if link.isdecimal() else ""
+
+
 def _are_together(event: Event, root: Event) -> bool:
-    own, other = _parse_time(root.at), _parse_time(event.at)
-    return own is not None and other is not None and abs((own - other).total_seconds()) <= _TOGETHER_SECONDS
+    """Whether all times of an event are near one of the root's. Of more than two only the first and last are known."""
+    own, others = _known_times(root), _known_times(event)
+    if not own or not others or (event.count > 2 and _seconds_between(others[0], others[-1]) > _TOGETHER_SECONDS):
+        return False
+    return all(any(_seconds_between(time, other) <= _TOGETHER_SECONDS for time in own) for other in others)
+
+
+def _known_times(event: Event) -> list[datetime]:
+    times = (parse_time(event.first_at) if event.count > 1 else None, parse_time(event.at))
+    return [time for time in times if time is not None]
+
+
+def _seconds_between(one: datetime, other: datetime) -> float:
+    return abs((one - other).total_seconds())

@@ -2,57 +2,85 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.node import Event
-from agent.rules.context import RuleContext
-from agent.rules.devices import severity_by_role
+from agent.rules.context import RuleContext, parse_time
+from agent.rules.devices import one_level_lower, severity_by_role
+from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 _SIGNS: Mapping[str, str] = {
     "health": "the driver finds its firmware unhealthy",
+    "reset-failed": "its firmware did not come back from a reset",
     "command": "its firmware does not answer commands",
     "tx-timeout": "packets are not sent (TX timeout)",
+    "reset": "its firmware was reset after a fatal error",
 }
-_RECOVERED = "recovered"
+_ENDED = frozenset({"recovered", "started"})  # what ends them: a recovery, or the driver's new start
+_OVER = frozenset({"reset"})  # what the driver has done away with when it writes the line
+_DRIVERS = ("mlx5", "bnxt_en", "ice")
+_KINDS = ("mlx5", "nic_firmware")
+_RECENT = read_limit("nic-firmware-dead.recent_hours")
 _SHOWN = 6  # lines of evidence
+_SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the boot is not known
 
 
 @rule("nic-firmware-dead")
 def nic_firmware_dead(case: RuleContext) -> Iterator[Result]:
-    nics = [nic for nic in case.topology.nics if nic.pci and (nic.driver or "").startswith("mlx5")]
+    nics = [nic for nic in case.topology.nics if nic.pci and (nic.driver or "").startswith(_DRIVERS)]
     if not nics:
-        yield NotApplicable("node", "no NIC of the mlx5 driver")
+        yield NotApplicable("node", "no NIC whose driver reports the state of its firmware")
         return
     unread = case.probe_failure("kernel_log")
     for nic in nics:
-        events = [event for event in case.events if event.kind == "mlx5" and event.subject == nic.pci]
+        events = [event for event in case.events if event.kind in _KINDS and event.subject == nic.pci]
         signs = [event for event in events if event.code in _SIGNS]
         if signs:
-            yield _fail_firmware(case, nic, signs, [event for event in events if event.code == _RECOVERED])
+            yield _fail_firmware(case, nic, signs, [event for event in events if event.code in _ENDED])
         else:
             subject = f"pci:{nic.pci}"
             yield Unknown(subject, f"the kernel log was not read: {unread}") if unread else Pass(subject)
 
 
-def _fail_firmware(case: RuleContext, nic: Nic, signs: Sequence[Event], recovered: Sequence[Event]) -> Fail:
+def _fail_firmware(case: RuleContext, nic: Nic, signs: Sequence[Event], ends: Sequence[Event]) -> Fail:
     worst = min(signs, key=lambda event: list(_SIGNS).index(event.code or ""))
-    last = max((event.at or "" for event in signs), default="")
-    over = any(event.at and last and event.at >= last for event in recovered)
+    over = all(sign.code in _OVER or any(_is_after(end, sign) for end in ends) for sign in signs)
+    old = not over and all(_is_old(case, sign) for sign in signs)
+    severity = severity_by_role("error", nic) or "info"
+    if over or (old and worst.code == "tx-timeout"):
+        severity = "info"
+    elif old:
+        severity = one_level_lower(severity)
     return Fail(
         subject=f"pci:{nic.pci}",
         label=nic.label,
-        summary=f"{_SIGNS[worst.code or '']}" + ("; the driver recovered it" if over else ""),
+        summary=_SIGNS[worst.code or ""] + ("; the driver recovered it" if over else ", long ago" if old else ""),
         impact="None now; a repeat is a fault of its hardware."
         if over
         else "The port can stay ACTIVE while nothing passes: jobs that use this NIC hang until they time out.",
         evidence=tuple(
             Evidence(what=f"kernel log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
-            for event in [*signs, *recovered][:_SHOWN]
+            for event in [*signs, *ends][:_SHOWN]
         ),
-        severity="info" if over else severity_by_role("error", nic) or "info",
+        severity=severity,
         cause=worst.code or "",
         places=frozenset({nic.id, nic.pci or nic.id}),
     )
+
+
+def _is_old(case: RuleContext, sign: Event) -> bool:
+    now, at = parse_time(case.observed_at), parse_time(sign.at)
+    hours = case.threshold(_RECENT)
+    return now is not None and at is not None and (now - at).total_seconds() > 3600 * hours
+
+
+def _is_after(end: Event, sign: Event) -> bool:
+    """Whether a failure is over: its last line is not after the end. A start at its very second may have failed."""
+    if end.at and sign.at:
+        return end.at > sign.at or (end.at == sign.at and end.code == "recovered")
+    one, other = _SINCE_BOOT.fullmatch(end.logged or ""), _SINCE_BOOT.fullmatch(sign.logged or "")
+    return one is not None and other is not None and float(one[1]) > float(other[1])

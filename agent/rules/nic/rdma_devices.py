@@ -45,18 +45,27 @@ def _judge_rdma_device(case: RuleContext, nic: Nic, some_have: bool) -> Result:
         return NotApplicable(subject, absent)
     if nic.virtual_function or (case.virtual_machine and not some_have):
         return NotApplicable(subject, "a virtual function or machine: the provider decides what it can do")
+    if (
+        nic.state == "present"
+        and driver in _RDMA_MODULES
+        and any(n.rdma_device and not n.pci for n in case.nics.values())
+    ):
+        return Unknown(subject, "the PCI address of an RDMA device is not known: it may be this one's")
     if nic.state != "no_rdma_device" or driver is None:
         return NotApplicable(subject, "no driver, handed to a guest, in another namespace, or part of a bond")
     if driver not in _RDMA_MODULES:
         return NotApplicable(subject, f"{driver} has no RDMA, or not by a module of its own")
     if case.software.rdma_namespaces == "exclusive":
         return Unknown(subject, "RDMA devices of other network namespaces are not seen here")
-    return _fail_rdma_device(case, nic, _RDMA_MODULES[driver], some_have)
+    return _fail_rdma_device(case, nic, driver, some_have)
 
 
-def _fail_rdma_device(case: RuleContext, nic: Nic, module: str, some_have: bool) -> Fail:
+def _fail_rdma_device(case: RuleContext, nic: Nic, driver: str, some_have: bool) -> Fail:
+    module = _RDMA_MODULES[driver]
     loaded = {row.name for row in case.software.modules}
     unread = case.probe_failure("modules")
+    if unread is None and module not in loaded and driver not in loaded:
+        unread = f"not listed, nor is {driver}: both can be built into the kernel"
     missing = unread is None and module not in loaded
     near = any(path.kind in _NEAR for path in case.paths_of.get(nic.id, ()) if path.b == nic.id)
     why = f"{module} is not loaded" if missing else f"{module} is loaded" if unread is None else f"{module}: {unread}"
@@ -67,6 +76,8 @@ def _fail_rdma_device(case: RuleContext, nic: Nic, module: str, some_have: bool)
         impact="NCCL does not see this rail: the job goes on without it, or over TCP where no rail has one.",
         remedy=f"Load {module}, and have it loaded at boot (/etc/modules-load.d)."
         if missing
+        else f"Load {module}, where it is not built into the kernel; read in the kernel log why it made no device."
+        if unread
         else f"Load {module} again, and read in the kernel log why it made no device.",
         evidence=(
             Evidence(what=f"RDMA device of {nic.label}", value="none", source="rdma link show"),
@@ -75,6 +86,6 @@ def _fail_rdma_device(case: RuleContext, nic: Nic, module: str, some_have: bool)
         ),
         severity="error" if some_have or near else "info",
         cause="module" if missing else "device",
-        situation="no-module" if missing else "no-device",
+        situation="no-module" if missing else "not-known" if unread else "no-device",
         places=frozenset({nic.id, nic.pci or nic.id}),
     )

@@ -156,6 +156,18 @@ def test_what_says_nothing_is_no_event(line: str) -> None:
             "mlx5_core 0000:5c:00.0: wait_func:1137: QUERY_VPORT_COUNTER(0x770) timeout. "
             "Will cause a leak of a command resource", "mlx5", "0000:5c:00.0", "command", {},
         ),
+        (
+            "bnxt_en 0000:c4:00.0 net00: Firmware reset aborted, rc = -110", "nic_firmware", "0000:c4:00.0",
+            "reset-failed", {"what": ", rc = -110"},
+        ),
+        (
+            "bnxt_en 0000:c4:00.0 net00: Fatal firmware reset event, data1: 0x2, data2: 0x0, min wait 2000 ms",
+            "nic_firmware", "0000:c4:00.0", "reset", {},
+        ),
+        (
+            "ice 0000:b1:00.0: Rebuild failed, unload and reload driver", "nic_firmware", "0000:b1:00.0",
+            "reset-failed", {},
+        ),
         ("mlx5_core 0000:5c:00.0 ens1np0: TX timeout detected", "mlx5", "0000:5c:00.0", "tx-timeout", {}),
         (
             "mlx5_core 0000:5c:00.0: Port module event[error]: module 0, Cable error, High Temperature",
@@ -189,6 +201,17 @@ def test_a_message_is_an_event(
     assert (kind, subject, code, detail) == (event.kind, event.subject, event.code, dict(event.detail))
 
 
+def test_the_start_of_a_driver_is_an_event_after_a_failure_only() -> None:
+    """Every boot has one of each NIC; a NIC that is dead reports a version of all ones."""
+    start = "[  {}.000000] mlx5_core 0000:5c:00.0: firmware version: {}\n"
+    failure = "[  2.000000] mlx5_core 0000:5c:00.0: poll_health:826: device's health compromised - reached miss count\n"
+
+    assert [] == found(start.format(1, "28.39.1002"))
+    dead = found(start.format(1, "28.39.1002") + failure + start.format(3, "65535.65535.65535"))
+    assert ["health"] == [event.code for event in dead]
+    assert ["health", "started"] == [event.code for event in found(failure + start.format(4, "28.39.1002"))]
+
+
 def test_an_aer_report_is_one_event_for_each_of_its_bits() -> None:
     """The first line says whose and how grave, the next ones which; an unnamed one counts, too."""
     said = found(
@@ -196,7 +219,7 @@ def test_an_aer_report_is_one_event_for_each_of_its_bits() -> None:
         "[   1.000001] mlx5_core 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (R)\n"
         "[   1.000002] mlx5_core 0000:01:00.0:   device [15b3:1019] error status/mask=00000041/00000000\n"
         "[   1.000003] mlx5_core 0000:01:00.0:    [ 0] RxErr                  (First)\n"
-        "[   1.000004] mlx5_core 0000:01:00.0:    [ 6] BadTLP\n"
+        "[   1.000004] mlx5_core 0000:01:00.0: AER:    [ 6] BadTLP\n"
         "[   2.000001] nvme 0000:02:00.0: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=Transaction Layer, (\n"
         "[   3.000001] pcieport 0000:03:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (\n"
         "[   3.000002] pcieport 0000:03:00.0:    [14] Completion Timeout     (First)\n"

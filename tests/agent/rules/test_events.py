@@ -1,0 +1,64 @@
+"""Every kind of kernel log line is read by a rule, or stands beside other evidence only, for a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from probes.kernel import log_events
+from tests.matrix.rule_rows import row, row_ids, rules
+
+# kind and code (None: whatever the line says); a rule's answer on some machine changes with it
+READ_BY = {
+    ("xid", None): "gpu-xid",
+    ("sxid", None): "gpu-xid",
+    ("gpu_lost", None): "gpu-xid",
+    ("gpu_init", None): "gpu-xid",
+    ("dpc", "containment"): "pcie-containment",
+    ("aer", None): "pcie-containment",
+    ("pcie_bandwidth", None): "pcie-width-downgraded",
+    ("mlx5", "slot-power"): "roce-module-fault",
+    ("mlx5", "module"): "roce-module-fault",
+    ("mlx5", "temperature"): "roce-module-fault",
+    ("mlx5", "access-reg"): "ib-limited-pf",
+    ("mlx5", "health"): "nic-firmware-dead",
+    ("mlx5", "command"): "nic-firmware-dead",
+    ("mlx5", "tx-timeout"): "nic-firmware-dead",
+    ("mlx5", "recovered"): "nic-firmware-dead",
+    ("mlx5", "started"): "nic-firmware-dead",
+    ("nic_firmware", "reset"): "nic-firmware-dead",
+    ("nic_firmware", "reset-failed"): "nic-firmware-dead",
+    ("peermem", "symbol"): "gdr-peermem-broken",
+}
+CONTEXT_ONLY = {
+    ("hotplug", None): "people pull drives on purpose; a device that is lost by it has pcie-device-gone or gpu-missing",
+    ("mlx5", "load"): "the NIC has no driver or no RDMA device after it, which have rules; the line is their evidence",
+    ("driver", "api-mismatch"): "the GPUs are not usable after it: their rules have the line as reason",
+    ("link_down", None): "a link that is down now has a rule; how often it was down is counted by the driver",
+    ("link_up", None): "the end of link_down",
+}
+
+
+def _emitted() -> set[tuple[str, str | None]]:
+    return {(form.kind, form.code) for form in log_events._FORMS} | {("aer", None)}
+
+
+def test_every_event_is_listed() -> None:
+    """A new line of the kernel log needs a rule, or a reason."""
+    assert _emitted() == READ_BY.keys() | CONTEXT_ONLY.keys()
+    assert not READ_BY.keys() & CONTEXT_ONLY.keys()
+
+
+@pytest.mark.parametrize(("event", "rule"), READ_BY.items(), ids=str)
+def test_the_answer_depends_on_the_event(event: tuple[str, str | None], rule: str) -> None:
+    """On at least one machine of the rule's table its answer is another one without the event."""
+    kind, code = event
+    for name in (name for of, name in row_ids() if of == rule):
+        case, _ = row(rule, name)
+        rest = tuple(e for e in case.events if e.kind != kind or code not in (None, e.code))
+        if rest != case.events and list(rules()[rule].check(case)) != list(
+            rules()[rule].check(replace(case, events=rest))
+        ):
+            return
+    pytest.fail(f"no row of {rule} depends on {event}")
