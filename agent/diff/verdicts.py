@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from agent.diff.change import Place
 from agent.diff.ledger import Ledger
 from agent.diff.pairing import Pairing
-from agent.model.finding import Check, Finding
+from agent.model.finding import Check, Finding, describe_silence
 from agent.model.report import Report
-from agent.outputs.verdict import describe_silence
 
 ANSWERED = ("ok", "partial")
 

@@ -64,6 +64,16 @@ class Silenced(msgspec.Struct, frozen=True, kw_only=True):
     ticket: str | None = None
 
 
+def describe_silence(silenced: Silenced) -> str:
+    """Why a finding is silenced, and until when.
+
+    >>> describe_silence(Silenced(until="2026-03-31", reason="riser ordered", ticket="OPS-4711"))
+    'silenced until 2026-03-31: riser ordered (OPS-4711)'
+    """
+    until = f" until {silenced.until}" if silenced.until else ""
+    return f"silenced{until}: {silenced.reason}" + (f" ({silenced.ticket})" if silenced.ticket else "")
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One fault on one subject."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.model.finding import SEVERITIES, Check, Finding
+from agent.model.finding import SEVERITIES, Check, Finding, describe_silence
 from agent.model.report import Report
 from agent.outputs.names import describe_location
 from agent.outputs.text.lines import clean
-from agent.outputs.verdict import count_checks, count_findings, describe_silence, describe_verdict, verdict_title
+from agent.outputs.verdict import count_checks, count_findings, describe_verdict, verdict_title
 
 OK, WARNING, CRITICAL, UNKNOWN = 0, 1, 2, 3
 NPD_OK, NPD_PROBLEM, NPD_UNKNOWN = 0, 1, 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agent.model.finding import SEVERITIES, Check, Silenced
+from agent.model.finding import SEVERITIES, Check
 from agent.model.report import NO_EARLIER_RUN, NO_EARLIER_SAMPLE, Report
 
 _NAMED_RULES = 3  # rules named that keep the verdict from ok
@@ -42,16 +42,6 @@ def count_findings(counts: dict[str, int]) -> str:
     words = {"critical": "critical", "error": "error", "warning": "warning", "info": "note"}
     shown = [(counts[severity], words[severity]) for severity in reversed(SEVERITIES) if counts.get(severity)]
     return ", ".join(f"{count} {word}" + ("s" if count > 1 and word != "critical" else "") for count, word in shown)
-
-
-def describe_silence(silenced: Silenced) -> str:
-    """Why a finding is silenced, and until when.
-
-    >>> describe_silence(Silenced(until="2026-03-31", reason="riser ordered", ticket="OPS-4711"))
-    'silenced until 2026-03-31: riser ordered (OPS-4711)'
-    """
-    until = f" until {silenced.until}" if silenced.until else ""
-    return f"silenced{until}: {silenced.reason}" + (f" ({silenced.ticket})" if silenced.ticket else "")
 
 
 def join_notes(text: str, counts: str) -> str:

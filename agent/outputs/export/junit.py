@@ -9,12 +9,11 @@ out are errors; absent, denied and skipped are skipped.
 
 from __future__ import annotations
 
-from agent.model.finding import Check, Finding
+from agent.model.finding import Check, Finding, describe_silence
 from agent.model.report import ProbeRun, Report
 from agent.outputs.export.xml_writer import XmlElement, make_element, write_xml
 from agent.outputs.formatting import clean_line
 from agent.outputs.names import describe_location
-from agent.outputs.verdict import describe_silence
 
 NAME = "fabricscope"
 SUBJECTS_SHOWN = 20

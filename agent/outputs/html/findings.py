@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from agent.model.finding import Finding, Step
+from agent.model.finding import Finding, Step, describe_silence
 from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
 from agent.outputs.html.elements import Child, el
 from agent.outputs.html.rule_panels import RuleLinks, render_command, render_inline
 from agent.outputs.names import DisplayNames
 from agent.outputs.text.findings import join_absorbed
-from agent.outputs.verdict import describe_silence
 
 UNLINKED = ("node", "pair")  # kinds of subjects without a row in the device table
 OPEN_EVIDENCE = 3  # blocks up to this number show their evidence at once

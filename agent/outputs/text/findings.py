@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agent.model.finding import Finding
+from agent.model.finding import Finding, describe_silence
 from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
 from agent.outputs.names import DisplayNames, compress_names, describe_location
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
-from agent.outputs.verdict import count_checks, describe_silence, describe_verdict, verdict_title
+from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
 OVERVIEW = 3  # blocks from which on the verdict is followed by one line per block
 EVIDENCE = 4  # lines of evidence of one block; --verbose shows all
