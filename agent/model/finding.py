@@ -132,4 +132,5 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int]
     silenced: int = 0
     unknown_rules: list[str] = []
+    unknown_essential: int = 0  # the first ones of unknown_rules: without them the verdict is not ok
     devices_unread: str | None = None  # why GPUs or NICs may exist that are not listed; null: all of them are
