@@ -18,7 +18,6 @@ token_file = "token"       # beside this file
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from typing import Annotated, Literal
@@ -106,6 +105,8 @@ def load_configuration(path: str, rule_names: frozenset[str]) -> Configuration:
         raise ConfigurationError(str(error)) from error
     for name in configuration.rules.off:
         if name not in rule_names:
+            import difflib
+
             near = difflib.get_close_matches(name, rule_names, n=1, cutoff=0.75)
             hint = f"; did you mean {near[0]}?" if near else "; `fabricscope rules` lists them"
             raise ConfigurationError(f"{locate(path, name)}: rules.off: no rule {name!r}{hint}")
@@ -135,6 +136,8 @@ def _check_limits(path: str, limits: dict[str, float]) -> None:
     known = {limit.name for rule in every_rule() for limit in rule.thresholds}
     for name, value in limits.items():
         if name not in known:
+            import difflib
+
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
             valid = f"near: {', '.join(near)}" if near else "`fabricscope config show` lists them"
             raise ConfigurationError(f"{locate(path, name)}: thresholds: no threshold {name!r}; {valid}")

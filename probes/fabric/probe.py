@@ -16,7 +16,6 @@ from probes.host.commands import IB_FABRIC_SAVED
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading
-from probes.rdma.ibstat import parse_ibstat
 from probes.text import ParseError
 
 DEVICES = "/sys/class/infiniband"
@@ -74,5 +73,7 @@ def _devices(host: Host) -> list[str]:
     names: dict[str, None] = dict.fromkeys(HostReader(host).names(DEVICES) or ())
     if host.has_output("ibstat"):
         with contextlib.suppress(ReadError, ParseError):
+            from probes.rdma.ibstat import parse_ibstat
+
             names |= dict.fromkeys(device.name for device in parse_ibstat(host.run("ibstat").stdout).devices)
     return list(names)[:MOST_DEVICES]

@@ -8,7 +8,6 @@ One PCI function while it is being read, and how many of them become facts: plac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from probes.pci.config_space import ConfigSpace, VirtualFunctions
@@ -94,15 +93,17 @@ _AT_ROOT = ("root_port", "rciep", "rcec")
 _HOST_BRIDGE = "0x0600"
 
 
-@dataclass(slots=True)
 class PciFunctionBuilder:
     """What one source said of one function: fields of PciFunction by name, and what only its neighbours can use."""
 
-    address: str
-    fields: dict[str, Any] = field(default_factory=dict)
-    place: Place = UNPLACED  # where the source itself tells it
-    secondary_bus: int | None = None
-    virtual_functions: VirtualFunctions | None = None
+    __slots__ = ("address", "fields", "place", "secondary_bus", "virtual_functions")
+
+    def __init__(self, address: str, fields: dict[str, Any] | None = None, place: Place = UNPLACED) -> None:
+        self.address = address
+        self.fields = {} if fields is None else fields
+        self.place = place  # where the source itself tells it
+        self.secondary_bus: int | None = None
+        self.virtual_functions: VirtualFunctions | None = None
 
     def add(self, other: PciFunctionBuilder) -> None:
         """Take from another output of the same function what this one does not say."""

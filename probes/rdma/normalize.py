@@ -6,7 +6,6 @@ Link rates as the kernel and the RDMA tools print them, taken apart and put toge
 from __future__ import annotations
 
 import re
-from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
 from probes.rdma.facts import RdmaDevice
@@ -150,6 +149,8 @@ def gid(text: str | None) -> str | None:
     >>> gid("fe80:0000:0000:0000:0000:0000:0000:0000"), gid("fe80:0000:00")
     (None, None)
     """
+    from ipaddress import AddressValueError, IPv6Address  # lazy: a machine without RDMA has no GIDs
+
     try:
         address = IPv6Address((text or "").strip())
     except AddressValueError:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 
 from probes.host.interface import Absent, Host, ReadError
@@ -178,18 +177,18 @@ _MELLANOX, _CONNECTX_7, _INFINIBAND_CLASS = "0x15b3", "0x1021", "0x0207"
 _SWITCH_MANAGEMENT = "0x0087"  # subsystem of the ConnectX-7 that manages the NVLink switches of HGX B200 and B300
 
 
-@dataclass
 class _RdmaFunction:
     """A device while it is read: where it lies, and what its function says of itself."""
 
-    name: str
-    place: str
-    real: str  # the place with every link followed
-    below: str | None  # the folder of the device that it hangs from
-    function: str | None  # the folder of its PCI function
-    asleep: bool = False
-    pci: dict[str, str] = field(default_factory=dict)
-    identity: dict[str, str] = field(default_factory=dict)
+    def __init__(self, name: str, place: str, real: str, below: str | None, function: str | None) -> None:
+        self.name = name
+        self.place = place
+        self.real = real  # the place with every link followed
+        self.below = below  # the folder of the device that it hangs from
+        self.function = function  # the folder of its PCI function
+        self.asleep = False
+        self.pci: dict[str, str] = {}
+        self.identity: dict[str, str] = {}
 
     @property
     def address(self) -> str | None:
