@@ -1,7 +1,5 @@
 """The driver's GPU list: NVML and nvidia-smi merged, each GPU with its PCI address where known."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from probes.fabric.files import read_fabric
-from probes.fabric.topology import Fabric
 from probes.host.commands import IB_FABRIC_SAVED
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading
 from probes.text import ParseError
+
+if TYPE_CHECKING:
+    from probes.fabric.topology import Fabric
 
 DEVICES = "/sys/class/infiniband"
 MOST_DEVICES, PORTS = 32, ("1", "2")
@@ -45,6 +46,8 @@ def read(host: Host) -> Reading:
         said = ask.output(*argv)
         if said is None:
             continue
+        from probes.fabric.files import read_fabric  # lazy: few sources hold a fabric
+
         source = " ".join(argv)
         fabric = read_fabric(said, source)
         for problem in fabric.problems[:SHOWN]:

@@ -1,7 +1,5 @@
 """What is said of GPUs, whoever says it (NVML, nvidia-smi): the shared facts of `nvml.py` and `nvidia_smi.py`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Kernel pages: Documentation/ABI/testing/sysfs-module; /proc/driver/nvidia is wri
 (nv-procfs.c), /sys/kernel/mm/memory_peers by ib_core of OFED.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

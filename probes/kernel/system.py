@@ -9,8 +9,6 @@ Sources: the `hypervisor` flag of /proc/cpuinfo (x86 only: CPUID leaf 1, ECX bit
 sources that only a guest has, /sys/hypervisor (Xen), the device tree and the platform line on POWER.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -9,8 +9,6 @@ A line of a file is a setting where it holds a "=": what stands before it is the
 every blank and quote; "#" begins a remark in the first column only. Source: NCCL `src/misc/param.cc`.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from typing import NamedTuple

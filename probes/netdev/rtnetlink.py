@@ -3,8 +3,6 @@
 Headers: linux/if_link.h (IFLA_*, IFLA_BOND_*, IFLA_VLAN_*, rtnl_link_stats64), linux/if_addr.h, linux/if.h (IF_OPER_*).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

@@ -5,8 +5,6 @@ Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer
 One PCI function while it is being read, and how many of them become facts: places, virtual functions, drivers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -105,7 +103,7 @@ class PciFunctionBuilder:
         self.secondary_bus: int | None = None
         self.virtual_functions: VirtualFunctions | None = None
 
-    def add(self, other: PciFunctionBuilder) -> None:
+    def add(self, other: "PciFunctionBuilder") -> None:
         """Take from another output of the same function what this one does not say."""
         self.fields = other.fields | self.fields
         self.secondary_bus = other.secondary_bus if self.secondary_bus is None else self.secondary_bus

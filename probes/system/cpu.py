@@ -6,8 +6,6 @@ Arm implementer and part numbers: arch/arm64/include/asm/cputype.h.
 Bit masks as sysfs, NCCL and hwloc write them: hexadecimal groups of 32 bits, the highest first.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

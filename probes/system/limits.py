@@ -6,8 +6,6 @@ jobs, `probes/nccl/probe.py`. Source: proc(5) (limits, status),
 systemd.exec(5) (LimitMEMLOCK), limits.conf(5), capabilities(7).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple

@@ -11,8 +11,6 @@ NVIDIA Fabric Manager user guide (`nv-fabricmanager --version`, /var/log/fabricm
 (/etc/nvidia-imex/nodes_config.cfg, one address a line; `nvidia-imex-ctl -q`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
