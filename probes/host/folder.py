@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from sys import intern
 
 from probes.host.files import OPEN, absent_or, follow, locate, open_regular, parent_and_name
@@ -50,20 +51,22 @@ class FolderFiles:
 
     def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
         """See Host.attributes. What is there, and what of it is a regular file, is known before anything is opened."""
-        wanted = dict.fromkeys(names)
+        wanted = _first_parts(tuple(names))
         contents: dict[str, bytes | ReadError] = {}
-        if (listed := self._listed.get(directory)) and not any(name.partition("/")[0] in listed for name in wanted):
+        listed = self._listed.get(directory)
+        if listed is not None and listed.keys().isdisjoint(wanted.values()):
             return contents
+        in_sysfs = directory.startswith(SYSFS)
         with Reasons(directory):
             descriptor = os.open(self._directory(directory), DIRECTORY | self._last)
             try:
-                kinds = self._kinds(directory, descriptor, {name.partition("/")[0] for name in wanted})
-                for name in wanted:
-                    if (kind := kinds.get(name.partition("/")[0])) is None:
+                kinds = self._kinds(directory, descriptor, wanted.values())
+                for name, first in wanted.items():
+                    if (kind := kinds.get(first)) is None:
                         continue
                     if kind == stat.S_IFDIR:
                         kind = _kind_below(name, descriptor)
-                    direct = kind == stat.S_IFREG and directory.startswith(SYSFS)
+                    direct = in_sysfs and kind == stat.S_IFREG
                     content = self._attribute(directory, name, descriptor if direct else None)
                     if content is not None:
                         contents[name] = content
@@ -134,7 +137,7 @@ class FolderFiles:
         listed = self._listed.get(directory)
         return listed is not None and name not in listed and name not in ("", ".", "..")
 
-    def _kinds(self, directory: str, descriptor: int, names: set[str]) -> Mapping[str, int]:
+    def _kinds(self, directory: str, descriptor: int, wanted: Iterable[str]) -> Mapping[str, int]:
         """Which of the names an open directory holds, and what they are: S_IFREG, S_IFDIR, or anything else.
 
         The listing of another root is kept: what comes up a moment later might as well have come up after the scan.
@@ -145,7 +148,7 @@ class FolderFiles:
                     self._listed.clear()
                 self._listed[directory] = _list_kinds(descriptor)
             return self._listed[directory]
-        kinds = {}
+        kinds, names = {}, set(wanted)
         if len(names) > FEW:
             there = _list_kinds(descriptor)
             return {name: there[name] for name in names & there.keys()}
@@ -201,6 +204,12 @@ class Reasons:
             raise Absent(f"{self.path!a}: no file can have this name", "EINVAL") from None
 
 
+@lru_cache(maxsize=64)
+def _first_parts(names: tuple[str, ...]) -> dict[str, str]:
+    """Each name once, and where its way begins: `power` of `power/runtime_status`."""
+    return {name: name.partition("/")[0] for name in names}
+
+
 def _read_link(place: str) -> str | None:
     """The text of a link; None: it is something else."""
     try:
@@ -249,7 +258,9 @@ def _rest(descriptor: int, content: bytes, limit: int) -> bytes:
         return content
     parts = [content]
     left = limit - len(content)
-    while left and (chunk := os.read(descriptor, min(left, CHUNK_BYTES))):
+    size = FIRST_CHUNK_BYTES  # most files end here: a large buffer for nothing is dear
+    while left and (chunk := os.read(descriptor, min(left, size))):
         parts.append(chunk)
         left -= len(chunk)
+        size = CHUNK_BYTES
     return b"".join(parts) if len(parts) > 1 else content

@@ -117,9 +117,14 @@ class PciFunctionBuilder:
         """
         self.secondary_bus = space.secondary_bus
         self.virtual_functions = space.virtual_functions
-        for name, value in _config_fields(space, self.address).items():
-            if self.fields.get(name) is None or (name == "max_link_speed_gt_s" and value is not None):
-                self.fields[name] = value
+        config = _config_fields(space, self.address)
+        fields = self.fields
+        speed = config.get("max_link_speed_gt_s")
+        for name, value in config.items():
+            if value is not None and fields.get(name) is None:
+                fields[name] = value
+        if speed is not None:
+            fields["max_link_speed_gt_s"] = speed
 
 
 def build_functions(drafts: Sequence[PciFunctionBuilder]) -> tuple[PciFunction, ...]:
