@@ -1,6 +1,5 @@
 """The driver's GPU list: NVML and nvidia-smi merged, each GPU with its PCI address where known."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
@@ -11,8 +10,9 @@ from agent.platforms.devices import is_accelerator
 from probes.gpu.facts import Gpu, GpuFacts, PairCell
 from probes.kernel.modules import ModuleFacts, NvidiaGpu
 from probes.pci.sysfs import PciFunction
+from probes.text import lazy_pattern
 
-_GPU_NAME = re.compile(r"GPU[0-9]+")
+_GPU_NAME = lazy_pattern(r"GPU[0-9]+")
 _FILLABLE = tuple(n for n, default in Gpu._field_defaults.items() if default is None and n != "error")
 
 

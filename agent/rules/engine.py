@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from typing import Any
 
 import msgspec
 
@@ -66,10 +70,17 @@ def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: s
 
 def fingerprint(rule: str, fault: Fail, case: RuleContext) -> str:
     """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
-    import hashlib  # it loads OpenSSL, and a healthy node has nothing to fingerprint
-
     text = "\n".join((rule, _lasting_identity(fault.subject, case), fault.cause))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return str(_load_sha256()(text.encode()).hexdigest()[:16])
+
+
+@cache
+def _load_sha256() -> Any:
+    """SHA-256 as `random` loads its own hash: hashlib loads OpenSSL, which takes longer than all fingerprints."""
+    for module in ("_sha2", "_sha256"):  # from Python 3.12 on; before
+        with suppress(ImportError):
+            return import_module(module).sha256
+    return import_module("hashlib").sha256
 
 
 def _empty_result(each: Rule, case: RuleContext) -> Result:

@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from probes.rdma.facts import RdmaDevice
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 # drivers/infiniband/core/sysfs.c, include/rdma/ib_verbs.h: speed code -> name, Gbit/s a lane as sysfs counts them
 SPEEDS = {
@@ -24,7 +24,7 @@ SPEEDS = {
     256: ("XDR", 200.0),
 }
 
-_RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,4})?)(?: Gb/sec(?: \(([0-9]{1,2}X)(?: ([A-Z]{2,4}[0-9]{0,3}))?\))?)?")
+_RATE = lazy_pattern(r"([0-9]{1,6}(?:\.[0-9]{1,4})?)(?: Gb/sec(?: \(([0-9]{1,2}X)(?: ([A-Z]{2,4}[0-9]{0,3}))?\))?)?")
 
 
 class Rate(NamedTuple):
@@ -91,10 +91,10 @@ _LINK_LAYERS = {
     "unspecified": "Unknown",
     "unknown": "Unknown",
 }
-_SOFTWARE_NAME = re.compile(r"(?:rxe|siw)_?[0-9]|(?:rxe|siw)_")
-_GUID = re.compile(r"(?:0x)?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4})")
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,8}|[0-9]{1,10}")
-_WRAPPING = re.compile(r"^[0-9]{1,2}: |^PORT_| \([0-9]{1,3}\)$")
+_SOFTWARE_NAME = lazy_pattern(r"(?:rxe|siw)_?[0-9]|(?:rxe|siw)_")
+_GUID = lazy_pattern(r"(?:0x)?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4})")
+_NUMBER = lazy_pattern(r"0[xX][0-9a-fA-F]{1,8}|[0-9]{1,10}")
+_WRAPPING = lazy_pattern(r"^[0-9]{1,2}: |^PORT_| \([0-9]{1,3}\)$")
 
 
 class ParsedTool(NamedTuple):

@@ -13,7 +13,6 @@ Kernel page: Documentation/ABI/stable/sysfs-class-infiniband; source: drivers/in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
@@ -22,6 +21,7 @@ from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
+from probes.text import lazy_pattern
 
 # An empty GID, a counter that the driver does not keep, a rate that it cannot name (mana).
 NO_VALUE = frozenset({"EINVAL", "EAGAIN", "EOPNOTSUPP", "ENOTSUP", "ENODATA", "ENXIO", "ENOSYS"})
@@ -51,8 +51,8 @@ PKEY_BLOCK = 32  # a subnet manager writes P_Key tables in blocks of this many
 ALL_ONES = (1 << 64) - 1  # what a driver prints for a counter that it could not read
 
 _STATE = ("link_layer", "state", "phys_state", "rate", "lid", "sm_lid")
-_COUNT = re.compile(r"[0-9]{1,20}")
-_REPRESENTOR = re.compile(r"pf[0-9]{1,3}[sv]f[0-9]{1,4}$")  # of a virtual or sub-function: not the port's own
+_COUNT = lazy_pattern(r"[0-9]{1,20}")
+_REPRESENTOR = lazy_pattern(r"pf[0-9]{1,3}[sv]f[0-9]{1,4}$")  # of a virtual or sub-function: not the port's own
 _NOT_COUNTERS = frozenset({"lifespan"})  # milliseconds for which the driver keeps its readings
 
 
@@ -169,7 +169,7 @@ CLASS = "/sys/class/infiniband"
 FUNCTIONS = "/sys/bus/pci/devices"
 MOST_FUNCTIONS = 4096  # how many PCI functions are looked into where there is no class folder
 
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _IDENTITY = ("node_type", "node_guid", "sys_image_guid", "node_desc", "fw_ver", "board_id", "hca_type", "parent")
 _PCI_IDS = ("vendor", "device", "class", "subsystem_vendor", "subsystem_device")
 _SOFTWARE_DESCRIPTIONS = ("rxe", "Software iWARP stack")  # what the two drivers call themselves

@@ -294,7 +294,7 @@ def test_many_attributes_are_cheap(tmp_path: Path) -> None:
     found = sum(len(files.attributes(f"/sys/bus/pci/devices/{i:04x}", names)) for i in range(517))
 
     assert 5170 == found
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_timed_out_is_a_reason_of_its_own() -> None:
