@@ -14,7 +14,16 @@ from contextlib import suppress
 from functools import lru_cache
 from sys import intern
 
-from probes.host.files import OPEN, absent_or, follow, locate, open_regular, parent_and_name
+from probes.host.files import (
+    NEVER_READ,
+    OPEN,
+    absent_or,
+    follow,
+    locate,
+    open_regular,
+    parent_and_name,
+    refuse_never_read,
+)
 from probes.host.filter_secrets import filter_content
 from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, ReadError, error_from_errno
 
@@ -42,6 +51,7 @@ class FolderFiles:
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """See Host.read."""
+        refuse_never_read(path)
         with Reasons(path):
             descriptor = open_regular(self._place(path), not self._last, path)
             try:
@@ -64,6 +74,8 @@ class FolderFiles:
                 for name, first in wanted.items():
                     if (kind := kinds.get(first)) is None:
                         continue
+                    if name in NEVER_READ:
+                        kind = 0  # `read` refuses it
                     if kind == stat.S_IFDIR:
                         kind = _kind_below(name, descriptor)
                     direct = in_sysfs and kind == stat.S_IFREG
