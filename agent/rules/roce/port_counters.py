@@ -148,6 +148,9 @@ def describe_loss(case: RuleContext, each: RocePortCounters) -> str:
 
 def adaptive_routing(case: RuleContext) -> str | None:
     """Who says that packets may overtake each other here; None where nobody does."""
+    declared = case.settings.facts.get("adaptive_routing")
+    if declared is not None:
+        return "declared: facts.adaptive_routing of the configuration" if declared else None
     said = (each for each in effective_settings(case, ADAPTIVE_ROUTING) if parse_number(each.value) == 1)
     return next((f"{ADAPTIVE_ROUTING}=1 ({each.source})" for each in said), None)
 
