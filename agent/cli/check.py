@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 from agent.cli.errors import CliError
 from agent.cli.output import deliver
@@ -25,7 +26,10 @@ def run_check(
         raise CliError("--max-age needs --report")
     stale = _why_stale(request.report, max_age) if request.report else None
     report, _ = request.make_report()
-    options = {**({"fail_on": fail_on} if fail_on else {}), **({"fail_on_unknown": True} if fail_on_unknown else {})}
+    options: dict[str, Any] = {
+        **({"fail_on": fail_on} if fail_on else {}),
+        **({"fail_on_unknown": True} if fail_on_unknown else {}),
+    }
     answer = FORMATTERS[contract](report, **options, stale=stale)
     deliver(answer.text.encode("utf-8", "replace"), None)
     return answer.code

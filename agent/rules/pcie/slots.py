@@ -30,6 +30,8 @@ from agent.rules.pcie.links import (
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, format_share_lost, join_labels
 
+_MANY = 4  # cards in slots alike, from which on it is the board, and one finding
+
 
 class _Limit(NamedTuple):
     """What a slot can do, beside what its card could."""
@@ -58,7 +60,7 @@ def pcie_slot_limits_card(case: RuleContext) -> Iterator[Result]:
         else:
             yield answer
     for summary, faults in built_so.items():
-        yield from merge_if_on_all(faults, len(faults), summary)
+        yield from merge_if_on_all(faults, len(faults), summary) if len(faults) >= _MANY else faults
 
 
 def _judge_slot_limits_card(case: RuleContext, wire: PcieLink) -> Result:

@@ -21,7 +21,6 @@ from agent.rules.counter_deltas import (
     judge_count,
     with_subject,
 )
-from agent.rules.link_flaps import FlapLimits, LinkDowns, judge_flaps, largest_delta
 from agent.rules.node_wide import aggregate_node_wide, merge_failures
 from agent.rules.pages import read_limit
 from agent.rules.roce.port_counters import (
@@ -32,32 +31,9 @@ from agent.rules.roce.port_counters import (
     for_each_interface,
     for_each_port,
     rdma_packets,
-    watch_interfaces,
     watch_ports,
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-
-_LINK_FLAP_COUNTERS = ("carrier_down_count", "link_down_events_phy", "link_down_events")
-_LIMITS = FlapLimits(
-    read_limit("roce-link-flap.in_12_hours"),
-    read_limit("roce-link-flap.in_24_hours"),
-    read_limit("roce-link-flap.in_job"),
-)
-
-
-@rule("roce-link-flap")
-def roce_link_flap(case: RuleContext) -> Iterator[Result]:
-    found: list[LinkDowns] = []
-    for each in watch_interfaces(case, down=True):
-        if isinstance(each, RocePortCounters):
-            counts = [delta(case, each.eth, [name]) for name in _LINK_FLAP_COUNTERS]
-            found.append(LinkDowns(each.place, largest_delta(*counts), (each.roce.subject, each.eth.subject)))
-        else:
-            yield each
-    impact = "Its traffic stops for seconds each time; after about 30 s of retries (7 of 4.3 s) a NCCL job ends."
-    remedy = "Clean or replace fibre or module; read the switch's log of the port. Several at once: the switch."
-    yield from judge_flaps(case, found, _LIMITS, impact, remedy)
-
 
 _CRC_COUNTERS = ("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_fcs_err_frames", "rx_crc_errors.nic")
 _KERNELS = ("rx_crc_errors",)  # of any driver, where its own are not there
