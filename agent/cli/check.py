@@ -19,12 +19,15 @@ FORMATTERS = {"nagios": format_nagios, "npd": format_npd, "slurm-prolog": format
 
 def check_host(values: Mapping[str, Any]) -> int:
     """Run `check` with the values of its parameters: print the result and return its exit code."""
-    request, fail_on, max_age = build_request(values), values["fail_on"], values["max_age"]
+    request, max_age = build_request(values), values["max_age"]
+    if values["fail_on_unknown"] and values["as_"] != "slurm-prolog":
+        raise CliError("--fail-on-unknown is for --as slurm-prolog: the other formats have an exit code for unknown")
     if max_age is not None and not request.report:
         raise CliError("--max-age needs --report")
     stale = _why_stale(request.report, max_age) if request.report else None
     report, _ = request.make_report()
-    answer = FORMATTERS[values["as_"]](report, **({"fail_on": fail_on} if fail_on else {}), stale=stale)
+    options = {name: values[name] for name in ("fail_on", "fail_on_unknown") if values[name]}
+    answer = FORMATTERS[values["as_"]](report, **options, stale=stale)
     deliver(answer.text.encode("utf-8", "replace"), None)
     return answer.code
 

@@ -150,6 +150,10 @@ def check(
     as_: Annotated[
         opt.CheckAs, typer.Option("--as", help="Output format: nagios, npd, slurm-prolog.")
     ] = opt.CheckAs.NAGIOS,
+    fail_on_unknown: Annotated[
+        bool,
+        typer.Option("--fail-on-unknown", help="slurm-prolog: fail, too, where essential checks have no data."),
+    ] = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Scan as a monitoring plugin.

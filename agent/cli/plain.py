@@ -47,6 +47,7 @@ COMMANDS: Mapping[str, Options] = {
     "check": {
         **_EVIDENCE,
         "--fail-on": ("fail_on", ("warning", "error", "critical")),
+        "--fail-on-unknown": ("fail_on_unknown", SWITCH),
         "--max-age": ("max_age", SECONDS),
         "--as": ("as_", ("nagios", "npd", "slurm-prolog")),
     },
