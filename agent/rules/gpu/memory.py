@@ -145,6 +145,8 @@ def gpu_remap_failed(case: RuleContext) -> Iterator[Result]:
 
 def _judge_failed(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
     if not health.repairs_failed:
+        if health.repairs_failed is None and health.repairs_pending is not None:
+            return NotApplicable(f"gpu:{gpu.id}", "a GPU before Ampere: it retires pages, and remaps no rows")
         return _answer_without(case, gpu, health.repairs_failed)
     what = join_labels([_FAILED.get(name, name) for name in health.repairs_failed])
     ids = {gpu.id, gpu.pci or gpu.id}
