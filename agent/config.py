@@ -7,6 +7,8 @@ off = ["roce-mtu-small"]
 roce_mode = "lossy"        # no PFC, deliberately; or "lossless"
 roce_traffic_class = 106   # what job launchers set as NCCL_IB_TC: DSCP 26 and ECT(0)
 cable_metres = 30.0        # the longest cable between a NIC and its switch
+adaptive_routing = true    # switches or NICs send packets of one connection over several paths
+roce_congestion_control = "none"   # no ECN, deliberately (PFC alone); or "dcqcn"
 
 [thresholds]
 roce-ets-starved.percent = 20
@@ -27,7 +29,6 @@ token_file = "token"       # beside this file
 from __future__ import annotations
 
 import datetime
-import difflib
 import math
 import os
 from typing import Annotated, Literal
@@ -54,6 +55,8 @@ class DeclaredFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     roce_mode: Literal["lossless", "lossy"] | None = None
     roce_traffic_class: Annotated[int, msgspec.Meta(ge=0, le=255)] | None = None  # of RDMA, as launchers set it
     cable_metres: Annotated[float, msgspec.Meta(gt=0, le=100_000)] | None = None  # longest, from a NIC to its switch
+    adaptive_routing: bool | None = None  # packets may overtake each other, also where no variable says so
+    roce_congestion_control: Literal["dcqcn", "none"] | None = None  # "none": PFC alone holds senders back
 
 
 class SilenceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -174,6 +177,8 @@ def load_ship_settings(path: str) -> ShipSettings:
 
 
 def _unknown_rule(place: str, name: str, rule_names: frozenset[str]) -> ConfigurationError:
+    import difflib
+
     near = difflib.get_close_matches(name, rule_names, n=1, cutoff=0.75)
     hint = f"; did you mean {near[0]}?" if near else "; `fabricscope rules` lists them"
     return ConfigurationError(f"{place}: no rule {name!r}{hint}")
@@ -185,6 +190,8 @@ def _check_limits(path: str, limits: dict[str, float]) -> None:
     known = {limit.name for rule in every_rule() for limit in rule.thresholds}
     for name, value in limits.items():
         if name not in known:
+            import difflib
+
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
             valid = f"near: {', '.join(near)}" if near else "`fabricscope config show` lists them"
             raise ConfigurationError(f"{locate(path, name)}: thresholds: no threshold {name!r}; {valid}")
