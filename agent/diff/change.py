@@ -11,7 +11,7 @@ KINDS = ("gone", "new", "replaced", "moved", "renumbered", "renamed", "changed",
 Value = str | int | float | bool | list[str] | None
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class ChangedThing(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that changed: its id in OLD and in NEW (null where it is not there), and what people call it."""
 
     old: str | None = None
@@ -34,7 +34,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     new: Value = None
     per_second: float | None = None  # of a counter that grew, where both reports say when they were made
     note: str | None = None
-    subjects: list[Place]
+    subjects: list[ChangedThing]
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):

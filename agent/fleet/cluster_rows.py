@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from agent.fleet.cluster.from_reports import Tables as Rows
+from agent.fleet.cluster.from_reports import ClusterTables as Rows
 from agent.fleet.cluster.from_reports import tables
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Query, identifiers, query, quote, statement, table_query

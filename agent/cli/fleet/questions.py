@@ -92,12 +92,14 @@ def findings(
     """Findings of all nodes, grouped by rule."""
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.findings import Found
+        from agent.fleet.questions.findings import FindingGroup
         from agent.fleet.questions.findings import findings as ask
         from agent.fleet.words.findings import page
 
         answer = ask(tables)
-        _print_answer(answer, answer.findings, Found, lambda width: page(answer, width), format_name, output, no_color)
+        _print_answer(
+            answer, answer.findings, FindingGroup, lambda width: page(answer, width), format_name, output, no_color
+        )
 
 
 def duplicates(
@@ -142,12 +144,14 @@ def drift(
     """
     format_name, moment = choose_format(form, output), parse_time(since)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.drift import Change
+        from agent.fleet.questions.drift import DriftChange
         from agent.fleet.questions.drift import drift as ask
         from agent.fleet.words.drift import page
 
         answer = ask(tables, moment)
-        _print_answer(answer, answer.changes, Change, lambda width: page(answer, width), format_name, output, no_color)
+        _print_answer(
+            answer, answer.changes, DriftChange, lambda width: page(answer, width), format_name, output, no_color
+        )
 
 
 def parse_duration(text: str) -> float:

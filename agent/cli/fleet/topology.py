@@ -15,7 +15,7 @@ from agent.cli.fleet.options import EngineUrl
 from agent.cli.output import deliver, show
 
 if TYPE_CHECKING:
-    from agent.fleet.cluster.graph import Cluster
+    from agent.fleet.cluster.graph import FabricGraph
     from agent.fleet.cluster.view import View
 
 
@@ -82,7 +82,7 @@ def topology(
         deliver(_render(format_, cluster, seen, only), output)
 
 
-def _render(format_: TopologyFormat, cluster: Cluster, seen: list[View], only: frozenset[str] | None) -> bytes:
+def _render(format_: TopologyFormat, cluster: FabricGraph, seen: list[View], only: frozenset[str] | None) -> bytes:
     """Render the topology for machines. Raises CliError."""
     if format_ is TopologyFormat.JSON:
         import msgspec

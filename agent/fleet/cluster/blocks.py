@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from agent.fleet.cluster.clear import AGREE, Most, most
-from agent.fleet.cluster.graph import Place, Switch, natural, shape
-from agent.fleet.cluster.grouping import Group, groups
-from agent.fleet.cluster.parts import Part
+from agent.fleet.cluster.graph import Switch, SwitchPort, natural, shape
+from agent.fleet.cluster.grouping import Cohort, groups
+from agent.fleet.cluster.parts import FabricPart
 
 _DESIGN = 4  # switches above: that one cable to each of so many is out at once is no fault
 
 
-class Block(NamedTuple):
+class SwitchBlock(NamedTuple):
     """`lower` and `upper` switches; `cables` of each pair; `usual`: how many a pair has, by the upper switch.
 
     `ends`: port of a switch -> port at the far end, of the cables between them. `peers`: those of `lower` that can be
@@ -26,15 +26,17 @@ class Block(NamedTuple):
     upper: tuple[str, ...]
     cables: Mapping[tuple[str, str], int]
     usual: Mapping[str, tuple[int, Most]]
-    ends: Mapping[Place, Place]
+    ends: Mapping[SwitchPort, SwitchPort]
     peers: tuple[str, ...]
     places: frozenset[str] = frozenset()
 
 
-def blocks(part: Part, tiers: Mapping[str, int], switches: Mapping[str, Switch]) -> list[Block]:
+def blocks(part: FabricPart, tiers: Mapping[str, int], switches: Mapping[str, Switch]) -> list[SwitchBlock]:
     """The blocks between each row and the next."""
     above: defaultdict[int, defaultdict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    ends: defaultdict[str, list[tuple[Place, Place]]] = defaultdict(list)  # of the cables up, by the lower switch
+    ends: defaultdict[str, list[tuple[SwitchPort, SwitchPort]]] = defaultdict(
+        list
+    )  # of the cables up, by the lower switch
     for link in part.switch_links:
         one, other = tiers.get(link.a.switch), tiers.get(link.b.switch)
         if one is None or other is None or abs(one - other) != 1:
@@ -59,8 +61,9 @@ def blocks(part: Part, tiers: Mapping[str, int], switches: Mapping[str, Switch])
 
 def _block(
     tier: int, members: tuple[str, ...], places: frozenset[str], above: Mapping[str, Counter[str]],
-    ends: Mapping[str, list[tuple[Place, Place]]], switches: Mapping[str, Switch], aside: frozenset[str] = frozenset(),
-) -> Block:  # fmt: skip
+    ends: Mapping[str, list[tuple[SwitchPort, SwitchPort]]], switches: Mapping[str, Switch],
+    aside: frozenset[str] = frozenset(),
+) -> SwitchBlock:  # fmt: skip
     def key(each: str) -> object:
         return natural(switches[each].name), each
 
@@ -81,14 +84,14 @@ def _block(
         elif every and every[0] > 0 and high in places and (len(peers) < AGREE or 2 * counts[every[0]] > len(peers)):
             usual[high] = every  # few leaves, or several odd ones: held against each other over all their spines
     far = set(upper)
-    own: dict[Place, Place] = {}
+    own: dict[SwitchPort, SwitchPort] = {}
     for one, other in (pair for each in lower for pair in ends[each]):
         if other.switch in far:
             own[one], own[other] = other, one
-    return Block(tier, lower, upper, cables, usual, own, peers, places)
+    return SwitchBlock(tier, lower, upper, cables, usual, own, peers, places)
 
 
-def _strays(made: list[Group], above: Mapping[str, Counter[str]]) -> list[set[str]]:
+def _strays(made: list[Cohort], above: Mapping[str, Counter[str]]) -> list[set[str]]:
     """Of each group: places that one of its members has alone, while several of another group have them."""
     reached = [Counter(place for member in group.members for place in above[member]) for group in made]
     often = {place for counts in reached for place, count in counts.items() if count > 1}

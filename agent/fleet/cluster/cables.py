@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent.fleet.cluster.graph import Cluster, HostLink, Place, SwitchLink
+from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink, SwitchPort
 from agent.fleet.cluster.view import View
 
 STATES = {
@@ -47,12 +47,12 @@ class Should(NamedTuple):
     """Where an end should be, and where it is."""
 
     end: str
-    should: Place
-    found: Place | None
+    should: SwitchPort
+    found: SwitchPort | None
     why: str
 
 
-def not_right(cluster: Cluster, off: list[Should], held: Mapping[Place, str]) -> list[Cable]:
+def not_right(cluster: FabricGraph, off: list[Should], held: Mapping[SwitchPort, str]) -> list[Cable]:
     """In words; two that are at each other's place are a swap."""
     place = {(row.found, row.should): row for row in off if row.found}
     made = []
@@ -71,7 +71,7 @@ def not_right(cluster: Cluster, off: list[Should], held: Mapping[Place, str]) ->
     return made
 
 
-def held_places(views: list[View]) -> dict[Place, str]:
+def held_places(views: list[View]) -> dict[SwitchPort, str]:
     """What is on every port, in words."""
     found = {}
     for view in views:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.fleet.cluster.breaks import Break
-from agent.fleet.cluster.graph import Cluster, natural
+from agent.fleet.cluster.graph import FabricGraph, natural
 from agent.fleet.cluster.grouping import groups
 from agent.fleet.cluster.kinds import WORDS, what
 from agent.fleet.cluster.view import View
@@ -19,7 +19,7 @@ MOST = 48  # boxes in a row
 HOSTS = 0  # the row of the hosts
 
 
-class Box(NamedTuple):
+class PictureBox(NamedTuple):
     """One or many switches, or the hosts of a unit. `breaks`: sentences."""
 
     key: str
@@ -30,17 +30,17 @@ class Box(NamedTuple):
     breaks: tuple[str, ...]
 
 
-class Scene(NamedTuple):
+class FabricPicture(NamedTuple):
     """`wires`: (upper box, lower box) -> cables; `broken`: what is wrong between them."""
 
     title: str
     words: str
-    rows: dict[int, list[Box]]
+    rows: dict[int, list[PictureBox]]
     wires: dict[tuple[str, str], int]
     broken: dict[tuple[str, str], list[str]]
 
 
-def scenes(cluster: Cluster, views: list[View], found: Sequence[Break]) -> Iterator[Scene]:
+def scenes(cluster: FabricGraph, views: list[View], found: Sequence[Break]) -> Iterator[FabricPicture]:
     """A scene a fabric."""
     places = _Places(cluster)
     touched = [(each, places.switches(each)) for each in found]
@@ -51,7 +51,7 @@ def scenes(cluster: Cluster, views: list[View], found: Sequence[Break]) -> Itera
 class _Places:
     """Switches by what breaks call them: "NAME/PORT", or "NAME"."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: FabricGraph) -> None:
         self.by_name = {switch.name: switch.id for switch in cluster.switches.values()}
 
     def switches(self, each: Break) -> list[str]:
@@ -68,7 +68,7 @@ class _Places:
             end = text.rfind("/", 0, end)
 
 
-def _scene(view: View, touched: list[tuple[Break, list[str]]]) -> Scene:
+def _scene(view: View, touched: list[tuple[Break, list[str]]]) -> FabricPicture:
     box_of = _boxes(view)
     members: defaultdict[str, list[str]] = defaultdict(list)
     for switch, key in box_of.items():
@@ -98,13 +98,15 @@ def _scene(view: View, touched: list[tuple[Break, list[str]]]) -> Scene:
                 broken[pair].append(each.text)
     rows = _rows(view, members, hosts, own)
     kind = what(view)
-    return Scene(WORDS[kind.kind], "; ".join(kind.evidence[:2]), _ordered(rows, wires), dict(wires), dict(broken))
+    return FabricPicture(
+        WORDS[kind.kind], "; ".join(kind.evidence[:2]), _ordered(rows, wires), dict(wires), dict(broken)
+    )
 
 
 def _rows(
     view: View, members: Mapping[str, list[str]], hosts: Mapping[str, str], own: Mapping[str, list[str]]
-) -> dict[int, list[Box]]:
-    rows: defaultdict[int, list[Box]] = defaultdict(list)
+) -> dict[int, list[PictureBox]]:
+    rows: defaultdict[int, list[PictureBox]] = defaultdict(list)
     for key, switches in members.items():
         names = sorted((view.name(switch) for switch in switches), key=natural)
         tier = view.tiers[switches[0]]
@@ -117,7 +119,7 @@ def _rows(
         )
         name = names[0] if len(names) == 1 else _called(key, names)
         rows[tier].append(
-            Box(key, "leaf" if tier == 1 else "switch", name, words, tuple(names), tuple(own.get(key, ())))
+            PictureBox(key, "leaf" if tier == 1 else "switch", name, words, tuple(names), tuple(own.get(key, ())))
         )
     below: defaultdict[str, list[str]] = defaultdict(list)
     for host, key in hosts.items():
@@ -127,7 +129,7 @@ def _rows(
         words = f"{len(these):,} host{'s'[: len(these) != 1]}"
         first = min(these, key=natural)
         name = folded if len(folded) < 24 else f"{first} .."
-        rows[HOSTS].append(Box(key, "hosts", name, words, (folded,), tuple(own.get(key, ()))))
+        rows[HOSTS].append(PictureBox(key, "hosts", name, words, (folded,), tuple(own.get(key, ()))))
     return {row: sorted(boxes, key=lambda box: (natural(box.name), box.key)) for row, boxes in rows.items()}
 
 
@@ -183,7 +185,7 @@ def _fewer(view: View, hosts: Mapping[str, str], box_of: Mapping[str, str]) -> d
     return {host: f"hosts {box_of.get(view.units.links[host][0].at.switch, key)}" for host, key in hosts.items()}
 
 
-def _ordered(rows: dict[int, list[Box]], wires: Mapping[tuple[str, str], int]) -> dict[int, list[Box]]:
+def _ordered(rows: dict[int, list[PictureBox]], wires: Mapping[tuple[str, str], int]) -> dict[int, list[PictureBox]]:
     """Each above what it joins: the order of a row above the leaves follows the middle of what is below it."""
     beside: defaultdict[str, list[str]] = defaultdict(list)
     for upper, lower in wires:

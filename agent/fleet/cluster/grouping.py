@@ -10,14 +10,14 @@ from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
 
-class Group(NamedTuple):
+class Cohort(NamedTuple):
     """Members, and the places that the most alike of them share."""
 
     members: tuple[str, ...]
     places: frozenset[str]
 
 
-def groups(places_of: Mapping[str, Counter[str]]) -> tuple[list[Group], list[str]]:
+def groups(places_of: Mapping[str, Counter[str]]) -> tuple[list[Cohort], list[str]]:
     """Groups, the largest first, and members that hang between groups."""
     alike: defaultdict[frozenset[str], list[str]] = defaultdict(list)
     for member, places in places_of.items():
@@ -42,7 +42,7 @@ def groups(places_of: Mapping[str, Counter[str]]) -> tuple[list[Group], list[str
                 at[place].append(len(seeds))
             seeds.append(shared)
             members.append(list(these))
-    made = [Group(tuple(own), seed) for own, seed in zip(members, seeds, strict=True)]
+    made = [Cohort(tuple(own), seed) for own, seed in zip(members, seeds, strict=True)]
     return sorted(made, key=lambda group: (-len(group.members), sorted(group.places))), loose
 
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from agent.fleet.cluster.graph import Cluster, HostLink, SwitchLink, natural
+from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink, natural
 from agent.fleet.cluster.grouping import Joined
 from agent.fleet.cluster.planes import apart
 
@@ -14,7 +14,7 @@ ALIKE = 0.8  # of the hosts on a leaf, those that share a leaf in the other plan
 _NO_CABLES = ("switches", "of which no cable to another is known")
 
 
-class Part(NamedTuple):
+class FabricPart(NamedTuple):
     """One fabric. `planes`: parts of it that no cable joins, each with its switches."""
 
     switches: tuple[str, ...]
@@ -23,7 +23,7 @@ class Part(NamedTuple):
     planes: tuple[tuple[str, ...], ...]
 
 
-def parts(cluster: Cluster) -> list[Part]:
+def parts(cluster: FabricGraph) -> list[FabricPart]:
     """The fabrics, the one with most hosts' links first."""
     joined = Joined()
     cabled = {end for link in cluster.switch_links for end in (link.a.switch, link.b.switch)}
@@ -46,7 +46,7 @@ def parts(cluster: Cluster) -> list[Part]:
     return sorted(_built(cluster, found), key=lambda part: (-len(part.host_links), part.switches))
 
 
-def _built(cluster: Cluster, found: Mapping[object, list[tuple[str, ...]]]) -> Iterator[Part]:
+def _built(cluster: FabricGraph, found: Mapping[object, list[tuple[str, ...]]]) -> Iterator[FabricPart]:
     owner = {switch: key for key, planes in found.items() for plane in planes for switch in plane}
     hosts: defaultdict[object, list[HostLink]] = defaultdict(list)
     trunks: defaultdict[object, list[SwitchLink]] = defaultdict(list)
@@ -56,10 +56,10 @@ def _built(cluster: Cluster, found: Mapping[object, list[tuple[str, ...]]]) -> I
         trunks[owner[link.a.switch]].append(link)
     for key, planes in found.items():
         switches = tuple(each for plane in planes for each in plane)
-        yield Part(switches, tuple(hosts[key]), tuple(trunks[key]), tuple(planes))
+        yield FabricPart(switches, tuple(hosts[key]), tuple(trunks[key]), tuple(planes))
 
 
-def _kin(cluster: Cluster, plane_of: Mapping[str, int], count: int) -> Joined:
+def _kin(cluster: FabricGraph, plane_of: Mapping[str, int], count: int) -> Joined:
     """Planes with one link a host each, whose hosts share leaves alike: rails that nothing joins above."""
     kin = Joined()
     links: defaultdict[int, Counter[str]] = defaultdict(Counter)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from agent.fleet.cluster.breaks.uplinks import compared, end, missing
 from agent.fleet.cluster.cables import Cable, Cables, Should, held_places, not_right
 from agent.fleet.cluster.clear import most
-from agent.fleet.cluster.graph import Cluster, Nameless, Place, natural
+from agent.fleet.cluster.graph import FabricGraph, Nameless, SwitchPort, natural
 from agent.fleet.cluster.trunks import Fault, far_switches, odd
 from agent.fleet.cluster.units import Unit
 from agent.fleet.cluster.view import View
@@ -18,7 +18,7 @@ OWN_WAY = 0.25  # of a switch's cables on other ports than its peers': above tha
 REGULAR = 0.8  # of a unit's cables on the port that its pattern says: below that there is no pattern
 
 
-def by_pattern(cluster: Cluster, views: list[View]) -> Cables:
+def by_pattern(cluster: FabricGraph, views: list[View]) -> Cables:
     """Of every unit whose nodes keep one port number on all leaves, and of cables to the switches above."""
     every: list[Should] = []
     patterns: list[str] = []
@@ -65,7 +65,7 @@ def _unit(view: View, unit: Unit) -> tuple[list[Should], list[str]]:
             link = have.get(rail)
             if link is None and (view.cluster.cut or at.most.of < len(unit.hosts) * REGULAR):
                 continue  # an adapter that only some nodes have, or nobody knows
-            should = Place(at.leaf, ports[host])
+            should = SwitchPort(at.leaf, ports[host])
             if link is None and isinstance(view.used.get(should), Nameless):
                 continue  # who is there does not say so: it may be this one
             fits += link is not None and link.at == should
@@ -110,7 +110,7 @@ class _Trunks:
         self.wrong = list(wrong.values())
         self.right = sum(view.cluster.place(at) not in wrong for at in self._with_peers()) - lost
 
-    def _with_peers(self) -> Iterator[Place]:
+    def _with_peers(self) -> Iterator[SwitchPort]:
         """Ports of cables that others are like."""
         for block in self._view.blocks:
             peers = set(block.peers)
@@ -134,15 +134,15 @@ class _Trunks:
         for block in view.blocks:
             usual = far_switches(block, block.peers)
             for lower in block.peers:
-                ports = [port for port in sorted(usual, key=natural) if Place(lower, port) in block.ends]
-                other = [port for port in ports if block.ends[Place(lower, port)].switch != usual[port][0]]
+                ports = [port for port in sorted(usual, key=natural) if SwitchPort(lower, port) in block.ends]
+                other = [port for port in ports if block.ends[SwitchPort(lower, port)].switch != usual[port][0]]
                 if len(other) > max(2, OWN_WAY * len(ports)):
                     continue  # it keeps an order of its own
                 for port in other:
                     upper, agree, of = usual[port]
                     if agree < FIRM * of:
                         continue
-                    at = Place(lower, port)
+                    at = SwitchPort(lower, port)
                     why = f"{agree:,} of {of:,} peers have {view.name(upper)} on that port"
                     there, found = view.cluster.place(at), view.cluster.place(block.ends[at])
                     yield (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from agent.fleet.cluster.cables import Cable, Cables, Should, held_places, not_right
-from agent.fleet.cluster.graph import Cluster, HostLink, Place
+from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchPort
 from agent.fleet.cluster.view import View
 
 PLAN_LIMIT = 2_000_000  # lines
@@ -28,12 +28,12 @@ class Planned(NamedTuple):
     port: str
 
 
-def by_plan(cluster: Cluster, views: list[View], planned: Iterable[Planned]) -> Cables:
+def by_plan(cluster: FabricGraph, views: list[View], planned: Iterable[Planned]) -> Cables:
     """Each line of the plan; and cables of its nodes that it does not have."""
     known = _Known(cluster)
     rows: list[Should] = []
     lost: list[Cable] = []
-    meant: set[Place] = set()
+    meant: set[SwitchPort] = set()
     hosts: set[str] = set()
     for each in planned:
         hosts.add(each.node.lower())
@@ -42,7 +42,7 @@ def by_plan(cluster: Cluster, views: list[View], planned: Iterable[Planned]) -> 
             lost.append(_unknown(each))
             continue
         end, found = known.end(each)
-        rows.append(Should(end, Place(switch, port_of(each.port)), found, f"line {each.line} of the plan"))
+        rows.append(Should(end, SwitchPort(switch, port_of(each.port)), found, f"line {each.line} of the plan"))
         if found:
             meant.add(found)
     off = [row for row in rows if row.found != row.should]
@@ -89,7 +89,7 @@ def port_of(text: str) -> str:
 class _Known:
     """Names that a plan may use, in any case of letters."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: FabricGraph) -> None:
         self.switches: dict[str, str] = {}
         for switch in cluster.switches.values():
             for name in (switch.name, switch.id, f"0x{switch.id}"):
@@ -105,11 +105,11 @@ class _Known:
         """The id of a switch."""
         return self.switches.get(name.lower())
 
-    def end(self, each: Planned) -> tuple[str, Place | None]:
+    def end(self, each: Planned) -> tuple[str, SwitchPort | None]:
         """How the end of a planned cable is called, and where it is."""
         own = self.switch(each.node) if each.node.lower() not in self.links else None
         if own is not None:
-            at = Place(own, port_of(each.rail))
+            at = SwitchPort(own, port_of(each.rail))
             return self.cluster.place(at), self.far.get(at)
         link = _of_plan(self.links.get(each.node.lower(), {}), each.rail)
         return f"{each.node} {link.called if link else each.rail}", link.at if link else None
@@ -125,6 +125,6 @@ def _unknown(each: Planned) -> Cable:
     return Cable(end=f"{each.node} {each.rail}", state="unknown", should=f"{each.switch}/{each.port}", why=why)
 
 
-def _unplanned(cluster: Cluster, link: HostLink) -> Cable:
+def _unplanned(cluster: FabricGraph, link: HostLink) -> Cable:
     end = f"{link.host} {link.called}"
     return Cable(end=end, state="unplanned", found=cluster.place(link.at), why="the plan has its node, not this cable")

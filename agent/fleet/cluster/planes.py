@@ -6,14 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 from agent.fleet.cluster.clear import most
-from agent.fleet.cluster.graph import Cluster, SwitchLink
+from agent.fleet.cluster.graph import FabricGraph, SwitchLink
 from agent.fleet.cluster.grouping import Joined
 
 STRAY = 0.02  # of the cables of a plane: more are meant
 _ROUNDS = 4  # rows above the leaves
 
 
-def apart(cluster: Cluster, planes: list[list[str]]) -> list[list[str]]:
+def apart(cluster: FabricGraph, planes: list[list[str]]) -> list[list[str]]:
     """The planes, of which some were taken for one because of a few cables between switches of two rails."""
     rails: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for link in cluster.host_links:

@@ -9,12 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from agent.fleet.cluster.graph import Nameless, Switch, shape
-from agent.fleet.cluster.parts import Part
+from agent.fleet.cluster.parts import FabricPart
 
 MANY = 8  # cables of a switch, of which one may be at a wrong place
 
 
-def tiers(part: Part, switches: Mapping[str, Switch], nameless: Iterable[Nameless] = ()) -> dict[str, int]:
+def tiers(part: FabricPart, switches: Mapping[str, Switch], nameless: Iterable[Nameless] = ()) -> dict[str, int]:
     """Every switch's row; those that no host reaches are left out. `nameless`: hosts too, whoever they are."""
     hosts = Counter(link.at.switch for link in part.host_links)
     hosts.update(each.at.switch for each in nameless)
@@ -29,7 +29,7 @@ def tiers(part: Part, switches: Mapping[str, Switch], nameless: Iterable[Nameles
     return {switch: found[switch] for switch in part.switches if switch in found}  # a set has no order of its own
 
 
-def direct(part: Part, leaves: set[str]) -> float:
+def direct(part: FabricPart, leaves: set[str]) -> float:
     """The part of the leaves' cables to switches that go to leaves; 0 where there are none."""
     ends = [(link.a.switch in leaves) + (link.b.switch in leaves) for link in part.switch_links]
     touching = sum(each > 0 for each in ends)

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 
-from agent.fleet.cluster.blocks import Block, blocks
-from agent.fleet.cluster.graph import Cluster, HostLink, Nameless, Place, SwitchLink
-from agent.fleet.cluster.parts import Part, parts
+from agent.fleet.cluster.blocks import SwitchBlock, blocks
+from agent.fleet.cluster.graph import FabricGraph, HostLink, Nameless, SwitchLink, SwitchPort
+from agent.fleet.cluster.parts import FabricPart, parts
 from agent.fleet.cluster.tiers import tiers
 from agent.fleet.cluster.units import Unit, Units, units
 
@@ -16,19 +16,19 @@ from agent.fleet.cluster.units import Unit, Units, units
 class View:
     """All that is worked out of one fabric, each when it is first asked for."""
 
-    def __init__(self, cluster: Cluster, part: Part) -> None:
+    def __init__(self, cluster: FabricGraph, part: FabricPart) -> None:
         self.cluster = cluster
         self.part = part
         self.tiers: dict[str, int] = tiers(part, cluster.switches, self.nameless)
         self.units: Units = units(part, cluster.switches)
 
     @cached_property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[SwitchBlock]:
         """Between each row and the next."""
         return blocks(self.part, self.tiers, self.cluster.switches)
 
     @cached_property
-    def block_of(self) -> dict[str, Block]:
+    def block_of(self) -> dict[str, SwitchBlock]:
         """By its lower switches."""
         return {lower: block for block in self.blocks for lower in block.lower}
 
@@ -54,9 +54,9 @@ class View:
         return {host: unit for unit in self.units.units for host in unit.hosts}
 
     @cached_property
-    def used(self) -> Mapping[Place, HostLink | SwitchLink | Nameless]:
+    def used(self) -> Mapping[SwitchPort, HostLink | SwitchLink | Nameless]:
         """What is on every port of a switch that has something on it."""
-        found: dict[Place, HostLink | SwitchLink | Nameless] = {each.at: each for each in self.part.host_links}
+        found: dict[SwitchPort, HostLink | SwitchLink | Nameless] = {each.at: each for each in self.part.host_links}
         found |= {each.at: each for each in self.nameless}
         for link in self.part.switch_links:
             found[link.a] = found[link.b] = link
@@ -77,6 +77,6 @@ class View:
         return self.cluster.switches[switch].name
 
 
-def views(cluster: Cluster) -> list[View]:
+def views(cluster: FabricGraph) -> list[View]:
     """Every fabric that has a host or a cable, the largest first."""
     return [View(cluster, part) for part in parts(cluster) if part.host_links or part.switch_links]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from agent.fleet.cluster.answer import FabricRow, Topology, UnitRow
+from agent.fleet.cluster.answer import FabricRow, TopologyAnswer, UnitRow
 from agent.fleet.cluster.breaks import KINDS, Break
 from agent.fleet.cluster.cables import STATES, Cable, Cables
 from agent.fleet.cluster.kinds import WORDS
@@ -16,7 +16,7 @@ from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_
 SHOWN = 30  # rows of a list; the rest is counted, and stands in the JSON
 
 
-def page(answer: Topology, width: int, every: bool = False) -> list[Line]:
+def page(answer: TopologyAnswer, width: int, every: bool = False) -> list[Line]:
     """`fleet topology` as text. `every`: no list is cut."""
     limit = 10**9 if every else SHOWN
     lines = wrap_paragraph("from " + "; ".join(answer.sources), width, "  ", "dim", first="")

@@ -14,8 +14,8 @@ from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import File, Manifest, slot_of
 from agent.fleet.ingest import past
 from agent.fleet.ingest.files import HistoryFiles, Staging, written
-from agent.fleet.ingest.spill import Block, Entry, Spilled
-from agent.fleet.ingest.timeline import Change, Edit, Known, Sighting, is_late, merged
+from agent.fleet.ingest.spill import Entry, Spilled, SpilledBlock
+from agent.fleet.ingest.timeline import Edit, NodeHistory, Sighting, TableVersion, is_late, merged
 from agent.fleet.rows import NAMES
 from agent.fleet.store import Store
 from agent.fleet.tables import TABLES, TEXT, TIME
@@ -28,12 +28,12 @@ _STATE = pa.schema(
 )
 
 
-class Job(msgspec.Struct, frozen=True):
+class MergeJob(msgspec.Struct, frozen=True):
     """A bucket to be written anew."""
 
     bucket: int
     buckets: int
-    blocks: list[Block]
+    blocks: list[SpilledBlock]
     manifest: Manifest  # what is in force, with other buckets perhaps
     sources: list[File]  # of state: the old bucket's
     staging: Staging
@@ -58,7 +58,7 @@ class State(msgspec.Struct):
     digests: dict[str, str]
 
 
-def merge(job: Job, store: Store, spilled: Spilled, history: HistoryFiles) -> Merged:
+def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles) -> Merged:
     """Write the bucket's new files. Raises OSError."""
     state = _state(job, store)
     given: defaultdict[str, list[Entry]] = defaultdict(list)
@@ -93,7 +93,7 @@ def merge(job: Job, store: Store, spilled: Spilled, history: HistoryFiles) -> Me
     return made
 
 
-def _state(job: Job, store: Store) -> dict[str, State]:
+def _state(job: MergeJob, store: Store) -> dict[str, State]:
     """Nodes of this bucket."""
     found = {}
     for file in job.sources:
@@ -120,7 +120,7 @@ def _state_rows(state: dict[str, State]) -> Any:
     return pa.table(columns, schema=_STATE)
 
 
-def _edits(job: Job, store: Store, state: dict[str, State], given: dict[str, list[Entry]]) -> dict[str, Edit]:
+def _edits(job: MergeJob, store: Store, state: dict[str, State], given: dict[str, list[Entry]]) -> dict[str, Edit]:
     """What is to be done for each node; all of its past is read only where a report comes late."""
     short = {node: _short(state.get(node)) for node in given}
     late = sorted(node for node, entries in given.items() if is_late(short[node], entries))
@@ -129,17 +129,17 @@ def _edits(job: Job, store: Store, state: dict[str, State], given: dict[str, lis
     return {node: merged(short[node], entries, KEPT) for node, entries in given.items()}
 
 
-def _short(state: State | None) -> Known:
+def _short(state: State | None) -> NodeHistory:
     """What the state tells: enough for reports that are newer."""
     if state is None:
-        return Known({}, {})
+        return NodeHistory({}, {})
     moment = state.sighting.observed
-    changes = {name: {moment: Change(digest, 0)} for name, digest in state.digests.items() if digest}
-    return Known({moment: state.sighting}, changes)
+    changes = {name: {moment: TableVersion(digest, 0)} for name, digest in state.digests.items() if digest}
+    return NodeHistory({moment: state.sighting}, changes)
 
 
 def _latest(
-    job: Job, store: Store, spilled: Spilled, table: str, before: set[str], newest: dict[str, Entry]
+    job: MergeJob, store: Store, spilled: Spilled, table: str, before: set[str], newest: dict[str, Entry]
 ) -> Iterator[Any]:
     """Rows of nodes that stay as they are, then those of nodes that have a newer report."""
     if before - newest.keys():
@@ -172,7 +172,7 @@ def _slices(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
 
 
 def _history(
-    job: Job, store: Store, edits: dict[str, Edit], history: HistoryFiles
+    job: MergeJob, store: Store, edits: dict[str, Edit], history: HistoryFiles
 ) -> dict[str, list[tuple[str, list[Entry]]]]:
     """The changes, the sightings, and rows of earlier changes; what is left: by table, entries of each day."""
     added = [(node, each) for node, edit in edits.items() for each in edit.added]

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from agent.fleet.dataset import MANIFEST
-from agent.fleet.ingest.quarantine import REASONS, Reason
+from agent.fleet.ingest.quarantine import REASONS, RefusedReport
 
 REPORTS = (".json", ".json.gz", ".json.zst")
 STREAMS = (".ndjson", ".jsonl", ".tar", ".tgz", ".tzst")
@@ -47,7 +47,7 @@ def ours(head: bytes) -> bool:
     if _MANIFEST.match(head):
         return True
     try:
-        msgspec.json.decode(head.partition(b"\n")[0], type=Reason)
+        msgspec.json.decode(head.partition(b"\n")[0], type=RefusedReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from agent.fleet.columns import packed_schema, schema
 from agent.fleet.dataset import BadDataset, File, Manifest
-from agent.fleet.ingest.timeline import Added, Change, Known, Sighting
+from agent.fleet.ingest.timeline import Added, NodeHistory, Sighting, TableVersion
 from agent.fleet.store import Store, shown
 
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -22,16 +22,16 @@ _DAY_MICROS = 86_400_000_000
 BATCH_ROWS = 1 << 16
 
 
-def known(store: Store, manifest: Manifest, nodes: list[str]) -> dict[str, Known]:
+def known(store: Store, manifest: Manifest, nodes: list[str]) -> dict[str, NodeHistory]:
     """All sightings and changes of some nodes. Raises OSError."""
-    found = {node: Known({}, {}) for node in nodes}
+    found = {node: NodeHistory({}, {}) for node in nodes}
     sightings: dict[str, dict[int, Sighting]] = defaultdict(dict)
-    changes: dict[str, dict[str, dict[int, Change]]] = defaultdict(lambda: defaultdict(dict))
+    changes: dict[str, dict[str, dict[int, TableVersion]]] = defaultdict(lambda: defaultdict(dict))
     for row in _rows(store, manifest.history.get("sighting", []), nodes, "sighting"):
         sightings[row["node"]][row["observed_at"]] = Sighting(row["observed_at"], row["generated_at"], row["report"])
     for row in _rows(store, manifest.history.get("change", []), nodes, "change"):
-        changes[row["node"]][row["table"]][row["observed_at"]] = Change(row["digest"], row["rows"])
-    return {node: Known(sightings[node], changes[node]) for node in found}
+        changes[row["node"]][row["table"]][row["observed_at"]] = TableVersion(row["digest"], row["rows"])
+    return {node: NodeHistory(sightings[node], changes[node]) for node in found}
 
 
 def copies(store: Store, manifest: Manifest, wanted: list[tuple[str, Added]]) -> Iterator[tuple[str, Added, Any]]:

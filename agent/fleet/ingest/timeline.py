@@ -18,21 +18,21 @@ class Sighting(NamedTuple):
     report: str
 
 
-class Change(NamedTuple):
+class TableVersion(NamedTuple):
     """What a table's rows became. No rows: digest ""."""
 
     digest: str
     rows: int
 
 
-class Known(NamedTuple):
+class NodeHistory(NamedTuple):
     """What is known of a node: by moment, and by table and moment.
 
     Where all that is given is newer, the newest sighting and the newest change of each table are enough.
     """
 
     sightings: Mapping[int, Sighting]
-    changes: Mapping[str, Mapping[int, Change]]
+    changes: Mapping[str, Mapping[int, TableVersion]]
 
 
 class Given(Protocol):
@@ -42,7 +42,7 @@ class Given(Protocol):
     def sighting(self) -> Sighting:
         """When it is of."""
 
-    def change(self, table: str) -> Change:
+    def change(self, table: str) -> TableVersion:
         """What its rows of a table are."""
 
 
@@ -51,7 +51,7 @@ class Added(NamedTuple):
 
     table: str
     moment: int
-    change: Change
+    change: TableVersion
     given: Given | None
     copied: int  # moment of the change that has the same rows, where no report is given
 
@@ -68,7 +68,7 @@ class Edit(NamedTuple):
     repeated: int  # of the given reports, those that change nothing: known, or of a moment that has a better one
 
 
-def is_late(known: Known, given: Iterable[Given]) -> bool:
+def is_late(known: NodeHistory, given: Iterable[Given]) -> bool:
     """Whether more has to be known of the node than its newest sighting."""
     newest = max(known.sightings.values(), default=None)
     return newest is not None and any(
@@ -76,7 +76,7 @@ def is_late(known: Known, given: Iterable[Given]) -> bool:
     )
 
 
-def merged(known: Known, given: Sequence[Given], tables: Sequence[str]) -> Edit:
+def merged(known: NodeHistory, given: Sequence[Given], tables: Sequence[str]) -> Edit:
     """Put reports into a node's history."""
     best: dict[int, Given] = {}
     for each in given:
@@ -103,14 +103,14 @@ def merged(known: Known, given: Sequence[Given], tables: Sequence[str]) -> Edit:
 
 def _table(
     table: str,
-    known: Mapping[int, Change],
+    known: Mapping[int, TableVersion],
     fresh: Mapping[int, Given],
     moments: Sequence[int],
     added: list[Added],
     removed: list[tuple[str, int]],
 ) -> None:
     """One table: go through all moments as they are now, beside what was known at each."""
-    state = before = Change("", 0)
+    state = before = TableVersion("", 0)
     since = 0  # moment of the known change that `before` is of
     for moment in moments:
         old = known.get(moment)

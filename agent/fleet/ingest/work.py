@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from agent.fleet.dataset import File
 from agent.fleet.ingest.files import HistoryFiles, Staging
-from agent.fleet.ingest.merging import Job, Merged, merge
-from agent.fleet.ingest.quarantine import Quarantine, Reason
+from agent.fleet.ingest.merging import Merged, MergeJob, merge
+from agent.fleet.ingest.quarantine import Quarantine, RefusedReport
 from agent.fleet.ingest.sources import Item
-from agent.fleet.ingest.spill import Block, Epoch, Spilled
+from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
 from agent.fleet.reading import Unfit, read
-from agent.fleet.store import Folder, Remote, Store, store_of
+from agent.fleet.store import Folder, ObjectStore, Store, store_of
 from agent.model.report import REPORT_LIMIT_BYTES
 
 
@@ -35,7 +35,7 @@ class Setup(msgspec.Struct, frozen=True):
     now: datetime
 
 
-class Batch(msgspec.Struct, frozen=True):
+class ReportBatch(msgspec.Struct, frozen=True):
     """Reports to be read."""
 
     items: list[Item]
@@ -54,8 +54,8 @@ class BatchDone(msgspec.Struct):
 
     reports: int = 0
     nodes: set[int] = msgspec.field(default_factory=set)  # checksums of names: how many there are, about
-    blocks: list[Block] = msgspec.field(default_factory=list)
-    reasons: list[Reason] = msgspec.field(default_factory=list)
+    blocks: list[SpilledBlock] = msgspec.field(default_factory=list)
+    reasons: list[RefusedReport] = msgspec.field(default_factory=list)
     again: int = 0  # in quarantine already, and tried again from there
     vanished: list[str] = msgspec.field(default_factory=list)
     unread: list[str] = msgspec.field(default_factory=list)
@@ -68,11 +68,11 @@ class Closed(msgspec.Struct):
     quarantine: list[str]
 
 
-Task = Batch | Rest | Job | End
+Task = ReportBatch | Rest | MergeJob | End
 Result = BatchDone | Merged | Closed
 
 
-class Worker:
+class IngestWorker:
     """Raises OSError where the dataset cannot be written."""
 
     def __init__(self, setup: Setup) -> None:
@@ -88,17 +88,17 @@ class Worker:
 
     def do(self, task: Task) -> Result:
         """One task."""
-        if isinstance(task, Batch):
+        if isinstance(task, ReportBatch):
             return self._read(task)
         if isinstance(task, Rest):
             return BatchDone(blocks=self._spill())
-        if isinstance(task, Job):
+        if isinstance(task, MergeJob):
             merged = merge(task, self._store, self._spilled, self._history)
             pa.default_memory_pool().release_unused()
             return merged
         return Closed(self._history.close(), self._close_quarantine())
 
-    def _read(self, batch: Batch) -> BatchDone:
+    def _read(self, batch: ReportBatch) -> BatchDone:
         done = BatchDone()
         for item in batch.items:
             done.reports += 1
@@ -145,7 +145,7 @@ class Worker:
             self._parts = open(path, "rb", buffering=0)  # noqa: SIM115  # until another is asked for
         return os.pread(self._parts.fileno(), item.size, item.offset)
 
-    def _spill(self) -> list[Block]:
+    def _spill(self) -> list[SpilledBlock]:
         if not self._epoch.reports:
             self._epoch.reader.clear()
             return []
@@ -185,7 +185,7 @@ def _here(store: Folder, path: str) -> bytes:
 
 
 def _there(store: Store, path: str) -> bytes:
-    assert isinstance(store, Remote)
+    assert isinstance(store, ObjectStore)
     with contextlib.closing(store.filesystem.open_input_stream(store.at(path), compression=None)) as stream:
         made: Any = stream.read(REPORT_LIMIT_BYTES + 1)
         return bytes(made)

@@ -21,7 +21,7 @@ from typing import Any
 from agent.fleet.collection import without_collection
 from agent.fleet.dataset import BadDataset
 from agent.fleet.ingest.sources import Item
-from agent.fleet.ingest.work import Batch, Result, Setup, Task, Worker
+from agent.fleet.ingest.work import IngestWorker, ReportBatch, Result, Setup, Task
 
 _GRACE_SECONDS = 2.0
 _PIPE_BYTES = 1 << 20
@@ -35,7 +35,7 @@ class Alone:
     """All work in this process."""
 
     def __init__(self, setup: Setup) -> None:
-        self._worker = Worker(setup)
+        self._worker = IngestWorker(setup)
         self.count = 1
 
     def each(self, tasks: Iterable[Task]) -> Iterator[Result]:
@@ -102,8 +102,10 @@ class Workers:
 
     def _send(self, pipe: Connection[Any, Any], task: Task) -> None:
         try:
-            if isinstance(task, Batch):
-                pipe.send((Batch([each._replace(data=b"") for each in task.items]), [len(i.data) for i in task.items]))
+            if isinstance(task, ReportBatch):
+                pipe.send(
+                    (ReportBatch([each._replace(data=b"") for each in task.items]), [len(i.data) for i in task.items])
+                )
                 for each in task.items:
                     _write(self._data[pipe].fileno(), each.data)
             else:
@@ -181,12 +183,12 @@ def _task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
     """The bytes of reports come by a pipe of their own: a connection's way of reading takes several times as long."""
     task: Task
     task, sizes = pipe.recv()
-    if isinstance(task, Batch):
+    if isinstance(task, ReportBatch):
         items: list[Item] = [
             each._replace(data=_read(data.fileno(), size)) if size else each
             for each, size in zip(task.items, sizes, strict=True)
         ]
-        return Batch(items)
+        return ReportBatch(items)
     return task
 
 
@@ -195,7 +197,7 @@ def _work(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) 
     sys.meta_path.insert(0, _WithoutPandas())
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), without_collection():
         try:
-            worker = Worker(setup)
+            worker = IngestWorker(setup)
             while True:
                 pipe.send(("done", worker.do(_task(pipe, data))))
         except EOFError:

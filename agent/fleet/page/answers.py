@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from agent.fleet.cluster.answer import FabricRow, Topology
+from agent.fleet.cluster.answer import FabricRow, TopologyAnswer
 from agent.fleet.cluster.breaks import KINDS, Break
 from agent.fleet.cluster.kinds import WORDS
 from agent.fleet.hostlist import BadHostlist, unfold
@@ -120,7 +120,7 @@ def drift(answer: drifts.Drift, numbers: Numbers) -> Section:
     return Section(title="Changes", anchor="drift", said=said, note=f"Since {answer.since}.", empty=empty)
 
 
-def cluster(answer: Topology, numbers: Numbers, part: bool = False) -> Section:
+def cluster(answer: TopologyAnswer, numbers: Numbers, part: bool = False) -> Section:
     """What the fabrics are, and what breaks them. `part`: only what concerns nodes that are numbered."""
     note = " ".join(_fabric(each) for each in answer.fabrics)
     note += f" {answer.nvlink_words}." if answer.nvlink_words else ""
@@ -130,7 +130,7 @@ def cluster(answer: Topology, numbers: Numbers, part: bool = False) -> Section:
     return Section(title="Cluster", anchor="cluster", said=said, note=note.strip(), empty=empty)
 
 
-def _found(each: wrong.Found, numbers: Numbers) -> Said:
+def _found(each: wrong.FindingGroup, numbers: Numbers) -> Said:
     names = [share.hardware_class for share in each.classes]
     nodes = numbers.having(each.rule, each.severity, names) if each.of_class else numbers.folded(each.hosts)
     more = [("on", ", ".join(each.labels))] if each.labels else []
@@ -164,7 +164,7 @@ def _mixed(each: odd.Mixed, numbers: Numbers) -> Said:
     return Said(words=words, about=each.attribute, group=numbers.class_name(each.hardware_class))
 
 
-def _changed(each: drifts.Change, numbers: Numbers) -> Said:
+def _changed(each: drifts.DriftChange, numbers: Numbers) -> Said:
     what = each.what.replace("_", " ")
     thing = each.subject if each.things == each.nodes else f"{number(each.things)} x {each.subject}"
     if what in ("gone", "new"):

@@ -10,7 +10,7 @@ import msgspec
 from agent.fleet.engines.query import Row
 from agent.fleet.page.columns import distinct
 from agent.fleet.page.reading import cells
-from agent.fleet.page.scene import SEVERITY, Found
+from agent.fleet.page.scene import SEVERITY, ReportedFinding
 from agent.model.finding import Evidence
 
 MOST = 12_000  # different findings of which the page has all texts; of the rest rule, severity and label
@@ -18,26 +18,26 @@ ROWS = 6  # of evidence
 LETTERS = 240  # of a text in it
 
 
-class Findings(NamedTuple):
+class PageFindings(NamedTuple):
     """`found`, the sets of them, each node's set; `on_devices`: node -> device -> the worst finding on it (1 to 4)."""
 
-    found: list[Found]
+    found: list[ReportedFinding]
     sets: list[list[int]]
     codes: list[int]
     on_devices: dict[str, dict[str, int]]
 
 
-def findings(nodes: Sequence[str], rows: Sequence[Row]) -> Findings:
+def findings(nodes: Sequence[str], rows: Sequence[Row]) -> PageFindings:
     """From (rule, severity, label, summary, impact, remedy, evidence, where); evidence None: texts are left out."""
     places: dict[tuple[str, ...], int] = {}
-    found: list[Found] = []
+    found: list[ReportedFinding] = []
     of: dict[str, list[int]] = {}
     on_devices: dict[str, dict[str, int]] = {}
     for number, (rule, severity, label, summary, impact, remedy, evidence, where) in enumerate(rows):
         known = (rule, severity, label) if evidence is None else (str(number),)
         at = places.setdefault(known, len(found))
         if at == len(found):
-            found.append(Found(
+            found.append(ReportedFinding(
                 rule=rule, severity=severity, label=label, summary=summary or "", impact=impact or "",
                 remedy=remedy or "", evidence=None if evidence is None else _evidence(evidence),
             ))  # fmt: skip
@@ -49,7 +49,7 @@ def findings(nodes: Sequence[str], rows: Sequence[Row]) -> Findings:
                 for device in _devices(subject):
                     devices[device] = max(rank, devices.get(device, 0))
     sets, codes = distinct([tuple(sorted(of[node])) if node in of else None for node in nodes])
-    return Findings(found, [list(each) for each in sets], codes, on_devices)
+    return PageFindings(found, [list(each) for each in sets], codes, on_devices)
 
 
 def _evidence(text: str | None) -> list[Evidence]:

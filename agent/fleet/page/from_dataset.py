@@ -36,7 +36,7 @@ class Wish(NamedTuple):
     part: bool = False
 
 
-class Known(NamedTuple):
+class DatasetFacts(NamedTuple):
     """What the dataset says of its nodes."""
 
     nodes: Nodes
@@ -44,7 +44,7 @@ class Known(NamedTuple):
     newest: datetime | None
 
 
-def known(tables: Tables, wish: Wish, wires: Wiring) -> Known:
+def known(tables: Tables, wish: Wish, wires: Wiring) -> DatasetFacts:
     """All nodes in columns, in the order of their names. Raises EngineRefused, BadPattern."""
     hosts = sorted(reading.hosts(tables), key=lambda host: (natural(host["node"]), host["node"]))
     names = [host["node"] for host in hosts]
@@ -82,7 +82,7 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> Known:
         unjudged_codes=reason_codes,
         pages={at: wish.pages[name] for at, name in enumerate(names) if name in wish.pages},
     )
-    return Known(nodes, hosts, newest)
+    return DatasetFacts(nodes, hosts, newest)
 
 
 def stamp(at: datetime | None) -> str | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element
 
-from agent.fleet.page.scene import LOOKS, Nodes, Scene, counted, looks
+from agent.fleet.page.scene import LOOKS, FleetScene, Nodes, counted, looks
 from agent.fleet.page.signs import WORDS, sign
 from agent.outputs.html.elements import el
 
 LOUD = ("critical", "error", "warning")
 
 
-def glance(scene: Scene) -> Element:
+def glance(scene: FleetScene) -> Element:
     """Title, one sentence, a bar and its counts, what the dataset could not tell."""
     theme = el("button", "Theme: auto", id="theme", type="button", class_="scripted")
     shown = counted(looks(scene.nodes))
@@ -23,7 +23,7 @@ def glance(scene: Scene) -> Element:
     return header
 
 
-def verdict(scene: Scene, shown: dict[str, int]) -> str:
+def verdict(scene: FleetScene, shown: dict[str, int]) -> str:
     """The fleet in a sentence or two."""
     total = len(scene.nodes.names)
     if not total:
@@ -84,7 +84,7 @@ def _is(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _when(scene: Scene) -> str:
+def _when(scene: FleetScene) -> str:
     newest = f", latest report {scene.newest}" if scene.newest else ""
     return f"{nodes(len(scene.nodes.names))} in {_classes(scene.nodes)}; made {scene.made}{newest}"
 

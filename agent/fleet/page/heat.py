@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agent.fleet.page.scene import LOOKS, Coded, Nodes, looks
 
 
-class Row(NamedTuple):
+class PlaceCounts(NamedTuple):
     """One place. `counts`: a number for each of `LOOKS`."""
 
     label: str
@@ -23,7 +23,7 @@ def default_place(nodes: Nodes) -> Coded:
     return nodes.classes
 
 
-def rows(nodes: Nodes, by: Coded) -> list[Row]:
+def rows(nodes: Nodes, by: Coded) -> list[PlaceCounts]:
     """A row a place in the order of its labels, nodes without one at the end."""
     shown = [LOOKS.index(each) for each in looks(nodes)]
     members: dict[int, list[int]] = {}
@@ -33,8 +33,8 @@ def rows(nodes: Nodes, by: Coded) -> list[Row]:
     return [_row(by.labels[code] if code >= 0 else "not known", members[code], shown) for code in order]
 
 
-def _row(label: str, members: list[int], shown: list[int]) -> Row:
+def _row(label: str, members: list[int], shown: list[int]) -> PlaceCounts:
     counts = [0] * len(LOOKS)
     for at in members:
         counts[shown[at]] += 1
-    return Row(label, members, tuple(counts))
+    return PlaceCounts(label, members, tuple(counts))

@@ -8,15 +8,15 @@ from xml.etree.ElementTree import Element
 
 from agent.fleet.page.data import spans
 from agent.fleet.page.glance import bar, number
-from agent.fleet.page.heat import Row, default_place, rows
-from agent.fleet.page.scene import LOOKS, Coded, Nodes, Scene
+from agent.fleet.page.heat import PlaceCounts, default_place, rows
+from agent.fleet.page.scene import LOOKS, Coded, FleetScene, Nodes
 from agent.fleet.page.signs import SHAPES, sign
 from agent.outputs.html.elements import el
 
 LISTED = 400  # places in the table: the worst are kept
 
 
-def the_map(scene: Scene) -> Iterator[Element]:
+def the_map(scene: FleetScene) -> Iterator[Element]:
     """Its controls, the place where it is drawn, and its table."""
     nodes = scene.nodes
     if not nodes.names:
@@ -79,7 +79,7 @@ def _table(nodes: Nodes, by: Coded) -> Element:
     return el("details", el("summary", about), scroll)
 
 
-def _row(row: Row) -> Element:
+def _row(row: PlaceCounts) -> Element:
     return el(
         "tr",
         el("th", row.label, scope="row"),

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from agent.fleet.page.glance import nodes as in_words
 from agent.fleet.page.glance import number
-from agent.fleet.page.scene import Nodes, Scene, looks, worst_first
+from agent.fleet.page.scene import FleetScene, Nodes, looks, worst_first
 from agent.fleet.page.signs import sign
 from agent.outputs.html.elements import el
 
@@ -15,7 +15,7 @@ WORST = 25
 NAMED = 3  # findings that a row names
 
 
-def nodes_of(scene: Scene) -> Iterator[Element]:
+def nodes_of(scene: FleetScene) -> Iterator[Element]:
     """Heading, the script's place, the worst nodes in text."""
     yield el("h2", "Nodes, worst first", id="nodes")
     worst = worst_first(scene.nodes)

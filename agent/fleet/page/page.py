@@ -16,14 +16,14 @@ from agent.fleet.page.data import embedded
 from agent.fleet.page.glance import glance
 from agent.fleet.page.map import the_map
 from agent.fleet.page.nodes import nodes_of
-from agent.fleet.page.scene import Scene
+from agent.fleet.page.scene import FleetScene
 from agent.fleet.page.sections import coverage, section, skew
 from agent.outputs.html.elements import el
 
 SCRIPTS = ("unpack.js", "match.js", "layout.js", "map.js", "list.js", "panel.js", "take.js", "start.js")
 
 
-def page(scene: Scene) -> str:
+def page(scene: FleetScene) -> str:
     """HTML 5, the same bytes for the same scene."""
     script = '"use strict";\n(() => {\n' + "".join(_own(f"js/{each}") for each in SCRIPTS) + "})();\n"
     panel = el(
@@ -63,7 +63,7 @@ def _widths(body: Element) -> str:
     return "".join(f".grow-{count} {{ flex-grow: {count}; }}\n" for count in counts)
 
 
-def _main(scene: Scene) -> Element:
+def _main(scene: FleetScene) -> Element:
     main = el("main", _contents(scene))
     main.extend(the_map(scene))
     main.extend(nodes_of(scene))
@@ -74,7 +74,7 @@ def _main(scene: Scene) -> Element:
     return main
 
 
-def _contents(scene: Scene) -> Element:
+def _contents(scene: FleetScene) -> Element:
     """Where the parts are, with how much is in each."""
     links = [("Map", "map", ""), ("Nodes", "nodes", "")]
     links += [(each.title, each.anchor, f" {len(each.said)}" if each.said else "") for each in scene.sections]
@@ -90,7 +90,7 @@ def _joined(parts: list[Element]) -> Iterator[Element | str]:
         yield each
 
 
-def _footer(scene: Scene) -> Element:
+def _footer(scene: FleetScene) -> Element:
     made = f"fabricscope {scene.version}, made {scene.made}"
     return el("footer", el("p", made), el("p", "Every rule in words: fabricscope explain RULE"))
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.fleet.cluster.answer import Topology, topology
+from agent.fleet.cluster.answer import TopologyAnswer, topology
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.graph import Cluster
+from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.cluster.view import views
 from agent.fleet.cluster_rows import telling
 from agent.fleet.engines.engine import Tables
@@ -21,15 +21,15 @@ class Wiring(NamedTuple):
 
     units: Mapping[str, str] = {}
     leaves: Mapping[str, Mapping[int, str]] = {}
-    answer: Topology | None = None
+    answer: TopologyAnswer | None = None
 
 
-def of_reports(source: Tables) -> Cluster:
+def of_reports(source: Tables) -> FabricGraph:
     """The graph where there is no fabric file: what reports tell alone. Raises EngineRefused."""
     return build([], telling(source, beside_files=False))
 
 
-def wiring(cluster: Cluster) -> Wiring:
+def wiring(cluster: FabricGraph) -> Wiring:
     """From the graph of the cluster."""
     seen = views(cluster)
     units = {host: unit.name for view in seen for host, unit in view.unit_of.items()}

@@ -10,7 +10,7 @@ from agent.fleet.cmdline import OWN, PATTERN
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import LookupQuery, Pending, Query, lookup, query, quote, statement
 from agent.fleet.questions.classes import CLASS
-from agent.fleet.questions.odd import Group, Odd
+from agent.fleet.questions.odd import Deviation, PeerGroup
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.usual import Usual, usual
 from agent.fleet.table import TEXT
@@ -50,7 +50,7 @@ def words(text: str, own: frozenset[str] = frozenset()) -> dict[str, str]:
     return found
 
 
-def bags(tables: Tables, begun: list[Pending], classes: dict[str, int], options: Options) -> Iterator[Odd]:
+def bags(tables: Tables, begun: list[Pending], classes: dict[str, int], options: Options) -> Iterator[Deviation]:
     """Words that nearly all nodes of a class have and some have not, and the other way round."""
     for bag, choice, counts in zip(BAGS, NODES, begun, strict=True):
         yield from _odd(tables, bag, choice, counts, classes, options)
@@ -82,7 +82,7 @@ NODES = [_nodes(bag) for bag in BAGS]
 
 def _odd(
     tables: Tables, bag: Bag, choice: LookupQuery, counts: Pending, classes: dict[str, int], options: Options
-) -> Iterator[Odd]:
+) -> Iterator[Deviation]:
     texts: dict[str, dict[str, int]] = {}
     for name, each, count in counts():
         if name in classes:
@@ -95,7 +95,7 @@ def _odd(
         asked += [(name, each) for each, found in parsed.items() if any(_differing(found, expected[name], bag))]
     for node, name, whole in tables.fetch_by_keys(choice, asked):
         for word, has, should, normal in _differing(words(whole, bag.own), expected[name], bag):
-            yield Odd(Group(bag.key, bag.what, name, word, "node"), normal, has, should, node, None)
+            yield Deviation(PeerGroup(bag.key, bag.what, name, word, "node"), normal, has, should, node, None)
 
 
 def _expected(

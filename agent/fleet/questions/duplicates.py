@@ -21,8 +21,8 @@ from agent.fleet.questions.identities import (
     NUMBERED,
     NUMBERS,
     ON_NODES,
-    Asked,
     Kind,
+    KindQueries,
     columns,
 )
 from agent.fleet.questions.lids import SUBNETS, lids
@@ -142,7 +142,7 @@ def _twice(kind: Kind, rows: list[Row]) -> list[_Found]:
     ]
 
 
-def _by_values(fleet: _Fleet, asked: Asked, rows: list[Row]) -> list[Row]:
+def _by_values(fleet: _Fleet, asked: KindQueries, rows: list[Row]) -> list[Row]:
     """Rows whose value stands on more than one node; where such are few, also those that are twice on one.
 
     `rows`: values that stand in several rows, and in how many.

@@ -49,7 +49,7 @@ KINDS = (
 )
 
 
-class Asked(NamedTuple):
+class KindQueries(NamedTuple):
     """Queries of a kind."""
 
     kind: Kind
@@ -64,7 +64,7 @@ def columns(kind: Kind) -> list[str]:
     return ["node", *kind.keys, *(each for each in (kind.label, kind.more) if each)]
 
 
-def _asked(kind: Kind) -> Asked:
+def _asked(kind: Kind) -> KindQueries:
     is_address = kind.table == "address"
     value = statement("duplicates", "bare_address") if is_address else quote(kind.column, "thing")
     known = "known_address" if is_address else "any_known"
@@ -75,7 +75,7 @@ def _asked(kind: Kind) -> Asked:
         "value": value,
         "known": statement("duplicates", known, value=value),
     }
-    return Asked(
+    return KindQueries(
         kind,
         query("duplicates", "repeated_values", **parts),
         _rows(kind, kind.column, parts, value),

@@ -30,7 +30,7 @@ FOLLOWS = {
 }
 
 
-class Group(NamedTuple):
+class PeerGroup(NamedTuple):
     """What a value is compared within."""
 
     key: str  # of the attribute
@@ -40,10 +40,10 @@ class Group(NamedTuple):
     one: str  # what is counted
 
 
-class Odd(NamedTuple):
-    """One thing that is not as its like."""
+class Deviation(NamedTuple):
+    """One thing that differs from its peers."""
 
-    group: Group
+    group: PeerGroup
     usual: Usual
     value: str
     expected: str
@@ -86,9 +86,9 @@ class Mixed(msgspec.Struct, frozen=True, kw_only=True):
     of: int
 
 
-def folded(odds: Iterable[Odd], stale: frozenset[str] = frozenset()) -> list[tuple[Outlier, set[str]]]:
+def folded(odds: Iterable[Deviation], stale: frozenset[str] = frozenset()) -> list[tuple[Outlier, set[str]]]:
     """Answers and their nodes, most nodes last: a single cable is easier to overlook than a roll-out."""
-    alike: dict[tuple[str, str, str, str, str | None], list[Odd]] = {}
+    alike: dict[tuple[str, str, str, str, str | None], list[Deviation]] = {}
     for odd in odds:
         alike.setdefault((odd.group.key, odd.group.hardware_class, odd.value, odd.expected, odd.by), []).append(odd)
     parts = [part for same in alike.values() for part in _by_rails(same)]
@@ -101,20 +101,20 @@ def _rank(outlier: Outlier) -> tuple[str, int, str, str]:
     return outlier.hardware_class, outlier.nodes, outlier.attribute, outlier.hosts
 
 
-def _by_rails(odds: list[Odd]) -> list[list[Odd]]:
+def _by_rails(odds: list[Deviation]) -> list[list[Deviation]]:
     """Nodes of which the same rails are odd: rail 9 of sixteen nodes is another matter than rail 5 of one."""
     if odds[0].group.one != "rail":
         return [odds]
     rails: dict[str, set[str | None]] = {}
     for odd in odds:
         rails.setdefault(odd.node, set()).add(odd.group.place)
-    parts: dict[frozenset[str | None], list[Odd]] = {}
+    parts: dict[frozenset[str | None], list[Deviation]] = {}
     for odd in odds:
         parts.setdefault(frozenset(rails[odd.node]), []).append(odd)
     return list(parts.values())
 
 
-def _outlier(odds: list[Odd], stale: frozenset[str]) -> Outlier:
+def _outlier(odds: list[Deviation], stale: frozenset[str]) -> Outlier:
     first = odds[0]
     groups = {odd.group.place: odd.usual for odd in odds}
     nodes = {odd.node for odd in odds}

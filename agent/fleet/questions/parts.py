@@ -27,7 +27,7 @@ _WHICH = {True: "only_rails", False: "only_others", None: "all_things"}
 _SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"))  # places that several things of one node share
 
 
-class Part(NamedTuple):
+class TablePass(NamedTuple):
     """Attributes that one pass over a table answers. `keys`: their places and columns, the class first."""
 
     attributes: list[Attribute]
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     labelled: bool  # whether things have a label of their own
 
 
-def _parts() -> list[Part]:
+def _parts() -> list[TablePass]:
     """One for each table and choice of its rows."""
     together: dict[tuple[str, str], list[Attribute]] = {}
     for each in ATTRIBUTES:
@@ -46,7 +46,7 @@ def _parts() -> list[Part]:
     return [_part(table, which, attributes) for (table, which), attributes in together.items()]
 
 
-def _part(table: str, only: str, attributes: list[Attribute]) -> Part:
+def _part(table: str, only: str, attributes: list[Attribute]) -> TablePass:
     places = [each.place for each in attributes if each.place]
     keys = tuple(dict.fromkeys((CLASS, *places, *(each.column for each in attributes))))
     which = statement("outliers", only)
@@ -57,7 +57,7 @@ def _part(table: str, only: str, attributes: list[Attribute]) -> Part:
         for place in dict.fromkeys(each.place for each in attributes)
         if (table, place) in _SHARED
     }
-    return Part(attributes, keys, counts, things, nodes, table in _LABELS)
+    return TablePass(attributes, keys, counts, things, nodes, table in _LABELS)
 
 
 def _lookup(name: str, table: str, keys: tuple[str, ...], which: str) -> LookupQuery:

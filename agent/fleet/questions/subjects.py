@@ -11,7 +11,7 @@ GONE, NEW, MOVED = "gone", "new", "moved"
 BAGS = ("cmdline", "services", "settings")  # told word by word
 
 
-class Subject(NamedTuple):
+class DriftSubject(NamedTuple):
     """One kind of thing. `own`: columns whose values are each thing's own, so that nodes are folded over them."""
 
     one: str
@@ -37,22 +37,22 @@ def _set(text: str) -> frozenset[str]:
 
 
 SUBJECTS = (
-    Subject("host", "host", (), None, _set("machine_id serial"), _set(_COUNTED)),
-    Subject("GPU", "gpu", ("id",), "label", _set("uuid serial"), _set("index pci"), True, "uuid"),
-    Subject("NIC", "nic", ("id",), "label", _set("node_guid system_image_guid"), _set("rail"), True),
-    Subject("port", "port", ("nic", "port"), "label", _set("port_guid lid") | _FAR, _set("rail role"), True),
-    Subject("interface", "netdev", ("id",), "label", _set("mac module_serial") | _FAR, _set("rail nic"), True),
-    Subject("PCIe link", "link", ("id",), "id", left_out=_set("parent"), of_device=True),
-    Subject("NVLink", "nvlink", ("gpu", "link"), "gpu", _set("remote_id remote_link"), of_device=True),
-    Subject("PCI function", "pci", ("id",), "id", _set("serial"), _set("parent iommu_group"), True),
-    Subject("IP address", "address", ("netdev", "address"), "label", of_device=True),
-    Subject("finding", "finding", ("rule", "subject", "fingerprint"), "rule", left_out=_set("label")),
+    DriftSubject("host", "host", (), None, _set("machine_id serial"), _set(_COUNTED)),
+    DriftSubject("GPU", "gpu", ("id",), "label", _set("uuid serial"), _set("index pci"), True, "uuid"),
+    DriftSubject("NIC", "nic", ("id",), "label", _set("node_guid system_image_guid"), _set("rail"), True),
+    DriftSubject("port", "port", ("nic", "port"), "label", _set("port_guid lid") | _FAR, _set("rail role"), True),
+    DriftSubject("interface", "netdev", ("id",), "label", _set("mac module_serial") | _FAR, _set("rail nic"), True),
+    DriftSubject("PCIe link", "link", ("id",), "id", left_out=_set("parent"), of_device=True),
+    DriftSubject("NVLink", "nvlink", ("gpu", "link"), "gpu", _set("remote_id remote_link"), of_device=True),
+    DriftSubject("PCI function", "pci", ("id",), "id", _set("serial"), _set("parent iommu_group"), True),
+    DriftSubject("IP address", "address", ("netdev", "address"), "label", of_device=True),
+    DriftSubject("finding", "finding", ("rule", "subject", "fingerprint"), "rule", left_out=_set("label")),
 )
 
 
-class _Noticed(Protocol):
+class _NoticedColumns(Protocol):
     @property
-    def subject(self) -> Subject: ...
+    def subject(self) -> DriftSubject: ...
     @property
     def what(self) -> str: ...
     @property
@@ -61,10 +61,10 @@ class _Noticed(Protocol):
     def device(self) -> str | None: ...
 
 
-_N = TypeVar("_N", bound=_Noticed)
+_N = TypeVar("_N", bound=_NoticedColumns)
 
 
-def changed_columns(subject: Subject) -> list[Column]:
+def changed_columns(subject: DriftSubject) -> list[Column]:
     """Columns that are compared: neither the key, nor what moves by itself."""
     left_out = {"node", *subject.key, *subject.left_out} | ({subject.label} if subject.label else set())
     return [each for each in TABLES[subject.table].columns if not each.volatile and each.name not in left_out]

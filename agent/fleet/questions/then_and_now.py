@@ -13,7 +13,7 @@ from typing import NamedTuple
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import LookupQuery, Query, Row, identifiers, lookup, query, quote
 from agent.fleet.engines.shapes import HISTORY
-from agent.fleet.questions.subjects import SUBJECTS, Subject, changed_columns
+from agent.fleet.questions.subjects import SUBJECTS, DriftSubject, changed_columns
 from agent.fleet.table import TEXT, TIME
 
 _FEW = 2000  # tables of nodes that have changed
@@ -26,7 +26,7 @@ class Compared(NamedTuple):
     Then and now: key, what may change, label.
     """
 
-    subject: Subject
+    subject: DriftSubject
     at: dict[str, datetime]
     rows: Callable[[], Iterable[Row]]
 
@@ -59,7 +59,7 @@ def _with_before(tables: Tables, since: datetime, recent: list[Row]) -> list[Row
     return [(*row, before.get(row[:2])) for row in recent]
 
 
-def _side_by_side(tables: Tables, subject: Subject, rows_of: LookupQuery, changed: list[Row]) -> Iterator[Row]:
+def _side_by_side(tables: Tables, subject: DriftSubject, rows_of: LookupQuery, changed: list[Row]) -> Iterator[Row]:
     """`changed`: node, when last, since when it had been as before."""
     last = {node: at for node, at, _ in changed}
     wanted = {(node, at) for node, *moments in changed for at in moments if at is not None}
@@ -76,11 +76,11 @@ def _side_by_side(tables: Tables, subject: Subject, rows_of: LookupQuery, change
             yield (key[0], *was, *has)
 
 
-def _names(subject: Subject) -> list[str]:
+def _names(subject: DriftSubject) -> list[str]:
     return [*subject.key, *(each.name for each in changed_columns(subject)), subject.label or "node"]
 
 
-def _parts(subject: Subject) -> dict[str, str]:
+def _parts(subject: DriftSubject) -> dict[str, str]:
     *columns, label = _names(subject)
     return {
         "table": quote(subject.table),
@@ -90,12 +90,12 @@ def _parts(subject: Subject) -> dict[str, str]:
     }
 
 
-def _rows_of(subject: Subject) -> LookupQuery:
+def _rows_of(subject: DriftSubject) -> LookupQuery:
     """Of nodes and moments."""
     return lookup({"node": TEXT, "observed_at": TIME}, "drift", "rows_of_nodes", **_parts(subject))
 
 
-def _pairs(subject: Subject) -> Query:
+def _pairs(subject: DriftSubject) -> Query:
     """Rows then and now."""
     *columns, _ = _names(subject)
     changed = columns[len(subject.key) :]

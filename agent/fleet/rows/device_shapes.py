@@ -1,4 +1,4 @@
-# ruff: noqa: D101  # each is the class of that name in agent.model, where fields are explained
+# ruff: noqa: D101  # each is a part of the class in agent.model that has its name without Fields, where fields are explained
 """What is read of a report's devices: the fields that tables have (shapes.py)."""
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 NONE, NULL, EMPTY = Raw(b"[]"), Raw(b"null"), Raw(b"{}")
 
 
-class Acs(msgspec.Struct, frozen=True, gc=False):
+class AcsFields(msgspec.Struct, frozen=True, gc=False):
     capability: list[str] = []
     control: list[str] = []
 
 
-class Quality(msgspec.Struct, frozen=True, gc=False):
+class QualityFields(msgspec.Struct, frozen=True, gc=False):
     state: str | None = None
 
 
-class Link(msgspec.Struct, frozen=True, gc=False):
+class LinkFields(msgspec.Struct, frozen=True, gc=False):
     speed_gt_s: float | None = None
     width: Int | None = None
     max_speed_gt_s: float | None = None
     max_width: Int | None = None
     bandwidth_gbyte_s: float | None = None
-    quality: Quality = Quality()
+    quality: QualityFields = QualityFields()
 
 
-class Function(msgspec.Struct, frozen=True, gc=False):
+class FunctionFields(msgspec.Struct, frozen=True, gc=False):
     id: str
     parent: str | None = None
     class_code: str | None = msgspec.field(name="class", default=None)
@@ -49,48 +49,48 @@ class Function(msgspec.Struct, frozen=True, gc=False):
     physical_function: str | None = None
     serial: str | None = None
     power_state: str | None = None
-    acs: Acs | None = None
+    acs: AcsFields | None = None
     ats: bool | None = None
     aer: Raw = NULL
     max_payload_bytes: Int | None = None
     max_read_request_bytes: Int | None = None
     relaxed_ordering: bool | None = None
     state: str | None = None
-    link: Link | None = None
+    link: LinkFields | None = None
 
 
-class Far(msgspec.Struct, frozen=True, gc=False):
+class FarFields(msgspec.Struct, frozen=True, gc=False):
     kind: str | None = None
     id: str | None = None
     link: Int | None = None
 
 
-class GpuLink(msgspec.Struct, frozen=True, gc=False):
+class GpuLinkFields(msgspec.Struct, frozen=True, gc=False):
     link: Int
     protocol: str | None = None
     state: str | None = None
     version: str | None = None
     signal_gbyte_s: float | None = None
-    remote: Far | None = None
+    remote: FarFields | None = None
     errors: dict[str, int] = {}
 
 
-class Fabric(msgspec.Struct, frozen=True, gc=False):
+class FabricFields(msgspec.Struct, frozen=True, gc=False):
     state: str | None = None
     status: str | None = None
     clique: Int | None = None
     cluster_uuid: str | None = None
 
 
-class C2c(msgspec.Struct, frozen=True, gc=False):
+class C2cFields(msgspec.Struct, frozen=True, gc=False):
     errors: dict[str, int] = {}
 
 
-class Mig(msgspec.Struct, frozen=True, gc=False):
+class MigFields(msgspec.Struct, frozen=True, gc=False):
     current: bool | None = None
 
 
-class Gpu(msgspec.Struct, frozen=True, gc=False):
+class GpuFields(msgspec.Struct, frozen=True, gc=False):
     id: str
     label: str | None = None
     index: Int | None = None
@@ -104,30 +104,30 @@ class Gpu(msgspec.Struct, frozen=True, gc=False):
     vbios: str | None = None
     memory_mib: Int | None = None
     bar1_mib: Int | None = None
-    mig: Mig | None = None
+    mig: MigFields | None = None
     driver_state: str | None = None
     links: Raw = NONE
     links_known: bool = False
-    fabric: Fabric | None = None
-    c2c: C2c | None = None
+    fabric: FabricFields | None = None
+    c2c: C2cFields | None = None
     recovery_action: str | None = None
     pstate: str | None = None
     pcie_counters: dict[str, int] = {}
 
 
-class Gid(msgspec.Struct, frozen=True, gc=False):
+class GidFields(msgspec.Struct, frozen=True, gc=False):
     type: str | None = None
     index: Int | None = None
     gid: str | None = None
 
 
-class FabricNeighbor(msgspec.Struct, frozen=True, gc=False):
+class FabricNeighborFields(msgspec.Struct, frozen=True, gc=False):
     node_guid: str | None = None
     name: str | None = None
     port: Int | None = None
 
 
-class Port(msgspec.Struct, frozen=True, gc=False):
+class PortFields(msgspec.Struct, frozen=True, gc=False):
     port: Int
     link_layer: str | None = None
     state: str | None = None
@@ -140,14 +140,14 @@ class Port(msgspec.Struct, frozen=True, gc=False):
     port_guid: str | None = None
     netdevs: list[str] = []
     active_mtu: Int | None = None
-    gids: list[Gid] = []
+    gids: list[GidFields] = []
     gids_known: bool = False
-    neighbor: FabricNeighbor | None = None
+    neighbor: FabricNeighborFields | None = None
     counters: dict[str, int] = {}
     hw_counters: dict[str, int] = {}
 
 
-class Nic(msgspec.Struct, frozen=True, gc=False):
+class NicFields(msgspec.Struct, frozen=True, gc=False):
     id: str
     label: str | None = None
     rdma_device: str | None = None
@@ -161,31 +161,31 @@ class Nic(msgspec.Struct, frozen=True, gc=False):
     virtual_function: bool = False
     state: str | None = None
     role: str | None = None
-    ports: list[Port] = []
+    ports: list[PortFields] = []
 
 
-class Fec(msgspec.Struct, frozen=True, gc=False):
+class FecFields(msgspec.Struct, frozen=True, gc=False):
     active: str | None = None
 
 
-class Module(msgspec.Struct, frozen=True, gc=False):
+class ModuleFields(msgspec.Struct, frozen=True, gc=False):
     vendor: str | None = None
     part: str | None = None
     serial: str | None = None
 
 
-class Neighbor(msgspec.Struct, frozen=True, gc=False):
+class NeighborFields(msgspec.Struct, frozen=True, gc=False):
     system: str | None = None
     chassis: str | None = None
     port: str | None = None
 
 
-class Pause(msgspec.Struct, frozen=True, gc=False):
+class PauseFields(msgspec.Struct, frozen=True, gc=False):
     rx: bool | None = None
     tx: bool | None = None
 
 
-class Qos(msgspec.Struct, frozen=True, gc=False):
+class QosFields(msgspec.Struct, frozen=True, gc=False):
     trust: str | None = None
     pfc: tuple[bool, ...] = ()
     dscp_prio: Raw = EMPTY
@@ -195,7 +195,7 @@ class Qos(msgspec.Struct, frozen=True, gc=False):
     pfc_frames_received: list[int] = []
 
 
-class Netdev(msgspec.Struct, frozen=True, gc=False):
+class NetdevFields(msgspec.Struct, frozen=True, gc=False):
     id: str
     label: str | None = None
     nic: str | None = None
@@ -206,15 +206,15 @@ class Netdev(msgspec.Struct, frozen=True, gc=False):
     mtu: Int | None = None
     driver: str | None = None
     master: str | None = None
-    fec: Fec | None = None
-    module: Module | None = None
-    neighbor: Neighbor | None = None
+    fec: FecFields | None = None
+    module: ModuleFields | None = None
+    neighbor: NeighborFields | None = None
     counters: dict[str, int] | None = None
-    pause: Pause | None = None
-    qos: Qos | None = None
+    pause: PauseFields | None = None
+    qos: QosFields | None = None
 
 
-class Path(msgspec.Struct, frozen=True, gc=False):
+class PathFields(msgspec.Struct, frozen=True, gc=False):
     a: str
     b: str
     kind: str | None = None

@@ -6,11 +6,11 @@ from functools import lru_cache
 
 from msgspec.json import Decoder
 
-from agent.fleet.rows.device_shapes import Int, Netdev, Nic, Port
+from agent.fleet.rows.device_shapes import Int, NetdevFields, NicFields, PortFields
 from agent.fleet.rows.devices import Row
 
 
-def nic_row(n: Nic, rail: int | None) -> Row:
+def nic_row(n: NicFields, rail: int | None) -> Row:
     """A row of table nic."""
     return (
         n.id,
@@ -30,7 +30,7 @@ def nic_row(n: Nic, rail: int | None) -> Row:
     )
 
 
-def port_row(n: Nic, p: Port, rail: int | None) -> Row:
+def port_row(n: NicFields, p: PortFields, rail: int | None) -> Row:
     """A row of table port."""
     far, types = p.neighbor, {gid.type for gid in p.gids if gid.type}
     return (
@@ -59,7 +59,7 @@ def port_row(n: Nic, p: Port, rail: int | None) -> Row:
     )
 
 
-def netdev_row(d: Netdev, rail: int | None) -> Row:
+def netdev_row(d: NetdevFields, rail: int | None) -> Row:
     """A row of table netdev. An empty list of DCB is what is not known. Raises msgspec.DecodeError."""
     q, module, neighbor = d.qos, d.module, d.neighbor
     return (
@@ -96,7 +96,7 @@ def pfc_names(way: str, count: int) -> tuple[str, ...]:
     return tuple(f"dcb_pfc_{way}_{n}" for n in range(count))
 
 
-def _subnet(p: Port) -> str | None:
+def _subnet(p: PortFields) -> str | None:
     first = next((gid.gid for gid in p.gids if gid.index == 0), None) if p.link_layer == "InfiniBand" else None
     return first[:19].replace(":", "") if first and len(first) == 39 else None
 

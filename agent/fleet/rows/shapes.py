@@ -1,4 +1,4 @@
-# ruff: noqa: D101  # each is the class of that name in agent.model, where fields are explained
+# ruff: noqa: D101  # each is a part of the class in agent.model that has its name without Fields, where fields are explained
 """What is read of a report: the fields that tables have, everything else is skipped.
 
 Lists whose members are the same on many nodes stay raw: they are decoded once for all nodes (`rows.Reader`).
@@ -10,21 +10,21 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from agent.fleet.rows.device_shapes import NONE, Gpu, Int, Netdev, Nic
+from agent.fleet.rows.device_shapes import NONE, GpuFields, Int, NetdevFields, NicFields
 
 
-class Cpu(msgspec.Struct, frozen=True, gc=False):
+class CpuFields(msgspec.Struct, frozen=True, gc=False):
     name: str | None = None
     sockets: Int | None = None
 
 
-class Chassis(msgspec.Struct, frozen=True, gc=False):
+class ChassisFields(msgspec.Struct, frozen=True, gc=False):
     serial: str | None = None
     slot: str | None = None
     tray: str | None = None
 
 
-class Node(msgspec.Struct, frozen=True, gc=False):
+class NodeFields(msgspec.Struct, frozen=True, gc=False):
     hostname: str | None = None
     machine_id: str | None = None
     boot_id: str | None = None
@@ -36,84 +36,84 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     vendor: str | None = None
     product: str | None = None
     bios_version: str | None = None
-    chassis: Chassis | None = None
+    chassis: ChassisFields | None = None
     serial: str | None = None
     cmdline: str | None = None
-    cpu: Cpu | None = None
+    cpu: CpuFields | None = None
     numa_nodes: list[Raw] = []
     memory_mib: Int | None = None
     uptime_seconds: float | None = None
 
 
-class Driver(msgspec.Struct, frozen=True, gc=False):
+class DriverFields(msgspec.Struct, frozen=True, gc=False):
     version: str | None = None
     open: bool | None = None
     cuda: str | None = None
 
 
-class Stack(msgspec.Struct, frozen=True, gc=False):
+class StackFields(msgspec.Struct, frozen=True, gc=False):
     kind: str | None = None
     version: str | None = None
 
 
-class Service(msgspec.Struct, frozen=True, gc=False):
+class ServiceFields(msgspec.Struct, frozen=True, gc=False):
     name: str
     state: str
 
 
-class Setting(msgspec.Struct, frozen=True, gc=False):
+class SettingFields(msgspec.Struct, frozen=True, gc=False):
     key: str
     value: str
     scope: str = "system"
 
 
-class Library(msgspec.Struct, frozen=True, gc=False):
+class LibraryFields(msgspec.Struct, frozen=True, gc=False):
     version: str | None = None
 
 
-class Nccl(msgspec.Struct, frozen=True, gc=False):
-    libraries: list[Library] = []
-    settings: list[Setting] = []
+class NcclFields(msgspec.Struct, frozen=True, gc=False):
+    libraries: list[LibraryFields] = []
+    settings: list[SettingFields] = []
     searched: Raw = NONE
 
 
-class Software(msgspec.Struct, frozen=True, gc=False):
-    driver: Driver = Driver()
-    services: list[Service] = []
-    rdma_stack: Stack = Stack()
-    nccl: Nccl = Nccl()
+class SoftwareFields(msgspec.Struct, frozen=True, gc=False):
+    driver: DriverFields = DriverFields()
+    services: list[ServiceFields] = []
+    rdma_stack: StackFields = StackFields()
+    nccl: NcclFields = NcclFields()
 
 
-class Named(msgspec.Struct, frozen=True, gc=False):
+class NamedFields(msgspec.Struct, frozen=True, gc=False):
     """Generator and source: the one word of each that is kept."""
 
     version: str | None = None
     kind: str | None = None
 
 
-class Platform(msgspec.Struct, frozen=True, gc=False):
+class PlatformFields(msgspec.Struct, frozen=True, gc=False):
     profile: str | None = None
 
 
-class Summary(msgspec.Struct, frozen=True, gc=False):
+class SummaryFields(msgspec.Struct, frozen=True, gc=False):
     verdict: str
     counts: dict[str, Int] = {}
     unknown_rules: list[Raw] = []
 
 
-class Cost(msgspec.Struct, frozen=True, gc=False):
+class CostFields(msgspec.Struct, frozen=True, gc=False):
     collective: str | None = None
     nodes: Int | None = None
     gbyte_s: float | None = None
     percent: float | None = None
 
 
-class Location(msgspec.Struct, frozen=True, gc=False):
+class LocationFields(msgspec.Struct, frozen=True, gc=False):
     part: str | None = None
     serial: str | None = None
 
 
-class Finding(msgspec.Struct, frozen=True, gc=False):
+class FindingFields(msgspec.Struct, frozen=True, gc=False):
     rule: str
     severity: str
     subject: str
@@ -124,15 +124,15 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     remedy: str | None = None
     evidence: Raw = NONE
     confidence: str | None = None
-    cost: Cost | None = None
-    location: Location | None = None
+    cost: CostFields | None = None
+    location: LocationFields | None = None
 
 
-class UnknownSubject(msgspec.Struct, frozen=True, gc=False):
+class UnknownSubjectFields(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
 
 
-class Check(msgspec.Struct, frozen=True, gc=False):
+class CheckFields(msgspec.Struct, frozen=True, gc=False):
     rule: str
     state: str
     passed: Int | None = None
@@ -140,10 +140,10 @@ class Check(msgspec.Struct, frozen=True, gc=False):
     unknown: Int | None = None
     not_applicable: Int | None = None
     reason: str | None = None
-    unknown_subjects: list[UnknownSubject] = []
+    unknown_subjects: list[UnknownSubjectFields] = []
 
 
-class Probe(msgspec.Struct, frozen=True, gc=False):
+class ProbeFields(msgspec.Struct, frozen=True, gc=False):
     name: str
     status: str
     reason: str | None = None
@@ -151,29 +151,29 @@ class Probe(msgspec.Struct, frozen=True, gc=False):
     hung: bool = False
 
 
-class Topology(msgspec.Struct, frozen=True, gc=False):
+class TopologyFields(msgspec.Struct, frozen=True, gc=False):
     pci: Raw = NONE
-    gpus: list[Gpu] = []
-    nics: list[Nic] = []
-    netdevs: list[Netdev] = []
+    gpus: list[GpuFields] = []
+    nics: list[NicFields] = []
+    netdevs: list[NetdevFields] = []
     paths: Raw = NONE
 
 
-class Report(msgspec.Struct, frozen=True, gc=False):
+class ReportFields(msgspec.Struct, frozen=True, gc=False):
     """A report of any minor version of schema 1."""
 
-    node: Node
-    topology: Topology
-    summary: Summary
+    node: NodeFields
+    topology: TopologyFields
+    summary: SummaryFields
     schema: str
     generated_at: str
     observed_at: str | None = None
     schema_minor: Int | None = None
-    generator: Named = Named()
-    source: Named = Named()
+    generator: NamedFields = NamedFields()
+    source: NamedFields = NamedFields()
     duration_seconds: float | None = None
-    platform: Platform = Platform()
-    software: Software = Software()
-    probes: list[Probe] = []
+    platform: PlatformFields = PlatformFields()
+    software: SoftwareFields = SoftwareFields()
+    probes: list[ProbeFields] = []
     checks: Raw = NONE
-    findings: list[Finding] = []
+    findings: list[FindingFields] = []

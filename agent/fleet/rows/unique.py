@@ -113,7 +113,7 @@ class Functions:
         return len(self.serials) - 1
 
 
-class Counters:
+class CounterRows:
     """Rows of table counter, by column."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from agent.fleet.questions.drift import Change, Drift
+from agent.fleet.questions.drift import Drift, DriftChange
 from agent.fleet.questions.subjects import GONE, MOVED, NEW
 from agent.fleet.words.pieces import count, hosts, number, told
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
@@ -39,7 +39,7 @@ def page(found: Drift, width: int = 80) -> list[Line]:
     return lines
 
 
-def sentence(change: Change) -> str:
+def sentence(change: DriftChange) -> str:
     """One change and who has it."""
     who = hosts(change.hosts, change.nodes)
     if change.subject == "finding":
@@ -52,12 +52,12 @@ def sentence(change: Change) -> str:
     return f"{who}: {_what(change)}{many}{labels}  [{_when(change)}]"
 
 
-def _when(change: Change) -> str:
+def _when(change: DriftChange) -> str:
     """When the first and the last of them were noticed."""
     return str(change.first) if change.first == change.last else f"{change.first} to {change.last}"
 
 
-def _what(change: Change) -> str:
+def _what(change: DriftChange) -> str:
     if change.what in (GONE, NEW):
         return change.what
     name = _BAGS.get(change.what, change.what.replace("_", " "))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.fleet.questions.findings import Findings, Found, Lost, Share
+from agent.fleet.questions.findings import FindingGroup, Findings, Lost, Share
 from agent.fleet.words.pieces import STYLES, count, hosts, number, share, told
 from agent.outputs.text.lines import BLANK, Line, make_line, wrap_paragraph
 
@@ -42,14 +42,14 @@ def describe_lost(lost: Lost) -> str:
     )
 
 
-def describe_cost(each: Found) -> str:
+def describe_cost(each: FindingGroup) -> str:
     """Of the worst of them."""
     most = "up to " if each.findings > 1 else ""
     where = "of jobs on several nodes" if (each.cost_nodes or 1) > 1 else "inside the node"
     return f"costs {most}{each.cost_percent:.0f}% of all-reduce {where}, by NCCL's model"
 
 
-def sentences(each: Found) -> list[str]:
+def sentences(each: FindingGroup) -> list[str]:
     """Who has it, and of how many."""
     if each.of_class:
         return [

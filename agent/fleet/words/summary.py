@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.fleet.questions.summary import Summary
+from agent.fleet.questions.summary import FleetSummary
 from agent.fleet.words.pieces import STYLES, count, hosts, number, share, table, told
 from agent.model.finding import VERDICTS
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
@@ -11,7 +11,7 @@ _REASONS = 12  # why rules could not be judged; the rest is counted
 _RULES = 6  # of one reason that are named
 
 
-def page(found: Summary, width: int = 80) -> list[Line]:
+def page(found: FleetSummary, width: int = 80) -> list[Line]:
     """The whole answer."""
     if not found.nodes:
         return [make_line("no nodes")]
@@ -47,7 +47,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def _classes(found: Summary, width: int) -> list[Line]:
+def _classes(found: FleetSummary, width: int) -> list[Line]:
     shown = [each for each in VERDICTS if each in found.verdicts]
     head = ["class", "nodes", *(each.replace("_", " ") for each in shown), *(["stale"] if found.stale else [])]
     rows = [
@@ -62,7 +62,7 @@ def _classes(found: Summary, width: int) -> list[Line]:
     return table(head, rows, width)
 
 
-def describe_coverage(found: Summary) -> str:
+def describe_coverage(found: FleetSummary) -> str:
     """How many rules were checked on every node that they apply to; the page has the same sentence."""
     if found.stale == found.nodes:
         return "nothing: every node is stale"
@@ -71,7 +71,7 @@ def describe_coverage(found: Summary) -> str:
     return text + (", stale ones left out" if found.stale else "")
 
 
-def _coverage(found: Summary, width: int) -> list[Line]:
+def _coverage(found: FleetSummary, width: int) -> list[Line]:
     """By why a rule was not judged, as one reason holds for many rules. Stale nodes are in no number here."""
     fresh = found.nodes - found.stale
     lines = told(describe_coverage(found), width, "  ")
@@ -104,7 +104,7 @@ def _reason(reason: str, rules: list[tuple[str, int]], nodes: int) -> str:
     return f"{on}: {reason} [{names}{more}]"
 
 
-def _worst(found: Summary, width: int) -> list[Line]:
+def _worst(found: FleetSummary, width: int) -> list[Line]:
     head = ["node", "verdict", "class", "critical", "error", "warning"]
     rows = [
         [

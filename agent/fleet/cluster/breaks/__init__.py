@@ -10,13 +10,13 @@ from agent.fleet.cluster.breaks.outside import domain_breaks, loose_hosts, unsee
 from agent.fleet.cluster.breaks.paces import uneven_paces
 from agent.fleet.cluster.breaks.rails import missing_rails, moved_rails, short_units
 from agent.fleet.cluster.breaks.uplinks import uplinks
-from agent.fleet.cluster.graph import Cluster
+from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.cluster.view import View
 
 __all__ = ["KINDS", "Break", "breaks"]
 
 
-def breaks(cluster: Cluster, views: list[View]) -> list[Break]:
+def breaks(cluster: FabricGraph, views: list[View]) -> list[Break]:
     """All that is wrong, in the order of KINDS."""
     found: list[Break] = []
     for view in views:

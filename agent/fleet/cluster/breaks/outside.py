@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from agent.fleet.cluster.breaks.found import Break
-from agent.fleet.cluster.graph import Cluster
+from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.cluster.view import View
 
 
@@ -35,7 +35,7 @@ def loose_hosts(view: View) -> list[Break]:
     return found
 
 
-def unseen_ports(cluster: Cluster) -> list[Break]:
+def unseen_ports(cluster: FabricGraph) -> list[Break]:
     """Ports that a report and the fabric files do not agree on."""
     found = []
     for each in cluster.unseen:
@@ -52,7 +52,7 @@ def unseen_ports(cluster: Cluster) -> list[Break]:
     return found
 
 
-def domain_breaks(cluster: Cluster) -> list[Break]:
+def domain_breaks(cluster: FabricGraph) -> list[Break]:
     """Hosts whose GPUs are in more than one NVLink domain."""
     of: defaultdict[str, list[str]] = defaultdict(list)
     for domain in cluster.domains:

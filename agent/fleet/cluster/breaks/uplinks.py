@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from agent.fleet.cluster.blocks import Block
+from agent.fleet.cluster.blocks import SwitchBlock
 from agent.fleet.cluster.breaks.found import Break
-from agent.fleet.cluster.graph import Place, natural
-from agent.fleet.cluster.trunks import Fault, Odd, far_switches, odd
+from agent.fleet.cluster.graph import SwitchPort, natural
+from agent.fleet.cluster.trunks import Fault, TrunkFaults, far_switches, odd
 from agent.fleet.cluster.view import View
 
 
@@ -19,7 +19,7 @@ def uplinks(view: View) -> list[Break]:
     return made + missing(view, found)
 
 
-def missing(view: View, found: Odd) -> list[Break]:
+def missing(view: View, found: TrunkFaults) -> list[Break]:
     """Cables that are nowhere, a switch each."""
     return [each for block in view.blocks for each in _missing(view, block, found)]
 
@@ -29,7 +29,7 @@ def end(view: View, fault: Fault) -> str:
     return view.cluster.place(fault.near) if fault.near else view.name(fault.lower)
 
 
-def compared(view: View, block: Block, upper: str) -> str:
+def compared(view: View, block: SwitchBlock, upper: str) -> str:
     """What most have, in words."""
     usual, clear = block.usual.get(upper, (0, None))
     if clear is None:
@@ -76,7 +76,7 @@ def _moved(view: View, faults: tuple[Fault, ...]) -> Break:
     )
 
 
-def _missing(view: View, block: Block, found: Odd) -> list[Break]:
+def _missing(view: View, block: SwitchBlock, found: TrunkFaults) -> list[Break]:
     gone: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for lower in block.peers:
         gone[lower] = [(upper, found.less[lower, upper]) for upper in block.upper if found.less.get((lower, upper))]
@@ -94,8 +94,8 @@ def _missing(view: View, block: Block, found: Odd) -> list[Break]:
             words.append(f"{kept} of {kept + count} to {view.name(upper)}{where}")
             ports = near if len(near) == count else [f"?{len(should) + n}" for n in range(1, count + 1)]
             for at in ports:
-                should[view.cluster.place(Place(lower, at))] = (
-                    view.cluster.place(Place(upper, far[0])) if len(far) == count == 1 else view.name(upper)
+                should[view.cluster.place(SwitchPort(lower, at))] = (
+                    view.cluster.place(SwitchPort(upper, far[0])) if len(far) == count == 1 else view.name(upper)
                 )
         also = "; it has others that its peers do not have" if lower in extra else ""
         made.append(
@@ -111,19 +111,19 @@ def _missing(view: View, block: Block, found: Odd) -> list[Break]:
     return made
 
 
-def _free_ports(view: View, block: Block, lower: str, upper: str, count: int) -> tuple[list[str], list[str]]:
+def _free_ports(view: View, block: SwitchBlock, lower: str, upper: str, count: int) -> tuple[list[str], list[str]]:
     """Ports with nothing on them whose peers' lead to the other switch: below, above. Of a switch of which not all
     is told none is known to be free."""
     switches = view.cluster.switches
     near = [
         port
         for port, (far, _, _) in far_switches(block, block.peers).items()
-        if far == upper and switches[lower].whole and Place(lower, port) not in view.used
+        if far == upper and switches[lower].whole and SwitchPort(lower, port) not in view.used
     ]
     far = [
         port
         for port, (low, _, _) in far_switches(block, block.upper).items()
-        if low == lower and switches[upper].whole and Place(upper, port) not in view.used
+        if low == lower and switches[upper].whole and SwitchPort(upper, port) not in view.used
     ]
     return sorted(near, key=natural)[: count + 1], sorted(far, key=natural)[: count + 1]
 

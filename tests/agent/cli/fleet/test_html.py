@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
 from agent.cli.main import run
-from agent.fleet.ingest.run import Asked, ingest
+from agent.fleet.ingest.run import IngestOptions, ingest
 from agent.fleet.page import places
 from bench.fleet.plan import plan
 from tests.conftest import ROOT
@@ -30,7 +30,9 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
             document["node"]["hostname"] = "</script><b>[1-"
         lines.append(json.dumps(document))
     (place / "reports.ndjson").write_text("\n".join(lines) + "\n")
-    ingest(Asked(sources=[str(place / "reports.ndjson")], dataset=str(place / "ds")), lambda _stage, _done: None)
+    ingest(
+        IngestOptions(sources=[str(place / "reports.ndjson")], dataset=str(place / "ds")), lambda _stage, _done: None
+    )
     return str(place / "ds")
 
 

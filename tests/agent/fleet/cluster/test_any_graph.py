@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.fleet.cluster.answer import topology
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.from_reports import NetdevRow, Tables
+from agent.fleet.cluster.from_reports import ClusterTables, NetdevRow
 from agent.fleet.cluster.pattern import by_pattern
 from agent.fleet.cluster.picture import picture
 from agent.fleet.cluster.slurm import Nothing, conf
@@ -57,7 +57,7 @@ NETDEVS = st.builds(
 @given(st.lists(FABRICS, max_size=2), st.lists(NETDEVS, max_size=12))
 def test_any_graph_is_answered(fabrics: list[Fabric], netdevs: list[NetdevRow]) -> None:
     """Text, data, picture, Slurm's files, topograph's model, labels."""
-    cluster = build([FabricFile("f", each) for each in fabrics], Tables(netdev=netdevs) if netdevs else None)
+    cluster = build([FabricFile("f", each) for each in fabrics], ClusterTables(netdev=netdevs) if netdevs else None)
     seen = views(cluster)
     answer = topology(cluster, seen)
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from agent.fleet.cluster.breaks import breaks
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.from_reports import GpuRow, HostRow, NetdevRow, NicRow, PortRow, Tables, domains
+from agent.fleet.cluster.from_reports import ClusterTables, GpuRow, HostRow, NetdevRow, NicRow, PortRow, domains
 from agent.fleet.cluster.view import views
 from tests.agent.fleet.cluster.given import Plant, rails
 
@@ -18,7 +18,7 @@ def colons(guid: str) -> str:
     return ":".join(guid[n : n + 4] for n in range(0, 16, 4))
 
 
-def reports(plant: Plant, down: tuple[str, ...] = ()) -> Tables:
+def reports(plant: Plant, down: tuple[str, ...] = ()) -> ClusterTables:
     """Of every host of a plant, as its own report would be; `down`: adapters whose port is not up."""
     nics, ports, hosts = [], [], []
     for name, node in plant.nodes.items():
@@ -33,7 +33,7 @@ def reports(plant: Plant, down: tuple[str, ...] = ()) -> Tables:
             PortRow(f"gpu-{host}", device, 1, rail, "InfiniBand", state, 400.0 if state == "ACTIVE" else None,
                     colons(node.guid))
         )  # fmt: skip
-    return Tables(host=sorted(set(hosts)), nic=nics, port=ports)
+    return ClusterTables(host=sorted(set(hosts)), nic=nics, port=ports)
 
 
 def test_hosts_are_joined_by_guid() -> None:
@@ -114,7 +114,7 @@ def test_nodes_of_another_fabric_are_no_break() -> None:
     hosts = [*mine.host, *(row._replace(node=f"far-{row.node}") for row in theirs.host)]
     nics = [*mine.nic, *(row._replace(node=f"far-{row.node}") for row in theirs.nic)]
     ports = [*mine.port, *(row._replace(node=f"far-{row.node}") for row in theirs.port)]
-    tables = Tables(host=hosts, nic=nics, port=ports)
+    tables = ClusterTables(host=hosts, nic=nics, port=ports)
 
     cluster = plant.cluster(tables)
 
@@ -140,7 +140,7 @@ def test_far_ends_that_hosts_were_told() -> None:
     ]  # fmt: skip
     back = PortRow("n0", "x9", 1, None, "InfiniBand", "ACTIVE", 400.0, "1", "bbbb", "n1 mlx5_9", 1)
 
-    cluster = build([], Tables(port=[*rows, back]))
+    cluster = build([], ClusterTables(port=[*rows, back]))
 
     assert {"leaf0", "leaf1"} == {switch.name for switch in cluster.switches.values()}
     assert {("n3", "rail 1", "4")} == {
@@ -155,7 +155,7 @@ def test_lldp_of_rails_only() -> None:
     rows = [NetdevRow("n1", "eth0", "x", 0, 400.0, "leaf0", "00:01", "swp1"),
             NetdevRow("n1", "mgmt0", None, None, 1.0, "office", "00:99", "7")]  # fmt: skip
 
-    cluster = build([], Tables(netdev=rows))
+    cluster = build([], ClusterTables(netdev=rows))
 
     assert ["leaf0"] == [switch.name for switch in cluster.switches.values()]
 
@@ -166,7 +166,7 @@ def test_lldp_where_no_rail_is_known() -> None:
             NetdevRow("n1", "mgmt0", None, None, 1.0, "office", None, "7"),
             NetdevRow("n1", "eth1", "y", None, 100.0, None, None, "8")]  # fmt: skip
 
-    cluster = build([], Tables(netdev=rows))
+    cluster = build([], ClusterTables(netdev=rows))
 
     assert [("n1", "eth0")] == [(link.host, link.rail) for link in cluster.host_links]
 
@@ -181,7 +181,7 @@ def test_one_switch_however_it_is_told() -> None:
         NetdevRow("n4", "eth1", "y", 1, 400.0, None, "00:a1", "4"),
     ]
 
-    cluster = build([], Tables(netdev=rows))
+    cluster = build([], ClusterTables(netdev=rows))
 
     assert ["leaf0", "sonic 00:a1", "sonic 00:a2", "sonic 00:a3"] == sorted(
         switch.name for switch in cluster.switches.values()
@@ -194,7 +194,7 @@ def test_a_port_that_two_hosts_claim() -> None:
     rows = [NetdevRow(f"n{node}", "eth0", "x", 0, 400.0, "leaf0", "00:01", "1") for node in (1, 2)]
     hosts = [HostRow("n1", old), HostRow("n2", SEEN)]
 
-    (link,) = build([], Tables(host=hosts, netdev=rows)).host_links
+    (link,) = build([], ClusterTables(host=hosts, netdev=rows)).host_links
 
     assert "n2" == link.host
 
@@ -210,7 +210,7 @@ def test_domains_that_leave_a_node() -> None:
         GpuRow("d", rack, None),
     ]
 
-    (found,) = domains(Tables(gpu=rows))
+    (found,) = domains(ClusterTables(gpu=rows))
 
     assert (f"{rack}.3", ("b", "c"), 3) == found
 
@@ -218,7 +218,7 @@ def test_domains_that_leave_a_node() -> None:
 def test_a_host_in_two_domains() -> None:
     """GPUs of one node with two cliques."""
     rack = "11111111-0000-4000-8000-000000000001"
-    cluster = build([], Tables(gpu=[GpuRow("a", rack, 1), GpuRow("a", rack, 2), GpuRow("b", rack, 1)]))
+    cluster = build([], ClusterTables(gpu=[GpuRow("a", rack, 1), GpuRow("a", rack, 2), GpuRow("b", rack, 1)]))
 
     (found,) = breaks(cluster, [])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.from_reports import NetdevRow, Tables
+from agent.fleet.cluster.from_reports import ClusterTables, NetdevRow
 from agent.fleet.cluster.kinds import What, what
 from agent.fleet.cluster.view import views
 from tests.agent.fleet.cluster.given import Plant, dragonfly, fat_tree, rails
@@ -118,7 +118,7 @@ def test_leaves_that_only_hosts_tell_of() -> None:
         for rail in range(4)
     ]
 
-    (view,) = views(build([], Tables(netdev=rows)))
+    (view,) = views(build([], ClusterTables(netdev=rows)))
     found = what(view)
 
     assert ("rail-optimized", None) == (found.kind, found.oversubscription)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.fleet.cluster.answer import Topology, topology
+from agent.fleet.cluster.answer import TopologyAnswer, topology
 from agent.fleet.cluster.build import FabricFile, build, generated
 from agent.fleet.cluster.pattern import by_pattern
 from agent.fleet.cluster.picture import picture
@@ -22,7 +22,7 @@ SELENE, EXAMPLE = "selene.compute.txt", "topograph-example.out"
 
 
 @cache
-def judged(path: Path) -> Topology:
+def judged(path: Path) -> TopologyAnswer:
     """The whole answer."""
     text = path.read_text()
     cluster = build([FabricFile(path.name, read_fabric(text, path.name), generated(text))], None)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from agent.cli.fleet.topology import TopologyFormat
-from agent.fleet.cluster.answer import DomainRow, FabricRow, Row, Topology, UnitRow, topology
+from agent.fleet.cluster.answer import DomainRow, FabricRow, SwitchTier, TopologyAnswer, UnitRow, topology
 from agent.fleet.cluster.breaks import KINDS
 from agent.fleet.cluster.cables import STATES
 from agent.fleet.cluster.kinds import WORDS
@@ -75,11 +75,11 @@ def test_host_lists_are_broken_at_their_commas() -> None:
     unit = UnitRow(name="su1", nodes=80, leaves=["leaf1"], rails={}, hosts=fold(names))
     fabric = FabricRow(
         kind="rail-optimized", sure="sure", evidence=[], levels=1, oversubscription=None, hosts=80, ports=80, cables=80,
-        switches=1, rows=[Row(row=1, switches=1, names=fold([f"leaf{name}" for name in names]))], units=[unit],
+        switches=1, rows=[SwitchTier(row=1, switches=1, names=fold([f"leaf{name}" for name in names]))], units=[unit],
         in_no_unit=[],
     )  # fmt: skip
     domain = DomainRow(domain="d", nodes=80, gpus=320, hosts=fold(names))
-    made = Topology(
+    made = TopologyAnswer(
         sources=["a file"], fabrics=[fabric], nvlink=[domain], nvlink_words="One domain.", breaks=[], notes=[]
     )
 

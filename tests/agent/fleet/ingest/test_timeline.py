@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fleet.ingest.timeline import Change, Edit, Known, Sighting, is_late, merged
+from agent.fleet.ingest.timeline import Edit, NodeHistory, Sighting, TableVersion, is_late, merged
 
 TABLES = ("gpu", "nic")
 
@@ -18,9 +18,9 @@ class Fake(NamedTuple):
     sighting: Sighting
     digests: tuple[str, ...]
 
-    def change(self, table: str) -> Change:
+    def change(self, table: str) -> TableVersion:
         digest = self.digests[TABLES.index(table)]
-        return Change(digest, len(digest))
+        return TableVersion(digest, len(digest))
 
 
 _SIGHTING = st.builds(Sighting, st.integers(1, 6), st.integers(1, 2), st.sampled_from("xyz"))
@@ -32,24 +32,24 @@ class Past:
 
     def __init__(self) -> None:
         self.sightings: dict[int, Sighting] = {}
-        self.changes: dict[str, dict[int, Change]] = {table: {} for table in TABLES}
+        self.changes: dict[str, dict[int, TableVersion]] = {table: {} for table in TABLES}
         self.rows: dict[tuple[str, int], str] = {}
         self.latest: Fake | None = None
 
-    def short(self) -> Known:
+    def short(self) -> NodeHistory:
         """What ingest knows without looking into the past: the newest sighting, and digests that are not empty."""
         if self.latest is None:
-            return Known({}, {})
+            return NodeHistory({}, {})
         moment = self.latest.sighting.observed
         now = {table: self.latest.change(table) for table in TABLES}
-        return Known(
+        return NodeHistory(
             {moment: self.latest.sighting},
-            {table: {moment: Change(each.digest, 0)} for table, each in now.items() if each.digest},
+            {table: {moment: TableVersion(each.digest, 0)} for table, each in now.items() if each.digest},
         )
 
     def put(self, reports: list[Fake]) -> Edit:
         short = self.short()
-        known = Known(self.sightings, self.changes) if is_late(short, reports) else short
+        known = NodeHistory(self.sightings, self.changes) if is_late(short, reports) else short
         edit = merged(known, reports, TABLES)
         copied = {(a.table, a.moment): self.rows.get((a.table, a.copied), "") for a in edit.added if a.given is None}
         for table, moment in edit.removed:

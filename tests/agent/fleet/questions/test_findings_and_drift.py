@@ -13,7 +13,7 @@ from agent.fleet.page.scene import looks, worst_first
 from agent.fleet.page.wiring import Wiring, of_reports, wiring
 from agent.fleet.questions.drift import drift
 from agent.fleet.questions.findings import findings
-from agent.fleet.questions.odd import Group, Odd, folded
+from agent.fleet.questions.odd import Deviation, PeerGroup, folded
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.outliers import outliers
 from agent.fleet.questions.summary import summary
@@ -222,7 +222,7 @@ def test_a_nic_that_has_lost_its_gpu_is_no_news_of_its_own(tmp_path):
 
 def test_what_follows_from_what_follows_is_told_with_the_first():
     def odd(key, value, node="n1"):
-        return Odd(Group(key, key, "class", None, "node"), Usual("8", 9, 10), value, "8", node, None)
+        return Deviation(PeerGroup(key, key, "class", None, "node"), Usual("8", 9, 10), value, "8", node, None)
 
     ((answer, _),) = folded([odd("nics", "9"), odd("rails", "7"), odd("gpus", "7")])
     assert (answer.attribute, sorted(answer.also)) == ("gpus", ["nics 9, usually 8", "rails 7, usually 8"])

@@ -9,12 +9,12 @@ import pytest
 from agent.fleet.cluster.cables import Cables
 from agent.fleet.cluster.words import cables_page
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.drift import Change, Drift
+from agent.fleet.questions.drift import Drift, DriftChange
 from agent.fleet.questions.duplicates import Duplicate, Duplicates, Holder
-from agent.fleet.questions.findings import Findings, Found, Share
+from agent.fleet.questions.findings import FindingGroup, Findings, Share
 from agent.fleet.questions.odd import Mixed, Outlier
 from agent.fleet.questions.outliers import Outliers
-from agent.fleet.questions.summary import ClassLine, Coverage, Summary, Worst
+from agent.fleet.questions.summary import ClassLine, FleetSummary, RuleCoverage, Worst
 from agent.fleet.words import drift, duplicates, findings, outliers, summary
 from agent.outputs.text.lines import to_plain_text
 
@@ -50,7 +50,7 @@ ANSWERS = {
     ),
     "summary": (
         summary,
-        Summary(
+        FleetSummary(
             nodes=60_000,
             newest="2026-01-15T09:14:57Z",
             oldest="2026-01-06T08:03:32Z",
@@ -59,7 +59,9 @@ ANSWERS = {
             stale=8572,
             stale_hosts=MANY,
             classes=[ClassLine(hardware_class=CLASS * 3, nodes=60_000, verdicts={"ok": 5}, stale=1)],
-            coverage=[Coverage(rule="a-rule", passed=1, unknown=59_999, reasons=[("no reason " * 30, 7)], missing=2)],
+            coverage=[
+                RuleCoverage(rule="a-rule", passed=1, unknown=59_999, reasons=[("no reason " * 30, 7)], missing=2)
+            ],
             worst=[
                 Worst(node="gpu1", hardware_class=CLASS, verdict="critical", critical=1, error=0, warning=2, stale=True)
             ],
@@ -70,7 +72,7 @@ ANSWERS = {
         findings,
         Findings(
             findings=[
-                Found(
+                FindingGroup(
                     rule="a-rule",
                     severity="error",
                     of_class=False,
@@ -81,7 +83,7 @@ ANSWERS = {
                     summary="s " * 99,
                     remedy="r " * 99,
                 ),
-                Found(
+                FindingGroup(
                     rule="b-rule",
                     severity="info",
                     of_class=True,
@@ -114,7 +116,7 @@ ANSWERS = {
             added_nodes=8572,
             replaced="gpu7",
             changes=[
-                Change(
+                DriftChange(
                     subject="host",
                     what="driver",
                     old="1",
@@ -125,11 +127,11 @@ ANSWERS = {
                     first="a",
                     last="b",
                 ),
-                Change(
+                DriftChange(
                     subject="GPU", what="gone", hosts="gpu7", nodes=1, things=1, labels=["GPU3"], first="a", last="a"
                 ),
-                Change(subject="GPU", what="uuid", hosts="gpu8", nodes=1, things=2, first="a", last="a"),
-                Change(
+                DriftChange(subject="GPU", what="uuid", hosts="gpu8", nodes=1, things=2, first="a", last="a"),
+                DriftChange(
                     subject="finding",
                     what="new",
                     hosts="gpu8",
@@ -183,7 +185,7 @@ def test_nothing_to_say():
     assert "no outliers" in to_plain_text(outliers.page(Outliers(compared_nodes=5, classes={"c": 5})))
     assert "no findings" in to_plain_text(findings.page(Findings(nodes=5)))
     assert "nothing changed" in to_plain_text(drift.page(Drift(since="x", compared_nodes=5)))
-    assert "no nodes" in to_plain_text(summary.page(Summary(nodes=0, stale_after_seconds=1)))
+    assert "no nodes" in to_plain_text(summary.page(FleetSummary(nodes=0, stale_after_seconds=1)))
     assert "nothing is on two nodes" in to_plain_text(duplicates.page(Duplicates()))
 
 
@@ -202,7 +204,7 @@ def test_of_no_node_nothing_is_said_to_be_well():
 def test_a_long_class_is_cut_where_each_node_repeats_it():
     worst = [Worst(node=f"n{n}", verdict="error", hardware_class=CLASS * 3, stale=False, critical=0, error=1, warning=0)
              for n in (1, 2)]  # fmt: skip
-    text = to_plain_text(summary.page(Summary(nodes=2, stale_after_seconds=1, worst=worst), 80))
+    text = to_plain_text(summary.page(FleetSummary(nodes=2, stale_after_seconds=1, worst=worst), 80))
     rows = text.partition("Worst nodes")[2].splitlines()[2:]
     assert len(rows) == 2
     assert all(len(row) <= 80 and "…" in row for row in rows)

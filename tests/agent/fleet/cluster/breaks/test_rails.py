@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.fleet.cluster.from_reports import HostRow, Tables
+from agent.fleet.cluster.from_reports import ClusterTables, HostRow
 from tests.agent.fleet.cluster.given import Plant, rails
 
 
@@ -205,7 +205,7 @@ def test_a_unit_of_machines_with_a_rail_less_is_no_short_unit() -> None:
         plant.cut("su3-leaf2", port)
     hosts = [HostRow(f"n{node:03d}", None, 3 if 9 <= node <= 12 else 4) for node in range(1, 21)]
 
-    assert "short-unit" not in [each.kind for each in plant.breaks(Tables(host=hosts))]
+    assert "short-unit" not in [each.kind for each in plant.breaks(ClusterTables(host=hosts))]
 
 
 def test_a_node_between_units() -> None:
