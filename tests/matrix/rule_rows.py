@@ -18,7 +18,8 @@ machine of model objects (tests/agent/rules/build.py, moves.py) and ask one rule
     "storage" = { firing = true, change = { ... }, finds = [["{port1}", "info"]], passes = 3 }
 
 A row says all that the rule answers: `finds`, `unknown` and `not_applicable` (subjects), `passes` (how many), and with
-`says` words that stand in what it tells: summaries, remedies, evidence, places, reasons. `firing = true` begins from
+`says` words that stand in what it tells: summaries, remedies, evidence, reasons; behind a fault's evidence the lines
+"places: A B.", "covers: A B." and "situation: S.". `firing = true` begins from
 the firing machine, else from the healthy one; `machine` names another one.
 
 A change is laid over the machine as data: tables are merged, rows of a list are named by their id (paths by their
@@ -275,9 +276,11 @@ def words(answers: list[Result]) -> str:
 def _texts(answer: Result) -> Iterator[str]:
     if isinstance(answer, Fail):
         yield from (answer.label, answer.summary, answer.impact, answer.remedy, answer.confidence)
-        yield " ".join(sorted(answer.places))
         for each in answer.evidence:
             yield from (str(each.what), str(each.value), str(each.source))
+        yield f"places: {' '.join(sorted(answer.places))}."
+        yield f"covers: {' '.join(sorted(answer.covers or ()))}."
+        yield f"situation: {answer.situation}."
     elif not isinstance(answer, Pass):
         yield answer.reason
 
