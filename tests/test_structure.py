@@ -29,10 +29,8 @@ FOLDERS = (*PRODUCT, "fixtures", "release", "bench", "tests")
 MODULES_PER_FOLDER = 25
 CLASS_NAMES_TWICE = 30
 PENDING_FOLDERS = {
-    "agent/fleet/cluster": 27,
     "tests/agent/rules/roce": 37,
 }
-PENDING_PACKAGES = ("agent/fleet",)  # below them, a docstring may be of one sentence
 EXCLUDES = re.compile(r"\b(not|nothing|never|no)\b|\b(is|are) in\b|\bbelongs? to\b", re.IGNORECASE)
 IMPORTED_AS = {"nvidia-ml-py": "pynvml"}  # distributions whose module has another name
 
@@ -121,11 +119,10 @@ def test_a_package_states_what_belongs_in_it_and_what_does_not(package: str) -> 
     """In two sentences or more, one of which excludes something or states where it is instead."""
     docstring = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text())) or ""
     sentences = re.split(r"(?<=[.:;])\s+(?=[A-Z`\d])", docstring.strip())
-    pending = package.startswith(PENDING_PACKAGES)
 
     assert docstring
-    assert pending or len(sentences) >= 2
-    assert pending or EXCLUDES.search(docstring)
+    assert len(sentences) >= 2
+    assert EXCLUDES.search(docstring)
 
 
 def test_class_names_are_not_shared_by_many_modules() -> None:

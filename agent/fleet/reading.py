@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent.fleet.rows import DamagedPart, Made, Reader
-from agent.fleet.rows.shapes import ReportFields
+from agent.fleet.rows.report_fields import ReportFields
 from agent.fleet.rows.verdicts import Label
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
 

@@ -62,7 +62,7 @@ def load_cluster_with_reports(fabric: list[str], reports: Tables) -> FabricGraph
 
 def _build_cluster(files: list[FabricFile], reports: Tables) -> FabricGraph:
     from agent.fleet.cluster.build import build
-    from agent.fleet.cluster_rows import telling
+    from agent.fleet.cluster.from_dataset import telling
 
     return build(files, telling(reports, beside_files=bool(files)))
 

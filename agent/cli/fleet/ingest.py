@@ -65,7 +65,7 @@ def ingest(
     from agent.fleet.ingest.run import IngestOptions
     from agent.fleet.ingest.run import ingest as do
     from agent.fleet.ingest.sources import UnreadableSource
-    from agent.fleet.ingest.workers import WorkerLost
+    from agent.fleet.ingest.worker_pool import WorkerLost
 
     if not dataset:
         raise CliError("--dataset is missing: a folder, or a URL such as s3://BUCKET/PREFIX")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from agent.fleet.cluster.breaks import Break, breaks
+from agent.fleet.cluster.cabling_faults import Break, breaks
+from agent.fleet.cluster.fabric_kind import what
+from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph, natural
-from agent.fleet.cluster.kinds import what
-from agent.fleet.cluster.view import View
 from agent.fleet.hostlist import fold
 
 FORMAT = "fabricscope.topology/1"

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from agent.fleet.cluster.clear import SHARE
 from agent.fleet.cluster.from_fabric import Adapter, described
 from agent.fleet.cluster.graph import Domain, HostLink, Pace, Switch, SwitchPort, Unseen, guid, natural, switch_name
+from agent.fleet.cluster.peers import SHARE
 
 _NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # NVLink ends at the node
 

@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from agent.fleet.cluster.fabric_kind import neighbourhoods, what
+from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import natural
-from agent.fleet.cluster.grouping import Joined
-from agent.fleet.cluster.kinds import neighbourhoods, what
+from agent.fleet.cluster.peers import Joined
 from agent.fleet.cluster.units import Unit
-from agent.fleet.cluster.view import View
 
 
 class Level(NamedTuple):

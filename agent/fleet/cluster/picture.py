@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element, tostring
 
-from agent.fleet.cluster.breaks import Break
-from agent.fleet.cluster.drawn import GAP, HIGH, HOSTS, FabricPicture, PictureBox, scenes
+from agent.fleet.cluster.cabling_faults import Break
+from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph
-from agent.fleet.cluster.view import View
+from agent.fleet.cluster.picture_content import GAP, HIGH, HOSTS, FabricPicture, PictureBox, scenes
 from agent.outputs.export.svg import apply_palette
 from agent.outputs.html.elements import el
 

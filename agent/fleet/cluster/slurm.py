@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import Domain, FabricGraph
 from agent.fleet.cluster.hierarchy import Level, Tree, tree, walk
-from agent.fleet.cluster.names import comment, node_names, unique, yaml_text
-from agent.fleet.cluster.view import View
+from agent.fleet.cluster.scheduler_names import comment, node_names, unique, yaml_text
 from agent.fleet.hostlist import fold
 
 

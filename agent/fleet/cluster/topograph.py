@@ -11,10 +11,10 @@ import re
 from collections import defaultdict
 from hashlib import sha256
 
+from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.cluster.hierarchy import Level, tree, walk
-from agent.fleet.cluster.names import clean, node_names, unique, yaml_text
-from agent.fleet.cluster.view import View
+from agent.fleet.cluster.scheduler_names import clean, node_names, unique, yaml_text
 from agent.fleet.hostlist import fold
 from agent.outputs.export.nfd import LABEL_LIMIT, NAMESPACE
 

@@ -7,11 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.fleet.cluster.clear import Most, most
+from agent.fleet.cluster.fabrics import FabricPart
 from agent.fleet.cluster.graph import HostLink, Switch, natural
-from agent.fleet.cluster.grouping import groups
-from agent.fleet.cluster.naming import order, same_names
-from agent.fleet.cluster.parts import FabricPart
+from agent.fleet.cluster.peers import Most, groups, most
+from agent.fleet.cluster.rail_names import order, same_names
 
 
 class UnitRail(NamedTuple):

@@ -12,10 +12,20 @@ import pyarrow.compute as pc
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import File, Manifest, slot_of
-from agent.fleet.ingest import past
 from agent.fleet.ingest.files import HistoryFiles, Staging, written
+from agent.fleet.ingest.history import (
+    Edit,
+    NodeHistory,
+    Sighting,
+    TableVersion,
+    day_of,
+    is_late,
+    merged,
+    read_batches,
+    read_copies,
+    read_history,
+)
 from agent.fleet.ingest.spill import Entry, Spilled, SpilledBlock
-from agent.fleet.ingest.timeline import Edit, NodeHistory, Sighting, TableVersion, is_late, merged
 from agent.fleet.rows import NAMES
 from agent.fleet.store import Store
 from agent.fleet.tables import TABLES, TEXT, TIME
@@ -97,7 +107,7 @@ def _state(job: MergeJob, store: Store) -> dict[str, State]:
     """Nodes of this bucket."""
     found = {}
     for file in job.sources:
-        for batch in past.batches(store, file, _STATE):
+        for batch in read_batches(store, file, _STATE):
             times = {name: batch[name].cast(pa.int64()) for name in ("observed_at", "generated_at")}
             for row in pa.table({name: times.get(name, batch[name]) for name in batch.column_names}).to_pylist():
                 node = row.pop("node")
@@ -125,7 +135,7 @@ def _edits(job: MergeJob, store: Store, state: dict[str, State], given: dict[str
     short = {node: _short(state.get(node)) for node in given}
     late = sorted(node for node, entries in given.items() if is_late(short[node], entries))
     if late:
-        short |= past.known(store, job.manifest, late)
+        short |= read_history(store, job.manifest, late)
     return {node: merged(short[node], entries, KEPT) for node, entries in given.items()}
 
 
@@ -148,7 +158,7 @@ def _latest(
         old = f"/bucket={job.bucket % job.manifest.buckets:02d}/"
         for file in job.manifest.latest.get(table, []):
             if old in file.path and file.rows:
-                for batch in past.batches(store, file, schema(table)):
+                for batch in read_batches(store, file, schema(table)):
                     nodes = batch["node"].cast(pa.string())
                     stays = pc.and_not(pc.is_in(nodes, value_set=own), pc.is_in(nodes, value_set=new))
                     yield batch.filter(stays)
@@ -180,13 +190,13 @@ def _history(
     wanted = []
     for node, each in added:
         if isinstance(each.given, Entry):
-            by_day[each.table][past.day(each.moment)].append(each.given)
+            by_day[each.table][day_of(each.moment)].append(each.given)
         elif each.change.rows:
             wanted.append((node, each))
-    for _, each, rows in past.copies(store, job.manifest, wanted):
+    for _, each, rows in read_copies(store, job.manifest, wanted):
         moments = pa.repeat(pa.scalar(each.moment, TYPES[TIME]), len(rows))
         rows = rows.set_column(rows.column_names.index("observed_at"), "observed_at", moments)
-        history.add(each.table, schema(each.table, True), past.day(each.moment), rows)
+        history.add(each.table, schema(each.table, True), day_of(each.moment), rows)
     changed = [(node, each.table, each.moment, each.change.digest, each.change.rows) for node, each in added]
     _by_day("change", ("node", "table", "observed_at", "digest", "rows"), changed, history)
     seen = [(node, *each) for node, edit in edits.items() for each in edit.seen]
@@ -198,7 +208,7 @@ def _by_day(table: str, names: tuple[str, ...], rows: list[tuple[Any, ...]], his
     at = names.index("observed_at")
     days: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for row in rows:
-        days[past.day(row[at])].append(row)
+        days[day_of(row[at])].append(row)
     plain = schema(table, True)
     for day, mine in sorted(days.items()):
         columns = []

@@ -18,15 +18,14 @@ import msgspec
 from agent.fleet.collection import without_collection
 from agent.fleet.columns import HISTORY, schema
 from agent.fleet.dataset import SLOTS, File, Manifest
-from agent.fleet.ingest.correcting import corrected, gathered
-from agent.fleet.ingest.files import Staging, Writer
-from agent.fleet.ingest.held import Held, held
+from agent.fleet.ingest.files import Staging, Writer, corrected, gathered
+from agent.fleet.ingest.locked_dataset import Held, held
 from agent.fleet.ingest.merging import Merged, MergeJob
 from agent.fleet.ingest.quarantine import REASONS, RefusedReport, updated
 from agent.fleet.ingest.sources import Item, checked, items
 from agent.fleet.ingest.spill import SpilledBlock
-from agent.fleet.ingest.work import BatchDone, Closed, End, ReportBatch, Rest, Setup
-from agent.fleet.ingest.workers import Alone, Workers
+from agent.fleet.ingest.worker import BatchDone, Closed, End, ReportBatch, Rest, Setup
+from agent.fleet.ingest.worker_pool import Alone, Workers
 from agent.fleet.tables import FORMAT, TABLES
 from agent.version import VERSION
 

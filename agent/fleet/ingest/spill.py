@@ -19,10 +19,10 @@ from pyarrow import ipc
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import slot_of
-from agent.fleet.ingest.timeline import Sighting, TableVersion
+from agent.fleet.ingest.history import Sighting, TableVersion
 from agent.fleet.reading import ReadReport
 from agent.fleet.rows import NAMES, Reader
-from agent.fleet.rows.unique import CounterRows, Functions, Shared
+from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 from agent.fleet.tables import CLASS, COUNTER, PCI, TABLES, TIME
 
 MOST_ROWS, MOST_REPORTS, MOST_BYTES = 400_000, 4000, 64 << 20  # of an epoch

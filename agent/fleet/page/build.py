@@ -6,18 +6,17 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from agent.fleet.cluster.from_dataset import Wiring
 from agent.fleet.engines.engine import Tables
 from agent.fleet.page import answers, reading
 from agent.fleet.page.class_names import display_names
+from agent.fleet.page.findings import join_outliers
 from agent.fleet.page.from_dataset import DatasetFacts, Wish, known, stamp
-from agent.fleet.page.same_fault import join_outliers
 from agent.fleet.page.scene import Coverage, FleetScene, Nodes, Section
-from agent.fleet.page.skew import skew
-from agent.fleet.page.wiring import Wiring
+from agent.fleet.page.versions import skew
 from agent.fleet.questions import drift, duplicates, findings, outliers, summary
-from agent.fleet.questions.newest import earlier
-from agent.fleet.questions.options import Options
-from agent.fleet.words.summary import describe_coverage
+from agent.fleet.questions.options import Options, earlier
+from agent.fleet.text.summary import describe_coverage
 from agent.version import VERSION
 
 WEEK = timedelta(days=7)

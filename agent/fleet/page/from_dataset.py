@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from agent.fleet.cluster.from_dataset import Wiring
 from agent.fleet.cluster.graph import natural
 from agent.fleet.engines.engine import Tables
 from agent.fleet.page import reading
 from agent.fleet.page.columns import distinct, named, ranked
 from agent.fleet.page.devices import Shape, gbyte_s, gpu_shape, rail_shape, rails
 from agent.fleet.page.findings import MOST, findings
-from agent.fleet.page.judged import judged, lines
-from agent.fleet.page.places import domains, racks
+from agent.fleet.page.locations import domains, racks
 from agent.fleet.page.scene import STATES, Coded, Nodes
-from agent.fleet.page.skew import FACTS
-from agent.fleet.page.wiring import Wiring
-from agent.fleet.questions.newest import of_dataset
+from agent.fleet.page.versions import FACTS, judged, lines
+from agent.fleet.questions.options import of_dataset
 
 Host = dict[str, Any]
 

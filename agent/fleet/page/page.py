@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from collections.abc import Iterator
 from pkgutil import get_data
+from urllib.parse import quote
 from xml.etree.ElementTree import Element, tostring
 
 from agent.fleet.page.data import embedded
-from agent.fleet.page.glance import glance
-from agent.fleet.page.map import the_map
-from agent.fleet.page.nodes import nodes_of
+from agent.fleet.page.heatmap import the_map
+from agent.fleet.page.overview import glance, nodes_of
 from agent.fleet.page.scene import FleetScene
 from agent.fleet.page.sections import coverage, section, skew
 from agent.outputs.html.elements import el
@@ -109,3 +110,38 @@ def _own(name: str) -> str:
 def _house(name: str) -> str:
     """Style that this page shares with the page of one node."""
     return (get_data("agent.outputs.html", name) or b"").decode()
+
+
+SUFFIX = ".html"
+MOST = 1_000_000  # entries of the folder
+
+
+def pages(folder: str, output: str | None) -> dict[str, str]:
+    """Node -> address, as seen from the page that is written (else from the current folder). Raises OSError."""
+    start = os.path.dirname(os.path.abspath(output)) if output else os.getcwd()
+    before = os.path.relpath(os.path.abspath(folder), start)
+    found: dict[str, str] = {}
+    clusters = []
+    with os.scandir(folder) as entries:
+        for count, entry in enumerate(entries):
+            if count >= MOST:
+                break
+            if entry.name.endswith(SUFFIX) and entry.is_file():
+                found[entry.name.removesuffix(SUFFIX)] = _address(before, entry.name)
+            elif entry.is_dir():
+                clusters.append(entry.name)
+    for cluster in clusters:
+        try:
+            names = os.listdir(os.path.join(folder, cluster))
+        except OSError:
+            continue  # a folder of somebody else's
+        for name in names[:MOST]:
+            if name.endswith(SUFFIX):
+                found[f"{cluster}/{name.removesuffix(SUFFIX)}"] = _address(before, cluster, name)
+    return found
+
+
+def _address(before: str, *names: str) -> str:
+    """Relative, and never anything else: the dot keeps a name with a colon from being read as a scheme."""
+    path = "/".join(names if before == "." else (before, *names))
+    return ("" if path.startswith("../") else "./") + quote(path.encode("utf-8", "surrogateescape"), safe="/")

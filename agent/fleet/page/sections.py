@@ -7,9 +7,9 @@ from xml.etree.ElementTree import Element
 
 from agent.fleet.hostlist import fold
 from agent.fleet.page.data import spans
-from agent.fleet.page.glance import bar, nodes, number, share
+from agent.fleet.page.heatmap import sign
+from agent.fleet.page.overview import bar, nodes, number, share
 from agent.fleet.page.scene import Coverage, FleetScene, Said, Section, Skew
-from agent.fleet.page.signs import sign
 from agent.outputs.html.elements import el
 
 LISTED = 60  # of a section; the rest is counted

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query, statement
-from agent.fleet.questions.classes import CLASS
-from agent.fleet.questions.odd import Deviation, PeerGroup
+from agent.fleet.questions.baseline import CLASS, Usual, counted, median, spread, usual
+from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.options import Options
-from agent.fleet.questions.usual import Usual, counted, median, spread, usual
 from agent.fleet.table import INT, TEXT
 from agent.fleet.tables import LONGEST_SECONDS
 

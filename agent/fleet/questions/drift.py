@@ -15,22 +15,22 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row, query
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.bags import words
-from agent.fleet.questions.newest import NEWEST
-from agent.fleet.questions.odd import LABELS
-from agent.fleet.questions.options import ORDINARY, Options
-from agent.fleet.questions.subjects import (
+from agent.fleet.questions.deviations import LABELS
+from agent.fleet.questions.drift_rows import (
     BAGS,
     GONE,
     MOVED,
     NEW,
+    RECENT,
     SUBJECTS,
     DriftSubject,
     changed_columns,
+    then_and_now,
     with_its_device,
 )
+from agent.fleet.questions.multisets import words
+from agent.fleet.questions.options import NEWEST, ORDINARY, Options
 from agent.fleet.questions.summary import stamp
-from agent.fleet.questions.then_and_now import RECENT, then_and_now
 
 _MEMORY_SHARE = 0.02  # firmware gives a little more or less at each boot
 _Place = tuple[str, str | None]  # node and device

@@ -9,10 +9,9 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row, key_types, lookup, query
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.classes import CLASS, SIZES, sizes
-from agent.fleet.questions.newest import stale_nodes
-from agent.fleet.questions.odd import LABELS
-from agent.fleet.questions.options import ORDINARY, Options
+from agent.fleet.questions.baseline import CLASS, SIZES, sizes
+from agent.fleet.questions.deviations import LABELS
+from agent.fleet.questions.options import ORDINARY, Options, stale_nodes
 from agent.model.finding import SEVERITIES
 
 _WHOLE = 0.5  # share of a class from which on a finding is a matter of the class

@@ -14,15 +14,12 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row
 from agent.fleet.questions.amounts import MEMORY, PROBES, memory, probes
-from agent.fleet.questions.attributes import Attribute
-from agent.fleet.questions.bags import COUNTS, bags
-from agent.fleet.questions.classes import CLASS, SIZES, sizes
+from agent.fleet.questions.attributes import PARTS, Attribute, TablePass
+from agent.fleet.questions.baseline import CLASS, SIZES, Usual, counted, planned, sizes, usual
+from agent.fleet.questions.deviations import Deviation, Mixed, Outlier, PeerGroup, folded
 from agent.fleet.questions.in_common import with_common_facts
-from agent.fleet.questions.newest import stale_nodes
-from agent.fleet.questions.odd import Deviation, Mixed, Outlier, PeerGroup, folded
-from agent.fleet.questions.options import ORDINARY, Options
-from agent.fleet.questions.parts import PARTS, TablePass
-from agent.fleet.questions.usual import Usual, counted, planned, usual
+from agent.fleet.questions.multisets import COUNTS, bags
+from agent.fleet.questions.options import ORDINARY, Options, stale_nodes
 
 _SMALL = 128  # differences that are told as a number: GPUs, NVLinks; not megabytes
 _MOST_A_NODE = 64  # things of one kind; with fewer than so many for each node it is looked how many nodes they are of
@@ -52,7 +49,7 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     for part, counts_begun in zip(PARTS, begun, strict=True):
         rows = [row for row in counts_begun() if row[0] in enough]
         groups = _counted(tables, part, rows, options)
-        found = list(_found(tables, part, rows, _usual(groups, options), shifted))
+        found = list(_found(tables, part, rows, _baselines(groups, options), shifted))
         shifted |= {odd.node for odd in found if odd.group.key == "rails"}
         odds += found
         for (attribute, name, place), counts in groups.items():
@@ -101,7 +98,7 @@ def _few_nodes(tables: Tables, part: TablePass, counts: _Groups, options: Option
     return few
 
 
-def _usual(groups: _Groups, options: Options) -> dict[tuple[Attribute, str, Any], Usual]:
+def _baselines(groups: _Groups, options: Options) -> dict[tuple[Attribute, str, Any], Usual]:
     found = {key: usual(counts, options) or planned(counts, options) for key, counts in groups.items()}
     return {key: each for key, each in found.items() if each is not None}
 

@@ -11,8 +11,7 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.newest import earlier, of_dataset
-from agent.fleet.questions.options import ORDINARY, Options
+from agent.fleet.questions.options import ORDINARY, Options, earlier, of_dataset
 from agent.fleet.table import INT, TEXT
 from agent.model.finding import VERDICTS
 

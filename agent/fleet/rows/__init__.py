@@ -14,13 +14,12 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from agent.fleet.rows import device_shapes, devices, identity, network, shapes, verdicts
-from agent.fleet.rows.damage import DamagedPart as DamagedPart
-from agent.fleet.rows.damage import decoded, once
+from agent.fleet.rows import device_fields, devices, identity, network, report_fields, verdicts
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.functions import FunctionReader
-from agent.fleet.rows.recent import Recent
-from agent.fleet.rows.unique import CounterRows, Functions, Rows, Shared
+from agent.fleet.rows.recent import DamagedPart as DamagedPart
+from agent.fleet.rows.recent import Recent, decoded, once
+from agent.fleet.rows.unique_rows import CounterRows, Functions, Rows, Shared
 from agent.fleet.rows.verdicts import HostTotals, Label
 from agent.fleet.tables import COUNTER, PCI, TABLES
 
@@ -69,7 +68,7 @@ class Reader:
         """Bytes of parts that are remembered, about."""
         return self._cost + self.counters.cost + self._functions.cost
 
-    def read(self, report: shapes.ReportFields, label: Label) -> Made:
+    def read(self, report: report_fields.ReportFields, label: Label) -> Made:
         """The rows of one report. Raises DamagedPart; then no row of it counts."""
         topology, node = report.topology, report.node
         ids: Numbers = dict.fromkeys(NAMES, ())
@@ -108,7 +107,7 @@ class Reader:
             ids[name] = self._own[name].extend(rows)
         return Made(list(ids.values()), [self._digest(name, numbers) for name, numbers in ids.items()], alike)
 
-    def _gpus(self, gpus: list[device_shapes.GpuFields], counted: list[int]) -> tuple[Sequence[int], list[int]]:
+    def _gpus(self, gpus: list[device_fields.GpuFields], counted: list[int]) -> tuple[Sequence[int], list[int]]:
         """Numbers of rows of GPUs and of their links."""
         rows, links = [], list[int]()
         for place, gpu in enumerate(gpus):
@@ -123,7 +122,7 @@ class Reader:
                 counted += self.counters.add(f"gpu:{gpu.id}", [f"c2c_{name}" for name in errors], errors.values())
         return self._own["gpu"].extend(rows), links
 
-    def _gpu_links(self, gpu: device_shapes.GpuFields, place: int) -> tuple[list[int], list[int], int]:
+    def _gpu_links(self, gpu: device_fields.GpuFields, place: int) -> tuple[list[int], list[int], int]:
         """Numbers of rows of its links and their counters, and how many are up."""
 
         def made() -> tuple[list[int], list[int], int]:
@@ -138,14 +137,14 @@ class Reader:
 
         return self._whole(("links", gpu.id), gpu.links, made)
 
-    def _count_port(self, nic: device_shapes.NicFields, port: device_shapes.PortFields, counted: list[int]) -> None:
+    def _count_port(self, nic: device_fields.NicFields, port: device_fields.PortFields, counted: list[int]) -> None:
         subject, first, second = f"port:{nic.id}/{port.port}", port.counters, port.hw_counters
         if not first.keys().isdisjoint(second):
             first, second = {**first, **second}, {}
         for counts in (first, second):
             counted += self.counters.add(subject, counts, counts.values())
 
-    def _count_netdev(self, netdev: device_shapes.NetdevFields, counted: list[int]) -> None:
+    def _count_netdev(self, netdev: device_fields.NetdevFields, counted: list[int]) -> None:
         subject, counts, qos = f"netdev:{netdev.id}", netdev.counters, netdev.qos
         if counts:
             counted += self.counters.add(subject, counts, counts.values())
@@ -196,8 +195,8 @@ class Reader:
         return digest
 
 
-_GPU_LINKS = Decoder(list[device_shapes.GpuLinkFields])
-_PATHS, _CHECKS = Decoder(list[device_shapes.PathFields]), Decoder(list[shapes.CheckFields])
+_GPU_LINKS = Decoder(list[device_fields.GpuLinkFields])
+_PATHS, _CHECKS = Decoder(list[device_fields.PathFields]), Decoder(list[report_fields.CheckFields])
 _SHARED = ("link", "nvlink", "path", "check")  # tables whose rows are mostly those of other nodes
 _NOT_OWN = (*_SHARED, PCI.name, COUNTER.name)
 
@@ -207,7 +206,7 @@ def _different(addresses: list[str]) -> Iterable[str]:
     return dict.fromkeys(addresses) if len(addresses) > 1 else addresses
 
 
-def _netdev_row(netdev: device_shapes.NetdevFields, place: int, rails: dict[str, int]) -> Row:
+def _netdev_row(netdev: device_fields.NetdevFields, place: int, rails: dict[str, int]) -> Row:
     try:
         return network.netdev_row(netdev, rails.get(netdev.nic or ""))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from agent.fleet.rows.device_shapes import FunctionFields, GpuFields, GpuLinkFields, LinkFields, NicFields, PathFields
+from agent.fleet.rows.device_fields import FunctionFields, GpuFields, GpuLinkFields, LinkFields, NicFields, PathFields
 from agent.platforms.devices import find_device, is_accelerator, is_nvswitch
 
 Row = tuple[Any, ...]

@@ -13,10 +13,9 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from agent.fleet.rows import device_shapes, devices
-from agent.fleet.rows.damage import DamagedPart, decoded
-from agent.fleet.rows.recent import Lists, Members, following, serial_place
-from agent.fleet.rows.unique import CounterRows, Functions, Shared
+from agent.fleet.rows import device_fields, devices
+from agent.fleet.rows.recent import DamagedPart, Lists, Members, decoded, following, serial_place
+from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 
 Kinds = dict[str, tuple[str | None, str | None]]
 
@@ -109,5 +108,5 @@ class FunctionReader:
         return part
 
 
-_FUNCTION, _RAWS = Decoder(device_shapes.FunctionFields), Decoder(list[Raw])
+_FUNCTION, _RAWS = Decoder(device_fields.FunctionFields), Decoder(list[Raw])
 _AER = msgspec.json.Decoder(dict[str, dict[str, int]] | None)

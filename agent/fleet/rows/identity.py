@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import blake2b
 
-from agent.fleet.innocent import own_mac, placeholder, within_host
-from agent.fleet.rows.device_shapes import GpuFields, NetdevFields, NicFields
-from agent.fleet.rows.shapes import NodeFields
+from agent.fleet.known_duplicates import own_mac, placeholder, within_host
+from agent.fleet.rows.device_fields import GpuFields, NetdevFields, NicFields
+from agent.fleet.rows.report_fields import NodeFields
 
 _MAC, _GUID, _IPOIB = 17, 19, 59  # letters; an address of IP over InfiniBand ends with the port's GUID
 _FILLED = (0x0300, 0xFFFE, 0xFFFF)  # what stands in the middle of a GUID that was made of a MAC address
@@ -19,7 +19,7 @@ _TOP = 1 << 63
 def numbers(node: NodeFields, gpus: list[GpuFields], nics: list[NicFields], netdevs: list[NetdevFields]) -> set[int]:
     """64 bits each, none twice. Equal values have equal numbers; two others hardly ever.
 
-    Values that are innocently on many nodes (agent/fleet/innocent.py) have none.
+    Values that are innocently on many nodes (agent/fleet/known_duplicates.py) have none.
     """
     found = {_of_address(each) for each in _addresses(nics, netdevs)}
     found.difference_update(_ALIKE)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from msgspec.json import Decoder
 
-from agent.fleet.rows.device_shapes import Int, NetdevFields, NicFields, PortFields
+from agent.fleet.rows.device_fields import Int, NetdevFields, NicFields, PortFields
 from agent.fleet.rows.devices import Row
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from agent.fleet import cmdline
+from agent.fleet import known_duplicates
 from agent.fleet.rows.devices import Row
-from agent.fleet.rows.shapes import (
+from agent.fleet.rows.report_fields import (
     ChassisFields,
     CheckFields,
     CostFields,
@@ -72,7 +72,7 @@ def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
         n.os,
         n.arch,
         n.cmdline,
-        n.cmdline and cmdline.common(n.cmdline),
+        n.cmdline and known_duplicates.common(n.cmdline),
         cpu.name,
         cpu.sockets,
         len(n.numa_nodes) or None,

@@ -17,7 +17,7 @@ import yaml
 
 from agent.cli.main import run
 from agent.fleet.cluster.answer import TopologyAnswer
-from agent.fleet.cluster.cables import Cables
+from agent.fleet.cluster.expected_cables import Cables
 
 SWITCH = """
 switchguid=0x{guid}({guid})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from agent.fleet.cluster.breaks import Break, breaks
 from agent.fleet.cluster.build import FabricFile, build
+from agent.fleet.cluster.cabling_faults import Break, breaks
+from agent.fleet.cluster.fabric_view import View, views
 from agent.fleet.cluster.from_reports import ClusterTables
 from agent.fleet.cluster.graph import FabricGraph
-from agent.fleet.cluster.view import View, views
 from probes.fabric.topology import (
     Fabric,
     FabricEnd,

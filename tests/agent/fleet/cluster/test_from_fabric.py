@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agent.fleet.cluster.breaks import breaks
 from agent.fleet.cluster.build import FabricFile, build
+from agent.fleet.cluster.cabling_faults import breaks
+from agent.fleet.cluster.cabling_pattern import by_pattern
+from agent.fleet.cluster.fabric_view import views
 from agent.fleet.cluster.from_fabric import Adapter, described, read
 from agent.fleet.cluster.graph import SwitchPort
-from agent.fleet.cluster.pattern import by_pattern
-from agent.fleet.cluster.view import views
 from probes.fabric.topology import (
     Fabric,
     FabricEnd,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from agent.fleet.cluster.breaks import breaks
 from agent.fleet.cluster.build import build
+from agent.fleet.cluster.cabling_faults import breaks
+from agent.fleet.cluster.fabric_view import views
 from agent.fleet.cluster.from_reports import ClusterTables, GpuRow, HostRow, NetdevRow, NicRow, PortRow, domains
-from agent.fleet.cluster.view import views
 from tests.agent.fleet.cluster.given import Plant, rails
 
 SEEN = datetime(2026, 1, 15, 9, 30)  # noqa: DTZ001  # as engines give it: UTC without a zone

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from agent.fleet.cluster.build import FabricFile, build
+from agent.fleet.cluster.fabric_view import views
 from agent.fleet.cluster.from_reports import ClusterTables, GpuRow
 from agent.fleet.cluster.slurm import yaml as written
-from agent.fleet.cluster.view import views
 from agent.fleet.hostlist import fold, unfold
 from probes.fabric.files import read_fabric
 from tests.agent.fleet.cluster import later_slurm

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from agent.fleet.ingest.files import Staging
 from agent.fleet.ingest.sources import UnreadableSource, checked, items
 from agent.fleet.ingest.streams import BadStream, pieces, spans
-from agent.fleet.ingest.work import BatchDone, IngestWorker, ReportBatch, Setup
+from agent.fleet.ingest.worker import BatchDone, IngestWorker, ReportBatch, Setup
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.ship.payload import parse_payload
 from tests.agent.fleet.small import report, rows, take, taken
@@ -204,16 +204,16 @@ def test_a_file_that_vanishes_is_told_and_one_that_hangs_is_not_waited_for(
         (source / f"{number}.json").write_bytes(report(f"gpu{number}"))
     for name in ("pipe.json", "pipe.ndjson", "pipe.tar.gz", "reasons.ndjson"):
         os.mkfifo(source / name)
-    from agent.fleet.ingest import work
+    from agent.fleet.ingest import worker
 
-    real = work._here
+    real = worker._here
 
     def here(store: Any, path: str) -> bytes:
         if path == "1.json":
             (source / "1.json").unlink()
         return real(store, path)
 
-    monkeypatch.setattr(work, "_here", here)
+    monkeypatch.setattr(worker, "_here", here)
     made = taken(tmp_path / "d", source)
     assert (made.fresh, len(made.vanished), len(made.unread)) == (2, 1, 4)
     assert "1.json: No such file" in made.vanished[0]

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
 from agent.fleet.cluster.build import build
+from agent.fleet.cluster.from_dataset import of_reports, wiring
 from agent.fleet.cluster.from_reports import tables as rows_of
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
@@ -22,7 +23,6 @@ from agent.fleet.page.devices import gbyte_s
 from agent.fleet.page.from_dataset import Wish
 from agent.fleet.page.page import page
 from agent.fleet.page.scene import SEVERITY, STATES, FleetScene, looks, worst_first
-from agent.fleet.page.wiring import of_reports, wiring
 from bench.fleet.plan import plan
 
 FAULTS = {

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fleet.engines.query import table_query
-from agent.fleet.questions.bags import words
-from agent.fleet.questions.odd import Deviation, PeerGroup, folded
+from agent.fleet.questions.baseline import Usual, median, planned, spread, usual
+from agent.fleet.questions.deviations import Deviation, PeerGroup, folded
+from agent.fleet.questions.multisets import words
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.outliers import outliers
-from agent.fleet.questions.usual import Usual, median, planned, spread, usual
 from tests.agent.fleet.questions.nodes import asked, interface, node
 from tests.agent.fleet.small import report
 

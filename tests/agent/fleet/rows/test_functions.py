@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.fleet.rows import DamagedPart
 from agent.fleet.rows.functions import FunctionReader
-from agent.fleet.rows.unique import CounterRows, Functions, Shared
+from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 from agent.fleet.tables import LINK, PCI
 
 ERRORS = {"correctable": {"RxErr": 7}}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fleet.rows.device_shapes import GpuFields, NetdevFields, NicFields, PortFields
+from agent.fleet.rows.device_fields import GpuFields, NetdevFields, NicFields, PortFields
 from agent.fleet.rows.identity import numbers
-from agent.fleet.rows.shapes import NodeFields
+from agent.fleet.rows.report_fields import NodeFields
 
 
 def of(

@@ -11,7 +11,7 @@ import pytest
 
 from agent.fleet.reading import Unfit, read
 from agent.fleet.rows import NAMES, Reader
-from agent.fleet.rows.device_shapes import NicFields
+from agent.fleet.rows.device_fields import NicFields
 from agent.fleet.rows.devices import hardware_class
 from agent.fleet.tables import TABLES
 from agent.model.counters import counted
