@@ -9,13 +9,10 @@ from agent.assemble.driver_gpus import DriverGpus
 from agent.assemble.sort_key import sort_key
 from agent.model.gpu import C2c, Fabric, Gpu, GpuLink, GpuPcie, Mig, NvSwitch, Remote
 from agent.model.pci import PciFunction
-from agent.platforms.devices import find_device, is_accelerator, is_nvswitch
+from agent.platforms.devices import ACCELERATOR_MAKERS, find_device, is_accelerator, is_nvswitch
 from probes.gpu import facts as driver_gpu
 from probes.kernel.modules import NvidiaGpu
 from probes.pci import sysfs as pci
-
-_VENDORS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x19e5": "Huawei"}
-
 
 _NO_PERMISSION = "NO_PERMISSION"  # as NVML says
 
@@ -87,7 +84,7 @@ class _GpuBuilder:
             serial=gpu.serial,
             minor=gpu.minor,
             name=gpu.name or proc_gpu.model or (device.name if device else row.name if row else None),
-            vendor=_VENDORS.get(row.vendor or "0x10de") if row else "NVIDIA",
+            vendor=_vendor(row) if row else "NVIDIA",
             pci=row.id if row else None,
             numa_node=row.numa_node if row and row.numa_node is not None else gpu.numa_node,
             memory_numa_node=gpu.memory_numa_node,
@@ -172,6 +169,11 @@ class _GpuBuilder:
         }
         by_id = {self.id_by_index[peer]: dict(sorted(capabilities.items())) for peer, capabilities in peers.items()}
         return {peer: by_id[peer] for peer in sorted(by_id, key=sort_key)} or None
+
+
+def _vendor(row: PciFunction) -> str | None:
+    maker = ACCELERATOR_MAKERS.get(row.vendor or "0x10de")
+    return maker.name if maker else None
 
 
 def _pcie(gpu: driver_gpu.Gpu) -> GpuPcie | None:

@@ -3,8 +3,8 @@
 A module, not a TOML file: it is needed on every run, and its import costs 0.9 ms where reading the same from TOML
 costs 7 (tomllib and parsing; measured on Python 3.11).
 Sources: [ids] pci.ids of 2026-08; [rm] open-gpu-kernel-modules 595 (NVSwitch id ranges); [dump] seen in a dump of a
-real machine (DGX A100, DGX B200, HGX H100, HGX B300); [drv] the id tables of the Linux drivers bnxt_en, ice, hns3,
-efa, ionic, mana, erdma, cxgb4, qib, hfi1.
+real machine (DGX A100, DGX B200, HGX H100, HGX B300, Gaudi2, Gaudi3); [drv] the id tables of the Linux drivers bnxt_en,
+ice, hns3, efa, ionic, mana, erdma, cxgb4, qib, hfi1.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ _AMD = {  # vendor 1002 [ids]
     "74a2": KnownDevice("Instinct MI308X", "CDNA3"),
     "74a5": KnownDevice("Instinct MI325X", "CDNA3"),
     "74b5": KnownDevice("Instinct MI300X VF", "CDNA3", virtual_function=True),
+    "74b9": KnownDevice("Instinct MI325X VF", "CDNA3", virtual_function=True),
     "75a0": KnownDevice("Instinct MI350X", "CDNA4"),
     "75a3": KnownDevice("Instinct MI355X", "CDNA4"),
 }
@@ -104,6 +105,15 @@ _HUAWEI = {  # vendor 19e5 [ids]
     "d801": KnownDevice("Ascend 910"),
     "d802": KnownDevice("Ascend 910B (Atlas A2)"),
     "d803": KnownDevice("Ascend 910_93 (Atlas A3)"),
+    "d804": KnownDevice("Ascend 910_93 (Atlas A3)"),  # behind PCIe
+    "d805": KnownDevice("Ascend 910B VF", virtual_function=True),
+    "d806": KnownDevice("Ascend 950"),
+    "d807": KnownDevice("Ascend 950"),
+}
+_HABANA = {  # vendor 1da3 [ids]; 1020 and 1060 also [dump]
+    "1000": KnownDevice("Gaudi"),
+    "1020": KnownDevice("Gaudi2"),
+    "1060": KnownDevice("Gaudi3"),
 }
 _MELLANOX = {  # vendor 15b3 [ids]; the MT number of an HCA is its device id in decimal (MT4129 is 1021)
     "1003": KnownDevice("ConnectX-3"),
@@ -132,12 +142,16 @@ _MELLANOX = {  # vendor 15b3 [ids]; the MT number of an HCA is its device id in 
     "a2dc": KnownDevice("BlueField-3"),
     "a2df": KnownDevice("BlueField-4"),
 }
-_AMAZON = {  # vendor 1d0f [drv] efa
+_AMAZON = {  # vendor 1d0f [drv] efa, [ids]
     "efa0": KnownDevice("EFA"),
     "efa1": KnownDevice("EFA 2"),
     "efa2": KnownDevice("EFA 3"),
     "efa3": KnownDevice("EFA 4"),
     "efa4": KnownDevice("EFA 5"),
+    "7064": KnownDevice("Inferentia"),  # NeuronDevice [ids]
+    "7164": KnownDevice("Trainium"),
+    "7264": KnownDevice("Inferentia2"),
+    "7364": KnownDevice("Trainium2"),
 }
 _OTHERS = {
     ("0x14e4", "0x1750"): KnownDevice("BCM57508"),  # [drv]
@@ -153,11 +167,30 @@ DEVICES: dict[tuple[str, str], KnownDevice] = {
         ("10de", _NVIDIA),
         ("1002", _AMD),
         ("19e5", _HUAWEI),
+        ("1da3", _HABANA),
         ("15b3", _MELLANOX),
         ("1d0f", _AMAZON),
     )
     for device, known in table.items()
 } | _OTHERS
+
+
+class Maker(NamedTuple):
+    """A maker of accelerators, and the PCI classes of its parts."""
+
+    name: str
+    classes: tuple[str, ...]
+    classes_of_known_parts: tuple[str, ...] = ()
+
+
+_PROCESSING, _DISPLAY = "0x1200", ("0x0300", "0x0302", "0x0380")
+ACCELERATOR_MAKERS = {  # by PCI vendor
+    "0x10de": Maker("NVIDIA", ("0x0300", "0x0302")),
+    "0x1002": Maker("AMD", (_PROCESSING,), _DISPLAY),
+    "0x19e5": Maker("Huawei", (_PROCESSING,)),
+    "0x1da3": Maker("Intel Habana", (_PROCESSING,)),
+    "0x1d0f": Maker("Amazon", (), (_PROCESSING, "0x0880")),  # Neuron devices
+}
 
 # Switches on a GPU card: the endpoint behind them shows an internal link [ids]
 CARD_SWITCHES = frozenset({("0x1002", "0x1478"), ("0x1002", "0x1479"), ("0x1022", "0x1500")})
@@ -199,17 +232,18 @@ def find_device(vendor: str | None, device: str | None) -> KnownDevice | None:
 
 
 def is_accelerator(vendor: str | None, device: str | None, class_code: str | None) -> bool:
-    """Whether a PCI function is a GPU or accelerator.
+    """Whether a PCI function is a GPU or accelerator of a vendor that is known here.
 
-    NVIDIA: display controllers (0x0300, 0x0302); AMD: processing accelerators, and the Instinct cards among display
-    controllers; Huawei: processing accelerators. Display chips of management controllers are not included.
+    Of a display controller of AMD and of any function of Amazon only a known part is one: APUs and display chips of
+    management controllers are not included.
     """
+    maker = ACCELERATOR_MAKERS.get(vendor or "")
+    if maker is None:
+        return False
     kind = (class_code or "")[:6]
-    if vendor == "0x10de":
-        return kind in ("0x0300", "0x0302")
-    if vendor == "0x1002":
-        return kind == "0x1200" or (kind in ("0x0300", "0x0302", "0x0380") and find_device(vendor, device) is not None)
-    return vendor == "0x19e5" and kind == "0x1200"
+    if kind in maker.classes:
+        return True
+    return kind in maker.classes_of_known_parts and find_device(vendor, device) is not None
 
 
 def is_nvswitch(vendor: str | None, device: str | None, class_code: str | None) -> bool:

@@ -79,7 +79,10 @@ _FINGERPRINTS = (
     _fingerprint("mi325x-8", "74a5", (8,), vendor="0x1002"),
     _fingerprint("mi350x-8", "75a0 75a3", (8,), vendor="0x1002"),
     _fingerprint("ascend-a2", "d802", (8,), vendor="0x19e5"),
-    _fingerprint("ascend-a3", "d803", (16,), vendor="0x19e5"),
+    _fingerprint("ascend-a3", "d803 d804", (16,), vendor="0x19e5"),
+    _fingerprint("ascend-950", "d806 d807", (8,), vendor="0x19e5"),
+    _fingerprint("gaudi2-8", "1020", (8,), vendor="0x1da3"),
+    _fingerprint("gaudi3-8", "1060", (8,), vendor="0x1da3"),
     _fingerprint("l40s", "26b9", _ANY),
     _fingerprint("geforce", "2684 2685 2b85 2204", _ANY),
 )

@@ -12,7 +12,16 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
-from probes.host.files import OPEN, absent_or, follow, locate, open_regular, parent_and_name
+from probes.host.files import (
+    NEVER_READ,
+    OPEN,
+    absent_or,
+    follow,
+    locate,
+    open_regular,
+    parent_and_name,
+    refuse_never_read,
+)
 from probes.host.filter_secrets import filter_content
 from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, ReadError, error_from_errno
 
@@ -39,6 +48,7 @@ class FolderFiles:
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """See Host.read."""
+        refuse_never_read(path)
         with Reasons(path):
             descriptor = open_regular(self._place(path), not self._last, path)
             try:
@@ -57,6 +67,8 @@ class FolderFiles:
                 for name in wanted:
                     if (kind := kinds.get(name.partition("/")[0])) is None:
                         continue
+                    if name in NEVER_READ:
+                        kind = 0  # `read` refuses it
                     if kind == stat.S_IFDIR:
                         kind = _kind_below(name, descriptor)
                     direct = kind == stat.S_IFREG and directory.startswith(SYSFS)

@@ -74,6 +74,11 @@ class SourceView(NamedTuple):
     dev_port: int | None = None
     driver: str | None = None
 
+    @property
+    def of_accelerator(self) -> bool:
+        """Whether it is a port of an accelerator, whose firmware answers every counter in about 100 ms."""
+        return (self.driver or "").startswith("habanalabs")
+
 
 def read(host: Host) -> Reading:
     """Every interface of the host's network namespace. Raises Absent where neither netlink nor sysfs shows one."""
@@ -98,7 +103,9 @@ def read(host: Host) -> Reading:
         _note_other_namespace(reader, links)
         count = _counters_of_netlink
     seen.sort(key=lambda one: natural(one.link.name))
-    counters = {one.link.name: count(reader, one) for one in seen if one.place.pci and one.awake}
+    counters = {
+        one.link.name: count(reader, one) for one in seen if one.place.pci and one.awake and not one.of_accelerator
+    }
     speeds = _speeds(reader, seen)  # last: it may wait
     netdevs = tuple(_netdev(one, links, addresses, counters, speeds) for one in seen)
     return Reading(NetdevFacts(netdevs), reader.sources, reader.missing)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.host.files import NEVER_READ
 from probes.host.folder import FolderFiles, LiveFiles
 from probes.host.interface import Absent, Denied, Failed, ReadError, TimedOut, error_from_errno
 from probes.sources.memory import MemoryFiles, Node, SymlinkNode
@@ -54,6 +55,22 @@ def test_a_link_is_followed_inside_the_root(tree: Path) -> None:
     assert b"0x10de\n" == files.read("/absolute/devices/0000:19:00.0/vendor")
     assert "/sys/devices/pci0000:15/0000:19:00.0" == files.resolve("/absolute/devices/0000:19:00.0")
     assert "../../../devices/pci0000:15/0000:19:00.0" == files.readlink("/absolute/devices/0000:19:00.0/")
+
+
+@pytest.mark.parametrize("name", NEVER_READ)
+def test_what_acts_on_a_device_is_never_read(tree: Path, name: str) -> None:
+    """Neither alone nor with others; the reason names the file, and the others of its folder are read."""
+    folder = "/sys/devices/pci0000:15/0000:19:00.0"
+    (tree / folder[1:] / name).write_bytes(b"0x0\n")
+    for files in (FolderFiles(str(tree)), LiveFiles()):
+        root = "" if isinstance(files, FolderFiles) and not isinstance(files, LiveFiles) else str(tree)
+        with pytest.raises(Denied, match=f"{name}: never read: "):
+            files.read(f"{root}{folder}/{name}")
+        for names in ((name, "vendor"), (name, "vendor", "a", "b", "c", "d")):
+            answers = files.attributes(f"{root}{folder}", names)
+
+            assert b"0x10de\n" == answers["vendor"]
+            assert isinstance(answers[name], Denied)
 
 
 def test_a_directory_that_was_looked_into_changes_no_link(tree: Path) -> None:

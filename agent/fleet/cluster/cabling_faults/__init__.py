@@ -1,11 +1,13 @@
 """Faults of a fabric's cabling, one module per subject, each with its ports, hosts and the majority it differs from.
 
-What one module reports no other reports again. A cabling plan is not needed here: that is in expected_cables.py.
+What one module reports no other reports again. A cabling plan is not needed here: that is in cabling_plan.py.
 """
 
 from __future__ import annotations
 
-from agent.fleet.cluster.cabling_faults.fault import KINDS, Break, domain_breaks, loose_hosts, unseen_ports
+from agent.fleet.cluster.cabling_faults.disagreements import loose_hosts, shared_ports, unseen_ports
+from agent.fleet.cluster.cabling_faults.domains import domain_breaks
+from agent.fleet.cluster.cabling_faults.fault import KINDS, Break
 from agent.fleet.cluster.cabling_faults.rails import missing_rails, moved_rails, short_units
 from agent.fleet.cluster.cabling_faults.slow_links import uneven_paces
 from agent.fleet.cluster.cabling_faults.uplinks import uplinks
@@ -20,7 +22,7 @@ def breaks(cluster: FabricGraph, views: list[View]) -> list[Break]:
     found: list[Break] = []
     for view in views:
         moved = moved_rails(view)
-        told = {host for each in moved for host in each.hosts}
+        told = {host for each in moved for host in each.hosts} | cluster.displaced
         found += moved
         found += missing_rails(view, told)
         found += short_units(view)
@@ -28,6 +30,7 @@ def breaks(cluster: FabricGraph, views: list[View]) -> list[Break]:
         found += uplinks(view)
         found += uneven_paces(view)
     found += unseen_ports(cluster)
+    found += shared_ports(cluster)
     found += domain_breaks(cluster)
     order = list(KINDS)
     return sorted(found, key=lambda each: order.index(each.kind))
