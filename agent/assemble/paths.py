@@ -19,13 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from agent.assemble.facts import sort_key
 from agent.assemble.pcie_tree import BridgePort, PcieTree
-from agent.assemble.sort_key import sort_key
 from agent.model.gpu import Gpu
-from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
-from agent.model.pci import PciFunction
+from agent.model.pci import PciFunction, bandwidth_gbyte_s
 from agent.model.topology import Disagreement, Path
 from probes.gpu.facts import PairCell
 

@@ -9,8 +9,7 @@ import msgspec
 
 from agent.netbox.api import VALUES_PER_REQUEST, Client, NetBoxError
 from agent.netbox.journal import parse_open_findings
-from agent.outputs.inventory.fields import make_slug
-from agent.outputs.inventory.objects import DesiredNode
+from agent.outputs.inventory.objects import DesiredNode, make_slug
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Row")

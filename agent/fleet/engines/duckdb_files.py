@@ -6,19 +6,18 @@ Queries run in threads: only the main thread receives Ctrl-C, and not while it w
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import duckdb
 
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Engine, EngineRefused, dataset_at, one_line
-from agent.fleet.engines.query import Pending, Query, Relation, Row, selected, with_ctes
-from agent.fleet.engines.schema import views
+from agent.fleet.engines.query import Pending, Query, Relation, Row, with_ctes
+from agent.fleet.engines.sql import AtWork, selected
+from agent.fleet.engines.views import views
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 _BATCH = 65_536  # rows
@@ -206,39 +205,3 @@ def _files(dataset: Dataset, name: str) -> list[str]:
 def _time(name: str) -> str:
     """UTC without a zone: times with one need a further library to be fetched."""
     return f'make_timestamp(epoch_us("{name}")) AS "{name}"'
-
-
-_T = TypeVar("_T")
-
-
-class AtWork:
-    """Work on connections to one database: one at a time that is waited for, and one beside it."""
-
-    def __init__(self) -> None:
-        self._here, self._beside = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._open: dict[Future[Any], duckdb.DuckDBPyConnection] = {}
-
-    def done(self, connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> _T:
-        """What it gives."""
-        return self._begun(self._here, connection, work).result()
-
-    def begun(self, connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> Future[_T]:
-        """The same, to be waited for later."""
-        return self._begun(self._beside, connection, work)
-
-    def close(self) -> None:
-        """Interrupt what nobody waits for any more, and wait until it has ended."""
-        for each in (self._here, self._beside):
-            each.shutdown(wait=False, cancel_futures=True)
-        while self._open:
-            for connection in list(self._open.values()):
-                connection.interrupt()  # more than once: one that is only beginning does not notice
-            time.sleep(0.01)
-
-    def _begun(
-        self, by: ThreadPoolExecutor, connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]
-    ) -> Future[_T]:
-        future = by.submit(work)
-        self._open[future] = connection
-        future.add_done_callback(lambda done: self._open.pop(done, None))
-        return future

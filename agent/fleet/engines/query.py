@@ -6,16 +6,12 @@ Statements are in DuckDB's dialect. Only identifiers and fragments of the same f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-import duckdb
-
 from agent.fleet.engines import schema
-from agent.fleet.engines.duckdb_files import AtWork
-from agent.fleet.engines.engine import EngineRefused, one_line
 
 Row = tuple[Any, ...]
 Pending = Callable[[], list[Row]]  # waits for the rows
@@ -141,77 +137,3 @@ def with_ctes(ctes: Iterable[tuple[str, str]], sql: str, mark: str = '"') -> str
     """A SELECT with named ones before it. `mark`: what the engine quotes names with."""
     before = ", ".join(f"{mark}{name}{mark} AS ({select})" for name, select in ctes)
     return f"WITH {before} SELECT * FROM ({sql}) AS answer" if before else sql  # noqa: S608  # of our statements
-
-
-_PIECE = 8192  # rows
-_WITH_ZONE = "TIMESTAMP WITH TIME ZONE"
-
-
-def selected(
-    database: duckdb.DuckDBPyConnection, work: AtWork, sql: str, name: str
-) -> tuple[list[str], Iterator[list[Row]]]:
-    """Names of its columns, and its rows in pieces. Raises EngineRefused, also from the pieces."""
-    try:
-        sql.encode()
-        statements = database.extract_statements(sql)
-        kinds = [each.type.name for each in statements]
-        if kinds != ["SELECT"]:
-            raise EngineRefused(f"one SELECT is asked for, and this is {_kinds(kinds)}: the dataset is only read")
-        told = work.done(database, lambda: database.sql(statements[0]))
-        if any(_WITH_ZONE in str(each) for each in told.types):  # fetched without Arrow, they need a further library
-            reader = work.done(database, lambda: told.to_arrow_reader(_PIECE))
-            return unlike(told.columns), _pieces(work, database, name, lambda: _of_batch(reader))
-        cursor = work.done(database, lambda: database.execute(statements[0]))
-        names = unlike([each[0] for each in cursor.description or []])
-        return names, _pieces(work, database, name, lambda: cursor.fetchmany(_PIECE))
-    except UnicodeEncodeError as error:
-        raise EngineRefused("the query is no UTF-8") from error
-    except duckdb.Error as error:
-        raise EngineRefused(one_line(name, error)) from error
-
-
-def unlike(names: Sequence[str]) -> list[str]:
-    """With numbers behind those that another column has, so that none hides the other.
-
-    >>> unlike(["a", "a", "b", "a_1", "a"])
-    ['a', 'a_2', 'b', 'a_1', 'a_3']
-    """
-    left, numbers = set(names), dict.fromkeys(names, 0)
-    taken: set[str] = set()
-    made = []
-    for name in names:
-        each = name
-        while each in taken or (each != name and each in left):
-            numbers[name] += 1
-            each = f"{name}_{numbers[name]}"
-        taken.add(each)
-        made.append(each)
-    return made
-
-
-def _pieces(
-    work: AtWork, database: duckdb.DuckDBPyConnection, name: str, more: Callable[[], list[Row]]
-) -> Iterator[list[Row]]:
-    try:
-        while rows := work.done(database, more):
-            yield rows
-    except (duckdb.Error, ValueError, OverflowError) as error:  # the last two: a time that Python has none for
-        raise EngineRefused(one_line(name, error)) from error
-
-
-def _of_batch(reader: Any) -> list[Row]:
-    """The next rows; none: all are read. Times are UTC, with no zone on them."""
-    import pyarrow as pa
-
-    for batch in reader:
-        plain = [
-            each.cast(pa.timestamp(each.type.unit)) if pa.types.is_timestamp(each.type) and each.type.tz else each
-            for each in batch.columns
-        ]
-        if len(batch):
-            return list(zip(*(each.to_pylist() for each in plain), strict=True))
-    return []
-
-
-def _kinds(kinds: list[str]) -> str:
-    return ", ".join(each.lower().replace("_", " ") for each in kinds[:4]) or "nothing"

@@ -1,8 +1,7 @@
-"""Tables by the names that engines use, with their columns; and the views for SQL that people write."""
+"""Tables by the names that engines use, and their columns."""
 
 from __future__ import annotations
 
-from agent.fleet.engines.query import identifiers, statement
 from agent.fleet.table import TIME, Column, Table
 from agent.fleet.tables import CHANGE, SIGHTING, TABLES
 
@@ -44,20 +43,3 @@ def about(name: str) -> str:
 
 def _table(name: str) -> Table:
     return HISTORIES[name.removeprefix(HISTORY)] if name.startswith(HISTORY) else TABLES[name]
-
-
-ABOUT = {
-    "rule_check": 'Table "check" by a name that is no reserved word.',
-    "finding_episode": "From when to when each finding was there; ended is null while it is.",
-    "finding_open": "The findings of each node's newest report, and when they began.",
-    "node_day": "Every node and day (UTC) with a report: its reports, and its state by the last of them.",
-}
-
-
-def views(with_zone: bool = False) -> dict[str, str]:
-    """The SELECT of each view, each after those that it reads. `with_zone`: times have one."""
-    parts = {
-        "columns": identifiers(column.name for column in columns("check")),
-        "day": statement("views", "day_with_zone" if with_zone else "day"),
-    }
-    return {name: statement("views", name, **parts) for name in ABOUT}

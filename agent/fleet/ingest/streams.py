@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from agent.fleet.ingest.sources import HEAD_BYTES, kind_of, may_be_ours, ours
+from agent.fleet.ingest.file_names import HEAD_BYTES, kind_of, may_be_ours, ours
 from agent.fleet.reading import GZIP, ZSTD
 from agent.model.report import REPORT_LIMIT_BYTES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from agent.fleet.page.heatmap import WORDS, sign
+from agent.fleet.page.icons import WORDS, sign
 from agent.fleet.page.scene import LOOKS, FleetScene, Nodes, counted, looks, worst_first
 from agent.outputs.html.elements import el
 

@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from agent.fleet.hostlist import fold
 from agent.fleet.page.data import spans
-from agent.fleet.page.heatmap import sign
+from agent.fleet.page.icons import sign
 from agent.fleet.page.overview import bar, nodes, number, share
 from agent.fleet.page.scene import Coverage, FleetScene, Said, Section, Skew
 from agent.fleet.text.parts import split_steps

@@ -1,0 +1,22 @@
+"""Views beside the tables, for SQL that people write; no question reads them."""
+
+from __future__ import annotations
+
+from agent.fleet.engines.query import identifiers, statement
+from agent.fleet.engines.schema import columns
+
+ABOUT = {
+    "rule_check": 'Table "check" by a name that is no reserved word.',
+    "finding_episode": "From when to when each finding was there; ended is null while it is.",
+    "finding_open": "The findings of each node's newest report, and when they began.",
+    "node_day": "Every node and day (UTC) with a report: its reports, and its state by the last of them.",
+}
+
+
+def views(with_zone: bool = False) -> dict[str, str]:
+    """The SELECT of each view, each after those that it reads. `with_zone`: times have one."""
+    parts = {
+        "columns": identifiers(column.name for column in columns("check")),
+        "day": statement("views", "day_with_zone" if with_zone else "day"),
+    }
+    return {name: statement("views", name, **parts) for name in ABOUT}
