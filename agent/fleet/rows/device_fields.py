@@ -1,15 +1,37 @@
 # ruff: noqa: D101  # each is a part of the class in agent.model that has its name without Fields, where fields are explained
-"""What is read of a report's devices: the fields that tables have (shapes.py)."""
+"""What is read of a report's devices: the columns of their tables, and what is computed for others.
+
+A class declares what code here needs; a field for each other column of its table is added (row_columns.py).
+"""
 
 from __future__ import annotations
-
-from typing import Annotated
 
 import msgspec
 from msgspec import Raw
 
-Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+from agent.fleet.device_tables import GPU, NVLINK, PCI
+from agent.fleet.network_tables import NETDEV, NIC, PORT
+from agent.fleet.rows.row_columns import Int as Int
+from agent.fleet.rows.row_columns import RowColumns
+
 NONE, NULL, EMPTY = Raw(b"[]"), Raw(b"null"), Raw(b"{}")
+
+FUNCTION_ROWS = RowColumns(PCI, "acs")
+GPU_ROWS = RowColumns(
+    GPU, *("mig", "nvlinks", "nvlinks_active"), *("fabric_state", "fabric_status", "clique", "cluster_uuid")
+)
+NVLINK_ROWS = RowColumns(NVLINK, *("gpu", "remote_kind", "remote_id", "remote_link", "up"))
+NIC_ROWS = RowColumns(NIC, "rail")
+PORT_ROWS = RowColumns(
+    PORT,
+    *("nic", "label", "rail", "role", "virtual_function"),
+    *("gid_types", "netdev", "neighbor_guid", "neighbor_name", "neighbor_port", "subnet"),
+)
+NETDEV_ROWS = RowColumns(
+    NETDEV,
+    *("rail", "fec", "pause_rx", "pause_tx", "trust", "pfc", "dscp_prio", "tc_bandwidth", "ecn"),
+    *("module_vendor", "module_part", "module_serial", "neighbor_system", "neighbor_chassis", "neighbor_port"),
+)
 
 
 class AcsFields(msgspec.Struct, frozen=True, gc=False):
@@ -30,32 +52,17 @@ class LinkFields(msgspec.Struct, frozen=True, gc=False):
     quality: QualityFields = QualityFields()
 
 
+@FUNCTION_ROWS.add_fields
 class FunctionFields(msgspec.Struct, frozen=True, gc=False):
     id: str
     parent: str | None = None
     class_code: str | None = msgspec.field(name="class", default=None)
     vendor: str | None = None
     device: str | None = None
-    subsystem_vendor: str | None = None
-    subsystem_device: str | None = None
-    revision: str | None = None
-    name: str | None = None
-    driver: str | None = None
-    numa_node: Int | None = None
-    slot: str | None = None
     port_type: str | None = None
-    iommu_group: Int | None = None
-    iommu_type: str | None = None
-    physical_function: str | None = None
     serial: str | None = None
-    power_state: str | None = None
     acs: AcsFields | None = None
-    ats: bool | None = None
     aer: Raw = NULL
-    max_payload_bytes: Int | None = None
-    max_read_request_bytes: Int | None = None
-    relaxed_ordering: bool | None = None
-    state: str | None = None
     link: LinkFields | None = None
 
 
@@ -65,12 +72,10 @@ class FarFields(msgspec.Struct, frozen=True, gc=False):
     link: Int | None = None
 
 
+@NVLINK_ROWS.add_fields
 class GpuLinkFields(msgspec.Struct, frozen=True, gc=False):
     link: Int
-    protocol: str | None = None
     state: str | None = None
-    version: str | None = None
-    signal_gbyte_s: float | None = None
     remote: FarFields | None = None
     errors: dict[str, int] = {}
 
@@ -90,28 +95,21 @@ class MigFields(msgspec.Struct, frozen=True, gc=False):
     current: bool | None = None
 
 
+@GPU_ROWS.add_fields
 class GpuFields(msgspec.Struct, frozen=True, gc=False):
     id: str
     label: str | None = None
-    index: Int | None = None
     uuid: str | None = None
     serial: str | None = None
     name: str | None = None
     vendor: str | None = None
     pci: str | None = None
-    numa_node: Int | None = None
-    module_id: Int | None = None
-    vbios: str | None = None
-    memory_mib: Int | None = None
-    bar1_mib: Int | None = None
     mig: MigFields | None = None
     driver_state: str | None = None
     links: Raw = NONE
     links_known: bool = False
     fabric: FabricFields | None = None
     c2c: C2cFields | None = None
-    recovery_action: str | None = None
-    pstate: str | None = None
     pcie_counters: dict[str, int] = {}
 
 
@@ -127,19 +125,13 @@ class FabricNeighborFields(msgspec.Struct, frozen=True, gc=False):
     port: Int | None = None
 
 
+@PORT_ROWS.add_fields
 class PortFields(msgspec.Struct, frozen=True, gc=False):
     port: Int
     link_layer: str | None = None
     state: str | None = None
-    phys_state: str | None = None
-    rate_gbit_s: float | None = None
-    width: str | None = None
-    speed: str | None = None
-    lid: Int | None = None
-    sm_lid: Int | None = None
     port_guid: str | None = None
     netdevs: list[str] = []
-    active_mtu: Int | None = None
     gids: list[GidFields] = []
     gids_known: bool = False
     neighbor: FabricNeighborFields | None = None
@@ -147,19 +139,15 @@ class PortFields(msgspec.Struct, frozen=True, gc=False):
     hw_counters: dict[str, int] = {}
 
 
+@NIC_ROWS.add_fields
 class NicFields(msgspec.Struct, frozen=True, gc=False):
     id: str
     label: str | None = None
-    rdma_device: str | None = None
-    numa_node: Int | None = None
-    driver: str | None = None
-    firmware: str | None = None
     board_id: str | None = None
     node_guid: str | None = None
     system_image_guid: str | None = None
     model: str | None = None
     virtual_function: bool = False
-    state: str | None = None
     role: str | None = None
     ports: list[PortFields] = []
 
@@ -195,17 +183,14 @@ class QosFields(msgspec.Struct, frozen=True, gc=False):
     pfc_frames_received: list[int] = []
 
 
+@NETDEV_ROWS.add_fields
 class NetdevFields(msgspec.Struct, frozen=True, gc=False):
     id: str
     label: str | None = None
     nic: str | None = None
     mac: str | None = None
     addresses: list[str] = []
-    operstate: str | None = None
-    speed_gbit_s: float | None = None
-    mtu: Int | None = None
     driver: str | None = None
-    master: str | None = None
     fec: FecFields | None = None
     module: ModuleFields | None = None
     neighbor: NeighborFields | None = None

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
 
-from agent.fleet.rows.device_fields import FunctionFields, GpuFields, GpuLinkFields, LinkFields, NicFields, PathFields
+from agent.fleet.rows.device_fields import (
+    FUNCTION_ROWS,
+    GPU_ROWS,
+    NVLINK_ROWS,
+    FunctionFields,
+    GpuFields,
+    GpuLinkFields,
+    LinkFields,
+    NicFields,
+    PathFields,
+)
+from agent.fleet.rows.row_columns import Row as Row
 from agent.platforms.devices import find_device, is_accelerator, is_nvswitch
 
-Row = tuple[Any, ...]
 Counts = Mapping[str, int]
 UP = ("active", "sleep")  # of a direct link
 _UPPER_ENDS = ("root_port", "downstream")
@@ -19,32 +28,7 @@ _UPPER_ENDS = ("root_port", "downstream")
 def function_row(f: FunctionFields) -> Row:
     """A row of table pci."""
     acs = f.acs and (f.acs.capability or f.acs.control or None) and " ".join(f.acs.control)
-    return (
-        f.id,
-        f.parent,
-        f.class_code,
-        f.vendor,
-        f.device,
-        f.subsystem_vendor,
-        f.subsystem_device,
-        f.revision,
-        f.name,
-        f.driver,
-        f.numa_node,
-        f.slot,
-        f.port_type,
-        f.iommu_group,
-        f.iommu_type,
-        f.physical_function,
-        f.serial,
-        f.power_state,
-        acs,
-        f.ats,
-        f.max_payload_bytes,
-        f.max_read_request_bytes,
-        f.relaxed_ordering,
-        f.state,
-    )
+    return FUNCTION_ROWS.row(f, acs=acs)
 
 
 def link_row(f: FunctionFields) -> Row | None:
@@ -77,47 +61,28 @@ def aer(tables: Mapping[str, Mapping[str, int]] | None) -> Counts:
 def gpu_row(g: GpuFields, links: int, active: int) -> Row:
     """A row of table gpu. Links that are not known are no zero links; `active`: how many are up."""
     fabric = g.fabric
-    return (
-        g.id,
-        g.label,
-        g.index,
-        g.uuid,
-        g.serial,
-        g.name,
-        g.vendor,
-        g.pci,
-        g.numa_node,
-        g.module_id,
-        g.vbios,
-        g.memory_mib,
-        g.bar1_mib,
-        g.mig and g.mig.current,
-        g.driver_state,
-        links if g.links_known else None,
-        active if g.links_known else None,
-        fabric and fabric.state,
-        fabric and fabric.status,
-        fabric and fabric.clique,
-        fabric and fabric.cluster_uuid,
-        g.recovery_action,
-        g.pstate,
+    return GPU_ROWS.row(
+        g,
+        mig=g.mig and g.mig.current,
+        nvlinks=links if g.links_known else None,
+        nvlinks_active=active if g.links_known else None,
+        fabric_state=fabric and fabric.state,
+        fabric_status=fabric and fabric.status,
+        clique=fabric and fabric.clique,
+        cluster_uuid=fabric and fabric.cluster_uuid,
     )
 
 
 def nvlink_row(gpu: str, link: GpuLinkFields) -> Row:
     """A row of table nvlink."""
     far = link.remote
-    return (
-        gpu,
-        link.link,
-        link.protocol,
-        link.state,
-        link.version,
-        link.signal_gbyte_s,
-        far and far.kind,
-        far and far.id,
-        far and far.link,
-        None if link.state in (None, "unknown") else link.state in UP,
+    return NVLINK_ROWS.row(
+        link,
+        gpu=gpu,
+        remote_kind=far and far.kind,
+        remote_id=far and far.id,
+        remote_link=far and far.link,
+        up=None if link.state in (None, "unknown") else link.state in UP,
     )
 
 
