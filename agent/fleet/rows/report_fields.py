@@ -113,6 +113,10 @@ class LocationFields(msgspec.Struct, frozen=True, gc=False):
     serial: str | None = None
 
 
+class SilencedFields(msgspec.Struct, frozen=True, gc=False):
+    until: str | None = None
+
+
 class FindingFields(msgspec.Struct, frozen=True, gc=False):
     rule: str
     severity: str
@@ -126,6 +130,7 @@ class FindingFields(msgspec.Struct, frozen=True, gc=False):
     confidence: str | None = None
     cost: CostFields | None = None
     location: LocationFields | None = None
+    silenced: SilencedFields | None = None
 
 
 class UnknownSubjectFields(msgspec.Struct, frozen=True, gc=False):

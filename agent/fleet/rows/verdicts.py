@@ -107,7 +107,8 @@ def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
 
 
 def finding_rows(findings: Sequence[FindingFields]) -> list[Row]:
-    """Rows of table finding; one that stands there twice is once."""
+    """Rows of table finding: those that are not silenced; one that stands there twice is once."""
+    findings = [finding for finding in findings if finding.silenced is None]
     if len(findings) < 2:
         return [_finding_row(each) for each in findings]
     first: dict[tuple[str, str, str], FindingFields] = {}
