@@ -15,8 +15,9 @@ import duckdb
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Engine, EngineRefused, dataset_at, one_line
-from agent.fleet.engines.query import AtWork, Pending, Query, Relation, Row, selected, with_ctes
-from agent.fleet.engines.schema import views
+from agent.fleet.engines.query import Pending, Query, Relation, Row, with_ctes
+from agent.fleet.engines.sql import AtWork, selected
+from agent.fleet.engines.views import views
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 _BATCH = 65_536  # rows

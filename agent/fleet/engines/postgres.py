@@ -14,8 +14,8 @@ from typing import Any
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Engine, EngineRefused, one_line
 from agent.fleet.engines.query import Relation, Row, identifiers, quote, table_query
-from agent.fleet.engines.schema import ABOUT, views
 from agent.fleet.engines.translated import Translated, refused
+from agent.fleet.engines.views import ABOUT, views
 from agent.fleet.store import shown
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME, Column
 from agent.fleet.tables import FORMAT

@@ -7,7 +7,7 @@ import pytest
 from agent.fleet.engines import connect, schema
 from agent.fleet.engines.engine import EngineRefused
 from agent.fleet.engines.postgres import load
-from agent.fleet.engines.schema import ABOUT, views
+from agent.fleet.engines.views import ABOUT, views
 from tests.agent.fleet.engines.servers import needed
 from tests.agent.fleet.small import at, report, take
 

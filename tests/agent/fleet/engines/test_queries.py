@@ -23,7 +23,7 @@ from agent.fleet.engines.query import (
     statement,
     table_query,
 )
-from agent.fleet.engines.schema import views
+from agent.fleet.engines.views import views
 from agent.fleet.known_duplicates import NOWHERE_ELSE
 from agent.fleet.questions import drift, drift_rows, lids, summary
 from agent.fleet.table import INT, TEXT

@@ -9,7 +9,7 @@ import pytest
 
 from agent.cli.main import run
 from agent.fleet.engines import connect
-from agent.fleet.engines.schema import views
+from agent.fleet.engines.views import views
 from tests.agent.fleet.small import report, take
 from tests.conftest import ROOT
 
