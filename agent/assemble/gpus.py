@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent.assemble.driver_gpus import DriverGpus
-from agent.assemble.sort_key import sort_key
+from agent.assemble.facts import sort_key
 from agent.model.gpu import C2c, Fabric, Gpu, GpuHealth, GpuLink, GpuPcie, Mig, NvSwitch, Remote
 from agent.model.pci import PciFunction
 from agent.platforms.devices import ACCELERATOR_MAKERS, find_device, is_accelerator, is_nvswitch

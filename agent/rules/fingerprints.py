@@ -10,15 +10,15 @@ def fingerprint(rule: str, fault: Fail, case: RuleContext) -> str:
     """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
     import hashlib  # it loads OpenSSL, and a healthy node has nothing to fingerprint
 
-    text = "\n".join((rule, _lasting_identity(fault.subject, case), fault.cause))
+    text = "\n".join((rule, lasting_identity(fault.subject, case), fault.cause))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _lasting_identity(subject: str, case: RuleContext) -> str:
+def lasting_identity(subject: str, case: RuleContext) -> str:
     """What stays the same of a subject when it is renamed or moved: UUID, GUID, serial, MAC; else its id."""
     kind, _, rest = subject.partition(":")
     if kind == "pair":
-        return "+".join(sorted(_lasting_identity("pci:" + end, case) for end in rest.split("+")))
+        return "+".join(sorted(lasting_identity("pci:" + end, case) for end in rest.split("+")))
     device, slash, part = rest.partition("/")
     gpu = case.gpus.get(device) or case.gpu_by_pci.get(device)
     nic = case.nics.get(device) or case.nic_by_pci.get(device)
