@@ -37,6 +37,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("pcie", gates.always, {"counters": gates.has_device_counters}),
     Family("gpu", gates.always),
     Family("nvlink", gates.has_nvlink, {"counters": gates.has_device_counters}),
+    Family("amd", gates.has_amd_gpus),
     Family("infiniband", gates.has_infiniband, {"counters": gates.has_infiniband_counters}),
     Family("roce", gates.has_roce, dict.fromkeys(("counters", "congestion", "pause"), gates.has_roce_counters)),
     Family("nic", gates.always, {"optics": gates.has_nics}),

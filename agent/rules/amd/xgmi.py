@@ -1,0 +1,212 @@
+"""XGMI: GPUs outside their hive, pairs without a link, links that are slower than their peers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.model.topology import Path
+from agent.rules.amd.gpus import BRIDGED, FULL_MESH, KFD, all_pass, select_gpus
+from agent.rules.context import RuleContext
+from agent.rules.devices import kernel_log_evidence
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, join_labels
+
+NO_HIVE = "0"
+_BRIDGE_SIZES = (2, 4)  # cards that one bridge joins
+
+
+class _Pair(NamedTuple):
+    """Two GPUs of one hive, and their path."""
+
+    a: Gpu
+    b: Gpu
+    path: Path | None
+
+    @property
+    def subject(self) -> str:
+        return f"pair:{self.a.id}+{self.b.id}"
+
+    @property
+    def label(self) -> str:
+        return f"{self.a.label} - {self.b.label}"
+
+    @property
+    def ends(self) -> frozenset[str]:
+        return frozenset({self.a.id, self.b.id})
+
+
+@rule("xgmi-hive-split")
+def xgmi_hive_split(case: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(case, FULL_MESH, lambda gpu: gpu.hive is not None)
+    yield from answers
+    for group in groups:
+        yield from _judge_mesh(case, group)
+
+
+def _judge_mesh(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
+    hives = Counter(gpu.hive for gpu in group if gpu.hive != NO_HIVE)
+    if not hives and not case.node.virtualization_known:
+        yield Unknown("node", "no GPU is in a hive, and whether this is a virtual machine is not known")
+        return
+    largest = min(hives, key=lambda hive: (-hives[hive], hive)) if hives else None
+    outside = [gpu for gpu in group if gpu.hive != largest]
+    yield from all_pass([gpu for gpu in group if gpu.hive == largest])
+    if not outside:
+        return
+    if not hives:
+        summary = f"none of {len(group)} GPUs is in an XGMI hive; their board joins all of them"
+    elif len(hives) == 1:
+        summary = (
+            f"{join_labels([gpu.label for gpu in outside])} in no XGMI hive; the other {hives[largest]} are in one"
+        )
+    else:
+        summary = f"{len(group)} GPUs are in {len(hives)} XGMI hives; their board joins all of them"
+    yield _fail_hive(
+        case, outside, summary, f"{len(outside)} of {len(group)} GPUs reach the others by PCIe and host memory only."
+    )
+
+
+@rule("xgmi-bridge-uneven")
+def xgmi_bridge_uneven(case: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(case, BRIDGED, lambda gpu: gpu.hive is not None)
+    yield from answers
+    for group in groups:
+        yield from _judge_bridges(case, group)
+
+
+def _judge_bridges(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
+    hives = Counter(gpu.hive for gpu in group if gpu.hive != NO_HIVE)
+    sizes = set(hives.values())
+    alone = [gpu for gpu in group if gpu.hive == NO_HIVE]
+    if not hives:
+        yield from (NotApplicable(f"gpu:{gpu.id}", "a card without a bridge, as all of its model") for gpu in alone)
+    elif len(sizes) == 1 and sizes <= set(_BRIDGE_SIZES) and len(alone) < 2:
+        yield from all_pass([gpu for gpu in group if gpu not in alone])
+        yield from (NotApplicable(f"gpu:{gpu.id}", "one spare card beside whole bridges") for gpu in alone)
+    else:
+        short = [gpu for gpu in group if gpu in alone or hives[gpu.hive] < max(sizes)] or group
+        yield from all_pass([gpu for gpu in group if gpu not in short])
+        members = ", ".join(str(hives[hive]) for hive in sorted(hives, key=lambda hive: (-hives[hive], hive)))
+        yield _fail_hive(
+            case,
+            alone if len(alone) == 1 else short,
+            f"XGMI hives of {members} GPUs, and {len(alone)} in none: a bridge joins 2 or 4 cards",
+            f"{join_labels([gpu.label for gpu in short])} reach some GPUs by PCIe instead of XGMI.",
+        )
+
+
+def _fail_hive(case: RuleContext, gpus: list[Gpu], summary: str, impact: str) -> Fail:
+    single = len(gpus) == 1
+    return Fail(
+        subject=f"gpu:{gpus[0].id}" if single else "node",
+        label=gpus[0].label if single else "node",
+        summary=summary,
+        impact=impact,
+        remedy="Read the kernel log for XGMI lines; power cycle the node completely; then the module, card or bridge.",
+        evidence=(
+            *(Evidence(what=f"hive of {g.label}", value=g.hive or "", source=f"{KFD}/*/properties") for g in gpus[:8]),
+            *kernel_log_evidence(case, gpus[0].pci or gpus[0].id),
+        ),
+        places=frozenset(place for gpu in gpus for place in (gpu.id, gpu.pci or gpu.id)),
+    )
+
+
+@rule("xgmi-pair-missing")
+def xgmi_pair_missing(case: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(case, None, lambda gpu: gpu.hive is not None)
+    yield from answers
+    for pairs in _pairs_by_hive(case, groups):
+        missing = [pair for pair in pairs if pair.path is None or pair.path.kind != "XGMI"]
+        if len(missing) == len(pairs):
+            yield Unknown("node", "the driver shows no XGMI link inside a hive")
+            continue
+        yield from (Pass(pair.subject) for pair in pairs if pair not in missing)
+        yield from _fail_pairs(case, missing)
+
+
+def _pairs_by_hive(case: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[_Pair]]:
+    paths = {frozenset((path.a, path.b)): path for path in case.topology.paths}
+    for group in groups:
+        for hive in dict.fromkeys(gpu.hive for gpu in group if gpu.hive != NO_HIVE):
+            members = [gpu for gpu in group if gpu.hive == hive]
+            pairs = [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(members, 2)]
+            if pairs:
+                yield pairs
+
+
+def _fail_pairs(case: RuleContext, missing: list[_Pair]) -> Iterator[Fail]:
+    """One finding for a GPU that all missing pairs have in common, else one per pair."""
+    common = frozenset.intersection(*(pair.ends for pair in missing)) if missing else frozenset()
+    if len(missing) > 1 and common:
+        gpu = case.gpus[min(common)]
+        peers = [end for pair in missing for end in (pair.a, pair.b) if end is not gpu]
+        yield _fail_link(case, f"gpu:{gpu.id}", gpu.label, [gpu, *peers], missing)
+        return
+    for pair in missing:
+        yield _fail_link(case, pair.subject, pair.label, [pair.a, pair.b], [pair])
+
+
+def _fail_link(case: RuleContext, subject: str, label: str, gpus: list[Gpu], missing: list[_Pair]) -> Fail:
+    peers = join_labels([gpu.label for gpu in gpus[1:]])
+    return Fail(
+        subject=subject,
+        label=label,
+        summary=f"no XGMI link between {gpus[0].label} and {peers}, which are in one hive",
+        impact="Traffic of these pairs goes over PCIe and host memory; collectives run at the slowest pair's speed.",
+        remedy="Reset the hive while it is idle, power cycle the node, then exchange the module or bridge.",
+        evidence=(
+            *(
+                Evidence(
+                    what=pair.label, value=(pair.path.kind if pair.path else None) or "no path",
+                    source=f"{KFD}/*/io_links/*/properties",
+                )
+                for pair in missing[:8]
+            ),
+            *kernel_log_evidence(case, gpus[0].pci or gpus[0].id),
+        ),
+        places=frozenset(gpu.id for gpu in gpus),
+    )  # fmt: skip
+
+
+@rule("xgmi-bandwidth-uneven")
+def xgmi_bandwidth_uneven(case: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(case, FULL_MESH | BRIDGED, lambda gpu: gpu.hive is not None)
+    yield from answers
+    for group in groups:
+        pairs = [pair for of_hive in _pairs_by_hive(case, [group]) for pair in of_hive]
+        yield from _judge_bandwidth(case, pairs)
+
+
+def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
+    joined = [pair for pair in pairs if pair.path is not None and pair.path.kind == "XGMI"]
+    rates = {pair.subject: pair.path.bandwidth_gbyte_s for pair in joined if pair.path}
+    usual = find_majority(rate for rate in rates.values() if rate is not None)
+    for pair in joined:
+        rate = rates[pair.subject]
+        if any(end.partition is not None and (end.partition.count or 0) > 1 for end in (pair.a, pair.b)):
+            yield NotApplicable(pair.subject, "the driver states no rate between GPUs in several partitions")
+        elif rate is None or usual is None:
+            yield Unknown(pair.subject, "the driver states no rate, or no two pairs to compare")
+        elif rate >= usual:
+            yield Pass(pair.subject)
+        else:
+            yield Fail(
+                subject=pair.subject,
+                label=pair.label,
+                summary=f"XGMI at {rate:g} GB/s; other pairs have {usual:g} GB/s",
+                impact=f"{usual - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
+                remedy="Reset the hive while it is idle, power cycle the node, then exchange the module or bridge.",
+                evidence=(
+                    Evidence(
+                        what=f"max_bandwidth of {pair.label}", value=f"{rate * 1000:g} MB/s",
+                        source=f"{KFD}/*/io_links/*/properties",
+                    ),
+                    *kernel_log_evidence(case, pair.a.pci or pair.a.id),
+                ),
+                places=pair.ends,
+            )  # fmt: skip
