@@ -112,4 +112,5 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str  # ok | warning | error | critical | unknown | nothing_to_check
     counts: dict[str, int]
     unknown_rules: list[str] = []
+    unknown_essential: int = 0  # the first ones of unknown_rules: without them the verdict is not ok
     devices_unread: str | None = None  # why GPUs or NICs may exist that are not listed; null: all of them are

@@ -79,7 +79,11 @@ def _why_unknown(report: Report) -> str:
     unread, topology = report.summary.devices_unread, report.topology
     if unread and not (topology.gpus or topology.nics):
         return f"no GPU or RDMA NIC is listed, but the list is not complete: {unread}"
-    rules = report.summary.unknown_rules
+    essential = report.summary.unknown_essential
+    rules = report.summary.unknown_rules[: essential or None]  # 0: a report of before schema_minor 6
     more = len(rules) - _NAMED_RULES
     named = ", ".join(rules) if more < 2 else f"{', '.join(rules[:_NAMED_RULES])} and {more} more"
-    return f"cannot say OK: these checks could not run: {named}"
+    what = (
+        "these checks" if not essential else "an essential check" if essential == 1 else f"{essential} essential checks"
+    )
+    return f"cannot say OK: {what} could not run: {named}"

@@ -59,9 +59,10 @@ def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: s
     some = {c.rule for c in checks if c.state == "unknown" or (c.unknown and c.rule in essential)}
     unknown = sorted(some, key=lambda name: (name not in essential, name))  # what keeps the verdict from ok comes first
     verdict = next((s for s in reversed(SEVERITIES) if counts[s]), "info")
+    open_essential = len(essential.intersection(unknown))
     if verdict == "info":
-        verdict = "unknown" if essential.intersection(unknown) else "ok"
-    return Summary(verdict=verdict, counts=counts, unknown_rules=unknown)
+        verdict = "unknown" if open_essential else "ok"
+    return Summary(verdict=verdict, counts=counts, unknown_rules=unknown, unknown_essential=open_essential)
 
 
 def fingerprint(rule: str, fault: Fail, case: RuleContext) -> str:

@@ -22,7 +22,8 @@ Plan = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="CSV: node, rail or adapter, switch, port of the switch. Default: the majority pattern.",
+        help="CSV: node, rail or adapter, switch, port of the switch; or UFM's NDT file. "
+        "Default: the majority pattern.",
         show_default=False,
     ),
 ]
@@ -62,7 +63,10 @@ def cables(
             raise CliError(f"{plan}: empty: expected lines of node, rail, switch, port")
     cluster = load_cluster(fabric, dataset, engine)
     seen = views(cluster)
-    cables_found = by_pattern(cluster, seen) if planned is None else by_plan(cluster, seen, planned)
+    try:
+        cables_found = by_pattern(cluster, seen) if planned is None else by_plan(cluster, seen, planned)
+    except BadPlan as error:
+        raise CliError(f"{plan}: {error}") from error
     cables_found = msgspec.structs.replace(cables_found, notes=list(cluster.notes))
     if format_name == "text":
         from agent.fleet.cluster.words import cables_page

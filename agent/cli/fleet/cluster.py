@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent.fleet.cluster.graph import Cluster
     from agent.fleet.engines.engine import Tables
 
+UNREAD_SHARE, UNREAD_LINES = 0.05, 10  # of a file: with more of its lines not understood it gives no topology
 LIMIT_BYTES = 1 << 30  # of one file, unpacked: ten times the largest fabric there is
 
 Fabric = Annotated[
@@ -77,6 +78,13 @@ def _read_fabric_file(name: str) -> FabricFile:
     fabric = read_fabric(text, label)
     if not fabric.nodes and not fabric.links:
         raise CliError(fabric.problems[0] if fabric.problems else f"{label}: contains no switch and no adapter")
+    lines = text.count("\n") + 1
+    if fabric.unread > max(UNREAD_LINES, UNREAD_SHARE * lines):
+        raise CliError(
+            f"{label}: {fabric.unread:,} of {lines:,} lines are not understood as {fabric.format_name}, "
+            f"too many for a topology; the first: {fabric.problems[0].removeprefix(f'{label}, ')}",
+            "save the tool's output as it is: an editor, a chat or a table may have changed its blanks",
+        )
     return FabricFile(label, fabric, generated(text))
 
 

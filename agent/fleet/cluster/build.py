@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agent.fleet.cluster.from_fabric import described, read
 from agent.fleet.cluster.from_reports import Neighbours, Tables, adapters, domains, infiniband, lldp, unseen
-from agent.fleet.cluster.graph import Cluster, Nameless, distinct_names, natural
+from agent.fleet.cluster.graph import Cluster, Nameless, SharedPort, distinct_names, natural
 from probes.fabric.topology import Fabric
 
 _GENERATED = re.compile(r"^# Topology file: generated on ([A-Za-z0-9: ]{10,40})$", re.MULTILINE)
@@ -32,6 +32,7 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
     switches, links = list(found.switches), list(found.host_links)
     sources = [f"{each.name} ({each.fabric.format_name}{', ' + each.when if each.when else ''})" for each in files]
     lost: list[str] = []
+    shared: list[SharedPort] = []
     if tables:
         sources.append(f"reports of {len(tables.host):,} node{'s'[: len(tables.host) != 1]}")
         ethernet = lldp(tables)
@@ -41,6 +42,7 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
         for told in (ethernet, own):
             switches += [each for each in told.switches if each.id not in there]
             links += [each for each in told.host_links if each.at not in taken]
+            shared += [each for each in told.shared if each.at not in taken]
         reached = {link.host for link in links}
         lost = sorted(str(row.node) for row in tables.host if row.node not in reached)
     if lost:
@@ -55,6 +57,8 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
         domains=domains(tables) if tables else (),
         unseen=tuple(unseen(tables, found.guids, links, f"file {when}")) if tables and files and not found.cut else (),
         rails={row.node: row.rails for row in tables.host if row.rails is not None} if tables else {},
+        racks={row.node: row.chassis_serial for row in tables.host if row.chassis_serial} if tables else {},
+        shared=tuple(shared),
         cut=found.cut,
         sources=tuple(sources),
         notes=tuple(notes),

@@ -12,7 +12,18 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agent.fleet.cluster.clear import SHARE
 from agent.fleet.cluster.from_fabric import Adapter, described
-from agent.fleet.cluster.graph import Domain, HostLink, Pace, Place, Switch, Unseen, guid, natural, switch_name
+from agent.fleet.cluster.graph import (
+    Domain,
+    HostLink,
+    Pace,
+    Place,
+    SharedPort,
+    Switch,
+    Unseen,
+    guid,
+    natural,
+    switch_name,
+)
 
 _NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # NVLink ends at the node
 
@@ -23,6 +34,7 @@ class HostRow(NamedTuple):
     node: str
     observed_at: datetime | None = None
     rails: int | None = None
+    chassis_serial: str | None = None
 
 
 class NicRow(NamedTuple):
@@ -114,6 +126,7 @@ class Neighbours(NamedTuple):
 
     switches: tuple[Switch, ...]
     host_links: tuple[HostLink, ...]
+    shared: tuple[SharedPort, ...] = ()
 
 
 def adapters(tables: Tables) -> tuple[dict[str, Adapter], list[str]]:
@@ -146,7 +159,7 @@ def lldp(tables: Tables) -> Neighbours:
     chosen = _newest_first(rails or [row for row in told if row.nic], tables)
     ids = _switch_ids(chosen)
     switches: dict[str, Switch] = {}
-    links: dict[Place, HostLink] = {}
+    links: defaultdict[Place, list[HostLink]] = defaultdict(list)
     for row in chosen:
         switch = ids[row.neighbor_system, row.neighbor_chassis]
         name = str(row.neighbor_system or switch)
@@ -154,8 +167,8 @@ def lldp(tables: Tables) -> Neighbours:
         at = Place(switch, str(row.neighbor_port))
         rail = f"rail {row.rail}" if row.rail is not None else str(row.label)
         pace = Pace(gbit_s=row.speed_gbit_s)
-        links.setdefault(at, HostLink(str(row.node), rail, str(row.label), at, pace))
-    return Neighbours(tuple(switches.values()), _apart(links.values()))
+        links[at].append(HostLink(str(row.node), rail, str(row.label), at, pace))
+    return _neighbours(switches, links)
 
 
 def infiniband(tables: Tables) -> Neighbours:
@@ -163,7 +176,7 @@ def infiniband(tables: Tables) -> Neighbours:
     devices = {(row.node, row.id): row for row in tables.nic}
     many = Counter((row.node, row.nic) for row in tables.port)
     switches: dict[str, Switch] = {}
-    links: dict[Place, HostLink] = {}
+    links: defaultdict[Place, list[HostLink]] = defaultdict(list)
     for row in _newest_first(tables.port, tables):
         far, name = guid(row.neighbor_guid), str(row.neighbor_name or "")
         host = described(name)
@@ -173,8 +186,19 @@ def infiniband(tables: Tables) -> Neighbours:
         at = Place(far, str(row.neighbor_port))
         made = _adapter(row, devices.get((row.node, row.nic), NicRow(row.node, row.nic)), many[row.node, row.nic] > 1)
         pace = Pace(gbit_s=row.rate_gbit_s)
-        links.setdefault(at, HostLink(made.host, made.rail, made.device, at, pace, guid(row.port_guid)))
-    return Neighbours(tuple(switches.values()), _apart(links.values()))
+        links[at].append(HostLink(made.host, made.rail, made.device, at, pace, guid(row.port_guid)))
+    return _neighbours(switches, links)
+
+
+def _neighbours(switches: Mapping[str, Switch], links: Mapping[Place, Sequence[HostLink]]) -> Neighbours:
+    """Of several hosts at one port the first has the link; all of them are in `shared`."""
+    shared = (
+        SharedPort(at, tuple({link.host: link for link in reversed(these)}.values())[::-1])
+        for at, these in links.items()
+        if len(these) > 1
+    )
+    first = _apart(these[0] for these in links.values())
+    return Neighbours(tuple(switches.values()), first, tuple(each for each in shared if len(each.links) > 1))
 
 
 def domains(tables: Tables) -> tuple[Domain, ...]:

@@ -107,6 +107,13 @@ class Unseen(NamedTuple):
     at: Place | None = None
 
 
+class SharedPort(NamedTuple):
+    """A port of a switch that several hosts report as theirs; `links`: the newest report first."""
+
+    at: Place
+    links: tuple[HostLink, ...]
+
+
 class Cluster(NamedTuple):
     """All that is known. `sources`: what it was read from; `notes`: what could not be read or joined."""
 
@@ -117,9 +124,16 @@ class Cluster(NamedTuple):
     domains: tuple[Domain, ...] = ()
     unseen: tuple[Unseen, ...] = ()
     rails: Mapping[str, int] = {}  # that a host has by its report
+    racks: Mapping[str, str] = {}  # serial number of the rack that a host is in, by its report
+    shared: tuple[SharedPort, ...] = ()
     cut: bool = False  # a file ends too early: what it does not tell is not missing
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def displaced(self) -> frozenset[str]:
+        """Hosts with a port that a newer report of another host names, too: what they lack may be there."""
+        return frozenset(link.host for each in self.shared for link in each.links[1:])
 
     def place(self, at: Place) -> str:
         """ "LG28-08/36", as people say it."""

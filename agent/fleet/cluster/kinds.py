@@ -241,7 +241,7 @@ def _mesh(view: View, among: float) -> tuple[str, str, list[str]]:
     told = _groups(links, neighbourhoods(view), "groups of switches", 3)
     if told and view.levels == 1:
         return "dragonfly", "likely", [share, told]
-    every = len({frozenset((link.a.switch, link.b.switch)) for link in links})
+    every = len({frozenset((link.a.switch, link.b.switch)) for link in links if link.a.switch != link.b.switch})
     wanted = len(view.leaves) * (len(view.leaves) - 1) // 2
     return "mesh", "likely" if every == wanted else "unsure", [share, f"{every} of {wanted} pairs of them are joined"]
 

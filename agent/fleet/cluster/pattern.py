@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from agent.fleet.cluster.breaks.rails import links_by_rail
 from agent.fleet.cluster.breaks.uplinks import compared, end, missing
 from agent.fleet.cluster.cables import Cable, Cables, Should, held_places, not_right
 from agent.fleet.cluster.clear import most
@@ -19,7 +20,10 @@ REGULAR = 0.8  # of a unit's cables on the port that its pattern says: below tha
 
 
 def by_pattern(cluster: Cluster, views: list[View]) -> Cables:
-    """Of every unit whose nodes keep one port number on all leaves, and of cables to the switches above."""
+    """Of every unit whose nodes keep one port number on all leaves, and of cables to the switches above.
+
+    Where ports follow no pattern, the leaf of each rail is compared.
+    """
     every: list[Should] = []
     patterns: list[str] = []
     wrong: list[Cable] = []
@@ -27,6 +31,11 @@ def by_pattern(cluster: Cluster, views: list[View]) -> Cables:
     for view in views:
         for unit in view.units.units:
             rows, told = _unit(view, unit)
+            if not rows:
+                fits, off_leaf = _by_leaf(view, unit)
+                right += fits
+                wrong += off_leaf
+                told = [f"{unit.name}: the leaf of each rail, its ports follow no pattern"] if fits else []
             every += rows
             patterns += told
         trunks = _Trunks(view)
@@ -60,11 +69,13 @@ def _unit(view: View, unit: Unit) -> tuple[list[Should], list[str]]:
     for host in unit.hosts:
         if host not in ports or ports[host] in twice:
             continue
-        have = {link.rail: link for link in view.units.links[host] if link.rail}
+        have = links_by_rail(unit, view.units.links[host])
         for rail, at in unit.rails.items():
             link = have.get(rail)
             if link is None and (view.cluster.cut or at.most.of < len(unit.hosts) * REGULAR):
                 continue  # an adapter that only some nodes have, or nobody knows
+            if link is None and host in view.cluster.displaced:
+                continue  # another node reports its port
             should = Place(at.leaf, ports[host])
             if link is None and isinstance(view.used.get(should), Nameless):
                 continue  # who is there does not say so: it may be this one
@@ -75,6 +86,31 @@ def _unit(view: View, unit: Unit) -> tuple[list[Should], list[str]]:
     if not rows or fits < REGULAR * len(rows):
         return [], []
     return rows, [f"{unit.name}: a node has the same port on all leaves ({fits:,} of {len(rows):,} cables)"]
+
+
+def _by_leaf(view: View, unit: Unit) -> tuple[int, list[Cable]]:
+    """How many rails of a unit's nodes are on the leaf that most have them on, and those that are on another."""
+    right, wrong = 0, []
+    held = held_places([view]) if len(unit.rails) > 1 else {}
+    for host in unit.hosts if len(unit.rails) > 1 else ():
+        for rail, link in links_by_rail(unit, view.units.links[host]).items():
+            at = unit.rails.get(rail)
+            if at is None:
+                continue
+            if at.leaf == link.at.switch:
+                right += 1
+                continue
+            wrong.append(
+                Cable(
+                    end=f"{host} {link.called}",
+                    state="elsewhere",
+                    should=view.name(at.leaf),
+                    found=view.cluster.place(link.at),
+                    there=held.get(Place(at.leaf, link.at.port)),
+                    why=f"{at.most.words} nodes of {unit.name} have {rail} on {view.name(at.leaf)}",
+                )
+            )
+    return right, wrong
 
 
 def _both(seen: Counter[str]) -> tuple[str, object] | None:

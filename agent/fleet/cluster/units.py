@@ -52,8 +52,11 @@ def units(part: Part, switches: Mapping[str, Switch]) -> Units:
     order = sorted(
         zip(by_name, found, strict=True), key=lambda pair: [natural(switches[each].name) for each in pair[0]]
     )
+    common = Counter(_name([switches[each].name for each in leaves]) for leaves, _ in order)
     for leaves, group in order:
-        name = _free([_name(names := [switches[each].name for each in leaves]), names[0]], taken)
+        names = [switches[each].name for each in leaves]
+        own = _name(names)
+        name = _free([own, names[0]] if common[own] == 1 else [names[0]], taken)  # what several share names none
         hosts = tuple(sorted(group.members, key=natural))
         usual = most(Counter(len(links[host]) for host in hosts))
         made.append(Unit(name, leaves, hosts, _rails(hosts, links), usual))

@@ -139,6 +139,7 @@ def test_an_essential_rule_that_failed_on_one_and_could_not_judge_another_is_lis
     check = Check(rule="e", state="fail", failed=1, unknown=1)
 
     assert ["e"] == summarize([check], [], {"e"}).unknown_rules
+    assert 1 == summarize([check, Check(rule="a", state="unknown", unknown=1)], [], {"e"}).unknown_essential
     assert [] == summarize([check], [], set()).unknown_rules
 
 

@@ -17,6 +17,9 @@ KINDS = {
     "slower-than-both-ends": "A link slower than both of its ends could be",
     "not-in-fabric": "A port that its host calls up and the fabric does not show",
     "down-in-report": "A port that the fabric shows and its host calls down",
+    "one-port-twice": "A switch port that several hosts report as theirs",
+    "domain-size": "An NVLink domain of another size than the others, or larger than a rack",
+    "domain-rack": "A host in the NVLink domain of another rack",
     "split-domain": "A host in two NVLink domains",
 }
 

@@ -1,11 +1,11 @@
-"""Nodes that belong nowhere, and what reports and fabric files do not agree on."""
+"""Nodes that belong nowhere, and what reports do not agree on: with fabric files, or with each other."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from agent.fleet.cluster.breaks.found import Break
-from agent.fleet.cluster.graph import Cluster
+from agent.fleet.cluster.graph import Cluster, HostLink
 from agent.fleet.cluster.view import View
 
 
@@ -52,19 +52,20 @@ def unseen_ports(cluster: Cluster) -> list[Break]:
     return found
 
 
-def domain_breaks(cluster: Cluster) -> list[Break]:
-    """Hosts whose GPUs are in more than one NVLink domain."""
-    of: defaultdict[str, list[str]] = defaultdict(list)
-    for domain in cluster.domains:
-        for host in domain.hosts:
-            of[host].append(domain.id)
+def shared_ports(cluster: Cluster) -> list[Break]:
+    """Ports of a switch that several hosts report by LLDP or their own fabric file."""
     return [
         Break(
-            kind="split-domain",
-            text=f"the GPUs of {host} are in {len(ids)} NVLink domains: {', '.join(sorted(ids))}",
-            hosts=(host,),
-            fix="see the NVLink partitions of its rack, and which GPUs the fabric manager gave which clique",
+            kind="one-port-twice",
+            text=f"{cluster.place(each.at)} is reported by {' and by '.join(_end(link) for link in each.links)}",
+            hosts=tuple(link.host for link in each.links),
+            ports=(cluster.place(each.at),),
+            compared="the newest report first",
+            fix="scan the later ones again: their reports may be older than a change of cables; then look at the port",
         )
-        for host, ids in sorted(of.items())
-        if len(ids) > 1
+        for each in cluster.shared
     ]
+
+
+def _end(link: HostLink) -> str:
+    return f"{link.host} {link.called}"

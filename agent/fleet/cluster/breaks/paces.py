@@ -20,7 +20,6 @@ class _Link(NamedTuple):
     hosts: tuple[str, ...]
     ports: tuple[str, ...]
     pace: Pace
-    alone: bool = False  # of a host with fewer links than its neighbours: another kind of machine
 
 
 def uneven_paces(view: View) -> list[Break]:
@@ -38,8 +37,8 @@ def uneven_paces(view: View) -> list[Break]:
             for number, link in enumerate(links):
                 if link.pace.gbit_s is not None and link.pace.gbit_s < gbit_s:
                     told.add(number)
-                    if link.pace.best and link.alone:
-                        continue
+                    if link.pace.best:
+                        continue  # its ends can do no more: it is not slow
                     found.append(_slow(link, words, f"{clear.words} links of {group} run at {words}"))
         if len(could) <= FEW * len(links) or len(could) == 1:
             for number, link in enumerate(links):
@@ -57,8 +56,7 @@ def _links(view: View) -> Iterator[_Link]:
             for link in view.units.links[host]:
                 rail = f"{unit.name}'s {link.rail}" if len(unit.leaves) > 1 and link.rail else f"hosts on {unit.name}"
                 words = f"{host} {link.called} on {place(link.at)}"
-                alone = unit.usual is not None and len(view.units.links[host]) < unit.usual[0]
-                yield _Link(rail, words, (host,), (place(link.at),), link.pace, alone)
+                yield _Link(rail, words, (host,), (place(link.at),), link.pace)
     for trunk in view.part.switch_links:
         rows = sorted((view.tiers.get(trunk.a.switch, 0), view.tiers.get(trunk.b.switch, 0)))
         ends = tuple(sorted((place(trunk.a), place(trunk.b))))
@@ -67,16 +65,13 @@ def _links(view: View) -> Iterator[_Link]:
 
 def _slow(link: _Link, usual: str, compared: str) -> Break:
     more = f" (both ends could {link.pace.could})" if link.pace.could else ""
-    fix = "reseat the cable, clean or replace it; compare the settings of both ports"
-    if link.pace.best:
-        more, fix = " (its ends could do no more)", "another adapter, or a split cable: see what it is meant to be"
     return Break(
         kind="uneven-pace",
         text=f"{link.words} runs at {link.pace.words}, its peers at {usual}{more}",
         hosts=link.hosts,
         ports=link.ports,
         compared=compared,
-        fix=fix,
+        fix="reseat the cable, clean or replace it; compare the settings of both ports",
     )
 
 

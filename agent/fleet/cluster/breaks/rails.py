@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agent.fleet.cluster.breaks.found import Break
@@ -98,13 +98,19 @@ def short_units(view: View) -> list[Break]:
 def _moved(view: View) -> Iterator[_Moved]:
     for unit in view.units.units:
         for host in unit.hosts:
-            links = [link for link in view.units.links[host] if link.rail]
-            wrong = [link for link in links if link.rail in unit.rails and unit.rails[link.rail].leaf != link.at.switch]
-            if not wrong or _renumbered(unit, links):
-                continue
-            for link in wrong:
-                rail = unit.rails[link.rail]
-                yield _Moved(link, unit, rail.leaf, rail.most)
+            for rail, link in links_by_rail(unit, view.units.links[host]).items():
+                at = unit.rails.get(rail)
+                if at is not None and at.leaf != link.at.switch:
+                    yield _Moved(link, unit, at.leaf, at.most)
+
+
+def links_by_rail(unit: Unit, links: Iterable[HostLink]) -> dict[str, HostLink]:
+    """A node's links by the unit's rail that each is: of a node that renumbered its rails, the rail of the leaf."""
+    named = [link for link in links if link.rail]
+    if not _renumbered(unit, named):
+        return {link.rail: link for link in named}
+    rails = iter(unit.rails.items())
+    return {next(rail for rail, at in rails if at.leaf == link.at.switch): link for link in named}
 
 
 def _renumbered(unit: Unit, links: list[HostLink]) -> bool:

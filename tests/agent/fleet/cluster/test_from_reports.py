@@ -7,6 +7,7 @@ from datetime import datetime
 from agent.fleet.cluster.breaks import breaks
 from agent.fleet.cluster.build import build
 from agent.fleet.cluster.from_reports import GpuRow, HostRow, NetdevRow, NicRow, PortRow, Tables, domains
+from agent.fleet.cluster.pattern import by_pattern
 from agent.fleet.cluster.view import views
 from tests.agent.fleet.cluster.given import Plant, rails
 
@@ -199,6 +200,24 @@ def test_a_port_that_two_hosts_claim() -> None:
     assert "n2" == link.host
 
 
+def test_a_port_that_two_hosts_report_names_both() -> None:
+    """The newest report first; and the older one is not blamed for a cable that is missing."""
+    rows = [
+        NetdevRow(f"n{node}", f"eth{rail}", f"x{rail}", rail, 400.0, f"leaf{rail}", f"00:0{rail}", str(node))
+        for node in range(1, 7)
+        for rail in range(4)
+    ]
+    rows[0] = rows[0]._replace(neighbor_port="2")  # n1 rail 0: where n2 is
+    hosts = [HostRow(f"n{node}", SEEN.replace(hour=8 + (node == 2))) for node in range(1, 7)]
+    cluster = build([], Tables(host=hosts, netdev=rows))
+
+    (found,) = breaks(cluster, views(cluster))
+
+    assert ("one-port-twice", ("n2", "n1"), ("leaf0/2",)) == (found.kind, found.hosts, found.ports)
+    assert "leaf0/2 is reported by n2 rail 0 (eth0) and by n1 rail 0 (eth0)" == found.text
+    assert [] == by_pattern(cluster, views(cluster)).wrong
+
+
 def test_domains_that_leave_a_node() -> None:
     """Not the one that ends there; GPUs are counted."""
     own, rack = "00000000-0000-0000-0000-000000000000", "11111111-0000-4000-8000-000000000001"
@@ -223,3 +242,54 @@ def test_a_host_in_two_domains() -> None:
     (found,) = breaks(cluster, [])
 
     assert ("split-domain", ("a",)) == (found.kind, found.hosts)
+
+
+def racks(sizes: tuple[int, ...], serials: bool = True) -> tuple[list[HostRow], list[GpuRow]]:
+    """NVLink domains of trays with 4 GPUs, one per rack."""
+    hosts = [
+        HostRow(f"r{rack}t{tray:02d}", SEEN, 4, f"rack-{rack}" if serials else None)
+        for rack, size in enumerate(sizes)
+        for tray in range(size)
+    ]
+    gpus = [GpuRow(row.node, f"{row.node[1]:0>8}-0000-4000-8000-000000000001", 7) for row in hosts for _ in range(4)]
+    return hosts, gpus
+
+
+def domain_breaks_of(hosts: list[HostRow], gpus: list[GpuRow]) -> list[tuple[str, tuple[str, ...]]]:
+    """Kinds and hosts of what is wrong."""
+    return [(each.kind, each.hosts) for each in breaks(build([], Tables(host=hosts, gpu=gpus)), [])]
+
+
+def test_whole_racks_are_no_break() -> None:
+    """Also where the others are of another product."""
+    assert [] == domain_breaks_of(*racks((18, 18, 18, 18)))
+    assert [] == domain_breaks_of(*racks((18, 9), serials=False))
+
+
+def test_a_tray_in_the_domain_of_another_rack() -> None:
+    """19 trays in one domain, 17 in the other: one deviation, about the tray."""
+    hosts, gpus = racks((18, 18, 18, 18))
+    gpus = [row._replace(cluster_uuid=gpus[0].cluster_uuid) if row.node == "r1t03" else row for row in gpus]
+
+    assert [("domain-rack", ("r1t03",))] == domain_breaks_of(hosts, gpus)
+
+
+def test_a_tray_alone_in_a_domain() -> None:
+    """Its rack's others are in another one."""
+    hosts, gpus = racks((18, 18))
+    alone = "99999999-0000-4000-8000-000000000001"
+    gpus = [row._replace(cluster_uuid=alone) if row.node == "r1t03" else row for row in gpus]
+
+    assert [("domain-rack", ("r1t03",))] == domain_breaks_of(hosts, gpus)
+
+
+def test_a_domain_larger_than_a_rack() -> None:
+    """Without serial numbers of racks, and with no other domain to compare."""
+    ((kind, hosts),) = domain_breaks_of(*racks((19,), serials=False))
+
+    assert ("domain-size", 19) == (kind, len(hosts))
+
+
+def test_a_domain_with_fewer_hosts_than_the_others() -> None:
+    """Named with how many the others have."""
+    assert [("domain-size", 17)] == [(kind, len(hosts)) for kind, hosts in domain_breaks_of(*racks((18, 18, 18, 17)))]

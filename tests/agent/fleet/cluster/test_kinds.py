@@ -101,6 +101,18 @@ def test_a_full_mesh_is_no_dragonfly() -> None:
     assert ("mesh", "likely") == kind(dragonfly(groups=1))
 
 
+def test_a_cable_from_a_switch_to_itself_is_no_pair() -> None:
+    """A loop cable beside the one that joins both."""
+    plant = Plant()
+    for switch in ("a", "b"):
+        for node in range(4):
+            plant.cable(f"{switch}{node} mlx5_0", 1, plant.switch(switch), node + 1)
+    plant.cable("a", 40, "b", 40)
+    plant.cable("a", 41, "a", 42)
+
+    assert "1 of 1 pairs of them are joined" in what(plant.view()).evidence
+
+
 def test_groups_whose_spines_are_joined() -> None:
     """Dragonfly+: three groups of leaves and spines."""
     plant = fat_tree(pods=3)

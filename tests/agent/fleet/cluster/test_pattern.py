@@ -47,6 +47,20 @@ def test_a_missing_cable_of_a_host() -> None:
     assert ("n003 mlx5_2", "missing", "su1-leaf3/3", None) == (found.end, found.state, found.should, found.found)
 
 
+def test_a_node_that_lost_an_adapter_and_renumbered_the_rest() -> None:
+    """One cable is missing; the others are where they were, by whatever names their host has for them now."""
+    plant = rails(nodes=6)
+    plant.cut("n003 mlx5_1")
+    for rail in (2, 3):
+        cable = plant.of(f"n003 mlx5_{rail}")
+        plant.cables.remove(cable)
+        plant.cable(f"n003 mlx5_{rail - 1}", 1, *cable.b)
+
+    (found,) = judged(plant).wrong
+
+    assert ("n003 mlx5_1", "missing", "su1-leaf2/3") == (found.end, found.state, found.should)
+
+
 def test_a_cable_on_another_leaf_and_what_is_at_its_place() -> None:
     """Something else was plugged in there."""
     plant = rails(nodes=6)
@@ -61,7 +75,7 @@ def test_a_cable_on_another_leaf_and_what_is_at_its_place() -> None:
     )  # fmt: skip
 
 
-def test_ports_without_a_pattern_are_not_judged() -> None:
+def disordered() -> Plant:
     """Each leaf has its nodes in an order of its own."""
     plant = rails(units=1, nodes=6)
     for rail in range(4):
@@ -69,10 +83,32 @@ def test_ports_without_a_pattern_are_not_judged() -> None:
             cable = plant.of(f"n{node + 1:03d} mlx5_{rail}")
             cable.b = (cable.b[0], (node * (rail + 1) + rail) % 7 + 8 * (rail % 3) + 1)
 
-    found = judged(plant)
+    return plant
+
+
+def test_leaves_are_judged_where_ports_follow_no_pattern() -> None:
+    """The leaf of a rail, not its port; and cables between switches."""
+    found = judged(disordered())
 
     assert [] == found.wrong
-    assert 16 == found.judged  # between switches only
+    assert (40, 40) == (found.right, found.judged)
+    assert ["su1: the leaf of each rail, its ports follow no pattern"] == [
+        each for each in found.patterns if each.startswith("su1")
+    ]
+
+
+def test_a_rail_on_another_leaf_where_ports_follow_no_pattern() -> None:
+    """As with two ToRs per rack and RoCE."""
+    plant = disordered()
+    plant.swap("n002 mlx5_1", "n002 mlx5_3")
+
+    found = judged(plant)
+
+    assert [("n002 mlx5_1", "elsewhere", "su1-leaf2"), ("n002 mlx5_3", "elsewhere", "su1-leaf4")] == [
+        (each.end, each.state, each.should) for each in found.wrong
+    ]
+    assert (38, 40) == (found.right, found.judged)
+    assert "5 of 6 nodes of su1 have mlx5_1 on su1-leaf2" == found.wrong[0].why
 
 
 def test_a_pattern_that_too_few_cables_follow_is_none() -> None:

@@ -94,3 +94,58 @@ def test_any_text_is_a_plan_or_refused(lines: list[str]) -> None:
     plant = rails(units=1, nodes=2)
     with contextlib.suppress(BadPlan):
         judged(plant, lines)
+
+
+NDT = "rack #,U height,#Fields:StartDevice,StartPort,StartDeviceLocation,EndDevice,EndPort,Cable Length,State,Domain"
+
+
+def ndt_of(plant: Plant) -> list[str]:
+    """The same plan as UFM writes it: a switch first, or a node first."""
+    rows = [
+        f",,{cable.a[0]},Port 1,,MF0;{cable.b[0]}:MQM9700/U1,Port {cable.b[1]},5,Active,In-Scope"
+        if number % 2
+        else f",,MF0;{cable.b[0]}:MQM9700/U1,Port {(cable.b[1] + 1) // 2}/{2 - cable.b[1] % 2},,{cable.a[0]},Port 1,5,,"
+        for number, cable in enumerate(plant.cables)
+        if cable.a[0].startswith("n")
+    ]
+    trunks = [
+        f",,{cable.a[0]},Port {cable.a[1]},,{cable.b[0]},Port {cable.b[1]},20,Active,In-Scope"
+        for cable in plant.cables
+        if not cable.a[0].startswith("n")
+    ]
+    return [NDT, *rows, *trunks]
+
+
+def test_an_ndt_file_of_ufm() -> None:
+    """Nodes at either end, names of switches with their model, ports by cage, cables between switches."""
+    plant = rails()
+    lines = ndt_of(plant)
+    plant.swap("n001 mlx5_0", "n001 mlx5_1")
+
+    found = judged(plant, [*lines, ",,su1-leaf1,Port 60,,n001 mlx5_9,Port 1,,Disabled,In-Scope"])
+
+    assert (62, 64) == (found.right, found.judged)
+    assert [("n001 mlx5_0", "su1-leaf1/1"), ("n001 mlx5_1", "su1-leaf2/1")] == [
+        (each.end, each.should) for each in found.wrong
+    ]
+    assert "line 2 of the plan, cable length 5" == found.wrong[0].why
+
+
+def test_an_ndt_line_without_an_end_is_refused() -> None:
+    """As in a plan of four columns."""
+    with pytest.raises(BadPlan, match="line 2: StartDevice, StartPort, EndDevice and EndPort are needed"):
+        list(read_plan([NDT, ",,leaf,Port 1,,,,,,"]))
+
+
+def test_a_plan_of_another_fabric_is_refused() -> None:
+    """Thousands of false alarms help no one."""
+    lines = [f"other{number},mlx5_0,leaf{number},1" for number in range(40)]
+
+    with pytest.raises(BadPlan, match="only 0 of its 40 cables are between a node and a switch that are known here"):
+        judged(rails(), lines)
+
+
+def test_a_line_is_named_as_an_editor_counts() -> None:
+    """Comments and blank lines count, and a quote in a comment opens nothing."""
+    with pytest.raises(BadPlan, match="line 4: node, rail, switch and port are needed"):
+        list(read_plan(['# the "new rack', "", "node,rail,switch,port", "n1,,leaf,1"]))

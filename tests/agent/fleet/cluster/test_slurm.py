@@ -101,7 +101,7 @@ def test_a_unit_is_never_called_as_a_switch_of_another() -> None:
                 plant.cable(leaf, 40 + node, plant.switch("top-1"), (2 * unit + rail) * 4 + node + 1)
     found = tree_of(given(plant))
 
-    assert {"st-leaf", "st-leaf-3", "st-leaf-5"} == {name for name, (nodes, _) in found.items() if nodes}
+    assert {"st-leaf-1", "st-leaf-3", "st-leaf-5"} == {name for name, (nodes, _) in found.items() if nodes}
 
 
 def test_names_that_slurm_takes() -> None:
@@ -257,3 +257,45 @@ def test_slurmctld_reads_the_same(
         assert set(nodes) <= set(seen[switch][0])
         assert nodes == [] or set(nodes) == set(seen[switch][0])
     assert [] == re.findall(r"(?i).*(?:topology|switch).*(?:warning|error|invalid).*", controller.log())
+
+
+@pytest.mark.parametrize("cores", [0, 2])
+def test_a_swapped_pair_of_uplinks_merges_no_zones(cores: int) -> None:
+    """One cable of each pod on a spine of the other: jobs would be placed as if both were one."""
+    plant = fat_tree(pods=2, leaves=6, spines=4, cores=cores)
+    plant.swap("leaf01", "leaf07", 33, 33)
+
+    below = {name: switches for name, (_, switches) in tree_of(given(plant)).items() if switches}
+
+    assert [f"leaf{number:02d}" for number in range(1, 7)] == below["spine"]
+    assert [f"leaf{number:02d}" for number in range(7, 13)] == below["spine-2"]
+    assert (["spine", "spine-2"] if cores else None) == below.get("core")
+
+
+def test_a_leaf_between_two_pods_merges_no_zones() -> None:
+    """Half of its uplinks in each: no majority, and still each pod is one."""
+    plant = fat_tree(pods=2, leaves=6, spines=4)
+    for port in (33, 34, 35, 36):
+        cable = plant.of("leaf01", port)
+        plant.cables.remove(cable)
+        plant.cable("leaf01", port, f"spine{port - 28:02d}", 40)
+
+    groups = [set(switches) - {"leaf01"} for _, switches in tree_of(given(plant)).values() if switches]
+
+    assert {f"leaf{number:02d}" for number in range(2, 7)} in groups
+    assert {f"leaf{number:02d}" for number in range(7, 13)} in groups
+
+
+def test_units_of_one_pod_have_names_of_their_own() -> None:
+    """Pairs of leaves of a pod: none of them is the pod."""
+    plant = Plant()
+    for pair in (1, 2, 3):
+        for node in range(4):
+            for rail in (0, 1):
+                leaf = plant.switch(f"SLG01-{pair * 2 - 1 + rail:02d}")
+                plant.cable(f"n{pair * 4 + node:03d} mlx5_{rail}", 1, leaf, node + 1)
+                plant.cable(leaf, 33 + node, plant.switch(f"core{node + 1}"), pair * 2 + rail)
+
+    names = {name for name, (nodes, _) in tree_of(given(plant)).items() if nodes}
+
+    assert {"SLG01-01", "SLG01-03", "SLG01-05"} == names

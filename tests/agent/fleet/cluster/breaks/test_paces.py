@@ -89,12 +89,9 @@ def test_a_whole_row_that_could_be_faster_is_one_break() -> None:
     assert "16 of 16 links of rows 1 and 2 could be faster: 16 run at 4xHDR and could 4xNDR" == found.text
 
 
-@pytest.mark.parametrize(
-    ("alone", "said"),
-    [(True, None), (False, "n002 mlx5_0 on {} runs at 4xHDR, its peers at 4xNDR (its ends could do no more)")],
-)
-def test_an_adapter_that_could_do_no_more(alone: bool, said: str | None) -> None:
-    """Of a node like the others it is another adapter; a login node with one adapter is another kind of machine."""
+@pytest.mark.parametrize("alone", [True, False])
+def test_an_adapter_that_can_do_no_more_is_not_slow(alone: bool) -> None:
+    """Both ends decide what a link can do: another adapter among newer ones, of a login node or of a compute node."""
     plant = rails(nodes=6)
     for rail in (1, 2, 3) if alone else ():
         plant.cut(f"n002 mlx5_{rail}")
@@ -103,8 +100,5 @@ def test_an_adapter_that_could_do_no_more(alone: bool, said: str | None) -> None
     links = tuple(link._replace(could_told=True) for link in fabric.links)
     cluster = build([FabricFile("f", fabric._replace(links=links))], None)
 
-    found = [each for each in breaks(cluster, views(cluster)) if each.kind == "uneven-pace"]
-
-    assert ([said.format("su1-leaf1/2")] if said else []) == [each.text for each in found]
-    assert all(each.fix.startswith("another adapter") for each in found)
-    assert ["uneven-pace"] == [each.kind for each in plant.breaks() if each.kind == "uneven-pace"]  # who knows
+    assert [] == [each for each in breaks(cluster, views(cluster)) if each.kind == "uneven-pace"]
+    assert ["uneven-pace"] == [each.kind for each in plant.breaks() if each.kind == "uneven-pace"]  # nothing is known
