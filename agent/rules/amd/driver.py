@@ -46,9 +46,9 @@ def _fail_missing(case: RuleContext, gpu: Gpu) -> Fail:
         impact=f"{usable} of {len(all_of)} GPUs can be used; jobs that ask for all do not start.",
         remedy="Read the kernel log for this address; reset the GPUs, reload the driver or power cycle; or replace it.",
         evidence=(
-            Evidence(what="on the PCI bus", value=gpu.pci or gpu.id, source="lspci -d 1002: -nnk"),
+            Evidence(what="on the PCI bus", value=gpu.id, source="lspci -d 1002: -nnk"),
             Evidence(what="in the driver's graph", value=f"{usable} GPUs, not this one", source=f"{KFD}/*/properties"),
-            *kernel_log_evidence(case, gpu.pci or gpu.id),
+            *kernel_log_evidence(case, gpu.id),
         ),
-        places=frozenset(place for place in (gpu.id, gpu.pci) if place),
+        places=frozenset({gpu.id}),
     )

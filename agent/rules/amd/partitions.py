@@ -39,7 +39,7 @@ def _judge_count(case: RuleContext, gpu: Gpu, usual: int | None) -> Result:
         evidence=(
             Evidence(what=f"partitions of {gpu.label}", value=str(partition.count), source=f"{KFD}/*/properties"),
         ),
-        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+        places=frozenset({gpu.id}),
     )
 
 
@@ -72,7 +72,7 @@ def _fail_mixed(group: list[Gpu], modes: dict[str, str]) -> Fail:
         evidence=tuple(
             Evidence(
                 what=f"partition of {gpu.label}", value=modes[gpu.id],
-                source=f"/sys/bus/pci/devices/{gpu.pci or gpu.id}/current_compute_partition",
+                source=f"/sys/bus/pci/devices/{gpu.id}/current_compute_partition",
             )
             for gpu in odd[:8]
         ),

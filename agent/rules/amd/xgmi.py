@@ -17,6 +17,8 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 NO_HIVE = "0"
+_REMEDY = "Reset the hive while it is idle, power cycle the node, then exchange the module or bridge."
+_LINKS = f"{KFD}/*/io_links/*/properties"
 _BRIDGE_SIZES = (2, 4)  # cards that one bridge joins
 
 
@@ -61,9 +63,7 @@ def _judge_mesh(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     if not hives:
         summary = f"none of {len(group)} GPUs is in an XGMI hive; their board joins all of them"
     elif len(hives) == 1:
-        summary = (
-            f"{join_labels([gpu.label for gpu in outside])} in no XGMI hive; the other {hives[largest]} are in one"
-        )
+        summary = f"{len(outside)} of {len(group)} GPUs in no XGMI hive; the other {hives[largest]} are in one"
     else:
         summary = f"{len(group)} GPUs are in {len(hives)} XGMI hives; their board joins all of them"
     yield _fail_hive(
@@ -85,11 +85,11 @@ def _judge_bridges(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     alone = [gpu for gpu in group if gpu.hive == NO_HIVE]
     if not hives:
         yield from (NotApplicable(f"gpu:{gpu.id}", "a card without a bridge, as all of its model") for gpu in alone)
-    elif len(sizes) == 1 and sizes <= set(_BRIDGE_SIZES) and len(alone) < 2:
+    elif len(sizes) == 1 and max(sizes) in _BRIDGE_SIZES and len(alone) < 2:
         yield from all_pass([gpu for gpu in group if gpu not in alone])
         yield from (NotApplicable(f"gpu:{gpu.id}", "one spare card beside whole bridges") for gpu in alone)
     else:
-        short = [gpu for gpu in group if gpu in alone or hives[gpu.hive] < max(sizes)] or group
+        short = [gpu for gpu in group if hives[gpu.hive] < max(sizes)] or group
         yield from all_pass([gpu for gpu in group if gpu not in short])
         members = ", ".join(str(hives[hive]) for hive in sorted(hives, key=lambda hive: (-hives[hive], hive)))
         yield _fail_hive(
@@ -110,9 +110,9 @@ def _fail_hive(case: RuleContext, gpus: list[Gpu], summary: str, impact: str) ->
         remedy="Read the kernel log for XGMI lines; power cycle the node completely; then the module, card or bridge.",
         evidence=(
             *(Evidence(what=f"hive of {g.label}", value=g.hive or "", source=f"{KFD}/*/properties") for g in gpus[:8]),
-            *kernel_log_evidence(case, gpus[0].pci or gpus[0].id),
+            *kernel_log_evidence(case, gpus[0].id),
         ),
-        places=frozenset(place for gpu in gpus for place in (gpu.id, gpu.pci or gpu.id)),
+        places=frozenset(gpu.id for gpu in gpus),
     )
 
 
@@ -126,7 +126,7 @@ def xgmi_pair_missing(case: RuleContext) -> Iterator[Result]:
             yield Unknown("node", "the driver shows no XGMI link inside a hive")
             continue
         yield from (Pass(pair.subject) for pair in pairs if pair not in missing)
-        yield from _fail_pairs(case, missing)
+        yield from (_fail_missing(case, gpus, of_them) for gpus, of_them in _group_pairs(case, missing))
 
 
 def _pairs_by_hive(case: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[_Pair]]:
@@ -139,38 +139,34 @@ def _pairs_by_hive(case: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[
                 yield pairs
 
 
-def _fail_pairs(case: RuleContext, missing: list[_Pair]) -> Iterator[Fail]:
-    """One finding for a GPU that all missing pairs have in common, else one per pair."""
-    common = frozenset.intersection(*(pair.ends for pair in missing)) if missing else frozenset()
-    if len(missing) > 1 and common:
+def _group_pairs(case: RuleContext, pairs: list[_Pair]) -> Iterator[tuple[list[Gpu], list[_Pair]]]:
+    """All pairs with the GPU that they have in common and its peers, where there is one; else each pair by itself."""
+    common = frozenset.intersection(*(pair.ends for pair in pairs)) if pairs else frozenset()
+    if len(pairs) > 1 and common:
         gpu = case.gpus[min(common)]
-        peers = [end for pair in missing for end in (pair.a, pair.b) if end is not gpu]
-        yield _fail_link(case, f"gpu:{gpu.id}", gpu.label, [gpu, *peers], missing)
-        return
-    for pair in missing:
-        yield _fail_link(case, pair.subject, pair.label, [pair.a, pair.b], [pair])
+        yield [gpu, *(end for pair in pairs for end in (pair.a, pair.b) if end is not gpu)], pairs
+    else:
+        yield from (([pair.a, pair.b], [pair]) for pair in pairs)
 
 
-def _fail_link(case: RuleContext, subject: str, label: str, gpus: list[Gpu], missing: list[_Pair]) -> Fail:
-    peers = join_labels([gpu.label for gpu in gpus[1:]])
+def _fail_missing(case: RuleContext, gpus: list[Gpu], pairs: list[_Pair]) -> Fail:
+    alone = len(pairs) > 1
     return Fail(
-        subject=subject,
-        label=label,
-        summary=f"no XGMI link between {gpus[0].label} and {peers}, which are in one hive",
+        subject=f"gpu:{gpus[0].id}" if alone else pairs[0].subject,
+        label=gpus[0].label if alone else pairs[0].label,
+        summary=f"no XGMI link between {gpus[0].label} and {join_labels([gpu.label for gpu in gpus[1:]])}, "
+        "which are in one hive",
         impact="Traffic of these pairs goes over PCIe and host memory; collectives run at the slowest pair's speed.",
-        remedy="Reset the hive while it is idle, power cycle the node, then exchange the module or bridge.",
+        remedy=_REMEDY,
         evidence=(
             *(
-                Evidence(
-                    what=pair.label, value=(pair.path.kind if pair.path else None) or "no path",
-                    source=f"{KFD}/*/io_links/*/properties",
-                )
-                for pair in missing[:8]
+                Evidence(what=p.label, value=(p.path.kind if p.path else None) or "no path", source=_LINKS)
+                for p in pairs[:8]
             ),
-            *kernel_log_evidence(case, gpus[0].pci or gpus[0].id),
+            *kernel_log_evidence(case, gpus[0].id),
         ),
         places=frozenset(gpu.id for gpu in gpus),
-    )  # fmt: skip
+    )
 
 
 @rule("xgmi-bandwidth-uneven")
@@ -186,6 +182,7 @@ def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     joined = [pair for pair in pairs if pair.path is not None and pair.path.kind == "XGMI"]
     rates = {pair.subject: pair.path.bandwidth_gbyte_s for pair in joined if pair.path}
     usual = find_majority(rate for rate in rates.values() if rate is not None)
+    slow: list[_Pair] = []
     for pair in joined:
         rate = rates[pair.subject]
         if any(end.partition is not None and (end.partition.count or 0) > 1 for end in (pair.a, pair.b)):
@@ -195,18 +192,27 @@ def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
         elif rate >= usual:
             yield Pass(pair.subject)
         else:
-            yield Fail(
-                subject=pair.subject,
-                label=pair.label,
-                summary=f"XGMI at {rate:g} GB/s; other pairs have {usual:g} GB/s",
-                impact=f"{usual - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
-                remedy="Reset the hive while it is idle, power cycle the node, then exchange the module or bridge.",
-                evidence=(
-                    Evidence(
-                        what=f"max_bandwidth of {pair.label}", value=f"{rate * 1000:g} MB/s",
-                        source=f"{KFD}/*/io_links/*/properties",
-                    ),
-                    *kernel_log_evidence(case, pair.a.pci or pair.a.id),
-                ),
-                places=pair.ends,
-            )  # fmt: skip
+            slow.append(pair)
+    for gpus, of_them in _group_pairs(case, slow):
+        yield _fail_slow(case, gpus, of_them, min(rates[pair.subject] or 0 for pair in of_them), usual or 0)
+
+
+def _fail_slow(case: RuleContext, gpus: list[Gpu], pairs: list[_Pair], rate: float, usual: float) -> Fail:
+    alone = len(pairs) > 1
+    return Fail(
+        subject=f"gpu:{gpus[0].id}" if alone else pairs[0].subject,
+        label=gpus[0].label if alone else pairs[0].label,
+        summary=f"XGMI of {len(pairs)} pairs at {rate:g} GB/s; other pairs have {usual:g} GB/s"
+        if alone
+        else f"XGMI at {rate:g} GB/s; other pairs have {usual:g} GB/s",
+        impact=f"{usual - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
+        remedy=_REMEDY,
+        evidence=(
+            *(
+                Evidence(what=f"max_bandwidth of {pair.label}", value=f"{rate * 1000:g} MB/s", source=_LINKS)
+                for pair in pairs[:8]
+            ),
+            *kernel_log_evidence(case, gpus[0].id),
+        ),
+        places=frozenset(gpu.id for gpu in gpus),
+    )
