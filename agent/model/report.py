@@ -113,3 +113,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     checks: list[Check] = []
     findings: list[Finding] = []
     summary: Summary
+
+    @property
+    def open_findings(self) -> list[Finding]:
+        """The findings that are not silenced."""
+        return [finding for finding in self.findings if finding.silenced is None]

@@ -24,7 +24,8 @@ def verdict_title(report: Report) -> str:
 def describe_verdict(report: Report) -> str:
     """The verdict in one sentence: findings by severity, why nothing is ok, or what is not here."""
     summary = report.summary
-    counts = count_findings(summary.counts)
+    silenced = f"{summary.silenced} silenced" if summary.silenced else ""
+    counts = ", ".join(filter(None, (count_findings(summary.counts), silenced)))
     if summary.verdict == "nothing_to_check":
         return join_notes("no GPU, other accelerator or RDMA NIC on this host", counts)
     if summary.verdict == "unknown":

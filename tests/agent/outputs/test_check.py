@@ -111,6 +111,13 @@ def test_a_prolog_fails_on_critical_only_unless_told() -> None:
     assert format_slurm_prolog(report("error")).code == 0
     assert format_slurm_prolog(report("error"), fail_on="error").code == 1
     assert format_slurm_prolog(report(verdict="unknown")).code == 0
+    assert ("essential checks without data: gpu-missing\n", 1) == format_slurm_prolog(
+        report(verdict="unknown"), fail_on_unknown=True
+    )
+    assert format_slurm_prolog(report("info"), stale="old", fail_on_unknown=True) == ("old\n", 1)
+    assert format_slurm_prolog(report("error"), fail_on_unknown=True).code == 0
+    both = msgspec.structs.replace(report("critical", verdict="unknown"), summary=report(verdict="unknown").summary)
+    assert format_slurm_prolog(both, fail_on_unknown=True).text.startswith("pcie-width-downgraded")
 
 
 def test_hostile_text_reaches_no_terminal() -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from agent.model.finding import Check
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext, Settings
-from agent.rules.engine import UNKNOWN_SUBJECTS_SHOWN, fingerprint, judge, summarize
+from agent.rules.engine import UNKNOWN_SUBJECTS_SHOWN, judge, summarize
+from agent.rules.fingerprints import fingerprint
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 from tests.agent.rules.build import (
     changed_gpu,

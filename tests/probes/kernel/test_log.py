@@ -187,8 +187,8 @@ def test_what_says_nothing_is_no_event(line: str) -> None:
             "amd_ras", "0000:9d:00.0", "xgmi_wafl", {"socket": "6", "severity": "correctable"},
         ),
         (
-            "amdgpu 0000:46:00.0: amdgpu: socket: 3, die: 0, 7 new uncorrectable hardware errors detected in umc block, "
-            "no user action is needed",
+            "amdgpu 0000:46:00.0: amdgpu: socket: 3, die: 0, 7 new uncorrectable hardware errors detected in umc "
+            "block, no user action is needed",
             "amd_ras", "0000:46:00.0", "umc", {"socket": "3", "severity": "uncorrectable"},
         ),
         (
