@@ -15,7 +15,15 @@ from agent.rules.instructions import CHOICE, build_confirm, build_steps, describ
 from agent.rules.location import FORM_FACTORS, find_location
 from agent.rules.pages import PROCEDURE, family_names, read_procedures, read_sections, read_text
 from agent.rules.rule import Fail
-from tests.agent.rules.build import changed_gpu, changed_netdev, changed_nic, gpu_id, instinct, nic_id, server
+from tests.agent.rules.build import (
+    changed_gpu,
+    changed_netdev,
+    changed_nic,
+    gpu_id,
+    instinct,
+    nic_id,
+    server,
+)
 from tests.machines import FAULTS, HOSTS, scan_machine
 from tests.texts import PLACEHOLDER, list_texts
 
