@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from probes.host.interface import Host, ReadError, Refusal
-from probes.host.recording import Recording
 from probes.probe import Outcome, Probe, Status
+
+if TYPE_CHECKING:
+    from probes.host.recording import Recording
 
 PROGRESS_SECONDS = 1.0  # a run shorter than this says nothing
 HUNG = "HUNG"  # the code of a refusal in a capture
@@ -30,7 +33,7 @@ class Scheduler(ABC):
         self.deadline = self.started + timeout_seconds
         self.outcomes: dict[str, Outcome] = {}
         self.waiting = list(probes)
-        self.recording = Recording(observed_at=host.observed_at, source_kind=host.kind) if record else None
+        self.recording = _new_recording(host) if record else None
         self._names = {probe.name for probe in probes}
         self._progress = progress
         self._shown = ""
@@ -85,3 +88,9 @@ class Scheduler(ABC):
         if self._progress and text != self._shown and time.monotonic() - self.started > PROGRESS_SECONDS:
             self._shown = text
             self._progress(text)
+
+
+def _new_recording(host: Host) -> Recording:
+    from probes.host.recording import Recording  # lazy: most runs record nothing
+
+    return Recording(observed_at=host.observed_at, source_kind=host.kind)

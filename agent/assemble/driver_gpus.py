@@ -1,24 +1,22 @@
 """The driver's GPU list: NVML and nvidia-smi merged, each GPU with its PCI address where known."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import reduce
+from types import MappingProxyType
+from typing import NamedTuple
 
 from agent.assemble.facts import ProbeFacts
 from agent.platforms.devices import is_accelerator
 from probes.gpu.facts import Gpu, GpuFacts, GpuHealth, PairCell
 from probes.kernel.modules import ModuleFacts, NvidiaGpu
 from probes.pci.sysfs import PciFunction
+from probes.text import lazy_pattern
 
-_GPU_NAME = re.compile(r"GPU[0-9]+")
+_GPU_NAME = lazy_pattern(r"GPU[0-9]+")
 _FILLABLE = tuple(n for n, default in Gpu._field_defaults.items() if default is None and n != "error")
 
 
-@dataclass(frozen=True)
-class DriverGpus:
+class DriverGpus(NamedTuple):
     """The driver's list. `gap`: why a GPU missing from it may still exist; None: every listed GPU has an address.
 
     `list_source`: the file the list comes from, where it is not the driver's; such GPUs are not known to be usable.
@@ -28,11 +26,11 @@ class DriverGpus:
     answered: bool = False
     gap: str | None = None
     cells: tuple[tuple[str, PairCell], ...] = ()  # (source, cell), NVML first
-    nic_names: Mapping[str, str] = field(default_factory=dict)  # RDMA device by the name that the matrix uses
+    nic_names: Mapping[str, str] = MappingProxyType({})  # RDMA device by the name that the matrix uses
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None
     bandwidth_mode: str | None = None
     list_source: str | None = None
-    bound: Mapping[str, NvidiaGpu] = field(default_factory=dict)  # by function, whether it works or not (/proc)
+    bound: Mapping[str, NvidiaGpu] = MappingProxyType({})  # by function, whether it works or not (/proc)
 
 
 def merge_driver_gpus(facts: ProbeFacts, functions: Sequence[PciFunction]) -> DriverGpus:

@@ -1,12 +1,9 @@
 """What is said of GPUs, whoever says it (NVML, nvidia-smi): the shared facts of `nvml.py` and `nvidia_smi.py`."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 
 class NvLink(NamedTuple):
@@ -167,7 +164,7 @@ LINK_ERRORS: Mapping[str, str] = {
     "Symbol BER": "symbol_ber_packed",
 }
 
-_ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([01][0-9A-Fa-f])\.([0-7])")
+_ADDRESS = lazy_pattern(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([01][0-9A-Fa-f])\.([0-7])")
 
 
 def with_known_remotes(gpus: Iterable[Gpu]) -> list[Gpu]:

@@ -4,8 +4,6 @@ Kernel pages: Documentation/ABI/testing/sysfs-class-net, networking/bonding.rst;
 it alone says which interfaces exist: /sys/class/net may show another network namespace.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping
