@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from agent.assemble.facts import ProbeFacts
+from agent.assemble.facts import ProbeFacts, sort_key
 from agent.assemble.nics import select_physical_netdevs
 from agent.assemble.qos import QosLookup
-from agent.assemble.sort_key import sort_key
 from agent.model.nic import Fec, Lane, Netdev, Nic, Pause, TransceiverModule
 from probes.netdev.probe import Netdev as Interface
 from probes.netdev.probe import NetdevFacts

@@ -59,6 +59,7 @@ MACHINES: dict[str, Callable[[], RuleContext]] = {
     "ethernet server": lambda: build.server(ethernet=True),
     "eight GPUs": lambda: build.server(8),
     "eight GPUs, ethernet": lambda: build.server(8, ethernet=True),
+    "eight MI300X": build.instinct,
     "infiniband": moves.infiniband,
     "roce": moves.roce,
     "gpus": moves.gpus,
