@@ -5,6 +5,7 @@ PYTHON := $(shell for p in python3.14 python3.13 python3.12 python3.11 python3.1
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
+unexport PYTHONDONTWRITEBYTECODE  # without byte code every process compiles all that it imports: half of a scan
 
 .PHONY: scan test check lint types layers docs pictures site completion zipapp wheelhouse deb rpm bench fuzz mutants engines slurm lab clean help
 
@@ -29,6 +30,7 @@ $(BIN)/fabricscope: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no python3 (3.10 or later) with venv and pip found"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m compileall -q agent probes fabricscope.py  # pip compiles no editable package
 	@touch $@
 
 $(BIN)/pytest: $(BIN)/fabricscope

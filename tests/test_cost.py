@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
 import subprocess
@@ -44,6 +45,43 @@ def test_opens_grow_with_the_functions_and_nothing_is_started(trees: dict[int, P
     assert 0 == small["processes"] == large["processes"]
     assert large["opens"] / LARGE <= small["opens"] / SMALL * 1.05
     assert large["listings"] / LARGE <= small["listings"] / SMALL * 1.05
+
+
+@pytest.fixture(scope="module")
+def gaudi(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight Gaudi3: 24 ports each, every one with counters that its firmware would answer in 100 ms."""
+    root = tmp_path_factory.mktemp("gaudi")
+    for number in range(8):
+        address = f"0000:{0x30 + number:02x}:00.0"
+        function = root / "sys/devices/pci0000:00" / address
+        ids = {"vendor": "0x1da3", "device": "0x1060", "class": "0x120000", "numa_node": "0"}
+        files = {name: f"{text}\n" for name, text in ids.items()}
+        for port in range(1, 25):
+            place = f"infiniband/hbl_{number}/ports/{port}"
+            files |= {f"{place}/state": "4: ACTIVE\n", f"{place}/phys_state": "5: LinkUp\n"}
+            files |= {f"{place}/hw_counters/{name}": "1\n" for name in ("rx_Octets", "tx_Octets", "rx_Pkts", "tx_Pkts")}
+        for name, text in files.items():
+            (function / name).parent.mkdir(parents=True, exist_ok=True)
+            (function / name).write_text(text)
+        for link, place in (
+            (f"bus/pci/devices/{address}", f"pci0000:00/{address}"),
+            (f"class/infiniband/hbl_{number}", f"pci0000:00/{address}/infiniband/hbl_{number}"),
+        ):
+            (root / "sys" / link).parent.mkdir(parents=True, exist_ok=True)
+            (root / "sys" / link).symlink_to("../" * link.count("/") + f"devices/{place}")
+        (function / f"infiniband/hbl_{number}/device").symlink_to("../..")
+    return root
+
+
+def test_ports_of_accelerators_cost_two_files_each(gaudi: Path, real_commands: None) -> None:
+    """192 ports: their states, and none of 768 counters; no NIC; at most a second of CPU with the start."""
+    argv = [sys.executable, "-m", "fabricscope", "scan", "--source", str(gaudi), "--format", "json"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT)
+    topology = json.loads(done.stdout)["topology"]
+
+    assert (8, 0) == (len(topology["gpus"]), len(topology["nics"]))
+    assert audited(gaudi)["opens"] < 192 * 4 + 500
+    assert min(measure_once(argv, {}).cpu_seconds for _ in range(ROUNDS)) < 1.0
 
 
 @pytest.mark.slow

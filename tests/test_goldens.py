@@ -23,8 +23,7 @@ import msgspec
 import pytest
 
 from agent.cli.options import ExportFormat
-from agent.model.report import Report
-from agent.model.schema import schema_text
+from agent.model.report import Report, schema_text
 from agent.outputs.check import NAMED_RULES, format_nagios
 from agent.outputs.export import export_report
 from agent.outputs.text.lines import to_plain_text
@@ -98,7 +97,7 @@ def test_schema(golden: Golden) -> None:
 
 def test_picture_of_the_readme(golden: Golden) -> None:
     """The demo's machine with a fault that a picture shows."""
-    golden("../../docs/machine.svg", export_report("svg", scan_machine(EXPORTED, "switch-uplink-x4")))
+    golden("../../docs/machine.svg", export_report("svg", scan_machine(EXPORTED, "gpu-width-x8")))
 
 
 def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:

@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.assemble.facts import ProbeFacts
+from agent.assemble.facts import ProbeFacts, card_address, sort_key
 from agent.assemble.rdma import build_ports, merge_rdma_devices
-from agent.assemble.sort_key import card_address, sort_key
 from agent.model.nic import Nic, Port
 from agent.model.pci import PciFunction
-from agent.platforms.devices import can_rdma, find_device, is_nvlink_management
+from agent.platforms.devices import can_rdma, find_device, is_accelerator, is_nvlink_management
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts
 
+_OF_ACCELERATOR = re.compile(r"(?:hbl|hlib)_[0-9]+")  # of the driver habanalabs: all ports of one accelerator
 _NUMBERED = re.compile(r"NIC[0-9]+")  # a column of a matrix whose legend is missing
 
 
@@ -46,7 +46,13 @@ def gather_network_facts(facts: ProbeFacts, rows: Sequence[PciFunction], names: 
 
 
 def build_nics(rows: Sequence[PciFunction], facts: NetworkFacts) -> list[Nic]:
-    """One row per function and RDMA device, sorted by id; roles are assigned later."""
+    """One row per function and RDMA device, sorted by id; roles are assigned later.
+
+    The ports of an accelerator itself (Gaudi) are no NIC that GPUs share.
+    """
+    accelerators = {r.id for r in rows if is_accelerator(r.vendor, r.device, r.class_code)}
+    own = [d for d in facts.devices if d.address in accelerators or _OF_ACCELERATOR.fullmatch(d.name)]
+    facts = facts._replace(devices=[device for device in facts.devices if device not in own]) if own else facts
     by_place: dict[str, RdmaDevice] = {}
     for rdma_device in facts.devices:
         if rdma_device.address:

@@ -150,6 +150,7 @@ class TransceiverModule(msgspec.Struct, frozen=True, kw_only=True):
     part: str | None = None
     serial: str | None = None
     length_m: float | None = None
+    standard: str | None = None  # "100GBASE-LR4", where the module names one
     state: str | None = None  # CMIS: low_power | ready | fault | ..
     temperature_c: float | None = None
     voltage_v: float | None = None
@@ -199,4 +200,5 @@ class Netdev(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int] = {}  # kernel's and driver's, cumulative; carrier_down_count and such among them
     pause: Pause | None = None
     qos: Qos | None = None
+    arp: dict[str, int] = {}  # of IPv4, in force here: arp_ignore, arp_announce, arp_filter, rp_filter
     qos_reason: str | None = None  # why DCB is not known: "the driver has no DCB here (EOPNOTSUPP)"

@@ -35,6 +35,13 @@ def has_gpus(case: RuleContext) -> Result | None:
     return NotApplicable("node", "no GPU") if not case.topology.gpus and case.bus_unread is None else None
 
 
+def has_amd_gpus(case: RuleContext) -> Result | None:
+    """Shut where there is certainly no GPU of AMD."""
+    if any(gpu.vendor == "AMD" for gpu in case.topology.gpus) or case.bus_unread is not None:
+        return None
+    return NotApplicable("node", "no GPU of AMD")
+
+
 def has_nvlink(case: RuleContext) -> Result | None:
     """Shut where there is certainly neither a GPU nor an NVSwitch. A profile may expect what is not here."""
     if case.topology.nvswitches or case.profile:
@@ -64,6 +71,21 @@ def has_roce_counters(case: RuleContext) -> Result | None:
 def has_infiniband_counters(case: RuleContext) -> Result | None:
     """Shut without InfiniBand, and without an earlier sample of its counters."""
     return has_infiniband(case) or has_window(case)
+
+
+def has_roce_flaps(case: RuleContext) -> Result | None:
+    """Shut without RoCE, and where neither counters nor the kernel log hold what links did."""
+    return has_roce(case) or _has_link_history(case)
+
+
+def has_infiniband_flaps(case: RuleContext) -> Result | None:
+    """Shut without InfiniBand, and where neither counters nor the kernel log hold what links did."""
+    return has_infiniband(case) or _has_link_history(case)
+
+
+def _has_link_history(case: RuleContext) -> Result | None:
+    logged = any(event.kind in ("link_down", "link_up") for event in case.events)
+    return None if logged else has_window(case)
 
 
 def has_device_counters(case: RuleContext) -> Result | None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from probes.host.files import NEVER_READ
+
 FORBIDDEN = (
     "resource*",
     "rom",
@@ -21,6 +23,7 @@ FORBIDDEN = (
     "environ",
     "remove",
     "rescan",
+    *NEVER_READ,
 )
 
 

@@ -65,7 +65,7 @@ def read(host: Host) -> Reading:
             reader.gap(f"some interfaces: drivers or the kernel's network lock were busy for more than {SECONDS:.0f} s")
             break
         interface = _InterfaceReader(reader, one.link.name, one.link.index, family)
-        if functions.get(one.place.pci or "") is not None:
+        if functions.get(one.place.pci or "") is not None or one.of_accelerator:
             found.append(interface.driver())
         else:
             found.append(interface.read(with_counters=one.place.pci in functions))

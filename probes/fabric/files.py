@@ -19,7 +19,7 @@ _MARKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ibdiagnet net_dump_ext", (r"^Ty +: *# +: *#IB +:",)),
     ("ibdiagnet net_dump", (r"^ *# *: *IB# *:", r": *Neighbor Guid *:")),
     ("iblinkinfo", (r"==\( {0,20}\S", r"\)==> ")),
-    ("ibnetdiscover", (r'^(?:Switch|Ca|Rt)\s+\d{1,3}\s+"[SHR?]-[0-9a-f]{16}"',)),
+    ("ibnetdiscover", (r'^(?:Switch|Ca|Rt)\s*\d{1,3}\s*"[SHR?]-[0-9a-f]{16}"',)),
     ("ibnetdiscover", (r"^# Topology file: generated on ",)),
     ("ibnetdiscover -p", (r"^(?:CA|SW|RT) {1,5}\d{1,5} {1,2}\d{1,3} 0x[0-9a-f]{16} ",)),
     ("ibnodes", (r"^(?:Ca|Switch|Router)[ \t]{1,4}: 0x[0-9a-f]{16} ports \d",)),

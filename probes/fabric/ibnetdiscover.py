@@ -24,9 +24,9 @@ from probes.fabric.topology import (
 )
 
 _ID = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-f]{1,16})\b")
-_NODE = re.compile(r'(?:Switch|Ca|Rt)\s+([0-9]{1,3})\s+"([SHR])-([0-9a-f]{16})"')
+_NODE = re.compile(r'(?:Switch|Ca|Rt)\s*([0-9]{1,3})\s*"([SHR])-([0-9a-f]{16})"')
 _PORT = re.compile(
-    r"\[([0-9]{1,3})\](?:\[ext [0-9]{1,4}\])?(?:\(([0-9a-f]{1,16})\))?\s+"
+    r"\[([0-9]{1,3})\](?:\[ext [0-9]{1,4}\])?(?:\(([0-9a-f]{1,16})\))?\s*"  # the tool writes tabs; some lose them
     r'"([SHR])-([0-9a-f]{16})"\[([0-9]{1,3})\](?:\[ext [0-9]{1,4}\])?(?:\s*\(([0-9a-f]{1,16})\))?'
 )
 _OWN_LID = re.compile(r"lid ([0-9]{1,5}) lmc [0-9]")

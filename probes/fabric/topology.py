@@ -61,6 +61,7 @@ class Fabric(NamedTuple):
     listed: tuple[str, ...] = ()  # GUIDs of nodes with a block of their own, in order; () where the format has none
     cut: bool = False  # it ends before the end that its format has
     twice: tuple[FabricLink, ...] = ()  # links with an end that another link has already, bounded
+    unread: int = 0  # lines of which something was not understood
 
 
 T = TypeVar("T", FabricNode, FabricEnd)
@@ -86,9 +87,14 @@ class FabricBuilder:
         self._twice: list[FabricLink] = []
         self._problems: list[str] = []
         self._more = 0
+        self._unread: set[int] = set()
 
     def problem(self, number: int, why: str, line: str = "") -> None:
         """Something of a line is not read."""
+        self._unread.add(number)
+        self._note(number, why, line)
+
+    def _note(self, number: int, why: str, line: str = "") -> None:
         if len(self._problems) >= MOST_PROBLEMS:
             self._more += 1
             return
@@ -108,7 +114,7 @@ class FabricBuilder:
         joined = [at for at in places if self._links[at].b is not None]
         port = f"port {new.a.port} of {new.a.guid}"
         if joined if new.b is None else free:
-            self.problem(number, f"{port}, or its far end, is reported once as connected and once as free")
+            self._note(number, f"{port}, or its far end, is reported once as connected and once as free")
         if new.b is None:
             if not places:
                 self._put(new)
@@ -119,7 +125,7 @@ class FabricBuilder:
         elif len(joined) == 1 and _keys(self._links[joined[0]]) == keys:
             self._put(self._merged(self._links[joined[0]], new, number), joined[0])
         else:
-            self.problem(number, f"{port}, or its far end, has two far ends: the first stands")
+            self._note(number, f"{port}, or its far end, has two far ends: the first stands")
             if len(self._twice) < MOST_TWICE:
                 self._twice.append(new)
 
@@ -134,6 +140,7 @@ class FabricBuilder:
             listed=tuple(self.listed),
             cut=self.cut,
             twice=tuple(self._twice),
+            unread=len(self._unread),
         )
 
     def _put(self, link: FabricLink, at: int | None = None) -> None:
@@ -153,7 +160,7 @@ class FabricBuilder:
             if None not in (getattr(old, name), getattr(new, name)) and getattr(old, name) != getattr(new, name)
         ]
         for name in differ:
-            self.problem(
+            self._note(
                 number,
                 f"the ends of port {new.a.port} of {new.a.guid} differ in {name}: {getattr(old, name)} and "
                 f"{getattr(new, name)}",

@@ -11,9 +11,18 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Failed, ReadError
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Denied, Failed, ReadError
 
 LINKS_LIMIT = 40  # as Linux's own path walk: more is a loop
+# Files that act on a device when they are read, by name. No probe asks for one; no live host or folder answers.
+NEVER_READ: Mapping[str, str] = {
+    "xgmi_error": "reading it clears the error counter of the hardware (amdgpu)",
+    "amdgpu_gpu_recover": "reading it resets the GPU (amdgpu)",
+    "reset": "reading it resets an index of the device (habanalabs)",
+    "devdrv_sysfs_link_info": "reading it sends a message to the firmware of the NPU (Ascend)",
+    "CDAT": "reading it asks the device through its mailbox (CXL)",
+    "trigger_poison_list": "it starts a scan of the device's memory (CXL)",
+}
 OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 DESCRIPTORS = "/proc/self/fd"
 KINDS = {
@@ -48,6 +57,13 @@ def open_regular(place: str, follow: bool = True, path: str | None = None) -> in
 def read_error(path: str, mode: int) -> Failed:
     """The answer for what is no regular file."""
     return Failed(f"{path}: is {KINDS.get(stat.S_IFMT(mode), 'not a file')}, which is not read", "EINVAL")
+
+
+def refuse_never_read(path: str) -> None:
+    """Raise Denied for a file that acts on a device when it is read."""
+    why = NEVER_READ.get(path.rpartition("/")[2])
+    if why is not None:
+        raise Denied(f"{path}: never read: {why}", "EPERM")
 
 
 def follow(path: str, link_text: Callable[[str], str | None], start: str = "") -> str:

@@ -70,6 +70,8 @@ def read(host: Host) -> Reading:
         if index is None or REPRESENTOR.fullmatch(one.link.port_name or ""):
             continue
         why_not = functions.get(pci) or _virtual(reader, pci)
+        if one.of_accelerator:
+            why_not = rdma_sysfs.OF_ACCELERATOR
         if one.link.type == INFINIBAND:
             why_not = "the interface of an InfiniBand port cannot read a module's memory"
         elif denied:

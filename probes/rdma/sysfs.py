@@ -13,9 +13,7 @@ Kernel page: Documentation/ABI/stable/sysfs-class-infiniband; source: drivers/in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 
 from probes.host.interface import Absent, Host, ReadError
@@ -23,6 +21,7 @@ from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
+from probes.text import lazy_pattern
 
 # An empty GID, a counter that the driver does not keep, a rate that it cannot name (mana).
 NO_VALUE = frozenset({"EINVAL", "EAGAIN", "EOPNOTSUPP", "ENOTSUP", "ENODATA", "ENXIO", "ENOSYS"})
@@ -52,12 +51,14 @@ PKEY_BLOCK = 32  # a subnet manager writes P_Key tables in blocks of this many
 ALL_ONES = (1 << 64) - 1  # what a driver prints for a counter that it could not read
 
 _STATE = ("link_layer", "state", "phys_state", "rate", "lid", "sm_lid")
-_COUNT = re.compile(r"[0-9]{1,20}")
-_REPRESENTOR = re.compile(r"pf[0-9]{1,3}[sv]f[0-9]{1,4}$")  # of a virtual or sub-function: not the port's own
+_STATE_OF_ACCELERATOR = ("state", "phys_state")
+OF_ACCELERATOR = "its ports are those of an accelerator: its firmware answers every counter in about 100 ms"
+_COUNT = lazy_pattern(r"[0-9]{1,20}")
+_REPRESENTOR = lazy_pattern(r"pf[0-9]{1,3}[sv]f[0-9]{1,4}$")  # of a virtual or sub-function: not the port's own
 _NOT_COUNTERS = frozenset({"lifespan"})  # milliseconds for which the driver keeps its readings
 
 
-def read_ports(ask: RdmaFiles, place: str, below: str | None, limited: bool) -> tuple[RdmaPort, ...]:
+def read_ports(ask: RdmaFiles, place: str, below: str | None, limited: str | None) -> tuple[RdmaPort, ...]:
     """Every port of the device in folder `place`, which hangs from the device in folder `below`.
 
     Of a limited function neither counters nor tables are read.
@@ -75,8 +76,8 @@ def read_ports(ask: RdmaFiles, place: str, below: str | None, limited: bool) -> 
     return tuple(ports)
 
 
-def _port(ask: RdmaFiles, place: str, number: int, netdevs: set[str], limited: bool) -> RdmaPort:
-    said = ask.attributes(place, _STATE)
+def _port(ask: RdmaFiles, place: str, number: int, netdevs: set[str], limited: str | None) -> RdmaPort:
+    said = ask.attributes(place, _STATE_OF_ACCELERATOR if limited == OF_ACCELERATOR else _STATE)
     layer = said.get("link_layer")
     gids, gids_known = ([], False) if limited else _gids(ask, place)
     netdevs = netdevs | {gid.netdev for gid in gids if gid.netdev}
@@ -170,26 +171,27 @@ CLASS = "/sys/class/infiniband"
 FUNCTIONS = "/sys/bus/pci/devices"
 MOST_FUNCTIONS = 4096  # how many PCI functions are looked into where there is no class folder
 
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _IDENTITY = ("node_type", "node_guid", "sys_image_guid", "node_desc", "fw_ver", "board_id", "hca_type", "parent")
 _PCI_IDS = ("vendor", "device", "class", "subsystem_vendor", "subsystem_device")
 _SOFTWARE_DESCRIPTIONS = ("rxe", "Software iWARP stack")  # what the two drivers call themselves
+_ACCELERATOR_CLASS, _ACCELERATOR_NAMES = "0x1200", ("hbl_", "hlib_")  # the names are those of habanalabs
 _MELLANOX, _CONNECTX_7, _INFINIBAND_CLASS = "0x15b3", "0x1021", "0x0207"
 _SWITCH_MANAGEMENT = "0x0087"  # subsystem of the ConnectX-7 that manages the NVLink switches of HGX B200 and B300
 
 
-@dataclass
 class _RdmaFunction:
     """A device while it is read: where it lies, and what its function says of itself."""
 
-    name: str
-    place: str
-    real: str  # the place with every link followed
-    below: str | None  # the folder of the device that it hangs from
-    function: str | None  # the folder of its PCI function
-    asleep: bool = False
-    pci: dict[str, str] = field(default_factory=dict)
-    identity: dict[str, str] = field(default_factory=dict)
+    def __init__(self, name: str, place: str, real: str, below: str | None, function: str | None) -> None:
+        self.name = name
+        self.place = place
+        self.real = real  # the place with every link followed
+        self.below = below  # the folder of the device that it hangs from
+        self.function = function  # the folder of its PCI function
+        self.asleep = False
+        self.pci: dict[str, str] = {}
+        self.identity: dict[str, str] = {}
 
     @property
     def address(self) -> str | None:
@@ -297,7 +299,9 @@ def _asleep(ask: RdmaFiles, function: str) -> bool:
 
 
 def _limited(each: _RdmaFunction, every: Sequence[_RdmaFunction]) -> str | None:
-    """Why a function's counters must not be read: it belongs to the fabric manager, not to jobs."""
+    """Why a function's counters must not be read: it belongs to the fabric manager or an accelerator, not to jobs."""
+    if each.pci.get("class", "").startswith(_ACCELERATOR_CLASS) or each.name.startswith(_ACCELERATOR_NAMES):
+        return OF_ACCELERATOR
     ids = [each.pci.get(name) for name in ("vendor", "device", "subsystem_vendor", "subsystem_device")]
     if ids == [_MELLANOX, _CONNECTX_7, _MELLANOX, _SWITCH_MANAGEMENT]:
         return "it manages the NVLink switches (15b3:1021, subsystem 15b3:0087) and belongs to the fabric manager"
@@ -325,7 +329,7 @@ def _device(ask: RdmaFiles, each: _RdmaFunction, limited: str | None) -> RdmaDev
     if each.asleep:
         return RdmaDevice(each.name, address=each.address, asleep=True)
     said = each.identity
-    ports = read_ports(ask, each.place, each.below, limited is not None)
+    ports = read_ports(ask, each.place, each.below, limited)
     if not ports and not said and _tells_all(ask.host) and _gone(ask, each.place):
         ask.gap(f"{each.name} vanished while it was read")
         return None

@@ -18,9 +18,10 @@ machine of model objects (tests/agent/rules/build.py, moves.py) and ask one rule
     "storage" = { firing = true, change = { ... }, finds = [["{port1}", "info"]], passes = 3 }
 
 A row states all that the rule answers: `finds`, `unknown` and `not_applicable` (subjects), `passes` (how many), and
-with `says` words of its texts (summaries, remedies, evidence, places, reasons), with `omits` words that are in none of
-them; "\\n" is where a text begins or ends: "\\nhigh\\n" is a whole one. `firing = true` begins from the firing machine,
-else from the healthy one; `machine` names another one. Machines with the same answers are one row:
+with `says` words of its texts (summaries, remedies, evidence, reasons; behind a fault's evidence the lines
+"places: A B.", "covers: A B." and "situation: S."), with `omits` words that are in none of them; "\\n" is where a text
+begins or ends: "\\nhigh\\n" is a whole one. `firing = true` begins from the firing machine, else from the healthy one;
+`machine` names another one. Machines with the same answers are one row:
 
     [roce-rt-crc.rows."a guard keeps it silent"]
     firing = true
@@ -70,6 +71,7 @@ MACHINES: dict[str, Callable[[], RuleContext]] = {
     "ethernet server": lambda: build.server(ethernet=True),
     "eight GPUs": lambda: build.server(8),
     "eight GPUs, ethernet": lambda: build.server(8, ethernet=True),
+    "eight MI300X": build.instinct,
     **{f"{n} GPU{'s' * (n > 1)}": partial(build.server, n) for n in (1, 2, 3, 12)},
     **{f"{n} GPU{'s' * (n > 1)}, ethernet": partial(build.server, n, ethernet=True) for n in (1, 2)},
     "riser": machines.riser,
@@ -85,7 +87,7 @@ MACHINES: dict[str, Callable[[], RuleContext]] = {
     "roce": moves.roce,
     "gpus": moves.gpus,
 }
-_FIELDS = {name: kind for name, kind in get_type_hints(RuleContext).items() if name in RuleContext.__dataclass_fields__}
+_FIELDS = {name: kind for name, kind in get_type_hints(RuleContext).items() if name in RuleContext.__struct_fields__}
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -313,9 +315,11 @@ def words(answers: list[Result]) -> str:
 def _texts(answer: Result) -> Iterator[str]:
     if isinstance(answer, Fail):
         yield from (answer.label, answer.summary, answer.impact, answer.remedy, answer.confidence)
-        yield " ".join(sorted(answer.places))
         for each in answer.evidence:
             yield from (str(each.what), str(each.value), str(each.source))
+        yield f"places: {' '.join(sorted(answer.places))}."
+        yield f"covers: {' '.join(sorted(answer.covers or ()))}."
+        yield f"situation: {answer.situation}."
     elif not isinstance(answer, Pass):
         yield answer.reason
 

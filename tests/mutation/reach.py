@@ -109,6 +109,8 @@ def execute(item: pytest.Item) -> None:
     hook = item.ihook
     try:
         hook.pytest_runtest_setup(item=item)
+        # tmp_path asks at its end for the report of the set-up
+        hook.pytest_runtest_makereport(item=item, call=pytest.CallInfo.from_call(lambda: None, "setup"))
         hook.pytest_runtest_call(item=item)
     finally:
         hook.pytest_runtest_teardown(item=item, nextitem=None)

@@ -14,9 +14,10 @@ from agent.cli.fleet.options import open_engine, require_libraries
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.build import FabricFile
-    from agent.fleet.cluster.graph import Cluster
+    from agent.fleet.cluster.graph import FabricGraph
     from agent.fleet.engines.engine import Tables
 
+UNREAD_SHARE, UNREAD_LINES = 0.05, 10  # of a file: with more of its lines not understood it gives no topology
 LIMIT_BYTES = 1 << 30  # of one file, unpacked: ten times the largest fabric there is
 
 Fabric = Annotated[
@@ -39,7 +40,7 @@ Dataset = Annotated[
 All = Annotated[bool, typer.Option("--all", help="Print whole lists.")]
 
 
-def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | None) -> Cluster:
+def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | None) -> FabricGraph:
     """Load the graph of fabric files and a dataset. Raises CliError."""
     from agent.fleet.cluster.build import build
     from agent.fleet.engines import holds_tables
@@ -55,14 +56,14 @@ def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | No
         return _build_cluster(files, reports)
 
 
-def load_cluster_with_reports(fabric: list[str], reports: Tables) -> Cluster:
+def load_cluster_with_reports(fabric: list[str], reports: Tables) -> FabricGraph:
     """The graph of fabric files and of an open dataset. Raises CliError, EngineRefused."""
     return _build_cluster([_read_fabric_file(name) for name in fabric], reports)
 
 
-def _build_cluster(files: list[FabricFile], reports: Tables) -> Cluster:
+def _build_cluster(files: list[FabricFile], reports: Tables) -> FabricGraph:
     from agent.fleet.cluster.build import build
-    from agent.fleet.cluster_rows import telling
+    from agent.fleet.cluster.from_dataset import telling
 
     return build(files, telling(reports, beside_files=bool(files)))
 
@@ -77,6 +78,13 @@ def _read_fabric_file(name: str) -> FabricFile:
     fabric = read_fabric(text, label)
     if not fabric.nodes and not fabric.links:
         raise CliError(fabric.problems[0] if fabric.problems else f"{label}: contains no switch and no adapter")
+    lines = text.count("\n") + 1
+    if fabric.unread > max(UNREAD_LINES, UNREAD_SHARE * lines):
+        raise CliError(
+            f"{label}: {fabric.unread:,} of {lines:,} lines are not understood as {fabric.format_name}, "
+            f"too many for a topology; the first: {fabric.problems[0].removeprefix(f'{label}, ')}",
+            "save the tool's output as it is: an editor, a chat or a table may have changed its blanks",
+        )
     return FabricFile(label, fabric, generated(text))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agent.fleet.cluster.from_fabric import described, read
-from agent.fleet.cluster.from_reports import Neighbours, Tables, adapters, domains, infiniband, lldp, unseen
-from agent.fleet.cluster.graph import Cluster, Nameless, distinct_names, natural
+from agent.fleet.cluster.from_reports import ClusterTables, Neighbours, adapters, domains, infiniband, lldp, unseen
+from agent.fleet.cluster.graph import FabricGraph, Nameless, SharedPort, distinct_names, natural
 from probes.fabric.topology import Fabric
 
 _GENERATED = re.compile(r"^# Topology file: generated on ([A-Za-z0-9: ]{10,40})$", re.MULTILINE)
@@ -22,7 +22,7 @@ class FabricFile(NamedTuple):
     when: str = ""
 
 
-def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
+def build(files: Sequence[FabricFile], tables: ClusterTables | None) -> FabricGraph:
     """Everything joined. What cannot be read or joined stands in its notes."""
     notes: list[str] = []
     known, claimed = adapters(tables) if tables and files else ({}, [])
@@ -32,6 +32,7 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
     switches, links = list(found.switches), list(found.host_links)
     sources = [f"{each.name} ({each.fabric.format_name}{', ' + each.when if each.when else ''})" for each in files]
     lost: list[str] = []
+    shared: list[SharedPort] = []
     if tables:
         sources.append(f"reports of {len(tables.host):,} node{'s'[: len(tables.host) != 1]}")
         ethernet = lldp(tables)
@@ -41,13 +42,14 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
         for told in (ethernet, own):
             switches += [each for each in told.switches if each.id not in there]
             links += [each for each in told.host_links if each.at not in taken]
+            shared += [each for each in told.shared if each.at not in taken]
         reached = {link.host for link in links}
         lost = sorted(str(row.node) for row in tables.host if row.node not in reached)
     if lost:
         notes.append(f"{len(lost):,} of {len(tables.host if tables else ()):,} nodes are not in the switch data")
     notes += _said_of_nameless(found.nameless)
     when = "; ".join(dict.fromkeys(each.when for each in files if each.when)) or "of unknown time"
-    return Cluster(
+    return FabricGraph(
         switches=distinct_names(switches),
         host_links=tuple(links),
         switch_links=found.switch_links,
@@ -55,6 +57,8 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
         domains=domains(tables) if tables else (),
         unseen=tuple(unseen(tables, found.guids, links, f"file {when}")) if tables and files and not found.cut else (),
         rails={row.node: row.rails for row in tables.host if row.rails is not None} if tables else {},
+        racks={row.node: row.chassis_serial for row in tables.host if row.chassis_serial} if tables else {},
+        shared=tuple(shared),
         cut=found.cut,
         sources=tuple(sources),
         notes=tuple(notes),

@@ -10,11 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agent.fleet.cluster.graph import natural
-from agent.fleet.cluster.grouping import Joined
-from agent.fleet.cluster.kinds import neighbourhoods, what
+from agent.fleet.cluster.fabric_kind import neighbourhoods, what
+from agent.fleet.cluster.fabric_view import View
+from agent.fleet.cluster.graph import SwitchLink, natural
+from agent.fleet.cluster.peers import Joined
+from agent.fleet.cluster.switch_tiers import SwitchBlock
+from agent.fleet.cluster.trunks import odd
 from agent.fleet.cluster.units import Unit
-from agent.fleet.cluster.view import View
 
 
 class Level(NamedTuple):
@@ -81,21 +83,66 @@ def _up(view: View, levels: list[tuple[Unit, Level]], names: set[str]) -> list[L
             joined.join(unit.leaves[0], leaf)
     ends: dict[Level, str] = {level: unit.leaves[0] for unit, level in levels}
     now = [level for _, level in levels]
+    links = _trusted_links(view)
     for tier in range(2, view.levels + 1):
-        for link in view.part.switch_links:
+        for link in links:
             rows = view.tiers.get(link.a.switch, 99), view.tiers.get(link.b.switch, 99)
             if max(rows) <= tier:
                 joined.join(link.a.switch, link.b.switch)
         now = _grouped(view, now, ends, joined, tier, names)
-    return _beside(view, now, ends, joined, names)
+    return _beside(view, now, ends, links, joined, names)
 
 
-def _beside(view: View, now: list[Level], ends: dict[Level, str], joined: Joined, names: set[str]) -> list[Level]:
+def _trusted_links(view: View) -> list[SwitchLink]:
+    """Cables between switches that show what belongs together: one at the wrong switch must not merge two zones.
+
+    Left out: cables that are reported as wrong, and those to the spines of another block than most of a switch's.
+    """
+    found = odd(view)
+    faults = [fault for group in (*found.swapped, *found.moved) for fault in group]
+    wrong = {fault.near for fault in faults if fault.near}
+    own = {lower: block.places for block in view.blocks for lower in block.lower}
+    claimed = {
+        upper: len(block.lower)
+        for block in sorted(view.blocks, key=lambda block: len(block.lower))
+        for upper in block.places
+    }
+    for block in view.blocks:
+        if len(block.lower) == 1:  # between blocks: it belongs where most of its cables go
+            own[block.lower[0]] = _main_places(view, block)
+    kept = []
+    for link in view.part.switch_links:
+        if link.a in wrong or link.b in wrong:
+            continue
+        low, high = sorted((link.a.switch, link.b.switch), key=lambda each: view.tiers.get(each, 99))
+        adjacent = view.tiers.get(high, 99) - view.tiers.get(low, 99) == 1
+        if not adjacent or high in own.get(low, ()) or claimed.get(high, 1) == 1:
+            kept.append(link)
+    return kept
+
+
+def _main_places(view: View, block: SwitchBlock) -> frozenset[str]:
+    """The upper switches of the larger block that has most of its cables; its own where there is none."""
+    (lower,) = block.lower
+    rivals = [each for each in view.blocks if each.tier == block.tier and len(each.lower) > 1]
+    counts = [sum(block.cables.get((lower, upper), 0) for upper in each.places) for each in rivals]
+    most_cables = max(counts, default=0)
+    return rivals[counts.index(most_cables)].places if most_cables else block.places
+
+
+def _beside(
+    view: View,
+    now: list[Level],
+    ends: dict[Level, str],
+    links: list[SwitchLink],
+    joined: Joined,
+    names: set[str],
+) -> list[Level]:
     """What is joined without a switch above: groups of a dragonfly, then all."""
     tier = view.levels + 1
     if what(view).kind == "dragonfly":
         now = _grouped(view, now, ends, neighbourhoods(view), tier, names)
-    for link in view.part.switch_links:
+    for link in links:
         joined.join(link.a.switch, link.b.switch)
     return _grouped(view, now, ends, joined, tier + 1, names)
 

@@ -12,9 +12,20 @@ from collections.abc import Sequence
 
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.report import Report
-from agent.outputs.inventory.fields import DESCRIPTION, NAME, SERIAL, UniqueNames, fit_text, format_mac, format_wwn
 from agent.outputs.inventory.modules import Card, build_modules
-from agent.outputs.inventory.objects import DesiredNode, InventoryCable, InventoryFinding, InventoryInterface
+from agent.outputs.inventory.objects import (
+    DESCRIPTION,
+    NAME,
+    SERIAL,
+    DesiredNode,
+    InventoryCable,
+    InventoryFinding,
+    InventoryInterface,
+    UniqueNames,
+    fit_text,
+    format_mac,
+    format_wwn,
+)
 
 OTHER = "other"
 
@@ -144,7 +155,7 @@ def _build_interface(
 
 def _build_findings(report: Report) -> list[InventoryFinding]:
     by_fingerprint: dict[str, InventoryFinding] = {}
-    for finding in report.findings:
+    for finding in report.open_findings:
         row = InventoryFinding(
             fingerprint=re.sub(r"[^0-9A-Za-z]", "?", finding.fingerprint)[:NAME] or "?",  # the key of journal entries
             severity=fit_text(finding.severity, NAME) or "?",

@@ -18,6 +18,7 @@ _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _NEAR = ("PIX", "PXB")
 _SURELY = 3  # times as many GPUs with a rail near as others: half of a node without is how some are built
 _OTHER_SOCKET = 20  # ACPI SLIT: 20 and more is another socket; nodes of one socket (NPS, SNC) are 11 to 16 apart
+_DIE_ON_HCCS = ("0x19e5", "0xd803")  # Ascend 910_93: HCCS is its link to the host, not PCIe
 _UNSURE = "whether the way crosses the sockets of a physical machine is not known"
 
 
@@ -210,6 +211,10 @@ def _judge_numa_unknown(case: RuleContext, devices: list[str]) -> Iterator[Resul
         absent = unreachable_reason(function)
         if absent or case.virtual_machine:
             yield NotApplicable(subject, absent or "virtual machine: proximity is the hypervisor's to show")
+        elif (function.vendor, function.device) == _DIE_ON_HCCS and function.numa_declared is False:
+            yield NotApplicable(
+                subject, "Atlas A3: its dies hang on HCCS, and the firmware names no NUMA node for them"
+            )
         elif function.numa_declared is False:
             lost.append(pci)
         elif function.numa_declared is None:

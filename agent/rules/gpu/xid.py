@@ -92,6 +92,7 @@ XIDS = {code: Xid(severity, meaning, action) for code, severity, meaning, action
 
 
 _NVLINK = frozenset(["74", "137", "144", "145", "146", "147", "148", "149", "150"])  # Xids of links
+_MEMORY_CODES = frozenset(["48", "63", "64", "92", "94", "95", "140", "156", "157", "171", "172"])
 _NVLINK5_CODES = _NVLINK - {"74", "137"}
 _NONFATAL = (
     "Nothing by itself: the link recovered. Watch its counters (`nvidia-smi nvlink -e`); a growing number wears."
@@ -167,9 +168,13 @@ def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]
 
 
 def _about(pci: str, subject: str, events: Sequence[Event]) -> frozenset[str]:
-    """The GPU's NVLinks where the log has no other Xid of it, each by itself where the log names them."""
+    """The GPU's NVLinks where the log has no other Xid of it, each by itself where the log names them; its memory, or
+    the repair of that, likewise."""
     ids = {pci, subject.partition(":")[2]}
-    if not all(event.kind == "xid" and _effective_code(event) in _NVLINK for event in events):
+    codes = {_effective_code(event) for event in events}
+    if codes <= _MEMORY_CODES:
+        return frozenset(f"{name}/{'remap' if codes == {'63'} else 'memory'}" for name in ids)
+    if not codes <= _NVLINK:
         return frozenset(f"{name}/xid" for name in ids)
     links = {(event.detail.get("link") or "").lstrip("0") or "0" for event in events if event.detail.get("link")}
     return frozenset(f"{name}/{link}" for name in ids for link in links or {"nvlink"})
@@ -255,7 +260,7 @@ def _is_fatal(event: Event, code: str) -> bool:
 def _may_be_switch(event: Event, root: Event) -> bool:
     """Whether an NVSwitch failed, too, so that the link may not be what failed first."""
     dated = parse_time(event.at) is not None
-    return event.kind == "sxid" and _rank(event) > 0 and (not dated or _are_together(event, root))
+    return _look_up(event) is _FATAL_SXID and (not dated or _are_together(event, root))
 
 
 def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: Mapping[str, str]) -> Fail | None:
@@ -263,19 +268,19 @@ def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: M
     own = gpus[root.subject or ""]
     others: dict[str, list[Event]] = {}
     for event in severe:
-        others.setdefault(gpus[event.subject or ""], []).append(event)
-    of_root = others.pop(own)
+        others.setdefault(event.subject or "", []).append(event)
+    of_root = others.pop(root.subject or "")
     followers = {
-        gpu: events
-        for gpu, events in others.items()
+        pci: events
+        for pci, events in others.items()
         if all(_is_fatal(event, _FOLLOWING) and _are_together(event, root) for event in events)
     }
     if not followers:
         return None
     link = _link_number(root)
-    whole = all(event.kind == "xid" and _link_number(event) == link for event in of_root)
+    whole = all(_link_number(event) == link for event in of_root)
     label = f"{device_label(case, root.subject or '')} NVLink {link}"
-    labels = [case.gpus[gpu].label for gpu in sorted(followers)]
+    labels = [device_label(case, pci) for pci in sorted(followers)]
     return Fail(
         subject=f"link:{own}/{link}",
         label=label,
@@ -287,9 +292,7 @@ def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: M
         ),
         cause=f"NVLink {link}",
         places=frozenset({f"{own}/{link}"}),
-        covers=frozenset(
-            {*followers, *(case.gpus[gpu].pci or gpu for gpu in followers), *({f"{own}/{link}"} if whole else ())}
-        ),
+        covers=frozenset({*followers, *(gpus[pci] for pci in followers), *({f"{own}/{link}"} if whole else ())}),
     )
 
 
@@ -301,14 +304,13 @@ def _link_number(event: Event) -> str:
 def _are_together(event: Event, root: Event) -> bool:
     """Whether all times of an event are near one of the root's. Of more than two only the first and last are known."""
     own, others = _known_times(root), _known_times(event)
-    if not own or not others or (event.count > 2 and _seconds_between(others[0], others[-1]) > _TOGETHER_SECONDS):
+    if not others or (event.count > 2 and _seconds_between(others[0], others[-1]) > _TOGETHER_SECONDS):
         return False
     return all(any(_seconds_between(time, other) <= _TOGETHER_SECONDS for time in own) for other in others)
 
 
 def _known_times(event: Event) -> list[datetime]:
-    times = (parse_time(event.first_at) if event.count > 1 else None, parse_time(event.at))
-    return [time for time in times if time is not None]
+    return [time for time in (parse_time(event.first_at), parse_time(event.at)) if time is not None]
 
 
 def _seconds_between(one: datetime, other: datetime) -> float:

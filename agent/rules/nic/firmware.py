@@ -31,32 +31,31 @@ _SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the bo
 
 @rule("nic-firmware-dead")
 def nic_firmware_dead(case: RuleContext) -> Iterator[Result]:
-    nics = [nic for nic in case.topology.nics if nic.pci and (nic.driver or "").startswith(_DRIVERS)]
+    nics = {nic.pci: nic for nic in case.topology.nics if nic.pci and (nic.driver or "").startswith(_DRIVERS)}
     if not nics:
         yield NotApplicable("node", "no NIC whose driver reports the state of its firmware")
-        return
     unread = case.probe_failure("kernel_log")
-    for nic in nics:
-        events = [event for event in case.events if event.kind in _KINDS and event.subject == nic.pci]
+    for pci, nic in nics.items():
+        events = [event for event in case.events if event.kind in _KINDS and event.subject == pci]
         signs = [event for event in events if event.code in _SIGNS]
         if signs:
-            yield _fail_firmware(case, nic, signs, [event for event in events if event.code in _ENDED])
+            yield _fail_firmware(case, nic, pci, signs, [event for event in events if event.code in _ENDED])
         else:
-            subject = f"pci:{nic.pci}"
+            subject = f"pci:{pci}"
             yield Unknown(subject, f"the kernel log was not read: {unread}") if unread else Pass(subject)
 
 
-def _fail_firmware(case: RuleContext, nic: Nic, signs: Sequence[Event], ends: Sequence[Event]) -> Fail:
+def _fail_firmware(case: RuleContext, nic: Nic, pci: str, signs: Sequence[Event], ends: Sequence[Event]) -> Fail:
     worst = min(signs, key=lambda event: list(_SIGNS).index(event.code or ""))
     over = all(sign.code in _OVER or any(_is_after(end, sign) for end in ends) for sign in signs)
-    old = not over and all(_is_old(case, sign) for sign in signs)
+    old = all(_is_old(case, sign) for sign in signs)
     severity = severity_by_role("error", nic) or "info"
     if over or (old and worst.code == "tx-timeout"):
         severity = "info"
     elif old:
         severity = one_level_lower(severity)
     return Fail(
-        subject=f"pci:{nic.pci}",
+        subject=f"pci:{pci}",
         label=nic.label,
         summary=_SIGNS[worst.code or ""] + ("; the driver recovered it" if over else ", long ago" if old else ""),
         impact="None now; a repeat is a fault of its hardware."
@@ -68,7 +67,7 @@ def _fail_firmware(case: RuleContext, nic: Nic, signs: Sequence[Event], ends: Se
         ),
         severity=severity,
         cause=worst.code or "",
-        places=frozenset({nic.id, nic.pci or nic.id}),
+        places=frozenset({nic.id, pci}),
     )
 
 

@@ -25,7 +25,6 @@ def rdma_device_missing(case: RuleContext) -> Iterator[Result]:
         return
     if not case.rails:
         yield NotApplicable("node", "no rail")
-        return
     some_have = any(nic.rdma_device for nic in case.rails)
     answers = [_judge_rdma_device(case, nic, some_have) for nic in case.rails]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
@@ -61,16 +60,16 @@ def _judge_rdma_device(case: RuleContext, nic: Nic, some_have: bool) -> Result:
 
 
 def _fail_rdma_device(case: RuleContext, nic: Nic, driver: str, some_have: bool) -> Fail:
-    module = _RDMA_MODULES[driver]
+    pci, module = nic.pci or nic.id, _RDMA_MODULES[driver]
     loaded = {row.name for row in case.software.modules}
     unread = case.probe_failure("modules")
     if unread is None and module not in loaded and driver not in loaded:
         unread = f"not listed, nor is {driver}: both can be built into the kernel"
     missing = unread is None and module not in loaded
-    near = any(path.kind in _NEAR for path in case.paths_of.get(nic.id, ()) if path.b == nic.id)
+    near = any(path.kind in _NEAR for path in case.paths_of.get(nic.id, ()))
     why = f"{module} is not loaded" if missing else f"{module} is loaded" if unread is None else f"{module}: {unread}"
     return Fail(
-        subject=f"pci:{nic.pci or nic.id}",
+        subject=f"pci:{pci}",
         label=nic.label,
         summary=f"its network driver runs, and it has no RDMA device; {why}",
         impact="NCCL does not see this rail: the job goes on without it, or over TCP where no rail has one.",
@@ -82,10 +81,10 @@ def _fail_rdma_device(case: RuleContext, nic: Nic, driver: str, some_have: bool)
         evidence=(
             Evidence(what=f"RDMA device of {nic.label}", value="none", source="rdma link show"),
             Evidence(what=module, value="not loaded" if missing else unread or "loaded", source="/proc/modules"),
-            *kernel_log_evidence(case, nic.pci or nic.id),
+            *kernel_log_evidence(case, pci),
         ),
         severity="error" if some_have or near else "info",
         cause="module" if missing else "device",
         situation="no-module" if missing else "not-known" if unread else "no-device",
-        places=frozenset({nic.id, nic.pci or nic.id}),
+        places=frozenset({nic.id, pci}),
     )

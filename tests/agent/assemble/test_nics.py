@@ -173,6 +173,16 @@ def test_functions_of_the_fabric_manager_are_marked_without_any_rdma_source() ->
     assert ["auxiliary", "auxiliary"] == [row.role for row in nics(pci=board.facts()).values()]
 
 
+def test_ports_of_an_accelerator_are_no_nic() -> None:
+    """By its PCI function, or by the name that its driver gives: no GPU shares them with another."""
+    board = hgx(1)
+    board.change("0000:13:00.0", vendor="0x1da3", device="0x1060", class_code="0x120000")
+    own, placeless = RdmaDevice("ours", "0000:13:00.0"), RdmaDevice("hbl_3")
+    result = nics(pci=board.facts(), rdma=rdma(own, placeless, RdmaDevice("hlib_0"), RdmaDevice("mlx5_0", NIC)))
+
+    assert [NIC] == list(result)
+
+
 def test_iwarp_is_told_apart_by_the_node_type() -> None:
     """Nothing of RoCE applies to it: with a PCI function and without."""
     result = nics(

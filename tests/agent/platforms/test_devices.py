@@ -60,6 +60,41 @@ def test_unknown_ids_are_no_error() -> None:
     assert not is_accelerator(None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("vendor", "device", "class_code", "is_one"),
+    [
+        ("0x1002", "0xffff", "0x120000", True),
+        ("0x1002", "0x66a1", "0x030000", True),
+        ("0x1002", "0x66a1", "0x060000", False),
+        ("0x1002", "0x15bf", "0x030000", False),  # the display of an APU
+        ("0x19e5", "0xd807", "0x120000", True),
+        ("0x19e5", "0x1711", "0x030000", False),  # the display of a management controller
+        ("0x1da3", "0x1060", "0x120000", True),
+        ("0x1d0f", "0x7364", "0x088000", True),
+        ("0x1d0f", "0x8061", "0x088000", False),
+        ("0x8086", "0x1060", "0x120000", False),
+    ],
+)
+def test_accelerators_of_other_makers(vendor: str, device: str, class_code: str, is_one: bool) -> None:
+    """By class; where that says too little, by the part."""
+    assert is_one == is_accelerator(vendor, device, class_code)
+
+
+def test_every_part_of_the_references_has_a_name() -> None:
+    """An accelerator without a name would still be counted; its virtual functions are marked."""
+    parts = {
+        "0x1002": "66a0 66a1 738c 740f 7408 740c 74a0 74a1 74a2 74a5 74b5 74b9 75a0 75a3",
+        "0x19e5": "d100 d500 d801 d802 d803 d804 d805 d806 d807",
+        "0x1da3": "1000 1020 1060",
+        "0x1d0f": "7164 7264 7364",
+    }
+
+    assert [] == [(v, d) for v, ids in parts.items() for d in ids.split() if find_device(v, f"0x{d}") is None]
+    assert {("0x1002", "0x74b5"), ("0x1002", "0x74b9"), ("0x19e5", "0xd805")} == {
+        key for key, device in DEVICES.items() if device.virtual_function and key[0] in parts
+    }
+
+
 def test_names_of_parts_that_change_what_is_expected() -> None:
     """Grace's root ports, the fabric manager's ConnectX."""
     assert is_coherent_port("0x10de", "0x22b1")

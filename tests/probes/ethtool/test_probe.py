@@ -12,6 +12,7 @@ from probes.ethtool.ioctl import wanted
 from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
 from probes.ethtool.probe import Ethernet, EthtoolFacts
 from probes.host.interface import Absent, Denied, Failed, TimedOut
+from probes.rdma.sysfs import OF_ACCELERATOR
 from probes.sources.capture import CaptureHost
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
@@ -139,6 +140,19 @@ def test_counters_of_the_fabric_managers_functions_stay_unread() -> None:
     plain = Answering(machine("cpu-only-2s"))
     assert probe("ethtool").read(plain).facts.interfaces
     assert {0x03} == {command for _, command in plain.asked}
+
+
+def test_a_port_of_an_accelerator_is_asked_for_its_driver_alone() -> None:
+    """Each counter of a Gaudi's ports is a question to its firmware; a module is not read either."""
+    host = Answering(told({"module": {}}, device={NIC: {"driver": "habanalabs", "rdma": None}}))
+    sockets = {each.name: each for each in probe("optics").read(host).facts.sockets}
+
+    assert ("habanalabs", None, None) == (of(host).driver, of(host).modes, of(host).counters)
+    assert {0x03} == {command for name, command in host.asked if name == INTERFACE}
+    assert (None, OF_ACCELERATOR) == (sockets[INTERFACE].module, sockets[INTERFACE].reason)
+    netdevs = {each.name: each for each in probe("netdev").read(host).facts.netdevs}
+    assert netdevs[INTERFACE].counters is None
+    assert [] == [name for name, each in netdevs.items() if each.driver == "mlx5_core" and not each.counters]
 
 
 def test_a_sleeping_device_is_not_asked() -> None:

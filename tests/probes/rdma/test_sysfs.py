@@ -9,6 +9,7 @@ import pytest
 from probes.host.interface import Denied, TimedOut
 from probes.probe import Status
 from probes.rdma.facts import RdmaDevice
+from probes.rdma.sysfs import OF_ACCELERATOR
 from probes.sources.memory import SymlinkNode
 from tests.probes.rdma.rdma_machine import (
     ADDRESS,
@@ -57,6 +58,18 @@ class TestWhatMustNotBeRead:
             device.ports[0].hw_counters,
             device.ports[0].gids_known,
         )
+
+    @pytest.mark.parametrize(
+        ("name", "pci_class"), [("hbl_0", "0x020000"), ("hlib_0", "0x020000"), ("mlx5_0", "0x120000")]
+    )
+    def test_ports_of_an_accelerator_give_their_state_alone(self, name: str, pci_class: str) -> None:
+        """Each counter of a Gaudi is a question to its firmware, and it has thousands."""
+        host = Machine(live=True, kind="live").put(files_of(name, ADDRESS, pci_class, "0"))
+        device = devices(host)[name]
+
+        assert OF_ACCELERATOR == device.limited
+        assert {"state", "phys_state"} == {path.rsplit("/", 1)[-1] for path in host.asked if "/ports/1/" in path}
+        assert ["ACTIVE"] == [port.state for port in device.ports]
 
     def test_four_functions_of_one_infiniband_card_are_limited(self) -> None:
         """One system image, functions 0 to 3: no network card is built like that. The others keep their counters."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import os
 import subprocess
 import sys
@@ -16,8 +17,8 @@ import pytest
 import yaml
 
 from agent.cli.main import run
-from agent.fleet.cluster.answer import Topology
-from agent.fleet.cluster.cables import Cables
+from agent.fleet.cluster.answer import TopologyAnswer
+from agent.fleet.cluster.expected_cables import Cables
 
 SWITCH = """
 switchguid=0x{guid}({guid})
@@ -88,7 +89,7 @@ def test_as_data(broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
     assert 0 == run(["fleet", "topology", "--fabric", broken, "-o", str(out)])
 
-    answer = msgspec.json.decode(out.read_bytes(), type=Topology)
+    answer = msgspec.json.decode(out.read_bytes(), type=TopologyAnswer)
     assert "fabricscope.topology/1" == answer.format
     assert {"mlx5_0": "leaf1", "mlx5_1": "leaf2", "mlx5_2": "leaf3", "mlx5_3": "leaf4"} == answer.fabrics[0].units[
         0
@@ -156,6 +157,32 @@ def test_cables(broken: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == run(["fleet", "cables", "--fabric", broken, "--format", "csv"])
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert ("leaf3/34", "missing", "spine2/3") == (row["end"], row["state"], row["should"])
+
+
+def test_a_file_without_its_tabs(broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a chat or a table leaves it: the same fabric."""
+    whole = Path(broken).read_text()
+    assert "\t" in whole
+    bare = tmp_path / "bare.txt"
+    bare.write_text(whole.replace("\t", ""))
+    answers = []
+    for path in (broken, str(bare)):
+        assert 0 == run(["fleet", "topology", "--fabric", path, "--format", "json"])
+        answers.append(json.loads(capsys.readouterr().out))
+
+    assert answers[0]["fabrics"] == answers[1]["fabrics"]
+    assert answers[0]["breaks"] == answers[1]["breaks"]
+
+
+def test_a_file_that_is_mostly_not_understood(broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is one line first, and no topology of what little was read."""
+    spoiled = tmp_path / "spoiled.txt"
+    spoiled.write_text(Path(broken).read_text().replace("[1]", "<1>"))
+
+    assert 2 == run(["fleet", "topology", "--fabric", str(spoiled)])
+    said = capsys.readouterr()
+    assert "" == said.out
+    assert "lines are not understood as ibnetdiscover, too many for a topology; the first: line " in said.err
 
 
 def test_cables_of_a_file_that_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from agent.fleet.cluster.breaks import breaks
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.from_reports import GpuRow, HostRow, NetdevRow, NicRow, PortRow, Tables, domains
-from agent.fleet.cluster.view import views
+from agent.fleet.cluster.cabling_faults import breaks
+from agent.fleet.cluster.cabling_pattern import by_pattern
+from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.from_reports import ClusterTables, GpuRow, HostRow, NetdevRow, NicRow, PortRow, domains
 from tests.agent.fleet.cluster.given import Plant, rails
 
 SEEN = datetime(2026, 1, 15, 9, 30)  # noqa: DTZ001  # as engines give it: UTC without a zone
@@ -18,7 +19,7 @@ def colons(guid: str) -> str:
     return ":".join(guid[n : n + 4] for n in range(0, 16, 4))
 
 
-def reports(plant: Plant, down: tuple[str, ...] = ()) -> Tables:
+def reports(plant: Plant, down: tuple[str, ...] = ()) -> ClusterTables:
     """Of every host of a plant, as its own report would be; `down`: adapters whose port is not up."""
     nics, ports, hosts = [], [], []
     for name, node in plant.nodes.items():
@@ -33,7 +34,7 @@ def reports(plant: Plant, down: tuple[str, ...] = ()) -> Tables:
             PortRow(f"gpu-{host}", device, 1, rail, "InfiniBand", state, 400.0 if state == "ACTIVE" else None,
                     colons(node.guid))
         )  # fmt: skip
-    return Tables(host=sorted(set(hosts)), nic=nics, port=ports)
+    return ClusterTables(host=sorted(set(hosts)), nic=nics, port=ports)
 
 
 def test_hosts_are_joined_by_guid() -> None:
@@ -114,7 +115,7 @@ def test_nodes_of_another_fabric_are_no_break() -> None:
     hosts = [*mine.host, *(row._replace(node=f"far-{row.node}") for row in theirs.host)]
     nics = [*mine.nic, *(row._replace(node=f"far-{row.node}") for row in theirs.nic)]
     ports = [*mine.port, *(row._replace(node=f"far-{row.node}") for row in theirs.port)]
-    tables = Tables(host=hosts, nic=nics, port=ports)
+    tables = ClusterTables(host=hosts, nic=nics, port=ports)
 
     cluster = plant.cluster(tables)
 
@@ -140,7 +141,7 @@ def test_far_ends_that_hosts_were_told() -> None:
     ]  # fmt: skip
     back = PortRow("n0", "x9", 1, None, "InfiniBand", "ACTIVE", 400.0, "1", "bbbb", "n1 mlx5_9", 1)
 
-    cluster = build([], Tables(port=[*rows, back]))
+    cluster = build([], ClusterTables(port=[*rows, back]))
 
     assert {"leaf0", "leaf1"} == {switch.name for switch in cluster.switches.values()}
     assert {("n3", "rail 1", "4")} == {
@@ -155,7 +156,7 @@ def test_lldp_of_rails_only() -> None:
     rows = [NetdevRow("n1", "eth0", "x", 0, 400.0, "leaf0", "00:01", "swp1"),
             NetdevRow("n1", "mgmt0", None, None, 1.0, "office", "00:99", "7")]  # fmt: skip
 
-    cluster = build([], Tables(netdev=rows))
+    cluster = build([], ClusterTables(netdev=rows))
 
     assert ["leaf0"] == [switch.name for switch in cluster.switches.values()]
 
@@ -166,7 +167,7 @@ def test_lldp_where_no_rail_is_known() -> None:
             NetdevRow("n1", "mgmt0", None, None, 1.0, "office", None, "7"),
             NetdevRow("n1", "eth1", "y", None, 100.0, None, None, "8")]  # fmt: skip
 
-    cluster = build([], Tables(netdev=rows))
+    cluster = build([], ClusterTables(netdev=rows))
 
     assert [("n1", "eth0")] == [(link.host, link.rail) for link in cluster.host_links]
 
@@ -181,7 +182,7 @@ def test_one_switch_however_it_is_told() -> None:
         NetdevRow("n4", "eth1", "y", 1, 400.0, None, "00:a1", "4"),
     ]
 
-    cluster = build([], Tables(netdev=rows))
+    cluster = build([], ClusterTables(netdev=rows))
 
     assert ["leaf0", "sonic 00:a1", "sonic 00:a2", "sonic 00:a3"] == sorted(
         switch.name for switch in cluster.switches.values()
@@ -194,9 +195,27 @@ def test_a_port_that_two_hosts_claim() -> None:
     rows = [NetdevRow(f"n{node}", "eth0", "x", 0, 400.0, "leaf0", "00:01", "1") for node in (1, 2)]
     hosts = [HostRow("n1", old), HostRow("n2", SEEN)]
 
-    (link,) = build([], Tables(host=hosts, netdev=rows)).host_links
+    (link,) = build([], ClusterTables(host=hosts, netdev=rows)).host_links
 
     assert "n2" == link.host
+
+
+def test_a_port_that_two_hosts_report_names_both() -> None:
+    """The newest report first; and the older one is not blamed for a cable that is missing."""
+    rows = [
+        NetdevRow(f"n{node}", f"eth{rail}", f"x{rail}", rail, 400.0, f"leaf{rail}", f"00:0{rail}", str(node))
+        for node in range(1, 7)
+        for rail in range(4)
+    ]
+    rows[0] = rows[0]._replace(neighbor_port="2")  # n1 rail 0: where n2 is
+    hosts = [HostRow(f"n{node}", SEEN.replace(hour=8 + (node == 2))) for node in range(1, 7)]
+    cluster = build([], ClusterTables(host=hosts, netdev=rows))
+
+    (found,) = breaks(cluster, views(cluster))
+
+    assert ("one-port-twice", ("n2", "n1"), ("leaf0/2",)) == (found.kind, found.hosts, found.ports)
+    assert "leaf0/2 is reported by n2 rail 0 (eth0) and by n1 rail 0 (eth0)" == found.text
+    assert [] == by_pattern(cluster, views(cluster)).wrong
 
 
 def test_domains_that_leave_a_node() -> None:
@@ -210,7 +229,7 @@ def test_domains_that_leave_a_node() -> None:
         GpuRow("d", rack, None),
     ]
 
-    (found,) = domains(Tables(gpu=rows))
+    (found,) = domains(ClusterTables(gpu=rows))
 
     assert (f"{rack}.3", ("b", "c"), 3) == found
 
@@ -218,8 +237,59 @@ def test_domains_that_leave_a_node() -> None:
 def test_a_host_in_two_domains() -> None:
     """GPUs of one node with two cliques."""
     rack = "11111111-0000-4000-8000-000000000001"
-    cluster = build([], Tables(gpu=[GpuRow("a", rack, 1), GpuRow("a", rack, 2), GpuRow("b", rack, 1)]))
+    cluster = build([], ClusterTables(gpu=[GpuRow("a", rack, 1), GpuRow("a", rack, 2), GpuRow("b", rack, 1)]))
 
     (found,) = breaks(cluster, [])
 
     assert ("split-domain", ("a",)) == (found.kind, found.hosts)
+
+
+def racks(sizes: tuple[int, ...], serials: bool = True) -> tuple[list[HostRow], list[GpuRow]]:
+    """NVLink domains of trays with 4 GPUs, one per rack."""
+    hosts = [
+        HostRow(f"r{rack}t{tray:02d}", SEEN, 4, f"rack-{rack}" if serials else None)
+        for rack, size in enumerate(sizes)
+        for tray in range(size)
+    ]
+    gpus = [GpuRow(row.node, f"{row.node[1]:0>8}-0000-4000-8000-000000000001", 7) for row in hosts for _ in range(4)]
+    return hosts, gpus
+
+
+def domain_breaks_of(hosts: list[HostRow], gpus: list[GpuRow]) -> list[tuple[str, tuple[str, ...]]]:
+    """Kinds and hosts of what is wrong."""
+    return [(each.kind, each.hosts) for each in breaks(build([], ClusterTables(host=hosts, gpu=gpus)), [])]
+
+
+def test_whole_racks_are_no_break() -> None:
+    """Also where the others are of another product."""
+    assert [] == domain_breaks_of(*racks((18, 18, 18, 18)))
+    assert [] == domain_breaks_of(*racks((18, 9), serials=False))
+
+
+def test_a_tray_in_the_domain_of_another_rack() -> None:
+    """19 trays in one domain, 17 in the other: one deviation, about the tray."""
+    hosts, gpus = racks((18, 18, 18, 18))
+    gpus = [row._replace(cluster_uuid=gpus[0].cluster_uuid) if row.node == "r1t03" else row for row in gpus]
+
+    assert [("domain-rack", ("r1t03",))] == domain_breaks_of(hosts, gpus)
+
+
+def test_a_tray_alone_in_a_domain() -> None:
+    """Its rack's others are in another one."""
+    hosts, gpus = racks((18, 18))
+    alone = "99999999-0000-4000-8000-000000000001"
+    gpus = [row._replace(cluster_uuid=alone) if row.node == "r1t03" else row for row in gpus]
+
+    assert [("domain-rack", ("r1t03",))] == domain_breaks_of(hosts, gpus)
+
+
+def test_a_domain_larger_than_a_rack() -> None:
+    """Without serial numbers of racks, and with no other domain to compare."""
+    ((kind, hosts),) = domain_breaks_of(*racks((19,), serials=False))
+
+    assert ("domain-size", 19) == (kind, len(hosts))
+
+
+def test_a_domain_with_fewer_hosts_than_the_others() -> None:
+    """Named with how many the others have."""
+    assert [("domain-size", 17)] == [(kind, len(hosts)) for kind, hosts in domain_breaks_of(*racks((18, 18, 18, 17)))]

@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.from_reports import GpuRow, Tables
-from agent.fleet.cluster.graph import Cluster
+from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.from_reports import ClusterTables, GpuRow
+from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.cluster.slurm import Nothing, conf
 from agent.fleet.cluster.slurm import yaml as written
-from agent.fleet.cluster.view import views
 from agent.fleet.hostlist import unfold
 from probes.fabric.files import read_fabric
 from tests.agent.fleet.cluster.controller import SLURMCTLD, Controller
@@ -23,7 +23,7 @@ from tests.agent.fleet.cluster.given import Plant, dragonfly, fat_tree, rails
 
 BY_HAND = {"fat tree": lambda: fat_tree(pods=2, cores=2), "dragonfly": dragonfly}
 SHAPES = "fabric/slurm-topology/slurm-testsuite/test_150_9_testcases"
-RACKS = Tables(gpu=[GpuRow(f"n{node:03d}", f"{rack:08d}-0000-4000-8000-000000000001", 7) for rack in (1, 2)
+RACKS = ClusterTables(gpu=[GpuRow(f"n{node:03d}", f"{rack:08d}-0000-4000-8000-000000000001", 7) for rack in (1, 2)
                     for node in range(rack * 18 - 17, rack * 18 + 1) for _ in range(4)])  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def tree_of(text: str) -> dict[str, tuple[list[str], list[str]]]:
     return found
 
 
-def given(plant: Plant, tables: Tables | None = None) -> str:
+def given(plant: Plant, tables: ClusterTables | None = None) -> str:
     """Its topology.conf."""
     cluster = plant.cluster(tables)
     return conf(cluster, views(cluster))
@@ -101,7 +101,7 @@ def test_a_unit_is_never_called_as_a_switch_of_another() -> None:
                 plant.cable(leaf, 40 + node, plant.switch("top-1"), (2 * unit + rail) * 4 + node + 1)
     found = tree_of(given(plant))
 
-    assert {"st-leaf", "st-leaf-3", "st-leaf-5"} == {name for name, (nodes, _) in found.items() if nodes}
+    assert {"st-leaf-1", "st-leaf-3", "st-leaf-5"} == {name for name, (nodes, _) in found.items() if nodes}
 
 
 def test_names_that_slurm_takes() -> None:
@@ -195,7 +195,7 @@ def test_blocks_and_tree_are_two_topologies() -> None:
 
 def test_blocks_that_lack_nodes_are_no_default() -> None:
     """Eight of sixteen nodes are in domains: a partition can ask for blocks, the cluster has the tree."""
-    few = Tables(gpu=[GpuRow(f"n{node:03d}", "00000001-0000-4000-8000-000000000001", 7) for node in range(1, 9)])
+    few = ClusterTables(gpu=[GpuRow(f"n{node:03d}", "00000001-0000-4000-8000-000000000001", 7) for node in range(1, 9)])
     cluster = rails(units=2, nodes=8).cluster(few)
 
     block, tree = yaml.safe_load(written(cluster, views(cluster)))
@@ -224,7 +224,7 @@ def test_of_the_shapes_of_slurms_own_tests(corpus: Path) -> None:
     assert ours == theirs
 
 
-def fabric_of(corpus: Path, name: str) -> Cluster:
+def fabric_of(corpus: Path, name: str) -> FabricGraph:
     """Of a real file."""
     return build([FabricFile(name, read_fabric((corpus / "fabric" / name).read_text(), name))], None)
 
@@ -257,3 +257,45 @@ def test_slurmctld_reads_the_same(
         assert set(nodes) <= set(seen[switch][0])
         assert nodes == [] or set(nodes) == set(seen[switch][0])
     assert [] == re.findall(r"(?i).*(?:topology|switch).*(?:warning|error|invalid).*", controller.log())
+
+
+@pytest.mark.parametrize("cores", [0, 2])
+def test_a_swapped_pair_of_uplinks_merges_no_zones(cores: int) -> None:
+    """One cable of each pod on a spine of the other: jobs would be placed as if both were one."""
+    plant = fat_tree(pods=2, leaves=6, spines=4, cores=cores)
+    plant.swap("leaf01", "leaf07", 33, 33)
+
+    below = {name: switches for name, (_, switches) in tree_of(given(plant)).items() if switches}
+
+    assert [f"leaf{number:02d}" for number in range(1, 7)] == below["spine"]
+    assert [f"leaf{number:02d}" for number in range(7, 13)] == below["spine-2"]
+    assert (["spine", "spine-2"] if cores else None) == below.get("core")
+
+
+def test_a_leaf_between_two_pods_merges_no_zones() -> None:
+    """Half of its uplinks in each: no majority, and still each pod is one."""
+    plant = fat_tree(pods=2, leaves=6, spines=4)
+    for port in (33, 34, 35, 36):
+        cable = plant.of("leaf01", port)
+        plant.cables.remove(cable)
+        plant.cable("leaf01", port, f"spine{port - 28:02d}", 40)
+
+    groups = [set(switches) - {"leaf01"} for _, switches in tree_of(given(plant)).values() if switches]
+
+    assert {f"leaf{number:02d}" for number in range(2, 7)} in groups
+    assert {f"leaf{number:02d}" for number in range(7, 13)} in groups
+
+
+def test_units_of_one_pod_have_names_of_their_own() -> None:
+    """Pairs of leaves of a pod: none of them is the pod."""
+    plant = Plant()
+    for pair in (1, 2, 3):
+        for node in range(4):
+            for rail in (0, 1):
+                leaf = plant.switch(f"SLG01-{pair * 2 - 1 + rail:02d}")
+                plant.cable(f"n{pair * 4 + node:03d} mlx5_{rail}", 1, leaf, node + 1)
+                plant.cable(leaf, 33 + node, plant.switch(f"core{node + 1}"), pair * 2 + rail)
+
+    names = {name for name, (nodes, _) in tree_of(given(plant)).items() if nodes}
+
+    assert {"SLG01-01", "SLG01-03", "SLG01-05"} == names
