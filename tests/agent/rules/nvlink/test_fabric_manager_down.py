@@ -23,7 +23,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
-from tests.agent.rules.nvlink.fabric import FM, SWITCH, hgx, registration, service
+from tests.agent.rules.fabric import FM, SWITCH, hgx, registration, service
 from tests.agent.rules.nvlink.test_inactive import dead
 from tests.agent.rules.rows import B200
 

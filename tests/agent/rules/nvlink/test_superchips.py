@@ -11,7 +11,7 @@ from agent.rules.engine import judge
 from agent.rules.nvlink.superchips import c2c_down, gpu_ats_off, gpu_memory_numa_missing
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_gpu, changed_gpus, fails, kinds, models, node, virtual
-from tests.agent.rules.nvlink.fabric import SUBJECTS, driver, hgx, profile, tray
+from tests.agent.rules.fabric import SUBJECTS, driver, hgx, profile, tray
 from tests.agent.rules.rows import H100
 
 OFF = C2c(enabled=False)

@@ -6,18 +6,16 @@ import msgspec
 import pytest
 
 from agent.model.finding import Gpudirect
-from agent.model.node import Driver, Module
+from agent.model.node import Driver
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import evaluate
 from agent.rules.gpudirect.verdicts import build_verdicts
-from agent.rules.nccl.transports import gdr_disabled_by_env
 from tests.agent.rules.build import (
     all_functions,
     changed_gpu,
     changed_gpus,
     changed_nics,
     changed_port,
-    fails,
     function,
     gpu_id,
     nic_id,
@@ -260,51 +258,6 @@ def test_a_gpu_that_is_not_on_the_list_of_functions_may_be_ready() -> None:
     bare = topology(case, pci=[f for f in case.topology.pci if f.id != gpu_id(1)])
 
     assert "ready" == build_verdicts(bare, [], [])[1].verdict
-
-
-def no_peermem(case):
-    return software(case, modules=[Module(name="nvidia")])
-
-
-def far_by_c2c(case):
-    """GPUs on C2C, each with rails behind the CPU."""
-    return topology(grace(case), paths=[p for p in case.topology.paths if p.pcie_kind == "NODE"])
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "where", "verdict"),
-    [
-        ("NCCL_IB_DISABLE", "1", lambda c: c, "blocked"),
-        ("NCCL_NET", "Socket", lambda c: c, "blocked"),
-        ("NCCL_NET_GDR_LEVEL", "LOC", lambda c: c, "blocked"),
-        ("NCCL_DMABUF_ENABLE", "0", no_peermem, "blocked"),
-        ("NCCL_NET_GDR_C2C", "0", far_by_c2c, "blocked"),
-        ("NCCL_NET_GDR_C2C", "0", grace, "ready"),  # a switch holds both: their way is PCIe
-        ("NCCL_NET_GDR_READ", "0", lambda c: c, "degraded"),  # what is sent alone
-        ("NCCL_P2P_DISABLE", "1", lambda c: c, "ready"),
-        ("NCCL_P2P_LEVEL", "LOC", lambda c: c, "ready"),
-        ("NCCL_SHM_DISABLE", "1", lambda c: changed_gpus(c, links=[]), "ready"),
-    ],
-)
-def test_which_settings_of_nccl_keep_nics_from_gpu_memory(key: str, value: str, where, verdict: str) -> None:
-    """Each is a finding; those about ways between GPUs of the node say nothing of NICs."""
-    case = where(said(server(), {key: value}))
-    (fault,) = fails(gdr_disabled_by_env, case)
-    found = build_verdicts(case, [], [(gdr_disabled_by_env, fault)])
-
-    assert key == fault.cause
-    assert {verdict} == {row.verdict for row in found}
-    assert {() if verdict == "ready" else ("gdr-disabled-by-env node",)} == {tuple(row.causes) for row in found}
-
-
-def test_data_direct_needs_no_c2c() -> None:
-    """The way is PCIe, however far the NIC itself is."""
-    case = said(far_by_c2c(server()), {"NCCL_NET_GDR_C2C": "0"})
-    found = fails(gdr_disabled_by_env, case)
-    direct = build_verdicts(direct_nic(case), [], [(gdr_disabled_by_env, fault) for fault in found])
-
-    assert found
-    assert {("ready", "data-direct")} == {(row.verdict, row.via) for row in direct}
 
 
 def test_settings_that_were_not_read_block_nothing() -> None:
