@@ -39,7 +39,7 @@ def summary(
         from agent.fleet.questions.summary import summary as ask
         from agent.fleet.words.summary import page
 
-        answer = ask(tables, Options(stale_after_seconds=seconds))
+        answer = ask(tables, Options(stale_after_seconds=seconds, now=utc_now()))
         _print_answer(
             answer, answer.classes, ClassLine, lambda width: page(answer, width), format_name, output, no_color
         )
@@ -75,7 +75,7 @@ def outliers(
         from agent.fleet.questions.outliers import outliers as ask
         from agent.fleet.words.outliers import page
 
-        answer = ask(tables, Options(majority=majority, fewest=fewest))
+        answer = ask(tables, Options(majority=majority, fewest=fewest, now=utc_now()))
         _print_answer(
             answer, answer.outliers, Outlier, lambda width: page(answer, width), format_name, output, no_color
         )
@@ -94,9 +94,10 @@ def findings(
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.findings import Found
         from agent.fleet.questions.findings import findings as ask
+        from agent.fleet.questions.options import Options
         from agent.fleet.words.findings import page
 
-        answer = ask(tables)
+        answer = ask(tables, Options(now=utc_now()))
         _print_answer(answer, answer.findings, Found, lambda width: page(answer, width), format_name, output, no_color)
 
 
@@ -148,6 +149,11 @@ def drift(
 
         answer = ask(tables, moment)
         _print_answer(answer, answer.changes, Change, lambda width: page(answer, width), format_name, output, no_color)
+
+
+def utc_now() -> datetime:
+    """Now, UTC without a zone, as times of a dataset are."""
+    return datetime.now(timezone.utc).replace(tzinfo=None)
 
 
 def parse_duration(text: str) -> float:

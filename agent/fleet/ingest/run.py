@@ -22,6 +22,7 @@ from agent.fleet.ingest.correcting import corrected, gathered
 from agent.fleet.ingest.files import Staging, Writer
 from agent.fleet.ingest.held import Held, held
 from agent.fleet.ingest.merging import Job, Merged
+from agent.fleet.ingest.moving import Mover
 from agent.fleet.ingest.quarantine import REASONS, Reason, updated
 from agent.fleet.ingest.sources import Item, checked, items
 from agent.fleet.ingest.spill import Block
@@ -30,7 +31,7 @@ from agent.fleet.ingest.workers import Alone, Workers
 from agent.fleet.tables import FORMAT, TABLES
 from agent.version import VERSION
 
-NODES_A_BUCKET = 4096
+NODES_A_BUCKET = 2048
 _FEW = 64  # reports that are not worth another process
 _BATCH_ITEMS, _BATCH_BYTES = 32, 8 << 20
 Tell = Callable[[str, int], None]  # stage ("read", "write"), how much of it is done now
@@ -44,6 +45,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str | None = None
     jobs: int = 1
     wait_seconds: float = 60.0
+    move: str | None = None  # a folder for the files whose reports are in the dataset
 
 
 class Ingested(msgspec.Struct, kw_only=True):
@@ -59,6 +61,8 @@ class Ingested(msgspec.Struct, kw_only=True):
     unread: list[str] = msgspec.field(default_factory=list)
     nodes: int = 0  # of the dataset
     new_nodes: int = 0
+    moved: int = 0
+    unmoved: list[str] = msgspec.field(default_factory=list)
 
 
 def ingest(asked: Asked, tell: Tell) -> Ingested:
@@ -69,12 +73,16 @@ def ingest(asked: Asked, tell: Tell) -> Ingested:
         spill = os.path.join(os.path.dirname(dataset.staging), "epochs")
         os.makedirs(spill)
         staging = Staging(dataset.staging, dataset.manifest.generation + 1)
-        setup = Setup(dataset.store.url, staging, spill, asked.cluster, now)
-        found = items(sources)
+        setup = Setup(dataset.store.url, staging, spill, asked.cluster, now, dataset.manifest)
+        mover = Mover(asked.move, sources) if asked.move is not None else None
+        found = mover.noting(items(sources)) if mover else items(sources)
         first = list(islice(found, _FEW))
         work = Workers(setup, asked.jobs) if asked.jobs > 1 and len(first) == _FEW else Alone(setup)
         try:
-            return _Run(dataset, staging, work, now, tell).run(chain(first, found))
+            told = _Run(dataset, staging, work, now, tell).run(chain(first, found), mover)
+            if mover:
+                told.moved, told.unmoved = mover.move()
+            return told
         finally:
             work.close()
 
@@ -85,8 +93,8 @@ class _Run:
         self._told = Ingested(nodes=dataset.manifest.nodes)
         self._reasons: list[Reason] = []
 
-    def run(self, found: Iterator[Item]) -> Ingested:
-        blocks, nodes = self._read(found)
+    def run(self, found: Iterator[Item], mover: Mover | None = None) -> Ingested:
+        blocks, nodes = self._read(found, mover)
         merged = self._merge(blocks, nodes) if blocks else []
         closed = [each for each in self._work.all(End()) if isinstance(each, Closed)]
         lines = updated(self._held.store, self._reasons)
@@ -95,7 +103,7 @@ class _Run:
             self._held.commit(manifest, {REASONS: lines} if lines else {})
         return self._told
 
-    def _read(self, found: Iterator[Item]) -> tuple[dict[int, list[Block]], int]:
+    def _read(self, found: Iterator[Item], mover: Mover | None) -> tuple[dict[int, list[Block]], int]:
         """Blocks by slot, and about how many nodes they are of."""
         blocks: defaultdict[int, list[Block]] = defaultdict(list)
         nodes: set[int] = set()
@@ -104,9 +112,12 @@ class _Run:
             for done in stage:
                 assert isinstance(done, BatchDone)
                 told.read += done.reports
+                told.repeated += done.known
                 told.quarantined += len(done.reasons) + done.again
                 told.vanished += done.vanished
                 told.unread += done.unread
+                if mover:
+                    mover.leave(done.unread_files)
                 self._reasons += done.reasons
                 if done.reasons and told.refused is None:
                     told.refused = f"{done.reasons[0].source}: {done.reasons[0].reason}"

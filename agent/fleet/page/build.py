@@ -16,7 +16,6 @@ from agent.fleet.page.skew import skew
 from agent.fleet.page.wiring import Wiring
 from agent.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.fleet.questions.newest import earlier
-from agent.fleet.questions.options import Options
 from agent.fleet.words.summary import describe_coverage
 from agent.version import VERSION
 
@@ -36,7 +35,7 @@ def scene(
     told = known(tables, wish, wires)
     names = display_names(tables, told.nodes.classes.labels)
     nodes = _rename_classes(told.nodes, names)
-    answer = summary.summary(tables, Options(stale_after_seconds=wish.stale_after_seconds))
+    answer = summary.summary(tables, wish.options)
     return Scene(
         title=title,
         made=f"{made:%Y-%m-%d %H:%M} UTC",
@@ -66,7 +65,7 @@ def _covered(rule: summary.Coverage) -> Coverage:
 
 
 def _sections(tables: Tables, told: Known, wires: Wiring, wish: Wish, names: dict[str, str]) -> list[Section]:
-    options = Options(stale_after_seconds=wish.stale_after_seconds)
+    options = wish.options
     numbers = answers.Numbers(told.nodes, names)
     found = list(
         join_outliers(

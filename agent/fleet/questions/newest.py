@@ -1,4 +1,4 @@
-"""The newest report of the dataset, whichever of its nodes are asked about: who is stale is told against it."""
+"""When the newest report of the dataset arrived, whichever of its nodes are asked about, and which nodes are stale."""
 
 from __future__ import annotations
 
@@ -21,6 +21,18 @@ def of_dataset(tables: Tables, of_these: datetime | None) -> datetime | None:
     return found
 
 
+def reference(newest: datetime, options: Options) -> datetime:
+    """The moment that reports are stale against: now, or the newest arrival where the whole dataset gets none."""
+    if options.now is None or is_silent(newest, options):
+        return newest
+    return max(options.now, newest)
+
+
+def is_silent(newest: datetime, options: Options) -> bool:
+    """Whether no node's report arrived for longer than one may take."""
+    return options.now is not None and options.now - newest > timedelta(seconds=options.stale_after_seconds)
+
+
 def earlier(moment: datetime, by: timedelta) -> datetime:
     """A moment before another; the first that there is, where there is none so early."""
     try:
@@ -30,9 +42,9 @@ def earlier(moment: datetime, by: timedelta) -> datetime:
 
 
 def stale_nodes(tables: Tables, options: Options) -> set[str]:
-    """Nodes whose report is older than the newest of the dataset by more than the options allow."""
+    """Nodes whose last report arrived longer ago than the options allow."""
     ((_, newest),) = tables.whole.rows(NEWEST)
     if newest is None:
         return set()
-    moment = earlier(newest, timedelta(seconds=options.stale_after_seconds))
+    moment = earlier(reference(newest, options), timedelta(seconds=options.stale_after_seconds))
     return {node for (node,) in tables.rows(STALE.bind(moment=moment))}

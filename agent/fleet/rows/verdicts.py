@@ -33,6 +33,8 @@ class Label(NamedTuple):
     observed_at: datetime
     generated_at: datetime
     digest: str  # SHA-256 of the report, hex
+    received_at: datetime | None = None
+    clock_skew_seconds: float | None = None
 
 
 def host_row(r: Report, label: Label, counted: Counted) -> Row:
@@ -94,6 +96,8 @@ def host_row(r: Report, label: Label, counted: Counted) -> Row:
         r.schema_minor,
         r.generator.version,
         label.digest[:32],
+        label.received_at,
+        label.clock_skew_seconds,
     )
 
 
