@@ -11,6 +11,14 @@ cable_metres = 30.0        # the longest cable between a NIC and its switch
 [thresholds]
 roce-ets-starved.percent = 20
 
+[[silence]]                # a finding that is known: it counts in no verdict and no exit code
+rule = "pcie-width-downgraded"
+device = "GPU3"            # an id, a label or a fingerprint; without it all devices
+until = 2026-03-31         # the last day (UTC); without it there is no end
+reason = "riser ordered"
+ticket = "OPS-4711"
+all = false                # true: what the finding explains is silenced, too
+
 [ship]                     # where reports are sent: docs/ship.md
 to = "https://inventory.example/reports"
 token_file = "token"       # beside this file
@@ -18,6 +26,7 @@ token_file = "token"       # beside this file
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import math
 import os
@@ -25,8 +34,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from agent.rules.context import Settings
-from agent.toml_file import TomlError, locate, read_toml
+from agent.rules.context import Settings, Silence
+from agent.toml_file import TomlError, locate, locate_entry, read_toml
 
 
 class ConfigurationError(Exception):
@@ -45,6 +54,31 @@ class DeclaredFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     roce_mode: Literal["lossless", "lossy"] | None = None
     roce_traffic_class: Annotated[int, msgspec.Meta(ge=0, le=255)] | None = None  # of RDMA, as launchers set it
     cable_metres: Annotated[float, msgspec.Meta(gt=0, le=100_000)] | None = None  # longest, from a NIC to its switch
+
+
+class SilenceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Findings of one rule that are known, on one device or on all, until a day."""
+
+    rule: str
+    reason: Annotated[str, msgspec.Meta(min_length=1)]
+    device: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    until: datetime.date | None = None
+    ticket: str | None = None
+    all: bool = False
+
+    @property
+    def silence(self) -> Silence:
+        """The entry as rules receive it."""
+        until = self.until.isoformat() if self.until else None
+        return Silence(self.rule, self.reason, self.device, until, self.ticket, self.all)
+
+    @property
+    def line(self) -> str:
+        """The entry as a line of the report."""
+        about = f"silence: {self.rule} of {self.device or 'all devices'}"
+        what = " and what it explains" if self.all else ""
+        ticket = f" ({self.ticket})" if self.ticket else ""
+        return f"{about}{what}{f' until {self.until}' if self.until else ''}: {self.reason}{ticket}"
 
 
 class ShipSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,6 +106,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     rules: RuleSwitches = RuleSwitches()
     facts: DeclaredFacts = DeclaredFacts()
     thresholds: dict[str, float | dict[str, float]] = {}  # rule -> word -> limit, as TOML reads "rule.word = 20"
+    silence: list[SilenceEntry] = []
     ship: ShipSettings = ShipSettings()
 
     @property
@@ -88,14 +123,20 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def settings(self) -> Settings:
         """The settings as rules receive them."""
         facts = {key: value for key, value in msgspec.structs.asdict(self.facts).items() if value is not None}
-        return Settings(disabled=frozenset(self.rules.off), thresholds=self.limits, facts=facts)
+        return Settings(
+            disabled=frozenset(self.rules.off),
+            thresholds=self.limits,
+            facts=facts,
+            silences=tuple(entry.silence for entry in self.silence),
+        )
 
     @property
     def changed(self) -> list[str]:
         """One line per departure from the defaults, for the report."""
         lines = [f"rules.off: {name}" for name in sorted(set(self.rules.off))]
         lines += [f"facts.{key} = {value}" for key, value in sorted(self.settings.facts.items())]
-        return lines + [f"thresholds.{name} = {value:g}" for name, value in sorted(self.limits.items())]
+        lines += [f"thresholds.{name} = {value:g}" for name, value in sorted(self.limits.items())]
+        return lines + sorted(entry.line for entry in self.silence)
 
 
 def load_configuration(path: str, rule_names: frozenset[str]) -> Configuration:
@@ -106,9 +147,12 @@ def load_configuration(path: str, rule_names: frozenset[str]) -> Configuration:
         raise ConfigurationError(str(error)) from error
     for name in configuration.rules.off:
         if name not in rule_names:
-            near = difflib.get_close_matches(name, rule_names, n=1, cutoff=0.75)
-            hint = f"; did you mean {near[0]}?" if near else "; `fabricscope rules` lists them"
-            raise ConfigurationError(f"{locate(path, name)}: rules.off: no rule {name!r}{hint}")
+            raise _unknown_rule(f"{locate(path, name)}: rules.off", name, rule_names)
+    for number, entry in enumerate(configuration.silence):
+        if entry.rule not in rule_names:
+            raise _unknown_rule(
+                f"{locate_entry(path, 'silence', number, 'rule')}: silence.rule", entry.rule, rule_names
+            )
     if configuration.thresholds:
         _check_limits(path, configuration.limits)
     return configuration
@@ -127,6 +171,12 @@ def load_ship_settings(path: str) -> ShipSettings:
     names = ("token_file", "cert", "key", "ca", "credentials", "spool")
     whole = {name: os.path.join(folder, value) for name in names if (value := getattr(ship, name))}
     return msgspec.structs.replace(ship, **whole)
+
+
+def _unknown_rule(place: str, name: str, rule_names: frozenset[str]) -> ConfigurationError:
+    near = difflib.get_close_matches(name, rule_names, n=1, cutoff=0.75)
+    hint = f"; did you mean {near[0]}?" if near else "; `fabricscope rules` lists them"
+    return ConfigurationError(f"{place}: no rule {name!r}{hint}")
 
 
 def _check_limits(path: str, limits: dict[str, float]) -> None:

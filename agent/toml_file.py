@@ -11,6 +11,7 @@ import msgspec
 import msgspec.structs
 
 LIMIT_BYTES = 1 << 20
+_HEAD = re.compile(r"\s*\[{1,2}([^\[\]]+)\]")
 T = TypeVar("T")
 
 
@@ -39,16 +40,27 @@ def read_toml(path: str, shape: type[T]) -> T:
         raise TomlError(f"{path}: {error}") from error
 
 
-def find_line(text: str, keys: Sequence[str]) -> int | None:
+def find_line(text: str, keys: Sequence[str], entry: int = 0) -> int | None:
     """The line of a key, by the last of its names and the nearest table that the others name.
+
+    `entry`: in which of several tables of that name, from 0; the line of its head where it does not have the key.
 
     >>> find_line("[rules]\\noff = []\\n[facts]\\nroce_mode = 1", ["facts", "roce_mode"])
     4
+    >>> find_line("[[a]]\\nb = 1\\n[[a]]\\nc = 1\\nb = 2", ["a", "b"], 1)
+    5
     """
+    lines = text.splitlines()
+    if entry:
+        heads = [number for number, line in enumerate(lines) if _HEAD.match(line)]
+        named = [number for number in heads if _table_names(lines[number]) == list(keys)[:1]]
+        if entry < len(named):
+            end = next((number for number in heads if number > named[entry]), len(lines))
+            return named[entry] + (find_line("\n".join(lines[named[entry] : end]), keys) or 1)
     table: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[{1,2}([^\[\]]+)\]", line):
-            table = [name.strip() for name in header[1].split(".")]
+    for number, line in enumerate(lines, 1):
+        if _HEAD.match(line):
+            table = _table_names(line)
             if table == list(keys):
                 return number
         elif key := re.match(r"\s*([\w.\"-]+)\s*=", line):
@@ -58,11 +70,26 @@ def find_line(text: str, keys: Sequence[str]) -> int | None:
     return None
 
 
+def _table_names(line: str) -> list[str]:
+    head = _HEAD.match(line)
+    return [name.strip() for name in head[1].split(".")] if head else []
+
+
 def locate(path: str, text: str) -> str:
     """The file and the first line that has the text: "fabricscope.toml:3"; without a line where none has it."""
     try:
         with open(path, encoding="utf-8") as file:
             line = next((number for number, line in enumerate(file, 1) if text in line), None)
+    except (OSError, ValueError):
+        line = None
+    return f"{path}:{line}" if line else path
+
+
+def locate_entry(path: str, table: str, entry: int, key: str) -> str:
+    """The file and the line of a key in one of the tables of that name."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            line = find_line(file.read(LIMIT_BYTES), [table, key], entry)
     except (OSError, ValueError):
         line = None
     return f"{path}:{line}" if line else path
@@ -87,7 +114,8 @@ def _explain(message: str, text: str, shape: Any) -> str:
     valid = [field.name for field in _fields(kind)] if unknown else list_choices(kind)
     if unknown:
         keys, problem = [*keys, unknown[1]], "no such key"
-    line = find_line(text, keys) if keys else None
+    numbers = re.findall(r"\[(\d+)\]", place)
+    line = find_line(text, keys, int(numbers[0]) if numbers else 0) if keys else None
     choices = f"; valid: {', '.join(valid)}" if valid else ""
     return f"{f':{line}' if line else ''}: {f'{chr(46).join(keys)}: ' if keys else ''}{problem}{choices}"
 

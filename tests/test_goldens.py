@@ -98,7 +98,7 @@ def test_schema(golden: Golden) -> None:
 
 def test_picture_of_the_readme(golden: Golden) -> None:
     """The demo's machine with a fault that a picture shows."""
-    golden("../../docs/machine.svg", export_report("svg", scan_machine(EXPORTED, "switch-uplink-x4")))
+    golden("../../docs/machine.svg", export_report("svg", scan_machine(EXPORTED, "gpu-width-x8")))
 
 
 def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:

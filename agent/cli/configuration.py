@@ -55,6 +55,13 @@ def format_configuration(configuration: Configuration, file: str | None, rules: 
             default = [] if field.default is msgspec.NODEFAULT else field.default
             lines.append(_format_key(field.name, value, value == default, ", ".join(list_choices(field.type))))
         lines.append("")
+    for entry in configuration.silence:
+        values = msgspec.structs.asdict(entry)
+        lines += [
+            "[[silence]]",
+            *(_format_key(key, value, value in (None, False), "") for key, value in values.items()),
+        ]
+        lines.append("")
     lines += ["[thresholds]", *_format_thresholds(configuration.limits, rules)]
     return "\n".join(lines) + "\n"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from agent.diff.change import Place
 from agent.diff.ledger import Ledger
 from agent.diff.pairing import Pairing
-from agent.model.finding import Check, Finding
+from agent.model.finding import Check, Finding, describe_silence
 from agent.model.report import Report
 
 ANSWERED = ("ok", "partial")
@@ -30,6 +30,7 @@ def verdicts(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
         met.add(id(other))
         place = Place(old=finding.subject, new=other.subject, label=other.label)
         ledger.compare("findings", f"{finding.rule} severity", place, finding.severity, other.severity)
+        ledger.compare("findings", f"{finding.rule} silenced", place, *map(_silence, (finding, other)))
     for finding in new.findings:
         if id(finding) not in met:
             told.add(finding.rule)
@@ -89,6 +90,10 @@ def _subject(subject: str, ids: Mapping[str, str]) -> str:
         ident, slash, part = end.partition("/")
         ends.append(ids.get(end) or ids.get(ident, ident) + slash + part)
     return f"{kind}:{'+'.join(ends)}"
+
+
+def _silence(finding: Finding) -> str:
+    return describe_silence(finding.silenced) if finding.silenced else "no"
 
 
 def _said(finding: Finding) -> str:

@@ -56,6 +56,24 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     known_by: str  # model | measured
 
 
+class Silenced(msgspec.Struct, frozen=True, kw_only=True):
+    """The entry of the configuration by which the operator acknowledged a finding."""
+
+    until: str | None = None  # its last day, "2026-03-31"; null: it has no end
+    reason: str
+    ticket: str | None = None
+
+
+def describe_silence(silenced: Silenced) -> str:
+    """Why a finding is silenced, and until when.
+
+    >>> describe_silence(Silenced(until="2026-03-31", reason="riser ordered", ticket="OPS-4711"))
+    'silenced until 2026-03-31: riser ordered (OPS-4711)'
+    """
+    until = f" until {silenced.until}" if silenced.until else ""
+    return f"silenced{until}: {silenced.reason}" + (f" ({silenced.ticket})" if silenced.ticket else "")
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One fault on one subject."""
 
@@ -71,6 +89,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     confirm: list[str] | None = None  # commands that show the fault on this host; null: none is known
     location: Location | None = None  # null: about no single part, or nothing of it is known
     cost: Cost | None = None  # null: the model has no figure for it, or nothing is lost
+    silenced: Silenced | None = None  # acknowledged: it counts in no verdict and no exit code
     confidence: str = "high"  # high | medium | low
     absorbs: list[str] = []  # "rule subject" lines that this cause explains
     fingerprint: str
@@ -107,9 +126,11 @@ class Gpudirect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict, and how many findings of each severity."""
+    """The verdict, and how many findings of each severity that are not silenced."""
 
     verdict: str  # ok | warning | error | critical | unknown | nothing_to_check
     counts: dict[str, int]
+    silenced: int = 0
     unknown_rules: list[str] = []
+    unknown_essential: int = 0  # the first ones of unknown_rules: without them the verdict is not ok
     devices_unread: str | None = None  # why GPUs or NICs may exist that are not listed; null: all of them are

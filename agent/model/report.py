@@ -12,7 +12,7 @@ from agent.model.node import Event, Node, Platform, Software
 from agent.model.topology import Topology
 
 SCHEMA = "fabricscope.report/1"
-SCHEMA_MINOR = 5
+SCHEMA_MINOR = 6
 REPORT_LIMIT_BYTES = 4 << 20
 NO_EARLIER_SAMPLE = "counters need two samples: use --interval 60 or --state-dir"
 NO_EARLIER_RUN = "first run, no baseline yet: use --state-dir to keep one"
@@ -113,3 +113,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     checks: list[Check] = []
     findings: list[Finding] = []
     summary: Summary
+
+    @property
+    def open_findings(self) -> list[Finding]:
+        """The findings that are not silenced."""
+        return [finding for finding in self.findings if finding.silenced is None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.model.finding import SEVERITIES, Check, Finding
+from agent.model.finding import SEVERITIES, Check, Finding, describe_silence
 from agent.model.report import Report
 from agent.outputs.names import describe_location
 from agent.outputs.text.lines import clean
@@ -36,11 +36,14 @@ def format_nagios(report: Report, fail_on: str = "warning", stale: str | None = 
         word = verdict_title(report)
     counts = report.summary.counts
     perfdata = " ".join(f"{severity}={counts.get(severity, 0)};;;0" for severity in reversed(SEVERITIES))
+    perfdata += f" silenced={report.summary.silenced};;;0" if report.summary.silenced else ""
     lines = [f"FABRICSCOPE {word} - {_headline(report, counted, stale)} | {perfdata}"]
     for finding in report.findings:
         where = ", ".join(describe_location(finding.location))
         place = f" ({where})" if where else ""
-        lines.append(f"{finding.severity.upper()} {finding.rule} {finding.label}: {finding.summary}{place}")
+        head = f"SILENCED {finding.severity}" if finding.silenced else finding.severity.upper()
+        why = f"; {describe_silence(finding.silenced)}" if finding.silenced else ""
+        lines.append(f"{head} {finding.rule} {finding.label}: {finding.summary}{place}{why}")
     if not stale and code == UNKNOWN:
         lines += [f"UNKNOWN {_shorten_list(rules)}: {reason}" for reason, rules in _group_by_reason(report).items()]
     return CheckResult("".join(clean(line) + "\n" for line in lines), code)
@@ -63,7 +66,7 @@ def format_slurm_prolog(report: Report, fail_on: str = "critical", stale: str | 
 
 def _failing_findings(report: Report, fail_on: str) -> list[Finding]:
     floor = SEVERITIES.index(fail_on)
-    return [f for f in report.findings if SEVERITIES.index(f.severity) >= floor]
+    return [f for f in report.open_findings if SEVERITIES.index(f.severity) >= floor]
 
 
 def _exit_code(report: Report, counted: list[Finding], stale: str | None) -> int:
@@ -83,7 +86,8 @@ def _headline(report: Report, counted: list[Finding], stale: str | None) -> str:
     if report.summary.verdict in ("unknown", "nothing_to_check"):
         return describe_verdict(report)
     less = count_findings({severity: report.summary.counts.get(severity, 0) for severity in SEVERITIES[1:]})
-    return f"{f'{less}, below --fail-on' if less else 'no problems found'}; {count_checks(report)}"
+    silenced = f", {report.summary.silenced} silenced" if report.summary.silenced else ""
+    return f"{f'{less}, below --fail-on' if less else 'no problems found'}{silenced}; {count_checks(report)}"
 
 
 def _shorten_list(rules: list[str]) -> str:

@@ -24,7 +24,8 @@ def verdict_title(report: Report) -> str:
 def describe_verdict(report: Report) -> str:
     """The verdict in one sentence: findings by severity, why nothing is ok, or what is not here."""
     summary = report.summary
-    counts = count_findings(summary.counts)
+    silenced = f"{summary.silenced} silenced" if summary.silenced else ""
+    counts = ", ".join(filter(None, (count_findings(summary.counts), silenced)))
     if summary.verdict == "nothing_to_check":
         return join_notes("no GPU, other accelerator or RDMA NIC on this host", counts)
     if summary.verdict == "unknown":
@@ -79,7 +80,11 @@ def _why_unknown(report: Report) -> str:
     unread, topology = report.summary.devices_unread, report.topology
     if unread and not (topology.gpus or topology.nics):
         return f"no GPU or RDMA NIC is listed, but the list is not complete: {unread}"
-    rules = report.summary.unknown_rules
+    essential = report.summary.unknown_essential
+    rules = report.summary.unknown_rules[: essential or None]  # 0: a report of before schema_minor 6
     more = len(rules) - _NAMED_RULES
     named = ", ".join(rules) if more < 2 else f"{', '.join(rules[:_NAMED_RULES])} and {more} more"
-    return f"cannot say OK: these checks could not run: {named}"
+    what = (
+        "these checks" if not essential else "an essential check" if essential == 1 else f"{essential} essential checks"
+    )
+    return f"cannot say OK: {what} could not run: {named}"

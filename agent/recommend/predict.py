@@ -249,7 +249,9 @@ def _range(busbw: float, node: NodeFacts, request: Request) -> tuple[float, floa
     elif request.nodes == 1:
         low, high = (0.9, 1.06) if large else (0.78, 1.4 if request.size < 32e6 else 1.12)
     elif request.nodes <= 16:
-        low, high = (0.85, 1.12) if large else (0.45, 1.6)
+        low, high = (
+            (0.85, 1.12) if large else (0.3 if request.size < 128e6 else 0.45, 1.6)
+        )  # TCP plugins are the low ones
         if node.network == "EFA":
             low, high = (0.8, 1.15) if large else (0.45, 2.0)
     else:

@@ -27,12 +27,24 @@ _HOST_BRIDGE = "0x0600"
 SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
 
 
+class Silence(NamedTuple):
+    """Findings of one rule that the operator acknowledged."""
+
+    rule: str
+    reason: str
+    device: str | None = None  # an id, a label or a fingerprint; None: all
+    until: str | None = None  # the last day, "2026-03-31"
+    ticket: str | None = None
+    all: bool = False  # also what they explain
+
+
 class Settings(NamedTuple):
-    """What the operator declared: rules switched off, thresholds, facts. Each change is a line of the report."""
+    """What the operator declared: rules switched off, thresholds, facts, silences. Each is a line of the report."""
 
     disabled: frozenset[str] = frozenset()
     thresholds: Mapping[str, float] = MappingProxyType({})
     facts: Mapping[str, str | bool | int | float] = MappingProxyType({})
+    silences: tuple[Silence, ...] = ()
 
 
 @dataclass(frozen=True)

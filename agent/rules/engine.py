@@ -1,4 +1,4 @@
-"""Judging: every rule over one case -> checks and findings. The only place that counts, absorbs and fingerprints."""
+"""Judging: every rule over one case -> checks and findings, and the verdict."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubject
+from agent.model.finding import SEVERITIES, Check, Finding, Silenced, Summary, UnknownSubject
 from agent.rules.consequences import Standing, find_standing
 from agent.rules.context import RuleContext
+from agent.rules.fingerprints import fingerprint
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 
 _BUS = frozenset({"pci", "pci_sysfs"})
@@ -20,7 +21,7 @@ Failures = list[tuple[Rule, Fail]]
 
 
 def judge(case: RuleContext, rules: Sequence[Rule]) -> tuple[list[Check], list[Finding], Summary]:
-    """Checks in catalogue order, findings by severity, rule, subject; and the verdict."""
+    """Checks in catalogue order; findings by severity, rule, subject, silenced ones last; and the verdict."""
     checks, faults = evaluate(case, rules)
     return checks, *build_findings(case, rules, checks, faults)
 
@@ -52,24 +53,23 @@ def build_findings(
 
 
 def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: set[str]) -> Summary:
-    """The worst finding; unknown where nothing is wrong but an essential rule could not be judged."""
+    """The worst finding that is not silenced; unknown where nothing is wrong but an essential rule was not judged."""
     counts = dict.fromkeys(SEVERITIES, 0)
+    silenced = 0
     for finding in findings:
-        counts[finding.severity] += 1
+        if finding.silenced:
+            silenced += 1
+        else:
+            counts[finding.severity] += 1
     some = {c.rule for c in checks if c.state == "unknown" or (c.unknown and c.rule in essential)}
     unknown = sorted(some, key=lambda name: (name not in essential, name))  # what keeps the verdict from ok comes first
     verdict = next((s for s in reversed(SEVERITIES) if counts[s]), "info")
+    open_essential = len(essential.intersection(unknown))
     if verdict == "info":
-        verdict = "unknown" if essential.intersection(unknown) else "ok"
-    return Summary(verdict=verdict, counts=counts, unknown_rules=unknown)
-
-
-def fingerprint(rule: str, fault: Fail, case: RuleContext) -> str:
-    """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
-    import hashlib  # it loads OpenSSL, and a healthy node has nothing to fingerprint
-
-    text = "\n".join((rule, _lasting_identity(fault.subject, case), fault.cause))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+        verdict = "unknown" if open_essential else "ok"
+    return Summary(
+        verdict=verdict, counts=counts, silenced=silenced, unknown_rules=unknown, unknown_essential=open_essential
+    )
 
 
 def _empty_result(each: Rule, case: RuleContext) -> Result:
@@ -102,11 +102,15 @@ def _build_check(each: Rule, answers: Sequence[Result]) -> Check:
 
 def _fold_failures(faults: Failures, case: RuleContext) -> Iterable[Finding]:
     """Fold consequences into their causes, then write the findings out."""
-    for standing in find_standing(faults):
-        yield _build_finding(case, standing)
+    if not case.settings.silences:
+        yield from (_build_finding(case, standing) for standing in find_standing(faults))
+        return
+    from agent.rules.silences import fold_with_silences  # lazy: most nodes have none
+
+    yield from (_build_finding(case, standing, silenced) for standing, silenced in fold_with_silences(faults, case))
 
 
-def _build_finding(case: RuleContext, standing: Standing) -> Finding:
+def _build_finding(case: RuleContext, standing: Standing, silenced: Silenced | None = None) -> Finding:
     from agent.rules.instructions import build_confirm, build_steps, describe_steps  # lazy: a healthy node has none
     from agent.rules.location import find_location
 
@@ -125,38 +129,14 @@ def _build_finding(case: RuleContext, standing: Standing) -> Finding:
         steps=steps,
         confirm=build_confirm(case, rule.name, fault),
         location=location,
+        silenced=silenced,
         confidence=fault.confidence,
         absorbs=list(absorbs),
         fingerprint=fingerprint(rule.name, fault, case),
     )
 
 
-def _lasting_identity(subject: str, case: RuleContext) -> str:
-    """What stays the same of a subject when it is renamed or moved: UUID, GUID, serial, MAC; else its id."""
-    kind, _, rest = subject.partition(":")
-    if kind == "pair":
-        return "+".join(sorted(_lasting_identity("pci:" + end, case) for end in rest.split("+")))
-    device, slash, part = rest.partition("/")
-    gpu = case.gpus.get(device) or case.gpu_by_pci.get(device)
-    nic = case.nics.get(device) or case.nic_by_pci.get(device)
-    netdev = next((n for n in case.topology.netdevs if n.id == device), None) if kind == "netdev" else None
-    lasting = (
-        (netdev and netdev.mac)
-        or (gpu and (gpu.uuid or gpu.serial))
-        or (nic and nic.node_guid)
-        or _find_serial(case, device)
-        or device
-    )
-    return f"{lasting}{slash}{part}"
-
-
-def _find_serial(case: RuleContext, device: str) -> str | None:
-    """Serial number and function number: all functions of a card have one serial, all ports of a switch too."""
-    function = case.functions.get(device)
-    if function is None or not function.serial or (function.class_code or "").startswith("0x0604"):
-        return None
-    return f"{function.serial}.{function.id.rpartition('.')[2]}"
-
-
-def _finding_order(finding: Finding) -> tuple[int, str, str, str]:
-    return -SEVERITIES.index(finding.severity), finding.rule, finding.subject, finding.fingerprint
+def _finding_order(finding: Finding) -> tuple[bool, int, str, str, str]:
+    """Silenced ones last."""
+    worst_first = -SEVERITIES.index(finding.severity)
+    return finding.silenced is not None, worst_first, finding.rule, finding.subject, finding.fingerprint

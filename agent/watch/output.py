@@ -113,6 +113,7 @@ def format_counts(summary: Summary) -> str:
     """
     order = ("critical", "error", "warning", "info")
     counts = [f"{summary.counts[severity]} {severity}" for severity in order if summary.counts.get(severity)]
+    counts += [f"{summary.silenced} silenced"] if summary.silenced else []
     return ", ".join(counts) or "no findings"
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.cli.configuration import format_configuration
 from agent.config import Configuration, ConfigurationError, load_configuration
+from agent.rules.context import Silence
 
 NAMES = frozenset({"ib-port-down", "roce-mtu-small"})
 
@@ -92,3 +94,49 @@ def test_a_missing_or_huge_file_is_refused(tmp_path: Path) -> None:
         load_configuration(str(tmp_path / "none.toml"), NAMES)
     with pytest.raises(ConfigurationError, match="larger than"):
         load_configuration(write(tmp_path, "#" * (2 << 20)), NAMES)
+
+
+def test_silences_are_read_with_their_days(tmp_path: Path) -> None:
+    """Each is a line of the report; a day may be a date of TOML or a text."""
+    entries = (
+        '[[silence]]\nrule = "ib-port-down"\nreason = "riser ordered"\ndevice = "mlx5_3"\nuntil = 2026-03-31\n'
+        'ticket = "OPS-1"\n[[silence]]\nrule = "roce-mtu-small"\nreason = "by design"\nuntil = "2026-04-01"\n'
+        "all = true\n"
+    )
+    configuration = load_configuration(write(tmp_path, entries), NAMES)
+
+    assert configuration.changed == [
+        "silence: ib-port-down of mlx5_3 until 2026-03-31: riser ordered (OPS-1)",
+        "silence: roce-mtu-small of all devices and what it explains until 2026-04-01: by design",
+    ]
+    assert configuration.settings.silences == (
+        Silence("ib-port-down", "riser ordered", "mlx5_3", "2026-03-31", "OPS-1"),
+        Silence("roce-mtu-small", "by design", None, "2026-04-01", None, True),
+    )
+    shown = write(tmp_path, format_configuration(configuration, None, ()))
+    assert load_configuration(shown, NAMES) == configuration
+
+
+@pytest.mark.parametrize(
+    ("entry", "line", "part"),
+    [
+        ('rule = "ib-port-dwn"\nreason = "x"', 7, "did you mean ib-port-down?"),
+        ('reason = "x"', 6, "missing required field `rule`"),
+        ('rule = "ib-port-down"', 6, "missing required field `reason`"),
+        ('rule = "ib-port-down"\nreason = ""', 8, "silence.reason"),
+        ('rule = "ib-port-down"\nreason = "x"\ndevice = ""', 9, "silence.device"),
+        ('rule = "ib-port-down"\nreason = "x"\nuntil = "tomorrow"', 9, "silence.until"),
+        ('rule = "ib-port-down"\nreason = "x"\nuntil = 2026-03-31T00:00:00', 9, "silence.until"),
+        ('rule = "ib-port-down"\nreason = "x"\nuntil = 2026-02-30', 9, "Invalid date"),
+        ('rule = "ib-port-down"\nreason = "x"\nall = "yes"', 9, "silence.all"),
+        ('rule = "ib-port-down"\nreason = "x"\nunitl = 2026-03-31', 9, "unitl"),
+    ],
+)
+def test_a_wrong_silence_is_refused_with_its_line(tmp_path: Path, entry: str, line: int, part: str) -> None:
+    """Not with that of the first entry, which is right."""
+    first = '# ours\n[[silence]]\nrule = "ib-port-down"\nreason = "x"\n\n'
+    with pytest.raises(ConfigurationError) as caught:
+        load_configuration(write(tmp_path, f"{first}[[silence]]\n{entry}\n"), NAMES)
+
+    assert part in str(caught.value)
+    assert f":{line}:" in str(caught.value) or f"(at line {line}," in str(caught.value)

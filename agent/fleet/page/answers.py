@@ -134,11 +134,11 @@ def _found(each: wrong.Found, numbers: Numbers) -> Said:
     names = [share.hardware_class for share in each.classes]
     nodes = numbers.having(each.rule, each.severity, names) if each.of_class else numbers.folded(each.hosts)
     more = [("on", ", ".join(each.labels))] if each.labels else []
-    more += [("cost", describe_cost(each))] if each.cost_percent is not None else []
-    more += [("fix", each.remedy)] if each.remedy else []
+    more += [("cost", describe_cost(each).removeprefix("costs "))] if each.cost_percent is not None else []
     more += [("share", "; ".join(_share(share, numbers) for share in each.classes[:4]))]
+    more += [("fix", each.remedy)] if each.remedy else []
     words = each.summary or each.rule
-    words = f"{words[:1].upper()}{words[1:]}" + (" (one of them)" if each.nodes > 1 and each.summary else "")
+    words = ("For example: " if each.nodes > 1 and each.summary else "") + f"{words[:1].upper()}{words[1:]}"
     return Said(
         words=words, about=each.rule, severity=each.severity, nodes=nodes, more=more, whole_class=each.of_class
     )  # fmt: skip

@@ -10,6 +10,7 @@ from agent.fleet.page.data import spans
 from agent.fleet.page.glance import bar, nodes, number, share
 from agent.fleet.page.scene import Coverage, Said, Scene, Section, Skew
 from agent.fleet.page.signs import sign
+from agent.fleet.words.pieces import split_steps
 from agent.outputs.html.elements import el
 
 LISTED = 60  # of a section; the rest is counted
@@ -106,11 +107,19 @@ def _said(told: Said, anchor: str, scene: Scene) -> Element:
     terms = []
     if told.nodes:
         terms.append(el("div", el("dt", "nodes"), el("dd", el("span", hosts(told.nodes, scene), class_="mono"))))
-    terms += [el("div", el("dt", name), el("dd", text)) for name, text in told.more]
+    terms += [_term(name, text) for name, text in told.more]
     links = _same_nodes(told, scene)
     terms += [el("div", el("dt", "also on these nodes"), el("dd", *links))] if links else []
     tone, words = told.severity or "plain", el("p", told.words, class_="what")
     return el("article", head, words, el("dl", *terms), class_=f"finding said {tone}", id=_card_id(anchor, told, scene))
+
+
+def _term(name: str, text: str) -> Element:
+    """A fix of several steps is a list."""
+    steps = split_steps(text) if name == "fix" else [text]
+    if len(steps) == 1:
+        return el("div", el("dt", name), el("dd", text))
+    return el("div", el("dt", name), el("dd", el("ol", *[el("li", step) for step in steps])), class_="steps")
 
 
 def _same_nodes(told: Said, scene: Scene) -> list[Element | str]:

@@ -113,6 +113,10 @@ class Location(msgspec.Struct, frozen=True, gc=False):
     serial: str | None = None
 
 
+class Silenced(msgspec.Struct, frozen=True, gc=False):
+    until: str | None = None
+
+
 class Finding(msgspec.Struct, frozen=True, gc=False):
     rule: str
     severity: str
@@ -126,6 +130,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     confidence: str | None = None
     cost: Cost | None = None
     location: Location | None = None
+    silenced: Silenced | None = None
 
 
 class UnknownSubject(msgspec.Struct, frozen=True, gc=False):

@@ -102,7 +102,8 @@ def host_row(r: Report, label: Label, counted: Counted) -> Row:
 
 
 def finding_rows(findings: Sequence[Finding]) -> list[Row]:
-    """Rows of table finding; one that stands there twice is once."""
+    """Rows of table finding: those that are not silenced; one that stands there twice is once."""
+    findings = [finding for finding in findings if finding.silenced is None]
     if len(findings) < 2:
         return [_finding_row(each) for each in findings]
     first: dict[tuple[str, str, str], Finding] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.fleet.questions.findings import Findings, Found, Lost, Share
-from agent.fleet.words.pieces import STYLES, count, hosts, number, share, told
+from agent.fleet.words.pieces import STYLES, count, hosts, number, share, split_steps, told
 from agent.outputs.text.lines import BLANK, Line, make_line, wrap_paragraph
 
 _CLASSES = 4  # of one rule that are named
@@ -28,8 +28,11 @@ def page(found: Findings, width: int = 80) -> list[Line]:
         if each.summary:
             lines += wrap_paragraph(f"for example: {each.summary}", width, "    ", first="  ")
         if each.remedy:
-            fix = "fix" if each.findings == 1 else "fix of one of them (each report has its own)"
-            lines += wrap_paragraph(f"{fix}: {each.remedy}", width, "    ", "dim", first="  ")
+            steps = split_steps(each.remedy)
+            fix = "fix" if each.findings == 1 else "fix, for example (each report has its own)"
+            lines += wrap_paragraph(f"{fix}: {steps[0]}" if len(steps) == 1 else f"{fix}:", width, "    ", "dim", "  ")
+            for at, step in enumerate(steps if len(steps) > 1 else (), 1):
+                lines += wrap_paragraph(f"{at}. {step}", width, "       ", "dim", "    ")
     return lines
 
 

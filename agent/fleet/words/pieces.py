@@ -62,6 +62,18 @@ def told(text: str, width: int, indent: str = "    ", first: str = "  ", style: 
     return wrap_paragraph(" ".join(_broken(word, room) for word in clean(text).split()), width, indent, style, first)
 
 
+def split_steps(remedy: str) -> list[str]:
+    """The steps of a fix, which a report has as one text with numbers.
+
+    >>> split_steps("1. Drain the node. 2. Update to version 2. 3. Done."), split_steps("Reseat the card.")
+    (['Drain the node.', 'Update to version 2.', 'Done.'], ['Reseat the card.'])
+    """
+    steps = [remedy.removeprefix("1. ")]
+    while remedy.startswith("1. ") and (mark := f" {len(steps) + 1}. ") in steps[-1]:
+        steps[-1:] = steps[-1].split(mark, 1)
+    return steps
+
+
 def table(
     head: Sequence[str], rows: Sequence[Sequence[str]], width: int, left: int = 1, fold: bool = True
 ) -> list[Line]:

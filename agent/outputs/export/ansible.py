@@ -38,7 +38,7 @@ def _collect_facts(report: Report) -> dict[str, object]:
         "findings_count": {severity: report.summary.counts.get(severity, 0) for severity in SEVERITIES},
         "findings": [
             {"rule": f.rule, "severity": f.severity, "label": f.label, "summary": f.summary}
-            for f in report.findings[:FINDINGS_LIMIT]
+            for f in report.open_findings[:FINDINGS_LIMIT]
         ],
         "not_judged": list(report.summary.unknown_rules),
         "profile": report.platform.profile,

@@ -1,14 +1,15 @@
 """JUnit XML for CI systems: one testcase per rule and per probe.
 
 Contract: the schema of the Jenkins xUnit plugin (junit-10.xsd), which GitLab's and GitHub's readers take as well.
-Rules: a finding of warning and above is a failure; an info finding passes with output; a fault that another rule's
+Rules: a finding of warning and above is a failure; an info finding passes with output; a silenced one is skipped with
+the reason; a fault that another rule's
 finding explains, and unknown, not applicable or disabled rules, are skipped with the reason. Probes: failed and timed
 out are errors; absent, denied and skipped are skipped.
 """
 
 from __future__ import annotations
 
-from agent.model.finding import Check, Finding
+from agent.model.finding import Check, Finding, describe_silence
 from agent.model.report import ProbeRun, Report
 from agent.outputs.export.xml_writer import XmlElement, make_element, write_xml
 from agent.outputs.formatting import clean_line
@@ -48,13 +49,16 @@ def _has_tag(child: object, kind: str) -> bool:
 def _build_rule_case(report: Report, check: Check) -> XmlElement:
     case = make_element("testcase", {"classname": f"{NAME}.rules", "name": clean_line(check.rule)})
     own = [finding for finding in report.findings if finding.rule == check.rule]
-    faults = [finding for finding in own if finding.severity != "info"]
+    faults = [finding for finding in own if finding.severity != "info" and not finding.silenced]
+    silenced = [describe_silence(finding.silenced) for finding in own if finding.silenced]
     if faults:
         attributes = {
             "message": clean_line(f"{faults[0].label}: {faults[0].summary}"),
             "type": clean_line(faults[0].severity),
         }
         case.children.append(make_element("failure", attributes, "\n".join(_describe(finding) for finding in faults)))
+    elif silenced:
+        case.children.append(make_element("skipped", {"message": clean_line(silenced[0])}))
     elif check.state == "fail" and not own:
         case.children.append(make_element("skipped", {"message": _name_causes(report, check.rule)}))
     elif check.state in ("unknown", "not_applicable", "disabled"):
@@ -67,6 +71,7 @@ def _build_rule_case(report: Report, check: Check) -> XmlElement:
 
 def _describe(finding: Finding) -> str:
     lines = [f"{finding.severity.upper()} {finding.label}: {finding.summary}"]
+    lines += [f"  {describe_silence(finding.silenced)}"] if finding.silenced else []
     where = ", ".join(describe_location(finding.location))
     lines += [f"  part: {where}"] if where else []
     lines += [f"  {evidence.what}: {evidence.value} ({evidence.source})" for evidence in finding.evidence]

@@ -69,15 +69,28 @@ def _verdict_families(report: Report) -> Iterator[Family]:
     counts = report.summary.counts
     yield Family(
         "findings",
-        "How many findings of each severity.",
+        "How many findings of each severity that are not silenced.",
         [Sample({"severity": severity}, counts.get(severity, 0)) for severity in SEVERITIES],
     )
     yield Family(
         "finding",
-        f"1 for each finding, the worst first, at most {FINDINGS_LIMIT}.",
+        f"1 for each finding that is not silenced, the worst first, at most {FINDINGS_LIMIT}.",
         [
             Sample({"rule": f.rule, "severity": f.severity, "subject": f.subject, "label": f.label} | _part(f), 1)
-            for f in report.findings[:FINDINGS_LIMIT]
+            for f in report.open_findings[:FINDINGS_LIMIT]
+        ],
+    )
+    silenced = [f for f in report.findings if f.silenced][:FINDINGS_LIMIT]
+    yield Family(
+        "finding_silenced",
+        f"1 for each finding that the configuration silences, at most {FINDINGS_LIMIT}; until: the last day.",
+        [
+            Sample(
+                {"rule": f.rule, "severity": f.severity, "subject": f.subject, "label": f.label}
+                | {"until": (f.silenced.until if f.silenced else None) or ""},
+                1,
+            )
+            for f in silenced
         ],
     )
     states = [check.state for check in report.checks]

@@ -19,7 +19,7 @@ def render_gpudirect(report: Report, rules: RuleLinks) -> Element | None:
     if len(groups) == 1 and groups[0].verdict == "ready":
         by = f" by {groups[0].via}" if groups[0].via not in ("none", "unknown") else ""
         return el("p", el("strong", "Ready"), f"{by}: {groups[0].gpus} with {groups[0].nics}.")
-    loud = {finding.rule for finding in report.findings if finding.severity != "info"}
+    loud = {finding.rule for finding in report.open_findings if finding.severity != "info"}
     rows = [
         el(
             "tr",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from agent.model.finding import Finding, Step
+from agent.model.finding import Finding, Step, describe_silence
 from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
 from agent.outputs.html.elements import Child, el
@@ -20,9 +20,9 @@ COMMANDS = 6  # that confirm a block
 
 
 def render_findings(report: Report, rules: RuleLinks) -> Iterator[Element]:
-    """The section: findings from warning on, worst first; notes are folded."""
+    """The section: findings from warning on, worst first; notes and what is silenced are folded."""
     names = DisplayNames(report)
-    blocks = group_findings(report.findings, names)
+    blocks = group_findings(report.open_findings, names)
     loud = [block for block in blocks if block.first.severity != "info"]
     notes = [block for block in blocks if block.first.severity == "info"]
     yield el("h2", "Findings", id="findings")
@@ -34,6 +34,10 @@ def render_findings(report: Report, rules: RuleLinks) -> Iterator[Element]:
         title = f"{len(notes)} note{'s' if len(notes) > 1 else ''}"
         cards = [_render_block(block, names, rules, False) for block in notes]
         yield el("details", el("summary", title), *cards, class_="notes")
+    silenced = [finding for finding in report.findings if finding.silenced]
+    if silenced:
+        cards = [_render_block(block, names, rules, False) for block in group_findings(silenced, names)]
+        yield el("details", el("summary", f"{len(silenced)} silenced"), *cards, class_="notes silenced")
 
 
 def _describe_none(report: Report) -> str:
@@ -54,7 +58,9 @@ def _render_block(block: FindingBlock, names: DisplayNames, rules: RuleLinks, sh
         rules.link(first.rule),
     )
     parts = _render_locations(block)
-    facts = [("Parts" if len(parts) > 1 else "Part", el("div", *parts))] if parts else []
+    reasons = dict.fromkeys(describe_silence(f.silenced) for f in block.findings if f.silenced)
+    facts = [("Silenced", el("p", "; ".join(reasons)))] if reasons else []
+    facts += [("Parts" if len(parts) > 1 else "Part", el("div", *parts))] if parts else []
     facts += [("Impact", el("p", first.impact))] if first.impact else []
     facts += [("Costs", el("p", cost))] if (cost := describe_cost(first)) else []
     commands = list(dict.fromkeys(command for finding in block.findings for command in finding.confirm or ()))

@@ -144,7 +144,7 @@ def _build_interface(
 
 def _build_findings(report: Report) -> list[InventoryFinding]:
     by_fingerprint: dict[str, InventoryFinding] = {}
-    for finding in report.findings:
+    for finding in report.open_findings:
         row = InventoryFinding(
             fingerprint=re.sub(r"[^0-9A-Za-z]", "?", finding.fingerprint)[:NAME] or "?",  # the key of journal entries
             severity=fit_text(finding.severity, NAME) or "?",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agent.model.finding import Finding
+from agent.model.finding import Finding, describe_silence
 from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
 from agent.outputs.names import DisplayNames, compress_names, describe_location
@@ -26,7 +26,7 @@ def render_verdict(report: Report, width: int, overview: int = OVERVIEW) -> list
     hang = " " * (len(title[0][0]) + 2)
     lines = [whole] if line_length(whole) <= width else _hang(title[0], title[1].strip(), width, hang)
     lines += wrap_paragraph(count_checks(report), width, style="dim")
-    blocks = group_findings(report.findings, DisplayNames(report))
+    blocks = group_findings(report.open_findings, DisplayNames(report))
     loud = [block for block in blocks if block.first.severity != "info"]
     if len(loud) >= overview:
         lines.append(BLANK)
@@ -36,12 +36,20 @@ def render_verdict(report: Report, width: int, overview: int = OVERVIEW) -> list
 
 
 def render_findings(report: Report, width: int, everything: bool = False) -> list[Line]:
-    """Every block of findings, worst first."""
+    """Every block of findings, worst first; then one line for each that is silenced."""
     lines: list[Line] = []
     names = DisplayNames(report)
-    for block in group_findings(report.findings, names):
+    for block in group_findings(report.open_findings, names):
         lines += [*([BLANK] if lines else []), *_render_block(block, names, width, everything)]
-    return lines
+    silenced = [line for finding in report.findings for line in _render_silenced(finding, width)]
+    return [*lines, *([BLANK] if lines and silenced else []), *silenced]
+
+
+def _render_silenced(finding: Finding, width: int) -> list[Line]:
+    if finding.silenced is None:
+        return []
+    text = f"{finding.severity} {finding.rule} {finding.label}: {finding.summary}; {describe_silence(finding.silenced)}"
+    return wrap_paragraph(text, width, indent=" " * len("SILENCED  "), first="SILENCED  ", style="dim")
 
 
 def _render_block(block: FindingBlock, names: DisplayNames, width: int, everything: bool) -> list[Line]:

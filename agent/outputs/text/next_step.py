@@ -24,7 +24,7 @@ def render_next_step(report: Report, width: int) -> list[Line]:
 def choose_next_step(report: Report) -> tuple[str, str]:
     """The command and what it gives."""
     live = report.source.kind == "live"
-    loud = next((finding for finding in report.findings if finding.severity != "info"), None)
+    loud = next((finding for finding in report.open_findings if finding.severity != "info"), None)
     if loud is not None:
         return f"fabricscope explain {loud.rule}", "why it matters, and how it is decided"
     if report.summary.verdict == "nothing_to_check":

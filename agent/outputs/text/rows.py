@@ -46,7 +46,7 @@ class RowBuilder:
         self.netdevs = {netdev.label: netdev for netdev in report.topology.netdevs}
         self.interfaces = interfaces  # full: with MTU and address; name; none
         self.findings: dict[str, list[Span]] = {}
-        for finding in report.findings:
+        for finding in report.open_findings:
             place = finding.subject.partition(":")[2].partition("/")[0]
             if place and finding.severity in SHOWN_SEVERITIES:
                 mark = (f"<- {finding.rule}", finding.severity)

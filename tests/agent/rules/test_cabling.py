@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import msgspec
 import pytest
 
+from agent.model.report import History, Known
 from agent.rules.cabling import (
     CageState,
     are_all_rails_down,
     board_model,
     boot_settling_reason,
+    find_known_rate,
+    is_meant_to_be_up,
     position_on_card,
     unused_port_result,
 )
 from agent.rules.rule import NotApplicable, Unknown
-from tests.agent.rules.build import changed_nic, function, nic_id, node, server
+from tests.agent.rules.build import changed_netdev, changed_nic, function, nic_id, node, server
 from tests.agent.rules.rows import nic
 
 
@@ -106,3 +112,39 @@ def test_a_card_has_the_ports_that_most_of_its_board_have() -> None:
     assert isinstance(unused_port_result(dark, [*lit, dark, socket(2, True, position=second)], "DOWN"), NotApplicable)
     assert isinstance(unused_port_result(dark, [*lit, dark, *other], "DOWN"), NotApplicable)
     assert unused_port_result(dark, [*lit, dark, *(socket(n, True, position=second) for n in (1, 2))], "DOWN") is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "meant"),
+    [
+        ({"module": None}, False),
+        ({"module": None, "addresses": ["fe80::1/64", "169.254.0.1/16"]}, False),
+        ({"module": None, "addresses": ["fe80::1/64", "10.0.0.1/24"]}, True),
+        ({}, True),  # a module in its cage
+        ({"addresses": ["10.0.0.1/24"], "admin_up": None}, True),
+        ({"addresses": ["10.0.0.1/24"], "admin_up": False}, False),
+        ({"label": "eth9"}, False),
+    ],
+)
+def test_an_interface_that_is_set_up_is_meant_to_be_up(changes: dict[str, Any], meant: bool) -> None:
+    """By an address or a module, where nobody switched it off."""
+    case = changed_netdev(server(ethernet=True), 0, **changes)
+    port = case.nics[nic_id(0)].ports[0]
+
+    assert meant == is_meant_to_be_up(case, f"port:{nic_id(0)}/1", port)
+
+
+def test_the_rate_of_an_earlier_run_is_the_rate_of_the_same_port() -> None:
+    """Of a NIC that is no longer here nothing is known."""
+    case = server()
+    here, gone = f"port:{nic_id(0)}/1", "port:0000:ff:00.0/1"
+    known = [
+        Known(subject=f"nic:{nic_id(0)}", label="mlx5_0", role="rail"),
+        Known(subject=here, label="mlx5_0/1", rate_gbit_s=400.0),
+        Known(subject=f"port:{nic_id(1)}/1", label="mlx5_1/1"),
+        Known(subject=gone, label="mlx5_9/1", rate_gbit_s=200.0),
+    ]
+    case = replace(case, history=History(inventory=known))
+
+    assert [400.0, None, None] == [find_known_rate(case, s) for s in (here, f"port:{nic_id(1)}/1", gone)]
+    assert is_meant_to_be_up(case, here, case.nics[nic_id(0)].ports[0])

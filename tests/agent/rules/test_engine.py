@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from agent.model.finding import Check
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext, Settings
-from agent.rules.engine import UNKNOWN_SUBJECTS_SHOWN, fingerprint, judge, summarize
+from agent.rules.engine import UNKNOWN_SUBJECTS_SHOWN, judge, summarize
+from agent.rules.fingerprints import fingerprint
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 from tests.agent.rules.build import (
     changed_gpu,
@@ -139,6 +140,7 @@ def test_an_essential_rule_that_failed_on_one_and_could_not_judge_another_is_lis
     check = Check(rule="e", state="fail", failed=1, unknown=1)
 
     assert ["e"] == summarize([check], [], {"e"}).unknown_rules
+    assert 1 == summarize([check, Check(rule="a", state="unknown", unknown=1)], [], {"e"}).unknown_essential
     assert [] == summarize([check], [], set()).unknown_rules
 
 

@@ -10,6 +10,14 @@ const shut = () => {
   opener = null;
 };
 const terms = (rows) => make("dl", {}, ...rows.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
+const stepsOf = (text) => { // of a fix, which a report has as one text with numbers
+  const list = [text.replace(/^1\. /, "")];
+  for (let mark; text.startsWith("1. ") && list.at(-1).includes(mark = ` ${list.length + 1}. `);) {
+    const last = list.pop(), end = last.indexOf(mark);
+    list.push(last.slice(0, end), last.slice(end + mark.length));
+  }
+  return list.length > 1 ? make("ol", {}, ...list.map((step) => make("li", {}, step))) : text;
+};
 const finding = (each) => {
   const text = (at) => data.texts[each[at]], severity = SEVERITIES[each[1]] || "unknown";
   const badge = make("span", { class: "badge " + severity }, severity);
@@ -23,7 +31,7 @@ const finding = (each) => {
   const seen = each[6] ? make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, ...rows)))
     : make("p", { class: "dim" }, "Its evidence is in the node's own report: this page had no room for it.");
   return make("article", { class: "finding " + severity }, head, make("p", { class: "what" }, text(3)), seen,
-    terms([["impact", text(4)], ["fix", text(5)]].filter(([, said]) => said)));
+    terms([["impact", text(4)], ["fix", text(5) && stepsOf(text(5))]].filter(([, said]) => said)));
 };
 const saidOf = (node) => [...document.querySelectorAll("main .plain .shows, main td .shows")]
   .filter((each) => spansOf(each.dataset.nodes)[node]).map((each) => each.dataset.about);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent.model.finding import Summary
 from agent.model.report import NO_EARLIER_SAMPLE, Report, Source
 from agent.model.topology import Topology
@@ -76,6 +78,18 @@ def test_a_verdict_that_is_not_ok_for_what_is_unknown_says_for_what() -> None:
 
     assert "UNKNOWN  cannot say OK: these checks could not run: a, b\n" in to_plain_text(render_verdict(few, 80))
     assert "could not run: a, b, c and 3 more\n" in to_plain_text(render_verdict(many, 80))
+
+
+@pytest.mark.parametrize(
+    ("essential", "text"),
+    [(1, "an essential check could not run: a"), (2, "2 essential checks could not run: a, b"),
+     (5, "5 essential checks could not run: a, b, c and 2 more")],
+)  # fmt: skip
+def test_only_essential_checks_keep_a_verdict_from_ok(essential: int, text: str) -> None:
+    """The others are counted in the line below."""
+    summary = Summary(verdict="unknown", counts={}, unknown_rules=list("abcdef"), unknown_essential=essential)
+
+    assert f"cannot say OK: {text}\n" in to_plain_text(render_verdict(report(Topology(), summary=summary), 80))
 
 
 def test_one_line_names_what_could_not_be_checked() -> None:

@@ -1,0 +1,41 @@
+"""What identifies a finding over reboots, renames and moves."""
+
+from __future__ import annotations
+
+from agent.rules.context import RuleContext
+from agent.rules.rule import Fail
+
+
+def fingerprint(rule: str, fault: Fail, case: RuleContext) -> str:
+    """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
+    import hashlib  # it loads OpenSSL, and a healthy node has nothing to fingerprint
+
+    text = "\n".join((rule, _lasting_identity(fault.subject, case), fault.cause))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _lasting_identity(subject: str, case: RuleContext) -> str:
+    """What stays the same of a subject when it is renamed or moved: UUID, GUID, serial, MAC; else its id."""
+    kind, _, rest = subject.partition(":")
+    if kind == "pair":
+        return "+".join(sorted(_lasting_identity("pci:" + end, case) for end in rest.split("+")))
+    device, slash, part = rest.partition("/")
+    gpu = case.gpus.get(device) or case.gpu_by_pci.get(device)
+    nic = case.nics.get(device) or case.nic_by_pci.get(device)
+    netdev = next((n for n in case.topology.netdevs if n.id == device), None) if kind == "netdev" else None
+    lasting = (
+        (netdev and netdev.mac)
+        or (gpu and (gpu.uuid or gpu.serial))
+        or (nic and nic.node_guid)
+        or _find_serial(case, device)
+        or device
+    )
+    return f"{lasting}{slash}{part}"
+
+
+def _find_serial(case: RuleContext, device: str) -> str | None:
+    """Serial number and function number: all functions of a card have one serial, all ports of a switch too."""
+    function = case.functions.get(device)
+    if function is None or not function.serial or (function.class_code or "").startswith("0x0604"):
+        return None
+    return f"{function.serial}.{function.id.rpartition('.')[2]}"

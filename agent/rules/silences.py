@@ -1,0 +1,92 @@
+"""Findings that the operator acknowledged: which entry of the configuration is for which fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.model.finding import Silenced
+from agent.rules.consequences import Standing, find_standing
+from agent.rules.context import RuleContext, Silence, parse_time
+from agent.rules.fingerprints import fingerprint
+from agent.rules.location import find_gpu, find_nic, find_port
+from agent.rules.rule import Fail, Rule
+
+
+def fold_with_silences(
+    faults: Sequence[tuple[Rule, Fail]], case: RuleContext
+) -> list[tuple[Standing, Silenced | None]]:
+    """The faults that stand, each with the entry that silences it.
+
+    What a silenced fault explains stands by itself, unless the entry is for that, too.
+    """
+    silences = [silence for silence in case.settings.silences if _is_in_force(silence, case)]
+    while True:
+        rows = [(row, find_silence(silences, row.rule.name, row.fault, case)) for row in find_standing(faults)]
+        apart = {
+            (row.rule.name, row.fault.subject)
+            for row, silence in rows
+            if silence is not None and not silence.all and row.absorbs
+        }
+        if not apart:
+            return [(row, _describe(silence) if silence else None) for row, silence in rows]
+        faults = [
+            (rule._replace(absorbs=()) if _is_among(apart, rule, fault) else rule, fault) for rule, fault in faults
+        ]
+
+
+def find_silence(silences: Sequence[Silence], rule: str, fault: Fail, case: RuleContext) -> Silence | None:
+    """The first entry for a fault; one of several devices is silenced where each of them is."""
+    own = [silence for silence in silences if silence.rule == rule]
+    if not own:
+        return None
+    found = next((silence for silence in own if silence.device is None), None)
+    found = found or _find_by_name(own, rule, fault, case)
+    if found or not fault.parts:
+        return found
+    of_parts = [_find_by_name(own, rule, part, case) for part in fault.parts]
+    known = [silence for silence in of_parts if silence is not None]
+    if len(known) < len(of_parts):
+        return None
+    first_to_end = min(known, key=lambda silence: silence.until or "9999-12-31")
+    return first_to_end._replace(all=all(silence.all for silence in known))
+
+
+def _find_by_name(silences: Sequence[Silence], rule: str, fault: Fail, case: RuleContext) -> Silence | None:
+    names = _names(rule, fault, case)
+    return next((silence for silence in silences if silence.device in names), None)
+
+
+def _names(rule: str, fault: Fail, case: RuleContext) -> set[str | None]:
+    """By what an entry can name the device of a fault; a pair of devices only as the pair."""
+    kind, _, rest = fault.subject.partition(":")
+    names: set[str | None] = {fault.subject, rest or kind, fault.label, fingerprint(rule, fault, case)}
+    if kind == "pair":
+        return names
+    device, _, part = rest.partition("/")
+    gpu, nic = find_gpu(case, device), find_nic(case, device)
+    netdev = next((n for n in case.topology.netdevs if kind == "netdev" and n.id == device), None)
+    names.add(device or kind)
+    if gpu:
+        names |= {gpu.id, gpu.pci, gpu.label}
+    if nic:
+        port = find_port(nic, part)
+        names |= {nic.id, nic.pci, nic.label, nic.rdma_device, *(port.netdevs if port else ())}
+    if netdev:
+        names |= {netdev.label, netdev.pci}
+    return names - {None}
+
+
+def _is_in_force(silence: Silence, case: RuleContext) -> bool:
+    """Up to the end of its last day, UTC; at a time that is not known only one without an end."""
+    if silence.until is None:
+        return True
+    now = parse_time(case.observed_at)
+    return now is not None and now.strftime("%Y-%m-%d") <= silence.until
+
+
+def _is_among(subjects: set[tuple[str, str]], rule: Rule, fault: Fail) -> bool:
+    return any((rule.name, part.subject) in subjects for part in (fault, *fault.parts))
+
+
+def _describe(silence: Silence) -> Silenced:
+    return Silenced(until=silence.until, reason=silence.reason, ticket=silence.ticket)
