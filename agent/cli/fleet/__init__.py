@@ -8,6 +8,7 @@ from __future__ import annotations
 import typer
 
 from agent.cli.fleet.cables import cables
+from agent.cli.fleet.forget import forget
 from agent.cli.fleet.html import html
 from agent.cli.fleet.ingest import ingest
 from agent.cli.fleet.questions import drift, duplicates, findings, outliers, summary
@@ -16,5 +17,19 @@ from agent.cli.fleet.topology import topology
 from agent.cli.options import FLEET_HELP
 
 fleet = typer.Typer(help=FLEET_HELP, no_args_is_help=True)
-for command in (ingest, summary, findings, outliers, drift, duplicates, topology, cables, html, query, export, load):
+for command in (
+    ingest,
+    summary,
+    findings,
+    outliers,
+    drift,
+    duplicates,
+    topology,
+    cables,
+    html,
+    query,
+    export,
+    load,
+    forget,
+):
     fleet.command(command.__name__)(command)

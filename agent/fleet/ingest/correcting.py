@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import File
-from agent.fleet.ingest.files import Staging, written
+from agent.fleet.ingest.files import Staging, Writer, written
 from agent.fleet.ingest.past import batches, day
 from agent.fleet.store import Store
 from agent.fleet.tables import TIME
@@ -55,6 +55,20 @@ def gathered(store: Store, staging: Staging, history: dict[str, list[File]]) -> 
             new = written(staging, store, f"{folder}/{staging.name()}", plain, rows)
             made[table] += [new] if new else []
     return made
+
+
+def filled(store: Store, staging: Staging, latest: dict[str, list[File]], history: dict[str, list[File]]) -> None:
+    """No table is without a file: an engine would not know its columns. Raises OSError."""
+    name = staging.name
+    for files, path, past in (
+        (latest, "latest/{}/bucket=00/{}", False),
+        (history, "history/{}/dt=1970-01-01/{}", True),
+    ):
+        for table, row in files.items():
+            full = [each for each in row if each.rows]
+            if not row:
+                full = [Writer(staging, store, path.format(table, name()), schema(table, past)).close()]
+            files[table] = full or row[:1]
 
 
 def _without(store: Store, staging: Staging, file: File, table: str, voids: list[Void]) -> list[File]:

@@ -16,10 +16,10 @@ from itertools import chain, islice
 import msgspec
 
 from agent.fleet.collection import without_collection
-from agent.fleet.columns import HISTORY, schema
+from agent.fleet.columns import HISTORY
 from agent.fleet.dataset import SLOTS, File, Manifest
-from agent.fleet.ingest.correcting import corrected, gathered
-from agent.fleet.ingest.files import Staging, Writer
+from agent.fleet.ingest.correcting import corrected, filled, gathered
+from agent.fleet.ingest.files import Staging
 from agent.fleet.ingest.held import Held, held
 from agent.fleet.ingest.merging import Job, Merged
 from agent.fleet.ingest.moving import Mover
@@ -173,7 +173,7 @@ class _Run:
         for done_ in closed:
             for name, file in done_.history:
                 history[name].append(file)
-        self._filled(latest, history)
+        filled(self._held.store, self._staging, latest, history)
         nodes = sum(each.rows for each in state)
         self._told.nodes, self._told.new_nodes = nodes, nodes - before.nodes
         return Manifest(
@@ -188,21 +188,6 @@ class _Run:
             history=history,
             state=state,
         )
-
-    def _filled(self, latest: dict[str, list[File]], history: dict[str, list[File]]) -> None:
-        """No table is without a file: an engine would not know its columns."""
-        name = self._staging.name
-        for files, path, past in (
-            (latest, "latest/{}/bucket=00/{}", False),
-            (history, "history/{}/dt=1970-01-01/{}", True),
-        ):
-            for table, row in files.items():
-                full = [each for each in row if each.rows]
-                if not row:
-                    full = [
-                        Writer(self._staging, self._held.store, path.format(table, name()), schema(table, past)).close()
-                    ]
-                files[table] = full or row[:1]
 
 
 def _batches(found: Iterator[Item]) -> Iterator[Batch]:
