@@ -11,7 +11,9 @@ from agent.cli.fleet.cables import cables
 from agent.cli.fleet.forget import forget
 from agent.cli.fleet.html import html
 from agent.cli.fleet.ingest import ingest
+from agent.cli.fleet.news import news
 from agent.cli.fleet.questions import drift, duplicates, findings, outliers, summary
+from agent.cli.fleet.repeat import repeat
 from agent.cli.fleet.tables import export, load, query
 from agent.cli.fleet.topology import topology
 from agent.cli.options import FLEET_HELP
@@ -31,5 +33,7 @@ for command in (
     export,
     load,
     forget,
+    news,
+    repeat,
 ):
     fleet.command(command.__name__)(command)

@@ -40,7 +40,7 @@ def summary(
         from agent.fleet.words.summary import page
 
         answer = ask(tables, Options(stale_after_seconds=seconds, now=utc_now()))
-        _print_answer(
+        print_answer(
             answer, answer.classes, ClassLine, lambda width: page(answer, width), format_name, output, no_color
         )
 
@@ -76,9 +76,7 @@ def outliers(
         from agent.fleet.words.outliers import page
 
         answer = ask(tables, Options(majority=majority, fewest=fewest, now=utc_now()))
-        _print_answer(
-            answer, answer.outliers, Outlier, lambda width: page(answer, width), format_name, output, no_color
-        )
+        print_answer(answer, answer.outliers, Outlier, lambda width: page(answer, width), format_name, output, no_color)
 
 
 def findings(
@@ -98,7 +96,7 @@ def findings(
         from agent.fleet.words.findings import page
 
         answer = ask(tables, Options(now=utc_now()))
-        _print_answer(answer, answer.findings, Found, lambda width: page(answer, width), format_name, output, no_color)
+        print_answer(answer, answer.findings, Found, lambda width: page(answer, width), format_name, output, no_color)
 
 
 def duplicates(
@@ -120,7 +118,7 @@ def duplicates(
         from agent.fleet.words.duplicates import page
 
         answer = ask(tables)
-        _print_answer(
+        print_answer(
             answer, answer.duplicates, Duplicate, lambda width: page(answer, width), format_name, output, no_color
         )
 
@@ -148,7 +146,7 @@ def drift(
         from agent.fleet.words.drift import page
 
         answer = ask(tables, moment)
-        _print_answer(answer, answer.changes, Change, lambda width: page(answer, width), format_name, output, no_color)
+        print_answer(answer, answer.changes, Change, lambda width: page(answer, width), format_name, output, no_color)
 
 
 def utc_now() -> datetime:
@@ -180,7 +178,7 @@ def parse_time(text: str) -> datetime:
         raise CliError(f"{text!r:.60}: not a time of the years 1 to 9999") from error
 
 
-def _print_answer(
+def print_answer(
     answer: Any,
     rows: Any,
     kind: Any,
@@ -189,6 +187,7 @@ def _print_answer(
     output: str | None,
     no_color: bool,
 ) -> None:
+    """Print an answer: `rows` of `kind` are what CSV has."""
     from agent.cli.output import deliver, show
 
     if form == "text":
