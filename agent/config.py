@@ -7,6 +7,8 @@ off = ["roce-mtu-small"]
 roce_mode = "lossy"        # no PFC, deliberately; or "lossless"
 roce_traffic_class = 106   # what job launchers set as NCCL_IB_TC: DSCP 26 and ECT(0)
 cable_metres = 30.0        # the longest cable between a NIC and its switch
+adaptive_routing = true    # switches or NICs send packets of one connection over several paths
+roce_congestion_control = "none"   # no ECN, deliberately (PFC alone); or "dcqcn"
 
 [thresholds]
 roce-ets-starved.percent = 20
@@ -54,6 +56,8 @@ class DeclaredFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     roce_mode: Literal["lossless", "lossy"] | None = None
     roce_traffic_class: Annotated[int, msgspec.Meta(ge=0, le=255)] | None = None  # of RDMA, as launchers set it
     cable_metres: Annotated[float, msgspec.Meta(gt=0, le=100_000)] | None = None  # longest, from a NIC to its switch
+    adaptive_routing: bool | None = None  # packets may overtake each other, also where no variable says so
+    roce_congestion_control: Literal["dcqcn", "none"] | None = None  # "none": PFC alone holds senders back
 
 
 class SilenceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

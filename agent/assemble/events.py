@@ -29,6 +29,7 @@ def build_events(facts: ProbeFacts) -> list[Event]:
             first_at=event.first_at,
             logged=event.logged,
             detail=dict(event.detail),
+            times=list(event.times),
         )
         for event in log.events
     ]

@@ -130,6 +130,7 @@ def _module(module: ModuleReading) -> TransceiverModule:
         part=module.part,
         serial=module.serial,
         length_m=module.length_m,
+        standard=module.standard,
         state=module.state,
         temperature_c=module.temperature_c,
         voltage_v=module.voltage_v,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 from agent.cli.errors import CliError
 from agent.cli.output import deliver
@@ -15,13 +16,21 @@ from agent.reports import ReportError, read_report
 FORMATTERS = {"nagios": format_nagios, "npd": format_npd, "slurm-prolog": format_slurm_prolog}
 
 
-def run_check(request: ReportRequest, fail_on: str | None, max_age: float | None, contract: str) -> int:
+def run_check(
+    request: ReportRequest, fail_on: str | None, max_age: float | None, contract: str, fail_on_unknown: bool = False
+) -> int:
     """Print the result and return its exit code."""
+    if fail_on_unknown and contract != "slurm-prolog":
+        raise CliError("--fail-on-unknown is for --as slurm-prolog: the other formats have an exit code for unknown")
     if max_age is not None and not request.report:
         raise CliError("--max-age needs --report")
     stale = _why_stale(request.report, max_age) if request.report else None
     report, _ = request.make_report()
-    answer = FORMATTERS[contract](report, **({"fail_on": fail_on} if fail_on else {}), stale=stale)
+    options: dict[str, Any] = {
+        **({"fail_on": fail_on} if fail_on else {}),
+        **({"fail_on_unknown": True} if fail_on_unknown else {}),
+    }
+    answer = FORMATTERS[contract](report, **options, stale=stale)
     deliver(answer.text.encode("utf-8", "replace"), None)
     return answer.code
 

@@ -177,6 +177,10 @@ def check(
     as_: Annotated[
         opt.CheckAs, typer.Option("--as", help="Output format: nagios, npd, slurm-prolog.")
     ] = opt.CheckAs.NAGIOS,
+    fail_on_unknown: Annotated[
+        bool,
+        typer.Option("--fail-on-unknown", help="slurm-prolog: fail, too, where essential checks have no data."),
+    ] = False,
     quiet: opt.Quiet = False,
 ) -> None:
     """Scan as a monitoring plugin.
@@ -189,7 +193,7 @@ def check(
 
     earlier = HistoryOptions(state_dir, accept_inventory, interval)
     request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
-    raise typer.Exit(run_check(request, fail_on.value if fail_on else None, max_age, as_.value))
+    raise typer.Exit(run_check(request, fail_on.value if fail_on else None, max_age, as_.value, fail_on_unknown))
 
 
 @app.command()

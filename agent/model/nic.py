@@ -150,6 +150,7 @@ class TransceiverModule(msgspec.Struct, frozen=True, kw_only=True):
     part: str | None = None
     serial: str | None = None
     length_m: float | None = None
+    standard: str | None = None  # "100GBASE-LR4", where the module names one
     state: str | None = None  # CMIS: low_power | ready | fault | ..
     temperature_c: float | None = None
     voltage_v: float | None = None

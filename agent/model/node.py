@@ -168,3 +168,4 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     first_at: str | None = None
     logged: str | None = None  # what the log says of the last one's time, where that gives no moment
     detail: dict[str, str] = {}  # what else the line says: link, severity, "fatal"
+    times: list[str] = []  # of links that went down or came up: the last 32, as `at` or `logged`

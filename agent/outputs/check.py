@@ -57,11 +57,25 @@ def format_npd(report: Report, fail_on: str = "warning", stale: str | None = Non
     return CheckResult((text if len(text) <= NPD_LIMIT else text[: NPD_LIMIT - 1] + "…") + "\n", code)
 
 
-def format_slurm_prolog(report: Report, fail_on: str = "critical", stale: str | None = None) -> CheckResult:
-    """Format for a Slurm prolog: any exit code but 0 drains the node, so unknown and stale exit 0 with a message."""
+def format_slurm_prolog(
+    report: Report, fail_on: str = "critical", stale: str | None = None, fail_on_unknown: bool = False
+) -> CheckResult:
+    """Format for a Slurm prolog: any exit code but 0 drains the node.
+
+    Unknown and stale exit 0 with a message, unless `fail_on_unknown`.
+    """
     counted = _failing_findings(report, fail_on)
+    unknown = stale or _describe_unknown(report)
+    if fail_on_unknown and unknown and (stale or not counted):
+        return CheckResult(clean(unknown) + "\n", 1)
     text = clean(_headline(report, counted, stale)) + "\n"
     return CheckResult(text, 1 if counted and not stale else 0)
+
+
+def _describe_unknown(report: Report) -> str | None:
+    """Which essential checks had no data; None where all had."""
+    rules = report.summary.unknown_rules[: report.summary.unknown_essential]
+    return f"essential checks without data: {_shorten_list(list(rules))}" if rules else None
 
 
 def _failing_findings(report: Report, fail_on: str) -> list[Finding]:

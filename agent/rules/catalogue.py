@@ -37,8 +37,19 @@ FAMILIES: tuple[Family, ...] = (
     Family("pcie", gates.always, {"counters": gates.has_device_counters}),
     Family("gpu", gates.always),
     Family("nvlink", gates.has_nvlink, {"counters": gates.has_device_counters}),
-    Family("infiniband", gates.has_infiniband, {"counters": gates.has_infiniband_counters}),
-    Family("roce", gates.has_roce, dict.fromkeys(("counters", "congestion", "pause"), gates.has_roce_counters)),
+    Family(
+        "infiniband",
+        gates.has_infiniband,
+        {"counters": gates.has_infiniband_counters, "flaps": gates.has_infiniband_flaps},
+    ),
+    Family(
+        "roce",
+        gates.has_roce,
+        {
+            **dict.fromkeys(("counters", "congestion", "pause"), gates.has_roce_counters),
+            "flaps": gates.has_roce_flaps,
+        },
+    ),
     Family("nic", gates.always, {"optics": gates.has_nics}),
     Family("affinity", gates.always),
     Family("gpudirect", gates.has_gpudirect),

@@ -18,6 +18,10 @@ NVIDIA, AMD, MELLANOX = "0x10de", "0x1002", "0x15b3"
 C2C_GPUS = frozenset({"0x2342", "0x2345", "0x2348", "0x237f", "0x2941", "0x31c2", "0x31c3"})
 WIDTH_PROVES_NOTHING = C2C_GPUS | {"0x3182"}
 
+_CX8 = "0x1023"
+DATA_DIRECT = "0x2100"  # the second DMA function of a ConnectX-8
+_NIC_SWITCHES = frozenset({"0x1979", "0x197b", "0x197c", "0x197d"})
+
 _LOWER = {"critical": "error", "error": "warning", "warning": "info", "info": "info"}
 
 
@@ -87,6 +91,23 @@ def is_consumer(case: RuleContext, gpu: Gpu) -> bool:
 def is_on_c2c(case: RuleContext, gpu: Gpu) -> bool:
     """A GPU of a superchip: its way to the CPU and to NICs is NVLink-C2C, not PCIe."""
     return find_device_id(case, gpu) in C2C_GPUS or bool(gpu.c2c and gpu.c2c.enabled)
+
+
+def reaches_gpus_by_itself(case: RuleContext, nic: Nic) -> bool:
+    """A ConnectX-8 that GPUs reach inside its own switch (B300), or by its data-direct function (GB300): the link of
+    its uplink carries what goes to the CPU, and no GPU traffic."""
+    if find_device_id(case, nic) != _CX8:
+        return False
+    if any(f.vendor == MELLANOX and f.device == DATA_DIRECT for f in case.topology.pci):
+        return True
+    return any(is_below_nic_switch(case, gpu) for gpu in case.topology.gpus)
+
+
+def is_below_nic_switch(case: RuleContext, gpu: Gpu) -> bool:
+    """Whether a GPU sits below the PCIe switch that is a part of a NIC."""
+    function = find_function(case, gpu)
+    above = case.ancestors(function) if function else ()
+    return any(f.vendor == MELLANOX and f.device in _NIC_SWITCHES for f in above)
 
 
 def device_label(case: RuleContext, pci: str) -> str:

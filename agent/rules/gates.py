@@ -66,6 +66,21 @@ def has_infiniband_counters(case: RuleContext) -> Result | None:
     return has_infiniband(case) or has_window(case)
 
 
+def has_roce_flaps(case: RuleContext) -> Result | None:
+    """Shut without RoCE, and where neither counters nor the kernel log hold what links did."""
+    return has_roce(case) or _has_link_history(case)
+
+
+def has_infiniband_flaps(case: RuleContext) -> Result | None:
+    """Shut without InfiniBand, and where neither counters nor the kernel log hold what links did."""
+    return has_infiniband(case) or _has_link_history(case)
+
+
+def _has_link_history(case: RuleContext) -> Result | None:
+    logged = any(event.kind in ("link_down", "link_up") for event in case.events)
+    return None if logged else has_window(case)
+
+
 def has_device_counters(case: RuleContext) -> Result | None:
     """Shut without GPUs and NICs, and without an earlier sample of their counters."""
     if not case.topology.gpus and not case.topology.nics and case.bus_unread is None:

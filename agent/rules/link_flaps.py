@@ -1,13 +1,14 @@
-"""How often a link went down: in the window by its counters, and in half a day by what earlier runs saw."""
+"""How often a link went down: in the window by its counters, in half a day by what earlier runs saw, and by the log."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from agent.model.finding import Evidence
-from agent.rules.context import RuleContext
+from agent.rules.context import SETTLE_SECONDS, RuleContext
 from agent.rules.counter_deltas import (
     CounterDelta,
     Subject,
@@ -16,10 +17,12 @@ from agent.rules.counter_deltas import (
     merge_if_widespread,
     with_subject,
 )
-from agent.rules.pages import Threshold
+from agent.rules.pages import Threshold, read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown
 
 _HALF_DAY = 12 * 3600.0
+_OUTAGE = "outage"  # cause of an info: one outage, and a long one
+_SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the boot is not known
 # What somebody changed and what takes the link down while it is changed
 _BOUNCING = frozenset({"mtu", "pfc", "fec", "firmware", "trust", "dcbx", "pause_rx", "pause_tx"})
 
@@ -30,7 +33,16 @@ class FlapLimits(NamedTuple):
     half_day: Threshold
     day: Threshold
     job: Threshold  # in a window of ten minutes, while a job runs
+    outage: Threshold  # minutes of a single one
     job_seconds: float = 600.0
+
+
+def read_limits(rule: str) -> FlapLimits:
+    """The limits that the page of a rule declares."""
+    half_day, day, job, outage = (
+        read_limit(f"{rule}.{name}") for name in ("in_12_hours", "in_24_hours", "in_job", "outage_minutes")
+    )
+    return FlapLimits(half_day, day, job, outage)
 
 
 class LinkDowns(NamedTuple):
@@ -39,6 +51,7 @@ class LinkDowns(NamedTuple):
     place: Subject
     seen: CounterDelta | Result  # the counter that moved most
     history: Sequence[str]  # subjects under which earlier runs would have noted it
+    function: str | None = None  # the PCI function that the kernel log names
 
 
 def largest_delta(*each: CounterDelta | Result) -> CounterDelta | Result:
@@ -54,14 +67,27 @@ def judge_flaps(
 ) -> list[Result]:
     """An answer for every link; one finding where several went down: then the switch is suspected."""
     answers = [_judge_link(case, each, limits, impact, remedy) for each in found]
-    faults = [answer for answer in answers if isinstance(answer, Fail)]
-    judged = sum(isinstance(answer, Pass | Fail) for answer in answers)
+    faults = [answer for answer in answers if isinstance(answer, Fail) and answer.cause != _OUTAGE]
+    outages = [answer for answer in answers if isinstance(answer, Fail) and answer.cause == _OUTAGE]
+    judged = len(found) - sum(isinstance(answer, NotApplicable) for answer in answers)
     others: list[Result] = [answer for answer in answers if not isinstance(answer, Fail)]
     summary = f"{len(faults)} of {judged} links went down in the same time: suspect the switch"
-    return [*others, *merge_if_widespread(faults, judged, summary, "several")]
+    return [
+        *others,
+        *merge_if_widespread(faults, judged, summary, "several"),
+        *merge_if_widespread(outages, judged, f"{len(outages)} of {judged} links were down for minutes", _OUTAGE),
+    ]
 
 
 def _judge_link(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Result:
+    counted = _judge_count(case, each, limits, impact, remedy)
+    changed = _changed_settings(case, each)
+    if isinstance(counted, Fail) or changed:
+        return counted
+    return _judge_log(case, each, limits, impact, remedy) or counted
+
+
+def _judge_count(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Result:
     place, count = each.place, each.seen
     if not isinstance(count, CounterDelta):
         return with_subject(place, count)
@@ -85,6 +111,77 @@ def _judge_link(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: 
         evidence=count.evidence + before[-4:],
         severity=place.severity("error"),
         places=place.places,
+    )
+
+
+def _judge_log(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Fail | None:
+    """What the kernel log has of the link in the last day, without the first minutes after boot; None: no fault."""
+    downs, ups = (_logged_ages(case, kind, each.function) for kind in ("link_down", "link_up"))
+    recent, day = sum(age <= _HALF_DAY for age in downs), sum(age <= 2 * _HALF_DAY for age in downs)
+    place = each.place
+    fault = Fail(
+        subject=place.subject,
+        label=place.label,
+        summary="",
+        impact=impact,
+        remedy=remedy,
+        evidence=_log_evidence(case, each.function),
+        severity=place.severity("error"),
+        places=place.places,
+    )
+    if recent >= case.threshold(limits.half_day):
+        return fault._replace(summary=f"went down {recent} times in 12 h; limit {case.threshold(limits.half_day):g}")
+    if day >= case.threshold(limits.day):
+        return fault._replace(summary=f"went down {day} times in 24 h; limit {case.threshold(limits.day):g}")
+    longest = max(((down - up, up) for down, up in _pair_outages(downs, ups)), default=(0.0, 0.0))
+    if longest[0] < 60 * case.threshold(limits.outage):
+        return None
+    return fault._replace(
+        summary=f"was down for {format_seconds(longest[0])}, until {format_seconds(longest[1])} before this scan",
+        impact="None now; jobs that ran at that time lost this link.",
+        severity="info",
+        cause=_OUTAGE,
+        situation=_OUTAGE,
+    )
+
+
+def _pair_outages(downs: Sequence[float], ups: Sequence[float]) -> list[tuple[float, float]]:
+    """Ages at which the link went down and came up again, of the last day; both sorted, the oldest first."""
+    found = []
+    for up in ups:
+        before = [down for down in downs if down >= up]
+        if before and up <= 2 * _HALF_DAY:
+            found.append((before[-1], up))
+    return found
+
+
+def _logged_ages(case: RuleContext, kind: str, function: str | None) -> list[float]:
+    """Seconds before this scan of every such line about a function; the oldest first."""
+    times = [time for event in case.events if event.kind == kind and event.subject == function for time in event.times]
+    up = case.node.uptime_seconds
+    ages = [age for time in times if (age := _age(case, time)) is not None and age >= 0]
+    return sorted((age for age in ages if up is None or age <= up - SETTLE_SECONDS), reverse=True)
+
+
+def _age(case: RuleContext, time: str) -> float | None:
+    """Seconds between a line of the log and this scan; None where that is not known."""
+    since_boot = _SINCE_BOOT.fullmatch(time)
+    if since_boot:
+        up = case.node.uptime_seconds
+        return None if up is None else up - float(since_boot[1])
+    now, then = _parse_time(case.observed_at), _parse_time(time)
+    return None if now is None or then is None else (now - then).total_seconds()
+
+
+def _log_evidence(case: RuleContext, function: str | None) -> tuple[Evidence, ...]:
+    rows = [event for event in case.events if event.kind in ("link_down", "link_up") and event.subject == function]
+    return tuple(
+        Evidence(
+            what=f"kernel log, {event.count} times, last {event.at or event.logged or 'without a date'}",
+            value=event.text,
+            source=event.source,
+        )
+        for event in rows[:4]
     )
 
 

@@ -134,6 +134,7 @@ def _since_boot(at: str | None, seconds: float) -> str | None:
 
 
 TEXT_CHARACTERS = 300
+_OF_LINKS, _TIMES = ("link_down", "link_up"), 32  # whose times are kept, and how many
 EVENTS_LIMIT = 500  # distinct ones; a log of one fault repeated is one row
 
 _BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
@@ -232,6 +233,8 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
             failed.add(event.subject)
         key = (event.kind, event.subject, event.code, event.detail)
         before = found.get(key)
+        if event.kind in _OF_LINKS and (when := event.at or event.logged):
+            event = event._replace(times=(*(before.times if before else ()), when)[-_TIMES:])
         if before is not None:
             first = before.first_at or before.at
             found[key] = event._replace(count=before.count + 1, first_at=first)

@@ -17,6 +17,7 @@ class LogEvent(NamedTuple):
     first_at: str | None = None
     logged: str | None = None  # what the log says of the last one's time, where that gives no moment
     detail: tuple[tuple[str, str], ...] = ()
+    times: tuple[str, ...] = ()  # of links that went down or came up: the last 32, as `at` or `logged`
 
 
 class KernelLogFacts(NamedTuple):

@@ -21,6 +21,16 @@ IDENTIFIERS = {  # SFF-8024 table 4-1
 }
 
 
+STANDARDS = {  # SFF-8024 table 4-4, those of 100 Gb/s over one module
+    0x02: "100GBASE-SR4",
+    0x03: "100GBASE-LR4",
+    0x04: "100GBASE-ER4",
+    0x06: "100G CWDM4",
+    0x07: "100G PSM4",
+    0x0B: "100GBASE-CR4",
+}
+
+
 class LaneReading(NamedTuple):
     """One lane as the module measures it; None: the module does not measure it."""
 
@@ -40,6 +50,7 @@ class ModuleReading(NamedTuple):
     part: str | None = None
     serial: str | None = None
     length_m: float | None = None  # of a cable assembly
+    standard: str | None = None  # "100GBASE-LR4"
     state: str | None = None  # CMIS: low_power | powering_up | ready | powering_down | fault
     temperature_c: float | None = None
     voltage_v: float | None = None

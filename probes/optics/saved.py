@@ -18,6 +18,7 @@ from probes.visible_interfaces import interfaces
 
 _CODE = re.compile(r"0x([0-9a-fA-F]{2})\b")
 _DBM = re.compile(r"(-?[0-9]{1,4}\.[0-9]{1,4}|-inf) dBm")
+_STANDARD = re.compile(r"100G Base-([A-Z]{2}4)\b")
 _NUMBER = re.compile(r"-?[0-9]{1,6}(?:\.[0-9]{1,6})?")
 _LANE = re.compile(r"\(Chan(?:nel)? ([0-8])\)")
 _SIGNALS = {
@@ -78,6 +79,7 @@ def parse(text: str) -> ModuleReading | None:
         part=said.get("Vendor PN") or None,
         serial=said.get("Vendor SN") or None,
         length_m=_number(length) or None,
+        standard=_standard(said.get("Transceiver type", "")),
         state=state,
     )
     if media in ("copper", "active_copper"):
@@ -153,6 +155,16 @@ def _value(what: str, value: str) -> float | None:
 def _number(value: str | None) -> float | None:
     found = _NUMBER.match(value or "")
     return float(found[0]) if found else None
+
+
+def _standard(transceiver_type: str) -> str | None:
+    """The Ethernet standard of 100 Gb/s.
+
+    >>> _standard("100G Ethernet: 100G Base-LR4"), _standard("10G Ethernet: 10G Base-SR")
+    ('100GBASE-LR4', None)
+    """
+    found = _STANDARD.search(transceiver_type)
+    return f"100GBASE-{found[1]}" if found else None
 
 
 def _media(values: list[str], said: dict[str, str]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from probes.optics.facts import (
     LEVELS,
+    STANDARDS,
     LaneReading,
     ModuleReading,
     celsius,
@@ -22,6 +23,7 @@ from probes.optics.facts import (
     volts,
 )
 
+EXTENDED = 0x80  # byte 131: what it is stands in byte 192
 FLAT = 0x04  # byte 2: there are no other pages
 COPPER, ACTIVE_COPPER = (0xA, 0xB), (0xC, 0xD, 0xE, 0xF)  # upper half of byte 147
 CABLE_CONNECTORS = (0x21, 0x23)  # copper pigtail, no separable connector
@@ -46,6 +48,7 @@ def parse_sff8636(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> Mod
         part=text(upper[40:56]),
         serial=text(upper[68:84]),
         length_m=float(upper[18]) if cable and upper[18] else None,
+        standard=STANDARDS.get(upper[64]) if upper[3] & EXTENDED else None,
     )
     if media in ("copper", "active_copper") or not any(lower[22:58]):
         return said  # measures nothing

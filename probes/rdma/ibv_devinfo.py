@@ -16,7 +16,7 @@ _GID_TYPES = ("IB/RoCE v1", "RoCE v2", "IB", "RoCE v1")
 _ACTIVE_WIDTH = re.compile(r"([0-9]{1,2})X")
 _CODE = re.compile(r"\(([0-9]{1,4})\)")
 _LISTED = re.compile(rf"({rdma_words.NAME})\s+([0-9a-fA-F]{{16}})")
-_MELLANOX = "0x02c9"
+_MELLANOX, _AMAZON = "0x02c9", "0x1d0f"
 _SOFTWARE_VENDORS = frozenset({"0xffffff", "0x626d74"})  # what soft RoCE and soft iWARP give as vendor_id
 
 
@@ -127,6 +127,9 @@ def _build_devices(device: _Device, ended: bool) -> RdmaDevice:
     part = rdma_words.number(said.get("vendor_part_id"))
     soft = said.get("vendor_id") in _SOFTWARE_VENDORS or rdma_words.is_software(device.name)
     last = next(reversed(device.ports), None)
+    # EFA: older versions print the link layer of its ports as InfiniBand
+    unspecified = said.get("transport", "").startswith("unspecified") or said.get("vendor_id") == _AMAZON
+    ports = tuple(_port(number, port, ended or number != last) for number, port in sorted(device.ports.items()))
     return RdmaDevice(
         name=device.name,
         node_type="RNIC" if said.get("transport", "").startswith("iWARP") else None,
@@ -136,7 +139,7 @@ def _build_devices(device: _Device, ended: bool) -> RdmaDevice:
         node_guid=rdma_words.guid(said.get("node_guid")),
         system_image_guid=rdma_words.guid(said.get("sys_image_guid")),
         software=soft,
-        ports=tuple(_port(number, port, ended or number != last) for number, port in sorted(device.ports.items())),
+        ports=tuple(port._replace(link_layer="Unknown") for port in ports) if unspecified else ports,
     )
 
 

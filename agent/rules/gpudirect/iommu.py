@@ -9,11 +9,13 @@ from agent.model.pci import PciFunction
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, find_function, is_nvidia, pci_source, unreachable_reason
 from agent.rules.gpudirect.pairs import Pair, data_direct, pairs, passes_through, peer_memory, platform_kind
+from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pcie.registers import HIDDEN, is_hidden
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
-_REDIRECTS = ("RR", "CR", "UF")  # request redirect, completion redirect, upstream forwarding
+_REDIRECTS = ("RR", "CR")  # request and completion redirect; forwarding upstream alone turns no peer traffic back
+_EGRESS_CONTROL = "EC"
 
 
 @rule("gdr-acs-on-path")
@@ -58,6 +60,8 @@ def _judge_acs_on_path(case: RuleContext, pair: Pair) -> Result:
         return _fail_acs_on_path(case, pair, redirecting)
     if any(port.acs is None for port in ports):
         return Unknown(pair.subject, HIDDEN)
+    if any(port.acs and _EGRESS_CONTROL in port.acs.control for port in ports):
+        return Unknown(pair.subject, "ACS egress control is on, and which ports it blocks is not read")
     return Pass(pair.subject)
 
 
@@ -116,6 +120,11 @@ def gdr_acs_directnic(case: RuleContext) -> Iterator[Result]:
     if platform_kind(case) != "direct-nic":
         yield NotApplicable("node", "no data-direct function")
         return
+    answers = _judge_directnic(case, functions)
+    yield from aggregate_node_wide(answers, "ACS is not as the Direct NIC board needs it, on every port")
+
+
+def _judge_directnic(case: RuleContext, functions: Sequence[PciFunction]) -> Iterator[Result]:
     for port, (on, off), what in sorted(_expected_ports(case, functions), key=lambda row: row[0].id):
         subject = f"pci:{port.id}"
         if port.acs is None:

@@ -10,12 +10,19 @@ from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
-from agent.rules.devices import MELLANOX, NVIDIA, find_function, is_nvidia, is_on_c2c, unreachable_reason
+from agent.rules.devices import (
+    DATA_DIRECT,
+    MELLANOX,
+    NVIDIA,
+    find_function,
+    is_below_nic_switch,
+    is_nvidia,
+    is_on_c2c,
+    unreachable_reason,
+)
 
 NEAR = ("PIX", "PXB")
 NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
-_DATA_DIRECT = "0x2100"
-_INLINE_SWITCHES = frozenset({"0x1979", "0x197b", "0x197c", "0x197d"})
 _GRACE_PORTS = frozenset({"0x22b1", "0x22b2", "0x22b8"})
 _CLOUD_DRIVERS = ("efa", "gve", "mana", "erdma")
 
@@ -72,7 +79,7 @@ def data_direct(case: RuleContext) -> tuple[PciFunction, ...]:
 
 
 def _data_direct(case: RuleContext) -> Iterator[PciFunction]:
-    return (f for f in case.topology.pci if f.vendor == MELLANOX and f.device == _DATA_DIRECT)
+    return (f for f in case.topology.pci if f.vendor == MELLANOX and f.device == DATA_DIRECT)
 
 
 def platform_kind(case: RuleContext) -> str:
@@ -98,7 +105,7 @@ def _platform_kind(case: RuleContext) -> str:
     grace = any(f.vendor == NVIDIA and f.device in _GRACE_PORTS for f in case.topology.pci)
     if grace or any(is_on_c2c(case, gpu) for gpu in case.topology.gpus):
         return "grace"
-    return "inline" if any(_is_below_nic(case, gpu) for gpu in case.topology.gpus) else "x86"
+    return "inline" if any(is_below_nic_switch(case, gpu) for gpu in case.topology.gpus) else "x86"
 
 
 def passes_through(case: RuleContext) -> str | None:
@@ -111,9 +118,3 @@ def peer_memory(case: RuleContext) -> list[str]:
     """Loaded or registered clients of the kernel's peer-memory interface."""
     loaded = {m.name for m in case.software.modules} & {"nvidia_peermem", "nv_peer_mem"}
     return sorted(loaded | set(case.software.peer_memory_clients))
-
-
-def _is_below_nic(case: RuleContext, gpu: Gpu) -> bool:
-    function = find_function(case, gpu)
-    above = case.ancestors(function) if function else []
-    return any(f.vendor == MELLANOX and f.device in _INLINE_SWITCHES for f in above)

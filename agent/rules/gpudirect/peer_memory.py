@@ -19,6 +19,7 @@ from agent.rules.devices import (
 )
 from agent.rules.gpudirect.pairs import NEAR, data_direct, peer_memory
 from agent.rules.nccl.settings import EffectiveSetting, effective_settings, parse_number
+from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
@@ -270,6 +271,7 @@ def gdr_legacy_nv_peer_mem(case: RuleContext) -> Iterator[Result]:
 
 _SMALL = read_limit("gdr-bar1-small.mib")
 _LARGE_MIB = 8192
+_SMALL_BY_DESIGN = frozenset({"0x1eb8"})  # T4: its BAR1 cannot be resized
 
 
 @rule("gdr-bar1-small")
@@ -278,8 +280,8 @@ def gdr_bar1_small(case: RuleContext) -> Iterator[Result]:
         why = None if case.virtual_machine else case.no_rail_known
         yield Unknown("node", why) if why else NotApplicable("node", "no rail")
         return
-    for gpu in case.topology.gpus:
-        yield _judge_bar1_small(case, gpu)
+    answers = (_judge_bar1_small(case, gpu) for gpu in case.topology.gpus)
+    yield from aggregate_node_wide(answers, "BAR1 is smaller than the memory on every GPU")
 
 
 def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
@@ -300,7 +302,8 @@ def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
         return Unknown(subject, "the size of its memory is not known")
     if gpu.memory_mib <= _LARGE_MIB or size >= gpu.memory_mib:
         return Pass(subject)
-    tiny = size <= case.threshold(_SMALL)
+    by_design = find_device_id(case, gpu) in _SMALL_BY_DESIGN
+    tiny = size <= case.threshold(_SMALL) and not by_design
     return Fail(
         subject=subject,
         label=gpu.label,
@@ -313,6 +316,7 @@ def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
         ),
         severity=None if tiny else "info",
         cause="tiny" if tiny else "",
+        situation="by-design" if by_design else "",
         places=frozenset(place for place in (gpu.id, gpu.pci) if place),
     )
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import MINUTE, scale_count
 from agent.rules.devices import find_function
 from agent.rules.gpudirect.pairs import NEAR, pairs, platform_kind
 from agent.rules.nccl.settings import effective_settings, files_unread_reason, jobs_unread_reason
@@ -18,6 +20,8 @@ from agent.rules.wording import join_labels
 
 _LEAST = read_limit("gdr-mrrs-small.bytes")
 _FAST_GBIT_S = 100.0
+_STALLS = read_limit("roce-rt-host-bound.stalls_per_minute")
+_STALL_COUNTERS = ("outbound_pci_stalled_wr_events", "outbound_pci_stalled_rd_events")
 
 
 @rule("gdr-mrrs-small")
@@ -48,15 +52,30 @@ def _judge_mrrs_small(case: RuleContext, each: DeviceRegisters) -> Result:
         return Unknown(each.subject, unread_reason(each.function, "the read request size"))
     if size >= least:
         return Pass(each.subject)
+    stalls = tuple(_stall_evidence(case, nic))
     return Fail(
         subject=each.subject,
         label=each.label,
         summary=f"it reads memory in pieces of {size} bytes; {least} are usual for {max(rates):g} Gb/s",
         impact=f"{-(-least // size)} times as many read requests for what it sends: a limit from 200 Gb/s on.",
         remedy="Set MaxReadReq to 4096 in the BIOS, or with setpci after every boot; leave it if line rate is reached.",
-        evidence=(register_evidence(each.function, "MRRS", f"{size} bytes", "DevCtl: MaxReadReq"),),
+        evidence=(register_evidence(each.function, "MRRS", f"{size} bytes", "DevCtl: MaxReadReq"), *stalls),
+        severity="warning" if stalls else None,
+        cause="stalls" if stalls else "",
         places=each.places,
     )
+
+
+def _stall_evidence(case: RuleContext, nic: Nic) -> Iterator[Evidence]:
+    """Counters of the window that show that the NIC waits for PCIe more often than the limit of roce-rt-host-bound."""
+    for netdev in case.topology.netdevs:
+        now = netdev_counters(netdev) if netdev.pci == nic.pci else {}
+        for name in _STALL_COUNTERS:
+            move = case.moved(f"netdev:{netdev.id}", name, now) or 0
+            if move and scale_count(case, move, MINUTE) >= case.threshold(_STALLS):
+                yield Evidence(
+                    what=f"{name} of {netdev.label}, moved by", value=str(move), source=f"ethtool -S {netdev.label}"
+                )
 
 
 _KEY = "NCCL_IB_PCI_RELAXED_ORDERING"

@@ -24,7 +24,6 @@ from agent.rules.counter_deltas import (
     with_subject,
 )
 from agent.rules.infiniband.ports import IbPort, ib_ports
-from agent.rules.link_flaps import FlapLimits, LinkDowns, judge_flaps, largest_delta
 from agent.rules.nccl.settings import effective_settings, parse_number
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import read_limit
@@ -48,6 +47,11 @@ def watch_ports(case: RuleContext) -> Iterator[IbPortCounters | Result]:
     if shut is not None:
         yield shut
         return
+    yield from read_ports(case)
+
+
+def read_ports(case: RuleContext) -> Iterator[IbPortCounters | Result]:
+    """The same, also where there is no earlier sample."""
     for each in ib_ports(case):
         yield _read_port(case, each) if isinstance(each, IbPort) else each
 
@@ -88,29 +92,6 @@ def _read_port(case: RuleContext, each: IbPort) -> IbPortCounters:
 
 def _counter_source(label: str) -> Callable[[str], str]:
     return lambda name: f"/sys/class/net/{label}/{name}" if name.startswith("carrier_") else f"ethtool -S {label}"
-
-
-_OF_IPOIB = ("carrier_down_count", "link_down_events_phy")
-_LIMITS = FlapLimits(
-    read_limit("ib-link-flap.in_12_hours"),
-    read_limit("ib-link-flap.in_24_hours"),
-    read_limit("ib-link-flap.in_job"),
-)
-
-
-@rule("ib-link-flap")
-def ib_link_flap(case: RuleContext) -> Iterator[Result]:
-    found: list[LinkDowns] = []
-    for each in watch_ports(case):
-        if isinstance(each, IbPortCounters):
-            ipoib = [delta(case, counters, [name]) for counters in each.ipoib for name in _OF_IPOIB]
-            count = largest_delta(delta(case, each.counters, [LINK_DOWNED]), *ipoib)
-            found.append(LinkDowns(each.place, count, (each.ib.subject, *(c.subject for c in each.ipoib))))
-        else:
-            yield each
-    impact = "Its traffic stops while the link trains; after about 30 s of retries (7 of 4.3 s) a NCCL job ends."
-    remedy = "Clean or replace cable or transceiver, then the switch port. Several at once: the switch."
-    yield from judge_flaps(case, found, _LIMITS, impact, remedy)
 
 
 _SYMBOL_ERRORS_PER_HOUR = read_limit("ib-symbol-errors.per_hour")

@@ -17,8 +17,10 @@ from agent.rules.devices import (
     kernel_log_evidence,
     one_level_lower,
     pci_source,
+    reaches_gpus_by_itself,
     severity_by_role,
 )
+from agent.rules.node_wide import merge_if_on_all
 from agent.rules.pages import read_limit
 from agent.rules.pcie.cards import USABLE_SHARE, RequiredRate, card_functions, card_kind, is_sufficient, required_rate
 from agent.rules.pcie.links import (
@@ -164,6 +166,9 @@ def _end_label(case: RuleContext, end: str) -> str:
     return device.label if device else end
 
 
+_OWN_WAY = "None for GPU traffic, which takes another way; traffic with host memory is bound by the uplink."
+
+
 class _Hop(NamedTuple):
     """A link on the way of a NIC to its CPU, and what it carries, GB/s in one direction."""
 
@@ -175,6 +180,7 @@ class _Hop(NamedTuple):
 def pcie_nic_starved(case: RuleContext) -> Iterator[Result]:
     links = {wire.child.id: wire for wire in pcie_links(case)}
     seen: set[str] = set()
+    own_ways: list[Fail] = []
     for pci, nic in sorted(case.nic_by_pci.items()):
         function = case.functions.get(pci)
         if function is None:
@@ -184,7 +190,14 @@ def pcie_nic_starved(case: RuleContext) -> Iterator[Result]:
         if lead is None or lead.id in seen:
             continue
         seen.add(lead.id)
-        yield _judge_nic_starved(case, nic, links[lead.id], links)
+        answer = _judge_nic_starved(case, nic, links[lead.id], links)
+        if isinstance(answer, Fail) and answer.cause == "own-way":
+            own_ways.append(answer)
+        else:
+            yield answer
+    yield from merge_if_on_all(
+        own_ways, len(own_ways), "the PCIe uplink is slower than the port, by design of the board"
+    )
 
 
 def _judge_nic_starved(case: RuleContext, nic: Nic, own: PcieLink, links: dict[str, PcieLink]) -> Result:
@@ -207,6 +220,9 @@ def _judge_nic_starved(case: RuleContext, nic: Nic, own: PcieLink, links: dict[s
     if usable >= need.together / 8:
         return Pass(own.subject)
     rate = need.missed(usable)
+    if reaches_gpus_by_itself(case, nic):
+        fault = _fail_nic_starved(case, nic, own, slowest, need, usable, "info")
+        return fault._replace(cause="own-way", impact=_OWN_WAY, places=frozenset())
     if not _could_do_more(case, own, links, rate):
         # so by design: not a cause of anything else
         return _fail_nic_starved(case, nic, own, slowest, need, usable, "info")._replace(places=frozenset())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import statistics
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from agent.model.counters import aer_counters, gpu_counters, netdev_counters
@@ -30,6 +31,9 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 # Errors a minute and lane by GT/s: a bit error rate of 1e-12 (DCGM, PcieMain.cpp)
 _PER_LANE = {2.5: 0.15, 5.0: 0.30, 8.0: 0.48, 16.0: 0.96, 32.0: 1.92, 64.0: 3.84}
+_FLIT_GT_S = 64.0  # from here on links correct and send again by design: no bit error rate makes a budget
+_LEAST_ALIKE = 3  # links beside one such link that are enough to compare it with
+_TIMES_ALIKE = 10.0  # as many errors as half of them have, or fewer
 _DRIVE, _SWITCH, _NVIDIA = "0x0108", "0x0680", "0x10de"
 ABOVE_A_LINK = ("root_port", "downstream")
 
@@ -85,6 +89,34 @@ def error_budget(link: Link | None) -> int:
     speed = (link and (link.max_speed_gt_s or link.speed_gt_s)) or 32.0
     width = (link and (link.max_width or link.width)) or 16
     return math.ceil(width * _PER_LANE.get(speed, max(_PER_LANE.values())))
+
+
+def is_flit_link(case: RuleContext, function: PciFunction) -> bool:
+    """Whether the link above a function sends FLITs: both its ends support 64 GT/s, as far as they are known."""
+    port = case.functions.get(function.parent or "")
+    speeds = [end.link.max_speed_gt_s or end.link.speed_gt_s for end in (function, port) if end and end.link]
+    known = [speed for speed in speeds if speed]
+    return bool(known) and min(known) >= _FLIT_GT_S
+
+
+def errors_allowed(case: RuleContext, function: PciFunction | None, alike: Sequence[float]) -> float | None:
+    """Errors a minute that the link above a function may have; `alike`: what other links of its kind have.
+
+    None: it is a FLIT link, and there are too few others.
+    """
+    if function is None or not is_flit_link(case, function):
+        return error_budget(function.link if function else None)
+    if len(alike) < _LEAST_ALIKE:
+        return None
+    return max(error_budget(function.link), _TIMES_ALIKE * statistics.median(alike))
+
+
+def _too_few_alike(subject: str) -> Unknown:
+    return Unknown(subject, "links of 64 GT/s send again by design, and too few of its kind are here to compare with")
+
+
+def _errors_a_minute(case: RuleContext, counts: Sequence[CounterDelta | Result]) -> list[float]:
+    return [scale_count(case, one.total, MINUTE) for one in counts if isinstance(one, CounterDelta) and not one.gap]
 
 
 def port_above(case: RuleContext, function: PciFunction) -> PciFunction | None:
@@ -183,18 +215,23 @@ _REMEDY = "Reseat card and riser, try another slot, renew firmware and BIOS; the
 
 @rule("pcie-errors-correctable")
 def pcie_errors_correctable(case: RuleContext) -> Iterator[Result]:
-    for each in link_ends(case):
-        yield _judge_correctable(case, each) if isinstance(each, LinkEnd) else each
+    ends = list(link_ends(case))
+    flits = [end for end in ends if isinstance(end, LinkEnd) and is_flit_link(case, end.function)]
+    for each in ends:
+        yield _judge_correctable(case, each, flits) if isinstance(each, LinkEnd) else each
 
 
-def _judge_correctable(case: RuleContext, each: LinkEnd) -> Result:
+def _judge_correctable(case: RuleContext, each: LinkEnd, flits: Sequence[LinkEnd]) -> Result:
     port = port_above(case, each.function)
     if each.function.port_type in ABOVE_A_LINK:
         return NotApplicable(each.place.subject, "judged with the device at the other end of its link")
-    counters = [each.counters]
+    kind = each.function.vendor, each.function.device
+    others = [one for one in flits if one is not each and (one.function.vendor, one.function.device) == kind]
+    ports = [above for one in others if (above := port_above(case, one.function))]
+    counters = [(each.counters, [one.counters for one in others])]
     if port is not None:
-        counters.append(function_counters(port))
-    answers = [_judge_end(case, each, one) for one in counters if one.now]
+        counters.append((function_counters(port), [function_counters(one) for one in ports]))
+    answers = [_judge_end(case, each, one, alike) for one, alike in counters if one.now]
     answers += [_judge_nic(case, each, one) for one in _interfaces(case, each)]
     order = (Fail, Unknown, Pass, NotApplicable)
     ranked = [answer for kind in order for answer in answers if isinstance(answer, kind)]
@@ -202,12 +239,16 @@ def _judge_correctable(case: RuleContext, each: LinkEnd) -> Result:
     return grave or next(iter(ranked), NotApplicable(each.place.subject, "no AER counters"))
 
 
-def _judge_end(case: RuleContext, each: LinkEnd, counters: Counters) -> Result:
+def _judge_end(case: RuleContext, each: LinkEnd, counters: Counters, alike: Sequence[Counters]) -> Result:
     place, count = each.place, delta(case, counters, _OF_LINK)
     if not isinstance(count, CounterDelta):
         return count._replace(subject=place.subject)
-    allowed, found = error_budget(each.function.link), scale_count(case, count.total, MINUTE)
-    times = found / allowed
+    like = _errors_a_minute(case, [delta(case, one, _OF_LINK) for one in alike])
+    allowed = errors_allowed(case, each.function, like)
+    if allowed is None and count.total:
+        return _too_few_alike(place.subject)
+    allowed = allowed or error_budget(each.function.link)
+    times = scale_count(case, count.total, MINUTE) / allowed
     if times <= case.threshold(_CORRECTABLE_TIMES):
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
     grave = times > case.threshold(_CORRECTABLE_GRAVE)
@@ -242,16 +283,28 @@ _COUNTERS = ("replays", "replay_rollovers")
 
 @rule("pcie-replays")
 def pcie_replays(case: RuleContext) -> Iterator[Result]:
-    for each in gpu_counters_by_gpu(case):
-        yield _judge_replays(case, *each) if isinstance(each[0], Gpu) else each
+    rows = list(gpu_counters_by_gpu(case))
+    gpus = {each[0].id: each for each in rows if isinstance(each[0], Gpu)}
+    counts = {name: delta(case, each[2], _COUNTERS) for name, each in gpus.items()}
+    for each in rows:
+        if isinstance(each[0], Gpu):
+            gpu = each[0]
+            others = [counts[name] for name, one in gpus.items() if name != gpu.id and one[0].name == gpu.name]
+            yield _judge_replays(case, gpu, each[1], counts[gpu.id], _errors_a_minute(case, others))
+        else:
+            yield each
 
 
-def _judge_replays(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
-    count = delta(case, counters, _COUNTERS)
+def _judge_replays(
+    case: RuleContext, gpu: Gpu, place: Subject, count: CounterDelta | Result, alike: Sequence[float]
+) -> Result:
     if not isinstance(count, CounterDelta):
         return NotApplicable(place.subject, "its driver does not report replays")
     function = case.functions.get(gpu.pci or "")
-    allowed = error_budget(function.link if function else None)
+    allowed = errors_allowed(case, function, alike)
+    if allowed is None and count.total:
+        return _too_few_alike(place.subject)
+    allowed = allowed or error_budget(function.link if function else None)
     times = scale_count(case, count.total, MINUTE) / allowed
     if times <= case.threshold(_REPLAYS_TIMES):
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
@@ -261,7 +314,7 @@ def _judge_replays(case: RuleContext, gpu: Gpu, place: Subject, counters: Counte
         label=place.label,
         summary=f"{count.total} PCIe replays in {format_window(case)}, "
         f"limit {allowed * case.threshold(_REPLAYS_GRAVE if grave else _REPLAYS_TIMES):g}/min",
-        impact=f"{times:.0f} times the errors of a link at 10^-12: it may come up with half its lanes next time.",
+        impact=f"{times:.0f} times what is allowed here: the link may come up with half its lanes next time.",
         remedy="Reseat the GPU or its riser, try another slot, renew firmware and BIOS; then replace it.",
         evidence=count.evidence,
         severity="error" if grave else "warning",

@@ -10,7 +10,8 @@ from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.pci import Link
 from agent.rules.context import RuleContext
-from agent.rules.devices import AMD, MELLANOX, is_consumer, pci_source, severity_by_role
+from agent.rules.devices import AMD, MELLANOX, is_consumer, pci_source, reaches_gpus_by_itself, severity_by_role
+from agent.rules.node_wide import merge_if_on_all
 from agent.rules.pcie.cards import card_functions, card_kind, is_sufficient, required_rate, sibling_links
 from agent.rules.pcie.links import (
     LANES,
@@ -28,6 +29,8 @@ from agent.rules.pcie.links import (
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, format_share_lost, join_labels
+
+_MANY = 4  # cards in slots alike, from which on it is the board, and one finding
 
 
 class _Limit(NamedTuple):
@@ -49,8 +52,15 @@ class _Limit(NamedTuple):
 
 @rule("pcie-slot-limits-card")
 def pcie_slot_limits_card(case: RuleContext) -> Iterator[Result]:
+    built_so: dict[str, list[Fail]] = {}  # by what is said of them
     for wire in pcie_links(case):
-        yield _judge_slot_limits_card(case, wire)
+        answer = _judge_slot_limits_card(case, wire)
+        if isinstance(answer, Fail) and answer.severity == "info":
+            built_so.setdefault(answer.summary, []).append(answer)
+        else:
+            yield answer
+    for summary, faults in built_so.items():
+        yield from merge_if_on_all(faults, len(faults), summary) if len(faults) >= _MANY else faults
 
 
 def _judge_slot_limits_card(case: RuleContext, wire: PcieLink) -> Result:
@@ -122,6 +132,8 @@ def _severity(case: RuleContext, wire: PcieLink, limit: _Limit) -> tuple[str, st
 
 
 def _severity_for_nic(case: RuleContext, wire: PcieLink, limit: _Limit, nic: Nic) -> tuple[str, str]:
+    if reaches_gpus_by_itself(case, nic):
+        return "info", "GPUs reach the NIC by a way of its own"
     need, slot = required_rate(case, wire.child), possible_bandwidth(case, wire)
     if need is None:
         return "info", "no port of it is active"

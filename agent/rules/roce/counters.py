@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agent.model.counters import port_counters
 from agent.model.nic import Nic, Port
@@ -21,7 +21,7 @@ from agent.rules.counter_deltas import (
     judge_count,
     with_subject,
 )
-from agent.rules.link_flaps import FlapLimits, LinkDowns, judge_flaps, largest_delta
+from agent.rules.node_wide import aggregate_node_wide, merge_failures
 from agent.rules.pages import read_limit
 from agent.rules.roce.port_counters import (
     RocePortCounters,
@@ -31,31 +31,9 @@ from agent.rules.roce.port_counters import (
     for_each_interface,
     for_each_port,
     rdma_packets,
-    watch_interfaces,
+    watch_ports,
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-
-_LINK_FLAP_COUNTERS = ("carrier_down_count", "link_down_events_phy", "link_down_events")
-_LIMITS = FlapLimits(
-    read_limit("roce-link-flap.in_12_hours"),
-    read_limit("roce-link-flap.in_24_hours"),
-    read_limit("roce-link-flap.in_job"),
-)
-
-
-@rule("roce-link-flap")
-def roce_link_flap(case: RuleContext) -> Iterator[Result]:
-    found: list[LinkDowns] = []
-    for each in watch_interfaces(case, down=True):
-        if isinstance(each, RocePortCounters):
-            counts = [delta(case, each.eth, [name]) for name in _LINK_FLAP_COUNTERS]
-            found.append(LinkDowns(each.place, largest_delta(*counts), (each.roce.subject, each.eth.subject)))
-        else:
-            yield each
-    impact = "Its traffic stops for seconds each time; after about 30 s of retries (7 of 4.3 s) a NCCL job ends."
-    remedy = "Clean or replace fibre or module; read the switch's log of the port. Several at once: the switch."
-    yield from judge_flaps(case, found, _LIMITS, impact, remedy)
-
 
 _CRC_COUNTERS = ("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_fcs_err_frames", "rx_crc_errors.nic")
 _KERNELS = ("rx_crc_errors",)  # of any driver, where its own are not there
@@ -174,11 +152,45 @@ _RETRANS_WARN = read_limit("roce-rt-retrans.warning_ratio")
 _RETRANS_ERROR = read_limit("roce-rt-retrans.error_ratio")
 _RETRANS_LEAST = read_limit("roce-rt-retrans.events")
 _PACKETS = read_limit("roce-rt-retrans.packets")
+_LOSSY_TIMES = read_limit("roce-rt-retrans.lossy_times")
+_ALIKE = 4.0  # times the least of all ports: what spreading packets over several paths gives
 
 
 @rule("roce-rt-retrans")
 def roce_rt_retrans(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_retrans(case, each), "retransmissions")
+    ports = list(watch_ports(case))
+    answers = [_judge_retrans(case, each) if isinstance(each, RocePortCounters) else each for each in ports]
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    judged = [each for each in ports if isinstance(each, RocePortCounters)]
+    if 1 < len(faults) == len(judged) and _is_reordering(case, judged):
+        yield from (answer for answer in answers if not isinstance(answer, Fail))
+        yield _report_reordering(faults)
+    else:
+        yield from aggregate_node_wide(answers, "retransmissions on every RoCE port")
+
+
+def _is_reordering(case: RuleContext, ports: Sequence[RocePortCounters]) -> bool:
+    """Whether all ports count packets out of order alike, and none a timeout or a frame that was dropped."""
+    counts = [(delta(case, each.rdma, _RETRANS_TIMEOUTS), delta_of_discards(case, each)) for each in ports]
+    if any(not isinstance(one, CounterDelta) or one.total or one.gap for both in counts for one in both):
+        return False
+    ratios = []
+    for each in ports:
+        found = delta(case, each.rdma, (*_SENT_AGAIN, *_GAPS))
+        carried = (rdma_packets(case, each) or 0) + (rdma_packets(case, each, received=True) or 0)
+        ratios.append(found.total / max(carried, 1) if isinstance(found, CounterDelta) else 0.0)
+    return max(ratios) <= _ALIKE * min(ratios)
+
+
+def _report_reordering(faults: Sequence[Fail]) -> Fail:
+    one = merge_failures(faults, "packets arrive out of order on every RoCE port alike, without a timeout or a drop")
+    return one._replace(
+        impact="None where switches or NICs spread packets over several paths: they are reordered, not lost.",
+        severity="info",
+        confidence="medium",
+        cause="reordered",
+        situation="reordered",
+    )
 
 
 def _judge_retrans(case: RuleContext, each: RocePortCounters) -> Result:
@@ -208,10 +220,11 @@ def _judge_retrans_direction(
     if carried < case.threshold(_PACKETS):
         return Unknown(place.subject, f"{count.total} retransmissions in {carried} packets: too few for a ratio")
     ratio = count.total / max(carried, 1)
-    if ratio < case.threshold(_RETRANS_WARN):
+    raised = case.threshold(_LOSSY_TIMES) if case.settings.facts.get("roce_mode") == "lossy" else 1.0
+    if ratio < case.threshold(_RETRANS_WARN) * raised:
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    grave = ratio >= case.threshold(_RETRANS_ERROR)
-    limit = case.threshold(_RETRANS_ERROR if grave else _RETRANS_WARN)
+    grave = ratio >= case.threshold(_RETRANS_ERROR) * raised
+    limit = case.threshold(_RETRANS_ERROR if grave else _RETRANS_WARN) * raised
     what, way = ("gaps in what it received", "received") if received else ("packets sent again", "sent")
     return Fail(
         subject=place.subject,

@@ -225,6 +225,7 @@ def _fail_speed_degraded(wire: _CabledLink, due: float, because: str, confidence
 _STRONG = ("rs", "llrs")  # Reed-Solomon, and the one of less latency
 _LANES_OF_25G = 100.0  # Gb/s from which lanes run at 25 Gb/s and more
 _PAM4 = 200.0  # Gb/s from which lanes run at 50 Gb/s and more: no link without Reed-Solomon
+_WITHOUT_FEC = ("100GBASE-LR4", "100GBASE-ER4")  # IEEE 802.3 clause 88: their links have none
 _SHORT_METRES = 3.0  # of a copper cable that may do without at 25 Gb/s a lane (IEEE 802.3by CA-25G-N)
 _WORDS = {"off": "no FEC", "baser": "BASE-R FEC", "rs": "RS-FEC", "llrs": "low-latency RS-FEC"}
 
@@ -276,6 +277,9 @@ def _fec_links(case: RuleContext, each: RocePort) -> Iterator[_FecLink | Result]
 
 def _judge_fec_wrong(wire: _FecLink, alike: list[str | None]) -> Result:
     active, speed = wire.fec.active or "", wire.netdev.speed_gbit_s or 0.0
+    standard = wire.netdev.module.standard if wire.netdev.module else None
+    if active not in _STRONG and speed < _PAM4 and standard in _WITHOUT_FEC:
+        return NotApplicable(wire.each.subject, f"{standard} has no FEC")
     usual = find_majority(alike)
     if speed >= _PAM4 and active not in _STRONG:
         return _fail_fec_wrong(wire, "lanes of 50 Gb/s and more need RS-FEC", "weak")

@@ -272,6 +272,9 @@ def roce_ecn_off(case: RuleContext) -> Iterator[Result]:
 
 def _judge_ecn_off(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
     priority, ecn = each.priority, each.qos.ecn
+    declared = case.settings.facts.get("roce_congestion_control")
+    if declared == "none":
+        return NotApplicable(each.each.subject, 'declared roce_congestion_control = "none": PFC alone')
     off = [side for side in _SIDES if _is_enabled(ecn.get(side), priority) is False]
     marks, answered = _count_marks(case, each)
     if off:
@@ -291,7 +294,7 @@ def _judge_ecn_off(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
         known = "which priority RDMA uses is not known" if ecn else "the driver does not report it"
         return Unknown(each.each.subject, f"whether ECN is on for RDMA is not known: {known}")
     bare = not each.protected and each.verdict != "pause"
-    programmable = (each.each.nic.model or "").startswith(_PROGRAMMABLE)
+    programmable = declared is None and (each.each.nic.model or "").startswith(_PROGRAMMABLE)
     at = "PRIORITY" if priority is None else str(priority)
     return fail_port(
         each,

@@ -58,13 +58,23 @@ def watch_ports(case: RuleContext, down: bool = False) -> Iterator[RocePortCount
     if shut is not None:
         yield shut
         return
+    yield from read_ports(case, down)
+
+
+def read_ports(case: RuleContext, down: bool = False) -> Iterator[RocePortCounters | Result]:
+    """The same, also where there is no earlier sample."""
     for each in roce_ports(case, down):
         yield _read_port(each, each.netdev) if isinstance(each, RocePort) else each
 
 
-def watch_interfaces(case: RuleContext, down: bool = False) -> Iterator[RocePortCounters | Result]:
-    """The same by interface; unknown where none is in sight."""
-    for each in watch_ports(case, down):
+def watch_interfaces(case: RuleContext) -> Iterator[RocePortCounters | Result]:
+    """Those of `watch_ports` by interface; unknown where none is in sight."""
+    yield from by_interface(case, watch_ports(case))
+
+
+def by_interface(case: RuleContext, ports: Iterator[RocePortCounters | Result]) -> Iterator[RocePortCounters | Result]:
+    """Ports by the interfaces that have their cables."""
+    for each in ports:
         if not isinstance(each, RocePortCounters):
             yield each
         elif each.roce.nic.state == "other_namespace":
@@ -148,6 +158,9 @@ def describe_loss(case: RuleContext, each: RocePortCounters) -> str:
 
 def adaptive_routing(case: RuleContext) -> str | None:
     """Who says that packets may overtake each other here; None where nobody does."""
+    declared = case.settings.facts.get("adaptive_routing")
+    if declared is not None:
+        return "declared: facts.adaptive_routing of the configuration" if declared else None
     said = (each for each in effective_settings(case, ADAPTIVE_ROUTING) if parse_number(each.value) == 1)
     return next((f"{ADAPTIVE_ROUTING}=1 ({each.source})" for each in said), None)
 

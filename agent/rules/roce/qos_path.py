@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agent.model.counters import netdev_counters, port_counters
 from agent.model.nic import Gid, Netdev, Qos
+from agent.model.node import NcclLibrary
 from agent.rules.context import RuleContext
 from agent.rules.nccl.settings import (
     EffectiveSetting,
@@ -20,6 +21,9 @@ from agent.rules.rule import Result
 from agent.rules.wording import format_ranges, join_labels
 
 VARIABLE = "NCCL_IB_TC"
+# Drivers that give packets of traffic class 0 a class of their own settings (bnxt_re: DSCP 26, priority 3 by default)
+_MARKS_BY_ITSELF = ("bnxt_", "ionic", "irdma", "ice", "i40e")
+_CLASS_BY_PROGRAM = (2, 26)  # of NCCL: from here a program can set the class of a communicator itself
 
 
 class Marking(NamedTuple):
@@ -88,7 +92,13 @@ def _doubt_reason(case: RuleContext) -> str | None:
     chosen = next((one for key in ("NCCL_NET_PLUGIN", "NCCL_NET") for one in effective_settings(case, key)), None)
     if chosen and chosen.value.strip().lower() not in ("", "ib", "none"):
         return f"a network plugin may mark by itself: {chosen.value} ({chosen.source})"
-    return None
+    able = next((lib for lib in case.software.nccl.libraries if lib.used_by and _sets_class_by_program(lib)), None)
+    return f"a program may set the class itself (ncclConfig_t.trafficClass, NCCL {able.version})" if able else None
+
+
+def _sets_class_by_program(library: NcclLibrary) -> bool:
+    numbers = [int(part) for part in (library.version or "").split(".")[:2] if part.isdecimal() and len(part) < 6]
+    return tuple(numbers) >= _CLASS_BY_PROGRAM
 
 
 def _searched_sources(case: RuleContext) -> str:
@@ -337,6 +347,9 @@ def _class_of_marking(case: RuleContext, known: QosPath, marking: Marking | None
         return known._replace(reason="to which priority a DSCP goes could not be read")
     if marking is None:
         return known._replace(reason=f"how RDMA packets are marked is not known: {unknown_marking_reason(case)}")
+    if marking.dscp == 0 and marking.kind != "forced" and (known.each.nic.driver or "").startswith(_MARKS_BY_ITSELF):
+        reason = f"{known.each.nic.driver} marks packets of traffic class 0 itself, and its setting is not read"
+        return known._replace(reason=reason)
     priority = qos.dscp_prio.get(str(marking.dscp), 0) & 7
     known = known._replace(priority=priority, how=f"DSCP {marking.dscp}")
     if priority in on:

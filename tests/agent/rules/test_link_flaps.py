@@ -10,7 +10,7 @@ from agent.model.node import Nccl
 from agent.model.report import History
 from agent.rules.context import RuleContext, Settings
 from agent.rules.counter_deltas import CounterDelta
-from agent.rules.infiniband.counters import ib_link_flap
+from agent.rules.infiniband.flaps import ib_link_flap
 from agent.rules.link_flaps import largest_delta
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, node, software

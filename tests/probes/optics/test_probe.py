@@ -502,3 +502,22 @@ def test_denied_is_denied() -> None:
         return None
 
     assert "EACCES: reading a module's memory needs CAP_NET_ADMIN" == socket(Answering(told({}), refuse)).reason
+
+
+@pytest.mark.parametrize(
+    ("extended", "code", "standard"), [(0x80, 0x03, "100GBASE-LR4"), (0x00, 0x03, None), (0x80, 0x7F, None)]
+)
+def test_the_standard_of_a_qsfp28_module(extended: int, code: int, standard: str | None) -> None:
+    """The extended code counts where the first byte refers to it."""
+    pages = build_pages(Words(form="qsfp28"), "AB1")
+    upper = bytearray(pages[0])
+    upper[3], upper[64] = extended, code
+
+    assert standard == sff.parse_sff8636(bytes(pages[-1]), bytes(upper), {}).standard
+
+
+def test_the_standard_in_a_saved_output() -> None:
+    """As ethtool prints it."""
+    said = parse("Identifier : 0x11 (QSFP28)\nTransceiver type : 100G Ethernet: 100G Base-ER4\n")
+    assert said is not None
+    assert "100GBASE-ER4" == said.standard

@@ -123,6 +123,15 @@ def test_gids_without_their_port_are_not_guessed() -> None:
     assert any("whose number is cut off" in note for note in said.cut)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("InfiniBand (0)", "unspecified (4)"), ("vendor_id:\t\t\t0x02c9", "vendor_id:\t\t\t0x1d0f")]
+)
+def test_ports_of_efa_are_no_infiniband(old: str, new: str) -> None:
+    """Whatever link layer the output prints for them."""
+    (device,) = parse_ibv_devinfo(VERBOSE.replace("Ethernet", "InfiniBand").replace(old, new)).devices
+    assert ["Unknown"] == [port.link_layer for port in device.ports]
+
+
 @pytest.mark.parametrize(("vendor", "software"), [("0x02c9", False), ("0xffffff", True), ("0x626d74", True)])
 def test_software_devices_are_told_by_their_vendor_id(vendor: str, software: bool) -> None:
     """Soft RoCE and soft iWARP carry ids that no vendor has, whatever name they were given."""

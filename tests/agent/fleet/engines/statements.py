@@ -8,6 +8,7 @@ from typing import Any
 
 from agent.fleet.cluster_rows import telling_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
+from agent.fleet.episodes import history, news, repeat
 from agent.fleet.page import class_names, reading
 from agent.fleet.page.scene import STATES
 from agent.fleet.questions import (
@@ -46,6 +47,9 @@ MODULES = (
     then_and_now,
     class_names,
     reading,
+    history,
+    news,
+    repeat,
 )
 VALUES = {TEXT: "x", INT: 1, FLOAT: 0.5, BOOL: True, TIME: SINCE}
 

@@ -83,9 +83,9 @@ def test_the_kind_of_platform(made, kind: str) -> None:
     assert kind == platform_kind(made(server()))
 
 
-@pytest.mark.parametrize("bit", ["RR", "CR", "UF"])
+@pytest.mark.parametrize("bit", ["RR", "CR"])
 def test_a_redirect_on_the_way_is_an_error(bit: str) -> None:
-    """Any of the three, at either port; the port is named with the command that mends it."""
+    """Either, at either port; the port is named with the command that mends it."""
     (fault,) = fails(gdr_acs_on_path, redirecting(bit))
 
     assert (PAIR, "GPU1 and mlx5_1", None) == (fault.subject, fault.label, fault.severity)
@@ -113,7 +113,7 @@ def test_all_pairs_are_one_finding() -> None:
             lambda c: function(c, "0000:30:01.0", vendor="0x10de", device="0x22b8"), NotApplicable, id="Grace"
         ),
         pytest.param(direct_nic, NotApplicable, id="a Direct NIC board"),
-        pytest.param(lambda c: function(c, DOWN[0], acs=acs("SV", "TB", "EC")), Pass, id="bits that redirect nothing"),
+        pytest.param(lambda c: function(c, DOWN[0], acs=acs("SV", "TB")), Pass, id="bits that redirect nothing"),
         pytest.param(lambda c: function(c, DOWN[0], acs=Acs()), Pass, id="no ACS"),
         pytest.param(lambda c: function(c, DOWN[0], acs=None), Unknown, id="not readable"),
         pytest.param(

@@ -1,0 +1,30 @@
+"""Links of InfiniBand ports that go down again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import delta
+from agent.rules.infiniband.counters import LINK_DOWNED, IbPortCounters, read_ports
+from agent.rules.link_flaps import LinkDowns, judge_flaps, largest_delta, read_limits
+from agent.rules.rule import Result, rule
+
+_OF_IPOIB = ("carrier_down_count", "link_down_events_phy")
+_LIMITS = read_limits("ib-link-flap")
+_IMPACT = "Its traffic stops while the link trains; after about 30 s of retries (7 of 4.3 s) a NCCL job ends."
+_REMEDY = "Clean or replace cable or transceiver, then the switch port. Several at once: the switch."
+
+
+@rule("ib-link-flap")
+def ib_link_flap(case: RuleContext) -> Iterator[Result]:
+    found: list[LinkDowns] = []
+    for each in read_ports(case):
+        if isinstance(each, IbPortCounters):
+            ipoib = [delta(case, counters, [name]) for counters in each.ipoib for name in _OF_IPOIB]
+            count = largest_delta(delta(case, each.counters, [LINK_DOWNED]), *ipoib)
+            history = each.ib.subject, *(counters.subject for counters in each.ipoib)
+            found.append(LinkDowns(each.place, count, history, each.ib.nic.pci))
+        else:
+            yield each
+    yield from judge_flaps(case, found, _LIMITS, _IMPACT, _REMEDY)

@@ -1,0 +1,30 @@
+"""Links of RoCE ports that go down again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.rules.context import RuleContext
+from agent.rules.counter_deltas import delta
+from agent.rules.link_flaps import LinkDowns, judge_flaps, largest_delta, read_limits
+from agent.rules.roce.port_counters import RocePortCounters, by_interface, read_ports
+from agent.rules.rule import Result, rule
+
+_COUNTERS = ("carrier_down_count", "link_down_events_phy", "link_down_events")
+_LIMITS = read_limits("roce-link-flap")
+_IMPACT = "Its traffic stops for seconds each time; after about 30 s of retries (7 of 4.3 s) a NCCL job ends."
+_REMEDY = "Clean or replace fibre or module; read the switch's log of the port. Several at once: the switch."
+
+
+@rule("roce-link-flap")
+def roce_link_flap(case: RuleContext) -> Iterator[Result]:
+    found: list[LinkDowns] = []
+    for each in by_interface(case, read_ports(case, down=True)):
+        if isinstance(each, RocePortCounters):
+            counts = [delta(case, each.eth, [name]) for name in _COUNTERS]
+            function = (each.wire.pci if each.wire else None) or each.roce.nic.pci
+            history = each.roce.subject, each.eth.subject
+            found.append(LinkDowns(each.place, largest_delta(*counts), history, function))
+        else:
+            yield each
+    yield from judge_flaps(case, found, _LIMITS, _IMPACT, _REMEDY)
