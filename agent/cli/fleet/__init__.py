@@ -8,6 +8,7 @@ from __future__ import annotations
 import typer
 
 from agent.cli.fleet.cables import cables
+from agent.cli.fleet.expected import expected
 from agent.cli.fleet.forget import forget
 from agent.cli.fleet.html import html
 from agent.cli.fleet.ingest import ingest
@@ -35,5 +36,6 @@ for command in (
     forget,
     news,
     repeat,
+    expected,
 ):
     fleet.command(command.__name__)(command)

@@ -15,7 +15,7 @@ from agent.cli.fleet.questions import parse_duration, parse_time, utc_now
 
 if TYPE_CHECKING:
     from agent.fleet.engines.engine import Tables
-    from agent.fleet.episodes.news import News, State
+    from agent.fleet.episodes.news import News, NewsState
     from agent.fleet.episodes.silences import Silences
     from agent.fleet.questions.options import Options
 
@@ -141,7 +141,7 @@ def read_silences(path: str | None) -> Silences:
 
 def _compare_with_last(
     tables: Tables, path: str, options: Options, least: str, silences: Silences
-) -> tuple[News, State]:
+) -> tuple[News, NewsState]:
     """With what the last run left; the first run makes the baseline. Raises CliError."""
     from agent.fleet.episodes.news import News, news_since_last, state_of
 
@@ -153,15 +153,15 @@ def _compare_with_last(
     return News(since=first.written_at, newest=None, open=len(first.findings)), first
 
 
-def _read_state(path: str) -> State | None:
+def _read_state(path: str) -> NewsState | None:
     import msgspec
 
-    from agent.fleet.episodes.news import STATE_FORMAT, State
+    from agent.fleet.episodes.news import STATE_FORMAT, NewsState
 
     try:
         with open(path, "rb") as file:
             data = file.read(_STATE_LIMIT)
-        state = msgspec.json.decode(data, type=State)
+        state = msgspec.json.decode(data, type=NewsState)
         if state.format != STATE_FORMAT:
             raise CliError(f"{path}: its format is {state.format!r:.40}; expected {STATE_FORMAT}")
     except FileNotFoundError:
@@ -173,7 +173,7 @@ def _read_state(path: str) -> State | None:
     return state
 
 
-def _write_state(path: str, state: State) -> None:
+def _write_state(path: str, state: NewsState) -> None:
     import msgspec
 
     from agent.reports import replace_file

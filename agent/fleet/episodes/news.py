@@ -24,7 +24,7 @@ FLAP_WINDOW = timedelta(days=1)  # where only the last run is compared with
 ARRIVALS = query("episodes", "arrivals")
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True):
+class NewsItem(msgspec.Struct, frozen=True, kw_only=True):
     """One piece of news. Times are RFC 3339, UTC. `silent`, `reporting`: of a node, with no finding."""
 
     kind: str
@@ -41,7 +41,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     before: str | None = None  # severity of one that is worse now
 
 
-class Known(msgspec.Struct, frozen=True, array_like=True):
+class KnownFinding(msgspec.Struct, frozen=True, array_like=True):
     """A finding that was there at the last run."""
 
     node: str
@@ -57,12 +57,12 @@ class Known(msgspec.Struct, frozen=True, array_like=True):
         return self.node, self.rule, self.subject, self.fingerprint
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class NewsState(msgspec.Struct, frozen=True, kw_only=True):
     """What a run leaves for the next one."""
 
     format: str
     written_at: str
-    findings: list[Known] = []
+    findings: list[KnownFinding] = []
     silent: list[str] = []
     nodes: list[str] = []
 
@@ -73,12 +73,12 @@ class News(msgspec.Struct, frozen=True, kw_only=True):
     format: str = "fabricscope.news/1"
     since: str
     newest: str | None  # when the newest report arrived
-    items: list[Item] = []
+    items: list[NewsItem] = []
     silenced: int = 0  # items that an entry of the silence file is for
     open: int = 0  # findings that are there now, silenced ones included
 
     @property
-    def alarming(self) -> list[Item]:
+    def alarming(self) -> list[NewsItem]:
         """Those that make the command exit with 1."""
         return [item for item in self.items if item.kind in ALARMING]
 
@@ -93,13 +93,13 @@ def news_since(
     found = episodes(tables, since, least)
     items, silenced = _sorted_out(_of_history(found, since), silences)
     before = earlier(since, timedelta(seconds=options.stale_after_seconds))
-    items += [Item(kind="silent", node=node) for node, received in _silent(tables, options) if received >= before]
+    items += [NewsItem(kind="silent", node=node) for node, received in _silent(tables, options) if received >= before]
     return _news(tables, items, silenced, found, stamp(since))
 
 
 def news_since_last(
-    tables: Tables, last: State, options: Options, least: str = "warning", silences: Silences = NONE
-) -> tuple[News, State]:
+    tables: Tables, last: NewsState, options: Options, least: str = "warning", silences: Silences = NONE
+) -> tuple[News, NewsState]:
     """By what the last run left: also what arrived late is news."""
     now = options.now or datetime.min  # noqa: DTZ901  # times of a dataset have no zone
     found = episodes(tables, earlier(now, FLAP_WINDOW), least)
@@ -107,27 +107,28 @@ def news_since_last(
     window = earlier(now, FLAP_WINDOW), datetime.fromisoformat(last.written_at).replace(tzinfo=None)
     items, silenced = _sorted_out(_of_state(found, last, least, *window), silences)
     known = set(last.nodes)
-    items += [Item(kind="silent", node=node) for node in silent if node not in last.silent and node in known]
-    items += [Item(kind="reporting", node=node) for node in last.silent if node not in silent]
+    items += [NewsItem(kind="silent", node=node) for node in silent if node not in last.silent and node in known]
+    items += [NewsItem(kind="reporting", node=node) for node in last.silent if node not in silent]
     return _news(tables, items, silenced, found, last.written_at), state_of(tables, options, least)
 
 
-def state_of(tables: Tables, options: Options, least: str = "warning") -> State:
+def state_of(tables: Tables, options: Options, least: str = "warning") -> NewsState:
     """What there is now."""
     now = options.now or datetime.min  # noqa: DTZ901  # times of a dataset have no zone
     there = [each for each in episodes(tables, now, least) if each.ended is None]
-    return State(
+    return NewsState(
         format=STATE_FORMAT,
         written_at=stamp(now),
         findings=[
-            Known(each.node, each.rule, each.subject, each.fingerprint, each.severity, each.label) for each in there
+            KnownFinding(each.node, each.rule, each.subject, each.fingerprint, each.severity, each.label)
+            for each in there
         ],
         silent=[node for node, _ in _silent(tables, options)],
         nodes=sorted(node for node, _ in tables.rows(ARRIVALS)),
     )
 
 
-def _of_history(found: list[Episode], since: datetime) -> Iterator[tuple[Episode, Item]]:
+def _of_history(found: list[Episode], since: datetime) -> Iterator[tuple[Episode, NewsItem]]:
     begins = Counter(each.key for each in found if each.began > since and not each.is_continuation)
     told = set()
     for each in found:
@@ -146,8 +147,8 @@ def _of_history(found: list[Episode], since: datetime) -> Iterator[tuple[Episode
 
 
 def _of_state(
-    found: list[Episode], last: State, least: str, window: datetime, last_run: datetime
-) -> Iterator[tuple[Episode, Item]]:
+    found: list[Episode], last: NewsState, least: str, window: datetime, last_run: datetime
+) -> Iterator[tuple[Episode, NewsItem]]:
     known = {each.key: each for each in last.findings if is_at_least(each.severity, least)}
     begun = [each for each in found if each.began > window and not each.is_continuation]
     begins, again = Counter(each.key for each in begun), {each.key for each in begun if each.began > last_run}
@@ -176,7 +177,7 @@ def _of_state(
 _NO_TIME = datetime.min  # noqa: DTZ901  # not known
 
 
-def _sorted_out(found: Iterable[tuple[Episode, Item]], silences: Silences) -> tuple[list[Item], int]:
+def _sorted_out(found: Iterable[tuple[Episode, NewsItem]], silences: Silences) -> tuple[list[NewsItem], int]:
     items, silenced = [], 0
     for episode, item in found:
         if silences.find(episode) is None:
@@ -186,8 +187,8 @@ def _sorted_out(found: Iterable[tuple[Episode, Item]], silences: Silences) -> tu
     return items, silenced
 
 
-def _item(kind: str, each: Episode, times: int | None = None, before: str | None = None) -> Item:
-    return Item(
+def _item(kind: str, each: Episode, times: int | None = None, before: str | None = None) -> NewsItem:
+    return NewsItem(
         kind=kind,
         node=each.node,
         rule=each.rule,
@@ -207,7 +208,7 @@ def _is_graver(severity: str, before: str | None) -> bool:
     return before is not None and before in SEVERITIES and SEVERITIES.index(severity) > SEVERITIES.index(before)
 
 
-def _news(tables: Tables, items: list[Item], silenced: int, found: list[Episode], since: str) -> News:
+def _news(tables: Tables, items: list[NewsItem], silenced: int, found: list[Episode], since: str) -> News:
     newest = max((received for _, received in tables.rows(ARRIVALS) if received), default=None)
     order = {kind: place for place, kind in enumerate(KINDS)}
     return News(
@@ -221,7 +222,7 @@ def _news(tables: Tables, items: list[Item], silenced: int, found: list[Episode]
     )
 
 
-def _rank(item: Item) -> int:
+def _rank(item: NewsItem) -> int:
     return SEVERITIES.index(item.severity) if item.severity else -1
 
 

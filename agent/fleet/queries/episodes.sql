@@ -34,6 +34,12 @@ WHERE ended IS NULL OR ended > $moment
 SELECT node, coalesce(received_at, observed_at) AS received_at
 FROM host
 
+-- name: severe_findings
+-- Findings of newest reports that may want a node out of service.
+SELECT node, rule, severity
+FROM finding
+WHERE severity IN ('critical', 'error', 'warning')
+
 -- name: far_ports
 -- What a fabric file of the host has at the far end of an RDMA port.
 SELECT thing.node, thing.nic, thing.port, thing.neighbor_name, thing.neighbor_port

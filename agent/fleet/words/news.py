@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agent.fleet.episodes.history import gravest
-from agent.fleet.episodes.news import Item, News
+from agent.fleet.episodes.news import News, NewsItem
 from agent.fleet.hostlist import fold
 from agent.fleet.words.pieces import STYLES, count, hosts, number, told
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
@@ -39,12 +39,12 @@ def page(found: News, width: int = 80) -> list[Line]:
     return lines
 
 
-def sentences(items: list[Item]) -> Iterator[tuple[str, str | None]]:
+def sentences(items: list[NewsItem]) -> Iterator[tuple[str, str | None]]:
     """One for each rule, severity and device label: the nodes folded. With its severity."""
     if items[0].rule is None:
         yield hosts(fold(item.node for item in items), len(items)), None
         return
-    alike: dict[tuple[str | None, ...], list[Item]] = {}
+    alike: dict[tuple[str | None, ...], list[NewsItem]] = {}
     for item in items:
         detail = f"began {item.times} times" if item.times else f"was {item.before}" if item.before else None
         alike.setdefault((item.severity, item.rule, detail), []).append(item)
@@ -56,7 +56,7 @@ def sentences(items: list[Item]) -> Iterator[tuple[str, str | None]]:
         yield f"{(severity or '').upper()} {rule}: {hosts(fold(nodes), len(nodes))}{on}{_since(these)}{more}", severity
 
 
-def _since(items: list[Item]) -> str:
+def _since(items: list[NewsItem]) -> str:
     times = sorted(item.ended or item.began or "" for item in items)
     if not times[0]:
         return ""
@@ -95,7 +95,7 @@ def webhook(found: News) -> dict[str, Any]:
     }
 
 
-def _one(item: Item) -> str:
+def _one(item: NewsItem) -> str:
     return f"{item.rule} on {item.node} ({item.label})" if item.rule else item.node
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from agent.fleet.cluster_rows import telling_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
 from agent.fleet.episodes import history, news, repeat
+from agent.fleet.expected import compare
 from agent.fleet.page import class_names, reading
 from agent.fleet.page.scene import STATES
 from agent.fleet.questions import (
@@ -50,6 +51,7 @@ MODULES = (
     history,
     news,
     repeat,
+    compare,
 )
 VALUES = {TEXT: "x", INT: 1, FLOAT: 0.5, BOOL: True, TIME: SINCE}
 

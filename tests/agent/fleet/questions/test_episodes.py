@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent.fleet.engines import connect
-from agent.fleet.episodes.news import FLAPS, Item, News, news_since, news_since_last, state_of
+from agent.fleet.episodes.news import FLAPS, News, NewsItem, news_since, news_since_last, state_of
 from agent.fleet.episodes.repeat import Repeats, repeats
 from agent.fleet.episodes.silences import NONE, FleetSilence, Silences
 from agent.fleet.questions.options import Options
@@ -202,11 +202,11 @@ def test_repeats_that_are_silenced(tmp_path: Path) -> None:
 
 
 ITEMS = [
-    Item(kind="new", node="n1", rule="a", severity="error", label="GPU<0>", began="2026-01-15T08:00:00Z"),
-    Item(kind="new", node="n2", rule="a", severity="error", label="GPU1", began="2026-01-15T09:00:00Z"),
-    Item(kind="worse", node="n2", rule="b", severity="critical", label="node", before="warning"),
-    Item(kind="silent", node="n3"),
-    Item(kind="gone", node="n4", rule="c", severity="warning", label="GPU1", ended="2026-01-15T09:00:00Z"),
+    NewsItem(kind="new", node="n1", rule="a", severity="error", label="GPU<0>", began="2026-01-15T08:00:00Z"),
+    NewsItem(kind="new", node="n2", rule="a", severity="error", label="GPU1", began="2026-01-15T09:00:00Z"),
+    NewsItem(kind="worse", node="n2", rule="b", severity="critical", label="node", before="warning"),
+    NewsItem(kind="silent", node="n3"),
+    NewsItem(kind="gone", node="n4", rule="c", severity="warning", label="GPU1", ended="2026-01-15T09:00:00Z"),
 ]
 NEWS = News(since="2026-01-15T00:00:00Z", newest=None, items=ITEMS, silenced=1, open=7)
 
@@ -230,7 +230,7 @@ def test_bodies_of_requests() -> None:
     flood = News(
         since="x",
         newest=None,
-        items=[Item(kind="new", node=f"n{n}", rule=f"r{n}", severity="error") for n in range(99)],
+        items=[NewsItem(kind="new", node=f"n{n}", rule=f"r{n}", severity="error") for n in range(99)],
     )
     assert slack(flood)["text"].endswith("and 61 lines more")
 
