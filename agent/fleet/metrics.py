@@ -12,11 +12,10 @@ from datetime import datetime, timedelta, timezone
 from agent.fleet.engines.engine import Tables
 from agent.fleet.episodes.news import ALARMING, News, news_since
 from agent.fleet.questions.findings import Findings, findings
-from agent.fleet.questions.newest import earlier
-from agent.fleet.questions.options import Options
-from agent.fleet.questions.summary import Summary, summary
+from agent.fleet.questions.options import Options, earlier
+from agent.fleet.questions.summary import FleetSummary, summary
 from agent.model.finding import SEVERITIES, VERDICTS
-from agent.outputs.export.prometheus import Family, Sample, format_family
+from agent.outputs.export.prometheus import Metric, Sample, format_family
 from agent.version import VERSION
 
 CLASSES_LIMIT, RULES_LIMIT = 64, 256  # the largest classes, and the gravest rules; the rest is summed up
@@ -38,7 +37,7 @@ def metrics(tables: Tables, options: Options, quarantined: int | None = None) ->
     return "".join(line for family in families for line in format_family(family))
 
 
-def _node_families(answer: Summary) -> Iterator[Family]:
+def _node_families(answer: FleetSummary) -> Iterator[Metric]:
     nodes: Counter[tuple[str, str]] = Counter()
     stale: Counter[str] = Counter()
     for place, each in enumerate(answer.classes):
@@ -46,19 +45,19 @@ def _node_families(answer: Summary) -> Iterator[Family]:
         stale[name] += each.stale
         for verdict in VERDICTS:
             nodes[name, verdict] += each.verdicts.get(verdict, 0)
-    yield Family(
+    yield Metric(
         "fleet_nodes",
         "Nodes by hardware class and verdict, stale ones left out.",
         [Sample({"hardware_class": name, "verdict": verdict}, count) for (name, verdict), count in nodes.items()],
     )
-    yield Family(
+    yield Metric(
         "fleet_stale_nodes",
         "Nodes whose last report arrived too long ago.",
         [Sample({"hardware_class": name}, count) for name, count in stale.items()],
     )
 
 
-def _finding_families(found: Findings) -> Iterator[Family]:
+def _finding_families(found: Findings) -> Iterator[Metric]:
     nodes: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for each in found.findings:
         key = (each.rule, each.severity)
@@ -71,13 +70,13 @@ def _finding_families(found: Findings) -> Iterator[Family]:
         (1, "fleet_findings", "Findings of a rule."),
     ):
         samples = [Sample({"rule": rule, "severity": word}, counts[place]) for (rule, word), counts in nodes.items()]
-        yield Family(name, text, samples)
+        yield Metric(name, text, samples)
     if found.lost is not None:
         lost = [Sample({}, found.lost.percent / 100)]
-        yield Family("fleet_lost_bandwidth_ratio", "Share of the inter-node bandwidth that faults cost.", lost)
+        yield Metric("fleet_lost_bandwidth_ratio", "Share of the inter-node bandwidth that faults cost.", lost)
 
 
-def _news_families(news: News) -> Iterator[Family]:
+def _news_families(news: News) -> Iterator[Metric]:
     counts: Counter[tuple[str, str]] = Counter(
         {(kind, word): 0 for kind in (*ALARMING, "gone") if kind != "silent" for word in SEVERITIES}
     )
@@ -85,13 +84,13 @@ def _news_families(news: News) -> Iterator[Family]:
         if item.severity is not None:
             counts[item.kind, item.severity] += 1
     samples = [Sample({"kind": kind, "severity": word}, count) for (kind, word), count in counts.items()]
-    yield Family("fleet_news_24h", "Findings that are new, back, worse, flapping or gone since 24 hours.", samples)
+    yield Metric("fleet_news_24h", "Findings that are new, back, worse, flapping or gone since 24 hours.", samples)
 
 
-def _own_families(answer: Summary, quarantined: int | None) -> Iterator[Family]:
+def _own_families(answer: FleetSummary, quarantined: int | None) -> Iterator[Metric]:
     if answer.newest is not None:
         newest = datetime.fromisoformat(answer.newest.replace("Z", "+00:00")).timestamp()
-        yield Family("fleet_newest_report_timestamp_seconds", "When the newest report arrived.", [Sample({}, newest)])
+        yield Metric("fleet_newest_report_timestamp_seconds", "When the newest report arrived.", [Sample({}, newest)])
     if quarantined is not None:
-        yield Family("fleet_quarantined_reports", "Reports that could not be read.", [Sample({}, quarantined)])
-    yield Family("fleet_build_info", "The version that wrote this file.", [Sample({"version": VERSION}, 1)])
+        yield Metric("fleet_quarantined_reports", "Reports that could not be read.", [Sample({}, quarantined)])
+    yield Metric("fleet_build_info", "The version that wrote this file.", [Sample({"version": VERSION}, 1)])

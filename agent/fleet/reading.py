@@ -13,7 +13,7 @@ import msgspec
 
 from agent.fleet.receipt import receive
 from agent.fleet.rows import DamagedPart, Made, Reader
-from agent.fleet.rows.shapes import Report
+from agent.fleet.rows.report_fields import ReportFields
 from agent.fleet.rows.verdicts import Label
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
 
@@ -31,18 +31,18 @@ class Unfit(Exception):
     """Bytes that are no report which can be taken; the message says why, without their name."""
 
 
-class _Head(msgspec.Struct):
+class _Identity(msgspec.Struct):
     schema: str = ""
 
 
-class Read(NamedTuple):
+class ReadReport(NamedTuple):
     """One report."""
 
     label: Label
     made: Made
 
 
-_HEAD, _REPORT = msgspec.json.Decoder(_Head), msgspec.json.Decoder(Report)
+_HEAD, _REPORT = msgspec.json.Decoder(_Identity), msgspec.json.Decoder(ReportFields)
 
 
 class Text(NamedTuple):
@@ -62,7 +62,7 @@ def unpack(data: bytes) -> Text:
     return Text(text, sha256(text).hexdigest())
 
 
-def read(given: Text, reader: Reader, cluster: str | None, now: datetime, modified: float = 0.0) -> Read:
+def read(given: Text, reader: Reader, cluster: str | None, now: datetime, modified: float = 0.0) -> ReadReport:
     """Rows of a report. `modified`: when its file was written, seconds since 1970. Raises Unfit."""
     text, digest = given
     if b"\\" in text and b"\\u0000" in text:  # the first alone is far faster, and mostly enough
@@ -70,12 +70,12 @@ def read(given: Text, reader: Reader, cluster: str | None, now: datetime, modifi
     report = _decoded(text)
     label = _label(report, cluster, digest, now, modified)
     try:
-        return Read(label, reader.read(report, label))
+        return ReadReport(label, reader.read(report, label))
     except DamagedPart as error:
         raise Unfit(f"a damaged report: {error}") from error
 
 
-def _decoded(text: bytes) -> Report:
+def _decoded(text: bytes) -> ReportFields:
     """Raises Unfit, for JSON that is no report of ours by its schema."""
     try:
         report = _REPORT.decode(text)
@@ -158,7 +158,7 @@ def _all_parts(data: bytes, packed: str, begun: Callable[[], Any], error: type[E
     return b"".join(found)
 
 
-def _label(report: Report, cluster: str | None, digest: str, now: datetime, modified: float) -> Label:
+def _label(report: ReportFields, cluster: str | None, digest: str, now: datetime, modified: float) -> Label:
     name = (report.node.hostname or report.node.machine_id or report.node.serial or "").strip()
     if not name:
         raise Unfit("it names no node: no host name, machine id or serial")

@@ -50,6 +50,6 @@ def recipes(report: Report) -> list[Recipe]:
     )
     found = {}
     for rule, fault in engine.evaluate(case, rules_for(case))[1]:
-        identity = fingerprints._lasting_identity(fault.subject, case)
-        found[engine.fingerprint(rule.name, fault, case)] = Recipe(rule.name, fault.cause, [identity], [])
+        identity = fingerprints.lasting_identity(fault.subject, case)
+        found[fingerprints.fingerprint(rule.name, fault, case)] = Recipe(rule.name, fault.cause, [identity], [])
     return [found[finding.fingerprint] for finding in report.findings]

@@ -63,7 +63,7 @@ def expected(
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.expected.compare import ExpectedRow, compare, kubernetes_drain, slurm_drain
         from agent.fleet.questions.options import Options
-        from agent.fleet.words.expected import page
+        from agent.fleet.text.expected import page
 
         answer = compare(tables, nodes, Options(stale_after_seconds=seconds, now=utc_now()), drain_at.value)
         if form in (ExpectedFormat.SLURM_DRAIN, ExpectedFormat.KUBERNETES_DRAIN):

@@ -187,7 +187,7 @@ def _write_state(path: str, state: NewsState) -> None:
 def _body(answer: News, form: NewsFormat) -> bytes:
     import msgspec
 
-    from agent.fleet.words.news import slack, webhook
+    from agent.fleet.text.news import slack, webhook
 
     made: Any = slack(answer) if form is NewsFormat.SLACK else webhook(answer)
     return msgspec.json.encode(made)
@@ -197,7 +197,7 @@ def _print(answer: News, form: NewsFormat, output: str | None, no_color: bool) -
     from agent.cli.output import deliver, show
 
     if form is NewsFormat.TEXT:
-        from agent.fleet.words.news import page
+        from agent.fleet.text.news import page
 
         show(lambda width: page(answer, width), output, no_color)
     elif form is NewsFormat.JSON:

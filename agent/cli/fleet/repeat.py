@@ -31,7 +31,7 @@ def repeat(
     format_name, moment, silenced = choose_format(form, output), parse_time(since), read_silences(silences)
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.episodes.repeat import Offender, repeats
-        from agent.fleet.words.repeat import page
+        from agent.fleet.text.repeat import page
 
         answer = repeats(tables, moment, utc_now(), times, severity.value, silenced)
         print_answer(

@@ -12,8 +12,7 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query
 from agent.fleet.episodes.history import Episode, episodes, is_at_least
 from agent.fleet.episodes.silences import NONE, Silences
-from agent.fleet.questions.newest import earlier, reference
-from agent.fleet.questions.options import Options
+from agent.fleet.questions.options import Options, earlier, reference
 from agent.fleet.questions.summary import stamp
 from agent.model.finding import SEVERITIES
 

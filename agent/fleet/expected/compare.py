@@ -14,8 +14,7 @@ from agent.fleet.episodes.history import is_at_least
 from agent.fleet.episodes.news import ARRIVALS
 from agent.fleet.expected.sources import ExpectedNode
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.newest import earlier, reference
-from agent.fleet.questions.options import Options
+from agent.fleet.questions.options import Options, earlier, reference
 from agent.fleet.questions.summary import stamp
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")

@@ -13,11 +13,10 @@ import pyarrow.compute as pc
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import BadDataset, File, Manifest
-from agent.fleet.ingest.correcting import Void, corrected, filled
-from agent.fleet.ingest.files import HistoryFiles, Staging, written
-from agent.fleet.ingest.held import Held, held
+from agent.fleet.ingest.files import HistoryFiles, Staging, Void, corrected, filled, written
+from agent.fleet.ingest.history import day_of, read_batches
+from agent.fleet.ingest.locked_dataset import Held, held
 from agent.fleet.ingest.merging import KEPT, STATE_SCHEMA
-from agent.fleet.ingest.past import batches, day
 from agent.fleet.store import Store
 from agent.fleet.tables import CHANGE, SIGHTING, TABLES, TIME
 from agent.version import VERSION
@@ -94,7 +93,7 @@ def _chosen(store: Store, manifest: Manifest, wanted: Wanted, now: datetime) -> 
     asked, cut = set(wanted.nodes), now - wanted.unseen if wanted.unseen is not None else None
     known, chosen = set(), set()
     for file in manifest.latest.get("host", []):
-        for batch in batches(store, file, plain):
+        for batch in read_batches(store, file, plain):
             for row in batch.to_pylist():
                 known.add(row["node"])
                 seen = row["received_at"] or row["observed_at"]
@@ -108,7 +107,7 @@ def _rewritten(store: Store, staging: Staging, files: Iterable[File], plain: Any
     gone = pa.array(nodes, pa.string())
     found = []
     for file in files:
-        parts = [_without(batch, gone) for batch in batches(store, file, plain)]
+        parts = [_without(batch, gone) for batch in read_batches(store, file, plain)]
         if sum(map(len, parts)) == file.rows:
             found.append(file)
             continue
@@ -136,7 +135,7 @@ def _add_ends(store: Store, staging: Staging, history: dict[str, list[File]], no
         }
     )
     files = HistoryFiles(staging, store)
-    files.add(CHANGE.name, plain, day(moment), rows)
+    files.add(CHANGE.name, plain, day_of(moment), rows)
     for table, file in files.close():
         history[table] = [*history.get(table, []), file]
 
@@ -147,7 +146,7 @@ def _without_old(
     """History without what was no longer so at `cut`: of each node and table the state of that moment stays."""
     before = sum(file.rows for files in history.values() for file in files)
     moment = int(cut.timestamp() * 1_000_000)
-    old = [file for file in history.get(CHANGE.name, []) if _day_of(file) <= day(moment)]
+    old = [file for file in history.get(CHANGE.name, []) if _day_of(file) <= day_of(moment)]
     last = _last_changes(store, old, moment)
     kept: defaultdict[str, set[int]] = defaultdict(set)
     for (node, _), observed in last.items():
@@ -156,7 +155,7 @@ def _without_old(
         voids = list(_void(store, [file for file in old if _day_of(file) == when], last, moment))
         history = corrected(store, staging, history, voids)
     for when in sorted({_day_of(file) for file in history.get(SIGHTING.name, [])}):
-        if when <= day(moment):
+        if when <= day_of(moment):
             files = [file for file in history[SIGHTING.name] if _day_of(file) == when]
             history = corrected(store, staging, history, list(_void_sightings(store, files, kept, moment)))
     return history, before - sum(file.rows for files in history.values() for file in files)
@@ -169,7 +168,7 @@ def _day_of(file: File) -> str:
 def _changes(store: Store, files: list[File], table: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
     plain = pa.schema([each for each in schema(table, True) if each.name in columns])
     for file in files:
-        for batch in batches(store, file, plain):
+        for batch in read_batches(store, file, plain):
             moments = batch["observed_at"].cast(pa.int64()).to_pylist()
             others = [batch[name].to_pylist() for name in columns if name != "observed_at"]
             yield from zip(*others, moments, strict=True)

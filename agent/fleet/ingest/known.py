@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from agent.fleet.columns import schema
 from agent.fleet.dataset import Manifest
-from agent.fleet.ingest.past import batches
+from agent.fleet.ingest.history import read_batches
 from agent.fleet.store import Store
 
 MOST = 4_000_000  # digests that are held, the latest days first: 32 MB
@@ -39,7 +39,7 @@ class KnownReports:
         for file in newest_first:
             if len(found) >= MOST:
                 break
-            for batch in batches(self._store, file, plain):
+            for batch in read_batches(self._store, file, plain):
                 ours = self._of_cluster(batch["node"].cast(pa.string()))
                 found.extend(int(each, 16) for each in batch.filter(ours)["report"].to_pylist() if each)
         return array("Q", sorted(found))

@@ -6,26 +6,28 @@ import os
 import shutil
 from collections.abc import Iterator
 
-from agent.fleet.ingest.sources import BadSource, Item, Source
+from agent.fleet.ingest.sources import Item, ReportSource, UnreadableSource
 from agent.fleet.store import Folder
 
 _MOST_NAMES = 10_000  # of one name: it is in the folder that often
 
 
 class Mover:
-    """Remembers the files that items come from. Raises BadSource for a target that cannot be meant."""
+    """Remembers the files that items come from. Raises UnreadableSource for a target that cannot be meant."""
 
-    def __init__(self, target: str, sources: list[Source]) -> None:
+    def __init__(self, target: str, sources: list[ReportSource]) -> None:
         self._target = os.path.abspath(target)
         self._roots: list[str] = []
         self._files: dict[str, None] = {}
         for source in sources:
             if not isinstance(source.store, Folder):
-                raise BadSource(f"--move {target}: only files of this machine are moved, not those of {source.name}")
+                raise UnreadableSource(
+                    f"--move {target}: only files of this machine are moved, not those of {source.name}"
+                )
             root = os.path.abspath(source.store.root)
             self._roots.append(root)
             if not source.path and os.path.commonpath((root, self._target)) == root:
-                raise BadSource(f"--move {target}: it is in {source.name}, and would be read again")
+                raise UnreadableSource(f"--move {target}: it is in {source.name}, and would be read again")
 
     def noting(self, items: Iterator[Item]) -> Iterator[Item]:
         """The items, and their files are remembered; not one with something that could not be read to its end."""

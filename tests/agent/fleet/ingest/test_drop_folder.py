@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.fleet.ingest import work
-from agent.fleet.ingest.sources import BadSource
+from agent.fleet.ingest import worker
+from agent.fleet.ingest.sources import UnreadableSource
 from tests.agent.fleet.small import report, rows, take, taken
 
 pytest.importorskip("duckdb")
@@ -34,8 +34,8 @@ def test_known_reports_are_not_decoded_again(drop: Path, tmp_path: Path, monkeyp
     taken(tmp_path / "d", drop)
     (drop / "n6.json").write_bytes(report("n6"))
     decoded = []
-    read = work.read
-    monkeypatch.setattr(work, "read", lambda text, *more: decoded.append(text) or read(text, *more))
+    read = worker.read
+    monkeypatch.setattr(worker, "read", lambda text, *more: decoded.append(text) or read(text, *more))
 
     made = taken(tmp_path / "d", drop)
 
@@ -104,11 +104,11 @@ def test_a_file_that_cannot_be_moved_is_named(drop: Path, tmp_path: Path) -> Non
 
 
 def test_a_target_that_would_be_read_again_is_refused(drop: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadSource, match="would be read again"):
+    with pytest.raises(UnreadableSource, match="would be read again"):
         taken(tmp_path / "d", drop, move=str(drop / "done"))
     assert not (tmp_path / "d" / "manifest.json").exists()
 
 
 def test_only_files_of_this_machine_are_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadSource, match="only files of this machine are moved, not those of -"):
+    with pytest.raises(UnreadableSource, match="only files of this machine are moved, not those of -"):
         taken(tmp_path / "d", "-", move=str(tmp_path / "done"))
