@@ -65,7 +65,7 @@ class Ingested(msgspec.Struct, kw_only=True):
 
 
 def ingest(asked: IngestOptions, tell: Tell) -> Ingested:
-    """Take reports into a dataset. Raises UnreadableSource, BadDataset, WorkerLost, OSError; then the dataset is as it was."""
+    """Take reports into a dataset. Raises UnreadableSource, BadDataset, WorkerLost, OSError; then it is as it was."""
     sources = checked(asked.sources)
     with held(asked.dataset, asked.wait_seconds) as dataset, without_collection():
         now = datetime.now(timezone.utc)

@@ -49,7 +49,7 @@ def checked(sources: list[str]) -> list[ReportSource]:
 
 
 def items(sources: list[ReportSource]) -> Iterator[Item]:
-    """Every report of the sources, in a fixed order. Raises UnreadableSource where a stream cannot be read to its end."""
+    """Every report of the sources, in a fixed order. Raises UnreadableSource where a stream ends too early."""
     for source in sources:
         if source.store is None:
             yield from _stream("-", sys.stdin.buffer)
