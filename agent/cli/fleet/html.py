@@ -66,14 +66,14 @@ def html(
 
     A map of all nodes, findings, outliers and changes. The page loads nothing.
     """
-    from agent.cli.fleet.questions import parse_duration, parse_time
+    from agent.cli.fleet.questions import parse_duration, parse_time, utc_now
     from agent.cli.output import deliver
 
     seconds, moment = parse_duration(stale_after), parse_time(since) if since is not None else None
     require_libraries()
     from agent.fleet.page.from_dataset import Wish
 
-    wish = Wish(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where))
+    wish = Wish(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where), utc_now())
     deliver(_render_page((dataset, engine), fabric, where, wish, title), output)
 
 

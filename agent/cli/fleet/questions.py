@@ -39,8 +39,8 @@ def summary(
         from agent.fleet.questions.summary import summary as ask
         from agent.fleet.text.summary import page
 
-        answer = ask(tables, Options(stale_after_seconds=seconds))
-        _print_answer(
+        answer = ask(tables, Options(stale_after_seconds=seconds, now=utc_now()))
+        print_answer(
             answer, answer.classes, ClassLine, lambda width: page(answer, width), format_name, output, no_color
         )
 
@@ -75,10 +75,8 @@ def outliers(
         from agent.fleet.questions.outliers import outliers as ask
         from agent.fleet.text.outliers import page
 
-        answer = ask(tables, Options(majority=majority, fewest=fewest))
-        _print_answer(
-            answer, answer.outliers, Outlier, lambda width: page(answer, width), format_name, output, no_color
-        )
+        answer = ask(tables, Options(majority=majority, fewest=fewest, now=utc_now()))
+        print_answer(answer, answer.outliers, Outlier, lambda width: page(answer, width), format_name, output, no_color)
 
 
 def findings(
@@ -94,10 +92,11 @@ def findings(
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.findings import FindingGroup
         from agent.fleet.questions.findings import findings as ask
+        from agent.fleet.questions.options import Options
         from agent.fleet.text.findings import page
 
-        answer = ask(tables)
-        _print_answer(
+        answer = ask(tables, Options(now=utc_now()))
+        print_answer(
             answer, answer.findings, FindingGroup, lambda width: page(answer, width), format_name, output, no_color
         )
 
@@ -121,7 +120,7 @@ def duplicates(
         from agent.fleet.text.duplicates import page
 
         answer = ask(tables)
-        _print_answer(
+        print_answer(
             answer, answer.duplicates, Duplicate, lambda width: page(answer, width), format_name, output, no_color
         )
 
@@ -149,9 +148,14 @@ def drift(
         from agent.fleet.text.drift import page
 
         answer = ask(tables, moment)
-        _print_answer(
+        print_answer(
             answer, answer.changes, DriftChange, lambda width: page(answer, width), format_name, output, no_color
         )
+
+
+def utc_now() -> datetime:
+    """Now, UTC without a zone, as times of a dataset are."""
+    return datetime.now(timezone.utc).replace(tzinfo=None)
 
 
 def parse_duration(text: str) -> float:
@@ -178,7 +182,7 @@ def parse_time(text: str) -> datetime:
         raise CliError(f"{text!r:.60}: not a time of the years 1 to 9999") from error
 
 
-def _print_answer(
+def print_answer(
     answer: Any,
     rows: Any,
     kind: Any,
@@ -187,6 +191,7 @@ def _print_answer(
     output: str | None,
     no_color: bool,
 ) -> None:
+    """Print an answer: `rows` of `kind` are what CSV has."""
     from agent.cli.output import deliver, show
 
     if form == "text":

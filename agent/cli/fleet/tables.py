@@ -19,6 +19,7 @@ class TableFormat(str, Enum):
     CSV = "csv"
     PARQUET = "parquet"
     JSON = "json"
+    PROMETHEUS = "prometheus"
 
 
 def query(
@@ -45,16 +46,21 @@ def query(
 
 
 def export(
-    form: Annotated[TableFormat, typer.Argument(metavar="FORMAT", help="csv, parquet or json.", show_default=False)],
-    table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="host, gpu, .., or history_host, ..", show_default=False)
+    form: Annotated[
+        TableFormat, typer.Argument(metavar="FORMAT", help="csv, parquet, json; prometheus.", show_default=False)
     ],
+    table: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TABLE]", help="host, gpu, .., or history_host, ..; none for prometheus.", show_default=False
+        ),
+    ] = None,
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,
     output: opt.Output = None,
 ) -> None:
-    """Export a whole table.
+    """Export a whole table, or the fleet's metrics for Prometheus.
 
     CSV, JSON (one object per line) or one Parquet file.
     """
@@ -63,6 +69,13 @@ def export(
     require_libraries("duckdb")
     from agent.fleet.engines import schema
 
+    if form is TableFormat.PROMETHEUS:
+        if table is not None:
+            raise CliError("prometheus exports no table: fleet export prometheus")
+        _export_metrics(dataset, engine, where, output)
+        return
+    if table is None:
+        raise CliError(f"which table? tables: {', '.join(schema.names())}")
     if table not in schema.names():
         from difflib import get_close_matches
 
@@ -81,6 +94,19 @@ def export(
                 write_parquet(tables, table, out)
             else:
                 write_table(tables, table, form.value, out)
+
+
+def _export_metrics(dataset: str | None, engine: str | None, where: list[str] | None, output: str | None) -> None:
+    from agent.cli.fleet.questions import utc_now
+    from agent.cli.output import deliver
+    from agent.fleet.dataset import open_dataset
+    from agent.fleet.metrics import metrics
+    from agent.fleet.questions.options import Options
+
+    with query_tables(dataset, engine, where) as tables:
+        quarantined = open_dataset(dataset).manifest.quarantined if dataset else None
+        text = metrics(tables, Options(now=utc_now()), quarantined)
+    deliver(text.encode("utf-8", "replace"), output)
 
 
 def load(

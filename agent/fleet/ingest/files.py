@@ -199,3 +199,17 @@ def _kept(batch: Any, void: Any, names: list[str]) -> Any:
     keys = keys.append_column("place", pa.array(range(len(batch)), pa.int64()))
     left = keys.join(void, keys=names, join_type="left anti")
     return batch.take(left["place"].combine_chunks().sort())
+
+
+def filled(store: Store, staging: Staging, latest: dict[str, list[File]], history: dict[str, list[File]]) -> None:
+    """No table is without a file: an engine would not know its columns. Raises OSError."""
+    name = staging.name
+    for files, path, past in (
+        (latest, "latest/{}/bucket=00/{}", False),
+        (history, "history/{}/dt=1970-01-01/{}", True),
+    ):
+        for table, row in files.items():
+            full = [each for each in row if each.rows]
+            if not row:
+                full = [Writer(staging, store, path.format(table, name()), schema(table, past)).close()]
+            files[table] = full or row[:1]

@@ -32,7 +32,7 @@ from agent.fleet.tables import TABLES, TEXT, TIME
 
 KEPT = tuple(name for name, table in TABLES.items() if table.history)
 _SLICE_ROWS = 1 << 16  # about; of entries whose rows are taken at once
-_STATE = pa.schema(
+STATE_SCHEMA = pa.schema(
     [("node", TYPES[TEXT]), ("observed_at", TYPES[TIME]), ("generated_at", TYPES[TIME]), ("report", TYPES[TEXT])]
     + [(name, pa.string()) for name in KEPT]
 )
@@ -99,7 +99,7 @@ def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles) 
     for node, entry in newest.items():
         state[node] = State(entry.sighting, dict(zip(NAMES, entry.digests, strict=True)))
     path = f"state/bucket={job.bucket:02d}/{job.staging.name()}"
-    made.state = written(job.staging, store, path, _STATE, [_state_rows(state)])
+    made.state = written(job.staging, store, path, STATE_SCHEMA, [_state_rows(state)])
     return made
 
 
@@ -107,7 +107,7 @@ def _state(job: MergeJob, store: Store) -> dict[str, State]:
     """Nodes of this bucket."""
     found = {}
     for file in job.sources:
-        for batch in read_batches(store, file, _STATE):
+        for batch in read_batches(store, file, STATE_SCHEMA):
             times = {name: batch[name].cast(pa.int64()) for name in ("observed_at", "generated_at")}
             for row in pa.table({name: times.get(name, batch[name]) for name in batch.column_names}).to_pylist():
                 node = row.pop("node")
@@ -127,7 +127,7 @@ def _state_rows(state: dict[str, State]) -> Any:
         pa.array([each.sighting.report for each in rows], pa.string()),
         *(pa.array([each.digests.get(name, "") for each in rows], pa.string()) for name in KEPT),
     ]
-    return pa.table(columns, schema=_STATE)
+    return pa.table(columns, schema=STATE_SCHEMA)
 
 
 def _edits(job: MergeJob, store: Store, state: dict[str, State], given: dict[str, list[Entry]]) -> dict[str, Edit]:

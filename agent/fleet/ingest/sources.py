@@ -32,6 +32,8 @@ class Item(NamedTuple):
     offset: int = 0  # where in the file it begins
     size: int = 0  # 0: it is all of the file
     follow: bool = False  # it was named: a link is followed; one that is found in a folder is not
+    modified: float = 0.0  # when its file was written, seconds since 1970; 0: not known
+    file: str = ""  # that it is in, of this machine
 
 
 class ReportSource(NamedTuple):
@@ -43,17 +45,17 @@ class ReportSource(NamedTuple):
 
 
 def checked(sources: list[str]) -> list[ReportSource]:
-    """Raises BadSource for the first that is not there or may not be read."""
+    """Raises UnreadableSource for the first that is not there or may not be read."""
     return [_checked(each) for each in sources]
 
 
 def items(sources: list[ReportSource]) -> Iterator[Item]:
-    """Every report of the sources, in a fixed order. Raises BadSource where a stream cannot be read to its end."""
+    """Every report of the sources, in a fixed order. Raises UnreadableSource where a stream ends too early."""
     for source in sources:
         if source.store is None:
             yield from _stream("-", sys.stdin.buffer)
         elif source.path:
-            yield from _file(source.store, source.path, source.name, named=True)
+            yield from _file(source.store, source.path, source.name, True, _modified(source.store, source.path))
         else:
             yield from _folder(source)
 
@@ -102,24 +104,40 @@ def _folder(source: ReportSource) -> Iterator[Item]:
     assert source.store is not None
     for each in source.store.listed(""):
         if kind_of(each.path) and not (may_be_ours(each.path) and _ours(source.store, each.path)):
-            yield from _file(source.store, each.path, os.path.join(shown(source.name), each.path), named=False)
+            name = os.path.join(shown(source.name), each.path)
+            yield from _file(source.store, each.path, name, named=False, modified=each.modified)
 
 
-def _file(store: Store, path: str, name: str, named: bool) -> Iterator[Item]:
+def _file(store: Store, path: str, name: str, named: bool, modified: float = 0.0) -> Iterator[Item]:
     if kind_of(os.path.basename(path)) == "report" or not (named or _regular(store, path)):
         url = store.address if isinstance(store, ObjectStore) else store.url
-        yield Item(name, url, path, b"", follow=named)  # what is no file is not opened here: the worker says so
+        here = store.full(path) if isinstance(store, Folder) else ""
+        # what is no file is not opened here: the worker reports it
+        yield Item(name, url, path, b"", modified=modified, file=here, follow=named)
         return
     try:
         with _opened(store, path, named) as file:
             lines = spans(file) if isinstance(store, Folder) else None
-            yield from _stream(name, file) if lines is None else _parts(name, store, path, lines, named)
+            found = _stream(name, file) if lines is None else _parts(name, store, path, lines, named)
+            here = store.full(path) if isinstance(store, Folder) else ""
+            yield from (each._replace(file=here) for each in found)
     except FileNotFoundError as error:
         if named:
             raise UnreadableSource(f"{name}: {error.strerror}") from error
         yield Item(name, "", "", b"", f"vanished: {error.strerror}")
     except OSError as error:
         raise UnreadableSource(f"{name}: {error.strerror or str(error)[:200]}") from error
+
+
+def _modified(store: Store, path: str) -> float:
+    """Of a file that was named; 0: not known."""
+    if not isinstance(store, Folder):
+        return 0.0
+    try:
+        told = os.stat(store.full(path))
+    except OSError:  # told where it is read
+        return 0.0
+    return told.st_mtime if stat.S_ISREG(told.st_mode) else 0.0
 
 
 def _ours(store: Store, path: str) -> bool:
@@ -156,7 +174,8 @@ def _stream(name: str, file: BinaryIO) -> Iterator[Item]:
 
 
 def _item(name: str, piece: Piece) -> Item:
-    return Item(f"{name}:{piece.place}" if piece.place else name, "", "", piece.data, piece.trouble)
+    place = f"{name}:{piece.place}" if piece.place else name
+    return Item(place, "", "", piece.data, piece.trouble, modified=piece.modified)
 
 
 def _opened(store: Store, path: str, follow: bool) -> Any:

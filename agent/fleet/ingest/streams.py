@@ -38,6 +38,7 @@ class Piece(NamedTuple):
     place: str  # "12" (line), "folder/name.json" (member); "" where the stream is one report
     data: bytes
     trouble: str = ""
+    modified: float = 0.0  # of an archive's member
 
 
 class ByteSpan(NamedTuple):
@@ -185,17 +186,17 @@ def _members(stream: BinaryIO) -> Iterator[Piece]:
                     yield Piece(place, b"", _TOO_LONG)
                 elif what is not None:
                     opened: Any = tar.extractfile(member)
-                    yield from _member(place, what, opened)
+                    yield from _member(place, what, opened, float(member.mtime))
                 tar.members = []  # type: ignore[attr-defined]  # it would remember every one
     except (tarfile.TarError, EOFError, UnicodeDecodeError, ValueError, OverflowError) as error:
         raise BadStream(f"a damaged archive: {error}{f', after {place!r:.80}' if place else ''}") from error
 
 
-def _member(place: str, what: str, file: Any) -> Iterator[Piece]:
+def _member(place: str, what: str, file: Any, modified: float) -> Iterator[Piece]:
     if may_be_ours(place) and ours(file.peek(HEAD_BYTES)):
         return
     if what == "report":
-        yield Piece(place, file.read())
+        yield Piece(place, file.read(), modified=modified)
         return
     try:
         for each in pieces(file, within=place):

@@ -14,13 +14,14 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from agent.fleet.dataset import File
+from agent.fleet.dataset import File, Manifest
 from agent.fleet.ingest.files import HistoryFiles, Staging
+from agent.fleet.ingest.known import KnownReports
 from agent.fleet.ingest.merging import Merged, MergeJob, merge
 from agent.fleet.ingest.quarantine import Quarantine, RefusedReport
 from agent.fleet.ingest.sources import Item
 from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
-from agent.fleet.reading import Unfit, read
+from agent.fleet.reading import Unfit, read, unpack
 from agent.fleet.store import Folder, ObjectStore, Store, open_no_link, store_of
 from agent.model.report import REPORT_LIMIT_BYTES
 
@@ -33,6 +34,7 @@ class Setup(msgspec.Struct, frozen=True):
     spill: str  # folder
     cluster: str | None
     now: datetime
+    manifest: Manifest = Manifest()  # before this ingest
 
 
 class ReportBatch(msgspec.Struct, frozen=True):
@@ -56,9 +58,11 @@ class BatchDone(msgspec.Struct):
     nodes: set[int] = msgspec.field(default_factory=set)  # checksums of names: how many there are, about
     blocks: list[SpilledBlock] = msgspec.field(default_factory=list)
     reasons: list[RefusedReport] = msgspec.field(default_factory=list)
+    known: int = 0  # reports that the dataset has already
     again: int = 0  # in quarantine already, and tried again from there
     vanished: list[str] = msgspec.field(default_factory=list)
     unread: list[str] = msgspec.field(default_factory=list)
+    unread_files: set[str] = msgspec.field(default_factory=set)
 
 
 class Closed(msgspec.Struct):
@@ -85,6 +89,7 @@ class IngestWorker:
         self._quarantine = Quarantine(self._store, setup.staging.folder, setup.now.isoformat())
         self._spilled = Spilled()
         self._history = HistoryFiles(setup.staging, self._store)
+        self._known = KnownReports(self._store, setup.manifest, setup.cluster)
 
     def do(self, task: Task) -> Result:
         """One task."""
@@ -107,11 +112,16 @@ class IngestWorker:
                 data = self._bytes(item)
                 if item.trouble:
                     raise Unfit(item.trouble)
-                found = read(data, self._epoch.reader, self._setup.cluster, self._setup.now)
+                text = unpack(data)
+                if text.digest in self._known:
+                    done.known += 1
+                    continue
+                found = read(text, self._epoch.reader, self._setup.cluster, self._setup.now, item.modified)
             except Unfit as error:
                 self._quarantine.add(item.name, str(error), data)
             except _Unread as error:
                 (done.vanished if error.vanished else done.unread).append(str(error))
+                done.unread_files.add(item.file)
             else:
                 self._epoch.add(found)
                 done.nodes.add(zlib.crc32(found.label.node.encode()))

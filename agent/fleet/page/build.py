@@ -15,7 +15,7 @@ from agent.fleet.page.from_dataset import DatasetFacts, Wish, known, stamp
 from agent.fleet.page.scene import Coverage, FleetScene, Nodes, Section
 from agent.fleet.page.versions import skew
 from agent.fleet.questions import drift, duplicates, findings, outliers, summary
-from agent.fleet.questions.options import Options, earlier
+from agent.fleet.questions.options import earlier
 from agent.fleet.text.summary import describe_coverage
 from agent.version import VERSION
 
@@ -35,7 +35,7 @@ def scene(
     told = known(tables, wish, wires)
     names = display_names(tables, told.nodes.classes.labels)
     nodes = _rename_classes(told.nodes, names)
-    answer = summary.summary(tables, Options(stale_after_seconds=wish.stale_after_seconds))
+    answer = summary.summary(tables, wish.options)
     return FleetScene(
         title=title,
         made=f"{made:%Y-%m-%d %H:%M} UTC",
@@ -65,7 +65,7 @@ def _covered(rule: summary.RuleCoverage) -> Coverage:
 
 
 def _sections(tables: Tables, told: DatasetFacts, wires: Wiring, wish: Wish, names: dict[str, str]) -> list[Section]:
-    options = Options(stale_after_seconds=wish.stale_after_seconds)
+    options = wish.options
     numbers = answers.Numbers(told.nodes, names)
     found = list(
         join_outliers(

@@ -16,7 +16,7 @@ from agent.fleet.page.findings import MOST, findings
 from agent.fleet.page.locations import domains, racks
 from agent.fleet.page.scene import STATES, Coded, Nodes
 from agent.fleet.page.versions import FACTS, judged, lines
-from agent.fleet.questions.options import of_dataset
+from agent.fleet.questions.options import Options, of_dataset, reference
 
 Host = dict[str, Any]
 
@@ -33,6 +33,12 @@ class Wish(NamedTuple):
     rack: str | None = None
     pages: Mapping[str, str] = {}
     part: bool = False
+    now: datetime | None = None  # UTC without a zone; None: when the newest report arrived
+
+    @property
+    def options(self) -> Options:
+        """What the page's questions are told."""
+        return Options(stale_after_seconds=self.stale_after_seconds, now=self.now)
 
 
 class DatasetFacts(NamedTuple):
@@ -47,8 +53,9 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> DatasetFacts:
     """All nodes in columns, in the order of their names. Raises EngineRefused, BadPattern."""
     hosts = sorted(reading.hosts(tables), key=lambda host: (natural(host["node"]), host["node"]))
     names = [host["node"] for host in hosts]
-    newest = of_dataset(tables, max((host["observed_at"] for host in hosts if host["observed_at"]), default=None))
-    stale = [_stale(host["observed_at"], newest, wish.stale_after_seconds) for host in hosts]
+    newest = of_dataset(tables, max((host["received_at"] for host in hosts if host["received_at"]), default=None))
+    now = reference(newest, wish.options) if newest else None
+    stale = [_stale(host["received_at"], now, wish.stale_after_seconds) for host in hosts]
     classes = named("class", "class", [host["hardware_class"] for host in hosts])
     gpus, wired = reading.gpus(tables), reading.rails(tables)
     made = _Shapes([gpu_shape(text) for text in gpus.all], [rail_shape(text) for text in wired.all])
@@ -89,8 +96,8 @@ def stamp(at: datetime | None) -> str | None:
     return f"{at:%Y-%m-%d %H:%M} UTC" if at else None
 
 
-def _stale(at: datetime | None, newest: datetime | None, after: float) -> bool:
-    return at is None or (newest is not None and newest - at > timedelta(seconds=after))
+def _stale(at: datetime | None, now: datetime | None, after: float) -> bool:
+    return at is None or (now is not None and now - at > timedelta(seconds=after))
 
 
 class _Shapes(NamedTuple):
@@ -131,7 +138,7 @@ def _metrics(
 ) -> list[Coded]:
     errors, counted = reading.errors(tables)
     ages = [
-        (newest - host["observed_at"]).total_seconds() if newest and host["observed_at"] else None for host in hosts
+        (newest - host["received_at"]).total_seconds() if newest and host["received_at"] else None for host in hosts
     ]
     links = [min((each.link for each in both if each.link is not None), default=None) for both in shapes]
     bad = [-_power(errors.get(name, 0)) if name in counted else None for name in names]
@@ -146,7 +153,7 @@ def _metrics(
 
 
 def _fact(host: Host, key: str) -> str | None:
-    value = host["observed_at"] if key == "seen" else host[key]
+    value = host["received_at"] if key == "seen" else host[key]
     return stamp(value) if isinstance(value, datetime) else value
 
 

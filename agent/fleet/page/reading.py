@@ -19,7 +19,7 @@ RULES = 1_000  # the most frequent ones; the catalogue has some 170
 BITS, PACKED = 3, 20  # of a letter, and letters in a number
 HOST = (
     "node", "observed_at", "hostname", "serial", "chassis_serial", "hardware_class", "profile", "bios", "kernel", "os",
-    "driver", "cuda", "rdma_stack_version", "nccl", "settings", "generator", "verdict",
+    "driver", "cuda", "rdma_stack_version", "nccl", "settings", "generator", "verdict", "received_at",
 )  # fmt: skip
 GPU = (
     "id", "label", "name", "vbios", "memory_mib", "mig", "driver_state", "nvlinks", "nvlinks_active", "fabric_state",
@@ -41,7 +41,10 @@ class Texts(NamedTuple):
 def hosts(tables: Tables) -> list[dict[str, Any]]:
     """Columns `HOST` of every node."""
     rows = tables.rows(table_query("host", HOST))
-    return [dict(zip(HOST, row, strict=True)) for row in rows]
+    found = [dict(zip(HOST, row, strict=True)) for row in rows]
+    for host in found:  # datasets of earlier versions have no time of arrival
+        host["received_at"] = host["received_at"] or host["observed_at"]
+    return found
 
 
 _WIDE = {"speed": "conclusive_speed_gt_s", "width": "conclusive_width", "bandwidth": "bandwidth_gbyte_s"}

@@ -9,6 +9,7 @@ from agent.fleet.engines.query import Pending, Row, lookup, query, statement
 from agent.fleet.questions.baseline import CLASS, Usual, counted, median, spread, usual
 from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.options import Options
+from agent.fleet.receipt import TOLERANCE
 from agent.fleet.table import INT, TEXT
 from agent.fleet.tables import LONGEST_SECONDS
 
@@ -24,6 +25,7 @@ _LESS_SHARE = 0.02
 _TIMED = {"longest_seconds": LONGEST_SECONDS, "step_seconds": _STEP}
 _STEPS = statement("outliers", "step")
 MEMORY = query("outliers", "memory_counts")
+CLOCKS = query("outliers", "clocks_ahead").bind(ahead_seconds=TOLERANCE.total_seconds())
 PROBES = query("outliers", "probe_counts", step=_STEPS).bind(**_TIMED)
 NODES = lookup({CLASS: TEXT, "memory_mib": INT}, "outliers", "memory_nodes")
 _ENDED = {CLASS: TEXT, "name": TEXT, "status": TEXT, "step": INT}
@@ -59,6 +61,22 @@ def memory(tables: Tables, begun: Pending, classes: dict[str, int], options: Opt
         yield Deviation(
             group, normal, _gib(mib), f"about {_gib(middle)}", node, None, f"{100 * (mib - middle) / middle:+.0f} %"
         )
+
+
+def clocks(begun: Pending, classes: dict[str, int], options: Options) -> Iterator[Deviation]:
+    """Nodes whose clock is ahead of the machine that collects; where most of a class are, that machine is behind."""
+    ahead: dict[str, list[tuple[str, float]]] = {}
+    for node, name, seconds in begun():
+        if name in classes:
+            ahead.setdefault(name, []).append((node, seconds))
+    for name, nodes in ahead.items():
+        of = classes[name]
+        if of - len(nodes) < options.majority * of:
+            continue
+        normal = Usual(0, of - len(nodes), of)
+        group = PeerGroup("clock", "clock ahead by", name, None, "node")
+        for node, seconds in nodes:
+            yield Deviation(group, normal, _span(seconds), "less than 5 min", node, None)
 
 
 def probes(tables: Tables, begun: Pending, classes: dict[str, int], options: Options) -> Iterator[Deviation]:
@@ -123,6 +141,16 @@ def _limits(rows: list[Row], options: Options) -> dict[Row, tuple[float, Usual]]
 
 def _between(low: float, high: float) -> str:
     return f"{low:.1f} s" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f} s"
+
+
+def _span(seconds: float) -> str:
+    """
+    >>> _span(400), _span(72_000), _span(90_000)
+    ('7 min', '20 h', '1.0 days')
+    """
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 86_400 else f"{seconds / 86_400:.1f} days"
 
 
 def _gib(mib: float) -> str:

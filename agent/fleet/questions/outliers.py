@@ -13,7 +13,7 @@ import msgspec
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row
-from agent.fleet.questions.amounts import MEMORY, PROBES, memory, probes
+from agent.fleet.questions.amounts import CLOCKS, MEMORY, PROBES, clocks, memory, probes
 from agent.fleet.questions.attributes import PARTS, Attribute, TablePass
 from agent.fleet.questions.baseline import CLASS, SIZES, Usual, counted, planned, sizes, usual
 from agent.fleet.questions.deviations import Deviation, Mixed, Outlier, PeerGroup, folded
@@ -41,6 +41,7 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
     first, begun = tables.submit(SIZES), [tables.submit(part.counts) for part in PARTS]
     words, sums, times = [tables.submit(each) for each in COUNTS], tables.submit(MEMORY), tables.submit(PROBES)
+    ahead = tables.submit(CLOCKS)
     classes = sizes(first)
     enough = {name: count for name, count in classes.items() if count >= options.fewest}
     odds: list[Deviation] = []
@@ -57,6 +58,7 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
                 mixed.setdefault((attribute.key, name), []).append((attribute, place, counts))
     odds += bags(tables, words, enough, options)
     odds += memory(tables, sums, enough, options)
+    odds += clocks(ahead, enough, options)
     odds += probes(tables, times, enough, options)
     answers = folded(odds, frozenset(stale_nodes(tables, options)))
     hosts = [nodes for _, nodes in answers]

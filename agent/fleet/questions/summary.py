@@ -11,7 +11,7 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.options import ORDINARY, Options, earlier, of_dataset
+from agent.fleet.questions.options import ORDINARY, Options, earlier, is_silent, of_dataset, reference
 from agent.fleet.table import INT, TEXT
 from agent.model.finding import VERDICTS
 
@@ -59,9 +59,10 @@ class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `fleet summary`. Times are RFC 3339, UTC."""
 
     nodes: int
-    newest: str | None = None  # of the dataset, also where some nodes only are asked about
+    newest: str | None = None  # arrival, of the dataset, also where some nodes only are asked about
     oldest: str | None = None
     stale_after_seconds: float
+    silent: bool = False  # no report of any node arrived for longer than that: staleness is against the newest
     verdicts: dict[str, int] = {}  # of nodes that are not stale
     stale: int = 0
     stale_hosts: str = ""
@@ -80,7 +81,7 @@ def summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
     seen = max(row[-2] for row in hours)
     newest = of_dataset(tables, seen) or seen
     oldest = min(row[-1] for row in hours)
-    cut = earlier(newest, timedelta(seconds=options.stale_after_seconds))
+    cut = earlier(reference(newest, options), timedelta(seconds=options.stale_after_seconds))
     old = list(dict.fromkeys((row[2],) for row in hours if row[-1] < cut))
     stale = [row[:3] for row in tables.fetch_by_keys(OLD, old) if row[-1] < cut]
     classes, worst = _classes(hours, stale), _worst(bad, cut)
@@ -89,6 +90,7 @@ def summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
         newest=stamp(newest),
         oldest=stamp(oldest),
         stale_after_seconds=options.stale_after_seconds,
+        silent=is_silent(newest, options),
         verdicts=_sum(each.verdicts for each in classes),
         stale=len(stale),
         stale_hosts=fold(node for node, _, _ in stale),

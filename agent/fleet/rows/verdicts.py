@@ -42,6 +42,8 @@ class Label(NamedTuple):
     observed_at: datetime
     generated_at: datetime
     digest: str  # SHA-256 of the report, hex
+    received_at: datetime | None = None
+    clock_skew_seconds: float | None = None
 
 
 def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
@@ -103,6 +105,8 @@ def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
         r.schema_minor,
         r.generator.version,
         label.digest[:32],
+        label.received_at,
+        label.clock_skew_seconds,
     )
 
 

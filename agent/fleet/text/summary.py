@@ -17,6 +17,9 @@ def page(found: FleetSummary, width: int = 80) -> list[Line]:
         return [make_line("no nodes")]
     first = f"{count(found.nodes, 'node')}, newest report {found.newest}, oldest {found.oldest}"
     lines = wrap_paragraph(first, width, "  ", "bold", first="")
+    if found.silent:
+        said = f"no report arrived for more than {duration(found.stale_after_seconds)}: check how reports are collected"
+        lines += wrap_paragraph(said, width, "  ", "warning")
     spans = [
         (f"{number(found.verdicts[each])} {each.replace('_', ' ')}", STYLES.get(each, ""))
         for each in VERDICTS
@@ -27,7 +30,8 @@ def page(found: FleetSummary, width: int = 80) -> list[Line]:
     joined = [piece for span in spans for piece in (span, "  ")]
     lines.append(make_line("  ", *joined[:-1]))
     if found.stale:
-        text = f"stale (older than the newest by more than {duration(found.stale_after_seconds)}): "
+        than = "than the newest by more than" if found.silent else "than"
+        text = f"stale (report older {than} {duration(found.stale_after_seconds)}): "
         lines += told(text + hosts(found.stale_hosts, found.stale), width)
     lines += [BLANK, make_heading("Classes"), *_classes(found, width)]
     lines += [BLANK, make_heading("Coverage"), *_coverage(found, width)]

@@ -48,7 +48,7 @@ def export(report: Report) -> str:
         *_link_families(report),
         *_port_families(report),
     ]
-    return "".join(line for family in families for line in _format_family(family))
+    return "".join(line for family in families for line in format_family(family))
 
 
 def _verdict_families(report: Report) -> Iterator[Metric]:
@@ -218,7 +218,7 @@ def _port_families(report: Report) -> Iterator[Metric]:
     )
 
 
-def _format_family(family: Metric) -> Iterator[str]:
+def format_family(family: Metric) -> Iterator[str]:
     """HELP, TYPE and samples; nothing for an empty metric. Two samples with equal labels would void the file."""
     samples = {_format_labels(sample.labels): sample.value for sample in family.samples}
     if not samples:

@@ -8,6 +8,8 @@ from typing import Any
 
 from agent.fleet.cluster.from_dataset import telling_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
+from agent.fleet.episodes import history, news, repeat
+from agent.fleet.expected import compare
 from agent.fleet.page import class_names, reading
 from agent.fleet.page.scene import STATES
 from agent.fleet.questions import (
@@ -45,6 +47,10 @@ MODULES = (
     drift_rows,
     class_names,
     reading,
+    history,
+    news,
+    repeat,
+    compare,
 )
 VALUES = {TEXT: "x", INT: 1, FLOAT: 0.5, BOOL: True, TIME: SINCE}
 

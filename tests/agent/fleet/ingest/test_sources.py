@@ -263,7 +263,7 @@ def test_lines_of_a_file_are_those_of_a_stream(data: bytes) -> None:
             assert file.tell() == 0, "it is read as a stream then"
             return
         told = [(each.place, os.pread(file.fileno(), each.size, each.offset), each.trouble) for each in found]
-        assert told == [tuple(each) for each in pieces(io.BytesIO(data))]
+        assert told == [tuple(each)[:3] for each in pieces(io.BytesIO(data))]
 
 
 def test_a_file_of_lines_that_shrinks_or_goes_while_it_is_read(tmp_path: Path) -> None:
