@@ -8,12 +8,13 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.amd.gpus import KFD
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, is_off_bus, kernel_log_evidence, unreachable_reason
+from agent.rules.devices import find_function, is_off_bus, kernel_log_evidence, report_no_gpu, unreachable_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 
 @rule("amd-kfd-missing")
 def amd_kfd_missing(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
     for gpu in case.topology.gpus:
         yield _judge_missing(case, gpu)
 
