@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from agent.assemble.facts import ProbeFacts
 from agent.platforms.devices import is_accelerator
-from probes.gpu.facts import Gpu, GpuFacts, PairCell
+from probes.gpu.facts import Gpu, GpuFacts, GpuHealth, PairCell
 from probes.kernel.modules import ModuleFacts, NvidiaGpu
 from probes.pci.sysfs import PciFunction
 
@@ -117,6 +117,9 @@ def _fill_gpu(gpu: Gpu, other: Gpu) -> Gpu:
         changes["nvlinks"] = other.nvlinks
     for name in ("mig_instances", "c2c_links"):
         changes[name] = getattr(gpu, name) or getattr(other, name)
+    if gpu.health and other.health:
+        pairs = zip(gpu.health, other.health, strict=True)
+        changes["health"] = GpuHealth._make(own if own is not None else more for own, more in pairs)
     return gpu._replace(**changes)
 
 

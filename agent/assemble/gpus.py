@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from agent.assemble.driver_gpus import DriverGpus
 from agent.assemble.sort_key import sort_key
-from agent.model.gpu import C2c, Fabric, Gpu, GpuLink, GpuPcie, Mig, NvSwitch, Partition, Remote
+from agent.model.gpu import C2c, Fabric, Gpu, GpuHealth, GpuLink, GpuPcie, Mig, NvSwitch, Partition, Remote
 from agent.model.pci import PciFunction
 from agent.platforms.devices import ACCELERATOR_MAKERS, find_device, is_accelerator, is_nvswitch
 from probes.gpu import facts as driver_gpu
@@ -116,6 +118,7 @@ class _GpuBuilder:
             recovery_action=gpu.recovery_action,
             nvlink_bandwidth_mode=gpu.nvlink_bandwidth_mode,
             error_counts=dict(sorted(gpu.error_counts.items())) if gpu.error_counts else {},
+            health=_health(gpu.health),
             pcie_counters=_pcie_counters(gpu),
         )
 
@@ -232,6 +235,10 @@ def _c2c(gpu: driver_gpu.Gpu) -> C2c | None:
         max_gbyte_s=gpu.c2c_max_gbyte_s,
         errors=dict(sorted(gpu.c2c_errors.items())) if gpu.c2c_errors else {},
     )
+
+
+def _health(health: driver_gpu.GpuHealth | None) -> GpuHealth | None:
+    return msgspec.convert(health._asdict(), GpuHealth) if health else None
 
 
 def _pcie_counters(gpu: driver_gpu.Gpu) -> dict[str, int]:

@@ -70,6 +70,28 @@ class C2c(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[str, int] = {}  # cumulative
 
 
+class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory errors, repairs, clocks and power, as the driver reports them."""
+
+    clock_limits: list[str] | None = None  # why clocks are not higher now: idle, sw_power_cap, hw_thermal_slowdown, ..
+    sm_clock_mhz: int | None = None
+    sm_clock_max_mhz: int | None = None
+    application_clock_mhz: int | None = None  # what was set for applications
+    application_clock_default_mhz: int | None = None
+    utilization_percent: int | None = None
+    power_limit_watts: float | None = None  # in force
+    power_limit_requested_watts: float | None = None
+    power_limit_default_watts: float | None = None
+    persistence: bool | None = None
+    ecc: bool | None = None
+    ecc_pending: bool | None = None  # after the next reset
+    uncorrectable_volatile: int | None = None  # ECC errors since the driver was loaded
+    uncorrectable_aggregate: int | None = None  # in the life of the GPU
+    sram_threshold_exceeded: bool | None = None
+    repairs_pending: list[str] | None = None  # that wait for a reset: row_remap, page_retirement, channel, tpc
+    repairs_failed: list[str] | None = None  # row_remap, memory
+
+
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     """One GPU or accelerator: of the bus, of the driver, or of both."""
 
@@ -110,6 +132,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     recovery_action: str | None = None
     nvlink_bandwidth_mode: str | None = None  # of this GPU: full | reduced
     error_counts: dict[str, int] = {}  # by block: "xgmi_wafl.correctable", cumulative since the driver was loaded
+    health: GpuHealth | None = None
     pcie_counters: dict[str, int] = {}  # of the GPU's own PCIe link, cumulative since the driver was loaded
 
 

@@ -36,6 +36,28 @@ class GpuFabric(NamedTuple):
     )
 
 
+class GpuHealth(NamedTuple):
+    """Memory errors, repairs, clocks and power of one GPU. None: not supported, or not read."""
+
+    clock_limits: tuple[str, ...] | None = None  # why its clocks are not higher now; names: CLOCK_LIMITS
+    sm_clock_mhz: int | None = None
+    sm_clock_max_mhz: int | None = None
+    application_clock_mhz: int | None = None  # what was set for applications, and what it comes with
+    application_clock_default_mhz: int | None = None
+    utilization_percent: int | None = None
+    power_limit_watts: float | None = None  # in force; what was asked for; what the GPU comes with
+    power_limit_requested_watts: float | None = None
+    power_limit_default_watts: float | None = None
+    persistence: bool | None = None
+    ecc: bool | None = None
+    ecc_pending: bool | None = None  # after the next reset
+    uncorrectable_volatile: int | None = None  # ECC errors since the driver was loaded
+    uncorrectable_aggregate: int | None = None  # in the life of the GPU
+    sram_threshold_exceeded: bool | None = None
+    repairs_pending: tuple[str, ...] | None = None  # wait for a reset: row_remap, page_retirement, channel, tpc
+    repairs_failed: tuple[str, ...] | None = None  # row_remap, memory
+
+
 class Gpu(NamedTuple):
     """One GPU as the driver or nvidia-smi sees it. None: not supported, or not said."""
 
@@ -60,7 +82,7 @@ class Gpu(NamedTuple):
     gpu_max_generation: int | None = None  # the GPU alone
     host_max_generation: int | None = None  # nvidia-smi "Host Max"
     replays: int | None = None
-    persistence: bool | None = None
+    health: GpuHealth | None = None
     numa_node: int | None = None  # nearest CPU node ("NUMA Affinity"), where one is named
     memory_numa_node: int | None = None  # the GPU's own memory as a NUMA node (coherent platforms)
     numa_affinity: str | None = None  # nvidia-smi topo -m, where it names several: "0-3", "0,3-9,11-17"
@@ -118,6 +140,19 @@ class GpuFacts(NamedTuple):
     settings: Mapping[str, str] | None = None  # of the kernel, that this vendor's GPUs depend on
     told_by: str | None = None  # "nccl-topo": a file about some GPUs; None: the driver's own list of all that it has
 
+
+# nvmlClocksEventReason*: bit -> name
+CLOCK_LIMITS: Mapping[int, str] = {
+    0x1: "idle",
+    0x2: "applications_clocks_setting",
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+}
 
 # The names in NvLink.errors, by the label of `nvidia-smi nvlink -e`. The first three are of links up to Hopper, the
 # others of NVLink 5. A `_ber_packed` is a bit error rate as NVML packs it: bits 0-7 exponent, bits 8-11 mantissa,

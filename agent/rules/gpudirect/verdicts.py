@@ -65,7 +65,7 @@ def build_verdicts(case: RuleContext, checks: Sequence[Check], faults: Iterable[
 def _amd_way(case: RuleContext) -> str:
     if not any(gpu.vendor == "AMD" for gpu in case.topology.gpus):
         return "unknown"
-    from agent.rules.amd.rdma import find_way  # lazy: most nodes have no GPU of AMD
+    from agent.rules.gpudirect.rocm import find_way  # lazy: most nodes have no GPU of AMD
 
     return find_way(case)
 

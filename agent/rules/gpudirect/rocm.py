@@ -1,16 +1,16 @@
-"""Whether NICs reach the memory of AMD GPUs, and the kernel settings that RCCL warns of."""
+"""Whether NICs reach the memory of AMD GPUs, as RCCL decides it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
-from agent.rules.amd.gpus import NOT_OFFERED
 from agent.rules.context import RuleContext
 from agent.rules.gpudirect.peer_memory import NO_RAIL, not_applicable_reason
 from agent.rules.nccl.settings import effective_settings
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
+_NOT_OFFERED = ("vfio", "no_driver", "not_open", "error")
 _CLIENT = "amdkfd"
 _OPTIONS = ("CONFIG_PCI_P2PDMA", "CONFIG_DMABUF_MOVE_NOTIFY")
 _SWITCH = "NCCL_DMABUF_ENABLE"
@@ -40,7 +40,7 @@ def _is_switched_on(case: RuleContext) -> bool:
 
 @rule("amd-gdr-not-ready")
 def amd_gdr_not_ready(case: RuleContext) -> Iterator[Result]:
-    gpus = [gpu for gpu in case.topology.gpus if gpu.vendor == "AMD" and gpu.driver_state not in NOT_OFFERED]
+    gpus = [gpu for gpu in case.topology.gpus if gpu.vendor == "AMD" and gpu.driver_state not in _NOT_OFFERED]
     silent = not_applicable_reason(case, gpus)
     ready = has_dmabuf(case)
     if silent == NO_RAIL and case.no_rail_known:
@@ -77,24 +77,3 @@ def _fail_not_ready(case: RuleContext, ready: bool) -> Fail:
         cause="switch" if ready else "kernel",
         places=frozenset({"node"}),
     )
-
-
-@rule("amd-numa-balancing")
-def amd_numa_balancing(case: RuleContext) -> Iterator[Result]:
-    value = case.software.kernel_settings.get("numa_balancing")
-    if not any(gpu.vendor == "AMD" and gpu.driver_state not in NOT_OFFERED for gpu in case.topology.gpus):
-        yield NotApplicable("node", "no GPU of AMD that the driver offers")
-    elif value is None:
-        yield Unknown("node", case.probe_failure("gpu") or "kernel.numa_balancing could not be read")
-    elif value != "1":
-        yield Pass("node")
-    else:
-        yield Fail(
-            subject="node",
-            label="node",
-            summary="automatic NUMA balancing is on",
-            impact="The kernel moves pages that GPUs use, and unmaps them meanwhile: RCCL warns of it at each start.",
-            remedy="sysctl kernel.numa_balancing=0, and the same line in /etc/sysctl.d.",
-            evidence=(Evidence(what="kernel.numa_balancing", value=value, source="/proc/sys/kernel/numa_balancing"),),
-            places=frozenset({"node"}),
-        )
