@@ -74,6 +74,6 @@ def _fail_not_ready(case: RuleContext, ready: bool) -> Fail:
         ),
         severity="warning" if ready else None,
         confidence="medium" if ready else "high",
-        cause="switch" if ready else "kernel",
+        cause="setting" if ready else "kernel",
         places=frozenset({"node"}),
     )
