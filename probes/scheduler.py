@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from probes.host.interface import Host, ReadError, Refusal
-from probes.host.recording import Recording
 from probes.probe import Outcome, Probe, Status
+
+if TYPE_CHECKING:
+    from probes.host.recording import Recording
 
 PROGRESS_SECONDS = 1.0  # a run shorter than this says nothing
 _BUS = "pci"  # the probe that lists it
@@ -31,7 +34,7 @@ class Scheduler(ABC):
         self.deadline = self.started + timeout_seconds
         self.outcomes: dict[str, Outcome] = {}
         self.waiting = list(probes)
-        self.recording = Recording(observed_at=host.observed_at, source_kind=host.kind) if record else None
+        self.recording = _new_recording(host) if record else None
         self._names = {probe.name for probe in probes}
         self._on_bus: set[tuple[str | None, str]] | None = None  # vendors and classes
         self._progress = progress
@@ -101,3 +104,9 @@ class Scheduler(ABC):
         if self._progress and text != self._shown and time.monotonic() - self.started > PROGRESS_SECONDS:
             self._shown = text
             self._progress(text)
+
+
+def _new_recording(host: Host) -> Recording:
+    from probes.host.recording import Recording  # lazy: most runs record nothing
+
+    return Recording(observed_at=host.observed_at, source_kind=host.kind)

@@ -1,24 +1,22 @@
 """The drivers' GPU lists: those of one vendor merged, each GPU with its PCI address where known."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from agent.assemble.facts import ProbeFacts
 from agent.platforms.devices import is_accelerator
 from probes.gpu.facts import Gpu, GpuFacts, GpuHealth, PairCell
 from probes.kernel.modules import ModuleFacts, NvidiaGpu
 from probes.pci.sysfs import PciFunction
+from probes.text import lazy_pattern
 
 _NVIDIA = "0x10de"
-_OF_GPU = re.compile(r"GPU[0-9]+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")  # by number, or by PCI address
+_OF_GPU = lazy_pattern(r"GPU[0-9]+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")  # by number, or by PCI address
 _FILLABLE = tuple(n for n, default in Gpu._field_defaults.items() if default is None and n != "error")
 
 
-@dataclass(frozen=True)
-class DriverGpus:
+class DriverGpus(NamedTuple):
     """The drivers' lists. `answered`: the PCI vendors whose driver gave one. `gaps`, by vendor: why a GPU that is
     missing from it may still exist.
 
@@ -27,13 +25,13 @@ class DriverGpus:
 
     gpus: tuple[Gpu, ...] = ()
     answered: frozenset[str] = frozenset()
-    gaps: Mapping[str, str] = field(default_factory=dict)
+    gaps: Mapping[str, str] = MappingProxyType({})
     cells: tuple[tuple[str, PairCell], ...] = ()  # (source, cell), NVML first
-    nic_names: Mapping[str, str] = field(default_factory=dict)  # RDMA device by the name that the matrix uses
+    nic_names: Mapping[str, str] = MappingProxyType({})  # RDMA device by the name that the matrix uses
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None
     bandwidth_mode: str | None = None
     list_source: str | None = None
-    bound: Mapping[str, NvidiaGpu] = field(default_factory=dict)  # by function, whether it works or not (/proc)
+    bound: Mapping[str, NvidiaGpu] = MappingProxyType({})  # by function, whether it works or not (/proc)
 
 
 def merge_driver_gpus(facts: ProbeFacts, functions: Sequence[PciFunction]) -> DriverGpus:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent.assemble.driver_gpus import DriverGpus
-from agent.assemble.sort_key import sort_key
+from agent.assemble.facts import sort_key
 from agent.model.gpu import C2c, Fabric, Gpu, GpuHealth, GpuLink, GpuPcie, Mig, NvSwitch, Partition, Remote
 from agent.model.pci import PciFunction
 from agent.platforms.devices import ACCELERATOR_MAKERS, find_device, is_accelerator, is_nvswitch
@@ -117,8 +117,8 @@ class _GpuBuilder:
             p2p=self._p2p(gpu.index),
             recovery_action=gpu.recovery_action,
             nvlink_bandwidth_mode=gpu.nvlink_bandwidth_mode,
-            error_counts=dict(sorted(gpu.error_counts.items())) if gpu.error_counts else {},
             health=_health(gpu.health),
+            error_counts=dict(sorted(gpu.error_counts.items())) if gpu.error_counts else {},
             pcie_counters=_pcie_counters(gpu),
         )
 

@@ -19,13 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from agent.assemble.facts import sort_key
 from agent.assemble.pcie_tree import BridgePort, PcieTree
-from agent.assemble.sort_key import sort_key
 from agent.model.gpu import Gpu
-from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
-from agent.model.pci import PciFunction
+from agent.model.pci import PciFunction, bandwidth_gbyte_s
 from agent.model.topology import Disagreement, Path
 from probes.gpu.facts import PairCell
 
@@ -36,7 +35,7 @@ _OLD_KINDS = {"SOC": "SYS", "PSB": "PIX"}  # of old drivers; two GPUs of one boa
 _NVLINK_PAYLOAD = {25.781: 25.0, 26.562: 25.0, 53.125: 50.0}
 
 
-class _Hop(NamedTuple):
+class _Step(NamedTuple):
     """A function whose link to the port above it is part of the path."""
 
     id: str
@@ -76,7 +75,7 @@ class PathFinder:
         self.tree = tree
         self.rows = {row.id: row for row in rows}
         self.single_node = sum(node.cpus != "" for node in nodes) == 1
-        self._hops: dict[str, _Hop | None] = {}
+        self._hops: dict[str, _Step | None] = {}
 
     def between(self, a: str, b: str) -> tuple[str | None, list[str], float | None, str | None]:
         """Kind, hops (a's side first), bandwidth (GB/s) and limiting function of the path over PCIe."""
@@ -116,10 +115,10 @@ class PathFinder:
         least = min(hops, key=lambda hop: (hop.gbyte_s, hop.depth, sort_key(hop.id)))
         return least.gbyte_s, least.id
 
-    def _hop(self, place: str) -> _Hop | None:
+    def _hop(self, place: str) -> _Step | None:
         if place not in self._hops:
             gbyte_s = self._capacity(place)
-            self._hops[place] = None if gbyte_s is None else _Hop(place, len(self.tree.above(place)), gbyte_s)
+            self._hops[place] = None if gbyte_s is None else _Step(place, len(self.tree.above(place)), gbyte_s)
         return self._hops[place]
 
     def _capacity(self, place: str) -> float | None:

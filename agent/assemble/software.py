@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from agent.assemble.facts import ProbeFacts
-from agent.assemble.sort_key import sort_key
+from agent.assemble.facts import ProbeFacts, sort_key
 from agent.model.node import Driver, Module, Nccl, NcclLibrary, NcclSetting, RdmaStack, Service, Software
 from probes.gpu import facts as gpu
 from probes.kernel import modules

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from agent.fleet.rows import DamagedPart, Made, Reader
-from agent.fleet.rows.shapes import Report
+from agent.fleet.rows.report_fields import ReportFields
 from agent.fleet.rows.verdicts import Label
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
 
@@ -31,21 +31,21 @@ class Unfit(Exception):
     """Bytes that are no report which can be taken; the message says why, without their name."""
 
 
-class _Head(msgspec.Struct):
+class _Identity(msgspec.Struct):
     schema: str = ""
 
 
-class Read(NamedTuple):
+class ReadReport(NamedTuple):
     """One report."""
 
     label: Label
     made: Made
 
 
-_HEAD, _REPORT = msgspec.json.Decoder(_Head), msgspec.json.Decoder(Report)
+_HEAD, _REPORT = msgspec.json.Decoder(_Identity), msgspec.json.Decoder(ReportFields)
 
 
-def read(data: bytes, reader: Reader, cluster: str | None, now: datetime) -> Read:
+def read(data: bytes, reader: Reader, cluster: str | None, now: datetime) -> ReadReport:
     """Rows of a report: JSON, plain, gzip or zstd. Raises Unfit."""
     text = unpacked(data)
     if len(text) > REPORT_LIMIT_BYTES:
@@ -58,12 +58,12 @@ def read(data: bytes, reader: Reader, cluster: str | None, now: datetime) -> Rea
     report = _decoded(text)
     label = _label(report, cluster, digest, now)
     try:
-        return Read(label, reader.read(report, label))
+        return ReadReport(label, reader.read(report, label))
     except DamagedPart as error:
         raise Unfit(f"a damaged report: {error}") from error
 
 
-def _decoded(text: bytes) -> Report:
+def _decoded(text: bytes) -> ReportFields:
     """Raises Unfit, for JSON that is no report of ours by its schema."""
     try:
         report = _REPORT.decode(text)
@@ -146,7 +146,7 @@ def _all_parts(data: bytes, packed: str, begun: Callable[[], Any], error: type[E
     return b"".join(found)
 
 
-def _label(report: Report, cluster: str | None, digest: str, now: datetime) -> Label:
+def _label(report: ReportFields, cluster: str | None, digest: str, now: datetime) -> Label:
     name = (report.node.hostname or report.node.machine_id or report.node.serial or "").strip()
     if not name:
         raise Unfit("it names no node: no host name, machine id or serial")

@@ -62,7 +62,7 @@ def store_of(url: str) -> Store:
         filesystem, root = fs.FileSystem.from_uri(url)
     except (OSError, ValueError, NotImplementedError) as error:  # no store, no URL, none in this pyarrow
         raise BadStore(f"{shown(url)}: {_first_line(error).replace(url, shown(url))}") from error
-    return Remote(url, filesystem, root)
+    return ObjectStore(url, filesystem, root)
 
 
 def shown(url: str) -> str:
@@ -131,7 +131,7 @@ class Folder:
                     yield Listed(os.path.relpath(path, self.root), told.st_size, told.st_mtime)
 
 
-class Remote:
+class ObjectStore:
     """An object store, or any other file system of pyarrow's."""
 
     remote = True

@@ -131,8 +131,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     p2p: dict[str, dict[str, str]] | None = None
     recovery_action: str | None = None
     nvlink_bandwidth_mode: str | None = None  # of this GPU: full | reduced
-    error_counts: dict[str, int] = {}  # by block: "xgmi_wafl.correctable", cumulative since the driver was loaded
     health: GpuHealth | None = None
+    error_counts: dict[str, int] = {}  # by block: "xgmi_wafl.correctable", cumulative since the driver was loaded
     pcie_counters: dict[str, int] = {}  # of the GPU's own PCIe link, cumulative since the driver was loaded
 
 

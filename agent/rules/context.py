@@ -6,11 +6,12 @@ No probe, file, clock or subprocess is reachable from here: judging a report aga
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Netdev, Nic
@@ -48,8 +49,7 @@ class Settings(NamedTuple):
     silences: tuple[Silence, ...] = ()
 
 
-@dataclass(frozen=True)
-class RuleContext:
+class RuleContext(msgspec.Struct, frozen=True, dict=True):
     """One node to be judged."""
 
     node: Node

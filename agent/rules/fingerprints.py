@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from typing import Any
+
 from agent.rules.context import RuleContext
 from agent.rules.rule import Fail
 
 
 def fingerprint(rule: str, fault: Fail, case: RuleContext) -> str:
     """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
-    import hashlib  # it loads OpenSSL, and a healthy node has nothing to fingerprint
-
-    text = "\n".join((rule, _lasting_identity(fault.subject, case), fault.cause))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    text = "\n".join((rule, lasting_identity(fault.subject, case), fault.cause))
+    return str(_load_sha256()(text.encode()).hexdigest()[:16])
 
 
-def _lasting_identity(subject: str, case: RuleContext) -> str:
+@cache
+def _load_sha256() -> Any:
+    """SHA-256 as `random` loads its own hash: hashlib loads OpenSSL, which takes longer than all fingerprints."""
+    for module in ("_sha2", "_sha256"):  # from Python 3.12 on; before
+        with suppress(ImportError):
+            return import_module(module).sha256
+    return import_module("hashlib").sha256
+
+
+def lasting_identity(subject: str, case: RuleContext) -> str:
     """What stays the same of a subject when it is renamed or moved: UUID, GUID, serial, MAC; else its id."""
     kind, _, rest = subject.partition(":")
     if kind == "pair":
-        return "+".join(sorted(_lasting_identity("pci:" + end, case) for end in rest.split("+")))
+        return "+".join(sorted(lasting_identity("pci:" + end, case) for end in rest.split("+")))
     device, slash, part = rest.partition("/")
     gpu = case.gpus.get(device) or case.gpu_by_pci.get(device)
     nic = case.nics.get(device) or case.nic_by_pci.get(device)

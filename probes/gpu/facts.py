@@ -1,12 +1,9 @@
 """What is said of GPUs and other accelerators, whoever says it: the shared facts of all probes that give "gpu"."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 
 class NvLink(NamedTuple):
@@ -177,7 +174,7 @@ LINK_ERRORS: Mapping[str, str] = {
     "Symbol BER": "symbol_ber_packed",
 }
 
-_ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([01][0-9A-Fa-f])\.([0-7])")
+_ADDRESS = lazy_pattern(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([01][0-9A-Fa-f])\.([0-7])")
 
 
 def with_known_remotes(gpus: Iterable[Gpu]) -> list[Gpu]:

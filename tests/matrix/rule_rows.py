@@ -64,7 +64,7 @@ MACHINES: dict[str, Callable[[], RuleContext]] = {
     "roce": moves.roce,
     "gpus": moves.gpus,
 }
-_FIELDS = {name: kind for name, kind in get_type_hints(RuleContext).items() if name in RuleContext.__dataclass_fields__}
+_FIELDS = {name: kind for name, kind in get_type_hints(RuleContext).items() if name in RuleContext.__struct_fields__}
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

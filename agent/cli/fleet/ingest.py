@@ -62,10 +62,10 @@ def ingest(
     require_libraries("pyarrow")
     from agent.fleet.dataset import BadDataset
     from agent.fleet.ingest.progress import progress
-    from agent.fleet.ingest.run import Asked
+    from agent.fleet.ingest.run import IngestOptions
     from agent.fleet.ingest.run import ingest as do
-    from agent.fleet.ingest.sources import BadSource
-    from agent.fleet.ingest.workers import WorkerLost
+    from agent.fleet.ingest.sources import UnreadableSource
+    from agent.fleet.ingest.worker_pool import WorkerLost
 
     if not dataset:
         raise CliError("--dataset is missing: a folder, or a URL such as s3://BUCKET/PREFIX")
@@ -74,11 +74,11 @@ def ingest(
     ):
         raise CliError(f"--cluster {cluster!r:.80}: expected a name of up to 64 characters without a slash")
     count = jobs or len(os.sched_getaffinity(0))
-    request = Asked(sources=sources, dataset=dataset, cluster=cluster, jobs=count, wait_seconds=wait)
+    request = IngestOptions(sources=sources, dataset=dataset, cluster=cluster, jobs=count, wait_seconds=wait)
     try:
         with progress(sys.stderr, quiet) as tell:
             result = do(request, tell)
-    except (BadSource, BadDataset, WorkerLost) as error:
+    except (UnreadableSource, BadDataset, WorkerLost) as error:
         raise CliError(str(error)) from error
     except OSError as error:
         raise CliError(_describe_write_error(error, dataset)) from error

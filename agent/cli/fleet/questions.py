@@ -37,7 +37,7 @@ def summary(
         from agent.fleet.questions.options import Options
         from agent.fleet.questions.summary import ClassLine
         from agent.fleet.questions.summary import summary as ask
-        from agent.fleet.words.summary import page
+        from agent.fleet.text.summary import page
 
         answer = ask(tables, Options(stale_after_seconds=seconds))
         _print_answer(
@@ -70,10 +70,10 @@ def outliers(
     """
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.odd import Outlier
+        from agent.fleet.questions.deviations import Outlier
         from agent.fleet.questions.options import Options
         from agent.fleet.questions.outliers import outliers as ask
-        from agent.fleet.words.outliers import page
+        from agent.fleet.text.outliers import page
 
         answer = ask(tables, Options(majority=majority, fewest=fewest))
         _print_answer(
@@ -92,12 +92,14 @@ def findings(
     """Findings of all nodes, grouped by rule."""
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.findings import Found
+        from agent.fleet.questions.findings import FindingGroup
         from agent.fleet.questions.findings import findings as ask
-        from agent.fleet.words.findings import page
+        from agent.fleet.text.findings import page
 
         answer = ask(tables)
-        _print_answer(answer, answer.findings, Found, lambda width: page(answer, width), format_name, output, no_color)
+        _print_answer(
+            answer, answer.findings, FindingGroup, lambda width: page(answer, width), format_name, output, no_color
+        )
 
 
 def duplicates(
@@ -116,7 +118,7 @@ def duplicates(
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.duplicates import Duplicate
         from agent.fleet.questions.duplicates import duplicates as ask
-        from agent.fleet.words.duplicates import page
+        from agent.fleet.text.duplicates import page
 
         answer = ask(tables)
         _print_answer(
@@ -142,12 +144,14 @@ def drift(
     """
     format_name, moment = choose_format(form, output), parse_time(since)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.drift import Change
+        from agent.fleet.questions.drift import DriftChange
         from agent.fleet.questions.drift import drift as ask
-        from agent.fleet.words.drift import page
+        from agent.fleet.text.drift import page
 
         answer = ask(tables, moment)
-        _print_answer(answer, answer.changes, Change, lambda width: page(answer, width), format_name, output, no_color)
+        _print_answer(
+            answer, answer.changes, DriftChange, lambda width: page(answer, width), format_name, output, no_color
+        )
 
 
 def parse_duration(text: str) -> float:
@@ -188,7 +192,7 @@ def _print_answer(
     if form == "text":
         show(page, output, no_color)
     elif form == "csv":
-        from agent.fleet.words.sheet import sheet
+        from agent.fleet.text.tables import sheet
 
         deliver(sheet(rows, kind).encode("utf-8", "replace"), output)
     else:

@@ -35,8 +35,8 @@ def query(
     text = sys.stdin.read(1 << 20) if sql == "-" else sql
     with open_engine(dataset, None) as engine:
         from agent.cli.output import open_output
-        from agent.fleet.engines.embedded import Embedded
-        from agent.fleet.words.rows import write
+        from agent.fleet.engines.duckdb_files import Embedded
+        from agent.fleet.text.tables import write
 
         assert isinstance(engine, Embedded)
         names, batches = engine.query(text)
@@ -61,20 +61,20 @@ def export(
     from agent.cli.fleet.options import require_libraries
 
     require_libraries("duckdb")
-    from agent.fleet.engines import shapes
+    from agent.fleet.engines import schema
 
-    if table not in shapes.names():
+    if table not in schema.names():
         from difflib import get_close_matches
 
-        near = get_close_matches(table, shapes.names(), 1)
+        near = get_close_matches(table, schema.names(), 1)
         raise CliError(
-            f"no table {table!r:.60}; tables: {', '.join(shapes.names())}", f"did you mean {near[0]}?" if near else None
+            f"no table {table!r:.60}; tables: {', '.join(schema.names())}", f"did you mean {near[0]}?" if near else None
         )
     if form is TableFormat.PARQUET and output is None and sys.stdout.isatty():
         raise CliError("Parquet is binary: use --output FILE")
     with query_tables(dataset, engine, where) as tables:
         from agent.cli.output import open_output
-        from agent.fleet.words.rows import write_parquet, write_table
+        from agent.fleet.text.tables import write_parquet, write_table
 
         with open_output(output) as out:
             if form is TableFormat.PARQUET:
@@ -98,7 +98,7 @@ def load(
 
     require_libraries("duckdb", "pyarrow", "psycopg", "sqlglot")
     with open_engine(dataset, None) as source:
-        from agent.fleet.engines.loading import load as load_tables
+        from agent.fleet.engines.postgres import load as load_tables
 
         rows = load_tables(source, engine)
     if not quiet:

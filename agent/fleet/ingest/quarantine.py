@@ -20,7 +20,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _TAKEN_FROM = re.compile(r"[0-9a-f]{16}_.*")  # a quarantine's own file
 
 
-class Reason(msgspec.Struct, frozen=True):
+class RefusedReport(msgspec.Struct, frozen=True):
     """Why a report was not taken."""
 
     at: str  # when it was tried, RFC 3339
@@ -38,7 +38,7 @@ class Quarantine:
         self._store, self._folder, self._now = store, folder, now
         self._left = BUDGET_BYTES
         self._again = 0
-        self.reasons: list[Reason] = []
+        self.reasons: list[RefusedReport] = []
         self.files: set[str] = set()
 
     def add(self, source: str, why: str, data: bytes) -> None:
@@ -61,9 +61,9 @@ class Quarantine:
                     file.write(kept)
                 self._left -= len(kept)
                 self.files.add(path)
-        self.reasons.append(Reason(self._now, _plain(source), why[:500], len(data), digest, path))
+        self.reasons.append(RefusedReport(self._now, _plain(source), why[:500], len(data), digest, path))
 
-    def taken(self) -> tuple[list[Reason], int]:
+    def taken(self) -> tuple[list[RefusedReport], int]:
         """The reasons since the last time, and how often something was tried again that is there already."""
         reasons, again = self.reasons, self._again
         self.reasons, self._again = [], 0
@@ -80,7 +80,7 @@ class Quarantine:
             return False
 
 
-def updated(store: Store, reasons: list[Reason]) -> bytes | None:
+def updated(store: Store, reasons: list[RefusedReport]) -> bytes | None:
     """reasons.ndjson with new lines; None where there is none that is new. Raises OSError."""
     try:
         lines = store.read(REASONS).splitlines()
@@ -89,7 +89,7 @@ def updated(store: Store, reasons: list[Reason]) -> bytes | None:
     known = set()
     for line in lines:
         try:
-            told = msgspec.json.decode(line, type=Reason)
+            told = msgspec.json.decode(line, type=RefusedReport)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
         known.add((told.sha256, told.source))

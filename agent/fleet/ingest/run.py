@@ -18,15 +18,14 @@ import msgspec
 from agent.fleet.collection import without_collection
 from agent.fleet.columns import HISTORY, schema
 from agent.fleet.dataset import SLOTS, File, Manifest
-from agent.fleet.ingest.correcting import corrected, gathered
-from agent.fleet.ingest.files import Staging, Writer
-from agent.fleet.ingest.held import Held, held
-from agent.fleet.ingest.merging import Job, Merged
-from agent.fleet.ingest.quarantine import REASONS, Reason, updated
+from agent.fleet.ingest.files import Staging, Writer, corrected, gathered
+from agent.fleet.ingest.locked_dataset import Held, held
+from agent.fleet.ingest.merging import Merged, MergeJob
+from agent.fleet.ingest.quarantine import REASONS, RefusedReport, updated
 from agent.fleet.ingest.sources import Item, checked, items
-from agent.fleet.ingest.spill import Block
-from agent.fleet.ingest.work import Batch, BatchDone, Closed, End, Rest, Setup
-from agent.fleet.ingest.workers import Alone, Workers
+from agent.fleet.ingest.spill import SpilledBlock
+from agent.fleet.ingest.worker import BatchDone, Closed, End, ReportBatch, Rest, Setup
+from agent.fleet.ingest.worker_pool import Alone, Workers
 from agent.fleet.tables import FORMAT, TABLES
 from agent.version import VERSION
 
@@ -36,7 +35,7 @@ _BATCH_ITEMS, _BATCH_BYTES = 32, 8 << 20
 Tell = Callable[[str, int], None]  # stage ("read", "write"), how much of it is done now
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class IngestOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What an ingest is to do."""
 
     sources: list[str]
@@ -61,7 +60,7 @@ class Ingested(msgspec.Struct, kw_only=True):
     new_nodes: int = 0
 
 
-def ingest(asked: Asked, tell: Tell) -> Ingested:
+def ingest(asked: IngestOptions, tell: Tell) -> Ingested:
     """Take reports into a dataset. Raises BadSource, BadDataset, WorkerLost, OSError; then the dataset is as it was."""
     sources = checked(asked.sources)
     with held(asked.dataset, asked.wait_seconds) as dataset, without_collection():
@@ -83,7 +82,7 @@ class _Run:
     def __init__(self, dataset: Held, staging: Staging, work: Workers | Alone, now: datetime, tell: Tell) -> None:
         self._held, self._staging, self._work, self._now, self._tell = dataset, staging, work, now, tell
         self._told = Ingested(nodes=dataset.manifest.nodes)
-        self._reasons: list[Reason] = []
+        self._reasons: list[RefusedReport] = []
 
     def run(self, found: Iterator[Item]) -> Ingested:
         blocks, nodes = self._read(found)
@@ -95,9 +94,9 @@ class _Run:
             self._held.commit(manifest, {REASONS: lines} if lines else {})
         return self._told
 
-    def _read(self, found: Iterator[Item]) -> tuple[dict[int, list[Block]], int]:
+    def _read(self, found: Iterator[Item]) -> tuple[dict[int, list[SpilledBlock]], int]:
         """Blocks by slot, and about how many nodes they are of."""
-        blocks: defaultdict[int, list[Block]] = defaultdict(list)
+        blocks: defaultdict[int, list[SpilledBlock]] = defaultdict(list)
         nodes: set[int] = set()
         told = self._told
         for stage in (self._work.each(_batches(found)), self._work.all(Rest())):
@@ -116,12 +115,12 @@ class _Run:
                 self._tell("read", told.read)
         return blocks, len(nodes)
 
-    def _merge(self, blocks: dict[int, list[Block]], nodes: int) -> list[Merged]:
+    def _merge(self, blocks: dict[int, list[SpilledBlock]], nodes: int) -> list[Merged]:
         """Every bucket that a report is for; all of them, where there are to be more."""
         before = self._held.manifest
         self._buckets = _buckets(before, nodes)
         grown = self._buckets != before.buckets
-        by_bucket: defaultdict[int, list[Block]] = defaultdict(list)
+        by_bucket: defaultdict[int, list[SpilledBlock]] = defaultdict(list)
         for slot, mine in blocks.items():
             by_bucket[slot % self._buckets] += mine
         wanted = range(self._buckets) if grown and not self._held.new else sorted(by_bucket)
@@ -136,11 +135,11 @@ class _Run:
             told.repeated += done.repeated
         return [each for each in made if each.state]
 
-    def _job(self, bucket: int, blocks: list[Block]) -> Job:
+    def _job(self, bucket: int, blocks: list[SpilledBlock]) -> MergeJob:
         before = self._held.manifest
         old = f"/bucket={bucket % before.buckets:02d}/"
         sources = [file for file in before.state if old in file.path]
-        return Job(bucket, self._buckets, blocks, before, sources, self._staging)
+        return MergeJob(bucket, self._buckets, blocks, before, sources, self._staging)
 
     def _manifest(self, merged: list[Merged], closed: list[Closed], lines: bytes | None) -> Manifest:
         before = self._held.manifest
@@ -194,17 +193,17 @@ class _Run:
                 files[table] = full or row[:1]
 
 
-def _batches(found: Iterator[Item]) -> Iterator[Batch]:
+def _batches(found: Iterator[Item]) -> Iterator[ReportBatch]:
     batch: list[Item] = []
     size = 0
     for item in found:
         batch.append(item)
         size += len(item.data)
         if len(batch) >= _BATCH_ITEMS or size >= _BATCH_BYTES:
-            yield Batch(batch)
+            yield ReportBatch(batch)
             batch, size = [], 0
     if batch:
-        yield Batch(batch)
+        yield ReportBatch(batch)
 
 
 def _buckets(before: Manifest, nodes: int) -> int:

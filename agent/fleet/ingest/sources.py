@@ -1,7 +1,7 @@
 """Where reports come from: files, folders, archives, streams, object stores -> pieces of work.
 
-A file that is one report is read by a worker, and so are the lines of one of many, when it is known here where they
-begin; what else holds many (a tar, something packed, stdin) is read here, once, and its reports are handed on as bytes.
+A file that is one report is read by a worker, and so are the lines of one of many, where it is known here at which
+bytes they begin. What a file is by its name is the same in a folder and in an archive.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from agent.fleet.ingest.naming import HEAD_BYTES, kind_of, may_be_ours, ours
-from agent.fleet.ingest.streams import BadStream, Piece, Span, pieces, spans
-from agent.fleet.store import BadStore, Folder, Remote, Store, shown, store_of
+from agent.fleet.ingest.file_names import HEAD_BYTES, kind_of, may_be_ours, ours
+from agent.fleet.ingest.streams import BadStream, ByteSpan, Piece, pieces, spans
+from agent.fleet.store import BadStore, Folder, ObjectStore, Store, shown, store_of
 
 
-class BadSource(Exception):
+class UnreadableSource(Exception):
     """A source that cannot be read at all; the message is one line that names it."""
 
 
@@ -33,7 +33,7 @@ class Item(NamedTuple):
     size: int = 0  # 0: it is all of the file
 
 
-class Source(NamedTuple):
+class ReportSource(NamedTuple):
     """One SOURCE of the command line, checked."""
 
     name: str
@@ -41,12 +41,12 @@ class Source(NamedTuple):
     path: str  # below the store, where it is one file; "": all below it
 
 
-def checked(sources: list[str]) -> list[Source]:
+def checked(sources: list[str]) -> list[ReportSource]:
     """Raises BadSource for the first that is not there or may not be read."""
     return [_checked(each) for each in sources]
 
 
-def items(sources: list[Source]) -> Iterator[Item]:
+def items(sources: list[ReportSource]) -> Iterator[Item]:
     """Every report of the sources, in a fixed order. Raises BadSource where a stream cannot be read to its end."""
     for source in sources:
         if source.store is None:
@@ -57,46 +57,46 @@ def items(sources: list[Source]) -> Iterator[Item]:
             yield from _folder(source)
 
 
-def _checked(name: str) -> Source:
+def _checked(name: str) -> ReportSource:
     if name == "-":
-        return Source("-", None, "")
+        return ReportSource("-", None, "")
     try:
         store = store_of(name)
     except BadStore as error:
-        raise BadSource(str(error)) from error
+        raise UnreadableSource(str(error)) from error
     try:
         if isinstance(store, Folder):
             return _checked_here(name, store)
         return _checked_there(name, store)
     except OSError as error:
-        raise BadSource(f"{shown(name)}: {error.strerror or str(error)[:200]}") from error
+        raise UnreadableSource(f"{shown(name)}: {error.strerror or str(error)[:200]}") from error
 
 
-def _checked_here(name: str, store: Folder) -> Source:
+def _checked_here(name: str, store: Folder) -> ReportSource:
     mode = os.stat(store.root).st_mode
     if stat.S_ISDIR(mode):
         os.scandir(store.root).close()
-        return Source(name, store, "")
+        return ReportSource(name, store, "")
     if not stat.S_ISFIFO(mode):  # a pipe is opened once
         with open(store.root, "rb"):
             pass
     folder, base = os.path.split(store.root)
-    return Source(name, Folder(folder), base)
+    return ReportSource(name, Folder(folder), base)
 
 
-def _checked_there(name: str, store: Any) -> Source:
+def _checked_there(name: str, store: Any) -> ReportSource:
     from pyarrow import fs
 
     (told,) = store.filesystem.get_file_info([store.root])
     if told.type == fs.FileType.Directory or (told.type == fs.FileType.NotFound and any(store.listed(""))):
-        return Source(name, store, "")
+        return ReportSource(name, store, "")
     if told.type != fs.FileType.File:
-        raise BadSource(f"{shown(name)}: No such file or directory")
+        raise UnreadableSource(f"{shown(name)}: No such file or directory")
     folder, _, base = store.root.rpartition("/")
-    return Source(name, Remote(name, store.filesystem, folder), base)
+    return ReportSource(name, ObjectStore(name, store.filesystem, folder), base)
 
 
-def _folder(source: Source) -> Iterator[Item]:
+def _folder(source: ReportSource) -> Iterator[Item]:
     """Files that are named as reports are. Those of a dataset that tell of other files are left out."""
     assert source.store is not None
     for each in source.store.listed(""):
@@ -106,7 +106,7 @@ def _folder(source: Source) -> Iterator[Item]:
 
 def _file(store: Store, path: str, name: str, named: bool) -> Iterator[Item]:
     if kind_of(os.path.basename(path)) == "report" or not (named or _regular(store, path)):
-        url = store.address if isinstance(store, Remote) else store.url
+        url = store.address if isinstance(store, ObjectStore) else store.url
         yield Item(name, url, path, b"")  # what is no file is not opened here: the worker says so
         return
     try:
@@ -115,10 +115,10 @@ def _file(store: Store, path: str, name: str, named: bool) -> Iterator[Item]:
             yield from _stream(name, file) if lines is None else _parts(name, store, path, lines)
     except FileNotFoundError as error:
         if named:
-            raise BadSource(f"{name}: {error.strerror}") from error
+            raise UnreadableSource(f"{name}: {error.strerror}") from error
         yield Item(name, "", "", b"", f"vanished: {error.strerror}")
     except OSError as error:
-        raise BadSource(f"{name}: {error.strerror or str(error)[:200]}") from error
+        raise UnreadableSource(f"{name}: {error.strerror or str(error)[:200]}") from error
 
 
 def _ours(store: Store, path: str) -> bool:
@@ -141,7 +141,7 @@ def _regular(store: Store, path: str) -> bool:
         return True
 
 
-def _parts(name: str, store: Store, path: str, lines: Iterator[Span]) -> Iterator[Item]:
+def _parts(name: str, store: Store, path: str, lines: Iterator[ByteSpan]) -> Iterator[Item]:
     for each in lines:
         yield Item(f"{name}:{each.place}", store.url, path, b"", each.trouble, each.offset, each.size)
 
@@ -161,5 +161,5 @@ def _item(name: str, piece: Piece) -> Item:
 def _opened(store: Store, path: str) -> Any:
     if isinstance(store, Folder):
         return open(store.full(path), "rb")
-    assert isinstance(store, Remote)
+    assert isinstance(store, ObjectStore)
     return store.filesystem.open_input_stream(store.at(path), compression=None)

@@ -19,10 +19,10 @@ from pyarrow import ipc
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import slot_of
-from agent.fleet.ingest.timeline import Change, Sighting
-from agent.fleet.reading import Read
+from agent.fleet.ingest.history import Sighting, TableVersion
+from agent.fleet.reading import ReadReport
 from agent.fleet.rows import NAMES, Reader
-from agent.fleet.rows.unique import Counters, Functions, Shared
+from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 from agent.fleet.tables import CLASS, COUNTER, PCI, TABLES, TIME
 
 MOST_ROWS, MOST_REPORTS, MOST_BYTES = 400_000, 4000, 64 << 20  # of an epoch
@@ -49,13 +49,13 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
         """When it is of."""
         return Sighting(self.observed, self.generated, self.report)
 
-    def change(self, table: str) -> Change:
+    def change(self, table: str) -> TableVersion:
         """What its rows of a table are."""
         place = _PLACE[table]
-        return Change(self.digests[place], len(self.rows[place]) // 4)
+        return TableVersion(self.digests[place], len(self.rows[place]) // 4)
 
 
-class Block(msgspec.Struct, array_like=True, frozen=True):
+class SpilledBlock(msgspec.Struct, array_like=True, frozen=True):
     """Where in an epoch the entries of a slot stand."""
 
     epoch: str  # folder
@@ -81,7 +81,7 @@ class Epoch:
         reader = self.reader
         return self.reports >= MOST_REPORTS or reader.size >= MOST_ROWS or reader.cost >= MOST_BYTES
 
-    def add(self, read: Read) -> None:
+    def add(self, read: ReadReport) -> None:
         """A report whose rows the reader has made."""
         label = read.label
         rows = [array("I", each).tobytes() for each in read.made.ids]
@@ -92,7 +92,7 @@ class Epoch:
         self._entries[slot_of(label.node)].append(entry)
         self.reports += 1
 
-    def write(self, folder: str) -> list[Block]:
+    def write(self, folder: str) -> list[SpilledBlock]:
         """Leave everything in a new folder, and be empty. Raises OSError."""
         os.mkdir(folder)
         for name, unique in self.reader.unique.items():
@@ -108,7 +108,7 @@ class Epoch:
             for slot, entries in sorted(self._entries.items()):
                 data = msgspec.msgpack.encode(entries)
                 file.write(data)
-                blocks.append(Block(folder, slot, offset, len(data)))
+                blocks.append(SpilledBlock(folder, slot, offset, len(data)))
                 offset += len(data)
         self.reader.clear()
         self._entries.clear()
@@ -123,7 +123,7 @@ class Spilled:
         self._tables: dict[tuple[str, str], Any] = {}
         self._last: tuple[str, dict[tuple[int, ...], Any]] = "", {}  # history and what is latest ask for the same
 
-    def entries(self, blocks: list[Block]) -> list[Entry]:
+    def entries(self, blocks: list[SpilledBlock]) -> list[Entry]:
         """The entries of some blocks."""
         found = []
         for block in blocks:
@@ -227,7 +227,7 @@ def _functions(functions: Functions) -> list[Any]:
     return columns
 
 
-def _counters(counters: Counters) -> list[Any]:
+def _counters(counters: CounterRows) -> list[Any]:
     made = []
     for codes, words in ((counters.subject, counters.subjects), (counters.name, counters.names)):
         places = pa.Array.from_buffers(pa.int32(), len(codes), [None, pa.py_buffer(codes)])

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from agent.fleet.ingest.naming import HEAD_BYTES, kind_of, may_be_ours, ours
+from agent.fleet.ingest.file_names import HEAD_BYTES, kind_of, may_be_ours, ours
 from agent.fleet.reading import GZIP, ZSTD
 from agent.model.report import REPORT_LIMIT_BYTES
 
@@ -40,7 +40,7 @@ class Piece(NamedTuple):
     trouble: str = ""
 
 
-class Span(NamedTuple):
+class ByteSpan(NamedTuple):
     """Where one report of a file stands."""
 
     place: str  # "12" (line)
@@ -49,7 +49,7 @@ class Span(NamedTuple):
     trouble: str = ""
 
 
-def spans(file: BinaryIO) -> Iterator[Span] | None:
+def spans(file: BinaryIO) -> Iterator[ByteSpan] | None:
     """Lines of a regular file that are reports, for others to read; None: it is no file of lines. Raises OSError."""
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return None
@@ -60,7 +60,7 @@ def spans(file: BinaryIO) -> Iterator[Span] | None:
     return None if packed or head[_TAR_MAGIC] == b"ustar" or first in (b"{", b"") else _spans(file)
 
 
-def _spans(file: BinaryIO) -> Iterator[Span]:
+def _spans(file: BinaryIO) -> Iterator[ByteSpan]:
     """As _lines says it."""
     number = start = offset = 0
     while block := file.read(_BLOCK):
@@ -73,12 +73,12 @@ def _spans(file: BinaryIO) -> Iterator[Span]:
     yield from _span(file, number + 1, start, offset, 0)
 
 
-def _span(file: BinaryIO, number: int, start: int, end: int, newline: int) -> Iterator[Span]:
+def _span(file: BinaryIO, number: int, start: int, end: int, newline: int) -> Iterator[ByteSpan]:
     size = end - start
     if size - newline > REPORT_LIMIT_BYTES:
-        yield Span(str(number), start, _KEPT, _TOO_LONG)
+        yield ByteSpan(str(number), start, _KEPT, _TOO_LONG)
     elif size > _SHORT or os.pread(file.fileno(), size, start).strip():
-        yield Span(str(number), start, size)
+        yield ByteSpan(str(number), start, size)
 
 
 def pieces(file: BinaryIO, within: str = "") -> Iterator[Piece]:

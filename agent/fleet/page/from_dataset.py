@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from agent.fleet.cluster.from_dataset import Wiring
 from agent.fleet.cluster.graph import natural
 from agent.fleet.engines.engine import Tables
 from agent.fleet.page import reading
 from agent.fleet.page.columns import distinct, named, ranked
 from agent.fleet.page.devices import Shape, gbyte_s, gpu_shape, rail_shape, rails
 from agent.fleet.page.findings import MOST, findings
-from agent.fleet.page.judged import judged, lines
-from agent.fleet.page.places import domains, racks
+from agent.fleet.page.locations import domains, racks
 from agent.fleet.page.scene import STATES, Coded, Nodes
-from agent.fleet.page.skew import FACTS
-from agent.fleet.page.wiring import Wiring
-from agent.fleet.questions.newest import of_dataset
+from agent.fleet.page.versions import FACTS, judged, lines
+from agent.fleet.questions.options import of_dataset
 
 Host = dict[str, Any]
 
@@ -36,7 +35,7 @@ class Wish(NamedTuple):
     part: bool = False
 
 
-class Known(NamedTuple):
+class DatasetFacts(NamedTuple):
     """What the dataset says of its nodes."""
 
     nodes: Nodes
@@ -44,7 +43,7 @@ class Known(NamedTuple):
     newest: datetime | None
 
 
-def known(tables: Tables, wish: Wish, wires: Wiring) -> Known:
+def known(tables: Tables, wish: Wish, wires: Wiring) -> DatasetFacts:
     """All nodes in columns, in the order of their names. Raises EngineRefused, BadPattern."""
     hosts = sorted(reading.hosts(tables), key=lambda host: (natural(host["node"]), host["node"]))
     names = [host["node"] for host in hosts]
@@ -82,7 +81,7 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> Known:
         unjudged_codes=reason_codes,
         pages={at: wish.pages[name] for at, name in enumerate(names) if name in wish.pages},
     )
-    return Known(nodes, hosts, newest)
+    return DatasetFacts(nodes, hosts, newest)
 
 
 def stamp(at: datetime | None) -> str | None:

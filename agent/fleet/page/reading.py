@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from agent.fleet.engines import shapes
+from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Query, Row, query, quote, statement, table_query
 from agent.fleet.table import TEXT
@@ -60,7 +60,7 @@ _RAIL_CELLS = [
 
 def _cells(cells: Sequence[tuple[str, str]]) -> str:
     """An expression that joins cells; of text no letter that joins is left."""
-    types = {(table, each.name): each.type for table in ("gpu", "nic", "port") for each in shapes.columns(table)}
+    types = {(table, each.name): each.type for table in ("gpu", "nic", "port") for each in schema.columns(table)}
     made = (_cell(quote(name, table), types.get((table, name)) == TEXT) for table, name in cells)
     return " || chr(31) || ".join(made)
 

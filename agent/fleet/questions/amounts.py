@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query, statement
-from agent.fleet.questions.classes import CLASS
-from agent.fleet.questions.odd import Group, Odd
+from agent.fleet.questions.baseline import CLASS, Usual, counted, median, spread, usual
+from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.options import Options
-from agent.fleet.questions.usual import Usual, counted, median, spread, usual
 from agent.fleet.table import INT, TEXT
 from agent.fleet.tables import LONGEST_SECONDS
 
@@ -31,7 +30,7 @@ _ENDED = {CLASS: TEXT, "name": TEXT, "status": TEXT, "step": INT}
 ENDS = lookup(_ENDED, "outliers", "probe_nodes", step=_STEPS).bind(**_TIMED)
 
 
-def memory(tables: Tables, begun: Pending, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+def memory(tables: Tables, begun: Pending, classes: dict[str, int], options: Options) -> Iterator[Deviation]:
     """Nodes with clearly less or more memory than the median of their class."""
     sums: dict[str, list[tuple[float, int]]] = {}
     for name, mib, count in begun():
@@ -56,20 +55,20 @@ def memory(tables: Tables, begun: Pending, classes: dict[str, int], options: Opt
     ]
     for node, name, mib in tables.fetch_by_keys(NODES, far):
         middle, _, normal = ordinary[name]
-        group = Group("memory", "memory", name, None, "node")
-        yield Odd(
+        group = PeerGroup("memory", "memory", name, None, "node")
+        yield Deviation(
             group, normal, _gib(mib), f"about {_gib(middle)}", node, None, f"{100 * (mib - middle) / middle:+.0f} %"
         )
 
 
-def probes(tables: Tables, begun: Pending, classes: dict[str, int], options: Options) -> Iterator[Odd]:
+def probes(tables: Tables, begun: Pending, classes: dict[str, int], options: Options) -> Iterator[Deviation]:
     """Nodes where a probe failed that serves nearly everywhere in their class, or takes far longer than the median."""
     rows = [row for row in begun() if row[0] in classes]
     yield from _failed(tables, rows, options)
     yield from _slow(tables, rows, options)
 
 
-def _failed(tables: Tables, rows: list[Row], options: Options) -> Iterator[Odd]:
+def _failed(tables: Tables, rows: list[Row], options: Options) -> Iterator[Deviation]:
     """`rows`: class, probe, status, step, how many."""
     statuses: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for name, what, status, _, count in rows:
@@ -81,11 +80,11 @@ def _failed(tables: Tables, rows: list[Row], options: Options) -> Iterator[Odd]:
             expected[key] = normal
     failed = [row[:-1] for row in rows if row[:2] in expected and row[2] is not None and row[2] not in _SERVED]
     for node, name, what, status, _ in tables.fetch_by_keys(ENDS, failed):
-        group = Group("probe-status", "end of a probe", name, what, "node")
-        yield Odd(group, expected[name, what], status, expected[name, what].value, node, None)
+        group = PeerGroup("probe-status", "end of a probe", name, what, "node")
+        yield Deviation(group, expected[name, what], status, expected[name, what].value, node, None)
 
 
-def _slow(tables: Tables, rows: list[Row], options: Options) -> Iterator[Odd]:
+def _slow(tables: Tables, rows: list[Row], options: Options) -> Iterator[Deviation]:
     """`rows`: class, probe, status, step, how many."""
     limits = _limits(rows, options)
     late = [
@@ -97,10 +96,10 @@ def _slow(tables: Tables, rows: list[Row], options: Options) -> Iterator[Odd]:
             far.setdefault((name, what), []).append((node, seconds))
     for (name, what), found in far.items():
         normal = limits[name, what][1]
-        group = Group("probe-seconds", f"duration of probe {what}", name, what, "node")
+        group = PeerGroup("probe-seconds", f"duration of probe {what}", name, what, "node")
         took = _between(min(seconds for _, seconds in found), max(seconds for _, seconds in found))
         for node, _ in found:
-            yield Odd(group, normal, took, f"about {max(normal.value, _STEP):.2g} s", node, None)
+            yield Deviation(group, normal, took, f"about {max(normal.value, _STEP):.2g} s", node, None)
 
 
 def _limits(rows: list[Row], options: Options) -> dict[Row, tuple[float, Usual]]:

@@ -1,8 +1,13 @@
-"""What every question may be told besides the tables."""
+"""What every question accepts besides the tables, and the newest report of the dataset, by which a node is stale."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import msgspec
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import query
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,3 +19,33 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ORDINARY = Options()
+
+
+NEWEST = query("fleet", "newest")
+STALE = query("fleet", "stale_nodes")
+
+
+def of_dataset(tables: Tables, of_these: datetime | None) -> datetime | None:
+    """Its time, UTC without a zone. `of_these`: the same of the nodes that are asked about, known already."""
+    if tables.whole is tables:
+        return of_these
+    ((_, newest),) = tables.whole.rows(NEWEST)
+    found: datetime | None = newest
+    return found
+
+
+def earlier(moment: datetime, by: timedelta) -> datetime:
+    """A moment before another; the first that there is, where there is none so early."""
+    try:
+        return moment - by
+    except OverflowError:
+        return datetime.min  # noqa: DTZ901  # times of a dataset have no zone
+
+
+def stale_nodes(tables: Tables, options: Options) -> set[str]:
+    """Nodes whose report is older than the newest of the dataset by more than the options allow."""
+    ((_, newest),) = tables.whole.rows(NEWEST)
+    if newest is None:
+        return set()
+    moment = earlier(newest, timedelta(seconds=options.stale_after_seconds))
+    return {node for (node,) in tables.rows(STALE.bind(moment=moment))}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.model.gpu import Gpu, Partition
 from agent.model.node import Driver, Module, Nccl, NcclSetting, Node, NumaNode, Platform, Software

@@ -105,14 +105,6 @@ def nvlinks(count: int = 18, remote: str = "switch", rate: float = 26.562) -> li
     ]
 
 
-def xgmi_links(peers: list[str]) -> list[GpuLink]:
-    """One XGMI link to each of these GPUs."""
-    return [
-        GpuLink(protocol="xgmi", link=n, state="active", signal_gbyte_s=64.0, remote=Remote(kind="gpu", id=peer))
-        for n, peer in enumerate(peers)
-    ]
-
-
 HEALTHY_GPU = GpuHealth(
     clock_limits=[],
     sm_clock_mhz=1980,
@@ -132,6 +124,14 @@ HEALTHY_GPU = GpuHealth(
     repairs_pending=[],
     repairs_failed=[],
 )
+
+
+def xgmi_links(peers: list[str]) -> list[GpuLink]:
+    """One XGMI link to each of these GPUs."""
+    return [
+        GpuLink(protocol="xgmi", link=n, state="active", signal_gbyte_s=64.0, remote=Remote(kind="gpu", id=peer))
+        for n, peer in enumerate(peers)
+    ]
 
 
 def gpu(address: str, number: int) -> Gpu:

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from agent.fleet.dataset import open_dataset
-from agent.fleet.ingest import held
+from agent.fleet.ingest import locked_dataset
 from agent.fleet.store import Folder
 from tests.agent.fleet.small import files, history, named, report, rows, taken
 from tests.conftest import ROOT
@@ -163,7 +163,7 @@ def _ended_at(call: int, work: Callable[[], None]) -> None:
     for name in ("take", "replace", "remove"):
         setattr(Folder, name, counted(getattr(Folder, name)))
     os.replace = counted(os.replace)  # type: ignore[assignment]
-    held.shutil.rmtree = counted(held.shutil.rmtree)  # type: ignore[assignment,attr-defined]
+    locked_dataset.shutil.rmtree = counted(locked_dataset.shutil.rmtree)  # type: ignore[assignment,attr-defined]
     work()
 
 

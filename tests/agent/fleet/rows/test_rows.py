@@ -11,7 +11,7 @@ import pytest
 
 from agent.fleet.reading import Unfit, read
 from agent.fleet.rows import NAMES, Reader
-from agent.fleet.rows.device_shapes import Nic
+from agent.fleet.rows.device_fields import NicFields
 from agent.fleet.rows.devices import hardware_class
 from agent.fleet.tables import TABLES
 from agent.model.counters import counted
@@ -138,8 +138,8 @@ def test_a_node_with_a_fault_stays_among_its_like(fault: str, reader: Reader) ->
 
 
 def test_hardware_class_does_not_depend_on_what_is_lost_or_how_a_driver_names_it() -> None:
-    rails = [Nic(id=f"0000:0{n}:00.0", board_id="MT_0000000838") for n in range(8)]
-    odd = [*rails[:7], Nic(id="x", board_id="MT_0000000999")]
+    rails = [NicFields(id=f"0000:0{n}:00.0", board_id="MT_0000000838") for n in range(8)]
+    odd = [*rails[:7], NicFields(id="x", board_id="MT_0000000999")]
     h200 = ("0x10de", "0x2335")
     whole = hardware_class("Supermicro ", "SYS-821GE-TNHR", [h200] * 8, rails)
 
