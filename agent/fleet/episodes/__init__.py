@@ -1,1 +1,5 @@
-"""What the history of findings shows: what is new, back, gone or flapping, and which parts fail again and again."""
+"""What the history of findings shows: what is new, back, gone or flapping, and which parts fail again and again.
+
+Reads tables of findings and their history. Not here: how an answer is printed (agent.fleet.text), and what nodes have
+that differs (agent.fleet.questions).
+"""

@@ -1,1 +1,4 @@
-"""Nodes that there should be, by a list, a scheduler or NetBox, beside those that report."""
+"""Nodes that there should be, by a list, a scheduler or NetBox, beside those that report.
+
+Not here: what these nodes should have (agent.platforms), and what NetBox is sent (agent.netbox).
+"""

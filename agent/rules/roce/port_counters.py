@@ -186,7 +186,7 @@ def _interface_counters(wire: Netdev | None, port: str) -> Counters:
         )
     label = wire.label
     unread = None
-    if all(_KERNEL_COUNTS.fullmatch(name) for name in wire.counters):
+    if all(_KERNEL_COUNTS.fullmatch(name) for name in wire.counters or ()):
         unread = f"the driver's own counters of {label} could not be read (ethtool -S)"
     return Counters(f"netdev:{wire.id}", netdev_counters(wire), lambda name: _ethtool_source(label, name), unread)
 

@@ -171,7 +171,7 @@ def test_a_module_with_its_lanes() -> None:
     """Field by field."""
     lane = LaneReading(1, -1.5, 0.5, 7.5, ("rx_power_low_warning", "rx_los"))
     seen = ModuleReading(
-        *("OSFP", "optical", "ACME", "P1", "S1", 3.0, "ready", 45.0, 3.3),
+        *("OSFP", "optical", "ACME", "P1", "S1", 3.0, "400GBASE-DR4", "ready", 45.0, 3.3),
         thresholds={"voltage_high_alarm_v": 3.6, "rx_power_low_alarm_dbm": -8.0},
         flags=("voltage_low_alarm", "temperature_high_alarm"),
         lanes=(lane,),
@@ -187,6 +187,7 @@ def test_a_module_with_its_lanes() -> None:
             part="P1",
             serial="S1",
             length_m=3.0,
+            standard="400GBASE-DR4",
             state="ready",
             temperature_c=45.0,
             voltage_v=3.3,

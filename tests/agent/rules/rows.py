@@ -229,7 +229,7 @@ def netdev(address: str, number: int) -> Netdev:
         fec=Fec(active="rs", supported=["off", "rs"], auto=True),
         module=optical(),
         driver="mlx5_core",
-        counters={f"{way}_prio{n}_bytes": 0 for way in ("rx", "tx") for n in range(8)},
+        counters={"carrier_down_count": 0, **{f"{way}_prio{n}_bytes": 0 for way in ("rx", "tx") for n in range(8)}},
         pause=Pause(rx=False, tx=False, autoneg=False),
         qos=qos(),
         neighbor=Neighbor(system=f"leaf{number}", port="swp1", pfc=only(3), applications={"udp:4791": 3}),
