@@ -1,4 +1,4 @@
-"""roce-module-fault: when it fires, when it must not, and every guard alone."""
+"""port-module-fault: when it fires, when it must not, and every guard alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agent.model.node import Event
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.nic.optics import roce_module_fault as rule
+from agent.rules.nic.optics import port_module_fault as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,
@@ -160,7 +160,7 @@ def test_a_link_that_is_down_for_it_is_one_finding(ethernet: bool) -> None:
     _, findings, _ = judge(case, every_rule())
     (found,) = (f for f in findings if f.severity != "info")
 
-    assert ("roce-module-fault", "error") == (found.rule, found.severity)
+    assert ("port-module-fault", "error") == (found.rule, found.severity)
     assert f"{'roce-link-down' if ethernet else 'ib-port-down'} {PORT}" in found.absorbs
 
 
