@@ -31,11 +31,13 @@ from __future__ import annotations
 import datetime
 import math
 import os
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import msgspec
 
 from agent.rules.context import Settings, Silence
+from agent.rules.renamed import find_renamed
 from agent.toml_file import TomlError, locate, locate_entry, read_toml
 
 
@@ -142,12 +144,15 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return lines + sorted(entry.line for entry in self.silence)
 
 
-def load_configuration(path: str, rule_names: frozenset[str]) -> Configuration:
-    """Read and check a configuration file. Raises ConfigurationError."""
+def load_configuration(
+    path: str, rule_names: frozenset[str], note: Callable[[str], None] = lambda text: None
+) -> Configuration:
+    """Read and check a configuration file; `note` gets a line for each old name. Raises ConfigurationError."""
     try:
         configuration = read_toml(path, Configuration)
     except TomlError as error:
         raise ConfigurationError(str(error)) from error
+    configuration = _rename_rules(configuration, lambda text: note(f"{path}: {text}"))
     for name in configuration.rules.off:
         if name not in rule_names:
             raise _unknown_rule(f"{locate(path, name)}: rules.off", name, rule_names)
@@ -159,6 +164,26 @@ def load_configuration(path: str, rule_names: frozenset[str]) -> Configuration:
     if configuration.thresholds:
         _check_limits(path, configuration.limits)
     return configuration
+
+
+def _rename_rules(configuration: Configuration, note: Callable[[str], None]) -> Configuration:
+    """The same with today's names of rules; entries about what is no rule any more are left out."""
+
+    def rename(name: str) -> str | None:
+        rule, dot, word = name.partition(".")
+        renamed = find_renamed(rule)
+        if renamed is None:
+            return name
+        note(renamed.note)
+        return f"{renamed.name}{dot}{word}" if renamed.name else None
+
+    off = [new for name in configuration.rules.off if (new := rename(name))]
+    thresholds = {new: value for name, value in configuration.thresholds.items() if (new := rename(name))}
+    silence = [
+        msgspec.structs.replace(entry, rule=new) for entry in configuration.silence if (new := rename(entry.rule))
+    ]
+    rules = msgspec.structs.replace(configuration.rules, off=off)
+    return msgspec.structs.replace(configuration, rules=rules, thresholds=thresholds, silence=silence)
 
 
 def load_ship_settings(path: str) -> ShipSettings:

@@ -27,13 +27,13 @@ def config_show(file: opt.ConfigFile = None) -> None:
 
     As TOML: what the file does not set is a comment with its default.
     """
-    from agent.cli.errors import CliError
+    from agent.cli.errors import CliError, print_warning
     from agent.cli.output import deliver
     from agent.config import Configuration, ConfigurationError, load_configuration
     from agent.rules.catalogue import every_rule, names
 
     try:
-        configuration = load_configuration(file, names()) if file else Configuration()
+        configuration = load_configuration(file, names(), print_warning) if file else Configuration()
     except ConfigurationError as error:
         raise CliError(str(error)) from error
     deliver(format_configuration(configuration, file, every_rule()).encode(), None)

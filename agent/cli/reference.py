@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import typer
 
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, print_warning
 from agent.rules.catalogue import FAMILIES, every_rule
+from agent.rules.renamed import find_renamed
 from agent.rules.rule import Rule
 from agent.version import VERSION
 
@@ -36,6 +37,13 @@ def print_rules(form: str) -> None:
 def print_rule(name: str) -> None:
     """Print one rule's page; of a prefix or family the list of its rules. Raises CliError."""
     rules = {rule.name: rule for rule in every_rule()}
+    renamed = find_renamed(name)
+    if renamed and renamed.name is None:
+        sys.stdout.write(f"{renamed.note}\n")
+        return
+    if renamed and renamed.name:
+        print_warning(renamed.note)
+        name = renamed.name
     if name in rules:
         rule = rules[name]
         essential = ", essential" if rule.essential else ""

@@ -139,7 +139,7 @@ class ReportRequest(NamedTuple):
         if not self.config:
             return Configuration()
         try:
-            return load_configuration(self.config, names())
+            return load_configuration(self.config, names(), print_warning)
         except ConfigurationError as error:
             raise CliError(str(error)) from error
 

@@ -73,7 +73,7 @@ class _Loss(NamedTuple):
 
 _COPIED = _Loss(4, 1 - 72 / 216)  # GPUDirect off, 16 H100, RoCE: nccl#2409
 _RINGS = _Loss(1, 1 - 367 / 482)  # in place of NVLS, H200; B200: 682 of 838 GB/s
-SETTING_RULES = ("gdr-disabled-by-env", "gdr-nccl-debug-leftover")
+SETTING_RULES = ("gdr-disabled-by-env",)
 _SETTINGS = {  # by value, in small letters; "": any
     ("NCCL_NET_GDR_LEVEL", ""): _COPIED,
     ("NCCL_DMABUF_ENABLE", ""): _COPIED,

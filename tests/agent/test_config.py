@@ -140,3 +140,21 @@ def test_a_wrong_silence_is_refused_with_its_line(tmp_path: Path, entry: str, li
 
     assert part in str(caught.value)
     assert f":{line}:" in str(caught.value) or f"(at line {line}," in str(caught.value)
+
+
+def test_old_names_of_rules_keep_working_with_a_note(tmp_path: Path) -> None:
+    """Renamed ones go by their new name; what is no rule any more is left out."""
+    notes: list[str] = []
+    path = write(
+        tmp_path,
+        '[rules]\noff = ["roce-module-fault", "pcie-aspm-on"]\n[thresholds]\npcie-uplink-oversubscribed.ratio = 3\n'
+        '[[silence]]\nrule = "roce-module-fault"\nreason = "known"\n',
+    )
+    configuration = load_configuration(path, NAMES | {"port-module-fault"}, notes.append)
+
+    assert ["port-module-fault"] == configuration.rules.off
+    assert {} == configuration.limits
+    assert ["port-module-fault"] == [entry.rule for entry in configuration.silence]
+    assert f"{path}: roce-module-fault is called port-module-fault now" == notes[0]
+    assert f"{path}: pcie-aspm-on is no rule any more: the report has it as topology.pci[].aspm" == notes[1]
+    assert 4 == len(notes)

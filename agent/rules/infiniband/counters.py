@@ -279,30 +279,6 @@ def _judge_xmit_wait(case: RuleContext, each: IbPortCounters, count: CounterDelt
     )
 
 
-_VL15_DROPPED_COUNTERS = ("VL15_dropped",)
-_VL15_DROPPED_LIMIT = read_limit("ib-vl15-dropped.per_hour")
-_VL15_DROPPED_WORDS = FailureText(
-    "management packets dropped",
-    "The subnet manager asks again: sweeps take longer, and changes of the fabric are seen later.",
-    "Ask less: slower monitoring by MADs, a longer sweep interval.",
-)
-
-
-@rule("ib-vl15-dropped")
-def ib_vl15_dropped(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_vl15_dropped(case, each), "dropped management packets")
-
-
-def _judge_vl15_dropped(case: RuleContext, each: IbPortCounters) -> Result:
-    return judge_count(
-        case,
-        each.place,
-        delta(case, each.counters, _VL15_DROPPED_COUNTERS),
-        (Limit(_VL15_DROPPED_LIMIT, "info", HOUR),),
-        _VL15_DROPPED_WORDS,
-    )
-
-
 _CONSTRAINT_ERRORS_COUNTERS = ("port_xmit_constraint_errors", "port_rcv_constraint_errors")
 _CONSTRAINT_ERRORS_LIMIT = read_limit("ib-constraint-errors.per_hour")
 _CONSTRAINT_ERRORS_WORDS = FailureText(

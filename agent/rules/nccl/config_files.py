@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.node import NcclSetting
@@ -165,49 +165,6 @@ def _shadowing_rows(case: RuleContext, key: str) -> list[EffectiveSetting]:
     meant = {row.value for row in system[:1]}
     other = [row for row in rows if row.scope in ("job", "user") and row.value not in meant]
     return other + system if other else []
-
-
-_RETRIES, _TIMEOUT = 7, 18  # NCCL's default, and a quarter of its default time (4.096 us * 2^18 = 1.07 s)
-
-
-def _is_below(value: str, limit: int) -> bool:
-    return (read := parse_number(value)) is not None and read < limit
-
-
-_LEFT: dict[str, Callable[[str], bool]] = {
-    "NCCL_ALGO": bool,
-    "NCCL_PROTO": bool,
-    "NCCL_MIN_NCHANNELS": bool,
-    "NCCL_MAX_NCHANNELS": bool,
-    "NCCL_CHECKS_DISABLE": lambda value: bool(parse_number(value)),
-    "NCCL_IB_TIMEOUT": lambda value: _is_below(value, _TIMEOUT),
-    "NCCL_IB_RETRY_CNT": lambda value: _is_below(value, _RETRIES),
-    "NCCL_DEBUG": lambda value: value.upper() == "TRACE",
-}
-
-
-@rule("gdr-nccl-debug-leftover")
-def gdr_nccl_debug_leftover(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_gpus(case)))
-    if silent:
-        return
-    found: list[tuple[str, EffectiveSetting]] = []
-    for key, is_left in _LEFT.items():
-        found += [(key, each) for each in effective_settings(case, key) if each.persistent and is_left(each.value)]
-    if not found:
-        why = files_unread_reason(case)
-        yield Unknown("node", why) if why else Pass("node")
-        return
-    yield Fail(
-        subject="node",
-        label="node",
-        summary=f"{found[0][1].unit} fixes {join_labels([f'{key}={each.value}' for key, each in found])}",
-        impact="What fits one message size and one version of NCCL is forced on all jobs.",
-        remedy="Remove these lines, and measure again.",
-        evidence=tuple(each.evidence(key) for key, each in found[:8]),
-        cause="+".join(sorted({key for key, _ in found})),
-        places=NODE,
-    )
 
 
 _KEY = "NCCL_TOPO_FILE"

@@ -85,8 +85,8 @@ _EVENTS = {
 }
 
 
-@rule("roce-module-fault")
-def roce_module_fault(case: RuleContext) -> Iterator[Result]:
+@rule("port-module-fault")
+def port_module_fault(case: RuleContext) -> Iterator[Result]:
     ports = (
         _judge_module_fault(case, one) if isinstance(one, PluggedModule) else one
         for one in plugged_modules(case, down=True)

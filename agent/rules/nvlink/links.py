@@ -328,40 +328,6 @@ def nvlink_unused_by_mig(case: RuleContext) -> Iterator[Result]:
     )
 
 
-@rule("nvlink-claimed")
-def nvlink_claimed(case: RuleContext) -> Iterator[Result]:
-    expected = case.profile.nvlinks_per_gpu.value if case.profile and case.profile.nvlinks_per_gpu else 0
-    if not isinstance(expected, int | float) or expected < 1:
-        yield NotApplicable("node", "no profile expects NVLinks here")
-        return
-    judged, faults = 0, []
-    for gpu in case.topology.gpus:
-        answer = not_offered_reason(case, gpu) or _judge_claimed(case, gpu, expected)
-        judged += not isinstance(answer, NotApplicable)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from merge_if_on_all_gpus(faults, judged)
-
-
-def _judge_claimed(case: RuleContext, gpu: Gpu, expected: float) -> Result:
-    subject = f"gpu:{gpu.id}"
-    if not gpu.links_known:
-        return Unknown(subject, gpu.links_reason or "NVLinks not known")
-    if gpu.links:
-        return Pass(subject)
-    return Fail(
-        subject=subject,
-        label=gpu.label,
-        summary=f"{gpu.name or 'the GPU'} has no NVLink, and the profile expects {expected:g}",
-        impact="GPUs talk PCIe: what counts on 112 GB/s of NVLink and more does not get it.",
-        remedy="Correct the profile.",
-        evidence=(Evidence(what="NVLink", value=gpu.links_reason or "none", source="nvidia-smi nvlink -s"),),
-        places=gpu_ids(case, gpu),
-    )
-
-
 _PARAMETER = "NvLinkDisable"
 
 

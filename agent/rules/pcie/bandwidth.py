@@ -21,7 +21,6 @@ from agent.rules.devices import (
     severity_by_role,
 )
 from agent.rules.node_wide import merge_if_on_all
-from agent.rules.pages import read_limit
 from agent.rules.pcie.cards import USABLE_SHARE, RequiredRate, card_functions, card_kind, is_sufficient, required_rate
 from agent.rules.pcie.links import (
     LANES,
@@ -33,7 +32,6 @@ from agent.rules.pcie.links import (
     kernel_evidence,
     not_judged_reason,
     pcie_links,
-    possible_bandwidth,
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import format_share_lost, join_labels
@@ -310,68 +308,4 @@ def _fail_nic_starved(
         severity=severity,
         cause="own-link" if place == own.child.id else "uplink",
         places=frozenset({place, *(function.id for function in card_functions(case, own.child))}),
-    )
-
-
-_RATIO = read_limit("pcie-uplink-oversubscribed.ratio")
-_UPLINK_NOISE = 1.01
-
-
-class _Shared(NamedTuple):
-    """An uplink with more below it than it carries."""
-
-    wire: PcieLink
-    ratio: float
-    below: float  # GB/s in one direction
-    uplink: float
-
-
-@rule("pcie-uplink-oversubscribed")
-def pcie_uplink_oversubscribed(case: RuleContext) -> Iterator[Result]:
-    links = list(pcie_links(case))
-    ends = [wire for wire in links if not _is_port(wire)]
-    shared: list[_Shared] = []
-    for wire in links:
-        if not _is_port(wire):
-            continue
-        silent, carried = not_judged_reason(case, wire), possible_bandwidth(case, wire)
-        if silent:
-            yield silent
-            continue
-        each = [possible_bandwidth(case, end) for end in ends if wire.child in case.ancestors(end.child)]
-        known = [bandwidth for bandwidth in each if bandwidth is not None]
-        if carried is None or len(known) < len(each):
-            yield Unknown(wire.subject, "what the uplink or a device below it can do is not known")
-        elif sum(known) / carried > case.threshold(_RATIO) * _UPLINK_NOISE:
-            shared.append(_Shared(wire, sum(known) / carried, sum(known), carried))
-        else:
-            yield Pass(wire.subject)
-    if shared:
-        yield _fail_uplink(sorted(shared, key=lambda each: each.wire.child.id))
-
-
-def _is_port(wire: PcieLink) -> bool:
-    return (wire.child.class_code or "").startswith("0x0604")
-
-
-def _fail_uplink(shared: list[_Shared]) -> Fail:
-    worst = max(shared, key=lambda each: (each.ratio, each.wire.child.id))
-    places = [each.wire.child.id for each in shared]
-    several, devices = len(shared) > 1, f"{worst.below:.1f}"
-    return Fail(
-        subject="node" if several else worst.wire.subject,
-        label="node" if several else places[0],
-        summary=f"{len(shared)} switch uplink{'s are' if several else ' is'} shared, {worst.ratio:.1f}:1 at most: "
-        f"{join_labels(places)}",
-        impact=f"{worst.uplink:.1f} GB/s to host memory in each direction, for devices that could move {devices}.",
-        remedy="Nothing is broken: spread what reads from host memory at the same time over several switches.",
-        evidence=tuple(
-            Evidence(
-                what=f"below {each.wire.child.id}: {join_labels(each.wire.users)}",
-                value=f"{each.below:.1f} over {each.uplink:.1f} GB/s, {each.ratio:.1f}:1",
-                source="lspci -tv",
-            )
-            for each in shared
-        ),
-        places=frozenset(places),
     )

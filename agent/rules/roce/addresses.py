@@ -244,36 +244,3 @@ def _parse_version(text: str) -> tuple[int, ...]:
     True
     """
     return tuple(int(part) for part in re.findall(r"[0-9]{1,6}", text))
-
-
-_DEFAULT_MODE_V1_V1 = "IB/RoCE v1"
-
-
-@rule("roce-default-mode-v1")
-def roce_default_mode_v1(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_default_mode_v1, "rdma-cm uses RoCE v1")
-
-
-def _judge_default_mode_v1(each: RocePort) -> Result:
-    mode = each.port.default_roce_mode
-    if mode is None:
-        return NotApplicable(each.subject, "configfs shows no mode of rdma-cm: the kernel's own is RoCE v2")
-    if mode != _DEFAULT_MODE_V1_V1:
-        return Pass(each.subject)
-    device = each.nic.rdma_device or each.nic.label
-    return Fail(
-        subject=each.subject,
-        label=each.label,
-        summary="programs that connect by rdma-cm use RoCE v1 here",
-        impact="Traffic of programs that use rdma-cm passes no router and has no DSCP; NCCL does not use rdma-cm.",
-        remedy=f"cma_roce_mode -d {device} -p {each.port.port} -m 2",
-        evidence=(
-            Evidence(
-                what=f"default_roce_mode of {each.label}",
-                value=mode,
-                source=f"/sys/kernel/config/rdma_cm/{device}/ports/{each.port.port}/default_roce_mode",
-            ),
-        ),
-        severity="info",
-        places=each.places,
-    )

@@ -63,6 +63,16 @@ def test_a_value_is_named_in_words(command: Command) -> None:
     ]
 
 
+def test_explain_of_an_old_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """The page of today's name, with a note; of what is no rule any more the field."""
+    assert 0 == run(["explain", "roce-module-fault"])
+    renamed = capsys.readouterr()
+    assert renamed.out.startswith("port-module-fault (error)")
+    assert "roce-module-fault is called port-module-fault now" in renamed.err
+    assert 0 == run(["explain", "pcie-aspm-on"])
+    assert "no rule any more: the report has it as topology.pci[].aspm" in capsys.readouterr().out
+
+
 def test_explain_lists_the_rules_of_a_prefix_or_family(capsys: pytest.CaptureFixture[str]) -> None:
     """`pcie-w` is a prefix, `roce` a family."""
     for prefix in ("pcie-w", "pcie-width", "pcie-width-*"):

@@ -12,6 +12,7 @@ import pytest
 import agent.rules
 from agent.rules import pages
 from agent.rules.catalogue import FAMILIES, every_rule
+from agent.rules.renamed import FIELDS, RENAMED
 from agent.rules.rule import Rule
 from probes.catalogue import providers
 from tests.conftest import ROOT
@@ -178,7 +179,7 @@ def test_the_map_agrees_with_the_catalogue() -> None:
     """References, severity, what absorbs it, essential; what a fleet asks, or nothing reads, is no rule of a node."""
     mapped: dict[str, set[str]] = {}
     for reference, name, severity, absorbed, essential, state in rows():
-        assert state in ("", "fleet", "outside")
+        assert state in ("", "fleet", "outside", "fact")
         assert (state == "") == (name in NAMES), name
         if name not in NAMES:
             continue
@@ -204,3 +205,10 @@ def test_thresholds_are_named_after_their_rule() -> None:
         for limit in rule.thresholds:
             assert limit.name.startswith(f"{rule.name}.")
             assert limit.what
+
+
+def test_old_names_lead_to_rules_of_today() -> None:
+    """No rule has an old name, and each new name is a rule's; what is no rule any more names a field."""
+    assert not RENAMED.keys() & NAMES.keys()
+    assert {new for new in RENAMED.values() if new} <= NAMES.keys()
+    assert {old for old, new in RENAMED.items() if new is None} == FIELDS.keys()

@@ -23,7 +23,7 @@ from agent.rules.counter_deltas import (
     settling_reason,
     sum_deltas,
 )
-from agent.rules.infiniband.counters import ib_symbol_errors, ib_vl15_dropped
+from agent.rules.infiniband.counters import ib_symbol_errors
 from agent.rules.infiniband.flaps import ib_link_flap
 from agent.rules.pages import Threshold
 from agent.rules.rule import Fail, NotApplicable, Unknown
@@ -118,13 +118,13 @@ def test_what_did_not_move_is_over_no_limit() -> None:
 
 def test_an_operator_sets_a_limit() -> None:
     """Up and down, and the text states it."""
-    case = moves.moved(infiniband(), PORT, {"VL15_dropped": 50})
-    higher = replace(case, settings=Settings(thresholds={"ib-vl15-dropped.per_hour": 51}))
-    lower = replace(case, settings=Settings(thresholds={"ib-vl15-dropped.per_hour": 5}))
+    case = moves.moved(infiniband(), PORT, {"symbol_error": 50})
+    higher = replace(case, settings=Settings(thresholds={"ib-symbol-errors.per_hour": 51}))
+    lower = replace(case, settings=Settings(thresholds={"ib-symbol-errors.per_hour": 5}))
 
-    assert [(PORT, "info")] == severities(ib_vl15_dropped, case)
-    assert [] == severities(ib_vl15_dropped, higher)
-    (fault,) = fails(ib_vl15_dropped, lower)
+    assert [(PORT, "warning")] == severities(ib_symbol_errors, case)
+    assert [] == severities(ib_symbol_errors, higher)
+    (fault,) = fails(ib_symbol_errors, lower)
     assert fault.summary.endswith("limit 5/h")
 
 

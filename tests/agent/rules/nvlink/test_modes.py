@@ -12,7 +12,6 @@ from agent.rules.engine import judge
 from agent.rules.host.profile import profile_differs
 from agent.rules.nvlink.fabric import nvls_unavailable as nvls
 from agent.rules.nvlink.links import nvlink_bandwidth_mode_reduced as bandwidth
-from agent.rules.nvlink.links import nvlink_claimed as claimed
 from agent.rules.nvlink.links import nvlink_disabled as disabled
 from agent.rules.nvlink.links import nvlink_unused_by_mig as unused
 from agent.rules.rule import Fail, NotApplicable, Pass, Unknown
@@ -127,29 +126,6 @@ def no_nvlink(expected: float = 18):
     return replace(changed_gpus(hgx(), links=[], links_known=True), profile=profile(nvlinks_per_gpu=expected))
 
 
-def test_a_profile_that_claims_nvlinks() -> None:
-    """The profile is wrong: info, once."""
-    (fault,) = fails(claimed, no_nvlink())
-
-    assert ("node", "info") == (fault.subject, fault.severity or claimed.severity)
-
-
-@pytest.mark.parametrize(
-    ("circumstance", "kind"),
-    [
-        pytest.param(lambda c: replace(c, profile=None), NotApplicable, id="no profile"),
-        pytest.param(lambda c: replace(c, profile=profile(gpus=8)), NotApplicable, id="it says nothing of NVLink"),
-        pytest.param(lambda c: replace(c, profile=profile(nvlinks_per_gpu=0)), NotApplicable, id="it expects none"),
-        pytest.param(lambda c: changed_gpus(c, links_known=False), Unknown, id="not known"),
-        pytest.param(lambda c: changed_gpus(c, links=hgx().topology.gpus[0].links), Pass, id="there are links"),
-        pytest.param(lambda c: changed_gpus(c, driver_state="no_driver"), NotApplicable, id="no driver"),
-    ],
-)
-def test_a_guard_keeps_the_claim_silent(circumstance, kind) -> None:
-    """The firing case and this circumstance."""
-    assert {kind} == kinds(claimed, circumstance(no_nvlink()))
-
-
 def switched_off(value: str | None = "1"):
     case = changed_gpus(hgx(), links=[], links_known=True, links_reason="NVML: link 0 is NOT_SUPPORTED")
     return driver(case, parameters={"NvLinkDisable": value} if value else {})
@@ -179,17 +155,6 @@ def test_one_module_without_nvlink() -> None:
     (fault,) = fails(disabled, changed_gpu(hgx(), 2, links=[], links_known=True))
 
     assert SUBJECTS[2] == fault.subject
-
-
-def test_nvlink_that_is_switched_off_explains_what_follows() -> None:
-    """No word of a profile that is wrong, of NVLS or of what differs."""
-    site = Profile(name="site", gpu_devices=["10de:2330"], nvlinks_per_gpu=profile(nvlinks_per_gpu=18).nvlinks_per_gpu)
-    case = replace(registration(switched_off(), None, state="not_supported", status=None), profile=site)
-
-    told = [f.rule for f in judge(case, every_rule())[1]]
-
-    assert "nvlink-disabled" in told
-    assert not {"nvlink-claimed", "nvls-unavailable", "profile-differs"} & set(told)
 
 
 @pytest.mark.parametrize(
@@ -270,21 +235,6 @@ def test_a_guard_keeps_nvls_silent(circumstance, kind) -> None:
     assert {kind} == kinds(nvls, circumstance(unsummed()))
 
 
-@pytest.mark.parametrize(("expected", "faults"), [(0.5, 0), (1, 1), (2, 1)])
-def test_one_link_is_a_claim(expected: float, faults: int) -> None:
-    """Less is none."""
-    assert faults == len(fails(claimed, no_nvlink(expected)))
-
-
-def test_a_claim_that_is_wrong_of_some_is_told_of_these() -> None:
-    """One of eight without links, and one that is not offered: not the node's."""
-    some = changed_gpu(replace(hgx(), profile=profile(nvlinks_per_gpu=18)), 2, links=[], links_known=True)
-    away_one = changed_gpu(no_nvlink(), 2, driver_state="no_driver")
-
-    assert [SUBJECTS[2]] == [fault.subject for fault in fails(claimed, some)]
-    assert ["node"] == [fault.subject for fault in fails(claimed, away_one)]
-
-
 def test_a_mode_that_one_of_eight_does_not_tell() -> None:
     """The others are in it: one finding for the node where the eighth is not judged."""
     case = changed_gpus(hgx(), nvlink_bandwidth_mode="half")
@@ -321,15 +271,12 @@ def test_a_completed_state_with_a_bad_status_is_none() -> None:
     assert {Unknown} == kinds(nvls, unsummed("completed", None))
 
 
-def test_a_claim_that_is_wrong_of_two_of_eight_is_not_the_node_s() -> None:
-    """The others have NVLinks: each of the two has its finding."""
-    case = replace(hgx(), profile=profile(nvlinks_per_gpu=18))
-    for n in (2, 3):
-        case = changed_gpu(case, n, links=[], links_known=True)
+def test_nvlink_that_is_switched_off_explains_what_follows() -> None:
+    """Nothing is reported of NVLS or of what differs from the profile."""
+    site = Profile(name="site", gpu_devices=["10de:2330"], nvlinks_per_gpu=profile(nvlinks_per_gpu=18).nvlinks_per_gpu)
+    case = replace(registration(switched_off(), None, state="not_supported", status=None), profile=site)
 
-    assert SUBJECTS[2:4] == [fault.subject for fault in fails(claimed, case)]
+    told = [f.rule for f in judge(case, every_rule())[1]]
 
-
-def test_a_profile_with_a_word_for_a_number_expects_nothing() -> None:
-    """Its values may be texts."""
-    assert {NotApplicable} == kinds(claimed, replace(no_nvlink(), profile=profile(nvlinks_per_gpu="18")))
+    assert "nvlink-disabled" in told
+    assert not {"nvls-unavailable", "profile-differs"} & set(told)

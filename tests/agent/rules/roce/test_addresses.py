@@ -1,4 +1,4 @@
-"""roce-no-ip, roce-default-mode-v1, roce-netdev-missing: when they fire, and every guard alone."""
+"""roce-no-ip, roce-netdev-missing: when they fire, and every guard alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from agent.model.nic import Gid
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.roce.addresses import roce_default_mode_v1, roce_no_ip
+from agent.rules.roce.addresses import roce_no_ip
 from agent.rules.roce.interfaces import roce_netdev_missing
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
@@ -78,46 +78,6 @@ def test_a_guard_keeps_no_ip_silent(circumstance, kind) -> None:
     assert isinstance(answer, kind), answer
     assert [] == fails(roce_no_ip, case)
     assert {NotApplicable} == kinds(roce_no_ip, server())
-
-
-def old_mode():
-    return changed_port(server(ethernet=True), 1, default_roce_mode="IB/RoCE v1")
-
-
-def test_the_old_mode_is_an_info() -> None:
-    """With the command that mends it; one finding where all ports have it."""
-    (fault,) = fails(roce_default_mode_v1, old_mode())
-    (whole,) = fails(roce_default_mode_v1, changed_ports(server(ethernet=True), default_roce_mode="IB/RoCE v1"))
-
-    assert (PORT, "info", "cma_roce_mode -d mlx5_1 -p 1 -m 2") == (fault.subject, fault.severity, fault.remedy)
-    assert "/sys/kernel/config/rdma_cm/mlx5_1/ports/1/default_roce_mode" == fault.evidence[0].source
-    assert ("node", "info") == (whole.subject, whole.severity)
-
-
-@pytest.mark.parametrize(("device", "named"), [("mlx5_7", "mlx5_7"), (None, "slot 3")])
-def test_the_command_names_the_device(device: str | None, named: str) -> None:
-    """What people call the NIC may be another name; it stands in where the device's is not known."""
-    (fault,) = fails(roce_default_mode_v1, changed_nic(old_mode(), 1, rdma_device=device, label="slot 3"))
-
-    assert f"cma_roce_mode -d {named} -p 1 -m 2" == fault.remedy
-
-
-@pytest.mark.parametrize(
-    ("circumstance", "kind"),
-    [
-        *ROLES,
-        NOT_ACTIVE,
-        pytest.param(lambda c: changed_port(c, 1, default_roce_mode="RoCE v2"), Pass, id="RoCE v2"),
-        pytest.param(lambda c: changed_port(c, 1, default_roce_mode=None), NotApplicable, id="not shown"),
-    ],
-)
-def test_a_guard_keeps_the_mode_silent(circumstance, kind) -> None:
-    """The firing case and this circumstance: no fault, and the answer that the page promises."""
-    case = circumstance(old_mode())
-    (answer,) = answers(roce_default_mode_v1, case, PORT)
-
-    assert isinstance(answer, kind), answer
-    assert [] == fails(roce_default_mode_v1, case)
 
 
 def lost(**port):

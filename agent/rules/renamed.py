@@ -1,0 +1,45 @@
+"""Names that rules had, and where each went: files and habits keep working, with a note."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+# None: no rule any more, what it read is a field of the report
+RENAMED: Mapping[str, str | None] = {
+    "roce-module-fault": "port-module-fault",
+    "pcie-tags-off": None,
+    "pcie-aspm-on": None,
+    "pcie-uplink-oversubscribed": None,
+    "roce-default-mode-v1": None,
+    "ib-vl15-dropped": None,
+    "gdr-nccl-debug-leftover": None,
+    "nvlink-claimed": None,
+}
+# Where the report holds what a rule without a name of today read
+FIELDS: Mapping[str, str] = {
+    "pcie-tags-off": "topology.pci[].extended_tags, ten_bit_tags",
+    "pcie-aspm-on": "topology.pci[].aspm",
+    "pcie-uplink-oversubscribed": "topology.pci[].link.bandwidth_gbyte_s",
+    "roce-default-mode-v1": "topology.nics[].ports[].default_roce_mode",
+    "ib-vl15-dropped": "topology.nics[].ports[].counters.VL15_dropped",
+    "gdr-nccl-debug-leftover": "software.nccl.settings",
+    "nvlink-claimed": "topology.gpus[].links",
+}
+
+
+class RenamedRule(NamedTuple):
+    """What an old name stands for now."""
+
+    name: str | None  # of today; None: no rule any more
+    note: str
+
+
+def find_renamed(name: str) -> RenamedRule | None:
+    """What became of a rule of that name; None where no rule ever had it, or one has it."""
+    if name not in RENAMED:
+        return None
+    new = RENAMED[name]
+    if new is None:
+        return RenamedRule(None, f"{name} is no rule any more: the report has it as {FIELDS[name]}")
+    return RenamedRule(new, f"{name} is called {new} now")
