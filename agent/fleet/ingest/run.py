@@ -162,7 +162,7 @@ class _Run:
             for name, file in done_.history:
                 history[name].append(file)
         self._filled(latest, history)
-        nodes = sum(each.rows for each in state)
+        nodes = sum(file.rows for file in state)
         self._told.nodes, self._told.new_nodes = nodes, nodes - before.nodes
         return Manifest(
             format=FORMAT,
@@ -185,7 +185,7 @@ class _Run:
             (history, "history/{}/dt=1970-01-01/{}", True),
         ):
             for table, row in files.items():
-                full = [each for each in row if each.rows]
+                full = [file for file in row if file.rows]
                 if not row:
                     full = [
                         Writer(self._staging, self._held.store, path.format(table, name()), schema(table, past)).close()
@@ -216,4 +216,4 @@ def _buckets(before: Manifest, nodes: int) -> int:
 
 def _others(files: list[File], renewed: set[int]) -> list[File]:
     """Those of buckets that stay as they are."""
-    return [each for each in files if int(each.path.split("/bucket=")[1].split("/")[0]) not in renewed]
+    return [file for file in files if int(file.path.split("/bucket=")[1].split("/")[0]) not in renewed]

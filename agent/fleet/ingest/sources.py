@@ -43,7 +43,7 @@ class ReportSource(NamedTuple):
 
 def checked(sources: list[str]) -> list[ReportSource]:
     """Raises BadSource for the first that is not there or may not be read."""
-    return [_checked(each) for each in sources]
+    return [_checked(source) for source in sources]
 
 
 def items(sources: list[ReportSource]) -> Iterator[Item]:
@@ -142,8 +142,8 @@ def _regular(store: Store, path: str) -> bool:
 
 
 def _parts(name: str, store: Store, path: str, lines: Iterator[ByteSpan]) -> Iterator[Item]:
-    for each in lines:
-        yield Item(f"{name}:{each.place}", store.url, path, b"", each.trouble, each.offset, each.size)
+    for line in lines:
+        yield Item(f"{name}:{line.place}", store.url, path, b"", line.trouble, line.offset, line.size)
 
 
 def _stream(name: str, file: BinaryIO) -> Iterator[Item]:
