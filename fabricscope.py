@@ -7,17 +7,16 @@ an ImportError from its inside.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import sys
-from typing import NoReturn
 
 
 def main() -> int:
     """Run the command line."""
     home = os.path.dirname(os.path.abspath(__file__))
     for name in ("agent", "probes"):
-        spec = importlib.util.find_spec(name)
+        found = (finder.find_spec(name, None) for finder in sys.meta_path if hasattr(finder, "find_spec"))
+        spec = next(filter(None, found), None)  # as `import` looks for it; importlib.util would be a start of its own
         place = os.path.dirname(os.path.dirname(spec.origin)) if spec and spec.origin else None
         if place is None or not os.path.samefile(place, home):
             where = spec.origin if spec and spec.origin else "nowhere"
@@ -31,7 +30,7 @@ def main() -> int:
     return run(sys.argv[1:])
 
 
-def console() -> NoReturn:
+def console() -> None:
     """The program: leaves without taking the interpreter down, which would cost a tenth of a scan and free nothing that
     the end of the process does not."""
     try:

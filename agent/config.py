@@ -29,7 +29,6 @@ token_file = "token"       # beside this file
 from __future__ import annotations
 
 import datetime
-import difflib
 import math
 import os
 from typing import Annotated, Literal
@@ -178,6 +177,8 @@ def load_ship_settings(path: str) -> ShipSettings:
 
 
 def _unknown_rule(place: str, name: str, rule_names: frozenset[str]) -> ConfigurationError:
+    import difflib
+
     near = difflib.get_close_matches(name, rule_names, n=1, cutoff=0.75)
     hint = f"; did you mean {near[0]}?" if near else "; `fabricscope rules` lists them"
     return ConfigurationError(f"{place}: no rule {name!r}{hint}")
@@ -189,6 +190,8 @@ def _check_limits(path: str, limits: dict[str, float]) -> None:
     known = {limit.name for rule in every_rule() for limit in rule.thresholds}
     for name, value in limits.items():
         if name not in known:
+            import difflib
+
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
             valid = f"near: {', '.join(near)}" if near else "`fabricscope config show` lists them"
             raise ConfigurationError(f"{locate(path, name)}: thresholds: no threshold {name!r}; {valid}")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -22,10 +22,12 @@ from agent.rules.engine import Failures, build_findings, evaluate
 from agent.version import VERSION
 from probes.catalogue import probes, providers
 from probes.host.interface import Host
-from probes.host.recording import Recording
 from probes.probe import Outcome, Probe, Status
 from probes.run import ProbeResults, run_probes
 from probes.topology_files.preparsed import FactsSource
+
+if TYPE_CHECKING:
+    from probes.host.recording import Recording
 
 _FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe
 _SETTLE_SECONDS = 1.0  # before the bus and the driver are read once more

@@ -4,10 +4,7 @@ A probe is one function that asks a `Host` and returns a `Reading`. It never jud
 probe: times it, names the reason of a failure, and lets no failure out.
 """
 
-from __future__ import annotations
-
 import time
-import traceback
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
@@ -59,6 +56,8 @@ class Probe(NamedTuple):
     wherever the evidence is: `evidence` says whether a host holds what this probe reads, without asking a device.
     `bound_seconds`: how long its child may take before it is left behind.
     `gives`: the subjects that its facts are about, where its name is not the only one: rules need subjects.
+    `devices`: PCI vendor and class ("0x1002", "0x12") of what it speaks for; where the bus was read and has none of
+    them it does not run, and nothing of it is imported.
     """
 
     name: str
@@ -67,6 +66,7 @@ class Probe(NamedTuple):
     fallback_for: str | None = None
     evidence: Callable[[Host], bool] | None = None
     gives: tuple[str, ...] = ()
+    devices: tuple[tuple[str, str], ...] = ()
 
 
 def outcome_of(probe: Probe, host: Host) -> Outcome:
@@ -84,6 +84,8 @@ def outcome_of(probe: Probe, host: Host) -> Outcome:
     except ReadError as why:
         return ended(Status(why.status), why.reason)
     except Exception as bug:  # noqa: BLE001 - the outermost wall: one broken probe must not take the others along
+        import traceback  # lazy: it reads source files, and imports what does
+
         place = traceback.extract_tb(bug.__traceback__)[-1]
         return ended(Status.FAILED, f"{type(bug).__name__} at {place.name}:{place.lineno}: {bug}"[:300])
     return ended(Status.PARTIAL if reading.missing else Status.OK, reading.missing, reading)

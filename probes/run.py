@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from probes.host.interface import Host, Refusal
-from probes.host.recording import Recording, RecordingHost
 from probes.probe import Outcome, Probe, Status, outcome_of
 from probes.scheduler import HUNG, Progress, Scheduler
+
+if TYPE_CHECKING:
+    from probes.host.recording import Recording
 
 
 class ProbeResults(NamedTuple):
@@ -48,6 +50,8 @@ class InProcessScheduler(Scheduler):
         """See Run.run."""
         host: Host = self.host
         if self.recording is not None:
+            from probes.host.recording import RecordingHost
+
             tee = RecordingHost(host)
             host, self.recording = tee, tee.recording
         lost: Mapping[str, Refusal] = getattr(self.host, "lost", {})

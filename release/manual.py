@@ -6,7 +6,7 @@ import re
 import textwrap
 
 from agent.cli.command_tree import Argument, Command, Option, read_commands, walk_commands
-from agent.cli.main import app
+from agent.cli.commands import app
 from agent.version import VERSION
 
 DATE = "2026-11-22"  # when the sections below were last gone through

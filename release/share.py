@@ -14,8 +14,8 @@ import argparse
 from pathlib import Path
 
 from agent.cli.command_tree import read_commands
+from agent.cli.commands import app
 from agent.cli.completions import bash_completion, fish_completion, zsh_completion
-from agent.cli.main import app
 from release.manual import make_page
 
 HEAD = "fabricscope, written by `make completion` from its commands"

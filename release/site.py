@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent.cli.command_tree import read_commands, walk_commands
+from agent.cli.commands import app
 from agent.cli.configuration import format_configuration
-from agent.cli.main import app
 from agent.config import Configuration
 from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.rule import Rule

@@ -9,7 +9,7 @@ import pytest
 import typer.main
 
 from agent.cli.command_tree import Command, read_commands, walk_commands
-from agent.cli.main import app
+from agent.cli.commands import app
 from agent.model.finding import SEVERITIES
 from agent.model.report import SCHEMA_MINOR
 from agent.outputs.text.lines import to_plain_text

@@ -13,32 +13,35 @@ from tests.conftest import ROOT
 HEAVY = {
     "agent.assemble", "agent.diagnose", "agent.outputs", "agent.rules", "agent.model", "msgspec", "probes", "psutil",
     "pynvml", "pyudev", "rich", "tarfile", "tomllib", "zstandard", "ctypes", "xml", "json", "socket", "asyncio",
-    "urllib3",
+    "urllib3", "typer", "hashlib",
 }  # fmt: skip
-SCAN = {"agent.assemble", "agent.diagnose", "agent.rules", "agent.model", "msgspec", "probes", "socket"}  # rtnetlink's
-SHIP = {"agent.model", "agent.rules", "msgspec"}  # rules: of the configuration, one module
+DEAR = {"inspect", "dataclasses", "traceback", "difflib", "typing_extensions", "ipaddress"}  # typer's at most
+TYPER = {"typer"}
+SCAN = {"agent.assemble", "agent.diagnose", "agent.rules", "agent.model", "msgspec", "probes"}
+RULES = TYPER | {"agent.rules", "agent.model", "msgspec"}
+SHIP = RULES | {"hashlib"}  # rules: of the configuration, one module
 SHIP_TO_HTTP = SHIP | {"socket", "urllib3", "json"}
 ALLOWED = {
     ("--version",): set(),
-    ("--help",): set(),
-    ("scan", "--help"): set(),
-    ("watch", "--help"): set(),
-    ("install-units", "--print", "--exec", "/bin/true"): set(),
-    ("rules",): {"agent.rules", "agent.model", "msgspec"},
-    ("explain", "gpu-missing"): {"agent.rules", "agent.model", "msgspec"},
-    ("schema",): {"agent.rules", "agent.model", "msgspec"},
+    ("--help",): TYPER,
+    ("scan", "--help"): TYPER,
+    ("watch", "--help"): TYPER,
+    ("install-units", "--print", "--exec", "/bin/true"): TYPER | {"hashlib"},
+    ("rules",): RULES,
+    ("explain", "gpu-missing"): RULES,
+    ("schema",): RULES,
     ("scan", "--source", "{tree}", "--format", "json"): SCAN,
-    ("diff", "{tree}", "{tree}"): SCAN | {"agent.outputs"},
-    ("diff", "{tree}", "{tree}", "--format", "json"): SCAN,
+    ("diff", "{tree}", "{tree}"): SCAN | TYPER | {"agent.outputs"},
+    ("diff", "{tree}", "{tree}", "--format", "json"): SCAN | TYPER,
     ("scan", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("check", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("export", "prometheus", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("export", "nccl-topo", "--source", "{tree}"): SCAN | {"agent.outputs"},
     ("export", "netbox", "--source", "{tree}"): SCAN | {"agent.outputs"},
-    ("netbox", "plan", "--help"): set(),
-    ("fleet", "--help"): set(),
-    ("ship", "--help"): set(),
-    ("fleet", "ingest", "--help"): set(),
+    ("netbox", "plan", "--help"): TYPER,
+    ("fleet", "--help"): TYPER,
+    ("ship", "--help"): TYPER,
+    ("fleet", "ingest", "--help"): TYPER,
     ("ship", "{tree}/none.json", "--to", "{tree}", "--spool", "{tree}/spool"): SHIP,
     ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP_TO_HTTP,
 }
@@ -71,3 +74,5 @@ def test_a_command_imports_what_it_needs_and_no_more(
     heavy = {name for name in HEAVY if any(m == name or m.startswith(name + ".") for m in modules)}
 
     assert ALLOWED[arguments] == heavy
+    if "typer" not in heavy and sys.version_info >= (3, 11):  # before, msgspec needs typing_extensions
+        assert not DEAR & modules

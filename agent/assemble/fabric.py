@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
 from agent.assemble.facts import ProbeFacts
 from agent.model.nic import FabricNeighbor, Nic, Port
-from probes.fabric.formatting import LANE_GBIT_S
-from probes.fabric.probe import IbFabricFacts, SavedFabric
-from probes.fabric.topology import FabricEnd, FabricLink, FabricNode
+
+if TYPE_CHECKING:
+    from probes.fabric.probe import IbFabricFacts, SavedFabric
+    from probes.fabric.topology import FabricEnd, FabricLink, FabricNode
 
 V = TypeVar("V", int, str)
 
@@ -117,6 +118,8 @@ def _common_value(values: Iterable[V | None]) -> V | None:
 
 
 def _rate(width: int | None, speed: str | None) -> float | None:
+    from probes.fabric.formatting import LANE_GBIT_S  # lazy: few sources hold a fabric
+
     return width * LANE_GBIT_S[speed] if width and speed else None
 
 

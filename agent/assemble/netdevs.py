@@ -60,6 +60,7 @@ def _row(netdev: Interface, netdevs: Sequence[Interface], nic_by_address: dict[s
         else None,
         vlan=dict(sorted(netdev.vlan.items())) if netdev.vlan is not None else None,
         counters=dict(sorted(netdev.counters.items())) if netdev.counters else {},
+        arp=dict(sorted(netdev.arp.items())) if netdev.arp else {},
         **qos.words(netdev),
     )
 

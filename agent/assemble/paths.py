@@ -55,6 +55,7 @@ class DriverMatrix:
     ) -> None:
         by_name = {nic.rdma_device or nic.label: nic.id for nic in nics}
         ids = {gpu.label: gpu.id for gpu in gpus}
+        ids |= {gpu.id: gpu.id for gpu in gpus}
         ids |= {short: by_name[name] for short, name in nic_names.items() if name in by_name}
         self.pairs: dict[frozenset[str], list[tuple[str, str]]] = {}
         for source, cell in cells:
@@ -160,7 +161,7 @@ def _path(finder: PathFinder, a: Gpu, b: Gpu | Nic, driver_kinds: Sequence[tuple
     joined = _count_nvlinks(a, b) if isinstance(b, Gpu) and not driver_kinds else 0
     if link or joined:
         source, kind = link or ("nvidia-smi", f"NV{joined}")  # nvlink -R; NVML has pairs
-        bandwidth, limiting = _nvlink_bandwidth(a, kind), None
+        bandwidth, limiting = _link_bandwidth(a, b, kind), None
     elif not driver_kinds and isinstance(b, Gpu) and _may_reach_other_gpus(a) and _may_reach_other_gpus(b):
         kind = source = bandwidth = limiting = None
     return Path(
@@ -191,10 +192,14 @@ def _may_reach_other_gpus(gpu: Gpu) -> bool:
     return any(link.state == "active" and (link.remote is None or link.remote.kind not in known) for link in gpu.links)
 
 
-def _nvlink_bandwidth(gpu: Gpu, kind: str) -> float | None:
-    """Payload (GB/s) of the NVLinks of a pair, where the driver reports the signalling rate."""
-    rates = [link.signal_gbyte_s for link in gpu.links if link.state == "active" and link.signal_gbyte_s]
-    if not kind.startswith("NV") or not kind[2:].isdecimal() or len(kind) > 6 or not rates:
+def _link_bandwidth(a: Gpu, b: Gpu | Nic, kind: str) -> float | None:
+    """Payload (GB/s) of the direct links of a pair, where the driver reports the rate of each."""
+    if not kind.startswith("NV"):
+        rates = [link.signal_gbyte_s for link in a.links if link.remote is not None and link.remote.id == b.id]
+        known = [rate for rate in rates if rate]
+        return round(sum(known), 3) if known and len(known) == len(rates) else None
+    rates = [link.signal_gbyte_s for link in a.links if link.state == "active" and link.signal_gbyte_s]
+    if not kind[2:].isdecimal() or len(kind) > 6 or not rates:
         return None
-    slowest = min(rates)
+    slowest = min(rate for rate in rates if rate)
     return round(int(kind[2:]) * _NVLINK_PAYLOAD.get(slowest, slowest), 3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from agent.assemble.facts import ProbeFacts, merge_by_key, sort_key
@@ -10,13 +9,13 @@ from agent.model.nic import Gid, Port
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from probes.rdma.normalize import Rate, parse_rate
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 _DEVICE_FIELDS = tuple(n for n, default in RdmaDevice._field_defaults.items() if default is None)
 _PORT_FIELDS = tuple(n for n, default in RdmaPort._field_defaults.items() if default is None)
 # rdma-core kernel-boot/rdma_rename: type, P<domain>, p<bus>, s<slot>, f<function>, all decimal; systemd names
 # interfaces alike, with np<port> or d<port> behind (systemd.net-naming-scheme)
-_NAMED_BY_PLACE = re.compile(
+_NAMED_BY_PLACE = lazy_pattern(
     r"(?:(?P<netdev>en)|ib|roce|iw|opa|rdma)(?:P(?P<domain>[0-9]{1,9}))?p(?P<bus>[0-9]{1,3})s(?P<slot>[0-9]{1,2})"
     r"(?:f(?P<fn>[0-7]))?(?(netdev)(?:np[0-9]{1,2}|d[0-9]{1,2})?)"
 )

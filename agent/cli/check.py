@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
 from agent.cli.errors import CliError
 from agent.cli.output import deliver
-from agent.cli.request import ReportRequest
+from agent.cli.request import build_request
 from agent.model.report import Report
 from agent.outputs.check import format_nagios, format_npd, format_slurm_prolog
 from agent.outputs.names import format_duration
@@ -16,21 +17,17 @@ from agent.reports import ReportError, read_report
 FORMATTERS = {"nagios": format_nagios, "npd": format_npd, "slurm-prolog": format_slurm_prolog}
 
 
-def run_check(
-    request: ReportRequest, fail_on: str | None, max_age: float | None, contract: str, fail_on_unknown: bool = False
-) -> int:
-    """Print the result and return its exit code."""
-    if fail_on_unknown and contract != "slurm-prolog":
+def check_host(values: Mapping[str, Any]) -> int:
+    """Run `check` with the values of its parameters: print the result and return its exit code."""
+    request, max_age = build_request(values), values["max_age"]
+    if values["fail_on_unknown"] and values["as_"] != "slurm-prolog":
         raise CliError("--fail-on-unknown is for --as slurm-prolog: the other formats have an exit code for unknown")
     if max_age is not None and not request.report:
         raise CliError("--max-age needs --report")
     stale = _why_stale(request.report, max_age) if request.report else None
     report, _ = request.make_report()
-    options: dict[str, Any] = {
-        **({"fail_on": fail_on} if fail_on else {}),
-        **({"fail_on_unknown": True} if fail_on_unknown else {}),
-    }
-    answer = FORMATTERS[contract](report, **options, stale=stale)
+    options = {name: values[name] for name in ("fail_on", "fail_on_unknown") if values[name]}
+    answer = FORMATTERS[values["as_"]](report, **options, stale=stale)
     deliver(answer.text.encode("utf-8", "replace"), None)
     return answer.code
 

@@ -1,53 +1,31 @@
-"""The commands. Each imports what it needs when it runs, so that `--version` stays fast."""
+"""The program: runs one command line, and makes every expected failure one line on stderr and an exit code."""
 
 from __future__ import annotations
 
 import errno
+import gc
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
-
-from agent.cli import options as opt
-from agent.cli.configuration import config
 from agent.cli.errors import INTERRUPTED, CliError, print_error
-from agent.cli.install_units import install_units
-from agent.cli.netbox import netbox
 from agent.cli.output import DEBUG, discard_output, ignore_closed_pipe, open_streams
-from agent.cli.profiles import profiles
-from agent.cli.program import GroupedHelp, build_program
-from agent.cli.recommend import recommend
-from agent.cli.ship import ship
-from agent.cli.watch import watch
+from agent.cli.plain import parse_plain
 from agent.version import VERSION
 
 _STDOUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 USAGE, CHECK_UNKNOWN = 2, 3
-# typer exports UsageError under no public name
-USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
-
-app = typer.Typer(
-    name="fabricscope",
-    help="Shows how a GPU server is wired, from PCIe to RoCE, and what is wrong with it. Read-only.",
-    cls=GroupedHelp,
-    no_args_is_help=True,
-    add_completion=False,  # `completion SHELL` is the one
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+_GARBAGE = 200_000  # new objects until cycles are looked for: a run that ends soon makes hardly any
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the program: every expected failure is one line on stderr and an exit code, never a traceback."""
+    """Run the program: never a traceback, but with --debug."""
     open_streams()
     debug = "--debug" in arguments
     DEBUG.set(debug)
     arguments = [argument for argument in arguments if argument != "--debug"]
     failed = CHECK_UNKNOWN if arguments[:1] == ["check"] else USAGE
     try:
-        code = build_program(app, arguments)(args=list(arguments), prog_name="fabricscope", standalone_mode=False)
+        code = _run_command(arguments, failed)
         with ignore_closed_pipe():
             sys.stdout.flush()
     except KeyboardInterrupt:
@@ -61,18 +39,35 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(error, OSError) and error.filename is None and error.errno in _STDOUT_ERRORS:
             return _print_error(f"stdout: {error.strerror}", failed)
         return _print_error(str(error), failed, getattr(error, "hint", None))
-    except USAGE_ERROR as error:
-        return _print_usage_error(error, failed)
-    except typer.Abort:
-        return _print_error("interrupted", INTERRUPTED)
     except Exception as bug:  # the outermost wall: exit code 1 would be a result of `check` and `diff`
         if debug:
             raise
         line = " ".join("".join(c if c.isprintable() else " " for c in f"{type(bug).__name__}: {bug}").split())
         return _print_error(f"internal error ({line[:300]}); --debug shows where", failed)
-    if code == INTERRUPTED:  # typer's result for Ctrl-C
-        return _print_error("interrupted", INTERRUPTED)
-    return code if isinstance(code, int) else 0
+    return code
+
+
+def _run_command(arguments: Sequence[str], failed: int) -> int:
+    """Run a command: of a plain line without typer, whose import costs as much as a third of a scan."""
+    if arguments == ["--version"]:
+        print(f"fabricscope {VERSION}")
+        return 0
+    plain = parse_plain(arguments)
+    if plain is None:
+        from agent.cli.commands import run_command
+
+        return run_command(arguments, failed)
+    gc.set_threshold(_GARBAGE)
+    _import_msgspec()
+    command, values = plain
+    if command == "check":
+        from agent.cli.check import check_host
+
+        return check_host(values)
+    from agent.cli.scan import export_host, scan_host
+
+    (scan_host if command == "scan" else export_host)(values)
+    return 0
 
 
 def _print_error(text: str, code: int, hint: str | None = None) -> int:
@@ -80,282 +75,17 @@ def _print_error(text: str, code: int, hint: str | None = None) -> int:
     return code
 
 
-def _print_usage_error(error: Exception, code: int) -> int:
-    message = getattr(error, "format_message", lambda: str(error))()
-    if message.startswith("Usage:"):  # no command: the help itself
-        print(message, file=sys.stderr)
-        return code
-    context = getattr(error, "ctx", None)
-    message, _, near = message.partition(". Did you mean ")
-    hint = f"did you mean {near}" if near else f"{context.command_path} --help lists what it takes" if context else None
-    return _print_error(message.rstrip("."), code, hint) if message else code
+def _import_msgspec() -> None:
+    """Import msgspec without typing_extensions, which it takes where typer has brought them.
 
-
-def _print_version(requested: bool) -> None:
-    if requested:
-        print(f"fabricscope {VERSION}")
-        raise typer.Exit
-
-
-@app.callback()
-def _accept_program_options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Log how every probe ended; show tracebacks.")] = False,
-) -> None:
-    """Options of the program itself; `--debug` is removed in `run`, at any position."""
-
-
-@app.command()
-def scan(
-    source: opt.Source = None,
-    root: opt.Root = None,
-    report: opt.ReportFile = None,
-    only: opt.Only = None,
-    skip: opt.Skip = None,
-    timeout: opt.Timeout = 30.0,
-    state_dir: opt.StateDir = None,
-    accept_inventory: opt.AcceptInventory = False,
-    interval: opt.Interval = None,
-    config: opt.ConfigFile = None,
-    profile: opt.ProfileName = "auto",
-    form: Annotated[
-        opt.ScanFormat | None,
-        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
-    ] = None,
-    output: opt.Output = None,
-    capture: Annotated[
-        str | None,
-        typer.Option(help="Also save all evidence of this run.", metavar="FILE", show_default=False),
-    ] = None,
-    redact: opt.Redact = False,
-    no_color: opt.NoColor = False,
-    quiet: opt.Quiet = False,
-    brief: opt.Brief = False,
-    topology: opt.TopologyOnly = False,
-    verbose: opt.Verbose = False,
-) -> None:
-    """Scan a host and print its report.
-
-    Exit 0 once the report is written, whatever it found.
+    `typing` has what it needs of them from Python 3.11 on, and they bring inspect, ast and tokenize: as much as a fifth
+    of what `lspci` takes for a large machine.
     """
-    from agent.cli.request import HistoryOptions, ReportRequest
-    from agent.cli.scan import CaptureTarget, OutputChoice, choose_detail, run_scan
-
-    earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
-    what = OutputChoice(form.value if form else None, output, no_color, choose_detail(brief, topology, verbose))
-    run_scan(request, what, CaptureTarget(capture, redact))
-
-
-@app.command()
-def check(
-    source: opt.Source = None,
-    root: opt.Root = None,
-    report: opt.ReportFile = None,
-    only: opt.Only = None,
-    skip: opt.Skip = None,
-    timeout: opt.Timeout = 30.0,
-    state_dir: opt.StateDir = None,
-    accept_inventory: opt.AcceptInventory = False,
-    interval: opt.Interval = None,
-    config: opt.ConfigFile = None,
-    profile: opt.ProfileName = "auto",
-    fail_on: Annotated[
-        opt.FailOn | None, typer.Option(help="Lowest severity that fails the check.", show_default=False)
-    ] = None,
-    max_age: Annotated[
-        float | None,
-        typer.Option(
-            help="Exit 3 for a report that is older (with --report).",
-            min=0,
-            metavar="SECONDS",
-            callback=opt.reject_nan,
-        ),
-    ] = None,
-    as_: Annotated[
-        opt.CheckAs, typer.Option("--as", help="Output format: nagios, npd, slurm-prolog.")
-    ] = opt.CheckAs.NAGIOS,
-    fail_on_unknown: Annotated[
-        bool,
-        typer.Option("--fail-on-unknown", help="slurm-prolog: fail, too, where essential checks have no data."),
-    ] = False,
-    quiet: opt.Quiet = False,
-) -> None:
-    """Scan as a monitoring plugin.
-
-    One summary line, then one line per finding. Exit 0 ok or nothing to check, 1 warning, 2 error or critical,
-    3 unknown.
-    """
-    from agent.cli.check import run_check
-    from agent.cli.request import HistoryOptions, ReportRequest
-
-    earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
-    raise typer.Exit(run_check(request, fail_on.value if fail_on else None, max_age, as_.value, fail_on_unknown))
-
-
-@app.command()
-def capture(
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="A new folder, or .tar, .tar.gz, .tar.zst.",
-            show_default=False,
-        ),
-    ] = None,
-    root: opt.Root = None,
-    source: opt.Source = None,
-    timeout: opt.Timeout = 60.0,
-    redact: opt.Redact = False,
-    quiet: opt.Quiet = False,
-) -> None:
-    """Save all evidence in one archive.
-
-    It replays anywhere: fabricscope scan --source FILE.
-    """
-    from agent.cli.request import ReportRequest
-    from agent.cli.scan import CaptureTarget, run_capture
-
-    run_capture(ReportRequest(source, root, None, None, None, timeout, None, quiet), CaptureTarget(output, redact))
-
-
-@app.command()
-def diff(
-    old: Annotated[str, typer.Argument(help="A report (.json, .gz), or what --source takes.", show_default=False)],
-    new: Annotated[str, typer.Argument(help="The same, from later or from another host.", show_default=False)],
-    form: Annotated[
-        opt.DiffFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
-    ] = None,
-    output: opt.Output = None,
-    timeout: opt.Timeout = 30.0,
-    config: opt.ConfigFile = None,
-    profile: opt.ProfileName = "auto",
-    no_color: opt.NoColor = False,
-    quiet: opt.Quiet = False,
-) -> None:
-    """Compare two reports.
-
-    Devices, links, software, settings, findings and error counters. Exit 0 no change, 1 changes.
-    """
-    from agent.cli.diff import run_diff
-    from agent.cli.request import ReportRequest
-
-    request = ReportRequest(None, None, None, None, None, timeout, config, quiet)
-    raise typer.Exit(run_diff(old, new, request, form.value if form else None, output, no_color))
-
-
-@app.command(help=f"Export a report for another tool.\n\nFormats: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
-def export(
-    form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="The format.", show_default=False)],
-    source: opt.Source = None,
-    root: opt.Root = None,
-    report: opt.ReportFile = None,
-    only: opt.Only = None,
-    skip: opt.Skip = None,
-    timeout: opt.Timeout = 30.0,
-    state_dir: opt.StateDir = None,
-    accept_inventory: opt.AcceptInventory = False,
-    interval: opt.Interval = None,
-    config: opt.ConfigFile = None,
-    profile: opt.ProfileName = "auto",
-    output: opt.Output = None,
-    quiet: opt.Quiet = False,
-) -> None:
-    """Write one report in a form of agent/outputs/export."""
-    from agent.cli.output import deliver
-    from agent.cli.request import HistoryOptions, ReportRequest
-    from agent.outputs.export import export_report
-
-    earlier = HistoryOptions(state_dir, accept_inventory, interval)
-    request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, earlier, profile)
-    exported_report, _ = request.make_report()
-    deliver(export_report(form.value, exported_report).encode("utf-8", "replace"), output)
-
-
-@app.command()
-def rules(
-    form: Annotated[opt.ListFormat, typer.Option("--format", help="text or json.")] = opt.ListFormat.TEXT,
-) -> None:
-    """List all rules."""
-    from agent.cli.reference import print_rules
-
-    print_rules(form.value)
-
-
-@app.command()
-def explain(
-    rule: Annotated[
-        str,
-        typer.Argument(
-            help="A rule's name, a prefix or a family; with --report also a part (GPU2, mlx5_0/1).", show_default=False
-        ),
-    ],
-    report: opt.FindingsFile = None,
-) -> None:
-    """Explain a rule.
-
-    What it checks, why it matters, how it is decided, what keeps it silent, how to confirm and how to fix. Of a prefix
-    or family the list of its rules. With --report the findings of that rule or part, each with its rule's page.
-    """
-    from agent.cli.reference import print_findings, print_rule
-
-    if report is None:
-        print_rule(rule)
-    else:
-        print_findings(rule, report)
-
-
-@app.command()
-def schema() -> None:
-    """Print the JSON Schema of the report."""
-    from agent.cli.reference import print_schema
-
-    print_schema()
-
-
-@app.command()
-def completion(
-    shell: Annotated[opt.Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)],
-) -> None:
-    """Print the completion of a shell.
-
-    For bash: fabricscope completion bash > ~/.local/share/bash-completion/completions/fabricscope
-    """
-    from agent.cli.reference import print_completion
-
-    print_completion(app, shell.value)
-
-
-@app.command()
-def demo(
-    form: Annotated[
-        opt.ScanFormat | None,
-        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
-    ] = None,
-    output: opt.Output = None,
-    no_color: opt.NoColor = False,
-    brief: opt.Brief = False,
-    topology: opt.TopologyOnly = False,
-    verbose: opt.Verbose = False,
-) -> None:
-    """Show a faulty 8-GPU server.
-
-    A recorded machine that ships with fabricscope, scanned like any other source: no GPU is needed.
-    """
-    from agent.cli.scan import OutputChoice, choose_detail, run_demo
-
-    run_demo(OutputChoice(form.value if form else None, output, no_color, choose_detail(brief, topology, verbose)))
-
-
-app.command()(install_units)
-app.command()(ship)
-app.command()(watch)
-app.add_typer(config, name="config")
-app.add_typer(netbox, name="netbox")
-app.add_typer(profiles, name="profile")
-app.add_typer(recommend, name="recommend")
+    name = "typing_extensions"
+    if sys.version_info < (3, 11) or name in sys.modules:
+        return
+    sys.modules[name] = None  # Python has it so that a module cannot be imported
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules[name]

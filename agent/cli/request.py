@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent.cli.errors import CliError, print_warning
 from agent.cli.output import DEBUG
@@ -15,9 +15,11 @@ from agent.model.report import Report
 from agent.reports import ReportError, read_report
 from agent.rules.catalogue import names
 from probes.catalogue import probes
-from probes.host.recording import Recording
 from probes.sources.open_source import BadSource, open_source
 from probes.topology_files.preparsed import FactsSource
+
+if TYPE_CHECKING:
+    from probes.host.recording import Recording
 
 EXTRAS_SECONDS = 20.0  # time for a capture's extras, after its probes
 
@@ -139,6 +141,23 @@ class ReportRequest(NamedTuple):
             return load_configuration(self.config, names())
         except ConfigurationError as error:
             raise CliError(str(error)) from error
+
+
+def build_request(values: Mapping[str, Any]) -> ReportRequest:
+    """The request of a command that has all of these parameters, from their values by name."""
+    earlier = HistoryOptions(values["state_dir"], values["accept_inventory"], values["interval"])
+    return ReportRequest(
+        values["source"],
+        values["root"],
+        values["report"],
+        values["only"],
+        values["skip"],
+        values["timeout"],
+        values["config"],
+        values["quiet"],
+        earlier,
+        values["profile"],
+    )
 
 
 def warn_of_holders(report: Report, warn: Callable[[str], None]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent.cli.errors import CliError, print_warning
 from agent.cli.output import choose_format, deliver, print_written, show
-from agent.cli.request import ReportRequest
+from agent.cli.request import ReportRequest, build_request
 from agent.model.report import Report
 from agent.reports import ReportError, encode_line, encode_report
 from agent.version import VERSION
@@ -42,6 +43,25 @@ def choose_detail(brief: bool, topology: bool, verbose: bool) -> str:
     if len(chosen) > 1:
         raise CliError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
     return chosen[0] if chosen else "normal"
+
+
+def scan_host(values: Mapping[str, Any]) -> None:
+    """Run `scan` with the values of its parameters."""
+    choice = OutputChoice(
+        values["form"],
+        values["output"],
+        values["no_color"],
+        choose_detail(values["brief"], values["topology"], values["verbose"]),
+    )
+    run_scan(build_request(values), choice, CaptureTarget(values["capture"], values["redact"]))
+
+
+def export_host(values: Mapping[str, Any]) -> None:
+    """Run `export` with the values of its parameters."""
+    from agent.outputs.export import export_report
+
+    report, _ = build_request(values).make_report()
+    deliver(export_report(values["form"], report).encode("utf-8", "replace"), values["output"])
 
 
 def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget) -> None:

@@ -23,7 +23,7 @@ class Mig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
-    """The far end of an NVLink."""
+    """The far end of a direct link."""
 
     kind: str  # gpu | switch | cpu | unknown
     id: str | None = None
@@ -33,7 +33,7 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 class GpuLink(msgspec.Struct, frozen=True, kw_only=True):
     """One direct link. `signal_gbyte_s`: signalling rate, one direction (payload is 16/17 of it on NVLink 4 and 5)."""
 
-    protocol: str = "nvlink"  # nvlink | xgmi | hccs
+    protocol: str = "nvlink"  # nvlink | xgmi | hccs | sio | ub | gaudi | neuron
     link: int
     state: str  # active | inactive | sleep | unknown
     version: str | None = None
@@ -52,6 +52,15 @@ class Fabric(msgspec.Struct, frozen=True, kw_only=True):
     health: dict[str, str] = {}
 
 
+class Partition(msgspec.Struct, frozen=True, kw_only=True):
+    """As how many GPUs the driver offers one (AMD). `expected`: as its compute mode means; null: not known."""
+
+    compute: str | None = None  # SPX | DPX | TPX | QPX | CPX
+    memory: str | None = None  # NPS1 | NPS2 | NPS4 | NPS8
+    count: int | None = None
+    expected: int | None = None
+
+
 class C2c(msgspec.Struct, frozen=True, kw_only=True):
     """NVLink-C2C between a Grace CPU and its GPU."""
 
@@ -59,6 +68,28 @@ class C2c(msgspec.Struct, frozen=True, kw_only=True):
     links: list[str] = []  # state of each: active | inactive | ..
     max_gbyte_s: float | None = None  # of all links together, one direction
     errors: dict[str, int] = {}  # cumulative
+
+
+class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory errors, repairs, clocks and power, as the driver reports them."""
+
+    clock_limits: list[str] | None = None  # why clocks are not higher now: idle, sw_power_cap, hw_thermal_slowdown, ..
+    sm_clock_mhz: int | None = None
+    sm_clock_max_mhz: int | None = None
+    application_clock_mhz: int | None = None  # what was set for applications
+    application_clock_default_mhz: int | None = None
+    utilization_percent: int | None = None
+    power_limit_watts: float | None = None  # in force
+    power_limit_requested_watts: float | None = None
+    power_limit_default_watts: float | None = None
+    persistence: bool | None = None
+    ecc: bool | None = None
+    ecc_pending: bool | None = None  # after the next reset
+    uncorrectable_volatile: int | None = None  # ECC errors since the driver was loaded
+    uncorrectable_aggregate: int | None = None  # in the life of the GPU
+    sram_threshold_exceeded: bool | None = None
+    repairs_pending: list[str] | None = None  # that wait for a reset: row_remap, page_retirement, channel, tpc
+    repairs_failed: list[str] | None = None  # row_remap, memory
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +120,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
         "unknown"  # open: the driver lists it; not_open: on the bus, not listed; no_driver; vfio; error; unknown
     )
     driver_error: str | None = None
+    partition: Partition | None = None
+    hive: str | None = None  # the GPUs that XGMI joins (AMD); "0": it is in none; null: not known
     links: list[GpuLink] = []
     links_known: bool = False
     links_reason: str | None = None  # why links are not known, or why there are none
@@ -98,6 +131,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     p2p: dict[str, dict[str, str]] | None = None
     recovery_action: str | None = None
     nvlink_bandwidth_mode: str | None = None  # of this GPU: full | reduced
+    health: GpuHealth | None = None
+    error_counts: dict[str, int] = {}  # by block: "xgmi_wafl.correctable", cumulative since the driver was loaded
     pcie_counters: dict[str, int] = {}  # of the GPU's own PCIe link, cumulative since the driver was loaded
 
 

@@ -74,7 +74,7 @@ def format_slurm_prolog(
 
 def _describe_unknown(report: Report) -> str | None:
     """Which essential checks had no data; None where all had."""
-    rules = report.summary.unknown_rules
+    rules = report.summary.unknown_rules[: report.summary.unknown_essential]
     return f"essential checks without data: {_shorten_list(list(rules))}" if rules else None
 
 

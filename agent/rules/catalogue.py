@@ -37,6 +37,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("pcie", gates.always, {"counters": gates.has_device_counters}),
     Family("gpu", gates.always),
     Family("nvlink", gates.has_nvlink, {"counters": gates.has_device_counters}),
+    Family("amd", gates.has_amd_gpus),
     Family(
         "infiniband",
         gates.has_infiniband,

@@ -35,6 +35,13 @@ def has_gpus(case: RuleContext) -> Result | None:
     return NotApplicable("node", "no GPU") if not case.topology.gpus and case.bus_unread is None else None
 
 
+def has_amd_gpus(case: RuleContext) -> Result | None:
+    """Shut where there is certainly no GPU of AMD."""
+    if any(gpu.vendor == "AMD" for gpu in case.topology.gpus) or case.bus_unread is not None:
+        return None
+    return NotApplicable("node", "no GPU of AMD")
+
+
 def has_nvlink(case: RuleContext) -> Result | None:
     """Shut where there is certainly neither a GPU nor an NVSwitch. A profile may expect what is not here."""
     if case.topology.nvswitches or case.profile:

@@ -12,8 +12,6 @@
 A scan reads the heads, `explain` and the documentation the whole pages.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from functools import cache

@@ -4,8 +4,6 @@ A rule yields one answer for every subject that it looks at: `Fail`, `Pass`, `Un
 reads nothing but the case; the engine counts, folds and sorts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from probes.fabric.files import read_fabric
-from probes.fabric.topology import Fabric
 from probes.host.commands import IB_FABRIC_SAVED
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading
-from probes.rdma.ibstat import parse_ibstat
 from probes.text import ParseError
+
+if TYPE_CHECKING:
+    from probes.fabric.topology import Fabric
 
 DEVICES = "/sys/class/infiniband"
 MOST_DEVICES, PORTS = 32, ("1", "2")
@@ -46,6 +46,8 @@ def read(host: Host) -> Reading:
         said = ask.output(*argv)
         if said is None:
             continue
+        from probes.fabric.files import read_fabric  # lazy: few sources hold a fabric
+
         source = " ".join(argv)
         fabric = read_fabric(said, source)
         for problem in fabric.problems[:SHOWN]:
@@ -74,5 +76,7 @@ def _devices(host: Host) -> list[str]:
     names: dict[str, None] = dict.fromkeys(HostReader(host).names(DEVICES) or ())
     if host.has_output("ibstat"):
         with contextlib.suppress(ReadError, ParseError):
+            from probes.rdma.ibstat import parse_ibstat
+
             names |= dict.fromkeys(device.name for device in parse_ibstat(host.run("ibstat").stdout).devices)
     return list(names)[:MOST_DEVICES]

@@ -1,12 +1,9 @@
-"""What is said of GPUs, whoever says it (NVML, nvidia-smi): the shared facts of `nvml.py` and `nvidia_smi.py`."""
+"""What is said of GPUs and other accelerators, whoever says it: the shared facts of all probes that give "gpu"."""
 
-from __future__ import annotations
-
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 
 class NvLink(NamedTuple):
@@ -21,6 +18,7 @@ class NvLink(NamedTuple):
     remote_link: int | None = None
     errors: Mapping[str, int] | None = None  # cumulative since the driver was loaded; names: LINK_ERRORS
     capabilities: Mapping[str, bool] | None = None  # nvidia-smi nvlink -c: {"P2P is supported": True}
+    protocol: str = "nvlink"  # nvlink | xgmi | hccs | ..
 
 
 class GpuFabric(NamedTuple):
@@ -33,6 +31,28 @@ class GpuFabric(NamedTuple):
     health: Mapping[str, str] | None = (
         None  # {"degraded_bandwidth": "true"|"false"|"not_supported", ..., "summary": "healthy"}
     )
+
+
+class GpuHealth(NamedTuple):
+    """Memory errors, repairs, clocks and power of one GPU. None: not supported, or not read."""
+
+    clock_limits: tuple[str, ...] | None = None  # why its clocks are not higher now; names: CLOCK_LIMITS
+    sm_clock_mhz: int | None = None
+    sm_clock_max_mhz: int | None = None
+    application_clock_mhz: int | None = None  # what was set for applications, and what it comes with
+    application_clock_default_mhz: int | None = None
+    utilization_percent: int | None = None
+    power_limit_watts: float | None = None  # in force; what was asked for; what the GPU comes with
+    power_limit_requested_watts: float | None = None
+    power_limit_default_watts: float | None = None
+    persistence: bool | None = None
+    ecc: bool | None = None
+    ecc_pending: bool | None = None  # after the next reset
+    uncorrectable_volatile: int | None = None  # ECC errors since the driver was loaded
+    uncorrectable_aggregate: int | None = None  # in the life of the GPU
+    sram_threshold_exceeded: bool | None = None
+    repairs_pending: tuple[str, ...] | None = None  # wait for a reset: row_remap, page_retirement, channel, tpc
+    repairs_failed: tuple[str, ...] | None = None  # row_remap, memory
 
 
 class Gpu(NamedTuple):
@@ -59,7 +79,7 @@ class Gpu(NamedTuple):
     gpu_max_generation: int | None = None  # the GPU alone
     host_max_generation: int | None = None  # nvidia-smi "Host Max"
     replays: int | None = None
-    persistence: bool | None = None
+    health: GpuHealth | None = None
     numa_node: int | None = None  # nearest CPU node ("NUMA Affinity"), where one is named
     memory_numa_node: int | None = None  # the GPU's own memory as a NUMA node (coherent platforms)
     numa_affinity: str | None = None  # nvidia-smi topo -m, where it names several: "0-3", "0,3-9,11-17"
@@ -83,15 +103,22 @@ class Gpu(NamedTuple):
     chassis_serial: str | None = None  # of the rack's chassis
     slot: str | None = None  # in that chassis, switch trays counted
     tray: str | None = None  # among compute trays
+    vendor: str = "0x10de"  # of the PCI function
+    device: str | None = None  # its id, where the source states it: "0x74a1"
+    partitions: int | None = None  # as how many GPUs the driver offers this one (AMD)
+    compute_partition: str | None = None  # SPX | DPX | TPX | QPX | CPX
+    memory_partition: str | None = None  # NPS1 | NPS2 | NPS4 | NPS8
+    hive: str | None = None  # of AMD: the GPUs that XGMI joins, hexadecimal; "0": it is in none
+    error_counts: Mapping[str, int] | None = None  # by block of the GPU: "xgmi_wafl.correctable"
     error: str | None = None  # the GPU is there and the driver could not open it: "GPU_IS_LOST"
 
 
 class PairCell(NamedTuple):
-    """One cell of a topology matrix: `a` and `b` are "GPU0", "NIC3" or a device name ("mlx5_0")."""
+    """One cell of a topology matrix: `a` and `b` are "GPU0", "NIC3", a device name ("mlx5_0") or a PCI address."""
 
     a: str
     b: str
-    kind: str  # NV<n> PIX PXB PHB NODE SYS C2C PSB
+    kind: str  # NV<n> XGMI HCCS PIX PXB PHB NODE SYS C2C PSB
 
 
 class GpuFacts(NamedTuple):
@@ -106,8 +133,22 @@ class GpuFacts(NamedTuple):
     bandwidth_mode: str | None = None  # NVLink bandwidth mode: full | off | min | half | 3quarter
     confidential_computing: bool | None = None
     attached: int | None = None  # how many GPUs the source says there are (may be more than it describes)
+    vendor: str = "0x10de"  # whose driver this is, by PCI vendor
     told_by: str | None = None  # "nccl-topo": a file about some GPUs; None: the driver's own list of all that it has
 
+
+# nvmlClocksEventReason*: bit -> name
+CLOCK_LIMITS: Mapping[int, str] = {
+    0x1: "idle",
+    0x2: "applications_clocks_setting",
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+}
 
 # The names in NvLink.errors, by the label of `nvidia-smi nvlink -e`. The first three are of links up to Hopper, the
 # others of NVLink 5. A `_ber_packed` is a bit error rate as NVML packs it: bits 0-7 exponent, bits 8-11 mantissa,
@@ -132,7 +173,7 @@ LINK_ERRORS: Mapping[str, str] = {
     "Symbol BER": "symbol_ber_packed",
 }
 
-_ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([01][0-9A-Fa-f])\.([0-7])")
+_ADDRESS = lazy_pattern(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([01][0-9A-Fa-f])\.([0-7])")
 
 
 def with_known_remotes(gpus: Iterable[Gpu]) -> list[Gpu]:

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
+from probes.gpu import nvidia_smi_health
 from probes.gpu import nvidia_smi_values as nvidia_smi_words
 from probes.gpu.facts import Gpu, GpuFacts
 from probes.text import ParseError
@@ -26,6 +27,7 @@ _CUTS = ("[...]", "...", "…")
 
 # by our names: where the value stands, newest layout first
 _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
+    **nvidia_smi_health.TEXT,
     "name": ("Product Name",),
     "uuid": ("GPU UUID",),
     "serial": ("Serial Number",),
@@ -37,7 +39,6 @@ _TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "utilization": ("Utilization/GPU", "Utilization/Gpu"),
     "memory": ("FB Memory Usage/Total",),
     "bar1": ("BAR1 Memory Usage/Total",),
-    "persistence": ("Persistence Mode",),
     "virtualization": ("GPU Virtualization Mode/Virtualization Mode", "GPU Virtualization Mode/Virtualization mode"),
     "addressing_mode": ("Addressing Mode",),
     "c2c": ("GPU C2C Mode",),
@@ -155,6 +156,7 @@ _LINK = "pci/pci_gpu_link_info"
 
 # by our names: where the value stands, newest document type first
 _XML_FIELDS: Mapping[str, tuple[str, ...]] = {
+    **nvidia_smi_health.XML,
     "name": ("product_name",),
     "uuid": ("uuid",),
     "serial": ("serial",),
@@ -166,7 +168,6 @@ _XML_FIELDS: Mapping[str, tuple[str, ...]] = {
     "utilization": ("utilization/gpu_util",),
     "memory": ("fb_memory_usage/total",),
     "bar1": ("bar1_memory_usage/total",),
-    "persistence": ("persistence_mode",),
     "virtualization": ("gpu_virtualization_mode/virtualization_mode",),
     "addressing_mode": ("addressing_mode",),
     "c2c": ("c2c_mode", "gpu_c2c_mode"),
@@ -274,6 +275,7 @@ _LIMIT_COLUMNS = 2000
 
 # by our names: the field of --help-query-gpu, newest first
 _FIELDS: Mapping[str, tuple[str, ...]] = {
+    **nvidia_smi_health.CSV,
     "name": ("name", "gpu_name"),
     "address": ("pci.bus_id", "gpu_bus_id"),
     "uuid": ("uuid", "gpu_uuid"),
@@ -284,7 +286,6 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "pstate": ("pstate",),
     "utilization": ("utilization.gpu",),
     "memory": ("memory.total",),
-    "persistence": ("persistence_mode",),
     "addressing_mode": ("addressing_mode",),
     "c2c": ("c2c.mode",),
     "link_generation": ("pcie.link.gen.gpucurrent", "pcie.link.gen.current"),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from probes.gpu.facts import Gpu, GpuFabric, normal_address
+from probes.gpu.nvidia_smi_health import read_health
 from probes.text import ParseError
 
 T = TypeVar("T")
@@ -82,7 +83,6 @@ def gpu(values: Mapping[str, str], index: int | None = None, mig_instances: tupl
         chassis_serial=said.get("chassis_serial"),
         slot=said.get("slot") if "chassis_serial" in said else None,
         tray=said.get("tray") if "chassis_serial" in said else None,
-        persistence=as_(_enabled, "persistence"),
         mig_current=as_(_enabled, "mig_current"),
         mig_pending=as_(_enabled, "mig_pending"),
         mig_instances=mig_instances,
@@ -91,6 +91,7 @@ def gpu(values: Mapping[str, str], index: int | None = None, mig_instances: tupl
         c2c_enabled=as_(_enabled, "c2c"),
         addressing_mode=_ADDRESSING_MODES.get(said.get("addressing_mode", "").lower()),
         recovery_action=as_(_slug, "recovery_action"),
+        health=read_health(said, as_(number, "utilization")),
         error=next((_FAILED[word] for text in values.values() if (word := _bare(text).lower()) in _FAILED), None),
     )
 

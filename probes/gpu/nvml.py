@@ -35,6 +35,7 @@ from probes.gpu.nvml_enums import (
     cpulist,
     fabric,
 )
+from probes.gpu.nvml_health import read_health
 from probes.gpu.nvml_nvlink import Fields, NvmlQueryProtocol, nvlinks, pair_kind, plausible_count
 from probes.gpu.query_guard import find_missing_driver, require_driver
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError, TimedOut
@@ -186,7 +187,7 @@ def _gpu(ask: NvmlQuery, index: int) -> Gpu:
     architecture, capability = of("Architecture"), of("CudaComputeCapability")
     mig, virtualization = of("MigMode") or (None, None), _word(VIRTUALIZATIONS, of("VirtualizationMode"))
     links = nvlinks(ask, index, architecture, _flag(mig[0]), virtualization)
-    fabric_info, c2c = of("GpuFabricInfoV"), of("C2cModeInfoV")
+    fabric_info, c2c, pcie = of("GpuFabricInfoV"), of("C2cModeInfoV"), _pcie(ask, index)
     return Gpu(
         index=index,
         address=_address(pci),
@@ -201,7 +202,6 @@ def _gpu(ask: NvmlQuery, index: int) -> Gpu:
         bar1_mib=_mib(of("BAR1MemoryInfo"), "bar1Total"),
         module_id=of("ModuleId"),
         replays=of("PcieReplayCounter"),
-        persistence=_flag(of("PersistenceMode")),
         memory_numa_node=_node(of("NumaNodeId")),
         cpu_affinity=cpulist(of("CpuAffinity", _cpu_words(ask.host)) or ()),
         mig_current=_flag(mig[0]),
@@ -219,7 +219,8 @@ def _gpu(ask: NvmlQuery, index: int) -> Gpu:
         nvlink_bandwidth_mode=bandwidth_mode(of("NvlinkBwMode")),
         **place(of("PlatformInfo")),
         **(c2c_links(ask, index) if c2c and c2c["isC2cEnabled"] else {}),
-        **_pcie(ask, index),
+        **pcie,
+        health=read_health(ask, index, pcie["utilization_percent"]),
         error="GPU_IS_LOST" if index in ask.lost else None,
     )
 

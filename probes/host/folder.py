@@ -9,8 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import lru_cache
+from sys import intern
 
 from probes.host.files import (
     NEVER_READ,
@@ -32,6 +34,7 @@ PAGE_BYTES = 4096  # sysfs gives an attribute in one read, of a page at most: le
 DEPTH = 2  # how far above a path a directory is looked for to which the way is known
 SYSFS = "/sys/"  # of the kernel alone: no other process can put another file in the place of one, nothing is filtered
 FEW = 4  # names that are looked up one by one, not in a listing of their directory
+MOST_LISTED = 4096  # directories whose listings are kept
 NOT_THERE = os.strerror(errno.ENOENT)
 
 
@@ -43,7 +46,7 @@ class FolderFiles:
         self._root = os.path.abspath(root).rstrip("/")
         self._links: dict[str, str | None] = {}
         self._directories: dict[str, str] = {}
-        self._looked_into: tuple[str, frozenset[str]] = "", frozenset()  # the last directory, and all that is in it
+        self._listed: dict[str, dict[str, int]] = {}  # directory -> what it holds, by name: see `_list_kinds`
         self._last = os.O_NOFOLLOW
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
@@ -58,20 +61,24 @@ class FolderFiles:
 
     def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
         """See Host.attributes. What is there, and what of it is a regular file, is known before anything is opened."""
-        wanted = dict.fromkeys(names)
+        wanted = _first_parts(tuple(names))
         contents: dict[str, bytes | ReadError] = {}
+        listed = self._listed.get(directory)
+        if listed is not None and listed.keys().isdisjoint(wanted.values()):
+            return contents
+        in_sysfs = directory.startswith(SYSFS)
         with Reasons(directory):
             descriptor = os.open(self._directory(directory), DIRECTORY | self._last)
             try:
-                kinds = self._kinds(directory, descriptor, {name.partition("/")[0] for name in wanted})
-                for name in wanted:
-                    if (kind := kinds.get(name.partition("/")[0])) is None:
+                kinds = self._kinds(directory, descriptor, wanted.values())
+                for name, first in wanted.items():
+                    if (kind := kinds.get(first)) is None:
                         continue
                     if name in NEVER_READ:
                         kind = 0  # `read` refuses it
                     if kind == stat.S_IFDIR:
                         kind = _kind_below(name, descriptor)
-                    direct = kind == stat.S_IFREG and directory.startswith(SYSFS)
+                    direct = in_sysfs and kind == stat.S_IFREG
                     content = self._attribute(directory, name, descriptor if direct else None)
                     if content is not None:
                         contents[name] = content
@@ -81,21 +88,23 @@ class FolderFiles:
 
     def listdir(self, path: str) -> list[str]:
         """See Host.listdir."""
+        directory, name = parent_and_name(path)
+        if self._is_missing(directory, name):
+            raise Absent(f"{path}: {NOT_THERE}", "ENOENT")
         with Reasons(path):
             return sorted(os.listdir(self._directory(path)))
 
     def readlink(self, path: str) -> str:
         """See Host.readlink."""
         directory, name = parent_and_name(path)
-        if directory == self._looked_into[0] and name not in self._looked_into[1]:
+        if self._is_missing(directory, name):
             raise Absent(f"{path}: {NOT_THERE}", "ENOENT")
         with Reasons(path):
-            try:
-                return os.readlink(f"{self._directory(directory)}/{name}")
-            except OSError as error:
-                if error.errno == errno.EINVAL:
-                    raise Absent(f"{path}: not a symbolic link", "EINVAL") from None
-                raise
+            place = f"{self._directory(directory)}/{name}"
+            text = self._link_text(place[len(self._root) :]) if self._last else _read_link(place)
+        if text is None:
+            raise Absent(f"{path}: not a symbolic link", "EINVAL")
+        return text
 
     def resolve(self, path: str) -> str:
         """See Host.resolve."""
@@ -132,25 +141,29 @@ class FolderFiles:
             return self._links[here]
         except KeyError:
             pass
-        try:
-            text: str | None = os.readlink(self._root + here)
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-            text = None
-        self._links[here] = text
+        text = self._links[here] = _read_link(self._root + here)
         return text
 
-    def _kinds(self, directory: str, descriptor: int, names: set[str]) -> dict[str, int]:
-        """Which of the names an open directory holds, and what they are: S_IFREG, S_IFDIR, or anything else."""
-        kinds = {}
+    def _is_missing(self, directory: str, name: str) -> bool:
+        """Whether a listing of the directory shows that it does not hold the name."""
+        listed = self._listed.get(directory)
+        return listed is not None and name not in listed and name not in ("", ".", "..")
+
+    def _kinds(self, directory: str, descriptor: int, wanted: Iterable[str]) -> Mapping[str, int]:
+        """Which of the names an open directory holds, and what they are: S_IFREG, S_IFDIR, or anything else.
+
+        The listing of another root is kept: what comes up a moment later might as well have come up after the scan.
+        """
+        if self._last:
+            if directory not in self._listed:
+                if len(self._listed) >= MOST_LISTED:
+                    self._listed.clear()
+                self._listed[directory] = _list_kinds(descriptor)
+            return self._listed[directory]
+        kinds, names = {}, set(wanted)
         if len(names) > FEW:
-            with os.scandir(descriptor) as entries:
-                there = {entry.name: entry for entry in entries}
-                kinds = {name: _kind_of_entry(there[name]) for name in names & there.keys()}
-            if self._last:  # another root: what comes up a moment later might as well have come up after the scan
-                self._looked_into = directory, frozenset((*there, ".", ".."))
-            return kinds
+            there = _list_kinds(descriptor)
+            return {name: there[name] for name in names & there.keys()}
         for name in names:
             with suppress(OSError):
                 kinds[name] = stat.S_IFMT(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
@@ -203,11 +216,33 @@ class Reasons:
             raise Absent(f"{self.path!a}: no file can have this name", "EINVAL") from None
 
 
-def _kind_of_entry(entry: os.DirEntry[str]) -> int:
-    """What an entry is, without another system call; 0 where it is neither a regular file nor a directory."""
-    if entry.is_file(follow_symlinks=False):
-        return stat.S_IFREG
-    return stat.S_IFDIR if entry.is_dir(follow_symlinks=False) else 0
+@lru_cache(maxsize=64)
+def _first_parts(names: tuple[str, ...]) -> dict[str, str]:
+    """Each name once, and where its way begins: `power` of `power/runtime_status`."""
+    return {name: name.partition("/")[0] for name in names}
+
+
+def _read_link(place: str) -> str | None:
+    """The text of a link; None: it is something else."""
+    try:
+        return os.readlink(place)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return None
+
+
+def _list_kinds(descriptor: int) -> dict[str, int]:
+    """What an open directory holds, without another system call; 0: neither a regular file nor a directory."""
+    with os.scandir(descriptor) as entries:
+        return {
+            intern(entry.name): stat.S_IFREG
+            if entry.is_file(follow_symlinks=False)
+            else stat.S_IFDIR
+            if entry.is_dir(follow_symlinks=False)
+            else 0
+            for entry in entries
+        }
 
 
 def _kind_below(name: str, descriptor: int) -> int:
@@ -235,7 +270,9 @@ def _rest(descriptor: int, content: bytes, limit: int) -> bytes:
         return content
     parts = [content]
     left = limit - len(content)
-    while left and (chunk := os.read(descriptor, min(left, CHUNK_BYTES))):
+    size = FIRST_CHUNK_BYTES  # most files end here: a large buffer for nothing is dear
+    while left and (chunk := os.read(descriptor, min(left, size))):
         parts.append(chunk)
         left -= len(chunk)
+        size = CHUNK_BYTES
     return b"".join(parts) if len(parts) > 1 else content

@@ -213,6 +213,25 @@ def _platform_info(nvml: ModuleType, index: int) -> dict[str, Any]:
     }
 
 
+def _clock_limits(nvml: ModuleType, index: int) -> int:
+    """By its name since R535; older bindings and drivers have the same bits as throttle reasons."""
+    ask = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+    try:
+        if ask is not None:
+            return int(ask(_device(nvml, index)))
+    except nvml.NVMLError_FunctionNotFound:
+        pass
+    return int(_function(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons")(_device(nvml, index)))
+
+
+def _sram_status(nvml: ModuleType, index: int) -> dict[str, int]:
+    """R550 and later, Ampere and later."""
+    device = _device(nvml, index)
+    status = _function(nvml, "c_nvmlEccSramErrorStatus_v1_t")()
+    _function(nvml, "nvmlDeviceGetSramEccErrorStatus")(device, ctypes.byref(status))
+    return {"bThresholdExceeded": int(status.bThresholdExceeded)}
+
+
 def _confidential_computing(nvml: ModuleType) -> dict[str, int]:
     return {"ccFeature": int(_function(nvml, "nvmlSystemGetConfComputeState")().ccFeature)}
 
@@ -240,6 +259,8 @@ ADAPTERS: Mapping[str, Adapter] = {
     "nvmlDeviceGetGpuFabricInfoV": _fabric_info,
     "nvmlDeviceGetNvlinkBwMode": _device_bandwidth_mode,
     "nvmlDeviceGetPlatformInfo": _platform_info,
+    "nvmlDeviceGetCurrentClocksEventReasons": _clock_limits,
+    "nvmlDeviceGetSramEccErrorStatus": _sram_status,
     "nvmlDeviceGetTopologyCommonAncestor": _of_pair("nvmlDeviceGetTopologyCommonAncestor"),
     "nvmlDeviceGetP2PStatus": _of_pair("nvmlDeviceGetP2PStatus"),
     **_plain_device_getters(
@@ -268,5 +289,18 @@ ADAPTERS: Mapping[str, Adapter] = {
         "GetNvLinkVersion",
         "GetNvLinkRemoteDeviceType",
         "GetNvLinkErrorCounter",
+        "GetClockInfo",
+        "GetMaxClockInfo",
+        "GetApplicationsClock",
+        "GetDefaultApplicationsClock",
+        "GetPowerManagementLimit",
+        "GetPowerManagementDefaultLimit",
+        "GetEnforcedPowerLimit",
+        "GetEccMode",
+        "GetTotalEccErrors",
+        "GetRemappedRows",
+        "GetRetiredPagesPendingStatus",
+        "GetRepairStatus",
+        "GetUnrepairableMemoryFlag_v1",
     ),
 }

@@ -16,13 +16,14 @@ from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import KernelLogFacts
 from probes.probe import Probe, Reading
+from probes.text import lazy_pattern
 
 if TYPE_CHECKING:
     from probes.kernel.log_events import Line
 
 STAT_BYTES = 1 << 20
 SAVED_FILES = ("/var/log/dmesg",)
-_REFUSED = re.compile(r"not permitted|[Pp]ermission denied|[Pp]assword")
+_REFUSED = lazy_pattern(r"not permitted|[Pp]ermission denied|[Pp]assword")
 
 
 def read(host: Host) -> Reading:

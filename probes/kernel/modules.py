@@ -4,8 +4,6 @@ Kernel pages: Documentation/ABI/testing/sysfs-module; /proc/driver/nvidia is wri
 (nv-procfs.c), /sys/kernel/mm/memory_peers by ib_core of OFED.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -13,7 +11,7 @@ from typing import NamedTuple
 from probes.host.interface import Absent, Failed, Host
 from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 FOLDER = "/sys/module"
 LOADED = "/proc/modules"
@@ -29,7 +27,7 @@ OF_INTEREST = frozenset(
 )
 RDMA_STACK = ("ib_core", "mlx5_core", "mlx4_core")  # whose presence says that there is a stack
 # OFED and DOCA number their modules year.month-build ("24.10-1.1.4"); the kernel's own said "5.0-0" or nothing.
-OFED_VERSION = re.compile(r"\d{1,3}\.\d{1,3}-\d{1,3}\.\d{1,3}\.\d{1,3}(?:\.\d{1,5})*")
+OFED_VERSION = lazy_pattern(r"\d{1,3}\.\d{1,3}-\d{1,3}\.\d{1,3}\.\d{1,3}(?:\.\d{1,5})*")
 
 
 class KernelModule(NamedTuple):

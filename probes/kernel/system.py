@@ -9,11 +9,9 @@ Sources: the `hypervisor` flag of /proc/cpuinfo (x86 only: CPUID leaf 1, ECX bit
 sources that only a guest has, /sys/hypervisor (Xen), the device tree and the platform line on POWER.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from probes.host.interface import Absent, Host
@@ -53,12 +51,11 @@ GUEST_CLOCKS = (("kvm-clock", "kvm"), ("hyperv_clocksource", "microsoft"), ("xen
 DEVICE_TREE_NAMES = (("linux,kvm", "kvm"), ("xen", "xen"), ("vmware", "vmware"))
 
 
-@dataclass(frozen=True, slots=True)
-class VirtualizationSigns:
+class VirtualizationSigns(NamedTuple):
     """What a system says that tells a virtual machine from a real one. None: not there, or not readable."""
 
     cpuinfo: str | None = None
-    dmi: Mapping[str, str] = field(default_factory=dict)  # DMI_FIELDS
+    dmi: Mapping[str, str] = MappingProxyType({})  # DMI_FIELDS
     clocks: str | None = None  # available_clocksource
     hypervisor: str | None = None  # /sys/hypervisor/type
     xen_capabilities: str | None = None  # /proc/xen/capabilities: "control_d" in the privileged domain

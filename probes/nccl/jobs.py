@@ -9,8 +9,6 @@ A line of a file is a setting where it holds a "=": what stands before it is the
 every blank and quote; "#" begins a remark in the first column only. Source: NCCL `src/misc/param.cc`.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from typing import NamedTuple
@@ -18,18 +16,19 @@ from typing import NamedTuple
 from probes.host.filter_secrets import LIBRARIES
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import as_text
+from probes.text import lazy_pattern
 
 VALUE_CHARACTERS = 1023  # as much as NCCL takes of a name, and of a value
 LINES_LIMIT = 512
 # Of an environment: what is a setting, not where a rank stands or whom it calls.
-WANTED = re.compile(r"(?:NCCL|UCX|FI|NVSHMEM)_\w{1,100}\Z|OMPI_MCA_(?:btl|pml|mtl|coll|osc)\w{0,80}\Z")
+WANTED = lazy_pattern(r"(?:NCCL|UCX|FI|NVSHMEM)_\w{1,100}\Z|OMPI_MCA_(?:btl|pml|mtl|coll|osc)\w{0,80}\Z")
 # Processes that hold a GPU open and are no job.
 DAEMONS = frozenset(
     {"nv-hostengine", "dcgm-exporter", "nv-fabricmanage", "nvidia-persiste", "nvidia-imex", "Xorg", "nvidia-smi"}
     | {"nvidia-device-p", "fabricscope", "nvsm_core", "nv-nvlsm", "nvtop", "gpud"}
 )
-_LIBRARY = re.compile(LIBRARIES)
-_VERSION = re.compile(r"\.so\.(\d{1,4}(?:\.\d{1,4}){1,3})\Z")
+_LIBRARY = lazy_pattern(LIBRARIES)
+_VERSION = lazy_pattern(r"\.so\.(\d{1,4}(?:\.\d{1,4}){1,3})\Z")
 
 
 class NcclVariable(NamedTuple):

@@ -18,6 +18,7 @@ from probes.host_reader import HostReader
 from probes.nccl.jobs import Jobs, NcclJob, NcclVariable, find_jobs, is_nccl, is_plugin, parse_conf, version_of
 from probes.probe import Probe, Reading
 from probes.system.limits import ResourceLimit, of_process
+from probes.text import lazy_pattern
 
 HOMES_LIMIT = 128
 SETTINGS_LIMIT = 1024
@@ -50,10 +51,10 @@ LOCAL = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "over
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the mount point, not a file of ours
 NAMED_FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
 # Folders in which only root writes: what a job names anywhere else may be a link to another's file.
-_SAFE = re.compile(r"/(?:etc|opt|usr|(?:var/)?run/nvidia-topologyd)/(?!(?:[^\0]*/)?\.\./)[^\0]{1,500}\.xml\Z")
-_PCI = re.compile(r"<pci\s[^<>]{1,800}")
-_BUS_ID = re.compile(r'\sbusid="([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"')
-_CLASS = re.compile(r'\sclass="(0x[0-9a-f]{4,6})')
+_SAFE = lazy_pattern(r"/(?:etc|opt|usr|(?:var/)?run/nvidia-topologyd)/(?!(?:[^\0]*/)?\.\./)[^\0]{1,500}\.xml\Z")
+_PCI = lazy_pattern(r"<pci\s[^<>]{1,800}")
+_BUS_ID = lazy_pattern(r'\sbusid="([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"')
+_CLASS = lazy_pattern(r'\sclass="(0x[0-9a-f]{4,6})')
 
 
 class NcclLibraryFile(NamedTuple):

@@ -9,21 +9,21 @@ import re
 
 from probes.host_reader import HostReader
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 LOOPBACK = 772  # ARPHRD_LOOPBACK
 SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"))
 
-_HEAD = re.compile(r"(\d{1,9}): ([^\s:@]{1,40}(?::[^\s:@]{1,20})?)(?:@([^\s:]{1,40}))?: <([A-Z0-9_,-]*)>([^\n]*)")
-_LAYER = re.compile(r"\s+link/([a-z0-9]+)(?: ([0-9a-f:]{2,95}))?(?: |$)")
+_HEAD = lazy_pattern(r"(\d{1,9}): ([^\s:@]{1,40}(?::[^\s:@]{1,20})?)(?:@([^\s:]{1,40}))?: <([A-Z0-9_,-]*)>([^\n]*)")
+_LAYER = lazy_pattern(r"\s+link/([a-z0-9]+)(?: ([0-9a-f:]{2,95}))?(?: |$)")
 _TYPES = {"ether": 1, "infiniband": 32, "loopback": LOOPBACK}  # ARPHRD_*
 _KINDS = frozenset(
     {"bond", "bridge", "dummy", "geneve", "gre", "gretap", "ifb", "ipip", "ipoib", "ipvlan", "macvlan", "macvtap"}
     | {"netkit", "nlmon", "openvswitch", "sit", "team", "tun", "veth", "vlan", "vrf", "vxlan", "wireguard"}
 )
-_PCI = re.compile(r"\bparentbus pci parentdev ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: |$)")
-_WORDS = re.compile(r"\b(mtu|master|state|portname|id|mode|miimon) (\S{1,64})")
-_EGRESS = re.compile(r"\begress-qos-map \{ ((?:[0-9]{1,10}:[0-7] ){1,16})\}")
+_PCI = lazy_pattern(r"\bparentbus pci parentdev ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?: |$)")
+_WORDS = lazy_pattern(r"\b(mtu|master|state|portname|id|mode|miimon) (\S{1,64})")
+_EGRESS = lazy_pattern(r"\begress-qos-map \{ ((?:[0-9]{1,10}:[0-7] ){1,16})\}")
 _MOST_LINKS = 10_000
 
 

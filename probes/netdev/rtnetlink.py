@@ -3,9 +3,6 @@
 Headers: linux/if_link.h (IFLA_*, IFLA_BOND_*, IFLA_VLAN_*, rtnl_link_stats64), linux/if_addr.h, linux/if.h (IF_OPER_*).
 """
 
-from __future__ import annotations
-
-import socket
 import struct
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -32,6 +29,7 @@ CARRIER_UP, CARRIER_DOWN, PARENT, PARENT_BUS = 47, 48, 56, 57
 KIND, DATA, VLAN_ID, VLAN_EGRESS, VLAN_MAPPING = 1, 2, 1, 3, 1
 BOND_MODE, BOND_ACTIVE, BOND_MIIMON, BOND_HASH = 1, 2, 3, 14
 IFA_ADDRESS, IFA_LOCAL = 1, 2
+FAMILIES = ((2, 4), (10, 16))  # AF_INET, AF_INET6, with the bytes of their addresses
 MAPPING = struct.Struct("=II")  # from, to
 
 
@@ -76,8 +74,10 @@ def parse_address(payload: bytes) -> tuple[int, int, bytes, str] | None:
     family, prefix, _, _, index = ADDRESS.unpack_from(payload)
     said = attributes(payload, ADDRESS.size)
     raw = said.get(IFA_LOCAL, said.get(IFA_ADDRESS, b""))  # point to point: IFA_ADDRESS is the other end
-    if (family, len(raw)) not in ((socket.AF_INET, 4), (socket.AF_INET6, 16)):
+    if (family, len(raw)) not in FAMILIES:
         return None
+    import socket  # lazy: files alone tell no address
+
     return index, family, raw, f"{socket.inet_ntop(family, raw)}/{prefix}"
 
 

@@ -13,13 +13,14 @@ from probes.host_reader import HostReader
 from probes.netdev import sysfs
 from probes.netdev.ip_link import LOOPBACK, saved_links
 from probes.netdev.rtnetlink import NetlinkLink
+from probes.text import lazy_pattern
 
 MOST_INTERFACES = 256
-_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,15}")
+_NAME = lazy_pattern(r"[A-Za-z0-9_.:-]{1,15}")
 _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-_BUS_INFO = re.compile(rf"^bus-info:[ \t]*({_ADDRESS})[ \t]*\r?$", re.MULTILINE)
-_DRIVER = re.compile(r"^driver:[ \t]*(\S[^\r\n]{0,39}?)[ \t]*\r?$", re.MULTILINE)
-_DEVICE = re.compile(rf"^({_ADDRESS}) [^\n]{{1,400}}==> (\S{{1,15}}) \(", re.MULTILINE)
+_BUS_INFO = lazy_pattern(rf"^bus-info:[ \t]*({_ADDRESS})[ \t]*\r?$", re.MULTILINE)
+_DRIVER = lazy_pattern(r"^driver:[ \t]*(\S[^\r\n]{0,39}?)[ \t]*\r?$", re.MULTILINE)
+_DEVICE = lazy_pattern(rf"^({_ADDRESS}) [^\n]{{1,400}}==> (\S{{1,15}}) \(", re.MULTILINE)
 _KINDS = {"bonding": "bond", "802.1Q VLAN Support": "vlan", "bridge": "bridge", "dummy": "dummy", "macvlan": "macvlan"}
 _KINDS |= {"openvswitch": "openvswitch", "team": "team", "tun": "tun", "veth": "veth", "vxlan": "vxlan"}
 _REPRESENTOR = "_rep"  # mlx5e_rep states the PCI device of the port that it stands for a function of

@@ -13,14 +13,14 @@ from weakref import WeakKeyDictionary
 from probes.host.interface import Host
 from probes.host_reader import HostReader
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 CLASS = "/sys/class/net"
 PCI = "/sys/bus/pci/devices"
 VLANS = "/proc/net/vlan/config"
 VLANS_LIMIT_BYTES = 256 << 10
-PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,31}")
+PCI_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+MAC = lazy_pattern(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,31}")
 MOST_FUNCTIONS = 4096
 ATTRIBUTES = (
     *("ifindex", "address", "type", "flags", "mtu", "operstate"),

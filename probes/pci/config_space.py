@@ -4,8 +4,6 @@ Offsets and bits: PCI Local Bus and PCI Express Base specifications, as linux/pc
 serves sysfs `config` and `lspci -xxxx`. A register past the end of the data is None: a short read is never "off".
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

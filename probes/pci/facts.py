@@ -5,10 +5,7 @@ Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer
 One PCI function while it is being read, and how many of them become facts: places, virtual functions, drivers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from probes.pci.config_space import ConfigSpace, VirtualFunctions
@@ -94,17 +91,19 @@ _AT_ROOT = ("root_port", "rciep", "rcec")
 _HOST_BRIDGE = "0x0600"
 
 
-@dataclass(slots=True)
 class PciFunctionBuilder:
     """What one source said of one function: fields of PciFunction by name, and what only its neighbours can use."""
 
-    address: str
-    fields: dict[str, Any] = field(default_factory=dict)
-    place: Place = UNPLACED  # where the source itself tells it
-    secondary_bus: int | None = None
-    virtual_functions: VirtualFunctions | None = None
+    __slots__ = ("address", "fields", "place", "secondary_bus", "virtual_functions")
 
-    def add(self, other: PciFunctionBuilder) -> None:
+    def __init__(self, address: str, fields: dict[str, Any] | None = None, place: Place = UNPLACED) -> None:
+        self.address = address
+        self.fields = {} if fields is None else fields
+        self.place = place  # where the source itself tells it
+        self.secondary_bus: int | None = None
+        self.virtual_functions: VirtualFunctions | None = None
+
+    def add(self, other: "PciFunctionBuilder") -> None:
         """Take from another output of the same function what this one does not say."""
         self.fields = other.fields | self.fields
         self.secondary_bus = other.secondary_bus if self.secondary_bus is None else self.secondary_bus
@@ -118,9 +117,14 @@ class PciFunctionBuilder:
         """
         self.secondary_bus = space.secondary_bus
         self.virtual_functions = space.virtual_functions
-        for name, value in _config_fields(space, self.address).items():
-            if self.fields.get(name) is None or (name == "max_link_speed_gt_s" and value is not None):
-                self.fields[name] = value
+        config = _config_fields(space, self.address)
+        fields = self.fields
+        speed = config.get("max_link_speed_gt_s")
+        for name, value in config.items():
+            if value is not None and fields.get(name) is None:
+                fields[name] = value
+        if speed is not None:
+            fields["max_link_speed_gt_s"] = speed
 
 
 def build_functions(drafts: Sequence[PciFunctionBuilder]) -> tuple[PciFunction, ...]:

@@ -207,19 +207,21 @@ def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
     """Read one function: how it is powered comes first, and decides whether the device may be reached at all."""
     fields = draft.fields
     power = _answers(host, folders, _POWER)
-    fields["runtime_status"], fields["power_state"] = (_text(power, name) for name in _POWER)
+    texts = _texts(power)
+    fields["runtime_status"], fields["power_state"] = texts.get("power/runtime_status"), texts.get("power_state")
     asleep = fields["runtime_status"] in _ASLEEP or fields["power_state"] == "D3cold"
     fields["asleep"] = asleep
     names = _IN_MEMORY + (() if host.live else _BEHIND_A_LOCK) + (() if asleep else _FROM_DEVICE)
     answers = _answers(host, folders, names)
     fields["vanished"] = any(isinstance(answer, ReadError) and answer.code == "ENODEV" for answer in answers.values())
-    _add_attributes(fields, answers)
+    texts = _texts(answers)
+    _add_attributes(fields, texts)
     _add_links(host, fields, folders)
     if fields["virtual_functions"] is None and fields["virtual_functions_supported"] is not None:
         links = {name for folder in folders for name in _names_in(host, folder) if name.startswith("virtfn")}
         fields["virtual_functions"] = len(links)
     if not asleep:
-        _add_registers(draft, answers)
+        _add_registers(draft, answers, texts)
 
 
 def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> Mapping[str, bytes | ReadError]:
@@ -231,7 +233,16 @@ def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> Mapping[
     return found
 
 
-def _add_attributes(fields: dict[str, Any], answers: Mapping[str, bytes | ReadError]) -> None:
+def _texts(answers: Mapping[str, bytes | ReadError]) -> dict[str, str]:
+    """What the attributes hold, but for config space."""
+    return {
+        name: answer.decode("utf-8", "replace").strip()
+        for name, answer in answers.items()
+        if isinstance(answer, bytes) and name != "config"
+    }
+
+
+def _add_attributes(fields: dict[str, Any], texts: Mapping[str, str]) -> None:
     for field, name in (
         ("class_code", "class"),
         ("vendor", "vendor"),
@@ -240,30 +251,32 @@ def _add_attributes(fields: dict[str, Any], answers: Mapping[str, bytes | ReadEr
         ("subsystem_device", "subsystem_device"),
         ("revision", "revision"),
     ):
-        fields[field] = identifier(_text(answers, name) or "")
-    fields["numa_node"] = decimal(_text(answers, "numa_node") or "")
-    fields["local_cpus"] = _text(answers, "local_cpulist")
-    fields["virtual_functions"] = decimal(_text(answers, "sriov_numvfs") or "")
-    fields["virtual_functions_supported"] = decimal(_text(answers, "sriov_totalvfs") or "")
-    fields["bars_bytes"] = bars(_text(answers, "resource") or "")
-    counters = {
-        kind: aer_counters(_text(answers, f"aer_dev_{kind}") or "") for kind in ("correctable", "nonfatal", "fatal")
-    }
+        fields[field] = identifier(texts.get(name, ""))
+    fields["numa_node"] = decimal(texts.get("numa_node", ""))
+    fields["local_cpus"] = texts.get("local_cpulist")
+    fields["virtual_functions"] = decimal(texts.get("sriov_numvfs", ""))
+    fields["virtual_functions_supported"] = decimal(texts.get("sriov_totalvfs", ""))
+    fields["bars_bytes"] = bars(texts.get("resource", ""))
+    counters = {kind: aer_counters(texts.get(f"aer_dev_{kind}", "")) for kind in ("correctable", "nonfatal", "fatal")}
     fields["aer"] = {kind: counts for kind, counts in counters.items() if counts is not None} or None
 
 
 def _add_links(host: Host, fields: dict[str, Any], folders: list[str]) -> None:
     for field, name in (("driver", "driver"), ("physical_function", "physfn"), ("iommu_group", "iommu_group")):
-        fields[field] = next(filter(None, (_link_name(host, f"{folder}/{name}") for folder in folders)), None)
+        fields[field] = None
+        for folder in folders:
+            fields[field] = fields[field] or _link_name(host, f"{folder}/{name}")
     fields["iommu_group"] = decimal(fields["iommu_group"] or "")
 
 
-def _add_registers(draft: PciFunctionBuilder, answers: Mapping[str, bytes | ReadError]) -> None:
+def _add_registers(
+    draft: PciFunctionBuilder, answers: Mapping[str, bytes | ReadError], texts: Mapping[str, str]
+) -> None:
     """The link as the kernel reads it, and config space for what the kernel does not say."""
     fields = draft.fields
     for end in ("current", "max"):
-        fields[f"{end}_link_speed_gt_s"] = link_speed(_text(answers, f"{end}_link_speed") or "")
-        fields[f"{end}_link_width"] = decimal(_text(answers, f"{end}_link_width") or "")
+        fields[f"{end}_link_speed_gt_s"] = link_speed(texts.get(f"{end}_link_speed", ""))
+        fields[f"{end}_link_width"] = decimal(texts.get(f"{end}_link_width", ""))
     errors = [answer.code for name in _LINK if isinstance(answer := answers.get(name), ReadError)]
     fields["link_error"] = next((code for code in errors if code and code != "ENODEV"), None)
     config = answers.get("config")
@@ -309,11 +322,6 @@ def _names(host: Host, address: str) -> dict[str, str | None]:
 def _link_name(host: Host, path: str) -> str | None:
     text = _answer(host.readlink, path)
     return text and text.rstrip("/").rsplit("/", 1)[-1]
-
-
-def _text(answers: Mapping[str, bytes | ReadError], name: str) -> str | None:
-    answer = answers.get(name)
-    return answer.decode("utf-8", "replace").strip() if isinstance(answer, bytes) else None
 
 
 def _missing(found: Iterable[PciFunction]) -> str | None:

@@ -3,8 +3,6 @@
 Kernel page: Documentation/ABI/stable/sysfs-class-infiniband.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

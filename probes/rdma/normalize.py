@@ -6,11 +6,10 @@ Link rates as the kernel and the RDMA tools print them, taken apart and put toge
 from __future__ import annotations
 
 import re
-from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 
 from probes.rdma.facts import RdmaDevice
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 # drivers/infiniband/core/sysfs.c, include/rdma/ib_verbs.h: speed code -> name, Gbit/s a lane as sysfs counts them
 SPEEDS = {
@@ -25,7 +24,7 @@ SPEEDS = {
     256: ("XDR", 200.0),
 }
 
-_RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,4})?)(?: Gb/sec(?: \(([0-9]{1,2}X)(?: ([A-Z]{2,4}[0-9]{0,3}))?\))?)?")
+_RATE = lazy_pattern(r"([0-9]{1,6}(?:\.[0-9]{1,4})?)(?: Gb/sec(?: \(([0-9]{1,2}X)(?: ([A-Z]{2,4}[0-9]{0,3}))?\))?)?")
 
 
 class Rate(NamedTuple):
@@ -92,10 +91,10 @@ _LINK_LAYERS = {
     "unspecified": "Unknown",
     "unknown": "Unknown",
 }
-_SOFTWARE_NAME = re.compile(r"(?:rxe|siw)_?[0-9]|(?:rxe|siw)_")
-_GUID = re.compile(r"(?:0x)?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4})")
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,8}|[0-9]{1,10}")
-_WRAPPING = re.compile(r"^[0-9]{1,2}: |^PORT_| \([0-9]{1,3}\)$")
+_SOFTWARE_NAME = lazy_pattern(r"(?:rxe|siw)_?[0-9]|(?:rxe|siw)_")
+_GUID = lazy_pattern(r"(?:0x)?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4}):?([0-9a-fA-F]{4})")
+_NUMBER = lazy_pattern(r"0[xX][0-9a-fA-F]{1,8}|[0-9]{1,10}")
+_WRAPPING = lazy_pattern(r"^[0-9]{1,2}: |^PORT_| \([0-9]{1,3}\)$")
 
 
 class ParsedTool(NamedTuple):
@@ -150,6 +149,8 @@ def gid(text: str | None) -> str | None:
     >>> gid("fe80:0000:0000:0000:0000:0000:0000:0000"), gid("fe80:0000:00")
     (None, None)
     """
+    from ipaddress import AddressValueError, IPv6Address  # lazy: a machine without RDMA has no GIDs
+
     try:
         address = IPv6Address((text or "").strip())
     except AddressValueError:

@@ -13,9 +13,7 @@ Kernel page: Documentation/ABI/stable/sysfs-class-infiniband; source: drivers/in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 
 from probes.host.interface import Absent, Host, ReadError
@@ -23,6 +21,7 @@ from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
+from probes.text import lazy_pattern
 
 # An empty GID, a counter that the driver does not keep, a rate that it cannot name (mana).
 NO_VALUE = frozenset({"EINVAL", "EAGAIN", "EOPNOTSUPP", "ENOTSUP", "ENODATA", "ENXIO", "ENOSYS"})
@@ -54,8 +53,8 @@ ALL_ONES = (1 << 64) - 1  # what a driver prints for a counter that it could not
 _STATE = ("link_layer", "state", "phys_state", "rate", "lid", "sm_lid")
 _STATE_OF_ACCELERATOR = ("state", "phys_state")
 OF_ACCELERATOR = "its ports are those of an accelerator: its firmware answers every counter in about 100 ms"
-_COUNT = re.compile(r"[0-9]{1,20}")
-_REPRESENTOR = re.compile(r"pf[0-9]{1,3}[sv]f[0-9]{1,4}$")  # of a virtual or sub-function: not the port's own
+_COUNT = lazy_pattern(r"[0-9]{1,20}")
+_REPRESENTOR = lazy_pattern(r"pf[0-9]{1,3}[sv]f[0-9]{1,4}$")  # of a virtual or sub-function: not the port's own
 _NOT_COUNTERS = frozenset({"lifespan"})  # milliseconds for which the driver keeps its readings
 
 
@@ -172,7 +171,7 @@ CLASS = "/sys/class/infiniband"
 FUNCTIONS = "/sys/bus/pci/devices"
 MOST_FUNCTIONS = 4096  # how many PCI functions are looked into where there is no class folder
 
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _IDENTITY = ("node_type", "node_guid", "sys_image_guid", "node_desc", "fw_ver", "board_id", "hca_type", "parent")
 _PCI_IDS = ("vendor", "device", "class", "subsystem_vendor", "subsystem_device")
 _SOFTWARE_DESCRIPTIONS = ("rxe", "Software iWARP stack")  # what the two drivers call themselves
@@ -181,18 +180,18 @@ _MELLANOX, _CONNECTX_7, _INFINIBAND_CLASS = "0x15b3", "0x1021", "0x0207"
 _SWITCH_MANAGEMENT = "0x0087"  # subsystem of the ConnectX-7 that manages the NVLink switches of HGX B200 and B300
 
 
-@dataclass
 class _RdmaFunction:
     """A device while it is read: where it lies, and what its function says of itself."""
 
-    name: str
-    place: str
-    real: str  # the place with every link followed
-    below: str | None  # the folder of the device that it hangs from
-    function: str | None  # the folder of its PCI function
-    asleep: bool = False
-    pci: dict[str, str] = field(default_factory=dict)
-    identity: dict[str, str] = field(default_factory=dict)
+    def __init__(self, name: str, place: str, real: str, below: str | None, function: str | None) -> None:
+        self.name = name
+        self.place = place
+        self.real = real  # the place with every link followed
+        self.below = below  # the folder of the device that it hangs from
+        self.function = function  # the folder of its PCI function
+        self.asleep = False
+        self.pci: dict[str, str] = {}
+        self.identity: dict[str, str] = {}
 
     @property
     def address(self) -> str | None:

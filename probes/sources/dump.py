@@ -18,10 +18,11 @@ from typing import Protocol
 from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, SAVED
 from probes.host.files import Files, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
+from probes.text import lazy_pattern
 
 LOOK_CHARACTERS = 64 << 10
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*m|\[[04]m")  # nvidia-smi underlines a heading; a form may lose the escape
+_ESCAPES = lazy_pattern(r"\x1b\[[0-9;]*m|\[[04]m")  # nvidia-smi underlines a heading; a form may lose the escape
 _SMI = "nvidia-smi"
 _GPU_LINE = r"^GPU \d+: "
 _PCI_LINE = r"\A(?:[^\n]*\n){0,4}?(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9][^\n]*: "

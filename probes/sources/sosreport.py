@@ -16,6 +16,7 @@ from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, ReadError, TimedOut
 from probes.sources.dump import SavedOutputs, saved_name
 from probes.sources.tree import BundleHost, parse_date_output
+from probes.text import lazy_pattern
 
 COMMANDS_FOLDER = "sos_commands"
 MANIFEST = "/sos_reports/manifest.json"
@@ -25,11 +26,11 @@ MANIFEST_LIMIT_BYTES = 4 << 20  # a line a command and a file; parsed, a hostile
 NAMES_LIMIT = 5000
 TIMED_OUT, NOT_RUNNABLE, NOT_FOUND = 124, 126, 127  # exit statuses as sos notes them
 
-_OURS = re.compile(rf"(?:{'|'.join(sorted({argv[0] for argv in COMMANDS + SAVED}))})(?:[_.].*)?", re.DOTALL)
+_OURS = lazy_pattern(rf"(?:{'|'.join(sorted({argv[0] for argv in COMMANDS + SAVED}))})(?:[_.].*)?", re.DOTALL)
 _JOURNALS = frozenset(saved_name(argv) for argv in KERNEL_LOG + KERNEL_LOG_SAVED)  # sos saves many, and large ones
-_OUTPUT = re.compile(r"(?:\./)?(?:[^/]+/)?sos_(?:commands|strings)/(?:[^/]+/)*([^/]*)")
-_LOGS = re.compile(r"(?:\./)?(?:[^/]+/)?var/")
-_TIMED_OUT = re.compile(r"\[plugin:\w{1,40}\] command '([^'\n]{1,1000})' timed out")
+_OUTPUT = lazy_pattern(r"(?:\./)?(?:[^/]+/)?sos_(?:commands|strings)/(?:[^/]+/)*([^/]*)")
+_LOGS = lazy_pattern(r"(?:\./)?(?:[^/]+/)?var/")
+_TIMED_OUT = lazy_pattern(r"\[plugin:\w{1,40}\] command '([^'\n]{1,1000})' timed out")
 
 
 def is_sosreport(files: Files) -> bool:

@@ -11,7 +11,6 @@ What it lacks is not known to be missing on the machine: each reason says that t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
@@ -21,15 +20,16 @@ from probes.host.files import Files
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, ReadError
 from probes.host.udev import properties_in
 from probes.sources.dump import Outputs
+from probes.text import lazy_pattern
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WORD = r"[A-Z][a-z]{2}"
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?: (?P<half>[AP]M))?"
 _ZONE = r"(?: (?P<zone>UTC|GMT|[+-]\d\d(?:\d\d)?|[A-Z]{3,5}))?"
 _DAY = rf"{_WORD},? (?:({_WORD}) +(\d{{1,2}}),?|(\d{{1,2}}) ({_WORD}))"
-_DATE = re.compile(rf"\s*{_DAY} {_CLOCK}{_ZONE} (?P<year>\d{{4}})\s*")
-_YEAR_BEFORE = re.compile(rf"\s*{_DAY} (?P<year>\d{{4}}),? {_CLOCK}{_ZONE}\s*")
-_OFFSET = re.compile(r"([+-])(\d\d)(\d\d)?")
+_DATE = lazy_pattern(rf"\s*{_DAY} {_CLOCK}{_ZONE} (?P<year>\d{{4}})\s*")
+_YEAR_BEFORE = lazy_pattern(rf"\s*{_DAY} (?P<year>\d{{4}}),? {_CLOCK}{_ZONE}\s*")
+_OFFSET = lazy_pattern(r"([+-])(\d\d)(\d\d)?")
 
 
 def parse_date_output(text: str, offset: str | None = None) -> str | None:

@@ -6,19 +6,16 @@ Arm implementer and part numbers: arch/arm64/include/asm/cputype.h.
 Bit masks as sysfs, NCCL and hwloc write them: hexadecimal groups of 32 bits, the highest first.
 """
 
-from __future__ import annotations
-
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 _GROUPS_LIMIT = 2048  # 65,536 processors; the kernel's own limit is 8192
-_GROUP = re.compile(r"(?:0x)?([0-9a-fA-F]{0,8})")
+_GROUP = lazy_pattern(r"(?:0x)?([0-9a-fA-F]{0,8})")
 
 
 def members(mask: str) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.probe import Probe, Reading
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 # (structure, its line) -> field, as dmidecode 2.12 to 3.6 name them; of several boards or chassis the first counts
 _LINES = {
@@ -28,7 +28,7 @@ _LINES = {
     ("Chassis Information", "Serial Number"): "chassis_serial",
     ("Chassis Information", "Asset Tag"): "chassis_asset_tag",
 }
-_HANDLE = re.compile(r"Handle 0x[0-9A-Fa-f]{4}, DMI type \d{1,3}, ")
+_HANDLE = lazy_pattern(r"Handle 0x[0-9A-Fa-f]{4}, DMI type \d{1,3}, ")
 
 
 def parse_dmidecode(text: str) -> DmiFacts:
@@ -69,7 +69,7 @@ FIELDS = {
     "chassis_asset_tag": "chassis_asset_tag",
 }
 # The modalias joins the same strings, without their blanks: all that udev's export keeps of them.
-MODALIAS = re.compile(r"(bvn|bvr|bd|br|efr|svn|pn|pvr|rvn|rn|rvr|cvn|ct|cvr|sku|pfa)(.*)", re.DOTALL)
+MODALIAS = lazy_pattern(r"(bvn|bvr|bd|br|efr|svn|pn|pvr|rvn|rn|rvr|cvn|ct|cvr|sku|pfa)(.*)", re.DOTALL)
 MODALIAS_FIELDS = {
     "svn": "vendor",
     "pn": "product",

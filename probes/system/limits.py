@@ -6,8 +6,6 @@ jobs, `probes/nccl/probe.py`. Source: proc(5) (limits, status),
 systemd.exec(5) (LimitMEMLOCK), limits.conf(5), capabilities(7).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -16,6 +14,7 @@ from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
 from probes.system.services import CGROUPS, UNIT_FOLDERS
+from probes.text import lazy_pattern
 
 SERVICES = ("slurmd", "containerd", "docker", "crio", "kubelet", "k3s", "rke2-agent", "pbs_mom", "lsfd", "sshd", "ssh")
 PAM_FILE, PAM_FOLDER = "/etc/security/limits.conf", "/etc/security/limits.d"
@@ -23,7 +22,7 @@ NODE_FOLDERS = ("", "infiniband/", "nvidia-caps/", "nvidia-caps-imex-channels/")
 NODES_LIMIT = 512
 PAM_FILES_LIMIT = 64
 CAP_IPC_LOCK = 14
-_NODE = re.compile(r"(?:nvidia\S*|gdrdrv|kfd|infiniband/\S+|nvidia-caps\S*/\S+)\Z")
+_NODE = lazy_pattern(r"(?:nvidia\S*|gdrdrv|kfd|infiniband/\S+|nvidia-caps\S*/\S+)\Z")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 

@@ -3,8 +3,6 @@
 Kernel page: Documentation/ABI/stable/sysfs-devices-node.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -11,8 +11,6 @@ NVIDIA Fabric Manager user guide (`nv-fabricmanager --version`, /var/log/fabricm
 (/etc/nvidia-imex/nodes_config.cfg, one address a line; `nvidia-imex-ctl -q`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -20,13 +18,14 @@ from typing import NamedTuple
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.probe import Probe, Reading
+from probes.text import lazy_pattern
 
 LOG = "/var/log/fabricmanager.log"
 NODES_CONFIG = "/etc/nvidia-imex/nodes_config.cfg"
-_VERSION = re.compile(
+_VERSION = lazy_pattern(
     r"Fabric Manager version(?: is)?[ \t]*(?::[ \t]*)?(\d{1,4}(?:\.\d{1,4}){1,3})(?![\d.])", re.IGNORECASE | re.ASCII
 )
-_STATE = re.compile(r"[A-Z][A-Z_]{1,39}", re.ASCII)
+_STATE = lazy_pattern(r"[A-Z][A-Z_]{1,39}", re.ASCII)
 
 
 def fabric_manager_version(reader: HostReader) -> str | None:

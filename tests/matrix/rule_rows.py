@@ -59,11 +59,12 @@ MACHINES: dict[str, Callable[[], RuleContext]] = {
     "ethernet server": lambda: build.server(ethernet=True),
     "eight GPUs": lambda: build.server(8),
     "eight GPUs, ethernet": lambda: build.server(8, ethernet=True),
+    "eight MI300X": build.instinct,
     "infiniband": moves.infiniband,
     "roce": moves.roce,
     "gpus": moves.gpus,
 }
-_FIELDS = {name: kind for name, kind in get_type_hints(RuleContext).items() if name in RuleContext.__dataclass_fields__}
+_FIELDS = {name: kind for name, kind in get_type_hints(RuleContext).items() if name in RuleContext.__struct_fields__}
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,7 +15,9 @@ _TEXTS = {
     "nvmlSystemGetDriverVersion",
     *(f"nvmlDeviceGet{name}" for name in ("UUID", "Name", "Serial", "VbiosVersion")),
 }
-_WIDE = {"nvmlDeviceGetNvLinkErrorCounter"}  # unsigned long long; every other number has 32 bits
+_WIDE = {  # unsigned long long; every other number has 32 bits
+    *("nvmlDeviceGetNvLinkErrorCounter", "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetCurrentClocksEventReasons"),
+}
 _STRUCTURES = {
     "nvmlDeviceGetPciInfo_v3": "nvmlPciInfo_t",
     "nvmlDeviceGetNvLinkRemotePciInfo_v2": "nvmlPciInfo_t",
@@ -25,6 +27,7 @@ _STRUCTURES = {
     "nvmlDeviceGetC2cModeInfoV": "c_nvmlC2cModeInfo_v1_t",
     "nvmlSystemGetConfComputeState": "c_nvmlConfComputeSystemState_t",
     "nvmlDeviceGetNvlinkBwMode": "c_nvmlNvlinkGetBwMode_v1_t",
+    "nvmlDeviceGetSramEccErrorStatus": "c_nvmlEccSramErrorStatus_v1_t",
 }
 _FIELD = struct.Struct("=IIqqII8s")  # nvmlFieldValue_t
 
@@ -80,6 +83,11 @@ def _outs(function: str, answer: Any) -> list[bytes]:
         return [_structure(_STRUCTURES[function], answer)]
     if function == "nvmlDeviceGetAddressingMode":
         return [struct.pack("=II", 0, answer)]  # behind the version of the structure
+    if function in ("nvmlDeviceGetRepairStatus", "nvmlDeviceGetUnrepairableMemoryFlag_v1"):
+        return [
+            struct.pack("=I", 0)
+            + b"".join(struct.pack("=I", item) for item in (answer if isinstance(answer, list) else [answer]))
+        ]
     if function == "nvmlDeviceGetCpuAffinity":
         return [struct.pack(f"={len(answer)}Q", *answer)]
     if isinstance(answer, list):

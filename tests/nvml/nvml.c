@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, INSUFFICIENT_SIZE = 7, NOT_LOADED = 9, FUNCTION_NOT_FOUND = 13 };
-enum { LINES = 1 << 20, OUTS = 2, BUCKETS = 1 << 13 };
+enum { LINES = 1 << 20, OUTS = 4, BUCKETS = 1 << 13 };
 #ifndef ANSWERS
 #define ANSWERS NULL
 #endif
@@ -201,6 +201,19 @@ DEVICE(nvmlDeviceGetNumaNodeId)
 DEVICE(nvmlDeviceGetMaxMigDeviceCount)
 DEVICE(nvmlDeviceGetVirtualizationMode)
 DEVICE(nvmlDeviceGetAddressingMode)
+DEVICE(nvmlDeviceGetCurrentClocksEventReasons)
+DEVICE(nvmlDeviceGetSramEccErrorStatus)
+DEVICE(nvmlDeviceGetRepairStatus)
+DEVICE(nvmlDeviceGetUnrepairableMemoryFlag_v1)
+DEVICE(nvmlDeviceGetRetiredPagesPendingStatus)
+DEVICE(nvmlDeviceGetPowerManagementLimit)
+DEVICE(nvmlDeviceGetPowerManagementDefaultLimit)
+DEVICE(nvmlDeviceGetEnforcedPowerLimit)
+DEVICE_TWO(nvmlDeviceGetEccMode)
+DEVICE_NUMBER(nvmlDeviceGetClockInfo)
+DEVICE_NUMBER(nvmlDeviceGetMaxClockInfo)
+DEVICE_NUMBER(nvmlDeviceGetApplicationsClock)
+DEVICE_NUMBER(nvmlDeviceGetDefaultApplicationsClock)
 DEVICE_TWO(nvmlDeviceGetCudaComputeCapability)
 DEVICE_TWO(nvmlDeviceGetMigMode)
 DEVICE_NUMBER(nvmlDeviceGetNvLinkState)
@@ -212,6 +225,24 @@ int nvmlDeviceGetNvLinkErrorCounter(void *d, unsigned link, int counter, void *o
 {
 	KEY("%d/%u/%d", index_of(d), link, counter);
 	return put("nvmlDeviceGetNvLinkErrorCounter", key, out, NULL);
+}
+
+int nvmlDeviceGetTotalEccErrors(void *d, int kind, int counter, void *out)
+{
+	KEY("%d/%d/%d", index_of(d), kind, counter);
+	return put("nvmlDeviceGetTotalEccErrors", key, out, NULL);
+}
+
+int nvmlDeviceGetRemappedRows(void *d, void *a, void *b, void *c, void *e)
+{
+	KEY("%d", index_of(d));
+	struct row *row = find("nvmlDeviceGetRemappedRows", key);
+	int code = users ? act(row) : UNINITIALIZED;
+	void *outs[] = { a, b, c, e };
+
+	for (int i = 0; code == SUCCESS && i < 4; i++)
+		bytes(row->out[i], outs[i]);
+	return code;
 }
 
 int nvmlDeviceGetCpuAffinity(void *d, unsigned words, void *out)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli.command_tree import read_commands, walk_commands
-from agent.cli.main import app
+from agent.cli.commands import app
 from agent.rules.catalogue import every_rule
 from release.share import BASH, FISH, ZSH, shared_files
 from tests.conftest import ROOT

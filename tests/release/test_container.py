@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from agent.cli.command_tree import read_commands, walk_commands
-from agent.cli.main import app
+from agent.cli.commands import app
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "packaging" / "container"

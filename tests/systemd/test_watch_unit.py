@@ -8,7 +8,7 @@ import shlex
 import pytest
 import typer.main
 
-from agent.cli.main import app
+from agent.cli.commands import app
 from tests.conftest import ROOT
 from tests.systemd.test_units import ANALYZE, analyze
 

@@ -21,6 +21,8 @@ MEANINGS = {
     "NODE": "same NUMA node",
     "SYS": "across CPU sockets or NUMA nodes",
     "C2C": "NVLink-C2C to the CPU",
+    "XGMI": "direct links of AMD GPUs",
+    "HCCS": "direct links of Ascend NPUs",
 }
 LINKS = {"NV": "NVLink", "XG": "XGMI", "HC": "HCCS"}  # by the first letters of a kind
 KINDS_BY_DISTANCE = ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")  # nearest first

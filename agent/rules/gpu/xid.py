@@ -92,6 +92,7 @@ XIDS = {code: Xid(severity, meaning, action) for code, severity, meaning, action
 
 
 _NVLINK = frozenset(["74", "137", "144", "145", "146", "147", "148", "149", "150"])  # Xids of links
+_MEMORY_CODES = frozenset(["48", "63", "64", "92", "94", "95", "140", "156", "157", "171", "172"])
 _NVLINK5_CODES = _NVLINK - {"74", "137"}
 _NONFATAL = (
     "Nothing by itself: the link recovered. Watch its counters (`nvidia-smi nvlink -e`); a growing number wears."
@@ -167,9 +168,13 @@ def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]
 
 
 def _about(pci: str, subject: str, events: Sequence[Event]) -> frozenset[str]:
-    """The GPU's NVLinks where the log has no other Xid of it, each by itself where the log names them."""
+    """The GPU's NVLinks where the log has no other Xid of it, each by itself where the log names them; its memory, or
+    the repair of that, likewise."""
     ids = {pci, subject.partition(":")[2]}
-    if not all(_effective_code(event) in _NVLINK for event in events):
+    codes = {_effective_code(event) for event in events}
+    if codes <= _MEMORY_CODES:
+        return frozenset(f"{name}/{'remap' if codes == {'63'} else 'memory'}" for name in ids)
+    if not codes <= _NVLINK:
         return frozenset(f"{name}/xid" for name in ids)
     links = {(event.detail.get("link") or "").lstrip("0") or "0" for event in events if event.detail.get("link")}
     return frozenset(f"{name}/{link}" for name in ids for link in links or {"nvlink"})

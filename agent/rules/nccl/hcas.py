@@ -1,7 +1,5 @@
 """NCCL_IB_HCA and NCCL_SOCKET_IFNAME: the ports and interfaces that NCCL uses."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

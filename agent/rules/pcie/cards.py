@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from agent.model.pci import PciFunction
@@ -44,8 +44,16 @@ def required_rate(case: RuleContext, function: PciFunction) -> RequiredRate | No
 
 def card_functions(case: RuleContext, function: PciFunction) -> list[PciFunction]:
     """All functions of a card, which share its link."""
-    slot = function.id.rpartition(".")[0]
-    return [f for f in case.topology.pci if f.id.rpartition(".")[0] == slot and not f.physical_function]
+    (cards,) = case.once(_group_by_card)
+    return cards.get(function.id.rpartition(".")[0], [])
+
+
+def _group_by_card(case: RuleContext) -> Iterator[dict[str, list[PciFunction]]]:
+    cards: dict[str, list[PciFunction]] = {}
+    for function in case.topology.pci:
+        if not function.physical_function:
+            cards.setdefault(function.id.rpartition(".")[0], []).append(function)
+    yield cards
 
 
 def is_sufficient(gbyte_s: float | None, gbit_s: float) -> bool:

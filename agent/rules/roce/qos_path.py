@@ -1,7 +1,5 @@
 """The QoS settings that RoCE packets of a port meet: marking, trust, priority, PFC."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

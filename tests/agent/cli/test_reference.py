@@ -13,7 +13,8 @@ import typer.main
 import zstandard
 
 from agent.cli.command_tree import Command, read_commands, walk_commands
-from agent.cli.main import app, run
+from agent.cli.commands import app
+from agent.cli.main import run
 from agent.cli.program import GROUPS, build_full_program
 from agent.cli.scan import DEMO
 from agent.config import load_configuration

@@ -44,7 +44,12 @@ def report(*severities: str, verdict: str | None = None) -> Report:
         topology=Topology(),
         checks=[check],
         findings=[finding(s) for s in severities],
-        summary=Summary(verdict=worst, counts=counts, unknown_rules=["gpu-missing"] if unknown else []),
+        summary=Summary(
+            verdict=worst,
+            counts=counts,
+            unknown_rules=["gpu-missing"] if unknown else [],
+            unknown_essential=int(unknown),
+        ),
     )
 
 
@@ -114,6 +119,8 @@ def test_a_prolog_fails_on_critical_only_unless_told() -> None:
     assert ("essential checks without data: gpu-missing\n", 1) == format_slurm_prolog(
         report(verdict="unknown"), fail_on_unknown=True
     )
+    others = msgspec.structs.replace(report("info"), summary=Summary(verdict="ok", counts={}, unknown_rules=["nccl"]))
+    assert format_slurm_prolog(others, fail_on_unknown=True).code == 0
     assert format_slurm_prolog(report("info"), stale="old", fail_on_unknown=True) == ("old\n", 1)
     assert format_slurm_prolog(report("error"), fail_on_unknown=True).code == 0
     both = msgspec.structs.replace(report("critical", verdict="unknown"), summary=report(verdict="unknown").summary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.model.gpu import Fabric, Gpu, GpuLink, Remote
+from agent.model.gpu import Fabric, Gpu, GpuHealth, GpuLink, Remote
 from agent.model.nic import Fec, Gid, Lane, Neighbor, Netdev, Nic, Pause, Port, Qos, TransceiverModule
 from agent.model.pci import Acs, Link, LinkQuality, PciFunction
 
@@ -105,6 +105,35 @@ def nvlinks(count: int = 18, remote: str = "switch", rate: float = 26.562) -> li
     ]
 
 
+HEALTHY_GPU = GpuHealth(
+    clock_limits=[],
+    sm_clock_mhz=1980,
+    sm_clock_max_mhz=1980,
+    application_clock_mhz=1980,
+    application_clock_default_mhz=1980,
+    utilization_percent=97,
+    power_limit_watts=700.0,
+    power_limit_requested_watts=700.0,
+    power_limit_default_watts=700.0,
+    persistence=True,
+    ecc=True,
+    ecc_pending=True,
+    uncorrectable_volatile=0,
+    uncorrectable_aggregate=0,
+    sram_threshold_exceeded=False,
+    repairs_pending=[],
+    repairs_failed=[],
+)
+
+
+def xgmi_links(peers: list[str]) -> list[GpuLink]:
+    """One XGMI link to each of these GPUs."""
+    return [
+        GpuLink(protocol="xgmi", link=n, state="active", signal_gbyte_s=64.0, remote=Remote(kind="gpu", id=peer))
+        for n, peer in enumerate(peers)
+    ]
+
+
 def gpu(address: str, number: int) -> Gpu:
     """An H100 that the driver offers."""
     return Gpu(
@@ -125,6 +154,7 @@ def gpu(address: str, number: int) -> Gpu:
         links_known=True,
         fabric=Fabric(state="completed", status="success", clique=0, cluster_uuid=NO_CLUSTER, health=HEALTHY),
         recovery_action="none",
+        health=HEALTHY_GPU,
     )
 
 

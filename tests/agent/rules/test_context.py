@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from agent.model.gpu import NvSwitch
 from agent.model.report import CountersWindow, History, Known

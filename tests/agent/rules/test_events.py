@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from probes.kernel import log_events
 from tests.matrix.rule_rows import row, row_ids, rules

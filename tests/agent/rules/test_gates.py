@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from agent.model.gpu import NvSwitch
 from agent.model.node import Nccl, NcclSetting, Service

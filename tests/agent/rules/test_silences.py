@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from agent.model.finding import Finding, Silenced, Summary
 from agent.rules.context import RuleContext, Settings, Silence

@@ -126,6 +126,65 @@ def query_gpu(index: int) -> str:
 """
 
 
+HEALTH_TEXT = """\
+    Persistence Mode                      : Disabled
+    Clocks Event Reasons
+        Idle                              : Not Active
+        Applications Clocks Setting       : Active
+        SW Power Cap                      : Not Active
+        HW Slowdown                       : Active
+            HW Thermal Slowdown           : Active
+            HW Power Brake Slowdown       : Not Active
+        Sync Boost                        : Not Active
+        SW Thermal Slowdown               : Not Active
+        Display Clock Setting             : Not Active
+    Clocks Event Reasons Counters
+        HW Thermal Slowdown               : 120000 us
+    ECC Mode
+        Current                           : Enabled
+        Pending                           : Disabled
+    ECC Errors
+        Volatile
+            SRAM Correctable              : 900
+            SRAM Uncorrectable Parity     : 1
+            SRAM Uncorrectable SEC-DED    : 2
+            DRAM Correctable              : 800
+            DRAM Uncorrectable            : 3
+        Aggregate
+            SRAM Correctable              : 901
+            SRAM Uncorrectable Parity     : 10
+            SRAM Uncorrectable SEC-DED    : 20
+            DRAM Uncorrectable            : 30
+            SRAM Threshold Exceeded       : Yes
+        Channel Repair Pending            : Yes
+        TPC Repair Pending                : No
+        Unrepairable Memory               : Yes
+    Retired Pages
+        Pending Page Blacklist            : N/A
+    Remapped Rows
+        Correctable Error                 : 0
+        Uncorrectable Error               : 3
+        Pending                           : Yes
+        Remapping Failure Occurred        : Yes
+    GPU Power Readings
+        Average Power Draw                : 480.00 W
+        Current Power Limit               : 500.00 W
+        Requested Power Limit             : 650.50 W
+        Default Power Limit               : 700.00 W
+    Module Power Readings
+        Current Power Limit               : 1000.00 W
+    Clocks
+        Graphics                          : 991 MHz
+        SM                                : 990 MHz
+    Applications Clocks
+        Graphics                          : 1200 MHz
+    Default Applications Clocks
+        Graphics                          : 1980 MHz
+    Max Clocks
+        SM                                : 1980 MHz
+"""
+
+
 QUERY = (
     "\n==============NVSMI LOG==============\n\n"
     "Timestamp                                 : Tue Jul 14 08:12:53 2026\n"

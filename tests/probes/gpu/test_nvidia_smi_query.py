@@ -8,7 +8,7 @@ import pytest
 
 from probes.gpu import nvidia_smi, nvidia_smi_query
 from probes.gpu import nvidia_smi_values as nvidia_smi_words
-from probes.gpu.facts import Gpu, GpuFabric, GpuFacts
+from probes.gpu.facts import Gpu, GpuFabric, GpuFacts, GpuHealth
 from probes.text import ParseError
 from tests.probes.gpu.nvidia_smi_texts import ADDRESSES, CSV, LIST, NAME, QUERY, UUIDS, XML
 
@@ -35,7 +35,7 @@ BUSY = Gpu(
     gpu_max_generation=4,
     host_max_generation=5,
     replays=9,
-    persistence=True,
+    health=GpuHealth(persistence=True, utilization_percent=97),
     mig_current=False,
     mig_pending=True,
     virtualization="passthrough",
@@ -174,7 +174,7 @@ def test_a_cut_csv_says_nothing_that_the_whole_does_not() -> None:
 
 def different(said: Gpu, known: Gpu) -> list[str]:
     """Fields that say something else. A fabric is compared by what it says."""
-    names = [name for name in Gpu._fields if name not in ("fabric", "index")]
+    names = [name for name in Gpu._fields if name not in ("fabric", "index", "health")]
     wrong = [name for name in names if getattr(said, name) not in (None, (), getattr(known, name))]
     if said.fabric and known.fabric:
         parts = [
@@ -182,6 +182,8 @@ def different(said: Gpu, known: Gpu) -> list[str]:
             for name in ("state", "status", "clique", "cluster_uuid")
         ]
         wrong += ["fabric" for a, b in parts if a not in (None, b)]
+    if said.health and known.health:
+        wrong += ["health" for a, b in zip(said.health, known.health, strict=True) if a not in (None, b)]
     return wrong
 
 

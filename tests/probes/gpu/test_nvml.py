@@ -36,7 +36,7 @@ def test_an_hgx_with_switches_is_whole() -> None:
         facts.attached,
     )
     assert HGX == [gpu.address for gpu in facts.gpus]
-    assert third._replace(nvlinks=(), fabric=None) == Gpu(
+    assert third._replace(nvlinks=(), fabric=None, health=None) == Gpu(
         index=2,
         address="0000:52:00.0",
         uuid="GPU-00000000-0000-0000-0000-000000000002",
@@ -57,7 +57,6 @@ def test_an_hgx_with_switches_is_whole() -> None:
         link_max_width=16,
         gpu_max_generation=5,
         replays=0,
-        persistence=True,
         cpu_affinity="0-31",
         mig_current=False,
         mig_pending=False,

@@ -145,7 +145,7 @@ def test_an_ordinary_user_can_listen_too(real_commands: None) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can become nobody")
     code = (
-        "import os; from probes.kernel import events; import probes.host.ethtool_ioctl; "
+        "import os; from probes.kernel import events; import probes.host.ethtool_ioctl, socket; "
         "os.setgid(65534); os.setuid(65534); found, refused = events.listeners(); "
         "print([each.name for each in found], refused)"
     )

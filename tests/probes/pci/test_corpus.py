@@ -161,10 +161,10 @@ def test_the_largest_tree_is_read_in_time(host: Callable[[str], TreeHost]) -> No
     """517 functions with config space in well under a second (measured: 0.14 s on two cores)."""
     tree = host("lspci-xe9680-h100")
 
-    started = time.perf_counter()
+    started = time.process_time()
     read_pci(tree)
 
-    assert 1.0 > time.perf_counter() - started
+    assert 1.0 > time.process_time() - started
 
 
 def _link(function: PciFunction) -> tuple[float | None, int | None, float | None, int | None]:

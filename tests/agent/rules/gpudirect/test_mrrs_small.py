@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from agent.rules.context import Settings
 from agent.rules.gpudirect.rails import gdr_mrrs_small as rule

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from agent.model.node import Platform
 from agent.model.profile import Device, Expected, Profile

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from agent.model.node import Event
 from agent.rules.infiniband.links import ib_limited_pf as rule

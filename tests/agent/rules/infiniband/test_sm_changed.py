@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from agent.model.report import History
 from agent.rules.infiniband.subnet import ib_sm_changed as rule

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from agent.rules.context import RuleContext, Settings
 from agent.rules.pcie.bandwidth import pcie_nic_starved as rule

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from agent.rules.context import Settings
 from agent.rules.pcie.bandwidth import pcie_uplink_oversubscribed as rule

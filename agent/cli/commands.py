@@ -1,0 +1,326 @@
+"""The commands, for typer. Each imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Annotated, Any
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.configuration import config
+from agent.cli.errors import INTERRUPTED, print_error
+from agent.cli.install_units import install_units
+from agent.cli.netbox import netbox
+from agent.cli.profiles import profiles
+from agent.cli.program import GroupedHelp, build_program
+from agent.cli.recommend import recommend
+from agent.cli.ship import ship
+from agent.cli.watch import watch
+from agent.version import VERSION
+
+# typer exports UsageError under no public name
+USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+
+app = typer.Typer(
+    name="fabricscope",
+    help="Shows how a GPU server is wired, from PCIe to RoCE, and what is wrong with it. Read-only.",
+    cls=GroupedHelp,
+    no_args_is_help=True,
+    add_completion=False,  # `completion SHELL` is the one
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def run_command(arguments: Sequence[str], failed: int) -> int:
+    """Run the command that the arguments name; `failed`: the exit code of wrong usage."""
+    program = build_program(app, arguments)
+    try:
+        code = program(args=list(arguments), prog_name="fabricscope", standalone_mode=False)
+    except USAGE_ERROR as error:
+        return _print_usage_error(error, failed)
+    except typer.Abort:
+        code = INTERRUPTED
+    if code == INTERRUPTED:  # typer's result for Ctrl-C
+        print_error("interrupted")
+    return code if isinstance(code, int) else 0
+
+
+def _print_usage_error(error: Exception, code: int) -> int:
+    message = getattr(error, "format_message", lambda: str(error))()
+    if message.startswith("Usage:"):  # no command: the help itself
+        print(message, file=sys.stderr)
+        return code
+    context = getattr(error, "ctx", None)
+    message, _, near = message.partition(". Did you mean ")
+    hint = f"did you mean {near}" if near else f"{context.command_path} --help lists what it takes" if context else None
+    if message:
+        print_error(message.rstrip("."), hint)
+    return code
+
+
+def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a command's parameters, choices as text."""
+    return {name: value.value if isinstance(value, Enum) else value for name, value in parameters.items()}
+
+
+def _print_version(requested: bool) -> None:
+    if requested:
+        print(f"fabricscope {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _accept_program_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Log how every probe ended; show tracebacks.")] = False,
+) -> None:
+    """Options of the program itself; `--debug` is removed in `main`, at any position."""
+
+
+@app.command()
+def scan(
+    source: opt.Source = None,
+    root: opt.Root = None,
+    report: opt.ReportFile = None,
+    only: opt.Only = None,
+    skip: opt.Skip = None,
+    timeout: opt.Timeout = 30.0,
+    state_dir: opt.StateDir = None,
+    accept_inventory: opt.AcceptInventory = False,
+    interval: opt.Interval = None,
+    config: opt.ConfigFile = None,
+    profile: opt.ProfileName = "auto",
+    form: Annotated[
+        opt.ScanFormat | None,
+        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
+    ] = None,
+    output: opt.Output = None,
+    capture: Annotated[
+        str | None,
+        typer.Option(help="Also save all evidence of this run.", metavar="FILE", show_default=False),
+    ] = None,
+    redact: opt.Redact = False,
+    no_color: opt.NoColor = False,
+    quiet: opt.Quiet = False,
+    brief: opt.Brief = False,
+    topology: opt.TopologyOnly = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Scan a host and print its report.
+
+    Exit 0 once the report is written, whatever it found.
+    """
+    from agent.cli.scan import scan_host
+
+    scan_host(_values(locals()))
+
+
+@app.command()
+def check(
+    source: opt.Source = None,
+    root: opt.Root = None,
+    report: opt.ReportFile = None,
+    only: opt.Only = None,
+    skip: opt.Skip = None,
+    timeout: opt.Timeout = 30.0,
+    state_dir: opt.StateDir = None,
+    accept_inventory: opt.AcceptInventory = False,
+    interval: opt.Interval = None,
+    config: opt.ConfigFile = None,
+    profile: opt.ProfileName = "auto",
+    fail_on: Annotated[
+        opt.FailOn | None, typer.Option(help="Lowest severity that fails the check.", show_default=False)
+    ] = None,
+    max_age: Annotated[
+        float | None,
+        typer.Option(
+            help="Exit 3 for a report that is older (with --report).",
+            min=0,
+            metavar="SECONDS",
+            callback=opt.reject_nan,
+        ),
+    ] = None,
+    as_: Annotated[
+        opt.CheckAs, typer.Option("--as", help="Output format: nagios, npd, slurm-prolog.")
+    ] = opt.CheckAs.NAGIOS,
+    fail_on_unknown: Annotated[
+        bool,
+        typer.Option("--fail-on-unknown", help="slurm-prolog: fail, too, where essential checks have no data."),
+    ] = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Scan as a monitoring plugin.
+
+    One summary line, then one line per finding. Exit 0 ok or nothing to check, 1 warning, 2 error or critical,
+    3 unknown.
+    """
+    from agent.cli.check import check_host
+
+    raise typer.Exit(check_host(_values(locals())))
+
+
+@app.command()
+def capture(
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A new folder, or .tar, .tar.gz, .tar.zst.",
+            show_default=False,
+        ),
+    ] = None,
+    root: opt.Root = None,
+    source: opt.Source = None,
+    timeout: opt.Timeout = 60.0,
+    redact: opt.Redact = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Save all evidence in one archive.
+
+    It replays anywhere: fabricscope scan --source FILE.
+    """
+    from agent.cli.request import ReportRequest
+    from agent.cli.scan import CaptureTarget, run_capture
+
+    run_capture(ReportRequest(source, root, None, None, None, timeout, None, quiet), CaptureTarget(output, redact))
+
+
+@app.command()
+def diff(
+    old: Annotated[str, typer.Argument(help="A report (.json, .gz), or what --source takes.", show_default=False)],
+    new: Annotated[str, typer.Argument(help="The same, from later or from another host.", show_default=False)],
+    form: Annotated[
+        opt.DiffFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
+    ] = None,
+    output: opt.Output = None,
+    timeout: opt.Timeout = 30.0,
+    config: opt.ConfigFile = None,
+    profile: opt.ProfileName = "auto",
+    no_color: opt.NoColor = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Compare two reports.
+
+    Devices, links, software, settings, findings and error counters. Exit 0 no change, 1 changes.
+    """
+    from agent.cli.diff import run_diff
+    from agent.cli.request import ReportRequest
+
+    request = ReportRequest(None, None, None, None, None, timeout, config, quiet)
+    raise typer.Exit(run_diff(old, new, request, form.value if form else None, output, no_color))
+
+
+@app.command(help=f"Export a report for another tool.\n\nFormats: {opt.EXPORT_FORMS}. Exit 0 once it is written.")
+def export(
+    form: Annotated[opt.ExportFormat, typer.Argument(metavar="FORMAT", help="The format.", show_default=False)],
+    source: opt.Source = None,
+    root: opt.Root = None,
+    report: opt.ReportFile = None,
+    only: opt.Only = None,
+    skip: opt.Skip = None,
+    timeout: opt.Timeout = 30.0,
+    state_dir: opt.StateDir = None,
+    accept_inventory: opt.AcceptInventory = False,
+    interval: opt.Interval = None,
+    config: opt.ConfigFile = None,
+    profile: opt.ProfileName = "auto",
+    output: opt.Output = None,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Write one report in a form of agent/outputs/export."""
+    from agent.cli.scan import export_host
+
+    export_host(_values(locals()))
+
+
+@app.command()
+def rules(
+    form: Annotated[opt.ListFormat, typer.Option("--format", help="text or json.")] = opt.ListFormat.TEXT,
+) -> None:
+    """List all rules."""
+    from agent.cli.reference import print_rules
+
+    print_rules(form.value)
+
+
+@app.command()
+def explain(
+    rule: Annotated[
+        str,
+        typer.Argument(
+            help="A rule's name, a prefix or a family; with --report also a part (GPU2, mlx5_0/1).", show_default=False
+        ),
+    ],
+    report: opt.FindingsFile = None,
+) -> None:
+    """Explain a rule.
+
+    What it checks, why it matters, how it is decided, what keeps it silent, how to confirm and how to fix. Of a prefix
+    or family the list of its rules. With --report the findings of that rule or part, each with its rule's page.
+    """
+    from agent.cli.reference import print_findings, print_rule
+
+    if report is None:
+        print_rule(rule)
+    else:
+        print_findings(rule, report)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the report."""
+    from agent.cli.reference import print_schema
+
+    print_schema()
+
+
+@app.command()
+def completion(
+    shell: Annotated[opt.Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)],
+) -> None:
+    """Print the completion of a shell.
+
+    For bash: fabricscope completion bash > ~/.local/share/bash-completion/completions/fabricscope
+    """
+    from agent.cli.reference import print_completion
+
+    print_completion(app, shell.value)
+
+
+@app.command()
+def demo(
+    form: Annotated[
+        opt.ScanFormat | None,
+        typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False),
+    ] = None,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+    brief: opt.Brief = False,
+    topology: opt.TopologyOnly = False,
+    verbose: opt.Verbose = False,
+) -> None:
+    """Show a faulty 8-GPU server.
+
+    A recorded machine that ships with fabricscope, scanned like any other source: no GPU is needed.
+    """
+    from agent.cli.scan import OutputChoice, choose_detail, run_demo
+
+    run_demo(OutputChoice(form.value if form else None, output, no_color, choose_detail(brief, topology, verbose)))
+
+
+app.command()(install_units)
+app.command()(ship)
+app.command()(watch)
+app.add_typer(config, name="config")
+app.add_typer(netbox, name="netbox")
+app.add_typer(profiles, name="profile")
+app.add_typer(recommend, name="recommend")

@@ -1,0 +1,252 @@
+"""Clocks, power and persistence of GPUs: what makes one slower than it could be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu, GpuHealth
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, gpu_model, is_consumer, is_nvidia, report_no_gpu, unreachable_reason
+from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.pages import read_limit
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority
+
+
+def read_health(case: RuleContext, gpu: Gpu) -> GpuHealth | Result:
+    """What the driver reports of a GPU's health, or why it does not."""
+    subject = f"gpu:{gpu.id}"
+    if not is_nvidia(case, gpu):
+        return NotApplicable(subject, "not of NVIDIA")
+    if absent := unreachable_reason(find_function(case, gpu)):
+        return NotApplicable(subject, absent)
+    if gpu.driver_state in ("no_driver", "vfio", "not_open", "error"):
+        return NotApplicable(subject, "the driver does not offer it")
+    if gpu.virtualization == "vgpu":
+        return NotApplicable(subject, "a vGPU: its host decides")
+    if gpu.health is None:
+        return Unknown(subject, case.probe_failure("gpu") or gpu.driver_error or "the driver does not report it")
+    return gpu.health
+
+
+def smi_source(gpu: Gpu, section: str) -> str:
+    """The command that shows a section of one GPU."""
+    return f"nvidia-smi -q -d {section}" + (f" -i {gpu.index}" if gpu.index is not None else "")
+
+
+def _siblings(case: RuleContext, gpu: Gpu) -> list[Gpu]:
+    """The other GPUs of its model that the driver reports on."""
+    model = gpu_model(case, gpu)
+    others = [other for other in case.topology.gpus if other is not gpu and gpu_model(case, other) == model]
+    return [other for other in others if isinstance(read_health(case, other), GpuHealth)]
+
+
+# The gravest first: severity, how people call it, what is to be looked at
+_SLOWDOWNS = {
+    "hw_power_brake_slowdown": ("error", "power brake", "gpu-power"),
+    "hw_thermal_slowdown": ("error", "hardware thermal slowdown", "gpu-hot"),
+    "hw_slowdown": ("error", "hardware slowdown", "gpu-power"),
+    "sw_thermal_slowdown": ("warning", "software thermal slowdown", "gpu-hot"),
+}
+
+
+@rule("gpu-throttled")
+def gpu_throttled(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    answers = (_judge_throttled(case, gpu) for gpu in case.topology.gpus)
+    yield from aggregate_node_wide(answers, "the clocks of all GPUs are reduced")
+
+
+def _judge_throttled(case: RuleContext, gpu: Gpu) -> Result:
+    subject, health = f"gpu:{gpu.id}", read_health(case, gpu)
+    if not isinstance(health, GpuHealth):
+        return health
+    if health.clock_limits is None:
+        return Unknown(subject, "the driver does not report why its clocks are as they are")
+    active = [name for name in _SLOWDOWNS if name in health.clock_limits]
+    if not active:
+        return Pass(subject)
+    if active[0] != "hw_slowdown":
+        active = [name for name in active if name != "hw_slowdown"]  # the driver sets it with either of the others
+    severity, _, situation = _SLOWDOWNS[active[0]]
+    names = ", ".join(_SLOWDOWNS[name][1] for name in active)
+    now, most = health.sm_clock_mhz, health.sm_clock_max_mhz
+    clock = f"{now} of {most} MHz" if now and most else None
+    return Fail(
+        subject=subject,
+        label=gpu.label,
+        summary=f"clocks are reduced: {names}" + (f"; SM clock {clock}" if clock else ""),
+        impact="A job runs at the pace of its slowest GPU" + (f", and this one computes at {clock}." if clock else "."),
+        evidence=(Evidence(what="clocks event reasons", value=names, source=smi_source(gpu, "PERFORMANCE")),),
+        severity=severity,
+        cause=active[0],
+        situation=situation,
+        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+    )
+
+
+_SHARE = read_limit("gpu-power-limited.share")
+
+
+@rule("gpu-power-limited")
+def gpu_power_limited(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    answers = (_judge_power_limited(case, gpu) for gpu in case.topology.gpus)
+    yield from aggregate_node_wide(answers, "the power limit of all GPUs is below their default")
+
+
+def _judge_power_limited(case: RuleContext, gpu: Gpu) -> Result:
+    subject, health = f"gpu:{gpu.id}", read_health(case, gpu)
+    if not isinstance(health, GpuHealth):
+        return health
+    if is_consumer(case, gpu):
+        return NotApplicable(subject, "a card for games: its owner chooses its limit")
+    limit = health.power_limit_watts
+    others = [other.health.power_limit_watts for other in _siblings(case, gpu) if other.health]
+    known = [watts for watts in others if watts is not None]
+    default = health.power_limit_default_watts or find_majority(known)
+    if limit is None or default is None:
+        return Unknown(subject, "the driver does not report its power limit, or what it should be")
+    share = case.threshold(_SHARE)
+    if limit >= share * default:
+        return Pass(subject)
+    most = max(known, default=limit)
+    return _fail_power_limited(gpu, health, default, most if limit < share * most else None)
+
+
+def _fail_power_limited(gpu: Gpu, health: GpuHealth, default: float, most: float | None) -> Fail:
+    limit, requested = health.power_limit_watts, health.power_limit_requested_watts
+    odd = f"; another GPU of its model has {most:g} W" if most is not None else ""
+    return Fail(
+        subject=f"gpu:{gpu.id}",
+        label=gpu.label,
+        summary=f"power limit {limit:g} W, default {default:g} W{odd}",
+        impact="Its clocks fall under load before those of the others, and a job runs at the pace of its slowest GPU."
+        if odd
+        else "The GPUs of this node are slower under load than at their default; by choice, where it is your policy.",
+        evidence=tuple(
+            Evidence(what=what, value=f"{watts:g} W", source=smi_source(gpu, "POWER"))
+            for what, watts in (("power limit in force", limit), ("requested power limit", requested))
+            if watts is not None
+        ),
+        severity=None if odd else "info",
+        cause="differs" if odd else "alike",
+        situation="capped-outside" if requested is not None and limit is not None and limit < requested else "",
+        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+    )
+
+
+_SLOW = read_limit("gpu-clocks-limited.share")
+_BUSY = read_limit("gpu-clocks-limited.busy_percent")
+_BY_SETTING = "applications_clocks_setting"
+
+
+@rule("gpu-clocks-limited")
+def gpu_clocks_limited(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    answers = (_judge_clocks(case, gpu) for gpu in case.topology.gpus)
+    yield from aggregate_node_wide(answers, "the clocks of all GPUs are limited by a setting")
+
+
+def _judge_clocks(case: RuleContext, gpu: Gpu) -> Result:
+    subject, health = f"gpu:{gpu.id}", read_health(case, gpu)
+    if not isinstance(health, GpuHealth):
+        return health
+    if is_consumer(case, gpu):
+        return NotApplicable(subject, "a card for games: its owner chooses its clocks")
+    set_mhz, default = health.application_clock_mhz, health.application_clock_default_mhz
+    if set_mhz is not None and default is not None and set_mhz < default:
+        odd = any((_application_clock(other) or 0) > set_mhz for other in _siblings(case, gpu))
+        return _fail_clocks(gpu, f"application clock set to {set_mhz} MHz, default {default} MHz", "set", odd)
+    if health.clock_limits is None:
+        return Unknown(subject, "the driver does not report why its clocks are as they are")
+    if _is_set(health):
+        odd = any(_is_free(case, other) for other in _siblings(case, gpu))
+        return _fail_clocks(gpu, "clocks are limited by a setting (application or locked clocks)", "locked", odd)
+    if _is_slow(case, health):
+        clock = f"{health.sm_clock_mhz} of {health.sm_clock_max_mhz} MHz"
+        return _fail_clocks(gpu, f"SM clock {clock} under load, and the driver names no reason", "unexplained", True)
+    if "idle" in health.clock_limits and set_mhz is None:
+        return Unknown(subject, "idle: a limit of its clocks shows under load")
+    return Pass(subject)
+
+
+def _application_clock(gpu: Gpu) -> int | None:
+    return gpu.health.application_clock_mhz if gpu.health else None
+
+
+def _is_set(health: GpuHealth) -> bool:
+    """Whether a setting limits its clocks now, and it is not the application clock that it comes with."""
+    own = health.application_clock_mhz, health.application_clock_default_mhz
+    return _BY_SETTING in (health.clock_limits or ()) and (None in own or own[0] != own[1])
+
+
+def _is_free(case: RuleContext, gpu: Gpu) -> bool:
+    """Whether it works, and no setting limits its clocks."""
+    health = gpu.health or GpuHealth()
+    works = health.clock_limits is not None and "idle" not in health.clock_limits and _is_busy(case, health)
+    return works and _BY_SETTING not in (health.clock_limits or ())
+
+
+def _is_busy(case: RuleContext, health: GpuHealth) -> bool:
+    return (health.utilization_percent or 0) >= case.threshold(_BUSY)
+
+
+def _is_slow(case: RuleContext, health: GpuHealth) -> bool:
+    now, most = health.sm_clock_mhz, health.sm_clock_max_mhz
+    if health.clock_limits or not _is_busy(case, health) or now is None or most is None:
+        return False
+    return now < case.threshold(_SLOW) * most
+
+
+def _fail_clocks(gpu: Gpu, what: str, cause: str, odd: bool) -> Fail:
+    health = gpu.health or GpuHealth()
+    return Fail(
+        subject=f"gpu:{gpu.id}",
+        label=gpu.label,
+        summary=what,
+        impact="A job runs at the pace of its slowest GPU, and this one is slower than it could be."
+        if odd
+        else "The GPUs are slower than they could be; by choice, where it is your policy.",
+        evidence=(
+            Evidence(
+                what="SM clock",
+                value=f"{health.sm_clock_mhz} of {health.sm_clock_max_mhz} MHz",
+                source=smi_source(gpu, "CLOCK,PERFORMANCE"),
+            ),
+        ),
+        severity=None if odd else "info",
+        cause=cause,
+        situation="clocks-unexplained" if cause == "unexplained" else "",
+        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+    )
+
+
+@rule("gpu-persistence-off")
+def gpu_persistence_off(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    gpus = [gpu for gpu in case.topology.gpus if not is_consumer(case, gpu)]
+    answers = [_judge_persistence(case, gpu, gpus) for gpu in case.topology.gpus]
+    yield from aggregate_node_wide(answers, "persistence mode is off")
+
+
+def _judge_persistence(case: RuleContext, gpu: Gpu, gpus: Sequence[Gpu]) -> Result:
+    subject, health = f"gpu:{gpu.id}", read_health(case, gpu)
+    if not isinstance(health, GpuHealth):
+        return health
+    if gpu not in gpus or len(gpus) < 2:
+        return NotApplicable(subject, "a card for games, or the only GPU: it starts fast enough")
+    if health.persistence is None:
+        return Unknown(subject, "the driver does not report its persistence mode")
+    if health.persistence:
+        return Pass(subject)
+    return Fail(
+        subject=subject,
+        label=gpu.label,
+        summary="persistence mode is off",
+        impact="The driver forgets settings and error counters of the GPU, and starts it again for each job: 1 to 3 s.",
+        evidence=(Evidence(what="persistence mode", value="Disabled", source="nvidia-smi -q"),),
+        cause="off",
+        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+    )

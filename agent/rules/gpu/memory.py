@@ -1,0 +1,172 @@
+"""Memory of GPUs: ECC errors, and repairs that wait or failed.
+
+Places: "ID/memory" is about errors of a GPU's memory, "ID/remap" about its repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agent.model.finding import SEVERITIES, Evidence
+from agent.model.gpu import Gpu, GpuHealth
+from agent.rules.context import RuleContext
+from agent.rules.devices import gpu_model, is_consumer, kernel_log_evidence, report_no_gpu
+from agent.rules.gpu.health import read_health, smi_source
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+_NO_ECC = "a card for games: its memory has no ECC"
+
+
+class _Problem(NamedTuple):
+    """One thing that is wrong with a GPU's memory."""
+
+    severity: str
+    cause: str
+    what: str
+
+
+@rule("gpu-ecc")
+def gpu_ecc(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    for gpu in case.topology.gpus:
+        yield _judge_ecc(case, gpu)
+
+
+def _judge_ecc(case: RuleContext, gpu: Gpu) -> Result:
+    subject, health = f"gpu:{gpu.id}", read_health(case, gpu)
+    if not isinstance(health, GpuHealth):
+        return health
+    problems = list(_list_problems(case, gpu, health))
+    if problems:
+        return _fail_ecc(case, gpu, health, problems)
+    if health.ecc is False:
+        return NotApplicable(subject, "ECC is off, on all GPUs of its model: errors are not counted")
+    if 0 in (health.uncorrectable_volatile, health.uncorrectable_aggregate):
+        return Pass(subject)
+    return NotApplicable(subject, _NO_ECC) if is_consumer(case, gpu) else Unknown(subject, "no ECC counter is reported")
+
+
+def _list_problems(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Iterator[_Problem]:
+    """The gravest first."""
+    since, life = health.uncorrectable_volatile or 0, health.uncorrectable_aggregate or 0
+    if health.sram_threshold_exceeded:
+        yield _Problem("error", "sram-errors", "uncorrectable SRAM errors exceed the threshold for an exchange")
+    if since:
+        yield _Problem("error", "memory-errors", f"{_count(since)} since the driver was loaded")
+    if health.ecc is False:
+        model = gpu_model(case, gpu)
+        others = [each for each in case.topology.gpus if each is not gpu and gpu_model(case, each) == model]
+        on = [each.label for each in others if each.health and each.health.ecc]
+        if on:
+            yield _Problem("warning", "ecc-off", f"ECC is off, and on for {join_labels(on)}")
+    if life and not since:
+        yield _Problem("info", "past-errors", f"{_count(life)} in its life, none known since the driver was loaded")
+
+
+def _count(errors: int) -> str:
+    return f"{errors} uncorrectable ECC error{'s' if errors > 1 else ''}"
+
+
+def _fail_ecc(case: RuleContext, gpu: Gpu, health: GpuHealth, problems: list[_Problem]) -> Fail:
+    severity = max((problem.severity for problem in problems), key=SEVERITIES.index)
+    ids = {gpu.id, gpu.pci or gpu.id}
+    wrong = severity == "error"
+    return Fail(
+        subject=f"gpu:{gpu.id}",
+        label=gpu.label,
+        summary="; ".join(problem.what for problem in problems),
+        impact="An uncorrectable error ends the job that meets it; the next one can meet it again."
+        if wrong
+        else "A flipped bit stays unnoticed: results can be wrong without an error."
+        if severity == "warning"
+        else "None by itself: a GPU with such a past is a suspect where jobs end on it.",
+        evidence=(
+            *_counters(gpu, health),
+            *kernel_log_evidence(case, gpu.pci or gpu.id),
+        ),
+        severity=severity,
+        cause=problems[0].cause,
+        places=frozenset(f"{each}/memory" for each in ids),
+        covers=frozenset(f"{each}/{part}" for each in ids for part in ("memory", "remap")) if wrong else frozenset(),
+    )
+
+
+def _counters(gpu: Gpu, health: GpuHealth) -> Iterator[Evidence]:
+    source = smi_source(gpu, "ECC")
+    for what, value in (
+        ("uncorrectable errors since the driver was loaded", health.uncorrectable_volatile),
+        ("uncorrectable errors in its life", health.uncorrectable_aggregate),
+        ("ECC mode", None if health.ecc is None else "Enabled" if health.ecc else "Disabled"),
+    ):
+        if value is not None:
+            yield Evidence(what=what, value=str(value), source=source)
+
+
+_PENDING = {
+    "row_remap": "a row remapping", "page_retirement": "a page retirement", "channel": "the repair of a memory channel",
+    "tpc": "the repair of a TPC",
+}  # fmt: skip
+_FAILED = {"row_remap": "row remapping failed", "memory": "the memory cannot be repaired"}
+
+
+@rule("gpu-remap-pending")
+def gpu_remap_pending(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    for gpu in case.topology.gpus:
+        health = read_health(case, gpu)
+        yield _judge_pending(case, gpu, health) if isinstance(health, GpuHealth) else health
+
+
+def _judge_pending(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
+    if not health.repairs_pending:
+        return _answer_without(case, gpu, health.repairs_pending)
+    what = join_labels([_PENDING.get(name, name) for name in health.repairs_pending])
+    ids = {gpu.id, gpu.pci or gpu.id}
+    return Fail(
+        subject=f"gpu:{gpu.id}",
+        label=gpu.label,
+        summary=f"{what} waits for a reset of the GPU",
+        impact="Until then jobs can meet the bad memory again, and end.",
+        evidence=(Evidence(what="pending", value=what, source=smi_source(gpu, "ECC,ROW_REMAPPER,PAGE_RETIREMENT")),),
+        cause=health.repairs_pending[0],
+        places=frozenset(f"{each}/remap" for each in ids),
+    )
+
+
+@rule("gpu-remap-failed")
+def gpu_remap_failed(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    for gpu in case.topology.gpus:
+        health = read_health(case, gpu)
+        yield _judge_failed(case, gpu, health) if isinstance(health, GpuHealth) else health
+
+
+def _judge_failed(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
+    if not health.repairs_failed:
+        if health.repairs_failed is None and health.repairs_pending is not None:
+            return NotApplicable(f"gpu:{gpu.id}", "a GPU before Ampere: it retires pages, and remaps no rows")
+        return _answer_without(case, gpu, health.repairs_failed)
+    what = join_labels([_FAILED.get(name, name) for name in health.repairs_failed])
+    ids = {gpu.id, gpu.pci or gpu.id}
+    return Fail(
+        subject=f"gpu:{gpu.id}",
+        label=gpu.label,
+        summary=f"{what}: the GPU has to be exchanged",
+        impact="Bad memory stays in use: jobs on this GPU end with ECC errors again and again.",
+        evidence=(
+            Evidence(what="failed", value=what, source=smi_source(gpu, "ECC,ROW_REMAPPER")),
+            *kernel_log_evidence(case, gpu.pci or gpu.id),
+        ),
+        cause=health.repairs_failed[0],
+        places=frozenset(f"{each}/remap" for each in ids),
+        covers=frozenset(f"{each}/{part}" for each in ids for part in ("memory", "remap")),
+    )
+
+
+def _answer_without(case: RuleContext, gpu: Gpu, repairs: list[str] | None) -> Result:
+    subject = f"gpu:{gpu.id}"
+    if repairs is not None:
+        return Pass(subject)
+    return NotApplicable(subject, _NO_ECC) if is_consumer(case, gpu) else Unknown(subject, "no repair is reported")
