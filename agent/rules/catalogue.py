@@ -53,7 +53,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family("nic", gates.always, {"optics": gates.has_nics}),
     Family("affinity", gates.always),
-    Family("gpudirect", gates.has_gpudirect),
+    Family("gpudirect", gates.has_gpudirect, {"rocm": gates.has_amd_rails}),
     Family("nccl", gates.has_gpus),
     Family("host", gates.always, {"profile": gates.has_profile, "inventory": gates.has_inventory}),
 )

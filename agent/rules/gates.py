@@ -58,6 +58,11 @@ def has_gpudirect(case: RuleContext) -> Result | None:
     return None if case.topology.nics else NotApplicable("node", "no NIC that could have RDMA")
 
 
+def has_amd_rails(case: RuleContext) -> Result | None:
+    """Shut where GPUDirect has nothing to judge, and where no GPU is of AMD."""
+    return has_gpudirect(case) or has_amd_gpus(case)
+
+
 def has_profile(case: RuleContext) -> Result | None:
     """Shut without a profile to compare with."""
     return None if case.profile else NotApplicable("node", "no profile: none is recognized, and --profile names none")

@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from probes.amd.kfd import XGMI, KfdGraph, KfdLink, KfdNode, read_graph
+from probes.amd.settings import read_settings
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
 from probes.host.interface import Host
 from probes.host_reader import HostReader
@@ -56,7 +57,7 @@ def read(host: Host) -> Reading:
     for card in cards:
         if len({node.unique_id for node in card.nodes}) > 1:
             reader.gap(f"{card.address}: its {len(card.nodes)} nodes in the graph have different identities")
-    facts = GpuFacts(gpus, pairs=cells, attached=len(gpus), vendor=AMD)
+    facts = GpuFacts(gpus, pairs=cells, attached=len(gpus), vendor=AMD, settings=read_settings(reader))
     return Reading(facts, reader.sources, reader.missing)
 
 

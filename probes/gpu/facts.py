@@ -134,6 +134,7 @@ class GpuFacts(NamedTuple):
     confidential_computing: bool | None = None
     attached: int | None = None  # how many GPUs the source says there are (may be more than it describes)
     vendor: str = "0x10de"  # whose driver this is, by PCI vendor
+    settings: Mapping[str, str] | None = None  # of the kernel, that this vendor's GPUs depend on
     told_by: str | None = None  # "nccl-topo": a file about some GPUs; None: the driver's own list of all that it has
 
 

@@ -1,1 +1,4 @@
-"""AMD Instinct GPUs: hives, XGMI links and partitions, as the compute driver shows them."""
+"""AMD Instinct GPUs: hives, XGMI links, partitions, resets, and what RCCL needs of the kernel.
+
+Their PCIe links are in `pcie`, ACS and IOMMU on the way to their rails in `gpudirect`.
+"""

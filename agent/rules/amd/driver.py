@@ -1,4 +1,4 @@
-"""AMD GPUs that their driver does not offer."""
+"""AMD GPUs that their driver does not offer, and a setting of the kernel that RCCL warns of."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
-from agent.rules.amd.gpus import KFD
+from agent.rules.amd.gpus import KFD, NOT_OFFERED
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, is_off_bus, kernel_log_evidence, unreachable_reason
+from agent.rules.devices import find_function, is_off_bus, kernel_log_evidence, report_no_gpu, unreachable_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 
 @rule("amd-kfd-missing")
 def amd_kfd_missing(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
     for gpu in case.topology.gpus:
         yield _judge_missing(case, gpu)
 
@@ -52,3 +53,24 @@ def _fail_missing(case: RuleContext, gpu: Gpu) -> Fail:
         ),
         places=frozenset({gpu.id}),
     )
+
+
+@rule("amd-numa-balancing")
+def amd_numa_balancing(case: RuleContext) -> Iterator[Result]:
+    value = case.software.kernel_settings.get("numa_balancing")
+    if not any(gpu.vendor == "AMD" and gpu.driver_state not in NOT_OFFERED for gpu in case.topology.gpus):
+        yield NotApplicable("node", "no GPU of AMD that the driver offers")
+    elif value is None:
+        yield Unknown("node", case.probe_failure("gpu") or "kernel.numa_balancing could not be read")
+    elif value != "1":
+        yield Pass("node")
+    else:
+        yield Fail(
+            subject="node",
+            label="node",
+            summary="automatic NUMA balancing is on",
+            impact="The kernel moves pages that GPUs use, and unmaps them meanwhile: RCCL warns of it at each start.",
+            remedy="sysctl kernel.numa_balancing=0, and the same line in /etc/sysctl.d.",
+            evidence=(Evidence(what="kernel.numa_balancing", value=value, source="/proc/sys/kernel/numa_balancing"),),
+            places=frozenset({"node"}),
+        )

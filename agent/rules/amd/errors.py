@@ -10,7 +10,7 @@ from agent.model.gpu import Gpu
 from agent.model.node import Event
 from agent.rules.amd.gpus import NOT_OFFERED
 from agent.rules.context import RuleContext, parse_time
-from agent.rules.devices import device_label, find_function, one_level_lower, unreachable_reason
+from agent.rules.devices import device_label, find_function, one_level_lower, report_no_gpu, unreachable_reason
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
@@ -25,6 +25,7 @@ _SHOWN = 6  # lines of evidence
 
 @rule("xgmi-errors")
 def xgmi_errors(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
     for gpu in case.topology.gpus:
         yield _judge_errors(case, gpu)
 

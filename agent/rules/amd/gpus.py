@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from agent.model.gpu import Gpu
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_device_id, find_function, unreachable_reason
+from agent.rules.devices import find_device_id, find_function, report_no_gpu, unreachable_reason
 from agent.rules.rule import NotApplicable, Pass, Result, Unknown
 
 # Modules whose board joins each GPU with each other one: MI300A, MI300X, MI308X, MI325X, MI350X, MI355X
@@ -25,7 +25,7 @@ def select_gpus(
     `devices`: PCI device ids that the rule is about; None: any. `known`: whether what is judged is known of a GPU.
     """
     groups: dict[str, list[Gpu]] = {}
-    answers: list[Result] = []
+    answers: list[Result] = list(report_no_gpu(case))
     for gpu in case.topology.gpus:
         device, answer = find_device_id(case, gpu), _not_judged(case, gpu)
         if answer is not None:

@@ -31,7 +31,8 @@ SITUATIONS = {
     "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light", "upstream",
     "not-known", "other-class", "target-link-speed", "unsupported-request", "other", "by-design", "own-way",
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
-    "memory-errors", "ecc-off", "past-errors",
+    "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
+    "setting",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}

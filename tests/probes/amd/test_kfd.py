@@ -276,3 +276,55 @@ def test_any_location_is_an_address_or_none(properties: dict[str, int]) -> None:
     """Function 0, whatever the low bits hold, but of virtual functions."""
     address = address_of(properties)
     assert address is None or address.endswith(".0") or properties["device_id"] in (0x74B5, 0x74B9)
+
+
+class TestKernelSettings:
+    """What RCCL tests of the kernel, read where a GPU of AMD is."""
+
+    @staticmethod
+    def settings(files: dict[str, str], *denied: str) -> tuple[dict[str, str], str | None]:
+        """Of a machine with these files besides a graph."""
+        host = graph({}).put(files)
+        host.refused.update({path: Denied(f"{path}: Permission denied", "EACCES") for path in denied})
+        reading = outcome(host)
+        return dict(reading.facts.settings), reading.reason
+
+    def test_of_the_running_kernel(self) -> None:
+        """Options that are not set, or not there, are "n"; a module is no "y"."""
+        text = "CONFIG_PCI=y\nCONFIG_PCI_P2PDMA=y\nCONFIG_DMABUF_MOVE_NOTIFY=m\nX_CONFIG_PCI_P2PDMA=n\n"
+        said, missing = self.settings(
+            {
+                "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n",
+                "/proc/sys/kernel/numa_balancing": "1\n",
+                "/boot/config-6.8.0-60-generic": text,
+                "/sys/kernel/memory_peers/amdkfd/version": "1.0\n",
+            }
+        )
+
+        assert missing is None
+        assert {
+            "numa_balancing": "1",
+            "CONFIG_PCI_P2PDMA": "y",
+            "CONFIG_DMABUF_MOVE_NOTIFY": "m",
+            "peer_memory": "/sys/kernel/memory_peers/amdkfd/version",
+        } == said
+
+    @pytest.mark.parametrize(
+        "files",
+        [
+            {},
+            {"/proc/sys/kernel/osrelease": "../../etc\n"},
+            {"/proc/sys/kernel/osrelease": "6.8\n", "/boot/config-6.8": "nothing\n"},
+            {"/proc/sys/kernel/osrelease": "6.8\n"},
+            {"/proc/sys/kernel/numa_balancing": "yes\n"},
+        ],
+    )
+    def test_what_is_not_there_is_not_known(self, files: dict[str, str]) -> None:
+        """A name that is no release names no file; a file that is no configuration holds no options."""
+        assert {} == self.settings(files)[0]
+
+    def test_a_configuration_that_may_not_be_read_is_said(self) -> None:
+        """Some distributions keep it from users."""
+        said, missing = self.settings({"/proc/sys/kernel/osrelease": "6.8\n"}, "/boot/config-6.8")
+
+        assert ({}, "/boot/config-6.8: Permission denied") == (said, missing)
