@@ -41,15 +41,22 @@ def software(ledger: Ledger, old: Report, new: Report) -> None:
     ledger.fields(NODE, a.driver, b.driver, dict.fromkeys(("version", "open", "cuda"), "software"), "driver ")
     ledger.fields(NODE, a.rdma_stack, b.rdma_stack, {"kind": "software", "version": "software"}, "rdma stack ")
     if answered(old, ("modules", "lsmod")) and answered(new, ("modules", "lsmod")):
-        versions = [{each.name: each.version for each in side.modules} for side in (a, b)]
+        versions = [{module.name: module.version for module in side.modules} for side in (a, b)]
         _named(ledger, "module", versions[0], versions[1])
-    states = [{each.name: f"{each.state} {each.version or ''}".strip() for each in side.services} for side in (a, b)]
+    states = [
+        {service.name: f"{service.state} {service.version or ''}".strip() for service in side.services}
+        for side in (a, b)
+    ]
     if states[0] and states[1]:
         _named(ledger, "service", states[0], states[1])
     _words(ledger, "software", "peer memory clients", a.peer_memory_clients, b.peer_memory_clients)
-    libraries = [[f"{each.path} {each.version or ''}".strip() for each in side.nccl.libraries] for side in (a, b)]
+    libraries = [
+        [f"{library.path} {library.version or ''}".strip() for library in side.nccl.libraries] for side in (a, b)
+    ]
     _words(ledger, "software", "nccl libraries", libraries[0], libraries[1])
-    settings = [[f"{each.key}={each.value} ({each.source})" for each in side.nccl.settings] for side in (a, b)]
+    settings = [
+        [f"{setting.key}={setting.value} ({setting.source})" for setting in side.nccl.settings] for side in (a, b)
+    ]
     _words(ledger, "settings", "nccl settings", settings[0], settings[1])
     for name in sorted(a.limits.keys() & b.limits.keys()):
         ledger.compare("settings", f"limit {name}", NODE, a.limits[name], b.limits[name])
@@ -87,7 +94,7 @@ def _numa(ledger: Ledger, a: Node, b: Node) -> None:
             ledger.add("devices", "gone" if one else "new", "numa node", place)
             continue
         ledger.compare("settings", "cpus", place, one.cpus, other.cpus)
-        distances = [[str(each) for each in side.distances] or None for side in (one, other)]
+        distances = [[str(distance) for distance in side.distances] or None for side in (one, other)]
         ledger.compare("settings", "distances", place, distances[0], distances[1])
         _memory(ledger, "memory_mib", place, one.memory_mib, other.memory_mib)
 

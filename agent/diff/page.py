@@ -115,7 +115,7 @@ def folded(labels: Sequence[str]) -> str:
     """
     names = sorted(set(labels), key=natural)
     ends = [name.split(" - ") for name in names]
-    if len(names) > 2 and all(len(each) == 2 for each in ends):
+    if len(names) > 2 and all(len(end) == 2 for end in ends):
         return _pairs([(a, b) for a, b in ends])
     runs = _runs(names)
     shown = runs if len(runs) <= SHOWN else runs[: SHOWN - 1]

@@ -174,7 +174,7 @@ def _netdev_keys(ids: Mapping[str, str], same_host: bool) -> Keys:
 
 def _wired(netdevs: Iterable[Netdev]) -> list[Netdev]:
     """Without interfaces that come and go with containers and guests: those on no device, no bond, no VLAN."""
-    return [each for each in netdevs if each.pci or each.bond is not None or each.vlan is not None]
+    return [netdev for netdev in netdevs if netdev.pci or netdev.bond is not None or netdev.vlan is not None]
 
 
 def _match(old: Sequence[Row], new: Sequence[Row], keys: Keys) -> Matched:

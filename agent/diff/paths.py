@@ -74,7 +74,7 @@ def _unsure(report: Report) -> frozenset[str]:
 
 def _labels(report: Report) -> dict[str, str]:
     topology = report.topology
-    return {each.id: each.label for rows in (topology.nics, topology.gpus) for each in rows}
+    return {row.id: row.label for rows in (topology.nics, topology.gpus) for row in rows}
 
 
 def _ends(a: str, b: str) -> tuple[str, str]:

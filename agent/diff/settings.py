@@ -179,7 +179,7 @@ def _nvlinks(ledger: Ledger, pairs: Pairing, a: Gpu, b: Gpu) -> None:
         if a.links_known != b.links_known:
             ledger.unknown("lost" if a.links_known else "gained", "nvlinks", pairs.place("gpu", a, b))
         return
-    before, after = {each.link: each for each in a.links}, {each.link: each for each in b.links}
+    before, after = {link.link: link for link in a.links}, {link.link: link for link in b.links}
     for number in sorted(before.keys() | after.keys()):
         one, other = before.get(number), after.get(number)
         place = pairs.place("gpu", a, b, f"/{number}")

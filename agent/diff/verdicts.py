@@ -82,7 +82,7 @@ def _idle(report: Report, check: Check) -> bool:
     topology = report.topology
     functions = {gpu.id: gpu.pci for gpu in topology.gpus} | {nic.id: nic.pci for nic in topology.nics}
     resting = {row.id for row in topology.pci if row.link and row.link.quality.state == "idle"}
-    subjects = [each.subject.partition(":")[2] for each in check.unknown_subjects]
+    subjects = [subject.subject.partition(":")[2] for subject in check.unknown_subjects]
     return bool(subjects) and all(functions.get(ident, ident) in resting for ident in subjects)
 
 

@@ -21,12 +21,12 @@ PARQUET = {"compression": "zstd", "compression_level": 1, "store_schema": False,
 _GUIDS = ("node_guid", "system_image_guid", "port_guid")
 _OWN = frozenset(("machine_id", "boot_id", "serial", "uuid", "mac", "address", "module_serial", "number", *_GUIDS))
 _MOMENT = Column("observed_at", TIME, "since when the rows of this node have been so")
-HISTORY = {each.name: each for each in (*(each for each in TABLES.values() if each.history), CHANGE, SIGHTING)}
+HISTORY = {table.name: table for table in (*(table for table in TABLES.values() if table.history), CHANGE, SIGHTING)}
 
 
 def history_columns(table: Table) -> tuple[Column, ...]:
     """Columns of a table in history: `observed_at` stands after the node, where the table has none of its own."""
-    if any(each.name == _MOMENT.name for each in table.columns):
+    if any(column.name == _MOMENT.name for column in table.columns):
         return table.columns
     return (table.columns[0], _MOMENT, *table.columns[1:])
 
@@ -36,7 +36,7 @@ def schema(name: str, history: bool = False) -> Any:
     """The Arrow schema of a table as its files have it. Raises KeyError."""
     table = HISTORY[name] if history else TABLES[name]
     columns = history_columns(table) if history else table.columns
-    return pa.schema([(each.name, TYPES[each.type]) for each in columns])
+    return pa.schema([(column.name, TYPES[column.type]) for column in columns])
 
 
 def by_dictionary(plain: Any) -> list[str]:
@@ -48,4 +48,4 @@ def by_dictionary(plain: Any) -> list[str]:
 def packed_schema(plain: Any) -> Any:
     """The same with text by dictionary: how rows are kept between processes and handed to the writer."""
     packed = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema([(each.name, packed if each.type == pa.string() else each.type) for each in plain])
+    return pa.schema([(column.name, packed if column.type == pa.string() else column.type) for column in plain])

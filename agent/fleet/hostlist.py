@@ -61,7 +61,7 @@ def _rows(numbers: set[tuple[str, ...]], end: str) -> list[tuple[str, ...]]:
     rows: Iterable[tuple[str, ...]] = numbers
     for place in reversed(range(len(next(iter(numbers))))):
         texts = {row[place] for row in rows}
-        widths = {len(each) for each in texts if each[0] == "0" and len(each) > 1}
+        widths = {len(text) for text in texts if text[0] == "0" and len(text) > 1}
         same: dict[tuple[tuple[str, ...], tuple[str, ...], int], list[str]] = {}
         for row in rows:
             # one width in a bracket: older ClusterShell pads all of a bracket alike
@@ -82,7 +82,7 @@ def _bracket(numbers: list[str]) -> str:
         return numbers[0]
     parts: list[list[str]] = []
     last = -1
-    for number, text in sorted((int(each), each) for each in numbers):
+    for number, text in sorted((int(number), number) for number in numbers):
         if parts and number == last + 1:
             parts[-1][1:] = [text]
         else:

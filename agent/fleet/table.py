@@ -31,7 +31,7 @@ class Table(NamedTuple):
     @property
     def own(self) -> tuple[Column, ...]:
         """What a row says: all but the node and its class."""
-        return tuple(each for each in self.columns[1:] if each is not CLASS)
+        return tuple(column for column in self.columns[1:] if column is not CLASS)
 
 
 def columns(text: str, of: Column | None = CLASS) -> tuple[Column, ...]:

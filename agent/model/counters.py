@@ -81,5 +81,5 @@ def counted(topology: Topology) -> Iterator[Counted]:
             twice = frozenset(port.counters.keys() & port.hw_counters.keys())
             wraps = frozenset(port.hw_counters if (nic.driver or "").startswith("mlx5") else ())
             yield Counted(f"{PORT}:{nic.id}/{port.port}", port_counters(port), twice, wraps)
-    for netdev in sorted(topology.netdevs, key=lambda each: each.nic is None):
+    for netdev in sorted(topology.netdevs, key=lambda netdev: netdev.nic is None):
         yield Counted(f"{NETDEV}:{netdev.id}", netdev_counters(netdev))

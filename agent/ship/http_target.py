@@ -238,7 +238,9 @@ def _find_cause(error: urllib3.exceptions.HTTPError) -> Exception:
     """The error of a socket, of TLS or of HTTP that urllib3 has wrapped."""
     cause: BaseException = error
     while isinstance(cause, urllib3.exceptions.HTTPError) and not isinstance(cause, http.client.HTTPException):
-        inner = next((each for each in reversed(cause.args) if isinstance(each, Exception)), cause.__cause__)
+        inner = next(
+            (argument for argument in reversed(cause.args) if isinstance(argument, Exception)), cause.__cause__
+        )
         if inner is None:
             return http.client.HTTPException(str(error))
         cause = inner

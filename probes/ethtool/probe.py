@@ -69,7 +69,7 @@ def read(host: Host) -> Reading:
             found.append(interface.driver())
         else:
             found.append(interface.read(with_counters=one.place.pci in functions))
-    answered = tuple(each for each in found if each != Ethernet(each.name))
+    answered = tuple(ethernet for ethernet in found if ethernet != Ethernet(ethernet.name))
     if not answered:
         raise Absent(reader.missing or "no driver answers to ethtool")
     return Reading(EthtoolFacts(answered), reader.sources, reader.missing)

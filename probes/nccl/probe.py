@@ -132,9 +132,9 @@ def read(host: Host) -> Reading:
     facts = NcclFacts(
         settings=tuple(reader.settings[:SETTINGS_LIMIT]),
         not_settings=tuple(reader.not_settings[:SETTINGS_LIMIT]),
-        libraries=tuple(each for each in libraries if is_nccl(each.path)),
-        plugins=tuple(each for each in libraries if is_plugin(each.path)),
-        others=tuple(each for each in libraries if not is_nccl(each.path) and not is_plugin(each.path)),
+        libraries=tuple(library for library in libraries if is_nccl(library.path)),
+        plugins=tuple(library for library in libraries if is_plugin(library.path)),
+        others=tuple(library for library in libraries if not is_nccl(library.path) and not is_plugin(library.path)),
         searched=tuple(dict.fromkeys(reader.searched)),
         unread=tuple(dict.fromkeys(reader.unread)),
         jobs=None if found.hidden else len(found.jobs),

@@ -123,11 +123,11 @@ def lanes_in_use(lanes: Sequence[LaneReading]) -> tuple[LaneReading, ...]:
     [1, 3]
     """
     return tuple(
-        each
-        for each in lanes
-        if "tx_fault" in each.flags
-        or (each.rx_power_dbm, each.tx_power_dbm) != (NO_LIGHT_DBM, NO_LIGHT_DBM)
-        or each.tx_bias_ma
+        lane
+        for lane in lanes
+        if "tx_fault" in lane.flags
+        or (lane.rx_power_dbm, lane.tx_power_dbm) != (NO_LIGHT_DBM, NO_LIGHT_DBM)
+        or lane.tx_bias_ma
     )
 
 

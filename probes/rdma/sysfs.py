@@ -298,16 +298,16 @@ def _asleep(ask: RdmaFiles, function: str) -> bool:
     return said.get("runtime_status") in ("suspended", "suspending")
 
 
-def _limited(each: _RdmaFunction, every: Sequence[_RdmaFunction]) -> str | None:
+def _limited(function: _RdmaFunction, every: Sequence[_RdmaFunction]) -> str | None:
     """Why a function's counters must not be read: it belongs to the fabric manager or an accelerator, not to jobs."""
-    if each.pci.get("class", "").startswith(_ACCELERATOR_CLASS) or each.name.startswith(_ACCELERATOR_NAMES):
+    if function.pci.get("class", "").startswith(_ACCELERATOR_CLASS) or function.name.startswith(_ACCELERATOR_NAMES):
         return OF_ACCELERATOR
-    ids = [each.pci.get(name) for name in ("vendor", "device", "subsystem_vendor", "subsystem_device")]
+    ids = [function.pci.get(name) for name in ("vendor", "device", "subsystem_vendor", "subsystem_device")]
     if ids == [_MELLANOX, _CONNECTX_7, _MELLANOX, _SWITCH_MANAGEMENT]:
         return "it manages the NVLink switches (15b3:1021, subsystem 15b3:0087) and belongs to the fabric manager"
-    if not _is_infiniband_connectx_7(each):
+    if not _is_infiniband_connectx_7(function):
         return None
-    card = [other for other in every if _is_infiniband_connectx_7(other) and _slot(other) == _slot(each)]
+    card = [other for other in every if _is_infiniband_connectx_7(other) and _slot(other) == _slot(function)]
     functions = {(other.address or "")[-1:] for other in card}
     images = {other.identity.get("sys_image_guid") for other in card}
     if functions == {"0", "1", "2", "3"} and len(images) == 1 and None not in images:
@@ -315,27 +315,27 @@ def _limited(each: _RdmaFunction, every: Sequence[_RdmaFunction]) -> str | None:
     return None
 
 
-def _is_infiniband_connectx_7(each: _RdmaFunction) -> bool:
-    ids = each.pci
+def _is_infiniband_connectx_7(function: _RdmaFunction) -> bool:
+    ids = function.pci
     known = (ids.get("vendor"), ids.get("device")) == (_MELLANOX, _CONNECTX_7)
     return known and ids.get("class", "").startswith(_INFINIBAND_CLASS)
 
 
-def _slot(each: _RdmaFunction) -> str:
-    return (each.address or "").rpartition(".")[0]
+def _slot(function: _RdmaFunction) -> str:
+    return (function.address or "").rpartition(".")[0]
 
 
-def _device(ask: RdmaFiles, each: _RdmaFunction, limited: str | None) -> RdmaDevice | None:
-    if each.asleep:
-        return RdmaDevice(each.name, address=each.address, asleep=True)
-    said = each.identity
-    ports = read_ports(ask, each.place, each.below, limited)
-    if not ports and not said and _tells_all(ask.host) and _gone(ask, each.place):
-        ask.gap(f"{each.name} vanished while it was read")
+def _device(ask: RdmaFiles, function: _RdmaFunction, limited: str | None) -> RdmaDevice | None:
+    if function.asleep:
+        return RdmaDevice(function.name, address=function.address, asleep=True)
+    said = function.identity
+    ports = read_ports(ask, function.place, function.below, limited)
+    if not ports and not said and _tells_all(ask.host) and _gone(ask, function.place):
+        ask.gap(f"{function.name} vanished while it was read")
         return None
     return RdmaDevice(
-        name=each.name,
-        address=None if each.software else each.address,
+        name=function.name,
+        address=None if function.software else function.address,
         node_type=said.get("node_type", "").partition(": ")[2] or None,
         firmware=said.get("fw_ver"),
         board_id=said.get("board_id"),
@@ -343,7 +343,7 @@ def _device(ask: RdmaFiles, each: _RdmaFunction, limited: str | None) -> RdmaDev
         node_guid=rdma_words.guid(said.get("node_guid")),
         system_image_guid=rdma_words.guid(said.get("sys_image_guid")),
         node_description=said.get("node_desc"),
-        software=each.software,
+        software=function.software,
         limited=limited,
         ports=ports,
     )

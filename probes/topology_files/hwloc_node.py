@@ -193,13 +193,13 @@ def _distances(root: Element, machine: Element, ids: Sequence[int]) -> dict[int,
     """Rows by node, each in the order of the numbers. Format 1 has them in the machine, relative to a base."""
     for table in root.each("distances2"):
         if table.said("name") == "NUMALatency" and table.said("indexing") == "os":
-            indexes = _numbers("".join(word for each in table.each("indexes") for word in each.words))
-            values = _numbers("".join(word for each in table.each("u64values") for word in each.words))
+            indexes = _numbers("".join(word for element in table.each("indexes") for word in element.words))
+            values = _numbers("".join(word for element in table.each("u64values") for word in element.words))
             return _rows(indexes, values, ids)
     for table in machine.each("distances"):
         base = _real(table.said("latency_base"))
         latencies = [_real(each.said("value")) for each in table.each("latency")]
-        return _rows(list(ids), [round(base * each) for each in latencies], ids)
+        return _rows(list(ids), [round(base * latency) for latency in latencies], ids)
     return {}
 
 

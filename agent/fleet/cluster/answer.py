@@ -76,13 +76,13 @@ class TopologyAnswer(msgspec.Struct, frozen=True, kw_only=True):
 def topology(cluster: FabricGraph, views: list[View]) -> TopologyAnswer:
     """The answer from the graph."""
     domains = [
-        DomainRow(domain=each.id, nodes=len(each.hosts), gpus=each.gpus, hosts=fold(each.hosts))
-        for each in cluster.domains
+        DomainRow(domain=domain.id, nodes=len(domain.hosts), gpus=domain.gpus, hosts=fold(domain.hosts))
+        for domain in cluster.domains
     ]
     return TopologyAnswer(
         sources=list(cluster.sources),
         fabrics=[_fabric(view) for view in views],
-        nvlink=sorted(domains, key=lambda each: natural(each.hosts)),
+        nvlink=sorted(domains, key=lambda domain: natural(domain.hosts)),
         nvlink_words=_nvlink(cluster),
         breaks=breaks(cluster, views),
         notes=list(cluster.notes),
@@ -126,7 +126,7 @@ def _nvlink(cluster: FabricGraph) -> str | None:
     """What the NVLink domains are, in words."""
     if not cluster.domains:
         return None
-    shapes = Counter((len(each.hosts), each.gpus) for each in cluster.domains)
+    shapes = Counter((len(domain.hosts), domain.gpus) for domain in cluster.domains)
     told = ", ".join(
         f"{count:,} of {hosts} hosts with {gpus} GPUs" for (hosts, gpus), count in sorted(shapes.items(), reverse=True)
     )

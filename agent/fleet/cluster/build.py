@@ -27,10 +27,10 @@ def build(files: Sequence[FabricFile], tables: ClusterTables | None) -> FabricGr
     notes: list[str] = []
     known, claimed = adapters(tables) if tables and files else ({}, [])
     notes += claimed
-    found = read([each.fabric for each in files], known)
+    found = read([file.fabric for file in files], known)
     notes += found.notes
     switches, links = list(found.switches), list(found.host_links)
-    sources = [f"{each.name} ({each.fabric.format_name}{', ' + each.when if each.when else ''})" for each in files]
+    sources = [f"{file.name} ({file.fabric.format_name}{', ' + file.when if file.when else ''})" for file in files]
     lost: list[str] = []
     shared: list[SharedPort] = []
     if tables:
@@ -38,17 +38,17 @@ def build(files: Sequence[FabricFile], tables: ClusterTables | None) -> FabricGr
         ethernet = lldp(tables)
         own = infiniband(tables) if not files else Neighbours((), ())
         taken = {link.at for link in links}
-        there = {each.id for each in found.switches}
+        there = {switch.id for switch in found.switches}
         for told in (ethernet, own):
-            switches += [each for each in told.switches if each.id not in there]
-            links += [each for each in told.host_links if each.at not in taken]
+            switches += [switch for switch in told.switches if switch.id not in there]
+            links += [link for link in told.host_links if link.at not in taken]
             shared += [each for each in told.shared if each.at not in taken]
         reached = {link.host for link in links}
         lost = sorted(str(row.node) for row in tables.host if row.node not in reached)
     if lost:
         notes.append(f"{len(lost):,} of {len(tables.host if tables else ()):,} nodes are not in the switch data")
     notes += _said_of_nameless(found.nameless)
-    when = "; ".join(dict.fromkeys(each.when for each in files if each.when)) or "of unknown time"
+    when = "; ".join(dict.fromkeys(file.when for file in files if file.when)) or "of unknown time"
     return FabricGraph(
         switches=distinct_names(switches),
         host_links=tuple(links),

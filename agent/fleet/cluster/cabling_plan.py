@@ -47,14 +47,14 @@ def by_plan(cluster: FabricGraph, views: list[View], planned: Iterable[Planned])
     meant: set[SwitchPort] = set()
     hosts: set[str] = set()
     meant_lines = list(planned)
-    for each in meant_lines:
-        hosts.add(each.node.lower())
-        switch = known.switch(each.switch)
+    for line in meant_lines:
+        hosts.add(line.node.lower())
+        switch = known.switch(line.switch)
         if switch is None:
-            lost.append(_unknown(each))
+            lost.append(_unknown(line))
             continue
-        end, found = known.end(each)
-        rows.append(Should(end, SwitchPort(switch, port_of(each.port)), found, each.why))
+        end, found = known.end(line)
+        rows.append(Should(end, SwitchPort(switch, port_of(line.port)), found, line.why))
         if found:
             meant.add(found)
     off = [row for row in rows if row.found != row.should]
@@ -63,7 +63,7 @@ def by_plan(cluster: FabricGraph, views: list[View], planned: Iterable[Planned])
         _unplanned(cluster, link) for link in cluster.host_links if link.host.lower() in hosts and link.at not in meant
     ]
     count = len(rows) + len(lost)
-    placed = sum(known.has(each) for each in meant_lines)
+    placed = sum(known.has(line) for line in meant_lines)
     if count and placed < LEAST_KNOWN * count:
         raise BadPlan(
             f"only {placed:,} of its {count:,} cables are between a node and a switch that are known here: "
@@ -188,20 +188,20 @@ class _Known:
         """The id of a switch."""
         return self.switches.get(name.lower())
 
-    def has(self, each: Planned) -> bool:
+    def has(self, planned: Planned) -> bool:
         """Whether both ends are known here."""
-        return self.switch(each.switch) is not None and (
-            each.node.lower() in self.links or self.switch(each.node) is not None
+        return self.switch(planned.switch) is not None and (
+            planned.node.lower() in self.links or self.switch(planned.node) is not None
         )
 
-    def end(self, each: Planned) -> tuple[str, SwitchPort | None]:
+    def end(self, planned: Planned) -> tuple[str, SwitchPort | None]:
         """How the end of a planned cable is called, and where it is."""
-        own = self.switch(each.node) if each.node.lower() not in self.links else None
+        own = self.switch(planned.node) if planned.node.lower() not in self.links else None
         if own is not None:
-            at = SwitchPort(own, port_of(each.rail))
+            at = SwitchPort(own, port_of(planned.rail))
             return self.cluster.place(at), self.far.get(at)
-        link = _of_plan(self.links.get(each.node.lower(), {}), each.rail)
-        return f"{each.node} {link.called if link else each.rail}", link.at if link else None
+        link = _of_plan(self.links.get(planned.node.lower(), {}), planned.rail)
+        return f"{planned.node} {link.called if link else planned.rail}", link.at if link else None
 
 
 def _of_plan(links: Mapping[str, HostLink], rail: str) -> HostLink | None:
@@ -209,9 +209,11 @@ def _of_plan(links: Mapping[str, HostLink], rail: str) -> HostLink | None:
     return links.get(wanted) or (links.get(f"rail {int(wanted)}") if wanted.isdecimal() and len(wanted) < 5 else None)
 
 
-def _unknown(each: Planned) -> Cable:
-    why = f"line {each.line} of the plan: no switch {each.switch} here"
-    return Cable(end=f"{each.node} {each.rail}", state="unknown", should=f"{each.switch}/{each.port}", why=why)
+def _unknown(planned: Planned) -> Cable:
+    why = f"line {planned.line} of the plan: no switch {planned.switch} here"
+    return Cable(
+        end=f"{planned.node} {planned.rail}", state="unknown", should=f"{planned.switch}/{planned.port}", why=why
+    )
 
 
 def _unplanned(cluster: FabricGraph, link: HostLink) -> Cable:

@@ -79,15 +79,15 @@ def load_of(view: View, tier: int) -> Load | None:
             step = view.tiers.get(far, 0) - view.tiers.get(near, 0)
             if near in rows and abs(step) == 1:
                 rows[near] = rows[near].plus(step > 0, link.pace)
-    busy = [each for each in rows.values() if each.up and each.down]
+    busy = [row for row in rows.values() if row.up and row.down]
     if not busy:
         return None
-    counts = Counter(each.up for each in busy)
+    counts = Counter(load.up for load in busy)
     usual = max(counts, key=lambda up: (counts[up], up))
-    full = sorted((each for each in busy if each.up == usual), key=lambda each: each.down)
+    full = sorted((load for load in busy if load.up == usual), key=lambda load: load.down)
     down = full[int(0.9 * (len(full) - 1))].down
     alike = [each for each in full if each.down == down]  # a slow cable, or one whose pace is not told, is no design
-    return Load(down, usual, max(each.down_gbit_s for each in alike), max(each.up_gbit_s for each in alike))
+    return Load(down, usual, max(load.down_gbit_s for load in alike), max(load.up_gbit_s for load in alike))
 
 
 def _loaded(tier: int, load: Load) -> str:
@@ -252,7 +252,7 @@ def _among_leaves(view: View) -> list[SwitchLink]:
 
 def neighbourhoods(view: View) -> Joined:
     """Switches with hosts that have most of their neighbours in common."""
-    beside: dict[str, set[str]] = {each: {each} for each in view.leaves}
+    beside: dict[str, set[str]] = {leaf: {leaf} for leaf in view.leaves}
     links = _among_leaves(view)
     for link in links:
         beside[link.a.switch].add(link.b.switch)
@@ -269,7 +269,7 @@ def _groups(links: list[SwitchLink], joined: Joined, called: str, least: int) ->
     """The words, where nearly every group has a cable to every other."""
     ends = {joined.find(each) for link in links for each in (link.a.switch, link.b.switch)}
     pairs = {frozenset((joined.find(link.a.switch), joined.find(link.b.switch))) for link in links}
-    wanted = [frozenset(each) for each in combinations(ends, 2)] if len(ends) < 2000 else []
+    wanted = [frozenset(combination) for combination in combinations(ends, 2)] if len(ends) < 2000 else []
     met = sum(each in pairs for each in wanted)
     if len(ends) < least or met < 0.9 * len(wanted) or not wanted:
         return None

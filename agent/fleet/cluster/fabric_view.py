@@ -55,7 +55,7 @@ class View:
     @cached_property
     def used(self) -> Mapping[SwitchPort, HostLink | SwitchLink | Nameless]:
         """What is on every port of a switch that has something on it."""
-        found: dict[SwitchPort, HostLink | SwitchLink | Nameless] = {each.at: each for each in self.part.host_links}
+        found: dict[SwitchPort, HostLink | SwitchLink | Nameless] = {link.at: link for link in self.part.host_links}
         found |= {each.at: each for each in self.nameless}
         for link in self.part.switch_links:
             found[link.a] = found[link.b] = link

@@ -198,7 +198,7 @@ def _neighbours(switches: Mapping[str, Switch], links: Mapping[SwitchPort, Seque
         if len(these) > 1
     )
     first = _apart(these[0] for these in links.values())
-    return Neighbours(tuple(switches.values()), first, tuple(each for each in shared if len(each.links) > 1))
+    return Neighbours(tuple(switches.values()), first, tuple(port for port in shared if len(port.links) > 1))
 
 
 def domains(tables: ClusterTables) -> tuple[Domain, ...]:

@@ -133,7 +133,7 @@ class FabricGraph(NamedTuple):
     @property
     def displaced(self) -> frozenset[str]:
         """Hosts with a port that a newer report of another host names, too: what they lack may be there."""
-        return frozenset(link.host for each in self.shared for link in each.links[1:])
+        return frozenset(link.host for port in self.shared for link in port.links[1:])
 
     def place(self, at: SwitchPort) -> str:
         """ "LG28-08/36", as people say it."""
@@ -195,7 +195,7 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
     ['7', 'leaf2', 'leaf10', 'x']
     """
     parts = re.split(r"([0-9]{1,18})", text)
-    return tuple((0, int(each), "") if each.isdecimal() and each.isascii() else (1, 0, each) for each in parts if each)
+    return tuple((0, int(part), "") if part.isdecimal() and part.isascii() else (1, 0, part) for part in parts if part)
 
 
 def shape(name: str) -> str:
@@ -210,7 +210,7 @@ def shape(name: str) -> str:
 def distinct_names(switches: Iterable[Switch]) -> dict[str, Switch]:
     """By id; of a name that several have each gets its board, else its id into it: a name leads to one switch."""
     listed = list(switches)
-    count = Counter(each.name for each in listed)
+    count = Counter(switch.name for switch in listed)
     boards = Counter(_on_board(each) for each in listed)
     named = {}
     for each in listed:

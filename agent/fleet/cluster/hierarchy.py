@@ -125,7 +125,7 @@ def _main_places(view: View, block: SwitchBlock) -> frozenset[str]:
     """The upper switches of the larger block that has most of its cables; its own where there is none."""
     (lower,) = block.lower
     rivals = [each for each in view.blocks if each.tier == block.tier and len(each.lower) > 1]
-    counts = [sum(block.cables.get((lower, upper), 0) for upper in each.places) for each in rivals]
+    counts = [sum(block.cables.get((lower, upper), 0) for upper in rival.places) for rival in rivals]
     most_cables = max(counts, default=0)
     return rivals[counts.index(most_cables)].places if most_cables else block.places
 
@@ -182,7 +182,7 @@ def _called(names: list[str]) -> str:
     ('CSPINE1', 'CCORE', '')
     """
     common = os.path.commonprefix(names)  # noqa: RUF071  # names, not paths: letter by letter is meant
-    if any(each[len(common) : len(common) + 1].isdigit() for each in names):
+    if any(name[len(common) : len(common) + 1].isdigit() for name in names):
         common = common.rstrip("0123456789")
     common = common.rstrip("-_. ")
     return common if len(common) > 1 and len(names) > 1 else ""

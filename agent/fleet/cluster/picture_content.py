@@ -45,7 +45,7 @@ def scenes(cluster: FabricGraph, views: list[View], found: Sequence[Break]) -> I
     places = _Places(cluster)
     touched = [(each, places.switches(each)) for each in found]
     for view in views:
-        yield _scene(view, [(each, ends) for each, ends in touched if ends or each.hosts])
+        yield _scene(view, [(fault, ends) for fault, ends in touched if ends or fault.hosts])
 
 
 class _Places:

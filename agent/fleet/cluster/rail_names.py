@@ -26,7 +26,7 @@ def order(name: str) -> tuple[object, ...]:
     """
     found = _BY_PLACE.fullmatch(name)
     if found:
-        return 0, tuple(int(each or 0) for each in found.groups()), natural(name)
+        return 0, tuple(int(group or 0) for group in found.groups()), natural(name)
     return 1, (), natural(name)
 
 
@@ -66,7 +66,7 @@ def _usual(named: Iterable[Names]) -> Names:
     sizes: Counter[int] = Counter()
     for names, count in counts.items():
         sizes[len(names)] += count
-    size = max(sizes, key=lambda each: (sizes[each], each), default=0)
+    size = max(sizes, key=lambda size: (sizes[size], size), default=0)
     return next((names for names, _ in counts.most_common() if len(names) == size), ())
 
 
@@ -100,7 +100,7 @@ def _by_order(
         return None  # the same names, some of them missing
     whole = names
     if len(names) < len(chosen):
-        whole = next((each for each in votes if len(each) == len(chosen) and set(names) < set(each)), ())
+        whole = next((vote for vote in votes if len(vote) == len(chosen) and set(names) < set(vote)), ())
     if len(whole) != len(chosen):
         return None
     found = {name: place for place, name in enumerate(whole)}

@@ -124,7 +124,7 @@ def _blocks(domains: tuple[Domain, ...], nodes: dict[str, str]) -> list[tuple[st
     """Name and nodes of each NVLink domain, each node once."""
     found: list[tuple[str, list[str]]] = []
     seen: set[str] = set()
-    for number, domain in enumerate(sorted(domains, key=lambda each: each.hosts), 1):
+    for number, domain in enumerate(sorted(domains, key=lambda domain: domain.hosts), 1):
         hosts = [nodes[host] for host in domain.hosts if host in nodes and host not in seen]
         seen.update(domain.hosts)
         if hosts:

@@ -34,8 +34,8 @@ def tiers(part: FabricPart, switches: Mapping[str, Switch], nameless: Iterable[N
 def direct(part: FabricPart, leaves: set[str]) -> float:
     """The part of the leaves' cables to switches that go to leaves; 0 where there are none."""
     ends = [(link.a.switch in leaves) + (link.b.switch in leaves) for link in part.switch_links]
-    touching = sum(each > 0 for each in ends)
-    return sum(each == 2 for each in ends) / touching if touching else 0.0
+    touching = sum(end > 0 for end in ends)
+    return sum(end == 2 for end in ends) / touching if touching else 0.0
 
 
 def _leaves(hosts: Mapping[str, int], beside: Mapping[str, Counter[str]]) -> set[str]:
@@ -94,7 +94,7 @@ def _distances(leaves: set[str], beside: Mapping[str, Counter[str]]) -> dict[str
 
 def _bare(found: Mapping[str, int], leaves: set[str], switches: Mapping[str, Switch]) -> set[str]:
     """Switches above the second row that are named as only leaves are: leaves without a host that is up."""
-    leaf_shapes = {shape(switches[each].name) for each in leaves}
+    leaf_shapes = {shape(switches[leaf].name) for leaf in leaves}
     others = {shape(switches[each].name) for each, tier in found.items() if tier == 2}
     named = leaf_shapes - others
     return {each for each, tier in found.items() if tier > 2 and shape(switches[each].name) in named}
@@ -141,8 +141,8 @@ def blocks(part: FabricPart, tiers: Mapping[str, int], switches: Mapping[str, Sw
         made, loose = groups(above[tier])
         stray = _strays(made, above[tier])
         found += [
-            _block(tier, each.members, each.places - stray[n], above[tier], ends, switches, aside)
-            for n, each in enumerate(made)
+            _block(tier, cohort.members, cohort.places - stray[n], above[tier], ends, switches, aside)
+            for n, cohort in enumerate(made)
         ]
         found += [_block(tier, (each,), frozenset(above[tier][each]), above[tier], ends, switches) for each in loose]
     return found
@@ -153,15 +153,15 @@ def _block(
     ends: Mapping[str, list[tuple[SwitchPort, SwitchPort]]], switches: Mapping[str, Switch],
     aside: frozenset[str] = frozenset(),
 ) -> SwitchBlock:  # fmt: skip
-    def key(each: str) -> object:
-        return natural(switches[each].name), each
+    def key(text: str) -> object:
+        return natural(switches[text].name), text
 
     lower = tuple(sorted(members, key=key))  # type: ignore[arg-type]  # tuples, which do compare
     aside = aside if len(lower) > 1 else frozenset()
     places -= aside
-    told = all(switches[each].whole for each in places)
+    told = all(switches[place].whole for place in places)
     peers = _peers(tuple(each for each in lower if told or switches[each].whole), places, above, switches)
-    upper = tuple(sorted({far for each in peers for far in above[each]} - aside | places, key=key))  # type: ignore[arg-type]
+    upper = tuple(sorted({far for peer in peers for far in above[peer]} - aside | places, key=key))  # type: ignore[arg-type]
     cables = {(low, high): count for low in lower for high, count in above[low].items()}
     every = most(Counter(cables.get((low, high), 0) for low in peers for high in places))
     usual = {}
@@ -198,16 +198,16 @@ def _peers(
         return ()
     shapes = Counter(shape(switches[each].name) for each in lower)
     usual, count = shapes.most_common(1)[0]
-    told = count * 2 > len(lower) and usual not in {shape(switches[each].name) for each in places}
+    told = count * 2 > len(lower) and usual not in {shape(switches[place].name) for place in places}
     middle = sorted(above[each].total() for each in lower)[len(lower) // 2]
 
-    def peer(each: str) -> bool:
-        counts = [above[each][far] for far in places]
+    def peer(text: str) -> bool:
+        counts = [above[text][far] for far in places]
         if len(counts) >= _DESIGN and 0 < min(counts) == max(counts) and 4 * sum(counts) <= 3 * middle:
             return False  # fewer, and the same to every one of them: so it was meant
-        if told and shape(switches[each].name) == usual:
+        if told and shape(switches[text].name) == usual:
             return True
-        reached = len(places & above[each].keys())
-        return 2 * above[each].total() >= middle and (not told or reached >= 0.75 * len(places))
+        reached = len(places & above[text].keys())
+        return 2 * above[text].total() >= middle and (not told or reached >= 0.75 * len(places))
 
     return tuple(each for each in lower if peer(each))

@@ -49,29 +49,29 @@ def cables_page(answer: Cables, sources: Sequence[str], width: int, every: bool 
     left = answer.of - answer.judged
     lines += [BLANK, *wrap_paragraph(f"{total}; {left:,} more follow none." if left > 0 else f"{total}.", width, "")]
     order = list(STATES)
-    rows = sorted(answer.wrong, key=lambda each: order.index(each.state))
-    for state, group in groupby(rows, key=lambda each: each.state):
+    rows = sorted(answer.wrong, key=lambda cable: order.index(cable.state))
+    for state, group in groupby(rows, key=lambda row: row.state):
         these = list(group)
         lines += [BLANK, make_line((f"{STATES[state].capitalize()} ({len(these):,})", "head"))]
-        for each in these[:limit]:
-            lines += wrap_paragraph(_cable(each), width, "      ", first="  ")
-            lines += wrap_paragraph(each.why, width, "      ", "dim")
+        for cable in these[:limit]:
+            lines += wrap_paragraph(_cable(cable), width, "      ", first="  ")
+            lines += wrap_paragraph(cable.why, width, "      ", "dim")
         lines += _more(len(these) - limit)
     return [*lines, BLANK, *noted] if noted else lines
 
 
-def _cable(each: Cable) -> str:
-    if each.should is None:
-        return f"{each.end} is on {each.found}"
-    if each.state == "unknown":
-        return f"{each.end} should be on {each.should}"
-    if each.trunk:
-        end = re.sub(r"/\?[0-9]+$", " (one of its ports)", each.end)
-        where = f"leads to {each.found}" if each.found else "leads nowhere that is known"
-        return f"{end} {where}, and should lead to {each.should}"
-    there = f", where {each.there} is" if each.there else ""
-    where = f"is on {each.found}" if each.found else "is on no switch port that is known"
-    return f"{each.end} {where}, and should be on {each.should}{there}"
+def _cable(cable: Cable) -> str:
+    if cable.should is None:
+        return f"{cable.end} is on {cable.found}"
+    if cable.state == "unknown":
+        return f"{cable.end} should be on {cable.should}"
+    if cable.trunk:
+        end = re.sub(r"/\?[0-9]+$", " (one of its ports)", cable.end)
+        where = f"leads to {cable.found}" if cable.found else "leads nowhere that is known"
+        return f"{end} {where}, and should lead to {cable.should}"
+    there = f", where {cable.there} is" if cable.there else ""
+    where = f"is on {cable.found}" if cable.found else "is on no switch port that is known"
+    return f"{cable.end} {where}, and should be on {cable.should}{there}"
 
 
 def _fabric(fabric: FabricRow, number: int, width: int, limit: int) -> Iterator[Line]:
@@ -126,12 +126,12 @@ def _breaks(found: Sequence[Break], width: int, limit: int) -> Iterator[Line]:
     for kind, group in groupby(found, key=lambda each: each.kind):
         these = list(group)
         yield make_line((f"  {KINDS[kind]} ({len(these):,})", "bold"))
-        for each in these[:limit]:
-            yield from told(each.text, width, "      ", "    ", "error")
-            if each.compared:
-                yield from told(each.compared, width, "      ", "      ", "dim")
+        for fault in these[:limit]:
+            yield from told(fault.text, width, "      ", "    ", "error")
+            if fault.compared:
+                yield from told(fault.compared, width, "      ", "      ", "dim")
         yield from _more(len(these) - limit)
-        fixes = list(dict.fromkeys(each.fix for each in these))
+        fixes = list(dict.fromkeys(fault.fix for fault in these))
         if len(fixes) == 1 and fixes[0]:
             yield from wrap_paragraph(f"→ {fixes[0]}", width, "      ", first="    ")
 

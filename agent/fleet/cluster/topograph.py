@@ -85,7 +85,7 @@ def _tiers(level: Level, over: list[str], above: dict[str, list[str]]) -> None:
 def _block(switch: str, own: list[str], domain: str) -> list[str]:
     first = f"- switch: {yaml_text(switch)}" if switch else "- nodes:"
     lines = [first, *(["  nodes:"] if switch else [])]
-    lines += [f"  - {yaml_text(each)}" for each in re.split(r",(?![^\[]*\])", fold(own, suffix=False))]
+    lines += [f"  - {yaml_text(part)}" for part in re.split(r",(?![^\[]*\])", fold(own, suffix=False))]
     if domain:
         lines += ["  annotations:", f"    {_DOMAIN}: {yaml_text(domain)}"]
     return lines

@@ -47,13 +47,13 @@ def units(part: FabricPart, switches: Mapping[str, Switch]) -> Units:
     found, loose = groups(places)
     same_names([group.members for group in found], links)
     made, taken = [], set[str]()
-    by_name = [tuple(sorted(group.places, key=lambda each: natural(switches[each].name))) for group in found]
+    by_name = [tuple(sorted(group.places, key=lambda place: natural(switches[place].name))) for group in found]
     order = sorted(
         zip(by_name, found, strict=True), key=lambda pair: [natural(switches[each].name) for each in pair[0]]
     )
-    common = Counter(_name([switches[each].name for each in leaves]) for leaves, _ in order)
+    common = Counter(_name([switches[leaf].name for leaf in leaves]) for leaves, _ in order)
     for leaves, group in order:
-        names = [switches[each].name for each in leaves]
+        names = [switches[leaf].name for leaf in leaves]
         own = _name(names)
         name = _free([own, names[0]] if common[own] == 1 else [names[0]], taken)  # what several share names none
         hosts = tuple(sorted(group.members, key=natural))
@@ -87,7 +87,7 @@ def _name(leaves: list[str]) -> str:
     >>> _name(["LG28-01", "LG28-08"]), _name(["leaf1"]), _name(["B09-LEAF-01-05", "B09-LEAF-02-05"]), _name(["a", "b"])
     ('LG28', 'leaf1', 'B09-LEAF-05', 'a')
     """
-    split = [re.split(r"([^A-Za-z0-9]+)", each) for each in leaves]
+    split = [re.split(r"([^A-Za-z0-9]+)", leaf) for leaf in leaves]
     if len(leaves) == 1 or len({len(each) for each in split}) > 1:
         return leaves[0]
     same = [each[0] for each in zip(*split, strict=True) if len(set(each)) == 1 and re.match(r"[A-Za-z0-9]", each[0])]
@@ -97,7 +97,7 @@ def _name(leaves: list[str]) -> str:
 
 def _free(names: list[str], taken: set[str]) -> str:
     """The first of these that no other has, else the first with a number."""
-    chosen, number = next((each for each in names if each not in taken), names[0]), 2
+    chosen, number = next((name for name in names if name not in taken), names[0]), 2
     while chosen in taken:
         chosen, number = f"{names[0]} ({number})", number + 1
     taken.add(chosen)

@@ -62,12 +62,12 @@ class Chdb(OverFiles):
 
     def make_view(self, name: str, files: list[str]) -> None:
         """See OverFiles."""
-        wanted = _text(", ".join(f"`{each.name}` Nullable({_TYPES[each.type]})" for each in schema.columns(name)))
+        wanted = _text(", ".join(f"`{column.name}` Nullable({_TYPES[column.type]})" for column in schema.columns(name)))
         # a file each: a pattern that meets no file would be an empty table without a word
-        sources = " UNION ALL ".join(f"FROM file({_text(each)}, 'Parquet', {wanted}) SELECT *" for each in files)
+        sources = " UNION ALL ".join(f"FROM file({_text(file)}, 'Parquet', {wanted}) SELECT *" for file in files)
         if not files:
             nothing = ", ".join(
-                f"CAST(NULL, 'Nullable({_TYPES[each.type]})') AS `{each.name}`" for each in schema.columns(name)
+                f"CAST(NULL, 'Nullable({_TYPES[column.type]})') AS `{column.name}`" for column in schema.columns(name)
             )
             sources = f"SELECT {nothing} WHERE 0"
         self._client.command(f"CREATE OR REPLACE VIEW `{name}` AS {sources}")

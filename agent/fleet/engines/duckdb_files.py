@@ -146,25 +146,25 @@ class Embedded(Engine):
         source = self._source(name, files) if files else "range(0)"
         there = {row[0] for row in self._database.execute(f"DESCRIBE FROM {source}").fetchall()} if files else set()
         chosen = ", ".join(
-            _time(each.name)
-            if each.type == TIME and each.name in there
-            else f'"{each.name}"'
-            if each.name in there
-            else f'CAST(NULL AS {TYPES[each.type]}) AS "{each.name}"'
-            for each in schema.columns(name)
+            _time(column.name)
+            if column.type == TIME and column.name in there
+            else f'"{column.name}"'
+            if column.name in there
+            else f'CAST(NULL AS {TYPES[column.type]}) AS "{column.name}"'
+            for column in schema.columns(name)
         )
         self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT {chosen} FROM {source}')  # noqa: S608  # our names
 
     def _source(self, name: str, files: list[str]) -> str:
         if not self._dataset.store.remote:
-            listed = ", ".join("'" + each.replace("'", "''") + "'" for each in files)
+            listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
             return f"read_parquet([{listed}], hive_partitioning = false, union_by_name = true)"
         # DuckDB's own readers of object stores are extensions, fetched from the network: pyarrow's are here
         from pyarrow import dataset as arrow
 
         store: Any = self._dataset.store
         skip = len(store.full("")) if store.full("").endswith("/") else len(store.full("")) + 1
-        paths = ["/".join(part for part in (store.root, each[skip:]) if part) for each in files]
+        paths = ["/".join(part for part in (store.root, file[skip:]) if part) for file in files]
         self._database.register(f"files_{name}", arrow.dataset(paths, filesystem=store.filesystem, format="parquet"))
         return f'"files_{name}"'
 
@@ -172,7 +172,7 @@ class Embedded(Engine):
         """From here on: no file but the dataset's, no network, no extension, no setting."""
         if not self._dataset.store.remote:
             files = [path for name in schema.names() for path in _files(self._dataset, name)]
-            listed = ", ".join("'" + each.replace("'", "''") + "'" for each in files)
+            listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
             self._database.execute(f"SET allowed_paths = [{listed}]")
         self._database.execute("SET enable_external_access = false")
         self._database.execute("SET lock_configuration = true")

@@ -106,7 +106,7 @@ def lookup(keys: Mapping[str, str], file: str, name: str, /, **parts: str) -> Lo
 
 def table_query(name: str, columns: Iterable[str] = ()) -> Query:
     """Columns of a table by the name that engines know; all where none is named. Raises KeyError."""
-    wanted = [each.name for each in schema.columns(name)]
+    wanted = [column.name for column in schema.columns(name)]
     return query("fleet", "columns", columns=identifiers(columns or wanted), table=quote(name))
 
 
@@ -129,7 +129,7 @@ def matching(keys: Iterable[str], null_safe: bool = True) -> str:
 
 def key_types(table: str, keys: Iterable[str]) -> dict[str, str]:
     """The types of columns of a table."""
-    types = {each.name: each.type for each in schema.columns(table)}
+    types = {column.name: column.type for column in schema.columns(table)}
     return {key: types[key] for key in keys}
 
 

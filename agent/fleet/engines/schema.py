@@ -7,7 +7,7 @@ from agent.fleet.tables import CHANGE, SIGHTING, TABLES
 
 HISTORY = "history_"  # before the name of a table's history, in every engine
 MOMENT = "observed_at"  # a row of history: since then the rows of this node have been so
-HISTORIES = {each.name: each for each in (*(each for each in TABLES.values() if each.history), CHANGE, SIGHTING)}
+HISTORIES = {table.name: table for table in (*(table for table in TABLES.values() if table.history), CHANGE, SIGHTING)}
 
 
 def names() -> list[str]:

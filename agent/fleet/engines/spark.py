@@ -49,7 +49,7 @@ class Spark(OverFiles):
 
     def make_view(self, name: str, files: list[str]) -> None:
         """See OverFiles."""
-        wanted = _columns({each.name: each.type for each in schema.columns(name)})
+        wanted = _columns({column.name: column.type for column in schema.columns(name)})
         session = self._session
         rows = session.read.schema(wanted).parquet(*files) if files else session.createDataFrame([], wanted)
         rows.createOrReplaceTempView(name)
@@ -83,8 +83,8 @@ def _with_zone(value: Any) -> Any:
 def _reach(url: str) -> None:
     """Spark tries for a minute, and then says something else. Raises EngineRefused where no master listens."""
     why = "spark://HOST:PORT is meant"
-    for each in url.removeprefix("spark://").split(","):  # masters that stand in for each other
-        host, _, port = each.rpartition(":")
+    for part in url.removeprefix("spark://").split(","):  # masters that stand in for each other
+        host, _, port = part.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), SECONDS).close()
         except (OSError, ValueError, OverflowError) as error:

@@ -64,11 +64,11 @@ def selected(
     try:
         sql.encode()
         statements = database.extract_statements(sql)
-        kinds = [each.type.name for each in statements]
+        kinds = [statement.type.name for statement in statements]
         if kinds != ["SELECT"]:
             raise EngineRefused(f"one SELECT is asked for, and this is {_kinds(kinds)}: the dataset is only read")
         told = work.done(database, lambda: database.sql(statements[0]))
-        if any(_WITH_ZONE in str(each) for each in told.types):  # fetched without Arrow, they need a further library
+        if any(_WITH_ZONE in str(kind) for kind in told.types):  # fetched without Arrow, they need a further library
             reader = work.done(database, lambda: told.to_arrow_reader(_PIECE))
             return unlike(told.columns), _pieces(work, database, name, lambda: _of_batch(reader))
         cursor = work.done(database, lambda: database.execute(statements[0]))
@@ -115,8 +115,10 @@ def _of_batch(reader: Any) -> list[Row]:
 
     for batch in reader:
         plain = [
-            each.cast(pa.timestamp(each.type.unit)) if pa.types.is_timestamp(each.type) and each.type.tz else each
-            for each in batch.columns
+            column.cast(pa.timestamp(column.type.unit))
+            if pa.types.is_timestamp(column.type) and column.type.tz
+            else column
+            for column in batch.columns
         ]
         if len(batch):
             return list(zip(*(each.to_pylist() for each in plain), strict=True))
@@ -124,4 +126,4 @@ def _of_batch(reader: Any) -> list[Row]:
 
 
 def _kinds(kinds: list[str]) -> str:
-    return ", ".join(each.lower().replace("_", " ") for each in kinds[:4]) or "nothing"
+    return ", ".join(kind.lower().replace("_", " ") for kind in kinds[:4]) or "nothing"

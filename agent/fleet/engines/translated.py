@@ -62,7 +62,7 @@ class Translated(Engine):
         arrow = {TEXT: pa.string(), INT: pa.int64(), FLOAT: pa.float64(), BOOL: pa.bool_(), TIME: pa.timestamp("us")}
         (table,) = query.tables
         rows = self.rows(query)
-        arrow_schema = pa.schema([(each.name, arrow[each.type]) for each in schema.columns(table)])
+        arrow_schema = pa.schema([(column.name, arrow[column.type]) for column in schema.columns(table)])
         columns = zip(*rows, strict=True) if rows else ([] for _ in arrow_schema)
         arrays = [pa.array(list(values), field.type) for values, field in zip(columns, arrow_schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=arrow_schema).to_reader(max_chunksize=65_536)
@@ -107,9 +107,10 @@ def arrow_rows(table: Any) -> list[Row]:
     import pyarrow as pa
 
     columns = (
-        each.cast(pa.timestamp("us")) if pa.types.is_timestamp(each.type) else each for each in table.itercolumns()
+        itercolumn.cast(pa.timestamp("us")) if pa.types.is_timestamp(itercolumn.type) else itercolumn
+        for itercolumn in table.itercolumns()
     )
-    return list(zip(*(each.to_pylist() for each in columns), strict=True))
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
 @cache
@@ -155,8 +156,11 @@ def _postgres(node: exp.Expression) -> exp.Expression:
         return exp.Div(this=node.this, expression=node.expression, typed=True, safe=False)
     if isinstance(node, exp.Join) and isinstance(node.args.get("on"), (exp.And, exp.NullSafeEQ)):
         conditions = list(node.args["on"].flatten()) if isinstance(node.args["on"], exp.And) else [node.args["on"]]
-        if all(isinstance(each, exp.NullSafeEQ) for each in conditions):
-            sides = (_record([each.this for each in conditions]), _record([each.expression for each in conditions]))
+        if all(isinstance(condition, exp.NullSafeEQ) for condition in conditions):
+            sides = (
+                _record([condition.this for condition in conditions]),
+                _record([condition.expression for condition in conditions]),
+            )
             node.set("on", exp.EQ(this=sides[0], expression=sides[1]))
     return node
 

@@ -119,7 +119,7 @@ class HistoryFiles:
 
 def _own_bytes(rows: Any) -> int:
     """About; dictionaries are shared with other rows."""
-    return sum(4 * len(rows) if pa.types.is_dictionary(each.type) else each.nbytes for each in rows.columns)
+    return sum(4 * len(rows) if pa.types.is_dictionary(column.type) else column.nbytes for column in rows.columns)
 
 
 def written(staging: Staging, store: Store, path: str, plain: Any, parts: Iterable[Any]) -> File | None:

@@ -95,9 +95,9 @@ def merged(known: NodeHistory, given: Sequence[Given], tables: Sequence[str]) ->
         if moment not in best or best[moment].sighting < each.sighting:
             best[moment] = each
     fresh = {
-        moment: each
-        for moment, each in best.items()
-        if moment not in known.sightings or known.sightings[moment] < each.sighting
+        moment: given
+        for moment, given in best.items()
+        if moment not in known.sightings or known.sightings[moment] < given.sighting
     }
     if not fresh:
         return Edit(None, [], [], [], [], 0, len(given))
@@ -202,7 +202,7 @@ def fitted(rows: Any, plain: Any) -> Any:
 
 def joined(parts: list[Any], plain: Any) -> Any:
     """Tables as one, in one piece, with exactly the columns of `plain`, text by dictionary; what one lacks is null."""
-    there = [set(each.column_names) for each in parts]
+    there = [set(part.column_names) for part in parts]
     columns = []
     for field in packed_schema(plain):
         chunks = []
@@ -217,11 +217,11 @@ def joined(parts: list[Any], plain: Any) -> Any:
 
 def _column(chunks: list[Any], kind: Any) -> Any:
     if not pa.types.is_dictionary(kind):
-        return pa.chunked_array([each if each.type == kind else each.cast(kind) for each in chunks], kind)
-    if all(each.type == kind for each in chunks):
+        return pa.chunked_array([chunk if chunk.type == kind else chunk.cast(kind) for chunk in chunks], kind)
+    if all(chunk.type == kind for chunk in chunks):
         return pa.chunked_array(chunks, kind).unify_dictionaries().combine_chunks()
     text = kind.value_type
-    plain = pa.chunked_array([each if each.type == text else each.cast(text) for each in chunks], text)
+    plain = pa.chunked_array([chunk if chunk.type == text else chunk.cast(text) for chunk in chunks], text)
     return plain.combine_chunks().dictionary_encode()
 
 

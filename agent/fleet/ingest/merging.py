@@ -122,10 +122,10 @@ def _state_rows(state: dict[str, State]) -> Any:
     rows = [state[node] for node in nodes]
     columns = [
         pa.array(nodes, pa.string()),
-        pa.array([each.sighting.observed for each in rows], pa.int64()).cast(TYPES[TIME]),
-        pa.array([each.sighting.generated for each in rows], pa.int64()).cast(TYPES[TIME]),
-        pa.array([each.sighting.report for each in rows], pa.string()),
-        *(pa.array([each.digests.get(name, "") for each in rows], pa.string()) for name in KEPT),
+        pa.array([row.sighting.observed for row in rows], pa.int64()).cast(TYPES[TIME]),
+        pa.array([row.sighting.generated for row in rows], pa.int64()).cast(TYPES[TIME]),
+        pa.array([row.sighting.report for row in rows], pa.string()),
+        *(pa.array([row.digests.get(name, "") for row in rows], pa.string()) for name in KEPT),
     ]
     return pa.table(columns, schema=STATE_SCHEMA)
 
@@ -168,7 +168,7 @@ def _latest(
 
 def _slices(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
     """Entries by epoch, so that few maps are open, in pieces of a bounded number of rows."""
-    entries = sorted(entries, key=lambda each: (each.epoch, each.node, each.observed))
+    entries = sorted(entries, key=lambda entry: (entry.epoch, entry.node, entry.observed))
     part: list[Entry] = []
     rows = 0
     for entry in entries:

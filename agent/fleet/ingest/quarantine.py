@@ -103,7 +103,7 @@ def updated(store: Store, reasons: list[RefusedReport]) -> bytes | None:
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
         known.add((told.sha256, told.source))
-    new = {(each.sha256, each.source): each for each in reasons if (each.sha256, each.source) not in known}
+    new = {(reason.sha256, reason.source): reason for reason in reasons if (reason.sha256, reason.source) not in known}
     if not new:
         return None
     encode = msgspec.json.Encoder(order="deterministic").encode

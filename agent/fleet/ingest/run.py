@@ -173,7 +173,7 @@ class _Run:
             for name, file in done_.history:
                 history[name].append(file)
         filled(self._held.store, self._staging, latest, history)
-        nodes = sum(each.rows for each in state)
+        nodes = sum(file.rows for file in state)
         self._told.nodes, self._told.new_nodes = nodes, nodes - before.nodes
         return Manifest(
             format=FORMAT,
@@ -212,4 +212,4 @@ def _buckets(before: Manifest, nodes: int) -> int:
 
 def _others(files: list[File], renewed: set[int]) -> list[File]:
     """Those of buckets that stay as they are."""
-    return [each for each in files if int(each.path.split("/bucket=")[1].split("/")[0]) not in renewed]
+    return [file for file in files if int(file.path.split("/bucket=")[1].split("/")[0]) not in renewed]

@@ -46,7 +46,7 @@ class ReportSource(NamedTuple):
 
 def checked(sources: list[str]) -> list[ReportSource]:
     """Raises UnreadableSource for the first that is not there or may not be read."""
-    return [_checked(each) for each in sources]
+    return [_checked(source) for source in sources]
 
 
 def items(sources: list[ReportSource]) -> Iterator[Item]:
@@ -161,8 +161,8 @@ def _regular(store: Store, path: str) -> bool:
 
 
 def _parts(name: str, store: Store, path: str, lines: Iterator[ByteSpan], named: bool) -> Iterator[Item]:
-    for each in lines:
-        yield Item(f"{name}:{each.place}", store.url, path, b"", each.trouble, each.offset, each.size, named)
+    for line in lines:
+        yield Item(f"{name}:{line.place}", store.url, path, b"", line.trouble, line.offset, line.size, named)
 
 
 def _stream(name: str, file: BinaryIO) -> Iterator[Item]:

@@ -84,7 +84,7 @@ class Epoch:
     def add(self, read: ReadReport) -> None:
         """A report whose rows the reader has made."""
         label = read.label
-        rows = [array("I", each).tobytes() for each in read.made.ids]
+        rows = [array("I", id_).tobytes() for id_ in read.made.ids]
         observed, generated = micros(label.observed_at), micros(label.generated_at)
         entry = Entry(
             label.node, observed, generated, label.digest[:16], read.made.digests, rows, read.made.hardware_class
@@ -170,7 +170,9 @@ class Spilled:
         count = sum(map(len, numbers)) // 4
         if not count:
             return None, None
-        nodes = b"".join([place.to_bytes(4, sys.byteorder) * (len(each) // 4) for place, each in enumerate(numbers)])
+        nodes = b"".join(
+            [place.to_bytes(4, sys.byteorder) * (len(number) // 4) for place, number in enumerate(numbers)]
+        )
         places = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(nodes)])
         wanted = pa.Array.from_buffers(pa.uint32(), count, [None, pa.py_buffer(b"".join(numbers))])
         node = pa.DictionaryArray.from_arrays(places, pa.array([entry.node for entry in entries], pa.string()))
@@ -260,6 +262,6 @@ def _counters(counters: CounterRows) -> list[Any]:
 
 
 def _write(path: str, table: str, columns: list[Any]) -> None:
-    batch = pa.record_batch(columns, names=[each.name for each in _fields(table)])
+    batch = pa.record_batch(columns, names=[field.name for field in _fields(table)])
     with pa.OSFile(path, "wb") as file, ipc.new_file(file, batch.schema) as writer:
         writer.write_batch(batch)

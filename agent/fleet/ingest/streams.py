@@ -199,8 +199,8 @@ def _member(place: str, what: str, file: Any, modified: float) -> Iterator[Piece
         yield Piece(place, file.read(), modified=modified)
         return
     try:
-        for each in pieces(file, within=place):
-            yield each._replace(place=f"{place}:{each.place}" if each.place else place)
+        for piece in pieces(file, within=place):
+            yield piece._replace(place=f"{place}:{piece.place}" if piece.place else place)
     except BadStream as error:  # of the member: what follows it in the archive is whole
         yield Piece(place, error.data, str(error))
 

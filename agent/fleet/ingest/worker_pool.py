@@ -104,10 +104,10 @@ class Workers:
         try:
             if isinstance(task, ReportBatch):
                 pipe.send(
-                    (ReportBatch([each._replace(data=b"") for each in task.items]), [len(i.data) for i in task.items])
+                    (ReportBatch([item._replace(data=b"") for item in task.items]), [len(i.data) for i in task.items])
                 )
-                for each in task.items:
-                    _write(self._data[pipe].fileno(), each.data)
+                for item in task.items:
+                    _write(self._data[pipe].fileno(), item.data)
             else:
                 pipe.send((task, []))
         except OSError:
@@ -185,8 +185,8 @@ def _task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
     task, sizes = pipe.recv()
     if isinstance(task, ReportBatch):
         items: list[Item] = [
-            each._replace(data=_read(data.fileno(), size)) if size else each
-            for each, size in zip(task.items, sizes, strict=True)
+            item._replace(data=_read(data.fileno(), size)) if size else item
+            for item, size in zip(task.items, sizes, strict=True)
         ]
         return ReportBatch(items)
     return task

@@ -52,7 +52,7 @@ class Numbers:
         if self._having is None:
             self._having = self._with_findings()
         labels = self.nodes.classes.labels
-        wanted = {labels.index(each) for each in classes if each in labels}
+        wanted = {labels.index(hardware_class) for hardware_class in classes if hardware_class in labels}
         return [at for at in self._having.get((rule, severity), []) if self.nodes.classes.codes[at] in wanted]
 
     def _with_findings(self) -> dict[tuple[str, str], list[int]]:
@@ -69,7 +69,7 @@ class Numbers:
 
 def findings(answer: wrong.Findings, numbers: Numbers) -> Section:
     """Above info; the rest is counted."""
-    loud = [each for each in answer.findings if each.severity != "info"]
+    loud = [finding for finding in answer.findings if finding.severity != "info"]
     quiet = len(answer.findings) - len(loud)
     notes = [describe_lost(answer.lost)] if answer.lost else []
     notes += [f"{_count(quiet, 'more note')}: fabricscope fleet findings."] if quiet else []
@@ -81,9 +81,9 @@ def findings(answer: wrong.Findings, numbers: Numbers) -> Section:
 
 def outliers(answer: Outliers, numbers: Numbers) -> Section:
     """Nodes that differ from their class, then values that are mixed in a class."""
-    said = [_outlier(each, numbers) for each in answer.outliers]
+    said = [_outlier(outlier, numbers) for outlier in answer.outliers]
     said += [_mixed(each, numbers) for each in answer.mixed]
-    said.sort(key=lambda each: each.group)
+    said.sort(key=lambda said: said.group)
     few = sum(answer.too_few.values())
     note = f"{_count(answer.compared_nodes, 'node')} compared within their hardware classes."
     note += f" {number(few)} not compared: too few nodes of their class." if few else ""
@@ -93,10 +93,15 @@ def outliers(answer: Outliers, numbers: Numbers) -> Section:
 def duplicates(answer: twice.Duplicates, numbers: Numbers) -> Section:
     """Identities that several nodes have."""
     said = [
-        _on(each.hosts, numbers, words=f"{each.kind} {each.value} is on {number(each.nodes)} nodes", about="duplicate",
-            more=[*_holders(each.holders), *([("note", each.note)] if each.note else [])])
-        for each in answer.duplicates
-    ]  # fmt: skip
+        _on(
+            duplicate.hosts,
+            numbers,
+            words=f"{duplicate.kind} {duplicate.value} is on {number(duplicate.nodes)} nodes",
+            about="duplicate",
+            more=[*_holders(duplicate.holders), *([("note", duplicate.note)] if duplicate.note else [])],
+        )
+        for duplicate in answer.duplicates
+    ]
     note = " ".join(f"{each[:1].upper()}{each[1:]}." for each in answer.not_judged)
     return Section(title="Duplicates", anchor="duplicates", said=said, note=note, empty="No identity is on two nodes.")
 
@@ -113,7 +118,7 @@ def drift(answer: drifts.Drift, numbers: Numbers) -> Section:
         )
         if hosts and not (hosts == answer.added and not answer.compared_nodes)
     ]
-    said += [_changed(each, numbers) for each in answer.changes]
+    said += [_changed(change, numbers) for change in answer.changes]
     empty = f"Nothing changed since {answer.since}."
     if not answer.compared_nodes:
         empty = f"The dataset holds nothing from before {answer.since} to compare with."
@@ -122,25 +127,25 @@ def drift(answer: drifts.Drift, numbers: Numbers) -> Section:
 
 def cluster(answer: TopologyAnswer, numbers: Numbers, part: bool = False) -> Section:
     """What the fabrics are, and what breaks them. `part`: only what concerns nodes that are numbered."""
-    note = " ".join(_fabric(each) for each in answer.fabrics)
+    note = " ".join(_fabric(fabric) for fabric in answer.fabrics)
     note += f" {answer.nvlink_words}." if answer.nvlink_words else ""
     known = bool(answer.fabrics)
     empty = "Nothing breaks the pattern of the cables." if known else "No switch is known: give --fabric FILE."
-    said = [_break(each, numbers) for each in answer.breaks if not part or numbers.of(each.hosts)]
+    said = [_break(fault, numbers) for fault in answer.breaks if not part or numbers.of(fault.hosts)]
     return Section(title="Cluster", anchor="cluster", said=said, note=note.strip(), empty=empty)
 
 
-def _found(each: wrong.FindingGroup, numbers: Numbers) -> Said:
-    names = [share.hardware_class for share in each.classes]
-    nodes = numbers.having(each.rule, each.severity, names) if each.of_class else numbers.folded(each.hosts)
-    more = [("on", ", ".join(each.labels))] if each.labels else []
-    more += [("cost", describe_cost(each).removeprefix("costs "))] if each.cost_percent is not None else []
-    more += [("share", "; ".join(_share(share, numbers) for share in each.classes[:4]))]
-    more += [("fix", each.remedy)] if each.remedy else []
-    words = each.summary or each.rule
-    words = ("For example: " if each.nodes > 1 and each.summary else "") + f"{words[:1].upper()}{words[1:]}"
+def _found(group: wrong.FindingGroup, numbers: Numbers) -> Said:
+    names = [share.hardware_class for share in group.classes]
+    nodes = numbers.having(group.rule, group.severity, names) if group.of_class else numbers.folded(group.hosts)
+    more = [("on", ", ".join(group.labels))] if group.labels else []
+    more += [("cost", describe_cost(group).removeprefix("costs "))] if group.cost_percent is not None else []
+    more += [("share", "; ".join(_share(share, numbers) for share in group.classes[:4]))]
+    more += [("fix", group.remedy)] if group.remedy else []
+    words = group.summary or group.rule
+    words = ("For example: " if group.nodes > 1 and group.summary else "") + f"{words[:1].upper()}{words[1:]}"
     return Said(
-        words=words, about=each.rule, severity=each.severity, nodes=nodes, more=more, whole_class=each.of_class
+        words=words, about=group.rule, severity=group.severity, nodes=nodes, more=more, whole_class=group.of_class
     )  # fmt: skip
 
 
@@ -149,40 +154,50 @@ def _share(share: wrong.Share, numbers: Numbers) -> str:
     return f"{number(share.nodes)} of {_count(share.of, 'node')} of {numbers.class_name(share.hardware_class)}{without}"
 
 
-def _outlier(each: deviations.Outlier, numbers: Numbers) -> Said:
-    more = [("on", ", ".join(each.labels))] if each.labels else []
-    more += [("with it", "; ".join(each.also))] if each.also else []
-    more += [("in common", ", ".join(each.common))] if each.common else []
-    said = _on(each.hosts, numbers, words=describe_outlier(each), about=each.attribute, more=more)
-    return msgspec.structs.replace(said, group=numbers.class_name(each.hardware_class))
+def _outlier(outlier: deviations.Outlier, numbers: Numbers) -> Said:
+    more = [("on", ", ".join(outlier.labels))] if outlier.labels else []
+    more += [("with it", "; ".join(outlier.also))] if outlier.also else []
+    more += [("in common", ", ".join(outlier.common))] if outlier.common else []
+    said = _on(outlier.hosts, numbers, words=describe_outlier(outlier), about=outlier.attribute, more=more)
+    return msgspec.structs.replace(said, group=numbers.class_name(outlier.hardware_class))
 
 
-def _mixed(each: deviations.Mixed, numbers: Numbers) -> Said:
-    values = ", ".join(f"{value} on {number(count)}" for value, count in each.values)
-    what = f"{each.what[:1].upper()}{each.what[1:]}"
-    words = f"{what} is mixed: {values} of {_count(each.of, each.one)}. No majority value, outliers not computed."
-    return Said(words=words, about=each.attribute, group=numbers.class_name(each.hardware_class))
+def _mixed(mixed: deviations.Mixed, numbers: Numbers) -> Said:
+    values = ", ".join(f"{value} on {number(count)}" for value, count in mixed.values)
+    what = f"{mixed.what[:1].upper()}{mixed.what[1:]}"
+    words = f"{what} is mixed: {values} of {_count(mixed.of, mixed.one)}. No majority value, outliers not computed."
+    return Said(words=words, about=mixed.attribute, group=numbers.class_name(mixed.hardware_class))
 
 
-def _changed(each: drifts.DriftChange, numbers: Numbers) -> Said:
-    what = each.what.replace("_", " ")
-    thing = each.subject if each.things == each.nodes else f"{number(each.things)} x {each.subject}"
+def _changed(drift_change: drifts.DriftChange, numbers: Numbers) -> Said:
+    what = drift_change.what.replace("_", " ")
+    thing = (
+        drift_change.subject
+        if drift_change.things == drift_change.nodes
+        else f"{number(drift_change.things)} x {drift_change.subject}"
+    )
     if what in ("gone", "new"):
-        told = f"{thing} {what}" + (f": {', '.join(each.labels)}" if 0 < len(each.labels) <= NAMED else "")
+        told = f"{thing} {what}" + (
+            f": {', '.join(drift_change.labels)}" if 0 < len(drift_change.labels) <= NAMED else ""
+        )
     elif what == "moved":
-        told = f"{each.subject} moved from {each.old} to {each.new}"
-    elif each.old is None or each.new is None:
+        told = f"{drift_change.subject} moved from {drift_change.old} to {drift_change.new}"
+    elif drift_change.old is None or drift_change.new is None:
         told = f"{thing}: {what} changed"
     else:
         told = (
-            f"{thing}: {what} {each.old} became {each.new}"
-            if what != each.subject
-            else f"{what} {each.old} became {each.new}"
+            f"{thing}: {what} {drift_change.old} became {drift_change.new}"
+            if what != drift_change.subject
+            else f"{what} {drift_change.old} became {drift_change.new}"
         )
-    when = each.first if each.first == each.last else f"{each.first} to {each.last}"
-    more = [("on", ", ".join(each.labels))] if each.labels else []
+    when = (
+        drift_change.first
+        if drift_change.first == drift_change.last
+        else f"{drift_change.first} to {drift_change.last}"
+    )
+    more = [("on", ", ".join(drift_change.labels))] if drift_change.labels else []
     more += [("noticed", when)] if when else []
-    return _on(each.hosts, numbers, words=told, about="changed", more=more)
+    return _on(drift_change.hosts, numbers, words=told, about="changed", more=more)
 
 
 def _break(each: Break, numbers: Numbers) -> Said:
@@ -193,15 +208,15 @@ def _break(each: Break, numbers: Numbers) -> Said:
     return Said(words=each.text, about=KINDS.get(each.kind, each.kind), nodes=nodes, more=more)
 
 
-def _fabric(each: FabricRow) -> str:
-    over = f", {each.oversubscription:.3g}:1" if each.oversubscription else ""
-    sure = "" if each.sure == "sure" else f" ({each.sure})"
-    counts = f"{number(each.hosts)} hosts on {number(each.switches)} switches, {number(len(each.units))} scalable units"
-    return f"{WORDS.get(each.kind, each.kind)}{over}{sure}: {counts}."
+def _fabric(row: FabricRow) -> str:
+    over = f", {row.oversubscription:.3g}:1" if row.oversubscription else ""
+    sure = "" if row.sure == "sure" else f" ({row.sure})"
+    counts = f"{number(row.hosts)} hosts on {number(row.switches)} switches, {number(len(row.units))} scalable units"
+    return f"{WORDS.get(row.kind, row.kind)}{over}{sure}: {counts}."
 
 
 def _holders(holders: Sequence[twice.Holder]) -> Iterator[tuple[str, str]]:
-    told = [f"{each.node} {each.label}" for each in holders if each.label]
+    told = [f"{holder.node} {holder.label}" for holder in holders if holder.label]
     if told:
         yield "where", ", ".join(told)
 

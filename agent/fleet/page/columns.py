@@ -18,9 +18,9 @@ def named(key: str, title: str, values: Sequence[str | None]) -> Coded:
     >>> named("rack", "rack", ["r10", None, "r2"]).codes
     [1, -1, 0]
     """
-    labels = sorted({each for each in values if each}, key=lambda each: (natural(each), each))
+    labels = sorted({value for value in values if value}, key=lambda value: (natural(value), value))
     places = {label: at for at, label in enumerate(labels)}
-    return Coded(key=key, title=title, labels=labels, codes=[places[each] if each else -1 for each in values])
+    return Coded(key=key, title=title, labels=labels, codes=[places[value] if value else -1 for value in values])
 
 
 def ranked(
@@ -30,7 +30,7 @@ def ranked(
     text_of = {each: say(each) for each in {value for value in values if value is not None}}
     labels = list(dict.fromkeys(text_of[each] for each in sorted(text_of)))
     places = {label: at for at, label in enumerate(labels)}
-    codes = [-1 if each is None else places[text_of[each]] for each in values]
+    codes = [-1 if value is None else places[text_of[value]] for value in values]
     return Coded(key=key, title=title, labels=labels, codes=codes, ordered=True, below=below(codes, classes.codes))
 
 
@@ -60,11 +60,11 @@ def distinct(values: Sequence[T | None]) -> tuple[list[T], list[int]]:
     (['b', 'a'], [0, -1, 0, 1])
     """
     places: dict[T, int] = {}
-    codes = [-1 if each is None else places.setdefault(each, len(places)) for each in values]
+    codes = [-1 if value is None else places.setdefault(value, len(places)) for value in values]
     return list(places), codes
 
 
 def _usual(members: dict[int, int]) -> int | None:
     of = sum(members.values())
-    code = max(members, key=lambda each: members[each])
+    code = max(members, key=lambda member: members[member])
     return code if of >= FEWEST and members[code] >= MAJORITY * of else None

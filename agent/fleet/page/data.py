@@ -32,22 +32,24 @@ def packed(scene: FleetScene) -> dict[str, Any]:
     texts = _Texts()
     places = {rule: at for at, rule in enumerate(nodes.judged.rules)}
     return {
-        "names": [to_text(each) for each in nodes.names],
-        "look": column([LOOKS.index(each) for each in looks(nodes)]),
-        "verdict": column([(*LOOKS, "").index(each) if each in LOOKS else len(LOOKS) for each in nodes.verdicts]),
+        "names": [to_text(name) for name in nodes.names],
+        "look": column([LOOKS.index(look) for look in looks(nodes)]),
+        "verdict": column(
+            [(*LOOKS, "").index(verdict) if verdict in LOOKS else len(LOOKS) for verdict in nodes.verdicts]
+        ),
         "stale": column([int(each) for each in nodes.stale]),
         "class": _coded(nodes.classes),
-        "places": [_coded(each) for each in nodes.places],
-        "metrics": [_coded(each) for each in nodes.metrics],
-        "facts": [_coded(each) for each in nodes.facts],
+        "places": [_coded(place) for place in nodes.places],
+        "metrics": [_coded(metric) for metric in nodes.metrics],
+        "facts": [_coded(fact) for fact in nodes.facts],
         "rails": {
-            "leaves": [to_text(each) for each in nodes.rails.leaves],
-            "rates": [to_text(each) for each in nodes.rails.rates],
-            "links": [to_text(each) for each in nodes.rails.links],
-            "sets": [[list(msgspec.structs.astuple(rail)) for rail in each] for each in nodes.rails.sets],
+            "leaves": [to_text(leaf) for leaf in nodes.rails.leaves],
+            "rates": [to_text(rate) for rate in nodes.rails.rates],
+            "links": [to_text(link) for link in nodes.rails.links],
+            "sets": [[list(msgspec.structs.astuple(rail)) for rail in members] for members in nodes.rails.sets],
             "codes": column(nodes.rails.codes),
         },
-        "rules": [to_text(each) for each in nodes.judged.rules],
+        "rules": [to_text(rule) for rule in nodes.judged.rules],
         "vectors": nodes.judged.vectors,
         "judged": column(nodes.judged.codes),
         "found": [_found(each, places, texts) for each in nodes.found],
@@ -94,24 +96,24 @@ def spans(numbers: Iterable[int]) -> str:
     return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
 
 
-def _coded(each: Coded) -> dict[str, Any]:
+def _coded(coded: Coded) -> dict[str, Any]:
     return {
-        "key": each.key,
-        "title": each.title,
-        "labels": [to_text(label) for label in each.labels],
-        "codes": column(each.codes),
-        "ordered": each.ordered,
-        "below": spans(each.below),
+        "key": coded.key,
+        "title": coded.title,
+        "labels": [to_text(label) for label in coded.labels],
+        "codes": column(coded.codes),
+        "ordered": coded.ordered,
+        "below": spans(coded.below),
     }
 
 
-def _found(each: ReportedFinding, rules: Mapping[str, int], texts: _Texts) -> list[Any]:
+def _found(finding: ReportedFinding, rules: Mapping[str, int], texts: _Texts) -> list[Any]:
     """[rule, severity, label, summary, impact, remedy, evidence: flat texts of what, value, source, or null]."""
     evidence = None
-    if each.evidence is not None:
-        evidence = [texts.at(part) for row in each.evidence for part in (row.what, row.value, row.source)]
-    said = [texts.at(part) for part in (each.label, each.summary, each.impact, each.remedy)]
-    return [rules.get(each.rule, -1), SEVERITY.get(each.severity, 0), *said, evidence, texts.at(each.rule)]
+    if finding.evidence is not None:
+        evidence = [texts.at(part) for row in finding.evidence for part in (row.what, row.value, row.source)]
+    said = [texts.at(part) for part in (finding.label, finding.summary, finding.impact, finding.remedy)]
+    return [rules.get(finding.rule, -1), SEVERITY.get(finding.severity, 0), *said, evidence, texts.at(finding.rule)]
 
 
 class _Texts:

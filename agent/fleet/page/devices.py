@@ -164,14 +164,14 @@ def _number(text: str | None) -> float | None:
 
 
 def _lowest(numbers: Sequence[float | None]) -> float | None:
-    known = [each for each in numbers if each is not None]
+    known = [number for number in numbers if number is not None]
     return min(known) if known else None
 
 
 def _versions(values: Sequence[str]) -> str | None:
-    return ", ".join(sorted({each[:LETTERS] for each in values if each})) or None
+    return ", ".join(sorted({value[:LETTERS] for value in values if value})) or None
 
 
 def _ranked(values: set[float | None], unit: str) -> dict[float | None, tuple[int, str]]:
-    known = sorted(each for each in values if each is not None)
+    known = sorted(value for value in values if value is not None)
     return {each: (at, f"{each:.3g} {unit}" if each else DOWN) for at, each in enumerate(known)}

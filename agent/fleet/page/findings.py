@@ -52,7 +52,7 @@ def findings(nodes: Sequence[str], rows: Sequence[Row]) -> PageFindings:
                 for device in _devices(subject):
                     devices[device] = max(rank, devices.get(device, 0))
     sets, codes = distinct([tuple(sorted(of[node])) if node in of else None for node in nodes])
-    return PageFindings(found, [list(each) for each in sets], codes, on_devices)
+    return PageFindings(found, [list(members) for members in sets], codes, on_devices)
 
 
 def _evidence(text: str | None) -> list[Evidence]:

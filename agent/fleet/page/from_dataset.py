@@ -84,7 +84,7 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> DatasetFacts:
         found_codes=found.codes,
         lines=[list(each) for each in lined],
         line_codes=line_codes,
-        unjudged=[lines(unjudged.all[each]) for each in reasons],
+        unjudged=[lines(unjudged.all[reason]) for reason in reasons],
         unjudged_codes=reason_codes,
         pages={at: wish.pages[name] for at, name in enumerate(names) if name in wish.pages},
     )
@@ -125,7 +125,7 @@ def _places(
         ("domain", "NVLink domain", domains([gpu.domain for gpu, _ in shapes])),
     )
     made = [named(key, title, values) for key, title, values in ways]
-    return [each for each in made if each.labels]
+    return [coded for coded in made if coded.labels]
 
 
 def _metrics(
@@ -140,7 +140,7 @@ def _metrics(
     ages = [
         (newest - host["received_at"]).total_seconds() if newest and host["received_at"] else None for host in hosts
     ]
-    links = [min((each.link for each in both if each.link is not None), default=None) for both in shapes]
+    links = [min((shape.link for shape in both if shape.link is not None), default=None) for both in shapes]
     bad = [-_power(errors.get(name, 0)) if name in counted else None for name in names]
     made = [
         ranked("pcie", "slowest PCIe link of GPUs and rails", links, gbyte_s, classes),
@@ -149,7 +149,7 @@ def _metrics(
         ranked("errors", "sum of error counters", bad, _many, classes),
         ranked("age", "last seen", [None if age is None else -_age(age) for age in ages], _ago, classes),
     ]
-    return [each for each in made if each.labels]
+    return [coded for coded in made if coded.labels]
 
 
 def _fact(host: Host, key: str) -> str | None:

@@ -28,15 +28,15 @@ class PlaceCounts(NamedTuple):
 
 def default_place(nodes: Nodes) -> Coded:
     """How the map is arranged at first: by the first way that places most nodes, else by class."""
-    for each in nodes.places:
-        if sum(code >= 0 for code in each.codes) * 2 > len(each.codes):
-            return each
+    for place in nodes.places:
+        if sum(code >= 0 for code in place.codes) * 2 > len(place.codes):
+            return place
     return nodes.classes
 
 
 def place_rows(nodes: Nodes, by: Coded) -> list[PlaceCounts]:
     """A row a place in the order of its labels, nodes without one at the end."""
-    shown = [LOOKS.index(each) for each in looks(nodes)]
+    shown = [LOOKS.index(look) for look in looks(nodes)]
     members: dict[int, list[int]] = {}
     for at, code in enumerate(by.codes):
         members.setdefault(code, []).append(at)
@@ -77,7 +77,7 @@ def _how() -> str:
 
 
 def _controls(nodes: Nodes, by: Coded) -> Element:
-    arranged = [(each.key, f"by {each.title}") for each in (*nodes.places, nodes.classes)]
+    arranged = [(coded.key, f"by {coded.title}") for coded in (*nodes.places, nodes.classes)]
     arranged += [("name", "by name")]
     if any(nodes.rails.sets):
         arranged += [("rails", f"rails, by {by.title}")]
@@ -106,7 +106,7 @@ def _table(nodes: Nodes, by: Coded) -> Element:
     found = place_rows(nodes, by)
     kept = found
     if len(found) > LISTED:
-        worst = sorted(range(len(found)), key=lambda at: ([-each for each in found[at].counts[:-2]], at))[:LISTED]
+        worst = sorted(range(len(found)), key=lambda at: ([-count for count in found[at].counts[:-2]], at))[:LISTED]
         kept = [found[at] for at in sorted(worst)]
     heads = [el("th", sign(look), f" {look.replace('_', ' ')}", scope="col") for look in LOOKS]
     head = el("tr", el("th", by.title, scope="col"), el("th", "nodes", scope="col"), *heads, el("th", ""))

@@ -36,9 +36,9 @@ def racks(names: Sequence[str], chassis: Sequence[str | None], pattern: str | No
 
 def domains(values: Sequence[str | None]) -> list[str | None]:
     """The start of the cluster's UUID and the clique, where that tells them apart."""
-    short = {each: _short(each) for each in values if each}
+    short = {value: _short(value) for value in values if value}
     apart = len(set(short.values())) == len(short)
-    return [None if each is None else short[each] if apart else each for each in values]
+    return [None if value is None else short[value] if apart else value for value in values]
 
 
 def _by_pattern(names: Sequence[str], pattern: str) -> list[str | None]:
@@ -94,10 +94,10 @@ def _before_last_number(name: str) -> str | None:
 
 def _several(values: Sequence[str | None]) -> list[str | None]:
     counts: dict[str, int] = {}
-    for each in values:
-        if each:
-            counts[each] = counts.get(each, 0) + 1
-    return [each if each and counts[each] >= FEWEST else None for each in values]
+    for value in values:
+        if value:
+            counts[value] = counts.get(value, 0) + 1
+    return [value if value and counts[value] >= FEWEST else None for value in values]
 
 
 def _short(domain: str) -> str:

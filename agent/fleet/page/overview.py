@@ -152,7 +152,7 @@ def why(nodes: Nodes, at: int, shown: str) -> str:
 
 
 def _row(nodes: Nodes, at: int, shown: str) -> Element:
-    seen = next((each for each in nodes.facts if each.key == "seen"), None)
+    seen = next((fact for fact in nodes.facts if fact.key == "seen"), None)
     place = nodes.classes.codes[at]
     name = nodes.names[at]
     address = nodes.pages.get(at)

@@ -85,10 +85,10 @@ def _contents(scene: FleetScene) -> Element:
 
 
 def _joined(parts: list[Element]) -> Iterator[Element | str]:
-    for at, each in enumerate(parts):
+    for at, part in enumerate(parts):
         if at:
             yield " · "
-        yield each
+        yield part
 
 
 def _footer(scene: FleetScene) -> Element:

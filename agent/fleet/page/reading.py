@@ -63,7 +63,7 @@ _RAIL_CELLS = [
 
 def _cells(cells: Sequence[tuple[str, str]]) -> str:
     """An expression that joins cells; of text no letter that joins is left."""
-    types = {(table, each.name): each.type for table in ("gpu", "nic", "port") for each in schema.columns(table)}
+    types = {(table, column.name): column.type for table in ("gpu", "nic", "port") for column in schema.columns(table)}
     made = (_cell(quote(name, table), types.get((table, name)) == TEXT) for table, name in cells)
     return " || chr(31) || ".join(made)
 

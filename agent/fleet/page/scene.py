@@ -186,8 +186,8 @@ def counted(values: Iterable[str]) -> dict[str, int]:
     {'a': 2, 'b': 1}
     """
     found: dict[str, int] = {}
-    for each in values:
-        found[each] = found.get(each, 0) + 1
+    for value in values:
+        found[value] = found.get(value, 0) + 1
     return found
 
 

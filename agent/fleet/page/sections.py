@@ -73,7 +73,7 @@ def coverage(scene: FleetScene) -> Iterator[Element]:
     if open_:
         heads = ("rule", "pass", "fail", "unknown", "not in report", "stale", "not applicable", "", "why unknown")
         order = sorted(open_, key=lambda each: (-each.unknown - each.missing, each.rule))
-        head = el("tr", *[el("th", each, scope="col") for each in heads])
+        head = el("tr", *[el("th", head, scope="col") for head in heads])
         table = el("table", el("thead", head), el("tbody", *map(_covered, order)), class_="numbers")
         scroll = el("div", table, class_="scroll", tabindex=0, role="region", aria_label="coverage")
         about = f"{number(len(open_))} rules that were not judged everywhere"
@@ -126,10 +126,10 @@ def _same_nodes(told: Said, scene: FleetScene) -> list[Element | str]:
     """Links to what the other sections have about exactly these nodes."""
     links: list[Element | str] = []
     for other in scene.sections:
-        for each in other.said[:LISTED] if told.nodes else ():
-            if each.nodes == told.nodes and each is not told:
-                text = f"{each.about}: {each.words}" if each.about else each.words
-                links += ["; " if links else "", el("a", text, href=f"#{_card_id(other.anchor, each, scene)}")]
+        for said in other.said[:LISTED] if told.nodes else ():
+            if said.nodes == told.nodes and said is not told:
+                text = f"{said.about}: {said.words}" if said.about else said.words
+                links += ["; " if links else "", el("a", text, href=f"#{_card_id(other.anchor, said, scene)}")]
     return links if len(links) <= 2 * LINKS else []
 
 
@@ -180,7 +180,7 @@ def _covered(told: Coverage) -> Element:
     return el(
         "tr",
         el("th", sign("unknown") if told.unknown else None, el("code", told.rule), scope="row"),
-        *[el("td", number(each) if each else "") for each in counts],
+        *[el("td", number(count) if count else "") for count in counts],
         el("td", bar(parts)),
         el("td", why),
     )

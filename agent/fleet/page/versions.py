@@ -30,12 +30,14 @@ VALUES = 8  # of one thing in one class
 
 def skew(nodes: Nodes) -> list[Skew]:
     """By class, the largest first; what differs for most nodes first."""
-    compared = [each for each in nodes.facts if each.key in COMPARED]
+    compared = [fact for fact in nodes.facts if fact.key in COMPARED]
     members: dict[int, list[int]] = {}
     for at, code in enumerate(nodes.classes.codes):
         members.setdefault(code, []).append(at)
     found = []
-    for code in sorted((each for each in members if each >= 0), key=lambda each: (-len(members[each]), each)):
+    for code in sorted(
+        (member for member in members if member >= 0), key=lambda member: (-len(members[member]), member)
+    ):
         made = [_one(nodes.classes.labels[code], members[code], each) for each in compared]
         found += sorted((each for each in made if each), key=lambda each: (len(each.values[0][1]), each.what))
     return found

@@ -126,8 +126,8 @@ def _limits(rows: list[Row], options: Options) -> dict[Row, tuple[float, Usual]]
     for name, what, _, step, count in rows:
         times.setdefault((name, what), []).append((None if step is None else step * _STEP, count))
     limits = {}
-    for key, each in times.items():
-        counts = counted(each)
+    for key, time in times.items():
+        counts = counted(time)
         of = sum(counts.values())
         if of < options.fewest:
             continue

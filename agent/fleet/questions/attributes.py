@@ -140,20 +140,20 @@ class TablePass(NamedTuple):
 def _parts() -> list[TablePass]:
     """One for each table and choice of its rows."""
     together: dict[tuple[str, str], list[Attribute]] = {}
-    for each in ATTRIBUTES:
-        together.setdefault((each.table, each.which or _WHICH[each.rails]), []).append(each)
+    for attribute in ATTRIBUTES:
+        together.setdefault((attribute.table, attribute.which or _WHICH[attribute.rails]), []).append(attribute)
     return [_part(table, which, attributes) for (table, which), attributes in together.items()]
 
 
 def _part(table: str, only: str, attributes: list[Attribute]) -> TablePass:
-    places = [each.place for each in attributes if each.place]
-    keys = tuple(dict.fromkeys((CLASS, *places, *(each.column for each in attributes))))
+    places = [attribute.place for attribute in attributes if attribute.place]
+    keys = tuple(dict.fromkeys((CLASS, *places, *(attribute.column for attribute in attributes))))
     which = statement("outliers", only)
     counts = query("outliers", "value_counts", keys=identifiers(keys, "thing"), table=quote(table), which=which)
     things = _lookup("things", table, keys, which)
     nodes = {
         place: _lookup("group_nodes", table, (CLASS, place) if place else (CLASS,), which)
-        for place in dict.fromkeys(each.place for each in attributes)
+        for place in dict.fromkeys(attribute.place for attribute in attributes)
         if (table, place) in _SHARED
     }
     return TablePass(attributes, keys, counts, things, nodes, table in _LABELS)

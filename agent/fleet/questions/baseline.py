@@ -49,7 +49,7 @@ def usual(counts: Mapping[Any, int], options: Options) -> Usual | None:
     of = sum(counts.values())
     if of < options.fewest:
         return None
-    value = max(counts, key=lambda each: (counts[each], str(each)))
+    value = max(counts, key=lambda count: (counts[count], str(count)))
     return Usual(value, counts[value], of) if counts[value] >= options.majority * of else None
 
 
@@ -59,7 +59,7 @@ def planned(counts: Mapping[Any, int], options: Options) -> Usual | None:
     Values of which nearly every node has its own are none.
     """
     of = sum(counts.values())
-    shared = [each for each in counts if counts[each] >= max(2, options.fewest // 2, _SHARED * of)]
+    shared = [count for count in counts if counts[count] >= max(2, options.fewest // 2, _SHARED * of)]
     has = sum(counts[each] for each in shared)
     if of < options.fewest or not 2 <= len(shared) <= _VALUES or has < _TOGETHER * of:
         return None

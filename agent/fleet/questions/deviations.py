@@ -92,8 +92,8 @@ def folded(odds: Iterable[Deviation], stale: frozenset[str] = frozenset()) -> li
     for odd in odds:
         alike.setdefault((odd.group.key, odd.group.hardware_class, odd.value, odd.expected, odd.by), []).append(odd)
     parts = [part for same in alike.values() for part in _by_rails(same)]
-    found = [_outlier(each, stale) for each in parts]
-    hosts = {id(outlier): {odd.node for odd in each} for outlier, each in zip(found, parts, strict=True)}
+    found = [_outlier(part, stale) for part in parts]
+    hosts = {id(outlier): {odd.node for odd in part} for outlier, part in zip(found, parts, strict=True)}
     return sorted(_absorbed(found, hosts), key=lambda item: _rank(item[0]))
 
 
@@ -123,11 +123,11 @@ def _outlier(odds: list[Deviation], stale: frozenset[str]) -> Outlier:
         attribute=first.group.key,
         what=first.group.what,
         hardware_class=first.group.hardware_class,
-        places=sorted(each for each in groups if each is not None),
+        places=sorted(group for group in groups if group is not None),
         value=first.value,
         usual=first.expected,
-        usual_count=sum(each.has for each in groups.values()),
-        of=sum(each.of for each in groups.values()),
+        usual_count=sum(group.has for group in groups.values()),
+        of=sum(group.of for group in groups.values()),
         one=first.group.one,
         hosts=fold(nodes),
         nodes=len(nodes),
@@ -149,13 +149,13 @@ def _absorbed(found: list[Outlier], hosts: dict[int, set[str]]) -> list[tuple[Ou
                 if hosts[id(each)] <= hosts[id(cause)]:
                     because.setdefault(id(each), cause)
     also: dict[int, list[str]] = {}
-    for each in found:
-        cause = each
+    for outlier in found:
+        cause = outlier
         while id(cause) in because:  # what it follows from may follow from something itself
             cause = because[id(cause)]
-        if cause is not each:
-            where = "" if hosts[id(each)] == hosts[id(cause)] else f" on {each.hosts}"
-            also.setdefault(id(cause), []).append(f"{each.what} {each.value}, usually {each.usual}{where}")
+        if cause is not outlier:
+            where = "" if hosts[id(outlier)] == hosts[id(cause)] else f" on {outlier.hosts}"
+            also.setdefault(id(cause), []).append(f"{outlier.what} {outlier.value}, usually {outlier.usual}{where}")
     kept = [each for each in found if id(each) not in because]
     return [
         (msgspec.structs.replace(each, also=also[id(each)]) if id(each) in also else each, hosts[id(each)])

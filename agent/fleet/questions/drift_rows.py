@@ -76,7 +76,7 @@ _N = TypeVar("_N", bound=_NoticedColumns)
 def changed_columns(subject: DriftSubject) -> list[Column]:
     """Columns that are compared: neither the key, nor what moves by itself."""
     left_out = {"node", *subject.key, *subject.left_out} | ({subject.label} if subject.label else set())
-    return [each for each in TABLES[subject.table].columns if not each.volatile and each.name not in left_out]
+    return [column for column in TABLES[subject.table].columns if not column.volatile and column.name not in left_out]
 
 
 def with_its_device(noticed: Iterable[_N]) -> list[_N]:
@@ -84,22 +84,22 @@ def with_its_device(noticed: Iterable[_N]) -> list[_N]:
     role of a NIC where a GPU came or went, whose rail it was or is.
     """
     all_ = list(noticed)
-    moved = {each.node for each in all_ if each.what in (GONE, NEW) and each.subject.table == "gpu"}
+    moved = {columns.node for columns in all_ if columns.what in (GONE, NEW) and columns.subject.table == "gpu"}
     order = {subject.table: place for place, subject in enumerate(SUBJECTS)}
     seen: dict[tuple[str, str, str], int] = {}
-    for each in all_:
-        if each.what in (GONE, NEW) and each.device:
-            key = (each.node, each.what, each.device)
-            seen[key] = min(seen.get(key, len(SUBJECTS)), order[each.subject.table])
+    for columns in all_:
+        if columns.what in (GONE, NEW) and columns.device:
+            key = (columns.node, columns.what, columns.device)
+            seen[key] = min(seen.get(key, len(SUBJECTS)), order[columns.subject.table])
     return [
-        each
-        for each in all_
+        columns
+        for columns in all_
         if (
-            each.what not in (GONE, NEW)
-            or not each.device
-            or seen[each.node, each.what, each.device] == order[each.subject.table]
+            columns.what not in (GONE, NEW)
+            or not columns.device
+            or seen[columns.node, columns.what, columns.device] == order[columns.subject.table]
         )
-        and not (each.what == "role" and each.subject.table == "nic" and each.node in moved)
+        and not (columns.what == "role" and columns.subject.table == "nic" and columns.node in moved)
     ]
 
 
@@ -164,7 +164,7 @@ def _side_by_side(tables: Tables, subject: DriftSubject, rows_of: LookupQuery, c
 
 
 def _names(subject: DriftSubject) -> list[str]:
-    return [*subject.key, *(each.name for each in changed_columns(subject)), subject.label or "node"]
+    return [*subject.key, *(column.name for column in changed_columns(subject)), subject.label or "node"]
 
 
 def _parts(subject: DriftSubject) -> dict[str, str]:

@@ -104,11 +104,11 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
         of_kinds = [_by_values(fleet, asked, counts()) for asked, counts in zip(KIND_QUERIES, all_counts, strict=True)]
     else:
         of_kinds = [tables.fetch_by_keys(asked.of_nodes, holders) for asked in KIND_QUERIES]
-    for asked, each in zip(KIND_QUERIES, of_kinds, strict=True):
+    for asked, kind in zip(KIND_QUERIES, of_kinds, strict=True):
         if asked.kind.table == "address":
-            found += _addresses(fleet, asked.kind, each, notes)
+            found += _addresses(fleet, asked.kind, kind, notes)
         else:
-            found += _twice(asked.kind, each)
+            found += _twice(asked.kind, kind)
     same_lids, unsure = lids(tables, subnets)
     notes += unsure
     found += [
@@ -220,7 +220,7 @@ def _one_machine(found: list[_Found]) -> list[_Found]:
 
 
 def _answers(found: Iterable[_Found]) -> list[Duplicate]:
-    order = {kind: place for place, kind in enumerate(("machine", *(each.what for each in KINDS), "LID"))}
+    order = {kind: place for place, kind in enumerate(("machine", *(kind.what for kind in KINDS), "LID"))}
     answers = [
         Duplicate(
             kind=each.kind,
@@ -232,4 +232,4 @@ def _answers(found: Iterable[_Found]) -> list[Duplicate]:
         )
         for each in found
     ]
-    return sorted(answers, key=lambda each: (order[each.kind], -each.nodes, each.value, each.hosts))
+    return sorted(answers, key=lambda answer: (order[answer.kind], -answer.nodes, answer.value, answer.hosts))

@@ -87,9 +87,9 @@ def _shared(level: tuple[str, ...], ports: list[Row]) -> Iterator[Shared]:
     holders: dict[Row, list[tuple[str, str | None]]] = {}
     for *key, node, label in ports:
         holders.setdefault(tuple(key), []).append((node, label))
-    for (*subnet, lid), each in holders.items():
-        if len({node for node, _ in each}) > 1:
-            yield _told(dict(zip(level, subnet, strict=True))), lid, each
+    for (*subnet, lid), holder in holders.items():
+        if len({node for node, _ in holder}) > 1:
+            yield _told(dict(zip(level, subnet, strict=True))), lid, holder
 
 
 def _told(subnet: dict[str, Any]) -> str:

@@ -82,15 +82,15 @@ def _counted(tables: Tables, part: TablePass, rows: list[Row], options: Options)
                 groups.setdefault((attribute, named[CLASS], place), []).append((value, row[-1]))
     counts = {key: counted(rows) for key, rows in groups.items()}
     few = _few_nodes(tables, part, counts, options)
-    return {key: each for key, each in counts.items() if (key[1], key[0].place, key[2]) not in few}
+    return {key: count for key, count in counts.items() if (key[1], key[0].place, key[2]) not in few}
 
 
 def _few_nodes(tables: Tables, part: TablePass, counts: _Groups, options: Options) -> set[tuple[str, str | None, Any]]:
     """Groups of many things that are of too few nodes: five GPUs of one node are no five nodes."""
     unsure: dict[str | None, dict[Row, None]] = {}
-    for (attribute, name, place), each in counts.items():
+    for (attribute, name, place), count in counts.items():
         shared = attribute.place in part.nodes
-        if shared and len(each) > 1 and sum(each.values()) < options.fewest * _MOST_A_NODE:
+        if shared and len(count) > 1 and sum(count.values()) < options.fewest * _MOST_A_NODE:
             unsure.setdefault(attribute.place, {})[(name, place) if attribute.place else (name,)] = None
     few = set()
     for column, groups in unsure.items():
@@ -141,7 +141,7 @@ def _odd(a: Attribute, name: str, place: Any, normal: Usual, value: Any, node: s
     group = PeerGroup(a.key, a.what, name, where, a.one)
     if a.column == "dscp_prio" and len(normal.values) == 1:
         return Deviation(group, normal, *map_difference(value, normal.value), node, label)
-    expected = " or ".join(shown(a, each) for each in normal.values)
+    expected = " or ".join(shown(a, value) for value in normal.values)
     return Deviation(group, normal, shown(a, value), expected, node, label, _by(value, normal.value))
 
 
@@ -170,7 +170,9 @@ def _mixed(name: str, groups: list[tuple[Attribute, Any, dict[Any, int]]]) -> Mi
         hardware_class=name,
         places=sorted(places),
         one=attribute.one,
-        values=[(shown(attribute, each), counts[each]) for each in sorted(counts, key=lambda v: (-counts[v], str(v)))],
+        values=[
+            (shown(attribute, count), counts[count]) for count in sorted(counts, key=lambda v: (-counts[v], str(v)))
+        ],
         of=sum(counts.values()),
     )
 

@@ -86,19 +86,19 @@ def summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
     stale = [row[:3] for row in tables.fetch_by_keys(OLD, old) if row[-1] < cut]
     classes, worst = _classes(hours, stale), _worst(bad, cut)
     return FleetSummary(
-        nodes=sum(each.nodes for each in classes),
+        nodes=sum(hardware_class.nodes for hardware_class in classes),
         newest=stamp(newest),
         oldest=stamp(oldest),
         stale_after_seconds=options.stale_after_seconds,
         silent=is_silent(newest, options),
-        verdicts=_sum(each.verdicts for each in classes),
+        verdicts=_sum(hardware_class.verdicts for hardware_class in classes),
         stale=len(stale),
         stale_hosts=fold(node for node, _, _ in stale),
         classes=classes,
         coverage=_coverage(
             states(),
             tables.fetch_by_keys(OLD_STATES, [(node,) for node, _, _ in stale]),
-            sum(each.nodes - each.stale for each in classes),
+            sum(hardware_class.nodes - hardware_class.stale for hardware_class in classes),
         ),
         worst=worst[:WORST],
         more_worst=max(0, len(worst) - WORST),
@@ -136,8 +136,8 @@ def _coverage(states: list[Row], late: list[Row], nodes: int) -> list[RuleCovera
     `nodes`: how many are not stale.
     """
     now, old, reasons = _by_state(states), _by_state(late), _reasons(states)
-    for rule, each in _reasons(late).items():
-        reasons[rule] = {why: count - each.get(why, 0) for why, count in reasons.get(rule, {}).items()}
+    for rule, reason in _reasons(late).items():
+        reasons[rule] = {why: count - reason.get(why, 0) for why, count in reasons.get(rule, {}).items()}
     found = []
     for rule, each in now.items():
         late_here = old.get(rule, {})
@@ -155,7 +155,7 @@ def _coverage(states: list[Row], late: list[Row], nodes: int) -> list[RuleCovera
                 reasons=_frequent(reasons.get(rule, {})),
             )
         )
-    return sorted(found, key=lambda each: (-each.unknown, -each.missing, each.rule))
+    return sorted(found, key=lambda coverage: (-coverage.unknown, -coverage.missing, coverage.rule))
 
 
 def _frequent(reasons: dict[str, int]) -> list[tuple[str, int]]:

@@ -61,7 +61,7 @@ class Reader:
     @property
     def size(self) -> int:
         """Rows that are held, of all tables."""
-        return sum(len(each.rows) for each in self.unique.values()) + len(self.counters) // 8
+        return sum(len(functions.rows) for functions in self.unique.values()) + len(self.counters) // 8
 
     @property
     def cost(self) -> int:
@@ -74,12 +74,12 @@ class Reader:
         ids: Numbers = dict.fromkeys(NAMES, ())
         ids["pci"], ids["link"], kinds, counted = self._functions.read(topology.pci, node.product)
         gpus, nics, netdevs = topology.gpus, topology.nics, topology.netdevs
-        ends = once([each.id for each in gpus], "topology.gpus"), once([each.id for each in nics], "topology.nics")
-        once([each.id for each in netdevs], "topology.netdevs")
-        once([each.name for each in report.probes], "probes", "a name")
+        ends = once([gpu.id for gpu in gpus], "topology.gpus"), once([nic.id for nic in nics], "topology.nics")
+        once([netdev.id for netdev in netdevs], "topology.netdevs")
+        once([probe.name for probe in report.probes], "probes", "a name")
         rails = {nic.id: place for place, nic in enumerate(nic for nic in nics if nic.role == "rail")}
-        boards = [each for each in nics if each.id in rails]
-        found = [kinds.get(each.pci or each.id) or (None, each.name) for each in gpus]
+        boards = [nic for nic in nics if nic.id in rails]
+        found = [kinds.get(gpu.pci or gpu.id) or (None, gpu.name) for gpu in gpus]
         alike = devices.hardware_class(node.vendor, node.product, found, boards)
         ids["gpu"], ids["nvlink"] = self._gpus(gpus, counted)
         for place, nic in enumerate(nics):
@@ -97,10 +97,12 @@ class Reader:
             "host": [host],
             "nic": [network.nic_row(nic, rails.get(nic.id)) for nic in nics],
             "port": [network.port_row(nic, port, rails.get(nic.id)) for nic in nics for port in nic.ports],
-            "netdev": [_netdev_row(each, place, rails) for place, each in enumerate(netdevs)],
-            "address": [(each.id, each.label, address) for each in netdevs for address in _different(each.addresses)],
+            "netdev": [_netdev_row(netdev, place, rails) for place, netdev in enumerate(netdevs)],
+            "address": [
+                (netdev.id, netdev.label, address) for netdev in netdevs for address in _different(netdev.addresses)
+            ],
             "finding": verdicts.finding_rows(report.findings),
-            "probe": [verdicts.probe_row(each) for each in report.probes],
+            "probe": [verdicts.probe_row(probe) for probe in report.probes],
             "identity": own_numbers,
         }
         for name, rows in own.items():

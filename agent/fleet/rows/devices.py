@@ -111,12 +111,12 @@ def _class(
     gpus: tuple[tuple[str | None, str | None], ...],
     rails: tuple[tuple[str | None, str | None], ...],
 ) -> str:
-    names = Counter(_name(*each) for each in gpus)
+    names = Counter(_name(*gpu) for gpu in gpus)
     parts = [" ".join(each.strip() for each in (vendor, product) if each and each.strip()) or "unknown product"]
     parts += [f"{_rounded(count)}x {name}" for name, count in sorted(names.items())]
     boards = Counter(board for board, _ in rails if board) or Counter(model for _, model in rails if model)
     if boards:
-        board = min(boards, key=lambda each: (-boards[each], each or ""))
+        board = min(boards, key=lambda board: (-boards[board], board or ""))
         parts.append(f"{_rounded(len(rails))}x {board}")
     return ", ".join(parts)
 

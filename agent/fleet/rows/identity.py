@@ -21,7 +21,7 @@ def numbers(node: NodeFields, gpus: list[GpuFields], nics: list[NicFields], netd
 
     Values that are innocently on many nodes (agent/fleet/known_duplicates.py) have none.
     """
-    found = {_of_address(each) for each in _addresses(nics, netdevs)}
+    found = {_of_address(address) for address in _addresses(nics, netdevs)}
     found.difference_update(_ALIKE)
     found.update(map(_of_text, _texts(node, gpus)))
     found.update(
@@ -47,7 +47,7 @@ def _addresses(nics: list[NicFields], netdevs: list[NetdevFields]) -> Iterator[s
 
 
 def _texts(node: NodeFields, gpus: list[GpuFields]) -> Iterator[str]:
-    for text in (node.serial, node.machine_id, *(each.serial for each in gpus), *(each.uuid for each in gpus)):
+    for text in (node.serial, node.machine_id, *(gpu.serial for gpu in gpus), *(gpu.uuid for gpu in gpus)):
         if text and not placeholder(text):
             yield text
 

@@ -51,9 +51,9 @@ def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
     n, s, counts = r.node, r.software, r.summary.counts
     chassis, cpu = n.chassis or ChassisFields(), n.cpu or CpuFields()
     nccl = s.nccl
-    settings = sorted({f"{each.key}={each.value}" for each in nccl.settings if each.scope == "system"})
+    settings = sorted({f"{setting.key}={setting.value}" for setting in nccl.settings if setting.scope == "system"})
     read = bool(settings) or nccl.searched != b"[]"
-    versions = sorted({each.version for each in nccl.libraries if each.version})
+    versions = sorted({library.version for library in nccl.libraries if library.version})
     return (
         label.observed_at,
         label.generated_at,
@@ -88,7 +88,7 @@ def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
         s.rdma_stack.version,
         " ".join(versions) or None,
         " ".join(settings) if read else None,
-        " ".join(sorted(f"{each.name}={each.state}" for each in s.services)) or None,
+        " ".join(sorted(f"{service.name}={service.state}" for service in s.services)) or None,
         counted.gpus,
         counted.rails,
         counted.nics,
@@ -114,7 +114,7 @@ def finding_rows(findings: Sequence[FindingFields]) -> list[Row]:
     """Rows of table finding: those that are not silenced; one that stands there twice is once."""
     findings = [finding for finding in findings if finding.silenced is None]
     if len(findings) < 2:
-        return [_finding_row(each) for each in findings]
+        return [_finding_row(finding) for finding in findings]
     first: dict[tuple[str, str, str], FindingFields] = {}
     for each in findings:
         first.setdefault((each.rule, each.subject, each.fingerprint), each)
@@ -145,8 +145,8 @@ def _finding_row(f: FindingFields) -> Row:
 
 def check_row(c: CheckFields) -> Row:
     """A row of table check; the reason is the rule's own, else that of most of its subjects."""
-    reasons = Counter(each.reason for each in c.unknown_subjects if each.reason)
-    reason = c.reason or (min(reasons, key=lambda each: (-reasons[each], each or "")) if reasons else None)
+    reasons = Counter(subject.reason for subject in c.unknown_subjects if subject.reason)
+    reason = c.reason or (min(reasons, key=lambda reason: (-reasons[reason], reason or "")) if reasons else None)
     return c.rule, c.state, c.passed, c.failed, c.unknown, c.not_applicable, reason
 
 

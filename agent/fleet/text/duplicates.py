@@ -18,19 +18,19 @@ def page(found: Duplicates, width: int = 80) -> list[Line]:
         else "nothing is on two nodes that should be on one"
     )
     lines = [make_line((first, "" if many else "ok"))]
-    for each in found.duplicates:
-        lines += told(sentence(each), width)
+    for duplicate in found.duplicates:
+        lines += told(sentence(duplicate), width)
     for note in found.not_judged:
         lines += wrap_paragraph(note, width, "  ", "warning", first="! ")
     return lines
 
 
-def sentence(each: Duplicate) -> str:
+def sentence(duplicate: Duplicate) -> str:
     """One value and who has it."""
-    if each.kind == NAME:
-        return f"{each.kind} {each.value}: {each.note}"
-    if each.nodes <= _LABELLED and any(holder.label for holder in each.holders):
-        who = ", ".join(f"{holder.node} {holder.label or ''}".strip() for holder in each.holders)
+    if duplicate.kind == NAME:
+        return f"{duplicate.kind} {duplicate.value}: {duplicate.note}"
+    if duplicate.nodes <= _LABELLED and any(holder.label for holder in duplicate.holders):
+        who = ", ".join(f"{holder.node} {holder.label or ''}".strip() for holder in duplicate.holders)
     else:
-        who = hosts(each.hosts, each.nodes)
-    return f"{each.kind} {each.value}: {who}{f'; {each.note}' if each.note else ''}"
+        who = hosts(duplicate.hosts, duplicate.nodes)
+    return f"{duplicate.kind} {duplicate.value}: {who}{f'; {duplicate.note}' if duplicate.note else ''}"

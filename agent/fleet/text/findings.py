@@ -17,19 +17,22 @@ def page(found: Findings, width: int = 80) -> list[Line]:
         return [make_line((f"no findings on {count(found.nodes, 'node')}", "ok"))]
     lines = [make_line(f"{count(len(found.findings), 'answer')} on {count(found.nodes, 'node')}")]
     lines += told(describe_lost(found.lost), width) if found.lost else []
-    for each in found.findings:
-        lines += [BLANK, make_line((each.severity.upper(), STYLES.get(each.severity, "")), "  ", (each.rule, "head"))]
-        for text in sentences(each):
+    for finding in found.findings:
+        lines += [
+            BLANK,
+            make_line((finding.severity.upper(), STYLES.get(finding.severity, "")), "  ", (finding.rule, "head")),
+        ]
+        for text in sentences(finding):
             lines += told(text, width)
-        for part in each.parts:
+        for part in finding.parts:
             lines += wrap_paragraph(f"part: {part}", width, "    ", first="  ")
-        if each.cost_percent is not None:
-            lines += told(describe_cost(each), width)
-        if each.summary:
-            lines += wrap_paragraph(f"for example: {each.summary}", width, "    ", first="  ")
-        if each.remedy:
-            steps = split_steps(each.remedy)
-            fix = "fix" if each.findings == 1 else "fix, for example (each report has its own)"
+        if finding.cost_percent is not None:
+            lines += told(describe_cost(finding), width)
+        if finding.summary:
+            lines += wrap_paragraph(f"for example: {finding.summary}", width, "    ", first="  ")
+        if finding.remedy:
+            steps = split_steps(finding.remedy)
+            fix = "fix" if finding.findings == 1 else "fix, for example (each report has its own)"
             lines += wrap_paragraph(f"{fix}: {steps[0]}" if len(steps) == 1 else f"{fix}:", width, "    ", "dim", "  ")
             for at, step in enumerate(steps if len(steps) > 1 else (), 1):
                 lines += wrap_paragraph(f"{at}. {step}", width, "       ", "dim", "    ")
@@ -45,25 +48,25 @@ def describe_lost(lost: Lost) -> str:
     )
 
 
-def describe_cost(each: FindingGroup) -> str:
+def describe_cost(group: FindingGroup) -> str:
     """Of the worst of them."""
-    most = "up to " if each.findings > 1 else ""
-    where = "of jobs on several nodes" if (each.cost_nodes or 1) > 1 else "inside the node"
-    return f"costs {most}{each.cost_percent:.0f}% of all-reduce {where}, by NCCL's model"
+    most = "up to " if group.findings > 1 else ""
+    where = "of jobs on several nodes" if (group.cost_nodes or 1) > 1 else "inside the node"
+    return f"costs {most}{group.cost_percent:.0f}% of all-reduce {where}, by NCCL's model"
 
 
-def sentences(each: FindingGroup) -> list[str]:
+def sentences(group: FindingGroup) -> list[str]:
     """Who has it, and of how many."""
-    if each.of_class:
+    if group.of_class:
         return [
             f"affects the whole class: {number(one.nodes)} of {count(one.of, 'node')} ({share(one.nodes, one.of)}) of "
             f"{one.hardware_class}{f'; not {one.without}' if one.without else ''}"
-            for one in each.classes
+            for one in group.classes
         ]
-    what = f" on {', '.join(each.labels)}" if each.labels and each.labels != ["node"] else ""
-    many = f" ({count(each.findings, 'finding')})" if each.findings > each.nodes else ""
-    stale = f"; no recent report from {hosts(each.stale, each.nodes)}" if each.stale else ""
-    return [f"{hosts(each.hosts, each.nodes)}{what}{many}: {_classes(each.classes)}{stale}"]
+    what = f" on {', '.join(group.labels)}" if group.labels and group.labels != ["node"] else ""
+    many = f" ({count(group.findings, 'finding')})" if group.findings > group.nodes else ""
+    stale = f"; no recent report from {hosts(group.stale, group.nodes)}" if group.stale else ""
+    return [f"{hosts(group.hosts, group.nodes)}{what}{many}: {_classes(group.classes)}{stale}"]
 
 
 def _classes(shares: list[Share]) -> str:

@@ -93,7 +93,7 @@ def table(
         else:
             folded = [text if len(text) <= room else text[: room - 1].rstrip() + "…"]
         lines.append(make_line(_row([*row[: left - 1], folded[0], *row[left:]], widths, left)))
-        before = " " * (2 + sum(each + 2 for each in widths[: left - 1]))
+        before = " " * (2 + sum(width + 2 for width in widths[: left - 1]))
         lines += [make_line(before + rest) for rest in folded[1:]]
     return lines
 

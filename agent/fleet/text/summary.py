@@ -56,12 +56,15 @@ def _classes(found: FleetSummary, width: int) -> list[Line]:
     head = ["class", "nodes", *(each.replace("_", " ") for each in shown), *(["stale"] if found.stale else [])]
     rows = [
         [
-            each.hardware_class,
-            number(each.nodes),
-            *(number(each.verdicts[verdict]) if verdict in each.verdicts else "-" for verdict in shown),
-            *([number(each.stale) if each.stale else "-"] if found.stale else []),
+            hardware_class.hardware_class,
+            number(hardware_class.nodes),
+            *(
+                number(hardware_class.verdicts[verdict]) if verdict in hardware_class.verdicts else "-"
+                for verdict in shown
+            ),
+            *([number(hardware_class.stale) if hardware_class.stale else "-"] if found.stale else []),
         ]
-        for each in found.classes
+        for hardware_class in found.classes
     ]
     return table(head, rows, width)
 

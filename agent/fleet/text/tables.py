@@ -23,8 +23,8 @@ def sheet(rows: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
-    for each in rows:
-        built = msgspec.to_builtins(each)
+    for row in rows:
+        built = msgspec.to_builtins(row)
         writer.writerow([cell(built[name]) for name in names])
     return out.getvalue()
 
@@ -101,7 +101,7 @@ def _json(names: Sequence[str], batches: Batches) -> Iterator[str]:
     encode = msgspec.json.Encoder(enc_hook=str).encode
     for batch in batches:
         lines = [encode(dict(zip(names, map(_plain, row), strict=True))).decode() for row in batch]
-        yield "".join(f"{each}\n" for each in lines)
+        yield "".join(f"{line}\n" for line in lines)
 
 
 def _text(names: Sequence[str], batches: Batches) -> Iterator[str]:

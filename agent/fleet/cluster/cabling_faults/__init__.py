@@ -22,7 +22,7 @@ def breaks(cluster: FabricGraph, views: list[View]) -> list[Break]:
     found: list[Break] = []
     for view in views:
         moved = moved_rails(view)
-        told = {host for each in moved for host in each.hosts} | cluster.displaced
+        told = {host for fault in moved for host in fault.hosts} | cluster.displaced
         found += moved
         found += missing_rails(view, told)
         found += short_units(view)
@@ -33,4 +33,4 @@ def breaks(cluster: FabricGraph, views: list[View]) -> list[Break]:
     found += shared_ports(cluster)
     found += domain_breaks(cluster)
     order = list(KINDS)
-    return sorted(found, key=lambda each: order.index(each.kind))
+    return sorted(found, key=lambda fault: order.index(fault.kind))

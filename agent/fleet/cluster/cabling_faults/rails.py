@@ -130,12 +130,12 @@ def _gone(unit: Unit, links: tuple[HostLink, ...]) -> list[str]:
 
 def _maybe_it(view: View, leaf: str) -> bool:
     """An adapter on that leaf does not say whose it is: it may be the one that seems to be missing."""
-    return any(each.at.switch == leaf for each in view.nameless)
+    return any(link.at.switch == leaf for link in view.nameless)
 
 
 def _like(view: View, unit: Unit, usual: int) -> set[str]:
     """The rails of a unit with all of them whose names are the most like this one's."""
-    full = [each for each in view.units.units if each.usual and each.usual[0] == usual and len(each.rails) == usual]
+    full = [unit for unit in view.units.units if unit.usual and unit.usual[0] == usual and len(unit.rails) == usual]
     best = max(full, key=lambda each: len(set(each.rails) & set(unit.rails)), default=None)
     return set(best.rails) if best and len(set(best.rails) & set(unit.rails)) == len(unit.rails) else set()
 

@@ -42,7 +42,7 @@ def compared(view: View, block: SwitchBlock, upper: str) -> str:
 def _swap(view: View, one: Fault, other: Fault) -> Break:
     name = view.name
     told = [end(view, one), end(view, other)]
-    why = [compared(view, view.block_of[each.lower], each.wanted) for each in (one, other)]
+    why = [compared(view, view.block_of[fault.lower], fault.wanted) for fault in (one, other)]
     return Break(
         kind="swapped-uplinks",
         text=(
@@ -58,8 +58,8 @@ def _swap(view: View, one: Fault, other: Fault) -> Break:
 
 
 def _moved(view: View, faults: tuple[Fault, ...]) -> Break:
-    name, told = view.name, [end(view, each) for each in faults]
-    wanted = [f"{name(each.lower)} has that cable to {name(each.wanted)}" for each in faults]
+    name, told = view.name, [end(view, fault) for fault in faults]
+    wanted = [f"{name(fault.lower)} has that cable to {name(fault.wanted)}" for fault in faults]
     if len(faults) > 1:
         text = f"{' and '.join(told)} are joined with each other: by their peers {', '.join(wanted)}"
         fix = "take it out; each of the two wants a cable of its own to the switch above"
@@ -70,9 +70,9 @@ def _moved(view: View, faults: tuple[Fault, ...]) -> Break:
         kind="uplink-elsewhere",
         text=text,
         ports=tuple(told),
-        compared="; ".join(dict.fromkeys(compared(view, view.block_of[each.lower], each.wanted) for each in faults)),
+        compared="; ".join(dict.fromkeys(compared(view, view.block_of[fault.lower], fault.wanted) for fault in faults)),
         fix=fix,
-        should={at: name(each.wanted) for at, each in zip(told, faults, strict=True)},
+        should={at: name(fault.wanted) for at, fault in zip(told, faults, strict=True)},
     )
 
 
