@@ -21,7 +21,7 @@ NAME_LIMIT = 253  # of a host, as DNS bounds it
 MOST_PARTS = 10_000  # of a packed file
 _BLOCK = 1 << 16
 _BEHIND = "trailing characters"  # what is said of a document with something behind it
-AHEAD = timedelta(days=1)
+AHEAD = timedelta(minutes=10)  # clocks differ; more would let a forged report be the newest for that long
 EARLIEST = datetime(1970, 1, 1, tzinfo=timezone.utc)  # no clock of a node shows less
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _REPLACEMENT = rb"\1\\ufffd"
@@ -157,8 +157,9 @@ def _label(report: ReportFields, cluster: str | None, digest: str, now: datetime
     observed = _time(report.observed_at, "observed_at") if report.observed_at else generated
     assert observed is not None
     if observed - now > AHEAD:
-        days = (observed - now) / timedelta(days=1)
-        raise Unfit(f"its time is {days:.0f} days ahead of this machine's: {observed.isoformat()}")
+        minutes = (observed - now) / timedelta(minutes=1)
+        ahead = f"{minutes / 1440:.0f} days" if minutes > 2 * 1440 else f"{minutes:.0f} minutes"
+        raise Unfit(f"its time is {ahead} ahead of this machine's: {observed.isoformat()}")
     return Label(f"{cluster}/{node}" if cluster else node, cluster, observed, generated or observed, digest)
 
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from agent.fleet.ingest.file_names import HEAD_BYTES, kind_of, may_be_ours, ours
 from agent.fleet.ingest.streams import BadStream, ByteSpan, Piece, pieces, spans
-from agent.fleet.store import BadStore, Folder, ObjectStore, Store, shown, store_of
+from agent.fleet.store import BadStore, Folder, ObjectStore, Store, open_no_link, shown, store_of
 
 
 class UnreadableSource(Exception):
@@ -31,6 +31,7 @@ class Item(NamedTuple):
     trouble: str = ""  # why it is known already that it cannot be taken
     offset: int = 0  # where in the file it begins
     size: int = 0  # 0: it is all of the file
+    follow: bool = False  # it was named: a link is followed; one that is found in a folder is not
 
 
 class ReportSource(NamedTuple):
@@ -107,12 +108,12 @@ def _folder(source: ReportSource) -> Iterator[Item]:
 def _file(store: Store, path: str, name: str, named: bool) -> Iterator[Item]:
     if kind_of(os.path.basename(path)) == "report" or not (named or _regular(store, path)):
         url = store.address if isinstance(store, ObjectStore) else store.url
-        yield Item(name, url, path, b"")  # what is no file is not opened here: the worker says so
+        yield Item(name, url, path, b"", follow=named)  # what is no file is not opened here: the worker says so
         return
     try:
-        with _opened(store, path) as file:
+        with _opened(store, path, named) as file:
             lines = spans(file) if isinstance(store, Folder) else None
-            yield from _stream(name, file) if lines is None else _parts(name, store, path, lines)
+            yield from _stream(name, file) if lines is None else _parts(name, store, path, lines, named)
     except FileNotFoundError as error:
         if named:
             raise UnreadableSource(f"{name}: {error.strerror}") from error
@@ -125,25 +126,25 @@ def _ours(store: Store, path: str) -> bool:
     if not _regular(store, path):
         return False
     try:
-        with _opened(store, path) as file:
+        with _opened(store, path, False) as file:
             return ours(file.read(HEAD_BYTES))
     except OSError:  # told where it is read
         return False
 
 
 def _regular(store: Store, path: str) -> bool:
-    """A pipe among files would be waited for."""
+    """A pipe among files would be waited for, and a link leads to what only who ingests may read."""
     if not isinstance(store, Folder):
         return True
     try:
-        return stat.S_ISREG(os.stat(store.full(path)).st_mode)
+        return stat.S_ISREG(os.lstat(store.full(path)).st_mode)
     except OSError:  # told where it is read
         return True
 
 
-def _parts(name: str, store: Store, path: str, lines: Iterator[ByteSpan]) -> Iterator[Item]:
+def _parts(name: str, store: Store, path: str, lines: Iterator[ByteSpan], named: bool) -> Iterator[Item]:
     for each in lines:
-        yield Item(f"{name}:{each.place}", store.url, path, b"", each.trouble, each.offset, each.size)
+        yield Item(f"{name}:{each.place}", store.url, path, b"", each.trouble, each.offset, each.size, named)
 
 
 def _stream(name: str, file: BinaryIO) -> Iterator[Item]:
@@ -158,8 +159,8 @@ def _item(name: str, piece: Piece) -> Item:
     return Item(f"{name}:{piece.place}" if piece.place else name, "", "", piece.data, piece.trouble)
 
 
-def _opened(store: Store, path: str) -> Any:
+def _opened(store: Store, path: str, follow: bool) -> Any:
     if isinstance(store, Folder):
-        return open(store.full(path), "rb")
+        return open(store.full(path), "rb", opener=None if follow else open_no_link)
     assert isinstance(store, ObjectStore)
     return store.filesystem.open_input_stream(store.at(path), compression=None)

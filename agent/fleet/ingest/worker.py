@@ -21,7 +21,7 @@ from agent.fleet.ingest.quarantine import Quarantine, RefusedReport
 from agent.fleet.ingest.sources import Item
 from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
 from agent.fleet.reading import Unfit, read
-from agent.fleet.store import Folder, ObjectStore, Store, store_of
+from agent.fleet.store import Folder, ObjectStore, Store, open_no_link, store_of
 from agent.model.report import REPORT_LIMIT_BYTES
 
 
@@ -129,7 +129,7 @@ class IngestWorker:
         store = self._stores[item.store]
         try:
             if isinstance(store, Folder):
-                data = self._part(store.full(item.path), item) if item.size else _here(store, item.path)
+                data = self._part(store.full(item.path), item) if item.size else _here(store, item.path, item.follow)
             else:
                 data = _there(store, item.path)
         except OSError as error:
@@ -142,7 +142,8 @@ class IngestWorker:
         if self._parts is None or self._parts.name != path:
             if self._parts is not None:
                 self._parts.close()
-            self._parts = open(path, "rb", buffering=0)  # noqa: SIM115  # until another is asked for
+            opener = None if item.follow else open_no_link
+            self._parts = open(path, "rb", buffering=0, opener=opener)  # noqa: SIM115  # until another is asked for
         return os.pread(self._parts.fileno(), item.size, item.offset)
 
     def _spill(self) -> list[SpilledBlock]:
@@ -169,9 +170,10 @@ class _Unread(Exception):
         self.vanished = vanished
 
 
-def _here(store: Folder, path: str) -> bytes:
+def _here(store: Folder, path: str, follow: bool) -> bytes:
     """A regular file, at most a byte more than a report can have; a pipe is not waited for."""
-    descriptor = os.open(store.full(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(store.full(path), flags) if follow else open_no_link(store.full(path), flags)
     try:
         told = os.fstat(descriptor)
         if not stat.S_ISREG(told.st_mode):

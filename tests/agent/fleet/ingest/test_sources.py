@@ -208,10 +208,10 @@ def test_a_file_that_vanishes_is_told_and_one_that_hangs_is_not_waited_for(
 
     real = worker._here
 
-    def here(store: Any, path: str) -> bytes:
+    def here(store: Any, path: str, follow: bool) -> bytes:
         if path == "1.json":
             (source / "1.json").unlink()
-        return real(store, path)
+        return real(store, path, follow)
 
     monkeypatch.setattr(worker, "_here", here)
     made = taken(tmp_path / "d", source)
