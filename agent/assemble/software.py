@@ -53,6 +53,9 @@ def _driver(facts: ProbeFacts, loaded: modules.ModuleFacts | None) -> Driver:
         version=nvml.driver_version or (loaded.nvidia_version if loaded else None) or tool.driver_version,
         open=loaded.nvidia_open if loaded else None,
         cuda=nvml.cuda_version or tool.cuda_version,
+        library=loaded.nvidia_library if loaded else None,
+        packages=list(loaded.nvidia_packages) if loaded else [],
+        built=loaded.nvidia_built if loaded else None,
         parameters=select_parameters(loaded),
         confidential_computing=nvml.confidential_computing,
     )

@@ -72,6 +72,9 @@ class Driver(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None = None
     open: bool | None = None  # open kernel modules
     cuda: str | None = None
+    library: str | None = None  # version of libnvidia-ml on disk
+    packages: list[str] = []  # versions whose sources DKMS has
+    built: bool | None = None  # a module for this kernel is on disk; null: it is loaded, or not known
     parameters: dict[str, str] = {}  # /proc/driver/nvidia/params, those that matter for links
     confidential_computing: bool | None = None
 

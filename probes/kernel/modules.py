@@ -19,6 +19,14 @@ LOADED_LIMIT_BYTES = 1 << 20
 NVIDIA = "/proc/driver/nvidia"
 NVIDIA_LIMIT_BYTES = 64 << 10
 PEERS = "/sys/kernel/mm/memory_peers"
+# What is installed of the driver, whether it is loaded or not: its library, its sources for DKMS, its module's file
+LIBRARIES = tuple(
+    f"/usr/lib{folder}/libnvidia-ml.so.1" for folder in ("/x86_64-linux-gnu", "/aarch64-linux-gnu", "64", "")
+)
+DKMS = ("/var/lib/dkms/nvidia", "/var/lib/dkms/nvidia-open")
+BUILT = "/lib/modules"
+BUILT_LIMIT_BYTES = 8 << 20
+_NUMBER = re.compile(r"\d{1,5}\.\d{1,5}(?:\.\d{1,5})?")
 
 FAMILIES = ("nvidia", "nv_peer_mem", "mlx", "ib_", "rdma_", "hns_roce")
 OF_INTEREST = frozenset(
@@ -60,6 +68,9 @@ class ModuleFacts(NamedTuple):
     rdma_stack: str = "unknown"  # inbox | ofed | unknown
     modules_known: bool = True  # False: the source lists no modules; one that is not named here may be loaded
     nvidia_numa_nodes: Mapping[str, int] | None = None  # PCI address -> node that is this GPU's memory (numa_status)
+    nvidia_library: str | None = None  # version of libnvidia-ml on disk
+    nvidia_packages: tuple[str, ...] = ()  # versions that DKMS has
+    nvidia_built: bool | None = None  # a module for the running kernel is on disk; None: not looked for, or not known
     nvidia_held: Mapping[str, NvidiaGpu] | None = None  # PCI address -> information, of sources without NVML
 
 
@@ -79,6 +90,8 @@ def read(host: Host) -> Reading:
     modules = tuple(KernelModule(name, _version(reader, name), (users or {}).get(name, ())) for name in names)
     stack, ofed = rdma_stack(modules, known)
     nvidia_version, nvidia_open = _nvidia(reader, version_text)
+    library, packages = _library(reader), _packages(reader)
+    installed = bool(library or packages)
     params = reader.text(f"{NVIDIA}/params", NVIDIA_LIMIT_BYTES)
     facts = ModuleFacts(
         modules=modules,
@@ -90,6 +103,9 @@ def read(host: Host) -> Reading:
         ofed=ofed,
         rdma_stack=stack,
         modules_known=known,
+        nvidia_library=library,
+        nvidia_packages=packages,
+        nvidia_built=_built(reader) if installed and known and "nvidia" not in names else None,
         nvidia_numa_nodes=_numa_nodes(reader, gpus or ()),
         nvidia_held=None if host.live or host.kind == "capture" else _held(reader, gpus or ()),  # those asked NVML
     )
@@ -244,6 +260,27 @@ def _nvidia(reader: HostReader, text: str | None) -> tuple[str | None, bool | No
     except ParseError as why:
         reader.gap(str(why))
         return None, None
+
+
+def _library(reader: HostReader) -> str | None:
+    """The version in the name that the library's link leads to."""
+    targets = (reader.link(path) for path in LIBRARIES)
+    name = next((target for target in targets if target), "").rpartition("libnvidia-ml.so.")[2]
+    return name if _NUMBER.fullmatch(name) else None
+
+
+def _packages(reader: HostReader) -> tuple[str, ...]:
+    found = {name for folder in DKMS for name in reader.names(folder) or () if _NUMBER.fullmatch(name)}
+    return tuple(sorted(found))
+
+
+def _built(reader: HostReader) -> bool | None:
+    """Whether modules.dep of the running kernel has the driver. It is long, so it is asked where nothing else tells."""
+    release = (reader.text("/proc/sys/kernel/osrelease") or "").strip()
+    if not release or "/" in release:
+        return None
+    text = reader.text(f"{BUILT}/{release}/modules.dep", BUILT_LIMIT_BYTES)
+    return None if text is None else re.search(r"(?:^|/)nvidia\.ko(?:\.\w+)?:", text, re.MULTILINE) is not None
 
 
 def _numa_nodes(reader: HostReader, gpus: Iterable[str]) -> dict[str, int] | None:

@@ -78,5 +78,5 @@ def _judge_recoveries(case: RuleContext, gpu: Gpu, link: GpuLink, counts: dict[t
                 source="nvidia-smi nvlink -e",
             ),
         ),
-        places=frozenset(f"{each}/{link.link}" for each in (gpu.id, gpu.pci) if each),
+        places=frozenset(f"{each}/{link.link}" for each in filter(None, (gpu.id, gpu.pci))),
     )

@@ -165,12 +165,21 @@ def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
             yield answer
     for fault in merge_if_on_all(faults, len(case.topology.gpus), "no GPU can be used, for want of its driver"):
         all_gpus = f"{len(faults)} of {len(faults)} GPUs cannot be used by jobs of this host."
+        fault = fault._replace(severity=_severity_of_all(case, faults, fault))
         yield fault._replace(impact=all_gpus) if fault.subject == "node" else fault
     for nic in case.topology.nics:
         if nic.software or nic.virtual_function:
             yield NotApplicable(f"pci:{nic.pci or nic.id}", "a virtual function or a software device")
         elif nic.id == nic.pci:
             yield _judge_driver(case, nic, find_function(case, nic), _severity_by_kind(case, nic))
+
+
+def _severity_of_all(case: RuleContext, faults: list[Fail], fault: Fail) -> str | None:
+    """Critical where no GPU has a driver on a host that has one installed: its jobs do not start."""
+    driver = case.software.driver
+    installed = bool(driver.library or driver.packages) or any(row.name == "nvidia" for row in case.software.modules)
+    whole = installed and len(faults) == len(case.topology.gpus) and all(one.severity == "warning" for one in faults)
+    return "critical" if whole else fault.severity
 
 
 def _judge_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction | None, severity: str | None) -> Result:

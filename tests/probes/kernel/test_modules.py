@@ -20,6 +20,7 @@ from probes.kernel.modules import (
     rdma_stack,
 )
 from probes.probe import Status, outcome_of
+from probes.sources.memory import SymlinkNode
 from probes.text import ParseError
 from tests.probes.system.system_machine import Machine
 
@@ -139,3 +140,57 @@ def test_any_text_is_read_or_the_declared_error(text: str):
 
     assert all(parse_params(text))
     assert (parse_numa_status(text) or 0) >= 0
+
+
+LIBRARY = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1"
+DEPENDENCIES = "kernel/drivers/video/fbdev/nvidia/nvidiafb.ko:\nkernel/net/ib_core.ko:\n"
+
+
+def unloaded(dep: str | None, library: str = "libnvidia-ml.so.580.82.07") -> Machine:
+    """A host without the driver's module, and what is on disk of it."""
+    host = Machine().put({"/proc/modules": "ext4 1000000 1 - Live 0x0\n", "/proc/sys/kernel/osrelease": "6.8.0-60\n"})
+    host.put({"/var/lib/dkms/nvidia/580.82.07/source/dkms.conf": "", "/var/lib/dkms/nvidia/kernel-6.8/x": ""})
+    if library:
+        host.put({LIBRARY: SymlinkNode(library)})
+    return host.put({"/lib/modules/6.8.0-60/modules.dep": dep}) if dep is not None else host
+
+
+@pytest.mark.parametrize(
+    ("line", "built"),
+    [
+        ("updates/dkms/nvidia.ko:\n", True),
+        ("updates/dkms/nvidia.ko.zst: kernel/drivers/i2c/i2c-core.ko.zst\n", True),
+        ("nvidia.ko.xz:\n", True),
+        ("updates/dkms/nvidia-uvm.ko: updates/dkms/nvidia.ko\n", False),
+        ("", False),
+    ],
+)
+def test_what_is_installed_of_a_driver_that_is_not_loaded(line: str, built: bool) -> None:
+    """Library, DKMS package, and whether the running kernel has the module: others name it as what they need."""
+    facts = outcome_of(modules.PROBE, unloaded(DEPENDENCIES + line)).facts
+
+    assert ("580.82.07", ("580.82.07",), built) == (facts.nvidia_library, facts.nvidia_packages, facts.nvidia_built)
+
+
+@pytest.mark.parametrize("library", ["", "libnvidia-ml.so.?", "/opt/libnvidia-ml.so", "libnvidia-ml.so.1"])
+def test_a_library_of_another_name_has_no_version(library: str) -> None:
+    """Nothing is taken for a version that is none."""
+    assert outcome_of(modules.PROBE, unloaded(None, library)).facts.nvidia_library is None
+
+
+def test_the_long_list_of_modules_is_read_where_it_decides_alone() -> None:
+    """Not where the driver is loaded, nor where nothing of it is installed."""
+    loaded, nothing = hopper(), Machine().put({"/proc/modules": "ext4 1 1 - Live 0x0\n"})
+    for host in (loaded, nothing):
+        host.put({"/proc/sys/kernel/osrelease": "6.8.0-60\n", "/lib/modules/6.8.0-60/modules.dep": "nvidia.ko:\n"})
+
+        assert outcome_of(modules.PROBE, host).facts.nvidia_built is None
+
+
+@pytest.mark.parametrize("release", ["", "6.8.0-60/modules", "6.8.0-61"])
+def test_without_the_list_it_is_not_known(release: str) -> None:
+    """No release, one that is a path, one without a folder."""
+    host = unloaded("nvidia.ko:\n").put({"/proc/sys/kernel/osrelease": release})
+    host.put({"/lib/modules/6.8.0-60/modules/modules.dep": "nvidia.ko:\n", "/lib/modules//modules.dep": "nvidia.ko:\n"})
+
+    assert outcome_of(modules.PROBE, host).facts.nvidia_built is None
