@@ -171,20 +171,7 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
     Raises BadProfile if the profile is missing or cannot be read.
     """
     platform, expected, declared = _select_profile(report, profile)
-    case = RuleContext(
-        node=report.node,
-        platform=platform,
-        probes={run.name: run for run in report.probes},
-        providers=providers(),
-        software=report.software,
-        events=tuple(report.events),
-        topology=report.topology,
-        settings=configuration.settings,
-        window=report.counters_window,
-        history=report.history,
-        observed_at=report.observed_at,
-        profile=expected,
-    )
+    case = build_context(report, configuration, platform, expected)
     rules = rules_for(case)
     checks, faults = evaluate(case, rules)
     findings, summary = build_findings(case, rules, checks, faults)
@@ -204,6 +191,26 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
     from agent.recommend.cost import add_costs  # lazy: a healthy node has none
 
     return add_costs(evaluated)
+
+
+def build_context(
+    report: Report, configuration: Configuration, platform: Platform, expected: Profile | None
+) -> RuleContext:
+    """What the rules get of a report."""
+    return RuleContext(
+        node=report.node,
+        platform=platform,
+        probes={run.name: run for run in report.probes},
+        providers=providers(),
+        software=report.software,
+        events=tuple(report.events),
+        topology=report.topology,
+        settings=configuration.settings,
+        window=report.counters_window,
+        history=report.history,
+        observed_at=report.observed_at,
+        profile=expected,
+    )
 
 
 def _select_profile(report: Report, requested: str) -> tuple[Platform, Profile | None, list[str]]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
 import msgspec
 
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
+
+PUBLIC, PRIVATE = 0o644, 0o640  # modes of new files; PRIVATE: names, serials and addresses of a host
+_MOST_LINKS = 40  # in a row, as the kernel has it
 
 
 class ReportError(Exception):
@@ -108,40 +113,70 @@ def is_report(path: str) -> bool:
     return data.lstrip()[:1] == b"{" and SCHEMA.partition("/")[0].encode() in data
 
 
-def write_atomically(path: str, data: bytes) -> None:
+def write_atomically(path: str, data: bytes, mode: int = PUBLIC) -> None:
     """Write a file atomically, as `open_atomically` does. Raises OSError."""
-    with open_atomically(path) as file:
+    with open_atomically(path, mode) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
-def open_atomically(path: str) -> Iterator[BinaryIO]:
+def open_atomically(path: str, mode: int = PUBLIC) -> Iterator[BinaryIO]:
     """Open a file to be replaced atomically: temporary name beside it, sync, rename. Raises OSError.
 
-    A link is followed. A special file (/dev/stdout, /dev/null, a named pipe) is written to, never replaced.
+    A file that is there keeps its owner and mode; a new one has `mode`, less the umask. A link is followed by the
+    kernel's rule for shared folders. A special file (/dev/stdout, a named pipe) is written to, never replaced.
     """
-    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-        with open(path, "wb") as device:
-            yield device
-        return
-    path = os.path.realpath(path)
-    folder, name = os.path.split(path)
+    target = _follow_links(path)
+    with contextlib.suppress(FileNotFoundError):
+        found = os.stat(path)
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a reader: ENXIO
+            os.set_blocking(descriptor, True)
+            with os.fdopen(descriptor, "wb") as device:
+                yield device
+            return
+    folder, name = os.path.split(target)
     temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")  # hidden: readers of the folder skip it
-    with _replacing(path, temporary) as file:
+    with _replacing(target, temporary, mode) as file:
         yield file
 
 
-def replace_file(path: str, temporary: str, data: bytes) -> None:
+def replace_file(path: str, temporary: str, data: bytes, mode: int = PUBLIC) -> None:
     """Replace a file by a synced new one of that temporary name. Raises OSError and leaves nothing behind."""
-    with _replacing(path, temporary) as file:
+    with _replacing(path, temporary, mode) as file:
         file.write(data)
 
 
+def _follow_links(path: str) -> str:
+    """Where a path leads. Raises OSError for what another user put into a folder that all may write to.
+
+    The kernel's rule (fs.protected_symlinks, protected_regular), which a path resolved here would go around.
+    """
+    for _ in range(_MOST_LINKS):
+        path = os.path.abspath(path)
+        folder = os.path.dirname(path)
+        try:
+            found, above = os.lstat(path), os.stat(folder)
+        except OSError:
+            return path  # opening it says why
+        shared = above.st_mode & stat.S_ISVTX and above.st_mode & stat.S_IWOTH
+        if shared and found.st_uid not in (os.geteuid(), above.st_uid):
+            raise OSError(errno.EACCES, "another user put it into a folder that all may write to", path)
+        if not stat.S_ISLNK(found.st_mode):
+            return path
+        path = os.path.join(folder, os.readlink(path))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+
+
 @contextlib.contextmanager
-def _replacing(path: str, temporary: str) -> Iterator[BinaryIO]:
+def _replacing(path: str, temporary: str, mode: int) -> Iterator[BinaryIO]:
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        before = _stat_file(path)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(temporary, flags, 0o600 if before else mode)
         with os.fdopen(descriptor, "wb") as file:
+            if before:
+                _keep_owner_and_mode(descriptor, before)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -152,6 +187,28 @@ def _replacing(path: str, temporary: str) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _stat_file(path: str) -> os.stat_result | None:
+    with contextlib.suppress(OSError):
+        found = os.lstat(path)
+        return found if stat.S_ISREG(found.st_mode) else None
+    return None
+
+
+def _keep_owner_and_mode(descriptor: int, before: os.stat_result) -> None:
+    """As the file was that is replaced; where its group cannot be kept, no group may read it."""
+    mode = before.st_mode & 0o777
+    now = os.fstat(descriptor)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.fchown(descriptor, before.st_uid, before.st_gid)
+        except OSError:
+            try:
+                os.fchown(descriptor, -1, before.st_gid)
+            except OSError:
+                mode &= ~0o070
+    os.fchmod(descriptor, mode)
 
 
 def _decompress(path: str, data: bytes) -> bytes:

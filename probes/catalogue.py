@@ -39,6 +39,7 @@ def probes() -> tuple[Probe, ...]:
         numa.PROBE,
         pci.PROBE,
         Probe("nvml", _nvml, 25.0, gives=("gpu",)),
+        Probe("kfd", _kfd, gives=("gpu",), devices=(("0x1002", "0x03"), ("0x1002", "0x12"))),
         rdma_sysfs.PROBE,
         Probe("rdma_netlink", _rdma_netlink),
         netdev.PROBE,
@@ -94,6 +95,12 @@ def _nvml(host: Host) -> Reading:
     if not _answers(host):
         raise Absent(f"a {host.kind} holds no NVML answers")
     from probes.gpu.nvml import read
+
+    return read(host)
+
+
+def _kfd(host: Host) -> Reading:
+    from probes.amd.probe import read
 
     return read(host)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from probes.host.recording import Recording
 
 PROGRESS_SECONDS = 1.0  # a run shorter than this says nothing
+_BUS = "pci"  # the probe that lists it
 HUNG = "HUNG"  # the code of a refusal in a capture
 ANSWERED = (Status.OK, Status.PARTIAL)
 Progress = Callable[[str], None]
@@ -35,6 +36,7 @@ class Scheduler(ABC):
         self.waiting = list(probes)
         self.recording = _new_recording(host) if record else None
         self._names = {probe.name for probe in probes}
+        self._on_bus: set[tuple[str | None, str]] | None = None  # vendors and classes
         self._progress = progress
         self._shown = ""
 
@@ -59,17 +61,31 @@ class Scheduler(ABC):
         self.settle(probe, Status.TIMED_OUT, f"not reached within the {self.timeout_seconds:g} s of the whole run")
 
     def is_turn(self, probe: Probe) -> bool:
-        """Whether it may run now: a fall-back waits for what it falls back for."""
-        first = probe.fallback_for
+        """Whether it may run now: a fall-back waits for what it falls back for, a vendor's probe for the bus."""
+        first = probe.fallback_for or (_BUS if probe.devices else None)
         return first is None or first not in self._names or first in self.outcomes
 
     def is_superfluous(self, probe: Probe) -> bool:
-        """Whether the probe that it falls back for has answered; then it has its outcome."""
+        """Whether the probe that it falls back for has answered, or the bus has no device of its; then it has its
+        outcome."""
+        if probe.devices and not self.has_evidence(probe) and self._has_no_device(probe):
+            vendors = ", ".join(sorted({vendor for vendor, _ in probe.devices}))
+            self.settle(probe, Status.ABSENT, f"no accelerator of PCI vendor {vendors}")
+            return True
         first = self.outcomes.get(probe.fallback_for or "")
         if first is None or first.status not in ANSWERED or self.has_evidence(probe):
             return False
         self.settle(probe, Status.SKIPPED, f"{first.name} answered")
         return True
+
+    def _has_no_device(self, probe: Probe) -> bool:
+        """Whether the bus was read and shows none of the devices that it speaks for."""
+        bus = self.outcomes.get(_BUS)
+        if bus is None or bus.facts is None:
+            return False
+        if self._on_bus is None:
+            self._on_bus = {(function.vendor, (function.class_code or "")[:4]) for function in bus.facts.functions}
+        return self._on_bus.isdisjoint(probe.devices) and all(vendor is not None for vendor, _ in self._on_bus)
 
     def has_evidence(self, probe: Probe) -> bool:
         """Whether a recorded host holds what this probe reads, so that it tells more at no cost."""

@@ -21,8 +21,7 @@ import pytest
 
 from agent.config import Configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
-from agent.model.report import REPORT_LIMIT_BYTES, Report
-from agent.model.schema import schema_text
+from agent.model.report import REPORT_LIMIT_BYTES, Report, schema_text
 from agent.reports import encode_report
 from agent.rules.catalogue import every_rule
 from probes.host.interface import BadSource, Host

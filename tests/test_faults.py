@@ -7,6 +7,10 @@ import pytest
 from tests.machines import FAULTS, scan_machine
 
 EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -> verdict, (rule, severity, subject)
+    "amd-gpu-not-offered": ("critical", (("amd-kfd-missing", "critical", "gpu:0000:bd:00.0"),)),
+    "amd-gpu-outside-hive": ("critical", (("xgmi-hive-split", "critical", "gpu:0000:5d:00.0"),)),
+    "amd-pair-unlinked": ("critical", (("xgmi-pair-missing", "critical", "pair:0000:45:00.0+0000:a5:00.0"),)),
+    "amd-partition-lost": ("warning", (("amd-partition-count", "warning", "gpu:0000:d5:00.0"),)),
     "config-unreadable": ("ok", ()),
     "gpu-asleep": ("unknown", ()),
     "gpu-far-from-nic": ("warning", (("affinity-gpu-far-from-nic", "warning", "gpu:0000:19:00.0"),)),

@@ -23,8 +23,7 @@ import msgspec
 import pytest
 
 from agent.cli.options import ExportFormat
-from agent.model.report import Report
-from agent.model.schema import schema_text
+from agent.model.report import Report, schema_text
 from agent.outputs.check import NAMED_RULES, format_nagios
 from agent.outputs.export import export_report
 from agent.outputs.text.lines import to_plain_text

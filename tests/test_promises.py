@@ -12,8 +12,7 @@ import pytest
 
 from agent.config import Configuration
 from agent.diagnose import evaluate_report
-from agent.model.report import REPORT_LIMIT_BYTES, Report
-from agent.model.schema import schema_text
+from agent.model.report import REPORT_LIMIT_BYTES, Report, schema_text
 from agent.reports import encode_report
 from tests.machines import FAULTS, HOSTS, machine, scan_machine, still
 

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from agent.assemble.driver_gpus import merge_driver_gpus
-from agent.assemble.events import build_events
 from agent.assemble.fabric import add_neighbors
 from agent.assemble.facts import ProbeFacts
 from agent.assemble.gpus import build_gpus, build_nvswitches
 from agent.assemble.link_quality import LinkClassifier
 from agent.assemble.netdevs import add_ethernet, build_netdevs
 from agent.assemble.nics import build_nics, gather_network_facts
-from agent.assemble.node import build_node
+from agent.assemble.node import build_events, build_node
 from agent.assemble.paths import DriverMatrix, PathFinder, build_paths
 from agent.assemble.pci import build_functions, merge_functions
 from agent.assemble.pcie_tree import PcieTree

@@ -1,7 +1,6 @@
-"""The driver's GPU list: NVML and nvidia-smi merged, each GPU with its PCI address where known."""
+"""The drivers' GPU lists: those of one vendor merged, each GPU with its PCI address where known."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -12,19 +11,21 @@ from probes.kernel.modules import ModuleFacts, NvidiaGpu
 from probes.pci.sysfs import PciFunction
 from probes.text import lazy_pattern
 
-_GPU_NAME = lazy_pattern(r"GPU[0-9]+")
+_NVIDIA = "0x10de"
+_OF_GPU = lazy_pattern(r"GPU[0-9]+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")  # by number, or by PCI address
 _FILLABLE = tuple(n for n, default in Gpu._field_defaults.items() if default is None and n != "error")
 
 
 class DriverGpus(NamedTuple):
-    """The driver's list. `gap`: why a GPU missing from it may still exist; None: every listed GPU has an address.
+    """The drivers' lists. `answered`: the PCI vendors whose driver gave one. `gaps`, by vendor: why a GPU that is
+    missing from it may still exist.
 
     `list_source`: the file the list comes from, where it is not the driver's; such GPUs are not known to be usable.
     """
 
     gpus: tuple[Gpu, ...] = ()
-    answered: bool = False
-    gap: str | None = None
+    answered: frozenset[str] = frozenset()
+    gaps: Mapping[str, str] = MappingProxyType({})
     cells: tuple[tuple[str, PairCell], ...] = ()  # (source, cell), NVML first
     nic_names: Mapping[str, str] = MappingProxyType({})  # RDMA device by the name that the matrix uses
     p2p: Mapping[tuple[int, int], Mapping[str, str]] | None = None
@@ -40,12 +41,22 @@ def merge_driver_gpus(facts: ProbeFacts, functions: Sequence[PciFunction]) -> Dr
         (gpu_facts.told_by or name.replace("_", "-"), gpu_facts) for name, gpu_facts in facts.all_of("gpu", GpuFacts)
     ]
     list_source = next((gpu_facts.told_by for _, gpu_facts in sources), None)
-    gpus = _locate(reduce(_merge_lists, (gpu_facts.gpus for _, gpu_facts in sources), ()), functions)
-    attached = max((gpu_facts.attached for _, gpu_facts in sources if gpu_facts.attached is not None), default=None)
+    gpus: tuple[Gpu, ...] = ()
+    gaps: dict[str, str] = {}
+    for vendor in dict.fromkeys(gpu_facts.vendor for _, gpu_facts in sources):
+        lists = [gpu_facts for _, gpu_facts in sources if gpu_facts.vendor == vendor]
+        merged: Sequence[Gpu] = ()
+        for gpu_facts in lists:
+            merged = _merge_lists(merged, gpu_facts.gpus)
+        own = _locate(merged, functions) if vendor == _NVIDIA else tuple(merged)
+        attached = max((gpu_facts.attached for gpu_facts in lists if gpu_facts.attached is not None), default=None)
+        gap = _gap(own, attached, list_source)
+        gaps |= {vendor: gap} if gap else {}
+        gpus += own
     return DriverGpus(
         gpus=gpus,
-        answered=bool(sources),
-        gap=_gap(gpus, attached, list_source),
+        answered=frozenset(gpu_facts.vendor for _, gpu_facts in sources),
+        gaps=gaps,
         list_source=list_source,
         cells=tuple((name, cell) for name, gpu_facts in sources for cell in gpu_facts.pairs),
         nic_names=_nic_names(gpu_facts for _, gpu_facts in sources),
@@ -74,7 +85,7 @@ def _nic_names(sources: Iterable[GpuFacts]) -> dict[str, str]:
     """NIC names of a matrix, by its legend or by device name; "NIC3" where the legend is missing."""
     names: dict[str, str] = {}
     for source in sources:
-        used = {name for cell in source.pairs for name in (cell.a, cell.b) if not _GPU_NAME.fullmatch(name)}
+        used = {name for cell in source.pairs for name in (cell.a, cell.b) if not _OF_GPU.fullmatch(name)}
         names |= {name: name for name in used if name not in names} | dict(source.nic_names or {})
     return names
 
@@ -126,5 +137,5 @@ def _locate(gpus: Sequence[Gpu], functions: Sequence[PciFunction]) -> tuple[Gpu,
 
 def _could_be_listed(function: PciFunction) -> bool:
     """Whether it is an NVIDIA GPU that is bound to no other driver."""
-    nvidia = function.vendor == "0x10de" and is_accelerator(function.vendor, function.device, function.class_code)
+    nvidia = function.vendor == _NVIDIA and is_accelerator(function.vendor, function.device, function.class_code)
     return nvidia and not function.physical_function and function.driver in (None, "nvidia")

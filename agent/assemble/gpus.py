@@ -8,14 +8,18 @@ from typing import NamedTuple
 import msgspec
 
 from agent.assemble.driver_gpus import DriverGpus
-from agent.assemble.sort_key import sort_key
-from agent.model.gpu import C2c, Fabric, Gpu, GpuHealth, GpuLink, GpuPcie, Mig, NvSwitch, Remote
+from agent.assemble.facts import sort_key
+from agent.model.gpu import C2c, Fabric, Gpu, GpuHealth, GpuLink, GpuPcie, Mig, NvSwitch, Partition, Remote
 from agent.model.pci import PciFunction
 from agent.platforms.devices import ACCELERATOR_MAKERS, find_device, is_accelerator, is_nvswitch
 from probes.gpu import facts as driver_gpu
 from probes.kernel.modules import NvidiaGpu
 from probes.pci import sysfs as pci
 
+_DRIVERS = {"0x10de": "nvidia", "0x1002": "amdgpu"}
+_PARTITIONS = {"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4}
+# Compute dies of one GPU, each a partition in CPX: MI300A, MI300X, MI308X, MI325X, MI350X, MI355X
+_COMPUTE_DIES = {"0x74a0": 6, "0x74a1": 8, "0x74a2": 4, "0x74a5": 8, "0x75a0": 8, "0x75a3": 8}
 _NO_PERMISSION = "NO_PERMISSION"  # as NVML says
 
 
@@ -76,7 +80,7 @@ class _GpuBuilder:
     def _row(self, pair: _GpuSources, label: str) -> Gpu:
         row, gpu = pair.row, pair.gpu or driver_gpu.Gpu()
         proc_gpu = self.driver.bound.get(pair.id, NvidiaGpu())
-        device = find_device(row.vendor, row.device) if row else None
+        device = find_device(row.vendor, row.device) if row else find_device(gpu.vendor, gpu.device)
         state, error = self._driver_state(pair)
         return Gpu(
             id=pair.id,
@@ -86,7 +90,7 @@ class _GpuBuilder:
             serial=gpu.serial,
             minor=gpu.minor,
             name=gpu.name or proc_gpu.model or (device.name if device else row.name if row else None),
-            vendor=_vendor(row) if row else "NVIDIA",
+            vendor=_vendor(row.vendor if row else gpu.vendor),
             pci=row.id if row else None,
             numa_node=row.numa_node if row and row.numa_node is not None else gpu.numa_node,
             memory_numa_node=gpu.memory_numa_node,
@@ -102,6 +106,8 @@ class _GpuBuilder:
             virtualization=gpu.virtualization,
             driver_state=state,
             driver_error=error,
+            partition=_partition(gpu, row.device if row else gpu.device),
+            hive=gpu.hive,
             links=[self._link(link) for link in sorted(gpu.nvlinks, key=lambda link: link.link)],
             links_known=bool(gpu.nvlinks) or gpu.nvlink_supported is False,
             links_reason=gpu.nvlink_reason or ("no NVLink" if gpu.nvlink_supported is False else None),
@@ -112,6 +118,7 @@ class _GpuBuilder:
             recovery_action=gpu.recovery_action,
             nvlink_bandwidth_mode=gpu.nvlink_bandwidth_mode,
             health=_health(gpu.health),
+            error_counts=dict(sorted(gpu.error_counts.items())) if gpu.error_counts else {},
             pcie_counters=_pcie_counters(gpu),
         )
 
@@ -130,14 +137,15 @@ class _GpuBuilder:
             return "no_driver", None
         if (row.driver or "").startswith("vfio"):
             return "vfio", None
-        if row.vendor != "0x10de":
+        vendor = row.vendor or "0x10de"
+        if vendor != "0x10de" and vendor not in self.driver.answered:
             return "unknown", "no source here speaks for this vendor's driver"
-        if row.driver not in (None, "nvidia"):
+        if row.driver not in (None, _DRIVERS.get(vendor)):
             return "no_driver", f"bound to {row.driver}"
-        if not self.driver.answered:
+        if vendor not in self.driver.answered:
             return "unknown", "the driver's list of GPUs could not be read"
-        if self.driver.gap:
-            return "unknown", self.driver.gap
+        if vendor in self.driver.gaps:
+            return "unknown", self.driver.gaps[vendor]
         if (proc_gpu := self.driver.bound.get(pair.id)) and proc_gpu.excluded:
             return "unknown", "the driver is set to leave this GPU out"
         if self.limit:
@@ -148,6 +156,7 @@ class _GpuBuilder:
         return GpuLink(
             link=link.link,
             state=link.state,
+            protocol=link.protocol,
             version=link.version,
             signal_gbyte_s=round(link.speed_gbyte_s, 3) if link.speed_gbyte_s is not None else None,
             remote=self._remote(link),
@@ -174,8 +183,8 @@ class _GpuBuilder:
         return {peer: by_id[peer] for peer in sorted(by_id, key=sort_key)} or None
 
 
-def _vendor(row: PciFunction) -> str | None:
-    maker = ACCELERATOR_MAKERS.get(row.vendor or "0x10de")
+def _vendor(vendor: str | None) -> str | None:
+    maker = ACCELERATOR_MAKERS.get(vendor or "0x10de")
     return maker.name if maker else None
 
 
@@ -187,6 +196,14 @@ def _pcie(gpu: driver_gpu.Gpu) -> GpuPcie | None:
         max_width=gpu.link_max_width,
     )
     return None if row == GpuPcie() else row
+
+
+def _partition(gpu: driver_gpu.Gpu, device: str | None) -> Partition | None:
+    mode = gpu.compute_partition
+    if gpu.partitions is None and mode is None and gpu.memory_partition is None:
+        return None
+    expected = _COMPUTE_DIES.get(device or "") if mode == "CPX" else _PARTITIONS.get(mode or "")
+    return Partition(compute=mode, memory=gpu.memory_partition, count=gpu.partitions, expected=expected)
 
 
 def _mig(gpu: driver_gpu.Gpu) -> Mig | None:

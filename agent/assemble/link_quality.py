@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from agent.assemble.facts import card_address
 from agent.assemble.pcie_tree import BridgePort, PcieTree, is_bridge
-from agent.assemble.sort_key import card_address
-from agent.model.link_rate import generation
-from agent.model.pci import LinkQuality
+from agent.model.pci import LinkQuality, generation
 from agent.platforms.devices import CARD_SWITCHES, is_accelerator
 from probes.gpu.facts import Gpu
 from probes.pci.sysfs import PciFunction

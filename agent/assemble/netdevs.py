@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from agent.assemble.facts import ProbeFacts
+from agent.assemble.facts import ProbeFacts, sort_key
 from agent.assemble.nics import select_physical_netdevs
 from agent.assemble.qos import QosLookup
-from agent.assemble.sort_key import sort_key
 from agent.model.nic import Fec, Lane, Netdev, Nic, Pause, TransceiverModule
 from probes.netdev.probe import Netdev as Interface
 from probes.netdev.probe import NetdevFacts
@@ -61,6 +60,7 @@ def _row(netdev: Interface, netdevs: Sequence[Interface], nic_by_address: dict[s
         else None,
         vlan=dict(sorted(netdev.vlan.items())) if netdev.vlan is not None else None,
         counters=dict(sorted(netdev.counters.items())) if netdev.counters else {},
+        arp=dict(sorted(netdev.arp.items())) if netdev.arp else {},
         **qos.words(netdev),
     )
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.assemble.facts import ProbeFacts
+from agent.assemble.facts import ProbeFacts, card_address, sort_key
 from agent.assemble.rdma import build_ports, merge_rdma_devices
-from agent.assemble.sort_key import card_address, sort_key
 from agent.model.nic import Nic, Port
 from agent.model.pci import PciFunction
 from agent.platforms.devices import can_rdma, find_device, is_accelerator, is_nvlink_management

@@ -1,12 +1,41 @@
-"""The node of the report: names, processors, NUMA nodes, chassis position."""
+"""The node of the report (names, processors, NUMA nodes, chassis position) and the events of its kernel log."""
 
 from __future__ import annotations
 
-from agent.assemble.facts import ProbeFacts
-from agent.model.node import Chassis, Cpu, Node, NumaNode
+from typing import TYPE_CHECKING
+
+from agent.assemble.facts import ProbeFacts, sort_key
+from agent.model.node import Chassis, Cpu, Event, Node, NumaNode
 from probes.gpu import facts as gpu
 from probes.kernel import system as kernel
 from probes.system import cpu, dmi, numa
+
+if TYPE_CHECKING:
+    from probes.kernel.log_facts import KernelLogFacts
+
+
+def build_events(facts: ProbeFacts) -> list[Event]:
+    """One row for equal lines, sorted by subject, kind and code."""
+    log: KernelLogFacts | None = facts.get("kernel_log")
+    if log is None:
+        return []
+    rows = [
+        Event(
+            kind=event.kind,
+            text=event.text,
+            source=log.source,
+            at=event.at,
+            subject=event.subject,
+            code=event.code,
+            count=event.count,
+            first_at=event.first_at,
+            logged=event.logged,
+            detail=dict(event.detail),
+            times=list(event.times),
+        )
+        for event in log.events
+    ]
+    return sorted(rows, key=lambda row: (sort_key(row.subject or ""), row.kind, row.code or "", row.text))
 
 
 def build_node(facts: ProbeFacts) -> Node:

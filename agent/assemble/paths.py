@@ -19,13 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from agent.assemble.facts import sort_key
 from agent.assemble.pcie_tree import BridgePort, PcieTree
-from agent.assemble.sort_key import sort_key
 from agent.model.gpu import Gpu
-from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
-from agent.model.pci import PciFunction
+from agent.model.pci import PciFunction, bandwidth_gbyte_s
 from agent.model.topology import Disagreement, Path
 from probes.gpu.facts import PairCell
 
@@ -36,7 +35,7 @@ _OLD_KINDS = {"SOC": "SYS", "PSB": "PIX"}  # of old drivers; two GPUs of one boa
 _NVLINK_PAYLOAD = {25.781: 25.0, 26.562: 25.0, 53.125: 50.0}
 
 
-class _Hop(NamedTuple):
+class _Step(NamedTuple):
     """A function whose link to the port above it is part of the path."""
 
     id: str
@@ -56,6 +55,7 @@ class DriverMatrix:
     ) -> None:
         by_name = {nic.rdma_device or nic.label: nic.id for nic in nics}
         ids = {gpu.label: gpu.id for gpu in gpus}
+        ids |= {gpu.id: gpu.id for gpu in gpus}
         ids |= {short: by_name[name] for short, name in nic_names.items() if name in by_name}
         self.pairs: dict[frozenset[str], list[tuple[str, str]]] = {}
         for source, cell in cells:
@@ -75,7 +75,7 @@ class PathFinder:
         self.tree = tree
         self.rows = {row.id: row for row in rows}
         self.single_node = sum(node.cpus != "" for node in nodes) == 1
-        self._hops: dict[str, _Hop | None] = {}
+        self._hops: dict[str, _Step | None] = {}
 
     def between(self, a: str, b: str) -> tuple[str | None, list[str], float | None, str | None]:
         """Kind, hops (a's side first), bandwidth (GB/s) and limiting function of the path over PCIe."""
@@ -115,10 +115,10 @@ class PathFinder:
         least = min(hops, key=lambda hop: (hop.gbyte_s, hop.depth, sort_key(hop.id)))
         return least.gbyte_s, least.id
 
-    def _hop(self, place: str) -> _Hop | None:
+    def _hop(self, place: str) -> _Step | None:
         if place not in self._hops:
             gbyte_s = self._capacity(place)
-            self._hops[place] = None if gbyte_s is None else _Hop(place, len(self.tree.above(place)), gbyte_s)
+            self._hops[place] = None if gbyte_s is None else _Step(place, len(self.tree.above(place)), gbyte_s)
         return self._hops[place]
 
     def _capacity(self, place: str) -> float | None:
@@ -161,7 +161,7 @@ def _path(finder: PathFinder, a: Gpu, b: Gpu | Nic, driver_kinds: Sequence[tuple
     joined = _count_nvlinks(a, b) if isinstance(b, Gpu) and not driver_kinds else 0
     if link or joined:
         source, kind = link or ("nvidia-smi", f"NV{joined}")  # nvlink -R; NVML has pairs
-        bandwidth, limiting = _nvlink_bandwidth(a, kind), None
+        bandwidth, limiting = _link_bandwidth(a, b, kind), None
     elif not driver_kinds and isinstance(b, Gpu) and _may_reach_other_gpus(a) and _may_reach_other_gpus(b):
         kind = source = bandwidth = limiting = None
     return Path(
@@ -192,10 +192,14 @@ def _may_reach_other_gpus(gpu: Gpu) -> bool:
     return any(link.state == "active" and (link.remote is None or link.remote.kind not in known) for link in gpu.links)
 
 
-def _nvlink_bandwidth(gpu: Gpu, kind: str) -> float | None:
-    """Payload (GB/s) of the NVLinks of a pair, where the driver reports the signalling rate."""
-    rates = [link.signal_gbyte_s for link in gpu.links if link.state == "active" and link.signal_gbyte_s]
-    if not kind.startswith("NV") or not kind[2:].isdecimal() or len(kind) > 6 or not rates:
+def _link_bandwidth(a: Gpu, b: Gpu | Nic, kind: str) -> float | None:
+    """Payload (GB/s) of the direct links of a pair, where the driver reports the rate of each."""
+    if not kind.startswith("NV"):
+        rates = [link.signal_gbyte_s for link in a.links if link.remote is not None and link.remote.id == b.id]
+        known = [rate for rate in rates if rate]
+        return round(sum(known), 3) if known and len(known) == len(rates) else None
+    rates = [link.signal_gbyte_s for link in a.links if link.state == "active" and link.signal_gbyte_s]
+    if not kind[2:].isdecimal() or len(kind) > 6 or not rates:
         return None
-    slowest = min(rates)
+    slowest = min(rate for rate in rates if rate)
     return round(int(kind[2:]) * _NVLINK_PAYLOAD.get(slowest, slowest), 3)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agent.assemble.facts import ProbeFacts, merge_by_key
+from agent.assemble.facts import ProbeFacts, merge_by_key, sort_key
 from agent.assemble.link_quality import LinkClassifier, is_asleep, is_gone, valid_width
-from agent.assemble.sort_key import sort_key
-from agent.model.link_rate import bandwidth_gbyte_s
-from agent.model.pci import Acs, Link, PciFunction
+from agent.model.pci import Acs, Link, PciFunction, bandwidth_gbyte_s
 from agent.platforms.devices import find_device
 from probes.pci import sysfs as pci
 from probes.system.numa import NumaFacts

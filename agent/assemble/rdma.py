@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from agent.assemble.facts import ProbeFacts, merge_by_key
-from agent.assemble.sort_key import sort_key
+from agent.assemble.facts import ProbeFacts, merge_by_key, sort_key
 from agent.model.nic import Gid, Port
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort

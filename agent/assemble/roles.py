@@ -32,14 +32,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from agent.assemble.facts import ProbeFacts
+from agent.assemble.facts import ProbeFacts, card_address
 from agent.assemble.paths import PCIE_KINDS, DriverMatrix, select_path_nics
-from agent.assemble.sort_key import card_address
 from agent.model.gpu import Gpu
-from agent.model.link_rate import bandwidth_gbyte_s
 from agent.model.nic import Nic, is_link_local
 from agent.model.node import Node
-from agent.model.pci import PciFunction
+from agent.model.pci import PciFunction, bandwidth_gbyte_s
 from agent.model.topology import Path
 from agent.platforms.devices import is_coherent_port
 from probes.netdev.probe import Netdev, NetdevFacts

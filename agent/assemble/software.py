@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from agent.assemble.facts import ProbeFacts
-from agent.assemble.sort_key import sort_key
+from agent.assemble.facts import ProbeFacts, sort_key
 from agent.model.node import Driver, Module, Nccl, NcclLibrary, NcclSetting, RdmaStack, Service, Software
 from probes.gpu import facts as gpu
 from probes.kernel import modules
@@ -40,6 +39,7 @@ def build_software(facts: ProbeFacts) -> Software:
         device_nodes=list_device_nodes(facts),
         shared_memory_mib=compute_shared_memory(facts),
         peer_memory_clients=sorted(either.peer_memory_clients) if either else [],
+        kernel_settings=_kernel_settings(facts),
         rdma_namespaces=rdma.namespaces if rdma else None,
         kernel_log_since=log.since if log else None,
         kernel_log_whole=log.whole if log else None,
@@ -56,6 +56,13 @@ def _driver(facts: ProbeFacts, loaded: modules.ModuleFacts | None) -> Driver:
         parameters=select_parameters(loaded),
         confidential_computing=nvml.confidential_computing,
     )
+
+
+def _kernel_settings(facts: ProbeFacts) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for _, source in facts.all_of("gpu", gpu.GpuFacts):
+        settings |= source.settings or {}
+    return dict(sorted(settings.items()))
 
 
 def _modules(*sources: modules.ModuleFacts | None) -> list[Module]:

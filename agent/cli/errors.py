@@ -18,11 +18,20 @@ class CliError(Exception):
 
 def print_error(text: str, hint: str | None = None) -> None:
     """Print why the command failed."""
-    print(f"error: {text}", file=sys.stderr)
+    print(printable(f"error: {text}"), file=sys.stderr)
     if hint:
-        print(f"hint: {hint}", file=sys.stderr, flush=True)
+        print(printable(f"hint: {hint}"), file=sys.stderr, flush=True)
 
 
 def print_warning(text: str) -> None:
     """Print what the user should know; the command goes on."""
-    print(f"warning: {text}"[:LINE_CHARACTERS], file=sys.stderr)
+    print(printable(f"warning: {text}")[:LINE_CHARACTERS], file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """One line that is safe on a terminal: names of files and keys of a file may hold escape sequences.
+
+    >>> printable("x\\x1b[31m.json\\n")
+    'x?[31m.json?'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)

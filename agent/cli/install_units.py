@@ -66,9 +66,12 @@ def _current_program() -> tuple[str, bool]:
         return f"{sys.executable} {path}", True
     if os.path.isfile(path) and os.access(path, os.X_OK):
         return path, False
-    import fabricscope
+    from importlib.util import find_spec
 
-    return f"{sys.executable} {os.path.abspath(fabricscope.__file__)}", False
+    program = find_spec("fabricscope")
+    assert program is not None
+    assert program.origin is not None  # it is what runs
+    return f"{sys.executable} {os.path.abspath(program.origin)}", False
 
 
 def _check_reachable(line: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, BinaryIO
 
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, printable
 
 if TYPE_CHECKING:
     from agent.outputs.text.lines import Line
@@ -19,18 +19,18 @@ DEBUG: ContextVar[bool] = ContextVar("debug", default=False)  # --debug, of any 
 FILE_WIDTH = 100  # a text in a file or a pipe has no terminal to fit
 
 
-def deliver(data: bytes, output: str | None) -> None:
-    """Write to stdout, or atomically to a file. Raises CliError."""
+def deliver(data: bytes, output: str | None, private: bool = False) -> None:
+    """Write to stdout, or atomically to a file; a new private one is not for all users. Raises CliError."""
     if output is None:
         with ignore_closed_pipe():
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
         return
-    from agent.reports import write_atomically
+    from agent.reports import PRIVATE, PUBLIC, write_atomically
 
     try:
-        write_atomically(output, data)
+        write_atomically(output, data, PRIVATE if private else PUBLIC)
     except OSError as error:
         raise CliError(f"{output}: {error.strerror}") from error
     print_written(output)
@@ -53,7 +53,7 @@ def discard_output() -> None:
 def print_written(output: str) -> None:
     """State on stderr which file was written; not for a device or pipe."""
     if os.path.isfile(output) or os.path.isdir(output):
-        print(f"wrote {output}", file=sys.stderr)
+        print(printable(f"wrote {output}"), file=sys.stderr)
 
 
 def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) -> None:

@@ -99,6 +99,6 @@ def print_completion(app: typer.Typer, shell: str) -> None:
 
 def print_schema() -> None:
     """Print the JSON Schema of the report."""
-    from agent.model.schema import schema_text
+    from agent.model.report import schema_text
 
     sys.stdout.write(schema_text())

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError, print_warning, printable
 from agent.cli.output import DEBUG
 from agent.config import Configuration, ConfigurationError, load_configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
@@ -94,7 +94,8 @@ class ReportRequest(NamedTuple):
         if DEBUG.get():
             for run in report.probes:
                 print(
-                    f"{run.name:12} {run.status:9} {run.duration_seconds:7.3f} s  {run.reason or ''}", file=sys.stderr
+                    printable(f"{run.name:12} {run.status:9} {run.duration_seconds:7.3f} s  {run.reason or ''}"),
+                    file=sys.stderr,
                 )
         return report, recording
 
@@ -186,7 +187,7 @@ class Progress:
 
     def show(self, text: str) -> None:
         """Replace the progress line."""
-        sys.stderr.write(f"\r\x1b[K{text[:78]}")
+        sys.stderr.write(f"\r\x1b[K{printable(text[:78])}")
         sys.stderr.flush()
         self.shown = True
 

@@ -79,7 +79,7 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
             data = encode_report(report) if form == "json" else encode_line(report)
         except ReportError as error:
             raise CliError(str(error)) from error
-        deliver(data, output)
+        deliver(data, output, private=True)
     elif form == "html":
         from agent.outputs.export import export_report
 

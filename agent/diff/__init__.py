@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from agent.diff import settings
 from agent.diff.change import Diff, Side
-from agent.diff.counters import Span, counters, span
+from agent.diff.counters import CounterSpan, counters, span
 from agent.diff.devices import devices
 from agent.diff.ledger import Ledger
 from agent.diff.node import node, software
@@ -55,7 +55,7 @@ def is_same_host(old: Report, new: Report) -> bool:
     return same_name or None in (old.node.hostname, new.node.hostname)
 
 
-def _notes(old: Report, new: Report, same_host: bool, between: Span) -> list[str]:
+def _notes(old: Report, new: Report, same_host: bool, between: CounterSpan) -> list[str]:
     found = []
     if not same_host:
         found.append("two hosts: compared by slot and label; serial numbers, addresses and counters are left out")

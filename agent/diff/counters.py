@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from agent.diff.change import Place
+from agent.diff.change import ChangedThing
 from agent.diff.ledger import Ledger
 from agent.diff.pairing import Pairing
 from agent.model.report import Report
@@ -22,7 +22,7 @@ _FAULT = re.compile(
 )
 
 
-class Span(NamedTuple):
+class CounterSpan(NamedTuple):
     """The time between two reports. `seconds` is None where one does not say when its host was seen."""
 
     seconds: float | None
@@ -30,18 +30,18 @@ class Span(NamedTuple):
     kept: bool = False  # a report holds outcomes of another time than its own: nothing in it tells a rate
 
 
-def span(old: Report, new: Report) -> Span:
+def span(old: Report, new: Report) -> CounterSpan:
     """How long, and whether the host was restarted in between: its counters then begin again."""
     before, after = _moment(old), _moment(new)
     boots = (old.node.boot_id, new.node.boot_id)
-    return Span(
+    return CounterSpan(
         seconds=after - before if before is not None and after is not None else None,
         rebooted=None not in boots and boots[0] != boots[1],
         kept=any(run.observed_at for report in (old, new) for run in report.probes),
     )
 
 
-def counters(ledger: Ledger, pairs: Pairing, between: Span) -> None:
+def counters(ledger: Ledger, pairs: Pairing, between: CounterSpan) -> None:
     """Every error counter of every device on both sides."""
     for place, old, new in _tables(pairs):
         for name in sorted(old.keys() & new.keys()):
@@ -57,7 +57,7 @@ def is_fault(name: str) -> bool:
     return _FAULT.search(name) is not None
 
 
-def _tables(pairs: Pairing) -> Iterator[tuple[Place, Mapping[str, int], Mapping[str, int]]]:
+def _tables(pairs: Pairing) -> Iterator[tuple[ChangedThing, Mapping[str, int], Mapping[str, int]]]:
     for a, b in pairs.pci.pairs:
         for severity in sorted((a.aer or {}).keys() & (b.aer or {}).keys()):
             rows = [
@@ -86,7 +86,7 @@ def _faults(counters: Mapping[str, int]) -> dict[str, int]:
     return {name: count for name, count in counters.items() if is_fault(name)}
 
 
-def _counter(ledger: Ledger, name: str, place: Place, old: int, new: int, between: Span) -> None:
+def _counter(ledger: Ledger, name: str, place: ChangedThing, old: int, new: int, between: CounterSpan) -> None:
     if between.rebooted or new < old:
         if new > 0:
             why = "restarted since the host was booted" if between.rebooted else "it fell: restarted"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from agent.diff.change import Place
+from agent.diff.change import ChangedThing, slot_name
 from agent.diff.ledger import Ledger
 from agent.diff.pairing import Matched, Pairing, gpu_identity, nic_identity
-from agent.diff.places import slot_name
 from agent.model.pci import PciFunction
 from agent.model.report import Report
 
@@ -39,7 +38,9 @@ def devices(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
     for table in tables:
         for a, b in table.matched.pairs if table.kind != "pci" else ():
             if a.label != b.label:
-                place = Place(old=f"{table.kind}:{a.id}", new=f"{table.kind}:{b.id}", label=f"{a.label} -> {b.label}")
+                place = ChangedThing(
+                    old=f"{table.kind}:{a.id}", new=f"{table.kind}:{b.id}", label=f"{a.label} -> {b.label}"
+                )
                 ledger.add("devices", "renamed", table.kind, place)
 
 
@@ -58,7 +59,7 @@ def _one_sided(ledger: Ledger, kind: str, other: Report, tables: list[tuple[_Tab
                 continue
             told.add(card)
             ident, label = f"{table.kind}:{row.id}", _label(row)
-            place = Place(old=ident, label=label) if kind == "gone" else Place(new=ident, label=label)
+            place = ChangedThing(old=ident, label=label) if kind == "gone" else ChangedThing(new=ident, label=label)
             if not answered(other, table.probes):
                 ledger.unknown("lost" if kind == "gone" else "gained", "whether it is there", place)
             else:
@@ -102,12 +103,12 @@ def _elsewhere(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None
             "devices",
             "moved",
             kind if kind != "pci" else "PCI device",
-            Place(old=f"{kind}:{a.id}", new=f"{kind}:{b.id}", label=label),
+            ChangedThing(old=f"{kind}:{a.id}", new=f"{kind}:{b.id}", label=label),
             slot_name(a.id, slots_old.get(a.id)),
             slot_name(b.id, slots_new.get(b.id)),
         )
     for before, after in renumbered:
-        place = Place(old=f"pci:{before}", new=f"pci:{after}", label=f"{before} -> {after}")
+        place = ChangedThing(old=f"pci:{before}", new=f"pci:{after}", label=f"{before} -> {after}")
         ledger.add("devices", "renumbered", "bus numbers", place)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from agent.diff.change import GROUPS, KINDS, Change, Place, Value
+from agent.diff.change import GROUPS, KINDS, Change, ChangedThing, Value
 
 
 class _Key(NamedTuple):
@@ -23,15 +23,15 @@ class Ledger:
     """Everything that was found so far."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[_Key, dict[Place, None]]] = {}
-        self._unknown: dict[tuple[str, str, Place], list[str]] = {}
+        self._found: dict[str, tuple[_Key, dict[ChangedThing, None]]] = {}
+        self._unknown: dict[tuple[str, str, ChangedThing], list[str]] = {}
 
     def add(
         self,
         group: str,
         kind: str,
         what: str,
-        place: Place,
+        place: ChangedThing,
         old: Value = None,
         new: Value = None,
         per_second: float | None = None,
@@ -41,7 +41,9 @@ class Ledger:
         key = _Key(group, kind, what, old, new, per_second, note)
         self._found.setdefault(repr(key), (key, {}))[1][place] = None
 
-    def compare(self, group: str, what: str, place: Place, old: Value, new: Value, note: str | None = None) -> None:
+    def compare(
+        self, group: str, what: str, place: ChangedThing, old: Value, new: Value, note: str | None = None
+    ) -> None:
         """A value on both sides. None is unknown: a fact lost or gained, and no change of the machine."""
         if old == new:
             return
@@ -50,12 +52,12 @@ class Ledger:
         else:
             self.add(group, "changed", what, place, old, new, note=note)
 
-    def fields(self, place: Place, old: Any, new: Any, groups: Mapping[str, str], prefix: str = "") -> None:
+    def fields(self, place: ChangedThing, old: Any, new: Any, groups: Mapping[str, str], prefix: str = "") -> None:
         """Fields of the same name on two rows, each with the group that it belongs to."""
         for name, group in groups.items():
             self.compare(group, prefix + name, place, plain(getattr(old, name)), plain(getattr(new, name)))
 
-    def unknown(self, kind: str, what: str, place: Place) -> None:
+    def unknown(self, kind: str, what: str, place: ChangedThing) -> None:
         """A fact that only one side knows."""
         self._unknown.setdefault((kind, subject_kind(place), place), []).append(what)
 
@@ -71,7 +73,7 @@ class Ledger:
         return sorted(made, key=_order)
 
 
-def subject_kind(place: Place) -> str:
+def subject_kind(place: ChangedThing) -> str:
     """What kind of thing a subject is.
 
     >>> subject_kind(Place(old="gpu:0000:19:00.0", label="GPU0"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agent.diff.change import Place
+from agent.diff.change import ChangedThing
 from agent.diff.devices import answered
 from agent.diff.ledger import Ledger
 from agent.model.node import Node
@@ -18,7 +18,7 @@ NODE_FIELDS = {
 OWN_FIELDS = {"hostname": "settings", "machine_id": "settings", "serial": "devices"}  # of one host, not of two
 CPU_FIELDS = {"vendor": "devices", "family": "devices", "model": "devices", "name": "devices", "sockets": "devices"}
 MEMORY_TOLERANCE = 0.01  # a kernel keeps some for itself, and not always the same
-NODE = Place(old="node", new="node", label="node")
+NODE = ChangedThing(old="node", new="node", label="node")
 
 
 def node(ledger: Ledger, old: Report, new: Report, same_host: bool) -> None:
@@ -55,7 +55,7 @@ def software(ledger: Ledger, old: Report, new: Report) -> None:
         ledger.compare("settings", f"limit {name}", NODE, a.limits[name], b.limits[name])
 
 
-def _memory(ledger: Ledger, what: str, place: Place, old: int | None, new: int | None) -> None:
+def _memory(ledger: Ledger, what: str, place: ChangedThing, old: int | None, new: int | None) -> None:
     if old and new and abs(new - old) <= MEMORY_TOLERANCE * max(old, new):
         return
     ledger.compare("devices", what, place, old, new)
@@ -82,7 +82,7 @@ def _numa(ledger: Ledger, a: Node, b: Node) -> None:
     for number in sorted(before.keys() | after.keys()):
         one, other = before.get(number), after.get(number)
         name = f"numa:{number}"
-        place = Place(old=name if one else None, new=name if other else None, label=f"NUMA {number}")
+        place = ChangedThing(old=name if one else None, new=name if other else None, label=f"NUMA {number}")
         if one is None or other is None:
             ledger.add("devices", "gone" if one else "new", "numa node", place)
             continue
@@ -96,11 +96,11 @@ def _named(ledger: Ledger, what: str, old: Mapping[str, Any], new: Mapping[str, 
     for name in sorted(old.keys() | new.keys()):
         ident = f"{what}:{name}"
         if name not in old:
-            ledger.add("software", "new", what, Place(new=ident, label=name))
+            ledger.add("software", "new", what, ChangedThing(new=ident, label=name))
         elif name not in new:
-            ledger.add("software", "gone", what, Place(old=ident, label=name))
+            ledger.add("software", "gone", what, ChangedThing(old=ident, label=name))
         else:
-            ledger.compare("software", what, Place(old=ident, new=ident, label=name), old[name], new[name])
+            ledger.compare("software", what, ChangedThing(old=ident, new=ident, label=name), old[name], new[name])
 
 
 def _words(ledger: Ledger, group: str, what: str, old: list[str], new: list[str]) -> None:

@@ -133,7 +133,7 @@ def _pairs(ends: list[tuple[str, str]]) -> str:
     return f"{len(ends)} pairs, most of them of {most}"
 
 
-class _Run(NamedTuple):
+class _TextRun(NamedTuple):
     """`stem` with the numbers from first to last; -1: the name ends in no number."""
 
     stem: str
@@ -147,14 +147,14 @@ class _Run(NamedTuple):
         return f"{self.stem}{self.first}" + (f"-{self.last}" if self.last > self.first else "")
 
 
-def _runs(names: Sequence[str]) -> list[_Run]:
+def _runs(names: Sequence[str]) -> list[_TextRun]:
     """Names that differ in their last number only, as a range."""
-    runs: list[_Run] = []
+    runs: list[_TextRun] = []
     for name in names:
         found = re.fullmatch(r"(.*?)([0-9]{1,6})", name, re.DOTALL)
         stem, number = (found[1], int(found[2])) if found and str(int(found[2])) == found[2] else (name, -1)
         if runs and number > 0 and runs[-1].stem == stem and runs[-1].last == number - 1:
             runs[-1] = runs[-1]._replace(last=number)
         else:
-            runs.append(_Run(stem, number, number))
+            runs.append(_TextRun(stem, number, number))
     return runs

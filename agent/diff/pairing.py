@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from agent.diff.change import Place
-from agent.diff.places import Spot, roots, spots
+from agent.diff.change import ChangedThing, Spot, roots, spots
 from agent.model.gpu import Gpu
 from agent.model.nic import Netdev, Nic
 from agent.model.pci import PciFunction
@@ -37,10 +36,10 @@ class Pairing(NamedTuple):
     netdevs: Matched
     ids: Mapping[str, str]  # every device and interface id of OLD to its id in NEW
 
-    def place(self, kind: str, old: Any, new: Any, after: str = "") -> Place:
+    def place(self, kind: str, old: Any, new: Any, after: str = "") -> ChangedThing:
         """The subject of a change of one row; `after` names a part of it, such as "/7"."""
         label = (new or old).label if hasattr(new or old, "label") else (new or old).id
-        return Place(
+        return ChangedThing(
             old=f"{kind}:{old.id}{after}" if old else None,
             new=f"{kind}:{new.id}{after}" if new else None,
             label=label + after,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agent.diff.change import Place
+from agent.diff.change import ChangedThing
 from agent.diff.ledger import Ledger
 from agent.diff.pairing import Pairing
 from agent.model.report import Report
@@ -86,6 +86,6 @@ def _mapped(a: str, b: str, pairs: Pairing) -> tuple[str, str] | None:
     return _ends(one, other) if one and other else None
 
 
-def _place(old: tuple[str, str], new: tuple[str, str], labels: Mapping[str, str]) -> Place:
+def _place(old: tuple[str, str], new: tuple[str, str], labels: Mapping[str, str]) -> ChangedThing:
     label = BETWEEN.join(labels.get(end, end) for end in new)
-    return Place(old=f"pair:{'+'.join(old)}", new=f"pair:{'+'.join(new)}", label=label)
+    return ChangedThing(old=f"pair:{'+'.join(old)}", new=f"pair:{'+'.join(new)}", label=label)

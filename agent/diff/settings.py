@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.diff.change import Place, Value
+from agent.diff.change import ChangedThing, Value
 from agent.diff.ledger import Ledger, plain
 from agent.diff.pairing import Pairing
 from agent.model.gpu import Gpu, GpuLink
@@ -137,7 +137,7 @@ def _upper_ends(report: Report) -> set[str]:
     return {row.id for row in report.topology.pci if row.id in above and row.port_type != "upstream"}
 
 
-def _link(ledger: Ledger, place: Place, a: Link | None, b: Link | None, upper: bool) -> None:
+def _link(ledger: Ledger, place: ChangedThing, a: Link | None, b: Link | None, upper: bool) -> None:
     if a is None or b is None:
         if a is not b:
             ledger.unknown("gained" if a is None else "lost", "link", place)
@@ -157,7 +157,7 @@ def _link(ledger: Ledger, place: Place, a: Link | None, b: Link | None, upper: b
         ledger.compare("links", "width", place, a.width, b.width, note=f"the link is {unsure}")
 
 
-def _driver(ledger: Ledger, place: Place, a: Gpu, b: Gpu) -> None:
+def _driver(ledger: Ledger, place: ChangedThing, a: Gpu, b: Gpu) -> None:
     """What the driver makes of it; where it cannot tell, the name comes from elsewhere, too."""
     before, after = (None if gpu.driver_state == "unknown" else gpu.driver_state for gpu in (a, b))
     ledger.compare("software", "driver_state", place, before, after, note=b.driver_error or a.driver_error)
@@ -165,7 +165,7 @@ def _driver(ledger: Ledger, place: Place, a: Gpu, b: Gpu) -> None:
         ledger.compare("devices", "name", place, a.name, b.name)
 
 
-def _driver_link(ledger: Ledger, place: Place, a: Gpu, b: Gpu) -> None:
+def _driver_link(ledger: Ledger, place: ChangedThing, a: Gpu, b: Gpu) -> None:
     """The driver's view, where there is no other."""
     if a.pcie and b.pcie:
         fields = {"width": "links", "max_width": "links", "max_generation": "links"}
@@ -200,7 +200,7 @@ def _far_end(link: GpuLink, ids: Any) -> str | None:
     return f"{link.remote.kind} {ids.get(end, end)}".strip()
 
 
-def _port(ledger: Ledger, pairs: Pairing, place: Place, a: Port, b: Port) -> None:
+def _port(ledger: Ledger, pairs: Pairing, place: ChangedThing, a: Port, b: Port) -> None:
     ledger.fields(place, a, b, PORT_FIELDS)
     if a.state == b.state:
         ledger.fields(place, a, b, RATE_FIELDS)
@@ -222,7 +222,7 @@ def _gids(port: Port, addresses: bool) -> list[str]:
     return [f"{gid.index}: {gid.type or '?'}{f' {gid.gid}' if addresses else ''}" for gid in port.gids]
 
 
-def _sets(ledger: Ledger, group: str, what: str, place: Place, old: list[str], new: list[str]) -> None:
+def _sets(ledger: Ledger, group: str, what: str, place: ChangedThing, old: list[str], new: list[str]) -> None:
     """Two lists of words: only what one of them has and the other has not."""
     before: Value = [word for word in old if word not in set(new)]
     after: Value = [word for word in new if word not in set(old)]

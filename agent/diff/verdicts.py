@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.diff.change import Place
+from agent.diff.change import ChangedThing
 from agent.diff.ledger import Ledger
 from agent.diff.pairing import Pairing
 from agent.model.finding import Check, Finding, describe_silence
@@ -24,18 +24,26 @@ def verdicts(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
         if other is None or id(other) in met:
             told.add(finding.rule)
             ledger.add(
-                "findings", "gone", finding.rule, Place(old=finding.subject, label=finding.label), note=_said(finding)
+                "findings",
+                "gone",
+                finding.rule,
+                ChangedThing(old=finding.subject, label=finding.label),
+                note=_said(finding),
             )
             continue
         met.add(id(other))
-        place = Place(old=finding.subject, new=other.subject, label=other.label)
+        place = ChangedThing(old=finding.subject, new=other.subject, label=other.label)
         ledger.compare("findings", f"{finding.rule} severity", place, finding.severity, other.severity)
         ledger.compare("findings", f"{finding.rule} silenced", place, *map(_silence, (finding, other)))
     for finding in new.findings:
         if id(finding) not in met:
             told.add(finding.rule)
             ledger.add(
-                "findings", "new", finding.rule, Place(new=finding.subject, label=finding.label), note=_said(finding)
+                "findings",
+                "new",
+                finding.rule,
+                ChangedThing(new=finding.subject, label=finding.label),
+                note=_said(finding),
             )
     _checks(ledger, old, new, told)
 
@@ -52,7 +60,7 @@ def probes(ledger: Ledger, old: Report, new: Report) -> None:
             and (run.status in ANSWERED) != (other.status in ANSWERED)
             and "skipped" not in (run.status, other.status)
         ):
-            place = Place(old=f"probe:{run.name}", new=f"probe:{run.name}", label=run.name)
+            place = ChangedThing(old=f"probe:{run.name}", new=f"probe:{run.name}", label=run.name)
             reason = other.reason if other.status not in ANSWERED else run.reason
             ledger.add("evidence", "changed", "probe", place, run.status, other.status, note=reason)
 
@@ -65,7 +73,7 @@ def _checks(ledger: Ledger, old: Report, new: Report, told: set[str]) -> None:
         other = after.get(check.rule)
         idle = other and {check.state, other.state} == {"pass", "unknown"} and (_idle(old, check) or _idle(new, other))
         if other and not idle and check.rule not in told | absorbed:
-            place = Place(old=f"rule:{check.rule}", new=f"rule:{check.rule}", label=check.rule)
+            place = ChangedThing(old=f"rule:{check.rule}", new=f"rule:{check.rule}", label=check.rule)
             ledger.compare("findings", "check", place, check.state, other.state, note=other.reason or check.reason)
 
 

@@ -1,1 +1,1 @@
-"""Many reports: what is odd, what drifted, how the cluster hangs together. Never a host."""
+"""Many reports: the dataset, its tables, and the questions to them. It reads reports and fabric files, never a host."""

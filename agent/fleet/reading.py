@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
 
+from agent.fleet.receipt import receive
 from agent.fleet.rows import DamagedPart, Made, Reader
-from agent.fleet.rows.shapes import Report
+from agent.fleet.rows.report_fields import ReportFields
 from agent.fleet.rows.verdicts import Label
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
 
@@ -21,7 +22,6 @@ NAME_LIMIT = 253  # of a host, as DNS bounds it
 MOST_PARTS = 10_000  # of a packed file
 _BLOCK = 1 << 16
 _BEHIND = "trailing characters"  # what is said of a document with something behind it
-AHEAD = timedelta(days=1)
 EARLIEST = datetime(1970, 1, 1, tzinfo=timezone.utc)  # no clock of a node shows less
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _REPLACEMENT = rb"\1\\ufffd"
@@ -31,39 +31,51 @@ class Unfit(Exception):
     """Bytes that are no report which can be taken; the message says why, without their name."""
 
 
-class _Head(msgspec.Struct):
+class _Identity(msgspec.Struct):
     schema: str = ""
 
 
-class Read(NamedTuple):
+class ReadReport(NamedTuple):
     """One report."""
 
     label: Label
     made: Made
 
 
-_HEAD, _REPORT = msgspec.json.Decoder(_Head), msgspec.json.Decoder(Report)
+_HEAD, _REPORT = msgspec.json.Decoder(_Identity), msgspec.json.Decoder(ReportFields)
 
 
-def read(data: bytes, reader: Reader, cluster: str | None, now: datetime) -> Read:
-    """Rows of a report: JSON, plain, gzip or zstd. Raises Unfit."""
+class Text(NamedTuple):
+    """The JSON of a report, and its SHA-256 in hex."""
+
+    text: bytes
+    digest: str
+
+
+def unpack(data: bytes) -> Text:
+    """The text of a report: JSON, plain, gzip or zstd. Raises Unfit."""
     text = unpacked(data)
     if len(text) > REPORT_LIMIT_BYTES:
         raise Unfit(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
     if not text or text.isspace():
         raise Unfit("empty")
-    digest = sha256(text).hexdigest()
+    return Text(text, sha256(text).hexdigest())
+
+
+def read(given: Text, reader: Reader, cluster: str | None, now: datetime, modified: float = 0.0) -> ReadReport:
+    """Rows of a report. `modified`: when its file was written, seconds since 1970. Raises Unfit."""
+    text, digest = given
     if b"\\" in text and b"\\u0000" in text:  # the first alone is far faster, and mostly enough
         text = _NUL.sub(_REPLACEMENT, text)
     report = _decoded(text)
-    label = _label(report, cluster, digest, now)
+    label = _label(report, cluster, digest, now, modified)
     try:
-        return Read(label, reader.read(report, label))
+        return ReadReport(label, reader.read(report, label))
     except DamagedPart as error:
         raise Unfit(f"a damaged report: {error}") from error
 
 
-def _decoded(text: bytes) -> Report:
+def _decoded(text: bytes) -> ReportFields:
     """Raises Unfit, for JSON that is no report of ours by its schema."""
     try:
         report = _REPORT.decode(text)
@@ -146,7 +158,7 @@ def _all_parts(data: bytes, packed: str, begun: Callable[[], Any], error: type[E
     return b"".join(found)
 
 
-def _label(report: Report, cluster: str | None, digest: str, now: datetime) -> Label:
+def _label(report: ReportFields, cluster: str | None, digest: str, now: datetime, modified: float) -> Label:
     name = (report.node.hostname or report.node.machine_id or report.node.serial or "").strip()
     if not name:
         raise Unfit("it names no node: no host name, machine id or serial")
@@ -156,10 +168,16 @@ def _label(report: Report, cluster: str | None, digest: str, now: datetime) -> L
     generated = _time(report.generated_at, "generated_at") if report.generated_at or not report.observed_at else None
     observed = _time(report.observed_at, "observed_at") if report.observed_at else generated
     assert observed is not None
-    if observed - now > AHEAD:
-        days = (observed - now) / timedelta(days=1)
-        raise Unfit(f"its time is {days:.0f} days ahead of this machine's: {observed.isoformat()}")
-    return Label(f"{cluster}/{node}" if cluster else node, cluster, observed, generated or observed, digest)
+    times = receive(observed, modified, now)
+    return Label(
+        f"{cluster}/{node}" if cluster else node,
+        cluster,
+        times.observed_at,
+        generated or observed,
+        digest,
+        times.received_at,
+        times.skew_seconds,
+    )
 
 
 def _time(text: str, name: str) -> datetime:

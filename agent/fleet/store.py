@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -62,7 +63,7 @@ def store_of(url: str) -> Store:
         filesystem, root = fs.FileSystem.from_uri(url)
     except (OSError, ValueError, NotImplementedError) as error:  # no store, no URL, none in this pyarrow
         raise BadStore(f"{shown(url)}: {_first_line(error).replace(url, shown(url))}") from error
-    return Remote(url, filesystem, root)
+    return ObjectStore(url, filesystem, root)
 
 
 def shown(url: str) -> str:
@@ -111,7 +112,7 @@ class Folder:
         try:
             os.rename(local, place)
         except OSError as error:
-            if error.errno != 18:  # EXDEV
+            if error.errno != errno.EXDEV:
                 raise
             shutil.move(local, place)
 
@@ -131,7 +132,7 @@ class Folder:
                     yield Listed(os.path.relpath(path, self.root), told.st_size, told.st_mtime)
 
 
-class Remote:
+class ObjectStore:
     """An object store, or any other file system of pyarrow's."""
 
     remote = True
@@ -187,6 +188,16 @@ class Remote:
     def at(self, path: str) -> str:
         """The path of a file as pyarrow wants it."""
         return "/".join(part for part in (self.root, path) if part)
+
+
+def open_no_link(path: str, flags: int) -> int:
+    """As `os.open`; a link is an error."""
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "a symbolic link, which is not followed", path) from error
+        raise
 
 
 def sync_folder(path: str) -> None:

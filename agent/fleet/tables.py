@@ -34,7 +34,7 @@ HOST = Table(
     (),
     _columns(
         """
-observed_at time~ when the host was looked at
+observed_at time~ when the host was looked at; of a clock that is ahead the time of arrival
 generated_at time~ when the report was written
 cluster text the value of --cluster
 hostname text
@@ -84,6 +84,8 @@ source text live, capture, tree, ..
 schema_minor int
 generator text version that wrote the report
 report text~ first 32 hex digits of the report's SHA-256
+received_at time~ when the report arrived: time of its file or archive member; of lines the node's own time
+clock_skew_seconds float~ the node's clock minus the time of arrival; negative: behind, or sent late; null: not known
 """,
         of=None,
     ),

@@ -16,6 +16,7 @@ COUNTERS_OF_PROBE: Mapping[str, tuple[str, ...]] = {
     "kernel": (),
     "pci": (AER,),
     "nvml": (GPU, LINK),
+    "kfd": (GPU,),
     "rdma": (PORT,),
     "netdev": (NETDEV,),
     "ethtool": (NETDEV,),

@@ -18,7 +18,7 @@ import msgspec
 
 from agent.history.state import STATE, HostState, accept_inventory, add_history, update_state
 from agent.model.report import CountersWindow, History, Report
-from agent.reports import replace_file
+from agent.reports import PRIVATE, replace_file
 
 STATE_LIMIT_BYTES = 8 << 20
 LOCK_SECONDS = 5.0  # how long another run may hold the directory
@@ -51,7 +51,7 @@ def apply_state_file(directory: str, report: Report, warn: Warn, keep: bool = Tr
     try:
         if keep:
             with contextlib.suppress(FileExistsError):
-                os.mkdir(directory)
+                os.mkdir(directory, 0o700)
         with _lock(directory) as writable:
             if keep and not writable:
                 warn(f"this run is not remembered: {directory} cannot be written")
@@ -125,7 +125,7 @@ def save_state(path: str, state: HostState) -> None:
     new = f"{path}.new"
     with contextlib.suppress(FileNotFoundError):
         os.unlink(new)  # whatever it is: a pipe would be waited for, and another name of a file written over
-    replace_file(path, new, data)
+    replace_file(path, new, data, PRIVATE)
 
 
 @contextlib.contextmanager
@@ -133,8 +133,10 @@ def _lock(directory: str) -> Iterator[bool]:
     """Hold the directory. False where it can be read and not written. Raises OSError, StateError."""
     try:
         descriptor = os.open(
-            os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _OPEN_FLAGS, 0o644
+            os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _OPEN_FLAGS, 0o600
         )
+        with contextlib.suppress(OSError):
+            os.fchmod(descriptor, 0o600)  # whoever can read a lock can hold it
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EROFS, errno.EPERM) or not os.path.isdir(directory):
             raise

@@ -49,9 +49,10 @@ def aer_counters(function: PciFunction) -> dict[str, int]:
 
 
 def gpu_counters(gpu: Gpu) -> dict[str, int]:
-    """Those of its PCIe link by their names ("replays"), those of NVLink-C2C as "c2c_replays"."""
+    """Those of its PCIe link by their names ("replays"), of NVLink-C2C as "c2c_replays", of its blocks as
+    "xgmi_wafl.correctable"."""
     errors = gpu.c2c.errors if gpu.c2c else {}
-    return {**gpu.pcie_counters, **{f"c2c_{name}": count for name, count in errors.items()}}
+    return {**gpu.pcie_counters, **gpu.error_counts, **{f"c2c_{name}": count for name, count in errors.items()}}
 
 
 def port_counters(port: Port) -> dict[str, int]:

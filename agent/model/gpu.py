@@ -23,7 +23,7 @@ class Mig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
-    """The far end of an NVLink."""
+    """The far end of a direct link."""
 
     kind: str  # gpu | switch | cpu | unknown
     id: str | None = None
@@ -33,7 +33,7 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 class GpuLink(msgspec.Struct, frozen=True, kw_only=True):
     """One direct link. `signal_gbyte_s`: signalling rate, one direction (payload is 16/17 of it on NVLink 4 and 5)."""
 
-    protocol: str = "nvlink"  # nvlink | xgmi | hccs
+    protocol: str = "nvlink"  # nvlink | xgmi | hccs | sio | ub | gaudi | neuron
     link: int
     state: str  # active | inactive | sleep | unknown
     version: str | None = None
@@ -50,6 +50,15 @@ class Fabric(msgspec.Struct, frozen=True, kw_only=True):
     clique: int | None = None
     cluster_uuid: str | None = None
     health: dict[str, str] = {}
+
+
+class Partition(msgspec.Struct, frozen=True, kw_only=True):
+    """As how many GPUs the driver offers one (AMD). `expected`: as its compute mode means; null: not known."""
+
+    compute: str | None = None  # SPX | DPX | TPX | QPX | CPX
+    memory: str | None = None  # NPS1 | NPS2 | NPS4 | NPS8
+    count: int | None = None
+    expected: int | None = None
 
 
 class C2c(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +120,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
         "unknown"  # open: the driver lists it; not_open: on the bus, not listed; no_driver; vfio; error; unknown
     )
     driver_error: str | None = None
+    partition: Partition | None = None
+    hive: str | None = None  # the GPUs that XGMI joins (AMD); "0": it is in none; null: not known
     links: list[GpuLink] = []
     links_known: bool = False
     links_reason: str | None = None  # why links are not known, or why there are none
@@ -121,6 +132,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     recovery_action: str | None = None
     nvlink_bandwidth_mode: str | None = None  # of this GPU: full | reduced
     health: GpuHealth | None = None
+    error_counts: dict[str, int] = {}  # by block: "xgmi_wafl.correctable", cumulative since the driver was loaded
     pcie_counters: dict[str, int] = {}  # of the GPU's own PCIe link, cumulative since the driver was loaded
 
 

@@ -200,4 +200,5 @@ class Netdev(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int] = {}  # kernel's and driver's, cumulative; carrier_down_count and such among them
     pause: Pause | None = None
     qos: Qos | None = None
+    arp: dict[str, int] = {}  # of IPv4, in force here: arp_ignore, arp_announce, arp_filter, rp_filter
     qos_reason: str | None = None  # why DCB is not known: "the driver has no DCB here (EOPNOTSUPP)"

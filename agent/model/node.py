@@ -143,6 +143,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
     services: list[Service] = []
     rdma_stack: RdmaStack = RdmaStack()
     peer_memory_clients: list[str] = []
+    kernel_settings: dict[str, str] = {}  # that AMD GPUs depend on: numa_balancing, CONFIG_PCI_P2PDMA, ..
     nccl: Nccl = Nccl()
     limits: dict[
         str, str

@@ -12,7 +12,7 @@ from agent.model.node import Event, Node, Platform, Software
 from agent.model.topology import Topology
 
 SCHEMA = "fabricscope.report/1"
-SCHEMA_MINOR = 6
+SCHEMA_MINOR = 7
 REPORT_LIMIT_BYTES = 4 << 20
 NO_EARLIER_SAMPLE = "counters need two samples: use --interval 60 or --state-dir"
 NO_EARLIER_RUN = "first run, no baseline yet: use --state-dir to keep one"
@@ -118,3 +118,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def open_findings(self) -> list[Finding]:
         """The findings that are not silenced."""
         return [finding for finding in self.findings if finding.silenced is None]
+
+
+def schema_text() -> str:
+    """JSON Schema, draft 2020-12, indented, a newline at the end."""
+    (whole,), parts = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
+    made = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:{SCHEMA.replace('/', ':')}.{SCHEMA_MINOR}",
+        "title": SCHEMA,
+        **whole,
+        "$defs": parts,
+    }
+    return msgspec.json.format(msgspec.json.encode(made), indent=2).decode() + "\n"

@@ -10,8 +10,7 @@ from agent.netbox.changes import DiffResult, NetBoxChange, ObjectRef, PlanNote
 from agent.netbox.diff_modules import DeviceDiff, find_module_type, module_type_name
 from agent.netbox.journal import make_entry, parse_open_findings, summarize_findings
 from agent.netbox.state import FIELDS, TAG, CustomField, SharedState
-from agent.outputs.inventory.fields import make_slug
-from agent.outputs.inventory.objects import DesiredNode
+from agent.outputs.inventory.objects import DesiredNode, make_slug
 
 _ABOUT = {
     "fabricscope_verdict": (

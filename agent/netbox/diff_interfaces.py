@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from agent.netbox.changes import DiffResult, NetBoxChange, ObjectRef, PlanNote, order_moves
 from agent.netbox.diff_modules import DeviceDiff, ModulePair, delete_cable
-from agent.netbox.state import TAG, Device, MacAddress, NetBoxInterface, SharedState
+from agent.netbox.state import TAG, MacAddress, NetBoxDevice, NetBoxInterface, SharedState
 from agent.outputs.inventory import objects
 
 TEMPORARY_NAME = "fabricscope moving"  # a name to bear while two interfaces change theirs
@@ -323,7 +323,7 @@ def _find_far_end(cable: objects.InventoryCable, shared: SharedState) -> NetBoxI
     return f"{device.name} has no interface {' or '.join(cable.ports)} in NetBox"
 
 
-def _find_device(name: str, devices: Sequence[Device]) -> Device | str:
+def _find_device(name: str, devices: Sequence[NetBoxDevice]) -> NetBoxDevice | str:
     for wanted in (name.lower(), name.lower().partition(".")[0]):
         called = [device for device in devices if (device.name or "").lower() == wanted]
         if len(called) == 1:

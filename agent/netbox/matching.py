@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agent.netbox.state import Device, node_names
+from agent.netbox.state import NetBoxDevice, node_names
 from agent.outputs.inventory.objects import DesiredNode
 
 
@@ -20,7 +20,7 @@ class NodeMatch(NamedTuple):
     """What was found for a node; `problem`: why there is no device for it. `new`: it is to be made."""
 
     reported: ReportedNode
-    device: Device | None = None
+    device: NetBoxDevice | None = None
     by: str = ""  # "serial" | "name"
     problem: str | None = None
     older: str | None = None  # the report that is taken instead of this one
@@ -42,7 +42,7 @@ class NodeMatch(NamedTuple):
         return (self.device.name if self.device else None) or self.reported.node.name or self.reported.report
 
 
-def match_nodes(reported: Sequence[ReportedNode], devices: Sequence[Device], create: bool) -> list[NodeMatch]:
+def match_nodes(reported: Sequence[ReportedNode], devices: Sequence[NetBoxDevice], create: bool) -> list[NodeMatch]:
     """One match a node, in the order given; two reports of one host are one node: the later one."""
     matches = [_match_node(node, devices, create) for node in reported]
     _reject_duplicates(matches, lambda match: match.reported.node.serial and match.reported.node.serial.lower())
@@ -50,7 +50,7 @@ def match_nodes(reported: Sequence[ReportedNode], devices: Sequence[Device], cre
     return matches
 
 
-def _match_node(reported: ReportedNode, devices: Sequence[Device], create: bool) -> NodeMatch:
+def _match_node(reported: ReportedNode, devices: Sequence[NetBoxDevice], create: bool) -> NodeMatch:
     node = reported.node
     if not node.serial and not node.name:
         return NodeMatch(reported, problem="the report has neither a serial number nor a host name")
@@ -81,7 +81,7 @@ def _match_node(reported: ReportedNode, devices: Sequence[Device], create: bool)
     return NodeMatch(reported, problem=f"no device in NetBox has {who}: {hint}")
 
 
-def _list_devices(devices: Sequence[Device]) -> str:
+def _list_devices(devices: Sequence[NetBoxDevice]) -> str:
     shown = [f"{device.name or 'no name'} ({device.site.name if device.site else 'no site'})" for device in devices[:4]]
     return ", ".join(shown) + (", .." if len(devices) > 4 else "")
 

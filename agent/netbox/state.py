@@ -9,8 +9,7 @@ import msgspec
 
 from agent.netbox.api import VALUES_PER_REQUEST, Client, NetBoxError
 from agent.netbox.journal import parse_open_findings
-from agent.outputs.inventory.fields import make_slug
-from agent.outputs.inventory.objects import DesiredNode
+from agent.outputs.inventory.objects import DesiredNode, make_slug
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Row")
@@ -50,7 +49,7 @@ class TaggedRow(Row, frozen=True, kw_only=True):
         return any(tag.slug == TAG for tag in self.tags)
 
 
-class Device(TaggedRow, frozen=True, kw_only=True):
+class NetBoxDevice(TaggedRow, frozen=True, kw_only=True):
     """dcim/devices."""
 
     name: str | None = None
@@ -145,7 +144,7 @@ class CustomField(Row, frozen=True, kw_only=True):
 class NetBoxState(msgspec.Struct, kw_only=True):
     """Everything of one device. Empty: a device that is to be made."""
 
-    device: Device | None = None
+    device: NetBoxDevice | None = None
     bays: list[ModuleBay] = []
     modules: list[NetBoxModule] = []
     interfaces: list[NetBoxInterface] = []
@@ -161,7 +160,7 @@ class SharedState(msgspec.Struct, kw_only=True):
     custom_fields: list[CustomField] = []
     manufacturers: list[NestedRow] = []
     module_types: list[ModuleType] = []
-    devices: list[Device] = []  # far ends of cables
+    devices: list[NetBoxDevice] = []  # far ends of cables
     interfaces: list[NetBoxInterface] = []  # of these
 
 
@@ -173,16 +172,16 @@ def parse_rows(kind: type[T], rows: list[dict[str, Any]]) -> list[T]:
         raise NetBoxError(f"an answer that is not as NetBox documents {kind.__name__}: {error}") from error
 
 
-def find_devices(client: Client, nodes: Sequence[DesiredNode], site: str | None) -> list[Device]:
+def find_devices(client: Client, nodes: Sequence[DesiredNode], site: str | None) -> list[NetBoxDevice]:
     """Devices with a serial or a name of these nodes."""
     where = {"site": site} if site else {}
     serials = {node.serial for node in nodes if node.serial}
     names = {name for node in nodes for name in node_names(node)}
-    same = _read_rows(client, "device", Device, "serial", serials, **where)
-    return _deduplicate(same + _read_rows(client, "device", Device, "name", names, **where))
+    same = _read_rows(client, "device", NetBoxDevice, "serial", serials, **where)
+    return _deduplicate(same + _read_rows(client, "device", NetBoxDevice, "name", names, **where))
 
 
-def read_states(client: Client, devices: Sequence[Device]) -> dict[int, NetBoxState]:
+def read_states(client: Client, devices: Sequence[NetBoxDevice]) -> dict[int, NetBoxState]:
     """What NetBox has of each of these devices, but for journals."""
     states = {device.id: NetBoxState(device=device) for device in devices}
     for bay in _read_rows(client, "module bay", ModuleBay, "device_id", states):
@@ -229,7 +228,7 @@ def read_shared(client: Client, nodes: Sequence[DesiredNode], states: Iterable[N
     )
     cables = [cable for node in nodes for cable in node.cables]
     switches = {name for cable in cables for name in (cable.device, cable.device.partition(".")[0])}
-    shared.devices = _read_rows(client, "device", Device, "name", switches)
+    shared.devices = _read_rows(client, "device", NetBoxDevice, "name", switches)
     ports = sorted({port for cable in cables for port in cable.ports})
     for start in range(0, len(ports), VALUES_PER_REQUEST):
         some = ports[start : start + VALUES_PER_REQUEST]

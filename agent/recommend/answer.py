@@ -14,7 +14,7 @@ from agent.platforms.profiles import load_profile
 from agent.recommend.constants import Version
 from agent.recommend.cost import find_repairs
 from agent.recommend.machine import NodeFacts, assume_node, complete_node, read_node
-from agent.recommend.placement import place_ranks
+from agent.recommend.plan import place_ranks
 from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
 from agent.recommend.settings import advise
 from agent.recommend.tuning import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, SEND_RECEIVE

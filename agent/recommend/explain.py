@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from agent.model.nccl_log import Difference, LogAnswer, NcclLog
+from agent.model.recommend_answers import Difference, LogAnswer, NcclLog
 from agent.model.report import Report
 from agent.recommend.constants import NVLS, RING, TREE, parse_version
 from agent.recommend.graph import ChannelPlan, plan_nvls, plan_ring, plan_tree

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from agent.model.measured import JudgedMeasurement, MeasuredAnswer, MeasuredTable, Measurement
 from agent.model.prediction import Recommendation
+from agent.model.recommend_answers import JudgedMeasurement, MeasuredAnswer, MeasuredTable, Measurement
 from agent.recommend.constants import Version, nvlink_wire_gbyte_s
 from agent.recommend.machine import NodeFacts
 from agent.recommend.predict import AS_IS, HEALTHY, MODELLED_FROM, Request, predict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from agent.model.measured import MeasuredTable, Measurement
+from agent.model.recommend_answers import MeasuredTable, Measurement
 
 _LINE_LIMIT, _MOST = 4000, 5000  # characters; rows of a file
 _WIDE = frozenset(("half", "float", "double", "bfloat16"))

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from agent.model.nccl_log import Graph, NcclChoice, NcclLog
+from agent.model.recommend_answers import Graph, NcclChoice, NcclLog
 
 _INFO, _WARN = "NCCL INFO ", "NCCL WARN "
 _LINE_LIMIT, _MOST = 2000, 40  # characters of a line; entries of a list

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agent.model.plan import Layout, Traffic, TrainingPlan
+from agent.model.prediction import RankPlace
+from agent.model.recommend_answers import Layout, Traffic, TrainingPlan
+from agent.model.report import Report
 from agent.recommend.constants import Version, nvlink_wire_gbyte_s
 from agent.recommend.machine import NodeFacts
 from agent.recommend.traffic import (
@@ -20,6 +22,27 @@ from agent.recommend.traffic import (
     pipeline_traffic,
     tensor_traffic,
 )
+
+_NO_INDEX = 1 << 20
+
+
+def place_ranks(report: Report, node: NodeFacts) -> list[RankPlace]:
+    """One rank a GPU in the order of their indexes; its rails are those that are nearest to it."""
+    gpus = [gpu for gpu in report.topology.gpus if gpu.label in node.gpus]
+    gpus.sort(key=lambda gpu: (_NO_INDEX if gpu.index is None else gpu.index, gpu.pci or gpu.id))
+    cpus = {numa.id: numa.cpus for numa in report.node.numa_nodes}
+    rails: dict[str, list[str]] = {}
+    for rail in node.rails:
+        if rail.gpu is not None:
+            rails.setdefault(rail.gpu, []).append(rail.label)
+    return [
+        RankPlace(
+            local_rank=rank, gpu=gpu.label, pci=gpu.pci, rails=rails.get(gpu.label, []), numa_node=gpu.numa_node,
+            cpus=cpus.get(gpu.numa_node) if gpu.numa_node is not None else None,
+        )
+        for rank, gpu in enumerate(gpus)
+    ]  # fmt: skip
+
 
 _PEAK_TFLOPS = {80: 312.0, 90: 989.0, 100: 2250.0}  # bf16, dense: NVIDIA's data sheets of A100, H100 and B200
 _ACHIEVED = 0.45  # of the peak: 38 to 52% in public runs (Llama 3, Megatron-LM)

@@ -21,7 +21,7 @@ from agent.recommend.tuning import (
     REDUCE_SCATTER,
     SEND_RECEIVE,
     Choice,
-    Job,
+    TunedJob,
     bus_factor,
     choose,
 )
@@ -74,7 +74,7 @@ def _predict_tuned(nodes: Sequence[NodeFacts], request: Request, case: str, rank
     healthy = case == HEALTHY
     node = min(nodes, key=lambda facts: facts.sm)
     amd, arm = any(facts.amd_cpu for facts in nodes), any(facts.arm_cpu for facts in nodes)
-    job = Job(request.nodes, ranks, node.sm, request.version, amd, arm)
+    job = TunedJob(request.nodes, ranks, node.sm, request.version, amd, arm)
     plans = _plans(nodes, request, healthy)
     chosen = choose(request.collective, max(request.size, _LARGE), job, plans)
     if chosen is None:
@@ -119,7 +119,7 @@ def _plans(nodes: Sequence[NodeFacts], request: Request, healthy: bool) -> dict[
     return plans
 
 
-def _reached_gbyte_s(choice: Choice, request: Request, job: Job, plan: ChannelPlan, node: NodeFacts) -> float:
+def _reached_gbyte_s(choice: Choice, request: Request, job: TunedJob, plan: ChannelPlan, node: NodeFacts) -> float:
     """Bus bandwidth in GB/s of a healthy wire: NCCL's time and what large transfers take beyond it, else half-size."""
     factor = bus_factor(request.collective, job.ranks)
     peak = choice.algorithm_gbyte_s * factor
@@ -136,7 +136,7 @@ def _reached_gbyte_s(choice: Choice, request: Request, job: Job, plan: ChannelPl
     return request.size / (latency + fill + request.size * factor / (1000 * peak)) / 1000 * factor
 
 
-def _half_size(job: Job, node: NodeFacts, request: Request) -> float:
+def _half_size(job: TunedJob, node: NodeFacts, request: Request) -> float:
     """Bytes at which half of the peak is reached: geometric means of public tables, per class."""
     if job.nodes == 1:
         return 23e6 if job.sm >= 90 else 12e6 if request.collective == ALL_REDUCE else 32e6

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.model.plan import Traffic
+from agent.model.recommend_answers import Traffic
 from agent.recommend.constants import Version
 from agent.recommend.machine import NodeFacts
 from agent.recommend.predict import HEALTHY, MODELLED_FROM, Request, predict

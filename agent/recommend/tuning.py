@@ -30,7 +30,7 @@ ALL_TO_ALL, SEND_RECEIVE, BROADCAST = "all_to_all", "sendrecv", "broadcast"
 TUNED = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST)
 
 
-class Job(NamedTuple):
+class TunedJob(NamedTuple):
     """Who takes part, and what decides the tables."""
 
     nodes: int
@@ -60,7 +60,7 @@ def bus_factor(collective: str, ranks: int) -> float:
     return (ranks - 1) / ranks if collective in (ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL) else 1.0
 
 
-def list_choices(collective: str, job: Job, plans: Mapping[str, ChannelPlan]) -> Iterator[Choice]:
+def list_choices(collective: str, job: TunedJob, plans: Mapping[str, ChannelPlan]) -> Iterator[Choice]:
     """Every algorithm and protocol that NCCL may take; `plans` by algorithm."""
     for algorithm, plan in plans.items():
         if not plan.channels or not _is_allowed(algorithm, collective, job, plan):
@@ -73,7 +73,7 @@ def list_choices(collective: str, job: Job, plans: Mapping[str, ChannelPlan]) ->
             yield Choice(algorithm, protocol, bus * ratio, _latency_us(algorithm, protocol, collective, job))
 
 
-def time_us(choice: Choice, size: int, collective: str, job: Job, channels: int) -> float:
+def time_us(choice: Choice, size: int, collective: str, job: TunedJob, channels: int) -> float:
     """us for `size` bytes (`ncclTopoGetAlgoTime`)."""
     speed, latency = choice.algorithm_gbyte_s, choice.latency_us
     step = (size >> 6).bit_length() - 1
@@ -88,7 +88,7 @@ def time_us(choice: Choice, size: int, collective: str, job: Job, channels: int)
     return latency + size / (1000 * speed)
 
 
-def choose(collective: str, size: int, job: Job, plans: Mapping[str, ChannelPlan]) -> tuple[Choice, float] | None:
+def choose(collective: str, size: int, job: TunedJob, plans: Mapping[str, ChannelPlan]) -> tuple[Choice, float] | None:
     """The choice of least time, and that time in us; None where no algorithm has a plan."""
     timed = [
         (time_us(choice, size, collective, job, plans[choice.algorithm].channels), index, choice)
@@ -101,7 +101,7 @@ def choose(collective: str, size: int, job: Job, plans: Mapping[str, ChannelPlan
     return choice, time
 
 
-def _is_allowed(algorithm: str, collective: str, job: Job, plan: ChannelPlan) -> bool:
+def _is_allowed(algorithm: str, collective: str, job: TunedJob, plan: ChannelPlan) -> bool:
     if algorithm == RING:
         return True
     if algorithm == TREE:
@@ -111,7 +111,7 @@ def _is_allowed(algorithm: str, collective: str, job: Job, plan: ChannelPlan) ->
     return job.nodes > 1 and collective == ALL_REDUCE and plan.channels > 1
 
 
-def _bus_gbyte_s(algorithm: str, protocol: str, collective: str, job: Job, plan: ChannelPlan) -> float:
+def _bus_gbyte_s(algorithm: str, protocol: str, collective: str, job: TunedJob, plan: ChannelPlan) -> float:
     table = tuning_table(job.sm, job.version)
     column = min(job.nodes, 3) - 1
     speed = plan.intra_gbyte_s if job.nodes <= 2 else plan.inter_gbyte_s
@@ -131,14 +131,14 @@ def _bus_gbyte_s(algorithm: str, protocol: str, collective: str, job: Job, plan:
     return bus
 
 
-def _ll_limit(job: Job, column: int) -> float:
+def _ll_limit(job: TunedJob, column: int) -> float:
     """Of one node by its GPU; between nodes by the CPU's maker."""
     if job.nodes == 1:
         return tuning_table(job.sm, job.version).ll[column]
     return tuning_table(80 if job.amd_cpu else 70, job.version).ll[column]
 
 
-def _nvls_gbyte_s(algorithm: str, collective: str, job: Job, plan: ChannelPlan) -> float:
+def _nvls_gbyte_s(algorithm: str, collective: str, job: TunedJob, plan: ChannelPlan) -> float:
     per_node = job.ranks / job.nodes
     if job.version < (2, 28):
         two = algorithm == NVLS or job.nodes <= 2
@@ -152,7 +152,7 @@ def _nvls_gbyte_s(algorithm: str, collective: str, job: Job, plan: ChannelPlan) 
     return min(intra, plan.inter_gbyte_s * (2 if job.nodes <= 2 else 1), limit)
 
 
-def _ratio(algorithm: str, collective: str, job: Job) -> float:
+def _ratio(algorithm: str, collective: str, job: TunedJob) -> float:
     """From bus to algorithm bandwidth, as NCCL counts steps."""
     if algorithm == NVLS and job.version < (2, 28) and collective == ALL_REDUCE:
         return 5 / 6 if job.version > (2, 18) else 0.75
@@ -169,7 +169,7 @@ def _steps(collective: str, ranks: int) -> int:
     return ranks - 1 if collective in (ALL_GATHER, REDUCE_SCATTER) else ranks
 
 
-def _latency_us(algorithm: str, protocol: str, collective: str, job: Job) -> float:
+def _latency_us(algorithm: str, protocol: str, collective: str, job: TunedJob) -> float:
     inside = "nvlink" if job.nvlink else "pci"
     base = base_latency(algorithm, job.version).of(protocol)
     intra = hop_latency(algorithm, inside, job.version).of(protocol)
@@ -186,7 +186,7 @@ def _latency_us(algorithm: str, protocol: str, collective: str, job: Job) -> flo
     return intra + 2 * logarithm * inter
 
 
-def _ring_latency_us(protocol: str, collective: str, job: Job, intra: float, inter: float) -> float:
+def _ring_latency_us(protocol: str, collective: str, job: TunedJob, intra: float, inter: float) -> float:
     steps = _steps(collective, job.ranks)
     if collective == BROADCAST:
         return hop_latency(RING, "net" if job.nodes > 1 else "nvlink", job.version).of(protocol)

@@ -37,6 +37,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("pcie", gates.always, {"counters": gates.has_device_counters}),
     Family("gpu", gates.always),
     Family("nvlink", gates.has_nvlink, {"counters": gates.has_device_counters}),
+    Family("amd", gates.has_amd_gpus),
     Family(
         "infiniband",
         gates.has_infiniband,
@@ -52,7 +53,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family("nic", gates.always, {"optics": gates.has_nics}),
     Family("affinity", gates.always),
-    Family("gpudirect", gates.has_gpudirect),
+    Family("gpudirect", gates.has_gpudirect, {"rocm": gates.has_amd_rails}),
     Family("nccl", gates.has_gpus),
     Family("host", gates.always, {"profile": gates.has_profile, "inventory": gates.has_inventory}),
 )

@@ -24,6 +24,7 @@ from agent.rules.pages import Threshold
 
 T = TypeVar("T")
 _ACCELERATORS = ("0x0302", "0x1200")  # 3D controllers, processing accelerators
+_OTHER_VENDOR = "no accelerator of PCI vendor"  # a probe that had nothing to speak for (probes/scheduler.py)
 _HOST_BRIDGE = "0x0600"
 SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
 
@@ -247,6 +248,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
             runs = [self.probes[name] for name in names if name in self.probes]
             if any(run.status in ("ok", "partial") for run in runs):
                 continue
+            runs = [run for run in runs if not (run.reason or "").startswith(_OTHER_VENDOR)] or runs
             if not runs:
                 return f"{'|'.join(names)}: not run"
             said: dict[str, list[str]] = {}

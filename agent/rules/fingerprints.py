@@ -13,7 +13,7 @@ from agent.rules.rule import Fail
 
 def fingerprint(rule: str, fault: Fail, case: RuleContext) -> str:
     """Stable over reboots, renames and slots: rule, the most lasting identity of the subject, cause."""
-    text = "\n".join((rule, _lasting_identity(fault.subject, case), fault.cause))
+    text = "\n".join((rule, lasting_identity(fault.subject, case), fault.cause))
     return str(_load_sha256()(text.encode()).hexdigest()[:16])
 
 
@@ -26,11 +26,11 @@ def _load_sha256() -> Any:
     return import_module("hashlib").sha256
 
 
-def _lasting_identity(subject: str, case: RuleContext) -> str:
+def lasting_identity(subject: str, case: RuleContext) -> str:
     """What stays the same of a subject when it is renamed or moved: UUID, GUID, serial, MAC; else its id."""
     kind, _, rest = subject.partition(":")
     if kind == "pair":
-        return "+".join(sorted(_lasting_identity("pci:" + end, case) for end in rest.split("+")))
+        return "+".join(sorted(lasting_identity("pci:" + end, case) for end in rest.split("+")))
     device, slash, part = rest.partition("/")
     gpu = case.gpus.get(device) or case.gpu_by_pci.get(device)
     nic = case.nics.get(device) or case.nic_by_pci.get(device)

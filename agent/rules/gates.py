@@ -35,6 +35,13 @@ def has_gpus(case: RuleContext) -> Result | None:
     return NotApplicable("node", "no GPU") if not case.topology.gpus and case.bus_unread is None else None
 
 
+def has_amd_gpus(case: RuleContext) -> Result | None:
+    """Shut where there is certainly no GPU of AMD."""
+    if any(gpu.vendor == "AMD" for gpu in case.topology.gpus) or case.bus_unread is not None:
+        return None
+    return NotApplicable("node", "no GPU of AMD")
+
+
 def has_nvlink(case: RuleContext) -> Result | None:
     """Shut where there is certainly neither a GPU nor an NVSwitch. A profile may expect what is not here."""
     if case.topology.nvswitches or case.profile:
@@ -49,6 +56,11 @@ def has_gpudirect(case: RuleContext) -> Result | None:
     if not case.topology.gpus:
         return NotApplicable("node", "no GPU")
     return None if case.topology.nics else NotApplicable("node", "no NIC that could have RDMA")
+
+
+def has_amd_rails(case: RuleContext) -> Result | None:
+    """Shut where GPUDirect has nothing to judge, and where no GPU is of AMD."""
+    return has_gpudirect(case) or has_amd_gpus(case)
 
 
 def has_profile(case: RuleContext) -> Result | None:

@@ -21,6 +21,7 @@ from agent.rules.wording import join_labels
 
 _DEVICES = 4  # of one finding, for which commands are written out; of more the first stands for all
 _WORDS = re.compile(r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX)\b")
+_TOOLS = {"nvidia-smi": "NVIDIA", "amd-smi": "AMD"}  # a command of one serves the parts of its maker alone
 _COMMAND = re.compile(r"^- `([^`]+)`", re.MULTILINE)
 _CODE = re.compile(r"(:\s|\s\()?`([^`]*)`(\))?")
 CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")
@@ -42,14 +43,22 @@ class Block(NamedTuple):
 
 def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | None:
     """The commands that show the fault, filled in for every device that it is about; None where there are none."""
-    devices = find_values(context, fault)
+    devices, makers = find_values(context, fault), _find_makers(context, fault)
     commands: dict[str, None] = {}
     for command in _COMMAND.findall(read_sections(rule).get("How to confirm", "")):
+        if makers and _TOOLS.get(command.partition(" ")[0], min(makers)) not in makers:
+            continue  # another vendor's tool
         for values in devices if len(devices) <= _DEVICES else devices[:1]:
             filled = _fill(command, values)
             if not _WORDS.search(filled):
                 commands[filled] = None
     return list(commands) or None
+
+
+def _find_makers(context: RuleContext, fault: Fail) -> set[str]:
+    """The makers of the GPUs that a fault is about; of a fault of the node those of all."""
+    gpus = [gpu for place in fault.places if (gpu := find_gpu(context, place))] or context.topology.gpus
+    return {gpu.vendor for gpu in gpus if gpu.vendor}
 
 
 def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location | None) -> list[Step]:

@@ -71,7 +71,7 @@ def open_target(options: TargetOptions, environment: Mapping[str, str]) -> Targe
     """The target with its secrets and certificates. Raises BadTarget."""
     url = check_options(options)
     if url.scheme == "file":
-        from agent.ship.folder import FolderTarget
+        from agent.ship.target import FolderTarget
 
         return FolderTarget(os.path.abspath(unquote(url.path)), options.compress)
     from agent.ship.http_target import HttpTarget, TlsFiles

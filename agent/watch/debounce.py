@@ -41,6 +41,11 @@ AFFECTED_PROBES: dict[str, tuple[str, ...]] = {
     "gpu_lost": ("pci", "nvml"),
     "gpu_init": ("pci", "nvml"),
     "driver": ("modules", "pci", "nvml"),
+    "amd_ras": ("kfd",),
+    "amd_fatal": ("pci", "kfd"),
+    "amd_reset": ("pci", "kfd"),
+    "amd_init": ("pci", "kfd"),
+    "xgmi": ("kfd",),
     "aer": ("pci",),
     "dpc": ("pci", "nvml", *_NIC),
     "hotplug": ("pci", "nvml", *_NIC),
@@ -66,7 +71,7 @@ def with_fallbacks(names: Collection[str], catalogue: Sequence[Probe]) -> frozen
     return frozenset(probe.name for probe in catalogue if probe.name in names or probe.fallback_for in names)
 
 
-class Reason(NamedTuple):
+class EventReason(NamedTuple):
     """Why it is evaluated: an event, and how often it came."""
 
     event: KernelEvent
@@ -78,7 +83,7 @@ class Batch(NamedTuple):
 
     full: bool
     kinds: frozenset[str]
-    reasons: tuple[Reason, ...]
+    reasons: tuple[EventReason, ...]
     more: int  # reasons that are not listed
 
 
@@ -128,7 +133,7 @@ class Debouncer:
     def full_batch(self, reason: KernelEvent, now: float) -> Batch:
         """A full scan for that reason, now."""
         self._next_full = now + self._full_scan_seconds
-        return self._make_batch(list(self._events), True, (Reason(reason),))
+        return self._make_batch(list(self._events), True, (EventReason(reason),))
 
     def finish(self, batch: Batch, changed: bool, seconds: float, now: float) -> None:
         """An evaluation took that long. Where nothing changes again and again, the pauses get longer."""
@@ -150,8 +155,8 @@ class Debouncer:
         )
         return max(quiet, self._resting_until.get(kind, quiet))
 
-    def _make_batch(self, kinds: list[str], full: bool, first: tuple[Reason, ...]) -> Batch:
-        reasons = [Reason(event, times) for kind in kinds for event, times in self._events.pop(kind).items()]
+    def _make_batch(self, kinds: list[str], full: bool, first: tuple[EventReason, ...]) -> Batch:
+        reasons = [EventReason(event, times) for kind in kinds for event, times in self._events.pop(kind).items()]
         more = sum(self._unlisted.pop(kind, 0) for kind in kinds) + max(len(reasons) - REASON_LIMIT, 0)
         for kind in kinds:
             del self._first_event[kind]

@@ -10,7 +10,7 @@ import msgspec
 from agent.diff.change import Change
 from agent.diff.page import MARKS, sentence
 from agent.model.finding import Summary
-from agent.watch.debounce import REQUESTED, START, Batch, Reason
+from agent.watch.debounce import REQUESTED, START, Batch, EventReason
 from agent.watch.evaluate import Evaluation
 
 SCHEMA = "fabricscope.watch/1"
@@ -117,7 +117,7 @@ def format_counts(summary: Summary) -> str:
     return ", ".join(counts) or "no findings"
 
 
-def _format_reason(reason: Reason) -> str:
+def _format_reason(reason: EventReason) -> str:
     times = f" ({reason.times} times)" if reason.times > 1 else ""
     return f"{reason.event.text}{times}"
 

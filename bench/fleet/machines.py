@@ -10,7 +10,7 @@ import msgspec
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report, Source
 from agent.platforms.profiles import choose_profile
-from agent.rules import engine
+from agent.rules import engine, fingerprints
 from agent.rules.catalogue import rules_for
 from agent.rules.context import RuleContext
 from bench.fleet.forms import Recipe
@@ -50,6 +50,6 @@ def recipes(report: Report) -> list[Recipe]:
     )
     found = {}
     for rule, fault in engine.evaluate(case, rules_for(case))[1]:
-        identity = engine._lasting_identity(fault.subject, case)
-        found[engine.fingerprint(rule.name, fault, case)] = Recipe(rule.name, fault.cause, [identity], [])
+        identity = fingerprints.lasting_identity(fault.subject, case)
+        found[fingerprints.fingerprint(rule.name, fault, case)] = Recipe(rule.name, fault.cause, [identity], [])
     return [found[finding.fingerprint] for finding in report.findings]

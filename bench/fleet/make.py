@@ -6,10 +6,12 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import sys
 import time
 import zlib
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +21,7 @@ from bench.fleet.kinds import KINDS
 from bench.fleet.plan import FIRST, HOUR, Plan, plan
 from bench.fleet.platforms import BY_NAME
 
+_OBSERVED = re.compile(rb'"observed_at": ?"([0-9TZ:.+-]{20,32})"')
 _COMPRESSION = 1  # what the disk can take counts, not its space
 
 
@@ -88,12 +91,21 @@ def _folder(made: Plan, place: Path, packed: bool) -> Iterable[int]:
         folder = place / "raw" / stamp(FIRST + sweep * HOUR).replace(":", "")
         folder.mkdir(parents=True, exist_ok=True)
         for hostname, data in made.named(sweep):
+            arrived = _arrival(data, float(FIRST + sweep * HOUR))
             if packed:
                 squeeze = zlib.compressobj(_COMPRESSION, wbits=31)
                 data = squeeze.compress(data) + squeeze.flush()
-            with (folder / f"{hostname}.json{'.gz' if packed else ''}").open("wb", buffering=0) as file:
+            path = folder / f"{hostname}.json{'.gz' if packed else ''}"
+            with path.open("wb", buffering=0) as file:
                 file.write(data)
+            os.utime(path, (arrived, arrived))
             yield len(data)
+
+
+def _arrival(data: bytes, otherwise: float) -> float:
+    """When a report arrives: a second after it was observed. `otherwise`: of one that is damaged."""
+    found = _OBSERVED.search(data)
+    return datetime.fromisoformat(found[1].decode().replace("Z", "+00:00")).timestamp() + 1 if found else otherwise
 
 
 def _fabrics(made: Plan, place: Path) -> None:

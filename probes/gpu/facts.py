@@ -1,4 +1,4 @@
-"""What is said of GPUs, whoever says it (NVML, nvidia-smi): the shared facts of `nvml.py` and `nvidia_smi.py`."""
+"""What is said of GPUs and other accelerators, whoever says it: the shared facts of all probes that give "gpu"."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -18,6 +18,7 @@ class NvLink(NamedTuple):
     remote_link: int | None = None
     errors: Mapping[str, int] | None = None  # cumulative since the driver was loaded; names: LINK_ERRORS
     capabilities: Mapping[str, bool] | None = None  # nvidia-smi nvlink -c: {"P2P is supported": True}
+    protocol: str = "nvlink"  # nvlink | xgmi | hccs | ..
 
 
 class GpuFabric(NamedTuple):
@@ -102,15 +103,22 @@ class Gpu(NamedTuple):
     chassis_serial: str | None = None  # of the rack's chassis
     slot: str | None = None  # in that chassis, switch trays counted
     tray: str | None = None  # among compute trays
+    vendor: str = "0x10de"  # of the PCI function
+    device: str | None = None  # its id, where the source states it: "0x74a1"
+    partitions: int | None = None  # as how many GPUs the driver offers this one (AMD)
+    compute_partition: str | None = None  # SPX | DPX | TPX | QPX | CPX
+    memory_partition: str | None = None  # NPS1 | NPS2 | NPS4 | NPS8
+    hive: str | None = None  # of AMD: the GPUs that XGMI joins, hexadecimal; "0": it is in none
+    error_counts: Mapping[str, int] | None = None  # by block of the GPU: "xgmi_wafl.correctable"
     error: str | None = None  # the GPU is there and the driver could not open it: "GPU_IS_LOST"
 
 
 class PairCell(NamedTuple):
-    """One cell of a topology matrix: `a` and `b` are "GPU0", "NIC3" or a device name ("mlx5_0")."""
+    """One cell of a topology matrix: `a` and `b` are "GPU0", "NIC3", a device name ("mlx5_0") or a PCI address."""
 
     a: str
     b: str
-    kind: str  # NV<n> PIX PXB PHB NODE SYS C2C PSB
+    kind: str  # NV<n> XGMI HCCS PIX PXB PHB NODE SYS C2C PSB
 
 
 class GpuFacts(NamedTuple):
@@ -125,6 +133,8 @@ class GpuFacts(NamedTuple):
     bandwidth_mode: str | None = None  # NVLink bandwidth mode: full | off | min | half | 3quarter
     confidential_computing: bool | None = None
     attached: int | None = None  # how many GPUs the source says there are (may be more than it describes)
+    vendor: str = "0x10de"  # whose driver this is, by PCI vendor
+    settings: Mapping[str, str] | None = None  # of the kernel, that this vendor's GPUs depend on
     told_by: str | None = None  # "nccl-topo": a file about some GPUs; None: the driver's own list of all that it has
 
 

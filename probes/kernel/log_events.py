@@ -1,7 +1,8 @@
 """What a kernel log says of GPUs, NICs and links: each line of interest as an event with its device and its code.
 
-Message forms: NVIDIA's driver (Xid, SXid), Linux drivers/pci/pcie/{aer,dpc}.c, drivers/pci/hotplug, pci.c
-(__pcie_print_link_status), mlx5 (events.c, health.c, cmd.c), bnxt, ice, kernel/module (symbol versions).
+Message forms: NVIDIA's driver (Xid, SXid), amdgpu (amdgpu_ras.c, amdgpu_device.c, amdgpu_xgmi.c), Linux
+drivers/pci/pcie/{aer,dpc}.c, drivers/pci/hotplug, pci.c (__pcie_print_link_status), mlx5 (events.c, health.c, cmd.c),
+bnxt, ice, kernel/module (symbol versions).
 
 Lines of a kernel log in all the forms in which it is printed: /dev/kmsg records, dmesg, journalctl, syslog.
 
@@ -156,7 +157,17 @@ _STARTED = "started"
 _PORT = rf"pcieport {_BDF}: (?:AER: )?"
 _MLX5 = rf"mlx5_core {_BDF}:"
 _OTHER_NICS = rf"(?:bnxt_en|ice|i40e|ixgbe|tg3) {_BDF} (?P<name>\S+?): NIC Link is"
+_AMDGPU = rf"amdgpu {_BDF}: (?:amdgpu: )?"
 _FORMS = (
+    _form(
+        "amd_ras",
+        _AMDGPU + r"(?:\{\d{1,20}\})?socket: (?P<socket>\d{1,4}),.{0,40} \d{1,20} new "
+        r"(?P<severity>correctable|uncorrectable|deferred) hardware errors detected in (?P<code>\w{1,32}) block",
+    ),
+    _form("amd_fatal", _AMDGPU + r".{0,40}uncorrectable hardware error ?\((?P<code>\w{1,48})\) detected"),
+    _form("amd_reset", _AMDGPU + r"GPU reset begin!"),
+    _form("amd_init", _AMDGPU + r"(?P<code>Fatal error during GPU init)"),
+    _form("xgmi", _AMDGPU + r"XGMI: (?P<code>Failed to add node|Set topology failure|Get topology failure)"),
     _form("xid", rf"NVRM: Xid \((?:PCI:)?{_BDF}\): (?P<code>\d{{1,4}})\b"),
     _form(
         "sxid",
@@ -207,7 +218,7 @@ _FORMS = (
 )
 _TOKENS = (  # cheap sieve
     "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_core", "NIC Link", "AER", "DPC",
-    "irmware reset", "Rebuild failed",
+    "irmware reset", "Rebuild failed", "amdgpu",
 )  # fmt: skip
 
 _AER = re.compile(

@@ -21,6 +21,8 @@ from probes.probe import Probe, Reading
 from probes.text import ParseError
 
 SPEED_SECONDS = 2.0  # for all interfaces together: `speed` waits for the RTNL lock
+ARP = "/proc/sys/net/ipv4/conf"
+ARP_SETTINGS = ("arp_ignore", "arp_announce", "arp_filter", "rp_filter")
 SLEEPING = ("suspended", "suspending")
 PORTS_OF_A_DEVICE = ("ipoib",)  # the one kind of software interface that is a device's own port
 
@@ -54,6 +56,7 @@ class Netdev(NamedTuple):
     kind: str | None = None  # of a software interface: "bond", "vlan", "veth", "ipoib"
     port_name: str | None = None  # "p0"; "pf0vf3": a representor, not the port itself
     counters: Mapping[str, int] | None = None
+    arp: Mapping[str, int] | None = None  # in force for IPv4: arp_ignore, arp_announce, arp_filter, rp_filter
 
 
 class NetdevFacts(NamedTuple):
@@ -105,7 +108,10 @@ def read(host: Host) -> Reading:
         one.link.name: count(reader, one) for one in seen if one.place.pci and one.awake and not one.of_accelerator
     }
     speeds = _speeds(reader, seen)  # last: it may wait
-    netdevs = tuple(_netdev(one, links, addresses, counters, speeds) for one in seen)
+    arp = _arp_settings(reader, seen, addresses or {})
+    netdevs = tuple(
+        _netdev(one, links, addresses, counters, speeds)._replace(arp=arp.get(one.link.name)) for one in seen
+    )
     return Reading(NetdevFacts(netdevs), reader.sources, reader.missing)
 
 
@@ -263,6 +269,37 @@ def _speeds(reader: HostReader, seen: list[SourceView]) -> dict[str, int]:
             speeds[one.link.name] = speed
             reader.answered(f"{sysfs.CLASS}/*/speed")
     return speeds
+
+
+def _arp_settings(
+    reader: HostReader, seen: list[SourceView], addresses: Mapping[int, tuple[str, ...]]
+) -> dict[str, dict[str, int]]:
+    """How the kernel answers ARP on interfaces of PCI devices, where several have an IPv4 address."""
+    names = [
+        one.link.name
+        for one in seen
+        if one.place.pci and one.awake and any("." in address for address in addresses.get(one.link.index or 0, ()))
+    ]
+    if len(names) < 2:
+        return {}
+    of_all, own = _arp_values(reader, "all"), {name: _arp_values(reader, name) for name in names}
+    # The kernel takes the larger of what is set for all and for one interface
+    return {
+        name: {key: max(value, of_all[key]) for key, value in values.items() if key in of_all}
+        for name, values in own.items()
+        if values and of_all
+    }
+
+
+def _arp_values(reader: HostReader, interface: str) -> dict[str, int]:
+    try:
+        contents = reader.host.attributes(f"{ARP}/{interface}", ARP_SETTINGS)
+    except ReadError:
+        return {}  # not in this source
+    texts = {name: as_text(content) for name, content in contents.items() if not isinstance(content, ReadError)}
+    if texts:
+        reader.answered(f"{ARP}/*")
+    return {name: value for name, text in texts.items() if (value := sysfs.whole(text)) is not None}
 
 
 def _netdev(

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent import reports
 from agent.model.finding import Summary
 from agent.model.gpu import Gpu, NvSwitch
 from agent.model.nic import Nic
@@ -19,7 +20,7 @@ from agent.model.node import Node
 from agent.model.pci import PciFunction
 from agent.model.report import Generator, Report, Source
 from agent.model.topology import Topology
-from agent.reports import ReportError, encode_report, read_report, write_atomically
+from agent.reports import PRIVATE, PUBLIC, ReportError, encode_report, read_report, write_atomically
 
 REPORT = Report(
     generated_at="2026-11-20T00:00:00Z",
@@ -161,3 +162,93 @@ def test_damaged_json_is_reported_with_its_line(tmp_path: Path) -> None:
     place.write_text(text.replace('"kind": "live"', '"kind": 5'))
     with pytest.raises(ReportError, match=r"a damaged report: Expected `str`, got `int` - at `source\.kind`"):
         read_report(str(place))
+
+
+@pytest.mark.parametrize(("mode", "made"), [(PUBLIC, 0o644), (PRIVATE, 0o640)])
+def test_a_new_file_has_its_mode_and_one_that_is_there_keeps_its_own(tmp_path: Path, mode: int, made: int) -> None:
+    """Never wider than before."""
+    umask = os.umask(0o022)
+    try:
+        write_atomically(str(tmp_path / "new"), b"x", mode)
+        (tmp_path / "old").write_bytes(b"")
+        (tmp_path / "old").chmod(0o600)
+        write_atomically(str(tmp_path / "old"), b"x", mode)
+    finally:
+        os.umask(umask)
+
+    assert (made, 0o600) == tuple((tmp_path / name).stat().st_mode & 0o777 for name in ("new", "old"))
+
+
+def test_a_file_keeps_its_owner_or_loses_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the group cannot be kept, ours may not read it."""
+    target, asked = tmp_path / "report.json", []
+    target.write_bytes(b"")
+    target.chmod(0o664)
+    theirs = _owned(os.lstat(target), 4711, 4712)
+    monkeypatch.setattr(reports, "_stat_file", lambda path: theirs)
+    monkeypatch.setattr(os, "fchown", lambda descriptor, *ids: asked.append(ids))
+    write_atomically(str(target), b"x")
+    assert ([(4711, 4712)], 0o664) == (asked, target.stat().st_mode & 0o777)
+
+    def refuse(descriptor: int, *ids: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    write_atomically(str(target), b"x")
+    assert 0o604 == target.stat().st_mode & 0o777
+
+
+def _owned(found: os.stat_result, uid: int, gid: int) -> os.stat_result:
+    fields = list(found)
+    fields[4:6] = uid, gid
+    return os.stat_result(fields)
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+@pytest.mark.parametrize(("mode", "owner", "refused"), [(0o1777, 4711, True), (0o777, 4711, False), (0o1777, 0, False)])
+def test_what_another_user_put_into_a_shared_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mode: int, owner: int, refused: bool
+) -> None:
+    """The kernel's rule for links and files in folders like /tmp. `owner` 0: ours."""
+    shared, target = tmp_path / "shared", tmp_path / "target"
+    shared.mkdir()
+    target.write_bytes(b"before")
+    planted = shared / "report.json"
+    planted.symlink_to(target) if kind == "link" else planted.write_bytes(b"before")
+    shared.chmod(mode)
+    real = os.lstat
+    theirs = owner or os.geteuid()
+    monkeypatch.setattr(
+        os, "lstat", lambda path: _owned(real(path), theirs, theirs) if str(path) == str(planted) else real(path)
+    )
+    if refused:
+        with pytest.raises(OSError, match="another user"):
+            write_atomically(str(planted), b"after")
+    else:
+        monkeypatch.setattr(os, "fchown", lambda descriptor, *ids: None)
+        write_atomically(str(planted), b"after")
+    assert (b"before" if refused else b"after") == planted.read_bytes()
+    assert planted.is_symlink() == (kind == "link")
+
+
+def test_links_in_a_circle_end(tmp_path: Path) -> None:
+    """As the kernel ends them."""
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(OSError, match="symbolic links"):
+        write_atomically(str(tmp_path / "a"), b"x")
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
+    """One that somebody reads is written to."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="No such device"):
+        write_atomically(str(pipe), b"x")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(str(pipe), b"whole")
+        assert b"whole" == os.read(reader, 10)
+    finally:
+        os.close(reader)

@@ -116,7 +116,7 @@ def _is(shape: str, kind: str) -> bool:
     layers = {port.link_layer for nic in rails for port in nic.ports}
     return {
         "all": True,
-        "gpus": bool(report.topology.gpus),
+        "gpus": any(gpu.vendor == "NVIDIA" for gpu in report.topology.gpus),
         "roce": "Ethernet" in layers,
         "infiniband": "InfiniBand" in layers,
         "nvswitch": bool(report.topology.nvswitches),

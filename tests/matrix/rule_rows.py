@@ -17,10 +17,21 @@ machine of model objects (tests/agent/rules/build.py, moves.py) and ask one rule
     "limits: one below" = { change = { ... }, passes = 4 }
     "storage" = { firing = true, change = { ... }, finds = [["{port1}", "info"]], passes = 3 }
 
-A row says all that the rule answers: `finds`, `unknown` and `not_applicable` (subjects), `passes` (how many), and with
-`says` words that stand in what it tells: summaries, remedies, evidence, reasons; behind a fault's evidence the lines
-"places: A B.", "covers: A B." and "situation: S.". `firing = true` begins from
-the firing machine, else from the healthy one; `machine` names another one.
+A row states all that the rule answers: `finds`, `unknown` and `not_applicable` (subjects), `passes` (how many), and
+with `says` words of its texts (summaries, remedies, evidence, reasons; behind a fault's evidence the lines
+"places: A B.", "covers: A B." and "situation: S."), with `omits` words that are in none of them; "\\n" is where a text
+begins or ends: "\\nhigh\\n" is a whole one. `firing = true` begins from the firing machine, else from the healthy one;
+`machine` names another one. Machines with the same answers are one row:
+
+    [roce-rt-crc.rows."a guard keeps it silent"]
+    firing = true
+    not_applicable = ["{port1}"]
+    passes = 3
+    each.management = { topology.nics."{rail1}".role = "management" }
+    each.unused = { topology.nics."{rail1}".role = "unused" }
+
+With all rules: `absorbs` is what the finding explains. Where a rule answers nothing, `state` is what the engine makes
+of it, and part of the reason: "unknown: pci: failed".
 
 A change is laid over the machine as data: tables are merged, rows of a list are named by their id (paths by their
 ends, rows without an id by "#0"), "<all>" is all of them, "<gone>" takes something away, "<none>" is null; any other
@@ -34,7 +45,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_type_hints
 
@@ -43,7 +54,8 @@ import msgspec
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext, Settings
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
-from tests.agent.rules import build, moves
+from tests.agent.rules import build, fabric, machines, moves
+from tests.agent.rules.gpudirect.machines import direct_nic
 from tests.conftest import ROOT
 
 if sys.version_info >= (3, 11):
@@ -59,6 +71,18 @@ MACHINES: dict[str, Callable[[], RuleContext]] = {
     "ethernet server": lambda: build.server(ethernet=True),
     "eight GPUs": lambda: build.server(8),
     "eight GPUs, ethernet": lambda: build.server(8, ethernet=True),
+    "eight MI300X": build.instinct,
+    **{f"{n} GPU{'s' * (n > 1)}": partial(build.server, n) for n in (1, 2, 3, 12)},
+    **{f"{n} GPU{'s' * (n > 1)}, ethernet": partial(build.server, n, ethernet=True) for n in (1, 2)},
+    "riser": machines.riser,
+    "two-port cards": machines.two_port_cards,
+    "interfaces": machines.interfaces,
+    "bonded card": machines.bonded_card,
+    "bonded card, two devices": partial(machines.bonded_card, one_device=False),
+    "NVSwitch": fabric.hgx,
+    **{f"NVSwitch, {n} GPUs": partial(fabric.hgx, n) for n in (1, 2, 3)},
+    "GB200 tray": fabric.tray,
+    "direct NIC": lambda: direct_nic(build.server()),
     "infiniband": moves.infiniband,
     "roce": moves.roce,
     "gpus": moves.gpus,
@@ -77,6 +101,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     not_applicable: list[str] = []
     passes: int = 0
     says: list[str] = []
+    omits: list[str] = []
+    absorbs: list[str] = []
+    state: str = ""
+    each: dict[str, dict[str, Any]] = {}
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,6 +117,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     not_applicable: list[str] = []
     passes: int = 0
     says: list[str] = []
+    omits: list[str] = []
     silent_when: dict[str, str] = {}
     rows: dict[str, Row] = {}
 
@@ -134,17 +163,25 @@ def row_ids() -> list[tuple[str, str]]:
 def row(rule: str, name: str) -> tuple[RuleContext, Row]:
     """The machine of a row, and the row with all that the rule has to answer."""
     found = _rows(tables()[rule])[name]
-    return _case(tables()[rule], found), msgspec.structs.replace(found, says=_filled(found.says))
+    texts = {name: _filled(getattr(found, name)) for name in ("says", "omits", "absorbs")}
+    return _case(tables()[rule], found), msgspec.structs.replace(found, **texts)
+
+
+_ANSWERS = ("finds", "unknown", "not_applicable", "passes", "says", "omits")
 
 
 def _rows(table: Table) -> dict[str, Row]:
     made = {}
     if table.finds:
-        also = {"unknown": table.unknown, "not_applicable": table.not_applicable, "says": table.says}
-        made["fires"] = Row(firing=True, finds=table.finds, passes=table.passes, **also)
+        made["fires"] = Row(firing=True, **{name: getattr(table, name) for name in _ANSWERS})
     for guard, state in table.silent_when.items():
         made[f"silent when: {guard}"] = _silenced(table, guards()[guard], state)
-    return {**made, **table.rows}
+    for name, row in table.rows.items():
+        each = {f"{name}: {what}": {what: change} for what, change in row.each.items()}
+        more = {one: msgspec.structs.replace(row, each=change) for one, change in each.items()} or {name: row}
+        assert not made.keys() & more.keys(), f"two rows of one name: {made.keys() & more.keys()}"
+        made |= more
+    return made
 
 
 def _silenced(table: Table, guard: dict[str, Any], said: str) -> Row:
@@ -165,7 +202,9 @@ def _case(table: Table, row: Row) -> RuleContext:
     value = data(name)
     if row.firing:
         value = laid_over(value, _filled(table.firing))
-    return case_of(laid_over(value, _filled(row.change)))
+    for change in (row.change, *row.each.values()):
+        value = laid_over(value, _filled(change))
+    return case_of(value)
 
 
 @cache
@@ -270,7 +309,7 @@ def counted(answers: Answers, like: Answers) -> Answers:
 
 def words(answers: list[Result]) -> str:
     """All that people read of answers, one text a line."""
-    return "\n".join(text for answer in answers for text in _texts(answer))
+    return "\n".join(["", *(text for answer in answers for text in _texts(answer)), ""])
 
 
 def _texts(answer: Result) -> Iterator[str]:

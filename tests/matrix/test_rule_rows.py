@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from tests.matrix.rule_rows import answered, counted, guards, row, row_ids, rules, tables, wanted, words
 from tests.texts import PLACEHOLDER, list_texts
@@ -20,6 +21,14 @@ def test_a_rule_answers_as_its_row_says(rule: str, name: str) -> None:
     assert wanted(expected) == counted(answered(answers, rules()[rule].severity), wanted(expected))
     text = words(answers)
     assert [] == [said for said in expected.says if said not in text], text
+    assert [] == [said for said in expected.omits if said in text], text
+    if expected.absorbs:
+        assert expected.absorbs in [f.absorbs for f in judge(case, every_rule())[1] if f.rule == rule]
+    if expected.state:
+        (check,) = judge(case, [rules()[rule]])[0]
+        state, _, reason = expected.state.partition(": ")
+        assert state == check.state
+        assert any(reason in str(why) for why in (check.reason, *(row.reason for row in check.unknown_subjects)))
 
 
 def test_every_guard_keeps_a_rule_silent() -> None:

@@ -22,11 +22,14 @@ from probes.host import process
 from probes.host.interface import Absent, Denied, Host
 from probes.host.live import LiveHost
 from probes.host.process import run_tool
+from probes.pci.facts import PciFacts, PciFunction
 from probes.probe import Outcome, Probe, Reading, Skipped, Status
 from probes.run import ProbeResults, run_probes
 from probes.sources.capture import CaptureHost
+from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
+from probes.sources.tree import TreeHost
 from probes.worker import Worker
 
 pytestmark = pytest.mark.usefixtures("real_commands")
@@ -667,3 +670,46 @@ def ended(pid: int) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+class TestProbesOfOneVendor:
+    """They run where the bus has a part of theirs, or was not read."""
+
+    @staticmethod
+    def ends(bus: Callable[[Host], Reading] | None, *, live: bool) -> Outcome:
+        """How a vendor's probe ends beside this probe of the bus; it stands before that one in the catalogue."""
+        vendor = Probe("vendor", lambda _: Reading("facts", ()), devices=(("0x1002", "0x12"),))
+        host: Host = LiveHost() if live else TreeHost("tree", "", MemoryFiles(), SavedOutputs(MemoryFiles()))
+        probes = [vendor, *([Probe("pci", bus)] if bus else [])]
+        return run_probes(probes, host, 10).outcomes[0]
+
+    @staticmethod
+    def bus(*functions: tuple[str | None, str | None]) -> Callable[[Host], Reading]:
+        """A bus with these vendors and classes."""
+        made = tuple(
+            PciFunction(f"0000:0{n}:00.0", None, "0000:00", vendor=v, class_code=c)
+            for n, (v, c) in enumerate(functions)
+        )
+        return lambda _: Reading(PciFacts(made), ())
+
+    @pytest.mark.parametrize("live", [False, True])
+    def test_one_without_a_part_does_not_run(self, live: bool) -> None:
+        """Its vendor's bridges are none, nor is another vendor's accelerator."""
+        ended = self.ends(self.bus(("0x1002", "0x060400"), ("0x10de", "0x120000")), live=live)
+
+        assert (Status.ABSENT, "no accelerator of PCI vendor 0x1002") == (ended.status, ended.reason)
+
+    @pytest.mark.parametrize("live", [False, True])
+    def test_one_with_a_part_runs_after_the_bus(self, live: bool) -> None:
+        """Also where it stands first."""
+        assert Status.OK == self.ends(self.bus(("0x1002", "0x120000")), live=live).status
+
+    def test_where_the_bus_is_not_known_it_runs(self) -> None:
+        """No list, a list without vendors, no such probe: only a list that was read says "none"."""
+
+        def refuses(_: Host) -> Reading:
+            raise Absent("no bus")
+
+        assert Status.OK == self.ends(refuses, live=False).status
+        assert Status.OK == self.ends(self.bus(("0x10de", "0x030200"), (None, None)), live=False).status
+        assert Status.OK == self.ends(None, live=False).status

@@ -15,7 +15,7 @@ from agent.cli.fleet.options import EngineUrl, Form, choose_format
 from agent.cli.output import deliver, show
 
 if TYPE_CHECKING:
-    from agent.fleet.cluster.cables import Cable, Cables
+    from agent.fleet.cluster.expected_cables import Cable, Cables
 
 
 Plan = Annotated[
@@ -45,9 +45,9 @@ def cables(
     """
     import msgspec
 
-    from agent.fleet.cluster.pattern import by_pattern
-    from agent.fleet.cluster.plan import BadPlan, by_plan, read_plan
-    from agent.fleet.cluster.view import views
+    from agent.fleet.cluster.cabling_pattern import by_pattern
+    from agent.fleet.cluster.cabling_plan import BadPlan, by_plan, read_plan
+    from agent.fleet.cluster.fabric_view import views
 
     format_name = choose_format(form, output)
     planned = None
@@ -69,7 +69,7 @@ def cables(
         raise CliError(f"{plan}: {error}") from error
     cables_found = msgspec.structs.replace(cables_found, notes=list(cluster.notes))
     if format_name == "text":
-        from agent.fleet.cluster.words import cables_page
+        from agent.fleet.cluster.text import cables_page
 
         show(lambda width: cables_page(cables_found, cluster.sources, width, everything), output, no_color)
     elif format_name == "json":
@@ -79,7 +79,7 @@ def cables(
 
 
 def _format_csv(cables_found: Cables) -> str:
-    from agent.fleet.words.sheet import cell
+    from agent.fleet.text.tables import cell
 
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")

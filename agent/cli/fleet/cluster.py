@@ -14,7 +14,7 @@ from agent.cli.fleet.options import open_engine, require_libraries
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.build import FabricFile
-    from agent.fleet.cluster.graph import Cluster
+    from agent.fleet.cluster.graph import FabricGraph
     from agent.fleet.engines.engine import Tables
 
 UNREAD_SHARE, UNREAD_LINES = 0.05, 10  # of a file: with more of its lines not understood it gives no topology
@@ -40,7 +40,7 @@ Dataset = Annotated[
 All = Annotated[bool, typer.Option("--all", help="Print whole lists.")]
 
 
-def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | None) -> Cluster:
+def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | None) -> FabricGraph:
     """Load the graph of fabric files and a dataset. Raises CliError."""
     from agent.fleet.cluster.build import build
     from agent.fleet.engines import holds_tables
@@ -56,14 +56,14 @@ def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | No
         return _build_cluster(files, reports)
 
 
-def load_cluster_with_reports(fabric: list[str], reports: Tables) -> Cluster:
+def load_cluster_with_reports(fabric: list[str], reports: Tables) -> FabricGraph:
     """The graph of fabric files and of an open dataset. Raises CliError, EngineRefused."""
     return _build_cluster([_read_fabric_file(name) for name in fabric], reports)
 
 
-def _build_cluster(files: list[FabricFile], reports: Tables) -> Cluster:
+def _build_cluster(files: list[FabricFile], reports: Tables) -> FabricGraph:
     from agent.fleet.cluster.build import build
-    from agent.fleet.cluster_rows import telling
+    from agent.fleet.cluster.from_dataset import telling
 
     return build(files, telling(reports, beside_files=bool(files)))
 

@@ -66,14 +66,14 @@ def html(
 
     A map of all nodes, findings, outliers and changes. The page loads nothing.
     """
-    from agent.cli.fleet.questions import parse_duration, parse_time
+    from agent.cli.fleet.questions import parse_duration, parse_time, utc_now
     from agent.cli.output import deliver
 
     seconds, moment = parse_duration(stale_after), parse_time(since) if since is not None else None
     require_libraries()
     from agent.fleet.page.from_dataset import Wish
 
-    wish = Wish(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where))
+    wish = Wish(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where), utc_now())
     deliver(_render_page((dataset, engine), fabric, where, wish, title), output)
 
 
@@ -83,12 +83,12 @@ def _render_page(
     """Render the page of a dataset, an engine, or both. Raises CliError."""
     from datetime import datetime, timezone
 
+    from agent.fleet.cluster.from_dataset import of_reports, wiring
     from agent.fleet.dataset import BadDataset, open_dataset
     from agent.fleet.engines.engine import EngineRefused
     from agent.fleet.page.build import scene
+    from agent.fleet.page.locations import BadPattern
     from agent.fleet.page.page import page
-    from agent.fleet.page.places import BadPattern
-    from agent.fleet.page.wiring import of_reports, wiring
 
     chosen = parse_where(where)
     try:
@@ -106,7 +106,7 @@ def _render_page(
 
 def _find_node_pages(folder: str | None, output: str | None) -> dict[str, str]:
     """The pages of the nodes below a folder, by node. Raises CliError."""
-    from agent.fleet.page.pages import pages
+    from agent.fleet.page.page import pages
 
     if folder is None:
         return {}

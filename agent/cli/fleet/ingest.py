@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,6 +53,10 @@ def ingest(
             metavar="SECONDS", help="Wait for another ingest that holds the dataset.", min=0, callback=opt.reject_nan
         ),
     ] = 60.0,
+    move: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Move files there whose reports the dataset has then.", show_default=False),
+    ] = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """Load reports into a dataset.
@@ -62,10 +67,10 @@ def ingest(
     require_libraries("pyarrow")
     from agent.fleet.dataset import BadDataset
     from agent.fleet.ingest.progress import progress
-    from agent.fleet.ingest.run import Asked
+    from agent.fleet.ingest.run import IngestOptions
     from agent.fleet.ingest.run import ingest as do
-    from agent.fleet.ingest.sources import BadSource
-    from agent.fleet.ingest.workers import WorkerLost
+    from agent.fleet.ingest.sources import UnreadableSource
+    from agent.fleet.ingest.worker_pool import WorkerLost
 
     if not dataset:
         raise CliError("--dataset is missing: a folder, or a URL such as s3://BUCKET/PREFIX")
@@ -74,11 +79,11 @@ def ingest(
     ):
         raise CliError(f"--cluster {cluster!r:.80}: expected a name of up to 64 characters without a slash")
     count = jobs or len(os.sched_getaffinity(0))
-    request = Asked(sources=sources, dataset=dataset, cluster=cluster, jobs=count, wait_seconds=wait)
+    request = IngestOptions(sources=sources, dataset=dataset, cluster=cluster, jobs=count, wait_seconds=wait, move=move)
     try:
         with progress(sys.stderr, quiet) as tell:
             result = do(request, tell)
-    except (BadSource, BadDataset, WorkerLost) as error:
+    except (UnreadableSource, BadDataset, WorkerLost) as error:
         raise CliError(str(error)) from error
     except OSError as error:
         raise CliError(_describe_write_error(error, dataset)) from error
@@ -103,10 +108,16 @@ def _describe_nothing(result: Ingested) -> str:
     return "nothing was taken: no file was read" if result.read else "nothing was taken: there is no report"
 
 
+def _troubles(result: Ingested) -> Iterator[tuple[list[str], str]]:
+    yield result.vanished, "gone before they were read"
+    yield result.unread, "not to be read"
+    yield result.unmoved, "not moved"
+
+
 def _print_summary(result: Ingested, dataset: str, quiet: bool) -> None:
     from agent.fleet.store import shown
 
-    for lines, what in ((result.vanished, "gone before they were read"), (result.unread, "not to be read")):
+    for lines, what in _troubles(result):
         for line in lines[:PRINTED_LINES]:
             print_warning(line)
         if len(lines) > PRINTED_LINES:
@@ -116,6 +127,8 @@ def _print_summary(result: Ingested, dataset: str, quiet: bool) -> None:
     parts = [f"{result.fresh:,} new{f' ({result.late:,} late)' if result.late else ''}", f"{result.repeated:,} known"]
     if result.quarantined:
         parts.append(f"{result.quarantined:,} in quarantine (quarantine/reasons.ndjson says why)")
+    if result.moved:
+        parts.append(f"{result.moved:,} file{'s'[: result.moved != 1]} moved")
     if result.vanished or result.unread:
         parts.append(f"{len(result.vanished) + len(result.unread):,} not read")
     reports = f"{result.read:,} report{'s'[: result.read != 1]}"

@@ -37,10 +37,10 @@ def summary(
         from agent.fleet.questions.options import Options
         from agent.fleet.questions.summary import ClassLine
         from agent.fleet.questions.summary import summary as ask
-        from agent.fleet.words.summary import page
+        from agent.fleet.text.summary import page
 
-        answer = ask(tables, Options(stale_after_seconds=seconds))
-        _print_answer(
+        answer = ask(tables, Options(stale_after_seconds=seconds, now=utc_now()))
+        print_answer(
             answer, answer.classes, ClassLine, lambda width: page(answer, width), format_name, output, no_color
         )
 
@@ -70,15 +70,13 @@ def outliers(
     """
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.odd import Outlier
+        from agent.fleet.questions.deviations import Outlier
         from agent.fleet.questions.options import Options
         from agent.fleet.questions.outliers import outliers as ask
-        from agent.fleet.words.outliers import page
+        from agent.fleet.text.outliers import page
 
-        answer = ask(tables, Options(majority=majority, fewest=fewest))
-        _print_answer(
-            answer, answer.outliers, Outlier, lambda width: page(answer, width), format_name, output, no_color
-        )
+        answer = ask(tables, Options(majority=majority, fewest=fewest, now=utc_now()))
+        print_answer(answer, answer.outliers, Outlier, lambda width: page(answer, width), format_name, output, no_color)
 
 
 def findings(
@@ -92,12 +90,15 @@ def findings(
     """Findings of all nodes, grouped by rule."""
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.findings import Found
+        from agent.fleet.questions.findings import FindingGroup
         from agent.fleet.questions.findings import findings as ask
-        from agent.fleet.words.findings import page
+        from agent.fleet.questions.options import Options
+        from agent.fleet.text.findings import page
 
-        answer = ask(tables)
-        _print_answer(answer, answer.findings, Found, lambda width: page(answer, width), format_name, output, no_color)
+        answer = ask(tables, Options(now=utc_now()))
+        print_answer(
+            answer, answer.findings, FindingGroup, lambda width: page(answer, width), format_name, output, no_color
+        )
 
 
 def duplicates(
@@ -116,10 +117,10 @@ def duplicates(
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.duplicates import Duplicate
         from agent.fleet.questions.duplicates import duplicates as ask
-        from agent.fleet.words.duplicates import page
+        from agent.fleet.text.duplicates import page
 
         answer = ask(tables)
-        _print_answer(
+        print_answer(
             answer, answer.duplicates, Duplicate, lambda width: page(answer, width), format_name, output, no_color
         )
 
@@ -142,12 +143,19 @@ def drift(
     """
     format_name, moment = choose_format(form, output), parse_time(since)
     with query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.drift import Change
+        from agent.fleet.questions.drift import DriftChange
         from agent.fleet.questions.drift import drift as ask
-        from agent.fleet.words.drift import page
+        from agent.fleet.text.drift import page
 
         answer = ask(tables, moment)
-        _print_answer(answer, answer.changes, Change, lambda width: page(answer, width), format_name, output, no_color)
+        print_answer(
+            answer, answer.changes, DriftChange, lambda width: page(answer, width), format_name, output, no_color
+        )
+
+
+def utc_now() -> datetime:
+    """Now, UTC without a zone, as times of a dataset are."""
+    return datetime.now(timezone.utc).replace(tzinfo=None)
 
 
 def parse_duration(text: str) -> float:
@@ -174,7 +182,7 @@ def parse_time(text: str) -> datetime:
         raise CliError(f"{text!r:.60}: not a time of the years 1 to 9999") from error
 
 
-def _print_answer(
+def print_answer(
     answer: Any,
     rows: Any,
     kind: Any,
@@ -183,12 +191,13 @@ def _print_answer(
     output: str | None,
     no_color: bool,
 ) -> None:
+    """Print an answer: `rows` of `kind` are what CSV has."""
     from agent.cli.output import deliver, show
 
     if form == "text":
         show(page, output, no_color)
     elif form == "csv":
-        from agent.fleet.words.sheet import sheet
+        from agent.fleet.text.tables import sheet
 
         deliver(sheet(rows, kind).encode("utf-8", "replace"), output)
     else:

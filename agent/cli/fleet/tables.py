@@ -19,6 +19,7 @@ class TableFormat(str, Enum):
     CSV = "csv"
     PARQUET = "parquet"
     JSON = "json"
+    PROMETHEUS = "prometheus"
 
 
 def query(
@@ -35,8 +36,8 @@ def query(
     text = sys.stdin.read(1 << 20) if sql == "-" else sql
     with open_engine(dataset, None) as engine:
         from agent.cli.output import open_output
-        from agent.fleet.engines.embedded import Embedded
-        from agent.fleet.words.rows import write
+        from agent.fleet.engines.duckdb_files import Embedded
+        from agent.fleet.text.tables import write
 
         assert isinstance(engine, Embedded)
         names, batches = engine.query(text)
@@ -45,42 +46,67 @@ def query(
 
 
 def export(
-    form: Annotated[TableFormat, typer.Argument(metavar="FORMAT", help="csv, parquet or json.", show_default=False)],
-    table: Annotated[
-        str, typer.Argument(metavar="TABLE", help="host, gpu, .., or history_host, ..", show_default=False)
+    form: Annotated[
+        TableFormat, typer.Argument(metavar="FORMAT", help="csv, parquet, json; prometheus.", show_default=False)
     ],
+    table: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TABLE]", help="host, gpu, .., or history_host, ..; none for prometheus.", show_default=False
+        ),
+    ] = None,
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,
     output: opt.Output = None,
 ) -> None:
-    """Export a whole table.
+    """Export a whole table, or the fleet's metrics for Prometheus.
 
     CSV, JSON (one object per line) or one Parquet file.
     """
     from agent.cli.fleet.options import require_libraries
 
     require_libraries("duckdb")
-    from agent.fleet.engines import shapes
+    from agent.fleet.engines import schema
 
-    if table not in shapes.names():
+    if form is TableFormat.PROMETHEUS:
+        if table is not None:
+            raise CliError("prometheus exports no table: fleet export prometheus")
+        _export_metrics(dataset, engine, where, output)
+        return
+    if table is None:
+        raise CliError(f"which table? tables: {', '.join(schema.names())}")
+    if table not in schema.names():
         from difflib import get_close_matches
 
-        near = get_close_matches(table, shapes.names(), 1)
+        near = get_close_matches(table, schema.names(), 1)
         raise CliError(
-            f"no table {table!r:.60}; tables: {', '.join(shapes.names())}", f"did you mean {near[0]}?" if near else None
+            f"no table {table!r:.60}; tables: {', '.join(schema.names())}", f"did you mean {near[0]}?" if near else None
         )
     if form is TableFormat.PARQUET and output is None and sys.stdout.isatty():
         raise CliError("Parquet is binary: use --output FILE")
     with query_tables(dataset, engine, where) as tables:
         from agent.cli.output import open_output
-        from agent.fleet.words.rows import write_parquet, write_table
+        from agent.fleet.text.tables import write_parquet, write_table
 
         with open_output(output) as out:
             if form is TableFormat.PARQUET:
                 write_parquet(tables, table, out)
             else:
                 write_table(tables, table, form.value, out)
+
+
+def _export_metrics(dataset: str | None, engine: str | None, where: list[str] | None, output: str | None) -> None:
+    from agent.cli.fleet.questions import utc_now
+    from agent.cli.output import deliver
+    from agent.fleet.dataset import open_dataset
+    from agent.fleet.metrics import metrics
+    from agent.fleet.questions.options import Options
+
+    with query_tables(dataset, engine, where) as tables:
+        quarantined = open_dataset(dataset).manifest.quarantined if dataset else None
+        text = metrics(tables, Options(now=utc_now()), quarantined)
+    deliver(text.encode("utf-8", "replace"), output)
 
 
 def load(
@@ -98,7 +124,7 @@ def load(
 
     require_libraries("duckdb", "pyarrow", "psycopg", "sqlglot")
     with open_engine(dataset, None) as source:
-        from agent.fleet.engines.loading import load as load_tables
+        from agent.fleet.engines.postgres import load as load_tables
 
         rows = load_tables(source, engine)
     if not quiet:

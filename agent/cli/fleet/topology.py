@@ -15,8 +15,8 @@ from agent.cli.fleet.options import EngineUrl
 from agent.cli.output import deliver, show
 
 if TYPE_CHECKING:
-    from agent.fleet.cluster.graph import Cluster
-    from agent.fleet.cluster.view import View
+    from agent.fleet.cluster.fabric_view import View
+    from agent.fleet.cluster.graph import FabricGraph
 
 
 class TopologyFormat(str, Enum):
@@ -66,7 +66,7 @@ def topology(
 
     As text, a picture, Slurm's files or topograph's model.
     """
-    from agent.fleet.cluster.view import views
+    from agent.fleet.cluster.fabric_view import views
 
     format_ = form or _choose_format(output)
     only = _parse_nodes(nodes)
@@ -74,7 +74,7 @@ def topology(
     seen = views(cluster)
     if format_ is TopologyFormat.TEXT:
         from agent.fleet.cluster.answer import topology as answer
-        from agent.fleet.cluster.words import page
+        from agent.fleet.cluster.text import page
 
         result = answer(cluster, seen)
         show(lambda width: page(result, width, everything), output, no_color)
@@ -82,7 +82,7 @@ def topology(
         deliver(_render(format_, cluster, seen, only), output)
 
 
-def _render(format_: TopologyFormat, cluster: Cluster, seen: list[View], only: frozenset[str] | None) -> bytes:
+def _render(format_: TopologyFormat, cluster: FabricGraph, seen: list[View], only: frozenset[str] | None) -> bytes:
     """Render the topology for machines. Raises CliError."""
     if format_ is TopologyFormat.JSON:
         import msgspec
@@ -91,7 +91,7 @@ def _render(format_: TopologyFormat, cluster: Cluster, seen: list[View], only: f
 
         return msgspec.json.format(msgspec.json.encode(answer(cluster, seen))) + b"\n"
     if format_ is TopologyFormat.SVG:
-        from agent.fleet.cluster.breaks import breaks
+        from agent.fleet.cluster.cabling_faults import breaks
         from agent.fleet.cluster.picture import picture
 
         return picture(cluster, seen, breaks(cluster, seen)).encode("utf-8", "replace")

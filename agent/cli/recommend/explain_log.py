@@ -44,7 +44,7 @@ def explain_log(
 
         deliver(msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n", output)
     else:
-        from agent.outputs.text.explain_log import render_log_answer
+        from agent.outputs.text.recommend_answers import render_log_answer
 
         show(lambda width: render_log_answer(answer, width), output, no_color)
 

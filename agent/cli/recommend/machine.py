@@ -190,7 +190,7 @@ def run_measured(
 
         deliver(msgspec.json.format(msgspec.json.encode(judged), indent=1) + b"\n", output)
     else:
-        from agent.outputs.text.measured import render_measured
+        from agent.outputs.text.recommend_answers import render_measured
 
         show(lambda width: render_measured(judged, width), output, no_color)
 

@@ -63,7 +63,7 @@ def plan(
 
         deliver(msgspec.json.format(msgspec.json.encode(answer), indent=1) + b"\n", output)
     else:
-        from agent.outputs.text.plan import render_plan
+        from agent.outputs.text.recommend_answers import render_plan
 
         show(lambda width: render_plan(answer, width), output, no_color)
 

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import msgspec
 
-from agent.fleet.cluster.breaks import Break, breaks
-from agent.fleet.cluster.graph import Cluster, natural
-from agent.fleet.cluster.kinds import what
-from agent.fleet.cluster.view import View
+from agent.fleet.cluster.cabling_faults import Break, breaks
+from agent.fleet.cluster.fabric_kind import what
+from agent.fleet.cluster.fabric_view import View
+from agent.fleet.cluster.graph import FabricGraph, natural
 from agent.fleet.hostlist import fold
 
 FORMAT = "fabricscope.topology/1"
 NVL72 = (18, 72)  # hosts and GPUs of one domain
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class SwitchTier(msgspec.Struct, frozen=True, kw_only=True):
     """Switches of one row; 1 are leaves. `names`: folded as host lists are."""
 
     row: int
@@ -47,7 +47,7 @@ class FabricRow(msgspec.Struct, frozen=True, kw_only=True):
     ports: int
     switches: int
     cables: int
-    rows: list[Row]
+    rows: list[SwitchTier]
     units: list[UnitRow]
     in_no_unit: list[str]
 
@@ -61,7 +61,7 @@ class DomainRow(msgspec.Struct, frozen=True, kw_only=True):
     hosts: str
 
 
-class Topology(msgspec.Struct, frozen=True, kw_only=True):
+class TopologyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The whole answer."""
 
     format: str = FORMAT
@@ -73,13 +73,13 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
 
 
-def topology(cluster: Cluster, views: list[View]) -> Topology:
+def topology(cluster: FabricGraph, views: list[View]) -> TopologyAnswer:
     """The answer from the graph."""
     domains = [
         DomainRow(domain=each.id, nodes=len(each.hosts), gpus=each.gpus, hosts=fold(each.hosts))
         for each in cluster.domains
     ]
-    return Topology(
+    return TopologyAnswer(
         sources=list(cluster.sources),
         fabrics=[_fabric(view) for view in views],
         nvlink=sorted(domains, key=lambda each: natural(each.hosts)),
@@ -116,13 +116,13 @@ def _fabric(view: View) -> FabricRow:
     )
 
 
-def _rows(view: View) -> Iterator[Row]:
+def _rows(view: View) -> Iterator[SwitchTier]:
     for row in sorted(set(view.tiers.values())):
         these = [view.name(each) for each, tier in view.tiers.items() if tier == row]
-        yield Row(row=row, switches=len(these), names=fold(these))
+        yield SwitchTier(row=row, switches=len(these), names=fold(these))
 
 
-def _nvlink(cluster: Cluster) -> str | None:
+def _nvlink(cluster: FabricGraph) -> str | None:
     """What the NVLink domains are, in words."""
     if not cluster.domains:
         return None

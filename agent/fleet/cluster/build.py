@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agent.fleet.cluster.from_fabric import described, read
-from agent.fleet.cluster.from_reports import Neighbours, Tables, adapters, domains, infiniband, lldp, unseen
-from agent.fleet.cluster.graph import Cluster, Nameless, SharedPort, distinct_names, natural
+from agent.fleet.cluster.from_reports import ClusterTables, Neighbours, adapters, domains, infiniband, lldp, unseen
+from agent.fleet.cluster.graph import FabricGraph, Nameless, SharedPort, distinct_names, natural
 from probes.fabric.topology import Fabric
 
 _GENERATED = re.compile(r"^# Topology file: generated on ([A-Za-z0-9: ]{10,40})$", re.MULTILINE)
@@ -22,7 +22,7 @@ class FabricFile(NamedTuple):
     when: str = ""
 
 
-def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
+def build(files: Sequence[FabricFile], tables: ClusterTables | None) -> FabricGraph:
     """Everything joined. What cannot be read or joined stands in its notes."""
     notes: list[str] = []
     known, claimed = adapters(tables) if tables and files else ({}, [])
@@ -49,7 +49,7 @@ def build(files: Sequence[FabricFile], tables: Tables | None) -> Cluster:
         notes.append(f"{len(lost):,} of {len(tables.host if tables else ()):,} nodes are not in the switch data")
     notes += _said_of_nameless(found.nameless)
     when = "; ".join(dict.fromkeys(each.when for each in files if each.when)) or "of unknown time"
-    return Cluster(
+    return FabricGraph(
         switches=distinct_names(switches),
         host_links=tuple(links),
         switch_links=found.switch_links,

@@ -15,9 +15,9 @@ from agent.fleet.cluster.graph import (
     HostLink,
     Nameless,
     Pace,
-    Place,
     Switch,
     SwitchLink,
+    SwitchPort,
     pace,
     switch_name,
     switch_part,
@@ -42,7 +42,7 @@ class Adapter(NamedTuple):
     device: str
 
 
-class Found(NamedTuple):
+class FabricFileContent(NamedTuple):
     """What one file holds, in the words of the graph. `guids`: every adapter's node and port GUID in it."""
 
     switches: tuple[Switch, ...]
@@ -57,18 +57,18 @@ class Found(NamedTuple):
 class _Port(NamedTuple):
     node: FabricNode
     end: FabricEnd
-    at: Place
+    at: SwitchPort
     pace: Pace
 
 
-def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> Found:
+def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> FabricFileContent:
     """All files together; what several of them tell is there once. `adapters`: by node and port GUID."""
     switches: dict[str, Switch] = {}
     trunks: list[SwitchLink] = []
     ports: list[_Port] = []
-    taken: set[Place] = set()  # one cable a port: what the first file says of it counts
+    taken: set[SwitchPort] = set()  # one cable a port: what the first file says of it counts
     notes: list[str] = []
-    doubled: list[tuple[FabricNode, Place]] = []
+    doubled: list[tuple[FabricNode, SwitchPort]] = []
     direct, cut = 0, False
     for fabric in files:
         nodes = fabric.nodes
@@ -94,7 +94,7 @@ def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> Found:
                     trunks.append(trunk)
             elif "switch" in (one, other):
                 far, near = (link.b, link.a) if one == "switch" else (link.a, link.b)
-                found, at = nodes.get(far.guid), Place(near.guid, str(near.port))
+                found, at = nodes.get(far.guid), SwitchPort(near.guid, str(near.port))
                 own = found is None or found.kind != "ca" or _of_switch(found, nodes.get(near.guid))
                 if found is not None and not own and at not in taken:
                     taken.add(at)
@@ -110,7 +110,7 @@ def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> Found:
     named, nameless = _named(ports, adapters)
     nameless = (*nameless, *(Nameless(far.guid, "", at) for far, at in doubled))
     guids = frozenset(each for port in ports for each in (port.node.guid, port.end.port_guid) if each)
-    return Found(tuple(switches.values()), named, tuple(trunks), nameless, guids, tuple(notes), cut)
+    return FabricFileContent(tuple(switches.values()), named, tuple(trunks), nameless, guids, tuple(notes), cut)
 
 
 def described(said: str) -> tuple[str, str] | None:
@@ -130,18 +130,18 @@ def described(said: str) -> tuple[str, str] | None:
     return host, device
 
 
-def _doubled(fabric: Fabric, taken: set[Place]) -> Iterator[tuple[FabricNode, Place]]:
+def _doubled(fabric: Fabric, taken: set[SwitchPort]) -> Iterator[tuple[FabricNode, SwitchPort]]:
     """Adapters that one more port of a switch has."""
     for link in fabric.twice:
         for near, far in ((link.a, link.b), (link.b, link.a)):
             if near is None or far is None or _kind(fabric.nodes, near) != "switch":
                 continue
-            at, found = Place(near.guid, str(near.port)), fabric.nodes.get(far.guid)
+            at, found = SwitchPort(near.guid, str(near.port)), fabric.nodes.get(far.guid)
             if found is not None and found.kind == "ca" and at not in taken:
                 yield found, at
 
 
-def _said_of_doubled(doubled: list[tuple[FabricNode, Place]], switches: Mapping[str, Switch]) -> Iterator[str]:
+def _said_of_doubled(doubled: list[tuple[FabricNode, SwitchPort]], switches: Mapping[str, Switch]) -> Iterator[str]:
     for far, at in doubled[:5]:
         name = switches[at.switch].name if at.switch in switches else at.switch
         yield (
@@ -181,7 +181,7 @@ def _pace(link: FabricLink) -> Pace:
 
 def _trunk(link: FabricLink) -> SwitchLink:
     assert link.b is not None
-    a, b = sorted((Place(link.a.guid, str(link.a.port)), Place(link.b.guid, str(link.b.port))))
+    a, b = sorted((SwitchPort(link.a.guid, str(link.a.port)), SwitchPort(link.b.guid, str(link.b.port))))
     return SwitchLink(a, b, _pace(link))
 
 

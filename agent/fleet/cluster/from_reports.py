@@ -10,20 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from agent.fleet.cluster.clear import SHARE
 from agent.fleet.cluster.from_fabric import Adapter, described
 from agent.fleet.cluster.graph import (
     Domain,
     HostLink,
     Pace,
-    Place,
     SharedPort,
     Switch,
+    SwitchPort,
     Unseen,
     guid,
     natural,
     switch_name,
 )
+from agent.fleet.cluster.peers import SHARE
 
 _NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # NVLink ends at the node
 
@@ -89,7 +89,7 @@ class GpuRow(NamedTuple):
 T = TypeVar("T", PortRow, NetdevRow)
 
 
-class Tables(NamedTuple):
+class ClusterTables(NamedTuple):
     """Rows of the dataset's tables, as far as they matter here."""
 
     host: Sequence[HostRow] = ()
@@ -99,20 +99,20 @@ class Tables(NamedTuple):
     gpu: Sequence[GpuRow] = ()
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """What gives rows of a table by its columns, as the fleet's engines do."""
 
     def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
         """The rows, in any order."""
 
 
-def tables(source: Source) -> Tables:
+def tables(source: RowSource) -> ClusterTables:
     """Rows of every table, from whatever holds them."""
 
     def rows(kind: type[Any], table: str) -> list[Any]:
         return sorted(map(kind._make, source.columns(table, kind._fields)), key=lambda row: natural(row.node))
 
-    return Tables(
+    return ClusterTables(
         rows(HostRow, "host"),
         rows(NicRow, "nic"),
         rows(PortRow, "port"),
@@ -129,7 +129,7 @@ class Neighbours(NamedTuple):
     shared: tuple[SharedPort, ...] = ()
 
 
-def adapters(tables: Tables) -> tuple[dict[str, Adapter], list[str]]:
+def adapters(tables: ClusterTables) -> tuple[dict[str, Adapter], list[str]]:
     """Adapters by node and port GUID, and notes on GUIDs that two hosts claim."""
     devices = {(row.node, row.id): row for row in tables.nic if not row.virtual_function}
     many = Counter((row.node, row.nic) for row in tables.port)
@@ -152,45 +152,45 @@ def adapters(tables: Tables) -> tuple[dict[str, Adapter], list[str]]:
     return found, notes
 
 
-def lldp(tables: Tables) -> Neighbours:
+def lldp(tables: ClusterTables) -> Neighbours:
     """Switches and links by LLDP, of rails; where no rail is known, of every interface of an RDMA device."""
     told = [row for row in tables.netdev if row.neighbor_port and (row.neighbor_system or row.neighbor_chassis)]
     rails = [row for row in told if row.rail is not None]
     chosen = _newest_first(rails or [row for row in told if row.nic], tables)
     ids = _switch_ids(chosen)
     switches: dict[str, Switch] = {}
-    links: defaultdict[Place, list[HostLink]] = defaultdict(list)
+    links: defaultdict[SwitchPort, list[HostLink]] = defaultdict(list)
     for row in chosen:
         switch = ids[row.neighbor_system, row.neighbor_chassis]
         name = str(row.neighbor_system or switch)
         switches.setdefault(switch, Switch(switch, " ".join(name.split()), by_hosts=True))
-        at = Place(switch, str(row.neighbor_port))
+        at = SwitchPort(switch, str(row.neighbor_port))
         rail = f"rail {row.rail}" if row.rail is not None else str(row.label)
         pace = Pace(gbit_s=row.speed_gbit_s)
         links[at].append(HostLink(str(row.node), rail, str(row.label), at, pace))
     return _neighbours(switches, links)
 
 
-def infiniband(tables: Tables) -> Neighbours:
+def infiniband(tables: ClusterTables) -> Neighbours:
     """Switches and links by what a host's own fabric file told of the far ends of its ports."""
     devices = {(row.node, row.id): row for row in tables.nic}
     many = Counter((row.node, row.nic) for row in tables.port)
     switches: dict[str, Switch] = {}
-    links: defaultdict[Place, list[HostLink]] = defaultdict(list)
+    links: defaultdict[SwitchPort, list[HostLink]] = defaultdict(list)
     for row in _newest_first(tables.port, tables):
         far, name = guid(row.neighbor_guid), str(row.neighbor_name or "")
         host = described(name)
         if not far or row.neighbor_port is None or (host and host[1]):
             continue
         switches.setdefault(far, Switch(far, switch_name(name) or far, by_hosts=True))
-        at = Place(far, str(row.neighbor_port))
+        at = SwitchPort(far, str(row.neighbor_port))
         made = _adapter(row, devices.get((row.node, row.nic), NicRow(row.node, row.nic)), many[row.node, row.nic] > 1)
         pace = Pace(gbit_s=row.rate_gbit_s)
         links[at].append(HostLink(made.host, made.rail, made.device, at, pace, guid(row.port_guid)))
     return _neighbours(switches, links)
 
 
-def _neighbours(switches: Mapping[str, Switch], links: Mapping[Place, Sequence[HostLink]]) -> Neighbours:
+def _neighbours(switches: Mapping[str, Switch], links: Mapping[SwitchPort, Sequence[HostLink]]) -> Neighbours:
     """Of several hosts at one port the first has the link; all of them are in `shared`."""
     shared = (
         SharedPort(at, tuple({link.host: link for link in reversed(these)}.values())[::-1])
@@ -201,7 +201,7 @@ def _neighbours(switches: Mapping[str, Switch], links: Mapping[Place, Sequence[H
     return Neighbours(tuple(switches.values()), first, tuple(each for each in shared if len(each.links) > 1))
 
 
-def domains(tables: Tables) -> tuple[Domain, ...]:
+def domains(tables: ClusterTables) -> tuple[Domain, ...]:
     """NVLink domains that leave a node."""
     hosts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in tables.gpu:
@@ -211,7 +211,7 @@ def domains(tables: Tables) -> tuple[Domain, ...]:
     return tuple(Domain(key, tuple(sorted(hosts[key], key=natural)), hosts[key].total()) for key in sorted(hosts))
 
 
-def unseen(tables: Tables, guids: frozenset[str], joined: Iterable[HostLink], when: str) -> Iterator[Unseen]:
+def unseen(tables: ClusterTables, guids: frozenset[str], joined: Iterable[HostLink], when: str) -> Iterator[Unseen]:
     """Ports that their host calls up and the fabric does not show, and the other way round.
 
     Only where nearly all ports that are up are there: else the files are of another fabric. `when`: the files' time.
@@ -270,7 +270,7 @@ def _adapter(row: PortRow, nic: NicRow, several: bool) -> Adapter:
     return Adapter(str(row.node), f"rail {rail}" if rail is not None else device, device)
 
 
-def _newest_first(rows: Iterable[T], tables: Tables) -> list[T]:
+def _newest_first(rows: Iterable[T], tables: ClusterTables) -> list[T]:
     """Of two hosts that claim one port of a switch, the one that was seen later has it."""
     last = datetime.max  # noqa: DTZ901  # times of a dataset have no zone
     ages = {row.node: last - row.observed_at for row in tables.host if row.observed_at}

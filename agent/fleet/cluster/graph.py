@@ -30,7 +30,7 @@ class Switch(NamedTuple):
     part: str = ""
 
 
-class Place(NamedTuple):
+class SwitchPort(NamedTuple):
     """One port of a switch. `port`: its number, of Ethernet the switch's own name of it."""
 
     switch: str
@@ -60,7 +60,7 @@ class HostLink(NamedTuple):
     host: str
     rail: str  # "rail 3" where the host's report says so, else the adapter's name: "mlx5_5", "HCA-6"
     device: str
-    at: Place
+    at: SwitchPort
     pace: Pace = Pace()
     guid: str = ""
 
@@ -75,8 +75,8 @@ class HostLink(NamedTuple):
 class SwitchLink(NamedTuple):
     """A cable between two switches."""
 
-    a: Place
-    b: Place
+    a: SwitchPort
+    b: SwitchPort
     pace: Pace = Pace()
 
 
@@ -85,7 +85,7 @@ class Nameless(NamedTuple):
 
     guid: str
     said: str
-    at: Place
+    at: SwitchPort
     pace: Pace = Pace()
 
 
@@ -104,17 +104,17 @@ class Unseen(NamedTuple):
     rail: str
     device: str
     why: str
-    at: Place | None = None
+    at: SwitchPort | None = None
 
 
 class SharedPort(NamedTuple):
     """A port of a switch that several hosts report as theirs; `links`: the newest report first."""
 
-    at: Place
+    at: SwitchPort
     links: tuple[HostLink, ...]
 
 
-class Cluster(NamedTuple):
+class FabricGraph(NamedTuple):
     """All that is known. `sources`: what it was read from; `notes`: what could not be read or joined."""
 
     switches: Mapping[str, Switch]
@@ -135,7 +135,7 @@ class Cluster(NamedTuple):
         """Hosts with a port that a newer report of another host names, too: what they lack may be there."""
         return frozenset(link.host for each in self.shared for link in each.links[1:])
 
-    def place(self, at: Place) -> str:
+    def place(self, at: SwitchPort) -> str:
         """ "LG28-08/36", as people say it."""
         switch = self.switches.get(at.switch)
         return f"{switch.name if switch else at.switch}/{at.port}"

@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agent.fleet.cluster.blocks import Block
+from agent.fleet.cluster.fabric_kind import neighbourhoods, what
+from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import SwitchLink, natural
-from agent.fleet.cluster.grouping import Joined
-from agent.fleet.cluster.kinds import neighbourhoods, what
+from agent.fleet.cluster.peers import Joined
+from agent.fleet.cluster.switch_tiers import SwitchBlock
 from agent.fleet.cluster.trunks import odd
 from agent.fleet.cluster.units import Unit
-from agent.fleet.cluster.view import View
 
 
 class Level(NamedTuple):
@@ -121,7 +121,7 @@ def _trusted_links(view: View) -> list[SwitchLink]:
     return kept
 
 
-def _main_places(view: View, block: Block) -> frozenset[str]:
+def _main_places(view: View, block: SwitchBlock) -> frozenset[str]:
     """The upper switches of the larger block that has most of its cables; its own where there is none."""
     (lower,) = block.lower
     rivals = [each for each in view.blocks if each.tier == block.tier and len(each.lower) > 1]

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element, tostring
 
-from agent.fleet.cluster.breaks import Break
-from agent.fleet.cluster.drawn import GAP, HIGH, HOSTS, Box, Scene, scenes
-from agent.fleet.cluster.graph import Cluster
-from agent.fleet.cluster.view import View
+from agent.fleet.cluster.cabling_faults import Break
+from agent.fleet.cluster.fabric_view import View
+from agent.fleet.cluster.graph import FabricGraph
+from agent.fleet.cluster.picture_content import GAP, HIGH, HOSTS, FabricPicture, PictureBox, scenes
 from agent.outputs.export.svg import apply_palette
 from agent.outputs.html.elements import el
 
@@ -35,7 +35,7 @@ _STYLE = """
 """
 
 
-def picture(cluster: Cluster, views: list[View], found: list[Break]) -> str:
+def picture(cluster: FabricGraph, views: list[View], found: list[Break]) -> str:
     """One SVG file with all fabrics, one below the other."""
     root = el("svg", class_="cluster", role="img")
     high, wide = EDGE, LEAST
@@ -59,7 +59,7 @@ def picture(cluster: Cluster, views: list[View], found: list[Break]) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-def _fabric(scene: Scene, number: int) -> tuple[Element, tuple[float, float]]:
+def _fabric(scene: FabricPicture, number: int) -> tuple[Element, tuple[float, float]]:
     """One fabric and how large it is."""
     widths = {row: _width(boxes) for row, boxes in scene.rows.items()}
     told = 2 * EDGE + len(scene.words) * SMALL
@@ -83,7 +83,7 @@ def _fabric(scene: Scene, number: int) -> tuple[Element, tuple[float, float]]:
 
 
 def _below(
-    scene: Scene, boxes: list[Box], at: Mapping[str, tuple[float, float]], own: float, wide: float
+    scene: FabricPicture, boxes: list[PictureBox], at: Mapping[str, tuple[float, float]], own: float, wide: float
 ) -> list[float]:
     """Hosts below their leaves, as far as there is room."""
     over: defaultdict[str, list[float]] = defaultdict(list)
@@ -101,13 +101,13 @@ def _below(
     return found
 
 
-def _width(boxes: list[Box]) -> float:
+def _width(boxes: list[PictureBox]) -> float:
     longest = max(max(len(box.name), len(box.words)) for box in boxes)
     room = 1500.0 / len(boxes) - GAP
     return max(NARROWEST, min(WIDEST, longest * LETTER + 14, max(room, NARROWEST)))
 
 
-def _wires(scene: Scene, at: dict[str, tuple[float, float]]) -> list[Element]:
+def _wires(scene: FabricPicture, at: dict[str, tuple[float, float]]) -> list[Element]:
     most = max(scene.wires.values(), default=1)
     calm: list[Element] = []
     loud: list[Element] = []
@@ -123,7 +123,7 @@ def _wires(scene: Scene, at: dict[str, tuple[float, float]]) -> list[Element]:
     return calm + loud
 
 
-def _shared(boxes: list[Box], wide: float) -> int:
+def _shared(boxes: list[PictureBox], wide: float) -> int:
     """Letters that all names of a row begin with, up to a break, where a name is too long: they tell nothing apart."""
     if len(boxes) < 2 or max(len(box.name) for box in boxes) <= _room(wide, LETTER):
         return 0
@@ -131,7 +131,7 @@ def _shared(boxes: list[Box], wide: float) -> int:
     return max((common.rfind(mark) + 1 for mark in "-_. "), default=0)
 
 
-def _box(box: Box, at: tuple[float, float], wide: float, cut: int = 0) -> Element:
+def _box(box: PictureBox, at: tuple[float, float], wide: float, cut: int = 0) -> Element:
     x, y = at
     narrow = box.kind == "hosts" and wide <= NARROWEST
     name, words = box.words.split(" ") if narrow else (f"…{box.name[cut:]}" if cut else box.name, box.words)

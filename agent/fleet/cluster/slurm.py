@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from agent.fleet.cluster.graph import Cluster, Domain
+from agent.fleet.cluster.fabric_view import View
+from agent.fleet.cluster.graph import Domain, FabricGraph
 from agent.fleet.cluster.hierarchy import Level, Tree, tree, walk
-from agent.fleet.cluster.names import comment, node_names, unique, yaml_text
-from agent.fleet.cluster.view import View
+from agent.fleet.cluster.scheduler_names import comment, node_names, unique, yaml_text
 from agent.fleet.hostlist import fold
 
 
@@ -19,7 +19,7 @@ class Nothing(ValueError):
     """There is no host that a topology could hold; the message says so."""
 
 
-def conf(cluster: Cluster, views: list[View], only: Collection[str] | None = None) -> str:
+def conf(cluster: FabricGraph, views: list[View], only: Collection[str] | None = None) -> str:
     """topology.conf: a tree where switches are known, else blocks. `only`: names of the nodes that Slurm has."""
     made = tree(views)
     lines = ["# Slurm's topology.conf(5), by fabricscope"]
@@ -44,7 +44,7 @@ def conf(cluster: Cluster, views: list[View], only: Collection[str] | None = Non
     return "\n".join(lines) + "\n"
 
 
-def yaml(cluster: Cluster, views: list[View], only: Collection[str] | None = None) -> str:
+def yaml(cluster: FabricGraph, views: list[View], only: Collection[str] | None = None) -> str:
     """topology.yaml: the tree, and the blocks of NVLink domains.
 
     Blocks are the default where every node of the tree is in one: Slurm says of the others that blocks lack them.
@@ -83,7 +83,7 @@ def yaml(cluster: Cluster, views: list[View], only: Collection[str] | None = Non
     return "\n".join(lines) + "\n"
 
 
-def _nodes(cluster: Cluster, made: Tree, only: Collection[str] | None) -> tuple[dict[str, str], int]:
+def _nodes(cluster: FabricGraph, made: Tree, only: Collection[str] | None) -> tuple[dict[str, str], int]:
     """Slurm's names of the hosts it can have, and how many hosts were left out."""
     hosts = {host for level in walk(made.roots) for host in level.nodes}
     hosts |= {host for domain in cluster.domains for host in domain.hosts}

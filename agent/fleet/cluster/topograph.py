@@ -11,17 +11,17 @@ import re
 from collections import defaultdict
 from hashlib import sha256
 
-from agent.fleet.cluster.graph import Cluster
+from agent.fleet.cluster.fabric_view import View
+from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.cluster.hierarchy import Level, tree, walk
-from agent.fleet.cluster.names import clean, node_names, unique, yaml_text
-from agent.fleet.cluster.view import View
+from agent.fleet.cluster.scheduler_names import clean, node_names, unique, yaml_text
 from agent.fleet.hostlist import fold
 from agent.outputs.export.nfd import LABEL_LIMIT, NAMESPACE
 
 _DOMAIN = "accelerator.topology.test/domain"  # what a model's blocks tell their NVLink domain by
 
 
-def model(cluster: Cluster, views: list[View]) -> str:
+def model(cluster: FabricGraph, views: list[View]) -> str:
     """The model as YAML."""
     made = tree(views)
     hosts = [host for level in walk(made.roots) for host in level.nodes]
@@ -54,7 +54,7 @@ def model(cluster: Cluster, views: list[View]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def labels(cluster: Cluster, views: list[View]) -> str:
+def labels(cluster: FabricGraph, views: list[View]) -> str:
     """A line a node: its name, and labels by blanks, as `kubectl label node` takes them."""
     made = tree(views)
     above: dict[str, list[str]] = {}

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from agent.fleet.cluster.blocks import Block
-from agent.fleet.cluster.clear import most
-from agent.fleet.cluster.graph import Place, natural
-from agent.fleet.cluster.view import View
+from agent.fleet.cluster.fabric_view import View
+from agent.fleet.cluster.graph import SwitchPort, natural
+from agent.fleet.cluster.peers import most
+from agent.fleet.cluster.switch_tiers import SwitchBlock
 
 Pair = tuple[str, str]  # a switch and one above it
 FEW = 0.05  # of all cables between switches: more beside the rows, or over one, are the way it is wired
@@ -21,10 +21,10 @@ class Fault(NamedTuple):
     lower: str
     wanted: str
     has: str
-    near: Place | None
+    near: SwitchPort | None
 
 
-class Odd(NamedTuple):
+class TrunkFaults(NamedTuple):
     """`swapped`: two at each other's switch. `moved`: one cable each, of which one end or both are wrong. `less`: how
     many cables a pair lacks that are nowhere; `more`: how many it has that its peers have not."""
 
@@ -34,7 +34,7 @@ class Odd(NamedTuple):
     more: dict[Pair, int]
 
 
-def odd(view: View) -> Odd:
+def odd(view: View) -> TrunkFaults:
     """Of all rows. Where no majority is clear nothing is odd."""
     less, more = dict[Pair, int](), dict[Pair, int]()
     for block in view.blocks:
@@ -48,10 +48,10 @@ def odd(view: View) -> Odd:
                     less[lower, upper] = usual - has
                 elif has > usual:
                     more[lower, upper] = has - usual
-    return _Sorting(view, Odd([], [], less, more)).sorted()
+    return _Sorting(view, TrunkFaults([], [], less, more)).sorted()
 
 
-def far_switches(block: Block, of: tuple[str, ...]) -> Mapping[str, tuple[str, int, int]]:
+def far_switches(block: SwitchBlock, of: tuple[str, ...]) -> Mapping[str, tuple[str, int, int]]:
     """Port -> the switch that most of these have there, where that is clear; and how many of how many."""
     seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
     own = set(of)
@@ -69,7 +69,7 @@ def far_switches(block: Block, of: tuple[str, ...]) -> Mapping[str, tuple[str, i
 class _Sorting:
     """What lacks at one place and is too much at another is one cable."""
 
-    def __init__(self, view: View, found: Odd) -> None:
+    def __init__(self, view: View, found: TrunkFaults) -> None:
         self._view, self._found = view, found
         self._usual: dict[int, Mapping[str, tuple[str, int, int]]] = {}
         self._extra = dict(found.more)
@@ -79,9 +79,9 @@ class _Sorting:
             self._less_of[lower].append(upper)
         for lower, upper in sorted(found.more):
             self._more_at[upper].append(lower)
-        self._named: set[Place] = set()
+        self._named: set[SwitchPort] = set()
 
-    def sorted(self) -> Odd:
+    def sorted(self) -> TrunkFaults:
         found = self._found
         for one, x in sorted(found.more):
             while pair := self._partner(one, x):
@@ -113,7 +113,7 @@ class _Sorting:
         self._found.less[lower, wanted] -= 1
         return Fault(lower, wanted, has, near)
 
-    def _port(self, lower: str, has: str, wanted: str) -> Place | None:
+    def _port(self, lower: str, has: str, wanted: str) -> SwitchPort | None:
         """The port that goes to the one while its peers' goes to the other; or the only cables that there are."""
         block = self._view.block_of[lower]
         ends = [at for at, far in block.ends.items() if at.switch == lower and far.switch == has]
@@ -124,7 +124,7 @@ class _Sorting:
             fits = free
         return fits[0] if fits else None
 
-    def _far(self, block: Block) -> Mapping[str, tuple[str, int, int]]:
+    def _far(self, block: SwitchBlock) -> Mapping[str, tuple[str, int, int]]:
         if id(block) not in self._usual:
             self._usual[id(block)] = far_switches(block, block.peers)
         return self._usual[id(block)]
@@ -142,7 +142,7 @@ class _Sorting:
             if faults:
                 yield tuple(faults)
 
-    def _wrong_end(self, near: Place, far: Place) -> Iterator[Fault]:
+    def _wrong_end(self, near: SwitchPort, far: SwitchPort) -> Iterator[Fault]:
         lacking = self._lacking(near.switch)
         if not lacking:
             return

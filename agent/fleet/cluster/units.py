@@ -7,14 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.fleet.cluster.clear import Most, most
+from agent.fleet.cluster.fabrics import FabricPart
 from agent.fleet.cluster.graph import HostLink, Switch, natural
-from agent.fleet.cluster.grouping import groups
-from agent.fleet.cluster.naming import order, same_names
-from agent.fleet.cluster.parts import Part
+from agent.fleet.cluster.peers import Most, groups, most
+from agent.fleet.cluster.rail_names import order, same_names
 
 
-class Rail(NamedTuple):
+class UnitRail(NamedTuple):
     """The leaf of a rail within a unit, and how many of its nodes have it there."""
 
     leaf: str
@@ -27,7 +26,7 @@ class Unit(NamedTuple):
     name: str
     leaves: tuple[str, ...]
     hosts: tuple[str, ...]
-    rails: Mapping[str, Rail]
+    rails: Mapping[str, UnitRail]
     usual: tuple[int, Most] | None
 
 
@@ -39,7 +38,7 @@ class Units(NamedTuple):
     links: Mapping[str, tuple[HostLink, ...]]
 
 
-def units(part: Part, switches: Mapping[str, Switch]) -> Units:
+def units(part: FabricPart, switches: Mapping[str, Switch]) -> Units:
     """The units of one fabric."""
     links: defaultdict[str, list[HostLink]] = defaultdict(list)
     for link in part.host_links:
@@ -68,7 +67,7 @@ def _order(link: HostLink) -> tuple[object, ...]:
     return order(link.rail or link.device), natural(link.at.port)
 
 
-def _rails(hosts: Iterable[str], links: Mapping[str, list[HostLink]]) -> dict[str, Rail]:
+def _rails(hosts: Iterable[str], links: Mapping[str, list[HostLink]]) -> dict[str, UnitRail]:
     at: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for host in hosts:
         for link in links[host]:
@@ -78,7 +77,7 @@ def _rails(hosts: Iterable[str], links: Mapping[str, list[HostLink]]) -> dict[st
     for rail in sorted(at, key=order):
         clear = most(at[rail])
         if clear:
-            found[rail] = Rail(*clear)
+            found[rail] = UnitRail(*clear)
     return found
 
 

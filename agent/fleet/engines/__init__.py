@@ -1,6 +1,6 @@
-"""Where questions are answered: DuckDB in this process over the dataset's files, or an engine that is there already.
+"""Query engines: DuckDB in this process over the dataset's files, or an engine that exists already.
 
-Every engine gets the same SQL, translated into its own dialect; what a question is belongs into agent/fleet/questions.
+Every engine gets the same SQL, translated into its dialect. The questions themselves are in agent/fleet/questions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def connect(url: str | None, dataset: str | None) -> Engine:
     if scheme in OVER_FILES and not dataset:
         raise EngineRefused("no dataset given: use --dataset DIR|URL, or set FABRICSCOPE_DATASET")
     if scheme == "duckdb":
-        from agent.fleet.engines.embedded import Embedded
+        from agent.fleet.engines.duckdb_files import Embedded
 
         return Embedded(str(dataset))
     if scheme in TRANSLATED and find_spec("sqlglot") is None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from agent.fleet.engines import shapes
+from agent.fleet.engines import schema
 from agent.fleet.engines.engine import EngineRefused, dataset_at, one_line
 from agent.fleet.engines.query import Relation, Row
 from agent.fleet.engines.translated import OverFiles, Translated, arrow_rows, refused
@@ -62,12 +62,12 @@ class Chdb(OverFiles):
 
     def make_view(self, name: str, files: list[str]) -> None:
         """See OverFiles."""
-        wanted = _text(", ".join(f"`{each.name}` Nullable({_TYPES[each.type]})" for each in shapes.columns(name)))
+        wanted = _text(", ".join(f"`{each.name}` Nullable({_TYPES[each.type]})" for each in schema.columns(name)))
         # a file each: a pattern that meets no file would be an empty table without a word
         sources = " UNION ALL ".join(f"FROM file({_text(each)}, 'Parquet', {wanted}) SELECT *" for each in files)
         if not files:
             nothing = ", ".join(
-                f"CAST(NULL, 'Nullable({_TYPES[each.type]})') AS `{each.name}`" for each in shapes.columns(name)
+                f"CAST(NULL, 'Nullable({_TYPES[each.type]})') AS `{each.name}`" for each in schema.columns(name)
             )
             sources = f"SELECT {nothing} WHERE 0"
         self._client.command(f"CREATE OR REPLACE VIEW `{name}` AS {sources}")

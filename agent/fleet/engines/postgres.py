@@ -1,19 +1,27 @@
-"""PostgreSQL: queries to the tables that `fleet load` put there."""
+"""PostgreSQL: the tables that `fleet load` copies into a schema of its own, and queries to them.
+
+What others made there stays: tables keep their grants, indexes and views, and no table is touched that an earlier
+load did not make.
+"""
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from agent.fleet.engines.engine import EngineRefused, one_line
-from agent.fleet.engines.loading import SCHEMA, TYPES
-from agent.fleet.engines.query import Relation, Row
+from agent.fleet.engines import schema
+from agent.fleet.engines.engine import Engine, EngineRefused, one_line
+from agent.fleet.engines.query import Relation, Row, identifiers, quote, table_query
 from agent.fleet.engines.translated import Translated, refused
+from agent.fleet.engines.views import ABOUT, views
 from agent.fleet.store import shown
-from agent.fleet.table import TEXT
+from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME, Column
+from agent.fleet.tables import FORMAT
 
 _COLLATION = ' COLLATE "C"'
+TYPES = {TEXT: 'text COLLATE "C"', INT: "bigint", FLOAT: "double precision", BOOL: "boolean", TIME: "timestamptz"}
 _LISTS = {**TYPES, TEXT: "text"}
 _PARAMETER = re.compile(r"%\((\w+)\)s")  # as sqlglot writes one
 
@@ -70,3 +78,200 @@ def _without_zone() -> Any:
 
     loader: Any = TimestamptzLoader
     return type("UtcLoader", (loader,), {"load": lambda self, data: loader.load(self, data).replace(tzinfo=None)})
+
+
+SCHEMA = "fabricscope"
+# collation C: text compares by its bytes, as in every other engine
+_CATALOG_TYPES = {
+    TEXT: "text",
+    INT: "bigint",
+    FLOAT: "double precision",
+    BOOL: "boolean",
+    TIME: "timestamp with time zone",
+}
+_REGISTRY = "loaded_table"  # what earlier loads created
+_LOCK = "fabricscope fleet load"
+_LOCK_SECONDS = 60
+
+
+def load(source: Engine, url: str) -> dict[str, int]:
+    """Rows of each table that were copied. All tables take the place of earlier ones at one moment.
+
+    Raises EngineRefused; the database is then as it was.
+    """
+    import psycopg
+
+    if url.partition("://")[0] not in ("postgres", "postgresql"):
+        raise EngineRefused(f"{shown(url)}: tables are loaded into postgres:// only; others read the dataset's files")
+    try:
+        with psycopg.connect(url, connect_timeout=20) as connection, connection.cursor() as cursor:
+            return _Load(source, cursor).run()
+    except psycopg.errors.LockNotAvailable as error:
+        raise EngineRefused(f"{shown(url)}: another session has used its tables for {_LOCK_SECONDS} s") from error
+    except psycopg.Error as error:
+        message = " ".join(str(error).replace(url, shown(url)).split())
+        raise EngineRefused(f"{shown(url)}: {message[:300]}") from error
+
+
+class _Load:
+    """One transaction."""
+
+    def __init__(self, source: Engine, cursor: Any) -> None:
+        self._source = source
+        self._cursor = cursor
+
+    def run(self) -> dict[str, int]:
+        """Everything that may fail by what is in the dataset comes before the first lock that a reader notices."""
+        execute = self._cursor.execute
+        execute("SET LOCAL TIME ZONE 'UTC'")
+        execute(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'")
+        execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [_LOCK])
+        self._make_schema()
+        self._check_relations()
+        for name in schema.names():
+            self._stage(name)
+        for name in schema.names():
+            self._make_table(name)
+        counts = self._replace_rows()
+        for name, select in views(with_zone=True).items():
+            self._make_view(name, select)
+        for name in (*counts, *ABOUT):
+            execute(
+                f"INSERT INTO {_qualified(_REGISTRY)} VALUES (%s, %s, now(), %s) ON CONFLICT (name) DO UPDATE"  # noqa: S608  # our names
+                " SET rows = excluded.rows, loaded_at = excluded.loaded_at, format = excluded.format",
+                [name, counts.get(name), FORMAT],
+            )
+        return counts
+
+    def _make_schema(self) -> None:
+        execute = self._cursor.execute
+        if self._value("SELECT to_regnamespace(%s)::text", SCHEMA) is None:
+            execute(f"CREATE SCHEMA {SCHEMA}")
+            execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'Reports of fabricscope, put here by `fabricscope fleet load`'")
+        if self._kind(_REGISTRY) is None:
+            execute(
+                f"CREATE TABLE {_qualified(_REGISTRY)}"
+                " (name text PRIMARY KEY, rows bigint, loaded_at timestamptz NOT NULL, format text NOT NULL)"
+            )
+            execute(f"COMMENT ON TABLE {_qualified(_REGISTRY)} IS 'Tables and views of the last load'")
+
+    def _check_relations(self) -> None:
+        """Raises EngineRefused where a relation of our names is not one that a load created."""
+        self._cursor.execute(f"SELECT name FROM {_qualified(_REGISTRY)}")  # noqa: S608  # our name
+        created = {name for (name,) in self._cursor.fetchall()}
+        for name, expected in {**dict.fromkeys(schema.names(), "r"), **dict.fromkeys(ABOUT, "v")}.items():
+            kind = self._kind(name)
+            if kind is not None and (kind != expected or name not in created):
+                raise EngineRefused(f"{SCHEMA}.{name} was not created by `fleet load`: rename it or drop it")
+            if kind == "r":
+                types = self._column_types(name)
+                for column in schema.columns(name):
+                    found, wanted = types.get(column.name), _CATALOG_TYPES[column.type]
+                    if found not in (None, wanted):
+                        raise EngineRefused(f"{SCHEMA}.{name}.{column.name} is {found}, expected {wanted}: drop it")
+
+    def _stage(self, name: str) -> None:
+        """A copy that no other session sees, so that its tables are locked for as long as rows are moved only."""
+        wanted = schema.columns(name)
+        self._cursor.execute(f"CREATE TEMP TABLE {_staged(name)} ({_definitions(wanted)}) ON COMMIT DROP")
+        texts = [column.type == TEXT for column in wanted]
+        with self._cursor.copy(f"COPY {_staged(name)} FROM STDIN (FORMAT csv, NULL '')") as copy:
+            for batch in self._source.batches(table_query(name)):
+                copy.write(_csv(batch, texts))
+
+    def _make_table(self, name: str) -> None:
+        wanted = schema.columns(name)
+        execute = self._cursor.execute
+        if self._kind(name) is None:
+            key = identifiers(schema.key(name))
+            execute(f"CREATE TABLE {_qualified(name)} ({_definitions(wanted)}, PRIMARY KEY ({key}))")
+        types = self._column_types(name)
+        for column in wanted:
+            if column.name not in types:
+                execute(f"ALTER TABLE {_qualified(name)} ADD COLUMN {_definitions([column])}")
+            execute(f"COMMENT ON COLUMN {_qualified(name)}.{quote(column.name)} IS {_literal(column.about)}")
+        execute(f"COMMENT ON TABLE {_qualified(name)} IS {_literal(schema.about(name))}")
+
+    def _column_types(self, name: str) -> dict[str, str]:
+        self._cursor.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+            " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
+            [_qualified(name)],
+        )
+        return dict(self._cursor.fetchall())
+
+    def _replace_rows(self) -> dict[str, int]:
+        """All tables at one moment: emptied, filled, and every row's node checked to be one of table host."""
+        execute = self._cursor.execute
+        names = schema.names()
+        latest = [name for name in names if name != "host" and not name.startswith(schema.HISTORY)]
+        for name in latest:
+            execute(f"ALTER TABLE {_qualified(name)} DROP CONSTRAINT IF EXISTS {name}_node_fkey")
+        execute(f"TRUNCATE {', '.join(map(_qualified, names))}")
+        counts = {}
+        for name in names:
+            columns = identifiers(column.name for column in schema.columns(name))
+            execute(
+                f"INSERT INTO {_qualified(name)} ({columns}) SELECT {columns} FROM {_staged(name)}"  # noqa: S608  # our names
+                " ON CONFLICT DO NOTHING"
+            )
+            counts[name] = self._cursor.rowcount
+        for name in latest:
+            execute(
+                f"ALTER TABLE {_qualified(name)} ADD CONSTRAINT {name}_node_fkey"
+                f" FOREIGN KEY (node) REFERENCES {_qualified('host')} (node)"
+            )
+        for name in names:
+            execute(f"ANALYZE {_qualified(name)}")
+        return counts
+
+    def _make_view(self, name: str, select: str) -> None:
+        from agent.fleet.engines.translated import translated
+
+        self._cursor.execute(f"SET LOCAL search_path = {SCHEMA}")
+        self._cursor.execute(f"CREATE OR REPLACE VIEW {_qualified(name)} AS {translated(select, 'postgres')}")
+        self._cursor.execute(f"COMMENT ON VIEW {_qualified(name)} IS {_literal(ABOUT[name])}")
+
+    def _kind(self, name: str) -> str | None:
+        """The kind of a relation of the schema, as pg_class has it; None: there is none."""
+        kind: str | None = self._value(
+            "SELECT relkind::text FROM pg_class WHERE oid = to_regclass(%s)", _qualified(name)
+        )
+        return kind
+
+    def _value(self, sql: str, *parameters: Any) -> Any:
+        row = self._cursor.execute(sql, parameters).fetchone()
+        return row and row[0]
+
+
+def _qualified(name: str) -> str:
+    return f"{SCHEMA}.{quote(name)}"
+
+
+def _staged(name: str) -> str:
+    return quote(f"staged_{name}")
+
+
+def _definitions(wanted: Iterable[Column]) -> str:
+    return ", ".join(f"{quote(column.name)} {TYPES[column.type]}" for column in wanted)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _csv(batch: Any, texts: list[bool]) -> str:
+    """Lines of CSV: texts quoted, so that an empty one is no null; PostgreSQL has no NUL in text."""
+    out = io.StringIO()
+    columns = [column.to_pylist() for column in batch.columns]
+    for row in zip(*columns, strict=True):
+        cells = (
+            "" if value is None else _quoted(value) if text else str(value)
+            for value, text in zip(row, texts, strict=True)
+        )
+        out.write(",".join(cells) + "\n")
+    return out.getvalue()
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("\0", "\ufffd").replace('"', '""') + '"'

@@ -1,7 +1,6 @@
-"""Queries: SQL of agent/fleet/queries, and what is bound to it.
+"""Queries: the SQL of agent/fleet/queries with its bound values, and one SELECT that a person wrote.
 
-Statements are in DuckDB's dialect. What varies in them are identifiers and fragments of the same files; values are
-always bound.
+Statements are in DuckDB's dialect. Only identifiers and fragments of the same files vary; values are always bound.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from agent.fleet.engines import shapes
+from agent.fleet.engines import schema
 
 Row = tuple[Any, ...]
 Pending = Callable[[], list[Row]]  # waits for the rows
@@ -25,7 +24,7 @@ _TABLE = re.compile(r'\b(?:FROM|JOIN)\s+"?([a-z_]+)')
 
 
 class Relation(NamedTuple):
-    """A table that is bound to a query: `columns` are names and types (agent/fleet/table.py)."""
+    """A table that is bound to a query: `columns` are names and types (agent/fleet/columns.py)."""
 
     name: str
     columns: Mapping[str, str]
@@ -79,7 +78,7 @@ class LookupQuery(NamedTuple):
 @cache
 def tables_of(sql: str) -> list[str]:
     """The dataset's tables in a statement."""
-    known = set(shapes.names())
+    known = set(schema.names())
     return [name for name in dict.fromkeys(_TABLE.findall(sql)) if name in known]
 
 
@@ -107,7 +106,7 @@ def lookup(keys: Mapping[str, str], file: str, name: str, /, **parts: str) -> Lo
 
 def table_query(name: str, columns: Iterable[str] = ()) -> Query:
     """Columns of a table by the name that engines know; all where none is named. Raises KeyError."""
-    wanted = [each.name for each in shapes.columns(name)]
+    wanted = [each.name for each in schema.columns(name)]
     return query("fleet", "columns", columns=identifiers(columns or wanted), table=quote(name))
 
 
@@ -130,7 +129,7 @@ def matching(keys: Iterable[str], null_safe: bool = True) -> str:
 
 def key_types(table: str, keys: Iterable[str]) -> dict[str, str]:
     """The types of columns of a table."""
-    types = {each.name: each.type for each in shapes.columns(table)}
+    types = {each.name: each.type for each in schema.columns(table)}
     return {key: types[key] for key in keys}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from agent.fleet.engines import shapes
+from agent.fleet.engines import schema
 from agent.fleet.engines.engine import EngineRefused, dataset_at
 from agent.fleet.engines.query import Relation, Row
 from agent.fleet.engines.translated import OverFiles, arrow_rows, refused
@@ -49,7 +49,7 @@ class Spark(OverFiles):
 
     def make_view(self, name: str, files: list[str]) -> None:
         """See OverFiles."""
-        wanted = _columns({each.name: each.type for each in shapes.columns(name)})
+        wanted = _columns({each.name: each.type for each in schema.columns(name)})
         session = self._session
         rows = session.read.schema(wanted).parquet(*files) if files else session.createDataFrame([], wanted)
         rows.createOrReplaceTempView(name)

@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 
 from agent.fleet.dataset import Dataset
-from agent.fleet.engines import shapes
+from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Engine, EngineRefused, one_line
 from agent.fleet.engines.query import Query, Relation, Row, with_ctes
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
@@ -62,10 +62,10 @@ class Translated(Engine):
         arrow = {TEXT: pa.string(), INT: pa.int64(), FLOAT: pa.float64(), BOOL: pa.bool_(), TIME: pa.timestamp("us")}
         (table,) = query.tables
         rows = self.rows(query)
-        schema = pa.schema([(each.name, arrow[each.type]) for each in shapes.columns(table)])
-        columns = zip(*rows, strict=True) if rows else ([] for _ in schema)
-        arrays = [pa.array(list(values), field.type) for values, field in zip(columns, schema, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=schema).to_reader(max_chunksize=65_536)
+        arrow_schema = pa.schema([(each.name, arrow[each.type]) for each in schema.columns(table)])
+        columns = zip(*rows, strict=True) if rows else ([] for _ in arrow_schema)
+        arrays = [pa.array(list(values), field.type) for values, field in zip(columns, arrow_schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=arrow_schema).to_reader(max_chunksize=65_536)
 
     def make_table(self, name: str) -> None:
         """Make a table of ours known to the engine: one that has it needs nothing."""
@@ -90,7 +90,7 @@ class OverFiles(Translated):
     def make_table(self, name: str) -> None:
         """Once."""
         if name not in self._views:
-            bare = name.removeprefix(shapes.HISTORY)
+            bare = name.removeprefix(schema.HISTORY)
             self.make_view(name, self._dataset.latest(name) if bare == name else self._dataset.history(bare))
             self._views.add(name)
 

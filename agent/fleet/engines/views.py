@@ -1,9 +1,9 @@
-"""Views beside the tables, for SQL that people write; no question asks them."""
+"""Views beside the tables, for SQL that people write; no question reads them."""
 
 from __future__ import annotations
 
 from agent.fleet.engines.query import identifiers, statement
-from agent.fleet.engines.shapes import columns
+from agent.fleet.engines.schema import columns
 
 ABOUT = {
     "rule_check": 'Table "check" by a name that is no reserved word.',

@@ -12,28 +12,38 @@ import pyarrow.compute as pc
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import File, Manifest, slot_of
-from agent.fleet.ingest import past
 from agent.fleet.ingest.files import HistoryFiles, Staging, written
-from agent.fleet.ingest.spill import Block, Entry, Spilled
-from agent.fleet.ingest.timeline import Change, Edit, Known, Sighting, is_late, merged
+from agent.fleet.ingest.history import (
+    Edit,
+    NodeHistory,
+    Sighting,
+    TableVersion,
+    day_of,
+    is_late,
+    merged,
+    read_batches,
+    read_copies,
+    read_history,
+)
+from agent.fleet.ingest.spill import Entry, Spilled, SpilledBlock
 from agent.fleet.rows import NAMES
 from agent.fleet.store import Store
 from agent.fleet.tables import TABLES, TEXT, TIME
 
 KEPT = tuple(name for name, table in TABLES.items() if table.history)
 _SLICE_ROWS = 1 << 16  # about; of entries whose rows are taken at once
-_STATE = pa.schema(
+STATE_SCHEMA = pa.schema(
     [("node", TYPES[TEXT]), ("observed_at", TYPES[TIME]), ("generated_at", TYPES[TIME]), ("report", TYPES[TEXT])]
     + [(name, pa.string()) for name in KEPT]
 )
 
 
-class Job(msgspec.Struct, frozen=True):
+class MergeJob(msgspec.Struct, frozen=True):
     """A bucket to be written anew."""
 
     bucket: int
     buckets: int
-    blocks: list[Block]
+    blocks: list[SpilledBlock]
     manifest: Manifest  # what is in force, with other buckets perhaps
     sources: list[File]  # of state: the old bucket's
     staging: Staging
@@ -58,7 +68,7 @@ class State(msgspec.Struct):
     digests: dict[str, str]
 
 
-def merge(job: Job, store: Store, spilled: Spilled, history: HistoryFiles) -> Merged:
+def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles) -> Merged:
     """Write the bucket's new files. Raises OSError."""
     state = _state(job, store)
     given: defaultdict[str, list[Entry]] = defaultdict(list)
@@ -89,15 +99,15 @@ def merge(job: Job, store: Store, spilled: Spilled, history: HistoryFiles) -> Me
     for node, entry in newest.items():
         state[node] = State(entry.sighting, dict(zip(NAMES, entry.digests, strict=True)))
     path = f"state/bucket={job.bucket:02d}/{job.staging.name()}"
-    made.state = written(job.staging, store, path, _STATE, [_state_rows(state)])
+    made.state = written(job.staging, store, path, STATE_SCHEMA, [_state_rows(state)])
     return made
 
 
-def _state(job: Job, store: Store) -> dict[str, State]:
+def _state(job: MergeJob, store: Store) -> dict[str, State]:
     """Nodes of this bucket."""
     found = {}
     for file in job.sources:
-        for batch in past.batches(store, file, _STATE):
+        for batch in read_batches(store, file, STATE_SCHEMA):
             times = {name: batch[name].cast(pa.int64()) for name in ("observed_at", "generated_at")}
             for row in pa.table({name: times.get(name, batch[name]) for name in batch.column_names}).to_pylist():
                 node = row.pop("node")
@@ -117,29 +127,29 @@ def _state_rows(state: dict[str, State]) -> Any:
         pa.array([each.sighting.report for each in rows], pa.string()),
         *(pa.array([each.digests.get(name, "") for each in rows], pa.string()) for name in KEPT),
     ]
-    return pa.table(columns, schema=_STATE)
+    return pa.table(columns, schema=STATE_SCHEMA)
 
 
-def _edits(job: Job, store: Store, state: dict[str, State], given: dict[str, list[Entry]]) -> dict[str, Edit]:
+def _edits(job: MergeJob, store: Store, state: dict[str, State], given: dict[str, list[Entry]]) -> dict[str, Edit]:
     """What is to be done for each node; all of its past is read only where a report comes late."""
     short = {node: _short(state.get(node)) for node in given}
     late = sorted(node for node, entries in given.items() if is_late(short[node], entries))
     if late:
-        short |= past.known(store, job.manifest, late)
+        short |= read_history(store, job.manifest, late)
     return {node: merged(short[node], entries, KEPT) for node, entries in given.items()}
 
 
-def _short(state: State | None) -> Known:
+def _short(state: State | None) -> NodeHistory:
     """What the state tells: enough for reports that are newer."""
     if state is None:
-        return Known({}, {})
+        return NodeHistory({}, {})
     moment = state.sighting.observed
-    changes = {name: {moment: Change(digest, 0)} for name, digest in state.digests.items() if digest}
-    return Known({moment: state.sighting}, changes)
+    changes = {name: {moment: TableVersion(digest, 0)} for name, digest in state.digests.items() if digest}
+    return NodeHistory({moment: state.sighting}, changes)
 
 
 def _latest(
-    job: Job, store: Store, spilled: Spilled, table: str, before: set[str], newest: dict[str, Entry]
+    job: MergeJob, store: Store, spilled: Spilled, table: str, before: set[str], newest: dict[str, Entry]
 ) -> Iterator[Any]:
     """Rows of nodes that stay as they are, then those of nodes that have a newer report."""
     if before - newest.keys():
@@ -148,7 +158,7 @@ def _latest(
         old = f"/bucket={job.bucket % job.manifest.buckets:02d}/"
         for file in job.manifest.latest.get(table, []):
             if old in file.path and file.rows:
-                for batch in past.batches(store, file, schema(table)):
+                for batch in read_batches(store, file, schema(table)):
                     nodes = batch["node"].cast(pa.string())
                     stays = pc.and_not(pc.is_in(nodes, value_set=own), pc.is_in(nodes, value_set=new))
                     yield batch.filter(stays)
@@ -172,7 +182,7 @@ def _slices(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
 
 
 def _history(
-    job: Job, store: Store, edits: dict[str, Edit], history: HistoryFiles
+    job: MergeJob, store: Store, edits: dict[str, Edit], history: HistoryFiles
 ) -> dict[str, list[tuple[str, list[Entry]]]]:
     """The changes, the sightings, and rows of earlier changes; what is left: by table, entries of each day."""
     added = [(node, each) for node, edit in edits.items() for each in edit.added]
@@ -180,13 +190,13 @@ def _history(
     wanted = []
     for node, each in added:
         if isinstance(each.given, Entry):
-            by_day[each.table][past.day(each.moment)].append(each.given)
+            by_day[each.table][day_of(each.moment)].append(each.given)
         elif each.change.rows:
             wanted.append((node, each))
-    for _, each, rows in past.copies(store, job.manifest, wanted):
+    for _, each, rows in read_copies(store, job.manifest, wanted):
         moments = pa.repeat(pa.scalar(each.moment, TYPES[TIME]), len(rows))
         rows = rows.set_column(rows.column_names.index("observed_at"), "observed_at", moments)
-        history.add(each.table, schema(each.table, True), past.day(each.moment), rows)
+        history.add(each.table, schema(each.table, True), day_of(each.moment), rows)
     changed = [(node, each.table, each.moment, each.change.digest, each.change.rows) for node, each in added]
     _by_day("change", ("node", "table", "observed_at", "digest", "rows"), changed, history)
     seen = [(node, *each) for node, edit in edits.items() for each in edit.seen]
@@ -198,7 +208,7 @@ def _by_day(table: str, names: tuple[str, ...], rows: list[tuple[Any, ...]], his
     at = names.index("observed_at")
     days: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for row in rows:
-        days[past.day(row[at])].append(row)
+        days[day_of(row[at])].append(row)
     plain = schema(table, True)
     for day, mine in sorted(days.items()):
         columns = []

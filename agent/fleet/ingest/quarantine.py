@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from hashlib import sha256
@@ -9,7 +10,7 @@ from hashlib import sha256
 import msgspec
 
 from agent.fleet.dataset import QUARANTINE
-from agent.fleet.store import Store
+from agent.fleet.store import Folder, Store
 
 REASONS = f"{QUARANTINE}/reasons.ndjson"
 KEPT_BYTES = 4 << 20  # of one report
@@ -20,7 +21,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _TAKEN_FROM = re.compile(r"[0-9a-f]{16}_.*")  # a quarantine's own file
 
 
-class Reason(msgspec.Struct, frozen=True):
+class RefusedReport(msgspec.Struct, frozen=True):
     """Why a report was not taken."""
 
     at: str  # when it was tried, RFC 3339
@@ -38,7 +39,7 @@ class Quarantine:
         self._store, self._folder, self._now = store, folder, now
         self._left = BUDGET_BYTES
         self._again = 0
-        self.reasons: list[Reason] = []
+        self.reasons: list[RefusedReport] = []
         self.files: set[str] = set()
 
     def add(self, source: str, why: str, data: bytes) -> None:
@@ -57,13 +58,22 @@ class Quarantine:
             if path not in self.files:
                 local = os.path.join(self._folder, path)
                 os.makedirs(os.path.dirname(local), exist_ok=True)
-                with open(local, "wb") as file:
+                self._close_to_others()
+                with open(os.open(local, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
                     file.write(kept)
                 self._left -= len(kept)
                 self.files.add(path)
-        self.reasons.append(Reason(self._now, _plain(source), why[:500], len(data), digest, path))
+        self.reasons.append(RefusedReport(self._now, _plain(source), why[:500], len(data), digest, path))
 
-    def taken(self) -> tuple[list[Reason], int]:
+    def _close_to_others(self) -> None:
+        """Bytes of which nobody knows what they are: not for all who may read the dataset."""
+        if isinstance(self._store, Folder) and not self.files:
+            place = self._store.full(QUARANTINE)
+            os.makedirs(place, 0o700, exist_ok=True)
+            with contextlib.suppress(OSError):  # another user's
+                os.chmod(place, 0o700)
+
+    def taken(self) -> tuple[list[RefusedReport], int]:
         """The reasons since the last time, and how often something was tried again that is there already."""
         reasons, again = self.reasons, self._again
         self.reasons, self._again = [], 0
@@ -80,7 +90,7 @@ class Quarantine:
             return False
 
 
-def updated(store: Store, reasons: list[Reason]) -> bytes | None:
+def updated(store: Store, reasons: list[RefusedReport]) -> bytes | None:
     """reasons.ndjson with new lines; None where there is none that is new. Raises OSError."""
     try:
         lines = store.read(REASONS).splitlines()
@@ -89,7 +99,7 @@ def updated(store: Store, reasons: list[Reason]) -> bytes | None:
     known = set()
     for line in lines:
         try:
-            told = msgspec.json.decode(line, type=Reason)
+            told = msgspec.json.decode(line, type=RefusedReport)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
         known.add((told.sha256, told.source))

@@ -16,27 +16,27 @@ from itertools import chain, islice
 import msgspec
 
 from agent.fleet.collection import without_collection
-from agent.fleet.columns import HISTORY, schema
+from agent.fleet.columns import HISTORY
 from agent.fleet.dataset import SLOTS, File, Manifest
-from agent.fleet.ingest.correcting import corrected, gathered
-from agent.fleet.ingest.files import Staging, Writer
-from agent.fleet.ingest.held import Held, held
-from agent.fleet.ingest.merging import Job, Merged
-from agent.fleet.ingest.quarantine import REASONS, Reason, updated
+from agent.fleet.ingest.files import Staging, corrected, filled, gathered
+from agent.fleet.ingest.locked_dataset import Held, held
+from agent.fleet.ingest.merging import Merged, MergeJob
+from agent.fleet.ingest.moving import Mover
+from agent.fleet.ingest.quarantine import REASONS, RefusedReport, updated
 from agent.fleet.ingest.sources import Item, checked, items
-from agent.fleet.ingest.spill import Block
-from agent.fleet.ingest.work import Batch, BatchDone, Closed, End, Rest, Setup
-from agent.fleet.ingest.workers import Alone, Workers
+from agent.fleet.ingest.spill import SpilledBlock
+from agent.fleet.ingest.worker import BatchDone, Closed, End, ReportBatch, Rest, Setup
+from agent.fleet.ingest.worker_pool import Alone, Workers
 from agent.fleet.tables import FORMAT, TABLES
 from agent.version import VERSION
 
-NODES_A_BUCKET = 4096
+NODES_A_BUCKET = 2048
 _FEW = 64  # reports that are not worth another process
 _BATCH_ITEMS, _BATCH_BYTES = 32, 8 << 20
 Tell = Callable[[str, int], None]  # stage ("read", "write"), how much of it is done now
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class IngestOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What an ingest is to do."""
 
     sources: list[str]
@@ -44,6 +44,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str | None = None
     jobs: int = 1
     wait_seconds: float = 60.0
+    move: str | None = None  # a folder for the files whose reports are in the dataset
 
 
 class Ingested(msgspec.Struct, kw_only=True):
@@ -59,22 +60,28 @@ class Ingested(msgspec.Struct, kw_only=True):
     unread: list[str] = msgspec.field(default_factory=list)
     nodes: int = 0  # of the dataset
     new_nodes: int = 0
+    moved: int = 0
+    unmoved: list[str] = msgspec.field(default_factory=list)
 
 
-def ingest(asked: Asked, tell: Tell) -> Ingested:
-    """Take reports into a dataset. Raises BadSource, BadDataset, WorkerLost, OSError; then the dataset is as it was."""
+def ingest(asked: IngestOptions, tell: Tell) -> Ingested:
+    """Take reports into a dataset. Raises UnreadableSource, BadDataset, WorkerLost, OSError; then it is as it was."""
     sources = checked(asked.sources)
     with held(asked.dataset, asked.wait_seconds) as dataset, without_collection():
         now = datetime.now(timezone.utc)
         spill = os.path.join(os.path.dirname(dataset.staging), "epochs")
         os.makedirs(spill)
         staging = Staging(dataset.staging, dataset.manifest.generation + 1)
-        setup = Setup(dataset.store.url, staging, spill, asked.cluster, now)
-        found = items(sources)
+        setup = Setup(dataset.store.url, staging, spill, asked.cluster, now, dataset.manifest)
+        mover = Mover(asked.move, sources) if asked.move is not None else None
+        found = mover.noting(items(sources)) if mover else items(sources)
         first = list(islice(found, _FEW))
         work = Workers(setup, asked.jobs) if asked.jobs > 1 and len(first) == _FEW else Alone(setup)
         try:
-            return _Run(dataset, staging, work, now, tell).run(chain(first, found))
+            told = _Run(dataset, staging, work, now, tell).run(chain(first, found), mover)
+            if mover:
+                told.moved, told.unmoved = mover.move()
+            return told
         finally:
             work.close()
 
@@ -83,10 +90,10 @@ class _Run:
     def __init__(self, dataset: Held, staging: Staging, work: Workers | Alone, now: datetime, tell: Tell) -> None:
         self._held, self._staging, self._work, self._now, self._tell = dataset, staging, work, now, tell
         self._told = Ingested(nodes=dataset.manifest.nodes)
-        self._reasons: list[Reason] = []
+        self._reasons: list[RefusedReport] = []
 
-    def run(self, found: Iterator[Item]) -> Ingested:
-        blocks, nodes = self._read(found)
+    def run(self, found: Iterator[Item], mover: Mover | None = None) -> Ingested:
+        blocks, nodes = self._read(found, mover)
         merged = self._merge(blocks, nodes) if blocks else []
         closed = [each for each in self._work.all(End()) if isinstance(each, Closed)]
         lines = updated(self._held.store, self._reasons)
@@ -95,18 +102,21 @@ class _Run:
             self._held.commit(manifest, {REASONS: lines} if lines else {})
         return self._told
 
-    def _read(self, found: Iterator[Item]) -> tuple[dict[int, list[Block]], int]:
+    def _read(self, found: Iterator[Item], mover: Mover | None) -> tuple[dict[int, list[SpilledBlock]], int]:
         """Blocks by slot, and about how many nodes they are of."""
-        blocks: defaultdict[int, list[Block]] = defaultdict(list)
+        blocks: defaultdict[int, list[SpilledBlock]] = defaultdict(list)
         nodes: set[int] = set()
         told = self._told
         for stage in (self._work.each(_batches(found)), self._work.all(Rest())):
             for done in stage:
                 assert isinstance(done, BatchDone)
                 told.read += done.reports
+                told.repeated += done.known
                 told.quarantined += len(done.reasons) + done.again
                 told.vanished += done.vanished
                 told.unread += done.unread
+                if mover:
+                    mover.leave(done.unread_files)
                 self._reasons += done.reasons
                 if done.reasons and told.refused is None:
                     told.refused = f"{done.reasons[0].source}: {done.reasons[0].reason}"
@@ -116,12 +126,12 @@ class _Run:
                 self._tell("read", told.read)
         return blocks, len(nodes)
 
-    def _merge(self, blocks: dict[int, list[Block]], nodes: int) -> list[Merged]:
+    def _merge(self, blocks: dict[int, list[SpilledBlock]], nodes: int) -> list[Merged]:
         """Every bucket that a report is for; all of them, where there are to be more."""
         before = self._held.manifest
         self._buckets = _buckets(before, nodes)
         grown = self._buckets != before.buckets
-        by_bucket: defaultdict[int, list[Block]] = defaultdict(list)
+        by_bucket: defaultdict[int, list[SpilledBlock]] = defaultdict(list)
         for slot, mine in blocks.items():
             by_bucket[slot % self._buckets] += mine
         wanted = range(self._buckets) if grown and not self._held.new else sorted(by_bucket)
@@ -136,11 +146,11 @@ class _Run:
             told.repeated += done.repeated
         return [each for each in made if each.state]
 
-    def _job(self, bucket: int, blocks: list[Block]) -> Job:
+    def _job(self, bucket: int, blocks: list[SpilledBlock]) -> MergeJob:
         before = self._held.manifest
         old = f"/bucket={bucket % before.buckets:02d}/"
         sources = [file for file in before.state if old in file.path]
-        return Job(bucket, self._buckets, blocks, before, sources, self._staging)
+        return MergeJob(bucket, self._buckets, blocks, before, sources, self._staging)
 
     def _manifest(self, merged: list[Merged], closed: list[Closed], lines: bytes | None) -> Manifest:
         before = self._held.manifest
@@ -162,7 +172,7 @@ class _Run:
         for done_ in closed:
             for name, file in done_.history:
                 history[name].append(file)
-        self._filled(latest, history)
+        filled(self._held.store, self._staging, latest, history)
         nodes = sum(each.rows for each in state)
         self._told.nodes, self._told.new_nodes = nodes, nodes - before.nodes
         return Manifest(
@@ -178,33 +188,18 @@ class _Run:
             state=state,
         )
 
-    def _filled(self, latest: dict[str, list[File]], history: dict[str, list[File]]) -> None:
-        """No table is without a file: an engine would not know its columns."""
-        name = self._staging.name
-        for files, path, past in (
-            (latest, "latest/{}/bucket=00/{}", False),
-            (history, "history/{}/dt=1970-01-01/{}", True),
-        ):
-            for table, row in files.items():
-                full = [each for each in row if each.rows]
-                if not row:
-                    full = [
-                        Writer(self._staging, self._held.store, path.format(table, name()), schema(table, past)).close()
-                    ]
-                files[table] = full or row[:1]
 
-
-def _batches(found: Iterator[Item]) -> Iterator[Batch]:
+def _batches(found: Iterator[Item]) -> Iterator[ReportBatch]:
     batch: list[Item] = []
     size = 0
     for item in found:
         batch.append(item)
         size += len(item.data)
         if len(batch) >= _BATCH_ITEMS or size >= _BATCH_BYTES:
-            yield Batch(batch)
+            yield ReportBatch(batch)
             batch, size = [], 0
     if batch:
-        yield Batch(batch)
+        yield ReportBatch(batch)
 
 
 def _buckets(before: Manifest, nodes: int) -> int:

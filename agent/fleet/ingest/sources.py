@@ -1,7 +1,7 @@
 """Where reports come from: files, folders, archives, streams, object stores -> pieces of work.
 
-A file that is one report is read by a worker, and so are the lines of one of many, when it is known here where they
-begin; what else holds many (a tar, something packed, stdin) is read here, once, and its reports are handed on as bytes.
+A file that is one report is read by a worker, and so are the lines of one of many, where it is known here at which
+bytes they begin. What a file is by its name is the same in a folder and in an archive.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from agent.fleet.ingest.naming import HEAD_BYTES, kind_of, may_be_ours, ours
-from agent.fleet.ingest.streams import BadStream, Piece, Span, pieces, spans
-from agent.fleet.store import BadStore, Folder, Remote, Store, shown, store_of
+from agent.fleet.ingest.file_names import HEAD_BYTES, kind_of, may_be_ours, ours
+from agent.fleet.ingest.streams import BadStream, ByteSpan, Piece, pieces, spans
+from agent.fleet.store import BadStore, Folder, ObjectStore, Store, open_no_link, shown, store_of
 
 
-class BadSource(Exception):
+class UnreadableSource(Exception):
     """A source that cannot be read at all; the message is one line that names it."""
 
 
@@ -31,9 +31,12 @@ class Item(NamedTuple):
     trouble: str = ""  # why it is known already that it cannot be taken
     offset: int = 0  # where in the file it begins
     size: int = 0  # 0: it is all of the file
+    follow: bool = False  # it was named: a link is followed; one that is found in a folder is not
+    modified: float = 0.0  # when its file was written, seconds since 1970; 0: not known
+    file: str = ""  # that it is in, of this machine
 
 
-class Source(NamedTuple):
+class ReportSource(NamedTuple):
     """One SOURCE of the command line, checked."""
 
     name: str
@@ -41,109 +44,125 @@ class Source(NamedTuple):
     path: str  # below the store, where it is one file; "": all below it
 
 
-def checked(sources: list[str]) -> list[Source]:
-    """Raises BadSource for the first that is not there or may not be read."""
+def checked(sources: list[str]) -> list[ReportSource]:
+    """Raises UnreadableSource for the first that is not there or may not be read."""
     return [_checked(each) for each in sources]
 
 
-def items(sources: list[Source]) -> Iterator[Item]:
-    """Every report of the sources, in a fixed order. Raises BadSource where a stream cannot be read to its end."""
+def items(sources: list[ReportSource]) -> Iterator[Item]:
+    """Every report of the sources, in a fixed order. Raises UnreadableSource where a stream ends too early."""
     for source in sources:
         if source.store is None:
             yield from _stream("-", sys.stdin.buffer)
         elif source.path:
-            yield from _file(source.store, source.path, source.name, named=True)
+            yield from _file(source.store, source.path, source.name, True, _modified(source.store, source.path))
         else:
             yield from _folder(source)
 
 
-def _checked(name: str) -> Source:
+def _checked(name: str) -> ReportSource:
     if name == "-":
-        return Source("-", None, "")
+        return ReportSource("-", None, "")
     try:
         store = store_of(name)
     except BadStore as error:
-        raise BadSource(str(error)) from error
+        raise UnreadableSource(str(error)) from error
     try:
         if isinstance(store, Folder):
             return _checked_here(name, store)
         return _checked_there(name, store)
     except OSError as error:
-        raise BadSource(f"{shown(name)}: {error.strerror or str(error)[:200]}") from error
+        raise UnreadableSource(f"{shown(name)}: {error.strerror or str(error)[:200]}") from error
 
 
-def _checked_here(name: str, store: Folder) -> Source:
+def _checked_here(name: str, store: Folder) -> ReportSource:
     mode = os.stat(store.root).st_mode
     if stat.S_ISDIR(mode):
         os.scandir(store.root).close()
-        return Source(name, store, "")
+        return ReportSource(name, store, "")
     if not stat.S_ISFIFO(mode):  # a pipe is opened once
         with open(store.root, "rb"):
             pass
     folder, base = os.path.split(store.root)
-    return Source(name, Folder(folder), base)
+    return ReportSource(name, Folder(folder), base)
 
 
-def _checked_there(name: str, store: Any) -> Source:
+def _checked_there(name: str, store: Any) -> ReportSource:
     from pyarrow import fs
 
     (told,) = store.filesystem.get_file_info([store.root])
     if told.type == fs.FileType.Directory or (told.type == fs.FileType.NotFound and any(store.listed(""))):
-        return Source(name, store, "")
+        return ReportSource(name, store, "")
     if told.type != fs.FileType.File:
-        raise BadSource(f"{shown(name)}: No such file or directory")
+        raise UnreadableSource(f"{shown(name)}: No such file or directory")
     folder, _, base = store.root.rpartition("/")
-    return Source(name, Remote(name, store.filesystem, folder), base)
+    return ReportSource(name, ObjectStore(name, store.filesystem, folder), base)
 
 
-def _folder(source: Source) -> Iterator[Item]:
+def _folder(source: ReportSource) -> Iterator[Item]:
     """Files that are named as reports are. Those of a dataset that tell of other files are left out."""
     assert source.store is not None
     for each in source.store.listed(""):
         if kind_of(each.path) and not (may_be_ours(each.path) and _ours(source.store, each.path)):
-            yield from _file(source.store, each.path, os.path.join(shown(source.name), each.path), named=False)
+            name = os.path.join(shown(source.name), each.path)
+            yield from _file(source.store, each.path, name, named=False, modified=each.modified)
 
 
-def _file(store: Store, path: str, name: str, named: bool) -> Iterator[Item]:
+def _file(store: Store, path: str, name: str, named: bool, modified: float = 0.0) -> Iterator[Item]:
     if kind_of(os.path.basename(path)) == "report" or not (named or _regular(store, path)):
-        url = store.address if isinstance(store, Remote) else store.url
-        yield Item(name, url, path, b"")  # what is no file is not opened here: the worker says so
+        url = store.address if isinstance(store, ObjectStore) else store.url
+        here = store.full(path) if isinstance(store, Folder) else ""
+        # what is no file is not opened here: the worker reports it
+        yield Item(name, url, path, b"", modified=modified, file=here, follow=named)
         return
     try:
-        with _opened(store, path) as file:
+        with _opened(store, path, named) as file:
             lines = spans(file) if isinstance(store, Folder) else None
-            yield from _stream(name, file) if lines is None else _parts(name, store, path, lines)
+            found = _stream(name, file) if lines is None else _parts(name, store, path, lines, named)
+            here = store.full(path) if isinstance(store, Folder) else ""
+            yield from (each._replace(file=here) for each in found)
     except FileNotFoundError as error:
         if named:
-            raise BadSource(f"{name}: {error.strerror}") from error
+            raise UnreadableSource(f"{name}: {error.strerror}") from error
         yield Item(name, "", "", b"", f"vanished: {error.strerror}")
     except OSError as error:
-        raise BadSource(f"{name}: {error.strerror or str(error)[:200]}") from error
+        raise UnreadableSource(f"{name}: {error.strerror or str(error)[:200]}") from error
+
+
+def _modified(store: Store, path: str) -> float:
+    """Of a file that was named; 0: not known."""
+    if not isinstance(store, Folder):
+        return 0.0
+    try:
+        told = os.stat(store.full(path))
+    except OSError:  # told where it is read
+        return 0.0
+    return told.st_mtime if stat.S_ISREG(told.st_mode) else 0.0
 
 
 def _ours(store: Store, path: str) -> bool:
     if not _regular(store, path):
         return False
     try:
-        with _opened(store, path) as file:
+        with _opened(store, path, False) as file:
             return ours(file.read(HEAD_BYTES))
     except OSError:  # told where it is read
         return False
 
 
 def _regular(store: Store, path: str) -> bool:
-    """A pipe among files would be waited for."""
+    """A pipe among files would be waited for, and a link leads to what only who ingests may read."""
     if not isinstance(store, Folder):
         return True
     try:
-        return stat.S_ISREG(os.stat(store.full(path)).st_mode)
+        return stat.S_ISREG(os.lstat(store.full(path)).st_mode)
     except OSError:  # told where it is read
         return True
 
 
-def _parts(name: str, store: Store, path: str, lines: Iterator[Span]) -> Iterator[Item]:
+def _parts(name: str, store: Store, path: str, lines: Iterator[ByteSpan], named: bool) -> Iterator[Item]:
     for each in lines:
-        yield Item(f"{name}:{each.place}", store.url, path, b"", each.trouble, each.offset, each.size)
+        yield Item(f"{name}:{each.place}", store.url, path, b"", each.trouble, each.offset, each.size, named)
 
 
 def _stream(name: str, file: BinaryIO) -> Iterator[Item]:
@@ -155,11 +174,12 @@ def _stream(name: str, file: BinaryIO) -> Iterator[Item]:
 
 
 def _item(name: str, piece: Piece) -> Item:
-    return Item(f"{name}:{piece.place}" if piece.place else name, "", "", piece.data, piece.trouble)
+    place = f"{name}:{piece.place}" if piece.place else name
+    return Item(place, "", "", piece.data, piece.trouble, modified=piece.modified)
 
 
-def _opened(store: Store, path: str) -> Any:
+def _opened(store: Store, path: str, follow: bool) -> Any:
     if isinstance(store, Folder):
-        return open(store.full(path), "rb")
-    assert isinstance(store, Remote)
+        return open(store.full(path), "rb", opener=None if follow else open_no_link)
+    assert isinstance(store, ObjectStore)
     return store.filesystem.open_input_stream(store.at(path), compression=None)

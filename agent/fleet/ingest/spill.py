@@ -15,18 +15,18 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import slot_of
-from agent.fleet.ingest.timeline import Change, Sighting
-from agent.fleet.reading import Read
+from agent.fleet.ingest.history import Sighting, TableVersion
+from agent.fleet.reading import ReadReport
 from agent.fleet.rows import NAMES, Reader
-from agent.fleet.rows.unique import Counters, Functions, Shared
+from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 from agent.fleet.tables import CLASS, COUNTER, PCI, TABLES, TIME
 
 MOST_ROWS, MOST_REPORTS, MOST_BYTES = 400_000, 4000, 64 << 20  # of an epoch
-_MOST_MAPS = 4096
 _MOMENT = "observed_at"
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLACE = {name: place for place, name in enumerate(NAMES)}
@@ -49,13 +49,13 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
         """When it is of."""
         return Sighting(self.observed, self.generated, self.report)
 
-    def change(self, table: str) -> Change:
+    def change(self, table: str) -> TableVersion:
         """What its rows of a table are."""
         place = _PLACE[table]
-        return Change(self.digests[place], len(self.rows[place]) // 4)
+        return TableVersion(self.digests[place], len(self.rows[place]) // 4)
 
 
-class Block(msgspec.Struct, array_like=True, frozen=True):
+class SpilledBlock(msgspec.Struct, array_like=True, frozen=True):
     """Where in an epoch the entries of a slot stand."""
 
     epoch: str  # folder
@@ -81,7 +81,7 @@ class Epoch:
         reader = self.reader
         return self.reports >= MOST_REPORTS or reader.size >= MOST_ROWS or reader.cost >= MOST_BYTES
 
-    def add(self, read: Read) -> None:
+    def add(self, read: ReadReport) -> None:
         """A report whose rows the reader has made."""
         label = read.label
         rows = [array("I", each).tobytes() for each in read.made.ids]
@@ -92,7 +92,7 @@ class Epoch:
         self._entries[slot_of(label.node)].append(entry)
         self.reports += 1
 
-    def write(self, folder: str) -> list[Block]:
+    def write(self, folder: str) -> list[SpilledBlock]:
         """Leave everything in a new folder, and be empty. Raises OSError."""
         os.mkdir(folder)
         for name, unique in self.reader.unique.items():
@@ -108,7 +108,7 @@ class Epoch:
             for slot, entries in sorted(self._entries.items()):
                 data = msgspec.msgpack.encode(entries)
                 file.write(data)
-                blocks.append(Block(folder, slot, offset, len(data)))
+                blocks.append(SpilledBlock(folder, slot, offset, len(data)))
                 offset += len(data)
         self.reader.clear()
         self._entries.clear()
@@ -120,10 +120,10 @@ class Spilled:
     """Epochs on disk."""
 
     def __init__(self) -> None:
-        self._tables: dict[tuple[str, str], Any] = {}
+        self._mapped: tuple[tuple[str, str], Any] = ("", ""), None
         self._last: tuple[str, dict[tuple[int, ...], Any]] = "", {}  # history and what is latest ask for the same
 
-    def entries(self, blocks: list[Block]) -> list[Entry]:
+    def entries(self, blocks: list[SpilledBlock]) -> list[Entry]:
         """The entries of some blocks."""
         found = []
         for block in blocks:
@@ -174,20 +174,43 @@ class Spilled:
         places = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(nodes)])
         wanted = pa.Array.from_buffers(pa.uint32(), count, [None, pa.py_buffer(b"".join(numbers))])
         node = pa.DictionaryArray.from_arrays(places, pa.array([entry.node for entry in entries], pa.string()))
-        made = self._table(entries[0].epoch, table).take(wanted).add_column(0, "node", node)
+        taken = _detached(self._table(entries[0].epoch, table).take(wanted))
+        made = taken.add_column(0, "node", node)
         if CLASS in TABLES[table].columns:
             kinds = pa.array([entry.hardware_class for entry in entries], pa.string()).dictionary_encode()
             made = made.append_column(CLASS.name, kinds.take(places))
         return made, places
 
     def _table(self, epoch: str, table: str) -> Any:
+        """One at a time: what is mapped counts as memory of this process, and of all epochs it would be gigabytes."""
         key = (epoch, table)
-        if key not in self._tables:
-            if len(self._tables) >= _MOST_MAPS:
-                self._tables.clear()
+        if self._mapped[0] != key:
             with pa.memory_map(os.path.join(epoch, f"{table}.arrow")) as file:
-                self._tables[key] = ipc.open_file(file).read_all()
-        return self._tables[key]
+                self._mapped = key, ipc.open_file(file).read_all()
+        return self._mapped[1]
+
+
+def _detached(rows: Any) -> Any:
+    """The same rows without a dictionary that stands in a mapped file, which would stay mapped as long as they do."""
+    columns = [
+        pa.chunked_array([_own_dictionary(each) for each in column.chunks], column.type)
+        if pa.types.is_dictionary(column.type)
+        else column
+        for column in rows.columns
+    ]
+    return pa.table(columns, names=rows.column_names)
+
+
+def _own_dictionary(column: Any) -> Any:
+    """Of a large one only what is used."""
+    words = column.dictionary
+    if len(words) > 4 * len(column):
+        used = pc.unique(column.indices).drop_null()
+        places = pc.index_in(column.indices, value_set=used)
+        return pa.DictionaryArray.from_arrays(places.cast(pa.int32()), words.take(used))
+    copied = [each and pa.py_buffer(each.to_pybytes()) for each in words.buffers()]
+    whole = pa.Array.from_buffers(words.type, len(words), copied, offset=words.offset)
+    return pa.DictionaryArray.from_arrays(column.indices, whole)
 
 
 def micros(moment: datetime) -> int:
@@ -227,7 +250,7 @@ def _functions(functions: Functions) -> list[Any]:
     return columns
 
 
-def _counters(counters: Counters) -> list[Any]:
+def _counters(counters: CounterRows) -> list[Any]:
     made = []
     for codes, words in ((counters.subject, counters.subjects), (counters.name, counters.names)):
         places = pa.Array.from_buffers(pa.int32(), len(codes), [None, pa.py_buffer(codes)])

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from agent.fleet.ingest.naming import HEAD_BYTES, kind_of, may_be_ours, ours
+from agent.fleet.ingest.file_names import HEAD_BYTES, kind_of, may_be_ours, ours
 from agent.fleet.reading import GZIP, ZSTD
 from agent.model.report import REPORT_LIMIT_BYTES
 
@@ -38,9 +38,10 @@ class Piece(NamedTuple):
     place: str  # "12" (line), "folder/name.json" (member); "" where the stream is one report
     data: bytes
     trouble: str = ""
+    modified: float = 0.0  # of an archive's member
 
 
-class Span(NamedTuple):
+class ByteSpan(NamedTuple):
     """Where one report of a file stands."""
 
     place: str  # "12" (line)
@@ -49,7 +50,7 @@ class Span(NamedTuple):
     trouble: str = ""
 
 
-def spans(file: BinaryIO) -> Iterator[Span] | None:
+def spans(file: BinaryIO) -> Iterator[ByteSpan] | None:
     """Lines of a regular file that are reports, for others to read; None: it is no file of lines. Raises OSError."""
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return None
@@ -60,7 +61,7 @@ def spans(file: BinaryIO) -> Iterator[Span] | None:
     return None if packed or head[_TAR_MAGIC] == b"ustar" or first in (b"{", b"") else _spans(file)
 
 
-def _spans(file: BinaryIO) -> Iterator[Span]:
+def _spans(file: BinaryIO) -> Iterator[ByteSpan]:
     """As _lines says it."""
     number = start = offset = 0
     while block := file.read(_BLOCK):
@@ -73,12 +74,12 @@ def _spans(file: BinaryIO) -> Iterator[Span]:
     yield from _span(file, number + 1, start, offset, 0)
 
 
-def _span(file: BinaryIO, number: int, start: int, end: int, newline: int) -> Iterator[Span]:
+def _span(file: BinaryIO, number: int, start: int, end: int, newline: int) -> Iterator[ByteSpan]:
     size = end - start
     if size - newline > REPORT_LIMIT_BYTES:
-        yield Span(str(number), start, _KEPT, _TOO_LONG)
+        yield ByteSpan(str(number), start, _KEPT, _TOO_LONG)
     elif size > _SHORT or os.pread(file.fileno(), size, start).strip():
-        yield Span(str(number), start, size)
+        yield ByteSpan(str(number), start, size)
 
 
 def pieces(file: BinaryIO, within: str = "") -> Iterator[Piece]:
@@ -185,17 +186,17 @@ def _members(stream: BinaryIO) -> Iterator[Piece]:
                     yield Piece(place, b"", _TOO_LONG)
                 elif what is not None:
                     opened: Any = tar.extractfile(member)
-                    yield from _member(place, what, opened)
+                    yield from _member(place, what, opened, float(member.mtime))
                 tar.members = []  # type: ignore[attr-defined]  # it would remember every one
     except (tarfile.TarError, EOFError, UnicodeDecodeError, ValueError, OverflowError) as error:
         raise BadStream(f"a damaged archive: {error}{f', after {place!r:.80}' if place else ''}") from error
 
 
-def _member(place: str, what: str, file: Any) -> Iterator[Piece]:
+def _member(place: str, what: str, file: Any, modified: float) -> Iterator[Piece]:
     if may_be_ours(place) and ours(file.peek(HEAD_BYTES)):
         return
     if what == "report":
-        yield Piece(place, file.read())
+        yield Piece(place, file.read(), modified=modified)
         return
     try:
         for each in pieces(file, within=place):

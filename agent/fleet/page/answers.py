@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from agent.fleet.cluster.answer import FabricRow, Topology
-from agent.fleet.cluster.breaks import KINDS, Break
-from agent.fleet.cluster.kinds import WORDS
+from agent.fleet.cluster.answer import FabricRow, TopologyAnswer
+from agent.fleet.cluster.cabling_faults import KINDS, Break
+from agent.fleet.cluster.fabric_kind import WORDS
 from agent.fleet.hostlist import BadHostlist, unfold
-from agent.fleet.page.glance import number
+from agent.fleet.page.overview import number
 from agent.fleet.page.scene import Nodes, Said, Section
+from agent.fleet.questions import deviations
 from agent.fleet.questions import drift as drifts
 from agent.fleet.questions import duplicates as twice
 from agent.fleet.questions import findings as wrong
-from agent.fleet.questions import odd
 from agent.fleet.questions.outliers import Outliers
-from agent.fleet.words.differences import describe_outlier
-from agent.fleet.words.findings import describe_cost, describe_lost
+from agent.fleet.text.findings import describe_cost, describe_lost
+from agent.fleet.text.outliers import describe_outlier
 
 NAMED = 3  # devices that a change is told of with
 
@@ -120,7 +120,7 @@ def drift(answer: drifts.Drift, numbers: Numbers) -> Section:
     return Section(title="Changes", anchor="drift", said=said, note=f"Since {answer.since}.", empty=empty)
 
 
-def cluster(answer: Topology, numbers: Numbers, part: bool = False) -> Section:
+def cluster(answer: TopologyAnswer, numbers: Numbers, part: bool = False) -> Section:
     """What the fabrics are, and what breaks them. `part`: only what concerns nodes that are numbered."""
     note = " ".join(_fabric(each) for each in answer.fabrics)
     note += f" {answer.nvlink_words}." if answer.nvlink_words else ""
@@ -130,7 +130,7 @@ def cluster(answer: Topology, numbers: Numbers, part: bool = False) -> Section:
     return Section(title="Cluster", anchor="cluster", said=said, note=note.strip(), empty=empty)
 
 
-def _found(each: wrong.Found, numbers: Numbers) -> Said:
+def _found(each: wrong.FindingGroup, numbers: Numbers) -> Said:
     names = [share.hardware_class for share in each.classes]
     nodes = numbers.having(each.rule, each.severity, names) if each.of_class else numbers.folded(each.hosts)
     more = [("on", ", ".join(each.labels))] if each.labels else []
@@ -149,7 +149,7 @@ def _share(share: wrong.Share, numbers: Numbers) -> str:
     return f"{number(share.nodes)} of {_count(share.of, 'node')} of {numbers.class_name(share.hardware_class)}{without}"
 
 
-def _outlier(each: odd.Outlier, numbers: Numbers) -> Said:
+def _outlier(each: deviations.Outlier, numbers: Numbers) -> Said:
     more = [("on", ", ".join(each.labels))] if each.labels else []
     more += [("with it", "; ".join(each.also))] if each.also else []
     more += [("in common", ", ".join(each.common))] if each.common else []
@@ -157,14 +157,14 @@ def _outlier(each: odd.Outlier, numbers: Numbers) -> Said:
     return msgspec.structs.replace(said, group=numbers.class_name(each.hardware_class))
 
 
-def _mixed(each: odd.Mixed, numbers: Numbers) -> Said:
+def _mixed(each: deviations.Mixed, numbers: Numbers) -> Said:
     values = ", ".join(f"{value} on {number(count)}" for value, count in each.values)
     what = f"{each.what[:1].upper()}{each.what[1:]}"
     words = f"{what} is mixed: {values} of {_count(each.of, each.one)}. No majority value, outliers not computed."
     return Said(words=words, about=each.attribute, group=numbers.class_name(each.hardware_class))
 
 
-def _changed(each: drifts.Change, numbers: Numbers) -> Said:
+def _changed(each: drifts.DriftChange, numbers: Numbers) -> Said:
     what = each.what.replace("_", " ")
     thing = each.subject if each.things == each.nodes else f"{number(each.things)} x {each.subject}"
     if what in ("gone", "new"):

@@ -6,18 +6,17 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from agent.fleet.cluster.from_dataset import Wiring
 from agent.fleet.engines.engine import Tables
 from agent.fleet.page import answers, reading
 from agent.fleet.page.class_names import display_names
-from agent.fleet.page.from_dataset import Known, Wish, known, stamp
-from agent.fleet.page.same_fault import join_outliers
-from agent.fleet.page.scene import Coverage, Nodes, Scene, Section
-from agent.fleet.page.skew import skew
-from agent.fleet.page.wiring import Wiring
+from agent.fleet.page.findings import join_outliers
+from agent.fleet.page.from_dataset import DatasetFacts, Wish, known, stamp
+from agent.fleet.page.scene import Coverage, FleetScene, Nodes, Section
+from agent.fleet.page.versions import skew
 from agent.fleet.questions import drift, duplicates, findings, outliers, summary
-from agent.fleet.questions.newest import earlier
-from agent.fleet.questions.options import Options
-from agent.fleet.words.summary import describe_coverage
+from agent.fleet.questions.options import earlier
+from agent.fleet.text.summary import describe_coverage
 from agent.version import VERSION
 
 WEEK = timedelta(days=7)
@@ -31,13 +30,13 @@ def scene(
     *,
     title: str = "Fleet",
     quarantined: int | None = 0,
-) -> Scene:
+) -> FleetScene:
     """Of the nodes in the tables. Raises EngineRefused, BadPattern."""
     told = known(tables, wish, wires)
     names = display_names(tables, told.nodes.classes.labels)
     nodes = _rename_classes(told.nodes, names)
-    answer = summary.summary(tables, Options(stale_after_seconds=wish.stale_after_seconds))
-    return Scene(
+    answer = summary.summary(tables, wish.options)
+    return FleetScene(
         title=title,
         made=f"{made:%Y-%m-%d %H:%M} UTC",
         version=VERSION,
@@ -58,15 +57,15 @@ def _rename_classes(nodes: Nodes, names: dict[str, str]) -> Nodes:
     return msgspec.structs.replace(nodes, classes=msgspec.structs.replace(nodes.classes, labels=labels))
 
 
-def _covered(rule: summary.Coverage) -> Coverage:
+def _covered(rule: summary.RuleCoverage) -> Coverage:
     return Coverage(
         rule=rule.rule, passed=rule.passed, failed=rule.failed, unknown=rule.unknown, stale=rule.stale,
         not_applicable=rule.not_applicable + rule.disabled, missing=rule.missing, reasons=rule.reasons,
     )  # fmt: skip
 
 
-def _sections(tables: Tables, told: Known, wires: Wiring, wish: Wish, names: dict[str, str]) -> list[Section]:
-    options = Options(stale_after_seconds=wish.stale_after_seconds)
+def _sections(tables: Tables, told: DatasetFacts, wires: Wiring, wish: Wish, names: dict[str, str]) -> list[Section]:
+    options = wish.options
     numbers = answers.Numbers(told.nodes, names)
     found = list(
         join_outliers(
@@ -92,7 +91,7 @@ def _since(firsts: list[datetime], newest: datetime | None) -> datetime | None:
     return max(firsts) if young else start
 
 
-def _notes(told: Known, wires: Wiring) -> list[str]:
+def _notes(told: DatasetFacts, wires: Wiring) -> list[str]:
     notes = list(wires.answer.notes) if wires.answer else []
     alone = sum(code < 0 for code in told.nodes.classes.codes)
     who = "1 node is" if alone == 1 else f"{alone:,} nodes are"

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from agent.fleet.page.scene import LOOKS, SEVERITY, Coded, Found, Scene, looks
+from agent.fleet.page.scene import LOOKS, SEVERITY, Coded, FleetScene, ReportedFinding, looks
 from agent.outputs.html.elements import to_text
 
 # In JSON these stand in texts only. With none of them, no tag, comment or entity can begin
@@ -21,12 +21,12 @@ _ESCAPED = str.maketrans(_HARMLESS)
 Column = list[int] | dict[str, list[int]]
 
 
-def embedded(scene: Scene) -> str:
+def embedded(scene: FleetScene) -> str:
     """JSON that may stand in a script element of type application/json."""
     return msgspec.json.encode(packed(scene)).decode().translate(_ESCAPED)
 
 
-def packed(scene: Scene) -> dict[str, Any]:
+def packed(scene: FleetScene) -> dict[str, Any]:
     """The nodes as plain values."""
     nodes = scene.nodes
     texts = _Texts()
@@ -105,7 +105,7 @@ def _coded(each: Coded) -> dict[str, Any]:
     }
 
 
-def _found(each: Found, rules: Mapping[str, int], texts: _Texts) -> list[Any]:
+def _found(each: ReportedFinding, rules: Mapping[str, int], texts: _Texts) -> list[Any]:
     """[rule, severity, label, summary, impact, remedy, evidence: flat texts of what, value, source, or null]."""
     evidence = None
     if each.evidence is not None:

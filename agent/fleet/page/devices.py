@@ -9,7 +9,7 @@ from agent.fleet.cluster.graph import natural
 from agent.fleet.hostlist import fold
 from agent.fleet.page.columns import distinct
 from agent.fleet.page.reading import GPU, RAIL, Texts, cells
-from agent.fleet.page.scene import Rail, Rails
+from agent.fleet.page.scene import Rails, RailState
 
 MOST = 64  # rails of a node, and lines about it
 DOWN = "not active"
@@ -89,7 +89,7 @@ def rails(
         rates=[text for _, text in sorted(rates.values())],
         links=[text for _, text in sorted(links.values())],
         sets=[
-            [Rail(*each) for each in zip(numbers[code], worst, at, rated[code], linked[code], strict=True)]
+            [RailState(*each) for each in zip(numbers[code], worst, at, rated[code], linked[code], strict=True)]
             for code, worst, at in sets
         ],
         codes=codes,

@@ -1,4 +1,7 @@
-"""Findings as the page holds them: what is said alike is held once, and so is a set of them that many nodes have."""
+"""Findings as the page holds them: each text once, and each set of findings that many nodes have once.
+
+One fault is one card: a difference from peers that a finding explains is shown with that finding.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import msgspec
 from agent.fleet.engines.query import Row
 from agent.fleet.page.columns import distinct
 from agent.fleet.page.reading import cells
-from agent.fleet.page.scene import SEVERITY, Found
+from agent.fleet.page.scene import SEVERITY, ReportedFinding, Said, Section
 from agent.model.finding import Evidence
 
 MOST = 12_000  # different findings of which the page has all texts; of the rest rule, severity and label
@@ -18,26 +21,26 @@ ROWS = 6  # of evidence
 LETTERS = 240  # of a text in it
 
 
-class Findings(NamedTuple):
+class PageFindings(NamedTuple):
     """`found`, the sets of them, each node's set; `on_devices`: node -> device -> the worst finding on it (1 to 4)."""
 
-    found: list[Found]
+    found: list[ReportedFinding]
     sets: list[list[int]]
     codes: list[int]
     on_devices: dict[str, dict[str, int]]
 
 
-def findings(nodes: Sequence[str], rows: Sequence[Row]) -> Findings:
+def findings(nodes: Sequence[str], rows: Sequence[Row]) -> PageFindings:
     """From (rule, severity, label, summary, impact, remedy, evidence, where); evidence None: texts are left out."""
     places: dict[tuple[str, ...], int] = {}
-    found: list[Found] = []
+    found: list[ReportedFinding] = []
     of: dict[str, list[int]] = {}
     on_devices: dict[str, dict[str, int]] = {}
     for number, (rule, severity, label, summary, impact, remedy, evidence, where) in enumerate(rows):
         known = (rule, severity, label) if evidence is None else (str(number),)
         at = places.setdefault(known, len(found))
         if at == len(found):
-            found.append(Found(
+            found.append(ReportedFinding(
                 rule=rule, severity=severity, label=label, summary=summary or "", impact=impact or "",
                 remedy=remedy or "", evidence=None if evidence is None else _evidence(evidence),
             ))  # fmt: skip
@@ -49,7 +52,7 @@ def findings(nodes: Sequence[str], rows: Sequence[Row]) -> Findings:
                 for device in _devices(subject):
                     devices[device] = max(rank, devices.get(device, 0))
     sets, codes = distinct([tuple(sorted(of[node])) if node in of else None for node in nodes])
-    return Findings(found, [list(each) for each in sets], codes, on_devices)
+    return PageFindings(found, [list(each) for each in sets], codes, on_devices)
 
 
 def _evidence(text: str | None) -> list[Evidence]:
@@ -76,3 +79,63 @@ def _devices(subject: str) -> list[str]:
     """
     which = subject.partition(":")[2]
     return [part.partition("/")[0] for part in which.split("+")] if which else []
+
+
+# Attribute of `fleet outliers` -> the rules whose finding explains it
+EXPLAINED_BY = {
+    "port-state": ("ib-port-down", "roce-link-down"),
+    "port-phys-state": ("ib-port-down", "roce-link-down"),
+    "port-rate-gbit-s": ("ib-port-down", "ib-rate-degraded", "roce-link-down", "roce-speed-degraded"),
+    "port-width": ("ib-port-down", "ib-rate-degraded"),
+    "port-speed": ("ib-port-down", "ib-rate-degraded"),
+    "port-active-mtu": ("roce-mtu-small",),
+    "rail-mtu": ("roce-mtu-small",),
+    "rail-pfc": ("roce-pfc-off",),
+    "rail-trust": ("roce-trust-pcp-untagged",),
+    "rail-ecn": ("roce-ecn-off",),
+    "rail-speed-gbit-s": ("roce-link-down", "roce-speed-degraded"),
+    "nic-firmware": ("nic-fw-mixed",),
+    "nic-state": ("pci-driver-missing",),
+    "gpu-nvlinks-active": ("nvlink-inactive",),
+    "pcie-width": ("pcie-width-downgraded",),
+    "pcie-speed": ("pcie-speed-downgraded",),
+    "pcie-max-payload-bytes": ("pcie-mps-small", "pcie-mps-mismatch", "pcie-mps-uneven"),
+    "pcie-max-read-request-bytes": ("gdr-mrrs-small",),
+    "pcie-relaxed-ordering": ("gdr-relaxed-ordering-off",),
+}
+
+
+def join_outliers(findings: Section, outliers: Section) -> tuple[Section, Section]:
+    """The findings with the differences that they explain, and the differences that are left."""
+    cards, left, joined = list(findings.said), [], 0
+    for outlier in outliers.said:
+        place = _find_cause(outlier, cards)
+        if place is None:
+            left.append(outlier)
+            continue
+        joined += 1
+        card = cards[place]
+        cards[place] = msgspec.structs.replace(
+            card, more=[*card.more, ("compared with peers", _in_words(outlier, card))]
+        )
+    if not joined:
+        return findings, outliers
+    of = f"{joined} of {len(outliers.said)} differences: see the finding of the same fault, above."
+    return (
+        msgspec.structs.replace(findings, said=cards),
+        msgspec.structs.replace(outliers, said=left, note=f"{outliers.note} {of}".strip()),
+    )
+
+
+def _find_cause(outlier: Said, cards: list[Said]) -> int | None:
+    rules = EXPLAINED_BY.get(outlier.about)
+    if rules is None or not outlier.nodes:
+        return None
+    for place, card in enumerate(cards):
+        if card.about in rules and set(outlier.nodes) <= set(card.nodes):
+            return place
+    return None
+
+
+def _in_words(outlier: Said, card: Said) -> str:
+    return outlier.words if set(outlier.nodes) == set(card.nodes) else f"{outlier.words} (of {outlier.group})"

@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from agent.fleet.cluster.from_dataset import Wiring
 from agent.fleet.cluster.graph import natural
 from agent.fleet.engines.engine import Tables
 from agent.fleet.page import reading
 from agent.fleet.page.columns import distinct, named, ranked
 from agent.fleet.page.devices import Shape, gbyte_s, gpu_shape, rail_shape, rails
 from agent.fleet.page.findings import MOST, findings
-from agent.fleet.page.judged import judged, lines
-from agent.fleet.page.places import domains, racks
+from agent.fleet.page.locations import domains, racks
 from agent.fleet.page.scene import STATES, Coded, Nodes
-from agent.fleet.page.skew import FACTS
-from agent.fleet.page.wiring import Wiring
-from agent.fleet.questions.newest import of_dataset
+from agent.fleet.page.versions import FACTS, judged, lines
+from agent.fleet.questions.options import Options, of_dataset, reference
 
 Host = dict[str, Any]
 
@@ -34,9 +33,15 @@ class Wish(NamedTuple):
     rack: str | None = None
     pages: Mapping[str, str] = {}
     part: bool = False
+    now: datetime | None = None  # UTC without a zone; None: when the newest report arrived
+
+    @property
+    def options(self) -> Options:
+        """What the page's questions are told."""
+        return Options(stale_after_seconds=self.stale_after_seconds, now=self.now)
 
 
-class Known(NamedTuple):
+class DatasetFacts(NamedTuple):
     """What the dataset says of its nodes."""
 
     nodes: Nodes
@@ -44,12 +49,13 @@ class Known(NamedTuple):
     newest: datetime | None
 
 
-def known(tables: Tables, wish: Wish, wires: Wiring) -> Known:
+def known(tables: Tables, wish: Wish, wires: Wiring) -> DatasetFacts:
     """All nodes in columns, in the order of their names. Raises EngineRefused, BadPattern."""
     hosts = sorted(reading.hosts(tables), key=lambda host: (natural(host["node"]), host["node"]))
     names = [host["node"] for host in hosts]
-    newest = of_dataset(tables, max((host["observed_at"] for host in hosts if host["observed_at"]), default=None))
-    stale = [_stale(host["observed_at"], newest, wish.stale_after_seconds) for host in hosts]
+    newest = of_dataset(tables, max((host["received_at"] for host in hosts if host["received_at"]), default=None))
+    now = reference(newest, wish.options) if newest else None
+    stale = [_stale(host["received_at"], now, wish.stale_after_seconds) for host in hosts]
     classes = named("class", "class", [host["hardware_class"] for host in hosts])
     gpus, wired = reading.gpus(tables), reading.rails(tables)
     made = _Shapes([gpu_shape(text) for text in gpus.all], [rail_shape(text) for text in wired.all])
@@ -82,7 +88,7 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> Known:
         unjudged_codes=reason_codes,
         pages={at: wish.pages[name] for at, name in enumerate(names) if name in wish.pages},
     )
-    return Known(nodes, hosts, newest)
+    return DatasetFacts(nodes, hosts, newest)
 
 
 def stamp(at: datetime | None) -> str | None:
@@ -90,8 +96,8 @@ def stamp(at: datetime | None) -> str | None:
     return f"{at:%Y-%m-%d %H:%M} UTC" if at else None
 
 
-def _stale(at: datetime | None, newest: datetime | None, after: float) -> bool:
-    return at is None or (newest is not None and newest - at > timedelta(seconds=after))
+def _stale(at: datetime | None, now: datetime | None, after: float) -> bool:
+    return at is None or (now is not None and now - at > timedelta(seconds=after))
 
 
 class _Shapes(NamedTuple):
@@ -132,7 +138,7 @@ def _metrics(
 ) -> list[Coded]:
     errors, counted = reading.errors(tables)
     ages = [
-        (newest - host["observed_at"]).total_seconds() if newest and host["observed_at"] else None for host in hosts
+        (newest - host["received_at"]).total_seconds() if newest and host["received_at"] else None for host in hosts
     ]
     links = [min((each.link for each in both if each.link is not None), default=None) for both in shapes]
     bad = [-_power(errors.get(name, 0)) if name in counted else None for name in names]
@@ -147,7 +153,7 @@ def _metrics(
 
 
 def _fact(host: Host, key: str) -> str | None:
-    value = host["observed_at"] if key == "seen" else host[key]
+    value = host["received_at"] if key == "seen" else host[key]
     return stamp(value) if isinstance(value, datetime) else value
 
 

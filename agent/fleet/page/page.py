@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from collections.abc import Iterator
 from pkgutil import get_data
+from urllib.parse import quote
 from xml.etree.ElementTree import Element, tostring
 
 from agent.fleet.page.data import embedded
-from agent.fleet.page.glance import glance
-from agent.fleet.page.map import the_map
-from agent.fleet.page.nodes import nodes_of
-from agent.fleet.page.scene import Scene
+from agent.fleet.page.heatmap import the_map
+from agent.fleet.page.overview import glance, nodes_of
+from agent.fleet.page.scene import FleetScene
 from agent.fleet.page.sections import coverage, section, skew
 from agent.outputs.html.elements import el
 
 SCRIPTS = ("unpack.js", "match.js", "layout.js", "map.js", "list.js", "panel.js", "take.js", "start.js")
 
 
-def page(scene: Scene) -> str:
+def page(scene: FleetScene) -> str:
     """HTML 5, the same bytes for the same scene."""
     script = '"use strict";\n(() => {\n' + "".join(_own(f"js/{each}") for each in SCRIPTS) + "})();\n"
     panel = el(
@@ -63,7 +64,7 @@ def _widths(body: Element) -> str:
     return "".join(f".grow-{count} {{ flex-grow: {count}; }}\n" for count in counts)
 
 
-def _main(scene: Scene) -> Element:
+def _main(scene: FleetScene) -> Element:
     main = el("main", _contents(scene))
     main.extend(the_map(scene))
     main.extend(nodes_of(scene))
@@ -74,7 +75,7 @@ def _main(scene: Scene) -> Element:
     return main
 
 
-def _contents(scene: Scene) -> Element:
+def _contents(scene: FleetScene) -> Element:
     """Where the parts are, with how much is in each."""
     links = [("Map", "map", ""), ("Nodes", "nodes", "")]
     links += [(each.title, each.anchor, f" {len(each.said)}" if each.said else "") for each in scene.sections]
@@ -90,7 +91,7 @@ def _joined(parts: list[Element]) -> Iterator[Element | str]:
         yield each
 
 
-def _footer(scene: Scene) -> Element:
+def _footer(scene: FleetScene) -> Element:
     made = f"fabricscope {scene.version}, made {scene.made}"
     return el("footer", el("p", made), el("p", "Every rule in words: fabricscope explain RULE"))
 
@@ -109,3 +110,38 @@ def _own(name: str) -> str:
 def _house(name: str) -> str:
     """Style that this page shares with the page of one node."""
     return (get_data("agent.outputs.html", name) or b"").decode()
+
+
+SUFFIX = ".html"
+MOST = 1_000_000  # entries of the folder
+
+
+def pages(folder: str, output: str | None) -> dict[str, str]:
+    """Node -> address, as seen from the page that is written (else from the current folder). Raises OSError."""
+    start = os.path.dirname(os.path.abspath(output)) if output else os.getcwd()
+    before = os.path.relpath(os.path.abspath(folder), start)
+    found: dict[str, str] = {}
+    clusters = []
+    with os.scandir(folder) as entries:
+        for count, entry in enumerate(entries):
+            if count >= MOST:
+                break
+            if entry.name.endswith(SUFFIX) and entry.is_file():
+                found[entry.name.removesuffix(SUFFIX)] = _address(before, entry.name)
+            elif entry.is_dir():
+                clusters.append(entry.name)
+    for cluster in clusters:
+        try:
+            names = os.listdir(os.path.join(folder, cluster))
+        except OSError:
+            continue  # a folder of somebody else's
+        for name in names[:MOST]:
+            if name.endswith(SUFFIX):
+                found[f"{cluster}/{name.removesuffix(SUFFIX)}"] = _address(before, cluster, name)
+    return found
+
+
+def _address(before: str, *names: str) -> str:
+    """Relative, and never anything else: the dot keeps a name with a colon from being read as a scheme."""
+    path = "/".join(names if before == "." else (before, *names))
+    return ("" if path.startswith("../") else "./") + quote(path.encode("utf-8", "surrogateescape"), safe="/")

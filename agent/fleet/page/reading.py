@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from agent.fleet.engines import shapes
+from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Query, Row, query, quote, statement, table_query
 from agent.fleet.table import TEXT
@@ -19,7 +19,7 @@ RULES = 1_000  # the most frequent ones; the catalogue has some 170
 BITS, PACKED = 3, 20  # of a letter, and letters in a number
 HOST = (
     "node", "observed_at", "hostname", "serial", "chassis_serial", "hardware_class", "profile", "bios", "kernel", "os",
-    "driver", "cuda", "rdma_stack_version", "nccl", "settings", "generator", "verdict",
+    "driver", "cuda", "rdma_stack_version", "nccl", "settings", "generator", "verdict", "received_at",
 )  # fmt: skip
 GPU = (
     "id", "label", "name", "vbios", "memory_mib", "mig", "driver_state", "nvlinks", "nvlinks_active", "fabric_state",
@@ -41,7 +41,10 @@ class Texts(NamedTuple):
 def hosts(tables: Tables) -> list[dict[str, Any]]:
     """Columns `HOST` of every node."""
     rows = tables.rows(table_query("host", HOST))
-    return [dict(zip(HOST, row, strict=True)) for row in rows]
+    found = [dict(zip(HOST, row, strict=True)) for row in rows]
+    for host in found:  # datasets of earlier versions have no time of arrival
+        host["received_at"] = host["received_at"] or host["observed_at"]
+    return found
 
 
 _WIDE = {"speed": "conclusive_speed_gt_s", "width": "conclusive_width", "bandwidth": "bandwidth_gbyte_s"}
@@ -60,7 +63,7 @@ _RAIL_CELLS = [
 
 def _cells(cells: Sequence[tuple[str, str]]) -> str:
     """An expression that joins cells; of text no letter that joins is left."""
-    types = {(table, each.name): each.type for table in ("gpu", "nic", "port") for each in shapes.columns(table)}
+    types = {(table, each.name): each.type for table in ("gpu", "nic", "port") for each in schema.columns(table)}
     made = (_cell(quote(name, table), types.get((table, name)) == TEXT) for table, name in cells)
     return " || chr(31) || ".join(made)
 

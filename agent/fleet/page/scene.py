@@ -28,7 +28,7 @@ class Coded(msgspec.Struct, frozen=True, kw_only=True):
     below: list[int] = []
 
 
-class Rail(msgspec.Struct, frozen=True):
+class RailState(msgspec.Struct, frozen=True):
     """One rail of a node. Codes point into the lists of `Rails`; `severity` 0: no finding on it."""
 
     number: int
@@ -44,11 +44,11 @@ class Rails(msgspec.Struct, frozen=True, kw_only=True):
     leaves: list[str] = []
     rates: list[str] = []  # rising
     links: list[str] = []  # rising
-    sets: list[list[Rail]] = []
+    sets: list[list[RailState]] = []
     codes: list[int] = []
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A finding as a node reports it. `evidence` is None where the page had no room for it."""
 
     rule: str
@@ -80,7 +80,7 @@ class Nodes(msgspec.Struct, frozen=True, kw_only=True):
     facts: list[Coded] = []  # what a node's panel lists: driver, kernel, ..
     rails: Rails = Rails()
     judged: Judged = Judged()
-    found: list[Found] = []
+    found: list[ReportedFinding] = []
     found_sets: list[list[int]] = []
     found_codes: list[int] = []  # -1: none
     lines: list[list[str]] = []  # GPUs, rails and links in words
@@ -134,7 +134,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
+class FleetScene(msgspec.Struct, frozen=True, kw_only=True):
     """The whole page."""
 
     title: str

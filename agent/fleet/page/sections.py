@@ -7,10 +7,10 @@ from xml.etree.ElementTree import Element
 
 from agent.fleet.hostlist import fold
 from agent.fleet.page.data import spans
-from agent.fleet.page.glance import bar, nodes, number, share
-from agent.fleet.page.scene import Coverage, Said, Scene, Section, Skew
-from agent.fleet.page.signs import sign
-from agent.fleet.words.pieces import split_steps
+from agent.fleet.page.icons import sign
+from agent.fleet.page.overview import bar, nodes, number, share
+from agent.fleet.page.scene import Coverage, FleetScene, Said, Section, Skew
+from agent.fleet.text.parts import split_steps
 from agent.outputs.html.elements import el
 
 LISTED = 60  # of a section; the rest is counted
@@ -21,7 +21,7 @@ LINKS = 6  # of a card to others; more are no help
 CLASSES = 40  # whose versions are listed
 
 
-def section(told: Section, scene: Scene) -> Iterator[Element]:
+def section(told: Section, scene: FleetScene) -> Iterator[Element]:
     """A heading and an article each."""
     yield el("h2", told.title, id=told.anchor)
     if told.note:
@@ -44,7 +44,7 @@ def section(told: Section, scene: Scene) -> Iterator[Element]:
         yield el("details", el("summary", f"{number(count)} more{more}"), *rest)
 
 
-def skew(scene: Scene) -> Iterator[Element]:
+def skew(scene: FleetScene) -> Iterator[Element]:
     """Versions of drivers, firmware and the like that are not the same on all nodes of a class."""
     if not scene.skew:
         return
@@ -62,7 +62,7 @@ def skew(scene: Scene) -> Iterator[Element]:
         yield el("p", f"and {number(len(by_class) - CLASSES)} smaller classes", class_="dim")
 
 
-def coverage(scene: Scene) -> Iterator[Element]:
+def coverage(scene: FleetScene) -> Iterator[Element]:
     """How many nodes each rule was judged on, the least judged first."""
     if not scene.coverage:
         return
@@ -80,13 +80,13 @@ def coverage(scene: Scene) -> Iterator[Element]:
         yield el("details", el("summary", about), scroll, open="open" if len(open_) <= OPEN else None)
 
 
-def hosts(told: list[int], scene: Scene) -> str:
+def hosts(told: list[int], scene: FleetScene) -> str:
     """Node numbers as a folded host list, cut where it is long."""
     text = fold(scene.nodes.names[at] for at in told)
     return text if len(text) <= HOSTS else f"{text[: HOSTS - 1]}…"
 
 
-def _in_group(before: Said | None, told: Said, anchor: str, scene: Scene) -> Iterator[Element]:
+def _in_group(before: Said | None, told: Said, anchor: str, scene: FleetScene) -> Iterator[Element]:
     """The card, after the name of its hardware class where a new one begins."""
     if told.group and (before is None or before.group != told.group):
         labels, codes = scene.nodes.classes.labels, scene.nodes.classes.codes
@@ -95,7 +95,7 @@ def _in_group(before: Said | None, told: Said, anchor: str, scene: Scene) -> Ite
     yield _said(told, anchor, scene)
 
 
-def _said(told: Said, anchor: str, scene: Scene) -> Element:
+def _said(told: Said, anchor: str, scene: FleetScene) -> Element:
     head = el(
         "header",
         el("span", told.severity, class_=f"badge {told.severity}") if told.severity else None,
@@ -122,7 +122,7 @@ def _term(name: str, text: str) -> Element:
     return el("div", el("dt", name), el("dd", el("ol", *[el("li", step) for step in steps])), class_="steps")
 
 
-def _same_nodes(told: Said, scene: Scene) -> list[Element | str]:
+def _same_nodes(told: Said, scene: FleetScene) -> list[Element | str]:
     """Links to what the other sections have about exactly these nodes."""
     links: list[Element | str] = []
     for other in scene.sections:
@@ -133,7 +133,7 @@ def _same_nodes(told: Said, scene: Scene) -> list[Element | str]:
     return links if len(links) <= 2 * LINKS else []
 
 
-def _card_id(anchor: str, told: Said, scene: Scene) -> str:
+def _card_id(anchor: str, told: Said, scene: FleetScene) -> str:
     said = next((each.said for each in scene.sections if each.anchor == anchor), [])
     return f"{anchor}-{next((at for at, each in enumerate(said) if each is told), 0)}"
 
@@ -155,7 +155,7 @@ def _shows(told: list[int], about: str) -> Element:
               data_about=about)  # fmt: skip
 
 
-def _versions(told: Skew, scene: Scene) -> Iterator[Element]:
+def _versions(told: Skew, scene: FleetScene) -> Iterator[Element]:
     for at, (value, members) in enumerate(told.values):
         yield el(
             "tr",

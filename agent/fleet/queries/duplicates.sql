@@ -60,7 +60,7 @@ SEMI JOIN (
 {value} IS NOT NULL
 
 -- name: known_address
--- Not those within a host or a link: NOWHERE_ELSE in agent/fleet/innocent.py (a test compares).
+-- Not those within a host or a link: NOWHERE_ELSE in agent/fleet/known_duplicates.py (a test compares).
 thing.address IS NOT NULL
   AND NOT starts_with(thing.address, '127.')
   AND NOT starts_with(thing.address, '169.254.')

@@ -18,15 +18,15 @@ FROM host
 WHERE cluster IS NOT NULL
 
 -- name: newest
--- How many nodes there are, and the time of the newest report.
-SELECT count(*) AS nodes, max(observed_at) AS newest
+-- How many nodes there are, and when the newest report arrived.
+SELECT count(*) AS nodes, max(coalesce(received_at, observed_at)) AS newest
 FROM host
 
 -- name: stale_nodes
--- Nodes whose newest report is older.
+-- Nodes whose newest report arrived earlier.
 SELECT node
 FROM host
-WHERE observed_at < $moment
+WHERE coalesce(received_at, observed_at) < $moment
 
 -- name: scope
 -- What decides whether a node is one of those that are asked about.

@@ -71,6 +71,11 @@ SEMI JOIN wanted
   ON host.hardware_class = wanted.hardware_class
   AND host.memory_mib = wanted.memory_mib
 
+-- name: clocks_ahead
+SELECT node, hardware_class, clock_skew_seconds
+FROM host
+WHERE clock_skew_seconds > $ahead_seconds
+
 -- name: probe_counts
 -- How probes ended in a class, and how long they took, counted in steps.
 SELECT hardware_class, name, status, step, count(*) AS nodes

@@ -1,27 +1,32 @@
 -- `fleet summary`: verdicts by class, rules by state, the worst nodes.
 
 -- name: hours
--- Nodes by class, verdict and the hour in which they were looked at: hours are few, and few of them are stale.
+-- Nodes by class, verdict and the hour in which their report arrived: hours are few, and few of them are stale.
 SELECT
   hardware_class,
   verdict,
-  CAST(floor(epoch(observed_at) / 3600) AS BIGINT) AS hour,
+  CAST(floor(epoch(coalesce(received_at, observed_at)) / 3600) AS BIGINT) AS hour,
   count(*) AS nodes,
-  max(observed_at) AS newest,
-  min(observed_at) AS oldest
+  max(coalesce(received_at, observed_at)) AS newest,
+  min(coalesce(received_at, observed_at)) AS oldest
 FROM host
 GROUP BY hardware_class, verdict, hour
 
 -- name: nodes_of_hours
-SELECT seen.node, seen.hardware_class, seen.verdict, seen.observed_at
+SELECT seen.node, seen.hardware_class, seen.verdict, seen.received_at
 FROM (
-  SELECT node, hardware_class, verdict, observed_at, CAST(floor(epoch(observed_at) / 3600) AS BIGINT) AS hour
+  SELECT
+    node,
+    hardware_class,
+    verdict,
+    coalesce(received_at, observed_at) AS received_at,
+    CAST(floor(epoch(coalesce(received_at, observed_at)) / 3600) AS BIGINT) AS hour
   FROM host
 ) AS seen
 SEMI JOIN wanted ON seen.hour = wanted.hour
 
 -- name: nodes_with_findings
-SELECT node, hardware_class, verdict, critical, error, warning, observed_at
+SELECT node, hardware_class, verdict, critical, error, warning, coalesce(received_at, observed_at) AS received_at
 FROM host
 WHERE verdict IN ('critical', 'error', 'warning')
 

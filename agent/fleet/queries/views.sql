@@ -26,6 +26,8 @@ seen AS (
     finding.subject AS subject,
     finding.label AS label,
     finding.fingerprint AS fingerprint,
+    finding.part AS part,
+    finding.part_serial AS part_serial,
     moment.observed_at AS observed_at,
     moment.next_observed_at AS next_observed_at,
     moment.place - row_number() OVER (
@@ -44,7 +46,9 @@ SELECT
   max(label) AS label,
   max(hardware_class) AS hardware_class,
   min(observed_at) AS began,
-  CASE WHEN count(*) = count(next_observed_at) THEN max(next_observed_at) END AS ended
+  CASE WHEN count(*) = count(next_observed_at) THEN max(next_observed_at) END AS ended,
+  max(part) AS part,
+  max(part_serial) AS part_serial
 FROM seen
 GROUP BY node, rule, severity, subject, fingerprint, episode
 

@@ -1,1 +1,4 @@
-"""Questions to a fleet, one module each: the SQL of agent/fleet/queries, bound, and the answer as plain data."""
+"""Questions to a fleet, one module each: the SQL of agent/fleet/queries with its bound values, and the answer as data.
+
+How answers are worded is in agent/fleet/text, and how a query runs in agent/fleet/engines.
+"""

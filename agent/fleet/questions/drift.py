@@ -15,20 +15,29 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row, query
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.bags import words
-from agent.fleet.questions.newest import NEWEST
-from agent.fleet.questions.odd import LABELS
-from agent.fleet.questions.options import ORDINARY, Options
-from agent.fleet.questions.subjects import BAGS, GONE, MOVED, NEW, SUBJECTS, Subject, changed_columns, with_its_device
+from agent.fleet.questions.deviations import LABELS
+from agent.fleet.questions.drift_rows import (
+    BAGS,
+    GONE,
+    MOVED,
+    NEW,
+    RECENT,
+    SUBJECTS,
+    DriftSubject,
+    changed_columns,
+    then_and_now,
+    with_its_device,
+)
+from agent.fleet.questions.multisets import words
+from agent.fleet.questions.options import NEWEST, ORDINARY, Options
 from agent.fleet.questions.summary import stamp
-from agent.fleet.questions.then_and_now import RECENT, then_and_now
 
 _MEMORY_SHARE = 0.02  # firmware gives a little more or less at each boot
 _Place = tuple[str, str | None]  # node and device
 _REMEMBERED = ("machine_id", "serial")  # of a host: they say which machine and which system it is
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class DriftChange(msgspec.Struct, frozen=True, kw_only=True):
     """One change on the nodes that have it alike. `old` and `new` are None where each node has its own."""
 
     subject: str  # "GPU", "kernel", ..
@@ -48,7 +57,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
     since: str
     newest: str | None = None
-    changes: list[Change] = []
+    changes: list[DriftChange] = []
     added: str = ""  # nodes that were not there at that moment, folded
     added_nodes: int = 0
     silent: str = ""  # nodes without a report since
@@ -59,7 +68,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Noticed(NamedTuple):
-    subject: Subject
+    subject: DriftSubject
     what: str
     old: str | None
     new: str | None
@@ -95,7 +104,7 @@ def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift
     )
 
 
-def _noticed(subject: Subject, at: dict[str, datetime], rows: Iterable[Row]) -> Iterator[_Noticed]:
+def _noticed(subject: DriftSubject, at: dict[str, datetime], rows: Iterable[Row]) -> Iterator[_Noticed]:
     columns = changed_columns(subject)
     width = len(columns)
     named = width + len(subject.key) + 1
@@ -122,7 +131,7 @@ def _noticed(subject: Subject, at: dict[str, datetime], rows: Iterable[Row]) -> 
 
 
 def _said(
-    subject: Subject, column: str, old: Any, new: Any, node: str, label: str | None, at: datetime
+    subject: DriftSubject, column: str, old: Any, new: Any, node: str, label: str | None, at: datetime
 ) -> Iterator[_Noticed]:
     if column not in BAGS:
         yield _Noticed(subject, column, _text(old), _text(new), node, label, at, None)
@@ -154,7 +163,7 @@ def _hosts(noticed: Iterable[_Noticed]) -> tuple[set[str], set[str]]:
     return systems, machines
 
 
-def take_moves(noticed: list[_Noticed]) -> tuple[list[Change], list[_Noticed]]:
+def take_moves(noticed: list[_Noticed]) -> tuple[list[DriftChange], list[_Noticed]]:
     """Devices that were in one place then and are in another now, and what of the changes is left to tell."""
     places: dict[str, tuple[dict[_Place, _Noticed], dict[_Place, _Noticed]]] = {}
     for each in noticed:
@@ -182,9 +191,9 @@ def take_moves(noticed: list[_Noticed]) -> tuple[list[Change], list[_Noticed]]:
     return moves, explained
 
 
-def _move(value: str, before: _Noticed, after: _Noticed) -> Change:
+def _move(value: str, before: _Noticed, after: _Noticed) -> DriftChange:
     replaced = after.identities[0]
-    return Change(
+    return DriftChange(
         subject=after.subject.one,
         what=MOVED,
         old=f"{before.node} {before.label}",
@@ -198,7 +207,7 @@ def _move(value: str, before: _Noticed, after: _Noticed) -> Change:
     )
 
 
-def _folded(noticed: Iterable[_Noticed]) -> list[Change]:
+def _folded(noticed: Iterable[_Noticed]) -> list[DriftChange]:
     alike: dict[tuple[str, str, str | None, str | None, str | None], list[_Noticed]] = {}
     for each in noticed:
         own = each.what in each.subject.own
@@ -210,7 +219,7 @@ def _folded(noticed: Iterable[_Noticed]) -> list[Change]:
         nodes = {noticed.node for noticed in same}
         single = len(same) == 1
         changes.append(
-            Change(
+            DriftChange(
                 subject=one,
                 what=what,
                 old=same[0].old if single else old,
@@ -226,6 +235,6 @@ def _folded(noticed: Iterable[_Noticed]) -> list[Change]:
     return changes
 
 
-def _sorted(changes: list[Change]) -> list[Change]:
+def _sorted(changes: list[DriftChange]) -> list[DriftChange]:
     order = {subject.one: place for place, subject in enumerate(SUBJECTS)}
     return sorted(changes, key=lambda c: (order[c.subject], -c.nodes, c.what, c.old or "", c.new or "", c.hosts))

@@ -10,23 +10,24 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row
 from agent.fleet.hostlist import fold
-from agent.fleet.innocent import own_mac, placeholder, within_host
-from agent.fleet.questions.classes import CLUSTERS
+from agent.fleet.known_duplicates import own_mac, placeholder, within_host
+from agent.fleet.questions.baseline import CLUSTERS
 from agent.fleet.questions.identities import (
     ADDRESSES,
-    ASKED,
+    CHANGING,
+    KIND_QUERIES,
     KINDS,
     MOST,
     NODES,
     NUMBERED,
     NUMBERS,
     ON_NODES,
-    Asked,
     Kind,
+    KindQueries,
     columns,
+    shared_names,
 )
 from agent.fleet.questions.lids import SUBNETS, lids
-from agent.fleet.questions.names import CHANGING, shared_names
 from agent.fleet.questions.options import ORDINARY, Options
 
 NAME = "node name"  # the one kind that several machines have under one node
@@ -99,11 +100,11 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     numbers = begun() if numbered == nodes else None
     holders = None if numbers is None or len(numbers) > MOST else set(tables.fetch_by_keys(NUMBERED, set(numbers)))
     if holders is None or len(holders) > MOST:
-        all_counts = [tables.submit(asked.counts) for asked in ASKED]
-        of_kinds = [_by_values(fleet, asked, counts()) for asked, counts in zip(ASKED, all_counts, strict=True)]
+        all_counts = [tables.submit(asked.counts) for asked in KIND_QUERIES]
+        of_kinds = [_by_values(fleet, asked, counts()) for asked, counts in zip(KIND_QUERIES, all_counts, strict=True)]
     else:
-        of_kinds = [tables.fetch_by_keys(asked.of_nodes, holders) for asked in ASKED]
-    for asked, each in zip(ASKED, of_kinds, strict=True):
+        of_kinds = [tables.fetch_by_keys(asked.of_nodes, holders) for asked in KIND_QUERIES]
+    for asked, each in zip(KIND_QUERIES, of_kinds, strict=True):
         if asked.kind.table == "address":
             found += _addresses(fleet, asked.kind, each, notes)
         else:
@@ -142,7 +143,7 @@ def _twice(kind: Kind, rows: list[Row]) -> list[_Found]:
     ]
 
 
-def _by_values(fleet: _Fleet, asked: Asked, rows: list[Row]) -> list[Row]:
+def _by_values(fleet: _Fleet, asked: KindQueries, rows: list[Row]) -> list[Row]:
     """Rows whose value stands on more than one node; where such are few, also those that are twice on one.
 
     `rows`: values that stand in several rows, and in how many.

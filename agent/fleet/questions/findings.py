@@ -9,10 +9,9 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row, key_types, lookup, query
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.classes import CLASS, SIZES, sizes
-from agent.fleet.questions.newest import stale_nodes
-from agent.fleet.questions.odd import LABELS
-from agent.fleet.questions.options import ORDINARY, Options
+from agent.fleet.questions.baseline import CLASS, SIZES, sizes
+from agent.fleet.questions.deviations import LABELS
+from agent.fleet.questions.options import ORDINARY, Options, stale_nodes
 from agent.model.finding import SEVERITIES
 
 _WHOLE = 0.5  # share of a class from which on a finding is a matter of the class
@@ -41,7 +40,7 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
     node_percent: float  # that a job with that node loses
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FindingGroup(msgspec.Struct, frozen=True, kw_only=True):
     """One rule on many nodes."""
 
     rule: str
@@ -63,7 +62,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `fleet findings`, the worst first."""
 
-    findings: list[Found] = []
+    findings: list[FindingGroup] = []
     nodes: int = 0  # all that were asked
     lost: Lost | None = None
 
@@ -130,12 +129,14 @@ def _lacking(tables: Tables, whole: dict[tuple[str, str], list[Any]], of: dict[s
     return found
 
 
-def _of_class(rule: str, severity: str, rows: list[Any], of: dict[str, int], lacking: dict[Row, list[str]]) -> Found:
+def _of_class(
+    rule: str, severity: str, rows: list[Any], of: dict[str, int], lacking: dict[Row, list[str]]
+) -> FindingGroup:
     shares = []
     for _, _, name, nodes, *_ in sorted(rows, key=lambda row: (-row[3], str(row[2]))):
         without = fold(lacking.get((rule, severity, name), ()))
         shares.append(Share(hardware_class=name, nodes=nodes, of=of[name], without=without))
-    return Found(
+    return FindingGroup(
         rule=rule,
         severity=severity,
         of_class=True,
@@ -148,12 +149,14 @@ def _of_class(rule: str, severity: str, rows: list[Any], of: dict[str, int], lac
     )
 
 
-def _of_nodes(key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str, int], stale: set[str]) -> Found:
+def _of_nodes(
+    key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str, int], stale: set[str]
+) -> FindingGroup:
     shares = [
         Share(hardware_class=name or "(not known)", nodes=nodes, of=of.get(name, nodes))
         for _, _, name, nodes, *_ in sorted(rows, key=lambda row: (-row[3], str(row[2])))
     ]
-    return Found(
+    return FindingGroup(
         rule=key[0],
         severity=key[1],
         of_class=False,
@@ -192,7 +195,7 @@ def _hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tup
     return groups
 
 
-def _rank(found: Found) -> tuple[int, bool, float, int, str]:
+def _rank(found: FindingGroup) -> tuple[int, bool, float, int, str]:
     """The worst severity first; of one severity what costs most."""
     worst = SEVERITIES.index(found.severity) if found.severity in SEVERITIES else len(SEVERITIES)
     return -worst, found.of_class, -(found.cost_percent or 0.0), -found.nodes, found.rule

@@ -1,21 +1,59 @@
-"""What `fleet duplicates` asks the engine for: values that are one node's alone, by kind, and all as numbers."""
+"""What `fleet duplicates` queries: values of one node alone, by kind, and machines that share a node name."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import NamedTuple
 
+from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import (
     WANTED,
     LookupQuery,
+    Pending,
     Query,
     identifiers,
     key_types,
     lookup,
+    matching,
     query,
     quote,
     statement,
 )
+from agent.fleet.known_duplicates import placeholder
+from agent.fleet.questions.options import NEWEST, Options, earlier
 from agent.fleet.table import INT, TEXT
+
+CHANGING = query("duplicates", "changing_names")
+MACHINES = lookup({"node": TEXT}, "duplicates", "machines_of_names", matching=matching(("node",), null_safe=False))
+
+
+def shared_names(tables: Tables, changing: Pending, options: Options) -> dict[str, list[str]]:
+    """Node names -> serial numbers (else machine ids) of the machines that take turns under each.
+
+    A machine that took the place of another is no such case: it stays. Neither is one that was given a name of its own
+    since: the last turn is then older than what makes a report stale. `changing`: of the query CHANGING.
+    """
+    names = changing()
+    if not names:
+        return {}
+    ((_, newest),) = tables.whole.rows(NEWEST)
+    since = earlier(newest, timedelta(seconds=options.stale_after_seconds))
+    states: dict[str, list[tuple[datetime, str]]] = {}
+    for node, observed_at, serial, machine_id in tables.fetch_by_keys(MACHINES, names):
+        machine = machine_id if serial is None else serial
+        if machine is not None and not placeholder(machine):
+            states.setdefault(node, []).append((observed_at, machine))
+    return {node: sorted({each for _, each in turns}) for node, turns in states.items() if _take_turns(turns, since)}
+
+
+def _take_turns(states: list[tuple[datetime, str]], since: datetime) -> bool:
+    """Whether a machine is back after another had its name, and the last change of machines is recent."""
+    states = sorted(states)
+    changes = [(at, machine) for (_, before), (at, machine) in pairwise(states) if machine != before]
+    returned = len(changes) + 1 > len({machine for _, machine in states})
+    return returned and changes[-1][0] > since
+
 
 MOST = 5000  # nodes that have a number in common with another: beyond, values are asked for, kind by kind
 
@@ -49,7 +87,7 @@ KINDS = (
 )
 
 
-class Asked(NamedTuple):
+class KindQueries(NamedTuple):
     """Queries of a kind."""
 
     kind: Kind
@@ -64,7 +102,7 @@ def columns(kind: Kind) -> list[str]:
     return ["node", *kind.keys, *(each for each in (kind.label, kind.more) if each)]
 
 
-def _asked(kind: Kind) -> Asked:
+def _kind_queries(kind: Kind) -> KindQueries:
     is_address = kind.table == "address"
     value = statement("duplicates", "bare_address") if is_address else quote(kind.column, "thing")
     known = "known_address" if is_address else "any_known"
@@ -75,7 +113,7 @@ def _asked(kind: Kind) -> Asked:
         "value": value,
         "known": statement("duplicates", known, value=value),
     }
-    return Asked(
+    return KindQueries(
         kind,
         query("duplicates", "repeated_values", **parts),
         _rows(kind, kind.column, parts, value),
@@ -94,7 +132,7 @@ def _rows(kind: Kind, key: str, parts: dict[str, str], value: str) -> LookupQuer
     )
 
 
-ASKED = [_asked(kind) for kind in KINDS]
+KIND_QUERIES = [_kind_queries(kind) for kind in KINDS]
 NODES = query("duplicates", "nodes")
 # numbers that several nodes have, once for each further one; not all, where there are more than MOST
 NUMBERS = query("duplicates", "shared_numbers").bind(most=MOST + 1)

@@ -9,8 +9,8 @@ import msgspec
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import identifiers, key_types, lookup, matching, quote
-from agent.fleet.questions.classes import CLASS
-from agent.fleet.questions.odd import Outlier
+from agent.fleet.questions.baseline import CLASS
+from agent.fleet.questions.deviations import Outlier
 from agent.fleet.table import TEXT
 
 _CHANCE = 0.002  # that so many nodes of the class have it by chance: what is more likely is not reported

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import LookupQuery, Pending, Query, Row, identifiers, lookup, matching, query, statement
-from agent.fleet.questions.classes import CLASS
+from agent.fleet.questions.baseline import CLASS
 from agent.fleet.table import INT, TEXT
 
 _FEW = 0.2  # share of ports whose LID is twice, above which these are several subnets
@@ -27,7 +27,7 @@ def lids(tables: Tables, begun: Pending) -> tuple[list[Shared], list[str]]:
     """LIDs that ports of several nodes have, and what could not be judged. `begun`: of the query SUBNETS."""
     unclear: list[dict[str, Any]] | None = None  # subnets that turned out to be several; None: all
     found: list[Shared] = []
-    for level, asked in zip(_LEVELS, ASKED, strict=True):
+    for level, asked in zip(_LEVELS, SUBNET_LEVELS, strict=True):
         rows = _of(level, begun() if unclear is None else tables.rows(asked.sums), unclear)
         if any(_is_several(*counts) for _, counts, _ in rows):  # perhaps of ports that one node has
             rows = _of(level, tables.rows(asked.exact), unclear)
@@ -60,7 +60,7 @@ def _is_several(total: int, twice: int) -> bool:
     return twice > (_FEW_OF_MANY if total > _SURE else _FEW) * total and twice > 2
 
 
-class _Asked(NamedTuple):
+class SubnetQueries(NamedTuple):
     """Queries of a level."""
 
     sums: Query
@@ -68,18 +68,18 @@ class _Asked(NamedTuple):
     ports: LookupQuery
 
 
-def _asked(level: tuple[str, ...]) -> _Asked:
+def _subnet_queries(level: tuple[str, ...]) -> SubnetQueries:
     keys = {name: INT if name in ("sm_lid", "rail", "lid") else TEXT for name in (*level, "lid")}
     parts = {"infiniband_ports": statement("duplicates", "infiniband_ports"), "level": identifiers(level, "thing")}
     quick, exact = (
         query("duplicates", "subnets", shared=statement("duplicates", shared), **parts)
         for shared in ("on_several_ports", "on_several_nodes")
     )
-    return _Asked(quick, exact, lookup(keys, "duplicates", "ports_of_lids", matching=matching(keys), **parts))
+    return SubnetQueries(quick, exact, lookup(keys, "duplicates", "ports_of_lids", matching=matching(keys), **parts))
 
 
-ASKED = [_asked(level) for level in _LEVELS]
-SUBNETS = ASKED[0].sums
+SUBNET_LEVELS = [_subnet_queries(level) for level in _LEVELS]
+SUBNETS = SUBNET_LEVELS[0].sums
 
 
 def _shared(level: tuple[str, ...], ports: list[Row]) -> Iterator[Shared]:

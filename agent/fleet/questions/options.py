@@ -1,16 +1,64 @@
-"""What every question may be told besides the tables."""
+"""What every question accepts besides the tables, and which nodes are stale."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import msgspec
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import query
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The same values give the same answers: no question looks at a clock."""
 
-    stale_after_seconds: float = 86_400.0  # older than the newest report of the dataset by more is stale
+    stale_after_seconds: float = 86_400.0  # a node whose last report arrived longer ago is stale
+    now: datetime | None = None  # UTC without a zone; None: when the newest report arrived
     fewest: int = 5  # nodes that a group needs before it has a usual value
     majority: float = 0.8  # share of a group from which on a value is the usual one
 
 
 ORDINARY = Options()
+
+
+NEWEST = query("fleet", "newest")
+STALE = query("fleet", "stale_nodes")
+
+
+def of_dataset(tables: Tables, of_these: datetime | None) -> datetime | None:
+    """Its time, UTC without a zone. `of_these`: the same of the nodes that are asked about, known already."""
+    if tables.whole is tables:
+        return of_these
+    ((_, newest),) = tables.whole.rows(NEWEST)
+    found: datetime | None = newest
+    return found
+
+
+def reference(newest: datetime, options: Options) -> datetime:
+    """The moment that reports are stale against: now, or the newest arrival where the whole dataset gets none."""
+    if options.now is None or is_silent(newest, options):
+        return newest
+    return max(options.now, newest)
+
+
+def is_silent(newest: datetime, options: Options) -> bool:
+    """Whether no node's report arrived for longer than one may take."""
+    return options.now is not None and options.now - newest > timedelta(seconds=options.stale_after_seconds)
+
+
+def earlier(moment: datetime, by: timedelta) -> datetime:
+    """A moment before another; the first that there is, where there is none so early."""
+    try:
+        return moment - by
+    except OverflowError:
+        return datetime.min  # noqa: DTZ901  # times of a dataset have no zone
+
+
+def stale_nodes(tables: Tables, options: Options) -> set[str]:
+    """Nodes whose last report arrived longer ago than the options allow."""
+    ((_, newest),) = tables.whole.rows(NEWEST)
+    if newest is None:
+        return set()
+    moment = earlier(reference(newest, options), timedelta(seconds=options.stale_after_seconds))
+    return {node for (node,) in tables.rows(STALE.bind(moment=moment))}

@@ -13,16 +13,13 @@ import msgspec
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row
-from agent.fleet.questions.amounts import MEMORY, PROBES, memory, probes
-from agent.fleet.questions.attributes import Attribute
-from agent.fleet.questions.bags import COUNTS, bags
-from agent.fleet.questions.classes import CLASS, SIZES, sizes
+from agent.fleet.questions.amounts import CLOCKS, MEMORY, PROBES, clocks, memory, probes
+from agent.fleet.questions.attributes import PARTS, Attribute, TablePass
+from agent.fleet.questions.baseline import CLASS, SIZES, Usual, counted, planned, sizes, usual
+from agent.fleet.questions.deviations import Deviation, Mixed, Outlier, PeerGroup, folded
 from agent.fleet.questions.in_common import with_common_facts
-from agent.fleet.questions.newest import stale_nodes
-from agent.fleet.questions.odd import Group, Mixed, Odd, Outlier, folded
-from agent.fleet.questions.options import ORDINARY, Options
-from agent.fleet.questions.parts import PARTS, Part
-from agent.fleet.questions.usual import Usual, counted, planned, usual
+from agent.fleet.questions.multisets import COUNTS, bags
+from agent.fleet.questions.options import ORDINARY, Options, stale_nodes
 
 _SMALL = 128  # differences that are told as a number: GPUs, NVLinks; not megabytes
 _MOST_A_NODE = 64  # things of one kind; with fewer than so many for each node it is looked how many nodes they are of
@@ -44,15 +41,16 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
     first, begun = tables.submit(SIZES), [tables.submit(part.counts) for part in PARTS]
     words, sums, times = [tables.submit(each) for each in COUNTS], tables.submit(MEMORY), tables.submit(PROBES)
+    ahead = tables.submit(CLOCKS)
     classes = sizes(first)
     enough = {name: count for name, count in classes.items() if count >= options.fewest}
-    odds: list[Odd] = []
+    odds: list[Deviation] = []
     mixed: dict[tuple[str, str], list[tuple[Attribute, Any, dict[Any, int]]]] = {}
     shifted: set[str] = set()  # nodes with another number of rails: their rail 3 may be their neighbours' rail 4
     for part, counts_begun in zip(PARTS, begun, strict=True):
         rows = [row for row in counts_begun() if row[0] in enough]
         groups = _counted(tables, part, rows, options)
-        found = list(_found(tables, part, rows, _usual(groups, options), shifted))
+        found = list(_found(tables, part, rows, _baselines(groups, options), shifted))
         shifted |= {odd.node for odd in found if odd.group.key == "rails"}
         odds += found
         for (attribute, name, place), counts in groups.items():
@@ -60,6 +58,7 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
                 mixed.setdefault((attribute.key, name), []).append((attribute, place, counts))
     odds += bags(tables, words, enough, options)
     odds += memory(tables, sums, enough, options)
+    odds += clocks(ahead, enough, options)
     odds += probes(tables, times, enough, options)
     answers = folded(odds, frozenset(stale_nodes(tables, options)))
     hosts = [nodes for _, nodes in answers]
@@ -72,7 +71,7 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     )
 
 
-def _counted(tables: Tables, part: Part, rows: list[Row], options: Options) -> _Groups:
+def _counted(tables: Tables, part: TablePass, rows: list[Row], options: Options) -> _Groups:
     """How often each value occurs in each group, of groups that enough nodes are in."""
     groups: dict[tuple[Attribute, str, Any], list[tuple[Any, int]]] = {}
     for row in rows:
@@ -86,7 +85,7 @@ def _counted(tables: Tables, part: Part, rows: list[Row], options: Options) -> _
     return {key: each for key, each in counts.items() if (key[1], key[0].place, key[2]) not in few}
 
 
-def _few_nodes(tables: Tables, part: Part, counts: _Groups, options: Options) -> set[tuple[str, str | None, Any]]:
+def _few_nodes(tables: Tables, part: TablePass, counts: _Groups, options: Options) -> set[tuple[str, str | None, Any]]:
     """Groups of many things that are of too few nodes: five GPUs of one node are no five nodes."""
     unsure: dict[str | None, dict[Row, None]] = {}
     for (attribute, name, place), each in counts.items():
@@ -101,18 +100,18 @@ def _few_nodes(tables: Tables, part: Part, counts: _Groups, options: Options) ->
     return few
 
 
-def _usual(groups: _Groups, options: Options) -> dict[tuple[Attribute, str, Any], Usual]:
+def _baselines(groups: _Groups, options: Options) -> dict[tuple[Attribute, str, Any], Usual]:
     found = {key: usual(counts, options) or planned(counts, options) for key, counts in groups.items()}
     return {key: each for key, each in found.items() if each is not None}
 
 
 def _found(
     tables: Tables,
-    part: Part,
+    part: TablePass,
     rows: list[Row],
     expected: dict[tuple[Attribute, str, Any], Usual],
     shifted: set[str],
-) -> Iterator[Odd]:
+) -> Iterator[Deviation]:
     """Things whose value is another than the usual one."""
     elsewhere: dict[tuple[Attribute, str], set[Any]] = {}
     for (attribute, name, _), each in expected.items():
@@ -126,7 +125,7 @@ def _found(
 
 
 def _differing(
-    part: Part, row: Sequence[Any], expected: dict[tuple[Attribute, str, Any], Usual]
+    part: TablePass, row: Sequence[Any], expected: dict[tuple[Attribute, str, Any], Usual]
 ) -> Iterator[tuple[Attribute, Any, Any, Usual]]:
     """What is not as usual in one row of keys: attribute, place, value."""
     named = dict(zip(part.keys, row, strict=False))
@@ -137,13 +136,13 @@ def _differing(
             yield attribute, place, value, normal
 
 
-def _odd(a: Attribute, name: str, place: Any, normal: Usual, value: Any, node: str, label: str | None) -> Odd:
+def _odd(a: Attribute, name: str, place: Any, normal: Usual, value: Any, node: str, label: str | None) -> Deviation:
     where = None if place is None else f"rail {place}" if a.rails else str(place)
-    group = Group(a.key, a.what, name, where, a.one)
+    group = PeerGroup(a.key, a.what, name, where, a.one)
     if a.column == "dscp_prio" and len(normal.values) == 1:
-        return Odd(group, normal, *map_difference(value, normal.value), node, label)
+        return Deviation(group, normal, *map_difference(value, normal.value), node, label)
     expected = " or ".join(shown(a, each) for each in normal.values)
-    return Odd(group, normal, shown(a, value), expected, node, label, _by(value, normal.value))
+    return Deviation(group, normal, shown(a, value), expected, node, label, _by(value, normal.value))
 
 
 def map_difference(value: str, normal: str) -> tuple[str, str]:

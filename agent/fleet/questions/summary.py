@@ -11,8 +11,7 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.newest import earlier, of_dataset
-from agent.fleet.questions.options import ORDINARY, Options
+from agent.fleet.questions.options import ORDINARY, Options, earlier, is_silent, of_dataset, reference
 from agent.fleet.table import INT, TEXT
 from agent.model.finding import VERDICTS
 
@@ -30,7 +29,7 @@ class ClassLine(msgspec.Struct, frozen=True, kw_only=True):
     stale: int = 0
 
 
-class Coverage(msgspec.Struct, frozen=True, kw_only=True):
+class RuleCoverage(msgspec.Struct, frozen=True, kw_only=True):
     """How one rule was judged, in nodes that are not stale. `missing`: nodes whose report does not know the rule."""
 
     rule: str
@@ -56,40 +55,42 @@ class Worst(msgspec.Struct, frozen=True, kw_only=True):
     stale: bool
 
 
-class Summary(msgspec.Struct, frozen=True, kw_only=True):
+class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `fleet summary`. Times are RFC 3339, UTC."""
 
     nodes: int
-    newest: str | None = None  # of the dataset, also where some nodes only are asked about
+    newest: str | None = None  # arrival, of the dataset, also where some nodes only are asked about
     oldest: str | None = None
     stale_after_seconds: float
+    silent: bool = False  # no report of any node arrived for longer than that: staleness is against the newest
     verdicts: dict[str, int] = {}  # of nodes that are not stale
     stale: int = 0
     stale_hosts: str = ""
     classes: list[ClassLine] = []
-    coverage: list[Coverage] = []
+    coverage: list[RuleCoverage] = []
     worst: list[Worst] = []
     more_worst: int = 0  # nodes with findings from warning on that `worst` does not name
 
 
-def summary(tables: Tables, options: Options = ORDINARY) -> Summary:
+def summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
     """Verdicts by class, coverage by rule, the worst nodes."""
     begun, states, bad = (tables.submit(query) for query in (HOURS, STATES, BAD))
     hours = begun()
     if not hours:
-        return Summary(nodes=0, stale_after_seconds=options.stale_after_seconds)
+        return FleetSummary(nodes=0, stale_after_seconds=options.stale_after_seconds)
     seen = max(row[-2] for row in hours)
     newest = of_dataset(tables, seen) or seen
     oldest = min(row[-1] for row in hours)
-    cut = earlier(newest, timedelta(seconds=options.stale_after_seconds))
+    cut = earlier(reference(newest, options), timedelta(seconds=options.stale_after_seconds))
     old = list(dict.fromkeys((row[2],) for row in hours if row[-1] < cut))
     stale = [row[:3] for row in tables.fetch_by_keys(OLD, old) if row[-1] < cut]
     classes, worst = _classes(hours, stale), _worst(bad, cut)
-    return Summary(
+    return FleetSummary(
         nodes=sum(each.nodes for each in classes),
         newest=stamp(newest),
         oldest=stamp(oldest),
         stale_after_seconds=options.stale_after_seconds,
+        silent=is_silent(newest, options),
         verdicts=_sum(each.verdicts for each in classes),
         stale=len(stale),
         stale_hosts=fold(node for node, _, _ in stale),
@@ -129,7 +130,7 @@ def _classes(hours: list[Row], stale: list[Row]) -> list[ClassLine]:
     return sorted(lines, key=lambda line: (-line.nodes, line.hardware_class))
 
 
-def _coverage(states: list[Row], late: list[Row], nodes: int) -> list[Coverage]:
+def _coverage(states: list[Row], late: list[Row], nodes: int) -> list[RuleCoverage]:
     """Rows: rule, state, reason, nodes. `late`: those of nodes that are stale, of which none is judged now.
 
     `nodes`: how many are not stale.
@@ -142,7 +143,7 @@ def _coverage(states: list[Row], late: list[Row], nodes: int) -> list[Coverage]:
         late_here = old.get(rule, {})
         fresh = {state: count - late_here.get(state, 0) for state, count in each.items()}
         found.append(
-            Coverage(
+            RuleCoverage(
                 rule=rule,
                 passed=fresh.get("pass", 0),
                 failed=fresh.get("fail", 0),

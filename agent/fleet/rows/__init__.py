@@ -14,14 +14,13 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from agent.fleet.rows import device_shapes, devices, identity, network, shapes, verdicts
-from agent.fleet.rows.damage import DamagedPart as DamagedPart
-from agent.fleet.rows.damage import decoded, once
+from agent.fleet.rows import device_fields, devices, identity, network, report_fields, verdicts
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.functions import FunctionReader
-from agent.fleet.rows.recent import Recent
-from agent.fleet.rows.unique import Counters, Functions, Rows, Shared
-from agent.fleet.rows.verdicts import Counted, Label
+from agent.fleet.rows.recent import DamagedPart as DamagedPart
+from agent.fleet.rows.recent import Recent, decoded, once
+from agent.fleet.rows.unique_rows import CounterRows, Functions, Rows, Shared
+from agent.fleet.rows.verdicts import HostTotals, Label
 from agent.fleet.tables import COUNTER, PCI, TABLES
 
 NAMES = tuple(TABLES)
@@ -53,7 +52,7 @@ class Reader:
         self._shared = {name: Shared(TABLES[name]) for name in _SHARED}
         self._own = {name: Rows(table) for name, table in TABLES.items() if name not in _NOT_OWN}
         self.unique: dict[str, Rows | Functions] = {PCI.name: self._pci, **self._shared, **self._own}
-        self.counters = Counters()
+        self.counters = CounterRows()
         self._cost = 0
         self._digests: dict[object, str] = {}
         self._recent = Recent()
@@ -69,7 +68,7 @@ class Reader:
         """Bytes of parts that are remembered, about."""
         return self._cost + self.counters.cost + self._functions.cost
 
-    def read(self, report: shapes.Report, label: Label) -> Made:
+    def read(self, report: report_fields.ReportFields, label: Label) -> Made:
         """The rows of one report. Raises DamagedPart; then no row of it counts."""
         topology, node = report.topology, report.node
         ids: Numbers = dict.fromkeys(NAMES, ())
@@ -93,7 +92,7 @@ class Reader:
         ids["counter"] = counted
         ids["path"], ids["check"] = self._paths(topology.paths, ends), self._checks(report.checks)
         own_numbers = [(number,) for number in identity.numbers(node, gpus, nics, netdevs)]
-        host = verdicts.host_row(report, label, Counted(len(gpus), len(rails), len(nics), alike, len(own_numbers)))
+        host = verdicts.host_row(report, label, HostTotals(len(gpus), len(rails), len(nics), alike, len(own_numbers)))
         own = {
             "host": [host],
             "nic": [network.nic_row(nic, rails.get(nic.id)) for nic in nics],
@@ -108,7 +107,7 @@ class Reader:
             ids[name] = self._own[name].extend(rows)
         return Made(list(ids.values()), [self._digest(name, numbers) for name, numbers in ids.items()], alike)
 
-    def _gpus(self, gpus: list[device_shapes.Gpu], counted: list[int]) -> tuple[Sequence[int], list[int]]:
+    def _gpus(self, gpus: list[device_fields.GpuFields], counted: list[int]) -> tuple[Sequence[int], list[int]]:
         """Numbers of rows of GPUs and of their links."""
         rows, links = [], list[int]()
         for place, gpu in enumerate(gpus):
@@ -123,7 +122,7 @@ class Reader:
                 counted += self.counters.add(f"gpu:{gpu.id}", [f"c2c_{name}" for name in errors], errors.values())
         return self._own["gpu"].extend(rows), links
 
-    def _gpu_links(self, gpu: device_shapes.Gpu, place: int) -> tuple[list[int], list[int], int]:
+    def _gpu_links(self, gpu: device_fields.GpuFields, place: int) -> tuple[list[int], list[int], int]:
         """Numbers of rows of its links and their counters, and how many are up."""
 
         def made() -> tuple[list[int], list[int], int]:
@@ -138,14 +137,14 @@ class Reader:
 
         return self._whole(("links", gpu.id), gpu.links, made)
 
-    def _count_port(self, nic: device_shapes.Nic, port: device_shapes.Port, counted: list[int]) -> None:
+    def _count_port(self, nic: device_fields.NicFields, port: device_fields.PortFields, counted: list[int]) -> None:
         subject, first, second = f"port:{nic.id}/{port.port}", port.counters, port.hw_counters
         if not first.keys().isdisjoint(second):
             first, second = {**first, **second}, {}
         for counts in (first, second):
             counted += self.counters.add(subject, counts, counts.values())
 
-    def _count_netdev(self, netdev: device_shapes.Netdev, counted: list[int]) -> None:
+    def _count_netdev(self, netdev: device_fields.NetdevFields, counted: list[int]) -> None:
         subject, counts, qos = f"netdev:{netdev.id}", netdev.counters, netdev.qos
         if counts:
             counted += self.counters.add(subject, counts, counts.values())
@@ -196,8 +195,8 @@ class Reader:
         return digest
 
 
-_GPU_LINKS = Decoder(list[device_shapes.GpuLink])
-_PATHS, _CHECKS = Decoder(list[device_shapes.Path]), Decoder(list[shapes.Check])
+_GPU_LINKS = Decoder(list[device_fields.GpuLinkFields])
+_PATHS, _CHECKS = Decoder(list[device_fields.PathFields]), Decoder(list[report_fields.CheckFields])
 _SHARED = ("link", "nvlink", "path", "check")  # tables whose rows are mostly those of other nodes
 _NOT_OWN = (*_SHARED, PCI.name, COUNTER.name)
 
@@ -207,7 +206,7 @@ def _different(addresses: list[str]) -> Iterable[str]:
     return dict.fromkeys(addresses) if len(addresses) > 1 else addresses
 
 
-def _netdev_row(netdev: device_shapes.Netdev, place: int, rails: dict[str, int]) -> Row:
+def _netdev_row(netdev: device_fields.NetdevFields, place: int, rails: dict[str, int]) -> Row:
     try:
         return network.netdev_row(netdev, rails.get(netdev.nic or ""))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -5,49 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
 
-from agent.fleet.rows.device_shapes import Function, Gpu, GpuLink, Link, Nic, Path
+from agent.fleet.rows.device_fields import (
+    FUNCTION_ROWS,
+    GPU_ROWS,
+    NVLINK_ROWS,
+    FunctionFields,
+    GpuFields,
+    GpuLinkFields,
+    LinkFields,
+    NicFields,
+    PathFields,
+)
+from agent.fleet.rows.row_columns import Row as Row
 from agent.platforms.devices import find_device, is_accelerator, is_nvswitch
 
-Row = tuple[Any, ...]
 Counts = Mapping[str, int]
 UP = ("active", "sleep")  # of a direct link
 _UPPER_ENDS = ("root_port", "downstream")
 
 
-def function_row(f: Function) -> Row:
+def function_row(f: FunctionFields) -> Row:
     """A row of table pci."""
     acs = f.acs and (f.acs.capability or f.acs.control or None) and " ".join(f.acs.control)
-    return (
-        f.id,
-        f.parent,
-        f.class_code,
-        f.vendor,
-        f.device,
-        f.subsystem_vendor,
-        f.subsystem_device,
-        f.revision,
-        f.name,
-        f.driver,
-        f.numa_node,
-        f.slot,
-        f.port_type,
-        f.iommu_group,
-        f.iommu_type,
-        f.physical_function,
-        f.serial,
-        f.power_state,
-        acs,
-        f.ats,
-        f.max_payload_bytes,
-        f.max_read_request_bytes,
-        f.relaxed_ordering,
-        f.state,
-    )
+    return FUNCTION_ROWS.row(f, acs=acs)
 
 
-def link_row(f: Function) -> Row | None:
+def link_row(f: FunctionFields) -> Row | None:
     """A row of table link; None for an upper end, whose link is reported by the function below."""
     link = f.link
     if link is None or f.port_type in _UPPER_ENDS:
@@ -74,61 +58,42 @@ def aer(tables: Mapping[str, Mapping[str, int]] | None) -> Counts:
     return {f"{kind}.{name}": count for kind, row in (tables or {}).items() for name, count in row.items() if count}
 
 
-def gpu_row(g: Gpu, links: int, active: int) -> Row:
+def gpu_row(g: GpuFields, links: int, active: int) -> Row:
     """A row of table gpu. Links that are not known are no zero links; `active`: how many are up."""
     fabric = g.fabric
-    return (
-        g.id,
-        g.label,
-        g.index,
-        g.uuid,
-        g.serial,
-        g.name,
-        g.vendor,
-        g.pci,
-        g.numa_node,
-        g.module_id,
-        g.vbios,
-        g.memory_mib,
-        g.bar1_mib,
-        g.mig and g.mig.current,
-        g.driver_state,
-        links if g.links_known else None,
-        active if g.links_known else None,
-        fabric and fabric.state,
-        fabric and fabric.status,
-        fabric and fabric.clique,
-        fabric and fabric.cluster_uuid,
-        g.recovery_action,
-        g.pstate,
+    return GPU_ROWS.row(
+        g,
+        mig=g.mig and g.mig.current,
+        nvlinks=links if g.links_known else None,
+        nvlinks_active=active if g.links_known else None,
+        fabric_state=fabric and fabric.state,
+        fabric_status=fabric and fabric.status,
+        clique=fabric and fabric.clique,
+        cluster_uuid=fabric and fabric.cluster_uuid,
     )
 
 
-def nvlink_row(gpu: str, link: GpuLink) -> Row:
+def nvlink_row(gpu: str, link: GpuLinkFields) -> Row:
     """A row of table nvlink."""
     far = link.remote
-    return (
-        gpu,
-        link.link,
-        link.protocol,
-        link.state,
-        link.version,
-        link.signal_gbyte_s,
-        far and far.kind,
-        far and far.id,
-        far and far.link,
-        None if link.state in (None, "unknown") else link.state in UP,
+    return NVLINK_ROWS.row(
+        link,
+        gpu=gpu,
+        remote_kind=far and far.kind,
+        remote_id=far and far.id,
+        remote_link=far and far.link,
+        up=None if link.state in (None, "unknown") else link.state in UP,
     )
 
 
-def path_row(path: Path, gpus: frozenset[str], nics: frozenset[str]) -> Row:
+def path_row(path: PathFields, gpus: frozenset[str], nics: frozenset[str]) -> Row:
     """A row of table path."""
     kinds = ["gpu" if end in gpus else "nic" if end in nics else None for end in (path.a, path.b)]
     return path.a, path.b, *kinds, path.kind, path.pcie_kind, path.bandwidth_gbyte_s, path.limiting
 
 
 def hardware_class(
-    vendor: str | None, product: str | None, gpus: Iterable[tuple[str | None, str | None]], rails: list[Nic]
+    vendor: str | None, product: str | None, gpus: Iterable[tuple[str | None, str | None]], rails: list[NicFields]
 ) -> str:
     """What nodes have in common that should be alike: "Supermicro SYS-821GE-TNHR, 8x H200 SXM, 8x MT_0000000838".
 
@@ -172,7 +137,7 @@ def _rounded(count: int) -> int:
     return 1 << (count - 1).bit_length()
 
 
-def _below(link: Link) -> str | None:
+def _below(link: LinkFields) -> str | None:
     parts = []
     if link.width is not None and link.max_width is not None and link.width < link.max_width:
         parts.append(f"x{link.width} of x{link.max_width}")
@@ -181,7 +146,7 @@ def _below(link: Link) -> str | None:
     return ", ".join(parts) or None
 
 
-def _end(f: Function) -> str:
+def _end(f: FunctionFields) -> str:
     if is_accelerator(f.vendor, f.device, f.class_code):
         return "gpu"
     if is_nvswitch(f.vendor, f.device, f.class_code):

@@ -13,15 +13,14 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from agent.fleet.rows import device_shapes, devices
-from agent.fleet.rows.damage import DamagedPart, decoded
-from agent.fleet.rows.recent import Lists, Members, following, serial_place
-from agent.fleet.rows.unique import Counters, Functions, Shared
+from agent.fleet.rows import device_fields, devices
+from agent.fleet.rows.recent import DamagedPart, Lists, Members, decoded, following, serial_place
+from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 
 Kinds = dict[str, tuple[str | None, str | None]]
 
 
-class Read(NamedTuple):
+class FunctionRows(NamedTuple):
     """What a list of functions came to."""
 
     rows: list[int]  # of table pci
@@ -44,12 +43,12 @@ class _Function(NamedTuple):
 class FunctionReader:
     """Holds what was read until a new one takes its place."""
 
-    def __init__(self, pci: Functions, links: Shared, counters: Counters) -> None:
+    def __init__(self, pci: Functions, links: Shared, counters: CounterRows) -> None:
         self._pci, self._links, self._counters = pci, links, counters
         self._lists, self._members = Lists(), Members()
         self.cost = 0  # bytes that are remembered, about
 
-    def read(self, whole: Raw, product: str | None) -> Read:
+    def read(self, whole: Raw, product: str | None) -> FunctionRows:
         """Raises DamagedPart."""
         text = bytes(whole)
         hit = self._lists.find(product, text)
@@ -59,9 +58,9 @@ class FunctionReader:
         rows, like = known.rows.copy(), self._pci.like
         for place, serial in zip(places, serials, strict=True):
             rows[place] = like(rows[place], serial)
-        return Read(rows, known.links, known.kinds, [])
+        return FunctionRows(rows, known.links, known.kinds, [])
 
-    def _one_by_one(self, text: bytes, product: str | None) -> Read:
+    def _one_by_one(self, text: bytes, product: str | None) -> FunctionRows:
         rows, links, kinds, counters = list[int](), list[int](), Kinds(), list[int]()
         holes: list[tuple[int, int, int]] = []
         raws: list[Raw] | None = None
@@ -90,7 +89,7 @@ class FunctionReader:
             decoded(_FUNCTION, bytes(decoded(_RAWS, text, "topology.pci")[place]), "topology.pci", place)
         if len(kinds) != place:
             raise DamagedPart("an id stands there twice - in topology.pci")
-        read = Read(rows, links, kinds, counters)
+        read = FunctionRows(rows, links, kinds, counters)
         if place and not counters:  # errors are of one node
             self._lists.add(product, text, holes, read)
             self.cost += len(text)
@@ -109,5 +108,5 @@ class FunctionReader:
         return part
 
 
-_FUNCTION, _RAWS = Decoder(device_shapes.Function), Decoder(list[Raw])
+_FUNCTION, _RAWS = Decoder(device_fields.FunctionFields), Decoder(list[Raw])
 _AER = msgspec.json.Decoder(dict[str, dict[str, int]] | None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import blake2b
 
-from agent.fleet.innocent import own_mac, placeholder, within_host
-from agent.fleet.rows.device_shapes import Gpu, Netdev, Nic
-from agent.fleet.rows.shapes import Node
+from agent.fleet.known_duplicates import own_mac, placeholder, within_host
+from agent.fleet.rows.device_fields import GpuFields, NetdevFields, NicFields
+from agent.fleet.rows.report_fields import NodeFields
 
 _MAC, _GUID, _IPOIB = 17, 19, 59  # letters; an address of IP over InfiniBand ends with the port's GUID
 _FILLED = (0x0300, 0xFFFE, 0xFFFF)  # what stands in the middle of a GUID that was made of a MAC address
@@ -16,10 +16,10 @@ _ALIKE = frozenset(int(digit * count, 16) for digit in "0123456789abcdef" for co
 _TOP = 1 << 63
 
 
-def numbers(node: Node, gpus: list[Gpu], nics: list[Nic], netdevs: list[Netdev]) -> set[int]:
+def numbers(node: NodeFields, gpus: list[GpuFields], nics: list[NicFields], netdevs: list[NetdevFields]) -> set[int]:
     """64 bits each, none twice. Equal values have equal numbers; two others hardly ever.
 
-    Values that are innocently on many nodes (agent/fleet/innocent.py) have none.
+    Values that are innocently on many nodes (agent/fleet/known_duplicates.py) have none.
     """
     found = {_of_address(each) for each in _addresses(nics, netdevs)}
     found.difference_update(_ALIKE)
@@ -33,7 +33,7 @@ def numbers(node: Node, gpus: list[Gpu], nics: list[Nic], netdevs: list[Netdev])
     return found
 
 
-def _addresses(nics: list[Nic], netdevs: list[Netdev]) -> Iterator[str]:
+def _addresses(nics: list[NicFields], netdevs: list[NetdevFields]) -> Iterator[str]:
     """MAC addresses and GUIDs."""
     for nic in nics:
         if nic.node_guid:
@@ -46,7 +46,7 @@ def _addresses(nics: list[Nic], netdevs: list[Netdev]) -> Iterator[str]:
             yield netdev.mac
 
 
-def _texts(node: Node, gpus: list[Gpu]) -> Iterator[str]:
+def _texts(node: NodeFields, gpus: list[GpuFields]) -> Iterator[str]:
     for text in (node.serial, node.machine_id, *(each.serial for each in gpus), *(each.uuid for each in gpus)):
         if text and not placeholder(text):
             yield text

@@ -6,87 +6,54 @@ from functools import lru_cache
 
 from msgspec.json import Decoder
 
-from agent.fleet.rows.device_shapes import Int, Netdev, Nic, Port
+from agent.fleet.rows.device_fields import NETDEV_ROWS, NIC_ROWS, PORT_ROWS, Int, NetdevFields, NicFields, PortFields
 from agent.fleet.rows.devices import Row
 
 
-def nic_row(n: Nic, rail: int | None) -> Row:
+def nic_row(n: NicFields, rail: int | None) -> Row:
     """A row of table nic."""
-    return (
-        n.id,
-        n.label,
-        rail,
-        n.role,
-        n.model,
-        n.board_id,
-        n.firmware,
-        n.driver,
-        n.rdma_device,
-        n.node_guid,
-        n.system_image_guid,
-        n.numa_node,
-        n.virtual_function,
-        n.state,
-    )
+    return NIC_ROWS.row(n, rail=rail)
 
 
-def port_row(n: Nic, p: Port, rail: int | None) -> Row:
+def port_row(n: NicFields, p: PortFields, rail: int | None) -> Row:
     """A row of table port."""
     far, types = p.neighbor, {gid.type for gid in p.gids if gid.type}
-    return (
-        n.id,
-        n.label,
-        p.port,
-        rail,
-        p.link_layer,
-        p.state,
-        p.phys_state,
-        p.rate_gbit_s,
-        p.width,
-        p.speed,
-        p.lid,
-        p.sm_lid,
-        p.port_guid,
-        p.active_mtu,
-        ", ".join(sorted(types)) if p.gids_known or types else None,
-        p.netdevs[0] if p.netdevs else None,
-        far and far.node_guid,
-        far and far.name,
-        far and far.port,
-        _subnet(p),
-        n.role,
-        n.virtual_function,
+    return PORT_ROWS.row(
+        p,
+        nic=n.id,
+        label=n.label,
+        rail=rail,
+        gid_types=", ".join(sorted(types)) if p.gids_known or types else None,
+        netdev=p.netdevs[0] if p.netdevs else None,
+        neighbor_guid=far and far.node_guid,
+        neighbor_name=far and far.name,
+        neighbor_port=far and far.port,
+        subnet=_subnet(p),
+        role=n.role,
+        virtual_function=n.virtual_function,
     )
 
 
-def netdev_row(d: Netdev, rail: int | None) -> Row:
+def netdev_row(d: NetdevFields, rail: int | None) -> Row:
     """A row of table netdev. An empty list of DCB is what is not known. Raises msgspec.DecodeError."""
     q, module, neighbor = d.qos, d.module, d.neighbor
-    return (
-        d.id,
-        d.label,
-        d.nic,
-        rail,
-        d.mac,
-        d.operstate,
-        d.speed_gbit_s,
-        d.mtu,
-        d.driver,
-        d.master,
-        d.fec and d.fec.active,
-        d.pause and d.pause.rx,
-        d.pause and d.pause.tx,
-        q and q.trust,
-        (q and _bits(q.pfc)) or None,
-        (q and _priorities(bytes(q.dscp_prio))) or None,
-        (q and _words(q.tc_bandwidth)) or None,
-        (q and _points(bytes(q.ecn))) or None,
-        module and module.vendor,
-        module and module.part,
-        module and module.serial,
-        neighbor and neighbor.system,
-        neighbor and neighbor.chassis,
-        neighbor and neighbor.port,
+    return NETDEV_ROWS.row(
+        d,
+        rail=rail,
+        fec=d.fec and d.fec.active,
+        pause_rx=d.pause and d.pause.rx,
+        pause_tx=d.pause and d.pause.tx,
+        trust=q and q.trust,
+        pfc=(q and _bits(q.pfc)) or None,
+        dscp_prio=(q and _priorities(bytes(q.dscp_prio))) or None,
+        tc_bandwidth=(q and _words(q.tc_bandwidth)) or None,
+        ecn=(q and _points(bytes(q.ecn))) or None,
+        module_vendor=module and module.vendor,
+        module_part=module and module.part,
+        module_serial=module and module.serial,
+        neighbor_system=neighbor and neighbor.system,
+        neighbor_chassis=neighbor and neighbor.chassis,
+        neighbor_port=neighbor and neighbor.port,
     )
 
 
@@ -96,7 +63,7 @@ def pfc_names(way: str, count: int) -> tuple[str, ...]:
     return tuple(f"dcb_pfc_{way}_{n}" for n in range(count))
 
 
-def _subnet(p: Port) -> str | None:
+def _subnet(p: PortFields) -> str | None:
     first = next((gid.gid for gid in p.gids if gid.index == 0), None) if p.link_layer == "InfiniBand" else None
     return first[:19].replace(":", "") if first and len(first) == 39 else None
 

@@ -7,15 +7,24 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from agent.fleet import cmdline
+from agent.fleet import known_duplicates
 from agent.fleet.rows.devices import Row
-from agent.fleet.rows.shapes import Chassis, Check, Cost, Cpu, Finding, Location, Probe, Report
+from agent.fleet.rows.report_fields import (
+    ChassisFields,
+    CheckFields,
+    CostFields,
+    CpuFields,
+    FindingFields,
+    LocationFields,
+    ProbeFields,
+    ReportFields,
+)
 from agent.fleet.tables import LONGEST_SECONDS
 
-_NO_COST, _NO_LOCATION = Cost(), Location()
+_NO_COST, _NO_LOCATION = CostFields(), LocationFields()
 
 
-class Counted(NamedTuple):
+class HostTotals(NamedTuple):
     """What the rest of a report says of the host."""
 
     gpus: int
@@ -33,12 +42,14 @@ class Label(NamedTuple):
     observed_at: datetime
     generated_at: datetime
     digest: str  # SHA-256 of the report, hex
+    received_at: datetime | None = None
+    clock_skew_seconds: float | None = None
 
 
-def host_row(r: Report, label: Label, counted: Counted) -> Row:
+def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
     """A row of table host."""
     n, s, counts = r.node, r.software, r.summary.counts
-    chassis, cpu = n.chassis or Chassis(), n.cpu or Cpu()
+    chassis, cpu = n.chassis or ChassisFields(), n.cpu or CpuFields()
     nccl = s.nccl
     settings = sorted({f"{each.key}={each.value}" for each in nccl.settings if each.scope == "system"})
     read = bool(settings) or nccl.searched != b"[]"
@@ -63,7 +74,7 @@ def host_row(r: Report, label: Label, counted: Counted) -> Row:
         n.os,
         n.arch,
         n.cmdline,
-        n.cmdline and cmdline.common(n.cmdline),
+        n.cmdline and known_duplicates.common(n.cmdline),
         cpu.name,
         cpu.sockets,
         len(n.numa_nodes) or None,
@@ -94,21 +105,23 @@ def host_row(r: Report, label: Label, counted: Counted) -> Row:
         r.schema_minor,
         r.generator.version,
         label.digest[:32],
+        label.received_at,
+        label.clock_skew_seconds,
     )
 
 
-def finding_rows(findings: Sequence[Finding]) -> list[Row]:
+def finding_rows(findings: Sequence[FindingFields]) -> list[Row]:
     """Rows of table finding: those that are not silenced; one that stands there twice is once."""
     findings = [finding for finding in findings if finding.silenced is None]
     if len(findings) < 2:
         return [_finding_row(each) for each in findings]
-    first: dict[tuple[str, str, str], Finding] = {}
+    first: dict[tuple[str, str, str], FindingFields] = {}
     for each in findings:
         first.setdefault((each.rule, each.subject, each.fingerprint), each)
     return [_finding_row(each) for each in first.values()]
 
 
-def _finding_row(f: Finding) -> Row:
+def _finding_row(f: FindingFields) -> Row:
     cost, location = f.cost or _NO_COST, f.location or _NO_LOCATION
     return (
         f.rule,
@@ -130,14 +143,14 @@ def _finding_row(f: Finding) -> Row:
     )
 
 
-def check_row(c: Check) -> Row:
+def check_row(c: CheckFields) -> Row:
     """A row of table check; the reason is the rule's own, else that of most of its subjects."""
     reasons = Counter(each.reason for each in c.unknown_subjects if each.reason)
     reason = c.reason or (min(reasons, key=lambda each: (-reasons[each], each or "")) if reasons else None)
     return c.rule, c.state, c.passed, c.failed, c.unknown, c.not_applicable, reason
 
 
-def probe_row(p: Probe) -> Row:
+def probe_row(p: ProbeFields) -> Row:
     """A row of table probe; a duration that none can have is not known."""
     seconds = p.duration_seconds
     took = seconds if seconds is not None and 0 <= seconds <= LONGEST_SECONDS else None

@@ -31,7 +31,7 @@ class Sample(NamedTuple):
     value: float
 
 
-class Family(NamedTuple):
+class Metric(NamedTuple):
     """One metric: name without the prefix, help, samples. All are gauges."""
 
     name: str
@@ -48,31 +48,31 @@ def export(report: Report) -> str:
         *_link_families(report),
         *_port_families(report),
     ]
-    return "".join(line for family in families for line in _format_family(family))
+    return "".join(line for family in families for line in format_family(family))
 
 
-def _verdict_families(report: Report) -> Iterator[Family]:
+def _verdict_families(report: Report) -> Iterator[Metric]:
     generator = report.generator
-    yield Family("build_info", "The version that judged.", [Sample({"version": generator.version}, 1)])
+    yield Metric("build_info", "The version that judged.", [Sample({"version": generator.version}, 1)])
     node = known_fields(profile=report.platform.profile, product=report.node.product, source=report.source.kind)
-    yield Family("node_info", "What the node is recognized to be, and what was looked at.", [Sample(node, 1)])
+    yield Metric("node_info", "What the node is recognized to be, and what was looked at.", [Sample(node, 1)])
     seen = observation_time(report)
     if seen is not None:
         help_text = "When the node was in this state, in seconds since 1970."
-        yield Family("last_success_timestamp_seconds", help_text, [Sample({}, seen.timestamp())])
+        yield Metric("last_success_timestamp_seconds", help_text, [Sample({}, seen.timestamp())])
     verdict = report.summary.verdict
-    yield Family(
+    yield Metric(
         "verdict",
         "1 for the verdict of the node: its worst finding; unknown if an essential check could not run.",
         [Sample({"verdict": name}, name == verdict) for name in sorted(VERDICTS)],
     )
     counts = report.summary.counts
-    yield Family(
+    yield Metric(
         "findings",
         "How many findings of each severity that are not silenced.",
         [Sample({"severity": severity}, counts.get(severity, 0)) for severity in SEVERITIES],
     )
-    yield Family(
+    yield Metric(
         "finding",
         f"1 for each finding that is not silenced, the worst first, at most {FINDINGS_LIMIT}.",
         [
@@ -81,7 +81,7 @@ def _verdict_families(report: Report) -> Iterator[Family]:
         ],
     )
     silenced = [f for f in report.findings if f.silenced][:FINDINGS_LIMIT]
-    yield Family(
+    yield Metric(
         "finding_silenced",
         f"1 for each finding that the configuration silences, at most {FINDINGS_LIMIT}; until: the last day.",
         [
@@ -94,10 +94,10 @@ def _verdict_families(report: Report) -> Iterator[Family]:
         ],
     )
     states = [check.state for check in report.checks]
-    yield Family(
+    yield Metric(
         "rules", "How many rules ended in each state.", [Sample({"state": s}, states.count(s)) for s in CHECK_STATES]
     )
-    yield Family(
+    yield Metric(
         "rule_not_judged",
         "1 for each rule that could not be judged of something that is here.",
         [Sample({"rule": rule}, 1) for rule in report.summary.unknown_rules],
@@ -107,7 +107,7 @@ def _verdict_families(report: Report) -> Iterator[Family]:
         help_text = (
             "How many pairs of a GPU and a rail NIC are ready for GPUDirect RDMA, degraded, blocked or not known."
         )
-        yield Family("gpudirect_pairs", help_text, [Sample({"verdict": v}, paths.count(v)) for v in PATH_VERDICTS])
+        yield Metric("gpudirect_pairs", help_text, [Sample({"verdict": v}, paths.count(v)) for v in PATH_VERDICTS])
 
 
 def _part(finding: Finding) -> dict[str, str]:
@@ -116,23 +116,23 @@ def _part(finding: Finding) -> dict[str, str]:
     return {"part": location.part, "serial": location.serial or ""} if location else {}
 
 
-def _probe_families(report: Report) -> Iterator[Family]:
+def _probe_families(report: Report) -> Iterator[Metric]:
     ran = [run for run in report.probes if run.status in PROBE_VALUES]
-    yield Family(
+    yield Metric(
         "probe_success",
         "0 where a probe was denied, failed, ran out of time or read a part; 1 also where there is nothing to read.",
         [Sample({"probe": run.name}, PROBE_VALUES[run.status]) for run in ran],
     )
-    yield Family(
+    yield Metric(
         "probe_duration_seconds",
         "How long a probe took.",
         [Sample({"probe": run.name}, run.duration_seconds) for run in ran],
     )
 
 
-def _gpu_families(report: Report) -> Iterator[Family]:
+def _gpu_families(report: Report) -> Iterator[Metric]:
     gpus = report.topology.gpus[:DEVICES_LIMIT]
-    yield Family(
+    yield Metric(
         "gpu_info",
         "One accelerator: of the bus, of the driver, or of both.",
         [
@@ -148,7 +148,7 @@ def _gpu_families(report: Report) -> Iterator[Family]:
             for g in gpus
         ],
     )
-    yield Family(
+    yield Metric(
         "gpu_nvlinks",
         "How many links of a GPU are in a state. A GPU whose links could not be read has no series.",
         [
@@ -160,7 +160,7 @@ def _gpu_families(report: Report) -> Iterator[Family]:
     )
 
 
-def _link_families(report: Report) -> Iterator[Family]:
+def _link_families(report: Report) -> Iterator[Metric]:
     """Conclusive PCIe links of GPUs and NICs: an idle GPU's speed would look like a fault."""
     topology = report.topology
     labels = {n.pci: n.label for n in topology.nics[:DEVICES_LIMIT] if n.pci}
@@ -170,18 +170,18 @@ def _link_families(report: Report) -> Iterator[Family]:
     def samples(values: Mapping[str, float | None]) -> list[Sample]:
         return [Sample({"device": i, "label": labels[i]}, v) for i, v in values.items() if v is not None]
 
-    yield Family(
+    yield Metric(
         "pci_link_transfers_per_second",
         "Transfers per second and lane at which the PCIe link runs.",
         samples({f.id: _transfers(f.link.speed_gt_s) for f in conclusive if f.link}),
     )
-    yield Family(
+    yield Metric(
         "pci_link_max_transfers_per_second",
         "Transfers per second and lane that the device can do.",
         samples({f.id: _transfers(f.link.max_speed_gt_s) for f in conclusive if f.link}),
     )
-    yield Family("pci_link_lanes", "Lanes that the PCIe link has.", samples({f.id: _lanes(f) for f in conclusive}))
-    yield Family(
+    yield Metric("pci_link_lanes", "Lanes that the PCIe link has.", samples({f.id: _lanes(f) for f in conclusive}))
+    yield Metric(
         "pci_link_max_lanes",
         "Lanes that the device can have.",
         samples({f.id: f.link.max_width for f in conclusive if f.link}),
@@ -196,18 +196,18 @@ def _lanes(function: PciFunction) -> float | None:
     return function.link.width if function.link else None
 
 
-def _port_families(report: Report) -> Iterator[Family]:
+def _port_families(report: Report) -> Iterator[Metric]:
     ports = [
         ({"device": nic.id, "label": nic.label, "port": str(port.port), "role": nic.role}, port)
         for nic in report.topology.nics[:DEVICES_LIMIT]
         for port in nic.ports
     ]
-    yield Family(
+    yield Metric(
         "rdma_port_active",
         "1 where an RDMA port is active, 0 in any other state.",
         [Sample(labels, port.state == "ACTIVE") for labels, port in ports if port.state is not None],
     )
-    yield Family(
+    yield Metric(
         "rdma_port_rate_bytes_per_second",
         "What an active RDMA port carries in one direction.",
         [
@@ -218,7 +218,7 @@ def _port_families(report: Report) -> Iterator[Family]:
     )
 
 
-def _format_family(family: Family) -> Iterator[str]:
+def format_family(family: Metric) -> Iterator[str]:
     """HELP, TYPE and samples; nothing for an empty metric. Two samples with equal labels would void the file."""
     samples = {_format_labels(sample.labels): sample.value for sample in family.samples}
     if not samples:

@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic, Port
-from agent.outputs.html.severities import Severities
+from agent.outputs.html.elements import Severities
 
 UNUSED_ROLES = ("auxiliary", "unused")  # of NICs whose links and ports are drawn in grey
+
+
 LINK_NAMES = {"xgmi": "XGMI", "hccs": "HCCS"}
 
 

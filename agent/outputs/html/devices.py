@@ -12,10 +12,9 @@ from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.outputs.html.device_fields import DeviceFields
 from agent.outputs.html.device_ports import is_in_use
-from agent.outputs.html.elements import Child, el
+from agent.outputs.html.elements import MARKED, Child, Severities, el
 from agent.outputs.html.link_bars import make_link_bar
 from agent.outputs.html.scene import Box, Scene
-from agent.outputs.html.severities import MARKED, Severities
 from agent.outputs.names import DisplayNames, short_model
 from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
 

@@ -8,8 +8,8 @@ from xml.etree.ElementTree import Element
 from agent.model.finding import Finding, Step, describe_silence
 from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
+from agent.outputs.html.coverage import RuleLinks, render_command, render_inline
 from agent.outputs.html.elements import Child, el
-from agent.outputs.html.rule_panels import RuleLinks, render_command, render_inline
 from agent.outputs.names import DisplayNames
 from agent.outputs.text.findings import join_absorbed
 

@@ -52,7 +52,7 @@ class PlacedSocket(NamedTuple):
     at: Rect
 
 
-class Layout(NamedTuple):
+class PictureLayout(NamedTuple):
     """The whole picture."""
 
     wide: float
@@ -68,7 +68,7 @@ class Layout(NamedTuple):
         return next((box for box in self.placed if box.box.key == key), None)
 
 
-def compute_layout(scene: Scene) -> Layout:
+def compute_layout(scene: Scene) -> PictureLayout:
     """Compute the positions of all boxes."""
     hung = [box for node in scene.boxes if node.key != UNPLACED for box in node.children]
     columns = max((_depth(box) for box in hung), default=0) - 1  # of switches; -1: nothing hangs anywhere
@@ -84,7 +84,7 @@ def compute_layout(scene: Scene) -> Layout:
         band = Rect(maker.right + BETWEEN, first, BAND, last - first)
     wide = (band.right if band else maker.right) + MARGIN
     high = max(top - BETWEEN, 0.0) + MARGIN
-    return Layout(wide, high, maker.placed, maker.sockets, maker.rails, band, THICK / most)
+    return PictureLayout(wide, high, maker.placed, maker.sockets, maker.rails, band, THICK / most)
 
 
 class _LayoutBuilder:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from agent.model.link_rate import bandwidth_gbyte_s
-from agent.model.pci import Link
+from agent.model.pci import Link, bandwidth_gbyte_s
 from agent.model.report import Report
 from agent.outputs.names import DisplayNames
 from agent.outputs.text.link import QUALITY_TEXTS, format_generation

@@ -13,13 +13,12 @@ from pkgutil import get_data
 from xml.etree.ElementTree import Element, tostring
 
 from agent.model.report import Report
-from agent.outputs.html.coverage import render_gpudirect, render_not_checked, render_probes
+from agent.outputs.html.coverage import RuleLinks, render_gpudirect, render_not_checked, render_probes
 from agent.outputs.html.devices import render_devices
 from agent.outputs.html.elements import el
 from agent.outputs.html.findings import render_findings
 from agent.outputs.html.matrix import render_gpu_matrix, render_nic_matrix
 from agent.outputs.html.picture import draw_picture
-from agent.outputs.html.rule_panels import RuleLinks
 from agent.outputs.html.scene import Scene, build_scene
 from agent.outputs.text.header import list_facts
 from agent.outputs.verdict import count_checks, describe_verdict, verdict_title

@@ -13,7 +13,18 @@ from xml.etree.ElementTree import Element
 from agent.model.report import Report
 from agent.outputs.html.device_ports import DevicePort
 from agent.outputs.html.elements import el
-from agent.outputs.html.layout import BAND, DEVICE, GAP, INNER, PORT, THIN, Layout, PlacedBox, Rect, compute_layout
+from agent.outputs.html.layout import (
+    BAND,
+    DEVICE,
+    GAP,
+    INNER,
+    PORT,
+    THIN,
+    PictureLayout,
+    PlacedBox,
+    Rect,
+    compute_layout,
+)
 from agent.outputs.html.link_bars import LinkBar, format_rate
 from agent.outputs.html.scene import Box, Scene
 from agent.outputs.names import DisplayNames
@@ -42,7 +53,7 @@ def draw_picture(report: Report, seen: Scene, *, anchors: bool) -> Element | Non
 
 
 class _Drawing:
-    def __init__(self, placed: Layout, seen: Scene, names: DisplayNames, ways: Mapping[str, str] | None) -> None:
+    def __init__(self, placed: PictureLayout, seen: Scene, names: DisplayNames, ways: Mapping[str, str] | None) -> None:
         self.layout, self.seen, self.names = placed, seen, names
         self.paths = ways  # None: boxes are no links
 

@@ -11,16 +11,46 @@ from typing import NamedTuple
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
+from agent.model.node import NumaNode
 from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.outputs.bus_tree import BusTree
 from agent.outputs.html.device_ports import DevicePort, describe_gpu_links, describe_nic_port, is_in_use
+from agent.outputs.html.elements import Severities
 from agent.outputs.html.link_bars import LinkBar, find_limited_pairs, make_link_bar
-from agent.outputs.html.severities import Severities
-from agent.outputs.html.sockets import sockets_by_numa_node
 from agent.outputs.names import DisplayNames, compress_names, short_model
 from agent.outputs.text.header import count_names
 from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
+
+
+def sockets_by_numa_node(report: Report) -> dict[int, int]:
+    """NUMA node with CPUs -> socket, numbered from 0; empty where it cannot be decided."""
+    sockets = report.node.cpu.sockets
+    nodes = [node for node in report.node.numa_nodes if node.cpus]
+    if not sockets or not nodes or len(nodes) < sockets:
+        return {}
+    if len(nodes) == sockets:
+        return {node.id: number for number, node in enumerate(nodes)}
+    if sockets == 1:
+        return {node.id: 0 for node in nodes}
+    return _group_by_distance(nodes, [node.id for node in report.node.numa_nodes], sockets)
+
+
+def _group_by_distance(nodes: list[NumaNode], ids: list[int], sockets: int) -> dict[int, int]:
+    """Nodes of one socket are near to each other: the distance limit that gives as many groups as sockets."""
+    near = {node.id: dict(zip(ids, node.distances, strict=False)) for node in nodes}
+    for limit in sorted({distance for row in near.values() for distance in row.values()}):
+        groups: list[list[int]] = []
+        for node in nodes:
+            group = next((g for g in groups if all(near[node.id].get(other, limit + 1) <= limit for other in g)), None)
+            if group is None:
+                groups.append([node.id])
+            else:
+                group.append(node.id)
+        if len(groups) == sockets and len({len(group) for group in groups}) == 1:
+            return {node: number for number, group in enumerate(groups) for node in group}
+    return {}
+
 
 MIN_GROUP = 3  # sibling NVSwitches from this number on share one box
 UNPLACED = "loose"  # the frame of devices without a known bus

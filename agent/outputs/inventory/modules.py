@@ -9,8 +9,16 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.model.topology import Topology
-from agent.outputs.inventory.fields import DESCRIPTION, MODEL, PART, POSITION, SERIAL, UniqueNames, fit_text
-from agent.outputs.inventory.objects import InventoryModule
+from agent.outputs.inventory.objects import (
+    DESCRIPTION,
+    MODEL,
+    PART,
+    POSITION,
+    SERIAL,
+    InventoryModule,
+    UniqueNames,
+    fit_text,
+)
 from agent.platforms.devices import find_device
 
 _NO_GUID = "0000:0000:0000:0000"

@@ -12,9 +12,20 @@ from collections.abc import Sequence
 
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.report import Report
-from agent.outputs.inventory.fields import DESCRIPTION, NAME, SERIAL, UniqueNames, fit_text, format_mac, format_wwn
 from agent.outputs.inventory.modules import Card, build_modules
-from agent.outputs.inventory.objects import DesiredNode, InventoryCable, InventoryFinding, InventoryInterface
+from agent.outputs.inventory.objects import (
+    DESCRIPTION,
+    NAME,
+    SERIAL,
+    DesiredNode,
+    InventoryCable,
+    InventoryFinding,
+    InventoryInterface,
+    UniqueNames,
+    fit_text,
+    format_mac,
+    format_wwn,
+)
 
 OTHER = "other"
 

@@ -21,6 +21,8 @@ MEANINGS = {
     "NODE": "same NUMA node",
     "SYS": "across CPU sockets or NUMA nodes",
     "C2C": "NVLink-C2C to the CPU",
+    "XGMI": "direct links of AMD GPUs",
+    "HCCS": "direct links of Ascend NPUs",
 }
 LINKS = {"NV": "NVLink", "XG": "XGMI", "HC": "HCCS"}  # by the first letters of a kind
 KINDS_BY_DISTANCE = ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")  # nearest first
@@ -30,7 +32,7 @@ MIN_BLOCK_LINES = 4  # a block of fewer lines is a sentence, not a table
 Pairs = Mapping[tuple[str, str], Path]
 
 
-class MatrixTable(NamedTuple):
+class TextMatrix(NamedTuple):
     """Names of rows and columns, and the cells: text and style."""
 
     rows: list[str]
@@ -57,7 +59,7 @@ def render_gpu_matrix(report: Report, width: int) -> list[Line]:
     else:
         cells = [[("X", "dim") if a == b else _cell(pairs.get((a, b))) for b in labels] for a in labels]
         labels_in_order = [names.labels[label] for label in labels]
-        lines = _draw(MatrixTable(labels_in_order, labels_in_order, cells), width)
+        lines = _draw(TextMatrix(labels_in_order, labels_in_order, cells), width)
     return lines + _render_disagreements(report, labels, labels, width)
 
 
@@ -81,7 +83,7 @@ def render_rail_matrix(report: Report, width: int) -> list[Line]:
         )
     names = DisplayNames(report)
     cells = [[_cell(pairs.get((g, n)), "*" if (g, n) in marked else "") for n in nics] for g in gpus]
-    whole = MatrixTable([names.labels[g] for g in gpus], [names.labels[n] for n in nics], cells)
+    whole = TextMatrix([names.labels[g] for g in gpus], [names.labels[n] for n in nics], cells)
     folded = _fold(whole, [n.role for n in nics_in_order if n.id in nics])
     if max(len(folded.rows), len(folded.columns)) > MAX_SIZE:
         return wrap_paragraph(_count_kinds(pairs.values()), width) + _render_disagreements(report, gpus, nics, width)
@@ -151,11 +153,11 @@ def _cell(path: Path | None, mark: str = "") -> Span:
     return ((path.kind or "?") + mark, "ok" if mark else "") if path else ("-", "dim")
 
 
-def _fold(table: MatrixTable, roles: Sequence[str]) -> MatrixTable:
+def _fold(table: TextMatrix, roles: Sequence[str]) -> TextMatrix:
     """Combine equal neighbouring rows, and equal neighbouring columns of one role."""
     columns = _equal_runs([(role, *(row[k] for row in table.cells)) for k, role in enumerate(roles)])
     rows = _equal_runs([tuple(row) for row in table.cells])
-    return MatrixTable(
+    return TextMatrix(
         [compress_names(table.rows[k] for k in run) for run in rows],
         [compress_names(table.columns[k] for k in run) for run in columns],
         [[table.cells[run[0]][column[0]] for column in columns] for run in rows],
@@ -172,7 +174,7 @@ def _equal_runs(keys: Sequence[tuple[object, ...]]) -> list[list[int]]:
     return runs
 
 
-def _draw(table: MatrixTable, width: int) -> list[Line]:
+def _draw(table: TextMatrix, width: int) -> list[Line]:
     head = max(len(label) for label in table.rows) + 4
     wide = [max(len(name), *(len(row[k][0]) for row in table.cells)) + 2 for k, name in enumerate(table.columns)]
     lines: list[Line] = []

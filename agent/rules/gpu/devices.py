@@ -90,6 +90,11 @@ _SOURCES = {
     "subsystem": "lspci -nnv -s ADDRESS",
 }
 
+_SOURCES_OF_OTHERS = {
+    "VBIOS": "cat /sys/bus/pci/devices/ADDRESS/vbios_version",
+    "subsystem": "lspci -nnv -s ADDRESS",
+}
+
 
 @rule("gpu-siblings-differ")
 def gpu_siblings_differ(case: RuleContext) -> Iterator[Result]:
@@ -109,12 +114,12 @@ def gpu_siblings_differ(case: RuleContext) -> Iterator[Result]:
 
 def _compare_model(case: RuleContext, family: list[Gpu]) -> Iterator[Result]:
     failed = unread = False
-    for what in _SOURCES:
+    for what in _SOURCES if is_nvidia(case, family[0]) else _SOURCES_OF_OTHERS:
         known = {gpu.id: value for gpu in family if (value := _read_value(case, gpu, what)) is not None}
         unread = unread or len(known) < 2
         if len(set(known.values())) > 1:
             failed = True
-            yield _fail_siblings_differ(family, what, known)
+            yield _fail_siblings_differ(case, family, what, known)
     for gpu in family if not failed else ():
         subject = f"gpu:{gpu.id}"
         yield Unknown(subject, "VBIOS, BAR1 or subsystem is not known of two GPUs") if unread else Pass(subject)
@@ -132,10 +137,11 @@ def _read_value(case: RuleContext, gpu: Gpu, what: str) -> str | None:
     return f"{function.subsystem_vendor}:{function.subsystem_device}"
 
 
-def _fail_siblings_differ(family: list[Gpu], what: str, known: dict[str, str]) -> Fail:
+def _fail_siblings_differ(case: RuleContext, family: list[Gpu], what: str, known: dict[str, str]) -> Fail:
     usual = find_majority(known.values())
     odd = [gpu for gpu in family if gpu.id in known and known[gpu.id] != usual]
     alone = len(odd) == 1  # without a majority two are odd at least
+    sources = _SOURCES if is_nvidia(case, family[0]) else _SOURCES_OF_OTHERS
     return Fail(
         subject=f"gpu:{odd[0].id}" if alone else "node",
         label=odd[0].label if alone else "node",
@@ -147,7 +153,7 @@ def _fail_siblings_differ(family: list[Gpu], what: str, known: dict[str, str]) -
         impact=f"{len(odd)} of {len(family)} GPUs may behave differently: a suspect where one rank is slow.",
         remedy="Bring the GPUs to one firmware bundle; note the exchanged board.",
         evidence=tuple(
-            Evidence(what=f"{what} of {gpu.label}", value=known[gpu.id], source=_SOURCES[what])
+            Evidence(what=f"{what} of {gpu.label}", value=known[gpu.id], source=sources[what])
             for gpu in family
             if gpu.id in known
         ),

@@ -35,11 +35,17 @@ def smi_source(gpu: Gpu, section: str) -> str:
     return f"nvidia-smi -q -d {section}" + (f" -i {gpu.index}" if gpu.index is not None else "")
 
 
-def _siblings(case: RuleContext, gpu: Gpu) -> list[Gpu]:
-    """The other GPUs of its model that the driver reports on."""
+def gpu_ids(gpu: Gpu, part: str = "") -> frozenset[str]:
+    """The ids of a GPU, or those of a part of it ("/memory")."""
+    return frozenset(each + part for each in (gpu.id, gpu.pci) if each)
+
+
+def read_siblings(case: RuleContext, gpu: Gpu) -> dict[str, GpuHealth]:
+    """What the driver reports of the other GPUs of its model, by label."""
     model = gpu_model(case, gpu)
     others = [other for other in case.topology.gpus if other is not gpu and gpu_model(case, other) == model]
-    return [other for other in others if isinstance(read_health(case, other), GpuHealth)]
+    reported = ((other.label, read_health(case, other)) for other in others)
+    return {label: health for label, health in reported if isinstance(health, GpuHealth)}
 
 
 # The gravest first: severity, how people call it, what is to be looked at
@@ -82,7 +88,7 @@ def _judge_throttled(case: RuleContext, gpu: Gpu) -> Result:
         severity=severity,
         cause=active[0],
         situation=situation,
-        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+        places=gpu_ids(gpu),
     )
 
 
@@ -103,7 +109,7 @@ def _judge_power_limited(case: RuleContext, gpu: Gpu) -> Result:
     if is_consumer(case, gpu):
         return NotApplicable(subject, "a card for games: its owner chooses its limit")
     limit = health.power_limit_watts
-    others = [other.health.power_limit_watts for other in _siblings(case, gpu) if other.health]
+    others = (health.power_limit_watts for health in read_siblings(case, gpu).values())
     known = [watts for watts in others if watts is not None]
     default = health.power_limit_default_watts or find_majority(known)
     if limit is None or default is None:
@@ -112,11 +118,12 @@ def _judge_power_limited(case: RuleContext, gpu: Gpu) -> Result:
     if limit >= share * default:
         return Pass(subject)
     most = max(known, default=limit)
-    return _fail_power_limited(gpu, health, default, most if limit < share * most else None)
+    limits = limit, health.power_limit_requested_watts
+    return _fail_power_limited(gpu, limits, default, most if limit < share * most else None)
 
 
-def _fail_power_limited(gpu: Gpu, health: GpuHealth, default: float, most: float | None) -> Fail:
-    limit, requested = health.power_limit_watts, health.power_limit_requested_watts
+def _fail_power_limited(gpu: Gpu, limits: tuple[float, float | None], default: float, most: float | None) -> Fail:
+    limit, requested = limits
     odd = f"; another GPU of its model has {most:g} W" if most is not None else ""
     return Fail(
         subject=f"gpu:{gpu.id}",
@@ -132,8 +139,8 @@ def _fail_power_limited(gpu: Gpu, health: GpuHealth, default: float, most: float
         ),
         severity=None if odd else "info",
         cause="differs" if odd else "alike",
-        situation="capped-outside" if requested is not None and limit is not None and limit < requested else "",
-        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+        situation="capped-outside" if requested is not None and limit < requested else "",
+        places=gpu_ids(gpu),
     )
 
 
@@ -157,23 +164,23 @@ def _judge_clocks(case: RuleContext, gpu: Gpu) -> Result:
         return NotApplicable(subject, "a card for games: its owner chooses its clocks")
     set_mhz, default = health.application_clock_mhz, health.application_clock_default_mhz
     if set_mhz is not None and default is not None and set_mhz < default:
-        odd = any((_application_clock(other) or 0) > set_mhz for other in _siblings(case, gpu))
-        return _fail_clocks(gpu, f"application clock set to {set_mhz} MHz, default {default} MHz", "set", odd)
+        odd = any((other.application_clock_mhz or 0) > set_mhz for other in read_siblings(case, gpu).values())
+        return _fail_clocks(gpu, health, f"application clock set to {set_mhz} MHz, default {default} MHz", "set", odd)
     if health.clock_limits is None:
         return Unknown(subject, "the driver does not report why its clocks are as they are")
     if _is_set(health):
-        odd = any(_is_free(case, other) for other in _siblings(case, gpu))
-        return _fail_clocks(gpu, "clocks are limited by a setting (application or locked clocks)", "locked", odd)
+        odd = any(_is_free(case, other) for other in read_siblings(case, gpu).values())
+        return _fail_clocks(
+            gpu, health, "clocks are limited by a setting (application or locked clocks)", "locked", odd
+        )
     if _is_slow(case, health):
         clock = f"{health.sm_clock_mhz} of {health.sm_clock_max_mhz} MHz"
-        return _fail_clocks(gpu, f"SM clock {clock} under load, and the driver names no reason", "unexplained", True)
+        return _fail_clocks(
+            gpu, health, f"SM clock {clock} under load, and the driver names no reason", "clocks-unexplained", True
+        )
     if "idle" in health.clock_limits and set_mhz is None:
         return Unknown(subject, "idle: a limit of its clocks shows under load")
     return Pass(subject)
-
-
-def _application_clock(gpu: Gpu) -> int | None:
-    return gpu.health.application_clock_mhz if gpu.health else None
 
 
 def _is_set(health: GpuHealth) -> bool:
@@ -182,9 +189,8 @@ def _is_set(health: GpuHealth) -> bool:
     return _BY_SETTING in (health.clock_limits or ()) and (None in own or own[0] != own[1])
 
 
-def _is_free(case: RuleContext, gpu: Gpu) -> bool:
-    """Whether it works, and no setting limits its clocks."""
-    health = gpu.health or GpuHealth()
+def _is_free(case: RuleContext, health: GpuHealth) -> bool:
+    """Whether a GPU works, and no setting limits its clocks."""
     works = health.clock_limits is not None and "idle" not in health.clock_limits and _is_busy(case, health)
     return works and _BY_SETTING not in (health.clock_limits or ())
 
@@ -200,8 +206,7 @@ def _is_slow(case: RuleContext, health: GpuHealth) -> bool:
     return now < case.threshold(_SLOW) * most
 
 
-def _fail_clocks(gpu: Gpu, what: str, cause: str, odd: bool) -> Fail:
-    health = gpu.health or GpuHealth()
+def _fail_clocks(gpu: Gpu, health: GpuHealth, what: str, cause: str, odd: bool) -> Fail:
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
@@ -218,8 +223,7 @@ def _fail_clocks(gpu: Gpu, what: str, cause: str, odd: bool) -> Fail:
         ),
         severity=None if odd else "info",
         cause=cause,
-        situation="clocks-unexplained" if cause == "unexplained" else "",
-        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+        places=gpu_ids(gpu),
     )
 
 
@@ -248,5 +252,5 @@ def _judge_persistence(case: RuleContext, gpu: Gpu, gpus: Sequence[Gpu]) -> Resu
         impact="The driver forgets settings and error counters of the GPU, and starts it again for each job: 1 to 3 s.",
         evidence=(Evidence(what="persistence mode", value="Disabled", source="nvidia-smi -q"),),
         cause="off",
-        places=frozenset({gpu.id, gpu.pci or gpu.id}),
+        places=gpu_ids(gpu),
     )

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Gpu, GpuHealth
 from agent.rules.context import RuleContext
-from agent.rules.devices import gpu_model, is_consumer, kernel_log_evidence, report_no_gpu
-from agent.rules.gpu.health import read_health, smi_source
+from agent.rules.devices import is_consumer, kernel_log_evidence, report_no_gpu
+from agent.rules.gpu.health import gpu_ids, read_health, read_siblings, smi_source
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
@@ -56,9 +56,7 @@ def _list_problems(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Iterator[_
     if since:
         yield _Problem("error", "memory-errors", f"{_count(since)} since the driver was loaded")
     if health.ecc is False:
-        model = gpu_model(case, gpu)
-        others = [each for each in case.topology.gpus if each is not gpu and gpu_model(case, each) == model]
-        on = [each.label for each in others if each.health and each.health.ecc]
+        on = [label for label, other in read_siblings(case, gpu).items() if other.ecc]
         if on:
             yield _Problem("warning", "ecc-off", f"ECC is off, and on for {join_labels(on)}")
     if life and not since:
@@ -71,7 +69,6 @@ def _count(errors: int) -> str:
 
 def _fail_ecc(case: RuleContext, gpu: Gpu, health: GpuHealth, problems: list[_Problem]) -> Fail:
     severity = max((problem.severity for problem in problems), key=SEVERITIES.index)
-    ids = {gpu.id, gpu.pci or gpu.id}
     wrong = severity == "error"
     return Fail(
         subject=f"gpu:{gpu.id}",
@@ -88,8 +85,8 @@ def _fail_ecc(case: RuleContext, gpu: Gpu, health: GpuHealth, problems: list[_Pr
         ),
         severity=severity,
         cause=problems[0].cause,
-        places=frozenset(f"{each}/memory" for each in ids),
-        covers=frozenset(f"{each}/{part}" for each in ids for part in ("memory", "remap")) if wrong else frozenset(),
+        places=gpu_ids(gpu, "/memory"),
+        covers=gpu_ids(gpu, "/memory") | gpu_ids(gpu, "/remap") if wrong else frozenset(),
     )
 
 
@@ -123,7 +120,6 @@ def _judge_pending(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
     if not health.repairs_pending:
         return _answer_without(case, gpu, health.repairs_pending)
     what = join_labels([_PENDING.get(name, name) for name in health.repairs_pending])
-    ids = {gpu.id, gpu.pci or gpu.id}
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
@@ -131,7 +127,7 @@ def _judge_pending(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
         impact="Until then jobs can meet the bad memory again, and end.",
         evidence=(Evidence(what="pending", value=what, source=smi_source(gpu, "ECC,ROW_REMAPPER,PAGE_RETIREMENT")),),
         cause=health.repairs_pending[0],
-        places=frozenset(f"{each}/remap" for each in ids),
+        places=gpu_ids(gpu, "/remap"),
     )
 
 
@@ -149,7 +145,6 @@ def _judge_failed(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
             return NotApplicable(f"gpu:{gpu.id}", "a GPU before Ampere: it retires pages, and remaps no rows")
         return _answer_without(case, gpu, health.repairs_failed)
     what = join_labels([_FAILED.get(name, name) for name in health.repairs_failed])
-    ids = {gpu.id, gpu.pci or gpu.id}
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
@@ -160,8 +155,8 @@ def _judge_failed(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
             *kernel_log_evidence(case, gpu.pci or gpu.id),
         ),
         cause=health.repairs_failed[0],
-        places=frozenset(f"{each}/remap" for each in ids),
-        covers=frozenset(f"{each}/{part}" for each in ids for part in ("memory", "remap")),
+        places=gpu_ids(gpu, "/remap"),
+        covers=gpu_ids(gpu, "/memory") | gpu_ids(gpu, "/remap"),
     )
 
 

@@ -57,14 +57,14 @@ class Pair(NamedTuple):
 
 
 def pairs(case: RuleContext) -> tuple[Pair, ...]:
-    """Every NVIDIA GPU with each of its rails, in the order of GPUs and rails."""
+    """Every GPU of NVIDIA and AMD with each of its rails, in the order of GPUs and rails."""
     return case.once(_pairs)
 
 
 def _pairs(case: RuleContext) -> Iterator[Pair]:
     rails = {nic.id: nic for nic in case.rails if not (nic.software or nic.limited)}
     for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
-        if not is_nvidia(case, gpu) or unreachable_reason(find_function(case, gpu)):
+        if not (is_nvidia(case, gpu) or gpu.vendor == "AMD") or unreachable_reason(find_function(case, gpu)):
             continue
         ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in NEAREST_FIRST and rails.keys() & {p.a, p.b}]
         best = min((NEAREST_FIRST.index(p.pcie_kind or "") for p in ways), default=None)

@@ -27,7 +27,7 @@ from agent.rules.wording import join_labels
 _PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
 _DMABUF_DRIVERS = ("mlx5", "irdma", "ice", "bnxt")  # whose kernel modules can register a DMA-BUF
 _OWN_WAY = ("efa", "gve", "mana", "erdma")  # their providers bring a GPUDirect of their own, or none
-_NO_RAIL = "no rail"
+NO_RAIL = "no rail"
 _TURING = 7.5
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _CUDA = re.compile(r"(\d{1,3})\.(\d{1,3})")
@@ -39,7 +39,7 @@ _TOO_OLD = ("Kepler", "Maxwell", "Pascal", "Volta")
 def gdr_no_path(case: RuleContext) -> Iterator[Result]:
     gpus = capable_gpus(case)
     silent = not_applicable_reason(case, gpus)
-    if silent == _NO_RAIL and case.no_rail_known:
+    if silent == NO_RAIL and case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
         return
     if silent:
@@ -80,7 +80,7 @@ def not_applicable_reason(case: RuleContext, gpus: list[Gpu]) -> str | None:
         return "virtual machine: the provider's stack decides"
     rails = [nic for nic in case.rails if not (nic.software or nic.limited)]
     if not rails:
-        return _NO_RAIL
+        return NO_RAIL
     if all((nic.driver or "").startswith(_OWN_WAY) for nic in rails):
         return "rails of a cloud with a GPUDirect of its own"
     if not any(port.state == "ACTIVE" for nic in rails for port in nic.ports):

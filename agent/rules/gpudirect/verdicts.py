@@ -16,7 +16,14 @@ _BY_ENV = "gdr-disabled-by-env"  # of its settings some are about ways between G
 _C2C_OFF = "NCCL_NET_GDR_C2C"
 # What keeps NICs away from GPU memory at all, and what slows them: rules of any family
 BLOCKING = frozenset(
-    {"gdr-no-path", "gdr-peermem-broken", "gdr-devnodes-missing", "gdr-memlock-low"}
+    {
+        "gdr-no-path",
+        "amd-gdr-not-ready",
+        "amd-kfd-missing",
+        "gdr-peermem-broken",
+        "gdr-devnodes-missing",
+        "gdr-memlock-low",
+    }
     | {f"{_BY_ENV} {key}" for key in ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_DMABUF_ENABLE")}
     | {f"{_BY_ENV} {_C2C_OFF}"}
     | {"gdr-efa-stack", "pcie-device-gone", "gpu-missing", "ib-port-down", "ib-no-sm", "roce-link-down"}
@@ -30,7 +37,12 @@ _SLOWS = frozenset(
     | {"pcie-mps-mismatch", "pcie-slot-limits-card", "roce-speed-degraded", "ib-rate-degraded"}
     | {f"{_BY_ENV} NCCL_NET_GDR_READ"}  # what is sent alone
 )
-_DECIDE = ("gdr-no-path", "gdr-acs-on-path", "gdr-iommu-translated")  # unknown here is unknown for the pair
+_DECIDE = (
+    "gdr-no-path",
+    "amd-gdr-not-ready",
+    "gdr-acs-on-path",
+    "gdr-iommu-translated",
+)  # unknown here is unknown for the pair
 
 
 def build_verdicts(case: RuleContext, checks: Sequence[Check], faults: Iterable[tuple[Rule, Fail]]) -> list[Gpudirect]:
@@ -46,12 +58,20 @@ def build_verdicts(case: RuleContext, checks: Sequence[Check], faults: Iterable[
         if check.rule in _DECIDE
         for each in check.unknown_subjects
     }
-    way = _kernel_way(case)
-    return [_build_row(case, pair, way, relevant, unknown) for pair in pairs(case)]
+    ways = {False: _kernel_way(case), True: _amd_way(case)}
+    return [_build_row(case, pair, ways[pair.gpu.vendor == "AMD"], relevant, unknown) for pair in pairs(case)]
+
+
+def _amd_way(case: RuleContext) -> str:
+    if not any(gpu.vendor == "AMD" for gpu in case.topology.gpus):
+        return "unknown"
+    from agent.rules.gpudirect.rocm import find_way  # lazy: most nodes have no GPU of AMD
+
+    return find_way(case)
 
 
 def _kind(rule: Rule, fault: Fail) -> str:
-    return f"{rule.name} {fault.cause}" if rule.name == _BY_ENV else rule.name
+    return f"{rule.name} {fault.cause}" if rule.name in (_BY_ENV, "amd-gdr-not-ready") else rule.name
 
 
 def _build_row(
@@ -94,17 +114,17 @@ def _hidden_reason(case: RuleContext, gpu: Gpu) -> str | None:
     if gpu.driver_state == "vfio" or "vfio" in (driver or ""):
         return "the GPU is handed to a virtual machine (vfio-pci): its pairs are the guest's"
     if gpu.driver_state == "not_open" and driver is None:
-        return "the NVIDIA driver does not list the GPU, and whether it is bound to it is not known"
+        return f"the {gpu.vendor or 'NVIDIA'} driver does not list the GPU, and whether it is bound to it is not known"
     return None
 
 
 def _unusable_reason(case: RuleContext, gpu: Gpu) -> list[str]:
     """Why the memory of this GPU is for no NIC: the driver does not offer it, or not for that."""
-    said = f": {gpu.driver_error}" if gpu.driver_error else ""
+    said, maker = f": {gpu.driver_error}" if gpu.driver_error else "", gpu.vendor or "NVIDIA"
     why = {
-        "no_driver": f"no NVIDIA driver is bound to the GPU{said}",
-        "not_open": "the NVIDIA driver does not list the GPU",
-        "error": f"the NVIDIA driver cannot open the GPU{said}",
+        "no_driver": f"no {maker} driver is bound to the GPU{said}",
+        "not_open": f"the {maker} driver does not list the GPU",
+        "error": f"the {maker} driver cannot open the GPU{said}",
     }.get(gpu.driver_state)
     consumer = "GeForce and TITAN cards: NVIDIA's driver has no GPUDirect RDMA for them"
     return [*([why] if why else []), *([consumer] if is_consumer(case, gpu) else [])]

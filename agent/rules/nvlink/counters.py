@@ -59,6 +59,9 @@ def _judge_gpu(case: RuleContext, gpu: Gpu, place: Subject) -> Iterator[Result]:
         else:
             yield Unknown(place.subject, gpu.links_reason or "its NVLinks could not be read")
         return
+    if gpu.links[0].protocol != "nvlink":
+        yield NotApplicable(place.subject, "no NVLinks")
+        return
     counting = [link for link in gpu.links if link.errors]
     if not counting:
         yield Unknown(place.subject, "the error counters of its NVLinks could not be read")

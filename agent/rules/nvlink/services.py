@@ -9,6 +9,7 @@ from agent.model.node import Service
 from agent.rules.context import RuleContext
 from agent.rules.nvlink.fabric import IMEX, MANAGER, PLACE, find_service, multi_node_domain, unmanaged_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 
 @rule("fabric-manager-down")
@@ -27,14 +28,38 @@ def _judge_manager_down(case: RuleContext) -> Result:
     if said.state == "not_installed" and _is_fabric_set_up(case):
         return Unknown("node", "no such service here, and the fabric is set up all the same: it is managed elsewhere")
     what = "is not installed" if said.state == "not_installed" else f"does not run ({said.state})"
+    lacking = _lacks_umad(case)
     return Fail(
         subject="node",
         label="node",
-        summary=f"{MANAGER} {what}, and this host has NVSwitches",
+        summary=f"{MANAGER} {what}, and this host has NVSwitches"
+        + ("; ib_umad is not loaded, which it needs" if lacking else ""),
         impact=f"NVLink between {len(case.topology.gpus)} GPUs is not set up or not kept: CUDA ends with error 802.",
-        remedy=f"{_first_state(case, said.state)}systemctl enable --now {MANAGER}. Read /var/log/fabricmanager.log.",
-        evidence=(Evidence(what=MANAGER, value=said.state, source=f"systemctl status {MANAGER}"),),
+        remedy=("Load ib_umad, also at boot (/etc/modules-load.d). " if lacking else "")
+        + f"{_first_state(case, said.state)}systemctl enable --now {MANAGER}. Read /var/log/fabricmanager.log.",
+        evidence=(
+            Evidence(what=MANAGER, value=said.state, source=f"systemctl status {MANAGER}"),
+            *_management_evidence(case),
+        ),
+        situation="" if case.topology.nvswitches else "hidden-switches",
         places=frozenset({PLACE}),
+    )
+
+
+def _lacks_umad(case: RuleContext) -> bool:
+    """Whether the module is not loaded over which nvlsm manages the switches of B200 and B300 boards."""
+    loaded = {module.name for module in case.software.modules}
+    return not case.topology.nvswitches and "ib_core" in loaded and "ib_umad" not in loaded
+
+
+def _management_evidence(case: RuleContext) -> tuple[Evidence, ...]:
+    """What the subnet manager of hidden switches needs: ib_umad and the functions of a ConnectX-7."""
+    if case.topology.nvswitches:
+        return ()
+    owned = join_labels([nic.label for nic in case.topology.nics if nic.limited])
+    return (
+        Evidence(what="ib_umad", value="not loaded" if _lacks_umad(case) else "not missing", source="/proc/modules"),
+        Evidence(what="management functions (ConnectX-7)", value=owned or "none recognized", source="lspci -d 15b3:"),
     )
 
 

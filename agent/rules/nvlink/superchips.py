@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import C2c, Gpu
 from agent.rules.context import RuleContext
-from agent.rules.devices import report_no_gpu
+from agent.rules.devices import find_function, report_no_gpu
 from agent.rules.nvlink.fabric import for_each_gpu, gpu_ids
 from agent.rules.nvlink.link_counts import LinkForm, find_form, not_offered_reason
 from agent.rules.pages import read_limit
@@ -87,11 +88,65 @@ def _judge_gpu_ats_off(case: RuleContext, gpu: Gpu) -> Result:
         label=gpu.label,
         summary=f"addressing mode {mode}, where ATS is due",
         impact="CPU and GPU share no page table: memory is copied or migrated instead of read at 450 GB/s.",
-        remedy="Turn the SMMU on in firmware and on the kernel command line; use a kernel with SVA; reboot.",
         evidence=(Evidence(what="addressing mode", value=mode, source="nvidia-smi -q"),),
         cause=mode,
+        situation="new-kernel" if _is_new_kernel(case) else "",
         places=gpu_ids(case, gpu),
     )
+
+
+_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})\b")
+_SVA_WITH_PASSTHROUGH = (6, 11)  # from here on the SMMU shares page tables beside passthrough
+_PASSTHROUGH = re.compile(r"(?:^|\s)iommu(?:=pt|\.passthrough=(?P<number>\S+))(?=\s|$)")
+_OFF = ("0", "n", "N", "off")
+
+
+def _is_new_kernel(case: RuleContext) -> bool | None:
+    """Whether the kernel's SMMU shares page tables in passthrough mode, too; None where its version is not known."""
+    version = _VERSION.match(case.node.kernel or "")
+    return (int(version[1]), int(version[2])) >= _SVA_WITH_PASSTHROUGH if version else None
+
+
+@rule("gpu-smmu-passthrough")
+def gpu_smmu_passthrough(case: RuleContext) -> Iterator[Result]:
+    yield from for_each_gpu(superchips(case), lambda gpu: _judge_smmu(case, gpu))
+
+
+def _judge_smmu(case: RuleContext, gpu: Gpu) -> Result:
+    subject, new = f"gpu:{gpu.id}", _is_new_kernel(case)
+    if new or gpu.addressing_mode == "ats":
+        return Pass(subject)
+    passthrough = _is_passed_through(case, gpu)
+    if passthrough is False:
+        return Pass(subject)
+    if passthrough is None:
+        return Unknown(subject, "whether the SMMU passes its addresses through is not known")
+    if new is None:
+        return Unknown(subject, "the version of the kernel is not known")
+    if "nvidia" in (case.node.kernel or ""):
+        return Unknown(subject, "whether this kernel of the vendor shares page tables in passthrough mode is not known")
+    kernel = case.node.kernel or ""
+    return Fail(
+        subject=subject,
+        label=gpu.label,
+        summary=f"the SMMU is in passthrough mode, which kernel {kernel} cannot combine with address translation",
+        impact="CUDA does not start on it: the kernel cannot give the GPU the page tables of a process.",
+        evidence=(
+            Evidence(what="kernel", value=kernel, source="uname -r"),
+            Evidence(what="kernel command line", value=case.node.cmdline or "not known", source="/proc/cmdline"),
+        ),
+        confidence="medium",
+        places=gpu_ids(case, gpu),
+    )
+
+
+def _is_passed_through(case: RuleContext, gpu: Gpu) -> bool | None:
+    """The domain of the GPU, else what the kernel was told; None where neither shows it."""
+    function = find_function(case, gpu)
+    if function and function.iommu_type:
+        return function.iommu_type == "identity"
+    told = list(_PASSTHROUGH.finditer(case.node.cmdline or ""))
+    return told[-1]["number"] not in _OFF if told else None
 
 
 _BY_DRIVER = "CoherentGPUMemoryMode"

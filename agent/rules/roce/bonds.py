@@ -92,11 +92,22 @@ def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
 
 @rule("roce-lag-broken")
 def roce_lag_broken(case: RuleContext) -> Iterator[Result]:
-    found = [] if case.virtual_machine else bonds(case, ("rail", "storage"))
+    found = [] if case.virtual_machine else [*bonds(case, ("rail", "storage")), *_other_bonds(case)]
     if not found and are_bonds_known(case):
-        yield NotApplicable("node", "no RoCE port is in a bond, or this is a virtual machine")
+        yield NotApplicable("node", "no interface is in a bond, or this is a virtual machine")
     for bond in found:
         yield _judge_lag_broken(bond)
+
+
+def _other_bonds(case: RuleContext) -> list[Bond]:
+    """Bonds of hardware that carry no RoCE of rails or storage: front ends."""
+    roce = {bond.netdev.id for bond in bonds(case, ("rail", "storage"))}
+    found = []
+    for netdev in case.topology.netdevs:
+        members = tuple(each for each in case.topology.netdevs if each.master == netdev.label and each.pci)
+        if netdev.bond is not None and netdev.id not in roce and len(members) > 1:
+            found.append(Bond(netdev, members, ()))
+    return found
 
 
 def _judge_lag_broken(bond: Bond) -> Result:
@@ -109,6 +120,15 @@ def _judge_lag_broken(bond: Bond) -> Result:
         )
     if None in states:
         return Unknown(subject, "the state of a member could not be read")
+    for cause, what, values in (
+        ("speed", "run at different speeds", [netdev.speed_gbit_s for netdev in bond.members]),
+        ("mtu", "have different MTUs", [netdev.mtu for netdev in bond.members]),
+    ):
+        if len(set(values) - {None}) > 1:
+            pairs = ", ".join(
+                f"{one.label} {value:g}" for one, value in zip(bond.members, values, strict=True) if value
+            )
+            return _fail_lag_broken(bond, f"its members {what}: {pairs}", cause)
     devices = [nic for nic in bond.nics if nic.rdma_device and "bond" not in nic.rdma_device]
     if _is_on_one_card(bond) and not any(nic.virtual_functions for nic in bond.nics):
         if bond.mode and bond.mode not in LAG_MODES:
@@ -127,14 +147,20 @@ def _is_on_one_card(bond: Bond) -> bool:
     return len(bond.members) > 1 and len(cards) == 1 and drivers == {"mlx5_core"}
 
 
+_IMPACT = "The bond has no second port: half its bandwidth and no spare; the next failover breaks every connection."
+_IMPACTS = {
+    "speed": "LACP leaves out members of another speed; other modes run as fast as the slowest expects.",
+    "mtu": "Large packets that leave by one member are dropped, and pass by the other.",
+}
+
+
 def _fail_lag_broken(bond: Bond, summary: str, cause: str) -> Fail:
     folder = f"/sys/class/net/{bond.netdev.label}/bonding"
     return Fail(
         subject=f"netdev:{bond.netdev.id}",
         label=bond.netdev.label,
         summary=f"{bond.netdev.label}: {summary}",
-        impact="The bond has no second port: half its bandwidth and no spare; the next failover breaks "
-        "every connection.",
+        impact=_IMPACTS.get(cause, _IMPACT),
         remedy="A member that is down: cable, module, switch port. Else remove virtual functions, and create it again.",
         evidence=(
             Evidence(what="mode", value=bond.mode or "not reported", source=f"{folder}/mode"),
@@ -145,7 +171,7 @@ def _fail_lag_broken(bond: Bond, summary: str, cause: str) -> Fail:
                 source="/sys/class/infiniband",
             ),
         ),
-        severity=severity_by_role("warning", bond.nics[0]),
+        severity=severity_by_role("warning", bond.nics[0]) if bond.nics else "info",
         cause=cause,
         places=bond.places,
     )

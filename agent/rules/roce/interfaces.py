@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
-from agent.model.nic import Netdev
+from agent.model.nic import Netdev, Port
 from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
 from agent.rules.roce.ports import RocePort, for_each_port, is_virtual, roce_ports, visible_interface
@@ -82,8 +82,13 @@ def _judge_mtu_small(case: RuleContext, each: RocePort) -> Result:
     mtu = each.netdev.mtu
     if mtu is None:
         return Unknown(each.subject, "the MTU of its interface could not be read")
-    active = active_mtu(mtu)
+    active = _packet_size(each.port, each.netdev)
     return Pass(each.subject) if active >= _IB_MTUS[-1] else _fail_mtu_small(each, each.netdev, mtu, active)
+
+
+def _packet_size(port: Port, netdev: Netdev) -> int:
+    """The InfiniBand MTU that a port uses: as it reports it, else as the kernel derives it from its interface."""
+    return port.active_mtu or active_mtu(netdev.mtu or 0)
 
 
 def active_mtu(mtu: int) -> int:
@@ -97,18 +102,25 @@ def active_mtu(mtu: int) -> int:
 
 def _fail_mtu_small(each: RocePort, netdev: Netdev, mtu: int, active: int) -> Fail:
     tiny = active < _IB_MTUS[2]  # 1024, which an MTU of 1500 gives
+    able = active_mtu(mtu)
+    told = f"interface MTU {mtu} limits the RoCE MTU to {active}; set at least 4200 for 4096"
+    if active < able:
+        told = f"the RoCE MTU is {active}, although the interface MTU {mtu} allows {able}"
+    device = each.nic.rdma_device or each.nic.label
+    row = Evidence(what=f"active MTU of {each.label}", value=str(active), source=f"ibv_devinfo -d {device}")
     payload = 100 * active / (active + _WIRE_OVERHEAD)
     return Fail(
         subject=f"netdev:{netdev.id}",
         label=each.label,
-        summary=f"interface MTU {mtu} limits the RoCE MTU to {active}; set at least 4200 for 4096",
+        summary=told,
         impact=f"{payload:.1f}% of the wire are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
         remedy="ip link set INTERFACE mtu 9000 (or 4200) on all nodes, with the switches at 9216.",
         evidence=(
             Evidence(what=f"MTU of {netdev.label}", value=str(mtu), source=f"/sys/class/net/{netdev.label}/mtu"),
+            *((row,) if active < able else ()),
         ),
         severity=each.severity("error" if tiny else "warning"),
-        cause="tiny" if tiny else "",
+        cause="tiny" if tiny else "active" if active < able else "",
         places=each.places | {netdev.id},
     )
 
@@ -163,7 +175,7 @@ def _judge_mtu_mismatch(case: RuleContext, each: RocePort, netdev: Netdev) -> Re
 
 
 def _merge_rails(rails: list[tuple[RocePort, Netdev]]) -> Result:
-    sizes = {each.subject: active_mtu(netdev.mtu or 0) for each, netdev in rails}
+    sizes = {each.subject: _packet_size(each.port, netdev) for each, netdev in rails}
     largest = max(sizes.values())
     small = [(each, netdev) for each, netdev in rails if sizes[each.subject] < largest]
     if not small:
@@ -200,4 +212,72 @@ def _fail_mtu_mismatch(
         severity=each.severity(severity),
         cause=cause,
         places=each.places | {netdev.id},
+    )
+
+
+@rule("rails-one-subnet")
+def rails_one_subnet(case: RuleContext) -> Iterator[Result]:
+    subnets: dict[str, list[tuple[RocePort, Netdev]]] = {}
+    for each in roce_ports(case):
+        if not isinstance(each, RocePort):
+            yield each
+            continue
+        netdev = is_virtual(case, each) or visible_interface(each)
+        if not isinstance(netdev, Netdev):
+            yield netdev
+        elif each.nic.role != "rail":
+            yield NotApplicable(each.subject, f"role {each.nic.role}: not a rail")
+        else:
+            networks = {subnet for address in netdev.addresses if (subnet := find_subnet(address))}
+            for subnet in networks:
+                subnets.setdefault(subnet, []).append((each, netdev))
+            if not networks:
+                yield Pass(each.subject)
+    for subnet, rails in sorted(subnets.items()):
+        yield _judge_subnet(subnet, rails)
+
+
+def find_subnet(address: str) -> str | None:
+    """The IPv4 network of an interface's address; None for another kind, and for one that holds two hosts at most.
+
+    >>> find_subnet("10.1.2.3/16"), find_subnet("10.1.2.3/31"), find_subnet("fe80::1/64"), find_subnet("10.1.2.3")
+    ('10.1.0.0/16', None, None, None)
+    """
+    host, _, length = address.partition("/")
+    parts = host.split(".")
+    if len(parts) != 4 or not length.isdecimal() or not all(part.isdecimal() and len(part) < 4 for part in parts):
+        return None
+    bits = int(length[:3])
+    if not 0 < bits < 31:
+        return None
+    number = sum((int(part) & 255) << shift for part, shift in zip(parts, (24, 16, 8, 0), strict=True))
+    number &= -1 << (32 - bits)
+    return ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0)) + f"/{bits}"
+
+
+def _judge_subnet(subnet: str, rails: list[tuple[RocePort, Netdev]]) -> Result:
+    subject = f"netdev:{rails[0][1].id}" if len(rails) == 1 else "node"
+    if len({netdev.id for _, netdev in rails}) < 2:
+        return Pass(subject)
+    if any("arp_ignore" not in netdev.arp or "arp_filter" not in netdev.arp for _, netdev in rails):
+        return Unknown("node", f"{len(rails)} rails are in {subnet}, and how the kernel answers ARP could not be read")
+    loose = [(each, netdev) for each, netdev in rails if not netdev.arp["arp_ignore"] and not netdev.arp["arp_filter"]]
+    if not loose:
+        return Pass("node")
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{len(rails)} rails are in one subnet, {subnet}, and answer ARP for each other: "
+        + join_labels([each.label for each, _ in loose]),
+        impact="Peers may send the traffic of one rail to another: it is dropped, or two rails share one link.",
+        evidence=tuple(
+            Evidence(
+                what=f"{', '.join(netdev.addresses[:2])} on {netdev.label}",
+                value=", ".join(f"{name}={value}" for name, value in netdev.arp.items()),
+                source=f"/proc/sys/net/ipv4/conf/{netdev.label}",
+            )
+            for _, netdev in rails[:16]
+        ),
+        cause=subnet,
+        places=frozenset().union(*(each.places | {netdev.id} for each, netdev in loose)),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.assemble.sort_key import card_address, sort_key
+from agent.assemble.facts import card_address, sort_key
 
 
 def test_addresses_come_first_by_domain_as_a_number() -> None:

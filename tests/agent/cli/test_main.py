@@ -233,3 +233,13 @@ def test_a_terminal_of_another_time_gets_ascii(capture: Path, setting: dict[str,
 
     assert done.stdout.isascii()
     assert b"`- " in done.stdout
+
+
+@pytest.mark.parametrize("name", ["x\x1b[31m.json", "x\nerror: forged.json"])
+def test_no_name_writes_escapes_to_stderr(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, whatever the file is called."""
+    assert 2 == run(["scan", "--report", str(tmp_path / name)])
+    assert 2 == run(["scan", "--source", str(tmp_path / name)])
+
+    lines = capsys.readouterr().err.splitlines()
+    assert [True, True] == [line.startswith("error: ") and line.isprintable() for line in lines]

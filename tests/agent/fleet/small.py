@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.fleet.dataset import open_dataset
-from agent.fleet.ingest.run import Asked, Ingested, ingest
+from agent.fleet.ingest.run import Ingested, IngestOptions, ingest
 from agent.fleet.tables import TABLES
 
 START = datetime(2026, 1, 15, 8, tzinfo=timezone.utc)
@@ -51,7 +51,7 @@ def take(dataset: Path, *reports: bytes, **more: Any) -> Ingested:
 
 def taken(dataset: Path, *sources: Path | str, **more: Any) -> Ingested:
     """Ingest sources."""
-    asked = Asked(sources=[str(each) for each in sources], dataset=str(dataset), **more)
+    asked = IngestOptions(sources=[str(each) for each in sources], dataset=str(dataset), **more)
     return ingest(asked, lambda _stage, _done: None)
 
 

@@ -54,14 +54,15 @@ def why(made: Report) -> str:
 
 
 def test_the_second_run_is_compared_with_the_first(tmp_path: Path) -> None:
-    """In a directory that the first one makes; one small file and the lock, for everybody to read."""
+    """In a directory that the first one makes; one small file and the lock, which no other user may hold."""
     place, said = tmp_path / "state", Lines()
 
     assert FIRST_RUN == why(apply_state_file(str(place), report(), said))
     assert 3600.0 == seconds(apply_state_file(str(place), LATER, said))
     assert [] == said
     assert {"lock", file_of(place).name} == {each.name for each in place.iterdir()}
-    assert 0o644 == stat.S_IMODE(file_of(place).stat().st_mode)
+    modes = (place, file_of(place), place / "lock")
+    assert [0o700, 0o640, 0o600] == [stat.S_IMODE(each.stat().st_mode) for each in modes]
     assert "machine-1" not in file_of(place).name
 
 

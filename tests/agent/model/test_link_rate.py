@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.model.link_rate import bandwidth_gbyte_s, generation
+from agent.model.pci import bandwidth_gbyte_s, generation
 
 
 @pytest.mark.parametrize(

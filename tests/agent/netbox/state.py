@@ -7,11 +7,11 @@ from typing import Any
 from agent.netbox.changes import NetBoxChange
 from agent.netbox.diff_modules import DeviceDiff
 from agent.netbox.state import (
-    Device,
     ModuleBay,
     ModuleType,
     NestedRow,
     NetBoxChoice,
+    NetBoxDevice,
     NetBoxInterface,
     NetBoxModule,
     NetBoxState,
@@ -46,7 +46,7 @@ def make_diff(
     one: objects.DesiredNode, prune: bool = False, types: tuple[ModuleType, ...] = (H100,), **has: Any
 ) -> DeviceDiff:
     """A node and what NetBox has of it."""
-    holding = NetBoxState(device=Device(id=7, name="gpu01", serial="S"), **has)
+    holding = NetBoxState(device=NetBoxDevice(id=7, name="gpu01", serial="S"), **has)
     return DeviceDiff("#7", one, holding, types, prune)
 
 

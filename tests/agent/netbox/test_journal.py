@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.netbox.journal import LINE_LIMIT, make_entry, parse_open_findings, summarize_findings
-from agent.outputs.inventory.fields import fit_text
-from agent.outputs.inventory.objects import InventoryFinding
+from agent.outputs.inventory.objects import InventoryFinding, fit_text
 from tests.agent.netbox.nodes import finding
 
 A, B = finding("aaaaaaaaaaaaaaa1"), finding("aaaaaaaaaaaaaaa2", "warning", "roce-mtu-small", "ens1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.netbox.matching import NodeMatch, ReportedNode, match_nodes
-from agent.netbox.state import Device, NestedRow
+from agent.netbox.state import NestedRow, NetBoxDevice
 from agent.outputs.inventory.objects import DesiredNode
 
 
@@ -22,12 +22,12 @@ def node(name: str | None, serial: str | None, machine: str | None = None, at: s
     )
 
 
-def device(number: int, name: str | None, serial: str = "", site: str = "one") -> Device:
+def device(number: int, name: str | None, serial: str = "", site: str = "one") -> NetBoxDevice:
     """A device of NetBox."""
-    return Device(id=number, name=name, serial=serial, site=NestedRow(id=1, name=site))
+    return NetBoxDevice(id=number, name=name, serial=serial, site=NestedRow(id=1, name=site))
 
 
-def match(devices: list[Device], *nodes: DesiredNode, create: bool = False) -> list[NodeMatch]:
+def match(devices: list[NetBoxDevice], *nodes: DesiredNode, create: bool = False) -> list[NodeMatch]:
     """The matches of nodes from a.json, b.json, .."""
     return match_nodes(
         [ReportedNode(each, f"{letter}.json") for each, letter in zip(nodes, "abc", strict=False)], devices, create
@@ -70,7 +70,7 @@ def test_the_name_will_do_where_no_serial_number_speaks_against_it(name: str) ->
         ),
     ],
 )
-def test_a_doubt_is_a_line(devices: list[Device], one: DesiredNode, said: str) -> None:
+def test_a_doubt_is_a_line(devices: list[NetBoxDevice], one: DesiredNode, said: str) -> None:
     """And no device."""
     found = match(devices, one)[0]
 

@@ -10,11 +10,11 @@ from agent.netbox.diff_modules import DeviceDiff
 from agent.netbox.state import (
     CablePeer,
     CableRef,
-    Device,
     MacAddress,
     NestedRow,
     NetBoxCable,
     NetBoxChoice,
+    NetBoxDevice,
     NetBoxInterface,
     SharedState,
 )
@@ -121,7 +121,7 @@ def cabled(near: dict[str, Any], far: dict[str, Any] | None = None) -> DiffResul
     end = NetBoxInterface(
         id=50, device=NestedRow(id=9, name="leaf"), name="swp1", type=NetBoxChoice("other"), **(far or {})
     )
-    shared = SharedState(devices=[Device(id=9, name="leaf")], interfaces=[end])
+    shared = SharedState(devices=[NetBoxDevice(id=9, name="leaf")], interfaces=[end])
     return diff_interfaces.diff_cables(what, diff_interfaces.pair_ports(what), shared)
 
 

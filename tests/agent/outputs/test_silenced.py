@@ -11,16 +11,15 @@ import pytest
 from agent.config import Configuration, SilenceEntry
 from agent.diagnose import evaluate_report
 from agent.diff import diff
-from agent.fleet.rows import shapes
+from agent.fleet.rows import report_fields
 from agent.fleet.rows.verdicts import finding_rows
 from agent.model.report import Report
 from agent.outputs.check import format_nagios, format_npd, format_slurm_prolog
 from agent.outputs.export import ansible, junit, prometheus
+from agent.outputs.html.elements import severity_by_box
 from agent.outputs.html.page import render_html
-from agent.outputs.html.severities import severity_by_box
 from agent.outputs.inventory.node import build_desired
-from agent.outputs.text.next_step import choose_next_step
-from agent.outputs.text.page import Detail, render_page
+from agent.outputs.text.page import Detail, choose_next_step, render_page
 from agent.outputs.verdict import describe_verdict
 from tests.machines import scan_machine
 
@@ -101,7 +100,7 @@ def test_exports_know_it(loud: Report, silenced: Report) -> None:
         len(json.loads(ansible.export(loud))["findings"]),
     )
     assert (0, 1) == (len(build_desired(silenced).findings), len(build_desired(loud).findings))
-    read = msgspec.json.decode(msgspec.json.encode(silenced), type=shapes.Report)
+    read = msgspec.json.decode(msgspec.json.encode(silenced), type=report_fields.ReportFields)
     assert (1, []) == (len(read.findings), finding_rows(read.findings))
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from agent.cli.main import run
-from agent.model.nccl_log import LogAnswer
+from agent.model.recommend_answers import LogAnswer
 from agent.model.report import Report
-from agent.outputs.text.explain_log import render_log_answer
 from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.recommend_answers import render_log_answer
 from agent.recommend.explain import explain_log
 from agent.recommend.machine import read_node
 from agent.recommend.nccl_log import read_log

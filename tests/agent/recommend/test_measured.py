@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent.cli.main import run
-from agent.model.measured import JudgedMeasurement
+from agent.model.recommend_answers import JudgedMeasurement
 from agent.outputs.text.lines import to_plain_text
-from agent.outputs.text.measured import render_measured
+from agent.outputs.text.recommend_answers import render_measured
 from agent.platforms.profiles import load_profile
 from agent.recommend.answer import Question, answer_profile, answer_report
 from agent.recommend.constants import NEWEST

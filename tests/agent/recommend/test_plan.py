@@ -7,9 +7,9 @@ import json
 import pytest
 
 from agent.cli.main import run
-from agent.model.plan import TrainingPlan
+from agent.model.recommend_answers import TrainingPlan
 from agent.outputs.text.lines import to_plain_text
-from agent.outputs.text.plan import render_plan
+from agent.outputs.text.recommend_answers import render_plan
 from agent.platforms.profiles import load_profile
 from agent.recommend.constants import NEWEST
 from agent.recommend.machine import assume_node

@@ -15,7 +15,7 @@ from agent.recommend.tuning import (
     ALL_REDUCE,
     ALL_TO_ALL,
     BROADCAST,
-    Job,
+    TunedJob,
     bus_factor,
     choose,
     list_choices,
@@ -23,7 +23,7 @@ from agent.recommend.tuning import (
 )
 
 
-def printed(collective: str, job: Job, plan: ChannelPlan, algorithm: str) -> list[tuple[str, str, str]]:
+def printed(collective: str, job: TunedJob, plan: ChannelPlan, algorithm: str) -> list[tuple[str, str, str]]:
     """Protocol, latency and bandwidth of one algorithm, as NCCL's TUNING lines round them."""
     return [
         (choice.protocol, f"{choice.latency_us:.1f}", f"{choice.algorithm_gbyte_s:.1f}")
@@ -33,7 +33,7 @@ def printed(collective: str, job: Job, plan: ChannelPlan, algorithm: str) -> lis
 
 def test_three_nodes_of_h100_with_2_22() -> None:
     """nccl#1453: "8589934592 Bytes -> Algo 1 proto 2 time 86069.968750", 8 rails of 200 Gb/s."""
-    job = Job(nodes=3, ranks=24, sm=90, version=(2, 22))
+    job = TunedJob(nodes=3, ranks=24, sm=90, version=(2, 22))
     plan = plan_ring(SearchInput(8, 90, 370.8, (25.0,) * 8, (2, 22)))
     (simple,) = (choice for choice in list_choices(ALL_REDUCE, job, {RING: plan}) if choice.protocol == "Simple")
 
@@ -52,14 +52,14 @@ def test_three_nodes_of_h100_with_2_22() -> None:
 )
 def test_sixteen_ranks_on_two_nodes(collective: str, algorithm: str, expected: list[tuple[str, str, str]]) -> None:
     """nccl#1519: AllGather 23.3/44.6/70.0 us, 21.3 GB/s; AllReduce tree 25.2/48.5/448.0, ring LL 43.4, LL128 79.4."""
-    job = Job(nodes=2, ranks=16, sm=90, version=(2, 21))
+    job = TunedJob(nodes=2, ranks=16, sm=90, version=(2, 21))
 
     assert expected == printed(collective, job, ChannelPlan(1, 20, 20), algorithm)
 
 
 def test_one_gpu_per_node_uses_the_latency_of_trees() -> None:
     """A public log of 2 nodes with 1 GPU: AllGather 11.6/22.5/22.4 us, AllReduce tree 16.8/31.0/36.4."""
-    job = Job(nodes=2, ranks=2, sm=90, version=(2, 27))
+    job = TunedJob(nodes=2, ranks=2, sm=90, version=(2, 27))
     plan = ChannelPlan(1, 4.8, 4.8)
 
     assert ["11.6", "22.5", "22.4"] == [row[1] for row in printed(ALL_GATHER, job, plan, RING)]
@@ -90,7 +90,7 @@ def test_trees_of_two_nodes_carry_more_inside() -> None:
     """Two GPUs share a NIC: 192 GB/s by rings, 331 by trees, which NCCL takes for all-reduce."""
     node = SearchInput(8, 90, 370.8, (48.0,) * 4, NEWEST)
     tree = plan_tree(node)
-    chosen = choose(ALL_REDUCE, 1 << 33, Job(2, 16, 90, NEWEST), {RING: plan_ring(node), TREE: tree})
+    chosen = choose(ALL_REDUCE, 1 << 33, TunedJob(2, 16, 90, NEWEST), {RING: plan_ring(node), TREE: tree})
 
     assert ChannelPlan(8, 48, 24) == tree
     assert chosen is not None

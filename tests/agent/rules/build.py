@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from agent.model.gpu import Gpu, Partition
 from agent.model.node import Driver, Module, Nccl, NcclSetting, Node, NumaNode, Platform, Software
 from agent.model.pci import Link
 from agent.model.report import ProbeRun
@@ -15,7 +16,7 @@ from agent.model.topology import Path, Topology
 from agent.rules.context import RuleContext
 from agent.rules.rule import Fail, Result, Rule
 from probes.catalogue import providers
-from tests.agent.rules.rows import bridge, gpu, gpu_function, netdev, nic, nic_function
+from tests.agent.rules.rows import bridge, gpu, gpu_function, netdev, nic, nic_function, xgmi_links
 
 PROBES = ("kernel", "numa", "pci", "nvml", "rdma", "netdev", "optics", "modules", "nccl", "limits", "kernel_log")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -76,6 +77,40 @@ def server(gpus: int = 4, ethernet: bool = False) -> RuleContext:
             bandwidth_mode="full",
         ),
     )
+
+
+def instinct() -> RuleContext:
+    """Eight MI300X in one hive, each with a RoCE rail, in the places of `server`."""
+    case = server(8, ethernet=True)
+    part = {"class_code": "0x120000", "vendor": "0x1002", "device": "0x74a1", "driver": "amdgpu"}
+    for each in case.topology.gpus:
+        case = function(case, each.id, **part)
+    ids = [gpu.id for gpu in case.topology.gpus]
+    gpus = [
+        Gpu(
+            id=each.id,
+            label=each.label,
+            name="Instinct MI300X",
+            vendor="AMD",
+            pci=each.id,
+            vbios="113-M3000100-103",
+            driver_state="open",
+            partition=Partition(compute="SPX", memory="NPS1", count=1, expected=1),
+            hive="5a01",
+            links=xgmi_links([other for other in ids if other != each.id]),
+            links_known=True,
+        )
+        for each in case.topology.gpus
+    ]
+    paths = [
+        msgspec.structs.replace(path, kind="XGMI", bandwidth_gbyte_s=64.0, source="kfd")
+        if path.kind == "NV18"
+        else path
+        for path in case.topology.paths
+    ]
+    probes = {**case.probes, "kfd": ProbeRun(name="kfd", status="ok")}
+    probes["nvml"] = ProbeRun(name="nvml", status="absent", reason="no NVIDIA driver")
+    return replace(_topology(case, gpus=gpus, paths=paths), probes=probes)
 
 
 def _numa_nodes() -> list[NumaNode]:

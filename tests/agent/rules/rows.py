@@ -126,6 +126,14 @@ HEALTHY_GPU = GpuHealth(
 )
 
 
+def xgmi_links(peers: list[str]) -> list[GpuLink]:
+    """One XGMI link to each of these GPUs."""
+    return [
+        GpuLink(protocol="xgmi", link=n, state="active", signal_gbyte_s=64.0, remote=Remote(kind="gpu", id=peer))
+        for n, peer in enumerate(peers)
+    ]
+
+
 def gpu(address: str, number: int) -> Gpu:
     """An H100 that the driver offers."""
     return Gpu(

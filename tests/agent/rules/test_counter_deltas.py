@@ -23,7 +23,8 @@ from agent.rules.counter_deltas import (
     settling_reason,
     sum_deltas,
 )
-from agent.rules.infiniband.counters import ib_link_flap, ib_symbol_errors, ib_vl15_dropped
+from agent.rules.infiniband.counters import ib_symbol_errors, ib_vl15_dropped
+from agent.rules.infiniband.flaps import ib_link_flap
 from agent.rules.pages import Threshold
 from agent.rules.rule import Fail, NotApplicable, Unknown
 from tests.agent.rules import moves

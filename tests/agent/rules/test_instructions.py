@@ -15,7 +15,15 @@ from agent.rules.instructions import CHOICE, build_confirm, build_steps, describ
 from agent.rules.location import FORM_FACTORS, find_location
 from agent.rules.pages import PROCEDURE, family_names, read_procedures, read_sections, read_text
 from agent.rules.rule import Fail
-from tests.agent.rules.build import changed_gpu, changed_netdev, changed_nic, gpu_id, nic_id, server
+from tests.agent.rules.build import (
+    changed_gpu,
+    changed_netdev,
+    changed_nic,
+    gpu_id,
+    instinct,
+    nic_id,
+    server,
+)
 from tests.machines import FAULTS, HOSTS, scan_machine
 from tests.texts import PLACEHOLDER, list_texts
 
@@ -23,7 +31,8 @@ SITUATIONS = {
     "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light", "upstream",
     "not-known", "other-class", "target-link-speed", "unsupported-request", "other", "by-design", "own-way",
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
-    "memory-errors", "ecc-off", "past-errors",
+    "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
+    "setting",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}
@@ -152,6 +161,18 @@ def test_commands_of_a_finding_about_the_node() -> None:
     assert [f"cat /sys/bus/pci/devices/{gpu_id(n)}/numa_node" for n in (0, 1)] == one
     assert [f"cat /sys/bus/pci/devices/{gpu_id(0)}/numa_node"] == many
     assert None is build_confirm(server(), "numa-unknown", fail("node"))
+
+
+def test_a_vendors_tool_is_for_its_parts_alone() -> None:
+    """A GPU of AMD is not looked at with nvidia-smi, nor is a node that has no other."""
+    own = fail(f"gpu:{gpu_id(0)}", places=frozenset({gpu_id(0)}))
+    lspci = f"lspci -nnv -s {gpu_id(0)}"
+    query = "nvidia-smi --query-gpu=index,vbios_version,pci.sub_device_id --format=csv"
+
+    assert [query, lspci] == build_confirm(server(), "gpu-siblings-differ", own)
+    assert [lspci] == build_confirm(instinct(), "gpu-siblings-differ", own)
+    assert [query] == build_confirm(server(), "gpu-siblings-differ", fail("node"))
+    assert None is build_confirm(instinct(), "gpu-siblings-differ", fail("node"))
 
 
 def test_the_far_end_of_a_fabric_is_named() -> None:

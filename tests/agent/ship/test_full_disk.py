@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.ship.folder import FolderTarget
 from agent.ship.run import RunResult
 from agent.ship.run import ship as run_ship
-from agent.ship.target import Target
+from agent.ship.target import FolderTarget, Target
 from tests.agent.ship.servers import QUICK, Down, Run, Up, report
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.ship.folder import FolderTarget
 from agent.ship.options import TargetOptions, check_options, open_target
-from agent.ship.target import BadTarget
+from agent.ship.target import BadTarget, FolderTarget
 
 SECRET = "Tr0ub4dor&3"
 

@@ -15,10 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent.ship.folder import FolderTarget
 from agent.ship.options import TargetOptions, open_target
 from agent.ship.payload import parse_payload
-from agent.ship.target import RETRY_AFTER_LIMIT_SECONDS, SendStatus, parse_retry_after, result_of_status
+from agent.ship.target import RETRY_AFTER_LIMIT_SECONDS, FolderTarget, SendStatus, parse_retry_after, result_of_status
 from tests.agent.ship.servers import PATIENCE, Run, hang, report, serving, target
 from tests.conftest import ROOT
 

@@ -14,8 +14,7 @@ import pytest
 from agent.config import Configuration
 from agent.diagnose import ScanPlan, evaluate_report
 from agent.diff import diff
-from agent.model.report import SCHEMA_MINOR, Report
-from agent.model.schema import schema_text
+from agent.model.report import SCHEMA_MINOR, Report, schema_text
 from agent.reports import encode_report
 from agent.watch.debounce import AFFECTED_PROBES
 from agent.watch.evaluate import Evaluation, Evaluator

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from agent.diagnose import ScanPlan
-from agent.watch.debounce import REQUESTED, START, TIME, Batch, Reason
+from agent.watch.debounce import REQUESTED, START, TIME, Batch, EventReason
 from agent.watch.evaluate import Evaluation, Evaluator
 from agent.watch.output import LINE_LIMIT, describe_processes, format_ndjson, format_text
 from probes.kernel.events import LOG, KernelEvent
@@ -18,7 +18,7 @@ XID = KernelEvent("aer", "0000:4c:00.0", "pcieport 0000:4a:01.0: AER: \x1b[31mPC
 
 
 def batch(*events: KernelEvent, full: bool = False, more: int = 0) -> Batch:
-    return Batch(full, frozenset(), tuple(Reason(event) for event in events), more)
+    return Batch(full, frozenset(), tuple(EventReason(event) for event in events), more)
 
 
 @pytest.fixture(scope="module")

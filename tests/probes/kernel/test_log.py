@@ -182,6 +182,28 @@ def test_what_says_nothing_is_no_event(line: str) -> None:
             "mlx5_core 0000:05:00.0: mlx5_cmd_out_err:838:(pid 9): ACCESS_REG(0x805) op_mod(0x1) failed, status bad",
             "mlx5", "0000:05:00.0", "access-reg", {"register": "0x805"},
         ),
+        (
+            "amdgpu 0000:9d:00.0: {1}socket: 6, die: 1, 3 new correctable hardware errors detected in xgmi_wafl block",
+            "amd_ras", "0000:9d:00.0", "xgmi_wafl", {"socket": "6", "severity": "correctable"},
+        ),
+        (
+            "amdgpu 0000:46:00.0: amdgpu: socket: 3, die: 0, 7 new uncorrectable hardware errors detected in umc "
+            "block, no user action is needed",
+            "amd_ras", "0000:46:00.0", "umc", {"socket": "3", "severity": "uncorrectable"},
+        ),
+        (
+            "amdgpu 0000:dd:00.0: amdgpu: uncorrectable hardware error(ERREVENT_ATHUB_INTERRUPT) detected!",
+            "amd_fatal", "0000:dd:00.0", "ERREVENT_ATHUB_INTERRUPT", {},
+        ),
+        ("amdgpu 0000:dd:00.0: amdgpu: GPU reset begin!", "amd_reset", "0000:dd:00.0", None, {}),
+        (
+            "amdgpu 0000:dd:00.0: amdgpu: Fatal error during GPU init",
+            "amd_init", "0000:dd:00.0", "Fatal error during GPU init", {},
+        ),
+        (
+            "amdgpu 0000:83:00.0: amdgpu: XGMI: Failed to add node 1, hive 0x25bbae7e3fd04cf4 ret: -22",
+            "xgmi", "0000:83:00.0", "Failed to add node", {},
+        ),
         ("mlx5_core 0000:ab:00.0 mlx5_5: Port: 1 Link DOWN", "link_down", "0000:ab:00.0", None, {"name": "mlx5_5"}),
         ("mlx5_core 0000:ab:00.0 mlx5_5: Port: 1 Link ACTIVE", "link_up", "0000:ab:00.0", None, {"name": "mlx5_5"}),
         ("mlx5_core 0000:2e:00.0 ens1f0np0: Link down", "link_down", "0000:2e:00.0", None, {"name": "ens1f0np0"}),

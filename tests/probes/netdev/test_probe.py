@@ -272,3 +272,29 @@ def test_any_text_of_sysfs_is_read_or_the_declared_error(said: str):
     assert (whole(said) or 0) >= 0
     assert mac(said) in (None, said)
     assert place_of(said).pci is None or place_of(said).pci in said
+
+
+def arp(interface: str, **values: int) -> dict[str, str]:
+    """Files of one interface's ARP settings."""
+    return {f"/proc/sys/net/ipv4/conf/{interface}/{name}": f"{value}\n" for name, value in values.items()}
+
+
+def test_arp_settings_in_force_are_the_larger_of_all_and_own() -> None:
+    """Read where several interfaces of PCI devices have an IPv4 address, and only there."""
+    host = sysfs().put(
+        {
+            "/sys/class/net/ens2": SymlinkNode(f"../../devices/pci0000:15/0000:15:01.0/{PCI}/net/ens2"),
+            f"{DEVICE}/net/ens2/ifindex": "5\n",
+            f"{DEVICE}/net/ens2/address": f"{MAC}\n",
+            f"{DEVICE}/net/ens2/dev_port": "1\n",
+            **arp("all", arp_ignore=1, arp_announce=0, arp_filter=0),
+            **arp("ens1f0np0", arp_ignore=0, arp_announce=2, arp_filter=0, rp_filter=1),
+        }
+    )
+    links = build_link(4, "ens1f0np0", mac=MAC) + build_link(5, "ens2", mac=MAC)
+    two = build_address(4, "10.0.0.1", 24) + build_address(5, "10.0.1.1", 24)
+    host.answers[netlink.statistics_request(5)] = build_error(errno.EOPNOTSUPP)
+
+    assert {"arp_ignore": 1, "arp_announce": 2, "arp_filter": 0} == one(answering(host, links, two)).arp
+    assert one(answering(host, links, two), "ens2").arp is None
+    assert one(answering(host, links, build_address(4, "10.0.0.1", 24))).arp is None

@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
 from agent.cli.main import run
-from agent.fleet.ingest.run import Asked, ingest
-from agent.fleet.page import places
+from agent.fleet.ingest.run import IngestOptions, ingest
+from agent.fleet.page import locations
 from bench.fleet.plan import plan
 from tests.conftest import ROOT
 
@@ -30,7 +30,9 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
             document["node"]["hostname"] = "</script><b>[1-"
         lines.append(json.dumps(document))
     (place / "reports.ndjson").write_text("\n".join(lines) + "\n")
-    ingest(Asked(sources=[str(place / "reports.ndjson")], dataset=str(place / "ds")), lambda _stage, _done: None)
+    ingest(
+        IngestOptions(sources=[str(place / "reports.ndjson")], dataset=str(place / "ds")), lambda _stage, _done: None
+    )
     return str(place / "ds")
 
 
@@ -130,7 +132,7 @@ def test_a_pattern_that_never_ends_is_one_line(
     dataset: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many names there are. What was in force before is so again."""
-    monkeypatch.setattr(places, "SECONDS", 0.5)
+    monkeypatch.setattr(locations, "SECONDS", 0.5)
     slow = "^" + "([a-z0-9]*)*" * 20 + "!$"  # a name has seven letters
     assert 2 == run(["fleet", "html", "--dataset", dataset, "--rack", slow])
     output = capsys.readouterr()

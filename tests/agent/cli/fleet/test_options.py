@@ -24,7 +24,7 @@ ENDLESS = {
 STUCK = """
 import sys, time
 from agent.cli.main import run
-from agent.fleet.engines.embedded import Embedded
+from agent.fleet.engines.duckdb_files import Embedded
 if sys.argv[1] == "hears nothing":
     Embedded.close = lambda self: time.sleep(100)
 answered = Embedded._answered

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from agent.cli.main import run
-from agent.fleet.cluster.answer import Topology
-from agent.fleet.cluster.cables import Cables
+from agent.fleet.cluster.answer import TopologyAnswer
+from agent.fleet.cluster.expected_cables import Cables
 
 SWITCH = """
 switchguid=0x{guid}({guid})
@@ -89,7 +89,7 @@ def test_as_data(broken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
     assert 0 == run(["fleet", "topology", "--fabric", broken, "-o", str(out)])
 
-    answer = msgspec.json.decode(out.read_bytes(), type=Topology)
+    answer = msgspec.json.decode(out.read_bytes(), type=TopologyAnswer)
     assert "fabricscope.topology/1" == answer.format
     assert {"mlx5_0": "leaf1", "mlx5_1": "leaf2", "mlx5_2": "leaf3", "mlx5_3": "leaf4"} == answer.fabrics[0].units[
         0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from agent.fleet.cluster.breaks import Break, breaks
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.from_reports import Tables
-from agent.fleet.cluster.graph import Cluster
-from agent.fleet.cluster.view import View, views
+from agent.fleet.cluster.cabling_faults import Break, breaks
+from agent.fleet.cluster.fabric_view import View, views
+from agent.fleet.cluster.from_reports import ClusterTables
+from agent.fleet.cluster.graph import FabricGraph
 from probes.fabric.topology import (
     Fabric,
     FabricEnd,
@@ -83,7 +83,7 @@ class Plant:
         listed = tuple(node.guid for node in nodes.values() if node.ports is not None)
         return Fabric("ibnetdiscover", nodes, tuple(links), listed=listed)
 
-    def cluster(self, tables: Tables | None = None) -> Cluster:
+    def cluster(self, tables: ClusterTables | None = None) -> FabricGraph:
         """The graph."""
         return build([FabricFile("fabric.txt", self.fabric(), "Thu Jan 15 08:00:00 2026")], tables)
 
@@ -96,7 +96,7 @@ class Plant:
         (only,) = self.views()
         return only
 
-    def breaks(self, tables: Tables | None = None) -> list[Break]:
+    def breaks(self, tables: ClusterTables | None = None) -> list[Break]:
         """What is wrong with it."""
         cluster = self.cluster(tables)
         return breaks(cluster, views(cluster))

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from agent.fleet.cluster.answer import topology
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.from_reports import NetdevRow, Tables
-from agent.fleet.cluster.pattern import by_pattern
+from agent.fleet.cluster.cabling_pattern import by_pattern
+from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.from_reports import ClusterTables, NetdevRow
 from agent.fleet.cluster.picture import picture
 from agent.fleet.cluster.slurm import Nothing, conf
 from agent.fleet.cluster.slurm import yaml as written
+from agent.fleet.cluster.text import cables_page, page
 from agent.fleet.cluster.topograph import labels, model
-from agent.fleet.cluster.view import views
-from agent.fleet.cluster.words import cables_page, page
 from agent.outputs.text.lines import to_plain_text
 from probes.fabric.topology import (
     Fabric,
@@ -57,7 +57,7 @@ NETDEVS = st.builds(
 @given(st.lists(FABRICS, max_size=2), st.lists(NETDEVS, max_size=12))
 def test_any_graph_is_answered(fabrics: list[Fabric], netdevs: list[NetdevRow]) -> None:
     """Text, data, picture, Slurm's files, topograph's model, labels."""
-    cluster = build([FabricFile("f", each) for each in fabrics], Tables(netdev=netdevs) if netdevs else None)
+    cluster = build([FabricFile("f", each) for each in fabrics], ClusterTables(netdev=netdevs) if netdevs else None)
     seen = views(cluster)
     answer = topology(cluster, seen)
 

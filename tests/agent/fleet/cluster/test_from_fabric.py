@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agent.fleet.cluster.breaks import breaks
 from agent.fleet.cluster.build import FabricFile, build
+from agent.fleet.cluster.cabling_faults import breaks
+from agent.fleet.cluster.cabling_pattern import by_pattern
+from agent.fleet.cluster.fabric_view import views
 from agent.fleet.cluster.from_fabric import Adapter, described, read
-from agent.fleet.cluster.graph import Place
-from agent.fleet.cluster.pattern import by_pattern
-from agent.fleet.cluster.view import views
+from agent.fleet.cluster.graph import SwitchPort
 from probes.fabric.topology import (
     Fabric,
     FabricEnd,
@@ -94,7 +94,7 @@ def test_two_files_of_one_fabric_are_one_and_the_first_counts() -> None:
     assert len(first.cluster().host_links) == len(cluster.host_links)
     assert len(first.cluster().switch_links) == len(cluster.switch_links)
     (link,) = (each for each in cluster.host_links if (each.host, each.rail) == ("n001", "mlx5_0"))
-    assert Place(first.guid("su1-leaf1"), "1") == link.at
+    assert SwitchPort(first.guid("su1-leaf1"), "1") == link.at
 
 
 def test_loose_ends_are_left_out() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from agent.fleet.cluster.breaks import breaks
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.from_reports import GpuRow, HostRow, NetdevRow, NicRow, PortRow, Tables, domains
-from agent.fleet.cluster.pattern import by_pattern
-from agent.fleet.cluster.view import views
+from agent.fleet.cluster.cabling_faults import breaks
+from agent.fleet.cluster.cabling_pattern import by_pattern
+from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.from_reports import ClusterTables, GpuRow, HostRow, NetdevRow, NicRow, PortRow, domains
 from tests.agent.fleet.cluster.given import Plant, rails
 
 SEEN = datetime(2026, 1, 15, 9, 30)  # noqa: DTZ001  # as engines give it: UTC without a zone
@@ -19,7 +19,7 @@ def colons(guid: str) -> str:
     return ":".join(guid[n : n + 4] for n in range(0, 16, 4))
 
 
-def reports(plant: Plant, down: tuple[str, ...] = ()) -> Tables:
+def reports(plant: Plant, down: tuple[str, ...] = ()) -> ClusterTables:
     """Of every host of a plant, as its own report would be; `down`: adapters whose port is not up."""
     nics, ports, hosts = [], [], []
     for name, node in plant.nodes.items():
@@ -34,7 +34,7 @@ def reports(plant: Plant, down: tuple[str, ...] = ()) -> Tables:
             PortRow(f"gpu-{host}", device, 1, rail, "InfiniBand", state, 400.0 if state == "ACTIVE" else None,
                     colons(node.guid))
         )  # fmt: skip
-    return Tables(host=sorted(set(hosts)), nic=nics, port=ports)
+    return ClusterTables(host=sorted(set(hosts)), nic=nics, port=ports)
 
 
 def test_hosts_are_joined_by_guid() -> None:
@@ -115,7 +115,7 @@ def test_nodes_of_another_fabric_are_no_break() -> None:
     hosts = [*mine.host, *(row._replace(node=f"far-{row.node}") for row in theirs.host)]
     nics = [*mine.nic, *(row._replace(node=f"far-{row.node}") for row in theirs.nic)]
     ports = [*mine.port, *(row._replace(node=f"far-{row.node}") for row in theirs.port)]
-    tables = Tables(host=hosts, nic=nics, port=ports)
+    tables = ClusterTables(host=hosts, nic=nics, port=ports)
 
     cluster = plant.cluster(tables)
 
@@ -141,7 +141,7 @@ def test_far_ends_that_hosts_were_told() -> None:
     ]  # fmt: skip
     back = PortRow("n0", "x9", 1, None, "InfiniBand", "ACTIVE", 400.0, "1", "bbbb", "n1 mlx5_9", 1)
 
-    cluster = build([], Tables(port=[*rows, back]))
+    cluster = build([], ClusterTables(port=[*rows, back]))
 
     assert {"leaf0", "leaf1"} == {switch.name for switch in cluster.switches.values()}
     assert {("n3", "rail 1", "4")} == {
@@ -156,7 +156,7 @@ def test_lldp_of_rails_only() -> None:
     rows = [NetdevRow("n1", "eth0", "x", 0, 400.0, "leaf0", "00:01", "swp1"),
             NetdevRow("n1", "mgmt0", None, None, 1.0, "office", "00:99", "7")]  # fmt: skip
 
-    cluster = build([], Tables(netdev=rows))
+    cluster = build([], ClusterTables(netdev=rows))
 
     assert ["leaf0"] == [switch.name for switch in cluster.switches.values()]
 
@@ -167,7 +167,7 @@ def test_lldp_where_no_rail_is_known() -> None:
             NetdevRow("n1", "mgmt0", None, None, 1.0, "office", None, "7"),
             NetdevRow("n1", "eth1", "y", None, 100.0, None, None, "8")]  # fmt: skip
 
-    cluster = build([], Tables(netdev=rows))
+    cluster = build([], ClusterTables(netdev=rows))
 
     assert [("n1", "eth0")] == [(link.host, link.rail) for link in cluster.host_links]
 
@@ -182,7 +182,7 @@ def test_one_switch_however_it_is_told() -> None:
         NetdevRow("n4", "eth1", "y", 1, 400.0, None, "00:a1", "4"),
     ]
 
-    cluster = build([], Tables(netdev=rows))
+    cluster = build([], ClusterTables(netdev=rows))
 
     assert ["leaf0", "sonic 00:a1", "sonic 00:a2", "sonic 00:a3"] == sorted(
         switch.name for switch in cluster.switches.values()
@@ -195,7 +195,7 @@ def test_a_port_that_two_hosts_claim() -> None:
     rows = [NetdevRow(f"n{node}", "eth0", "x", 0, 400.0, "leaf0", "00:01", "1") for node in (1, 2)]
     hosts = [HostRow("n1", old), HostRow("n2", SEEN)]
 
-    (link,) = build([], Tables(host=hosts, netdev=rows)).host_links
+    (link,) = build([], ClusterTables(host=hosts, netdev=rows)).host_links
 
     assert "n2" == link.host
 
@@ -209,7 +209,7 @@ def test_a_port_that_two_hosts_report_names_both() -> None:
     ]
     rows[0] = rows[0]._replace(neighbor_port="2")  # n1 rail 0: where n2 is
     hosts = [HostRow(f"n{node}", SEEN.replace(hour=8 + (node == 2))) for node in range(1, 7)]
-    cluster = build([], Tables(host=hosts, netdev=rows))
+    cluster = build([], ClusterTables(host=hosts, netdev=rows))
 
     (found,) = breaks(cluster, views(cluster))
 
@@ -229,7 +229,7 @@ def test_domains_that_leave_a_node() -> None:
         GpuRow("d", rack, None),
     ]
 
-    (found,) = domains(Tables(gpu=rows))
+    (found,) = domains(ClusterTables(gpu=rows))
 
     assert (f"{rack}.3", ("b", "c"), 3) == found
 
@@ -237,7 +237,7 @@ def test_domains_that_leave_a_node() -> None:
 def test_a_host_in_two_domains() -> None:
     """GPUs of one node with two cliques."""
     rack = "11111111-0000-4000-8000-000000000001"
-    cluster = build([], Tables(gpu=[GpuRow("a", rack, 1), GpuRow("a", rack, 2), GpuRow("b", rack, 1)]))
+    cluster = build([], ClusterTables(gpu=[GpuRow("a", rack, 1), GpuRow("a", rack, 2), GpuRow("b", rack, 1)]))
 
     (found,) = breaks(cluster, [])
 
@@ -257,7 +257,7 @@ def racks(sizes: tuple[int, ...], serials: bool = True) -> tuple[list[HostRow], 
 
 def domain_breaks_of(hosts: list[HostRow], gpus: list[GpuRow]) -> list[tuple[str, tuple[str, ...]]]:
     """Kinds and hosts of what is wrong."""
-    return [(each.kind, each.hosts) for each in breaks(build([], Tables(host=hosts, gpu=gpus)), [])]
+    return [(each.kind, each.hosts) for each in breaks(build([], ClusterTables(host=hosts, gpu=gpus)), [])]
 
 
 def test_whole_racks_are_no_break() -> None:

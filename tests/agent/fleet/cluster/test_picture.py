@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element, fromstring
 
-from agent.fleet.cluster.breaks import breaks
 from agent.fleet.cluster.build import build
+from agent.fleet.cluster.cabling_faults import breaks
+from agent.fleet.cluster.fabric_view import views
 from agent.fleet.cluster.picture import picture
-from agent.fleet.cluster.view import views
 from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
 
 NS = "{http://www.w3.org/2000/svg}"

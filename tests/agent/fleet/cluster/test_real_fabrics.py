@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from agent.fleet.cluster.answer import Topology, topology
+from agent.fleet.cluster.answer import TopologyAnswer, topology
 from agent.fleet.cluster.build import FabricFile, build, generated
-from agent.fleet.cluster.pattern import by_pattern
+from agent.fleet.cluster.cabling_pattern import by_pattern
+from agent.fleet.cluster.fabric_view import views
 from agent.fleet.cluster.picture import picture
 from agent.fleet.cluster.slurm import conf
-from agent.fleet.cluster.view import views
 from probes.fabric.files import read_fabric
 
 SELENE, EXAMPLE = "selene.compute.txt", "topograph-example.out"
 
 
 @cache
-def judged(path: Path) -> Topology:
+def judged(path: Path) -> TopologyAnswer:
     """The whole answer."""
     text = path.read_text()
     cluster = build([FabricFile(path.name, read_fabric(text, path.name), generated(text))], None)

@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.from_reports import GpuRow, Tables
-from agent.fleet.cluster.graph import Cluster
+from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.from_reports import ClusterTables, GpuRow
+from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.cluster.slurm import Nothing, conf
 from agent.fleet.cluster.slurm import yaml as written
-from agent.fleet.cluster.view import views
 from agent.fleet.hostlist import unfold
 from probes.fabric.files import read_fabric
 from tests.agent.fleet.cluster.controller import SLURMCTLD, Controller
@@ -23,7 +23,7 @@ from tests.agent.fleet.cluster.given import Plant, dragonfly, fat_tree, rails
 
 BY_HAND = {"fat tree": lambda: fat_tree(pods=2, cores=2), "dragonfly": dragonfly}
 SHAPES = "fabric/slurm-topology/slurm-testsuite/test_150_9_testcases"
-RACKS = Tables(gpu=[GpuRow(f"n{node:03d}", f"{rack:08d}-0000-4000-8000-000000000001", 7) for rack in (1, 2)
+RACKS = ClusterTables(gpu=[GpuRow(f"n{node:03d}", f"{rack:08d}-0000-4000-8000-000000000001", 7) for rack in (1, 2)
                     for node in range(rack * 18 - 17, rack * 18 + 1) for _ in range(4)])  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def tree_of(text: str) -> dict[str, tuple[list[str], list[str]]]:
     return found
 
 
-def given(plant: Plant, tables: Tables | None = None) -> str:
+def given(plant: Plant, tables: ClusterTables | None = None) -> str:
     """Its topology.conf."""
     cluster = plant.cluster(tables)
     return conf(cluster, views(cluster))
@@ -195,7 +195,7 @@ def test_blocks_and_tree_are_two_topologies() -> None:
 
 def test_blocks_that_lack_nodes_are_no_default() -> None:
     """Eight of sixteen nodes are in domains: a partition can ask for blocks, the cluster has the tree."""
-    few = Tables(gpu=[GpuRow(f"n{node:03d}", "00000001-0000-4000-8000-000000000001", 7) for node in range(1, 9)])
+    few = ClusterTables(gpu=[GpuRow(f"n{node:03d}", "00000001-0000-4000-8000-000000000001", 7) for node in range(1, 9)])
     cluster = rails(units=2, nodes=8).cluster(few)
 
     block, tree = yaml.safe_load(written(cluster, views(cluster)))
@@ -224,7 +224,7 @@ def test_of_the_shapes_of_slurms_own_tests(corpus: Path) -> None:
     assert ours == theirs
 
 
-def fabric_of(corpus: Path, name: str) -> Cluster:
+def fabric_of(corpus: Path, name: str) -> FabricGraph:
     """Of a real file."""
     return build([FabricFile(name, read_fabric((corpus / "fabric" / name).read_text(), name))], None)
 

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.from_reports import GpuRow, Tables
+from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.from_reports import ClusterTables, GpuRow
 from agent.fleet.cluster.slurm import yaml as written
-from agent.fleet.cluster.view import views
 from agent.fleet.hostlist import fold, unfold
 from probes.fabric.files import read_fabric
 from tests.agent.fleet.cluster import later_slurm
@@ -30,11 +30,11 @@ pytestmark = [
 ]
 
 
-def domains(*sizes: int) -> Tables:
+def domains(*sizes: int) -> ClusterTables:
     """NVLink domains of so many hosts, n001 first."""
     hosts = iter(range(1, sum(sizes) + 1))
     told = [(number, next(hosts)) for number, size in enumerate(sizes, 1) for _ in range(size)]
-    return Tables(
+    return ClusterTables(
         gpu=[GpuRow(f"n{host:03d}", f"{number:08d}-0000-4000-8000-000000000001", 7) for number, host in told * 4]
     )
 

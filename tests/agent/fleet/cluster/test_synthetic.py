@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from agent.cli.main import run
-from agent.fleet.cluster.breaks import Break, breaks
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.cables import Cable
-from agent.fleet.cluster.kinds import what
-from agent.fleet.cluster.pattern import by_pattern
-from agent.fleet.cluster.view import views
+from agent.fleet.cluster.cabling_faults import Break, breaks
+from agent.fleet.cluster.cabling_pattern import by_pattern
+from agent.fleet.cluster.expected_cables import Cable
+from agent.fleet.cluster.fabric_kind import what
+from agent.fleet.cluster.fabric_view import views
 from bench.fleet.cables import CABLES
 from bench.fleet.plan import Plan, plan
 from probes.fabric.files import read_fabric

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from agent.fleet.cluster.build import build
+from agent.fleet.cluster.fabric_view import views
 from agent.fleet.cluster.topograph import labels, model
-from agent.fleet.cluster.view import views
 from agent.fleet.hostlist import unfold
 from tests.agent.fleet.cluster.given import fat_tree, rails
 from tests.agent.fleet.cluster.test_slurm import RACKS

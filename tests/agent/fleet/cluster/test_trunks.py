@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.fleet.cluster.kinds import what
-from agent.fleet.cluster.pattern import by_pattern
-from agent.fleet.cluster.view import views
+from agent.fleet.cluster.cabling_pattern import by_pattern
+from agent.fleet.cluster.fabric_kind import what
+from agent.fleet.cluster.fabric_view import views
 from tests.agent.fleet.cluster.given import UP, Plant, dragonfly, fat_tree, rails
 
 

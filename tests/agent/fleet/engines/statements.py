@@ -6,46 +6,51 @@ from datetime import datetime
 from types import ModuleType
 from typing import Any
 
-from agent.fleet.cluster_rows import telling_rows
+from agent.fleet.cluster.from_dataset import telling_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
+from agent.fleet.episodes import history, news, repeat
+from agent.fleet.expected import compare
 from agent.fleet.page import class_names, reading
 from agent.fleet.page.scene import STATES
 from agent.fleet.questions import (
     amounts,
-    bags,
-    classes,
+    attributes,
+    baseline,
     drift,
+    drift_rows,
     findings,
     identities,
     in_common,
     job,
     lids,
-    names,
-    newest,
-    parts,
+    multisets,
+    options,
     summary,
-    then_and_now,
 )
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 SINCE = datetime(2026, 1, 15, 8, 59, 59)  # noqa: DTZ001  # UTC without a zone is what is asked for
 MODULES = (
     amounts,
-    bags,
-    classes,
+    multisets,
+    baseline,
     drift,
     findings,
     identities,
     in_common,
     job,
     lids,
-    names,
-    newest,
-    parts,
+    identities,
+    options,
+    attributes,
     summary,
-    then_and_now,
+    drift_rows,
     class_names,
     reading,
+    history,
+    news,
+    repeat,
+    compare,
 )
 VALUES = {TEXT: "x", INT: 1, FLOAT: 0.5, BOOL: True, TIME: SINCE}
 

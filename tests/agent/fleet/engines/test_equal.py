@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from agent.cli.main import run
+from agent.fleet.cluster.from_dataset import of_reports, wiring
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import EngineRefused, Where, narrowed
 from agent.fleet.page.build import scene
 from agent.fleet.page.from_dataset import Wish
-from agent.fleet.page.wiring import of_reports, wiring
 from agent.fleet.questions.drift import drift
 from agent.fleet.questions.duplicates import duplicates
 from agent.fleet.questions.findings import findings
@@ -147,7 +147,7 @@ def test_spark_with_workers_of_its_own(dataset, expected, spark):
 
 
 def test_postgresql_after_a_load(dataset, expected, postgres):
-    from agent.fleet.engines.loading import load
+    from agent.fleet.engines.postgres import load
 
     source = connect(None, str(dataset))
     for _ in range(2):  # the second takes the place of the first

@@ -10,7 +10,7 @@ from importlib import resources
 
 import pytest
 
-from agent.fleet.engines import connect, shapes
+from agent.fleet.engines import connect, schema
 from agent.fleet.engines.engine import Where, narrowed
 from agent.fleet.engines.query import (
     LookupQuery,
@@ -24,8 +24,8 @@ from agent.fleet.engines.query import (
     table_query,
 )
 from agent.fleet.engines.views import views
-from agent.fleet.innocent import NOWHERE_ELSE
-from agent.fleet.questions import drift, lids, summary, then_and_now
+from agent.fleet.known_duplicates import NOWHERE_ELSE
+from agent.fleet.questions import drift, drift_rows, lids, summary
 from agent.fleet.table import INT, TEXT
 from tests.agent.fleet.engines.statements import statements
 from tests.agent.fleet.questions.conftest import made
@@ -86,10 +86,10 @@ def test_places_are_filled_and_comments_left_out():
 
 def test_tables_of_a_statement_are_known_by_its_text():
     assert query("drift", "recent_changes").tables == ["history_change"]
-    assert set(then_and_now.PAIRS[1].tables) == {"history_change", "history_gpu", "gpu"}
+    assert set(drift_rows.PAIRS[1].tables) == {"history_change", "history_gpu", "gpu"}
     assert summary.STATES.tables == ["check"]
     assert set(lids.SUBNETS.tables) == {"port", "host"}
-    for name in shapes.names():
+    for name in schema.names():
         assert table_query(name).tables == [name]
 
 
@@ -157,8 +157,8 @@ def test_a_moment(engine, hour):
     moment = datetime(2026, 1, 15, hour, 30)  # noqa: DTZ001  # UTC without a zone
     late = {(row[0], row[1]) for row in engine.rows(table_query("history_change", ["node", "table", "observed_at"]))
             if row[2] > moment}  # fmt: skip
-    assert {row[:2] for row in engine.rows(then_and_now.RECENT.bind(moment=moment))} == late
-    assert {row[:2] for row in engine.rows(then_and_now.MOMENTS.bind(moment=moment))} == late
+    assert {row[:2] for row in engine.rows(drift_rows.RECENT.bind(moment=moment))} == late
+    assert {row[:2] for row in engine.rows(drift_rows.MOMENTS.bind(moment=moment))} == late
     silent = {row[:1] for row in engine.rows(table_query("host", ["node", "observed_at"])) if row[1] <= moment}
     assert set(engine.rows(drift.SILENT.bind(moment=moment))) == silent
     assert (late and silent) or hour != 8

@@ -20,13 +20,14 @@ from typing import Any
 import pytest
 
 from agent.fleet.dataset import open_dataset
-from agent.fleet.ingest import held
+from agent.fleet.ingest import locked_dataset
 from agent.fleet.store import Folder
 from tests.agent.fleet.small import files, history, named, report, rows, taken
 from tests.conftest import ROOT
 
 KILLS = int(os.environ.get("FABRICSCOPE_KILLS", "12"))
 NODES = 70  # enough for two processes
+ARRIVED = 1_768_500_000.0  # of every file, so that both datasets have the same
 _SLACK_SECONDS = 30.0
 
 
@@ -124,7 +125,9 @@ class _Fleet:
             hour = self._sweep * 2 - (3 if number == 3 and self._sweep > 2 else 0)  # one comes late
             data = report(f"gpu{number}", hour, f"{self._sweep}" if number % 7 == 0 else "same")
             for folder in (self.source, self._all):
-                (folder / f"{self._sweep:03d}-{number}.json").write_bytes(data)
+                path = folder / f"{self._sweep:03d}-{number}.json"
+                path.write_bytes(data)
+                os.utime(path, (ARRIVED, ARRIVED))
         for folder in (self.source, self._all):
             (folder / f"{self._sweep:03d}-bad.json").write_text(f"{{{self._sweep}")
         taken(self._reference, self.source)
@@ -163,7 +166,7 @@ def _ended_at(call: int, work: Callable[[], None]) -> None:
     for name in ("take", "replace", "remove"):
         setattr(Folder, name, counted(getattr(Folder, name)))
     os.replace = counted(os.replace)  # type: ignore[assignment]
-    held.shutil.rmtree = counted(held.shutil.rmtree)  # type: ignore[assignment,attr-defined]
+    locked_dataset.shutil.rmtree = counted(locked_dataset.shutil.rmtree)  # type: ignore[assignment,attr-defined]
     work()
 
 

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.fleet.page.scene import Coded, Coverage, Found, Judged, Nodes, Rail, Rails, Said, Scene, Section, Skew
+from agent.fleet.page.scene import (
+    Coded,
+    Coverage,
+    FleetScene,
+    Judged,
+    Nodes,
+    Rails,
+    RailState,
+    ReportedFinding,
+    Said,
+    Section,
+    Skew,
+)
 from agent.model.finding import Evidence
 
 EVIL = (
@@ -12,7 +24,7 @@ EVIL = (
     "\u202etxt.exe\x00\x1b[31m\u2028${7}]]>--><!--"
 )
 RULES = ["gpu-lost", "pcie-width-downgraded", "roce-mtu-below-4096", "acs-on-path"]
-WIDTH = Found(
+WIDTH = ReportedFinding(
     rule="pcie-width-downgraded",
     severity="error",
     label="GPU3",
@@ -21,7 +33,7 @@ WIDTH = Found(
     remedy="Reseat the board.",
     evidence=[Evidence(what="width", value="x8", source="/sys/bus/pci/devices/0000:3b:00.0/current_link_width")],
 )
-LOST = Found(
+LOST = ReportedFinding(
     rule="gpu-lost",
     severity="critical",
     label="GPU0",
@@ -30,7 +42,7 @@ LOST = Found(
     remedy="Power-cycle the node.",
     evidence=None,
 )
-MTU = Found(
+MTU = ReportedFinding(
     rule="roce-mtu-below-4096",
     severity="warning",
     label="mlx5_0/1",
@@ -42,7 +54,7 @@ SETS = [[0], [1, 0], [2]]
 VECTORS = ["pppu", "pfpp", "ffpp", "ppfp", "uuuu"]
 
 
-def fleet(count: int, unit: int = 32) -> Scene:
+def fleet(count: int, unit: int = 32) -> FleetScene:
     """A fleet of `count` nodes: of every 50 one is critical, error, warning, unknown, stale."""
     kinds = [at % 50 for at in range(count)]
     unknown, stale = [each == 3 for each in kinds], [each in (4, 5) for each in kinds]
@@ -58,8 +70,8 @@ def fleet(count: int, unit: int = 32) -> Scene:
         leaves=[f"leaf-{u + 1:02d}-{k}" for u in range(len(units.labels)) for k in range(8)],
         rates=["0 Gbit/s", "200 Gbit/s", "400 Gbit/s"],
         links=["31.5 GB/s", "63.0 GB/s"],
-        sets=[[Rail(k, 0, u * 8 + k, 2, 1) for k in range(8)] for u in range(len(units.labels))]
-        + [[Rail(k, 2 if k == 0 else 0, k, 1 if k == 0 else 2, 1) for k in range(8)]],
+        sets=[[RailState(k, 0, u * 8 + k, 2, 1) for k in range(8)] for u in range(len(units.labels))]
+        + [[RailState(k, 2 if k == 0 else 0, k, 1 if k == 0 else 2, 1) for k in range(8)]],
         codes=[len(units.labels) if kinds[at] == 2 and at < unit else at // unit for at in range(count)],
     )
     nodes = Nodes(
@@ -96,7 +108,7 @@ def fleet(count: int, unit: int = 32) -> Scene:
     )  # fmt: skip
     wide = [at for at in range(count) if kinds[at] in (0, 1, 5)]
     old = [at for at in range(count) if at % 200 == 7]
-    return Scene(
+    return FleetScene(
         title="Fleet",
         made="2026-01-15T09:00:00Z",
         version="0.0",
@@ -129,14 +141,14 @@ def fleet(count: int, unit: int = 32) -> Scene:
     )  # fmt: skip
 
 
-def hostile(count: int = 60) -> Scene:
+def hostile(count: int = 60) -> FleetScene:
     """The same, where each name and text that a host chooses is a trap."""
     made = fleet(count)
 
     def evil(value: object) -> object:
         if isinstance(value, Coded):
             return msgspec.structs.replace(value, labels=[f"{EVIL}{each}" for each in value.labels])
-        if isinstance(value, Found):
+        if isinstance(value, ReportedFinding):
             rows = [Evidence(what=EVIL, value=EVIL * 30, source=EVIL)]
             return msgspec.structs.replace(
                 value, label=EVIL, summary=EVIL * 40, impact=EVIL, remedy=EVIL, evidence=rows

@@ -15,7 +15,7 @@ import pytest
 
 from agent.fleet.hostlist import unfold
 from agent.fleet.page.page import page as written
-from agent.fleet.page.scene import Scene
+from agent.fleet.page.scene import FleetScene
 from tests.agent.fleet.page.given import EVIL, fleet, hostile
 from tests.browser import NEEDED, Shown
 
@@ -36,7 +36,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
     pages = []
 
     def made(
-        scene: Scene,
+        scene: FleetScene,
         width: int = 1280,
         scheme: str = "light",
         script: bool = True,

@@ -11,18 +11,18 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
 from agent.fleet.cluster.build import build
+from agent.fleet.cluster.from_dataset import of_reports, wiring
 from agent.fleet.cluster.from_reports import tables as rows_of
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
 from agent.fleet.engines.query import table_query
 from agent.fleet.hostlist import fold
-from agent.fleet.ingest.run import Asked, ingest
+from agent.fleet.ingest.run import IngestOptions, ingest
 from agent.fleet.page.build import scene as made_of
 from agent.fleet.page.devices import gbyte_s
 from agent.fleet.page.from_dataset import Wish
 from agent.fleet.page.page import page
-from agent.fleet.page.scene import SEVERITY, STATES, Scene, looks, worst_first
-from agent.fleet.page.wiring import of_reports, wiring
+from agent.fleet.page.scene import SEVERITY, STATES, FleetScene, looks, worst_first
 from bench.fleet.plan import plan
 
 FAULTS = {
@@ -34,7 +34,7 @@ FAULTS = {
 class Fleet(NamedTuple):
     """The page's scene, the newest report of every node, and what was planted."""
 
-    scene: Scene
+    scene: FleetScene
     reports: dict[str, dict[str, Any]]
     truth: dict[str, Any]
 
@@ -74,7 +74,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
             for data in fleet.reports(sweep, one_line=True):
                 file.write(data.replace(b"\n", b" ") + b"\n")
                 _keep(reports, data)
-        ingest(Asked(sources=[str(source)], dataset=str(place / "dataset")), lambda _stage, _done: None)
+        ingest(IngestOptions(sources=[str(source)], dataset=str(place / "dataset")), lambda _stage, _done: None)
     engine = connect(None, str(place / "dataset"))
     wires = wiring(of_reports(engine))
     assert wires == wiring(build([], rows_of(_Rows(engine))))  # what it leaves out tells nothing

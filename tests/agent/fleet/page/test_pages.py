@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.fleet.page.pages import pages
+from agent.fleet.page.page import pages
 
 
 def test_files_are_found_by_node_and_by_cluster(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.fleet.page.same_fault import EXPLAINED_BY, join_outliers
+from agent.fleet.page.findings import EXPLAINED_BY, join_outliers
 from agent.fleet.page.scene import Said, Section
 from agent.fleet.questions.attributes import ATTRIBUTES
 from agent.rules.pages import page_paths

@@ -9,7 +9,7 @@ import pytest
 
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
-from agent.fleet.ingest.run import Asked, ingest
+from agent.fleet.ingest.run import IngestOptions, ingest
 from bench.fleet.kinds import KINDS
 from bench.fleet.plan import plan
 
@@ -37,7 +37,7 @@ def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> di
         with source.open("wb") as file:
             for data in fleet.reports(sweep, one_line=True):
                 file.write(data.replace(b"\n", b" ") + b"\n")
-        ingest(Asked(sources=[str(source)], dataset=str(place / "dataset")), lambda _stage, _done: None)
+        ingest(IngestOptions(sources=[str(source)], dataset=str(place / "dataset")), lambda _stage, _done: None)
         source.unlink()
     return fleet.truth
 

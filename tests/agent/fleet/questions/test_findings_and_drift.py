@@ -6,21 +6,21 @@ from datetime import datetime, timezone
 
 import pytest
 
+from agent.fleet.cluster.from_dataset import Wiring, of_reports, wiring
 from agent.fleet.engines.engine import Where, narrowed
 from agent.fleet.page.build import scene
 from agent.fleet.page.from_dataset import Wish, known
 from agent.fleet.page.scene import looks, worst_first
-from agent.fleet.page.wiring import Wiring, of_reports, wiring
+from agent.fleet.questions.baseline import Usual
+from agent.fleet.questions.deviations import Deviation, PeerGroup, folded
 from agent.fleet.questions.drift import drift
 from agent.fleet.questions.findings import findings
-from agent.fleet.questions.odd import Group, Odd, folded
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.outliers import outliers
 from agent.fleet.questions.summary import summary
-from agent.fleet.questions.usual import Usual
-from agent.fleet.words.findings import sentences
-from agent.fleet.words.outliers import sentence
-from agent.fleet.words.summary import page as summary_page
+from agent.fleet.text.findings import sentences
+from agent.fleet.text.outliers import sentence
+from agent.fleet.text.summary import page as summary_page
 from agent.outputs.text.lines import to_plain_text
 from tests.agent.fleet.questions.nodes import asked, finding, node
 
@@ -31,7 +31,7 @@ NOON = datetime(2026, 1, 15, 12)  # noqa: DTZ001  # UTC without a zone is what i
 def way(request, monkeypatch):
     """Rows of then and now are laid side by side here; where many nodes have changed, by the engine."""
     if request.param == "by the engine":
-        monkeypatch.setattr("agent.fleet.questions.then_and_now._FEW", -1)
+        monkeypatch.setattr("agent.fleet.questions.drift_rows._FEW", -1)
 
 
 def test_a_matter_of_the_class_is_named_so(tmp_path):
@@ -222,7 +222,7 @@ def test_a_nic_that_has_lost_its_gpu_is_no_news_of_its_own(tmp_path):
 
 def test_what_follows_from_what_follows_is_told_with_the_first():
     def odd(key, value, node="n1"):
-        return Odd(Group(key, key, "class", None, "node"), Usual("8", 9, 10), value, "8", node, None)
+        return Deviation(PeerGroup(key, key, "class", None, "node"), Usual("8", 9, 10), value, "8", node, None)
 
     ((answer, _),) = folded([odd("nics", "9"), odd("rails", "7"), odd("gpus", "7")])
     assert (answer.attribute, sorted(answer.also)) == ("gpus", ["nics 9, usually 8", "rails 7, usually 8"])

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fleet.engines.query import table_query
-from agent.fleet.questions.bags import words
-from agent.fleet.questions.odd import Group, Odd, folded
+from agent.fleet.questions.baseline import Usual, median, planned, spread, usual
+from agent.fleet.questions.deviations import Deviation, PeerGroup, folded
+from agent.fleet.questions.multisets import words
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.outliers import outliers
-from agent.fleet.questions.usual import Usual, median, planned, spread, usual
 from tests.agent.fleet.questions.nodes import asked, interface, node
 from tests.agent.fleet.small import report
 
@@ -176,18 +176,18 @@ def test_of_a_map_only_the_difference_is_told(tmp_path):
 
 
 def group(key):
-    return Group(key, key, "class", None, "node")
+    return PeerGroup(key, key, "class", None, "node")
 
 
 def test_what_follows_on_some_nodes_only_names_them():
     normal = Usual("1", 20, 22)
     odds = [
-        *(Odd(group("driver"), normal, "2", "1", node, None) for node in ("n1", "n2")),
-        Odd(group("cuda"), normal, "13", "12", "n2", None),
+        *(Deviation(group("driver"), normal, "2", "1", node, None) for node in ("n1", "n2")),
+        Deviation(group("cuda"), normal, "13", "12", "n2", None),
     ]
     ((answer, _),) = folded(odds)
     assert (answer.hosts, answer.also) == ("n[1-2]", ["cuda 13, usually 12 on n2"])
-    ((answer, _),) = folded([*odds, Odd(group("cuda"), normal, "13", "12", "n1", None)])
+    ((answer, _),) = folded([*odds, Deviation(group("cuda"), normal, "13", "12", "n1", None)])
     assert answer.also == ["cuda 13, usually 12"]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.fleet.rows import DamagedPart
 from agent.fleet.rows.functions import FunctionReader
-from agent.fleet.rows.unique import Counters, Functions, Shared
+from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 from agent.fleet.tables import LINK, PCI
 
 ERRORS = {"correctable": {"RxErr": 7}}
@@ -32,7 +32,7 @@ class Whole:
     """A reader with its tables."""
 
     def __init__(self) -> None:
-        self.pci, self.links, self.counters = Functions(PCI), Shared(LINK), Counters()
+        self.pci, self.links, self.counters = Functions(PCI), Shared(LINK), CounterRows()
         self.reader = FunctionReader(self.pci, self.links, self.counters)
 
     def told(self, text: bytes) -> Any:

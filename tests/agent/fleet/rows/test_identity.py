@@ -6,22 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fleet.rows.device_shapes import Gpu, Netdev, Nic, Port
+from agent.fleet.rows.device_fields import GpuFields, NetdevFields, NicFields, PortFields
 from agent.fleet.rows.identity import numbers
-from agent.fleet.rows.shapes import Node
+from agent.fleet.rows.report_fields import NodeFields
 
 
 def of(
     serial=None, machine_id=None, gpus=(), guids=(), ports=(), macs=(), addresses=(), driver="mlx5_core", label="eth0"
 ):
     return numbers(
-        Node(serial=serial, machine_id=machine_id),
-        [Gpu(id=f"g{n}", uuid=uuid, serial=serial) for n, (uuid, serial) in enumerate(gpus)],
+        NodeFields(serial=serial, machine_id=machine_id),
+        [GpuFields(id=f"g{n}", uuid=uuid, serial=serial) for n, (uuid, serial) in enumerate(gpus)],
         [
-            Nic(id="n", node_guid=guid, ports=[Port(port=1, port_guid=each) for each in ports])
+            NicFields(id="n", node_guid=guid, ports=[PortFields(port=1, port_guid=each) for each in ports])
             for guid in guids or [None]
         ],
-        [Netdev(id="d", label=label, mac=mac, addresses=list(addresses), driver=driver) for mac in macs or [None]],
+        [
+            NetdevFields(id="d", label=label, mac=mac, addresses=list(addresses), driver=driver)
+            for mac in macs or [None]
+        ],
     )
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.fleet.reading import Unfit, read
+from agent.fleet.reading import Unfit, read, unpack
 from agent.fleet.rows import NAMES, Reader
-from agent.fleet.rows.device_shapes import Nic
+from agent.fleet.rows.device_fields import NicFields
 from agent.fleet.rows.devices import hardware_class
 from agent.fleet.tables import TABLES
 from agent.model.counters import counted
@@ -33,7 +33,7 @@ def tables(report: Report | bytes, reader: Reader | None = None) -> dict[str, li
     """Rows of a report by table, as dictionaries."""
     data = report if isinstance(report, bytes) else msgspec.json.encode(dated(report))
     reader = reader or Reader()
-    made = read(data, reader, None, NOW).made
+    made = read(unpack(data), reader, None, NOW).made
     found: dict[str, list[dict[str, Any]]] = {}
     for name, numbers in zip(NAMES, made.ids, strict=True):
         if name == "counter":
@@ -138,8 +138,8 @@ def test_a_node_with_a_fault_stays_among_its_like(fault: str, reader: Reader) ->
 
 
 def test_hardware_class_does_not_depend_on_what_is_lost_or_how_a_driver_names_it() -> None:
-    rails = [Nic(id=f"0000:0{n}:00.0", board_id="MT_0000000838") for n in range(8)]
-    odd = [*rails[:7], Nic(id="x", board_id="MT_0000000999")]
+    rails = [NicFields(id=f"0000:0{n}:00.0", board_id="MT_0000000838") for n in range(8)]
+    odd = [*rails[:7], NicFields(id="x", board_id="MT_0000000999")]
     h200 = ("0x10de", "0x2335")
     whole = hardware_class("Supermicro ", "SYS-821GE-TNHR", [h200] * 8, rails)
 
@@ -159,13 +159,13 @@ def test_the_digest_of_a_table_is_of_what_lasts() -> None:
         function["power_state"] = "D3hot"
         if function["link"]:
             function["link"] |= {"quality": {"state": "idle", "reason": None}, "speed_gt_s": 2.5}
-    moved = read(msgspec.json.encode(data), Reader(), None, NOW).made.digests
-    same = read(msgspec.json.encode(report), Reader(), None, NOW).made.digests
+    moved = read(unpack(msgspec.json.encode(data)), Reader(), None, NOW).made.digests
+    same = read(unpack(msgspec.json.encode(report)), Reader(), None, NOW).made.digests
     assert moved == same
 
     data["topology"]["pci"][3]["serial"] = "x"
     data["node"]["kernel"] = "y"
-    other = read(msgspec.json.encode(data), Reader(), None, NOW).made.digests
+    other = read(unpack(msgspec.json.encode(data)), Reader(), None, NOW).made.digests
     assert [name for name, a, b in zip(NAMES, same, other, strict=True) if a != b] == ["host", "pci"]
 
 

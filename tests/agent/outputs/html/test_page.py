@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from agent.model.finding import FarEnd, Location, Step, Summary
+from agent.outputs.html.coverage import RuleLinks, render_markdown
 from agent.outputs.html.page import render_html
-from agent.outputs.html.rule_panels import RuleLinks, render_markdown
 from agent.rules import pages
 from tests.machines import FAULTS, HOSTS, scan_machine
 

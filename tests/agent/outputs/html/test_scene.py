@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from agent.model.pci import Link, LinkQuality
+from agent.outputs.html.elements import severity_by_box
 from agent.outputs.html.layout import compute_layout
 from agent.outputs.html.link_bars import make_link_bar
 from agent.outputs.html.scene import Box, Scene, build_scene
-from agent.outputs.html.severities import severity_by_box
 from tests.machines import HOSTS, scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"

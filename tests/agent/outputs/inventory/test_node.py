@@ -11,8 +11,8 @@ import pytest
 
 from agent.model.nic import Neighbor, Netdev, Nic, Port, TransceiverModule
 from agent.model.report import Report
-from agent.outputs.inventory import fields as fit
 from agent.outputs.inventory import node as inventory_node
+from agent.outputs.inventory import objects as fit
 from agent.outputs.inventory.node import build_desired, choose_port_type
 from agent.outputs.inventory.objects import DesiredNode
 from tests.agent.outputs.export.given import H100, bare, hostile, with_topology

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from agent.model.gpu import NvSwitch
+from agent.model.node import Platform
 from agent.model.pci import PciFunction
+from agent.model.profile import Expected, Profile
 from agent.model.topology import Topology
 from agent.rules.context import RuleContext
 from agent.rules.host.inventory_matching import (
@@ -14,7 +17,17 @@ from agent.rules.host.inventory_matching import (
     match_devices,
     merge_inventory,
 )
-from tests.agent.rules.build import changed_gpu, changed_nic, function, gpu_id, nic_id, server, topology
+from agent.rules.host.profile import device_count_low
+from tests.agent.rules.build import (
+    changed_gpu,
+    changed_nic,
+    function,
+    gpu_id,
+    kinds,
+    nic_id,
+    server,
+    topology,
+)
 from tests.agent.rules.rows import nvlinks
 
 GPU, RAIL = gpu_id(1), nic_id(1)
@@ -245,3 +258,13 @@ def test_a_chain_of_bridges_is_bounded() -> None:
     rows = build_inventory(Topology(pci=chain, nvswitches=[NvSwitch(id=chain[0].id, pci=chain[0].id)]))
 
     assert 16 == len(rows[0].above)
+
+
+@pytest.mark.parametrize("value", [True, "4"])
+def test_what_is_no_number_expects_nothing(value) -> None:
+    """A word or a switch of a profile that somebody wrote; 3 of 4 GPUs would be too few."""
+    case = server(3)
+    profile = Profile(name="test", gpus=Expected(value=value, source="a good source"))
+    case = replace(case, profile=profile, platform=Platform(profile="test", confidence="exact"))
+
+    assert set() == kinds(device_count_low, case)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from agent.rules.catalogue import every_rule
+from agent.rules.engine import judge
 from agent.rules.infiniband.ports import EXPECTED, PLUGGED, IbPort, has_no_infiniband, ib_ports
 from agent.rules.rule import NotApplicable, Unknown
 from tests.agent.rules.build import (
@@ -79,3 +81,21 @@ def test_no_infiniband_is_said_where_nothing_is_of_it(class_code: str, ethernet:
 
     assert none == has_no_infiniband(case)
     assert not has_no_infiniband(unread(case))
+
+
+HDR = {"rate_gbit_s": 200.0, "speed": "HDR"}
+
+
+def different():
+    """Two kinds of rails: nobody is slower than its own board."""
+    case = server()
+    for n in (0, 1):
+        case = changed_nic(changed_port(case, n, **HDR), n, board_id="MT_HDR")
+    return case
+
+
+def test_it_remains_where_no_board_is_degraded() -> None:
+    """Nothing stands for it."""
+    _, findings, _ = judge(different(), every_rule())
+
+    assert ["ib-rate-mixed"] == [finding.rule for finding in findings]

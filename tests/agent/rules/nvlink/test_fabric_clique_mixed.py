@@ -11,7 +11,7 @@ from agent.rules.rule import (
     Unknown,
 )
 from tests.agent.rules.build import changed_gpu, fails, gpu_id, kinds
-from tests.agent.rules.nvlink.fabric import hgx, registration, tray
+from tests.agent.rules.fabric import hgx, registration, tray
 from tests.agent.rules.rows import NO_CLUSTER
 
 OTHER = "7b110000-0000-0000-0000-0000000000a1"

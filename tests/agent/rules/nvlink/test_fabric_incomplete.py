@@ -8,7 +8,7 @@ from agent.model.gpu import Mig
 from agent.rules.nvlink.fabric import fabric_incomplete as rule
 from agent.rules.rule import NotApplicable, Unknown
 from tests.agent.rules.build import answers, changed_gpu, changed_gpus, fails, function, gpu_id, models, node
-from tests.agent.rules.nvlink.fabric import SUBJECTS, hgx, registration
+from tests.agent.rules.fabric import SUBJECTS, hgx, registration
 from tests.agent.rules.rows import H100_PCIE
 
 GPU = gpu_id(2)

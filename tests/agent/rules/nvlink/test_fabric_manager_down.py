@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.model.node import Service
+from agent.model.node import Module, Service
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.nvlink.services import fabric_manager_down as rule
@@ -12,6 +12,7 @@ from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     changed_gpu,
     changed_gpus,
+    changed_nic,
     fails,
     function,
     models,
@@ -22,7 +23,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
-from tests.agent.rules.nvlink.fabric import FM, SWITCH, hgx, registration, service
+from tests.agent.rules.fabric import FM, SWITCH, hgx, registration, service
 from tests.agent.rules.nvlink.test_inactive import dead
 from tests.agent.rules.rows import B200
 
@@ -137,3 +138,30 @@ def test_other_services_say_nothing_of_it() -> None:
     case = software(hgx(), services=[Service(name="openibd", state="active"), Service(name=FM, state="failed")])
 
     assert 1 == len(fails(rule, case))
+
+
+@pytest.mark.parametrize(
+    ("modules", "switches", "lacks"),
+    [
+        (("ib_core", "mlx5_ib"), "hidden", True),
+        (("ib_core", "ib_umad"), "hidden", False),
+        (("mlx5_core",), "hidden", False),  # built into the kernel, or not read
+        (("ib_core", "mlx5_ib"), "on the bus", False),
+    ],
+)
+def test_hidden_switches_need_ib_umad(modules: tuple[str, ...], switches: str, lacks: bool) -> None:
+    """It is named first where it is not loaded: the manager would end again at once."""
+    case = software(hidden() if switches == "hidden" else stopped(), modules=[Module(name=name) for name in modules])
+    (finding,) = judge(case, [rule])[1]
+
+    assert lacks == ("ib_umad is not loaded" in finding.summary) == finding.steps[0].do.startswith("Load ib_umad")
+    assert (switches == "hidden") == ("nvlsm" in str(finding.steps))
+    assert (switches == "hidden") == ("management functions (ConnectX-7)" in [row.what for row in finding.evidence])
+
+
+def test_the_management_functions_are_evidence() -> None:
+    """Those that the report knows as the fabric manager's."""
+    case = changed_nic(hidden(), 1, limited="a management function of the NVLink switches")
+    values = [[row.value for row in fails(rule, each)[0].evidence] for each in (hidden(), case)]
+
+    assert [["inactive", "not missing", "none recognized"], ["inactive", "not missing", "mlx5_1"]] == values

@@ -9,7 +9,7 @@ from agent.rules.engine import judge
 from agent.rules.nvlink.services import fabric_manager_mismatch as rule
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import fails, node, software, topology
-from tests.agent.rules.nvlink.fabric import FM, driver, hgx, service
+from tests.agent.rules.fabric import FM, driver, hgx, service
 
 
 def other(state: str = "inactive"):

@@ -14,7 +14,7 @@ from agent.rules.rule import (
     Unknown,
 )
 from tests.agent.rules.build import answers, changed_gpu, fails, topology
-from tests.agent.rules.nvlink.fabric import SUBJECTS, health, hgx, registration
+from tests.agent.rules.fabric import SUBJECTS, health, hgx, registration
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from agent.rules.rule import (
     Unknown,
 )
 from tests.agent.rules.build import changed_gpus, fails, node, probe, software, topology
-from tests.agent.rules.nvlink.fabric import CHANNEL, IMEX, hgx, registration, service, tray
+from tests.agent.rules.fabric import CHANNEL, IMEX, hgx, registration, service, tray
 from tests.agent.rules.rows import NO_CLUSTER
 
 

@@ -30,7 +30,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
-from tests.agent.rules.nvlink.fabric import SUBJECTS, driver, hgx, profile, registration, tray
+from tests.agent.rules.fabric import SUBJECTS, driver, hgx, profile, registration, tray
 from tests.agent.rules.nvlink.test_inactive import dead
 from tests.agent.rules.rows import H100_PCIE
 

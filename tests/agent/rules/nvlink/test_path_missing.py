@@ -29,7 +29,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
-from tests.agent.rules.nvlink.fabric import driver, hgx
+from tests.agent.rules.fabric import driver, hgx
 from tests.agent.rules.nvlink.test_inactive import dead
 from tests.agent.rules.rows import B200, H100_PCIE, nvlinks
 

@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from agent.model.gpu import C2c, Mig
 from agent.model.node import NumaNode
+from agent.rules.engine import judge
 from agent.rules.nvlink.superchips import c2c_down, gpu_ats_off, gpu_memory_numa_missing
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_gpu, changed_gpus, fails, kinds, models, node, virtual
-from tests.agent.rules.nvlink.fabric import SUBJECTS, driver, hgx, profile, tray
+from tests.agent.rules.fabric import SUBJECTS, driver, hgx, profile, tray
 from tests.agent.rules.rows import H100
 
 OFF = C2c(enabled=False)
@@ -151,3 +152,14 @@ def test_97_percent_of_c2c_are_enough() -> None:
     assert [SUBJECTS[2]] == [
         fault.subject for fault in fails(c2c_down, changed_gpu(changed_gpus(case, c2c=full), 2, c2c=less))
     ]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [("6.8.0-60-generic", "Remove `iommu.passthrough=1`"), ("6.11.0", "leave"), (None, "Remove `iommu.passthrough=1`")],
+)
+def test_passthrough_stays_from_6_11_on(kernel: str | None, words: str) -> None:
+    """There it goes together with ATS."""
+    (finding,) = judge(node(broken(), kernel=kernel), [gpu_ats_off])[1]
+
+    assert words in finding.steps[0].do

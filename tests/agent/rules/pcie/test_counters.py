@@ -5,12 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.rules.pcie.counters import error_budget, pcie_errors_correctable, pcie_replays
-from tests.agent.rules.build import changed_gpu, fails, topology
-from tests.agent.rules.moves import GPU, NIC, gpus, moved, severities
+from agent.rules.pcie.counters import error_budget
 from tests.agent.rules.rows import link
-
-ERRORS = {"correctable.RxErr": 18601}
 
 
 @pytest.mark.parametrize(
@@ -29,24 +25,3 @@ def test_a_link_whose_best_speed_is_not_known_has_the_budget_of_its_speed() -> N
 
     assert 8 == error_budget(unread)
     assert 31 == error_budget(msgspec.structs.replace(unread, speed_gt_s=None))
-
-
-def test_a_fault_of_a_gpu_is_about_its_pci_function_too() -> None:
-    """Whatever the GPU is called: a finding about the function may be the cause."""
-    case = moved(changed_gpu(gpus(), 1, id="GPU-1"), "gpu:GPU-1", {"replays": 1861})
-    (fault,) = fails(pcie_replays, case)
-
-    assert frozenset({"GPU-1", GPU}) == fault.places
-
-
-def test_errors_of_the_port_above_a_card_are_told_once() -> None:
-    """Of its first function."""
-    second = f"{NIC[:-1]}1"
-    case = topology(
-        gpus(),
-        pci=[*gpus().topology.pci, msgspec.structs.replace(gpus().functions[NIC], id=second)],
-        nics=[*gpus().topology.nics, msgspec.structs.replace(gpus().nics[NIC], id=second, pci=second)],
-    )
-
-    assert [(f"pci:{NIC}", "error")] == severities(pcie_errors_correctable, moved(case, "pci:0000:22:01.0", ERRORS))
-    assert [(f"pci:{second}", "error")] == severities(pcie_errors_correctable, moved(case, f"pci:{second}", ERRORS))

@@ -1,0 +1,96 @@
+"""`fleet expected`: nodes that there should be, beside those that report."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.errors import CliError
+from agent.cli.fleet.news import Severity
+from agent.cli.fleet.options import Dataset, EngineUrl, WhereOption, query_tables
+from agent.cli.fleet.questions import parse_duration, print_answer, utc_now
+
+if TYPE_CHECKING:
+    from agent.fleet.expected.sources import ExpectedNode
+
+
+class ExpectedFormat(str, Enum):
+    """Output formats."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+    SLURM_DRAIN = "slurm-drain"
+    KUBERNETES_DRAIN = "kubernetes-drain"
+
+
+def expected(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Host lists; output of sinfo -hN -o '%N %T %E' or kubectl get nodes -o json; devices of NetBox's "
+            "REST API; - for stdin.",
+            show_default=False,
+        ),
+    ],
+    dataset: Dataset = None,
+    engine: EngineUrl = None,
+    where: WhereOption = None,
+    stale_after: Annotated[
+        str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")
+    ] = "24h",
+    drain_at: Annotated[
+        Severity, typer.Option("--drain-at", help="Lowest severity of a finding for which a node is drained.")
+    ] = Severity.CRITICAL,
+    form: Annotated[
+        ExpectedFormat,
+        typer.Option("--format", help="slurm-drain, kubernetes-drain: commands that take nodes out of service."),
+    ] = ExpectedFormat.TEXT,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+) -> None:
+    """Nodes that never reported, stopped, or are in no list.
+
+    And those to drain. Nodes that are out of service by the list are listed apart.
+    """
+    nodes = [node for source in sources for node in _read(source)]
+    seconds = parse_duration(stale_after)
+    with query_tables(dataset, engine, where) as tables:
+        from agent.fleet.expected.compare import ExpectedRow, compare, kubernetes_drain, slurm_drain
+        from agent.fleet.questions.options import Options
+        from agent.fleet.text.expected import page
+
+        answer = compare(tables, nodes, Options(stale_after_seconds=seconds, now=utc_now()), drain_at.value)
+        if form in (ExpectedFormat.SLURM_DRAIN, ExpectedFormat.KUBERNETES_DRAIN):
+            from agent.cli.output import deliver
+
+            write = slurm_drain if form is ExpectedFormat.SLURM_DRAIN else kubernetes_drain
+            deliver(write(answer).encode("utf-8", "replace"), output)
+            return
+        print_answer(answer, answer.rows, ExpectedRow, lambda width: page(answer, width), form.value, output, no_color)
+
+
+def _read(source: str) -> list[ExpectedNode]:
+    """The nodes of a list. Raises CliError."""
+    from agent.fleet.expected.sources import LIMIT_BYTES, BadNodeList, read_expected
+
+    label = "stdin" if source == "-" else source
+    try:
+        if source == "-":
+            data = sys.stdin.buffer.read(LIMIT_BYTES + 1)
+        else:
+            with open(source, "rb") as file:
+                data = file.read(LIMIT_BYTES + 1)
+    except OSError as error:
+        raise CliError(f"{label}: {error.strerror}") from error
+    if len(data) > LIMIT_BYTES:
+        raise CliError(f"{label}: larger than {LIMIT_BYTES >> 20} MiB")
+    try:
+        return read_expected(data)
+    except BadNodeList as error:
+        raise CliError(f"{label}: {error}") from error

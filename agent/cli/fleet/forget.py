@@ -1,0 +1,94 @@
+"""`fleet forget`: nodes that are scrapped or renamed, and old history."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.errors import CliError, print_warning
+from agent.cli.fleet.options import require_libraries
+from agent.cli.fleet.questions import parse_duration
+
+
+def forget(
+    nodes: Annotated[
+        str | None,
+        typer.Argument(metavar="[HOSTLIST]", help="Nodes, as gpu[001-128].", show_default=False),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR|URL", help="Folder or URL of the dataset.", envvar="FABRICSCOPE_DATASET", show_default=False
+        ),
+    ] = None,
+    unseen: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Nodes whose last report arrived longer ago: 30d.", show_default=False),
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="Keep history this long: 400d.", show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
+    wait: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", help="Wait for another command that holds the dataset.", min=0, callback=opt.reject_nan
+        ),
+    ] = 60.0,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Take nodes or old history out of a dataset.
+
+    A node that reports again is back. Its history stays, unless it is too old.
+    """
+    if not dataset:
+        raise CliError("--dataset is missing: a folder, or a URL such as s3://BUCKET/PREFIX")
+    if nodes is None and unseen is None and history is None:
+        raise CliError("nothing to forget: name nodes, or use --unseen DURATION or --history DURATION")
+    names, spans = _unfold(nodes), [_parse_span(text) for text in (unseen, history)]
+    require_libraries("pyarrow")
+    from agent.fleet.dataset import BadDataset
+    from agent.fleet.hostlist import fold
+    from agent.fleet.ingest.forgetting import Wanted
+    from agent.fleet.ingest.forgetting import forget as do
+
+    wanted = Wanted(dataset=dataset, nodes=names, unseen=spans[0], history=spans[1], dry_run=dry_run, wait_seconds=wait)
+    try:
+        result = do(wanted)
+    except BadDataset as error:
+        raise CliError(str(error)) from error
+    except OSError as error:
+        raise CliError(
+            f"{dataset}: cannot be written: {error.strerror or str(error)[:200]}; it is as it was"
+        ) from error
+    if result.unknown:
+        print_warning(f"not in the dataset: {fold(result.unknown)}")
+    if quiet:
+        return
+    will = "would be forgotten" if dry_run else "forgotten"
+    count = len(result.nodes)
+    print(f"{count:,} node{'s'[: count != 1]} {will}{f': {fold(result.nodes)}' if count else ''}")
+    if history is not None:
+        print(f"{result.history_rows:,} rows of history {will}")
+
+
+def _unfold(nodes: str | None) -> list[str]:
+    from agent.fleet.hostlist import BadHostlist, unfold
+
+    try:
+        return unfold(nodes) if nodes is not None else []
+    except BadHostlist as error:
+        raise CliError(f"{nodes!r:.60}: {error}") from error
+
+
+def _parse_span(text: str | None) -> timedelta | None:
+    if text is None:
+        return None
+    try:
+        return timedelta(seconds=parse_duration(text))
+    except OverflowError as error:
+        raise CliError(f"{text!r:.60}: too long") from error

@@ -1,0 +1,228 @@
+"""`fleet news`: what is new since a moment or since the last run, for people, scripts and webhooks."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.errors import CliError, print_warning
+from agent.cli.fleet.options import Dataset, EngineUrl, WhereOption, query_tables
+from agent.cli.fleet.questions import parse_duration, parse_time, utc_now
+
+if TYPE_CHECKING:
+    from agent.fleet.engines.engine import Tables
+    from agent.fleet.episodes.news import News, NewsState
+    from agent.fleet.episodes.silences import Silences
+    from agent.fleet.questions.options import Options
+
+_POST_SECONDS = 10.0
+_STATE_LIMIT = 1 << 28
+
+
+class NewsFormat(str, Enum):
+    """Output formats."""
+
+    TEXT = "text"
+    JSON = "json"
+    SLACK = "slack"
+    WEBHOOK = "webhook"
+
+
+class Severity(str, Enum):
+    """The lowest severity that counts."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+SilencesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="TOML with [[silence]] entries: the keys of a node's configuration, and node.",
+        show_default=False,
+    ),
+]
+LeastSeverity = Annotated[Severity, typer.Option("--severity", help="Lowest severity that counts.")]
+
+
+def news(
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME|DURATION", help="2026-01-15T08:00:00Z, or 24h, 7d before now.", show_default=False),
+    ] = None,
+    since_last: Annotated[bool, typer.Option("--since-last", help="Since the last run with the same --state.")] = False,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="What --since-last compares with and leaves for the next run.",
+            show_default=False,
+        ),
+    ] = None,
+    dataset: Dataset = None,
+    engine: EngineUrl = None,
+    where: WhereOption = None,
+    severity: LeastSeverity = Severity.WARNING,
+    silences: SilencesOption = None,
+    stale_after: Annotated[
+        str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")
+    ] = "24h",
+    form: Annotated[NewsFormat, typer.Option("--format", help="slack, webhook: the body of a request.")] = (
+        NewsFormat.TEXT
+    ),
+    post: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Send the body there (slack, webhook) where something is new.",
+            envvar="FABRICSCOPE_WEBHOOK",
+            show_default=False,
+        ),
+    ] = None,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+) -> None:
+    """Findings that are new, back, worse, flapping or gone.
+
+    Exit 1: something is new.
+    """
+    if (since is None) == (not since_last):
+        raise CliError("either --since TIME or --since-last is needed")
+    if since_last != (state is not None):
+        raise CliError("--since-last needs --state FILE" if since_last else "--state is for --since-last only")
+    if post is not None and form not in (NewsFormat.SLACK, NewsFormat.WEBHOOK):
+        raise CliError("--post needs --format slack or webhook")
+    moment = parse_time(since) if since is not None else None
+    seconds, silenced = parse_duration(stale_after), read_silences(silences)
+    with query_tables(dataset, engine, where) as tables:
+        from agent.fleet.episodes.news import news_since
+        from agent.fleet.questions.options import Options
+
+        options = Options(stale_after_seconds=seconds, now=utc_now())
+        if moment is not None:
+            answer, left = news_since(tables, moment, options, severity.value, silenced), None
+        else:
+            assert state is not None
+            answer, left = _compare_with_last(tables, state, options, severity.value, silenced)
+    _print(answer, form, output, no_color)
+    if post is not None and answer.items:
+        _post(post, _body(answer, form))
+    if left is not None and state is not None:
+        _write_state(state, left)
+    if answer.alarming:
+        raise typer.Exit(1)
+
+
+def read_silences(path: str | None) -> Silences:
+    """The fleet's silence file; entries that have ended are counted on stderr. Raises CliError."""
+    from agent.fleet.episodes.silences import NONE, SilenceFile, Silences
+    from agent.fleet.hostlist import BadHostlist
+    from agent.toml_file import TomlError, read_toml
+
+    if path is None:
+        return NONE
+    try:
+        found = Silences(read_toml(path, SilenceFile).silence, utc_now().date())
+    except TomlError as error:
+        raise CliError(str(error)) from error
+    except BadHostlist as error:
+        raise CliError(f"{path}: node: {error}") from error
+    if found.ended:
+        print_warning(f"{path}: {found.ended} {'entry has' if found.ended == 1 else 'entries have'} ended")
+    return found
+
+
+def _compare_with_last(
+    tables: Tables, path: str, options: Options, least: str, silences: Silences
+) -> tuple[News, NewsState]:
+    """With what the last run left; the first run makes the baseline. Raises CliError."""
+    from agent.fleet.episodes.news import News, news_since_last, state_of
+
+    last = _read_state(path)
+    if last is not None:
+        return news_since_last(tables, last, options, least, silences)
+    first = state_of(tables, options, least)
+    print_warning(f"{path}: first run, {len(first.findings):,} open findings are the baseline")
+    return News(since=first.written_at, newest=None, open=len(first.findings)), first
+
+
+def _read_state(path: str) -> NewsState | None:
+    import msgspec
+
+    from agent.fleet.episodes.news import STATE_FORMAT, NewsState
+
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_STATE_LIMIT)
+        state = msgspec.json.decode(data, type=NewsState)
+        if state.format != STATE_FORMAT:
+            raise CliError(f"{path}: its format is {state.format!r:.40}; expected {STATE_FORMAT}")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CliError(f"{path}: not a state of fleet news, or damaged: {error}", "remove it to begin again") from error
+    return state
+
+
+def _write_state(path: str, state: NewsState) -> None:
+    import msgspec
+
+    from agent.reports import replace_file
+
+    try:
+        replace_file(path, f"{path}.{os.getpid()}.tmp", msgspec.json.encode(state) + b"\n")
+    except OSError as error:
+        raise CliError(f"{path}: {error.strerror}") from error
+
+
+def _body(answer: News, form: NewsFormat) -> bytes:
+    import msgspec
+
+    from agent.fleet.text.news import slack, webhook
+
+    made: Any = slack(answer) if form is NewsFormat.SLACK else webhook(answer)
+    return msgspec.json.encode(made)
+
+
+def _print(answer: News, form: NewsFormat, output: str | None, no_color: bool) -> None:
+    from agent.cli.output import deliver, show
+
+    if form is NewsFormat.TEXT:
+        from agent.fleet.text.news import page
+
+        show(lambda width: page(answer, width), output, no_color)
+    elif form is NewsFormat.JSON:
+        import msgspec
+
+        deliver(msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n", output)
+    else:
+        deliver(_body(answer, form) + b"\n", output)
+
+
+def _post(url: str, body: bytes) -> None:
+    """Send a body; the URL may hold a secret and is not printed. Raises CliError."""
+    import urllib3
+
+    host = "the URL"
+    try:
+        target = urllib3.util.parse_url(url)
+        if target.scheme not in ("http", "https") or not target.host:
+            raise CliError("--post: expected a URL with http or https")
+        host = target.host
+        answer = urllib3.PoolManager().request(
+            "POST", url, body=body, headers={"Content-Type": "application/json"},
+            timeout=_POST_SECONDS, retries=False, redirect=False,
+        )  # fmt: skip
+    except urllib3.exceptions.HTTPError as error:
+        raise CliError(f"--post: {host}: not sent: {type(error).__name__}") from error
+    if answer.status >= 300:
+        raise CliError(f"--post: {host}: not accepted: status {answer.status}")

@@ -1,0 +1,187 @@
+"""What should be on which switch port by the pattern that most cables follow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from agent.fleet.cluster.cabling_faults.rails import links_by_rail
+from agent.fleet.cluster.cabling_faults.uplinks import compared, end, missing
+from agent.fleet.cluster.expected_cables import Cable, Cables, Should, held_places, not_right
+from agent.fleet.cluster.fabric_view import View
+from agent.fleet.cluster.graph import FabricGraph, Nameless, SwitchPort, natural
+from agent.fleet.cluster.peers import most
+from agent.fleet.cluster.trunks import Fault, far_switches, odd
+from agent.fleet.cluster.units import Unit
+
+FIRM = 0.9  # of a port's peers, where the counts of cables are right all the same
+OWN_WAY = 0.25  # of a switch's cables on other ports than its peers': above that it is not meant to be as they are
+REGULAR = 0.8  # of a unit's cables on the port that its pattern says: below that there is no pattern
+
+
+def by_pattern(cluster: FabricGraph, views: list[View]) -> Cables:
+    """Of every unit whose nodes keep one port number on all leaves, and of cables to the switches above.
+
+    Where ports follow no pattern, the leaf of each rail is compared.
+    """
+    every: list[Should] = []
+    patterns: list[str] = []
+    wrong: list[Cable] = []
+    right = 0
+    for view in views:
+        for unit in view.units.units:
+            rows, told = _unit(view, unit)
+            if not rows:
+                fits, off_leaf = _by_leaf(view, unit)
+                right += fits
+                wrong += off_leaf
+                told = [f"{unit.name}: the leaf of each rail, its ports follow no pattern"] if fits else []
+            every += rows
+            patterns += told
+        trunks = _Trunks(view)
+        wrong += trunks.wrong
+        right += trunks.right
+    off = [row for row in every if row.found != row.should]
+    judged = len(every) + right + len(wrong)
+    there = len(cluster.host_links) + sum(len(view.part.switch_links) for view in views)
+    return Cables(
+        by="pattern",
+        right=len(every) - len(off) + right,
+        judged=judged,
+        of=max(there, judged),
+        wrong=[*not_right(cluster, off, held_places(views)), *wrong],
+        patterns=patterns,
+    )
+
+
+def _unit(view: View, unit: Unit) -> tuple[list[Should], list[str]]:
+    """What should be where by the ports that the nodes of a unit have on its leaves."""
+    if len(unit.rails) < 2:
+        return [], []
+    ports: dict[str, str] = {}
+    for host in unit.hosts:
+        seen = Counter(link.at.port for link in view.units.links[host] if link.rail in unit.rails)
+        clear = most(seen) if len(seen) > 1 or seen.total() > 2 else _both(seen)
+        if clear:
+            ports[host] = clear[0]
+    twice = {port for port, count in Counter(ports.values()).items() if count > 1}
+    rows, fits = [], 0
+    for host in unit.hosts:
+        if host not in ports or ports[host] in twice:
+            continue
+        have = links_by_rail(unit, view.units.links[host])
+        for rail, at in unit.rails.items():
+            link = have.get(rail)
+            if link is None and (view.cluster.cut or at.most.of < len(unit.hosts) * REGULAR):
+                continue  # an adapter that only some nodes have, or nobody knows
+            if link is None and host in view.cluster.displaced:
+                continue  # another node reports its port
+            should = SwitchPort(at.leaf, ports[host])
+            if link is None and isinstance(view.used.get(should), Nameless):
+                continue  # who is there does not say so: it may be this one
+            fits += link is not None and link.at == should
+            own = f"this node the port {ports[host]}"
+            why = f"{at.most.words} nodes of {unit.name} have {rail} on {view.name(at.leaf)}, {own}"
+            rows.append(Should(f"{host} {link.called if link else rail}", should, link.at if link else None, why))
+    if not rows or fits < REGULAR * len(rows):
+        return [], []
+    return rows, [f"{unit.name}: a node has the same port on all leaves ({fits:,} of {len(rows):,} cables)"]
+
+
+def _by_leaf(view: View, unit: Unit) -> tuple[int, list[Cable]]:
+    """How many rails of a unit's nodes are on the leaf that most have them on, and those that are on another."""
+    right, wrong = 0, []
+    held = held_places([view]) if len(unit.rails) > 1 else {}
+    for host in unit.hosts if len(unit.rails) > 1 else ():
+        for rail, link in links_by_rail(unit, view.units.links[host]).items():
+            at = unit.rails.get(rail)
+            if at is None:
+                continue
+            if at.leaf == link.at.switch:
+                right += 1
+                continue
+            wrong.append(
+                Cable(
+                    end=f"{host} {link.called}",
+                    state="elsewhere",
+                    should=view.name(at.leaf),
+                    found=view.cluster.place(link.at),
+                    there=held.get(SwitchPort(at.leaf, link.at.port)),
+                    why=f"{at.most.words} nodes of {unit.name} have {rail} on {view.name(at.leaf)}",
+                )
+            )
+    return right, wrong
+
+
+def _both(seen: Counter[str]) -> tuple[str, object] | None:
+    """Two cables on the same port are as clear as two can be."""
+    ((port, count),) = seen.most_common(1) or [("", 0)]
+    return (port, None) if count == 2 == seen.total() else None
+
+
+class _Trunks:
+    """Cables between switches: how many are right, and those which are missing or lead elsewhere than their peers'.
+
+    Only what has peers is judged.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._far = {at: far for block in view.blocks for at, far in block.ends.items()}
+        wrong: dict[str, Cable] = {}
+        found = odd(view)
+        lost = 0  # cables that are wrong, at a port that is not known
+        for faults, state in [
+            *((pair, "swapped") for pair in found.swapped),
+            *((one, "elsewhere") for one in found.moved),
+        ]:
+            for fault in faults:
+                wrong[end(view, fault)] = self._cable(fault, state)
+                lost += fault.near is None and fault.has in view.block_of[fault.lower].usual
+        for each in missing(view, found):
+            for at, should in each.should.items():
+                wrong[at] = Cable(end=at, state="missing", should=should, why=each.compared, trunk=True)
+        for at, cable in self._by_port():
+            wrong.setdefault(at, cable)
+        self.wrong = list(wrong.values())
+        self.right = sum(view.cluster.place(at) not in wrong for at in self._with_peers()) - lost
+
+    def _with_peers(self) -> Iterator[SwitchPort]:
+        """Ports of cables that others are like."""
+        for block in self._view.blocks:
+            peers = set(block.peers)
+            yield from (at for at, far in block.ends.items() if at.switch in peers and far.switch in block.usual)
+
+    def _cable(self, fault: Fault, state: str) -> Cable:
+        view, near = self._view, fault.near
+        far = self._far.get(near) if near else None
+        return Cable(
+            end=end(view, fault),
+            state=state,
+            should=view.name(fault.wanted),
+            found=view.cluster.place(far) if far else view.name(fault.has),
+            why=compared(view, view.block_of[fault.lower], fault.wanted),
+            trunk=True,
+        )
+
+    def _by_port(self) -> Iterator[tuple[str, Cable]]:
+        """Cables on another port than their peers': the counts may be right all the same."""
+        view = self._view
+        for block in view.blocks:
+            usual = far_switches(block, block.peers)
+            for lower in block.peers:
+                ports = [port for port in sorted(usual, key=natural) if SwitchPort(lower, port) in block.ends]
+                other = [port for port in ports if block.ends[SwitchPort(lower, port)].switch != usual[port][0]]
+                if len(other) > max(2, OWN_WAY * len(ports)):
+                    continue  # it keeps an order of its own
+                for port in other:
+                    upper, agree, of = usual[port]
+                    if agree < FIRM * of:
+                        continue
+                    at = SwitchPort(lower, port)
+                    why = f"{agree:,} of {of:,} peers have {view.name(upper)} on that port"
+                    there, found = view.cluster.place(at), view.cluster.place(block.ends[at])
+                    yield (
+                        there,
+                        Cable(end=there, state="elsewhere", should=view.name(upper), found=found, why=why, trunk=True),
+                    )

@@ -1,0 +1,219 @@
+"""Compares cables with a plan: a CSV with one line per cable, or the NDT file of NVIDIA UFM."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from agent.fleet.cluster.expected_cables import Cable, Cables, Should, held_places, not_right
+from agent.fleet.cluster.fabric_view import View
+from agent.fleet.cluster.from_fabric import described
+from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchPort, switch_name
+
+PLAN_LIMIT = 2_000_000  # lines
+LEAST_KNOWN = 0.1  # of a plan's lines: with fewer whose switch and node are here it is the plan of another fabric
+_NDT_PORT = re.compile(r"(?:Blade [0-9]+_)?Port ([0-9]{1,4})(?:/([0-9]{1,2}))?(?:/1)?")
+_NDT_COLUMNS = ("startdevice", "startport", "enddevice", "endport")
+
+
+class BadPlan(ValueError):
+    """The plan cannot be used; the message says where and why."""
+
+
+class Planned(NamedTuple):
+    """A line of a plan."""
+
+    line: int
+    node: str
+    rail: str
+    switch: str
+    port: str
+    length: str = ""
+
+    @property
+    def why(self) -> str:
+        """Where the plan has it."""
+        return f"line {self.line} of the plan" + (f", cable length {self.length}" if self.length else "")
+
+
+def by_plan(cluster: FabricGraph, views: list[View], planned: Iterable[Planned]) -> Cables:
+    """Each line of the plan; and cables of its nodes that it does not have. Raises BadPlan."""
+    known = _Known(cluster)
+    rows: list[Should] = []
+    lost: list[Cable] = []
+    meant: set[SwitchPort] = set()
+    hosts: set[str] = set()
+    meant_lines = list(planned)
+    for each in meant_lines:
+        hosts.add(each.node.lower())
+        switch = known.switch(each.switch)
+        if switch is None:
+            lost.append(_unknown(each))
+            continue
+        end, found = known.end(each)
+        rows.append(Should(end, SwitchPort(switch, port_of(each.port)), found, each.why))
+        if found:
+            meant.add(found)
+    off = [row for row in rows if row.found != row.should]
+    wrong = [*not_right(cluster, off, held_places(views)), *lost]
+    wrong += [
+        _unplanned(cluster, link) for link in cluster.host_links if link.host.lower() in hosts and link.at not in meant
+    ]
+    count = len(rows) + len(lost)
+    placed = sum(known.has(each) for each in meant_lines)
+    if count and placed < LEAST_KNOWN * count:
+        raise BadPlan(
+            f"only {placed:,} of its {count:,} cables are between a node and a switch that are known here: "
+            "is it the plan of another fabric, or are names written in another way?"
+        )
+    return Cables(by="plan", right=len(rows) - len(off), judged=count, of=count, wrong=wrong)
+
+
+def read_plan(lines: Iterable[str]) -> Iterator[Planned]:
+    """CSV: node, rail (or adapter), switch, port of the switch; more columns are left alone. Raises BadPlan.
+
+    A first line of names is left out; so are blank lines and those that begin with "#". A switch may stand as node.
+    A line with UFM's names (StartDevice, StartPort, EndDevice, EndPort) makes it an NDT file.
+    """
+    reader = csv.reader("\n" if _is_comment(line) else line for line in lines)
+    ndt: dict[str, int] | None = None
+    first = True
+    try:
+        for row in reader:
+            cells = [" ".join(cell.split())[:200] for cell in row]
+            if not any(cells):
+                continue
+            if reader.line_num > PLAN_LIMIT:
+                raise BadPlan(f"more than {PLAN_LIMIT:,} lines")
+            names, first = first, False
+            if names and (ndt := _ndt_columns(cells)) is not None:
+                continue
+            if ndt is not None:
+                yield from _of_ndt(reader.line_num, cells, ndt)
+                continue
+            if names and cells[0].lower() in ("node", "host", "hostname"):
+                continue
+            if len(cells) < 4 or not all(cells[:4]):
+                raise BadPlan(
+                    f"line {reader.line_num}: node, rail, switch and port are needed: {','.join(cells)[:80]!r}"
+                )
+            yield Planned(reader.line_num, *cells[:4])
+    except csv.Error as error:
+        raise BadPlan(f"line {reader.line_num}: {error}") from error
+
+
+def _is_comment(line: str) -> bool:
+    """UFM writes its line of names as a comment."""
+    return line.lstrip().startswith("#") and "startdevice" not in line.lower()
+
+
+def _ndt_columns(cells: list[str]) -> dict[str, int] | None:
+    """Places of the columns of an NDT file by their names; None: it is no line of names of one.
+
+    >>> _ndt_columns(["rack #", "#Fields:StartDevice", "StartPort", "EndDevice", "EndPort", "Cable_Length"])
+    {'rack ': 0, 'startdevice': 1, 'startport': 2, 'enddevice': 3, 'endport': 4, 'cable length': 5}
+    >>> _ndt_columns(["node", "rail", "switch", "port"])
+    """
+    names = [cell.lower().replace("#", "").removeprefix("fields:").replace("_", " ") for cell in cells]
+    columns = {name: place for place, name in enumerate(names)}
+    return columns if all(name in columns for name in _NDT_COLUMNS) else None
+
+
+def _of_ndt(line: int, cells: list[str], columns: dict[str, int]) -> Iterator[Planned]:
+    """The cable of a line, the node's end first; a port that is meant to be off has none. Raises BadPlan."""
+
+    def cell(name: str) -> str:
+        place = columns.get(name)
+        return cells[place] if place is not None and place < len(cells) else ""
+
+    start, start_port, end, end_port = (cell(name) for name in _NDT_COLUMNS)
+    if not (start and start_port and end and end_port):
+        raise BadPlan(
+            f"line {line}: StartDevice, StartPort, EndDevice and EndPort are needed: {','.join(cells)[:80]!r}"
+        )
+    if cell("state").lower() in ("disabled", "disable") or cell("domain").lower() == "out-of-scope":
+        return
+    if (described(start) or ("", ""))[1]:  # "HOST ADAPTER"; a switch has no adapter
+        start, start_port, end, end_port = end, end_port, start, start_port
+    host = described(end)
+    if host and host[1]:
+        node, rail = host
+    else:
+        node, rail = switch_name(end), _ndt_port(end_port)
+    yield Planned(line, node, rail, switch_name(start), _ndt_port(start_port), cell("cable length"))
+
+
+def _ndt_port(text: str) -> str:
+    """The InfiniBand port number: cages of two ports count both.
+
+    >>> _ndt_port("Port 21"), _ndt_port("Port 3/2"), _ndt_port("Blade 2_Port 1/1"), _ndt_port("swp3")
+    ('21', '6', '1', 'swp3')
+    """
+    found = _NDT_PORT.fullmatch(text)
+    if not found:
+        return text
+    cage, half = int(found[1]), found[2]
+    return str((cage - 1) * 2 + int(half)) if half else str(cage)
+
+
+def port_of(text: str) -> str:
+    """A port's number as the fabric has it; other names of ports are left as they are.
+
+    >>> port_of(" 007 "), port_of("swp3"), port_of("Ethernet1/5")
+    ('7', 'swp3', 'Ethernet1/5')
+    """
+    text = text.strip()
+    return str(int(text)) if text.isdecimal() and text.isascii() and len(text) < 9 else text
+
+
+class _Known:
+    """Names that a plan may use, in any case of letters."""
+
+    def __init__(self, cluster: FabricGraph) -> None:
+        self.switches: dict[str, str] = {}
+        for switch in cluster.switches.values():
+            for name in (switch.name, switch.id, f"0x{switch.id}"):
+                self.switches.setdefault(name.lower(), switch.id)
+        self.links: defaultdict[str, dict[str, HostLink]] = defaultdict(dict)
+        for link in cluster.host_links:
+            for name in (link.rail, link.device):
+                self.links[link.host.lower()].setdefault(name.lower(), link)
+        self.far = {end: far for link in cluster.switch_links for end, far in ((link.a, link.b), (link.b, link.a))}
+        self.cluster = cluster
+
+    def switch(self, name: str) -> str | None:
+        """The id of a switch."""
+        return self.switches.get(name.lower())
+
+    def has(self, each: Planned) -> bool:
+        """Whether both ends are known here."""
+        return self.switch(each.switch) is not None and (
+            each.node.lower() in self.links or self.switch(each.node) is not None
+        )
+
+    def end(self, each: Planned) -> tuple[str, SwitchPort | None]:
+        """How the end of a planned cable is called, and where it is."""
+        own = self.switch(each.node) if each.node.lower() not in self.links else None
+        if own is not None:
+            at = SwitchPort(own, port_of(each.rail))
+            return self.cluster.place(at), self.far.get(at)
+        link = _of_plan(self.links.get(each.node.lower(), {}), each.rail)
+        return f"{each.node} {link.called if link else each.rail}", link.at if link else None
+
+
+def _of_plan(links: Mapping[str, HostLink], rail: str) -> HostLink | None:
+    wanted = rail.lower()
+    return links.get(wanted) or (links.get(f"rail {int(wanted)}") if wanted.isdecimal() and len(wanted) < 5 else None)
+
+
+def _unknown(each: Planned) -> Cable:
+    why = f"line {each.line} of the plan: no switch {each.switch} here"
+    return Cable(end=f"{each.node} {each.rail}", state="unknown", should=f"{each.switch}/{each.port}", why=why)
+
+
+def _unplanned(cluster: FabricGraph, link: HostLink) -> Cable:
+    end = f"{link.host} {link.called}"
+    return Cable(end=end, state="unplanned", found=cluster.place(link.at), why="the plan has its node, not this cable")

@@ -1,0 +1,71 @@
+"""The cluster as a dataset's reports describe it: the rows that are read, and each node's unit and leaf switches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from agent.fleet.cluster.answer import TopologyAnswer, topology
+from agent.fleet.cluster.build import build
+from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.from_reports import ClusterTables as Rows
+from agent.fleet.cluster.from_reports import tables
+from agent.fleet.cluster.graph import FabricGraph
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Query, identifiers, query, quote, statement, table_query
+
+
+def telling(source: Tables, beside_files: bool) -> Rows:
+    """`beside_files`: of a fabric, whose ports are found by their GUIDs. Raises EngineRefused."""
+    return tables(_Telling(source, beside_files))
+
+
+class _Telling:
+    def __init__(self, source: Tables, beside_files: bool) -> None:
+        self._source, self._beside_files = source, beside_files
+
+    def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
+        """The rows, in any order."""
+        return self._source.rows(telling_rows(table, names, self._beside_files))
+
+
+def telling_rows(table: str, names: tuple[str, ...], beside_files: bool) -> Query:
+    """Columns of the rows of a table that tell something."""
+    columns = identifiers(names, "thing")
+    if table in ("port", "nic"):
+        adapter = quote("nic" if table == "port" else "id", "thing")
+        which = statement("cluster", "infiniband" if beside_files else "known_neighbor")
+        return query("cluster", "adapters", columns=columns, table=quote(table), adapter=adapter, which=which)
+    if table in ("netdev", "gpu"):
+        return query("cluster", "interfaces" if table == "netdev" else "gpus", columns=columns)
+    return table_query(table, names)
+
+
+_RAIL = re.compile(r"rail ([0-9]{1,4})(?: .*)?")
+
+
+class Wiring(NamedTuple):
+    """`units`: node -> unit; `leaves`: node -> rail -> switch. None: no answer, nothing is known of any switch."""
+
+    units: Mapping[str, str] = {}
+    leaves: Mapping[str, Mapping[int, str]] = {}
+    answer: TopologyAnswer | None = None
+
+
+def of_reports(source: Tables) -> FabricGraph:
+    """The graph where there is no fabric file: what reports tell alone. Raises EngineRefused."""
+    return build([], telling(source, beside_files=False))
+
+
+def wiring(cluster: FabricGraph) -> Wiring:
+    """From the graph of the cluster."""
+    seen = views(cluster)
+    units = {host: unit.name for view in seen for host, unit in view.unit_of.items()}
+    leaves: dict[str, dict[int, str]] = {}
+    for link in cluster.host_links:
+        matched = _RAIL.fullmatch(link.rail)
+        switch = cluster.switches.get(link.at.switch)
+        if matched and switch:
+            leaves.setdefault(link.host, {})[int(matched[1])] = switch.name
+    return Wiring(units, leaves, topology(cluster, seen))

@@ -1,0 +1,112 @@
+"""Which members belong together, and when their majority is clear: a healthy fabric must give no false alarm.
+
+Nodes on the same leaves are a scalable unit, leaves on the same spines a block. A member with a cable at the wrong
+place still belongs where most of its cables go.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping
+from typing import NamedTuple, TypeVar
+
+AGREE = 3  # so many at least, and
+SHARE = 0.75  # this part of all: one of four may be wrong
+
+T = TypeVar("T")
+
+
+class Most(NamedTuple):
+    """How many of how many have it."""
+
+    agree: int
+    of: int
+
+    @property
+    def words(self) -> str:
+        """ "19 of 20"."""
+        return f"{self.agree:,} of {self.of:,}"
+
+
+def most(counts: Counter[T]) -> tuple[T, Most] | None:
+    """What most have, or none where no majority is clear.
+
+    >>> most(Counter(a=3, b=1)), most(Counter(a=2)), most(Counter(a=5, b=3))
+    (('a', Most(agree=3, of=4)), None, None)
+    """
+    if not counts:
+        return None
+    value, agree = counts.most_common(1)[0]
+    of = counts.total()
+    return (value, Most(agree, of)) if agree >= AGREE and agree >= SHARE * of else None
+
+
+class Cohort(NamedTuple):
+    """Members, and the places that the most alike of them share."""
+
+    members: tuple[str, ...]
+    places: frozenset[str]
+
+
+def groups(places_of: Mapping[str, Counter[str]]) -> tuple[list[Cohort], list[str]]:
+    """Groups, the largest first, and members that hang between groups."""
+    alike: defaultdict[frozenset[str], list[str]] = defaultdict(list)
+    for member, places in places_of.items():
+        if places:
+            alike[frozenset(places)].append(member)
+    order = sorted(alike.items(), key=lambda item: (-len(item[1]), -len(item[0]), sorted(item[0])))
+    seeds: list[frozenset[str]] = []
+    at: defaultdict[str, list[int]] = defaultdict(list)
+    members: list[list[str]] = []
+    loose: list[str] = []
+    for shared, these in order:
+        weight: Counter[str] = Counter()
+        for each in these:
+            weight.update(places_of[each])
+        nearest, share = _nearest(weight, seeds, at)
+        if nearest is not None and share > 0.5:
+            members[nearest] += these
+        elif nearest is not None and len(these) == 1 and len(members[nearest]) > 2:
+            loose += these
+        else:
+            for place in shared:
+                at[place].append(len(seeds))
+            seeds.append(shared)
+            members.append(list(these))
+    made = [Cohort(tuple(own), seed) for own, seed in zip(members, seeds, strict=True)]
+    return sorted(made, key=lambda group: (-len(group.members), sorted(group.places))), loose
+
+
+def _nearest(
+    weight: Counter[str], seeds: list[frozenset[str]], at: Mapping[str, list[int]]
+) -> tuple[int | None, float]:
+    """The group with most of the cables, and its part of them."""
+    shared: Counter[int] = Counter()
+    for place, count in weight.items():
+        for number in at.get(place, ()):
+            shared[number] += count
+    if not shared:
+        return None, 0.0
+    number = min(shared, key=lambda each: (-shared[each], len(seeds[each]), each))
+    return number, shared[number] / weight.total()
+
+
+class Joined:
+    """Sets that grow together (union-find)."""
+
+    def __init__(self) -> None:
+        self._up: dict[Hashable, Hashable] = {}
+
+    def find(self, one: Hashable) -> Hashable:
+        """The representative of its set."""
+        up = self._up
+        root = one
+        while up.setdefault(root, root) != root:
+            root = up[root]
+        while up[one] != root:
+            up[one], one = root, up[one]
+        return root
+
+    def join(self, one: Hashable, other: Hashable) -> None:
+        """Make two sets one."""
+        self._up[self.find(other)] = self.find(one)

@@ -1,0 +1,205 @@
+"""What the picture shows: boxes of switches by row, hosts below them, bundles of cables, and what is broken where."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from agent.fleet.cluster.cabling_faults import Break
+from agent.fleet.cluster.fabric_kind import WORDS, what
+from agent.fleet.cluster.fabric_view import View
+from agent.fleet.cluster.graph import FabricGraph, natural
+from agent.fleet.cluster.peers import groups
+from agent.fleet.hostlist import fold
+
+GAP, HIGH = 12.0, 44.0  # pixels between boxes, and of a box
+SINGLE = 16  # so many switches in a row are drawn one by one
+MOST = 48  # boxes in a row
+HOSTS = 0  # the row of the hosts
+
+
+class PictureBox(NamedTuple):
+    """One or many switches, or the hosts of a unit. `breaks`: sentences."""
+
+    key: str
+    kind: str  # switch | leaf | hosts
+    name: str
+    words: str
+    members: tuple[str, ...]
+    breaks: tuple[str, ...]
+
+
+class FabricPicture(NamedTuple):
+    """`wires`: (upper box, lower box) -> cables; `broken`: what is wrong between them."""
+
+    title: str
+    words: str
+    rows: dict[int, list[PictureBox]]
+    wires: dict[tuple[str, str], int]
+    broken: dict[tuple[str, str], list[str]]
+
+
+def scenes(cluster: FabricGraph, views: list[View], found: Sequence[Break]) -> Iterator[FabricPicture]:
+    """A scene a fabric."""
+    places = _Places(cluster)
+    touched = [(each, places.switches(each)) for each in found]
+    for view in views:
+        yield _scene(view, [(each, ends) for each, ends in touched if ends or each.hosts])
+
+
+class _Places:
+    """Switches by what breaks call them: "NAME/PORT", or "NAME"."""
+
+    def __init__(self, cluster: FabricGraph) -> None:
+        self.by_name = {switch.name: switch.id for switch in cluster.switches.values()}
+
+    def switches(self, each: Break) -> list[str]:
+        """Those that it names, the near end of a cable before its far end."""
+        said = [*each.ports, *(text for pair in each.should.items() for text in pair)]
+        return list(dict.fromkeys(switch for text in said for switch in self._of(text)))
+
+    def _of(self, text: str) -> Iterator[str]:
+        end = len(text)
+        while end > 0:
+            if text[:end] in self.by_name:
+                yield self.by_name[text[:end]]
+                return
+            end = text.rfind("/", 0, end)
+
+
+def _scene(view: View, touched: list[tuple[Break, list[str]]]) -> FabricPicture:
+    box_of = _boxes(view)
+    members: defaultdict[str, list[str]] = defaultdict(list)
+    for switch, key in box_of.items():
+        members[key].append(switch)
+    hosts = {host: f"hosts {unit.name}" for unit in view.units.units for host in unit.hosts}
+    hosts |= dict.fromkeys(view.units.loose, "hosts in no unit")
+    if len({*hosts.values()}) > MOST:
+        hosts = _fewer(view, hosts, box_of)
+    wires: Counter[tuple[str, str]] = Counter()
+    for link in view.part.switch_links:
+        a, b = link.a.switch, link.b.switch
+        if a in box_of and b in box_of and view.tiers[a] != view.tiers[b]:
+            low, high = sorted((a, b), key=lambda each: view.tiers[each])
+            wires[box_of[high], box_of[low]] += 1
+    for end in view.part.host_links:
+        if end.at.switch in box_of:
+            wires[box_of[end.at.switch], hosts[end.host]] += 1
+    own: defaultdict[str, list[str]] = defaultdict(list)
+    broken: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for each, switches in touched:
+        keys = [box_of[switch] for switch in switches if switch in box_of]
+        keys += [hosts[host] for host in each.hosts if host in hosts]
+        for key in dict.fromkeys(keys):
+            own[key].append(each.text)
+        for pair in wires:
+            if pair[0] in keys and pair[1] in keys:
+                broken[pair].append(each.text)
+    rows = _rows(view, members, hosts, own)
+    kind = what(view)
+    return FabricPicture(
+        WORDS[kind.kind], "; ".join(kind.evidence[:2]), _ordered(rows, wires), dict(wires), dict(broken)
+    )
+
+
+def _rows(
+    view: View, members: Mapping[str, list[str]], hosts: Mapping[str, str], own: Mapping[str, list[str]]
+) -> dict[int, list[PictureBox]]:
+    rows: defaultdict[int, list[PictureBox]] = defaultdict(list)
+    for key, switches in members.items():
+        names = sorted((view.name(switch) for switch in switches), key=natural)
+        tier = view.tiers[switches[0]]
+        words = (
+            f"{len(names)} {'leaves' if tier == 1 else 'switches'}"
+            if len(names) > 1
+            else "leaf"
+            if tier == 1
+            else "switch"
+        )
+        name = names[0] if len(names) == 1 else _called(key, names)
+        rows[tier].append(
+            PictureBox(key, "leaf" if tier == 1 else "switch", name, words, tuple(names), tuple(own.get(key, ())))
+        )
+    below: defaultdict[str, list[str]] = defaultdict(list)
+    for host, key in hosts.items():
+        below[key].append(host)
+    for key, these in below.items():
+        folded = fold(these)
+        words = f"{len(these):,} host{'s'[: len(these) != 1]}"
+        first = min(these, key=natural)
+        name = folded if len(folded) < 24 else f"{first} .."
+        rows[HOSTS].append(PictureBox(key, "hosts", name, words, (folded,), tuple(own.get(key, ()))))
+    return {row: sorted(boxes, key=lambda box: (natural(box.name), box.key)) for row, boxes in rows.items()}
+
+
+def _called(key: str, names: list[str]) -> str:
+    """The key says it where it is a unit's name; else what folding makes of the names, if that is short."""
+    name = key.partition(" ")[2]
+    folded = fold(names)
+    return name or (folded if len(folded) < 26 else f"{names[0]} ..")
+
+
+def _boxes(view: View) -> dict[str, str]:
+    """Every switch that is drawn -> the box that it is in."""
+    rows: defaultdict[int, list[str]] = defaultdict(list)
+    for switch, tier in view.tiers.items():
+        rows[tier].append(switch)
+    box_of: dict[str, str] = {}
+    for tier in sorted(rows):
+        switches = rows[tier]
+        if len(switches) <= SINGLE:
+            box_of |= {switch: f"{view.name(switch)} " for switch in switches}
+        elif tier == 1:
+            box_of |= _by_unit(view, switches)
+        else:
+            box_of |= _by_below(view, switches, tier, box_of)
+    return box_of
+
+
+def _by_unit(view: View, switches: list[str]) -> dict[str, str]:
+    made = {leaf: f"unit {unit.name}" for unit in view.units.units for leaf in unit.leaves}
+    made = {switch: made.get(switch, f"{view.name(switch)} ") for switch in switches}
+    keys = sorted({*made.values()}, key=natural)
+    if len(keys) <= MOST:
+        return made
+    share = -(-len(keys) // MOST)
+    chunk = {key: f"units {keys[n - n % share].partition(' ')[2]} .." for n, key in enumerate(keys)}
+    return {switch: chunk[key] for switch, key in made.items()}
+
+
+def _by_below(view: View, switches: list[str], tier: int, box_of: Mapping[str, str]) -> dict[str, str]:
+    """Switches that hang on the same boxes below are one box."""
+    below: dict[str, Counter[str]] = {switch: Counter() for switch in switches}
+    for link in view.part.switch_links:
+        for near, far in ((link.a.switch, link.b.switch), (link.b.switch, link.a.switch)):
+            if near in below and view.tiers.get(far, 0) == tier - 1:
+                below[near][box_of[far]] += 1
+    made, loose = groups(below)
+    found = {switch: f"{tier}.{number} " for number, group in enumerate(made) for switch in group.members}
+    return found | {switch: f"{view.name(switch)} " for switch in (*loose, *(set(switches) - {*found, *loose}))}
+
+
+def _fewer(view: View, hosts: Mapping[str, str], box_of: Mapping[str, str]) -> dict[str, str]:
+    """Hosts by the box of their first leaf."""
+    return {host: f"hosts {box_of.get(view.units.links[host][0].at.switch, key)}" for host, key in hosts.items()}
+
+
+def _ordered(rows: dict[int, list[PictureBox]], wires: Mapping[tuple[str, str], int]) -> dict[int, list[PictureBox]]:
+    """Each above what it joins: the order of a row above the leaves follows the middle of what is below it."""
+    beside: defaultdict[str, list[str]] = defaultdict(list)
+    for upper, lower in wires:
+        beside[upper].append(lower)
+        beside[lower].append(upper)
+    for row in sorted(rows):
+        if row == 1:
+            continue
+        near = rows.get(1 if row == HOSTS else row - 1, [])
+        at = {box.key: place / len(near) for place, box in enumerate(near)}
+        mean = {
+            box.key: sum(at[each] for each in beside[box.key] if each in at)
+            / max(sum(each in at for each in beside[box.key]), 1)
+            for box in rows[row]
+        }
+        rows[row].sort(key=lambda box: (mean[box.key], natural(box.name)))
+    return rows

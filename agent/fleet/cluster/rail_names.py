@@ -1,0 +1,112 @@
+"""One name a rail within a unit, whatever its nodes call their adapters: mlx5_0, ibp26s0 or HCA-1.
+
+Where enough nodes share a way of naming, their cables say which name is which rail; else the order of the names does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from agent.fleet.cluster.graph import HostLink, natural
+from agent.fleet.cluster.peers import most
+
+Links = dict[str, list[HostLink]]
+Names = tuple[str, ...]
+SWAPPED = 2  # rails of a node that may be at another place before its names are thought to mean something else
+_BY_PLACE = re.compile(r"[a-z]{2,6}?(?:P([0-9]{1,5}))?p([0-9]{1,5})s([0-9]{1,5})(?:f([0-9]{1,3}))?.*")
+
+
+def order(name: str) -> tuple[object, ...]:
+    """Adapters as the bus has them, where the name says it; else by the numbers in their names.
+
+    >>> sorted(["ibP2p1s0", "ibp1s0", "ibp26s0"], key=order), sorted(["mlx5_10", "mlx5_9"], key=order)
+    (['ibp1s0', 'ibp26s0', 'ibP2p1s0'], ['mlx5_9', 'mlx5_10'])
+    """
+    found = _BY_PLACE.fullmatch(name)
+    if found:
+        return 0, tuple(int(each or 0) for each in found.groups()), natural(name)
+    return 1, (), natural(name)
+
+
+def same_names(units: Sequence[Iterable[str]], links: Links) -> None:
+    """Rename the rails of nodes that name them otherwise than most of their unit, in place."""
+    usual: list[Names] = []
+    others: list[dict[str, Names]] = []
+    votes: defaultdict[Names, defaultdict[str, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
+    for hosts in units:
+        named = {host: _names(links[host]) for host in hosts}
+        chosen = _usual(named.values())
+        usual.append(chosen)
+        others.append({host: names for host, names in named.items() if names and chosen and names != chosen})
+        if not others[-1]:
+            continue
+        rail_of = _rail_of_leaf(chosen, [links[host] for host, names in named.items() if names == chosen])
+        for host, names in others[-1].items():
+            for link in links[host]:
+                if link.at.switch in rail_of:
+                    votes[names][link.rail][rail_of[link.at.switch]] += 1
+    for chosen, these in zip(usual, others, strict=True):
+        for host, names in these.items():
+            rails = _meaning(names, votes, len(chosen)) or _by_order(names, chosen, votes, links[host])
+            if rails and len(set(rails.values())) == len(rails):
+                links[host] = [link._replace(rail=chosen[rails[link.rail]]) for link in links[host]]
+
+
+def _names(links: Iterable[HostLink]) -> Names:
+    """Of a node's rails in order; () where one has none, or two have the same."""
+    names = tuple(sorted((link.rail for link in links), key=order))
+    return names if all(names) and len(set(names)) == len(names) else ()
+
+
+def _usual(named: Iterable[Names]) -> Names:
+    """The names of most nodes, of those with the usual number of adapters."""
+    counts = Counter(names for names in named if names)
+    sizes: Counter[int] = Counter()
+    for names, count in counts.items():
+        sizes[len(names)] += count
+    size = max(sizes, key=lambda each: (sizes[each], each), default=0)
+    return next((names for names, _ in counts.most_common() if len(names) == size), ())
+
+
+def _rail_of_leaf(chosen: Names, nodes: Iterable[list[HostLink]]) -> dict[str, int]:
+    """Leaf -> place of its rail among the usual names, where a leaf has one rail."""
+    at: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for links in nodes:
+        for link in links:
+            at[link.rail][link.at.switch] += 1
+    leaf_of = {rail: counts.most_common(1)[0][0] for rail, counts in at.items()}
+    uses = Counter(leaf_of.values())
+    return {leaf_of[rail]: place for place, rail in enumerate(chosen) if rail in leaf_of and uses[leaf_of[rail]] == 1}
+
+
+def _meaning(names: Names, votes: Mapping[Names, Mapping[str, Counter[int]]], size: int) -> dict[str, int] | None:
+    """What the nodes that name them so show by their cables."""
+    found = {}
+    for name in names:
+        clear = most(votes.get(names, {}).get(name, Counter()))
+        if clear is None or clear[0] >= size:
+            return None
+        found[name] = clear[0]
+    return found
+
+
+def _by_order(
+    names: Names, chosen: Names, votes: Mapping[Names, Mapping[str, Counter[int]]], links: list[HostLink]
+) -> dict[str, int] | None:
+    """The first is the first. A node with fewer is read by one that has all and names them the same."""
+    if set(names) < set(chosen):
+        return None  # the same names, some of them missing
+    whole = names
+    if len(names) < len(chosen):
+        whole = next((each for each in votes if len(each) == len(chosen) and set(names) < set(each)), ())
+    if len(whole) != len(chosen):
+        return None
+    found = {name: place for place, name in enumerate(whole)}
+    told = votes.get(names, {})
+    strange = sum(bool(told.get(link.rail)) and found[link.rail] not in told[link.rail] for link in links)
+    if strange > SWAPPED:  # these names count in another order: where the cables are is what they mean
+        own = {link.rail: told[link.rail].most_common(1)[0][0] for link in links if told.get(link.rail)}
+        return own if len(own) == len(names) else None
+    return {name: found[name] for name in names}

@@ -1,0 +1,146 @@
+"""The answers as lines of text, for any width."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from agent.fleet.cluster.answer import FabricRow, TopologyAnswer, UnitRow
+from agent.fleet.cluster.cabling_faults import KINDS, Break
+from agent.fleet.cluster.expected_cables import STATES, Cable, Cables
+from agent.fleet.cluster.fabric_kind import WORDS
+from agent.fleet.text.parts import hosts, told
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
+
+SHOWN = 30  # rows of a list; the rest is counted, and stands in the JSON
+
+
+def page(answer: TopologyAnswer, width: int, every: bool = False) -> list[Line]:
+    """`fleet topology` as text. `every`: no list is cut."""
+    limit = 10**9 if every else SHOWN
+    lines = wrap_paragraph("from " + "; ".join(answer.sources), width, "  ", "dim", first="")
+    for number, fabric in enumerate(answer.fabrics, 1):
+        lines += [BLANK, *_fabric(fabric, number if len(answer.fabrics) > 1 else 0, width, limit)]
+    if answer.nvlink_words:
+        lines += [BLANK, make_heading("NVLink"), *wrap_paragraph(answer.nvlink_words, width)]
+        for domain in answer.nvlink[:limit]:
+            named = domain.hosts if every else hosts(domain.hosts, domain.nodes)
+            lines += told(named, width, " " * 14, f"  {domain.nodes:>4} hosts  ")
+        lines += _more(len(answer.nvlink) - limit)
+    if not answer.fabrics and not answer.nvlink:
+        lines += [BLANK, *wrap_paragraph("No switch, no link and no NVLink domain is known.", width)]
+    else:
+        lines += [BLANK, *_breaks(answer.breaks, width, limit)]
+    for note in answer.notes:
+        lines += wrap_paragraph(f"note: {note}", width, "      ", "dim", first="")
+    return lines
+
+
+def cables_page(answer: Cables, sources: Sequence[str], width: int, every: bool = False) -> list[Line]:
+    """`fleet cables` as text."""
+    limit = 10**9 if every else SHOWN
+    by = "the plan" if answer.by == "plan" else "the pattern that most cables follow"
+    lines = wrap_paragraph("from " + "; ".join(sources), width, "  ", "dim", first="")
+    total = f"{answer.right:,} of {answer.judged:,} cables are where they should be, by {by}"
+    if not answer.of:
+        return [*lines, BLANK, *wrap_paragraph("No cable is known.", width, "")]
+    noted = [row for note in answer.notes for row in wrap_paragraph(f"note: {note}", width, "      ", "dim", first="")]
+    left = answer.of - answer.judged
+    lines += [BLANK, *wrap_paragraph(f"{total}; {left:,} more follow none." if left > 0 else f"{total}.", width, "")]
+    order = list(STATES)
+    rows = sorted(answer.wrong, key=lambda each: order.index(each.state))
+    for state, group in groupby(rows, key=lambda each: each.state):
+        these = list(group)
+        lines += [BLANK, make_line((f"{STATES[state].capitalize()} ({len(these):,})", "head"))]
+        for each in these[:limit]:
+            lines += wrap_paragraph(_cable(each), width, "      ", first="  ")
+            lines += wrap_paragraph(each.why, width, "      ", "dim")
+        lines += _more(len(these) - limit)
+    return [*lines, BLANK, *noted] if noted else lines
+
+
+def _cable(each: Cable) -> str:
+    if each.should is None:
+        return f"{each.end} is on {each.found}"
+    if each.state == "unknown":
+        return f"{each.end} should be on {each.should}"
+    if each.trunk:
+        end = re.sub(r"/\?[0-9]+$", " (one of its ports)", each.end)
+        where = f"leads to {each.found}" if each.found else "leads nowhere that is known"
+        return f"{end} {where}, and should lead to {each.should}"
+    there = f", where {each.there} is" if each.there else ""
+    where = f"is on {each.found}" if each.found else "is on no switch port that is known"
+    return f"{each.end} {where}, and should be on {each.should}{there}"
+
+
+def _fabric(fabric: FabricRow, number: int, width: int, limit: int) -> Iterator[Line]:
+    sure = "" if fabric.sure == "sure" else f" ({fabric.sure})"
+    title = f"Fabric {number}: " if number else "Fabric: "
+    kind = WORDS[fabric.kind]
+    levels = f", {fabric.levels} levels of switches" if fabric.levels > 1 else ""
+    over = f", {fabric.oversubscription:.3g}:1" if fabric.oversubscription else ""
+    yield make_heading(f"{title}{kind}{levels}{over}{sure}")
+    for each in fabric.evidence:
+        yield from wrap_paragraph(each, width, "    ", first="  ")
+    for row in reversed(fabric.rows):
+        called = "leaves" if row.row == 1 else f"row {row.row}"
+        names = _short(row.names, 3 * width)
+        yield from told(names, width, " " * 18, f"  {called:<8}{row.switches:>6,}  ", "dim")
+    if fabric.units:
+        yield make_line(
+            (
+                f"  {len(fabric.units):,} scalable unit{'s'[: len(fabric.units) != 1]}: nodes that share their leaves",
+                "bold",
+            )
+        )
+        yield from _units(fabric.units[:limit], width, limit > SHOWN)
+        yield from _more(len(fabric.units) - limit)
+    if fabric.in_no_unit:
+        left = len(fabric.in_no_unit) - limit
+        more = f" and {left:,} more" if left > 0 else ""
+        yield from wrap_paragraph(
+            f"in no unit: {', '.join(fabric.in_no_unit[:limit])}{more}", width, "    ", first="  "
+        )
+
+
+def _units(units: Sequence[UnitRow], width: int, every: bool) -> Iterator[Line]:
+    wide = min(max(len(unit.name) for unit in units), 28)
+    for unit in units:
+        name = unit.name if len(unit.name) <= wide else unit.name[: wide - 1] + "…"
+        leaves = f"{len(unit.leaves):>2} {'leaf' if len(unit.leaves) == 1 else 'leaves'}"
+        first = f"    {name:<{wide}}  {unit.nodes:>4,} node{'s' if unit.nodes != 1 else ' '}  {leaves:<10}"
+        named = unit.hosts if every else hosts(unit.hosts, unit.nodes)
+        if len(first) + 1 + len(named) <= width:
+            yield make_line(f"{first} {named}")
+        else:
+            yield make_line(first.rstrip())
+            yield from told(named, width, " " * 8, first=" " * 8)
+
+
+def _breaks(found: Sequence[Break], width: int, limit: int) -> Iterator[Line]:
+    if not found:
+        yield make_line(("No deviation from its peers.", "ok"))
+        return
+    yield make_heading(f"Deviations from the expected layout: {len(found):,}")
+    for kind, group in groupby(found, key=lambda each: each.kind):
+        these = list(group)
+        yield make_line((f"  {KINDS[kind]} ({len(these):,})", "bold"))
+        for each in these[:limit]:
+            yield from told(each.text, width, "      ", "    ", "error")
+            if each.compared:
+                yield from told(each.compared, width, "      ", "      ", "dim")
+        yield from _more(len(these) - limit)
+        fixes = list(dict.fromkeys(each.fix for each in these))
+        if len(fixes) == 1 and fixes[0]:
+            yield from wrap_paragraph(f"→ {fixes[0]}", width, "      ", first="    ")
+
+
+def _more(count: int) -> list[Line]:
+    return (
+        [make_line((f"    … and {count:,} more: --all shows them, --format json has them", "dim"))] if count > 0 else []
+    )
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

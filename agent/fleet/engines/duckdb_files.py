@@ -1,0 +1,207 @@
+"""DuckDB in this process over the dataset's Parquet files, the default: nothing is copied, nothing is kept.
+
+Queries run in threads: only the main thread receives Ctrl-C, and not while it waits within a library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import duckdb
+
+from agent.fleet.dataset import Dataset
+from agent.fleet.engines import schema
+from agent.fleet.engines.engine import Engine, EngineRefused, dataset_at, one_line
+from agent.fleet.engines.query import Pending, Query, Relation, Row, with_ctes
+from agent.fleet.engines.sql import AtWork, selected
+from agent.fleet.engines.views import views
+from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
+
+_BATCH = 65_536  # rows
+TYPES = {TEXT: "VARCHAR", INT: "BIGINT", FLOAT: "DOUBLE", BOOL: "BOOLEAN", TIME: "TIMESTAMP"}
+
+
+class _Bound(NamedTuple):
+    """Text of a query, and its parameters."""
+
+    sql: str
+    parameters: Mapping[str, Any] | None
+
+
+class Embedded(Engine):
+    """One opened dataset. Where an ingest replaced files meanwhile, the dataset is opened again, once."""
+
+    name = "duckdb"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._dataset = dataset_at(url)
+        self._database = duckdb.connect(config={"preserve_insertion_order": False})
+        self._database.execute("SET enable_progress_bar = false")
+        self._database.execute("SET parquet_metadata_cache = true")
+        self._views: set[str] = set()
+        self._work = AtWork()
+
+    def rows(self, query: Query) -> list[Row]:
+        """See Tables."""
+        return self._answered(self._bound(query))
+
+    def submit(self, query: Query) -> Pending:
+        """Answered by a thread, while other work is done here."""
+        bound = self._bound(query)
+        if self._dataset.store.remote:  # what is registered belongs to one connection
+            return partial(self._answered, bound)
+        cursor = self._database.cursor()  # a connection of its own to the same database
+        begun = self._work.begun(cursor, lambda: _fetched(cursor, bound))
+
+        def rows() -> list[Row]:
+            try:
+                return begun.result()
+            except duckdb.Error:
+                return self._answered(bound)  # in this thread, where files that have moved are opened again
+
+        return rows
+
+    def batches(self, query: Query) -> Any:
+        """See Tables."""
+        bound = self._bound(query)
+        try:
+            relation: Any = self._database.sql(bound.sql, params=bound.parameters)
+            return (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(_BATCH)
+        except duckdb.Error as error:
+            raise EngineRefused(one_line(Embedded.name, error)) from error
+
+    def query(self, sql: str) -> tuple[list[str], Iterator[list[Row]]]:
+        """Names of the columns of one SELECT, and its rows in pieces. Nothing else can be read, nothing written.
+
+        Raises EngineRefused, also from the pieces.
+        """
+        for name in schema.names():
+            self._view(name)
+        for name, select in views().items():
+            self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS {select}')
+        self._database.execute("SET TimeZone = 'UTC'")
+        self._shut()
+        return selected(self._database, self._work, sql, Embedded.name)
+
+    def close(self) -> None:
+        """Close the database, which was never on disk."""
+        self._work.close()
+        with contextlib.suppress(duckdb.Error):  # Ctrl-C may come while something is asked: the process ends anyhow
+            self._database.close()
+
+    def _bound(self, query: Query) -> _Bound:
+        for table in query.tables:
+            self._view(table)
+        parameters = dict(query.parameters)
+        relations = []
+        for relation in query.relations:
+            columns = zip(*relation.rows, strict=True) if relation.rows else ([] for _ in relation.columns)
+            parameters.update((_parameter(relation, at), list(values)) for at, values in enumerate(columns))
+            relations.append((relation.name, _relation(relation)))
+        return _Bound(with_ctes([*relations, *query.ctes("main.")], query.sql), parameters or None)
+
+    def _answered(self, bound: _Bound) -> list[Row]:
+        try:
+            return self._work.done(self._database, lambda: _fetched(self._database, bound))
+        except duckdb.IOException as error:  # a file is gone: an ingest has committed since
+            if not self._moved():
+                raise EngineRefused(one_line(Embedded.name, error)) from error
+        except duckdb.Error as error:
+            raise EngineRefused(one_line(Embedded.name, error)) from error
+        try:
+            return self._work.done(self._database, lambda: _fetched(self._database, bound))
+        except duckdb.Error as error:
+            raise EngineRefused(one_line(Embedded.name, error)) from error
+
+    def _view(self, name: str) -> None:
+        if name in self._views:
+            return
+        try:
+            self._make(name)
+        except duckdb.IOException as error:
+            if not self._moved():
+                raise EngineRefused(one_line(Embedded.name, error)) from error
+            self._make(name)
+        except duckdb.Error as error:
+            raise EngineRefused(one_line(Embedded.name, error)) from error
+        self._views.add(name)
+
+    def _moved(self) -> bool:
+        """Whether another state of the dataset is in force now; its files are taken then."""
+        before = self._dataset.manifest
+        self._dataset = dataset_at(self._url)
+        if self._dataset.manifest == before:
+            return False
+        for name in self._views:
+            self._make(name)
+        return True
+
+    def _make(self, name: str) -> None:
+        """A view with all columns, also those that files of an earlier version lack: it may have no file at all."""
+        files = _files(self._dataset, name)
+        source = self._source(name, files) if files else "range(0)"
+        there = {row[0] for row in self._database.execute(f"DESCRIBE FROM {source}").fetchall()} if files else set()
+        chosen = ", ".join(
+            _time(each.name)
+            if each.type == TIME and each.name in there
+            else f'"{each.name}"'
+            if each.name in there
+            else f'CAST(NULL AS {TYPES[each.type]}) AS "{each.name}"'
+            for each in schema.columns(name)
+        )
+        self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT {chosen} FROM {source}')  # noqa: S608  # our names
+
+    def _source(self, name: str, files: list[str]) -> str:
+        if not self._dataset.store.remote:
+            listed = ", ".join("'" + each.replace("'", "''") + "'" for each in files)
+            return f"read_parquet([{listed}], hive_partitioning = false, union_by_name = true)"
+        # DuckDB's own readers of object stores are extensions, fetched from the network: pyarrow's are here
+        from pyarrow import dataset as arrow
+
+        store: Any = self._dataset.store
+        skip = len(store.full("")) if store.full("").endswith("/") else len(store.full("")) + 1
+        paths = ["/".join(part for part in (store.root, each[skip:]) if part) for each in files]
+        self._database.register(f"files_{name}", arrow.dataset(paths, filesystem=store.filesystem, format="parquet"))
+        return f'"files_{name}"'
+
+    def _shut(self) -> None:
+        """From here on: no file but the dataset's, no network, no extension, no setting."""
+        if not self._dataset.store.remote:
+            files = [path for name in schema.names() for path in _files(self._dataset, name)]
+            listed = ", ".join("'" + each.replace("'", "''") + "'" for each in files)
+            self._database.execute(f"SET allowed_paths = [{listed}]")
+        self._database.execute("SET enable_external_access = false")
+        self._database.execute("SET lock_configuration = true")
+
+
+def _parameter(relation: Relation, column: int) -> str:
+    return f"{relation.name}_{column}"
+
+
+def _relation(relation: Relation) -> str:
+    """A SELECT of its rows, which are bound as a list for each column."""
+    columns = (
+        f'unnest(${_parameter(relation, at)}::{TYPES[kind]}[]) AS "{name}"'
+        for at, (name, kind) in enumerate(relation.columns.items())
+    )
+    return f"SELECT {', '.join(columns)}"
+
+
+def _fetched(connection: duckdb.DuckDBPyConnection, bound: _Bound) -> list[Row]:
+    rows: list[Row] = connection.execute(bound.sql, bound.parameters).fetchall()
+    return rows
+
+
+def _files(dataset: Dataset, name: str) -> list[str]:
+    if name.startswith(schema.HISTORY):
+        return dataset.history(name.removeprefix(schema.HISTORY))
+    return dataset.latest(name)
+
+
+def _time(name: str) -> str:
+    """UTC without a zone: times with one need a further library to be fetched."""
+    return f'make_timestamp(epoch_us("{name}")) AS "{name}"'

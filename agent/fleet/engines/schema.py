@@ -1,0 +1,45 @@
+"""Tables by the names that engines use, and their columns."""
+
+from __future__ import annotations
+
+from agent.fleet.table import TIME, Column, Table
+from agent.fleet.tables import CHANGE, SIGHTING, TABLES
+
+HISTORY = "history_"  # before the name of a table's history, in every engine
+MOMENT = "observed_at"  # a row of history: since then the rows of this node have been so
+HISTORIES = {each.name: each for each in (*(each for each in TABLES.values() if each.history), CHANGE, SIGHTING)}
+
+
+def names() -> list[str]:
+    """Every name that an engine knows."""
+    return [*TABLES, *(HISTORY + each for each in HISTORIES)]
+
+
+def columns(name: str) -> tuple[Column, ...]:
+    """Columns of a table by the name that an engine knows. Raises KeyError."""
+    known = _table(name).columns
+    if not name.startswith(HISTORY):
+        return known
+    moment = () if any(each.name == MOMENT for each in known) else (Column(MOMENT, TIME),)
+    return (known[0], *moment, *known[1:])
+
+
+def key(name: str) -> tuple[str, ...]:
+    """The columns that identify a row. Raises KeyError."""
+    table = _table(name)
+    moment = (MOMENT,) if name.startswith(HISTORY) and MOMENT not in table.key else ()
+    return (table.columns[0].name, *moment, *table.key)
+
+
+def about(name: str) -> str:
+    """What is in it. Raises KeyError."""
+    text = _table(name).about
+    return (
+        f"What changed, when it changed. {text}"
+        if name.startswith(HISTORY) and name[len(HISTORY) :] in TABLES
+        else text
+    )
+
+
+def _table(name: str) -> Table:
+    return HISTORIES[name.removeprefix(HISTORY)] if name.startswith(HISTORY) else TABLES[name]

@@ -1,0 +1,137 @@
+"""Parts that fail again and again: by serial number, else by node and device; the list for an RMA."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Row, key_types, lookup, matching
+from agent.fleet.episodes.history import Episode, episodes, gravest
+from agent.fleet.episodes.silences import NONE, Silences
+from agent.fleet.hostlist import fold
+from agent.fleet.questions.summary import stamp
+from agent.model.finding import SEVERITIES
+
+_PORT = key_types("port", ("node", "nic", "port"))
+FAR_PORTS = lookup(_PORT, "episodes", "far_ports", matching=matching(_PORT))
+FAR_INTERFACES = lookup(key_types("netdev", ("node",)), "episodes", "far_interfaces")
+
+
+class Offender(msgspec.Struct, frozen=True, kw_only=True):
+    """One part or device. `episodes`: how often a finding about it began; `hours`: how long any was there."""
+
+    serial: str | None
+    part: str | None
+    label: str | None
+    hosts: str
+    severity: str  # the gravest
+    episodes: int
+    open: bool
+    hours: float
+    first: str
+    last: str
+    rules: list[tuple[str, int]]  # with the episodes of each, the most frequent first
+    far_end: str | None = None  # of a port's cable
+
+
+class Repeats(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `fleet repeat`."""
+
+    format: str = "fabricscope.repeat/1"
+    since: str
+    times: int
+    offenders: list[Offender] = []
+    silenced: int = 0
+
+
+def repeats(
+    tables: Tables, since: datetime, now: datetime, times: int = 2, least: str = "warning", silences: Silences = NONE
+) -> Repeats:
+    """Parts with at least so many episodes that were there after a moment, the worst first."""
+    groups: dict[tuple[str, ...], list[Episode]] = {}
+    silenced = 0
+    for each in episodes(tables, since, least):
+        if silences.find(each) is not None:
+            silenced += 1
+            continue
+        groups.setdefault(_identity(each), []).append(each)
+    often = [group for group in groups.values() if _count(group) >= times]
+    far = _far_ends(tables, [each for group in often for each in group])
+    found = [_offender(group, since, now, far) for group in often]
+    return Repeats(since=stamp(since), times=times, offenders=sorted(found, key=_rank), silenced=silenced)
+
+
+def _count(group: Iterable[Episode]) -> int:
+    """Another severity is no other episode."""
+    return sum(not each.is_continuation for each in group)
+
+
+def _identity(each: Episode) -> tuple[str, ...]:
+    """A part that moves to another node stays the same; a device without a serial number is its node's."""
+    if each.part_serial:
+        return ("serial", each.part_serial)
+    return each.node, each.subject
+
+
+def _offender(group: list[Episode], since: datetime, now: datetime, far: dict[tuple[str, str], str]) -> Offender:
+    rules = Counter(each.rule for each in group if not each.is_continuation)
+    last = max(group, key=lambda each: each.began)
+    return Offender(
+        serial=last.part_serial,
+        part=last.part,
+        label=last.label,
+        hosts=fold(each.node for each in group),
+        severity=gravest(each.severity for each in group),
+        episodes=_count(group),
+        open=any(each.ended is None for each in group),
+        hours=round(_covered(group, since, now) / timedelta(hours=1), 1),
+        first=stamp(min(each.began for each in group)),
+        last=stamp(last.began),
+        rules=sorted(rules.items(), key=lambda item: (-item[1], item[0])),
+        far_end=next((far[each.node, each.subject] for each in group if (each.node, each.subject) in far), None),
+    )
+
+
+def _covered(group: Iterable[Episode], since: datetime, now: datetime) -> timedelta:
+    """The time in which at least one was there."""
+    covered, until = timedelta(), since
+    for began, ended in sorted((each.began, each.ended or now) for each in group):
+        start = max(began, until)
+        if ended > start:
+            covered += ended - start
+            until = ended
+    return covered
+
+
+def _rank(each: Offender) -> tuple[int, int, str]:
+    return -each.episodes, -SEVERITIES.index(each.severity), each.hosts
+
+
+def _far_ends(tables: Tables, found: list[Episode]) -> dict[tuple[str, str], str]:
+    """What the cables of ports among the subjects lead to, by node and subject."""
+    ports: dict[tuple[str, str, int], str] = {}
+    nodes: dict[tuple[str], None] = {}
+    for each in found:
+        kind, _, rest = each.subject.partition(":")
+        nic, _, number = rest.rpartition("/")
+        if kind == "port" and number.isdecimal() and len(number) < 6:
+            ports[each.node, nic, int(number)] = each.subject
+        if kind in ("port", "netdev"):
+            nodes[each.node,] = None
+    ends: dict[tuple[str, str], str] = {}
+    for node, interface, nic, system, port in tables.fetch_by_keys(FAR_INTERFACES, nodes):
+        for subject in (f"netdev:{interface}", *(s for (n, c, _), s in ports.items() if (n, c) == (node, nic))):
+            ends[node, subject] = _place(system, port)
+    row: Row
+    for row in tables.fetch_by_keys(FAR_PORTS, ports):
+        if row[3] is not None and row[4] is not None:
+            ends[row[0], ports[row[:3]]] = _place(row[3], row[4])
+    return ends
+
+
+def _place(system: str | None, port: object) -> str:
+    return f"{system or 'a switch'}/{port}"

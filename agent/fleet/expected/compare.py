@@ -1,0 +1,128 @@
+"""Expected nodes beside those that report: never reported, silent, unexpected; and which to drain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+
+import msgspec
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import query
+from agent.fleet.episodes.history import is_at_least
+from agent.fleet.episodes.news import ARRIVALS
+from agent.fleet.expected.sources import ExpectedNode
+from agent.fleet.hostlist import fold
+from agent.fleet.questions.options import Options, earlier, reference
+from agent.fleet.questions.summary import stamp
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+FINDINGS = query("episodes", "severe_findings")
+
+
+class ExpectedRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One node. `what`: never | silent | unexpected | out | drain."""
+
+    what: str
+    node: str
+    state: str | None = None  # in the words of the list
+    reason: str | None = None
+    last_report: str | None = None
+    rules: list[str] = []  # of `drain`: findings that say so
+
+
+class ExpectedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `fleet expected`. `out`: out of service by the list, and so neither missing nor to be drained."""
+
+    format: str = "fabricscope.expected/1"
+    expected: int
+    reporting: int  # of these
+    rows: list[ExpectedRow] = []
+
+    def of(self, what: str) -> list[ExpectedRow]:
+        """The rows of one kind."""
+        return [row for row in self.rows if row.what == what]
+
+    def hosts(self, what: str) -> str:
+        """Their nodes, folded."""
+        return fold(row.node for row in self.of(what))
+
+
+def compare(
+    tables: Tables, nodes: Iterable[ExpectedNode], options: Options, drain_at: str = "critical"
+) -> ExpectedAnswer:
+    """Nodes of a list beside those of the dataset. Names are compared without a cluster's prefix and a domain."""
+    listed = {_short(node.name): node for node in nodes}
+    there = {_short(node): (node, received) for node, received in tables.rows(ARRIVALS)}
+    newest = max((received for _, received in there.values() if received), default=None)
+    cut = earlier(reference(newest, options), timedelta(seconds=options.stale_after_seconds)) if newest else None
+    bad: dict[str, set[str]] = {}
+    for node, rule, severity in tables.rows(FINDINGS):
+        if is_at_least(severity, drain_at):
+            bad.setdefault(node, set()).add(rule)
+    rows, reporting = [], 0
+    for short, expected in listed.items():
+        node, received = there.get(short, (None, None))
+        silent = node is not None and cut is not None and (received is None or received < cut)
+        reporting += node is not None and not silent
+        last = stamp(received) if received else None
+        if expected.out:
+            rows.append(_row("out", expected, last))
+        elif node is None:
+            rows.append(_row("never", expected, None))
+        elif silent:
+            rows.append(_row("silent", expected, last))
+        if node is not None and not silent and not expected.out and node in bad:
+            rows.append(_row("drain", expected, last, sorted(bad[node])))
+    rows += [
+        ExpectedRow(what="unexpected", node=node, last_report=stamp(received) if received else None)
+        for short, (node, received) in there.items()
+        if short not in listed
+    ]
+    return ExpectedAnswer(expected=len(listed), reporting=reporting, rows=rows)
+
+
+def _row(what: str, expected: ExpectedNode, last: str | None, rules: list[str] | None = None) -> ExpectedRow:
+    return ExpectedRow(
+        what=what,
+        node=expected.name,
+        state=expected.state,
+        reason=expected.reason,
+        last_report=last,
+        rules=rules or [],
+    )
+
+
+def _short(name: str) -> str:
+    """
+    >>> _short("east/GPU001.site.org"), _short("gpu001")
+    ('gpu001', 'gpu001')
+    """
+    return name.rsplit("/", 1)[-1].split(".")[0].lower()
+
+
+def slurm_drain(found: ExpectedAnswer) -> str:
+    """Lines for a shell: nothing here runs them."""
+    return _commands(found, 'scontrol update NodeName={node} State=DRAIN Reason="fabricscope: {reason}"')
+
+
+def kubernetes_drain(found: ExpectedAnswer) -> str:
+    """Lines for a shell: cordon, so that running pods end by themselves."""
+    return _commands(found, "kubectl cordon {node}  # fabricscope: {reason}")
+
+
+def _commands(found: ExpectedAnswer, command: str) -> str:
+    """One for each node to drain; a name that a shell could take for something else gets a comment."""
+    lines = [
+        command.format(node=row.node, reason=_reason(row))
+        if _PLAIN.fullmatch(row.node)
+        else f"# no command for a node of this name: {ascii(row.node)[:80]}"
+        for row in found.of("drain")
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _reason(row: ExpectedRow) -> str:
+    """Names of rules: letters, digits and hyphens only."""
+    return " ".join(rule for rule in row.rules if rule.replace("-", "").isalnum())[:200]

@@ -1,0 +1,70 @@
+"""Files whose reports the dataset has are moved out of a drop folder, once the dataset is committed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+from agent.fleet.ingest.sources import Item, ReportSource, UnreadableSource
+from agent.fleet.store import Folder
+
+_MOST_NAMES = 10_000  # of one name: it is in the folder that often
+
+
+class Mover:
+    """Remembers the files that items come from. Raises UnreadableSource for a target that cannot be meant."""
+
+    def __init__(self, target: str, sources: list[ReportSource]) -> None:
+        self._target = os.path.abspath(target)
+        self._roots: list[str] = []
+        self._files: dict[str, None] = {}
+        for source in sources:
+            if not isinstance(source.store, Folder):
+                raise UnreadableSource(
+                    f"--move {target}: only files of this machine are moved, not those of {source.name}"
+                )
+            root = os.path.abspath(source.store.root)
+            self._roots.append(root)
+            if not source.path and os.path.commonpath((root, self._target)) == root:
+                raise UnreadableSource(f"--move {target}: it is in {source.name}, and would be read again")
+
+    def noting(self, items: Iterator[Item]) -> Iterator[Item]:
+        """The items, and their files are remembered; not one with something that could not be read to its end."""
+        broken = set()
+        for item in items:
+            if item.trouble:
+                broken.add(item.file)
+            self._files[item.file] = None
+            yield item
+        self.leave(broken)
+
+    def leave(self, files: set[str]) -> None:
+        """These stay where they are."""
+        for file in files:
+            self._files.pop(file, None)
+
+    def move(self) -> tuple[int, list[str]]:
+        """How many were moved, and a line for each that was not."""
+        failed = []
+        for file in self._files:
+            try:
+                self._move(file)
+            except OSError as error:
+                failed.append(f"{file}: not moved: {error.strerror or str(error)[:200]}")
+        return len(self._files) - len(failed), failed
+
+    def _move(self, file: str) -> None:
+        root = max((root for root in self._roots if os.path.commonpath((root, file)) == root), key=len)
+        place = os.path.join(self._target, os.path.relpath(file, root))
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        shutil.move(file, _free_name(place))
+
+
+def _free_name(place: str) -> str:
+    """Nothing that was moved before is replaced: the second of a name ends in ".1"."""
+    names = (place, *(f"{place}.{number}" for number in range(1, _MOST_NAMES)))
+    free = next((name for name in names if not os.path.lexists(name)), None)
+    if free is None:
+        raise OSError(17, f"{_MOST_NAMES} files of that name are there")
+    return free

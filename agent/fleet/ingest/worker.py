@@ -1,0 +1,203 @@
+"""What a worker does: read reports into epochs, then merge buckets. The same in this process and in others."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import stat
+import zlib
+from datetime import datetime
+from io import FileIO
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from agent.fleet.dataset import File, Manifest
+from agent.fleet.ingest.files import HistoryFiles, Staging
+from agent.fleet.ingest.known import KnownReports
+from agent.fleet.ingest.merging import Merged, MergeJob, merge
+from agent.fleet.ingest.quarantine import Quarantine, RefusedReport
+from agent.fleet.ingest.sources import Item
+from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
+from agent.fleet.reading import Unfit, read, unpack
+from agent.fleet.store import Folder, ObjectStore, Store, open_no_link, store_of
+from agent.model.report import REPORT_LIMIT_BYTES
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """What every worker has to know."""
+
+    dataset: str  # URL
+    staging: Staging
+    spill: str  # folder
+    cluster: str | None
+    now: datetime
+    manifest: Manifest = Manifest()  # before this ingest
+
+
+class ReportBatch(msgspec.Struct, frozen=True):
+    """Reports to be read."""
+
+    items: list[Item]
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """No more reports: what is held goes to disk."""
+
+
+class End(msgspec.Struct, frozen=True):
+    """No more buckets: files of history are closed."""
+
+
+class BatchDone(msgspec.Struct):
+    """What became of a batch."""
+
+    reports: int = 0
+    nodes: set[int] = msgspec.field(default_factory=set)  # checksums of names: how many there are, about
+    blocks: list[SpilledBlock] = msgspec.field(default_factory=list)
+    reasons: list[RefusedReport] = msgspec.field(default_factory=list)
+    known: int = 0  # reports that the dataset has already
+    again: int = 0  # in quarantine already, and tried again from there
+    vanished: list[str] = msgspec.field(default_factory=list)
+    unread: list[str] = msgspec.field(default_factory=list)
+    unread_files: set[str] = msgspec.field(default_factory=set)
+
+
+class Closed(msgspec.Struct):
+    """New files of history and of the quarantine."""
+
+    history: list[tuple[str, File]]
+    quarantine: list[str]
+
+
+Task = ReportBatch | Rest | MergeJob | End
+Result = BatchDone | Merged | Closed
+
+
+class IngestWorker:
+    """Raises OSError where the dataset cannot be written."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._store = store_of(setup.dataset)
+        self._stores: dict[str, Store] = {}
+        self._parts: FileIO | None = None
+        self._epoch = Epoch()
+        self._epochs = 0
+        self._quarantine = Quarantine(self._store, setup.staging.folder, setup.now.isoformat())
+        self._spilled = Spilled()
+        self._history = HistoryFiles(setup.staging, self._store)
+        self._known = KnownReports(self._store, setup.manifest, setup.cluster)
+
+    def do(self, task: Task) -> Result:
+        """One task."""
+        if isinstance(task, ReportBatch):
+            return self._read(task)
+        if isinstance(task, Rest):
+            return BatchDone(blocks=self._spill())
+        if isinstance(task, MergeJob):
+            merged = merge(task, self._store, self._spilled, self._history)
+            pa.default_memory_pool().release_unused()
+            return merged
+        return Closed(self._history.close(), self._close_quarantine())
+
+    def _read(self, batch: ReportBatch) -> BatchDone:
+        done = BatchDone()
+        for item in batch.items:
+            done.reports += 1
+            data = item.data
+            try:
+                data = self._bytes(item)
+                if item.trouble:
+                    raise Unfit(item.trouble)
+                text = unpack(data)
+                if text.digest in self._known:
+                    done.known += 1
+                    continue
+                found = read(text, self._epoch.reader, self._setup.cluster, self._setup.now, item.modified)
+            except Unfit as error:
+                self._quarantine.add(item.name, str(error), data)
+            except _Unread as error:
+                (done.vanished if error.vanished else done.unread).append(str(error))
+                done.unread_files.add(item.file)
+            else:
+                self._epoch.add(found)
+                done.nodes.add(zlib.crc32(found.label.node.encode()))
+            if self._epoch.full:
+                done.blocks += self._spill()
+        done.reasons, done.again = self._quarantine.taken()
+        return done
+
+    def _bytes(self, item: Item) -> bytes:
+        """Raises _Unread."""
+        if not item.store:
+            return item.data
+        if item.store not in self._stores:
+            self._stores[item.store] = store_of(item.store)
+        store = self._stores[item.store]
+        try:
+            if isinstance(store, Folder):
+                data = self._part(store.full(item.path), item) if item.size else _here(store, item.path, item.follow)
+            else:
+                data = _there(store, item.path)
+        except OSError as error:
+            gone = isinstance(error, FileNotFoundError)
+            raise _Unread(f"{item.name}: {error.strerror or str(error)[:200]}", gone) from error
+        return data
+
+    def _part(self, path: str, item: Item) -> bytes:
+        """Of a file that the last item was of, too, mostly."""
+        if self._parts is None or self._parts.name != path:
+            if self._parts is not None:
+                self._parts.close()
+            opener = None if item.follow else open_no_link
+            self._parts = open(path, "rb", buffering=0, opener=opener)  # noqa: SIM115  # until another is asked for
+        return os.pread(self._parts.fileno(), item.size, item.offset)
+
+    def _spill(self) -> list[SpilledBlock]:
+        if not self._epoch.reports:
+            self._epoch.reader.clear()
+            return []
+        self._epochs += 1
+        blocks = self._epoch.write(os.path.join(self._setup.spill, f"{os.getpid()}-{self._epochs}"))
+        gc.collect()
+        return blocks
+
+    def _close_quarantine(self) -> list[str]:
+        files = sorted(self._quarantine.files)
+        for path in files:
+            self._setup.staging.finished(path, self._store)
+        return files
+
+
+class _Unread(Exception):
+    """A file that was listed, and could not be read."""
+
+    def __init__(self, why: str, vanished: bool) -> None:
+        super().__init__(why)
+        self.vanished = vanished
+
+
+def _here(store: Folder, path: str, follow: bool) -> bytes:
+    """A regular file, at most a byte more than a report can have; a pipe is not waited for."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(store.full(path), flags) if follow else open_no_link(store.full(path), flags)
+    try:
+        told = os.fstat(descriptor)
+        if not stat.S_ISREG(told.st_mode):
+            raise OSError(0, "is there, and is no file")
+        data = os.read(descriptor, min(told.st_size, REPORT_LIMIT_BYTES) + 1)
+        while len(data) <= REPORT_LIMIT_BYTES and (more := os.read(descriptor, REPORT_LIMIT_BYTES + 1 - len(data))):
+            data += more
+        return data
+    finally:
+        os.close(descriptor)
+
+
+def _there(store: Store, path: str) -> bytes:
+    assert isinstance(store, ObjectStore)
+    with contextlib.closing(store.filesystem.open_input_stream(store.at(path), compression=None)) as stream:
+        made: Any = stream.read(REPORT_LIMIT_BYTES + 1)
+        return bytes(made)

@@ -1,0 +1,210 @@
+"""Several processes that work on tasks; or none but this one.
+
+They are started afresh (spawn): a copy of a process that has threads or an object store open would be none that works.
+A worker that finds its pipe closed ends by itself, so that nothing is left where this process is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import multiprocessing
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from agent.fleet.collection import without_collection
+from agent.fleet.dataset import BadDataset
+from agent.fleet.ingest.sources import Item
+from agent.fleet.ingest.worker import IngestWorker, ReportBatch, Result, Setup, Task
+
+_GRACE_SECONDS = 2.0
+_PIPE_BYTES = 1 << 20
+
+
+class WorkerLost(Exception):
+    """A worker ended before its task; the message says how."""
+
+
+class Alone:
+    """All work in this process."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._worker = IngestWorker(setup)
+        self.count = 1
+
+    def each(self, tasks: Iterable[Task]) -> Iterator[Result]:
+        """The results, as they come. Raises OSError."""
+        for task in tasks:
+            yield self._worker.do(task)
+
+    def all(self, task: Task) -> Iterator[Result]:
+        """One task for every worker."""
+        yield self._worker.do(task)
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+class Workers:
+    """Processes that get a task each as soon as they have done one."""
+
+    def __init__(self, setup: Setup, count: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.count = count
+        self._idle: list[Connection[Any, Any]] = []
+        self._processes = {}
+        self._data = {}
+        with _uninterrupted():
+            for _ in range(count):
+                ours, theirs = context.Pipe()
+                their_data, our_data = context.Pipe(duplex=False)
+                with contextlib.suppress(OSError):
+                    fcntl.fcntl(our_data, getattr(fcntl, "F_SETPIPE_SZ", 1031), _PIPE_BYTES)  # of Linux
+                process = context.Process(target=_work, args=(setup, theirs, their_data), daemon=True)
+                process.start()
+                theirs.close()
+                their_data.close()
+                self._processes[ours], self._data[ours] = process, our_data
+                self._idle.append(ours)
+
+    def each(self, tasks: Iterable[Task]) -> Iterator[Result]:
+        """The results, as they come. Raises OSError, WorkerLost."""
+        busy: list[Connection[Any, Any]] = []
+        for task in tasks:
+            if not self._idle:
+                yield from self._results(busy)
+            free = self._idle.pop()
+            self._send(free, task)
+            busy.append(free)
+        while busy:
+            yield from self._results(busy)
+
+    def all(self, task: Task) -> Iterator[Result]:
+        """One task for every worker. Raises OSError, WorkerLost."""
+        yield from self.each([task] * self.count)
+
+    def close(self) -> None:
+        """End them."""
+        for pipe, process in self._processes.items():
+            pipe.close()
+            self._data[pipe].close()
+            process.terminate()
+        for process in self._processes.values():
+            process.join(_GRACE_SECONDS)
+            if process.is_alive():
+                process.kill()
+
+    def _send(self, pipe: Connection[Any, Any], task: Task) -> None:
+        try:
+            if isinstance(task, ReportBatch):
+                pipe.send(
+                    (ReportBatch([each._replace(data=b"") for each in task.items]), [len(i.data) for i in task.items])
+                )
+                for each in task.items:
+                    _write(self._data[pipe].fileno(), each.data)
+            else:
+                pipe.send((task, []))
+        except OSError:
+            raise self._lost(pipe) from None
+
+    def _results(self, busy: list[Connection[Any, Any]]) -> Iterator[Result]:
+        for pipe in wait(list(busy)):
+            assert isinstance(pipe, Connection)
+            try:
+                kind, value = pipe.recv()
+            except (EOFError, OSError):
+                raise self._lost(pipe) from None
+            if kind == "dataset":
+                raise BadDataset(value)
+            if kind == "disk":
+                raise OSError(*value)
+            if kind == "fault":
+                raise RuntimeError(value)
+            busy.remove(pipe)
+            self._idle.append(pipe)
+            yield value
+
+    def _lost(self, pipe: Connection[Any, Any]) -> WorkerLost:
+        process = self._processes[pipe]
+        process.join(_GRACE_SECONDS)
+        code = process.exitcode
+        if code is not None and code < 0:
+            with contextlib.suppress(ValueError):
+                return WorkerLost(f"a worker process was ended by {signal.Signals(-code).name} (out of memory?)")
+        return WorkerLost(f"a worker process ended (exit code {code})")
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits, here; a process that is started meanwhile does not get it at all: its Python would show where."""
+    resource_tracker.ensure_running()  # as it starts it lets Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _WithoutPandas:
+    """pyarrow imports pandas where it is installed, to see whether a list is one of its; it takes half a second."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        """Of the import system."""
+        if name == "pandas":
+            raise ImportError(name)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    """Raises EOFError."""
+    parts = []
+    while size:
+        part = os.read(descriptor, size)
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
+    """The bytes of reports come by a pipe of their own: a connection's way of reading takes several times as long."""
+    task: Task
+    task, sizes = pipe.recv()
+    if isinstance(task, ReportBatch):
+        items: list[Item] = [
+            each._replace(data=_read(data.fileno(), size)) if size else each
+            for each, size in zip(task.items, sizes, strict=True)
+        ]
+        return ReportBatch(items)
+    return task
+
+
+def _work(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) -> None:
+    """The process: Ctrl-C is for who started us (_uninterrupted)."""
+    sys.meta_path.insert(0, _WithoutPandas())
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), without_collection():
+        try:
+            worker = IngestWorker(setup)
+            while True:
+                pipe.send(("done", worker.do(_task(pipe, data))))
+        except EOFError:
+            raise
+        except BadDataset as error:
+            pipe.send(("dataset", str(error)))
+        except OSError as error:
+            pipe.send(("disk", (error.errno or 0, error.strerror or str(error)[:200], error.filename)))
+        except Exception:  # noqa: BLE001  # reported by the other side
+            pipe.send(("fault", traceback.format_exc()))

@@ -1,0 +1,163 @@
+"""What is odd, one thing at a time, and folded into answers: things that differ alike from the same are one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from agent.fleet.hostlist import fold
+from agent.fleet.questions.baseline import Usual
+
+LABELS = 8  # of devices that one answer names
+
+# What follows from another difference of the same nodes is told with it
+FOLLOWS = {
+    "cuda": ("driver",),
+    "rdma-stack-version": ("rdma-stack",),
+    "port-phys-state": ("port-state",),
+    "port-rate-gbit-s": ("port-width", "port-speed", "port-link-layer"),
+    "port-speed": ("port-link-layer",),
+    "rail-speed-gbit-s": ("port-rate-gbit-s", "port-speed", "port-width"),
+    "port-active-mtu": ("rail-mtu",),
+    "gpu-fabric-status": ("gpu-fabric-state",),
+    "gpu-memory-mib": ("gpu-mig",),
+    "numa-nodes": ("sockets",),
+    "nics": ("rails",),
+    "rails": ("gpus",),  # a NIC whose GPU is gone has nobody to be the rail of
+    "profile": ("gpus", "rails", "nics"),
+}
+
+
+class PeerGroup(NamedTuple):
+    """What a value is compared within."""
+
+    key: str  # of the attribute
+    what: str
+    hardware_class: str
+    place: str | None  # the board, the rail, the address: what else is the same
+    one: str  # what is counted
+
+
+class Deviation(NamedTuple):
+    """One thing that differs from its peers."""
+
+    group: PeerGroup
+    usual: Usual
+    value: str
+    expected: str
+    node: str
+    label: str | None
+    by: str | None = None
+
+
+class Outlier(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that differ alike from what is usual in their group."""
+
+    attribute: str
+    what: str
+    hardware_class: str
+    places: list[str] = []  # boards, rails, addresses that are compared with each other only
+    value: str
+    usual: str
+    usual_count: int
+    of: int  # things of that group whose value is known
+    one: str  # what is counted: "node", "GPU"
+    hosts: str  # folded
+    nodes: int
+    things: int  # of those nodes
+    labels: list[str] = []  # of the things; empty: too many, or the node itself
+    by: str | None = None  # how far it is away, where that is a number
+    also: list[str] = []  # what else differs on the same nodes because of it
+    common: list[str] = []  # what all of these nodes have and few others of the class: a rack, a leaf, a kernel
+    stale: str = ""  # those of them without a recent report, folded
+
+
+class Mixed(msgspec.Struct, frozen=True, kw_only=True):
+    """A group that has no usual value, but a few that many share: a roll-out under way."""
+
+    attribute: str
+    what: str
+    hardware_class: str
+    places: list[str] = []
+    one: str
+    values: list[tuple[str, int]]  # the most frequent first
+    of: int
+
+
+def folded(odds: Iterable[Deviation], stale: frozenset[str] = frozenset()) -> list[tuple[Outlier, set[str]]]:
+    """Answers and their nodes, most nodes last: a single cable is easier to overlook than a roll-out."""
+    alike: dict[tuple[str, str, str, str, str | None], list[Deviation]] = {}
+    for odd in odds:
+        alike.setdefault((odd.group.key, odd.group.hardware_class, odd.value, odd.expected, odd.by), []).append(odd)
+    parts = [part for same in alike.values() for part in _by_rails(same)]
+    found = [_outlier(each, stale) for each in parts]
+    hosts = {id(outlier): {odd.node for odd in each} for outlier, each in zip(found, parts, strict=True)}
+    return sorted(_absorbed(found, hosts), key=lambda item: _rank(item[0]))
+
+
+def _rank(outlier: Outlier) -> tuple[str, int, str, str]:
+    return outlier.hardware_class, outlier.nodes, outlier.attribute, outlier.hosts
+
+
+def _by_rails(odds: list[Deviation]) -> list[list[Deviation]]:
+    """Nodes of which the same rails are odd: rail 9 of sixteen nodes is another matter than rail 5 of one."""
+    if odds[0].group.one != "rail":
+        return [odds]
+    rails: dict[str, set[str | None]] = {}
+    for odd in odds:
+        rails.setdefault(odd.node, set()).add(odd.group.place)
+    parts: dict[frozenset[str | None], list[Deviation]] = {}
+    for odd in odds:
+        parts.setdefault(frozenset(rails[odd.node]), []).append(odd)
+    return list(parts.values())
+
+
+def _outlier(odds: list[Deviation], stale: frozenset[str]) -> Outlier:
+    first = odds[0]
+    groups = {odd.group.place: odd.usual for odd in odds}
+    nodes = {odd.node for odd in odds}
+    labels = sorted({odd.label for odd in odds if odd.label})
+    return Outlier(
+        attribute=first.group.key,
+        what=first.group.what,
+        hardware_class=first.group.hardware_class,
+        places=sorted(each for each in groups if each is not None),
+        value=first.value,
+        usual=first.expected,
+        usual_count=sum(each.has for each in groups.values()),
+        of=sum(each.of for each in groups.values()),
+        one=first.group.one,
+        hosts=fold(nodes),
+        nodes=len(nodes),
+        things=len(odds),
+        labels=labels if len(labels) <= LABELS else [],
+        by=first.by,
+        stale=fold(nodes & stale),
+    )
+
+
+def _absorbed(found: list[Outlier], hosts: dict[int, set[str]]) -> list[tuple[Outlier, set[str]]]:
+    causes: dict[tuple[str, str], list[Outlier]] = {}
+    for each in found:
+        causes.setdefault((each.hardware_class, each.attribute), []).append(each)
+    because: dict[int, Outlier] = {}
+    for each in found:
+        for key in FOLLOWS.get(each.attribute, ()):
+            for cause in causes.get((each.hardware_class, key), []):
+                if hosts[id(each)] <= hosts[id(cause)]:
+                    because.setdefault(id(each), cause)
+    also: dict[int, list[str]] = {}
+    for each in found:
+        cause = each
+        while id(cause) in because:  # what it follows from may follow from something itself
+            cause = because[id(cause)]
+        if cause is not each:
+            where = "" if hosts[id(each)] == hosts[id(cause)] else f" on {each.hosts}"
+            also.setdefault(id(cause), []).append(f"{each.what} {each.value}, usually {each.usual}{where}")
+    kept = [each for each in found if id(each) not in because]
+    return [
+        (msgspec.structs.replace(each, also=also[id(each)]) if id(each) in also else each, hosts[id(each)])
+        for each in kept
+    ]

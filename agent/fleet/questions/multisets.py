@@ -1,0 +1,125 @@
+"""Columns that hold many small facts at once: the kernel's command line, settings, services. Compared word by word."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import LookupQuery, Pending, Query, lookup, query, quote, statement
+from agent.fleet.known_duplicates import OWN, PATTERN
+from agent.fleet.questions.baseline import CLASS, Usual, usual
+from agent.fleet.questions.deviations import Deviation, PeerGroup
+from agent.fleet.questions.options import Options
+from agent.fleet.table import TEXT
+
+ABSENT = "(absent)"
+
+
+class Bag(NamedTuple):
+    """One such column. `whole`: a word that is not there is known to be absent."""
+
+    key: str
+    what: str
+    column: str
+    whole: bool = True
+    own: frozenset[str] = frozenset()
+    common: str | None = None  # column without these; null: ingested before there was that column
+
+
+BAGS = (
+    Bag("cmdline", "kernel command line", "cmdline", own=OWN, common="cmdline_common"),
+    Bag("settings", "NCCL setting", "settings"),
+    Bag("services", "service", "services", whole=False),
+)
+
+
+def words(text: str, own: frozenset[str] = frozenset()) -> dict[str, str]:
+    """Name -> the words of that name, in their order.
+
+    >>> words("ro iommu=pt console=tty0 console=ttyS0 root=/dev/sda", frozenset({"root"}))
+    {'ro': 'ro', 'iommu': 'iommu=pt', 'console': 'console=tty0 console=ttyS0'}
+    """
+    found: dict[str, str] = {}
+    for word in text.split():
+        name = word.partition("=")[0]
+        if name not in own:
+            found[name] = f"{found[name]} {word}" if name in found else word
+    return found
+
+
+def bags(tables: Tables, begun: list[Pending], classes: dict[str, int], options: Options) -> Iterator[Deviation]:
+    """Words that nearly all nodes of a class have and some have not, and the other way round."""
+    for bag, choice, counts in zip(BAGS, NODES, begun, strict=True):
+        yield from _odd(tables, bag, choice, counts, classes, options)
+
+
+def _compared(bag: Bag) -> str:
+    return statement("outliers", "common_command_line") if bag.common else quote(bag.column)
+
+
+def _parameters(bag: Bag) -> dict[str, str]:
+    return {"own_words": PATTERN} if bag.common else {}
+
+
+def _counts(bag: Bag) -> Query:
+    """How often each text occurs in each class."""
+    return query("outliers", "text_counts", compared=_compared(bag)).bind(**_parameters(bag))
+
+
+def _nodes(bag: Bag) -> LookupQuery:
+    """The nodes that have some of these texts."""
+    keys = {CLASS: TEXT, "compared": TEXT}
+    nodes = lookup(keys, "outliers", "text_nodes", column=quote(bag.column), compared=_compared(bag))
+    return nodes.bind(**_parameters(bag))
+
+
+COUNTS = [_counts(bag) for bag in BAGS]
+NODES = [_nodes(bag) for bag in BAGS]
+
+
+def _odd(
+    tables: Tables, bag: Bag, choice: LookupQuery, counts: Pending, classes: dict[str, int], options: Options
+) -> Iterator[Deviation]:
+    texts: dict[str, dict[str, int]] = {}
+    for name, each, count in counts():
+        if name in classes:
+            texts.setdefault(name, {})[each] = count
+    expected: dict[str, dict[str, Usual]] = {}
+    asked: list[tuple[str, str]] = []
+    for name, often in texts.items():
+        parsed = {each: words(each, bag.own) for each in often}
+        expected[name] = _expected(parsed, often, bag, options)
+        asked += [(name, each) for each, found in parsed.items() if any(_differing(found, expected[name], bag))]
+    for node, name, whole in tables.fetch_by_keys(choice, asked):
+        for word, has, should, normal in _differing(words(whole, bag.own), expected[name], bag):
+            yield Deviation(PeerGroup(bag.key, bag.what, name, word, "node"), normal, has, should, node, None)
+
+
+def _expected(
+    parsed: dict[str, dict[str, str]], counts: dict[str, int], bag: Bag, options: Options
+) -> dict[str, Usual]:
+    """The usual words of every name that any node has."""
+    values: dict[str, Counter[str]] = {}
+    for text, found in parsed.items():
+        for name, value in found.items():
+            values.setdefault(name, Counter())[value] += counts[text]
+    of = sum(counts.values())
+    expected = {}
+    for name, each in values.items():
+        if bag.whole and each.total() < of:
+            each[ABSENT] = of - each.total()
+        if len(each) > 1:
+            normal = usual(each, options)
+            if normal is not None:
+                expected[name] = normal
+    return expected
+
+
+def _differing(found: dict[str, str], expected: dict[str, Usual], bag: Bag) -> Iterator[tuple[str, str, str, Usual]]:
+    for name, normal in expected.items():
+        has = found.get(name, ABSENT)
+        if has != normal.value and (bag.whole or has != ABSENT):
+            lacks = ABSENT if normal.value == ABSENT else normal.value
+            yield name, has, lacks, normal

@@ -1,0 +1,46 @@
+"""A column of a table is stated once, in the table: fields that are read for it and its place in a row follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter, itemgetter
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from agent.fleet.table import BOOL, FLOAT, INT, TEXT, Table
+
+Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Row = tuple[Any, ...]
+S = TypeVar("S", bound=msgspec.Struct)
+_TYPES: dict[str, Any] = {TEXT: str | None, INT: Int | None, FLOAT: float | None, BOOL: bool | None}
+
+
+class RowColumns:
+    """Makes rows of one table. `computed`: columns whose value is no field of its own; `row` is given those."""
+
+    def __init__(self, table: Table, *computed: str) -> None:
+        self._names = [column.name for column in table.own]
+        self._types = {column.name: _TYPES.get(column.type) for column in table.own}
+        self._own = [name for name in self._names if name not in computed]
+        self._computed = _items(computed)
+        self._order = _items([[*self._own, *computed].index(name) for name in self._names])
+
+    def add_fields(self, parts: type[S]) -> type[S]:
+        """Decorates a class: it gets a field for each column that it does not declare itself."""
+        declared = {field.encode_name: field.name for field in msgspec.structs.fields(parts)}
+        missing = [(name, self._types[name], None) for name in self._own if name not in declared]
+        self._plain = attrgetter(*(declared.get(name, name) for name in self._own))
+        module = parts.__module__
+        return msgspec.defstruct(parts.__name__, missing, bases=(parts,), module=module, frozen=True, gc=False)  # type: ignore[return-value]
+
+    def row(self, source: msgspec.Struct, **computed: Any) -> Row:
+        """The row, in the order of the table, without the node and its class."""
+        return self._order(self._plain(source) + self._computed(computed))
+
+
+def _items(keys: Any) -> Callable[[Any], Row]:
+    """The values of several keys as a tuple, however many they are."""
+    if len(keys) > 1:
+        return itemgetter(*keys)
+    return lambda values: tuple(values[key] for key in keys)

@@ -1,0 +1,66 @@
+"""`fleet drift` for people."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from agent.fleet.questions.drift import Drift, DriftChange
+from agent.fleet.questions.drift_rows import GONE, MOVED, NEW
+from agent.fleet.text.parts import count, hosts, number, told
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
+
+_TITLES = {"host": "Hosts", "finding": "Findings", "NIC": "NICs", "GPU": "GPUs", "IP address": "IP addresses"}
+_BAGS = {"cmdline": "kernel command line", "settings": "NCCL settings", "services": "services"}
+
+
+def page(found: Drift, width: int = 80) -> list[Line]:
+    """The whole answer."""
+    compared = f"{count(found.compared_nodes, 'node')} compared since {found.since}"
+    first = f"{compared}, newest report {found.newest}" if found.newest else compared
+    lines = wrap_paragraph(first, width, "  ", first="")
+    for title, hosts_, nodes in (
+        ("another machine by the same name", found.replaced, None),
+        ("reinstalled (another machine-id)", found.reinstalled, None),
+        ("new", found.added, found.added_nodes),
+        ("no report since", found.silent, found.silent_nodes),
+    ):
+        if hosts_:
+            lines += told(f"{title}: {hosts(hosts_, nodes or 0) if nodes else hosts_}", width)
+    if not found.compared_nodes:
+        lines += wrap_paragraph(
+            "no node has a report of then and one of now: nothing is compared", width, "  ", first=""
+        )
+    elif not found.changes:
+        lines.append(make_line(("nothing changed", "ok")))
+    for subject, changes in groupby(found.changes, lambda change: change.subject):
+        lines += [BLANK, make_heading(_TITLES.get(subject, f"{subject}s"))]
+        for each in changes:
+            lines += told(sentence(each), width)
+    return lines
+
+
+def sentence(change: DriftChange) -> str:
+    """One change and who has it."""
+    who = hosts(change.hosts, change.nodes)
+    if change.subject == "finding":
+        times = f" on {number(change.things)} subjects" if change.things > change.nodes else ""
+        return f"{who}: {', '.join(change.labels)} {change.what}{times}  [{_when(change)}]"
+    if change.what == MOVED:
+        return f"{', '.join(change.labels)}: moved from {change.old} to {change.new}  [{_when(change)}]"
+    labels = f" ({', '.join(change.labels)})" if change.labels else ""
+    many = f" on {count(change.things, change.subject)}" if change.things > 1 and change.subject != "host" else ""
+    return f"{who}: {_what(change)}{many}{labels}  [{_when(change)}]"
+
+
+def _when(change: DriftChange) -> str:
+    """When the first and the last of them were noticed."""
+    return str(change.first) if change.first == change.last else f"{change.first} to {change.last}"
+
+
+def _what(change: DriftChange) -> str:
+    if change.what in (GONE, NEW):
+        return change.what
+    name = _BAGS.get(change.what, change.what.replace("_", " "))
+    if change.old is None or change.new is None:
+        return f"other {name} than before"
+    return f"{name} {change.old} -> {change.new}"

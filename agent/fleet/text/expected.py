@@ -1,0 +1,44 @@
+"""`fleet expected` for people."""
+
+from __future__ import annotations
+
+from agent.fleet.expected.compare import ExpectedAnswer, ExpectedRow
+from agent.fleet.text.parts import count, hosts, number, told
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line
+
+TITLES = {
+    "never": ("Never reported", "error"),
+    "silent": ("Reports stopped", "warning"),
+    "unexpected": ("Report, but are in no list", "warning"),
+    "drain": ("To drain", "error"),
+    "out": ("Out of service, by the list", ""),
+}
+
+
+def page(found: ExpectedAnswer, width: int = 80) -> list[Line]:
+    """The whole answer."""
+    verb = "reports" if found.expected == 1 else "report"
+    head = f"{number(found.reporting)} of {count(found.expected, 'expected node')} {verb}"
+    lines = [make_line((head, "bold"))]
+    if not any(found.of(what) for what in TITLES if what != "out"):
+        lines.append(make_line(("no node is missing, unexpected or to be drained", "ok")))
+    for what, (title, style) in TITLES.items():
+        rows = found.of(what)
+        if not rows:
+            continue
+        lines += [BLANK, make_heading(f"{title}: {count(len(rows), 'node')}")]
+        if what in ("never", "unexpected"):
+            lines += told(hosts(found.hosts(what), len(rows)), width, style=style)
+        else:
+            for row in sorted(rows, key=lambda row: row.node):
+                lines += told(_line(row), width, style=style)
+    return lines
+
+
+def _line(row: ExpectedRow) -> str:
+    parts = [f"{row.node}:"]
+    parts += [", ".join(row.rules)] if row.rules else []
+    parts += [row.state] if row.state and row.what == "out" else []
+    parts += [f"({row.reason})"] if row.reason else []
+    last = f"last report {row.last_report}" if row.last_report else "no report"
+    return " ".join([*parts, last] if row.what != "drain" else parts)

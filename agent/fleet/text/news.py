@@ -1,0 +1,104 @@
+"""`fleet news` for people, for Slack and for a webhook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from agent.fleet.episodes.history import gravest
+from agent.fleet.episodes.news import News, NewsItem
+from agent.fleet.hostlist import fold
+from agent.fleet.text.parts import STYLES, count, hosts, number, told
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
+
+TITLES = {
+    "new": "New",
+    "back": "Back",
+    "worse": "Worse",
+    "flapping": "Flapping",
+    "silent": "No report any more",
+    "gone": "Gone",
+    "reporting": "Reporting again",
+}
+_NAMED = 8  # devices of one line
+_SLACK_LINES = 40
+
+
+def page(found: News, width: int = 80) -> list[Line]:
+    """The whole answer."""
+    lines = wrap_paragraph(_head(found), width, "  ", first="")
+    if not found.items:
+        lines.append(make_line(("nothing new", "ok")))
+    for kind, items in groupby(found.items, lambda item: item.kind):
+        lines += [BLANK, make_heading(TITLES[kind])]
+        for text, severity in sentences(list(items)):
+            lines += told(text, width, style=STYLES.get(severity or "", ""))
+    return lines
+
+
+def sentences(items: list[NewsItem]) -> Iterator[tuple[str, str | None]]:
+    """One for each rule, severity and device label: the nodes folded. With its severity."""
+    if items[0].rule is None:
+        yield hosts(fold(item.node for item in items), len(items)), None
+        return
+    alike: dict[tuple[str | None, ...], list[NewsItem]] = {}
+    for item in items:
+        detail = f"began {item.times} times" if item.times else f"was {item.before}" if item.before else None
+        alike.setdefault((item.severity, item.rule, detail), []).append(item)
+    for (severity, rule, detail), these in alike.items():
+        nodes = {item.node for item in these}
+        labels = sorted({item.label for item in these if item.label and item.label != "node"})
+        on = f" on {', '.join(labels)}" if 0 < len(labels) <= _NAMED else ""
+        more = f"; {detail}" if detail else ""
+        yield f"{(severity or '').upper()} {rule}: {hosts(fold(nodes), len(nodes))}{on}{_since(these)}{more}", severity
+
+
+def _since(items: list[NewsItem]) -> str:
+    times = sorted(item.ended or item.began or "" for item in items)
+    if not times[0]:
+        return ""
+    return f" [{times[0]}]" if times[0] == times[-1] else f" [{times[0]} to {times[-1]}]"
+
+
+def _head(found: News) -> str:
+    parts = [f"since {found.since}: {count(len(found.alarming), 'thing')} new"]
+    parts.append(f"{number(len(found.items) - len(found.alarming))} gone or back to normal")
+    parts.append(f"{count(found.open, 'finding')} open")
+    if found.silenced:
+        parts.append(f"{number(found.silenced)} silenced")
+    return ", ".join(parts)
+
+
+def slack(found: News) -> dict[str, Any]:
+    """The body of a Slack incoming webhook."""
+    lines = [f"*fabricscope*: {_escaped(_head(found))}"]
+    for kind, items in groupby(found.items, lambda item: item.kind):
+        lines.append(f"*{TITLES[kind]}*")
+        lines += [f"• {_escaped(text)}" for text, _ in sentences(list(items))]
+    if len(lines) > _SLACK_LINES:
+        lines[_SLACK_LINES:] = [f"and {number(len(lines) - _SLACK_LINES)} lines more"]
+    return {"text": "\n".join(lines)}
+
+
+def webhook(found: News) -> dict[str, Any]:
+    """The body for any other receiver: a title, the gravest severity, the text, and all of it as data."""
+    severities = [item.severity for item in found.alarming if item.severity]
+    text = [f"{TITLES[item.kind]}: {_one(item)}" for item in found.items[:_SLACK_LINES]]
+    return {
+        "title": f"fabricscope: {_head(found)}",
+        "severity": gravest(severities) if severities else "info",
+        "text": "\n".join(text),
+        "news": msgspec.to_builtins(found),
+    }
+
+
+def _one(item: NewsItem) -> str:
+    return f"{item.rule} on {item.node} ({item.label})" if item.rule else item.node
+
+
+def _escaped(text: str) -> str:
+    """Slack's control characters."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,152 @@
+"""`fleet outliers` for people: by hardware class, one line per answer, each difference as a sentence."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from agent.fleet.questions.deviations import Mixed, Outlier
+from agent.fleet.questions.multisets import ABSENT
+from agent.fleet.questions.outliers import Outliers
+from agent.fleet.text.parts import count, hosts, number, share, told
+from agent.outputs.text.lines import BLANK, Line, make_heading, wrap_paragraph
+
+_STATES = {
+    "no_driver": "no driver is bound",
+    "vfio": "it is given to a guest (vfio)",
+    "no_rdma_device": "it has no RDMA device",
+    "other_namespace": "its interface is in another network namespace",
+    "present": "a driver is bound",
+}
+
+
+def describe_outlier(outlier: Outlier) -> str:
+    """The value, how far it is away, and what its peers have."""
+    value = describe_value(outlier.attribute, outlier.what, outlier.value)
+    if outlier.attribute == "probe-status":
+        value = f"the probe {', '.join(outlier.places)} ended as {outlier.value}"
+    away = f" ({outlier.by})" if outlier.by else ""
+    return f"{value[:1].upper()}{value[1:]}{away}; {describe_peers(outlier)}."
+
+
+def describe_peers(outlier: Outlier) -> str:
+    """`30 of 32 rails have 4220`."""
+    usual = outlier.usual
+    if outlier.attribute in ("cmdline", "settings"):
+        usual = "not have it" if usual == ABSENT else usual
+    elif outlier.attribute == "services":
+        usual = usual.partition("=")[2]
+    elif outlier.attribute.endswith("-pfc"):
+        usual = _describe_priorities(usual)
+    elif outlier.attribute == "nic-state":
+        usual = "a driver" if usual == "present" else usual
+    have = "do" if usual == "not have it" else "have"
+    return f"{number(outlier.usual_count)} of {count(outlier.of, outlier.one)} {have} {usual}"
+
+
+def describe_value(attribute: str, what: str, value: str) -> str:
+    """`port state is DOWN`; PFC by its priorities, a driver's state in words."""
+    if attribute.endswith("-pfc"):
+        return f"PFC is on for {_describe_priorities(value)}" if "1" in value else "PFC is off"
+    if attribute == "nic-state" and value in _STATES:
+        return _STATES[value]
+    if attribute in ("cmdline", "settings"):
+        return f"{what}: missing" if value == ABSENT else f"{what} has {value}"
+    if attribute == "services":
+        return f"service {value.replace('=', ' is ', 1)}"
+    return f"{what.removesuffix(' of a rail')} is {value}"
+
+
+def _describe_priorities(bits: str) -> str:
+    """
+    >>> _describe_priorities("00010000"), _describe_priorities("00000000"), _describe_priorities("00011000")
+    ('priority 3', 'PFC off', 'priorities 3, 4')
+    """
+    on = [str(priority) for priority, bit in enumerate(bits) if bit == "1"]
+    return "PFC off" if not on else f"priority {on[0]}" if len(on) == 1 else f"priorities {', '.join(on)}"
+
+
+_LABELS = 4
+
+
+def page(found: Outliers, width: int = 80) -> list[Line]:
+    """The whole answer."""
+    compared = f"{count(found.compared_nodes, 'node')} of {count(len(found.classes), 'hardware class')} compared"
+    answers = f"{count(len(found.outliers), 'answer')}" if found.outliers else "no outliers"
+    first = (
+        f"{compared}: {answers}" if found.compared_nodes else "no node has enough others of its class to compare with"
+    )
+    lines = wrap_paragraph(first, width, "  ", first="")
+    for name, each in groupby(found.outliers, lambda outlier: outlier.hardware_class):
+        lines += [BLANK, *_class(name, found.classes.get(name), width)]
+        for outlier in each:
+            lines += told(sentence(outlier), width)
+    mixed = sorted(found.mixed, key=lambda each: each.hardware_class)
+    if mixed:
+        lines += [BLANK, make_heading("No majority value, outliers not computed")]
+        for group in mixed:
+            lines += told(mixture(group), width)
+    if found.too_few:
+        alone = ", ".join(f"{name} ({number(nodes)})" for name, nodes in found.too_few.items())
+        text = f"Too few nodes to have anything usual: {alone}"
+        lines += [BLANK, *wrap_paragraph(text, width, "  ", "dim", first="")]
+    return lines
+
+
+def sentence(outlier: Outlier) -> str:
+    """One answer without its class."""
+    by = f" ({outlier.by})" if outlier.by else ""
+    parts = [f"{hosts(outlier.hosts, outlier.nodes)}: {_has(outlier)}{by}{_where(outlier)}; {_usually(outlier)}"]
+    if outlier.also:
+        parts.append(f"with it: {'; '.join(outlier.also)}")
+    if outlier.common:
+        parts.append(f"in common: {'; '.join(outlier.common)}")
+    if outlier.stale:
+        parts.append(f"no recent report from {hosts(outlier.stale, outlier.nodes)}")
+    return ". ".join(parts)
+
+
+def mixture(group: Mixed) -> str:
+    """One group without a usual value."""
+    values = ", ".join(f"{value} on {share(each, group.of)}" for value, each in group.values)
+    places = f" of {group.places[0]}" if len(group.places) == 1 else ""
+    return f"{group.what}{places}: {values} of {count(group.of, group.one)} of {group.hardware_class}"
+
+
+def _has(outlier: Outlier) -> str:
+    if outlier.attribute in ("cmdline", "settings"):
+        if outlier.value == ABSENT:
+            return f"{outlier.usual} is missing from {outlier.what}"
+        return f"{outlier.what} has {outlier.value}"
+    if outlier.attribute == "services":
+        return f"service {outlier.value.replace('=', ' is ', 1)}"
+    if outlier.attribute == "probe-status":
+        return f"probe {', '.join(outlier.places)} ended as {outlier.value}"
+    return f"{outlier.what} {outlier.value}"
+
+
+def _where(outlier: Outlier) -> str:
+    if outlier.attribute in ("probe-status", "probe-seconds") or outlier.one == "node":
+        return ""
+    if outlier.things == 1 and outlier.labels:
+        rail = f"{outlier.places[0]}, " if outlier.one == "rail" else ""
+        return f" on {rail}{outlier.labels[0]}"
+    per_node = f" ({', '.join(outlier.labels)})" if 0 < len(outlier.labels) <= _LABELS else ""
+    return f" on {count(outlier.things, outlier.one)}{per_node}"
+
+
+def _usually(outlier: Outlier) -> str:
+    of = f"{number(outlier.usual_count)} of {count(outlier.of, outlier.one)}"
+    percent = share(outlier.usual_count, outlier.of)
+    if outlier.attribute in ("cmdline", "settings"):
+        if outlier.value == ABSENT:
+            return f"{of} have it ({percent})"
+        if outlier.usual == ABSENT:
+            return f"{of} do not have this option ({percent})"
+    usual = outlier.usual.partition("=")[2] if outlier.attribute == "services" else outlier.usual
+    board = outlier.places[0] if outlier.attribute.startswith("nic-") and len(outlier.places) == 1 else ""
+    return f"usually {usual} ({of}{f' with board {board}' if board.startswith('MT_') else ''}, {percent})"
+
+
+def _class(name: str, nodes: int | None, width: int) -> list[Line]:
+    size = f" ({count(nodes, 'node')})" if nodes else ""
+    return wrap_paragraph(f"{name}{size}", width, "  ", "head", first="")

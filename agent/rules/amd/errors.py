@@ -1,0 +1,143 @@
+"""Errors of XGMI links and resets of AMD GPUs, by their counters and the kernel log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.model.node import Event
+from agent.rules.amd.gpus import NOT_OFFERED
+from agent.rules.context import RuleContext, parse_time
+from agent.rules.devices import device_label, find_function, one_level_lower, report_no_gpu, unreachable_reason
+from agent.rules.pages import read_limit
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+_BLOCK = "xgmi_wafl"
+_UNCORRECTABLE, _CORRECTABLE = f"{_BLOCK}.uncorrectable", f"{_BLOCK}.correctable"
+_PER_HOUR = read_limit("xgmi-errors.per_hour")
+_RECENT = read_limit("amd-gpu-reset.recent_hours")
+_START_SECONDS = 300.0  # after boot the driver resets GPUs that it finds in use
+_SHOWN = 6  # lines of evidence
+
+
+@rule("xgmi-errors")
+def xgmi_errors(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    for gpu in case.topology.gpus:
+        yield _judge_errors(case, gpu)
+
+
+def _judge_errors(case: RuleContext, gpu: Gpu) -> Result:
+    subject, absent = f"gpu:{gpu.id}", unreachable_reason(find_function(case, gpu))
+    if gpu.vendor != "AMD":
+        return NotApplicable(subject, "not of AMD")
+    if absent or gpu.driver_state in NOT_OFFERED:
+        return NotApplicable(subject, absent or "the driver does not offer it")
+    lines = [event for event in case.events if event.kind == "amd_ras" and event.subject == gpu.id]
+    lines = [event for event in lines if event.code == _BLOCK and event.detail.get("severity") == "uncorrectable"]
+    lost = gpu.error_counts.get(_UNCORRECTABLE, 0)
+    if lost or lines:
+        return _fail_uncorrectable(gpu, lost, lines)
+    if _UNCORRECTABLE not in gpu.error_counts:
+        return Unknown(subject, "the driver shows no error counts of XGMI")
+    return _judge_correctable(case, gpu)
+
+
+def _fail_uncorrectable(gpu: Gpu, count: int, lines: list[Event]) -> Fail:
+    return Fail(
+        subject=f"gpu:{gpu.id}",
+        label=gpu.label,
+        summary=f"{count or 'some'} uncorrectable XGMI errors since the driver was loaded",
+        impact="Data between GPUs was lost: the job ended or computed with wrong data, and the hive is reset.",
+        remedy="Drain the node and reset the hive; where errors come back, have the module or its socket exchanged.",
+        evidence=(*(_count_evidence(gpu, _UNCORRECTABLE, str(count)) if count else ()), *map(_line, lines[-_SHOWN:])),
+        severity="critical",
+        cause="uncorrectable",
+        places=frozenset({gpu.id}),
+    )
+
+
+def _judge_correctable(case: RuleContext, gpu: Gpu) -> Result:
+    subject = f"gpu:{gpu.id}"
+    moved = case.moved(subject, _CORRECTABLE, gpu.error_counts)
+    if moved is None or case.window is None or not case.window.seconds:
+        return Unknown(subject, case.not_moved(subject, _CORRECTABLE))
+    an_hour = moved * 3600 / case.window.seconds
+    if an_hour < case.threshold(_PER_HOUR):
+        return Pass(subject)
+    return Fail(
+        subject=subject,
+        label=gpu.label,
+        summary=f"{moved} correctable XGMI errors in {case.window.seconds / 60:.0f} min",
+        impact="Each is repaired by sending again; a growing number wears towards an uncorrectable one.",
+        remedy="Watch the rate; where it stays, drain the node and have the module or its socket exchanged.",
+        evidence=_count_evidence(gpu, _CORRECTABLE, f"+{moved}"),
+        cause="correctable",
+        places=frozenset({gpu.id}),
+    )
+
+
+def _count_evidence(gpu: Gpu, name: str, value: str) -> tuple[Evidence, ...]:
+    return (Evidence(what=name, value=value, source=f"/sys/bus/pci/devices/{gpu.id}/ras/{_BLOCK}_err_count"),)
+
+
+@rule("amd-gpu-reset")
+def amd_gpu_reset(case: RuleContext) -> Iterator[Result]:
+    gpus = [gpu for gpu in case.topology.gpus if gpu.vendor == "AMD"]
+    resets = [event for event in case.events if event.kind == "amd_reset" and not _is_at_start(case, event)]
+    unread = case.probe_failure("kernel_log")
+    if not gpus and not resets:
+        yield NotApplicable("node", "no GPU of AMD")
+    elif resets:
+        yield _fail_reset(case, resets)
+    else:
+        yield Unknown("node", f"the kernel log was not read: {unread}") if unread else Pass("node")
+
+
+def _fail_reset(case: RuleContext, resets: list[Event]) -> Fail:
+    """One finding: an error of one GPU resets all of its hive."""
+    causes = [event for event in case.events if event.kind in ("amd_ras", "amd_fatal") and _is_grave(event)]
+    root = min(causes, key=lambda event: event.first_at or event.at or "", default=None)
+    places = sorted({event.subject for event in resets if event.subject})
+    labels = join_labels([device_label(case, place) for place in places])
+    about = root.subject if root and root.subject else places[0] if len(places) == 1 else None
+    long_ago = _is_long_ago(case, resets)
+    first = f"; the first error is of {device_label(case, root.subject)}" if root and root.subject else ""
+    return Fail(
+        subject=f"gpu:{about}" if about in case.gpus else "node",
+        label=device_label(case, about) if about in case.gpus and about else "node",
+        summary=f"the driver reset {labels}{first}{', long ago' if long_ago else ''}",
+        impact="Jobs on these GPUs ended, and their memory was lost.",
+        remedy="Restart the jobs; where resets come back, have the GPU of the first error exchanged.",
+        evidence=tuple(map(_line, [*([root] if root else []), *resets][:_SHOWN])),
+        severity=one_level_lower("error") if long_ago else None,
+        places=frozenset({*places, *([about] if about else [])}),
+    )
+
+
+def _is_grave(event: Event) -> bool:
+    return event.kind == "amd_fatal" or event.detail.get("severity") == "uncorrectable"
+
+
+def _is_at_start(case: RuleContext, event: Event) -> bool:
+    """Whether a line is of the first minutes of this boot."""
+    now, at, up = parse_time(case.observed_at), parse_time(event.at), case.node.uptime_seconds
+    if now is None or at is None or up is None:
+        return False
+    return (at - (now - timedelta(seconds=up))).total_seconds() < _START_SECONDS
+
+
+def _is_long_ago(case: RuleContext, events: list[Event]) -> bool:
+    now, moments = parse_time(case.observed_at), [parse_time(event.at) for event in events]
+    hours = case.threshold(_RECENT)
+    return now is not None and all(at is not None and (now - at).total_seconds() > 3600 * hours for at in moments)
+
+
+def _line(event: Event) -> Evidence:
+    times = f" (last of {event.count})" if event.count > 1 else ""
+    return Evidence(
+        what=f"kernel log, {event.at or event.logged or 'no date'}{times}", value=event.text, source=event.source
+    )

@@ -1,0 +1,59 @@
+"""The AMD GPUs of a case that can be judged, by model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from agent.model.gpu import Gpu
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_device_id, find_function, report_no_gpu, unreachable_reason
+from agent.rules.rule import NotApplicable, Pass, Result, Unknown
+
+# Modules whose board joins each GPU with each other one: MI300A, MI300X, MI308X, MI325X, MI350X, MI355X
+FULL_MESH = frozenset({"0x74a0", "0x74a1", "0x74a2", "0x74a5", "0x75a0", "0x75a3"})
+# Cards that a bridge joins, or that stand alone: MI60, MI50, MI100, MI210
+BRIDGED = frozenset({"0x66a0", "0x66a1", "0x738c", "0x740f"})
+NOT_OFFERED = ("vfio", "no_driver", "not_open", "error")
+KFD = "/sys/class/kfd/kfd/topology/nodes"
+
+
+def select_gpus(
+    case: RuleContext, devices: frozenset[str] | None, known: Callable[[Gpu], bool]
+) -> tuple[list[list[Gpu]], list[Result]]:
+    """Groups of at least two GPUs of one model, and the answers for all other AMD GPUs.
+
+    `devices`: PCI device ids that the rule is about; None: any. `known`: whether what is judged is known of a GPU.
+    """
+    groups: dict[str, list[Gpu]] = {}
+    answers: list[Result] = list(report_no_gpu(case))
+    for gpu in case.topology.gpus:
+        device, answer = find_device_id(case, gpu), _not_judged(case, gpu)
+        if answer is not None:
+            answers.append(answer)
+        elif devices is not None and device not in devices:
+            answers.append(NotApplicable(f"gpu:{gpu.id}", "a GPU that is joined in another way"))
+        elif known(gpu):
+            groups.setdefault(device, []).append(gpu)
+        else:
+            why = case.probe_failure("gpu") or gpu.driver_error or "the driver does not state it"
+            answers.append(Unknown(f"gpu:{gpu.id}", why))
+    alone = [group[0] for group in groups.values() if len(group) == 1]
+    answers += [NotApplicable(f"gpu:{gpu.id}", "the only GPU of its model: nothing to compare with") for gpu in alone]
+    return [group for group in groups.values() if len(group) > 1], answers
+
+
+def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:
+    subject = f"gpu:{gpu.id}"
+    absent = unreachable_reason(find_function(case, gpu))
+    if gpu.vendor != "AMD":
+        return NotApplicable(subject, "not of AMD")
+    if case.virtual_machine:
+        return NotApplicable(subject, "virtual machine: what joins its GPUs is the hypervisor's to show")
+    if absent or gpu.driver_state in NOT_OFFERED:
+        return NotApplicable(subject, absent or "the driver does not offer it")
+    return None
+
+
+def all_pass(gpus: list[Gpu]) -> Iterator[Result]:
+    """Each as it should be."""
+    return (Pass(f"gpu:{gpu.id}") for gpu in gpus)

@@ -1,0 +1,88 @@
+"""Partitions of AMD GPUs: how many there are, and whether all GPUs are divided alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu, Partition
+from agent.rules.amd.gpus import KFD, all_pass, select_gpus
+from agent.rules.context import RuleContext
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
+from agent.rules.wording import find_majority, join_labels
+
+
+@rule("amd-partition-count")
+def amd_partition_count(case: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(case, None, lambda gpu: _partition(gpu).count is not None)
+    yield from answers
+    for group in groups:
+        usual = find_majority(_partition(gpu).count for gpu in group)
+        for gpu in group:
+            yield _judge_count(case, gpu, usual)
+
+
+def _judge_count(case: RuleContext, gpu: Gpu, usual: int | None) -> Result:
+    subject, partition = f"gpu:{gpu.id}", _partition(gpu)
+    expected = partition.expected or usual
+    if case.node.container or case.node.job_limit:
+        return NotApplicable(subject, "a container or job sees only the partitions that it was given")
+    if expected is None or (partition.count or 0) >= expected:
+        return Pass(subject)
+    why = f"{partition.compute} mode has {expected}" if partition.expected else f"other GPUs have {expected}"
+    return Fail(
+        subject=subject,
+        label=gpu.label,
+        summary=f"{partition.count} partitions; {why}",
+        impact="A rank per partition does not start on this GPU, or starts with fewer ranks than planned.",
+        remedy="While the GPU is idle set its compute partition again; read the kernel log for the lost partition.",
+        evidence=(
+            Evidence(what=f"partitions of {gpu.label}", value=str(partition.count), source=f"{KFD}/*/properties"),
+        ),
+        places=frozenset({gpu.id}),
+    )
+
+
+@rule("amd-partition-mode-mixed")
+def amd_partition_mode_mixed(case: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(case, None, lambda gpu: None not in _modes(gpu))
+    yield from answers
+    for group in groups:
+        modes = {gpu.id: "/".join(str(mode) for mode in _modes(gpu)) for gpu in group}
+        if len(set(modes.values())) == 1:
+            yield from all_pass(group)
+        else:
+            yield _fail_mixed(group, modes)
+
+
+def _fail_mixed(group: list[Gpu], modes: dict[str, str]) -> Fail:
+    usual = find_majority(modes.values())
+    odd = [gpu for gpu in group if modes[gpu.id] != usual]
+    single = len(odd) == 1
+    each = "; ".join(
+        f"{mode} on {join_labels([gpu.label for gpu in group if modes[gpu.id] == mode])}"
+        for mode in sorted(set(modes.values()))
+    )
+    return Fail(
+        subject=f"gpu:{odd[0].id}" if single else "node",
+        label=odd[0].label if single else "node",
+        summary=f"compute and memory partition differ: {each}",
+        impact="Ranks get GPUs of different size; collectives run at the smallest one's speed.",
+        remedy="While the node is idle set one compute and one memory partition on all GPUs.",
+        evidence=tuple(
+            Evidence(
+                what=f"partition of {gpu.label}", value=modes[gpu.id],
+                source=f"/sys/bus/pci/devices/{gpu.id}/current_compute_partition",
+            )
+            for gpu in odd[:8]
+        ),
+        places=frozenset(gpu.id for gpu in odd),
+    )  # fmt: skip
+
+
+def _partition(gpu: Gpu) -> Partition:
+    return gpu.partition or Partition()
+
+
+def _modes(gpu: Gpu) -> tuple[str | None, str | None]:
+    return _partition(gpu).compute, _partition(gpu).memory

@@ -1,0 +1,218 @@
+"""XGMI: GPUs outside their hive, pairs without a link, links that are slower than their peers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.model.topology import Path
+from agent.rules.amd.gpus import BRIDGED, FULL_MESH, KFD, all_pass, select_gpus
+from agent.rules.context import RuleContext
+from agent.rules.devices import kernel_log_evidence
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, join_labels
+
+NO_HIVE = "0"
+_REMEDY = "Reset the hive while it is idle, power cycle the node, then exchange the module or bridge."
+_LINKS = f"{KFD}/*/io_links/*/properties"
+_BRIDGE_SIZES = (2, 4)  # cards that one bridge joins
+
+
+class _Pair(NamedTuple):
+    """Two GPUs of one hive, and their path."""
+
+    a: Gpu
+    b: Gpu
+    path: Path | None
+
+    @property
+    def subject(self) -> str:
+        return f"pair:{self.a.id}+{self.b.id}"
+
+    @property
+    def label(self) -> str:
+        return f"{self.a.label} - {self.b.label}"
+
+    @property
+    def ends(self) -> frozenset[str]:
+        return frozenset({self.a.id, self.b.id})
+
+
+@rule("xgmi-hive-split")
+def xgmi_hive_split(case: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(case, FULL_MESH, lambda gpu: gpu.hive is not None)
+    yield from answers
+    for group in groups:
+        yield from _judge_mesh(case, group)
+
+
+def _judge_mesh(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
+    hives = Counter(gpu.hive for gpu in group if gpu.hive != NO_HIVE)
+    if not hives and not case.node.virtualization_known:
+        yield Unknown("node", "no GPU is in a hive, and whether this is a virtual machine is not known")
+        return
+    largest = min(hives, key=lambda hive: (-hives[hive], hive)) if hives else None
+    outside = [gpu for gpu in group if gpu.hive != largest]
+    yield from all_pass([gpu for gpu in group if gpu.hive == largest])
+    if not outside:
+        return
+    if not hives:
+        summary = f"none of {len(group)} GPUs is in an XGMI hive; their board joins all of them"
+    elif len(hives) == 1:
+        summary = f"{len(outside)} of {len(group)} GPUs in no XGMI hive; the other {hives[largest]} are in one"
+    else:
+        summary = f"{len(group)} GPUs are in {len(hives)} XGMI hives; their board joins all of them"
+    yield _fail_hive(
+        case, outside, summary, f"{len(outside)} of {len(group)} GPUs reach the others by PCIe and host memory only."
+    )
+
+
+@rule("xgmi-bridge-uneven")
+def xgmi_bridge_uneven(case: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(case, BRIDGED, lambda gpu: gpu.hive is not None)
+    yield from answers
+    for group in groups:
+        yield from _judge_bridges(case, group)
+
+
+def _judge_bridges(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
+    hives = Counter(gpu.hive for gpu in group if gpu.hive != NO_HIVE)
+    sizes = set(hives.values())
+    alone = [gpu for gpu in group if gpu.hive == NO_HIVE]
+    if not hives:
+        yield from (NotApplicable(f"gpu:{gpu.id}", "a card without a bridge, as all of its model") for gpu in alone)
+    elif len(sizes) == 1 and max(sizes) in _BRIDGE_SIZES and len(alone) < 2:
+        yield from all_pass([gpu for gpu in group if gpu not in alone])
+        yield from (NotApplicable(f"gpu:{gpu.id}", "one spare card beside whole bridges") for gpu in alone)
+    else:
+        short = [gpu for gpu in group if hives[gpu.hive] < max(sizes)] or group
+        yield from all_pass([gpu for gpu in group if gpu not in short])
+        members = ", ".join(str(hives[hive]) for hive in sorted(hives, key=lambda hive: (-hives[hive], hive)))
+        yield _fail_hive(
+            case,
+            alone if len(alone) == 1 else short,
+            f"XGMI hives of {members} GPUs, and {len(alone)} in none: a bridge joins 2 or 4 cards",
+            f"{join_labels([gpu.label for gpu in short])} reach some GPUs by PCIe instead of XGMI.",
+        )
+
+
+def _fail_hive(case: RuleContext, gpus: list[Gpu], summary: str, impact: str) -> Fail:
+    single = len(gpus) == 1
+    return Fail(
+        subject=f"gpu:{gpus[0].id}" if single else "node",
+        label=gpus[0].label if single else "node",
+        summary=summary,
+        impact=impact,
+        remedy="Read the kernel log for XGMI lines; power cycle the node completely; then the module, card or bridge.",
+        evidence=(
+            *(Evidence(what=f"hive of {g.label}", value=g.hive or "", source=f"{KFD}/*/properties") for g in gpus[:8]),
+            *kernel_log_evidence(case, gpus[0].id),
+        ),
+        places=frozenset(gpu.id for gpu in gpus),
+    )
+
+
+@rule("xgmi-pair-missing")
+def xgmi_pair_missing(case: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(case, None, lambda gpu: gpu.hive is not None)
+    yield from answers
+    for pairs in _pairs_by_hive(case, groups):
+        missing = [pair for pair in pairs if pair.path is None or pair.path.kind != "XGMI"]
+        if len(missing) == len(pairs):
+            yield Unknown("node", "the driver shows no XGMI link inside a hive")
+            continue
+        yield from (Pass(pair.subject) for pair in pairs if pair not in missing)
+        yield from (_fail_missing(case, gpus, of_them) for gpus, of_them in _group_pairs(case, missing))
+
+
+def _pairs_by_hive(case: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[_Pair]]:
+    paths = {frozenset((path.a, path.b)): path for path in case.topology.paths}
+    for group in groups:
+        for hive in dict.fromkeys(gpu.hive for gpu in group if gpu.hive != NO_HIVE):
+            members = [gpu for gpu in group if gpu.hive == hive]
+            pairs = [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(members, 2)]
+            if pairs:
+                yield pairs
+
+
+def _group_pairs(case: RuleContext, pairs: list[_Pair]) -> Iterator[tuple[list[Gpu], list[_Pair]]]:
+    """All pairs with the GPU that they have in common and its peers, where there is one; else each pair by itself."""
+    common = frozenset.intersection(*(pair.ends for pair in pairs)) if pairs else frozenset()
+    if len(pairs) > 1 and common:
+        gpu = case.gpus[min(common)]
+        yield [gpu, *(end for pair in pairs for end in (pair.a, pair.b) if end is not gpu)], pairs
+    else:
+        yield from (([pair.a, pair.b], [pair]) for pair in pairs)
+
+
+def _fail_missing(case: RuleContext, gpus: list[Gpu], pairs: list[_Pair]) -> Fail:
+    alone = len(pairs) > 1
+    return Fail(
+        subject=f"gpu:{gpus[0].id}" if alone else pairs[0].subject,
+        label=gpus[0].label if alone else pairs[0].label,
+        summary=f"no XGMI link between {gpus[0].label} and {join_labels([gpu.label for gpu in gpus[1:]])}, "
+        "which are in one hive",
+        impact="Traffic of these pairs goes over PCIe and host memory; collectives run at the slowest pair's speed.",
+        remedy=_REMEDY,
+        evidence=(
+            *(
+                Evidence(what=p.label, value=(p.path.kind if p.path else None) or "no path", source=_LINKS)
+                for p in pairs[:8]
+            ),
+            *kernel_log_evidence(case, gpus[0].id),
+        ),
+        places=frozenset(gpu.id for gpu in gpus),
+    )
+
+
+@rule("xgmi-bandwidth-uneven")
+def xgmi_bandwidth_uneven(case: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(case, FULL_MESH | BRIDGED, lambda gpu: gpu.hive is not None)
+    yield from answers
+    for group in groups:
+        pairs = [pair for of_hive in _pairs_by_hive(case, [group]) for pair in of_hive]
+        yield from _judge_bandwidth(case, pairs)
+
+
+def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
+    joined = [pair for pair in pairs if pair.path is not None and pair.path.kind == "XGMI"]
+    rates = {pair.subject: pair.path.bandwidth_gbyte_s for pair in joined if pair.path}
+    usual = find_majority(rate for rate in rates.values() if rate is not None)
+    slow: list[_Pair] = []
+    for pair in joined:
+        rate = rates[pair.subject]
+        if any(end.partition is not None and (end.partition.count or 0) > 1 for end in (pair.a, pair.b)):
+            yield NotApplicable(pair.subject, "the driver states no rate between GPUs in several partitions")
+        elif rate is None or usual is None:
+            yield Unknown(pair.subject, "the driver states no rate, or no two pairs to compare")
+        elif rate >= usual:
+            yield Pass(pair.subject)
+        else:
+            slow.append(pair)
+    for gpus, of_them in _group_pairs(case, slow):
+        yield _fail_slow(case, gpus, of_them, min(rates[pair.subject] or 0 for pair in of_them), usual or 0)
+
+
+def _fail_slow(case: RuleContext, gpus: list[Gpu], pairs: list[_Pair], rate: float, usual: float) -> Fail:
+    alone = len(pairs) > 1
+    return Fail(
+        subject=f"gpu:{gpus[0].id}" if alone else pairs[0].subject,
+        label=gpus[0].label if alone else pairs[0].label,
+        summary=f"XGMI of {len(pairs)} pairs at {rate:g} GB/s; other pairs have {usual:g} GB/s"
+        if alone
+        else f"XGMI at {rate:g} GB/s; other pairs have {usual:g} GB/s",
+        impact=f"{usual - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
+        remedy=_REMEDY,
+        evidence=(
+            *(
+                Evidence(what=f"max_bandwidth of {pair.label}", value=f"{rate * 1000:g} MB/s", source=_LINKS)
+                for pair in pairs[:8]
+            ),
+            *kernel_log_evidence(case, gpus[0].id),
+        ),
+        places=frozenset(gpu.id for gpu in gpus),
+    )

@@ -1,0 +1,82 @@
+"""NVLinks that recovered far more often than the others: no second sample is needed for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu, GpuLink
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, is_nvidia, report_no_gpu, unreachable_reason
+from agent.rules.pages import read_limit
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+_LEAST = read_limit("nvlink-recoveries-outlier.recoveries")
+_TIMES = read_limit("nvlink-recoveries-outlier.times")
+_OTHERS = 3  # that are needed to call one an outlier
+
+
+@rule("nvlink-recoveries-outlier")
+def nvlink_recoveries_outlier(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    counts: dict[tuple[str, int], int] = {}
+    for gpu in case.topology.gpus:
+        known = {link.link: count for link in gpu.links if (count := _count_recoveries(link)) is not None}
+        counts |= {(gpu.id, link): count for link, count in known.items()}
+        if not known:
+            yield _explain_silence(case, gpu)
+    for gpu in case.topology.gpus:
+        for link in gpu.links:
+            if (gpu.id, link.link) in counts:
+                yield _judge_recoveries(case, gpu, link, counts)
+
+
+def _explain_silence(case: RuleContext, gpu: Gpu) -> Result:
+    subject = f"gpu:{gpu.id}"
+    if not is_nvidia(case, gpu):
+        return NotApplicable(subject, "not of NVIDIA")
+    if absent := unreachable_reason(find_function(case, gpu)):
+        return NotApplicable(subject, absent)
+    if gpu.links_known and not gpu.links:
+        return NotApplicable(subject, gpu.links_reason or "no NVLink")
+    return Unknown(
+        subject, gpu.links_reason or case.probe_failure("gpu") or "no recoveries of its NVLinks are reported"
+    )
+
+
+def _count_recoveries(link: GpuLink) -> int | None:
+    """Recoveries since the driver was loaded: of NVLink 5, whether they succeeded or not; of older links."""
+    errors = link.errors
+    if "recoveries" in errors:
+        return errors["recoveries"]
+    parts = [errors[name] for name in ("recoveries_successful", "recoveries_failed") if name in errors]
+    return sum(parts) if parts else errors.get("recovery")
+
+
+def _judge_recoveries(case: RuleContext, gpu: Gpu, link: GpuLink, counts: dict[tuple[str, int], int]) -> Result:
+    subject = f"link:{gpu.id}/{link.link}"
+    count = counts[gpu.id, link.link]
+    if count < case.threshold(_LEAST):
+        return Pass(subject)
+    others = [number for place, number in counts.items() if place != (gpu.id, link.link)]
+    if len(others) < _OTHERS:
+        return NotApplicable(subject, "too few other links to compare it with")
+    usual = sorted(others)[9 * len(others) // 10]
+    if count <= case.threshold(_TIMES) * usual:
+        return Pass(subject)
+    which = f" -i {gpu.index}" if gpu.index is not None else ""
+    return Fail(
+        subject=subject,
+        label=f"{gpu.label} NVLink {link.link}",
+        summary=f"{count} recoveries since the driver was loaded; nine in ten other links have {usual} or fewer",
+        impact="The link wears: each recovery stops its traffic for a moment, and one that fails ends the job.",
+        evidence=(
+            Evidence(what="recoveries", value=str(count), source=f"nvidia-smi nvlink -e{which} -l {link.link}"),
+            Evidence(
+                what=f"nine in ten of {len(others)} other links",
+                value=f"{usual} or fewer",
+                source="nvidia-smi nvlink -e",
+            ),
+        ),
+        places=frozenset(f"{each}/{link.link}" for each in (gpu.id, gpu.pci) if each),
+    )

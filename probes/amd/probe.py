@@ -1,0 +1,192 @@
+"""AMD GPUs as the compute driver offers them: identity, partitions, hives, XGMI links, memory, errors by block.
+
+Kernel: Documentation/gpu/amdgpu (driver-misc, xgmi, ras).
+`xgmi_error` is never read: that clears the counter. A suspended GPU gets no read but that of its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from probes.amd.kfd import XGMI, KfdGraph, KfdLink, KfdNode, read_graph
+from probes.amd.settings import read_settings
+from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
+from probes.host.interface import Host
+from probes.host_reader import HostReader
+from probes.probe import Reading
+
+AMD = "0x1002"
+PCI = "/sys/bus/pci/devices"
+ON_PACKAGE, PER_HOP = 13, 15  # weights of a link inside one package, and of one XGMI hop (kfd_crat.h)
+_IDENTITY = ("unique_id", "serial_number", "product_name", "vbios_version", "mem_info_vram_total")
+_PARTITION = ("current_compute_partition", "current_memory_partition")
+_RAS = ("ras/xgmi_wafl_err_count", "ras/pcie_bif_err_count", "ras/umc_err_count")
+_RAS_WORDS = {"ue": "uncorrectable", "ce": "correctable", "de": "deferred"}
+_SLEEPING = ("suspended", "suspending")
+# MB/s of one XGMI link in one direction, by the first digits of the GPU's architecture: 25 or 32 GT/s on 16 lanes;
+# gfx950 is specified with 38.4, and its driver may still report 32
+_LINK_MBYTE_S = {906: (50_000,), 908: (50_000,), 910: (50_000,), 942: (64_000,), 950: (76_800, 64_000)}
+
+
+class _Card(NamedTuple):
+    """One PCI function with all its partitions; the first has the links."""
+
+    address: str
+    nodes: tuple[KfdNode, ...]
+
+    @property
+    def first(self) -> KfdNode:
+        return self.nodes[0]
+
+
+def read(host: Host) -> Reading:
+    """Every AMD GPU that the compute driver offers. Raises ReadError where it shows none."""
+    reader = HostReader(host)
+    cards = _cards(read_graph(reader))
+    names = {card.address: _attributes(reader, card.address) for card in cards}
+    shared = _count(card.first.unique_id for card in cards)
+    pairs = {(a.address, b.address): _routes(a, b) for a in cards for b in cards if a is not b}
+    gpus = tuple(_gpu(card, cards, pairs, names[card.address], shared) for card in cards)
+    cells = tuple(
+        PairCell(a.address, b.address, "XGMI")
+        for a, b in combinations(cards, 2)
+        if pairs[a.address, b.address] and pairs[b.address, a.address]
+    )
+    for card in cards:
+        if len({node.unique_id for node in card.nodes}) > 1:
+            reader.gap(f"{card.address}: its {len(card.nodes)} nodes in the graph have different identities")
+    facts = GpuFacts(gpus, pairs=cells, attached=len(gpus), vendor=AMD, settings=read_settings(reader))
+    return Reading(facts, reader.sources, reader.missing)
+
+
+def parse_errors(text: str) -> dict[str, int]:
+    """Counts of one block.
+
+    >>> parse_errors("ue: 0\\nce: 12\\n")
+    {'uncorrectable': 0, 'correctable': 12}
+    """
+    found = {}
+    for line in text.splitlines():
+        word, _, count = line.partition(":")
+        count = count.strip()
+        if word.strip() in _RAS_WORDS and count.isascii() and count.isdigit() and len(count) <= 18:
+            found[_RAS_WORDS[word.strip()]] = int(count)
+    return found
+
+
+def split_bandwidth(gfx: int | None, mbyte_s: int) -> tuple[int, float | None]:
+    """How many links a bandwidth is, and GB/s of each; one link where the rate of a link is not known.
+
+    >>> split_bandwidth(90010, 200_000), split_bandwidth(90402, 64_000), split_bandwidth(90402, 0)
+    ((4, 50.0), (1, 64.0), (1, None))
+    """
+    if not mbyte_s:
+        return 1, None
+    for rate in _LINK_MBYTE_S.get(_architecture(gfx), ()):
+        if mbyte_s % rate == 0 and mbyte_s // rate <= 16:
+            return mbyte_s // rate, rate / 1000
+    return 1, mbyte_s / 1000
+
+
+def _architecture(gfx: int | None) -> int:
+    """90402 is gfx942, 90010 gfx90a: 942, 910."""
+    major, minor, step = ((gfx or 0) // 10_000, (gfx or 0) // 100 % 100, (gfx or 0) % 100)
+    return major * 100 + minor * 10 + step
+
+
+def _cards(graph: KfdGraph) -> list[_Card]:
+    by_address: dict[str, list[KfdNode]] = {}
+    for node in graph.nodes:
+        by_address.setdefault(node.address, []).append(node)
+    return [_Card(address, tuple(by_address[address])) for address in sorted(by_address)]
+
+
+def _count(ids: Iterable[int | None]) -> dict[int | None, int]:
+    counts: dict[int | None, int] = {}
+    for each in ids:
+        counts[each] = counts.get(each, 0) + 1
+    return counts
+
+
+def _routes(a: _Card, b: _Card) -> tuple[KfdLink, ...]:
+    """The XGMI links from a GPU to another one; of its partitions each has one to every other partition."""
+    numbers = {node.number for node in b.nodes}
+    return tuple(link for link in a.first.links if link.type == XGMI and link.target in numbers)
+
+
+def _hops(a: _Card, b: _Card, link: KfdLink) -> int | None:
+    """XGMI hops of a route by its weight; None where the driver states none."""
+    inside = sum(ON_PACKAGE for card in (a, b) if len(card.nodes) > 1)
+    return max(round((link.weight - inside) / PER_HOP), 1) if link.weight > inside else None
+
+
+def _gpu(
+    card: _Card,
+    cards: Sequence[_Card],
+    pairs: Mapping[tuple[str, str], tuple[KfdLink, ...]],
+    said: Mapping[str, str],
+    shared: Mapping[int | None, int],
+) -> Gpu:
+    node = card.first
+    alone = node.unique_id is not None and shared[node.unique_id] == 1
+    links = _number_links(card, cards, pairs)
+    vram = said.get("mem_info_vram_total", "")
+    modes = [said.get(name) for name in _PARTITION]
+    return Gpu(
+        address=card.address,
+        vendor=AMD,
+        device=f"0x{node.device:04x}",
+        uuid=f"GPU-{node.unique_id:016x}" if alone else None,
+        serial=said.get("serial_number") or None,
+        minor=node.render_minor,
+        name=said.get("product_name") or None,
+        vbios=said.get("vbios_version") or None,
+        memory_mib=int(vram) >> 20 if vram.isascii() and vram.isdigit() and len(vram) <= 18 else None,
+        nvlink_supported=None if links else False,
+        nvlink_reason=None if links else "the driver shows no XGMI link of this GPU",
+        nvlinks=links,
+        partitions=len(card.nodes) if len({n.unique_id for n in card.nodes}) == 1 else None,
+        compute_partition=modes[0],
+        memory_partition=modes[1],
+        hive=f"{node.hive:x}" if node.hive is not None else None,
+        error_counts=_errors(said) or None,
+    )
+
+
+def _number_links(
+    card: _Card, cards: Sequence[_Card], pairs: Mapping[tuple[str, str], tuple[KfdLink, ...]]
+) -> tuple[NvLink, ...]:
+    """The links of a GPU, numbered by the place of the GPU that each leads to: a lost one moves no other's number."""
+    to_each: dict[str, tuple[int, float | None]] = {}
+    for other in cards:
+        routes = pairs.get((card.address, other.address))
+        if routes and (_hops(card, other, routes[0]) or 1) == 1:
+            to_each[other.address] = split_bandwidth(card.first.gfx, routes[0].max_mbyte_s)
+    step = max((number for number, _ in to_each.values()), default=1)
+    return tuple(
+        NvLink(place * step + link, "active", None, gbyte_s, "gpu", other.address, protocol="xgmi")
+        for place, other in enumerate(cards)
+        if other.address in to_each
+        for number, gbyte_s in (to_each[other.address],)
+        for link in range(number)
+    )
+
+
+def _attributes(reader: HostReader, address: str) -> dict[str, str]:
+    """Files of one function, where it is awake."""
+    folder = f"{PCI}/{address}"
+    power = reader.attributes(folder, ("power/runtime_status",), source=f"{PCI}/*")
+    if power.get("power/runtime_status") in _SLEEPING:
+        reader.gap(f"{address} is suspended and was left asleep")
+        return {}
+    return reader.attributes(folder, (*_IDENTITY, *_PARTITION, *_RAS), source=f"{PCI}/*")
+
+
+def _errors(said: Mapping[str, str]) -> dict[str, int]:
+    counts = {}
+    for name in _RAS:
+        block = name.removeprefix("ras/").removesuffix("_err_count")
+        counts.update({f"{block}.{kind}": count for kind, count in parse_errors(said.get(name, "")).items()})
+    return counts

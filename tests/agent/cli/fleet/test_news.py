@@ -1,0 +1,178 @@
+"""`fleet news` and `fleet repeat` from outside: formats, exit codes, the state, the request that is sent."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from agent.cli.main import run
+from tests.agent.fleet.questions.nodes import finding
+from tests.agent.fleet.small import report, take
+
+pytest.importorskip("duckdb")
+NOW = datetime.now(timezone.utc)
+
+
+def seen(host: str, minutes_ago: float, *findings: dict[str, Any]) -> bytes:
+    """A report of a moment before now."""
+    moment = (NOW - timedelta(minutes=minutes_ago)).isoformat()
+    return report(host, observed_at=moment, generated_at=moment, findings=list(findings))
+
+
+@pytest.fixture
+def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One new finding since an hour, one that came back."""
+    take(
+        tmp_path / "d",
+        seen("n1", 300, finding("b")), seen("n1", 200), seen("n1", 30, finding("a"), finding("b")),
+    )  # fmt: skip
+    monkeypatch.setenv("FABRICSCOPE_DATASET", str(tmp_path / "d"))
+    monkeypatch.delenv("FABRICSCOPE_WEBHOOK", raising=False)
+    return tmp_path / "d"
+
+
+class Received(BaseHTTPRequestHandler):
+    """Keeps what is sent."""
+
+    bodies: ClassVar[list[Any]] = []
+    status = 200
+
+    def do_POST(self) -> None:
+        """A request."""
+        self.bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(self.status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def hook() -> Iterator[str]:
+    """The address of a webhook."""
+    Received.bodies, Received.status = [], 200
+    server = HTTPServer(("127.0.0.1", 0), Received)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/secret-path"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_news_is_exit_1(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 1 == run(["fleet", "news", "--since", "1h"])
+    said = capsys.readouterr().out
+    assert "WARNING a: n1 on GPU0" in said
+    assert "2 things new" in said
+
+
+def test_nothing_new_is_exit_0(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == run(["fleet", "news", "--since", "10m"])
+    assert "nothing new" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("form", "key"), [("json", "items"), ("slack", "text"), ("webhook", "news")])
+def test_forms(form: str, key: str, dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 1 == run(["fleet", "news", "--since", "1h", "--format", form])
+    assert json.loads(capsys.readouterr().out)[key]
+
+
+def test_since_the_last_run(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = tmp_path / "news.json"
+    words = ["fleet", "news", "--since-last", "--state", str(state)]
+
+    assert 0 == run(words)
+    assert "first run, 2 open findings are the baseline" in capsys.readouterr().err
+    assert 0 == run(words)
+    take(dataset, seen("n1", 5, finding("a"), finding("b"), finding("c", severity="error")))
+    assert 1 == run(words)
+    assert "ERROR c: n1" in capsys.readouterr().out
+    assert 0 == run(words)
+
+
+def test_a_request_is_sent_where_something_is_new(dataset: Path, hook: str) -> None:
+    assert 1 == run(["fleet", "news", "--since", "1h", "--format", "slack", "--post", hook])
+    assert 0 == run(["fleet", "news", "--since", "10m", "--format", "slack", "--post", hook])
+
+    (body,) = Received.bodies
+    assert "WARNING a: n1" in body["text"]
+
+
+def test_a_request_that_fails_leaves_the_state(
+    dataset: Path, tmp_path: Path, hook: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that the next run sends it again; the address may hold a secret."""
+    words = ["fleet", "news", "--since-last", "--state", str(tmp_path / "s"), "--format", "webhook", "--post", hook]
+    assert 0 == run(words)
+    take(dataset, seen("n1", 5, finding("c", severity="error")))
+    Received.status = 500
+
+    assert 2 == run(words)
+    said = capsys.readouterr().err
+    assert "error: --post: 127.0.0.1: not accepted: status 500" in said
+    assert "secret-path" not in said
+    Received.status = 200
+    assert 1 == run(words)
+    assert ["error", "error"] == [body["severity"] for body in Received.bodies]
+
+
+def test_what_is_silenced_is_no_news(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    silences = tmp_path / "silences.toml"
+    silences.write_text(
+        '[[silence]]\nrule = "a"\nreason = "known"\nnode = "n[1-4]"\nticket = "OPS-1"\n'
+        '[[silence]]\nrule = "b"\nreason = "old"\nuntil = 2020-01-01\n'
+    )
+
+    assert 1 == run(["fleet", "news", "--since", "1h", "--silences", str(silences)])
+    said = capsys.readouterr()
+    assert "1 silenced" in said.out
+    assert "WARNING a" not in said.out
+    assert "1 entry has ended" in said.err
+
+
+def test_repeat(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == run(["fleet", "repeat"])
+    assert "3 episodes" in capsys.readouterr().out
+    assert 0 == run(["fleet", "repeat", "--since", "7d", "--format", "csv"])
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.startswith("serial,part,label,hosts,severity,episodes,open")
+    assert "n1" in row
+    assert 0 == run(["fleet", "repeat", "--times", "4"])
+    assert "no repeat offenders" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["news"], "either --since TIME or --since-last is needed"),
+        (["news", "--since", "1h", "--since-last", "--state", "x"], "either --since TIME or --since-last is needed"),
+        (["news", "--since-last"], "--since-last needs --state FILE"),
+        (["news", "--since", "1h", "--state", "x"], "--state is for --since-last only"),
+        (["news", "--since", "1h", "--post", "http://x"], "--post needs --format slack or webhook"),
+        (["news", "--since", "1h", "--format", "slack", "--post", "ftp://x"], "expected a URL with http or https"),
+        (["news", "--since", "1h", "--format", "slack", "--post", "http://127.0.0.1:1/k"], "127.0.0.1: not sent: "),
+        (["news", "--since", "soon"], "'soon': not a time"),
+        (["news", "--since-last", "--state", "{here}/bad"], "not a state of fleet news, or damaged"),
+        (["news", "--since-last", "--state", "{here}"], "Is a directory"),
+        (["news", "--since", "1h", "--silences", "{here}/none"], "No such file"),
+        (["news", "--since", "1h", "--silences", "{here}/bad"], "bad: "),
+        (["news", "--since", "1h", "--silences", "{here}/list"], "a bracket is not closed"),
+        (["repeat", "--times", "1"], "1"),
+    ],
+)
+def test_asked_the_wrong_way(
+    arguments: list[str], said: str, dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "bad").write_text("{")
+    (tmp_path / "list").write_text('[[silence]]\nrule = "a"\nreason = "r"\nnode = "n[1"\n')
+
+    assert 2 == run(["fleet", *(word.format(here=tmp_path) for word in arguments)])
+    assert said in capsys.readouterr().err

@@ -1,0 +1,114 @@
+"""A drop folder that is read again and again: known reports are skipped, files are moved out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent.fleet.ingest import worker
+from agent.fleet.ingest.sources import UnreadableSource
+from tests.agent.fleet.small import report, rows, take, taken
+
+pytest.importorskip("duckdb")
+
+
+@pytest.fixture
+def drop(tmp_path: Path) -> Path:
+    """Three reports in files, and lines of two more."""
+    folder = tmp_path / "drop"
+    (folder / "rack1").mkdir(parents=True)
+    for number in (1, 2, 3):
+        (folder / "rack1" / f"n{number}.json").write_bytes(report(f"n{number}"))
+    (folder / "more.ndjson").write_bytes(report("n4") + b"\n" + report("n5") + b"\n")
+    return folder
+
+
+def files(folder: Path) -> list[str]:
+    """All of them, below it."""
+    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file())
+
+
+def test_known_reports_are_not_decoded_again(drop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken(tmp_path / "d", drop)
+    (drop / "n6.json").write_bytes(report("n6"))
+    decoded = []
+    read = worker.read
+    monkeypatch.setattr(worker, "read", lambda text, *more: decoded.append(text) or read(text, *more))
+
+    made = taken(tmp_path / "d", drop)
+
+    assert (6, 1, 5, 6) == (made.read, made.fresh, made.repeated, made.nodes)
+    assert 1 == len(decoded)
+
+
+def test_the_same_report_of_another_cluster_is_another_node(drop: Path, tmp_path: Path) -> None:
+    taken(tmp_path / "d", drop)
+    east = taken(tmp_path / "d", drop, cluster="east")
+    again = taken(tmp_path / "d", drop, cluster="east")
+
+    assert (5, 0, 10) == (east.fresh, east.repeated, east.nodes)
+    assert (0, 5) == (again.fresh, again.repeated)
+
+
+def test_a_report_that_was_judged_again_is_no_known_one(tmp_path: Path) -> None:
+    take(tmp_path / "d", report())
+    made = take(tmp_path / "d", report(generated_at="2026-01-16T00:00:00Z", summary={"verdict": "error"}))
+
+    assert (1, [("error",)]) == (made.fresh, rows(tmp_path / "d", "host", "verdict"))
+
+
+def test_files_are_moved_once_the_dataset_has_them(drop: Path, tmp_path: Path) -> None:
+    """Known ones too; what is no report is kept in quarantine."""
+    taken(tmp_path / "d", drop / "rack1" / "n1.json")
+    (drop / "bad.json").write_bytes(b"{")
+    (drop / "notes.txt").write_bytes(b"no report by its name")
+
+    made = taken(tmp_path / "d", drop, move=str(tmp_path / "done"))
+
+    assert ["notes.txt"] == files(drop)
+    assert ["bad.json", "more.ndjson", "rack1/n1.json", "rack1/n2.json", "rack1/n3.json"] == files(tmp_path / "done")
+    assert (5, [], 1) == (made.moved, made.unmoved, made.quarantined)
+
+
+def test_nothing_that_was_moved_before_is_replaced(drop: Path, tmp_path: Path) -> None:
+    taken(tmp_path / "d", drop, move=str(tmp_path / "done"))
+    (drop / "rack1" / "n1.json").write_bytes(report("n1", hour=1))
+    taken(tmp_path / "d", drop, move=str(tmp_path / "done"))
+
+    assert report("n1") == (tmp_path / "done" / "rack1" / "n1.json").read_bytes()
+    assert report("n1", hour=1) == (tmp_path / "done" / "rack1" / "n1.json.1").read_bytes()
+
+
+def test_a_damaged_archive_and_what_cannot_be_read_stay(drop: Path, tmp_path: Path) -> None:
+    (drop / "cut.ndjson.gz").write_bytes(b"\x1f\x8b\x08\0\0\0\0\0\0\3cut")
+    (drop / "link.json").symlink_to(tmp_path / "nowhere")
+
+    taken(tmp_path / "d", drop, move=str(tmp_path / "done"))
+
+    assert ["cut.ndjson.gz"] == files(drop)
+    assert (drop / "link.json").is_symlink()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_file_that_cannot_be_moved_is_named(drop: Path, tmp_path: Path) -> None:
+    (drop / "rack1").chmod(0o555)
+    try:
+        made = taken(tmp_path / "d", drop, move=str(tmp_path / "done"))
+    finally:
+        (drop / "rack1").chmod(0o755)
+
+    assert (1, 3) == (made.moved, len(made.unmoved))
+    assert made.unmoved[0].endswith("n1.json: not moved: Permission denied")
+
+
+def test_a_target_that_would_be_read_again_is_refused(drop: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableSource, match="would be read again"):
+        taken(tmp_path / "d", drop, move=str(drop / "done"))
+    assert not (tmp_path / "d" / "manifest.json").exists()
+
+
+def test_only_files_of_this_machine_are_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnreadableSource, match="only files of this machine are moved, not those of -"):
+        taken(tmp_path / "d", "-", move=str(tmp_path / "done"))

@@ -1,0 +1,210 @@
+"""Answers fit the terminal, at any width, and say who, what, what is usual, of how many."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agent.fleet.cluster.expected_cables import Cables
+from agent.fleet.cluster.text import cables_page
+from agent.fleet.hostlist import fold
+from agent.fleet.questions.deviations import Mixed, Outlier
+from agent.fleet.questions.drift import Drift, DriftChange
+from agent.fleet.questions.duplicates import Duplicate, Duplicates, Holder
+from agent.fleet.questions.findings import FindingGroup, Findings, Share
+from agent.fleet.questions.outliers import Outliers
+from agent.fleet.questions.summary import ClassLine, FleetSummary, RuleCoverage, Worst
+from agent.fleet.text import drift, duplicates, findings, outliers, summary
+from agent.outputs.text.lines import to_plain_text
+
+MANY = fold(f"gpu{n:05}" for n in range(0, 60_000, 7))
+CLASS = "Supermicro SYS-821GE-TNHR, 8x H200 SXM, 16x MT_0000000834"
+ODD = Outlier(
+    attribute="nic-firmware",
+    what="NIC firmware",
+    hardware_class=CLASS,
+    places=["MT_0000000834"],
+    value="28.39.1002",
+    usual="28.43.2026",
+    usual_count=99_000,
+    of=100_000,
+    one="NIC",
+    hosts=MANY,
+    nodes=8572,
+    things=8572,
+    also=["x y, usually z"],
+)
+ANSWERS = {
+    "outliers": (
+        outliers,
+        Outliers(
+            outliers=[ODD],
+            mixed=[
+                Mixed(attribute="driver", what="GPU driver", hardware_class=CLASS, one="node", values=[("1", 5)], of=9)
+            ],
+            compared_nodes=100_000,
+            classes={CLASS: 100_000},
+            too_few={"one": 1},
+        ),
+    ),
+    "summary": (
+        summary,
+        FleetSummary(
+            nodes=60_000,
+            newest="2026-01-15T09:14:57Z",
+            oldest="2026-01-06T08:03:32Z",
+            stale_after_seconds=5400,
+            verdicts={"critical": 3, "ok": 59_000},
+            stale=8572,
+            stale_hosts=MANY,
+            classes=[ClassLine(hardware_class=CLASS * 3, nodes=60_000, verdicts={"ok": 5}, stale=1)],
+            coverage=[
+                RuleCoverage(rule="a-rule", passed=1, unknown=59_999, reasons=[("no reason " * 30, 7)], missing=2)
+            ],
+            worst=[
+                Worst(node="gpu1", hardware_class=CLASS, verdict="critical", critical=1, error=0, warning=2, stale=True)
+            ],
+            more_worst=2,
+        ),
+    ),
+    "findings": (
+        findings,
+        Findings(
+            findings=[
+                FindingGroup(
+                    rule="a-rule",
+                    severity="error",
+                    of_class=False,
+                    nodes=8572,
+                    findings=9000,
+                    hosts=MANY,
+                    classes=[Share(hardware_class=CLASS, nodes=8572, of=60_000)] * 9,
+                    summary="s " * 99,
+                    remedy="r " * 99,
+                ),
+                FindingGroup(
+                    rule="b-rule",
+                    severity="info",
+                    of_class=True,
+                    nodes=9,
+                    findings=9,
+                    classes=[Share(hardware_class=CLASS, nodes=9, of=10, without="gpu7")],
+                ),
+            ],
+            nodes=60_000,
+        ),
+    ),
+    "duplicates": (
+        duplicates,
+        Duplicates(
+            duplicates=[
+                Duplicate(kind="machine-id", value="beef", hosts=MANY, nodes=8572, note="cloned"),
+                Duplicate(
+                    kind="LID", value="7", hosts="a,b", nodes=2, holders=[Holder("a", "mlx5_0"), Holder("b", None)]
+                ),
+            ],
+            not_judged=["LIDs: several subnets"],
+        ),
+    ),
+    "drift": (
+        drift,
+        Drift(
+            since="2026-01-15T08:00:00Z",
+            newest="2026-01-15T09:00:00Z",
+            added=MANY,
+            added_nodes=8572,
+            replaced="gpu7",
+            changes=[
+                DriftChange(
+                    subject="host",
+                    what="driver",
+                    old="1",
+                    new="2",
+                    hosts=MANY,
+                    nodes=8572,
+                    things=8572,
+                    first="a",
+                    last="b",
+                ),
+                DriftChange(
+                    subject="GPU", what="gone", hosts="gpu7", nodes=1, things=1, labels=["GPU3"], first="a", last="a"
+                ),
+                DriftChange(subject="GPU", what="uuid", hosts="gpu8", nodes=1, things=2, first="a", last="a"),
+                DriftChange(
+                    subject="finding",
+                    what="new",
+                    hosts="gpu8",
+                    nodes=1,
+                    things=2,
+                    labels=["a-rule"],
+                    first="a",
+                    last="a",
+                ),
+            ],
+            compared_nodes=5,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("width", [64, 80, 200])
+@pytest.mark.parametrize("name", ANSWERS)
+def test_lines_fit(name, width):
+    module, answer = ANSWERS[name]
+    text = to_plain_text(module.page(answer, width))
+    long = [line for line in text.splitlines() if len(line) > max(width, 76 if name == "summary" else 64)]
+    assert long == []
+    assert len(text) < 6000
+
+
+def test_an_outlier_says_all():
+    assert (
+        outliers.sentence(
+            Outlier(
+                attribute="gpu-nvlinks-active",
+                what="active NVLinks",
+                hardware_class=CLASS,
+                value="17",
+                usual="18",
+                usual_count=303,
+                of=304,
+                one="GPU",
+                hosts="gpu[7-8]",
+                nodes=2,
+                things=2,
+                labels=["GPU1"],
+                by="1 fewer",
+            )
+        )
+        == "gpu[7-8]: active NVLinks 17 (1 fewer) on 2 GPUs (GPU1); usually 18 (303 of 304 GPUs, 99.6%)"
+    )
+
+
+def test_nothing_to_say():
+    assert "no outliers" in to_plain_text(outliers.page(Outliers(compared_nodes=5, classes={"c": 5})))
+    assert "no findings" in to_plain_text(findings.page(Findings(nodes=5)))
+    assert "nothing changed" in to_plain_text(drift.page(Drift(since="x", compared_nodes=5)))
+    assert "no nodes" in to_plain_text(summary.page(FleetSummary(nodes=0, stale_after_seconds=1)))
+    assert "nothing is on two nodes" in to_plain_text(duplicates.page(Duplicates()))
+
+
+def test_of_no_node_nothing_is_said_to_be_well():
+    pages = (
+        outliers.page(Outliers(compared_nodes=0, classes={})),
+        findings.page(Findings(nodes=0)),
+        drift.page(Drift(since="x")),
+        cables_page(Cables(by="pattern", right=0, judged=0, of=0, wrong=[]), ["reports of 0 nodes"], 80),
+    )
+    for page in pages:
+        assert "ok" not in {style for line in page for _, style in line}
+        assert not re.search("no outliers|no findings|nothing changed|where they should be", to_plain_text(page))
+
+
+def test_a_long_class_is_cut_where_each_node_repeats_it():
+    worst = [Worst(node=f"n{n}", verdict="error", hardware_class=CLASS * 3, stale=False, critical=0, error=1, warning=0)
+             for n in (1, 2)]  # fmt: skip
+    text = to_plain_text(summary.page(FleetSummary(nodes=2, stale_after_seconds=1, worst=worst), 80))
+    rows = text.partition("Worst nodes")[2].splitlines()[2:]
+    assert len(rows) == 2
+    assert all(len(row) <= 80 and "…" in row for row in rows)

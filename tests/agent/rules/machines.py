@@ -1,0 +1,78 @@
+"""Machines that rows begin from, where `build.server` alone would have to be changed in many places."""
+
+from __future__ import annotations
+
+import msgspec
+
+from agent.model.nic import Netdev, Nic
+from agent.model.topology import Path
+from agent.rules.context import RuleContext
+from tests.agent.rules.build import (
+    changed_netdev,
+    changed_nic,
+    changed_port,
+    function,
+    gpu_id,
+    nic_id,
+    server,
+    topology,
+)
+from tests.agent.rules.rows import bridge, link
+
+RISER_UP, RISER_DOWN = "0000:13:00.0", "0000:13:01.0"
+DARK = {"state": "DOWN", "phys_state": "Polling", "rate_gbit_s": None}
+_STATES = {
+    "lo": "unknown",
+    "docker0": "up",
+    "bond0": "up",
+    "eth0": "down",
+    "eth1": None,
+    "ib0": "unknown",
+    "veth1": "up",
+}
+
+
+def riser() -> RuleContext:
+    """GPU 0 sits on a riser with a switch of its own, whose uplink has 8 lanes and can have no more."""
+    case, gpu = server(), gpu_id(0)
+    up = msgspec.structs.replace(bridge(RISER_UP, "0000:12:00.0", "upstream"), link=link(width=8, max_width=8))
+    down = bridge(RISER_DOWN, RISER_UP, "downstream")
+    case = function(topology(case, pci=[*case.topology.pci, up, down]), gpu, parent=RISER_DOWN)
+    return topology(case, paths=[_longer(path) if path.a == gpu else path for path in case.topology.paths])
+
+
+def _longer(path: Path) -> Path:
+    kind = "PXB" if path.pcie_kind == "PIX" else path.pcie_kind
+    return msgspec.structs.replace(path, hops=[RISER_DOWN, RISER_UP, *path.hops], pcie_kind=kind)
+
+
+def two_port_cards() -> RuleContext:
+    """A second function on every InfiniBand card, its port without a cable."""
+    case = server()
+    twins = [_second(nic) for nic in case.topology.nics]
+    functions = [msgspec.structs.replace(case.functions[twin.id[:-1] + "0"], id=twin.id) for twin in twins]
+    return topology(case, nics=[*case.topology.nics, *twins], pci=[*case.topology.pci, *functions])
+
+
+def _second(nic: Nic) -> Nic:
+    place = f"{nic.id[:-1]}1"
+    ports = [msgspec.structs.replace(port, **DARK) for port in nic.ports]
+    return msgspec.structs.replace(nic, id=place, pci=place, label=f"{nic.label}b", ports=ports)
+
+
+def interfaces() -> RuleContext:
+    """Interfaces of every kind that a list of NCCL may name, instead of those of rails."""
+    return topology(server(), netdevs=[Netdev(id=name, label=name, operstate=state) for name, state in _STATES.items()])
+
+
+def bonded_card(one_device: bool = True) -> RuleContext:
+    """Both ports of the card of rail 1 in a bond, with one RDMA device for both, else one each."""
+    nic_1 = nic_id(1)
+    case = changed_port(changed_netdev(server(ethernet=True), 1, master="bond0"), 1, netdevs=["bond0"])
+    above = Netdev(id="bond0", label="bond0", mtu=4200, operstate="up", speed_gbit_s=800.0, bond={"mode": "802.3ad"})
+    nic, netdev, second = case.topology.nics[1], case.netdevs["eth1"], f"{nic_1[:-1]}1"
+    more = {"rdma_device": None, "ports": [], "role": "auxiliary", "bond": "bond0"} if one_device else {}
+    twin = msgspec.structs.replace(nic, id=second, pci=second, label="mlx5_9", **more)
+    port = msgspec.structs.replace(netdev, id=second, pci=second, nic=second, label="eth9")
+    case = topology(case, nics=[*case.topology.nics, twin], netdevs=[*case.topology.netdevs, above, port])
+    return changed_nic(case, 1, rdma_device="mlx5_bond_0", bond="bond0") if one_device else case

@@ -1,0 +1,330 @@
+"""The compute driver's graph: real trees of the corpus, a described machine, and what each file may refuse."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.amd.kfd import NODES, TOPOLOGY, address_of, parse_properties
+from probes.amd.probe import parse_errors, split_bandwidth
+from probes.catalogue import probe
+from probes.gpu.facts import Gpu, GpuFacts
+from probes.host.interface import Denied, Failed
+from probes.probe import Outcome, Status, outcome_of
+from probes.sources.open_source import open_source
+from probes.text import ParseError
+from tests.machines import machine
+from tests.probes.rdma.rdma_machine import Machine
+
+SHAPE, GPU0 = "8xmi300x-2s-8xcx7-roce", "0000:15:00.0"
+XGMI, PCIE = 11, 2
+
+
+def outcome(host: object) -> Outcome:
+    """What the probe answers."""
+    return outcome_of(probe("kfd"), host)  # type: ignore[arg-type]  # the host interface, in memory
+
+
+def facts(host: object) -> GpuFacts:
+    """Its facts."""
+    read = outcome(host).facts
+    assert isinstance(read, GpuFacts)
+    return read
+
+
+def graph(*gpus: dict[str, int], links: dict[int, list[tuple[int, int, int]]] | None = None) -> Machine:
+    """A graph of these GPUs from node 1 on; `links`: node -> (target, weight, MB/s) of its XGMI links."""
+    host = Machine(live=True, kind="live")
+    host.put({f"{TOPOLOGY}/generation_id": "2\n", f"{NODES}/0/properties": "cpu_cores_count 64\nsimd_count 0\n"})
+    for number, own in enumerate(gpus, 1):
+        said = {"simd_count": 416, "location_id": number << 8, "gfx_target_version": 90010, "hive_id": 7} | own
+        host.put({f"{NODES}/{number}/properties": "".join(f"{key} {value}\n" for key, value in said.items())})
+        host.put({f"{NODES}/{number}/io_links/0/properties": f"type {PCIE}\nnode_to 0\nweight 20\n"})
+        for place, (target, weight, mbyte_s) in enumerate((links or {}).get(number, ()), 1):
+            text = f"type {XGMI}\nnode_to {target}\nweight {weight}\nmax_bandwidth {mbyte_s}\n"
+            host.put({f"{NODES}/{number}/io_links/{place}/properties": text})
+    return host
+
+
+def joined(gpus: tuple[Gpu, ...]) -> dict[str | None, Counter[str | None]]:
+    """How many links each GPU has to which other."""
+    return {gpu.address: Counter(link.remote_address for link in gpu.nvlinks) for gpu in gpus}
+
+
+def test_the_described_machine_is_one_hive() -> None:
+    """Eight GPUs, seven links of 64 GB/s each, and nothing missing; what acts on a device is not asked."""
+    reading = outcome(machine(SHAPE))
+    gpus = reading.facts.gpus
+
+    assert (Status.OK, None, 8) == (reading.status, reading.reason, len(gpus))
+    assert [[64.0] * 7] * 8 == [[link.speed_gbyte_s for link in gpu.nvlinks] for gpu in gpus]
+    assert {("SPX", "NPS1", 1, "5a00000000000001", 196_608, "113-M3000100-103")} == {
+        (g.compute_partition, g.memory_partition, g.partitions, g.hive, g.memory_mib, g.vbios) for g in gpus
+    }
+    assert 8 == len({gpu.uuid for gpu in gpus})
+    assert 28 == len(reading.facts.pairs)
+    assert not [source for source in reading.sources if "xgmi_error" in source]
+
+
+@pytest.mark.parametrize(
+    ("tree", "gpus", "partitions", "hives", "links", "pairs"),
+    [
+        ("kfd-8x-mi210-2hives", 8, {1: 8}, 2, {3: 8}, 12),
+        ("kfd-8x-mi308x-cpx4", 8, {4: 8}, 1, {7: 8}, 28),
+        ("kfd-8x-mi300x-cpx8", 8, {8: 7, 7: 1}, 1, {7: 8}, 28),
+        ("kfd-1x-vega-plus-copy", 1, {None: 1}, 1, {0: 1}, 0),
+    ],
+)
+def test_real_graphs(
+    corpus: Path,
+    tree: str,
+    gpus: int,
+    partitions: dict[int | None, int],
+    hives: int,
+    links: dict[int, int],
+    pairs: int,
+) -> None:
+    """Partitions are no GPUs; links inside a package are none; two hives of four are what bridges make."""
+    read = facts(open_source(str(corpus / "accelerators" / "amd" / f"{tree}.tar.xz"), None))
+
+    assert gpus == len(read.gpus)
+    assert partitions == Counter(gpu.partitions for gpu in read.gpus)
+    assert hives == len({gpu.hive for gpu in read.gpus})
+    assert links == Counter(len(gpu.nvlinks) for gpu in read.gpus)
+    assert pairs == len(read.pairs)
+
+
+def test_rates_of_real_graphs(corpus: Path) -> None:
+    """Between partitions the driver states none."""
+
+    def rates(tree: str) -> set[float | None]:
+        read = facts(open_source(str(corpus / "accelerators" / "amd" / f"{tree}.tar.xz"), None))
+        return {link.speed_gbyte_s for gpu in read.gpus for link in gpu.nvlinks}
+
+    assert {50.0} == rates("kfd-8x-mi210-2hives")
+    assert {None} == rates("kfd-8x-mi308x-cpx4")
+
+
+def test_two_identities_at_one_address_are_said(corpus: Path) -> None:
+    """A copy that somebody made of a node is no second partition."""
+    reading = outcome(open_source(str(corpus / "accelerators" / "amd" / "kfd-1x-vega-plus-copy.tar.xz"), None))
+
+    assert "0000:19:00.0: its 2 nodes in the graph have different identities" in (reading.reason or "")
+
+
+def test_mi250_has_pairs_of_four_two_and_one_link_and_pairs_over_a_third() -> None:
+    """200, 100 and 50 GB/s; of two hops the driver states no rate, and there is no link."""
+    links = {
+        1: [(2, 15, 200_000), (3, 15, 100_000), (4, 30, 0)],
+        2: [(1, 15, 200_000), (3, 15, 50_000), (4, 15, 50_000)],
+        3: [(1, 15, 100_000), (2, 15, 50_000), (4, 15, 50_000)],
+        4: [(1, 30, 0), (2, 15, 50_000), (3, 15, 50_000)],
+    }
+    read = facts(graph({"unique_id": 5}, {"unique_id": 5}, {"unique_id": 6}, {"unique_id": 6}, links=links))
+    first = joined(read.gpus)["0000:01:00.0"]
+
+    assert {"0000:02:00.0": 4, "0000:03:00.0": 2} == first
+    assert 6 == len(read.pairs)
+    assert {50.0} == {link.speed_gbyte_s for gpu in read.gpus for link in gpu.nvlinks}
+    assert [4, 5, 6, 7, 8, 9] == [link.link for link in read.gpus[0].nvlinks]  # four for each GPU in bus order
+    assert {None} == {gpu.uuid for gpu in read.gpus}  # both dies of a module have one identity
+
+
+def test_a_route_in_one_direction_is_no_pair() -> None:
+    """Nor is a link to a node that is not there."""
+    read = facts(graph({}, {}, links={1: [(2, 15, 50_000), (9, 15, 50_000)]}))
+
+    assert {"0000:01:00.0": Counter({"0000:02:00.0": 1}), "0000:02:00.0": Counter()} == joined(read.gpus)
+    assert () == read.pairs
+    assert (None, "the driver shows no XGMI link of this GPU") == (
+        read.gpus[0].nvlink_reason,
+        read.gpus[1].nvlink_reason,
+    )
+
+
+@pytest.mark.parametrize(("hive", "said"), [({"hive_id": 0}, "0"), ({"hive_id": 255}, "ff")])
+def test_no_hive_is_zero(hive: dict[str, int], said: str) -> None:
+    """As the driver prints it; the report's ids are hexadecimal."""
+    assert [said] == [gpu.hive for gpu in facts(graph(hive)).gpus]
+
+
+def test_an_old_driver_states_no_hive() -> None:
+    """Then it is not known, and not "none"."""
+    host = graph({})
+    host.put({f"{NODES}/1/properties": "simd_count 256\nlocation_id 6400\n"})
+
+    assert [(None, None)] == [(gpu.hive, gpu.uuid) for gpu in facts(host).gpus]
+
+
+def test_gpus_that_may_not_be_seen_are_counted() -> None:
+    """A container sees its own; one that sees none is denied."""
+    host = graph({}, {})
+    host.refused[f"{NODES}/2/properties"] = Denied("EPERM", "EPERM")
+    reading = outcome(host)
+    host.refused[f"{NODES}/1/properties"] = Denied("EPERM", "EPERM")
+
+    assert (Status.PARTIAL, 1) == (reading.status, len(reading.facts.gpus))
+    assert "1 GPUs of the graph may not be seen here" in (reading.reason or "")
+    assert Status.DENIED == outcome(host).status
+
+
+def test_a_graph_without_gpus_is_an_answer() -> None:
+    """amdgpu failed on all of them: the driver offers none, and says so."""
+    read = facts(graph())
+
+    assert ((), 0, "0x1002") == (read.gpus, read.attached, read.vendor)
+
+
+def test_no_graph_is_absent() -> None:
+    """No compute driver is loaded."""
+    assert Status.ABSENT == outcome(Machine(live=True, kind="live")).status
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "said"),
+    [
+        (f"{NODES}/1/properties", "nothing\n", "no properties in"),
+        (f"{NODES}/1/io_links/1/properties", "type 11\nweight 15\n", "no 'node_to'"),
+        (f"{NODES}/1/io_links/1/properties", "\n", "no properties in"),
+    ],
+)
+def test_what_is_damaged_is_a_gap(path: str, text: str, said: str) -> None:
+    """And loses nothing else."""
+    host = graph({}, {}, links={1: [(2, 15, 50_000)], 2: [(1, 15, 50_000)]})
+    host.put({path: text})
+    reading = outcome(host)
+
+    assert said in (reading.reason or "")
+    assert "0000:02:00.0" in {gpu.address for gpu in reading.facts.gpus}
+
+
+def test_files_that_refuse_are_gaps() -> None:
+    """A link to a foreign GPU is none; another error is said."""
+    host = graph({}, {}, links={1: [(2, 15, 50_000)], 2: [(1, 15, 50_000)]})
+    host.refused[f"{NODES}/1/io_links/1/properties"] = Denied("EPERM", "EPERM")
+    assert outcome(host).reason is None
+    host.refused[f"{NODES}/1/io_links/1/properties"] = Failed("EIO", "EIO")
+    host.refused[f"{NODES}/2/properties"] = Failed("EIO", "EIO")
+    assert "EIO" in (outcome(host).reason or "")
+
+
+def test_a_graph_that_changes_while_it_is_read_is_torn() -> None:
+    """The generation moves when a GPU comes or goes."""
+    host = graph({})
+    read, seen = host.read, iter((b"2\n", b"3\n"))
+    host.read = lambda path, limit=0: next(seen) if path.endswith("generation_id") else read(path)  # type: ignore[method-assign]
+
+    assert "changed while it was read" in (outcome(host).reason or "")
+
+
+def test_a_suspended_gpu_gets_no_further_read() -> None:
+    """The graph is the driver's own; files of the function would wake it."""
+    host = graph({})
+    place = "/sys/bus/pci/devices/0000:01:00.0"
+    host.put({f"{place}/power/runtime_status": "suspended\n", f"{place}/vbios_version": "1\n"})
+    reading = outcome(host)
+
+    assert "0000:01:00.0 is suspended and was left asleep" in (reading.reason or "")
+    assert [f"{place}/power/runtime_status"] == [path for path in host.asked if path.startswith(place)]
+    assert [None] == [gpu.vbios for gpu in reading.facts.gpus]
+
+
+def test_errors_by_block() -> None:
+    """Of XGMI, PCIe and memory; a file that says nothing adds nothing."""
+    host = graph({})
+    place = "/sys/bus/pci/devices/0000:01:00.0"
+    host.put({f"{place}/ras/xgmi_wafl_err_count": "ue: 1\nce: 7\nde: 0\n", f"{place}/ras/umc_err_count": "\n"})
+
+    assert {"xgmi_wafl.uncorrectable": 1, "xgmi_wafl.correctable": 7, "xgmi_wafl.deferred": 0} == (
+        facts(host).gpus[0].error_counts
+    )
+    assert facts(graph({})).gpus[0].error_counts is None
+
+
+@pytest.mark.parametrize(
+    ("gfx", "mbyte_s", "links"),
+    [
+        (90006, 50_000, (1, 50.0)),
+        (90402, 128_000, (2, 64.0)),
+        (90500, 76_800, (1, 76.8)),
+        (90500, 64_000, (1, 64.0)),
+        (90402, 50_000, (1, 50.0)),
+        (None, 50_000, (1, 50.0)),
+        (90010, 850_000, (1, 850.0)),
+    ],
+)
+def test_a_bandwidth_is_so_many_links(gfx: int | None, mbyte_s: int, links: tuple[int, float]) -> None:
+    """Of a rate that no number of links makes, one link is all that is known."""
+    assert links == split_bandwidth(gfx, mbyte_s)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_properties_or_none(text: str) -> None:
+    """Numbers of at most 20 digits; nothing else is raised."""
+    with contextlib.suppress(ParseError):
+        assert parse_properties(text)
+    assert set(parse_errors(text)) <= {"uncorrectable", "correctable", "deferred"}
+
+
+@given(st.dictionaries(st.sampled_from(["location_id", "domain", "device_id"]), st.integers(0, 1 << 64)))
+def test_any_location_is_an_address_or_none(properties: dict[str, int]) -> None:
+    """Function 0, whatever the low bits hold, but of virtual functions."""
+    address = address_of(properties)
+    assert address is None or address.endswith(".0") or properties["device_id"] in (0x74B5, 0x74B9)
+
+
+class TestKernelSettings:
+    """What RCCL tests of the kernel, read where a GPU of AMD is."""
+
+    @staticmethod
+    def settings(files: dict[str, str], *denied: str) -> tuple[dict[str, str], str | None]:
+        """Of a machine with these files besides a graph."""
+        host = graph({}).put(files)
+        host.refused.update({path: Denied(f"{path}: Permission denied", "EACCES") for path in denied})
+        reading = outcome(host)
+        return dict(reading.facts.settings), reading.reason
+
+    def test_of_the_running_kernel(self) -> None:
+        """Options that are not set, or not there, are "n"; a module is no "y"."""
+        text = "CONFIG_PCI=y\nCONFIG_PCI_P2PDMA=y\nCONFIG_DMABUF_MOVE_NOTIFY=m\nX_CONFIG_PCI_P2PDMA=n\n"
+        said, missing = self.settings(
+            {
+                "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n",
+                "/proc/sys/kernel/numa_balancing": "1\n",
+                "/boot/config-6.8.0-60-generic": text,
+                "/sys/kernel/memory_peers/amdkfd/version": "1.0\n",
+            }
+        )
+
+        assert missing is None
+        assert {
+            "numa_balancing": "1",
+            "CONFIG_PCI_P2PDMA": "y",
+            "CONFIG_DMABUF_MOVE_NOTIFY": "m",
+            "peer_memory": "/sys/kernel/memory_peers/amdkfd/version",
+        } == said
+
+    @pytest.mark.parametrize(
+        "files",
+        [
+            {},
+            {"/proc/sys/kernel/osrelease": "../../etc\n"},
+            {"/proc/sys/kernel/osrelease": "6.8\n", "/boot/config-6.8": "nothing\n"},
+            {"/proc/sys/kernel/osrelease": "6.8\n"},
+            {"/proc/sys/kernel/numa_balancing": "yes\n"},
+        ],
+    )
+    def test_what_is_not_there_is_not_known(self, files: dict[str, str]) -> None:
+        """A name that is no release names no file; a file that is no configuration holds no options."""
+        assert {} == self.settings(files)[0]
+
+    def test_a_configuration_that_may_not_be_read_is_said(self) -> None:
+        """Some distributions keep it from users."""
+        said, missing = self.settings({"/proc/sys/kernel/osrelease": "6.8\n"}, "/boot/config-6.8")
+
+        assert ({}, "/boot/config-6.8: Permission denied") == (said, missing)
