@@ -5,6 +5,7 @@ PYTHON := $(shell for p in python3.14 python3.13 python3.12 python3.11 python3.1
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
+PART := 1/1  # of the mutants: 2/20 is the second twentieth
 unexport PYTHONDONTWRITEBYTECODE  # without byte code every process compiles all that it imports: half of a scan
 
 .PHONY: scan test check lint types layers docs pictures site completion zipapp wheelhouse deb rpm bench fuzz mutants engines slurm lab clean help
@@ -21,7 +22,7 @@ help:
 	@echo "make site    the documentation as a site in build/site, links checked"
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
-	@echo "make mutants change every condition of every rule, and see that a test notices"
+	@echo "make mutants change every condition of every rule, and see that a test notices; PART=1/3 for a third"
 	@echo "make engines the fleet's questions to Spark, ClickHouse, PostgreSQL and an object store: the same answers"
 	@echo "make slurm   a Slurm that reads topology.yaml, unpacked in build/slurm for the tests (root, Debian)"
 	@echo "make lab     a real kernel that looks like a GPU node, in QEMU (root, Debian)"
@@ -47,10 +48,10 @@ scan: $(BIN)/fabricscope
 	@echo "    $(BIN)/fabricscope demo    shows all of it"
 
 test: $(BIN)/pytest
-	$(BIN)/pytest -q -n auto
+	$(BIN)/pytest -q -n auto --dist worksteal
 
 check: $(BIN)/pytest lint types layers
-	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -q -n auto
+	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -q -n auto --dist worksteal
 
 lint: $(BIN)/pytest
 	$(BIN)/ruff format --check .
@@ -90,7 +91,7 @@ fuzz: $(BIN)/pytest
 	@! $(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m tests.fuzz.guided
 
 mutants: $(BIN)/pytest
-	$(BIN)/python -m tests.mutation.run
+	$(BIN)/python -m tests.mutation.run --part $(PART)
 
 build/engines/bin/pytest: pyproject.toml
 	$(PYTHON) -m venv build/engines

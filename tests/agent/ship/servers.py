@@ -73,6 +73,7 @@ def hang(sock: socket.socket, _: Request) -> bool:
 
 
 OK = reply(200, body=b"thanks")
+PATIENCE = 30.0  # seconds, on a busy machine; what is slow here takes longer
 
 
 class Server:

@@ -14,6 +14,7 @@ from agent.ship.options import TargetOptions, open_target
 from agent.ship.payload import parse_payload
 from tests.agent.ship.servers import (
     OK,
+    PATIENCE,
     QUICK,
     Behaviour,
     Request,
@@ -225,7 +226,7 @@ def test_the_token_is_sent_and_never_told(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "slow",
     [
-        raw(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", drip=0.3),
+        raw(b"HTTP/1.1 200 OK\r\nX-Filler: " + b"x" * 200 + b"\r\nContent-Length: 0\r\n\r\n", drip=0.3),
         raw(b"HTTP/1.1 100 Continue\r\n\r\n" * 50, drip=0.3),
         hang,
     ],
@@ -237,7 +238,7 @@ def test_a_slow_server_does_not_hold_the_run(slow: Behaviour, run: Run) -> None:
     with serving(slow) as server:
         result = run.ship(target(server), report(), seconds=1.5)
 
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < PATIENCE
     assert (0, 1) == (result.accepted, result.waiting)
 
 
@@ -248,7 +249,7 @@ def test_a_server_that_does_not_read_does_not_hold_the_run(run: Run) -> None:
         started = time.monotonic()
         result = run.ship(open_target(address, {}), report(pad=1_900_000), seconds=1.5)
 
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < PATIENCE
     assert 0 == result.accepted
 
 
@@ -273,7 +274,10 @@ def test_an_answer_before_the_report_was_read_is_heard(run: Run) -> None:
 
         def answer() -> None:
             for _count in range(3):
-                sock, _ = listening.accept()
+                try:
+                    sock, _ = listening.accept()
+                except OSError:  # the test is over
+                    return
                 sock.recv(1000)
                 sock.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
                 sock.shutdown(socket.SHUT_WR)

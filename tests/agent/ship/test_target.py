@@ -18,7 +18,7 @@ import pytest
 from agent.ship.options import TargetOptions, open_target
 from agent.ship.payload import parse_payload
 from agent.ship.target import RETRY_AFTER_LIMIT_SECONDS, FolderTarget, SendStatus, parse_retry_after, result_of_status
-from tests.agent.ship.servers import Run, hang, report, serving, target
+from tests.agent.ship.servers import PATIENCE, Run, hang, report, serving, target
 from tests.conftest import ROOT
 
 
@@ -101,17 +101,17 @@ def test_a_drop_that_hangs_does_not_hold_the_run(run: Run, tmp_path: Path) -> No
     started = time.monotonic()
     result = run.ship(target, report(), seconds=1)
 
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < PATIENCE
     assert "hangs" in (result.reason or "")
 
 
 def test_a_resolver_that_hangs_does_not_hold_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """No timeout reaches into the C library; the line names what was waited for."""
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(20))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(100))
     started = time.monotonic()
     result = run.ship(open_target(TargetOptions("http://inventory.example/"), {}), report(), seconds=1)
 
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < PATIENCE
     assert "http://inventory.example/: no answer about the name inventory.example" == result.reason
 
 

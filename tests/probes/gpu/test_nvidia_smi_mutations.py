@@ -117,9 +117,9 @@ def test_no_input_takes_more_than_its_share_of_time(parser: str, pattern: str) -
 
     def seconds(size: int) -> float:
         made = text[: len(text) // 2] + PATTERNS[pattern] * (size // len(PATTERNS[pattern])) + text[len(text) // 2 :]
-        started = time.perf_counter()
+        started = time.process_time()
         refused_or_read(parse, made)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     small = min(seconds(16 << 10) for _ in range(2))
     large = min(seconds(LONGEST) for _ in range(2))

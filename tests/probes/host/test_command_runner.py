@@ -16,6 +16,8 @@ from probes.host.interface import Absent, Failed, TimedOut
 from probes.host.live import LiveHost
 from probes.host.process import run_tool
 
+PATIENCE = 30.0  # on a busy machine; what hangs here does so for 60 s or for ever
+
 pytestmark = pytest.mark.usefixtures("real_commands")
 
 
@@ -87,7 +89,7 @@ def test_a_tool_that_prints_for_ever_is_ended(
         run_tool(("ibstat",), 1.5, folder)
 
     assert ("EFBIG" if stream == "yes" else "ETIMEDOUT") == caught.value.code
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < PATIENCE
 
 
 def test_both_pipes_are_drained(folder: tuple[str, ...]) -> None:
@@ -111,7 +113,7 @@ def test_a_tool_that_ignores_term_is_killed(folder: tuple[str, ...]) -> None:
     with pytest.raises(TimedOut, match="ibstat: no end within its time"):
         run_tool(("ibstat",), 0.5, folder)
 
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < PATIENCE
     assert gone(int(mark.read_text()))
 
 
@@ -123,7 +125,7 @@ def test_a_tool_that_closes_its_output_and_stays_is_ended(folder: tuple[str, ...
     with pytest.raises(TimedOut):
         run_tool(("ibstat",), 0.5, folder)
 
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < PATIENCE
 
 
 def test_a_tool_whose_offspring_holds_the_pipe_has_ended(folder: tuple[str, ...]) -> None:
@@ -136,7 +138,7 @@ def test_a_tool_whose_offspring_holds_the_pipe_has_ended(folder: tuple[str, ...]
     os.kill(int(mark.read_text()), signal.SIGKILL)
 
     assert "done\n" == done.stdout
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < PATIENCE
 
 
 def test_one_that_cannot_be_killed_is_left_behind(folder: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +151,7 @@ def test_one_that_cannot_be_killed_is_left_behind(folder: tuple[str, ...], monke
         with pytest.raises(TimedOut, match="state S"):
             run_tool(("ibstat",), 0.3, folder)
 
-        assert time.monotonic() - began < 2.5
+        assert time.monotonic() - began < PATIENCE
     (process,) = tool._left_behind
     tool._left_behind.clear()
     process.kill()

@@ -156,7 +156,7 @@ def test_a_fifo_is_not_opened(tree: Path) -> None:
     with pytest.raises(Failed, match="/pipe: is a FIFO, which is not read"):
         files.read("/pipe")
     assert isinstance(files.attributes("/", ["pipe"])["pipe"], Failed)
-    assert time.process_time() - began < 1
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link to a device", "link to a folder"])

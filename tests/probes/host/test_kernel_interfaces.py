@@ -141,10 +141,10 @@ def test_an_endless_answer_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("data", [b"", b"\x05\0\0\0", bytes(40), b"\xff" * 64, request(NEWLINK, 2)[:-1]])
 def test_malformed_messages_end_the_list(data: bytes) -> None:
     """No length of a message leads past its end, or nowhere."""
-    began = time.monotonic()
+    began = time.process_time()
 
     assert [] == list(whole_messages(data))
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_a_question_is_found_again_by_what_it_asks() -> None:

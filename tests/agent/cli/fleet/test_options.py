@@ -61,7 +61,7 @@ def test_a_query_that_would_never_end(tmp_path: Path, real_commands: None, sql: 
     )
 
     assert (code, errors) == (130, b"error: interrupted\n")
-    assert seconds < 5
+    assert seconds < 25
     assert list(target.parent.iterdir()) == []
 
 
@@ -72,7 +72,7 @@ def test_a_question(tmp_path: Path, real_commands: None, how: str) -> None:
     code, errors, seconds = interrupted("-c", STUCK, how, *arguments)
 
     assert (code, errors) == (130, b"error: interrupted\n")
-    assert seconds < 5
+    assert seconds < 25
     assert not (tmp_path / "page.html").exists()
 
 
