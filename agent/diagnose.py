@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from agent.assemble import assemble
+from agent.assemble.paths import TooManyDevices
 from agent.config import Configuration
 from agent.model.finding import Check, Gpudirect, Summary
 from agent.model.node import Platform
@@ -21,7 +22,7 @@ from agent.rules.context import RuleContext
 from agent.rules.engine import Failures, build_findings, evaluate
 from agent.version import VERSION
 from probes.catalogue import probes, providers
-from probes.host.interface import Host
+from probes.host.interface import BadSource, Host
 from probes.probe import Outcome, Probe, Status
 from probes.run import ProbeResults, run_probes
 from probes.topology_files.preparsed import FactsSource
@@ -95,7 +96,10 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
 
 def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
     """The report without checks and findings."""
-    assembled = assemble(outcomes, providers())
+    try:
+        assembled = assemble(outcomes, providers())
+    except TooManyDevices as error:
+        raise BadSource(f"{host.path or host.kind}: {error}") from error
     return Report(
         generated_at=utc_now(),
         observed_at=host.observed_at,

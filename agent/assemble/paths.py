@@ -33,6 +33,7 @@ _OLD_KINDS = {"SOC": "SYS", "PSB": "PIX"}  # of old drivers; two GPUs of one boa
 # Payload of one NVLink in one direction (GB/s) by the signalling rate that the driver reports: NVLink 2 and 3 print
 # 25.781 for 25, from NVLink 4 on 16/17 of the signalling rate is payload
 _NVLINK_PAYLOAD = {25.781: 25.0, 26.562: 25.0, 53.125: 50.0}
+MOST_PAIRS = 40_000  # twice what a report of 4 MiB could list
 
 
 class _Step(NamedTuple):
@@ -137,10 +138,17 @@ class PathFinder:
         return bandwidth_gbyte_s(min(speeds, default=None), min(widths, default=None))
 
 
+class TooManyDevices(Exception):
+    """A source that lists more devices than a host can have; the message is for people."""
+
+
 def build_paths(finder: PathFinder, gpus: Sequence[Gpu], nics: Sequence[Nic], matrix: DriverMatrix) -> list[Path]:
-    """One row per GPU-GPU and GPU-NIC pair."""
+    """One row per GPU-GPU and GPU-NIC pair. Raises TooManyDevices: pairs grow with the square."""
+    path_nics = select_path_nics(nics)
+    if len(gpus) * (len(gpus) + len(path_nics)) > MOST_PAIRS:
+        raise TooManyDevices(f"{len(gpus)} GPUs and {len(path_nics)} NICs are more than one host can have")
     pairs: list[tuple[Gpu, Gpu | Nic]] = [(a, b) for place, a in enumerate(gpus) for b in gpus[place + 1 :]]
-    pairs += [(a, b) for a in gpus for b in select_path_nics(nics)]
+    pairs += [(a, b) for a in gpus for b in path_nics]
     return [_path(finder, a, b, matrix.said(a.id, b.id)) for a, b in pairs]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from itertools import combinations
 
 from agent.model.finding import Evidence
@@ -130,8 +131,13 @@ _ANOTHER_WAY = {None: "not known", "U": "unknown"}
 def nvlink_path_missing(case: RuleContext) -> Iterator[Result]:
     ways = {frozenset((path.a, path.b)): path for path in case.topology.paths}
     found: list[LinkCounts] = []
+
+    @cache
+    def numbers_of(model: str) -> dict[frozenset[str], int]:
+        return _nvlinks_in_matrix(case, model, ways)
+
     for said in link_counts(case):
-        each = _is_switched_by_matrix(case, said, ways) if isinstance(said, Unknown) else said
+        each = _is_switched_by_matrix(case, said, numbers_of) if isinstance(said, Unknown) else said
         if isinstance(each, LinkCounts):
             found.append(each)
         else:
@@ -143,20 +149,25 @@ def nvlink_path_missing(case: RuleContext) -> Iterator[Result]:
         yield from _judge_path_missing(case, group, ways)
 
 
+def _nvlinks_in_matrix(case: RuleContext, model: str, ways: Mapping[frozenset[str], Path]) -> dict[frozenset[str], int]:
+    """How many NVLinks the matrix shows between two GPUs of a model."""
+    like = {each.id for each in case.topology.gpus if gpu_model(case, each) == model}
+    return {
+        ends: int(nv[1])
+        for ends, way in ways.items()
+        if ends <= like and (nv := _PATH_MISSING_NV.fullmatch(way.kind or ""))
+    }
+
+
 def _is_switched_by_matrix(
-    case: RuleContext, said: Unknown, ways: Mapping[frozenset[str], Path]
+    case: RuleContext, said: Unknown, numbers_of: Callable[[str], Mapping[frozenset[str], int]]
 ) -> LinkCounts | Unknown:
     """A GPU of whose links nothing is told, where a saved matrix shows that it stands on switches."""
     gpu = case.gpus.get(said.subject.removeprefix("gpu:"))
     if gpu is None or case.virtual_machine or not _all_links_active(case, gpu):
         return said
     own = count_links(case, gpu)
-    like = {each.id for each in case.topology.gpus if gpu_model(case, each) == own.model}
-    links = {
-        ends: int(nv[1])
-        for ends, way in ways.items()
-        if ends <= like and (nv := _PATH_MISSING_NV.fullmatch(way.kind or ""))
-    }
+    links = numbers_of(own.model)
     if own.form is not LinkForm.BOARD or max(links.values(), default=0) < _SWITCHED:
         return said
     if not any(gpu.id in ends for ends in links) and (gpu.mig is None or gpu.mig.current is None):
