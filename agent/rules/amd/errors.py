@@ -28,6 +28,15 @@ def xgmi_errors(case: RuleContext) -> Iterator[Result]:
     yield from report_no_gpu(case)
     for gpu in case.topology.gpus:
         yield _judge_errors(case, gpu)
+    unlisted = {event.subject for event in _uncorrectable_lines(case)} - {None} - case.gpus.keys()
+    for subject in sorted(filter(None, unlisted)):  # a log alone, or of a GPU that left the bus
+        lines = [event for event in _uncorrectable_lines(case) if event.subject == subject]
+        yield _fail_uncorrectable(f"pci:{subject}", device_label(case, subject), 0, lines)
+
+
+def _uncorrectable_lines(case: RuleContext) -> list[Event]:
+    lines = [event for event in case.events if event.kind == "amd_ras" and event.code == _BLOCK]
+    return [event for event in lines if event.detail.get("severity") == "uncorrectable"]
 
 
 def _judge_errors(case: RuleContext, gpu: Gpu) -> Result:
@@ -36,27 +45,30 @@ def _judge_errors(case: RuleContext, gpu: Gpu) -> Result:
         return NotApplicable(subject, "not of AMD")
     if absent or gpu.driver_state in NOT_OFFERED:
         return NotApplicable(subject, absent or "the driver does not offer it")
-    lines = [event for event in case.events if event.kind == "amd_ras" and event.subject == gpu.id]
-    lines = [event for event in lines if event.code == _BLOCK and event.detail.get("severity") == "uncorrectable"]
+    lines = [event for event in _uncorrectable_lines(case) if event.subject == gpu.id]
     lost = gpu.error_counts.get(_UNCORRECTABLE, 0)
     if lost or lines:
-        return _fail_uncorrectable(gpu, lost, lines)
+        return _fail_uncorrectable(subject, gpu.label, lost, lines)
     if _UNCORRECTABLE not in gpu.error_counts:
         return Unknown(subject, "the driver shows no error counts of XGMI")
     return _judge_correctable(case, gpu)
 
 
-def _fail_uncorrectable(gpu: Gpu, count: int, lines: list[Event]) -> Fail:
+def _fail_uncorrectable(subject: str, label: str, count: int, lines: list[Event]) -> Fail:
+    address = subject.partition(":")[2]
     return Fail(
-        subject=f"gpu:{gpu.id}",
-        label=gpu.label,
+        subject=subject,
+        label=label,
         summary=f"{count or 'some'} uncorrectable XGMI errors since the driver was loaded",
         impact="Data between GPUs was lost: the job ended or computed with wrong data, and the hive is reset.",
         remedy="Drain the node and reset the hive; where errors come back, have the module or its socket exchanged.",
-        evidence=(*(_count_evidence(gpu, _UNCORRECTABLE, str(count)) if count else ()), *map(_line, lines[-_SHOWN:])),
+        evidence=(
+            *(_count_evidence(address, _UNCORRECTABLE, str(count)) if count else ()),
+            *map(_line, lines[-_SHOWN:]),
+        ),
         severity="critical",
         cause="uncorrectable",
-        places=frozenset({gpu.id}),
+        places=frozenset({address}),
     )
 
 
@@ -74,14 +86,14 @@ def _judge_correctable(case: RuleContext, gpu: Gpu) -> Result:
         summary=f"{moved} correctable XGMI errors in {case.window.seconds / 60:.0f} min",
         impact="Each is repaired by sending again; a growing number wears towards an uncorrectable one.",
         remedy="Watch the rate; where it stays, drain the node and have the module or its socket exchanged.",
-        evidence=_count_evidence(gpu, _CORRECTABLE, f"+{moved}"),
+        evidence=_count_evidence(gpu.id, _CORRECTABLE, f"+{moved}"),
         cause="correctable",
         places=frozenset({gpu.id}),
     )
 
 
-def _count_evidence(gpu: Gpu, name: str, value: str) -> tuple[Evidence, ...]:
-    return (Evidence(what=name, value=value, source=f"/sys/bus/pci/devices/{gpu.id}/ras/{_BLOCK}_err_count"),)
+def _count_evidence(address: str, name: str, value: str) -> tuple[Evidence, ...]:
+    return (Evidence(what=name, value=value, source=f"/sys/bus/pci/devices/{address}/ras/{_BLOCK}_err_count"),)
 
 
 @rule("amd-gpu-reset")
