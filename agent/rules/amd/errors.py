@@ -20,7 +20,6 @@ _UNCORRECTABLE, _CORRECTABLE = f"{_BLOCK}.uncorrectable", f"{_BLOCK}.correctable
 _PER_HOUR = read_limit("xgmi-errors.per_hour")
 _RECENT = read_limit("amd-gpu-reset.recent_hours")
 _START_SECONDS = 300.0  # after boot the driver resets GPUs that it finds in use
-_SHOWN = 6  # lines of evidence
 
 
 @rule("xgmi-errors")
@@ -28,10 +27,12 @@ def xgmi_errors(case: RuleContext) -> Iterator[Result]:
     yield from report_no_gpu(case)
     for gpu in case.topology.gpus:
         yield _judge_errors(case, gpu)
-    unlisted = {event.subject for event in _uncorrectable_lines(case)} - {None} - case.gpus.keys()
-    for subject in sorted(filter(None, unlisted)):  # a log alone, or of a GPU that left the bus
-        lines = [event for event in _uncorrectable_lines(case) if event.subject == subject]
-        yield _fail_uncorrectable(f"pci:{subject}", device_label(case, subject), 0, lines)
+    unlisted: dict[str, list[Event]] = {}  # of a log alone, or of GPUs that left the bus
+    for event in _uncorrectable_lines(case):
+        if event.subject and event.subject not in case.gpus:
+            unlisted.setdefault(event.subject, []).append(event)
+    for subject in sorted(unlisted):
+        yield _fail_uncorrectable(f"pci:{subject}", device_label(case, subject), 0, unlisted[subject])
 
 
 def _uncorrectable_lines(case: RuleContext) -> list[Event]:
@@ -64,7 +65,7 @@ def _fail_uncorrectable(subject: str, label: str, count: int, lines: list[Event]
         remedy="Drain the node and reset the hive; where errors come back, have the module or its socket exchanged.",
         evidence=(
             *(_count_evidence(address, _UNCORRECTABLE, str(count)) if count else ()),
-            *map(_line, lines[-_SHOWN:]),
+            *map(_line, lines[-6:]),
         ),
         severity="critical",
         cause="uncorrectable",
@@ -115,18 +116,19 @@ def _fail_reset(case: RuleContext, resets: list[Event]) -> Fail:
     root = min(causes, key=lambda event: event.first_at or event.at or "", default=None)
     places = sorted({event.subject for event in resets if event.subject})
     labels = join_labels([device_label(case, place) for place in places])
-    about = root.subject if root and root.subject else places[0] if len(places) == 1 else None
+    about = root.subject if root and root.subject else places[0] if len(places) == 1 else ""
+    gpu = case.gpus.get(about)
     long_ago = _is_long_ago(case, resets)
     first = f"; the first error is of {device_label(case, root.subject)}" if root and root.subject else ""
     return Fail(
-        subject=f"gpu:{about}" if about in case.gpus else "node",
-        label=device_label(case, about) if about in case.gpus and about else "node",
+        subject=f"gpu:{gpu.id}" if gpu else "node",
+        label=gpu.label if gpu else "node",
         summary=f"the driver reset {labels}{first}{', long ago' if long_ago else ''}",
         impact="Jobs on these GPUs ended, and their memory was lost.",
         remedy="Restart the jobs; where resets come back, have the GPU of the first error exchanged.",
-        evidence=tuple(map(_line, [*([root] if root else []), *resets][:_SHOWN])),
+        evidence=tuple(map(_line, [*([root] if root else []), *resets][:6])),
         severity=one_level_lower("error") if long_ago else None,
-        places=frozenset({*places, *([about] if about else [])}),
+        places=frozenset({*places, about} - {""}),
     )
 
 
@@ -149,7 +151,4 @@ def _is_long_ago(case: RuleContext, events: list[Event]) -> bool:
 
 
 def _line(event: Event) -> Evidence:
-    times = f" (last of {event.count})" if event.count > 1 else ""
-    return Evidence(
-        what=f"kernel log, {event.at or event.logged or 'no date'}{times}", value=event.text, source=event.source
-    )
+    return Evidence(what=f"kernel log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
