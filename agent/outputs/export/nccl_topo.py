@@ -6,7 +6,8 @@ so unknown attributes are omitted, and a device with an unknown location is omit
 - a switch is its upstream port; root ports and downstream ports are omitted;
 - link_speed and link_width are the current values where reliable, with a comment where the link can do more; for an
   idle GPU the capability, as it speeds up under load; otherwise omitted;
-- <nvlink> counts active links by target; if a far end is unknown, the links of that GPU are omitted;
+- <nvlink> counts active links by target; if a far end is unknown, the links of that GPU are omitted; a node whose GPUs
+  are of AMD gets RCCL's form of the file: version 2, <xgmi> in place of <nvlink>;
 - <net> is every active RDMA port, speed in Mb/s, GUID the system image GUID with its bytes reversed;
 - gdr is 1 if GPUDirect RDMA works with some rail, 0 if with none.
 """
@@ -74,13 +75,15 @@ def _describe_ends(ends: Ends) -> str:
     return f"{'unknown speed' if speed is None else f'{speed:g} GT/s'} x{'?' if width is None else width}"
 
 
-def build_nvlinks(gpu: Gpu, functions: Mapping[str, PciFunction]) -> tuple[list[XmlElement], str | None]:
+def build_nvlinks(
+    gpu: Gpu, functions: Mapping[str, PciFunction], protocol: str = "nvlink"
+) -> tuple[list[XmlElement], str | None]:
     """A GPU's active links, counted by target, or why they are omitted: NCCL then queries the driver."""
     if not gpu.links_known:
         return [], gpu.links_reason or "they could not be read"
     counts: Counter[tuple[str, str]] = Counter()
     for link in gpu.links:
-        if link.protocol != "nvlink" or link.state in ("inactive", "sleep"):
+        if link.protocol != protocol or link.state in ("inactive", "sleep"):
             continue
         remote = link.remote
         if link.state != "active" or remote is None:
@@ -95,14 +98,14 @@ def build_nvlinks(gpu: Gpu, functions: Mapping[str, PciFunction]) -> tuple[list[
         else:
             return [], f"of link {link.link} the far end is not known"
     return [
-        make_element("nvlink", known_fields(target=target, count=count, tclass=kind))
+        make_element(protocol, known_fields(target=target, count=count, tclass=kind))
         for (target, kind), count in counts.items()
     ], None
 
 
 def _class_code(gpu: PciFunction) -> str:
     class_code = gpu.class_code or ""
-    return class_code if re.fullmatch(r"0x03[0-9a-f]{4}", class_code) else GPU
+    return class_code if re.fullmatch(r"0x(?:03|12)[0-9a-f]{4}", class_code) else GPU
 
 
 MAX_ELEMENTS = 256  # NCCL_TOPO_XML_MAX_NODES: NCCL refuses a file with more
@@ -139,10 +142,12 @@ class _SystemBuilder:
         self.cpus: dict[int, XmlElement] = {}
         self.notes: list[XmlComment] = []
         self.nets = 0
+        makers = [gpu.vendor for gpu in report.topology.gpus]
+        self.maker = "AMD" if makers and set(makers) == {"AMD"} else "NVIDIA"  # whose collective library reads it
 
     def build(self) -> XmlElement:
         """The whole tree: devices in bus order, each below its switches."""
-        system = make_element("system", {"version": "1"})
+        system = make_element("system", {"version": "2" if self.maker == "AMD" else "1"})
         gpus = {gpu.pci: gpu for gpu in self.report.topology.gpus if gpu.pci and self._has_gpu(gpu)}
         nics = {nic.pci: nic for nic in self.nics if nic.pci and self._has_nic(nic)}
         for function in self.report.topology.pci:
@@ -161,8 +166,8 @@ class _SystemBuilder:
 
     def _has_gpu(self, gpu: Gpu) -> bool:
         """Whether NCCL can use it; if not, the reason becomes a comment."""
-        if gpu.vendor not in (None, "NVIDIA"):
-            return self._omit(gpu.label, "not an NVIDIA GPU")
+        if gpu.vendor not in (None, self.maker):
+            return self._omit(gpu.label, f"not an {self.maker} GPU")
         if gpu.driver_state in _UNUSABLE_STATES:
             return self._omit(gpu.label, f"the driver does not offer it ({gpu.driver_state})")
         return self._has_location(gpu.label, gpu.pci)
@@ -215,8 +220,9 @@ class _SystemBuilder:
         capability = re.fullmatch(r"(\d{1,2})\.(\d)", gpu.compute_capability or "")
         sm = "".join(capability.groups()) if capability else None
         element = make_element("gpu", known_fields(dev=gpu.index, sm=sm, gdr=self._gdr(gpu=gpu.id)))
-        links, why = build_nvlinks(gpu, self.functions)
-        element.children.extend([XmlComment(f"its NVLinks are left out: {clean_line(why)}")] if why else links)
+        protocol, name = ("xgmi", "XGMI links") if self.maker == "AMD" else ("nvlink", "NVLinks")
+        links, why = build_nvlinks(gpu, self.functions, protocol)
+        element.children.extend([XmlComment(f"its {name} are left out: {clean_line(why)}")] if why else links)
         if gpu.c2c and gpu.c2c.max_gbyte_s and gpu.c2c.links and set(gpu.c2c.links) == {"active"}:
             each_mbyte_s = round(gpu.c2c.max_gbyte_s * 1000 / len(gpu.c2c.links))
             element.children.append(make_element("c2c", known_fields(bw=each_mbyte_s, count=len(gpu.c2c.links))))

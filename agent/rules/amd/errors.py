@@ -20,7 +20,6 @@ _UNCORRECTABLE, _CORRECTABLE = f"{_BLOCK}.uncorrectable", f"{_BLOCK}.correctable
 _PER_HOUR = read_limit("xgmi-errors.per_hour")
 _RECENT = read_limit("amd-gpu-reset.recent_hours")
 _START_SECONDS = 300.0  # after boot the driver resets GPUs that it finds in use
-_SHOWN = 6  # lines of evidence
 
 
 @rule("xgmi-errors")
@@ -28,6 +27,17 @@ def xgmi_errors(case: RuleContext) -> Iterator[Result]:
     yield from report_no_gpu(case)
     for gpu in case.topology.gpus:
         yield _judge_errors(case, gpu)
+    unlisted: dict[str, list[Event]] = {}  # of a log alone, or of GPUs that left the bus
+    for event in _uncorrectable_lines(case):
+        if event.subject and event.subject not in case.gpus:
+            unlisted.setdefault(event.subject, []).append(event)
+    for subject in sorted(unlisted):
+        yield _fail_uncorrectable(f"pci:{subject}", device_label(case, subject), 0, unlisted[subject])
+
+
+def _uncorrectable_lines(case: RuleContext) -> list[Event]:
+    lines = [event for event in case.events if event.kind == "amd_ras" and event.code == _BLOCK]
+    return [event for event in lines if event.detail.get("severity") == "uncorrectable"]
 
 
 def _judge_errors(case: RuleContext, gpu: Gpu) -> Result:
@@ -36,27 +46,30 @@ def _judge_errors(case: RuleContext, gpu: Gpu) -> Result:
         return NotApplicable(subject, "not of AMD")
     if absent or gpu.driver_state in NOT_OFFERED:
         return NotApplicable(subject, absent or "the driver does not offer it")
-    lines = [event for event in case.events if event.kind == "amd_ras" and event.subject == gpu.id]
-    lines = [event for event in lines if event.code == _BLOCK and event.detail.get("severity") == "uncorrectable"]
+    lines = [event for event in _uncorrectable_lines(case) if event.subject == gpu.id]
     lost = gpu.error_counts.get(_UNCORRECTABLE, 0)
     if lost or lines:
-        return _fail_uncorrectable(gpu, lost, lines)
+        return _fail_uncorrectable(subject, gpu.label, lost, lines)
     if _UNCORRECTABLE not in gpu.error_counts:
         return Unknown(subject, "the driver shows no error counts of XGMI")
     return _judge_correctable(case, gpu)
 
 
-def _fail_uncorrectable(gpu: Gpu, count: int, lines: list[Event]) -> Fail:
+def _fail_uncorrectable(subject: str, label: str, count: int, lines: list[Event]) -> Fail:
+    address = subject.partition(":")[2]
     return Fail(
-        subject=f"gpu:{gpu.id}",
-        label=gpu.label,
+        subject=subject,
+        label=label,
         summary=f"{count or 'some'} uncorrectable XGMI errors since the driver was loaded",
         impact="Data between GPUs was lost: the job ended or computed with wrong data, and the hive is reset.",
         remedy="Drain the node and reset the hive; where errors come back, have the module or its socket exchanged.",
-        evidence=(*(_count_evidence(gpu, _UNCORRECTABLE, str(count)) if count else ()), *map(_line, lines[-_SHOWN:])),
+        evidence=(
+            *(_count_evidence(address, _UNCORRECTABLE, str(count)) if count else ()),
+            *map(_line, lines[-6:]),
+        ),
         severity="critical",
         cause="uncorrectable",
-        places=frozenset({gpu.id}),
+        places=frozenset({address}),
     )
 
 
@@ -74,14 +87,14 @@ def _judge_correctable(case: RuleContext, gpu: Gpu) -> Result:
         summary=f"{moved} correctable XGMI errors in {case.window.seconds / 60:.0f} min",
         impact="Each is repaired by sending again; a growing number wears towards an uncorrectable one.",
         remedy="Watch the rate; where it stays, drain the node and have the module or its socket exchanged.",
-        evidence=_count_evidence(gpu, _CORRECTABLE, f"+{moved}"),
+        evidence=_count_evidence(gpu.id, _CORRECTABLE, f"+{moved}"),
         cause="correctable",
         places=frozenset({gpu.id}),
     )
 
 
-def _count_evidence(gpu: Gpu, name: str, value: str) -> tuple[Evidence, ...]:
-    return (Evidence(what=name, value=value, source=f"/sys/bus/pci/devices/{gpu.id}/ras/{_BLOCK}_err_count"),)
+def _count_evidence(address: str, name: str, value: str) -> tuple[Evidence, ...]:
+    return (Evidence(what=name, value=value, source=f"/sys/bus/pci/devices/{address}/ras/{_BLOCK}_err_count"),)
 
 
 @rule("amd-gpu-reset")
@@ -103,18 +116,19 @@ def _fail_reset(case: RuleContext, resets: list[Event]) -> Fail:
     root = min(causes, key=lambda event: event.first_at or event.at or "", default=None)
     places = sorted({event.subject for event in resets if event.subject})
     labels = join_labels([device_label(case, place) for place in places])
-    about = root.subject if root and root.subject else places[0] if len(places) == 1 else None
+    about = root.subject if root and root.subject else places[0] if len(places) == 1 else ""
+    gpu = case.gpus.get(about)
     long_ago = _is_long_ago(case, resets)
     first = f"; the first error is of {device_label(case, root.subject)}" if root and root.subject else ""
     return Fail(
-        subject=f"gpu:{about}" if about in case.gpus else "node",
-        label=device_label(case, about) if about in case.gpus and about else "node",
+        subject=f"gpu:{gpu.id}" if gpu else "node",
+        label=gpu.label if gpu else "node",
         summary=f"the driver reset {labels}{first}{', long ago' if long_ago else ''}",
         impact="Jobs on these GPUs ended, and their memory was lost.",
         remedy="Restart the jobs; where resets come back, have the GPU of the first error exchanged.",
-        evidence=tuple(map(_line, [*([root] if root else []), *resets][:_SHOWN])),
+        evidence=tuple(map(_line, [*([root] if root else []), *resets][:6])),
         severity=one_level_lower("error") if long_ago else None,
-        places=frozenset({*places, *([about] if about else [])}),
+        places=frozenset({*places, about} - {""}),
     )
 
 
@@ -137,7 +151,4 @@ def _is_long_ago(case: RuleContext, events: list[Event]) -> bool:
 
 
 def _line(event: Event) -> Evidence:
-    times = f" (last of {event.count})" if event.count > 1 else ""
-    return Evidence(
-        what=f"kernel log, {event.at or event.logged or 'no date'}{times}", value=event.text, source=event.source
-    )
+    return Evidence(what=f"kernel log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)

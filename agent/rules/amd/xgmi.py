@@ -142,7 +142,7 @@ def _pairs_by_hive(case: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[
 def _group_pairs(case: RuleContext, pairs: list[_Pair]) -> Iterator[tuple[list[Gpu], list[_Pair]]]:
     """All pairs with the GPU that they have in common and its peers, where there is one; else each pair by itself."""
     common = frozenset.intersection(*(pair.ends for pair in pairs)) if pairs else frozenset()
-    if len(pairs) > 1 and common:
+    if common:
         gpu = case.gpus[min(common)]
         yield [gpu, *(end for pair in pairs for end in (pair.a, pair.b) if end is not gpu)], pairs
     else:

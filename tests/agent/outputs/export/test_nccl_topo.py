@@ -50,7 +50,8 @@ def test_nccls_reader_takes_it(host: str, fault: str | None) -> None:
     tree = ElementTree.fromstring(text)
 
     assert [] == [line for line in text.splitlines() if not NODE.fullmatch(line.strip(" "))]
-    assert ("system", "1") == (tree.tag, tree.get("version"))
+    rccl = {gpu.vendor for gpu in report.topology.gpus} == {"AMD"}
+    assert ("system", "2" if rccl else "1") == (tree.tag, tree.get("version"))
     assert MAX_ELEMENTS >= len(list(tree.iter()))
     assert all(len(element) <= 640 for element in tree.iter())
     assert {element.get("link_speed") for element in tree.iter("pci")} <= SPEEDS | {None}
@@ -176,10 +177,35 @@ def test_a_gpu_that_nccl_cannot_have_is_not_there(state: str) -> None:
 
 
 def test_other_makers_gpus_are_not_nccls():
-    """RCCL's files are of another version."""
+    """RCCL's files are of another version; a node with both makers' GPUs is described to NCCL."""
     report = with_gpu(scan_machine(H100), vendor="AMD")
 
     assert "GPU0 is left out: not an NVIDIA GPU" in comments(report)
+    assert "1" == root(report).get("version")
+
+
+def test_gpus_of_amd_are_rccls():
+    """One <xgmi> for each other GPU of the hive, none for one that is outside."""
+    whole, split = (scan_machine("8xmi300x-2s-8xcx7-roce", fault) for fault in (None, "amd-gpu-outside-hive"))
+    outside = "0000:5d:00.0"
+    others = {gpu.id for gpu in whole.topology.gpus} - {outside}
+
+    assert others == {link.get("target") for link in pci(whole, outside).iter("xgmi")}
+    assert {("1", "0x120000")} == {(link.get("count"), link.get("tclass")) for link in root(whole).iter("xgmi")}
+    assert 56 == len(list(root(whole).iter("xgmi")))
+    assert [] == list(root(whole).iter("nvlink"))
+    assert [] == list(pci(split, outside).iter("xgmi"))
+    assert 42 == len(list(root(split).iter("xgmi")))
+    assert {"1"} == {gpu.get("gdr") for gpu in root(whole).iter("gpu")}
+
+
+def test_links_of_amd_that_are_not_known_are_left_out():
+    """RCCL asks the driver then."""
+    report = scan_machine("8xmi300x-2s-8xcx7-roce")
+    first = msgspec.structs.replace(report.topology.gpus[0], links=[], links_known=False, links_reason="denied")
+    report = with_topology(report, gpus=[first, *report.topology.gpus[1:]])
+
+    assert "its XGMI links are left out: denied" in comments(report)
 
 
 def test_a_device_whose_place_is_not_known_is_left_out():
