@@ -74,14 +74,7 @@ class _Loss(NamedTuple):
 _COPIED = _Loss(4, 1 - 72 / 216)  # GPUDirect off, 16 H100, RoCE: nccl#2409
 _RINGS = _Loss(1, 1 - 367 / 482)  # in place of NVLS, H200; B200: 682 of 838 GB/s
 SETTING_RULES = ("gdr-disabled-by-env",)
-_SETTINGS = {  # by value, in small letters; "": any
-    ("NCCL_NET_GDR_LEVEL", ""): _COPIED,
-    ("NCCL_DMABUF_ENABLE", ""): _COPIED,
-    ("NCCL_NVLS_ENABLE", ""): _RINGS,
-    ("NCCL_PROTO", "ll"): _Loss(4, 1 - 22 / 216),  # nccl#2409
-    ("NCCL_PROTO", "ll128"): _Loss(4, 1 - 91 / 216),
-    ("NCCL_ALGO", "nvlstree"): _Loss(4, 1 - 310 / 365),  # H200, four nodes
-}
+_SETTINGS = {"NCCL_NET_GDR_LEVEL": _COPIED, "NCCL_DMABUF_ENABLE": _COPIED, "NCCL_NVLS_ENABLE": _RINGS}
 
 
 def _setting_cost(finding: Finding, node: NodeFacts, version: Version) -> Repair | None:
@@ -91,8 +84,7 @@ def _setting_cost(finding: Finding, node: NodeFacts, version: Version) -> Repair
     known = [
         (loss, line.what)
         for line in finding.evidence
-        if (loss := _SETTINGS.get((line.what, line.value.strip().lower())) or _SETTINGS.get((line.what, "")))
-        and (loss.nodes == 1 or node.rails)
+        if (loss := _SETTINGS.get(line.what)) and (loss.nodes == 1 or node.rails)
     ]
     if not known:
         return None

@@ -54,9 +54,9 @@ def expected(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """Nodes that never reported, stopped, or are in no list.
+    """Nodes missing, silent, or in no list.
 
-    And those to drain. Nodes that are out of service by the list are listed apart.
+    They never reported, stopped, or are not expected. And those to drain. Nodes that are out of service by the list are listed apart.
     """
     nodes = [node for source in sources for node in _read(source)]
     seconds = parse_duration(stale_after)

@@ -89,7 +89,7 @@ def news(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """Findings that are new, back, worse, flapping or gone.
+    """Findings new, back, worse, flapping or gone.
 
     Exit 1: something is new.
     """

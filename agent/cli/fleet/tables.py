@@ -60,7 +60,7 @@ def export(
     where: WhereOption = None,
     output: opt.Output = None,
 ) -> None:
-    """Export a whole table, or the fleet's metrics for Prometheus.
+    """Export a table, or metrics for Prometheus.
 
     CSV, JSON (one object per line) or one Parquet file.
     """

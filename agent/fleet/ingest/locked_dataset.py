@@ -88,8 +88,17 @@ class Held:
         paths = [os.path.join(place, name) for place, _, names in os.walk(self.staging) for name in names]
         with ThreadPoolExecutor(_SYNCS) as pool:
             list(pool.map(_synced, paths))
+        if os.path.isdir(os.path.join(self.staging, QUARANTINE)):
+            _close_to_others(store.full(QUARANTINE))
         for local in paths:
             store.take(local, os.path.relpath(local, self.staging))
+
+
+def _close_to_others(quarantine: str) -> None:
+    """Bytes of which nobody knows what they are: not for all who may read the dataset."""
+    os.makedirs(quarantine, 0o700, exist_ok=True)
+    with contextlib.suppress(OSError):  # another user's
+        os.chmod(quarantine, 0o700)
 
 
 def _synced(path: str) -> None:

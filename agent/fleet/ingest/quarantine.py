@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from hashlib import sha256
@@ -10,7 +9,7 @@ from hashlib import sha256
 import msgspec
 
 from agent.fleet.dataset import QUARANTINE
-from agent.fleet.store import Folder, Store
+from agent.fleet.store import Store
 
 REASONS = f"{QUARANTINE}/reasons.ndjson"
 KEPT_BYTES = 4 << 20  # of one report
@@ -58,20 +57,11 @@ class Quarantine:
             if path not in self.files:
                 local = os.path.join(self._folder, path)
                 os.makedirs(os.path.dirname(local), exist_ok=True)
-                self._close_to_others()
                 with open(os.open(local, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
                     file.write(kept)
                 self._left -= len(kept)
                 self.files.add(path)
         self.reasons.append(RefusedReport(self._now, _plain(source), why[:500], len(data), digest, path))
-
-    def _close_to_others(self) -> None:
-        """Bytes of which nobody knows what they are: not for all who may read the dataset."""
-        if isinstance(self._store, Folder) and not self.files:
-            place = self._store.full(QUARANTINE)
-            os.makedirs(place, 0o700, exist_ok=True)
-            with contextlib.suppress(OSError):  # another user's
-                os.chmod(place, 0o700)
 
     def taken(self) -> tuple[list[RefusedReport], int]:
         """The reasons since the last time, and how often something was tried again that is there already."""

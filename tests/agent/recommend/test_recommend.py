@@ -312,9 +312,6 @@ def test_published_measurements_are_met(corpus: Path) -> None:
     [
         ("NCCL_NVLS_ENABLE", "0", 1, 23.9),
         ("NCCL_NET_GDR_LEVEL", "LOC", 4, 66.7),
-        ("NCCL_PROTO", "LL", 4, 89.8),
-        ("NCCL_PROTO", "ll128", 4, 57.9),
-        ("NCCL_ALGO", "NVLSTree", 4, 15.1),
     ],
 )
 def test_a_setting_that_is_a_finding_has_its_measured_cost(
