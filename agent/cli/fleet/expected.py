@@ -56,7 +56,8 @@ def expected(
 ) -> None:
     """Nodes missing, silent, or in no list.
 
-    They never reported, stopped, or are not expected. And those to drain. Nodes that are out of service by the list are listed apart.
+    They never reported, stopped, or are not expected. And those to drain.
+    Nodes that are out of service by the list are listed apart.
     """
     nodes = [node for source in sources for node in _read(source)]
     seconds = parse_duration(stale_after)
