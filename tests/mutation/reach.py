@@ -90,7 +90,7 @@ def family_of_module(module: str) -> str:
 def family_of(item: pytest.Item) -> str | None:
     """The family of rules that a test is of; "" of what they share, None of none."""
     if item.nodeid.startswith(_UNIT_TESTS):
-        return item.nodeid.removeprefix(_UNIT_TESTS).rpartition("/")[0]
+        return item.nodeid.partition("::")[0].removeprefix(_UNIT_TESTS).rpartition("/")[0]  # "/" may be in an id
     asked: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     if "rule" in asked:  # a row
         return _families().get(asked["rule"])

@@ -21,7 +21,7 @@ FABRIC_ARCHITECTURES = ("Hopper", "Blackwell", "Rubin")  # their GPUs register w
 # HGX boards whose NVLink switches are no PCI functions of the host, and whose fabric manager runs on it all the same
 _HIDDEN_SWITCHES = frozenset({"0x2901", "0x2909", "0x3182"})
 _WHOLE_BOARD = 8
-_NO_UUID = "00000000-0000-0000-0000-000000000000"
+NO_UUID = "00000000-0000-0000-0000-000000000000"
 
 
 class FabricMember(NamedTuple):
@@ -90,7 +90,7 @@ def _read_members(case: RuleContext, gpu: Gpu) -> FabricMember | Result:
 def multi_node_domain(gpu: Gpu) -> str | None:
     """The NVLink domain of several nodes that a GPU is in; None on a node of its own."""
     uuid = gpu.fabric.cluster_uuid if gpu.fabric and gpu.fabric.state == "completed" else None
-    return None if uuid in (None, "", _NO_UUID) else uuid
+    return None if uuid in (None, "", NO_UUID) else uuid
 
 
 def for_each_gpu(found: Iterable[T | Result], judge: Callable[[T], Result]) -> Iterator[Result]:
