@@ -8,7 +8,7 @@ DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
 PART := 1/1  # of the mutants: 2/20 is the second twentieth
 unexport PYTHONDONTWRITEBYTECODE  # without byte code every process compiles all that it imports: half of a scan
 
-.PHONY: scan test check lint types layers docs pictures site completion zipapp wheelhouse deb rpm bench fuzz mutants engines slurm lab clean help
+.PHONY: scan test check lint types layers docs pictures site completion zipapp wheelhouse deb rpm bench fuzz pairs mutants engines slurm lab clean help
 
 help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
@@ -22,6 +22,7 @@ help:
 	@echo "make site    the documentation as a site in build/site, links checked"
 	@echo "make bench   what it costs, beside lspci and lstopo"
 	@echo "make fuzz    damaged input to every reader, and the property tests, for long"
+	@echo "make pairs   lay every two causes on one machine, for 15 minutes, and write what was found into docs/scope.md"
 	@echo "make mutants change every condition of every rule, and see that a test notices; PART=1/3 for a third"
 	@echo "make engines the fleet's questions to Spark, ClickHouse, PostgreSQL and an object store: the same answers"
 	@echo "make slurm   a Slurm that reads topology.yaml, unpacked in build/slurm for the tests (root, Debian)"
@@ -89,6 +90,9 @@ fuzz: $(BIN)/pytest
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q -n auto --timeout=7200 tests/fuzz
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -q -n auto --timeout=7200 tests -k 'mutat or hostile or any_ or property'
 	@! $(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m tests.fuzz.guided
+
+pairs: $(BIN)/pytest
+	$(BIN)/python -m tests.matrix.measure 900
 
 mutants: $(BIN)/pytest
 	$(BIN)/python -m tests.mutation.run --part $(PART)

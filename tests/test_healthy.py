@@ -10,7 +10,7 @@ from bench.sixteen import make_sixteen_gpus
 from tests.machines import HOSTS, scan_machine
 from tests.matrix.cases import Cause
 from tests.matrix.rule_rows import tables
-from tests.matrix.test_matrix import seen
+from tests.matrix.together import seen
 
 IDLE = {"2xa10-2xt4-1s-idle", "4xrtx3090-1s-nvlink-pairs"}  # their speed can only be judged under load
 SETTINGS_TOO = {"roce-prio2buffer-shared"}  # looks at counters only where settings are as they should not be

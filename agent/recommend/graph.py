@@ -107,7 +107,7 @@ def _plan(node: SearchInput, pattern: str) -> ChannelPlan:
             continue
         if best.channels and speed / best.inter_gbyte_s <= 0.49:
             break
-        channels = _floor(total / speed)
+        channels = limit if total == math.inf else _floor(total / speed)
         if between:
             channels = min(channels, sum(_floor(rail / speed) for rail in node.rails_gbyte_s))
         channels = min(channels, limit)

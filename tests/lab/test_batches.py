@@ -8,7 +8,7 @@ import pytest
 
 from tests.lab.batches import BATCHES
 from tests.matrix.cases import Cause
-from tests.matrix.test_matrix import seen
+from tests.matrix.together import seen
 
 
 @pytest.mark.parametrize("name", BATCHES)

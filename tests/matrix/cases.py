@@ -30,6 +30,8 @@ else:
 
 PLACEHOLDER = re.compile(r"\{(?:(above|uplink|top|near|netdev|rdma):)?(gpu|rail|storage|nvswitch)(\d+)\}")
 
+CONSEQUENCES = "consequences.toml"  # no causes: what two of them do to each other
+
 EVERY_GPU = "{gpus}"  # a key of `overlay.device`: the same words for every GPU of the machine
 EVERY_RAIL = "{rails}"  # likewise
 
@@ -57,7 +59,8 @@ class NotHere(Exception):
 def causes() -> dict[str, Cause]:
     """Every cause by name ("roce/pfc-off-one-rail")."""
     found = {}
-    for path in sorted((ROOT / "tests" / "matrix").glob("*.toml")):
+    tables = (ROOT / "tests" / "matrix").glob("*.toml")
+    for path in sorted(path for path in tables if path.name != CONSEQUENCES):
         for name, table in tomllib.loads(path.read_text()).items():
             found[f"{path.stem}/{name}"] = msgspec.convert(table, Cause)
     return found

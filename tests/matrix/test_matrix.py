@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
-from agent.config import Configuration
-from agent.diagnose import ScanPlan, diagnose, evaluate_report
-from agent.history.state import add_history, update_state
-from agent.model.report import Report
-from fixtures.loader import merge_tables
-from tests.matrix.cases import Cause, causes, filled, overlaid, pairs
+from tests.matrix.cases import causes, filled, pairs
+from tests.matrix.together import seen
 
 
 @pytest.mark.parametrize(("name", "shape"), pairs())
@@ -24,17 +19,6 @@ def test_a_cause_is_found_once_and_by_name(name: str, shape: str) -> None:
     infos = {(f.rule, f.subject) for f in report.findings if f.severity == "info"}
     assert set(filled(cause.informs, shape)) <= infos
     assert set(cause.unknown) <= {check.rule for check in report.checks if check.state == "unknown"}
-
-
-def seen(cause: Cause, shape: str) -> Report:
-    """The report of a machine that has this cause, with what a run on it as it was earlier knows."""
-    plan = ScanPlan(configuration=msgspec.convert(cause.config, Configuration))
-    if cause.earlier is None:
-        return diagnose(overlaid(shape, cause.overlay), plan)[0]
-    was, _ = diagnose(overlaid(shape, cause.earlier), plan)
-    later = {"system": {"uptime_seconds": round(was.node.uptime_seconds or 0) + cause.seconds}}
-    now, _ = diagnose(overlaid(shape, merge_tables(later, cause.overlay)), plan)
-    return evaluate_report(add_history(update_state(None, was), now), plan.configuration)
 
 
 def test_every_cause_is_on_a_machine() -> None:

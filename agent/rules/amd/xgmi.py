@@ -19,6 +19,7 @@ from agent.rules.wording import find_majority, join_labels
 NO_HIVE = "0"
 _REMEDY = "Reset the hive while it is idle, power cycle the node, then exchange the module or bridge."
 _LINKS = f"{KFD}/*/io_links/*/properties"
+_SEVERAL = 3  # pairs of three GPUs: what so many have, every link can do
 _BRIDGE_SIZES = (2, 4)  # cards that one bridge joins
 
 
@@ -181,7 +182,9 @@ def xgmi_bandwidth_uneven(case: RuleContext) -> Iterator[Result]:
 def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     joined = [pair for pair in pairs if pair.path is not None and pair.path.kind == "XGMI"]
     rates = {pair.subject: pair.path.bandwidth_gbyte_s for pair in joined if pair.path}
-    usual = find_majority(rate for rate in rates.values() if rate is not None)
+    known = Counter(rate for rate in rates.values() if rate is not None)
+    several = [rate for rate, count in known.items() if count >= _SEVERAL]
+    usual = max((*several, find_majority(known.elements()) or 0)) or None
     slow: list[_Pair] = []
     for pair in joined:
         rate = rates[pair.subject]
@@ -193,8 +196,27 @@ def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
             yield Pass(pair.subject)
         else:
             slow.append(pair)
+    if 2 * len(slow) > len(joined):
+        yield _fail_most_slow(slow, min(rates[pair.subject] or 0 for pair in slow), usual or 0)
+        return
     for gpus, of_them in _group_pairs(case, slow):
         yield _fail_slow(case, gpus, of_them, min(rates[pair.subject] or 0 for pair in of_them), usual or 0)
+
+
+def _fail_most_slow(pairs: list[_Pair], rate: float, best: float) -> Fail:
+    """Most pairs are no measure of what a link can do: no GPU is blamed."""
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"XGMI of {len(pairs)} pairs at down to {rate:g} GB/s; other pairs have {best:g} GB/s",
+        impact=f"{best - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
+        remedy=_REMEDY,
+        evidence=tuple(
+            Evidence(what=f"slow: {pair.label}", value="max_bandwidth", source=_LINKS) for pair in pairs[:8]
+        ),
+        confidence="medium",
+        places=frozenset(gpu.id for pair in pairs for gpu in (pair.a, pair.b)),
+    )
 
 
 def _fail_slow(case: RuleContext, gpus: list[Gpu], pairs: list[_Pair], rate: float, usual: float) -> Fail:

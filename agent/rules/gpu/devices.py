@@ -29,6 +29,29 @@ _EXCLUDED = "NVreg_ExcludedGpus"
 def gpu_missing(case: RuleContext) -> Iterator[Result]:
     for gpu in case.topology.gpus:
         yield _judge_missing(case, gpu)
+    if not case.topology.gpus and case.topology.nvswitches and case.bus_unread is None:
+        yield _judge_empty_board(case)
+
+
+def _judge_empty_board(case: RuleContext) -> Result:
+    """NVSwitches and not one GPU on the bus."""
+    if case.virtual_machine:
+        return NotApplicable("node", "a virtual machine with NVSwitches alone runs the fabric manager of others")
+    if not case.node.virtualization_known:
+        return Unknown("node", "NVSwitches and no GPU, and whether this is a virtual machine is not known")
+    switches = case.topology.nvswitches
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"no GPU is on the PCI bus, and {len(switches)} NVSwitches of their baseboard are",
+        impact="No job can use this node: none of its GPUs came up.",
+        evidence=tuple(
+            Evidence(what=f"NVSwitch {switch.id}", value="on the bus", source=f"lspci -s {switch.pci}")
+            for switch in switches[:8]
+        ),
+        cause="board",
+        places=frozenset({"count of GPUs", *(switch.id for switch in switches)}),
+    )
 
 
 def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:

@@ -178,6 +178,7 @@ def _fail_lost(case: RuleContext, group: Sequence[Known]) -> Fail:
         severity=_severity(first),
         cause=first.identity or "",
         places=frozenset(places),
+        covers=frozenset(places).union(*(each.above for each in group)),  # a GPU may be below a switch of its own
     )
 
 

@@ -20,8 +20,8 @@ MANAGER, IMEX = "nvidia-fabricmanager", "nvidia-imex"
 FABRIC_ARCHITECTURES = ("Hopper", "Blackwell", "Rubin")  # their GPUs register with the fabric
 # HGX boards whose NVLink switches are no PCI functions of the host, and whose fabric manager runs on it all the same
 _HIDDEN_SWITCHES = frozenset({"0x2901", "0x2909", "0x3182"})
-_WHOLE_BOARD = 8
-_NO_UUID = "00000000-0000-0000-0000-000000000000"
+_MOST_OF_A_BOARD = 5  # of its eight GPUs: others may be lost
+NO_UUID = "00000000-0000-0000-0000-000000000000"
 
 
 class FabricMember(NamedTuple):
@@ -37,7 +37,7 @@ T = TypeVar("T", Gpu, FabricMember)
 def unmanaged_reason(case: RuleContext) -> Result | None:
     """Why no fabric manager is due on this node; None where one is."""
     gpus = [gpu for gpu in case.topology.gpus if find_device_id(case, gpu) in _HIDDEN_SWITCHES]
-    hidden = len(gpus) >= _WHOLE_BOARD and not case.virtual_machine
+    hidden = len(gpus) >= _MOST_OF_A_BOARD and not case.virtual_machine
     if not case.topology.nvswitches and not hidden:
         if unread := case.bus_unread:
             return Unknown("node", f"whether there are NVSwitches: {unread}")
@@ -90,7 +90,7 @@ def _read_members(case: RuleContext, gpu: Gpu) -> FabricMember | Result:
 def multi_node_domain(gpu: Gpu) -> str | None:
     """The NVLink domain of several nodes that a GPU is in; None on a node of its own."""
     uuid = gpu.fabric.cluster_uuid if gpu.fabric and gpu.fabric.state == "completed" else None
-    return None if uuid in (None, "", _NO_UUID) else uuid
+    return None if uuid in (None, "", NO_UUID) else uuid
 
 
 def for_each_gpu(found: Iterable[T | Result], judge: Callable[[T], Result]) -> Iterator[Result]:

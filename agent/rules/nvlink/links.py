@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.rules.context import RuleContext
 from agent.rules.devices import is_nvidia, report_no_gpu
-from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, PLACE, for_each_gpu, gpu_ids, merge_if_on_all_gpus
+from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, NO_UUID, PLACE, for_each_gpu, gpu_ids, merge_if_on_all_gpus
 from agent.rules.nvlink.link_counts import (
     LinkCounts,
     LinkForm,
@@ -19,7 +19,7 @@ from agent.rules.nvlink.link_counts import (
     not_offered_reason,
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import find_majority, format_ranges, format_share_lost, join_labels
+from agent.rules.wording import format_ranges, format_share_lost, join_labels
 
 _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links are wired
 
@@ -67,7 +67,14 @@ def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts
         )
     if tally.form is LinkForm.BOARD and not tally.active and not case.virtual_machine:
         return _fail_inactive(case, tally, "critical", f"{what}, on a board that wires them")
+    if tally.form is LinkForm.SUPERCHIP and not tally.active and _is_in_cluster(tally.gpu):
+        return _fail_inactive(case, tally, "critical", f"{what}, and its fabric has a cluster to join")
     return NotApplicable(tally.subject, f"every GPU of this model has the same {len(tally.active)} links: wired so")
+
+
+def _is_in_cluster(gpu: Gpu) -> bool:
+    """Whether its NVLinks lead to the switches of a rack: only there has the fabric a cluster."""
+    return gpu.fabric is not None and gpu.fabric.cluster_uuid not in (None, NO_UUID)
 
 
 def _fail_inactive(case: RuleContext, tally: LinkCounts, severity: str, summary: str) -> Fail:
@@ -106,7 +113,7 @@ def _impact(tally: LinkCounts, whom: str) -> str:
 def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]]) -> Iterator[Fail]:
     """One finding where one part explains all: a switch below a whole board, one wire between two GPUs."""
     tallied = [tally for tally, _ in faults]
-    if len(faults) == len(group) and len(group) > 2 and group[0].form is LinkForm.BOARD:
+    if len(faults) == len(group) and len(group) > 2 and group[0].form is not LinkForm.CARD:
         counts = {f"{len(tally.inactive)} of {tally.total}" for tally in tallied}
         what = f"{counts.pop()} NVLinks down" if len(counts) == 1 else "inactive NVLinks"
         whole = _merge_links(faults, "node", "node", f"{what} on every one of {len(group)} GPUs")
@@ -155,9 +162,8 @@ def nvlink_asymmetric(case: RuleContext) -> Iterator[Result]:
             yield each
     for group in group_by_model(found):
         counts = [len(tally.active) for tally in group]
-        usual = find_majority(counts) or max(counts)
         for tally in group:
-            yield _judge_asymmetric(case, tally, group, usual)
+            yield _judge_asymmetric(case, tally, group, max(counts))
 
 
 def _judge_asymmetric(case: RuleContext, tally: LinkCounts, group: list[LinkCounts], usual: int) -> Result:

@@ -155,3 +155,11 @@ def test_the_search_ends() -> None:
     assert 0 == search_rings(4, ((0, 1, 80.0), (2, 3, 80.0)), 86, NEWEST).channels
     assert search_rings(8, lost, 70, NEWEST).total_gbyte_s < 120
     assert 0 <= search_rings(8, mesh, 70, NEWEST, 12).total_gbyte_s <= 120
+
+
+def test_one_gpu_is_bound_by_its_nic() -> None:
+    """Of eight GPUs seven are lost: no NVLink is between what is left, and the plan has an end."""
+    one = SearchInput(1, 80, 235.0, (25.0,), (2, 22))
+
+    assert ChannelPlan(1, 24, 24) == plan_ring(one)
+    assert 24 == plan_tree(one).inter_gbyte_s

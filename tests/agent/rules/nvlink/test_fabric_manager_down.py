@@ -59,10 +59,11 @@ def test_one_that_is_not_installed_is_critical_where_nothing_is_registered() -> 
     assert fails(rule, stopped())[0].remedy.startswith("Start it: systemctl enable --now nvidia-fabricmanager")
 
 
-def test_hidden_switches_of_a_whole_board_need_one_too() -> None:
-    """B200; not of a part of a board, nor in a guest."""
+def test_hidden_switches_of_a_board_need_one_too() -> None:
+    """B200, also where GPUs of the board are lost; not of half a board, nor in a guest."""
     assert 1 == len(fails(rule, hidden()))
-    assert [] == fails(rule, hidden(7))
+    assert 1 == len(fails(rule, hidden(5)))
+    assert [] == fails(rule, hidden(4))
     assert [] == fails(rule, virtual(hidden()))
 
 

@@ -1,0 +1,67 @@
+"""Two causes on one machine, and one cause on most of its devices: nothing is hidden or excused."""
+
+from __future__ import annotations
+
+import re
+from zlib import crc32
+
+import pytest
+
+from tests.matrix import measure, spread
+from tests.matrix.cases import causes
+from tests.matrix.together import Collision, merge, read_listed, together
+
+SAMPLED = ("8xh100-sxm-2s-8xcx7-ib-4nvsw", "8xh200-sxm-2s-16xcx7-roce-4nvsw", "4xgb200-tray-2xgrace-4xcx7-ib")
+EVERY = 10  # of the causes of these machines, one of so many is laid with all others of the sample
+
+
+@pytest.mark.parametrize("shape", SAMPLED)
+def test_no_cause_hides_another(shape: str) -> None:
+    """Both are named, or explained, or listed with a reason."""
+    chosen = {name for name in causes() if crc32(name.encode()) % EVERY == 0}
+    laid, unlisted = measure.measure((shape, *names) for names in together(shape) if chosen.issuperset(names))
+
+    assert [] == unlisted
+    assert laid["named"] > laid["laid"] > 30
+
+
+def test_figures_of_the_page_are_of_these_causes() -> None:
+    """`make pairs` is due when a tenth of the pairs is new; a pair that hides a finding never reaches the page."""
+    page = measure.PAGE.read_text().partition("## Two causes at once")[2]
+    figures = [int(number.replace(",", "")) for number in re.findall(r"\| ([\d,]+) \|", page)]
+    now = len(measure.every_pair())
+
+    assert 7 == len(figures)
+    assert abs(figures[0] - now) < now / 10
+    assert figures[1] >= 5000
+
+
+def test_every_listed_consequence_has_a_reason() -> None:
+    """And names rules and causes: a row without them lists nothing."""
+    rows = read_listed()
+
+    assert all(row["hidden"] and row["beside"] and row["why"].endswith(".") for row in rows["rows"])
+    assert all(row["shares"] and row["causes"] and row["why"].endswith(".") for row in rows["spread"])
+
+
+@pytest.mark.parametrize(("one", "other"), [({"a": 1}, {"a": 2}), ([1], [2, 3])])
+def test_causes_of_one_fact_collide(one: object, other: object) -> None:
+    """Two values of one fact are no machine."""
+    base: object = {"a": 0} if isinstance(one, dict) else [0]
+    with pytest.raises(Collision):
+        merge(base, one, other, "")
+    assert {"a": 1, "b": [1, 2]} == merge({"a": 0, "b": []}, {"a": 1, "b": [1]}, {"a": 0, "b": [2]}, "")
+
+
+def _sampled_spreads() -> list[tuple[str, str, str]]:
+    return [row for row in spread.spreads() if row[1] in SAMPLED and crc32(row[0].encode()) % EVERY == 0]
+
+
+@pytest.mark.parametrize(("name", "shape", "share"), _sampled_spreads())
+def test_a_majority_excuses_nothing(name: str, shape: str, share: str) -> None:
+    """On half of the devices, on all but one and on all, a cause is named as it is on one, or explained, or listed."""
+    try:
+        laid = spread.lay_on(name, shape, share)
+    except Collision:
+        return  # one fact of the whole machine: it cannot be on two
+    assert spread.is_listed(name, share) or not [each for each in laid.missing if each.rule not in laid.rules]
