@@ -8,6 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.pci import CxlDevice, PciFunction
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, kernel_log_evidence, unreachable_reason
+from agent.rules.gates import has_cxl
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
@@ -21,6 +22,13 @@ def cxl_devices(case: RuleContext) -> list[CxlDevice]:
     return case.topology.cxl.devices if case.topology.cxl else []
 
 
+def report_no_cxl(case: RuleContext) -> Iterator[Result]:
+    """The answer of a rule where no CXL memory device is seen."""
+    answer = has_cxl(case)
+    if answer is not None:
+        yield answer
+
+
 def subject_of(device: CxlDevice) -> str:
     """As the function of its link is called."""
     return f"pci:{device.id}"
@@ -28,6 +36,7 @@ def subject_of(device: CxlDevice) -> str:
 
 @rule("cxl-driver-missing")
 def cxl_driver_missing(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_cxl(case)
     for device in cxl_devices(case):
         yield _judge_driver(case, device, case.functions.get(device.id))
 
@@ -88,6 +97,7 @@ def _fail_driver(case: RuleContext, function: PciFunction, peers: list[str], wit
 
 @rule("cxl-no-memdev")
 def cxl_no_memdev(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_cxl(case)
     answers = (_judge_memdev(case, device, case.functions.get(device.id)) for device in cxl_devices(case))
     yield from aggregate_node_wide(answers, f"{DRIVER} made no memory device of any expander")
 
@@ -116,6 +126,7 @@ def _judge_memdev(case: RuleContext, device: CxlDevice, function: PciFunction | 
 
 @rule("cxl-unused-capacity")
 def cxl_unused_capacity(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_cxl(case)
     for device in cxl_devices(case):
         yield _judge_capacity(case, device)
 

@@ -9,6 +9,7 @@ from agent.model.pci import CxlRegion
 from agent.rules.context import RuleContext
 from agent.rules.cxl.devices import BUS, cxl_devices
 from agent.rules.devices import device_label
+from agent.rules.gates import has_cxl
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
@@ -20,7 +21,7 @@ def _regions(case: RuleContext) -> list[CxlRegion]:
 @rule("cxl-region-broken")
 def cxl_region_broken(case: RuleContext) -> Iterator[Result]:
     if not _regions(case):
-        yield NotApplicable("node", "no region")
+        yield has_cxl(case) or NotApplicable("node", "no region")
     for region in _regions(case):
         yield _judge_whole(case, region)
 
@@ -62,7 +63,7 @@ def _judge_whole(case: RuleContext, region: CxlRegion) -> Result:
 def cxl_link_uneven(case: RuleContext) -> Iterator[Result]:
     shared = [region for region in _regions(case) if len(region.devices) > 1]
     if not shared:
-        yield NotApplicable("node", "no region over several devices")
+        yield has_cxl(case) or NotApplicable("node", "no region over several devices")
     for region in shared:
         yield _judge_links(case, region)
 
