@@ -92,7 +92,7 @@ def expanders() -> RuleContext:
         own = msgspec.structs.replace(gpu_function(address, f"0000:a0:0{number}.0"), root_bus="0000:a0", **part)
         functions += [
             bridge(f"0000:a0:0{number}.0", None, "root_port"),
-            msgspec.structs.replace(own, link=link(width=8)),
+            msgspec.structs.replace(own, link=link(width=8, max_width=8)),
         ]
     devices = [
         CxlDevice(
