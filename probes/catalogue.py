@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from probes.host.commands import (
+    CXL_SAVED,
     LLDP,
     LLDP_SAVED,
     NVIDIA_SMI,
@@ -40,6 +41,7 @@ def probes() -> tuple[Probe, ...]:
         pci.PROBE,
         Probe("nvml", _nvml, 25.0, gives=("gpu",)),
         Probe("kfd", _kfd, gives=("gpu",), devices=(("0x1002", "0x03"), ("0x1002", "0x12"))),
+        Probe("cxl", _cxl, evidence=_saved(*CXL_SAVED), devices=(("", "0x0502"),)),
         rdma_sysfs.PROBE,
         Probe("rdma_netlink", _rdma_netlink),
         netdev.PROBE,
@@ -101,6 +103,12 @@ def _nvml(host: Host) -> Reading:
 
 def _kfd(host: Host) -> Reading:
     from probes.amd.probe import read
+
+    return read(host)
+
+
+def _cxl(host: Host) -> Reading:
+    from probes.cxl.probe import read
 
     return read(host)
 

@@ -56,8 +56,8 @@ class Probe(NamedTuple):
     wherever the evidence is: `evidence` says whether a host holds what this probe reads, without asking a device.
     `bound_seconds`: how long its child may take before it is left behind.
     `gives`: the subjects that its facts are about, where its name is not the only one: rules need subjects.
-    `devices`: PCI vendor and class ("0x1002", "0x12") of what it speaks for; where the bus was read and has none of
-    them it does not run, and nothing of it is imported.
+    `devices`: PCI vendor ("": any) and class ("0x1002", "0x12") of what it speaks for; where the bus was read and has
+    none of them it does not run, and nothing of it is imported.
     """
 
     name: str

@@ -69,8 +69,9 @@ class Scheduler(ABC):
         """Whether the probe that it falls back for has answered, or the bus has no device of its; then it has its
         outcome."""
         if probe.devices and not self.has_evidence(probe) and self._has_no_device(probe):
-            vendors = ", ".join(sorted({vendor for vendor, _ in probe.devices}))
-            self.settle(probe, Status.ABSENT, f"no accelerator of PCI vendor {vendors}")
+            vendors = ", ".join(sorted({vendor for vendor, _ in probe.devices if vendor}))
+            kind = f"accelerator of PCI vendor {vendors}" if vendors else f"device of PCI class {probe.devices[0][1]}"
+            self.settle(probe, Status.ABSENT, f"no {kind}")
             return True
         first = self.outcomes.get(probe.fallback_for or "")
         if first is None or first.status not in ANSWERED or self.has_evidence(probe):
@@ -84,8 +85,12 @@ class Scheduler(ABC):
         if bus is None or bus.facts is None:
             return False
         if self._on_bus is None:
-            self._on_bus = {(function.vendor, (function.class_code or "")[:4]) for function in bus.facts.functions}
-        return self._on_bus.isdisjoint(probe.devices) and all(vendor is not None for vendor, _ in self._on_bus)
+            self._on_bus = {(function.vendor, (function.class_code or "")[:6]) for function in bus.facts.functions}
+        return not any(
+            vendor is None or (of in ("", vendor) and code.startswith(kind))
+            for vendor, code in self._on_bus
+            for of, kind in probe.devices
+        )
 
     def has_evidence(self, probe: Probe) -> bool:
         """Whether a recorded host holds what this probe reads, so that it tells more at no cost."""

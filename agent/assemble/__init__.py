@@ -23,6 +23,7 @@ from agent.assemble.qos import QosLookup, add_markings
 from agent.assemble.roles import assign_roles, gather_role_context
 from agent.assemble.software import build_software
 from agent.model.node import Event, Node, Platform, Software
+from agent.model.pci import Cxl, PciFunction
 from agent.model.topology import Topology
 from agent.platforms.recognize import recognize_platform
 from probes.netdev.probe import NetdevFacts
@@ -76,6 +77,16 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
             nics=nics,
             netdevs=add_ethernet(build_netdevs(netdevs.netdevs if netdevs else (), nics, QosLookup(facts)), facts),
             paths=paths,
+            cxl=_build_cxl(facts, pci),
             bandwidth_mode=driver.bandwidth_mode,
         ),
     )
+
+
+def _build_cxl(facts: ProbeFacts, pci: list[PciFunction]) -> Cxl | None:
+    """CXL memory, where the bus or a saved output has any."""
+    if facts.get("cxl") is None and not any((function.class_code or "").startswith("0x0502") for function in pci):
+        return None
+    from agent.assemble.cxl import build_cxl  # lazy: most nodes have none
+
+    return build_cxl(facts, pci)

@@ -100,3 +100,36 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     config_bytes: int | None = None
     state: str = "present"  # present | asleep | gone | changed_during_scan
     link: Link | None = None
+
+
+class CxlDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """One CXL memory device: a function of PCI class 0502, and what the kernel's CXL bus shows of it."""
+
+    id: str  # PCI address; where that is not known the name of the memory device
+    memdev: str | None = None  # mem0; null: the CXL driver made none, or the bus was not read
+    endpoint: str | None = None  # without one its memory cannot be used
+    ports: list[str] = []  # of CXL, above its endpoint, from the root on
+    ram_mib: int | None = None
+    pmem_mib: int | None = None
+    decoded_mib: int | None = None  # how much of it is part of a region, or was set up by the firmware
+    firmware: str | None = None
+    numa_node: int | None = None  # of its slot
+
+
+class CxlRegion(msgspec.Struct, frozen=True, kw_only=True):
+    """A range of memory over one or several CXL devices."""
+
+    id: str  # region0
+    size_mib: int | None = None
+    ways: int | None = None
+    granularity_bytes: int | None = None
+    committed: bool | None = None
+    devices: list[str] = []  # ids, by position; one that is lost is not there
+    numa_node: int | None = None  # the node that is its memory
+
+
+class Cxl(msgspec.Struct, frozen=True, kw_only=True):
+    """CXL memory."""
+
+    devices: list[CxlDevice] = []
+    regions: list[CxlRegion] = []

@@ -6,7 +6,7 @@ import msgspec
 
 from agent.model.gpu import Gpu, NvSwitch
 from agent.model.nic import Netdev, Nic
-from agent.model.pci import PciFunction
+from agent.model.pci import Cxl, PciFunction
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,4 +39,5 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
     nics: list[Nic] = []
     netdevs: list[Netdev] = []
     paths: list[Path] = []
+    cxl: Cxl | None = None  # null: no CXL memory device
     bandwidth_mode: str | None = None  # NVLink bandwidth mode of the system

@@ -107,3 +107,12 @@ def visible_nics(report: Report) -> list[Nic]:
     real = [nic for nic in report.topology.nics if not nic.software]
     physical = [nic for nic in real if not nic.virtual_function]
     return physical or real
+
+
+def format_gib(mib: int | None) -> str:
+    """Memory for people.
+
+    >>> format_gib(131072), format_gib(None)
+    ('128 GiB', 'size unknown')
+    """
+    return f"{mib / 1024:.3g} GiB" if mib is not None else "size unknown"

@@ -38,6 +38,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("gpu", gates.always),
     Family("nvlink", gates.has_nvlink, {"counters": gates.has_device_counters}),
     Family("amd", gates.has_amd_gpus),
+    Family("cxl", gates.has_cxl),
     Family(
         "infiniband",
         gates.has_infiniband,

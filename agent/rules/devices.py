@@ -154,4 +154,11 @@ def kernel_log_evidence(case: RuleContext, pci: str) -> tuple[Evidence, ...]:
     return tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in said[-2:])
 
 
-_KINDS = {"0x0604": "PCIe port", "0x0108": "drive", "0x0680": "NVSwitch", "0x0207": "NIC", "0x0200": "NIC"}
+_KINDS = {
+    "0x0502": "CXL memory",
+    "0x0604": "PCIe port",
+    "0x0108": "drive",
+    "0x0680": "NVSwitch",
+    "0x0207": "NIC",
+    "0x0200": "NIC",
+}

@@ -42,6 +42,14 @@ def has_amd_gpus(case: RuleContext) -> Result | None:
     return NotApplicable("node", "no GPU of AMD")
 
 
+def has_cxl(case: RuleContext) -> Result | None:
+    """Shut where no CXL memory device is seen."""
+    if case.topology.cxl is not None:
+        return None
+    why = case.bus_unread
+    return Unknown("node", why) if why else NotApplicable("node", "no CXL memory device")
+
+
 def has_nvlink(case: RuleContext) -> Result | None:
     """Shut where there is certainly neither a GPU nor an NVSwitch. A profile may expect what is not here."""
     if case.topology.nvswitches or case.profile:

@@ -83,6 +83,8 @@ IB_FABRIC_SAVED = (
     ("ibdiagnet2.net_dump",),
 )
 
+CXL_SAVED = (("cxl", "list", "-v"),)
+
 SAVED: tuple[tuple[str, ...], ...] = (
     NVIDIA_SMI_SAVED
     + RDMA_SAVED
@@ -93,4 +95,5 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + DCB_SAVED
     + RDMA_SYSTEM_SAVED
     + IB_FABRIC_SAVED
+    + CXL_SAVED
 )

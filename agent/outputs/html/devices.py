@@ -8,14 +8,14 @@ from xml.etree.ElementTree import Element
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
-from agent.model.pci import PciFunction
+from agent.model.pci import CxlDevice, PciFunction
 from agent.model.report import Report
 from agent.outputs.html.device_fields import DeviceFields
 from agent.outputs.html.device_ports import is_in_use
 from agent.outputs.html.elements import MARKED, Child, Severities, el
 from agent.outputs.html.link_bars import make_link_bar
 from agent.outputs.html.scene import Box, Scene
-from agent.outputs.names import DisplayNames, short_model
+from agent.outputs.names import DisplayNames, format_gib, short_model
 from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
 
 COLUMNS = ("Device", "Model", "Slot", "Serial", "Link", "State", "Firmware")
@@ -23,6 +23,7 @@ GROUPS = (
     ("gpu", "GPUs"),
     ("nic", "NICs"),
     ("nvswitch", "NVSwitches"),
+    ("cxl", "CXL memory"),
     ("drive", "NVMe drives"),
     ("switch", "PCIe switches"),
 )
@@ -87,6 +88,8 @@ class _RowMaker:
             yield from (self._nic(nic, self._box(nic.id)) for nic in topology.nics if nic.id in ids)
         elif kind == "nvswitch":
             yield from (self._function(s.pci, "NVSwitch") for s in topology.nvswitches)
+        elif kind == "cxl":
+            yield from (self._cxl(device) for device in (topology.cxl.devices if topology.cxl else ()))
         elif kind == "drive":
             drives = [f.id for f in topology.pci if (f.class_code or "").startswith(_NVME)]
             yield from (self._function(drive, "NVMe") for drive in drives if boxes)
@@ -153,6 +156,18 @@ class _RowMaker:
             key, label, "", short_model(function.name) if function else "", self._slot(function),
             (function.serial if function else None) or "", *self._link(function, key), ((state or driver, "dim"),), "",
         )  # fmt: skip
+
+    def _cxl(self, device: CxlDevice) -> DeviceRow:
+        regions = self.report.topology.cxl.regions if self.report.topology.cxl else []
+        members = [region for region in regions if device.id in region.devices]
+        states = [(region.id, "") for region in members]
+        states += [(f"NUMA {region.numa_node}", "") for region in members if region.numa_node is not None]
+        row = self._function(device.id, device.memdev or "CXL memory")
+        return row._replace(
+            model=f"{row.model or 'CXL memory'}, {format_gib(device.ram_mib)}" if device.memdev else row.model,
+            state=(*states, *row.state),
+            firmware=device.firmware or "",
+        )
 
     def _link(self, function: PciFunction | None, owner: str, in_use: bool = True) -> tuple[str, str]:
         if function is None or function.link is None:

@@ -7,10 +7,10 @@ if several devices share it: they meet in one host bridge.
 from __future__ import annotations
 
 from agent.model.node import NumaNode
-from agent.model.pci import PciFunction
+from agent.model.pci import PciFunction, generation
 from agent.model.report import Report
 from agent.outputs.bus_tree import BusTree
-from agent.outputs.names import compress_names
+from agent.outputs.names import DisplayNames, compress_names, format_gib
 from agent.outputs.text.align import ALL_CELLS, LINK_ONLY, align_rows, rows_fit
 from agent.outputs.text.lines import Line, Span, make_line, wrap_paragraph
 from agent.outputs.text.rows import RowBuilder, TreeRow
@@ -27,10 +27,11 @@ def render_tree(report: Report, width: int) -> list[Line]:
         if rows_fit(rows, width, columns):
             break
     if not rows:
-        return []
+        return _render_cxl(report, drawing.make.names, width)
     return [
         *align_rows(rows, width, columns),
         *_render_other_nodes(report, drawing.nodes_drawn, width),
+        *_render_cxl(report, drawing.make.names, width),
         *drawing.make.notes.lines(width),
     ]
 
@@ -139,6 +140,8 @@ def _node_line(node: int | None, known: NumaNode | None) -> Line:
 def _render_other_nodes(report: Report, drawn: set[int], width: int) -> list[Line]:
     """Other NUMA nodes: memory of GPUs or CXL; plain ones, if devices have a node."""
     owners = {gpu.memory_numa_node: gpu.label for gpu in report.topology.gpus if gpu.memory_numa_node is not None}
+    regions = report.topology.cxl.regions if report.topology.cxl else []
+    owners |= {region.numa_node: region.id for region in regions if region.numa_node is not None}
     others = [node for node in report.node.numa_nodes if node.id not in drawn]
     plain = compress_names(f"NUMA {node.id}" for node in others if node.cpus) if drawn else ""
     memory = [
@@ -148,3 +151,28 @@ def _render_other_nodes(report: Report, drawn: set[int], width: int) -> list[Lin
     ]
     texts = [f"without GPU or NIC: {plain}" if plain else "", f"memory only: {', '.join(memory)}" if memory else ""]
     return [line for text in texts if text for line in wrap_paragraph(text, width, style="dim")]
+
+
+def _render_cxl(report: Report, names: DisplayNames, width: int) -> list[Line]:
+    """CXL memory: a line for each device with its link, and one for each region."""
+    cxl, functions = report.topology.cxl, {function.id: function for function in report.topology.pci}
+    if cxl is None:
+        return []
+    texts = []
+    for device in cxl.devices:
+        function = functions.get(device.id)
+        link = function.link if function else None
+        parts = [
+            format_gib(device.ram_mib) if device.memdev else "no memory device",
+            f"Gen{generation(link.speed_gt_s)} x{link.width}" if link and link.width and link.speed_gt_s else "",
+            function.driver or "no driver" if function and function.driver is not None else "",
+        ]
+        name = f"CXL {device.memdev or 'memory'}"
+        texts.append(f"{name} {names.short(device.id)}  {', '.join(part for part in parts if part)}")
+    memdevs = {device.id: device.memdev or device.id for device in cxl.devices}
+    for region in cxl.regions:
+        members = ", ".join(memdevs.get(device, device) for device in region.devices) or "no device"
+        node = f", NUMA {region.numa_node}" if region.numa_node is not None else ""
+        state = ", not committed" if region.committed is False else ""
+        texts.append(f"CXL {region.id}  {format_gib(region.size_mib)} over {members}{node}{state}")
+    return [line for text in texts for line in wrap_paragraph(text, width)]

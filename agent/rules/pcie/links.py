@@ -226,4 +226,6 @@ def _severity_of_link(case: RuleContext, function: PciFunction) -> tuple[bool, s
         return True, "error"
     if nic and not nic.virtual_function:
         return True, severity_by_role("error", nic)
+    if (function.class_code or "").startswith("0x0502"):
+        return True, "error"  # CXL memory: its bandwidth is the link's
     return (function.class_code or "").startswith("0x010802"), "warning"

@@ -5,6 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from agent.model.nic import Netdev, Nic
+from agent.model.node import NumaNode
+from agent.model.pci import Cxl, CxlDevice, CxlRegion
+from agent.model.report import ProbeRun
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
 from tests.agent.rules.build import (
@@ -14,10 +17,11 @@ from tests.agent.rules.build import (
     function,
     gpu_id,
     nic_id,
+    node,
     server,
     topology,
 )
-from tests.agent.rules.rows import bridge, link
+from tests.agent.rules.rows import bridge, gpu_function, link
 
 RISER_UP, RISER_DOWN = "0000:13:00.0", "0000:13:01.0"
 DARK = {"state": "DOWN", "phys_state": "Polling", "rate_gbit_s": None}
@@ -76,3 +80,36 @@ def bonded_card(one_device: bool = True) -> RuleContext:
     port = msgspec.structs.replace(netdev, id=second, pci=second, nic=second, label="eth9")
     case = topology(case, nics=[*case.topology.nics, twin], netdevs=[*case.topology.netdevs, above, port])
     return changed_nic(case, 1, rdma_device="mlx5_bond_0", bond="bond0") if one_device else case
+
+
+def expanders() -> RuleContext:
+    """Two GPUs, and four CXL expanders of 128 GiB, two in each of two regions, which are NUMA nodes 2 and 3."""
+    case = server(2)
+    ids = [f"0000:a{n}:00.0" for n in range(1, 5)]
+    part = {"class_code": "0x050210", "vendor": "0x144d", "device": "0xc0de", "driver": "cxl_pci"}
+    functions = list(case.topology.pci)
+    for number, address in enumerate(ids, 1):
+        own = msgspec.structs.replace(gpu_function(address, f"0000:a0:0{number}.0"), root_bus="0000:a0", **part)
+        functions += [
+            bridge(f"0000:a0:0{number}.0", None, "root_port"),
+            msgspec.structs.replace(own, link=link(width=8, max_width=8)),
+        ]
+    devices = [
+        CxlDevice(
+            id=address,
+            memdev=f"mem{number}",
+            endpoint=f"endpoint{number}",
+            ram_mib=131_072,
+            pmem_mib=0,
+            decoded_mib=131_072,
+        )
+        for number, address in enumerate(ids)
+    ]
+    whole = {"size_mib": 262_144, "ways": 2, "granularity_bytes": 256, "committed": True}
+    regions = [
+        CxlRegion(id="region0", devices=ids[:2], numa_node=2, **whole),
+        CxlRegion(id="region1", devices=ids[2:], numa_node=3, **whole),
+    ]
+    nodes = [*case.node.numa_nodes, NumaNode(id=3, cpus="", memory_mib=262_144)]
+    case = topology(node(case, numa_nodes=nodes), pci=functions, cxl=Cxl(devices=devices, regions=regions))
+    return msgspec.structs.replace(case, probes={**case.probes, "cxl": ProbeRun(name="cxl", status="ok")})

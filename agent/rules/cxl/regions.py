@@ -1,0 +1,99 @@
+"""Regions of CXL memory: whether they are whole, and whether their devices are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.model.pci import CxlRegion
+from agent.rules.context import RuleContext
+from agent.rules.cxl.devices import BUS, cxl_devices
+from agent.rules.devices import device_label
+from agent.rules.gates import has_cxl
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+
+def _regions(case: RuleContext) -> list[CxlRegion]:
+    return case.topology.cxl.regions if case.topology.cxl else []
+
+
+@rule("cxl-region-broken")
+def cxl_region_broken(case: RuleContext) -> Iterator[Result]:
+    if not _regions(case):
+        yield has_cxl(case) or NotApplicable("node", "no region")
+    for region in _regions(case):
+        yield _judge_whole(case, region)
+
+
+def _judge_whole(case: RuleContext, region: CxlRegion) -> Result:
+    if region.size_mib == 0:
+        return NotApplicable("node", f"{region.id} is not set up yet")
+    if region.ways is None or region.committed is None:
+        return Unknown("node", f"{region.id}: its ways, or whether it is committed, are not shown")
+    missing = region.ways - len(region.devices)
+    if missing <= 0 and region.committed:
+        return Pass("node")
+    lost = [device.id for device in cxl_devices(case) if device.memdev is None] if missing > 0 else []
+    return Fail(
+        subject="node",
+        label=region.id,
+        summary=f"{region.id} has {len(region.devices)} of {region.ways} devices"
+        if missing > 0
+        else f"{region.id} is not committed",
+        impact=f"{region.size_mib / 1024:g} GiB cannot be used." if region.size_mib else "Its memory cannot be used.",
+        evidence=(
+            Evidence(
+                what=f"devices of {region.id}",
+                value=join_labels(region.devices) or "none",
+                source=f"{BUS}/{region.id}/target*",
+            ),
+            Evidence(
+                what=f"{region.id} committed",
+                value="yes" if region.committed else "no",
+                source=f"{BUS}/{region.id}/commit",
+            ),
+        ),
+        cause=region.id,
+        places=frozenset({*region.devices, *lost}),
+    )
+
+
+@rule("cxl-link-uneven")
+def cxl_link_uneven(case: RuleContext) -> Iterator[Result]:
+    shared = [region for region in _regions(case) if len(region.devices) > 1]
+    if not shared:
+        yield has_cxl(case) or NotApplicable("node", "no region over several devices")
+    for region in shared:
+        yield _judge_links(case, region)
+
+
+def _judge_links(case: RuleContext, region: CxlRegion) -> Result:
+    if case.virtual_machine:
+        return NotApplicable("node", "virtual machine: links are what the hypervisor shows")
+    rates: dict[str, float] = {}
+    for device in region.devices:
+        function = case.functions.get(device)
+        link = function.link if function else None
+        if link is None or link.quality.state != "conclusive" or not link.bandwidth_gbyte_s:
+            return Unknown("node", f"{region.id}: the link of {device} is not known")
+        rates[device] = link.bandwidth_gbyte_s
+    slowest, fastest = min(rates.values()), max(rates.values())
+    if slowest == fastest:
+        return Pass("node")
+    slow = [device for device in region.devices if rates[device] < fastest]
+    return Fail(
+        subject=f"pci:{slow[0]}" if len(slow) == 1 else "node",
+        label=device_label(case, slow[0]) if len(slow) == 1 else region.id,
+        summary=f"the devices of {region.id} have links of {slowest:.3g} to {fastest:.3g} GB/s",
+        impact=f"Addresses alternate between {len(rates)} devices: all run at the slowest one's {slowest:.3g} GB/s.",
+        evidence=tuple(
+            Evidence(
+                what=f"link of {device}", value=f"{rate:.3g} GB/s",
+                source=f"/sys/bus/pci/devices/{device}/current_link_*",
+            )
+            for device, rate in rates.items()
+        ),
+        cause=region.id,
+        places=frozenset(slow),
+    )  # fmt: skip

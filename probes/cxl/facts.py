@@ -1,0 +1,42 @@
+"""What a source states about CXL memory, in bytes."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+MOST = 256  # memory devices, and regions, of one host
+
+
+class CxlMemdev(NamedTuple):
+    """One memory device. Its number is the kernel's, and not the order of addresses."""
+
+    name: str  # mem0
+    address: str | None  # of its PCI function
+    ram_bytes: int | None = None  # ram/size
+    pmem_bytes: int | None = None  # pmem/size
+    decoded_bytes: int | None = None  # dpa_size of all decoders of its endpoint
+    firmware: str | None = None  # firmware_version
+    numa_node: int | None = None  # numa_node; None: the firmware gave none
+    endpoint: str | None = None  # the port whose uport it is; without one it cannot be used
+    ports: tuple[str, ...] = ()  # above the endpoint, from the root on
+
+
+class CxlRegion(NamedTuple):
+    """One region: a range of memory over one or several devices."""
+
+    name: str  # region0
+    size_bytes: int | None = None  # size
+    ways: int | None = None  # interleave_ways
+    granularity_bytes: int | None = None  # interleave_granularity
+    committed: bool | None = None  # commit
+    memdevs: tuple[str, ...] = ()  # names, by position; those that are not there are left out
+    numa_node: int | None = None  # target_node of its dax device
+
+
+class CxlFacts(NamedTuple):
+    """All of one host, by number."""
+
+    memdevs: tuple[CxlMemdev, ...]
+    regions: tuple[CxlRegion, ...] = ()

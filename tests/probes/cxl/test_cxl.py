@@ -1,0 +1,185 @@
+"""The CXL bus: a described machine, what files may refuse, and outputs of `cxl list` in all of their forms."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.outputs.html.page import render_html
+from agent.outputs.text.page import render_page
+from probes.catalogue import probe
+from probes.cxl.cxl_list import parse_cxl_list
+from probes.cxl.facts import CxlFacts
+from probes.cxl.probe import BUS, parse_number
+from probes.host.interface import Denied
+from probes.probe import Outcome, Status, outcome_of
+from probes.run import run_probes
+from probes.sources.memory import SymlinkNode
+from probes.text import ParseError
+from tests.machines import machine, scan_machine
+from tests.probes.rdma.rdma_machine import Machine
+
+SHAPE = "2xl40s-2s-4xcxl"
+FUNCTION = "/sys/devices/pci0000:38/0000:38:01.0/0000:39:00.0"
+GIB = 1 << 30
+MEMDEV = {"memdev": "mem0", "ram_size": 128 * GIB, "numa_node": 0, "host": "0000:39:00.0"}
+
+
+def outcome(host: object) -> Outcome:
+    """What the probe answers."""
+    return outcome_of(probe("cxl"), host)  # type: ignore[arg-type]  # the host interface, in memory
+
+
+def facts(host: object) -> CxlFacts:
+    """Its facts."""
+    read = outcome(host).facts
+    assert isinstance(read, CxlFacts)
+    return read
+
+
+def bus(**memdev: str) -> Machine:
+    """A bus of one memory device, whose files these are."""
+    host = Machine(live=True, kind="live")
+    host.put({f"{FUNCTION}/mem0/{name.replace('__', '/')}": text for name, text in memdev.items()})
+    return host.put({f"{BUS}/mem0": SymlinkNode(f"{FUNCTION}/mem0")})
+
+
+def test_the_described_machine_has_two_regions() -> None:
+    """Four devices with their ports, two regions over two each, and the nodes that are their memory."""
+    read = facts(machine(SHAPE))
+
+    assert [
+        ("mem0", "0000:d3:00.0", 128 * GIB, 128 * GIB, "endpoint5", ("root0", "port1")),
+        ("mem1", "0000:a9:00.0", 128 * GIB, 128 * GIB, "endpoint6", ("root0", "port2")),
+        ("mem2", "0000:5b:00.0", 128 * GIB, 128 * GIB, "endpoint7", ("root0", "port3")),
+        ("mem3", "0000:39:00.0", 128 * GIB, 128 * GIB, "endpoint8", ("root0", "port4")),
+    ] == [(m.name, m.address, m.ram_bytes, m.decoded_bytes, m.endpoint, m.ports) for m in read.memdevs]
+    assert [
+        ("region0", 256 * GIB, 2, 256, True, ("mem3", "mem2"), 2),
+        ("region1", 256 * GIB, 2, 256, True, ("mem1", "mem0"), 3),
+    ] == [tuple(region) for region in read.regions]
+
+
+def test_a_device_without_endpoint_has_no_decoders() -> None:
+    """What is not shown is None, and 0 is a size."""
+    (memdev,) = facts(bus(ram__size="0x0", numa_node="-1", firmware_version="")).memdevs
+
+    assert ("mem0", "0000:39:00.0", 0, None, None, None, None, None, ()) == tuple(memdev)
+
+
+def test_an_endpoint_of_no_memory_device_and_one_without_decoder() -> None:
+    """A port that is half torn down is nobody's; without a decoder it is not known what is used."""
+    host = bus(ram__size="0x100")
+    host.put({f"{BUS}/endpoint1/depth": "2\n", f"{BUS}/endpoint2/uport": SymlinkNode(f"{FUNCTION}/mem0")})
+    (memdev,) = facts(host).memdevs
+
+    assert ("endpoint2", None) == (memdev.endpoint, memdev.decoded_bytes)
+
+
+def test_a_decoder_that_is_refused_leaves_the_use_unknown() -> None:
+    """One of two decoders may not be read: their sum is not known, and the outcome says why."""
+    host = bus(ram__size="0x100")
+    host.put({f"{BUS}/endpoint2/uport": SymlinkNode(f"{FUNCTION}/mem0"), f"{BUS}/decoder2.0/dpa_size": "0x80\n"})
+    host.put({f"{BUS}/decoder2.1/dpa_size": "0x80\n"})
+    whole = facts(host).memdevs[0].decoded_bytes
+    host.refused[f"{BUS}/decoder2.1/dpa_size"] = Denied("EACCES")
+    read = outcome(host)
+
+    assert (256, None) == (whole, read.facts.memdevs[0].decoded_bytes)
+    assert (Status.PARTIAL, "EACCES") == (read.status, read.reason)
+
+
+def test_no_bus_is_absent() -> None:
+    """A kernel without CXL: the reason names the folder."""
+    read = outcome(Machine(live=True, kind="live"))
+
+    assert Status.ABSENT == read.status
+    assert BUS in (read.reason or "")
+
+
+@pytest.mark.parametrize("shape", ["8xh100-sxm-2s-8xcx7-ib-4nvsw", "cpu-only-2s"])
+def test_without_an_expander_nothing_is_asked(shape: str) -> None:
+    """The PCI list decides: the probe does not run."""
+    results = run_probes([probe("pci"), probe("cxl")], machine(shape), 30.0)
+
+    (read,) = [each for each in results.outcomes if each.name == "cxl"]
+    assert (Status.ABSENT, "no device of PCI class 0x0502", ()) == (read.status, read.reason, read.sources)
+
+
+def test_a_saved_output_is_read_where_there_is_no_bus() -> None:
+    """Nested as -v prints it, or a list; an idle device has no decoder."""
+    endpoint = {
+        "endpoint": "endpoint2",
+        "memdev": MEMDEV,
+        "decoders:endpoint2": [{"decoder": "decoder2.0", "dpa_size": 64 * GIB}],
+    }
+    region = {
+        "region": "region0", "size": 64 * GIB, "interleave_ways": 2, "interleave_granularity": 256,
+        "decode_state": "reset", "mappings": [{"position": 1, "memdev": "mem0"}, {"position": 0}],
+        "daxregion": {"devices": [{"target_node": 2}]},
+    }  # fmt: skip
+    document = [
+        {"bus": "root0", "ports:root0": [{"port": "port1", "endpoints:port1": [endpoint]}], "regions": [region]}
+    ]
+    host = Machine(kind="dump").says("cxl", "list", "-v", stdout=json.dumps(document))
+    read = facts(host)
+
+    assert ("mem0", "0000:39:00.0", 128 * GIB, 0, 64 * GIB, None, 0, "endpoint2", ("root0", "port1")) == read.memdevs[0]
+    assert ("region0", 64 * GIB, 2, 256, False, ("mem0",), 2) == read.regions[0]
+
+
+def test_sizes_may_be_texts() -> None:
+    """As `-u` prints them."""
+    (memdev,) = parse_cxl_list(json.dumps([MEMDEV | {"ram_size": "1.50 GiB (1.61 GB)", "host": 7}])).memdevs
+
+    assert (3 * GIB // 2, None) == (memdev.ram_bytes, memdev.address)
+
+
+@pytest.mark.parametrize("text", ["", "Warning: no matching devices found", '[{"memdev":"mem0",}]', "[" * 100_000])
+def test_what_is_no_json_is_refused(text: str) -> None:
+    """One line, and no traceback."""
+    with pytest.raises(ParseError, match="cxl list: no JSON"):
+        parse_cxl_list(text)
+
+
+_KEYS = st.sampled_from(
+    ["memdev", "host", "endpoint", "region", "mappings", "daxregion", "devices", "decoders:e", "bus"]
+)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just("e"),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_KEYS, inner, max_size=6),
+    max_leaves=24,
+)
+
+
+@given(_JSON)
+def test_any_document_gives_facts(document: object) -> None:
+    """Whatever is where: facts, or a ParseError."""
+    assert isinstance(parse_cxl_list(json.dumps(document)), CxlFacts)
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """The same of what is no JSON."""
+    parse_number(text)
+    with contextlib.suppress(ParseError):
+        parse_cxl_list(text)
+
+
+def test_text_and_page_show_devices_regions_and_nodes() -> None:
+    """What is broken is shown as it is."""
+    report = scan_machine(SHAPE, "cxl-no-driver")
+    text = "\n".join("".join(part for part, _ in line) for line in render_page(report, 100))
+    page = render_html(report)
+
+    assert "memory only: NUMA 2 of region0, NUMA 3" in text
+    assert "CXL mem0 a9:00.0  128 GiB, Gen5 x8, cxl_pci" in text
+    assert "CXL memory d3:00.0  no memory device, Gen5 x8, no driver" in text
+    assert "CXL region1  256 GiB over mem0, not committed" in text
+    assert ">mem0<" in page
+    assert "CXL memory, 128 GiB" in page
+    assert "NUMA 2" in page
