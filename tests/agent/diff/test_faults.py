@@ -11,6 +11,30 @@ from fixtures.machine import base_of
 from tests.machines import FAULTS, scan_machine
 
 EXPECTED = {
+    "amd-gpu-not-offered": [
+        "gone nvlink: GPU0/7, GPU1/7, GPU2/7, GPU3/7, GPU4/7 and 2 more",
+        "changed nvlink remote: GPU0/6, GPU1/6, GPU2/6, GPU3/6, GPU4/6, GPU5/6",
+        "changed gpudirect: GPU6 - mlx5_6",
+        "changed driver_state: GPU6",
+        "new amd-kfd-missing: GPU6",
+        "lost memory_mib, nvlinks, vbios: GPU6",
+        "lost path by the driver: GPU6 with GPU0-5, GPU7",
+    ],
+    "amd-gpu-outside-hive": [
+        "gone nvlink: GPU0/3, GPU1/3, GPU2/3, GPU3/0-2, GPU3/4-7 and 4 more",
+        "new xgmi-hive-split: GPU3",
+        "lost path by the driver: GPU3 with GPU0-2, GPU4-7",
+    ],
+    "amd-pair-unlinked": [
+        "gone nvlink: GPU2/5, GPU5/2",
+        "new xgmi-pair-missing: GPU2 - GPU5",
+        "lost path by the driver: GPU2 - GPU5",
+    ],
+    "amd-partition-lost": [
+        "new amd-partition-count: GPU7",
+        "changed check: xgmi-bandwidth-uneven",
+        "lost nvlink signal_gbyte_s: GPU0/1-7, GPU1/0, GPU1/2-7, GPU2/0-1, GPU2/3-7 and 35 more",
+    ],
     "config-unreadable": [
         "changed gpudirect: 8 pairs, most of them of GPU0",
         "changed check: gdr-acs-on-path, pcie-mps-mismatch, pcie-mps-small",
