@@ -22,7 +22,7 @@ from probes.host.interface import BadSource, Failed
 from probes.kernel.log_events import lines
 from probes.text import ParseError
 from tests.fuzz import ethernet, mutations, seeds
-from tests.probes.dcb import test_dcb_tool, test_mlnx_qos
+from tests.probes.dcb import test_tools
 from tests.probes.fabric import fabric_texts
 from tests.probes.gpu import nvidia_smi_texts as smi
 from tests.probes.netdev import test_lldp
@@ -334,10 +334,10 @@ READERS: tuple[Reader, ...] = (
     ),
     parser("probes.rdma.tools:parse_rdma_link", test_rdma_link.TEXT),
     parser("probes.rdma.ofed_scripts:parse_show_gids", test_show_gids.TEXT),
-    parser("probes.dcb.tools:parse_mlnx_qos", test_mlnx_qos.TEXT),
+    parser("probes.dcb.tools:parse_mlnx_qos", test_tools.TEXT),
     Reader(
         "probes.dcb.tools:parse_dcb",
-        seeds.texts(*(text for _, text in test_dcb_tool.SAMPLES)),
+        seeds.texts(*(text for _, text in test_tools.SAMPLES)),
         (ParseError,),
         lambda read: lambda data: [_or_refused(read, about, data) for about in DCB_OBJECTS],
     ),

@@ -1,4 +1,4 @@
-"""The whole assembly: the same facts give the same bytes, whatever order they come in."""
+"""Assembly of a report: the whole, its node and the order of its parts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,26 @@ import sys
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent.assemble import Assembled, assemble
+from agent.assemble.facts import card_address, sort_key
+from agent.model.node import Chassis, Node
 from agent.model.topology import Topology
 from probes.catalogue import providers
 from probes.gpu.facts import Gpu, GpuFacts, PairCell
+from probes.kernel.system import KernelFacts
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.pci.sysfs import PciFacts
 from probes.probe import Outcome, Status
 from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
+from probes.system.cpu import CpuPackage
+from probes.system.dmi import DmiFacts
+from probes.system.numa import NumaFacts, NumaNodeFacts
 from tests.agent.assemble.boards import assemble_facts, driver, hgx, outcome
+
+# The whole assembly: the same facts give the same bytes, whatever order they come in.
 
 
 def encode_assembled(assembled_: Assembled) -> bytes:
@@ -113,3 +123,77 @@ def _steps(functions: object) -> int:
     finally:
         sys.setprofile(None)
     return count
+
+
+# The node: what the host probes say, and null where they are silent.
+
+
+def test_every_probe_gives_its_part() -> None:
+    """A NUMA node without CPUs keeps its empty list: it is memory of a GPU."""
+    node = assemble_facts(
+        kernel=KernelFacts(hostname="n1", virtualization="kvm", virtualization_known=True, uptime_seconds=5.12345),
+        dmi=DmiFacts(vendor="NVIDIA", product="DGXH100", serial="S1", chassis_serial="C1"),
+        cpu=CpuPackage(vendor="ARM", sockets=2),
+        numa=NumaFacts((NumaNodeFacts(1, "", 98304), NumaNodeFacts(0, "0-71", distances=(10, 80)))),
+    ).node
+
+    assert ("n1", "kvm", True, 5.123) == (
+        node.hostname,
+        node.virtualization,
+        node.virtualization_known,
+        node.uptime_seconds,
+    )
+    assert ("NVIDIA", "DGXH100", "S1", "C1") == (node.vendor, node.product, node.serial, node.chassis.serial)
+    assert ("ARM", 2) == (node.cpu.vendor, node.cpu.sockets)
+    assert [(0, "0-71", [10, 80]), (1, "", [])] == [(n.id, n.cpus, n.distances) for n in node.numa_nodes]
+
+
+def test_silence_is_null() -> None:
+    """Nothing answered."""
+    assert Node() == assemble_facts(kernel=None, dmi=None).node
+
+
+def rack(*places: tuple[str | None, str, str]) -> GpuFacts:
+    return GpuFacts(tuple(Gpu(index=n, chassis_serial=c, slot=s, tray=t) for n, (c, s, t) in enumerate(places)))
+
+
+def test_gpus_of_a_rack_say_where_they_sit() -> None:
+    """Where they agree; the serial number of firmware comes first."""
+    same = rack(("R1", "24", "15"), ("R1", "24", "15"))
+    alone = assemble_facts(nvml=same).node.chassis
+    firmware = assemble_facts(dmi=DmiFacts(chassis_serial="C1"), nvidia_smi=same).node.chassis
+
+    assert ("R1", "24", "15") == (alone.serial, alone.slot, alone.tray)
+    assert ("C1", "24", "15") == (firmware.serial, firmware.slot, firmware.tray)
+    assert Chassis() == assemble_facts(nvml=rack(("R1", "24", "15"), ("R1", "25", "16"))).node.chassis
+    assert Chassis() == assemble_facts(nvml=rack((None, "24", "15"))).node.chassis
+
+
+# Rows are ordered by identity, numbers as numbers.
+
+
+def test_addresses_come_first_by_domain_as_a_number() -> None:
+    """A five-digit domain is greater than every four-digit one, whatever its letters."""
+    names = ["mlx5_2", "10000:00:02.0", "0009:01:00.0", "ffff:00:00.0", "0009:01:00.1", "mlx5_10"]
+
+    assert ["0009:01:00.0", "0009:01:00.1", "ffff:00:00.0", "10000:00:02.0", "mlx5_2", "mlx5_10"] == sorted(
+        names, key=sort_key
+    )
+
+
+@given(st.lists(st.text(max_size=12), unique=True), st.randoms())
+def test_any_names_have_one_order(names: list[str], random: object) -> None:
+    """The order does not depend on the order in which names come, and no name is too odd to be ordered."""
+    shuffled = sorted(names)
+
+    assert sorted(shuffled, key=lambda n: (sort_key(n), n)) == sorted(names, key=lambda n: (sort_key(n), n))
+
+
+def test_functions_of_one_card_share_their_slot() -> None:
+    """The card is the address without its function."""
+    assert card_address("0000:1b:00.0") == card_address("0000:1b:00.1")
+
+
+def test_a_number_of_any_length_is_ordered() -> None:
+    long = "9" * 65_530
+    assert sorted([f"eth{long}", "eth10", "eth9", "eth\u0663" + "\u0663" * 5000], key=sort_key)[:2] == ["eth9", "eth10"]

@@ -1,16 +1,47 @@
-"""Every fault of the fixtures against its healthy machine: the diff names what changed, and little else."""
+"""Differences that are faults, here and at the far end."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent.diff import diff
 from agent.diff.page import folded, page
+from agent.model.nic import FabricNeighbor, Nic
+from agent.model.report import Report
 from agent.outputs.text.lines import to_plain_text
 from fixtures.machine import base_of
+from tests.agent.diff.changed import HGX, rows
 from tests.machines import FAULTS, scan_machine
 
+# Every fault of the fixtures against its healthy machine: the diff names what changed, and little else.
+
+
 EXPECTED = {
+    "amd-gpu-not-offered": [
+        "gone nvlink: GPU0/7, GPU1/7, GPU2/7, GPU3/7, GPU4/7 and 2 more",
+        "changed nvlink remote: GPU0/6, GPU1/6, GPU2/6, GPU3/6, GPU4/6, GPU5/6",
+        "changed gpudirect: GPU6 - mlx5_6",
+        "changed driver_state: GPU6",
+        "new amd-kfd-missing: GPU6",
+        "lost memory_mib, nvlinks, vbios: GPU6",
+        "lost path by the driver: GPU6 with GPU0-5, GPU7",
+    ],
+    "amd-gpu-outside-hive": [
+        "gone nvlink: GPU0/3, GPU1/3, GPU2/3, GPU3/0-2, GPU3/4-7 and 4 more",
+        "new xgmi-hive-split: GPU3",
+        "lost path by the driver: GPU3 with GPU0-2, GPU4-7",
+    ],
+    "amd-pair-unlinked": [
+        "gone nvlink: GPU2/5, GPU5/2",
+        "new xgmi-pair-missing: GPU2 - GPU5",
+        "lost path by the driver: GPU2 - GPU5",
+    ],
+    "amd-partition-lost": [
+        "new amd-partition-count: GPU7",
+        "changed check: xgmi-bandwidth-uneven",
+        "lost nvlink signal_gbyte_s: GPU0/1-7, GPU1/0, GPU1/2-7, GPU2/0-1, GPU2/3-7 and 35 more",
+    ],
     "config-unreadable": [
         "changed gpudirect: 8 pairs, most of them of GPU0",
         "changed check: gdr-acs-on-path, pcie-mps-mismatch, pcie-mps-small",
@@ -256,3 +287,48 @@ def test_the_page_of_a_fault_fits_a_terminal(fault: str) -> None:
 
     assert max(map(len, lines)) <= 80
     assert len(lines) <= 40
+
+
+# A cable that was moved to another port of the switch is a difference; what ran on it is the port's own matter.
+
+
+FAR = FabricNeighbor(name="leaf-1", port=17, width="4X", source="iblinkinfo")
+
+
+def cabled(neighbor: FabricNeighbor | None) -> Report:
+    """A machine whose first InfiniBand rail leads there."""
+    first = next(
+        nic.id for nic in scan_machine(HGX).topology.nics if nic.ports and nic.ports[0].link_layer == "InfiniBand"
+    )
+
+    def led(nic: Nic) -> Nic:
+        if nic.id != first:
+            return nic
+        return msgspec.structs.replace(nic, ports=[msgspec.structs.replace(nic.ports[0], neighbor=neighbor)])
+
+    return rows(scan_machine(HGX), "nics", led)
+
+
+def test_a_moved_cable_is_a_difference() -> None:
+    """From one far end to the other."""
+    (change,) = diff(cabled(FAR), cabled(msgspec.structs.replace(FAR, port=18))).changes
+
+    assert ("links", "changed", "neighbor", "leaf-1 port 17", "leaf-1 port 18") == (
+        change.group, change.kind, change.what, change.old, change.new,
+    )  # fmt: skip
+
+
+def test_other_words_of_the_same_far_end_are_none() -> None:
+    """Another output, and what ran while it was made."""
+    other = msgspec.structs.replace(FAR, source="ibnetdiscover", lid=9, width="2X", could_width="4X")
+
+    assert [] == diff(cabled(FAR), cabled(other)).changes
+
+
+def test_a_far_end_that_one_side_does_not_know_is_evidence_lost_or_gained() -> None:
+    """No cable was touched. A switch without a name goes by its GUID; without either nothing is known."""
+    by_guid = FabricNeighbor(node_guid="0c42:a103:00bb:0200", port=17, source="ibnetdiscover")
+    nobody = FabricNeighbor(port=17, source="iblinkinfo")
+
+    assert [("evidence", "lost")] == [(c.group, c.kind) for c in diff(cabled(FAR), cabled(None)).changes]
+    assert [("evidence", "gained")] == [(c.group, c.kind) for c in diff(cabled(nobody), cabled(by_guid)).changes]

@@ -19,8 +19,7 @@ from probes.host.live import LiveHost
 from probes.netlink import attribute, request
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
-from tests.probes.dcb.test_dcb_tool import PFC
-from tests.probes.dcb.test_mlnx_qos import TEXT
+from tests.probes.dcb.test_tools import PFC, TEXT
 from tests.probes.system.system_machine import Machine
 
 NAME, MAC, PCI = "ens1f0np0", "b8:3f:d2:00:00:01", "0000:1a:00.0"

@@ -12,8 +12,14 @@ from probes.gpu.facts import GpuHealth
 from probes.gpu.nvidia_smi_query import parse_csv, parse_text, parse_xml
 from probes.host.interface import Denied
 from probes.sources.open_source import open_source
-from tests.probes.gpu.gpu_machine import FUNCTION_NOT_FOUND, NOT_SUPPORTED, GpuMachine, gpu_answers, system_answers
-from tests.probes.gpu.gpu_machines import facts_of
+from tests.probes.gpu.gpu_machine import (
+    FUNCTION_NOT_FOUND,
+    NOT_SUPPORTED,
+    GpuMachine,
+    facts_of,
+    gpu_answers,
+    system_answers,
+)
 from tests.probes.gpu.nvidia_smi_texts import ADDRESSES, HEALTH_TEXT, QUERY, query_gpu
 
 BAD = GpuHealth(

@@ -14,12 +14,14 @@ from probes.probe import Status, outcome_of
 from tests.probes.gpu.gpu_machine import (
     FUNCTION_NOT_FOUND,
     GPU_IS_LOST,
+    HGX,
     NOT_SUPPORTED,
     GpuMachine,
+    facts_of,
     gpu_answers,
+    hgx_h100,
     system_answers,
 )
-from tests.probes.gpu.gpu_machines import HGX, facts_of, hgx_h100
 
 
 def test_an_hgx_with_switches_is_whole() -> None:

@@ -9,10 +9,12 @@ from probes.gpu import nvml
 from probes.host.interface import Absent, Host
 from probes.probe import Skipped, Status, outcome_of
 from tests.probes.gpu.gpu_machine import (
+    HGX,
     GpuMachine,
+    facts_of,
+    hgx_h100,
     system_answers,
 )
-from tests.probes.gpu.gpu_machines import HGX, facts_of, hgx_h100
 
 
 def nvml_calls(machine: GpuMachine) -> list[str]:

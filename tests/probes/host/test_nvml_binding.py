@@ -1,4 +1,4 @@
-"""The real binding has every wrapper, structure and constant that `nvml_calls` uses: no GPU is needed to see it."""
+"""The binding of the NVML library and its types."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pynvml
+import pytest
 
+from fixtures.build import build_capture
 from probes.host import nvml as nvml_calls
+from probes.host.nvml import ADAPTERS
+from probes.sources.capture_nvml import check_shape
+from tests.machines import HOSTS
+
+# The real binding has every wrapper, structure and constant that `nvml_calls` uses: no GPU is needed to see it.
 
 
 def test_every_wrapper_that_is_used_is_in_the_binding_with_the_arguments_that_are_passed() -> None:
@@ -94,3 +101,30 @@ def test_every_structure_and_constant_that_is_used_is_in_the_binding() -> None:
 
 def fields_of(structure: str) -> set[str]:
     return {field[0] for field in getattr(pynvml, structure)._fields_}
+
+
+# Recorded NVML answers of another type than the library's are damage, and never facts.
+
+
+WRONG = (True, 1 << 64, float("nan"), {"x": 1}, [None], ["x"])
+
+
+@pytest.mark.parametrize("shape", HOSTS)
+def test_what_machines_answer_is_accepted(shape: str) -> None:
+    """Every recorded answer of every fixture machine."""
+    for call in build_capture(shape).nvml or []:
+        if "answer" in call:
+            check_shape(call["function"], call["answer"])
+
+
+@pytest.mark.parametrize("function", sorted(ADAPTERS.keys() - {"nvmlInit_v2"}))
+@pytest.mark.parametrize("answer", WRONG, ids=repr)
+def test_anything_else_is_refused(function: str, answer: object) -> None:
+    """Of every function that is asked; nvmlInit answers nothing."""
+    with pytest.raises(ValueError, match=function):
+        check_shape(function, answer)
+
+
+def test_calls_of_a_later_version_may_answer_anything() -> None:
+    """They are not read."""
+    check_shape("nvmlDeviceGetSomethingNew", {"x": [None]})

@@ -1,4 +1,4 @@
-"""What a hwloc topology says."""
+"""hwloc's XML and its masks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probes.system.cpu import cpulist, members, parse_cpulist
 from probes.text import ParseError
 from probes.topology_files.hwloc_xml import parse
 from tests.probes.topology_files.samples import HWLOC, refusal
+
+# What a hwloc topology says.
 
 
 def test_functions_with_their_place_and_what_their_links_carry() -> None:
@@ -138,3 +141,23 @@ def test_what_contradicts_itself_is_refused(old: bytes, new: bytes, fault: str) 
 def test_any_cut_gives_facts_or_the_one_error(place: int, length: int, patch: bytes) -> None:
     """Parts left out or put in the place of others."""
     assert len(refusal(parse, HWLOC[:place] + patch + HWLOC[place + length :])) <= 1
+
+
+# Masks in every spelling are lists of processors, and a mask that is none is refused.
+
+
+@given(st.sets(st.integers(0, 4000)))
+def test_a_mask_is_the_list_that_the_kernel_would_print(numbers: set[int]) -> None:
+    """Groups of 32 bits, the highest first, with or without 0x, empty where zero."""
+    value = sum(1 << number for number in numbers)
+    groups = [f"{value >> shift & 0xFFFFFFFF:08x}" for shift in range(4000 // 32 * 32, -1, -32)]
+
+    assert tuple(sorted(numbers)) == members(",".join(groups)) == parse_cpulist(cpulist(sorted(numbers)))
+    assert members(",".join(groups)) == members(",".join("" if int(g, 16) == 0 else f"0x{g}" for g in groups))
+
+
+@pytest.mark.parametrize("mask", ["0-3", "0xf...f,0x1", "123456789", "0x1;0x2", ",".join(["0"] * 3000)])
+def test_what_is_no_mask_is_refused(mask: str) -> None:
+    """Among them hwloc's mask without end."""
+    with pytest.raises(ParseError):
+        members(mask)

@@ -1,17 +1,26 @@
-"""The data between the page's tags: harmless, and the same when it is read back."""
+"""What the page carries, how it is coloured, and its several pages."""
 
 from __future__ import annotations
 
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
+from pkgutil import get_data
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fleet.page.data import column, embedded, packed, spans
-from agent.fleet.page.page import page, policy
+from agent.fleet.page.findings import EXPLAINED_BY, join_outliers
+from agent.fleet.page.page import page, pages, policy
+from agent.fleet.page.scene import Said, Section
+from agent.fleet.questions.attributes import ATTRIBUTES
+from agent.rules.pages import page_paths
 from tests.agent.fleet.page.given import fleet, hostile
+
+# The data between the page's tags: harmless, and the same when it is read back.
 
 
 class Seen(HTMLParser):
@@ -100,3 +109,139 @@ def test_what_many_nodes_share_is_there_once() -> None:
 
     assert large < 60 * small
     assert 10_000 == len(packed(fleet(10_000))["names"])
+
+
+# Addresses of nodes' own pages.
+
+
+def test_files_are_found_by_node_and_by_cluster(tmp_path: Path) -> None:
+    """As seen from the page's own place; other files are none."""
+    (tmp_path / "nodes" / "west").mkdir(parents=True)
+    for name in ("gpu1.html", "gpu2.txt", "west/gpu1.html", "west/x.json"):
+        (tmp_path / "nodes" / name).write_text("")
+
+    assert {"gpu1": "./nodes/gpu1.html", "west/gpu1": "./nodes/west/gpu1.html"} == pages(
+        str(tmp_path / "nodes"), str(tmp_path / "fleet.html")
+    )
+    assert "../nodes/gpu1.html" == pages(str(tmp_path / "nodes"), str(tmp_path / "out" / "fleet.html"))["gpu1"]
+    assert "./gpu1.html" == pages(str(tmp_path / "nodes"), str(tmp_path / "nodes" / "fleet.html"))["gpu1"]
+
+
+@pytest.mark.parametrize("name", ["javascript:alert(1)", "a b\"c'<d>", "%2e%2e", "né", "?x#y"])
+def test_a_name_is_never_more_than_a_relative_path(tmp_path: Path, name: str) -> None:
+    """No scheme, no query, nothing that ends an attribute."""
+    (tmp_path / f"{name}.html").write_text("")
+    (address,) = pages(str(tmp_path), str(tmp_path / "fleet.html")).values()
+
+    assert address.startswith("./")
+    assert not set("\"'<> ?#:") & set(address)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """Is the caller's to tell."""
+    with pytest.raises(OSError, match="No such file"):
+        pages(str(tmp_path / "none"), None)
+
+
+# Which differences from peers are told with a finding.
+
+
+FINDINGS = Section(
+    title="Findings", anchor="findings", said=[Said(words="x8", about="pcie-width-downgraded", nodes=[1, 2])]
+)
+
+
+def outliers(about: str, nodes: list[int]) -> Section:
+    said = [Said(words="PCIe width is x8", about=about, nodes=nodes, group="H100")]
+    return Section(title="Outliers", anchor="outliers", note="8 nodes compared.", said=said)
+
+
+@pytest.mark.parametrize(("nodes", "words"), [([1, 2], "PCIe width is x8"), ([2], "PCIe width is x8 (of H100)")])
+def test_a_difference_of_the_same_fault_is_told_with_its_finding(nodes: list[int], words: str) -> None:
+    """Where all its nodes have the finding."""
+    findings, left = join_outliers(FINDINGS, outliers("pcie-width", nodes))
+
+    assert [("compared with peers", words)] == findings.said[0].more
+    assert [] == left.said
+    assert left.note == "8 nodes compared. 1 of 1 differences: see the finding of the same fault, above."
+
+
+@pytest.mark.parametrize(("about", "nodes"), [("pcie-width", [1, 3]), ("pcie-width", []), ("driver", [1, 2])])
+def test_another_difference_stays(about: str, nodes: list[int]) -> None:
+    """Of a node without the finding, or of something that the finding does not explain."""
+    findings, left = join_outliers(FINDINGS, outliers(about, nodes))
+
+    assert [] == findings.said[0].more
+    assert 1 == len(left.said)
+
+
+def test_every_named_rule_exists() -> None:
+    """A renamed rule would silently explain nothing."""
+    assert set() == {rule for rules in EXPLAINED_BY.values() for rule in rules} - set(page_paths())
+
+
+def test_every_named_attribute_exists() -> None:
+    """As `fleet outliers` compares them."""
+    assert set() == set(EXPLAINED_BY) - {attribute.key for attribute in ATTRIBUTES}
+
+
+# Colours of the map, as people see them who lack one kind of cone.
+
+
+# Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB
+SIGHT = {
+    "all cones": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritan": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+LOOKS = ("ok", "warning", "error", "critical")  # unknown and stale are outlines
+LEAST = 20.0  # CIE76; 2.3 is what is just seen side by side
+
+
+def lab(colour: str, sight: str) -> tuple[float, float, float]:
+    """CIELAB (D65) of "#rrggbb" as it is seen."""
+    linear = [
+        ((c + 0.055) / 1.055) ** 2.4 if c > 0.04045 else c / 12.92
+        for c in (int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5))
+    ]
+    r, g, b = (min(1.0, max(0.0, sum(m * c for m, c in zip(row, linear, strict=True)))) for row in SIGHT[sight])
+    xyz = (
+        (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.95047,
+        0.2126 * r + 0.7152 * g + 0.0722 * b,
+        (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.08883,
+    )
+    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in xyz)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def apart(a: str, b: str, sight: str) -> float:
+    """How far apart two colours look."""
+    return float(sum((p - q) ** 2 for p, q in zip(lab(a, sight), lab(b, sight), strict=True)) ** 0.5)
+
+
+def tones(name: str) -> tuple[str, str]:
+    """Light and dark of a variable of the page's style."""
+    style = (get_data("agent.fleet.page", "page.css") or b"").decode()
+    found = re.search(rf"--{name}: light-dark\((#\w{{6}}), (#\w{{6}})\)", style)
+    assert found is not None, name
+    return found[1], found[2]
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_severities_are_told_apart(theme: int, sight: str) -> None:
+    """By everybody, in both themes."""
+    colours = {look: tones(f"m-{look}")[theme] for look in LOOKS}
+    near = {(a, b): apart(colours[a], colours[b], sight) for a in LOOKS for b in LOOKS if a < b}
+
+    assert LEAST < min(near.values()), near
+
+
+@pytest.mark.parametrize("sight", SIGHT)
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_a_scale_rises_in_lightness(theme: int, sight: str) -> None:
+    """So that its order is seen without colours."""
+    steps = [lab(tones(f"c{at}")[theme], sight)[0] for at in range(7)]
+
+    assert steps == sorted(steps, reverse=bool(theme))

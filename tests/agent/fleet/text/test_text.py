@@ -1,4 +1,4 @@
-"""Answers fit the terminal, at any width, and say who, what, what is usual, of how many."""
+"""Answers as text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from agent.fleet.questions.deviations import Mixed, Outlier
 from agent.fleet.questions.drift import Drift, DriftChange
 from agent.fleet.questions.duplicates import Duplicate, Duplicates, Holder
 from agent.fleet.questions.findings import FindingGroup, Findings, Share
+from agent.fleet.questions.multisets import ABSENT
 from agent.fleet.questions.outliers import Outliers
 from agent.fleet.questions.summary import ClassLine, FleetSummary, RuleCoverage, Worst
 from agent.fleet.text import drift, duplicates, findings, outliers, summary
+from agent.fleet.text.outliers import describe_outlier
 from agent.outputs.text.lines import to_plain_text
+
+# Answers fit the terminal, at any width, and say who, what, what is usual, of how many.
+
 
 MANY = fold(f"gpu{n:05}" for n in range(0, 60_000, 7))
 CLASS = "Supermicro SYS-821GE-TNHR, 8x H200 SXM, 16x MT_0000000834"
@@ -208,3 +213,35 @@ def test_a_long_class_is_cut_where_each_node_repeats_it():
     rows = text.partition("Worst nodes")[2].splitlines()[2:]
     assert len(rows) == 2
     assert all(len(row) <= 80 and "…" in row for row in rows)
+
+
+# Differences as sentences.
+
+
+@pytest.mark.parametrize(
+    ("attribute", "what", "value", "usual", "one", "sentence"),
+    [
+        ("driver", "GPU driver", "570.30", "570.124", "node", "GPU driver is 570.30; 31 of 32 nodes have 570.124."),
+        ("rail-mtu", "MTU of a rail", "1500", "4220", "rail", "MTU is 1500; 31 of 32 rails have 4220."),
+        ("rail-pfc", "PFC by priority of a rail", "00000000", "00010000", "rail",
+         "PFC is off; 31 of 32 rails have priority 3."),
+        ("rail-pfc", "PFC by priority of a rail", "00011000", "00000000", "rail",
+         "PFC is on for priorities 3, 4; 31 of 32 rails have PFC off."),
+        ("nic-state", "state of a NIC", "no_driver", "present", "NIC",
+         "No driver is bound; 31 of 32 NICs have a driver."),
+        ("services", "services", "nvidia-fabricmanager=failed", "nvidia-fabricmanager=active", "node",
+         "Service nvidia-fabricmanager is failed; 31 of 32 nodes have active."),
+        ("cmdline", "kernel command line", ABSENT, "iommu=pt", "node",
+         "Kernel command line: missing; 31 of 32 nodes have iommu=pt."),
+        ("cmdline", "kernel command line", "iommu=pt", ABSENT, "node",
+         "Kernel command line has iommu=pt; 31 of 32 nodes do not have it."),
+    ],
+)  # fmt: skip
+def test_a_difference_is_a_sentence(attribute: str, what: str, value: str, usual: str, one: str, sentence: str) -> None:
+    """What it is, and what its peers have."""
+    outlier = Outlier(
+        attribute=attribute, what=what, hardware_class="H100", value=value, usual=usual, usual_count=31, of=32, one=one,
+        hosts="gpu1", nodes=1, things=1,
+    )  # fmt: skip
+
+    assert sentence == describe_outlier(outlier)

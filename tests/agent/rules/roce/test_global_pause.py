@@ -1,15 +1,17 @@
-"""roce-global-pause: the whole link instead of one class; and every guard alone."""
+"""Global pause, without PFC and beside it."""
 
 from __future__ import annotations
 
 import pytest
 
 from agent.model.nic import Neighbor, Pause
-from agent.rules.roce.pfc import roce_global_pause as rule
+from agent.rules.roce.pfc import roce_global_pause, roce_pause_and_pfc
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, fails
-from tests.agent.rules.roce.qos import dcb, dcb_everywhere, facts, netdevs, roce, silent
+from tests.agent.rules.roce.qos import PORT, dcb, dcb_everywhere, facts, netdevs, roce, silent
 from tests.agent.rules.rows import only
+
+# roce-global-pause: the whole link instead of one class; and every guard alone.
 
 
 def paused():
@@ -19,8 +21,8 @@ def paused():
 
 def test_pause_of_the_whole_link_is_a_warning() -> None:
     """And an error where PFC is meant."""
-    (fault,) = fails(rule, paused())
-    (meant,) = fails(rule, facts(paused(), roce_mode="lossless"))
+    (fault,) = fails(roce_global_pause, paused())
+    (meant,) = fails(roce_global_pause, facts(paused(), roce_mode="lossless"))
 
     assert ("node", "warning") == (fault.subject, fault.severity)
     assert fault.summary.startswith("receives and sends global pause, and no priority has PFC; the same on 4 ports")
@@ -40,14 +42,14 @@ def test_pause_of_the_whole_link_is_a_warning() -> None:
 )
 def test_either_direction(pause, words: str) -> None:
     """And who decided it."""
-    (fault,) = fails(rule, netdevs(paused(), pause=pause))
+    (fault,) = fails(roce_global_pause, netdevs(paused(), pause=pause))
 
     assert words in fault.summary
 
 
 def test_storage_is_less_grave() -> None:
     """One step below a rail."""
-    assert "info" in [fault.severity for fault in fails(rule, changed_nic(paused(), 1, role="storage"))]
+    assert "info" in [fault.severity for fault in fails(roce_global_pause, changed_nic(paused(), 1, role="storage"))]
 
 
 @pytest.mark.parametrize(
@@ -73,13 +75,64 @@ def test_storage_is_less_grave() -> None:
 )
 def test_a_guard_keeps_it_silent(circumstance, kind) -> None:
     """The firing case and this circumstance."""
-    silent(rule, circumstance(paused()), kind)
+    silent(roce_global_pause, circumstance(paused()), kind)
 
 
 def test_guards_of_one_port() -> None:
     """PFC, or no DCB."""
     assert (
         "the same on 3 ports: mlx5_0/1 (eth0), mlx5_2/1"
-        in fails(rule, changed_netdev(paused(), 1, qos=None))[0].summary
+        in fails(roce_global_pause, changed_netdev(paused(), 1, qos=None))[0].summary
     )
-    assert "the same on 3 ports" in fails(rule, dcb(paused(), pfc=only(3)))[0].summary
+    assert "the same on 3 ports" in fails(roce_global_pause, dcb(paused(), pfc=only(3)))[0].summary
+
+
+# roce-pause-and-pfc: both at once, where counters say so; and every guard alone.
+
+COUNTED = {"rx_global_pause": 0, "tx_global_pause": 0}
+
+
+def both(**changes):
+    values = {"pause": Pause(rx=True, tx=True), "counters": COUNTED} | changes
+    return changed_netdev(roce(), 1, **values)
+
+
+def test_both_at_once_are_a_warning() -> None:
+    """The port, and what ends it."""
+    (fault,) = fails(roce_pause_and_pfc, both())
+
+    assert (PORT, "warning", "medium") == (fault.subject, fault.severity, fault.confidence)
+    assert "global pause is on beside PFC (priority 3)" == fault.summary
+    assert fault.remedy.startswith("ethtool -A eth1 rx off tx off autoneg off")
+    assert ["info"] == [fault.severity for fault in fails(roce_pause_and_pfc, changed_nic(both(), 1, role="storage"))]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        pytest.param({"pause": Pause(rx=True, tx=False)}, None, id="one direction"),
+        pytest.param({"pause": Pause(rx=False, tx=True)}, None, id="the other"),
+        pytest.param({"counters": {"rx_pause_frames": 3}}, None, id="bnxt counts frames"),
+        pytest.param({"counters": {"tx_pause_frames": 3}}, None, id="bnxt counts frames sent"),
+        pytest.param({"counters": {"rx_pause_frames": 0, "tx_bytes": 5}}, Pass, id="bnxt counts none"),
+        pytest.param({"counters": {"tx_bytes": 5}}, Pass, id="not in force"),
+        pytest.param({"counters": {}}, Unknown, id="counters not read"),
+        pytest.param({"pause": Pause(rx=False, tx=False)}, Pass, id="off"),
+        pytest.param({"pause": Pause(rx=False)}, Unknown, id="half read"),
+        pytest.param({"pause": Pause(tx=False)}, Unknown, id="other half read"),
+        pytest.param({"pause": None}, Unknown, id="not read"),
+        pytest.param({"qos": None}, Unknown, id="DCB not known"),
+    ],
+)
+def test_counters_must_say_so(changes, kind) -> None:
+    """What some drivers report is what was asked for."""
+    case = both(**changes)
+    if kind is None:
+        assert 1 == len(fails(roce_pause_and_pfc, case))
+    else:
+        silent(roce_pause_and_pfc, case, kind)
+
+
+def test_without_pfc_it_is_another_rule() -> None:
+    """roce-global-pause."""
+    silent(roce_pause_and_pfc, dcb(both(), pfc=only()), NotApplicable)
