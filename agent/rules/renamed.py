@@ -9,6 +9,12 @@ from typing import NamedTuple
 RENAMED: Mapping[str, str | None] = {
     "roce-module-fault": "port-module-fault",
     "pcie-mps-uneven": "pcie-mps-mismatch",
+    "ib-link-recovery": "ib-symbol-errors",
+    "ib-link-recovery.per_hour": "ib-symbol-errors.recoveries_per_hour",
+    "ib-rcv-errors": "ib-symbol-errors",
+    "ib-rcv-errors.per_hour": "ib-symbol-errors.received_per_hour",
+    "ib-link-integrity": "ib-symbol-errors",
+    "ib-link-integrity.events": "ib-symbol-errors.integrity_events",
     "pcie-tags-off": None,
     "pcie-aspm-on": None,
     "pcie-uplink-oversubscribed": None,
@@ -18,7 +24,7 @@ RENAMED: Mapping[str, str | None] = {
     "nvlink-claimed": None,
 }
 # Those whose fault another rule, which had its own before, reports with it
-MERGED: frozenset[str] = frozenset({"pcie-mps-uneven"})
+MERGED: frozenset[str] = frozenset({"pcie-mps-uneven", "ib-link-recovery", "ib-rcv-errors", "ib-link-integrity"})
 # Where the report holds what a rule without a name of today read
 FIELDS: Mapping[str, str] = {
     "pcie-tags-off": "topology.pci[].extended_tags, ten_bit_tags",
