@@ -37,8 +37,6 @@ def fold_with_silences(
 def find_silence(silences: Sequence[Silence], rule: str, fault: Fail, case: RuleContext) -> Silence | None:
     """The first entry for a fault; one of several devices is silenced where each of them is."""
     own = [silence for silence in silences if silence.rule == rule]
-    if not own:
-        return None
     found = next((silence for silence in own if silence.device is None), None)
     found = found or _find_by_name(own, rule, fault, case)
     if found or not fault.parts:
@@ -59,13 +57,10 @@ def _find_by_name(silences: Sequence[Silence], rule: str, fault: Fail, case: Rul
 def _names(rule: str, fault: Fail, case: RuleContext) -> set[str | None]:
     """By what an entry can name the device of a fault; a pair of devices only as the pair."""
     kind, _, rest = fault.subject.partition(":")
-    names: set[str | None] = {fault.subject, rest or kind, fault.label, fingerprint(rule, fault, case)}
-    if kind == "pair":
-        return names
     device, _, part = rest.partition("/")
+    names: set[str | None] = {fault.subject, rest or kind, device or kind, fault.label, fingerprint(rule, fault, case)}
     gpu, nic = find_gpu(case, device), find_nic(case, device)
-    netdev = next((n for n in case.topology.netdevs if kind == "netdev" and n.id == device), None)
-    names.add(device or kind)
+    netdev = next((n for n in case.topology.netdevs if n.id == device), None)
     if gpu:
         names |= {gpu.id, gpu.pci, gpu.label}
     if nic:

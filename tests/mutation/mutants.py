@@ -122,7 +122,9 @@ def _visit(node: ast.AST) -> Iterator[Found]:
 
 
 def _condition(where: object, key: str | int, node: ast.expr, *, deletable: bool) -> Iterator[Found]:
-    """A condition as a whole, and what it is made of."""
+    """A condition as a whole, and what it is made of; `while True` is none."""
+    if isinstance(node, ast.Constant):
+        return
     inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else node
     joined = inner if isinstance(inner, ast.BoolOp) else None
     if deletable:

@@ -6,6 +6,7 @@ over whole machines, which takes long: they are asked only where nothing else no
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections import defaultdict
 from functools import cache
@@ -31,7 +32,7 @@ class Reach:
     """Follows tests through the lines of the rules' modules."""
 
     def __init__(self, rules: Path, modules: set[str]) -> None:
-        self._files = {sys.modules[m].__file__: m for m in modules if m in sys.modules}
+        self._files = {importlib.import_module(m).__file__: m for m in modules}  # some are imported when needed
         self._by_line: dict[tuple[str, int], list[pytest.Item]] = defaultdict(list)
         self._seconds: dict[pytest.Item, float] = {}
         self._wanted: dict[CodeType, bool] = {}
@@ -90,7 +91,7 @@ def family_of_module(module: str) -> str:
 def family_of(item: pytest.Item) -> str | None:
     """The family of rules that a test is of; "" of what they share, None of none."""
     if item.nodeid.startswith(_UNIT_TESTS):
-        return item.nodeid.removeprefix(_UNIT_TESTS).rpartition("/")[0]
+        return item.nodeid.partition("::")[0].removeprefix(_UNIT_TESTS).rpartition("/")[0]  # "/" may be in an id
     asked: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     if "rule" in asked:  # a row
         return _families().get(asked["rule"])

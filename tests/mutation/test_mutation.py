@@ -34,6 +34,7 @@ def test_no_new_mutant_goes_unnoticed() -> None:
         ("return not (a and b)", ["`not (a and b)` -> `True`", "`a and b` without `a`", "`a and b` without `b`"]),
         ("return a or b.c(d)", ["`a or b.c(d)` without `a`", "`a or b.c(d)` without `b.c(d)`"]),
         ("x = a or ''", []),
+        ("while True: a()", []),
         ("yield Unknown(a, 'b' if c else 'd')", []),
         ("yield Fail(a, summary='b' if c else 'd')", []),
         ("raise E(f'{a if b else c}')", []),

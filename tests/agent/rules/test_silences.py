@@ -13,7 +13,7 @@ from agent.rules.engine import judge
 from agent.rules.fingerprints import fingerprint
 from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, Rule
-from tests.agent.rules.build import changed_netdev, gpu_id, nic_id, server
+from tests.agent.rules.build import changed_netdev, changed_port, gpu_id, nic_id, server
 
 GPU, NIC = gpu_id(1), nic_id(1)
 OF_GPU = Fail(subject=f"gpu:{GPU}", label="GPU1", summary="s", impact="i", places=frozenset({GPU}))
@@ -84,6 +84,8 @@ def test_a_silence_ends_with_its_last_day(until: str | None, observed: str | Non
         (OF_PAIR, ("GPU1 - mlx5_1", f"{GPU}+{NIC}")),
         (OF_NODE, ("node",)),
         (OF_GPU._replace(subject="pci:0000:ff:00.0"), ("0000:ff:00.0",)),
+        (OF_GPU._replace(subject=f"link:{GPU}/3", label="GPU1 link 3"), ("GPU1", GPU, f"{GPU}/3")),
+        (OF_NETDEV._replace(subject="netdev:0000:ff:00.0/9", label="eth9"), ("0000:ff:00.0",)),
         (OF_GPU, (fingerprint("r", OF_GPU, server()),)),
     ],
 )
@@ -91,8 +93,8 @@ def test_a_device_by_every_name_that_it_has(fault: Fail, names: tuple[str | None
     """And not by another one's."""
     for name in names:
         assert judged([rule("r", fault)], Silence("r", "x", name))[0][0].silenced, name
-    for name in ("GPU0", "mlx5_0", "eth0", "r", "", nic_id(0)):
-        assert not judged([rule("r", fault)], Silence("r", "x", name))[0][0].silenced, name
+    for name in ("GPU0", "mlx5_0", "eth0", "r", "", nic_id(0), fault.subject.partition(":")[0]):
+        assert name == fault.subject or not judged([rule("r", fault)], Silence("r", "x", name))[0][0].silenced, name
 
 
 def test_one_device_is_not_the_pair() -> None:
@@ -105,6 +107,14 @@ def test_an_interface_has_the_name_that_it_has_now() -> None:
     """By its row, not by the label of the finding."""
     case = changed_netdev(server(ethernet=True), 1, label="ens1f0np0")
     findings, _ = judged([rule("r", OF_NETDEV)], Silence("r", "x", "ens1f0np0"), topology=case.topology)
+
+    assert findings[0].silenced
+
+
+def test_a_port_has_the_names_of_its_interfaces() -> None:
+    """Also of one that has no row of its own."""
+    case = changed_port(server(ethernet=True), 1, netdevs=["bond7"])
+    findings, _ = judged([rule("r", OF_PORT)], Silence("r", "x", "bond7"), topology=case.topology)
 
     assert findings[0].silenced
 
