@@ -9,6 +9,9 @@ from typing import NamedTuple
 RENAMED: Mapping[str, str | None] = {
     "roce-module-fault": "port-module-fault",
     "pcie-mps-uneven": "pcie-mps-mismatch",
+    "roce-rt-pause-received": "roce-rt-congested",
+    "roce-rt-pause-received.percent": "roce-rt-congested.paused_percent",
+    "roce-rt-pause-received.warning_percent": "roce-rt-congested.paused_warning_percent",
     "ib-link-recovery": "ib-symbol-errors",
     "ib-link-recovery.per_hour": "ib-symbol-errors.recoveries_per_hour",
     "ib-rcv-errors": "ib-symbol-errors",
@@ -24,7 +27,9 @@ RENAMED: Mapping[str, str | None] = {
     "nvlink-claimed": None,
 }
 # Those whose fault another rule, which had its own before, reports with it
-MERGED: frozenset[str] = frozenset({"pcie-mps-uneven", "ib-link-recovery", "ib-rcv-errors", "ib-link-integrity"})
+MERGED: frozenset[str] = frozenset(
+    {"pcie-mps-uneven", "roce-rt-pause-received", "ib-link-recovery", "ib-rcv-errors", "ib-link-integrity"}
+)
 # Where the report holds what a rule without a name of today read
 FIELDS: Mapping[str, str] = {
     "pcie-tags-off": "topology.pci[].extended_tags, ten_bit_tags",
