@@ -171,14 +171,15 @@ def _rename_rules(configuration: Configuration, note: Callable[[str], None]) -> 
 
     def rename(name: str) -> str | None:
         rule, dot, word = name.partition(".")
-        renamed = find_renamed(rule)
+        threshold = find_renamed(name) if dot else None
+        renamed = threshold or find_renamed(rule)
         if renamed is None:
             return name
         note(renamed.note)
-        return f"{renamed.name}{dot}{word}" if renamed.name else None
+        return renamed.name if threshold or not renamed.name else f"{renamed.name}{dot}{word}"
 
     off = [new for name in configuration.rules.off if (new := rename(name))]
-    thresholds = {new: value for name, value in configuration.thresholds.items() if (new := rename(name))}
+    thresholds = {new: value for name, value in configuration.limits.items() if (new := rename(name))}
     silence = [
         msgspec.structs.replace(entry, rule=new) for entry in configuration.silence if (new := rename(entry.rule))
     ]

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-# None: no rule any more, what it read is a field of the report
+# None: no rule any more, what it read is a field of the report. A name with a dot is a threshold's
 RENAMED: Mapping[str, str | None] = {
     "roce-module-fault": "port-module-fault",
+    "pcie-mps-uneven": "pcie-mps-mismatch",
+    "roce-rt-pause-received": "roce-rt-congested",
+    "roce-rt-pause-received.percent": "roce-rt-congested.paused_percent",
+    "roce-rt-pause-received.warning_percent": "roce-rt-congested.paused_warning_percent",
+    "ib-link-recovery": "ib-symbol-errors",
+    "ib-link-recovery.per_hour": "ib-symbol-errors.recoveries_per_hour",
+    "ib-rcv-errors": "ib-symbol-errors",
+    "ib-rcv-errors.per_hour": "ib-symbol-errors.received_per_hour",
+    "ib-link-integrity": "ib-symbol-errors",
+    "ib-link-integrity.events": "ib-symbol-errors.integrity_events",
     "pcie-tags-off": None,
     "pcie-aspm-on": None,
     "pcie-uplink-oversubscribed": None,
@@ -16,6 +26,10 @@ RENAMED: Mapping[str, str | None] = {
     "gdr-nccl-debug-leftover": None,
     "nvlink-claimed": None,
 }
+# Those whose fault another rule, which had its own before, reports with it
+MERGED: frozenset[str] = frozenset(
+    {"pcie-mps-uneven", "roce-rt-pause-received", "ib-link-recovery", "ib-rcv-errors", "ib-link-integrity"}
+)
 # Where the report holds what a rule without a name of today read
 FIELDS: Mapping[str, str] = {
     "pcie-tags-off": "topology.pci[].extended_tags, ten_bit_tags",
@@ -42,4 +56,6 @@ def find_renamed(name: str) -> RenamedRule | None:
     new = RENAMED[name]
     if new is None:
         return RenamedRule(None, f"{name} is no rule any more: the report has it as {FIELDS[name]}")
+    if name in MERGED:
+        return RenamedRule(new, f"{name} is part of {new} now: what is set for the one is set for the other")
     return RenamedRule(new, f"{name} is called {new} now")

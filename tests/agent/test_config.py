@@ -158,3 +158,18 @@ def test_old_names_of_rules_keep_working_with_a_note(tmp_path: Path) -> None:
     assert f"{path}: roce-module-fault is called port-module-fault now" == notes[0]
     assert f"{path}: pcie-aspm-on is no rule any more: the report has it as topology.pci[].aspm" == notes[1]
     assert 4 == len(notes)
+
+
+@pytest.mark.parametrize("text", ["ib-rcv-errors.per_hour = 99\n", "[thresholds.ib-rcv-errors]\nper_hour = 99\n"])
+def test_thresholds_of_a_merged_rule_keep_working_with_a_note(text: str, tmp_path: Path) -> None:
+    """They have a name of their own in the rule that reports its fault now."""
+    notes: list[str] = []
+    path = write(tmp_path, f'[rules]\noff = ["ib-link-integrity"]\n[thresholds]\n{text}')
+    configuration = load_configuration(path, NAMES | {"ib-symbol-errors"}, notes.append)
+
+    assert {"ib-symbol-errors.received_per_hour": 99} == configuration.limits
+    assert ["ib-symbol-errors"] == configuration.rules.off
+    assert [
+        f"{path}: ib-link-integrity is part of ib-symbol-errors now: what is set for the one is set for the other",
+        f"{path}: ib-rcv-errors.per_hour is called ib-symbol-errors.received_per_hour now",
+    ] == notes

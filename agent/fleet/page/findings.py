@@ -99,7 +99,7 @@ EXPLAINED_BY = {
     "gpu-nvlinks-active": ("nvlink-inactive",),
     "pcie-width": ("pcie-width-downgraded",),
     "pcie-speed": ("pcie-speed-downgraded",),
-    "pcie-max-payload-bytes": ("pcie-mps-small", "pcie-mps-mismatch", "pcie-mps-uneven"),
+    "pcie-max-payload-bytes": ("pcie-mps-small", "pcie-mps-mismatch"),
     "pcie-max-read-request-bytes": ("gdr-mrrs-small",),
     "pcie-relaxed-ordering": ("gdr-relaxed-ordering-off",),
 }

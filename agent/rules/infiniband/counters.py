@@ -94,26 +94,46 @@ def _counter_source(label: str) -> Callable[[str], str]:
     return lambda name: f"/sys/class/net/{label}/{name}" if name.startswith("carrier_") else f"ethtool -S {label}"
 
 
-_SYMBOL_ERRORS_PER_HOUR = read_limit("ib-symbol-errors.per_hour")
+_PER_HOUR = read_limit("ib-symbol-errors.per_hour")
 _RATIO = read_limit("ib-symbol-errors.error_ratio")
+_RECOVERIES = read_limit("ib-symbol-errors.recoveries_per_hour")
+_RECEIVED = read_limit("ib-symbol-errors.received_per_hour")
+_INTEGRITY = read_limit("ib-symbol-errors.integrity_events")
+_WORN = "Clean or replace cable or transceiver, then the switch port."
 
 
 @rule("ib-symbol-errors")
 def ib_symbol_errors(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_symbol_errors(case, each), "symbol errors")
+    yield from for_each_port(case, lambda each: _judge_wire(case, each), "errors on the wire")
+
+
+def _judge_wire(case: RuleContext, each: IbPortCounters) -> Result:
+    """One answer for the four counters of a link: several that are over their limit are one bad link."""
+    recovered = _judge_recoveries(case, each)
+    down = link_went_down(case, each)
+    if down:  # errors come with it; that it recovered before does not
+        return recovered if isinstance(recovered, Fail | Unknown) else down
+    answers = [
+        _judge_symbol_errors(case, each),
+        _judge_link_integrity(case, each),
+        recovered,
+        _judge_received_errors(case, each),
+    ]
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    if faults:
+        return faults[0]._replace(  # the gravest: only symbol errors can be an error
+            summary="; ".join(fault.summary for fault in faults),
+            evidence=tuple(row for fault in faults for row in fault.evidence),
+        )
+    return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
 
 
 def _judge_symbol_errors(case: RuleContext, each: IbPortCounters) -> Result:
-    down = link_went_down(case, each)
-    if down:
-        return down
     words = FailureText(
-        "symbol errors",
-        "Each is sent again or lost; a link that errs so is going bad.",
-        "Clean or replace cable or transceiver, then the switch port.",
+        "symbol errors", "Each is sent again or lost; a link that errs so is going bad.", _WORN, cause="symbol"
     )
     count = delta(case, each.counters, ["symbol_error"])
-    answer = judge_count(case, each.place, count, (Limit(_SYMBOL_ERRORS_PER_HOUR, "warning", HOUR),), words)
+    answer = judge_count(case, each.place, count, (Limit(_PER_HOUR, "warning", HOUR),), words)
     rate, seconds = each.ib.port.rate_gbit_s, (case.window.seconds if case.window else None)
     total = getattr(count, "total", 0)
     if not isinstance(answer, Fail) or not rate or not seconds:
@@ -125,42 +145,18 @@ def _judge_symbol_errors(case: RuleContext, each: IbPortCounters) -> Result:
     )
 
 
-_LINK_RECOVERY_COUNTERS = ("link_error_recovery",)
-_LINK_RECOVERY_LIMIT = read_limit("ib-link-recovery.per_hour")
-_LINK_RECOVERY_WORDS = FailureText(
-    "recoveries of the link",
-    "Each stops the link for milliseconds to seconds; the next one may fail, and the link goes down.",
-    "Clean or replace cable or transceiver, then the switch port.",
-)
-
-
-@rule("ib-link-recovery")
-def ib_link_recovery(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_link_recovery(case, each), "recoveries")
-
-
-def _judge_link_recovery(case: RuleContext, each: IbPortCounters) -> Result:
-    return judge_count(
-        case,
-        each.place,
-        delta(case, each.counters, _LINK_RECOVERY_COUNTERS),
-        (Limit(_LINK_RECOVERY_LIMIT, "warning", HOUR),),
-        _LINK_RECOVERY_WORDS,
+def _judge_recoveries(case: RuleContext, each: IbPortCounters) -> Result:
+    words = FailureText(
+        "recoveries of the link",
+        "Each stops the link for milliseconds to seconds; the next one may fail, and the link goes down.",
+        _WORN,
+        cause="recovery",
     )
+    count = delta(case, each.counters, ["link_error_recovery"])
+    return judge_count(case, each.place, count, (Limit(_RECOVERIES, "warning", HOUR),), words)
 
 
-_RCV_ERRORS_PER_HOUR = read_limit("ib-rcv-errors.per_hour")
-
-
-@rule("ib-rcv-errors")
-def ib_rcv_errors(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_rcv_errors(case, each), "receive errors")
-
-
-def _judge_rcv_errors(case: RuleContext, each: IbPortCounters) -> Result:
-    down = link_went_down(case, each)
-    if down:
-        return down
+def _judge_received_errors(case: RuleContext, each: IbPortCounters) -> Result:
     count = delta(case, each.counters, ["port_rcv_errors"])
     marked = delta(case, each.counters, ["port_rcv_remote_physical_errors"])
     upstream = False
@@ -172,36 +168,20 @@ def _judge_rcv_errors(case: RuleContext, each: IbPortCounters) -> Result:
         "Find the link with symbol errors (ibqueryerrors): it is not this port's."
         if upstream
         else "Clean or replace the cable or transceiver of this port.",
-        cause="upstream" if upstream else "",
+        cause="upstream" if upstream else "received",
     )
-    return judge_count(case, each.place, count, (Limit(_RCV_ERRORS_PER_HOUR, "warning", HOUR),), words)
-
-
-_LINK_INTEGRITY_COUNTERS = ("local_link_integrity_errors", "excessive_buffer_overrun_errors")
-_LINK_INTEGRITY_LIMIT = read_limit("ib-link-integrity.events")
-_LINK_INTEGRITY_WORDS = FailureText(
-    "link integrity errors and buffer overruns",
-    "Errors beyond what the link tolerates, or credits that the other end ignores: packets are lost.",
-    "Clean or replace the cable; compare the virtual lanes and credits of both ends.",
-)
-
-
-@rule("ib-link-integrity")
-def ib_link_integrity(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_link_integrity(case, each), "integrity errors")
+    return judge_count(case, each.place, count, (Limit(_RECEIVED, "warning", HOUR),), words)
 
 
 def _judge_link_integrity(case: RuleContext, each: IbPortCounters) -> Result:
-    down = link_went_down(case, each)
-    if down:
-        return down
-    return judge_count(
-        case,
-        each.place,
-        delta(case, each.counters, _LINK_INTEGRITY_COUNTERS),
-        (Limit(_LINK_INTEGRITY_LIMIT, "warning"),),
-        _LINK_INTEGRITY_WORDS,
+    words = FailureText(
+        "link integrity errors and buffer overruns",
+        "Errors beyond what the link tolerates, or credits that the other end ignores: packets are lost.",
+        "Clean or replace the cable; compare the virtual lanes and credits of both ends.",
+        cause="integrity",
     )
+    count = delta(case, each.counters, ["local_link_integrity_errors", "excessive_buffer_overrun_errors"])
+    return judge_count(case, each.place, count, (Limit(_INTEGRITY, "warning"),), words)
 
 
 _XMIT_DISCARDS_COUNTERS = ("port_xmit_discards",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -97,8 +97,17 @@ _EMULATED = frozenset({"0x1b36"})  # QEMU: its ports say a payload size that lim
 @rule("pcie-mps-mismatch")
 def pcie_mps_mismatch(case: RuleContext) -> Iterator[Result]:
     told: set[str] = set()
+    peers: list[DeviceRegisters] = []
     for each in device_registers(case):
-        yield from _judge_mps_mismatch(case, each, told) if isinstance(each, DeviceRegisters) else (each,)
+        if not isinstance(each, DeviceRegisters):
+            yield each
+            continue
+        answers = list(_judge_mps_mismatch(case, each, told))
+        yield from answers
+        fits = any(isinstance(answer, Pass | Unknown) for answer in answers)
+        if fits and (each.gpu or (each.nic and each.nic.role == "rail")):
+            peers.append(each)
+    yield from _judge_mps_uneven(case, peers)
 
 
 def _judge_mps_mismatch(case: RuleContext, each: DeviceRegisters, told: set[str]) -> Iterator[Result]:
@@ -143,6 +152,44 @@ def _fail_mps_mismatch(each: DeviceRegisters, child: PciFunction, parent: PciFun
         ),
         severity=each.severity("error"),
         places=frozenset({child.id, parent.id, each.function.id}),
+    )
+
+
+_PERF = "pcie_bus_perf"
+
+
+def _judge_mps_uneven(case: RuleContext, peers: list[DeviceRegisters]) -> Iterator[Result]:
+    """Nothing where all send one size, or where a size that is not known is told of its device already."""
+    of: dict[int, list[DeviceRegisters]] = {}
+    for each in peers:
+        if each.function.max_payload_bytes is not None:
+            of.setdefault(each.function.max_payload_bytes, []).append(each)
+    if len(of) < 2:
+        return
+    if case.node.cmdline is None:
+        yield Unknown("node", f"GPUs and rails send different sizes, and whether {_PERF} lets them is not known")
+    elif _PERF in case.node.cmdline:
+        yield _fail_mps_uneven(of)
+
+
+def _fail_mps_uneven(of: Mapping[int, list[DeviceRegisters]]) -> Fail:
+    sizes = sorted(of)
+    said = "; ".join(f"{size} bytes: {join_labels([each.label for each in of[size]])}" for size in sizes)
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"GPUs and rails send PCIe packets of {len(sizes)} sizes ({said}), as {_PERF} lets them",
+        impact="A packet larger than its peer accepts is a fatal error: one peer-to-peer transfer can stop a job.",
+        remedy="Boot with pci=pcie_bus_safe instead of pci=pcie_bus_perf.",
+        evidence=tuple(
+            register_evidence(each.function, "MPS", f"{size} bytes", "DevCtl: MaxPayload")
+            for size in sizes
+            for each in of[size]
+        ),
+        severity="warning",
+        cause="uneven",
+        places=frozenset().union(*(each.places for size in sizes[1:] for each in of[size])),
+        covers=frozenset(),  # a size that is too small is another fault
     )
 
 
@@ -201,45 +248,4 @@ def _fail_mps_small(each: DeviceRegisters, top: PciFunction) -> Fail:
         ),
         severity=each.severity("warning"),
         places=each.places,
-    )
-
-
-_PERF = "pcie_bus_perf"
-
-
-@rule("pcie-mps-uneven")
-def pcie_mps_uneven(case: RuleContext) -> Iterator[Result]:
-    peers = [
-        g
-        for g in device_registers(case)
-        if isinstance(g, DeviceRegisters) and (g.gpu or (g.nic and g.nic.role == "rail"))
-    ]
-    if len(peers) < 2:
-        yield NotApplicable("node", "no two devices that send to each other")
-    elif case.node.cmdline is None:
-        yield Unknown("node", "the kernel command line is not known")
-    elif _PERF not in case.node.cmdline:
-        yield NotApplicable("node", f"no {_PERF} on the kernel command line")
-    else:
-        yield _judge_mps_uneven(peers)
-
-
-def _judge_mps_uneven(peers: list[DeviceRegisters]) -> Result:
-    unread = next((each for each in peers if each.function.max_payload_bytes is None), None)
-    sizes = {each.function.max_payload_bytes for each in peers} - {None}
-    if len(sizes) < 2:
-        return Unknown("node", unread_reason(unread.function, "the payload size")) if unread else Pass("node")
-    of = {size: [each.label for each in peers if each.function.max_payload_bytes == size] for size in sizes}
-    said = "; ".join(f"{size} bytes: {join_labels(of[size])}" for size in sorted(of, key=lambda size: size or 0))
-    return Fail(
-        subject="node",
-        label="node",
-        summary=f"GPUs and rails send PCIe packets of {len(sizes)} sizes ({said}), as {_PERF} lets them",
-        impact="A packet larger than its peer accepts is a fatal error: one peer-to-peer transfer can stop a job.",
-        remedy="Boot with pci=pcie_bus_safe instead of pci=pcie_bus_perf.",
-        evidence=tuple(
-            register_evidence(each.function, "MPS", f"{each.function.max_payload_bytes} bytes", "DevCtl: MaxPayload")
-            for each in peers
-        ),
-        places=frozenset().union(*(each.places for each in peers)),
     )

@@ -18,7 +18,9 @@ from agent.rules.counter_deltas import (
     settling_reason,
     with_subject,
 )
+from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import Threshold, read_limit
+from agent.rules.roce.pause import judge_received_pauses
 from agent.rules.roce.port_counters import (
     RocePortCounters,
     delta_by_priority,
@@ -29,6 +31,7 @@ from agent.rules.roce.port_counters import (
     rdma_bytes,
     rdma_packets,
     roce_priorities,
+    watch_ports,
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
@@ -183,13 +186,30 @@ _WAYS = (
 
 @rule("roce-rt-congested")
 def roce_rt_congested(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_congested(case, each), "congestion")
+    paused: dict[str, list[Result]] = {}
+    for answer in judge_received_pauses(case):
+        paused.setdefault(answer.subject, []).append(answer)
+    answers: list[Result] = []
+    for each in watch_ports(case):
+        if isinstance(each, RocePortCounters):
+            answers.append(_judge_congested(case, each, paused.pop(each.place.subject, [])))
+        else:
+            answers.append(each)
+            paused.pop(each.subject, None)
+    members = [answer for rows in paused.values() for answer in rows]  # of bonds, which have their cables
+    yield from aggregate_node_wide([*answers, *members], "congestion on every RoCE port")
 
 
-def _judge_congested(case: RuleContext, each: RocePortCounters) -> Result:
-    answers = [_judge_direction(case, each, *way) for way in _WAYS]
-    order = (Fail, Unknown, Pass)
-    return next((a for kind in order for a in answers if isinstance(a, kind)), answers[0])
+def _judge_congested(case: RuleContext, each: RocePortCounters, paused: list[Result]) -> Result:
+    """One answer for a port: notifications, marks and pauses that come together are one congestion."""
+    answers = [*(_judge_direction(case, each, *way) for way in _WAYS), *paused]
+    faults = sorted((a for a in answers if isinstance(a, Fail)), key=lambda fault: fault.severity != "warning")
+    if faults:
+        return faults[0]._replace(
+            summary="; ".join(fault.summary for fault in faults),
+            evidence=tuple(row for fault in faults for row in fault.evidence),
+        )
+    return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
 
 
 def _judge_direction(

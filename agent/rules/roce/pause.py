@@ -59,13 +59,13 @@ def pause_time(case: RuleContext, each: RocePortCounters, way: str) -> PauseTime
     return PauseTime(min(scale_count(case, count.parts[name] / 1e6, 1.0), 1.0), name, rows)
 
 
-_INFO = read_limit("roce-rt-pause-received.percent")
-_PAUSE_RECEIVED_WARN = read_limit("roce-rt-pause-received.warning_percent")
+_INFO = read_limit("roce-rt-congested.paused_percent")
+_PAUSE_RECEIVED_WARN = read_limit("roce-rt-congested.paused_warning_percent")
 _STICKS_OUT = 5.0  # times the median of the other ports
 
 
-@rule("roce-rt-pause-received")
-def roce_rt_pause_received(case: RuleContext) -> Iterator[Result]:
+def judge_received_pauses(case: RuleContext) -> Iterator[Result]:
+    """For every interface that has a cable: whether the switch holds it back; of several, whether it is one path."""
     found: list[tuple[RocePortCounters, PauseTime]] = []
     for each in watch_interfaces(case):
         if not isinstance(each, RocePortCounters):
@@ -97,7 +97,7 @@ def _judge_pause_received(case: RuleContext, each: RocePortCounters, pause: Paus
         remedy="Find the congested egress port of the switch; ECN thresholds; load of the rails.",
         evidence=pause.evidence,
         severity=place.severity("warning") if sticks_out else "info",
-        cause="one-port" if sticks_out else "",
+        cause="one-port" if sticks_out else "paused",
         places=place.places,
     )
 

@@ -12,7 +12,7 @@ import pytest
 import agent.rules
 from agent.rules import pages
 from agent.rules.catalogue import FAMILIES, every_rule
-from agent.rules.renamed import FIELDS, RENAMED
+from agent.rules.renamed import FIELDS, MERGED, RENAMED
 from agent.rules.rule import Rule
 from probes.catalogue import providers
 from tests.conftest import ROOT
@@ -215,5 +215,8 @@ def test_thresholds_are_named_after_their_rule() -> None:
 def test_old_names_lead_to_rules_of_today() -> None:
     """No rule has an old name, and each new name is a rule's; what is no rule any more names a field."""
     assert not RENAMED.keys() & NAMES.keys()
-    assert {new for new in RENAMED.values() if new} <= NAMES.keys()
+    thresholds = {limit.name for rule in every_rule() for limit in rule.thresholds}
+    for old, new in RENAMED.items():
+        assert new is None or new in (thresholds if "." in old else NAMES)
+    assert MERGED <= RENAMED.keys()
     assert {old for old, new in RENAMED.items() if new is None} == FIELDS.keys()
