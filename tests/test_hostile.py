@@ -18,7 +18,7 @@ import pytest
 from fixtures.build import write_capture
 from tests.conftest import ROOT
 from tests.machines import HOSTS
-from tests.messages import error_lines
+from tests.texts import error_lines
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 

@@ -1,4 +1,4 @@
-"""What a finding says to do, and what must not be left in it."""
+"""What the command line prints on stderr, and what a finding says to do."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ def list_texts(finding: Finding) -> Iterator[str]:
     for step in finding.steps:
         yield step.do
         yield from step.outcomes
+
+
+def error_lines(text: str) -> list[str]:
+    """The lines without the hint, of which there is one at most, at the end."""
+    lines = text.splitlines()
+    hints = [line for line in lines if line.startswith("hint: ")]
+    assert hints in ([], lines[-1:]), text
+    return [line for line in lines if line not in hints]

@@ -90,6 +90,17 @@ _NUMBERS = frozenset(
         "GetTopologyCommonAncestor",
         "GetP2PStatus",
         "GetCount_v2",
+        "GetCurrentClocksEventReasons",
+        "GetClockInfo",
+        "GetMaxClockInfo",
+        "GetApplicationsClock",
+        "GetDefaultApplicationsClock",
+        "GetPowerManagementLimit",
+        "GetPowerManagementDefaultLimit",
+        "GetEnforcedPowerLimit",
+        "GetTotalEccErrors",
+        "GetRetiredPagesPendingStatus",
+        "GetUnrepairableMemoryFlag_v1",
     ]
 )
 _STRUCTURES: Mapping[str, Shape] = {
@@ -105,6 +116,10 @@ _STRUCTURES: Mapping[str, Shape] = {
     "nvmlDeviceGetFieldValues": _rows,
     "nvmlDeviceGetCudaComputeCapability": _numbers(2),
     "nvmlDeviceGetMigMode": _numbers(2),
+    "nvmlDeviceGetEccMode": _numbers(2),
+    "nvmlDeviceGetRepairStatus": _numbers(2),
+    "nvmlDeviceGetRemappedRows": _numbers(4),
+    "nvmlDeviceGetSramEccErrorStatus": _table(bThresholdExceeded=_number),
     "nvmlDeviceGetCpuAffinity": _numbers(),
     "nvmlSystemGetConfComputeState": _table(ccFeature=_number),
     "nvmlDeviceGetNvlinkBwMode": _table(bIsBest=_number, bwMode=_number),

@@ -14,7 +14,7 @@ from agent.cli.main import run
 from fixtures.build import write_capture
 from tests.conftest import ROOT
 from tests.machines import HOSTS
-from tests.messages import error_lines
+from tests.texts import error_lines
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 

@@ -17,7 +17,7 @@ from tests.agent.netbox.conftest import NONE, House
 from tests.agent.netbox.server import TOKEN, Reply, Server
 from tests.conftest import ROOT
 from tests.machines import scan_machine
-from tests.messages import error_lines
+from tests.texts import error_lines
 
 SHAPE = "8xh200-sxm-2s-16xcx7-roce-4nvsw"
 

@@ -11,7 +11,7 @@ import pytest
 from agent.cli import ship as command
 from agent.cli.main import run
 from tests.agent.ship.servers import OK, reply, report, serving
-from tests.messages import error_lines
+from tests.texts import error_lines
 
 
 @pytest.fixture

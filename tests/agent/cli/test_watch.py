@@ -19,8 +19,8 @@ import pytest
 from agent.cli.main import run
 from agent.reports import read_report
 from tests.conftest import ROOT
-from tests.messages import error_lines
 from tests.probes.namespace import in_namespace
+from tests.texts import error_lines
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 PATIENCE = 60.0  # seconds that a slow machine gets

@@ -8,7 +8,7 @@ from agent.netbox.diff_modules import DeviceDiff
 from agent.netbox.state import CableRef, CustomField, ModuleBay, ModuleType, NestedRow, NetBoxCable, SharedState
 from agent.outputs.inventory import objects
 from tests.agent.netbox.nodes import ETHERNET, GPUS, changed, gpu, nic, node
-from tests.agent.netbox.state import DEVICE, GUESS, H100, NAMED, OURS, bay, interface, make_diff, module, short
+from tests.agent.netbox.store import DEVICE, GUESS, H100, NAMED, OURS, bay, interface, make_diff, module, short
 
 
 def modules_of(what: DeviceDiff) -> DiffResult:

@@ -20,7 +20,7 @@ from agent.netbox.state import (
 )
 from agent.outputs.inventory import objects
 from tests.agent.netbox.nodes import ETHERNET, changed, linked, nic, node, port
-from tests.agent.netbox.state import OURS, bay, interface, make_diff, module, short
+from tests.agent.netbox.store import OURS, bay, interface, make_diff, module, short
 
 
 def interfaces_of(what: DeviceDiff) -> DiffResult:

@@ -13,7 +13,38 @@ import pytest
 
 from probes.host import nvml as nvml_calls
 from probes.host.interface import Absent, Denied, Failed, ReadError, TimedOut
-from tests.probes.host.nvml_library import Library, put
+
+
+class Library:
+    """libnvidia-ml as ctypes shows it: attributes are C functions that fill references and return an nvmlReturn_t.
+    A symbol that is not here raises AttributeError, as ctypes does."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def answers(self, symbol: str, *values: Any, code: int = 0, at: int = 1) -> None:
+        """Let a symbol put `values` behind its references, from argument `at` on."""
+
+        def function(*arguments: Any) -> int:
+            self.calls.append(symbol)
+            for argument, value in zip(arguments[at:], values, strict=False):
+                put(argument, value)
+            return code
+
+        setattr(self, symbol, function)
+        pynvml._nvmlGetFunctionPointer_cache.pop(symbol, None)
+
+
+def put(reference: Any, value: Any) -> None:
+    target = getattr(reference, "_obj", reference)
+    if isinstance(value, dict):
+        for name, member in value.items():
+            setattr(target, name, member)
+    elif isinstance(target, ctypes.Array) and not isinstance(value, bytes):
+        target[:] = value
+    else:
+        target.value = value
+
 
 H100, LOST = 0, 1  # indexes of the made-up GPUs
 

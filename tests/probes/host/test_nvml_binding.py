@@ -43,6 +43,12 @@ def test_every_wrapper_that_is_used_is_in_the_binding_with_the_arguments_that_ar
         "nvmlDeviceGetNvLinkRemoteDeviceType": 2,
         "nvmlDeviceGetNvLinkErrorCounter": 3,
         "nvmlDeviceGetCpuAffinity": 2,
+        "nvmlDeviceGetSramEccErrorStatus": 2,
+        "nvmlDeviceGetTotalEccErrors": 3,
+        "nvmlDeviceGetClockInfo": 2,
+        "nvmlDeviceGetMaxClockInfo": 2,
+        "nvmlDeviceGetApplicationsClock": 2,
+        "nvmlDeviceGetDefaultApplicationsClock": 2,
     }
     special = {"nvmlInit_v2", "nvmlDeviceGetCount_v2", "nvmlDeviceGetNvLinkRemotePciInfo_v2"}
     of_one_device = set(nvml_calls.ADAPTERS) - set(signatures) - special

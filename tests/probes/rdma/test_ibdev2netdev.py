@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from probes.rdma.ofed_scripts import parse_ibdev2netdev
 from probes.text import ParseError
-from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
+from tests.probes.rdma.rdma_machine import damaged, says_only_what_is_true, understood
 
 TEXT = """mlx5_0 port 1 ==> ens108np0 (Up)
 mlx5_10 port 1 ==> bond0 (Up)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from probes.rdma.ibstat import parse_ibstat
 from probes.text import ParseError
-from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
+from tests.probes.rdma.rdma_machine import damaged, says_only_what_is_true, understood
 
 TWO_PORTS = """CA 'mlx4_0'
 \tCA type: MT4099

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from probes.rdma.ibstat import parse_ibstatus
 from probes.text import ParseError
-from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
+from tests.probes.rdma.rdma_machine import damaged, says_only_what_is_true, understood
 
 PARAGRAPH = """Infiniband device 'mlx5_{0}' port {1} status:
 \tdefault gid:\t fe80:0000:0000:0000:0002:c903:00a1:00{0}{1}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from probes.rdma.facts import GidEntry
 from probes.rdma.ibv_devinfo import parse_ibv_devices, parse_ibv_devinfo
 from probes.text import ParseError
-from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
+from tests.probes.rdma.rdma_machine import damaged, says_only_what_is_true, understood
 
 VERBOSE = """hca_id:\tmlx5_0
 \ttransport:\t\t\tInfiniBand (0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from probes.rdma.tools import parse_rdma_link
 from probes.text import ParseError
-from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
+from tests.probes.rdma.rdma_machine import damaged, says_only_what_is_true, understood
 
 TEXT = """link mlx5_0/1 subnet_prefix fe80:0000:0000:0000 lid 133 sm_lid 49151 lmc 0 state ACTIVE physical_state LINK_UP
 link roceo1/1 state DOWN physical_state DISABLED netdev eno12409

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from probes.rdma.facts import GidEntry
 from probes.rdma.ofed_scripts import parse_show_gids
 from probes.text import ParseError
-from tests.probes.rdma.rdma_cuts import damaged, says_only_what_is_true, understood
+from tests.probes.rdma.rdma_machine import damaged, says_only_what_is_true, understood
 
 TEXT = """DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV
 ---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---

@@ -19,7 +19,7 @@ from agent.cli.main import run
 from agent.fleet.dataset import open_dataset
 from tests.agent.fleet.small import files, named, report, rows, take
 from tests.conftest import ROOT
-from tests.messages import error_lines
+from tests.texts import error_lines
 
 COMMAND = [sys.executable, "-m", "fabricscope", "fleet", "ingest"]
 

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from agent.cli.main import run
 from tests.agent.fleet.questions.nodes import finding, node
 from tests.agent.fleet.small import take
-from tests.messages import error_lines
+from tests.texts import error_lines
 
 HOSTILE = "x\x1b[31m,=cmd()\u202e"
 

@@ -29,7 +29,7 @@ from tests.agent.rules.build import (
     topology,
 )
 from tests.agent.rules.nccl_case import changed, jobs_hidden, lines, said, unread, using
-from tests.agent.rules.roce.guards import NIC, NOT_ACTIVE, PORT, ROLES, UNSEEN
+from tests.agent.rules.roce.qos import NIC, NOT_ACTIVE, PORT, ROLES, UNSEEN
 
 # roce-no-ip, roce-netdev-missing: when they fire, and every guard alone.
 

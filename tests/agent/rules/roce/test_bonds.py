@@ -22,7 +22,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
-from tests.agent.rules.roce.guards import NIC, bonded
+from tests.agent.rules.roce.qos import NIC, bonded
 
 BOND = "netdev:bond0"
 SECOND = f"{NIC[:-1]}1"

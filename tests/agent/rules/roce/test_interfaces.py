@@ -25,8 +25,7 @@ from tests.agent.rules.build import (
     virtual,
 )
 from tests.agent.rules.moves import moved, reset, roce
-from tests.agent.rules.roce.guards import NETDEV, NIC, NOT_ACTIVE, PORT, PROVIDERS, ROLES, UNSEEN
-from tests.agent.rules.roce.qos import limited
+from tests.agent.rules.roce.qos import NETDEV, NIC, NOT_ACTIVE, PORT, PROVIDERS, ROLES, UNSEEN, limited
 
 # roce-mtu-mismatch: when it fires, when it must not, and every guard alone.
 

@@ -25,7 +25,7 @@ from tests.agent.rules.build import (
     server,
     topology,
 )
-from tests.agent.rules.roce.guards import NIC, PORT, ROLES, UNSEEN
+from tests.agent.rules.roce.qos import NIC, PORT, ROLES, UNSEEN
 
 DARK = {"state": "DOWN", "phys_state": "Disabled", "rate_gbit_s": None}
 

@@ -13,8 +13,7 @@ from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, r
 from agent.rules.rule import Fail, NotApplicable, Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails, nic_id, probe, server, topology
 from tests.agent.rules.moves import moved, roce
-from tests.agent.rules.roce.guards import PORT
-from tests.agent.rules.roce.qos import NIC, dcb, dcb_everywhere, traffic
+from tests.agent.rules.roce.qos import NIC, PORT, dcb, dcb_everywhere, traffic
 from tests.agent.rules.roce.qos import roce as roce_server
 from tests.agent.rules.rows import only
 

@@ -8,7 +8,7 @@ from agent.model.nic import Fec, TransceiverModule
 from agent.rules.roce.links import roce_fec_wrong, roce_speed_degraded
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import answers, changed_netdev, changed_nic, fails, kinds, server, topology
-from tests.agent.rules.roce.guards import NETDEV, NIC, NOT_ACTIVE, PORT, PROVIDERS, ROLES, UNSEEN, bonded
+from tests.agent.rules.roce.qos import NETDEV, NIC, NOT_ACTIVE, PORT, PROVIDERS, ROLES, UNSEEN, bonded
 
 # roce-speed-degraded: when it fires, when it must not, and every guard alone.
 
