@@ -59,7 +59,7 @@ _CLASSES = {  # name in lower case -> class and subclass
     "signal processing controller": "1180",
     "processing accelerators": "1200",
 }
-_PROGRAMMING_INTERFACE = {"0108": "02"}  # NVM Express: the only one that NVMe drives have
+_PROGRAMMING_INTERFACE = {"0108": "02", "0502": "10"}  # NVM Express, CXL memory: the only ones
 
 # In the order of the texts: the longer name first where one begins with the other.
 _VENDORS = {
