@@ -70,7 +70,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("ibnetdiscover",),), (r'^(?:Switch|Ca|Rt)\s+\d{1,3}\s+"[SHR]-[0-9a-f]{16}"',)),
     ((("ibnetdiscover", "-p"),), (r"^(?:CA|SW|RT) {1,5}\d{1,5} {1,2}\d{1,3} 0x[0-9a-f]{16} ",)),
     ((("lldpctl", "-f", "json"),), (r"\A\s*\{\s*\"lldp\":",)),
-    ((("cxl", "list", "-v"),), (r"\A\s*[\[{]", r"^\s*\"(?:memdev|bus|port|endpoint|region)\" ?: ?\"(?:mem|root|port|endpoint|region)\d")),
+    (
+        (("cxl", "list", "-v"),),
+        (r"\A\s*[\[{]", r"^\s*\"(?:memdev|bus|port|endpoint|region)\" ?: ?\"(?:mem|root|port|endpoint|region)\d"),
+    ),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
     ((("dmesg",),), (_KERNEL_LINE,)),
 )  # fmt: skip
