@@ -76,7 +76,7 @@ class Ledger:
 def subject_kind(place: ChangedThing) -> str:
     """What kind of thing a subject is.
 
-    >>> subject_kind(Place(old="gpu:0000:19:00.0", label="GPU0"))
+    >>> subject_kind(ChangedThing(old="gpu:0000:19:00.0", label="GPU0"))
     'gpu'
     """
     return (place.old or place.new or "").partition(":")[0]

@@ -115,6 +115,38 @@ def lenient(function: str, *expected: str) -> Reader:
 READERS: tuple[Reader, ...] = (
     # text of files
     parser("probes.system.cpu:parse_cpuinfo", seeds.CPUINFO),
+    parser("probes.amd.kfd:parse_properties", "simd_count 416\nunique_id 1801979520617338022\n"),
+    lenient("probes.amd.probe:parse_errors", "ue: 0\nce: 12\n"),
+    lenient("probes.amd.settings:parse_options", "CONFIG_PCI_P2PDMA=y\n# CONFIG_DMABUF_MOVE_NOTIFY is not set\n"),
+    lenient("probes.cxl.probe:parse_number", "0x2000000000", "2"),
+    parser(
+        "probes.cxl.cxl_list:parse_cxl_list",
+        json.dumps(
+            [
+                {"memdev": "mem0", "ram_size": 268435456, "host": "0000:d3:00.0"},
+                {
+                    "bus": "root0",
+                    "ports:root0": [
+                        {
+                            "port": "port1",
+                            "endpoints:port1": [
+                                {
+                                    "endpoint": "endpoint2",
+                                    "memdev": {
+                                        "memdev": "mem1",
+                                        "ram_size": "128.00 GiB (137.44 GB)",
+                                        "host": "0000:5b:00.0",
+                                    },
+                                    "decoders:endpoint2": [{"decoder": "decoder2.0", "size": 1, "region": "region0"}],
+                                }
+                            ],
+                        }
+                    ],
+                },
+                {"region": "region0", "size": 1, "interleave_ways": 2, "mappings": [{"position": 0, "memdev": "mem1"}]},
+            ]
+        ),
+    ),
     lenient("probes.system.cpu:cpuinfo_values", seeds.CPUINFO),
     parser("probes.system.cpu:parse_cpulist", "0-55,112-167\n", "0"),
     lenient(
@@ -435,6 +467,7 @@ NOT_READERS = {
     "probes.sources.sosreport.is_read": "the same",
     "probes.sources.sosreport.sos_host": "an archive that was opened; fuzzed through open_source",
     "probes.host.udev.record_of": "a path that we make",
+    "probes.host.files.refuse_never_read": "the same",
     "probes.kernel.log_events.address": "an address that a pattern found",
     "probes.locks.acquire_lock": "a folder of ours",
     "probes.kernel.modules.is_relevant": "a name that was parsed",

@@ -73,6 +73,7 @@ def _render_block(block: FindingBlock, names: DisplayNames, rules: RuleLinks, sh
     card = el(
         "article",
         head,
+        *(el("span", id=f"f-{finding.fingerprint}") for finding in block.findings[1:]),  # rows of devices link to it
         *_render_summaries(block),
         el("dl", *[cell for name, part in facts for cell in (el("dt", name), el("dd", part))]),
         class_=f"finding {first.severity}",
