@@ -13,7 +13,7 @@ from tests.mutation.mutants import mutants
 from tests.mutation.patch import look_around, put
 
 ROOT = Path(__file__).resolve().parents[2]
-PART = "1/30"  # the same everywhere, by the names of the mutants: CI runs a third, `make mutants` all
+PART = "1/30"  # the same everywhere, by the names of the mutants: CI runs a sixth, `make mutants` all
 
 
 @pytest.mark.slow
