@@ -23,7 +23,7 @@ from agent.assemble.qos import QosLookup, add_markings
 from agent.assemble.roles import assign_roles, gather_role_context
 from agent.assemble.software import build_software
 from agent.model.node import Event, Node, Platform, Software
-from agent.model.pci import Cxl, PciFunction
+from agent.model.pci import CXL_MEMORY, Cxl, PciFunction
 from agent.model.topology import Topology
 from agent.platforms.recognize import recognize_platform
 from probes.netdev.probe import NetdevFacts
@@ -85,7 +85,7 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
 
 def _build_cxl(facts: ProbeFacts, pci: list[PciFunction]) -> Cxl | None:
     """CXL memory, where the bus or a saved output has any."""
-    if facts.get("cxl") is None and not any((function.class_code or "").startswith("0x0502") for function in pci):
+    if facts.get("cxl") is None and not any((function.class_code or "").startswith(CXL_MEMORY) for function in pci):
         return None
     from agent.assemble.cxl import build_cxl  # lazy: most nodes have none
 

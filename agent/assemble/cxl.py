@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agent.assemble.facts import ProbeFacts, sort_key
-from agent.model.pci import Cxl, CxlDevice, CxlRegion, PciFunction
+from agent.model.pci import CXL_MEMORY, Cxl, CxlDevice, CxlRegion, PciFunction
 
 if TYPE_CHECKING:
     from probes.cxl.facts import CxlFacts, CxlMemdev
-
-CXL_MEMORY = "0x0502"
 
 
 def build_cxl(facts: ProbeFacts, pci: Sequence[PciFunction]) -> Cxl | None:

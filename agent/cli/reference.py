@@ -38,10 +38,10 @@ def print_rule(name: str) -> None:
     """Print one rule's page; of a prefix or family the list of its rules. Raises CliError."""
     rules = {rule.name: rule for rule in every_rule()}
     renamed = find_renamed(name)
-    if renamed and renamed.name is None:
-        sys.stdout.write(f"{renamed.note}\n")
-        return
-    if renamed and renamed.name:
+    if renamed:
+        if renamed.name is None:
+            sys.stdout.write(f"{renamed.note}\n")
+            return
         print_warning(renamed.note)
         name = renamed.name
     if name in rules:

@@ -102,6 +102,9 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     link: Link | None = None
 
 
+CXL_MEMORY = "0x0502"  # PCI class of its devices, without the programming interface
+
+
 class CxlDevice(msgspec.Struct, frozen=True, kw_only=True):
     """One CXL memory device: a function of PCI class 0502, and what the kernel's CXL bus shows of it."""
 

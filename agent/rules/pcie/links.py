@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Evidence
-from agent.model.pci import PciFunction
+from agent.model.pci import CXL_MEMORY, PciFunction
 from agent.rules.context import RuleContext
 from agent.rules.devices import AMD, device_label, pci_source, severity_by_role, unreachable_reason
 from agent.rules.rule import NotApplicable, Unknown
@@ -226,6 +226,6 @@ def _severity_of_link(case: RuleContext, function: PciFunction) -> tuple[bool, s
         return True, "error"
     if nic and not nic.virtual_function:
         return True, severity_by_role("error", nic)
-    if (function.class_code or "").startswith("0x0502"):
+    if (function.class_code or "").startswith(CXL_MEMORY):
         return True, "error"  # CXL memory: its bandwidth is the link's
     return (function.class_code or "").startswith("0x010802"), "warning"

@@ -159,7 +159,7 @@ _PERF = "pcie_bus_perf"
 
 
 def _judge_mps_uneven(case: RuleContext, peers: list[DeviceRegisters]) -> Iterator[Result]:
-    """Nothing where all send one size, or where a size that is not known is told of its device already."""
+    """Nothing where all send one size, or where one is not known: its device has that answer already."""
     of: dict[int, list[DeviceRegisters]] = {}
     for each in peers:
         if each.function.max_payload_bytes is not None:
