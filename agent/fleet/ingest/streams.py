@@ -17,6 +17,7 @@ from agent.fleet.reading import GZIP, ZSTD
 from agent.model.report import REPORT_LIMIT_BYTES
 
 _BLOCK = 1 << 20
+_ZSTD_STEP = 1 << 11  # of a stream; a block of 4 bytes may be 128 KiB of one byte
 _TAR_MAGIC = slice(257, 262)
 _PACKED = ((GZIP, "gzip"), (ZSTD, "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"))
 _SHORT = 256  # a line of so many bytes may be an empty one
@@ -125,25 +126,40 @@ class _Unpacked:
         self._inflate: Any = None
         self._left = b""
         self._rest: bytes = b""
+        self._needs_input = True
+        self._step = _ZSTD_STEP if kind == "zstd" else _BLOCK
 
     def read(self, size: int) -> bytes:
         while not self._left:
             if self._inflate is None:
-                self._rest = self._rest or self._file.read(_BLOCK)
+                self._rest = self._rest or self._file.read(self._step)
                 if not self._rest.strip(b"\0"):
                     return b""
                 self._inflate = _inflate(self._kind)
-            data = self._rest or self._file.read(_BLOCK)
-            if not data:
-                raise BadStream(f"truncated {self._kind}")
+            data = self._rest if self._rest or not self._needs_input else self._file.read(self._step)
+            is_end = not data and self._needs_input
             try:
-                self._left = self._inflate.decompress(data)
+                self._left = self._decompress(data)
             except (zlib.error, lzma.LZMAError, OSError, EOFError, _zstd_error()) as error:
                 raise BadStream(f"damaged {self._kind}: {error}") from error
-            self._rest = b""
             if self._inflate.eof:
-                self._rest, self._inflate = self._inflate.unused_data, None
+                self._rest, self._inflate, self._needs_input = self._inflate.unused_data, None, True
+            elif is_end and not self._left:
+                raise BadStream(f"truncated {self._kind}")
         out, self._left = self._left[:size], self._left[size:]
+        return out
+
+    def _decompress(self, data: bytes) -> bytes:
+        """Some of it, however much it would be: `_rest` is what waits, `_needs_input` whether more has to be read."""
+        if self._kind == "zstd":  # takes no limit
+            self._rest = b""
+            out: bytes = self._inflate.decompress(data)
+            return out
+        out = self._inflate.decompress(data, _BLOCK)
+        if self._kind == "gzip":
+            self._rest = self._inflate.unconsumed_tail
+        else:
+            self._rest, self._needs_input = b"", self._inflate.needs_input
         return out
 
 
