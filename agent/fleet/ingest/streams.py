@@ -10,9 +10,12 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 from agent.fleet.ingest.file_names import HEAD_BYTES, kind_of, may_be_ours, ours
+from agent.fleet.ingest.labelled import HEAD_BYTES as LABEL_HEAD_BYTES
+from agent.fleet.ingest.labelled import is_labelled, join_labelled
 from agent.fleet.reading import GZIP, ZSTD
 from agent.model.report import REPORT_LIMIT_BYTES
 
@@ -55,11 +58,12 @@ def spans(file: BinaryIO) -> Iterator[ByteSpan] | None:
     """Lines of a regular file that are reports, for others to read; None: it is no file of lines. Raises OSError."""
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return None
-    head = file.read(512)
+    head = file.read(LABEL_HEAD_BYTES)
     file.seek(0)
     first = head.partition(b"\n")[0].strip()
     packed = any(head.startswith(magic) for magic, _ in _PACKED)
-    return None if packed or head[_TAR_MAGIC] == b"ustar" or first in (b"{", b"") else _spans(file)
+    is_stream = packed or head[_TAR_MAGIC] == b"ustar" or first in (b"{", b"") or is_labelled(head)
+    return None if is_stream else _spans(file)
 
 
 def _spans(file: BinaryIO) -> Iterator[ByteSpan]:
@@ -92,8 +96,11 @@ def pieces(file: BinaryIO, within: str = "") -> Iterator[Piece]:
             raise BadStream("an archive within an archive is not opened: unpack it first")
         yield from _members(stream)
         return
+    labelled = is_labelled(stream.peek(LABEL_HEAD_BYTES)[:LABEL_HEAD_BYTES])
     first = stream.readline(REPORT_LIMIT_BYTES + 1)
-    if first.strip() in (b"{", b""):
+    if labelled:
+        yield from _labelled(first, stream)
+    elif first.strip() in (b"{", b""):
         yield from _documents(first, stream)
     else:
         yield from _lines(first, stream)
@@ -234,6 +241,14 @@ def _lines(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
             yield Piece(str(number), line)
         number += 1
         line = stream.readline(REPORT_LIMIT_BYTES + 1)
+
+
+def _labelled(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
+    """A report of each task, however its lines are cut."""
+    rest = iter(lambda: stream.readline(REPORT_LIMIT_BYTES + 1), b"")
+    for place, data in join_labelled(enumerate(chain((line,), rest), 1)):
+        too_long = len(data) > REPORT_LIMIT_BYTES
+        yield Piece(place, data[:_KEPT] if too_long else data, _TOO_LONG if too_long else "")
 
 
 def _documents(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
