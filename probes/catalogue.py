@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from probes.host.commands import (
+    AMD_SAVED,
     CXL_SAVED,
     LLDP,
     LLDP_SAVED,
@@ -20,6 +21,7 @@ from probes.host.commands import (
 from probes.host.interface import Absent, Host
 from probes.probe import Probe, Reading, Skipped
 
+_AMD = (("0x1002", "0x03"), ("0x1002", "0x12"))
 FABRIC_NEVER_ASKED = "a live fabric is never asked: its tools send packets to every switch; saved outputs are read"
 
 
@@ -40,7 +42,8 @@ def probes() -> tuple[Probe, ...]:
         numa.PROBE,
         pci.PROBE,
         Probe("nvml", _nvml, 25.0, gives=("gpu",)),
-        Probe("kfd", _kfd, gives=("gpu",), devices=(("0x1002", "0x03"), ("0x1002", "0x12"))),
+        Probe("kfd", _kfd, gives=("gpu",), devices=_AMD),
+        Probe("amd_smi", _amd_smi, 25.0, evidence=_saved(*AMD_SAVED), gives=("gpu",), devices=_AMD),
         Probe("cxl", _cxl, evidence=_saved(*CXL_SAVED), devices=(("", "0x0502"),)),
         rdma_sysfs.PROBE,
         Probe("rdma_netlink", _rdma_netlink),
@@ -103,6 +106,14 @@ def _nvml(host: Host) -> Reading:
 
 def _kfd(host: Host) -> Reading:
     from probes.amd.probe import read
+
+    return read(host)
+
+
+def _amd_smi(host: Host) -> Reading:
+    if not _answers(host):
+        _require_saved(host, AMD_SAVED)
+    from probes.amd.smi import read
 
     return read(host)
 
