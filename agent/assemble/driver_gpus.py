@@ -48,7 +48,7 @@ def merge_driver_gpus(facts: ProbeFacts, functions: Sequence[PciFunction]) -> Dr
         merged: Sequence[Gpu] = ()
         for gpu_facts in lists:
             merged = _merge_lists(merged, gpu_facts.gpus)
-        own = _locate(merged, functions) if vendor == _NVIDIA else tuple(merged)
+        own = _locate(merged, functions) if vendor == _NVIDIA else _drop_unlocated(merged, vendor, functions)
         attached = max((gpu_facts.attached for gpu_facts in lists if gpu_facts.attached is not None), default=None)
         gap = _gap(own, attached, list_source)
         gaps |= {vendor: gap} if gap else {}
@@ -133,6 +133,13 @@ def _locate(gpus: Sequence[Gpu], functions: Sequence[PciFunction]) -> tuple[Gpu,
         return tuple(gpus)
     places = {g.index: address for g, address in zip(nameless, free, strict=True)}
     return tuple(g if g.address else g._replace(address=places.get(g.index)) for g in gpus)
+
+
+def _drop_unlocated(gpus: Sequence[Gpu], vendor: str, functions: Sequence[PciFunction]) -> tuple[Gpu, ...]:
+    """Without GPUs that have a number and no address, where the bus shows GPUs of that vendor: which is which is not
+    known, and the order of the bus is not that of the numbers."""
+    on_bus = any(f.vendor == vendor and is_accelerator(f.vendor, f.device, f.class_code) for f in functions)
+    return tuple(gpu for gpu in gpus if gpu.address or not on_bus)
 
 
 def _could_be_listed(function: PciFunction) -> bool:
