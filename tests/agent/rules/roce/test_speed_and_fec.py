@@ -53,11 +53,14 @@ def test_all_below_what_they_could_is_one_info() -> None:
     assert "nothing is lost where the fabric is so by design" in alone.impact
 
 
-def test_the_majority_wins_over_what_an_interface_could() -> None:
-    """Most at 200: the one at 100 is the fault, the one at 400 is not; the others' breakout is told beside it."""
+def test_where_one_shows_what_the_others_could_they_are_slow() -> None:
+    """Most at 200: the one at 100 is slower than most; the one at 400 shows that the others could be faster."""
     case = changed_netdev(changed_netdev(all_at(200.0, gpus=8), 1, speed_gbit_s=100.0), 2, speed_gbit_s=400.0)
+    faults = {fault.subject: fault for fault in fails(roce_speed_degraded, case)}
 
-    assert [(PORT, "error")] == [(fault.subject, fault.severity) for fault in fails(roce_speed_degraded, case)]
+    assert "high" == faults[PORT].confidence
+    assert 7 == len(faults)
+    assert {"medium"} == {fault.confidence for subject, fault in faults.items() if subject != PORT}
 
 
 def test_storage_is_less_grave() -> None:
