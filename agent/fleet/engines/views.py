@@ -9,6 +9,8 @@ ABOUT = {
     "rule_check": 'Table "check" by a name that is no reserved word.',
     "finding_episode": "From when to when each finding was there; ended is null while it is.",
     "finding_open": "The findings of each node's newest report, and when they began.",
+    "node_setting": "One row per node and setting of NCCL and its like.",
+    "node_service": "One row per node and service, with its state.",
     "node_day": "Every node and day (UTC) with a report: its reports, and its state by the last of them.",
 }
 

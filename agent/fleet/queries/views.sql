@@ -118,6 +118,30 @@ JOIN state
   AND state.began <= reported.last_report
   AND (state.ended IS NULL OR reported.last_report < state.ended)
 
+-- name: node_setting
+-- One row per node and setting of NCCL and its like, of column "settings" of host.
+SELECT
+  host.node AS node,
+  host.cluster AS cluster,
+  host.hardware_class AS hardware_class,
+  split_part(item.word, '=', 1) AS setting,
+  substr(item.word, strpos(item.word, '=') + 1) AS value
+FROM host
+CROSS JOIN unnest(regexp_split_to_array(host.settings, ' ')) AS item(word)
+WHERE item.word <> ''
+
+-- name: node_service
+-- One row per node and service, of column "services" of host.
+SELECT
+  host.node AS node,
+  host.cluster AS cluster,
+  host.hardware_class AS hardware_class,
+  split_part(item.word, '=', 1) AS service,
+  substr(item.word, strpos(item.word, '=') + 1) AS state
+FROM host
+CROSS JOIN unnest(regexp_split_to_array(host.services, ' ')) AS item(word)
+WHERE item.word <> ''
+
 -- name: day
 -- Of a time without a zone.
 CAST(observed_at AS DATE)

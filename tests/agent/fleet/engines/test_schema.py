@@ -74,6 +74,27 @@ def test_days(tmp_path):
     engine.close()
 
 
+def test_settings_and_services_in_long_form(tmp_path):
+    values = {"NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "=mlx5_0,mlx5_1"}
+    settings = [
+        {"key": key, "value": value, "source": "/etc/nccl.conf", "scope": "system"} for key, value in values.items()
+    ]
+    services = [{"name": "opensm", "state": "active"}, {"name": "irqbalance", "state": "inactive"}]
+    software = {"driver": {}, "nccl": {"settings": settings}, "services": services}
+    take(tmp_path / "dataset", report("gpu1", software=software), report("gpu2"))
+    rows = []
+    for sql in ("SELECT node, setting, value FROM node_setting ORDER BY ALL",
+                "SELECT node, service, state FROM node_service ORDER BY ALL"):  # fmt: skip
+        engine = connect(None, str(tmp_path / "dataset"))
+        _, pieces = engine.query(sql)
+        rows += [row for piece in pieces for row in piece]
+        engine.close()
+    assert rows == [
+        ("gpu1", "NCCL_DEBUG", "INFO"), ("gpu1", "NCCL_IB_HCA", "=mlx5_0,mlx5_1"),
+        ("gpu1", "irqbalance", "inactive"), ("gpu1", "opensm", "active"),
+    ]  # fmt: skip
+
+
 def test_an_open_finding_has_its_beginning(tmp_path):
     take(tmp_path / "dataset", report("gpu1", 0, findings=[]), report("gpu1", 1, findings=[finding()]))
     engine = connect(None, str(tmp_path / "dataset"))
