@@ -8,8 +8,10 @@ from functools import cache
 from probes.host.commands import (
     AMD_SAVED,
     CXL_SAVED,
+    HL_SMI_SAVED,
     LLDP,
     LLDP_SAVED,
+    NEURON_SAVED,
     NVIDIA_SMI,
     NVIDIA_SMI_SAVED,
     PCI,
@@ -22,6 +24,7 @@ from probes.host.interface import Absent, Host
 from probes.probe import Probe, Reading, Skipped
 
 _AMD = (("0x1002", "0x03"), ("0x1002", "0x12"))
+_NEURON = (("0x1d0f", "0x12"), ("0x1d0f", "0x0880"))
 FABRIC_NEVER_ASKED = "a live fabric is never asked: its tools send packets to every switch; saved outputs are read"
 
 
@@ -44,6 +47,8 @@ def probes() -> tuple[Probe, ...]:
         Probe("nvml", _nvml, 25.0, gives=("gpu",)),
         Probe("kfd", _kfd, gives=("gpu",), devices=_AMD),
         Probe("amd_smi", _amd_smi, 25.0, evidence=_saved(*AMD_SAVED), gives=("gpu",), devices=_AMD),
+        Probe("gaudi", _gaudi, evidence=_saved(*HL_SMI_SAVED), gives=("gpu",), devices=(("0x1da3", "0x12"),)),
+        Probe("neuron", _neuron, evidence=_saved(*NEURON_SAVED), gives=("gpu",), devices=_NEURON),
         Probe("cxl", _cxl, evidence=_saved(*CXL_SAVED), devices=(("", "0x0502"),)),
         rdma_sysfs.PROBE,
         Probe("rdma_netlink", _rdma_netlink),
@@ -114,6 +119,18 @@ def _amd_smi(host: Host) -> Reading:
     if not _answers(host):
         _require_saved(host, AMD_SAVED)
     from probes.amd.smi import read
+
+    return read(host)
+
+
+def _gaudi(host: Host) -> Reading:
+    from probes.gaudi.probe import read
+
+    return read(host)
+
+
+def _neuron(host: Host) -> Reading:
+    from probes.neuron.probe import read
 
     return read(host)
 

@@ -21,7 +21,11 @@ UNTOLD = {
     "roce-ecn-off",  # the kernel's own driver has no readout of it
     "roce-cnp-class",
 }
-GUEST = {"8xh100-vm-kvm-8xvf-ib": {"nvlink-bandwidth-mode-reduced"}}  # a guest is not told the board's mode
+GUEST = {
+    "8xh100-vm-kvm-8xvf-ib": {"nvlink-bandwidth-mode-reduced"},  # a guest is not told the board's mode
+    "8xgaudi3-2s": {"gpu-siblings-differ"},  # these drivers state no VBIOS
+    "trn1-16xtrainium": {"gpu-siblings-differ"},
+}
 SETTLED = Cause(about="nothing happened for an hour", on=["all"], earlier={})
 
 

@@ -89,6 +89,9 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("amd-smi", "metric"),), (r"^GPU: \d+\s*$", r"^ +(?:ECC_BLOCKS|USAGE|MEM_USAGE):\s*$")),
     ((("amd-smi", "list"),), (r"^GPU: \d+\s*$", r"^ +KFD_ID: ")),
     ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
+    ((("hl-smi",),), (r"^\| HL-SMI Version: ", r"^\|\s+\d+\s+HL-\S+\s")),
+    ((("neuron-ls", "--json-output"),), (r"\A(?:\$ [^\n]*\n)?\s*\[\s*\{", r"^\s*\"neuron_device\" ?: ?\d")),
+    ((("neuron-ls",),), (r"^\| NEURON \|", r"^\| DEVICE \|", r"^\| \d+ +\|")),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
     ((("dmesg",),), (_KERNEL_LINE,)),
 )  # fmt: skip

@@ -23,8 +23,10 @@ MEANINGS = {
     "C2C": "NVLink-C2C to the CPU",
     "XGMI": "direct links of AMD GPUs",
     "HCCS": "direct links of Ascend NPUs",
+    "GAUDI": "direct Ethernet links of Gaudi cards",
+    "NEURON": "direct links of Neuron devices",
 }
-LINKS = {"NV": "NVLink", "XG": "XGMI", "HC": "HCCS"}  # by the first letters of a kind
+LINKS = {"NV": "NVLink", "XG": "XGMI", "HC": "HCCS", "GA": "GAUDI", "NE": "NEURON"}  # by the first letters of a kind
 KINDS_BY_DISTANCE = ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")  # nearest first
 MAX_SIZE = 32  # rows or columns of a readable matrix
 GUTTER = 4  # columns between two matrices side by side
