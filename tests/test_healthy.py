@@ -20,6 +20,7 @@ UNTOLD = {
     "roce-pfc-switch-mismatch",  # only LLDP from the switch says what it has
     "roce-ecn-off",  # the kernel's own driver has no readout of it
     "roce-cnp-class",
+    "cxl-health",  # a question to the device
 }
 GUEST = {
     "8xh100-vm-kvm-8xvf-ib": {"nvlink-bandwidth-mode-reduced"},  # a guest is not told the board's mode

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from probes.gaudi.wiring import PORTS, Board, find_board
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
 from probes.host.commands import HL_SMI_SAVED
-from probes.host.interface import Absent, Host, ReadError
+from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern
@@ -56,7 +56,10 @@ def read(host: Host) -> Reading:
     if not cards:
         for argv in HL_SMI_SAVED:
             if host.has_output(*argv):
-                return Reading(parse_hl_smi(host.run(*argv).stdout), (" ".join(argv),))
+                try:
+                    return Reading(parse_hl_smi(host.run(*argv).stdout), (" ".join(argv),))
+                except ParseError as why:
+                    raise Failed(str(why)) from None
         raise Absent(f"no card in {ACCEL}")
     ports = _read_ports(reader)
     cards = [

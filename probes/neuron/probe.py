@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell, normal_address
 from probes.host.commands import NEURON, NEURON_SAVED
-from probes.host.interface import Absent, Host
+from probes.host.interface import Absent, Failed, Host
 from probes.probe import Reading
 from probes.text import ParseError
 
@@ -34,11 +34,14 @@ class _Device(NamedTuple):
 
 
 def read(host: Host) -> Reading:
-    """What the first output that is there states. Raises ReadError, ParseError."""
+    """What the first output that is there states. Raises ReadError."""
     asked = NEURON if host.live or host.kind == "capture" else [argv for argv in NEURON_SAVED if host.has_output(*argv)]
     if not asked:
         raise Absent("no saved output of neuron-ls")
-    return Reading(parse_neuron_ls(host.run(*asked[0]).stdout), (" ".join(asked[0]),))
+    try:
+        return Reading(parse_neuron_ls(host.run(*asked[0]).stdout), (" ".join(asked[0]),))
+    except ParseError as why:
+        raise Failed(str(why)) from None
 
 
 def parse_neuron_ls(text: str) -> GpuFacts:

@@ -74,7 +74,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("lldpctl", "-f", "json"),), (r"\A\s*\{\s*\"lldp\":",)),
     (
         (("cxl", "list", "-v"),),
-        (r"\A\s*[\[{]", r"^\s*\"(?:memdev|bus|port|endpoint|region)\" ?: ?\"(?:mem|root|port|endpoint|region)\d"),
+        (
+            r"\A(?:[#$] [^\n]*\n)?\s*[\[{]",
+            r"^\s*\"(?:memdev|bus|port|endpoint|region)\" ?: ?\"(?:mem|root|port|endpoint|region)\d",
+        ),
     ),
     ((("rocm-smi", "--showtopo", "--json"),), (r"\A\s*\{\s*\"(?:system|card\d+)\":",)),
     ((("rocm-smi", "--showtopo"),), (r"^=+ ROCm System Management Interface =+", rf"^{_AMD_NAMES}")),
