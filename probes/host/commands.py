@@ -103,6 +103,33 @@ HL_SMI_SAVED = (("hl-smi",),)
 NEURON_SAVED = (*NEURON, ("neuron-ls", "-j"), ("neuron-ls",), ("neuron-ls", "--topology"))
 AMD_SAVED = AMD_SMI_SAVED + ROCM_SMI_SAVED
 
+# Of Ascend NPUs; card and chip, or the number of the NPU, follow where an output is about one
+NPU_INFO = ("npu-smi", "info")
+NPU_TOPOLOGY = ("npu-smi", "info", "-t", "topo")
+NPU_HCCS = ("npu-smi", "info", "-t", "hccs", "-i", "-c")
+HCCN = ("hccn_tool",)  # many of its outputs one after the other, each below its command
+_HCCN_OPTIONS = (
+    "-ip",
+    "-gateway",
+    "-netdetect",
+    "-link",
+    "-speed",
+    "-net_health",
+    "-lldp",
+    "-tls",
+    "-fec",
+    "-pfc",
+    "-pfc_stat",
+    "-link_stat",
+    "-stat",
+)
+HCCN_OF_NPU = tuple(("hccn_tool", "-i", option, "-g") for option in _HCCN_OPTIONS)
+RANK_TABLE = ("hccl.json",)  # files, by their names
+OF_NPU = (NPU_HCCS, *HCCN_OF_NPU)
+NPU_SAVED = (NPU_INFO, NPU_TOPOLOGY)
+HCCN_CONF = ("hccn.conf",)
+HCCN_SAVED = (HCCN, HCCN_CONF, RANK_TABLE)
+
 SAVED: tuple[tuple[str, ...], ...] = (
     NVIDIA_SMI_SAVED
     + RDMA_SAVED
@@ -117,4 +144,6 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + AMD_SAVED
     + HL_SMI_SAVED
     + NEURON_SAVED
+    + NPU_SAVED
+    + HCCN_SAVED
 )
