@@ -142,6 +142,33 @@ FROM host
 CROSS JOIN unnest(regexp_split_to_array(host.services, ' ')) AS item(word)
 WHERE item.word <> ''
 
+-- name: port_day
+-- What the error counters of each RDMA port grew by between the first reports of two days; a counter that is lower than
+-- before began again.
+WITH sample AS (
+  SELECT
+    history_port_counter.*,
+    {day} AS day
+  FROM history_port_counter
+)
+SELECT
+  node,
+  nic,
+  port,
+  label,
+  rail,
+  day,
+  lag(day) OVER port_history AS previous_day,
+  {grown}
+FROM sample
+WINDOW port_history AS (PARTITION BY node, nic, port ORDER BY observed_at)
+
+-- name: grown
+CASE
+  WHEN {counter} >= lag({counter}) OVER port_history THEN {counter} - lag({counter}) OVER port_history
+  WHEN lag({counter}) OVER port_history IS NOT NULL THEN {counter}
+END AS {counter}
+
 -- name: day
 -- Of a time without a zone.
 CAST(observed_at AS DATE)
