@@ -91,7 +91,6 @@ def different():
     case = server()
     for n in (0, 1):
         case = changed_nic(changed_port(case, n, **HDR), n, board_id="MT_HDR")
-        case = function(case, nic_id(n), device="0x101b")  # ConnectX-6: it can do no more
     return case
 
 
