@@ -29,6 +29,7 @@ pytestmark = [
     pytest.mark.skipif(
         not all(map(shutil.which, ("openssl", "curl", "bash"))), reason="openssl, curl or bash is missing"
     ),
+    pytest.mark.timeout(300),
     pytest.mark.usefixtures("real_commands"),
 ]
 PAGE = (ROOT / "docs" / "fleet-setup.md").read_text()

@@ -42,8 +42,9 @@ def connection(dataset, postgres):
     load(source, url)
     source.close()
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE ROLE grafana LOGIN; GRANT USAGE ON SCHEMA fabricscope TO grafana")
-        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA fabricscope TO grafana")
+        page = (ROOT / "docs" / "monitoring.md").read_text()
+        (grants,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+        connection.execute(grants)
     with psycopg.connect(url.replace("fabricscope@", "grafana@"), autocommit=True) as connection:
         yield connection
 
