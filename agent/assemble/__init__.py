@@ -22,6 +22,7 @@ from agent.assemble.pcie_tree import PcieTree
 from agent.assemble.qos import QosLookup, add_markings
 from agent.assemble.roles import assign_roles, gather_role_context
 from agent.assemble.software import build_software
+from agent.model.gpu import Ascend, Gpu
 from agent.model.node import Event, Node, Platform, Software
 from agent.model.pci import CXL_MEMORY, Cxl, PciFunction
 from agent.model.topology import Topology
@@ -78,6 +79,7 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
             netdevs=add_ethernet(build_netdevs(netdevs.netdevs if netdevs else (), nics, QosLookup(facts)), facts),
             paths=paths,
             cxl=_build_cxl(facts, pci),
+            ascend=_build_ascend(facts, gpus),
             bandwidth_mode=driver.bandwidth_mode,
         ),
     )
@@ -90,3 +92,12 @@ def _build_cxl(facts: ProbeFacts, pci: list[PciFunction]) -> Cxl | None:
     from agent.assemble.cxl import build_cxl  # lazy: most nodes have none
 
     return build_cxl(facts, pci)
+
+
+def _build_ascend(facts: ProbeFacts, gpus: list[Gpu]) -> Ascend | None:
+    """Ascend NPUs, where the bus or a saved output has any."""
+    if facts.get("hccn") is None and not any(gpu.vendor == "Huawei" for gpu in gpus):
+        return None
+    from agent.assemble.ascend import build_ascend  # lazy: most nodes have none
+
+    return build_ascend(facts, gpus)

@@ -16,7 +16,7 @@ from probes.gpu import facts as driver_gpu
 from probes.kernel.modules import NvidiaGpu
 from probes.pci import sysfs as pci
 
-_DRIVERS = {"0x10de": "nvidia", "0x1002": "amdgpu"}
+_DRIVERS = {"0x10de": "nvidia", "0x1002": "amdgpu"}  # that of Ascend NPUs has another name in each release
 _PARTITIONS = {"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4}
 # Compute dies of one GPU, each a partition in CPX: MI300A, MI300X, MI308X, MI325X, MI350X, MI355X
 _COMPUTE_DIES = {"0x74a0": 6, "0x74a1": 8, "0x74a2": 4, "0x74a5": 8, "0x75a0": 8, "0x75a3": 8}
@@ -72,10 +72,14 @@ class _GpuBuilder:
         return [self._row(pair, self._label(place, pair)) for place, pair in enumerate(self.pairs)]
 
     def _label(self, place: int, pair: _GpuSources) -> str:
-        """`GPU3` uses the driver's index. If the driver numbers no GPU: bus order; otherwise the address."""
+        """`GPU3` uses the driver's index. If the driver numbers no GPU: bus order; otherwise the address.
+
+        Ascend NPUs have numbers of their own, in another order than the bus.
+        """
         if pair.gpu and pair.gpu.index is not None:
             return f"GPU{pair.gpu.index}"
-        return f"GPU@{pair.id}" if self.id_by_index else f"GPU{place}"
+        of_huawei = pair.row is not None and pair.row.vendor == "0x19e5"
+        return f"GPU@{pair.id}" if self.id_by_index or of_huawei else f"GPU{place}"
 
     def _row(self, pair: _GpuSources, label: str) -> Gpu:
         row, gpu = pair.row, pair.gpu or driver_gpu.Gpu()
@@ -140,7 +144,7 @@ class _GpuBuilder:
         vendor = row.vendor or "0x10de"
         if vendor != "0x10de" and vendor not in self.driver.answered:
             return "unknown", "no source here speaks for this vendor's driver"
-        if row.driver not in (None, _DRIVERS.get(vendor)):
+        if vendor in _DRIVERS and row.driver not in (None, _DRIVERS[vendor]):
             return "no_driver", f"bound to {row.driver}"
         if vendor not in self.driver.answered:
             return "unknown", "the driver's list of GPUs could not be read"

@@ -9,8 +9,8 @@ NODE  host bridges of one NUMA node
 SYS   between NUMA nodes
 
 A source without host bridges (a NCCL topology) gives NODE for PHB: no more is known.
-An interconnect that only the driver reports (NV<n>, C2C, XGMI, HCCS) is the kind; `pcie_kind` and `hops` stay those
-of the path over PCIe. Bandwidth is that of the slowest conclusive link: an idle GPU link counts with
+An interconnect that only the driver reports (NV<n>, C2C, XGMI, HCCS, SIO, UB) is the kind; `pcie_kind` and `hops`
+stay those of the path over PCIe. Bandwidth is that of the slowest conclusive link: an idle GPU link counts with
 its capability; an untrusted, sleeping or unreadable link is ignored. The links between host bridges are unknown.
 """
 
@@ -33,6 +33,8 @@ _OLD_KINDS = {"SOC": "SYS", "PSB": "PIX"}  # of old drivers; two GPUs of one boa
 # Payload of one NVLink in one direction (GB/s) by the signalling rate that the driver reports: NVLink 2 and 3 print
 # 25.781 for 25, from NVLink 4 on 16/17 of the signalling rate is payload
 _NVLINK_PAYLOAD = {25.781: 25.0, 26.562: 25.0, 53.125: 50.0}
+_MESH_OF_EIGHT = "0xd802"  # Ascend 910B
+_HCCS_PORT_GBYTE_S = 28.0  # 4 lanes of 56 Gbit/s (HCCS_LANE_SPEED of hicann/driver)
 MOST_PAIRS = 40_000  # twice what a report of 4 MiB could list
 
 
@@ -92,6 +94,11 @@ class PathFinder:
         hops = [*side_a, *([common] if common else []), *reversed(side_b)]
         bandwidth, limiting = self._slowest((a, *side_a, b, *side_b))
         return kind, hops, bandwidth, limiting
+
+    def device(self, place: str | None) -> str | None:
+        """PCI device id of a function."""
+        row = self.rows.get(place or "")
+        return row.device if row and row.vendor == "0x19e5" else None
 
     def _below_bridge(self, common: str, between: Iterable[str]) -> str:
         switches = [place for place in (common, *between) if self.tree.port(place) is BridgePort.UP]
@@ -169,7 +176,8 @@ def _path(finder: PathFinder, a: Gpu, b: Gpu | Nic, driver_kinds: Sequence[tuple
     joined = _count_nvlinks(a, b) if isinstance(b, Gpu) and not driver_kinds else 0
     if link or joined:
         source, kind = link or ("nvidia-smi", f"NV{joined}")  # nvlink -R; NVML has pairs
-        bandwidth, limiting = _link_bandwidth(a, b, kind), None
+        bandwidth = _hccs_bandwidth(finder, a, b) if kind == "HCCS" else _link_bandwidth(a, b, kind)
+        limiting = None
     elif not driver_kinds and isinstance(b, Gpu) and _may_reach_other_gpus(a) and _may_reach_other_gpus(b):
         kind = source = bandwidth = limiting = None
     return Path(
@@ -197,7 +205,17 @@ def _count_nvlinks(a: Gpu, b: Gpu) -> int:
 def _may_reach_other_gpus(gpu: Gpu) -> bool:
     """Whether links of a GPU may lead to another GPU: without a matrix, PCIe need not be the path."""
     known = ("gpu", "cpu")
-    return any(link.state == "active" and (link.remote is None or link.remote.kind not in known) for link in gpu.links)
+    return gpu.vendor == "Huawei" or any(
+        link.state == "active" and (link.remote is None or link.remote.kind not in known) for link in gpu.links
+    )
+
+
+def _hccs_bandwidth(finder: PathFinder, a: Gpu, b: Gpu | Nic) -> float | None:
+    """One of the seven ports of each NPU, where a board joins every pair by one (910B); None where ports differ."""
+    if {finder.device(a.pci), finder.device(b.pci)} != {_MESH_OF_EIGHT} or not isinstance(b, Gpu):
+        return None
+    rates = {link.signal_gbyte_s for link in (*a.links, *b.links)} or {_HCCS_PORT_GBYTE_S}
+    return rates.pop() if len(rates) == 1 else None
 
 
 def _link_bandwidth(a: Gpu, b: Gpu | Nic, kind: str) -> float | None:

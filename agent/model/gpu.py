@@ -1,4 +1,4 @@
-"""GPUs and other accelerators, their NVLinks, NVSwitches."""
+"""GPUs and other accelerators, their links and ports, NVSwitches."""
 
 from __future__ import annotations
 
@@ -141,3 +141,44 @@ class NvSwitch(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     pci: str
+
+
+class NpuPort(msgspec.Struct, frozen=True, kw_only=True):
+    """The RoCE port inside one Ascend NPU, of which the host has no interface. Null: not known, or never set."""
+
+    npu: int  # the physical id that hccn_tool and /etc/hccn.conf use
+    gpu: str | None = None  # id of the GPU row; null: which NPU has this number is not known
+    state: str | None = None  # up | down
+    speed_gbit_s: float | None = None
+    address: str | None = None
+    netmask: str | None = None
+    gateway: str | None = None
+    detect_address: str | None = None
+    mtu: int | None = None
+    pfc: list[int] | None = None  # priorities
+    tls: bool | None = None
+    fec: str | None = None
+    health: str | None = None  # as hccn_tool -net_health prints it
+    switch_port: str | None = None  # of LLDP
+    settings: dict[str, str] = {}  # the other keys of /etc/hccn.conf
+    counters: dict[str, int] = {}
+
+
+class RankDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """One device of an HCCL rank table."""
+
+    server: str
+    npu: int
+    address: str | None = None
+    source: str  # the file
+
+
+class Ascend(msgspec.Struct, frozen=True, kw_only=True):
+    """What the driver of Ascend NPUs shows beside each NPU."""
+
+    device_nodes: int | None = None  # /dev/davinciN
+    driver_version: str | None = None
+    firmware_version: str | None = None
+    configuration: str | None = None  # /etc/hccn.conf: read | empty | why it could not be read
+    ports: list[NpuPort] = []  # by number
+    rank_tables: list[RankDevice] = []

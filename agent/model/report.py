@@ -12,7 +12,7 @@ from agent.model.node import Event, Node, Platform, Software
 from agent.model.topology import Topology
 
 SCHEMA = "fabricscope.report/1"
-SCHEMA_MINOR = 8
+SCHEMA_MINOR = 9
 REPORT_LIMIT_BYTES = 4 << 20
 NO_EARLIER_SAMPLE = "counters need two samples: use --interval 60 or --state-dir"
 NO_EARLIER_RUN = "first run, no baseline yet: use --state-dir to keep one"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.model.gpu import Gpu, NvSwitch
+from agent.model.gpu import Ascend, Gpu, NvSwitch
 from agent.model.nic import Netdev, Nic
 from agent.model.pci import Cxl, PciFunction
 
@@ -21,7 +21,7 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
 
     a: str
     b: str
-    kind: str | None = None  # NV<n> XGMI HCCS C2C PIX PXB PHB NODE SYS; null: not known
+    kind: str | None = None  # NV<n> XGMI HCCS SIO UB C2C PIX PXB PHB NODE SYS; null: not known
     pcie_kind: str | None = None  # PIX PXB PHB NODE SYS
     hops: list[str] = []  # PCI ids between a and b, a's side first
     bandwidth_gbyte_s: float | None = None
@@ -40,4 +40,5 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
     netdevs: list[Netdev] = []
     paths: list[Path] = []
     cxl: Cxl | None = None  # null: no CXL memory device
+    ascend: Ascend | None = None  # null: no Ascend NPU
     bandwidth_mode: str | None = None  # NVLink bandwidth mode of the system

@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Protocol
 
-from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, SAVED
+from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, OF_NPU, SAVED
 from probes.host.files import Files, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
 from probes.text import lazy_pattern
@@ -23,7 +23,7 @@ from probes.text import lazy_pattern
 LOOK_CHARACTERS = 64 << 10
 
 _ESCAPES = lazy_pattern(r"\x1b\[[0-9;]*m|\[[04]m")  # nvidia-smi underlines a heading; a form may lose the escape
-_SMI = "nvidia-smi"
+_SMI, _NPU = "nvidia-smi", "npu-smi"
 _GPU_LINE = r"^GPU \d+: "
 _PCI_LINE = r"\A(?:[^\n]*\n){0,4}?(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9][^\n]*: "
 _HEX_LINE = r"^[0-9a-f]{2,3}: (?:[0-9a-f]{2} ){15}[0-9a-f]{2}"
@@ -34,6 +34,8 @@ _P2P_HEADING = r"^[ \t]+GPU\d+(?:[ \t]+GPU\d+)*[ \t]*$"
 _NO_NVLINK = r"(?i)^(?:NVML: Unable to|Device does not|Nvlink queries)\b[^\n]*\bnvlink\b|^Nvlink queries"
 _TEXT = ("lspci", "-D", "-nn", "-vvv")
 _HEX = ("lspci", "-D", "-nn", "-xxxx")
+_AMD_JSON = r"\A(?:\$ [^\n]*\n)?\s*[\[{][^}]{0,80}\"gpu\" ?: ?\d"
+_AMD_NAMES = r"(?:GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])[ \t]"
 # Among the first lines one that the kernel wrote, as /dev/kmsg has it, or dmesg, journalctl or syslog print it
 _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
@@ -74,6 +76,24 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (("cxl", "list", "-v"),),
         (r"\A\s*[\[{]", r"^\s*\"(?:memdev|bus|port|endpoint|region)\" ?: ?\"(?:mem|root|port|endpoint|region)\d"),
     ),
+    ((("rocm-smi", "--showtopo", "--json"),), (r"\A\s*\{\s*\"(?:system|card\d+)\":",)),
+    ((("rocm-smi", "--showtopo"),), (r"^=+ ROCm System Management Interface =+", rf"^{_AMD_NAMES}")),
+    ((("amd-smi", "topology", "--json"),), (_AMD_JSON, r"\"(?:links|link_type|weight)\" ?: ?[\[{]")),
+    ((("amd-smi", "static", "--json"),), (_AMD_JSON, r"\"(?:asic|vram|board)\" ?: ?\{")),
+    ((("amd-smi", "metric", "--json"),), (_AMD_JSON, r"\"(?:ecc_blocks|mem_usage)\" ?: ?\{")),
+    ((("amd-smi", "list", "--json"),), (_AMD_JSON, r"\"kfd_id\" ?:")),
+    ((("amd-smi", "partition", "--json"),), (r"\A\s*[\[{]", r"\"accelerator_(?:type|profile_index)\" ?:")),
+    ((("amd-smi", "topology"),), (r"^[A-Z ]+ TABLE:", rf"^ +{_AMD_NAMES}")),
+    ((("amd-smi", "xgmi"),), (r"^LINK METRIC TABLE:",)),
+    ((("amd-smi", "static"),), (r"^GPU: \d+\s*$", r"^ +ASIC:\s*$")),
+    ((("amd-smi", "metric"),), (r"^GPU: \d+\s*$", r"^ +(?:ECC_BLOCKS|USAGE|MEM_USAGE):\s*$")),
+    ((("amd-smi", "list"),), (r"^GPU: \d+\s*$", r"^ +KFD_ID: ")),
+    ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
+    (((_NPU, "info", "-t", "topo"),), (r"^[ \t]*(?:NPU|Phy-ID)\d+[ \t][^\n]*\bX\b",)),
+    (((_NPU, "info"),), (r"^\| npu-smi ", r"^\|[^\n]*\| *[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7] *\|")),
+    ((("hccn_tool",),), (r"^[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(?:\d|\$)",)),
+    ((("hccl.json",),), (r"\A\s*\{", r"\"(?:server_list|group_list)\"\s*:", r"\"rank_id\"|\"device_ip\"")),
+    ((("hccn.conf",),), (r"\A(?:[ \t#][^\n]*\n)*address_\d{1,2}=\d",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
     ((("dmesg",),), (_KERNEL_LINE,)),
 )  # fmt: skip
@@ -94,8 +114,28 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
     return ()
 
 
+# What is recognized and of no use by itself, and why
+_USELESS = (
+    (
+        r"^[ \t]*hccs (?:lane mode|tx packets) *:",
+        "does not state its NPU; save it as npu-smi_info_-t_hccs_-i_0_-c_0.txt",
+    ),
+    (
+        r"^(?:ipaddr|net health status|link status|PFC configuration|link up count|packet statistics) *:",
+        "is an output of hccn_tool that does not state its NPU; save it as hccn_tool_-i_0_-link_-g.txt",
+    ),
+    (r"\A\s*\{(?s:.){0,400}\"rank_list\"\s*:", "is a rank table of version 2.0, which names no server"),
+)
+
+
+def find_missing_name(text: str) -> str | None:
+    """Why a text that is an output of a known tool cannot be read by itself; None: it is not known to be one."""
+    start = text[:LOOK_CHARACTERS]
+    return next((why for pattern, why in _USELESS if re.search(pattern, start, re.MULTILINE)), None)
+
+
 FILES_LIMIT = 1000  # of one folder that are looked into
-SUFFIXES = (".txt", ".xml", ".log", ".out")
+SUFFIXES = (".txt", ".xml", ".log", ".out", ".json")
 LSPCI_EXTRAS = frozenset("Dnkbvx")  # options of lspci that only add to what it prints
 LONG_OPTIONS = {  # of nvidia-smi
     "--query": "-q",
@@ -145,7 +185,7 @@ class SavedOutputs:
     @property
     def commands(self) -> list[tuple[str, ...]]:
         """What there is an output of."""
-        of_interfaces = {(*argv, name) for argv in OF_INTERFACE for name in self.arguments(argv)}
+        of_interfaces = {(*argv, name) for argv in OF_INTERFACE + OF_NPU for name in self.arguments(argv)}
         return sorted(of_interfaces | {argv for argv, name in self._names.items() if name is not None})
 
     def arguments(self, argv: tuple[str, ...]) -> list[str]:

@@ -111,7 +111,7 @@ def _single_output(path: str) -> Host | FactsSource:
     """One file: a topology that some tool wrote, or a saved output, by its name or by what it holds."""
     from probes.fabric.files import LOOK_CHARACTERS, fabric_format
     from probes.host.folder import LiveFiles
-    from probes.sources.dump import SavedOutputs
+    from probes.sources.dump import SavedOutputs, find_missing_name
     from probes.sources.memory import MemoryFiles
     from probes.sources.tree import TreeHost
     from probes.topology_files.recognize import facts_source
@@ -128,5 +128,6 @@ def _single_output(path: str) -> Host | FactsSource:
     if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
         if fabric_format(content[:LOOK_CHARACTERS].decode("utf-8", "replace")):
             raise BadSource(f"{path}: {OF_A_FABRIC}")
-        raise BadSource(f"{path}: is not recognized: it is no archive and no known output", SOURCES)
+        useless = find_missing_name(content[:LOOK_CHARACTERS].decode("utf-8", "replace"))
+        raise BadSource(f"{path}: {useless or 'is not recognized: it is no archive and no known output'}", SOURCES)
     return TreeHost("dump", path, MemoryFiles(), outputs)

@@ -22,6 +22,8 @@ from probes.host.interface import BadSource, Failed
 from probes.kernel.log_events import lines
 from probes.text import ParseError
 from tests.fuzz import ethernet, mutations, seeds
+from tests.probes.amd import test_smi
+from tests.probes.ascend import test_ascend
 from tests.probes.dcb import test_tools
 from tests.probes.fabric import fabric_texts
 from tests.probes.gpu import nvidia_smi_texts as smi
@@ -115,9 +117,26 @@ def lenient(function: str, *expected: str) -> Reader:
 READERS: tuple[Reader, ...] = (
     # text of files
     parser("probes.system.cpu:parse_cpuinfo", seeds.CPUINFO),
+    parser(
+        "probes.amd.smi_output:parse_smi", test_smi.TABLE, test_smi.ROCM, test_smi.STATIC, test_smi.BOX, test_smi.JSON
+    ),
     parser("probes.amd.kfd:parse_properties", "simd_count 416\nunique_id 1801979520617338022\n"),
     lenient("probes.amd.probe:parse_errors", "ue: 0\nce: 12\n"),
     lenient("probes.amd.settings:parse_options", "CONFIG_PCI_P2PDMA=y\n# CONFIG_DMABUF_MOVE_NOTIFY is not set\n"),
+    lenient("probes.sources.dump:find_missing_name", test_ascend.HCCS, "link status: UP\n"),
+    parser("probes.ascend.npu_smi:parse_info", test_ascend.INFO_A2),
+    parser("probes.ascend.npu_smi:parse_topology", test_ascend.TOPOLOGY),
+    parser("probes.ascend.npu_smi:parse_hccs", test_ascend.HCCS),
+    parser(
+        "probes.ascend.hccn_tool:parse_hccn",
+        "hccn_tool -i 3 -ip -g\nipaddr:10.0.0.1\n[devid 2]link down count : 1\nenabled  0 0 0 0 1 0 0 0\n",
+        "for i in {0..1}; do hccn_tool -i $i -ip -g; done\nipaddr:10.0.0.1\nipaddr:10.0.0.2\n",
+    ),
+    lenient("probes.ascend.hccn:parse_hccn_conf", "address_0=10.0.0.1\nbitmap_0=0,0,0,0,1,0,0,0\n"),
+    parser(
+        "probes.ascend.rank_table:parse_rank_table",
+        '{"server_list": [{"server_id": "n", "device": [{"device_id": "1", "device_ip": "10.0.0.2"}]}]} // x',
+    ),
     lenient("probes.cxl.probe:parse_number", "0x2000000000", "2"),
     parser(
         "probes.cxl.cxl_list:parse_cxl_list",

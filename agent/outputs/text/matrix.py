@@ -22,9 +22,11 @@ MEANINGS = {
     "SYS": "across CPU sockets or NUMA nodes",
     "C2C": "NVLink-C2C to the CPU",
     "XGMI": "direct links of AMD GPUs",
-    "HCCS": "direct links of Ascend NPUs",
+    "HCCS": "links of Ascend NPUs",
+    "SIO": "two dies of one Ascend module",
+    "UB": "UnifiedBus of Ascend NPUs",
 }
-LINKS = {"NV": "NVLink", "XG": "XGMI", "HC": "HCCS"}  # by the first letters of a kind
+LINKS = {"NV": "NVLink", "XG": "XGMI", "HC": "HCCS", "SI": "SIO", "UB": "UnifiedBus"}  # by the first letters of a kind
 KINDS_BY_DISTANCE = ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")  # nearest first
 MAX_SIZE = 32  # rows or columns of a readable matrix
 GUTTER = 4  # columns between two matrices side by side

@@ -1,0 +1,79 @@
+"""Ascend NPUs of the report: their RoCE ports by physical id, joined with the GPU rows, and what the driver keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from agent.assemble.facts import ProbeFacts
+from agent.model.gpu import Ascend, Gpu, NpuPort, RankDevice
+
+if TYPE_CHECKING:
+    from probes.ascend.hccn import HccnFacts
+    from probes.ascend.hccn_tool import PortOutput
+
+_OWN_FIELDS = {"address", "netmask", "gateway", "netdetect", "mtu", "bitmap", "tls_enable"}
+
+
+def build_ascend(facts: ProbeFacts, gpus: Sequence[Gpu]) -> Ascend | None:
+    """None without an NPU, and without any output about one."""
+    found: HccnFacts | None = facts.get("hccn")
+    if found is None:
+        return Ascend() if any(gpu.vendor == "Huawei" for gpu in gpus) else None
+    ids = {gpu.index: gpu.id for gpu in gpus if gpu.index is not None}
+    outputs = {port.npu: port for port in found.outputs if port.npu is not None}
+    return Ascend(
+        device_nodes=found.device_nodes,
+        driver_version=found.driver_version,
+        firmware_version=found.firmware_version,
+        configuration=found.configuration,
+        ports=[
+            _build_port(npu, ids.get(npu), found.keys.get(npu, {}), outputs.get(npu))
+            for npu in sorted({*found.keys, *outputs})
+        ],
+        rank_tables=[
+            RankDevice(server=rank.server, npu=rank.npu, address=rank.address, source="rank table")
+            for rank in found.ranks
+        ],
+    )
+
+
+def _build_port(npu: int, gpu: str | None, keys: Mapping[str, str], output: PortOutput | None) -> NpuPort:
+    """What the port reports; where it was not asked, what was set for it."""
+    speed = output.speed_mbit_s if output else None
+    return NpuPort(
+        npu=npu,
+        gpu=gpu,
+        state=output.state if output else None,
+        speed_gbit_s=speed / 1000 if speed else None,
+        address=(output.address if output else None) or keys.get("address"),
+        netmask=(output.netmask if output else None) or keys.get("netmask"),
+        gateway=(output.gateway if output else None) or keys.get("gateway"),
+        detect_address=(output.detect_address if output else None) or keys.get("netdetect"),
+        mtu=_to_number(keys.get("mtu")),
+        pfc=list(output.pfc) if output and output.pfc is not None else parse_bitmap(keys.get("bitmap")),
+        tls=output.tls
+        if output and output.tls is not None
+        else {"0": False, "1": True}.get(keys.get("tls_enable", "")),
+        fec=output.fec if output else None,
+        health=output.health if output else None,
+        switch_port=output.switch_port if output else None,
+        settings={key: value for key, value in sorted(keys.items()) if key not in _OWN_FIELDS},
+        counters=dict(sorted(output.counters.items())) if output and output.counters else {},
+    )
+
+
+def parse_bitmap(text: str | None) -> list[int] | None:
+    """Priorities with PFC, as /etc/hccn.conf has them.
+
+    >>> parse_bitmap("0,0,0,0,1,0,0,0"), parse_bitmap("0,0"), parse_bitmap(None)
+    ([4], None, None)
+    """
+    bits = (text or "").split(",")
+    if len(bits) != 8 or not {*bits} <= {"0", "1"}:
+        return None
+    return [priority for priority, bit in enumerate(bits) if bit == "1"]
+
+
+def _to_number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 6 else None

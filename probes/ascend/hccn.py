@@ -1,0 +1,136 @@
+"""What the driver keeps about NPUs and their RoCE ports: /etc/hccn.conf, versions, device nodes; saved outputs.
+
+The host has no interface of these ports: the NIC is inside the NPU. /etc/hccn.conf (root) holds only what was set: a
+missing key is the firmware's default. Keys: hicann/driver, src/custom/network/hccn, cfg.c and tool_cmd.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from probes.ascend.hccn_tool import MOST_NPUS, PortOutput, parse_hccn
+from probes.ascend.npu import count_device_nodes
+from probes.ascend.rank_table import RankDevice, parse_rank_table
+from probes.host.commands import HCCN, HCCN_CONF, HCCN_OF_NPU, RANK_TABLE
+from probes.host.interface import Absent, Host, ReadError
+from probes.host_reader import HostReader
+from probes.probe import Reading
+from probes.text import ParseError
+
+CONFIGURATION = "/etc/hccn.conf"
+DRIVER, FIRMWARE = "/usr/local/Ascend/driver/version.info", "/usr/local/Ascend/firmware/version.info"
+_LINE = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9_]{1,39}?)_(\d{1,2})[ \t]*=[ \t]*(\S[^\n]{0,199}?)?[ \t]*")
+_VERSION = re.compile(r"^Version=([\w.]{1,40})$", re.MULTILINE)
+_LIMIT_BYTES = 64 << 10
+
+
+class HccnFacts(NamedTuple):
+    """`keys`: of /etc/hccn.conf by NPU. `configuration`: read | empty | why it could not be read."""
+
+    keys: Mapping[int, Mapping[str, str]]
+    configuration: str | None = None
+    outputs: tuple[PortOutput, ...] = ()
+    device_nodes: int | None = None
+    driver_version: str | None = None
+    firmware_version: str | None = None
+    ranks: tuple[RankDevice, ...] = ()
+
+
+def read(host: Host) -> Reading:
+    """Everything that is there. Raises Absent where nothing is."""
+    reader = HostReader(host)
+    keys, configuration = _configuration(reader)
+    facts = HccnFacts(
+        keys=keys,
+        configuration=configuration,
+        outputs=_merge(_saved_ports(reader)) if not host.live else (),
+        device_nodes=count_device_nodes(reader),
+        driver_version=_version(reader.text(DRIVER)),
+        firmware_version=_version(reader.text(FIRMWARE)),
+        ranks=_ranks(reader) if not host.live else (),
+    )
+    if not (facts.outputs or facts.ranks or facts.device_nodes or facts.driver_version or keys):
+        raise Absent(reader.missing or f"neither {CONFIGURATION} nor device nodes nor saved outputs of hccn_tool")
+    return Reading(facts, reader.sources, reader.missing)
+
+
+def parse_hccn_conf(text: str) -> dict[int, dict[str, str]]:
+    """Keys and values by the physical id of the NPU; of a key that stands twice the last one.
+
+    >>> parse_hccn_conf("address_0=10.0.0.1\\nbitmap_0=0,0,0,0,1,0,0,0\\n# x\\nIPv6address_1=::1\\n")
+    {0: {'address': '10.0.0.1', 'bitmap': '0,0,0,0,1,0,0,0'}, 1: {'IPv6address': '::1'}}
+    """
+    found: dict[int, dict[str, str]] = {}
+    for line in text.splitlines()[:4096]:
+        match = _LINE.fullmatch(line)
+        if match and match[3] and int(match[2]) < MOST_NPUS:
+            found.setdefault(int(match[2]), {})[match[1]] = match[3]
+    return dict(sorted(found.items()))
+
+
+def _configuration(reader: HostReader) -> tuple[dict[int, dict[str, str]], str]:
+    if not reader.host.live and reader.host.has_output(*HCCN_CONF):
+        text = reader.output(*HCCN_CONF) or ""
+    else:
+        try:
+            text = reader.host.read(CONFIGURATION, _LIMIT_BYTES).decode("utf-8", "replace")
+        except ReadError as why:
+            if not isinstance(why, Absent):
+                reader.gap(why.reason)
+            return {}, why.reason
+        reader.answered(CONFIGURATION)
+    keys = parse_hccn_conf(text)
+    return keys, "read" if keys else "empty"
+
+
+def _version(text: str | None) -> str | None:
+    match = _VERSION.search(text or "")
+    return match[1] if match else None
+
+
+def _saved_ports(reader: HostReader) -> Iterable[PortOutput]:
+    host = reader.host
+    numbers = {int(text) for argv in HCCN_OF_NPU for text in host.saved_arguments(*argv) if _is_number(text)}
+    for number in sorted(numbers):
+        for argv in HCCN_OF_NPU:
+            yield from _parse(reader, (argv[0], "-i", str(number), *argv[2:]), number)
+    for port in _parse(reader, HCCN, None):
+        if port.npu is not None:
+            yield port
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 2 and int(text) < MOST_NPUS
+
+
+def _parse(reader: HostReader, argv: tuple[str, ...], npu: int | None) -> list[PortOutput]:
+    if not reader.host.has_output(*argv) or (text := reader.output(*argv)) is None:
+        return []
+    try:
+        return parse_hccn(text, npu)
+    except ParseError as why:
+        reader.gap(f"{' '.join(argv)}: {why}")
+        return []
+
+
+def _merge(ports: Iterable[PortOutput]) -> tuple[PortOutput, ...]:
+    merged: dict[int | None, PortOutput] = {}
+    for port in ports:
+        before = merged.setdefault(port.npu, port)
+        filled = (own if own is not None else more for own, more in zip(before, port, strict=True))
+        merged[port.npu] = PortOutput._make(filled)._replace(
+            counters={**(port.counters or {}), **(before.counters or {})} or None
+        )
+    return tuple(merged.values())
+
+
+def _ranks(reader: HostReader) -> tuple[RankDevice, ...]:
+    if not reader.host.has_output(*RANK_TABLE) or (text := reader.output(*RANK_TABLE)) is None:
+        return ()
+    try:
+        return tuple(parse_rank_table(text))
+    except ParseError as why:
+        reader.gap(f"rank table: {why}")
+        return ()

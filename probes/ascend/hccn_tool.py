@@ -1,0 +1,159 @@
+"""Outputs of hccn_tool about the RoCE ports of NPUs: one of one NPU, or many one after the other below their commands.
+
+Formats: hicann/driver, src/custom/network/hccn; public transcripts. What another person edited is still read line by
+line: each line has its name, and a command or a `devid` before it has the NPU.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from probes.text import ParseError
+
+MOST_NPUS = 64
+_LINES = 20_000
+_COMMAND = re.compile(r"[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(\d{1,2}|\$\w{1,8}|\$\{\w{1,8}\}) +-([a-z_]{2,20})")
+_RANGE = re.compile(r"\bin +\{(\d{1,2})\.\.(\d{1,2})\}")
+_DEVICE = re.compile(r"\[?dev_?id[: ]*(\d{1,2})\]?,? *")
+_ADDRESS = r"(\d{1,3}(?:\.\d{1,3}){3})"
+_FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("address", re.compile(rf"ipaddr: *{_ADDRESS}")),
+    ("netmask", re.compile(rf"netmask: *{_ADDRESS}")),
+    ("gateway", re.compile(rf"default gateway: *{_ADDRESS}")),
+    ("detect_address", re.compile(rf"netdetect address: *{_ADDRESS}")),
+    ("state", re.compile(r"link status: *(UP|DOWN)")),
+    ("speed", re.compile(r"Speed: *(\d{1,7}) *Mb/s")),
+    ("health", re.compile(r"net health status: *([A-Za-z][A-Za-z ]{1,30})")),
+    ("fec", re.compile(r"fec mode: *(\w{2,8}) FEC mode")),
+    ("tls", re.compile(r"tls switch\[([01])\]")),
+    ("switch_port", re.compile(r"Ifname: *(\S{1,60})")),
+    ("pfc", re.compile(r"enabled +([01](?: +[01]){7})")),
+)
+_COUNTER = re.compile(
+    r"((?:mac|roce|nic)_[a-z0-9_]{3,60}) *: *(\d{1,20})|(tx_pfc\d_duration_(?:warn|err)_cnt) *: *(\d{1,20})"
+)
+_DOWNS = re.compile(r"link down count *: *(\d{1,9})")
+
+
+class PortOutput(NamedTuple):
+    """What outputs have of one NPU's port. None: no such output."""
+
+    npu: int | None  # None: the text does not state it
+    address: str | None = None
+    netmask: str | None = None
+    gateway: str | None = None
+    detect_address: str | None = None
+    state: str | None = None  # up | down
+    speed_mbit_s: int | None = None
+    health: str | None = None
+    fec: str | None = None
+    tls: bool | None = None
+    switch_port: str | None = None
+    pfc: tuple[int, ...] | None = None
+    counters: dict[str, int] | None = None
+
+
+class _Collector:
+    """The values of each NPU, and of which NPU the lines are that are read now."""
+
+    def __init__(self, npu: int | None) -> None:
+        self.values: dict[int | None, dict[str, Any]] = {}
+        self.npu = npu
+        self.loop: list[dict[str, Any]] | None = None  # of NPUs in a loop, in order
+        self.loop_range: range = range(0)
+
+    def begin(self, line: str, command: re.Match[str]) -> None:
+        """A command: about one NPU, or a loop over some."""
+        self.end_loop()
+        if command[1].isdigit():
+            self.npu = int(command[1])
+        else:
+            bounds = _RANGE.search(line)
+            self.loop_range = range(int(bounds[1]), int(bounds[2]) + 1) if bounds else range(0)
+            self.loop = []
+
+    def end_loop(self) -> None:
+        """A loop whose answers are as many as its NPUs is theirs in order; else it is not known whose they are."""
+        if self.loop is not None and len(self.loop) == len(self.loop_range):
+            for npu, values in zip(self.loop_range, self.loop, strict=True):
+                self.npu, self.loop = npu, None
+                for name, value in values.items():
+                    self.take(name, value)
+        self.npu, self.loop = None, None
+
+    def take(self, name: str, value: Any) -> None:
+        """A value of the NPU; in a loop the first name that comes again begins the next one."""
+        if self.loop is not None:
+            if not self.loop or name in self.loop[-1]:
+                self.loop.append({})
+            self.loop[-1][name] = value
+        elif self.npu is None or self.npu < MOST_NPUS:
+            values = self.values.setdefault(self.npu, {})
+            if isinstance(value, dict):
+                values.setdefault(name, {}).update(value)
+            else:
+                values.setdefault(name, value)
+
+
+def parse_hccn(text: str, npu: int | None = None) -> list[PortOutput]:
+    """Ports by NPU. `npu`: whose output it is, where no command in the text states it. Raises ParseError.
+
+    >>> parse_hccn("link status: DOWN\\n", 3)[0].state
+    'down'
+    >>> [(port.npu, port.state) for port in parse_hccn("# hccn_tool -i 5 -link -g\\nlink status: UP\\n")]
+    [(5, 'up')]
+    >>> loop = "for i in {0..1}; do hccn_tool -i $i -ip -g; done\\nipaddr:10.0.0.1\\nipaddr:10.0.0.2\\n"
+    >>> [(port.npu, port.address) for port in parse_hccn(loop)]
+    [(0, '10.0.0.1'), (1, '10.0.0.2')]
+    """
+    collector = _Collector(npu)
+    for line in text.splitlines()[:_LINES]:
+        line = line[:400].strip()
+        if command := _COMMAND.match(line):
+            collector.begin(line, command)
+            continue
+        if line.startswith(("/", "#", "$")):  # another command
+            collector.end_loop()
+            collector.npu = npu
+            continue
+        if device := _DEVICE.match(line):
+            collector.end_loop()
+            collector.npu, line = int(device[1]), line[device.end() :]
+        _take_line(collector, line)
+    collector.end_loop()
+    ports = [_port(number, values) for number, values in collector.values.items()]
+    if not ports:
+        raise ParseError("no line that hccn_tool prints about a port")
+    return sorted(ports, key=lambda port: -1 if port.npu is None else port.npu)
+
+
+def _take_line(collector: _Collector, line: str) -> None:
+    if counter := _COUNTER.fullmatch(line):
+        name, count = counter[1] or counter[3], counter[2] or counter[4]
+        if collector.loop is None:
+            collector.take("counters", {name: int(count)})
+        return
+    if downs := _DOWNS.fullmatch(line):
+        collector.take("counters", {"link_down_events": int(downs[1])})
+        return
+    for name, form in _FORMS:
+        if match := form.match(line):
+            collector.take(name, match[1])
+            return
+
+
+def _port(npu: int | None, values: dict[str, Any]) -> PortOutput:
+    speed, pfc, tls = values.get("speed"), values.get("pfc"), values.get("tls")
+    return PortOutput(
+        npu=npu,
+        **{
+            name: values.get(name) for name in ("address", "netmask", "gateway", "detect_address", "fec", "switch_port")
+        },
+        state=values["state"].lower() if "state" in values else None,
+        speed_mbit_s=int(speed) if speed else None,
+        health=values["health"].strip() if "health" in values else None,
+        tls=tls == "1" if tls else None,
+        pfc=tuple(priority for priority, on in enumerate(pfc.split()) if on == "1") if pfc else None,
+        counters=values.get("counters"),
+    )

@@ -1,0 +1,312 @@
+"""Ascend NPUs: which PCI function has which number, saved outputs of both tools, and what none of them says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.diagnose import ScanPlan, diagnose
+from agent.model.report import Report
+from probes.ascend.hccn import CONFIGURATION, HccnFacts, parse_hccn_conf
+from probes.ascend.hccn_tool import parse_hccn
+from probes.ascend.npu import PCI
+from probes.ascend.npu_smi import parse_hccs, parse_info, parse_topology
+from probes.ascend.rank_table import parse_rank_table
+from probes.catalogue import probe
+from probes.gpu.facts import GpuFacts
+from probes.host.interface import BadSource, Denied
+from probes.probe import Outcome, Status, outcome_of
+from probes.sources.open_source import open_source
+from probes.text import ParseError
+from tests.probes.rdma.rdma_machine import Machine
+
+A3 = ["9d", "9f", "99", "9b", "95", "97", "91", "93", "8d", "8f", "89", "8b", "85", "87", "81", "83"]
+INFO_A2 = """\
++----------------------------------------------------------------------------+
+| npu-smi 24.1.0                   Version: 24.1.0                           |
+| NPU   Name                | Health        | Power(W)    Temp(C)            |
+| Chip                      | Bus-Id        | AICore(%)   HBM-Usage(MB)      |
++===========================+===============+================================+
+| 0     910B3               | OK            | 88.4        46                 |
+| 0                         | 0000:C1:00.0  | 0           4175 / 65536       |
++===========================+===============+================================+
+| 1     910B3               | OK            | 92.1        47                 |
+| 0                         | 0000:01:00.0  | 0           4175 / 65536       |
++===========================+===============+================================+
+| NPU     Chip              | Process id    | Process name                   |
+| 7     910B3               | OK            | 92.1        47                 |
+| 0                         | 0000:02:00.0  | 0           4175 / 65536       |
+"""
+TOPOLOGY = (
+    "\t   NPU0   NPU1   CPU Affinity\nNPU0   X      HCCS   144-167\nNPU1   HCCS   X      0-23\n\nLegend:\n  X = Self\n"
+)
+HCCS = (
+    "\thccs health status : OK\n\thccs lane mode : [4  2  0 ]\n\thccs link speed : [224  112  0 ]\n"
+    "\thccs retry count : [0  7  0 ]\n\thccs error count : [0  9  0 ]\n\thccs first error lane : 2\n"
+)
+
+
+def node(addresses: list[str], device: str = "0xd802", nodes: int | None = None, **files: str) -> Machine:
+    """A live host with these NPUs; `files`: of each of their functions."""
+    host = Machine(live=True, kind="live")
+    for number, address in enumerate(addresses):
+        said = {"vendor": "0x19e5", "class": "0x120000", "device": device, **files}
+        host.put({f"{PCI}/{address}/{name}": text.format(number) + "\n" for name, text in said.items()})
+    host.put({f"{PCI}/0000:00:00.0/{name}": "0x8086\n" for name in ("vendor", "class", "device")})
+    return host.put(
+        {f"/dev/davinci{n}": "" for n in range(len(addresses) if nodes is None else nodes)}
+        | {"/dev/davinci_manager": ""}
+    )
+
+
+def outcome(host: object, name: str = "npu") -> Outcome:
+    """What the probe answers."""
+    return outcome_of(probe(name), host)  # type: ignore[arg-type]  # the host interface, in memory
+
+
+def gpus(host: object) -> GpuFacts:
+    """What the probe of NPUs answers."""
+    facts = outcome(host).facts
+    assert isinstance(facts, GpuFacts)
+    return facts
+
+
+def hccn(host: object) -> HccnFacts:
+    """What the probe of their ports answers."""
+    facts = outcome(host, "hccn").facts
+    assert isinstance(facts, HccnFacts)
+    return facts
+
+
+def report(folder: Path, **files: str) -> Report:
+    """The report of a folder of saved outputs."""
+    for name, text in files.items():
+        (folder / name.replace("__", "-")).write_text(text)
+    return diagnose(open_source(str(folder)), ScanPlan())[0]
+
+
+def test_the_driver_numbers_npus() -> None:
+    """The number is the driver's, whatever the order of the bus."""
+    host = node(["0000:01:00.0", "0000:c1:00.0"], dev_id="{0}")
+    host.put({f"{PCI}/0000:01:00.0/dev_id": "1\n", f"{PCI}/0000:c1:00.0/dev_id": "0\n"})
+    assert {"0000:01:00.0": 1, "0000:c1:00.0": 0} == {gpu.address: gpu.index for gpu in gpus(host).gpus}
+
+
+@pytest.mark.parametrize("number", ["7", "x", "999999999999"])
+def test_numbers_that_cannot_be_are_none(number: str) -> None:
+    """Two NPUs with one number, or no number: the order of the bus is no stand-in."""
+    found = gpus(node(["0000:01:00.0", "0000:c1:00.0"], dev_id=number)).gpus
+    assert [None, None] == [gpu.index for gpu in found]
+
+
+def test_numbers_are_for_root() -> None:
+    """What the driver keeps back is said once, and the NPUs are listed."""
+    host = node(["0000:01:00.0", "0000:c1:00.0"])
+    for address in ("0000:01:00.0", "0000:c1:00.0"):
+        host.refused[f"{PCI}/{address}/dev_id"] = Denied("EACCES")
+    found = outcome(host)
+    assert (Status.PARTIAL, [None, None]) == (found.status, [gpu.index for gpu in found.facts.gpus])
+    assert 1 == (found.reason or "").count("root")
+
+
+def test_dies_of_an_a3_are_numbered_by_their_board() -> None:
+    """All sixteen addresses are those of the board: numbers run down the buses, and two dies are a module."""
+    found = gpus(node(sorted(f"0000:{bus}:00.0" for bus in A3), "0xd803"))
+    assert [14, 15, 12, 13] == [gpu.index for gpu in found.gpus][:4]
+    assert 8 == len(found.pairs)
+    assert ("0000:9d:00.0", "0000:9f:00.0", "SIO") == found.pairs[0]
+
+
+@pytest.mark.parametrize(("device", "count"), [("0xd803", 14), ("0xd804", 16), ("0xd802", 16)])
+def test_another_board_has_no_numbers(device: str, count: int) -> None:
+    """A part of the addresses, or another die, is not that board."""
+    found = gpus(node([f"0000:{bus}:00.0" for bus in A3[:count]], device))
+    assert {None} == {gpu.index for gpu in found.gpus}
+    assert () == found.pairs
+
+
+def test_fewer_device_nodes_than_functions() -> None:
+    """Which NPU has none is not known: none is listed, and it is said how many there are."""
+    found = gpus(node(["0000:01:00.0", "0000:c1:00.0"], nodes=1))
+    assert ((), 1) == (found.gpus, found.attached)
+
+
+def test_the_list_of_npus() -> None:
+    """Numbers and addresses as printed, and no process is taken for an NPU."""
+    found = parse_info(INFO_A2)
+    assert [(0, "0000:c1:00.0", "Ascend 910B3", 65536), (1, "0000:01:00.0", "Ascend 910B3", 65536)] == [
+        (npu.index, npu.address, npu.name, npu.memory_mib) for npu in found
+    ]
+
+
+def test_two_chips_of_a_card_without_a_physical_id() -> None:
+    """Both carry the number of the card: neither has one of its own."""
+    card = "| 0  310P3 | OK | 1 |\n| 0 | 0000:01:00.0 | 0 |\n| 0  310P3 | OK | 1 |\n| 1 | 0000:02:00.0 | 0 |\n"
+    assert [None, None] == [npu.index for npu in parse_info(card)]
+
+
+def test_a_pair_whose_directions_differ_counts_as_the_farther() -> None:
+    """One direction is SYS: it is no HCCS pair."""
+    text = "  NPU0 NPU1\nNPU0 X HCCS\nNPU1 SYS X\n"
+    assert [("GPU0", "GPU1", "SYS")] == [tuple(pair) for pair in parse_topology(text).pairs]
+
+
+def test_ports_of_hccs() -> None:
+    """Lanes and speed of each column; without lanes the state is not known."""
+    ports = parse_hccs(HCCS)
+    assert ["active", "active", "inactive"] == [port.state for port in ports]
+    assert [28.0, 14.0, None] == [port.speed_gbyte_s for port in ports]
+    assert {"crc": 9, "retries": 7} == ports[1].errors
+    assert "unknown" == parse_hccs("\thccs tx packets : [1 2]\n")[0].state
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\thccs health status : OK\n", "\thccs lane mode : [4 4]\n\thccs error count : [0]\n"]
+)
+def test_ports_that_do_not_match_are_refused(text: str) -> None:
+    """No ports, or lists of different length."""
+    with pytest.raises(ParseError):
+        parse_hccs(text)
+
+
+def test_saved_outputs_give_hccs_pairs_and_ports(tmp_path: Path) -> None:
+    """Pairs, ports with their rate, and addresses, by number."""
+    found = report(
+        tmp_path,
+        **{
+            "npu-smi_info.txt": INFO_A2,
+            "npu-smi_info_-t_topo.txt": TOPOLOGY,
+            "npu-smi_info_-t_hccs_-i_1_-c_0.txt": HCCS,
+        },
+    )
+    assert ["GPU1", "GPU0"] == [gpu.label for gpu in found.topology.gpus]
+    assert ["HCCS"] == [path.kind for path in found.topology.paths]
+    assert [("hccs", 28.0), ("hccs", 14.0), ("hccs", None)] == [
+        (link.protocol, link.signal_gbyte_s) for link in found.topology.gpus[0].links
+    ]
+
+
+def test_numbers_without_addresses_beside_a_bus_are_not_npus_more(tmp_path: Path) -> None:
+    """lspci shows two NPUs, and a matrix two numbers: they are the same, and which is which is not known."""
+    lspci = "\n".join(
+        f"0000:{bus}:00.0 Processing accelerators [1200]: Huawei Ascend 910B [19e5:d802] (rev 20)"
+        for bus in ("01", "c1")
+    )
+    found = report(tmp_path, **{"lspci_-D_-nn_-vvv.txt": lspci + "\n", "npu-smi_info_-t_topo.txt": TOPOLOGY})
+    assert ["GPU@0000:01:00.0", "GPU@0000:c1:00.0"] == [gpu.label for gpu in found.topology.gpus]
+    assert [None] == [path.kind for path in found.topology.paths]
+
+
+def test_a_path_of_a_910b_has_the_rate_of_one_port(tmp_path: Path) -> None:
+    """The matrix says HCCS, and the PCI id that seven ports join eight NPUs; A3 has switches between."""
+    for device, rate in (("d802", 28.0), ("d803", None)):
+        lspci = "\n".join(
+            f"0000:{bus}:00.0 Processing accelerators [1200]: Huawei Technologies Co., Ltd. Device [19e5:{device}]"
+            for bus in ("01", "c1")
+        )
+        folder = tmp_path / device
+        folder.mkdir()
+        saved = {"npu-smi_info.txt": INFO_A2, "npu-smi_info_-t_topo.txt": TOPOLOGY}
+        found = report(folder, **{"lspci_-D_-nn_-vvv.txt": lspci + "\n"}, **saved)
+        assert [("HCCS", rate)] == [(path.kind, path.bandwidth_gbyte_s) for path in found.topology.paths]
+
+
+def test_a_transcript_of_hccn_tool() -> None:
+    """Each answer belongs to the NPU of the command before it, or of the number in the line."""
+    ports = parse_hccn(
+        "/usr/local/Ascend/driver/tools/hccn_tool -i 3 -link -g\nlink status: UP\n"
+        "hccn_tool -i 3 -speed -g\nSpeed: 200000 Mb/s\n"
+        "hccn_tool -i 4 -pfc -g\nPFC configuration:\npriority 0 1 2 3 4 5 6 7\nenabled  0 0 0 0 1 0 0 0\n"
+        "cat x\ndev_id:5, tls switch[1](0:disable, 1:enable)\n[devid 6]link down count : 2\n"
+        "hccn_tool -i 7 -stat -g\nroce_rx_err_pkt_num:11\n"
+    )
+    assert [3, 4, 5, 6, 7] == [port.npu for port in ports]
+    assert ("up", 200_000) == (ports[0].state, ports[0].speed_mbit_s)
+    assert (4,) == ports[1].pfc
+    assert ports[2].tls is True
+    assert {"link_down_events": 2} == ports[3].counters
+    assert {"roce_rx_err_pkt_num": 11} == ports[4].counters
+
+
+def test_a_loop_with_an_answer_missing_is_nobodys() -> None:
+    """Eight NPUs and two answers: whose they are is not known."""
+    loop = "for i in {0..7}; do hccn_tool -i $i -ip -g; done\nipaddr:10.0.0.1\nipaddr:10.0.0.2\n"
+    with pytest.raises(ParseError):
+        parse_hccn(loop)
+
+
+def test_the_file_of_ports() -> None:
+    """What was set, by NPU; and why nothing is known where it may not be read."""
+    host = node(["0000:01:00.0"]).put(
+        {
+            CONFIGURATION: "address_0=10.0.0.1\nbitmap_0=0,0,0,0,1,0,0,0\n...\nmtu_99=1500\n",
+            "/usr/local/Ascend/driver/version.info": "Version=25.5.1\nother=1\n",
+        }
+    )
+    found = hccn(host)
+    assert ({0: {"address": "10.0.0.1", "bitmap": "0,0,0,0,1,0,0,0"}}, "read") == (found.keys, found.configuration)
+    assert ("25.5.1", None, 1) == (found.driver_version, found.firmware_version, found.device_nodes)
+    host.refused[CONFIGURATION] = Denied("/etc/hccn.conf: Permission denied", "EACCES")
+    denied = outcome(host, "hccn")
+    assert Status.PARTIAL == denied.status
+    assert "/etc/hccn.conf: Permission denied" == denied.facts.configuration
+    assert "empty" == hccn(node(["0000:01:00.0"]).put({CONFIGURATION: ""})).configuration
+
+
+def test_saved_ports_are_joined_with_their_npu(tmp_path: Path) -> None:
+    """By number; the report has what the port answers, and what was set where it was not asked."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "sys").mkdir()
+    (tmp_path / "etc" / "hccn.conf").write_text(
+        "address_0=10.0.0.1\nmtu_0=4200\nudp_port_mode_0=1\naddress_2=10.0.0.3\n"
+    )
+    found = report(
+        tmp_path,
+        **{
+            "npu-smi_info.txt": INFO_A2,
+            "hccn_tool_-i_1_-link_-g.txt": "link status: DOWN\n",
+            "hccn_tool_-i_0_-ip_-g.txt": "ipaddr:10.0.0.9\nnetmask:255.255.255.0\n",
+            "hccn_tool_-i_0_-net_health_-g.txt": "net health status: Success\n",
+        },
+    )
+    ascend = found.topology.ascend
+    assert ascend is not None
+    first, second, third = ascend.ports
+    assert ("0000:c1:00.0", "10.0.0.9", 4200, "Success") == (first.gpu, first.address, first.mtu, first.health)
+    assert {"udp_port_mode": "1"} == first.settings
+    assert ("0000:01:00.0", "down") == (second.gpu, second.state)
+    assert (2, None, "10.0.0.3") == (third.npu, third.gpu, third.address)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (HCCS, "does not state its NPU"),
+        ("link status: UP\n", "hccn_tool"),
+        ('{"version": "2.0", "rank_list": []}', "2.0"),
+    ],
+)
+def test_an_output_without_its_npu_is_refused_with_the_reason(text: str, why: str, tmp_path: Path) -> None:
+    """One line names what is missing."""
+    (tmp_path / "a.txt").write_text(text)
+    with pytest.raises(BadSource, match=why):
+        open_source(str(tmp_path / "a.txt"))
+
+
+def test_rank_tables() -> None:
+    """Of every version that names servers, with the remarks of the manual."""
+    table = '{"version": "1.0", // x\n "server_list": [{"server_id": "a//b", "device": [{"device_id": "7"}, 1]}]}'
+    assert [("a//b", 7, None)] == [tuple(device) for device in parse_rank_table(table)]
+    groups = (
+        '{"group_list": [{"instance_list": [{"server_id": "n", "devices": [{"device_id": "1", "device_ip": "::1"}]}]}]}'
+    )
+    assert [("n", 1, "::1")] == [tuple(device) for device in parse_rank_table(groups)]
+    for text in ("[]", "{", "[" * 5000, '{"rank_list": []}', "3"):
+        with pytest.raises(ParseError):
+            parse_rank_table(text)
+
+
+def test_keys_of_the_file_are_bounded() -> None:
+    """A hostile file: no number of an NPU that cannot be, nothing longer than a value."""
+    assert {} == parse_hccn_conf("address_64=1\n_1=2\naddress_1=\n" + "x" * 50 + "_1=2\naddress_1=" + "y" * 300)
