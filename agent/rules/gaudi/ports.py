@@ -79,7 +79,7 @@ def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:
 def _wires(cards: dict[str, Gpu]) -> Iterator[_Wire]:
     links: dict[tuple[str, int], GpuLink] = {(gpu.id, link.link): link for gpu in cards.values() for link in gpu.links}
     for (card, port), link in links.items():
-        if link.remote is None or link.remote.kind != "gpu" or link.remote.id is None or link.remote.link is None:
+        if link.remote is None or link.remote.id is None or link.remote.link is None:
             continue
         far = links.get((link.remote.id, link.remote.link))
         if far is not None and (card, port) < (link.remote.id, link.remote.link):
