@@ -38,6 +38,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("gpu", gates.always),
     Family("nvlink", gates.has_nvlink, {"counters": gates.has_device_counters}),
     Family("amd", gates.has_amd_gpus),
+    Family("ascend", gates.has_ascend, {"events": gates.has_npu_events}),
     Family("cxl", gates.has_cxl),
     Family(
         "infiniband",

@@ -32,6 +32,8 @@ READ_BY = {
     ("amd_ras", None): "xgmi-errors",
     ("amd_reset", None): "amd-gpu-reset",
     ("amd_fatal", None): "amd-gpu-reset",
+    ("npu_heartbeat", "heartbeat-lost"): "npu-heartbeat-lost",
+    ("npu_fault", None): "npu-fault-event",
 }
 CONTEXT_ONLY = {
     ("hotplug", None): "people pull drives on purpose; a device that is lost by it has pcie-device-gone or gpu-missing",

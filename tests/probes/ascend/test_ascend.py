@@ -16,6 +16,7 @@ from probes.ascend.rank_table import parse_rank_table
 from probes.catalogue import probe
 from probes.gpu.facts import GpuFacts
 from probes.host.interface import BadSource, Denied
+from probes.kernel.log_events import events, lines
 from probes.probe import Outcome, Status, outcome_of
 from probes.sources.open_source import open_source
 from probes.text import ParseError
@@ -310,3 +311,20 @@ def test_rank_tables() -> None:
 def test_keys_of_the_file_are_bounded() -> None:
     """A hostile file: no number of an NPU that cannot be, nothing longer than a value."""
     assert {} == parse_hccn_conf("address_64=1\n_1=2\naddress_1=\n" + "x" * 50 + "_1=2\naddress_1=" + "y" * 300)
+
+
+def test_lines_of_the_driver() -> None:
+    """A heartbeat names the device, an event its code; a line of another driver with the same words is none."""
+    text = (
+        "[ 1197.584409] [ascend] [ERROR] [drv_soft_fault] [heart_beat_judge 318] <kworker/5:1H:39365> "
+        "Heartbeat lost! (device=1; old_count=1104; new_count=1104;\n"
+        "[ 1198.000000] [ascend] [ERROR] [dms] [event 1] <x> Event id=0x80b98000\n"
+        "[ 1199.000000] [ascend] [ERROR] [dms] [event 1] <x> event_id:  [0x81A38605]\n"
+        "[ 1200.000000] other: Event id=0x80b98000\n"
+    )
+    found, _ = events(lines(text, None))
+    assert [
+        ("npu_heartbeat", "heartbeat-lost", (("device", "1"),)),
+        ("npu_fault", "0x80b98000", ()),
+        ("npu_fault", "0x81A38605", ()),
+    ] == [(event.kind, event.code, event.detail) for event in found]
