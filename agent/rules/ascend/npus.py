@@ -77,14 +77,17 @@ def _has_driver(case: RuleContext, npu: Gpu) -> bool:
 
 
 def _fail_driver(npus: list[Gpu], nodes: int) -> Fail:
+    lost = [npu for npu in npus if npu.driver_state == "not_open"]
+    alone = lost[0] if len(lost) == 1 else None
     return Fail(
-        subject="node",
-        label="node",
-        summary=f"{len(npus)} NPUs on the bus with a driver, {nodes} device nodes /dev/davinciN",
+        subject=f"gpu:{alone.id}" if alone else "node",
+        label=alone.label if alone else "node",
+        summary=f"{len(npus)} NPUs on the bus with a driver, {nodes} device nodes /dev/davinciN"
+        + (f"; without one: {join_labels([npu.label for npu in lost])}" if lost else ""),
         impact=f"{len(npus) - nodes} of {len(npus)} NPUs cannot be used.",
         evidence=(
             Evidence(what="on the bus", value=join_labels([npu.label for npu in npus]), source="lspci -d 19e5: -nnk"),
             Evidence(what="device nodes", value=str(nodes), source="/dev/davinci*"),
         ),
-        places=frozenset(npu.id for npu in npus),
+        places=frozenset(npu.id for npu in lost or npus),
     )

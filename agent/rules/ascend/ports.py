@@ -207,7 +207,7 @@ def npu_roce_conf_uneven(case: RuleContext) -> Iterator[Result]:
         return
     values: dict[str, Callable[[NpuPort], str | None]] = {
         "mtu": lambda port: str(port.mtu) if port.mtu else None,
-        "pfc": lambda port: ",".join(map(str, port.pfc)) or "none" if port.pfc is not None else None,
+        "pfc": lambda port: "set" if port.pfc is not None else None,  # npu-pfc-priority has the priorities
         "netmask": lambda port: port.netmask,
         "gateway": lambda port: "set" if port.gateway else None,  # of several networks the addresses differ
         **{name: _setting(name) for name in _EVEN_SETTINGS},

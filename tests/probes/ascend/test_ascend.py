@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from agent.assemble import assemble
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
+from agent.outputs.html.page import render_html
+from agent.outputs.text.page import render_page
 from probes.ascend.hccn import CONFIGURATION, HccnFacts, parse_hccn_conf
 from probes.ascend.hccn_tool import parse_hccn
 from probes.ascend.npu import PCI
 from probes.ascend.npu_smi import parse_hccs, parse_info, parse_topology
 from probes.ascend.rank_table import parse_rank_table
-from probes.catalogue import probe
+from probes.catalogue import probe, providers
 from probes.gpu.facts import GpuFacts
 from probes.host.interface import BadSource, Denied
 from probes.kernel.log_events import events, lines
@@ -186,6 +190,33 @@ def test_saved_outputs_give_hccs_pairs_and_ports(tmp_path: Path) -> None:
     assert [("hccs", 28.0), ("hccs", 14.0), ("hccs", None)] == [
         (link.protocol, link.signal_gbyte_s) for link in found.topology.gpus[0].links
     ]
+
+
+def test_the_matrix_is_drawn(tmp_path: Path) -> None:
+    """One sentence for equal pairs, ports beside each NPU, an arc for each pair, and what the word means."""
+    found = report(
+        tmp_path,
+        **{
+            "npu-smi_info.txt": INFO_A2,
+            "npu-smi_info_-t_topo.txt": TOPOLOGY,
+            "npu-smi_info_-t_hccs_-i_1_-c_0.txt": HCCS,
+        },
+    )
+    page = "\n".join("".join(part for part, _ in line) for line in render_page(found, 120))
+    assert "HCCS between both GPUs" in page
+    assert "HCCS: links of Ascend NPUs" in page
+    assert "HCCS 2/3" in page
+    html = render_html(found)
+    assert ": 1 direct link<" in html
+    assert "HCCS" in html
+
+
+def test_dies_of_a_module_are_drawn() -> None:
+    """The matrix has SIO for them, and a question mark for pairs that no tool was asked about."""
+    host = node(sorted(f"0000:{bus}:00.0" for bus in A3), "0xd803")
+    found = assemble([outcome_of(probe(name), host) for name in ("pci", "npu", "hccn")], providers())  # type: ignore[arg-type]
+    kinds = Counter(path.kind for path in found.topology.paths)
+    assert {"SIO": 8, None: 112} == kinds
 
 
 def test_numbers_without_addresses_beside_a_bus_are_not_npus_more(tmp_path: Path) -> None:
