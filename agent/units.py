@@ -75,10 +75,12 @@ def render_units(requested: list[str], program: str, unpacks: bool = False) -> l
 def _render_unit(name: str, program: str, unpacks: bool) -> SystemdUnit:
     with open(os.path.join(_template_folder(), name), encoding="utf-8") as file:
         text = file.read()
-    changed = []
+    changed: list[str] = []
     for line in text.splitlines(keepends=True):
         if line.startswith("ExecStart="):
-            line = line.replace(TEMPLATE_PROGRAM, program, 1) + (CACHE_LINES if unpacks else "")
+            line = line.replace(TEMPLATE_PROGRAM, program, 1)
+            if unpacks and CACHE_LINES not in changed:
+                changed.append(CACHE_LINES)
         changed.append(line)
     return SystemdUnit(name, "".join(changed))
 

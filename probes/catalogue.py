@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from probes.host.commands import (
+    AMD_SAVED,
     CXL_SAVED,
     HCCN_OF_NPU,
     HCCN_SAVED,
@@ -24,6 +25,7 @@ from probes.host.commands import (
 from probes.host.interface import Absent, Host
 from probes.probe import Probe, Reading, Skipped
 
+_AMD = (("0x1002", "0x03"), ("0x1002", "0x12"))
 _NPUS = (("0x19e5", "0x1200"),)
 FABRIC_NEVER_ASKED = "a live fabric is never asked: its tools send packets to every switch; saved outputs are read"
 
@@ -45,7 +47,8 @@ def probes() -> tuple[Probe, ...]:
         numa.PROBE,
         pci.PROBE,
         Probe("nvml", _nvml, 25.0, gives=("gpu",)),
-        Probe("kfd", _kfd, gives=("gpu",), devices=(("0x1002", "0x03"), ("0x1002", "0x12"))),
+        Probe("kfd", _kfd, gives=("gpu",), devices=_AMD),
+        Probe("amd_smi", _amd_smi, 25.0, evidence=_saved(*AMD_SAVED), gives=("gpu",), devices=_AMD),
         Probe("npu", _npu, evidence=_saved_npu, gives=("gpu",), devices=_NPUS),
         Probe("hccn", _hccn, evidence=_saved_hccn, devices=_NPUS),
         Probe("cxl", _cxl, evidence=_saved(*CXL_SAVED), devices=(("", "0x0502"),)),
@@ -110,6 +113,14 @@ def _nvml(host: Host) -> Reading:
 
 def _kfd(host: Host) -> Reading:
     from probes.amd.probe import read
+
+    return read(host)
+
+
+def _amd_smi(host: Host) -> Reading:
+    if not _answers(host):
+        _require_saved(host, AMD_SAVED)
+    from probes.amd.smi import read
 
     return read(host)
 

@@ -41,6 +41,7 @@ ALLOWED = {
     ("netbox", "plan", "--help"): TYPER,
     ("fleet", "--help"): TYPER,
     ("ship", "--help"): TYPER,
+    ("receive", "--help"): TYPER,
     ("fleet", "ingest", "--help"): TYPER,
     ("ship", "{tree}/none.json", "--to", "{tree}", "--spool", "{tree}/spool"): SHIP,
     ("ship", "{tree}/none.json", "--to", "https://h.invalid", "--spool", "{tree}/spool"): SHIP_TO_HTTP,

@@ -48,7 +48,7 @@ def merge_driver_gpus(facts: ProbeFacts, functions: Sequence[PciFunction]) -> Dr
         merged: Sequence[Gpu] = ()
         for gpu_facts in lists:
             merged = _merge_lists(merged, gpu_facts.gpus)
-        own = _locate(merged, functions) if vendor == _NVIDIA else _drop_unlocated(merged, vendor, functions)
+        own = _locate(merged, functions) if vendor == _NVIDIA else _drop_placeless(merged, functions, vendor)
         attached = max((gpu_facts.attached for gpu_facts in lists if gpu_facts.attached is not None), default=None)
         gap = _gap(own, attached, list_source)
         gaps |= {vendor: gap} if gap else {}
@@ -58,7 +58,12 @@ def merge_driver_gpus(facts: ProbeFacts, functions: Sequence[PciFunction]) -> Dr
         answered=frozenset(gpu_facts.vendor for _, gpu_facts in sources),
         gaps=gaps,
         list_source=list_source,
-        cells=tuple((name, cell) for name, gpu_facts in sources for cell in gpu_facts.pairs),
+        cells=tuple(
+            (name, cell)
+            for name, gpu_facts in sources
+            for cell in gpu_facts.pairs
+            if gpu_facts.vendor == _NVIDIA or _is_placed(gpu_facts) or not any(gpu.address for gpu in gpus)
+        ),
         nic_names=_nic_names(gpu_facts for _, gpu_facts in sources),
         p2p=next((gpu_facts.p2p for _, gpu_facts in sources if gpu_facts.p2p), None),
         bound=_bound_gpus(loaded),
@@ -135,11 +140,14 @@ def _locate(gpus: Sequence[Gpu], functions: Sequence[PciFunction]) -> tuple[Gpu,
     return tuple(g if g.address else g._replace(address=places.get(g.index)) for g in gpus)
 
 
-def _drop_unlocated(gpus: Sequence[Gpu], vendor: str, functions: Sequence[PciFunction]) -> tuple[Gpu, ...]:
-    """Without GPUs that have a number and no address, where the bus shows GPUs of that vendor: which is which is not
-    known, and the order of the bus is not that of the numbers."""
+def _is_placed(gpu_facts: GpuFacts) -> bool:
+    return all(gpu.address for gpu in gpu_facts.gpus)
+
+
+def _drop_placeless(gpus: Sequence[Gpu], functions: Sequence[PciFunction], vendor: str) -> tuple[Gpu, ...]:
+    """Without GPUs that have a number only, where others have addresses: which is which is not known."""
     on_bus = any(f.vendor == vendor and is_accelerator(f.vendor, f.device, f.class_code) for f in functions)
-    return tuple(gpu for gpu in gpus if gpu.address or not on_bus)
+    return tuple(gpu for gpu in gpus if gpu.address or not (on_bus or any(each.address for each in gpus)))
 
 
 def _could_be_listed(function: PciFunction) -> bool:

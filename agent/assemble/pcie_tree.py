@@ -7,10 +7,17 @@ is an upstream port, below an upstream port are downstream ports.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from probes.pci.sysfs import PciFunction
+
+if TYPE_CHECKING:
+    from agent.model.pci import PciFunction as PciRow
+
+
+_BRIDGE = "0x0604"  # PCI class
 
 
 class BridgePort(Enum):
@@ -87,4 +94,49 @@ class PcieTree:
 
 def is_bridge(function: PciFunction) -> bool:
     """A PCI-to-PCI bridge by class: ports of switches and root ports are these."""
-    return (function.class_code or "").startswith("0x0604")
+    return (function.class_code or "").startswith(_BRIDGE)
+
+
+def find_beside_lost_gpu(rows: Mapping[str, PciRow], devices: Iterable[str], gpus: Collection[str]) -> frozenset[str]:
+    """Devices on a switch that has nothing where another switch of its shape has a GPU: theirs is gone."""
+    children: dict[str, list[PciRow]] = {}
+    for row in rows.values():
+        if row.parent:
+            children.setdefault(row.parent, []).append(row)
+
+    shapes: dict[str, tuple[object, ...]] = {}
+
+    def switches(device: str) -> Iterator[tuple[str, tuple[object, ...], str]]:
+        """Those above a device, each with its shape and the device and function of the port that leads to it."""
+        row, seen = rows.get(device), {device}
+        while row and (top := rows.get(row.parent or "")) and top.id not in seen:
+            seen.add(top.id)
+            if top.id not in shapes:
+                ports = sorted(c.id[-4:] for c in children[top.id] if (c.class_code or "").startswith(_BRIDGE))
+                shapes[top.id] = (top.vendor, top.device, *ports) if len(ports) > 1 else ()
+            if shapes[top.id]:
+                yield top.id, shapes[top.id], row.id[-4:]
+            row = top
+
+    def is_empty(port: PciRow) -> bool:
+        """Nothing but bridges below it: a GPU may have a switch of its own."""
+        todo, seen = [port], {port.id}
+        while todo:
+            row = todo.pop()
+            if not (row.class_code or "").startswith(_BRIDGE):
+                return False
+            todo += (child for child in children.get(row.id, ()) if child.id not in seen)
+            seen.update(child.id for child in todo)
+        return True
+
+    due: dict[tuple[object, ...], set[str]] = {}
+    for gpu in gpus:
+        for _, shape, port in switches(gpu):
+            due.setdefault(shape, set()).add(port)
+    return frozenset(
+        device
+        for device in devices
+        for top, shape, _ in switches(device)
+        for child in children[top]
+        if child.id[-4:] in due.get(shape, ()) and is_empty(child)
+    )

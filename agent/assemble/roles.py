@@ -13,6 +13,7 @@ A rail is a NIC that GPUs use. An ambiguous NIC is `unknown`, never a rail. The 
     rail model is that of most cards (C2C) or functions, of those the fastest             rail
  7  none is near otherwise: the rail model is the only one, or the only nearest           rail
  8  the rail model is not clear, or it is far, of the rail model and of the same board    unknown
+    the latter, and its switch has nothing where others of its shape have a GPU           rail
  9  slower than the rails                                                                 management
 10  far, as fast as the rails, another board, with two or more ports                      storage
 11  else                                                                                  unknown
@@ -34,6 +35,7 @@ import msgspec
 
 from agent.assemble.facts import ProbeFacts, card_address
 from agent.assemble.paths import PCIE_KINDS, DriverMatrix, select_path_nics
+from agent.assemble.pcie_tree import find_beside_lost_gpu
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic, is_link_local
 from agent.model.node import Node
@@ -65,6 +67,7 @@ class RoleContext(NamedTuple):
     virtual: bool
     coherent: bool  # GPUs hang on their CPUs by C2C
     set_up: frozenset[str]  # PCI functions whose interface is up by settings, with an address or a module
+    lost_gpu: frozenset[str]  # PCI functions whose switch has no GPU where others of its shape have one
 
 
 class Candidate(NamedTuple):
@@ -132,6 +135,9 @@ def gather_role_context(
         coherent=any(gpu.memory_numa_node is not None or (gpu.c2c and gpu.c2c.enabled) for gpu in gpus)
         or any(is_coherent_port(row.vendor, row.device) for row in rows),
         set_up=_find_set_up(netdevs, facts),
+        lost_gpu=find_beside_lost_gpu(
+            {row.id: row for row in rows}, [nic.pci for nic in nics if nic.pci], [gpu.pci for gpu in gpus if gpu.pci]
+        ),
     )
 
 
@@ -300,6 +306,8 @@ def _decide_beside_rails(candidate: Candidate, rails: Sequence[Candidate], aroun
     """Lines 8 to 11."""
     distance = _describe_distance(candidate, around)
     if candidate.board in {rail.board for rail in rails}:
+        if candidate.nic.pci in around.lost_gpu:
+            return "rail", [distance, "a rail's board, and the GPU that other switches have is missing from its switch"]
         return "unknown", [distance, "of the same model and board as the rails"]
     slower = _why_slower(candidate, rails)
     if slower:
@@ -352,7 +360,7 @@ def _decide_unused(
     unused: dict[str, Decision] = {}
     for candidate in candidates:
         role, evidence = decided[candidate.nic.id]
-        stays = role == "rail" and (candidate.near or placeless) and fault
+        stays = role == "rail" and (candidate.near or placeless or candidate.nic.pci in around.lost_gpu) and fault
         meant = candidate.was_up or candidate.nic.pci in around.set_up
         if kind(candidate) not in lit and not stays and not meant:
             unused[candidate.nic.id] = "unused", [*evidence, "no signal, nor on any port like it"]

@@ -16,6 +16,7 @@ from agent.cli.install_units import install_units
 from agent.cli.netbox import netbox
 from agent.cli.profiles import profiles
 from agent.cli.program import GroupedHelp, build_program
+from agent.cli.receive import receive
 from agent.cli.recommend import recommend
 from agent.cli.ship import ship
 from agent.cli.watch import watch
@@ -319,6 +320,7 @@ def demo(
 
 app.command()(install_units)
 app.command()(ship)
+app.command()(receive)
 app.command()(watch)
 app.add_typer(config, name="config")
 app.add_typer(netbox, name="netbox")

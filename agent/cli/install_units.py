@@ -24,7 +24,12 @@ def install_units(
     ] = "/etc/systemd/system",
     with_: Annotated[
         str | None,
-        typer.Option("--with", metavar="PART,...", help="Also install: ship, watch.", show_default=False),
+        typer.Option(
+            "--with",
+            metavar="PART,...",
+            help="Also install: ship, watch; receive, ingest, page (on the host that collects).",
+            show_default=False,
+        ),
     ] = None,
     program: Annotated[
         str | None,

@@ -15,7 +15,7 @@ FLEET = "fleet"
 GROUPS = {  # of the help
     "This host": ("scan", "check", "watch", "recommend", "capture", "demo"),
     "Reports": ("diff", "export", "explain", "rules", "schema"),
-    "Fleet": ("ship", "fleet", "netbox"),
+    "Fleet": ("ship", "receive", "fleet", "netbox"),
     "Setup": ("config", "profile", "install-units", "completion"),
 }
 

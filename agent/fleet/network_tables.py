@@ -52,6 +52,7 @@ neighbor_port int
 subnet text InfiniBand: prefix of its first GID, 16 hex digits; fe80000000000000 is what a subnet has by default
 role text of the NIC
 virtual_function bool of the NIC
+roce_gid_index int of the first RoCE v2 GID of an IPv4 address, else of one that can be routed; null: none
 """),
 )
 NETDEV = Table(
@@ -83,6 +84,9 @@ module_serial text
 neighbor_system text by LLDP
 neighbor_chassis text
 neighbor_port text
+prio_tc text traffic class of each priority: 0 0 0 3 0 0 0 0; null: not known
+cnp_dscp int of congestion notification packets
+cnp_priority int
 """),
 )
 ADDRESS = Table(

@@ -20,7 +20,8 @@ from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 NAME_LIMIT = 253  # of a host, as DNS bounds it
 MOST_PARTS = 10_000  # of a packed file
-_BLOCK = 1 << 16
+_GZIP_STEP = 1 << 16
+_ZSTD_STEP = 1 << 8  # a block of 4 bytes may be 128 KiB of one byte, and no limit can be given
 _BEHIND = "trailing characters"  # what is said of a document with something behind it
 EARLIEST = datetime(1970, 1, 1, tzinfo=timezone.utc)  # no clock of a node shows less
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
@@ -116,7 +117,7 @@ def _inflated(data: bytes) -> bytes:
     except zlib.error as error:
         raise Unfit(f"damaged gzip: {error}") from error
     if inflate.unused_data:
-        return _all_parts(data, "gzip", lambda: zlib.decompressobj(wbits=31), zlib.error)
+        return _all_parts(data, "gzip", lambda: zlib.decompressobj(wbits=31), zlib.error, _GZIP_STEP)
     if not inflate.eof and len(out) <= REPORT_LIMIT_BYTES:
         raise Unfit("truncated gzip")
     return out
@@ -126,16 +127,16 @@ def _unzstd(data: bytes) -> bytes:
     import zstandard
 
     inflate = zstandard.ZstdDecompressor(max_window_size=1 << 27)
-    return _all_parts(data, "zstd", inflate.decompressobj, zstandard.ZstdError)
+    return _all_parts(data, "zstd", inflate.decompressobj, zstandard.ZstdError, _ZSTD_STEP)
 
 
-def _all_parts(data: bytes, packed: str, begun: Callable[[], Any], error: type[Exception]) -> bytes:
+def _all_parts(data: bytes, packed: str, begun: Callable[[], Any], error: type[Exception], step: int) -> bytes:
     """Members of a gzip, frames of a zstd: several one after the other are one. Zeros at the end are padding."""
     found: list[bytes] = []
     inflate, size, count = begun(), 0, 1
     padding = len(data.rstrip(b"\0"))  # from there on, or from within the last part
-    for start in range(0, len(data), _BLOCK):
-        left = data[start : start + _BLOCK]
+    for start in range(0, len(data), step):
+        left = data[start : start + step]
         end = start + len(left)
         while left:
             if inflate.eof:

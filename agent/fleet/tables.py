@@ -86,6 +86,8 @@ generator text version that wrote the report
 report text~ first 32 hex digits of the report's SHA-256
 received_at time~ when the report arrived: time of its file or archive member; of lines the node's own time
 clock_skew_seconds float~ the node's clock minus the time of arrival; negative: behind, or sent late; null: not known
+threads_per_core int more than 1: SMT is on
+numa_memory_gib text memory of each NUMA node, in the order of their numbers, blank between; null: not known of all
 """,
         of=None,
     ),

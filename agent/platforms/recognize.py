@@ -33,6 +33,7 @@ class _Fingerprint(NamedTuple):
     counts: tuple[int, ...]
     switches: tuple[int, ...] | None = None
     arch: str | None = None
+    whole: bool = False  # a module that no board with fewer sockets takes: below PCIe switches, fewer are lost ones
 
 
 def _product(pattern: str, profile: str, confirmed: bool = False) -> _Product:
@@ -46,8 +47,10 @@ def _fingerprint(
     switches: tuple[int, ...] | None = None,
     arch: str | None = None,
     vendor: str = "0x10de",
+    whole: bool = False,
 ) -> _Fingerprint:
-    return _Fingerprint(profile, vendor, frozenset(f"0x{device}" for device in ids.split()), counts, switches, arch)
+    devices = frozenset(f"0x{device}" for device in ids.split())
+    return _Fingerprint(profile, vendor, devices, counts, switches, arch, whole)
 
 
 _PRODUCTS = (
@@ -70,17 +73,17 @@ _FINGERPRINTS = (
     _fingerprint("hgx-h100-8", "2330 2324 2329 232c", _TO_8, switches=(4,)),
     _fingerprint("hgx-h100-4", "2330 2337 2338 2339", (4,)),
     _fingerprint("hgx-h200-8", "2335", _TO_8, switches=(4,)),
-    _fingerprint("hgx-b200-8", "2901 2909", (8,), switches=(0,)),
-    _fingerprint("hgx-b300-8", "3182", (8,), switches=(0,)),
+    _fingerprint("hgx-b200-8", "2901 2909", (8,), switches=(0,), whole=True),
+    _fingerprint("hgx-b300-8", "3182", (8,), switches=(0,), whole=True),
     _fingerprint("gh200", "2342 2345 2348 237f", (1, 2, 3, 4), arch="aarch64"),
     _fingerprint("gb200-tray", "2941", (4,), arch="aarch64"),
     _fingerprint("gb300-tray", "31c2 31c3", (4,), arch="aarch64"),
-    _fingerprint("mi300x-8", "74a1", (8,), vendor="0x1002"),
-    _fingerprint("mi325x-8", "74a5", (8,), vendor="0x1002"),
-    _fingerprint("mi308x-8", "74a2", (8,), vendor="0x1002"),
+    _fingerprint("mi300x-8", "74a1", (8,), vendor="0x1002", whole=True),
+    _fingerprint("mi325x-8", "74a5", (8,), vendor="0x1002", whole=True),
+    _fingerprint("mi308x-8", "74a2", (8,), vendor="0x1002", whole=True),
     _fingerprint("mi300a-4", "74a0", (4,), vendor="0x1002"),
     _fingerprint("mi250x-4", "7408", (8,), vendor="0x1002"),
-    _fingerprint("mi350x-8", "75a0 75a3", (8,), vendor="0x1002"),
+    _fingerprint("mi350x-8", "75a0 75a3", (8,), vendor="0x1002", whole=True),
     _fingerprint("ascend-a2", "d802", (8,), vendor="0x19e5"),
     _fingerprint("ascend-a3", "d803 d804", (16,), vendor="0x19e5"),
     _fingerprint("ascend-950", "d806 d807", (8,), vendor="0x19e5"),
@@ -153,10 +156,22 @@ def _match_devices(node: Node, rows: Sequence[PciFunction]) -> tuple[str | None,
             for (vendor, device), count in gpus.items()
             if vendor == fingerprint.vendor and device in fingerprint.devices
         )
-        if of_kind not in fingerprint.counts or of_kind != sum(gpus.values()):
+        partial = fingerprint.whole and 0 < of_kind < fingerprint.counts[0] and _are_below_switches(node, rows)
+        if (of_kind not in fingerprint.counts and not partial) or of_kind != sum(gpus.values()):
             continue
         if fingerprint.switches is not None and switches not in fingerprint.switches:
             continue
         if fingerprint.arch is None or node.arch in (None, fingerprint.arch):
             return fingerprint.profile, counts_text
     return None, counts_text
+
+
+def _are_below_switches(node: Node, rows: Sequence[PciFunction]) -> bool:
+    """Whether every accelerator is below a PCIe switch of this machine: a guest sees at most a root port."""
+    by_id = {row.id: row for row in rows}
+    ports = [
+        by_id.get(row.parent or "")
+        for row in rows
+        if is_accelerator(row.vendor, row.device, row.class_code) and not row.physical_function
+    ]
+    return node.virtualization is None and all(port is not None and port.parent in by_id for port in ports)

@@ -38,7 +38,9 @@ FABRIC = (
 )
 KERNEL_LOG = (("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-iso-precise"),)
 
-COMMANDS: tuple[tuple[str, ...], ...] = NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG + LLDP
+AMD_LIBRARY = (("amdsmi",),)  # no program: what the Python library of this name states, as JSON
+
+COMMANDS: tuple[tuple[str, ...], ...] = NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG + LLDP + AMD_LIBRARY
 
 # Libraries of these tools ask over netlink, for which the kernel loads ib_core or ib_uverbs where they are not loaded.
 CLASSES = {
@@ -84,6 +86,17 @@ IB_FABRIC_SAVED = (
 )
 
 CXL_SAVED = (("cxl", "list", "-v"),)
+AMD_SMI_SAVED = tuple(
+    ("amd-smi", *about, *form)
+    for about in ((), ("list",), ("static",), ("metric",), ("topology",), ("xgmi",), ("xgmi", "-m"), ("partition",))
+    for form in ((), ("--json",))
+)
+ROCM_SMI_SAVED = tuple(
+    ("rocm-smi", about, *form)
+    for about in ("--showtopo", "--showtopotype", "--showtopoweight", "--showbus")
+    for form in ((), ("--json",))
+)
+AMD_SAVED = AMD_SMI_SAVED + ROCM_SMI_SAVED
 
 # Of Ascend NPUs; card and chip, or the number of the NPU, follow where an output is about one
 NPU_INFO = ("npu-smi", "info")
@@ -123,6 +136,7 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + RDMA_SYSTEM_SAVED
     + IB_FABRIC_SAVED
     + CXL_SAVED
+    + AMD_SAVED
     + NPU_SAVED
     + HCCN_SAVED
 )

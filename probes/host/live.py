@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from probes.host import kmsg
-from probes.host.commands import CLASSES, COMMANDS
+from probes.host.commands import AMD_LIBRARY, CLASSES, COMMANDS
 from probes.host.folder import FolderFiles, LiveFiles
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, ReadError
 from probes.host.netlink_socket import request_netlink, require_interface
@@ -44,6 +44,10 @@ class LiveHost(LiveFiles):
         """See Host.run. Raises ValueError for what is not in the committed list: that is a bug, not an answer."""
         if argv not in COMMANDS:
             raise ValueError(f"{' '.join(argv)!r} is not in probes/host/commands.py")
+        if argv in AMD_LIBRARY:
+            from probes.host.amdsmi import ask_library  # lazy: on few hosts
+
+            return ask_library(argv)
         needed = CLASSES.get(argv[0])
         if needed is not None and not os.path.isdir(needed):
             raise Absent(f"{argv[0]}: not run: there is no {needed}, and the tool would load the module for it")

@@ -34,6 +34,8 @@ _P2P_HEADING = r"^[ \t]+GPU\d+(?:[ \t]+GPU\d+)*[ \t]*$"
 _NO_NVLINK = r"(?i)^(?:NVML: Unable to|Device does not|Nvlink queries)\b[^\n]*\bnvlink\b|^Nvlink queries"
 _TEXT = ("lspci", "-D", "-nn", "-vvv")
 _HEX = ("lspci", "-D", "-nn", "-xxxx")
+_AMD_JSON = r"\A(?:\$ [^\n]*\n)?\s*[\[{][^}]{0,80}\"gpu\" ?: ?\d"
+_AMD_NAMES = r"(?:GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])[ \t]"
 # Among the first lines one that the kernel wrote, as /dev/kmsg has it, or dmesg, journalctl or syslog print it
 _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
@@ -74,6 +76,19 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         (("cxl", "list", "-v"),),
         (r"\A\s*[\[{]", r"^\s*\"(?:memdev|bus|port|endpoint|region)\" ?: ?\"(?:mem|root|port|endpoint|region)\d"),
     ),
+    ((("rocm-smi", "--showtopo", "--json"),), (r"\A\s*\{\s*\"(?:system|card\d+)\":",)),
+    ((("rocm-smi", "--showtopo"),), (r"^=+ ROCm System Management Interface =+", rf"^{_AMD_NAMES}")),
+    ((("amd-smi", "topology", "--json"),), (_AMD_JSON, r"\"(?:links|link_type|weight)\" ?: ?[\[{]")),
+    ((("amd-smi", "static", "--json"),), (_AMD_JSON, r"\"(?:asic|vram|board)\" ?: ?\{")),
+    ((("amd-smi", "metric", "--json"),), (_AMD_JSON, r"\"(?:ecc_blocks|mem_usage)\" ?: ?\{")),
+    ((("amd-smi", "list", "--json"),), (_AMD_JSON, r"\"kfd_id\" ?:")),
+    ((("amd-smi", "partition", "--json"),), (r"\A\s*[\[{]", r"\"accelerator_(?:type|profile_index)\" ?:")),
+    ((("amd-smi", "topology"),), (r"^[A-Z ]+ TABLE:", rf"^ +{_AMD_NAMES}")),
+    ((("amd-smi", "xgmi"),), (r"^LINK METRIC TABLE:",)),
+    ((("amd-smi", "static"),), (r"^GPU: \d+\s*$", r"^ +ASIC:\s*$")),
+    ((("amd-smi", "metric"),), (r"^GPU: \d+\s*$", r"^ +(?:ECC_BLOCKS|USAGE|MEM_USAGE):\s*$")),
+    ((("amd-smi", "list"),), (r"^GPU: \d+\s*$", r"^ +KFD_ID: ")),
+    ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
     (((_NPU, "info", "-t", "topo"),), (r"^[ \t]*(?:NPU|Phy-ID)\d+[ \t][^\n]*\bX\b",)),
     (((_NPU, "info"),), (r"^\| npu-smi ", r"^\|[^\n]*\| *[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7] *\|")),
     ((("hccn_tool",),), (r"^[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(?:\d|\$)",)),
@@ -120,7 +135,7 @@ def find_missing_name(text: str) -> str | None:
 
 
 FILES_LIMIT = 1000  # of one folder that are looked into
-SUFFIXES = (".txt", ".xml", ".log", ".out")
+SUFFIXES = (".txt", ".xml", ".log", ".out", ".json")
 LSPCI_EXTRAS = frozenset("Dnkbvx")  # options of lspci that only add to what it prints
 LONG_OPTIONS = {  # of nvidia-smi
     "--query": "-q",

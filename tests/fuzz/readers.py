@@ -22,6 +22,7 @@ from probes.host.interface import BadSource, Failed
 from probes.kernel.log_events import lines
 from probes.text import ParseError
 from tests.fuzz import ethernet, mutations, seeds
+from tests.probes.amd import test_smi
 from tests.probes.ascend import test_ascend
 from tests.probes.dcb import test_tools
 from tests.probes.fabric import fabric_texts
@@ -116,6 +117,9 @@ def lenient(function: str, *expected: str) -> Reader:
 READERS: tuple[Reader, ...] = (
     # text of files
     parser("probes.system.cpu:parse_cpuinfo", seeds.CPUINFO),
+    parser(
+        "probes.amd.smi_output:parse_smi", test_smi.TABLE, test_smi.ROCM, test_smi.STATIC, test_smi.BOX, test_smi.JSON
+    ),
     parser("probes.amd.kfd:parse_properties", "simd_count 416\nunique_id 1801979520617338022\n"),
     lenient("probes.amd.probe:parse_errors", "ue: 0\nce: 12\n"),
     lenient("probes.amd.settings:parse_options", "CONFIG_PCI_P2PDMA=y\n# CONFIG_DMABUF_MOVE_NOTIFY is not set\n"),

@@ -5,18 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
 
 from agent.config import Configuration
-from agent.diagnose import build_context
-from agent.rules.catalogue import rules_for
-from agent.rules.consequences import find_standing
-from agent.rules.engine import evaluate
 from tests.matrix.cases import EVERY_GPU, EVERY_RAIL, PLACEHOLDER, Cause, NotHere, causes, filled, pairs
-from tests.matrix.together import Laid, compare, merge, read_listed, seen
+from tests.matrix.together import Laid, compare, judge_all, merge, read_listed, seen
 
 SHARES = ("half", "all but one", "all")
 
@@ -42,8 +37,7 @@ def lay_on(name: str, shape: str, share: str) -> Laid:
             finds=[*whole.finds, *other.finds],
         )
     report = seen(whole, shape)
-    case = build_context(report, msgspec.convert(cause.config, Configuration), report.platform, None)
-    return compare(find_standing(evaluate(case, rules_for(case))[1]), filled(whole.finds, shape))
+    return compare(judge_all(report, msgspec.convert(cause.config, Configuration)), filled(whole.finds, shape))
 
 
 def _devices(cause: Cause, shape: str) -> Sequence[str]:
@@ -82,7 +76,11 @@ def _renamed(value: Any, device: str) -> Any:
     return value
 
 
-def is_listed(name: str, share: str) -> bool:
-    """Whether consequences.toml says why a cause on so many devices is not named as on one."""
-    rows = read_listed()["spread"]
-    return any(share in row["shares"] and any(fnmatchcase(name, each) for each in row["causes"]) for row in rows)
+def is_listed(name: str, share: str, rules: frozenset[str]) -> bool:
+    """Whether consequences.toml says why a cause on so many devices is not named as on one. `rules`: what stands."""
+    return any(
+        share in row["shares"]
+        and name in row["causes"]
+        and ("instead" not in row or not rules.isdisjoint(row["instead"]))
+        for row in read_listed()["spread"]
+    )

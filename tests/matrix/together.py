@@ -6,7 +6,6 @@ judgement. Two that change the same fact to different values cannot be on one ma
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ from agent.diagnose import ScanPlan, build_context, diagnose, evaluate_report
 from agent.history.state import add_history, update_state
 from agent.model.finding import SEVERITIES
 from agent.model.report import Report
+from agent.platforms.profiles import choose_profile
 from agent.rules.catalogue import rules_for
 from agent.rules.consequences import Standing, find_standing
 from agent.rules.engine import evaluate
@@ -82,9 +82,15 @@ def lay(shape: str, first: str, second: str) -> Laid:
     body = {**_frame(shape), **merge(base, one, other, "")}
     config = merge(*({}, causes()[first].config, causes()[second].config), "config")
     report = msgspec.convert(body, Report)
-    case = build_context(report, msgspec.convert(config, Configuration), report.platform, None)
     wanted = [tuple(found) for name in (first, second) for found in filled(causes()[name].finds, shape)]
-    return compare(find_standing(evaluate(case, rules_for(case))[1]), wanted)
+    return compare(judge_all(report, msgspec.convert(config, Configuration)), wanted)
+
+
+def judge_all(report: Report, configuration: Configuration) -> Sequence[Standing]:
+    """What stands of a report, with the profile of its platform as in a scan."""
+    profile, platform, _ = choose_profile("auto", report.platform)
+    case = build_context(report, configuration, platform, profile)
+    return find_standing(evaluate(case, rules_for(case))[1])
 
 
 def merge(base: Any, one: Any, other: Any, where: str) -> Any:
@@ -194,12 +200,9 @@ def _is_as_severe(row: Standing, severity: str) -> bool:
 
 def find_reason(missing: Missing, names: tuple[str, str]) -> dict[str, Any] | None:
     """The row of consequences.toml that says why one of two causes takes a finding of the other away."""
-    for row in read_listed()["rows"]:
-        if any(fnmatch.fnmatchcase(missing.rule, pattern) for pattern in row["hidden"]) and any(
-            fnmatch.fnmatchcase(there, pattern) for pattern in row["beside"] for there in (*missing.beside, *names)
-        ):
-            return row
-    return None
+    there = {*missing.beside, *names}
+    rows = read_listed()["rows"]
+    return next((row for row in rows if missing.rule in row["hidden"] and not there.isdisjoint(row["beside"])), None)
 
 
 @cache

@@ -13,6 +13,7 @@ from agent.cli.fleet.forget import forget
 from agent.cli.fleet.html import html
 from agent.cli.fleet.ingest import ingest
 from agent.cli.fleet.news import news
+from agent.cli.fleet.pull import pull
 from agent.cli.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.cli.fleet.repeat import repeat
 from agent.cli.fleet.tables import export, load, query
@@ -22,6 +23,7 @@ from agent.cli.options import FLEET_HELP
 fleet = typer.Typer(help=FLEET_HELP, no_args_is_help=True)
 for command in (
     ingest,
+    pull,
     summary,
     findings,
     outliers,

@@ -10,13 +10,17 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 from agent.fleet.ingest.file_names import HEAD_BYTES, kind_of, may_be_ours, ours
+from agent.fleet.ingest.labelled import HEAD_BYTES as LABEL_HEAD_BYTES
+from agent.fleet.ingest.labelled import is_labelled, join_labelled
 from agent.fleet.reading import GZIP, ZSTD
 from agent.model.report import REPORT_LIMIT_BYTES
 
 _BLOCK = 1 << 20
+_ZSTD_STEP = 1 << 11  # of a stream; a block of 4 bytes may be 128 KiB of one byte
 _TAR_MAGIC = slice(257, 262)
 _PACKED = ((GZIP, "gzip"), (ZSTD, "zstd"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"))
 _SHORT = 256  # a line of so many bytes may be an empty one
@@ -54,11 +58,12 @@ def spans(file: BinaryIO) -> Iterator[ByteSpan] | None:
     """Lines of a regular file that are reports, for others to read; None: it is no file of lines. Raises OSError."""
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return None
-    head = file.read(512)
+    head = file.read(LABEL_HEAD_BYTES)
     file.seek(0)
     first = head.partition(b"\n")[0].strip()
     packed = any(head.startswith(magic) for magic, _ in _PACKED)
-    return None if packed or head[_TAR_MAGIC] == b"ustar" or first in (b"{", b"") else _spans(file)
+    is_stream = packed or head[_TAR_MAGIC] == b"ustar" or first in (b"{", b"") or is_labelled(head)
+    return None if is_stream else _spans(file)
 
 
 def _spans(file: BinaryIO) -> Iterator[ByteSpan]:
@@ -91,8 +96,11 @@ def pieces(file: BinaryIO, within: str = "") -> Iterator[Piece]:
             raise BadStream("an archive within an archive is not opened: unpack it first")
         yield from _members(stream)
         return
+    labelled = is_labelled(stream.peek(LABEL_HEAD_BYTES)[:LABEL_HEAD_BYTES])
     first = stream.readline(REPORT_LIMIT_BYTES + 1)
-    if first.strip() in (b"{", b""):
+    if labelled:
+        yield from _labelled(first, stream)
+    elif first.strip() in (b"{", b""):
         yield from _documents(first, stream)
     else:
         yield from _lines(first, stream)
@@ -125,25 +133,40 @@ class _Unpacked:
         self._inflate: Any = None
         self._left = b""
         self._rest: bytes = b""
+        self._needs_input = True
+        self._step = _ZSTD_STEP if kind == "zstd" else _BLOCK
 
     def read(self, size: int) -> bytes:
         while not self._left:
             if self._inflate is None:
-                self._rest = self._rest or self._file.read(_BLOCK)
+                self._rest = self._rest or self._file.read(self._step)
                 if not self._rest.strip(b"\0"):
                     return b""
                 self._inflate = _inflate(self._kind)
-            data = self._rest or self._file.read(_BLOCK)
-            if not data:
-                raise BadStream(f"truncated {self._kind}")
+            data = self._rest if self._rest or not self._needs_input else self._file.read(self._step)
+            is_end = not data and self._needs_input
             try:
-                self._left = self._inflate.decompress(data)
+                self._left = self._decompress(data)
             except (zlib.error, lzma.LZMAError, OSError, EOFError, _zstd_error()) as error:
                 raise BadStream(f"damaged {self._kind}: {error}") from error
-            self._rest = b""
             if self._inflate.eof:
-                self._rest, self._inflate = self._inflate.unused_data, None
+                self._rest, self._inflate, self._needs_input = self._inflate.unused_data, None, True
+            elif is_end and not self._left:
+                raise BadStream(f"truncated {self._kind}")
         out, self._left = self._left[:size], self._left[size:]
+        return out
+
+    def _decompress(self, data: bytes) -> bytes:
+        """Some of it, however much it would be: `_rest` is what waits, `_needs_input` whether more has to be read."""
+        if self._kind == "zstd":  # takes no limit
+            self._rest = b""
+            out: bytes = self._inflate.decompress(data)
+            return out
+        out = self._inflate.decompress(data, _BLOCK)
+        if self._kind == "gzip":
+            self._rest = self._inflate.unconsumed_tail
+        else:
+            self._rest, self._needs_input = b"", self._inflate.needs_input
         return out
 
 
@@ -218,6 +241,14 @@ def _lines(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
             yield Piece(str(number), line)
         number += 1
         line = stream.readline(REPORT_LIMIT_BYTES + 1)
+
+
+def _labelled(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
+    """A report of each task, however its lines are cut."""
+    rest = iter(lambda: stream.readline(REPORT_LIMIT_BYTES + 1), b"")
+    for place, data in join_labelled(enumerate(chain((line,), rest), 1)):
+        too_long = len(data) > REPORT_LIMIT_BYTES
+        yield Piece(place, data[:_KEPT] if too_long else data, _TOO_LONG if too_long else "")
 
 
 def _documents(line: bytes, stream: BinaryIO) -> Iterator[Piece]:

@@ -64,5 +64,5 @@ WHERE finding.cost_percent IS NOT NULL AND finding.cost_nodes > 1
 
 -- name: gpus
 -- All GPUs.
-SELECT sum(gpus) AS gpus
+SELECT CAST(sum(gpus) AS BIGINT) AS gpus
 FROM host

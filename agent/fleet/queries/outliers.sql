@@ -1,5 +1,27 @@
 -- `fleet outliers`: values are counted by class, and then only the rows are fetched whose values are not the usual ones.
 
+-- name: class_facts
+-- What decides which hardware classes are compared as one.
+SELECT hardware_class, vendor, product, profile, arch, max(gpus) AS gpus, max(rails) AS rails, count(*) AS nodes
+FROM host
+GROUP BY hardware_class, vendor, product, profile, arch
+
+-- name: earlier_classes
+-- Nodes of some classes that were in another one once.
+SELECT DISTINCT moved.node, moved.hardware_class, moved.earlier_class, moved.gpus, moved.rails
+FROM (
+  SELECT
+    host.node AS node,
+    host.hardware_class AS hardware_class,
+    past.hardware_class AS earlier_class,
+    host.gpus AS gpus,
+    host.rails AS rails
+  FROM host
+  JOIN history_host AS past ON past.node = host.node
+) AS moved
+SEMI JOIN wanted ON moved.hardware_class = wanted.hardware_class
+WHERE moved.earlier_class <> moved.hardware_class
+
 -- name: value_counts
 -- How often each combination of the compared columns occurs; the first of `keys` is the hardware class.
 SELECT {keys}, count(*) AS things
@@ -36,6 +58,9 @@ thing.rail IS NULL AND thing.nic IS NOT NULL
 thing.class IN ('0x030000', '0x030200', '0x038000', '0x120000', '0x020000', '0x020700')
   AND thing.physical_function IS NULL
 
+-- name: only_with_acs
+thing.acs IS NOT NULL AND thing.physical_function IS NULL
+
 -- name: link_label
 coalesce(thing.kind, 'other') || ' ' || thing.id
 
@@ -63,6 +88,44 @@ coalesce(cmdline_common, regexp_replace(cmdline, $own_words, ' ', 'g'))
 SELECT hardware_class, memory_mib, count(*) AS nodes
 FROM host
 GROUP BY hardware_class, memory_mib
+
+-- name: numa_memory_counts
+SELECT hardware_class, numa_memory_gib, count(*) AS nodes
+FROM host
+WHERE numa_memory_gib IS NOT NULL
+GROUP BY hardware_class, numa_memory_gib
+
+-- name: numa_memory_nodes
+SELECT host.node, host.hardware_class, host.numa_memory_gib
+FROM host
+SEMI JOIN wanted
+  ON host.hardware_class = wanted.hardware_class
+  AND host.numa_memory_gib = wanted.numa_memory_gib
+
+-- name: domain_counts
+-- How many GPUs of each NVLink domain are in each rack.
+SELECT host.hardware_class, host.chassis_serial, gpu.cluster_uuid, count(DISTINCT gpu.node) AS nodes
+FROM gpu
+JOIN host ON host.node = gpu.node
+WHERE host.chassis_serial IS NOT NULL AND gpu.cluster_uuid IS NOT NULL
+GROUP BY host.hardware_class, host.chassis_serial, gpu.cluster_uuid
+
+-- name: domain_nodes
+-- Nodes with a GPU of such a domain in such a rack.
+SELECT racked.node, racked.hardware_class, racked.chassis_serial, racked.cluster_uuid
+FROM (
+  SELECT
+    gpu.node AS node,
+    host.hardware_class AS hardware_class,
+    host.chassis_serial AS chassis_serial,
+    gpu.cluster_uuid AS cluster_uuid
+  FROM gpu
+  JOIN host ON host.node = gpu.node
+) AS racked
+SEMI JOIN wanted
+  ON racked.hardware_class = wanted.hardware_class
+  AND racked.chassis_serial = wanted.chassis_serial
+  AND racked.cluster_uuid = wanted.cluster_uuid
 
 -- name: memory_nodes
 SELECT host.node, host.hardware_class, host.memory_mib
@@ -111,15 +174,15 @@ FROM host AS thing
 SEMI JOIN wanted ON {matching}
 GROUP BY {keys}
 
--- name: node_leaves
--- The switches that nodes are connected to, by rail.
-SELECT DISTINCT thing.node, thing.rail, {neighbor} AS leaf
+-- name: node_rail_facts
+-- The switches that nodes are connected to, their modules and NIC firmware, by rail.
+SELECT DISTINCT thing.node, thing.rail, {fact} AS fact
 FROM {table} AS thing
 SEMI JOIN wanted ON {matching}
-WHERE {neighbor} IS NOT NULL
+WHERE {fact} IS NOT NULL
 
--- name: leaf_nodes
--- How many nodes of a class are connected to a switch.
+-- name: rail_fact_nodes
+-- How many nodes of a class have such a fact.
 SELECT {keys}, count(DISTINCT thing.node) AS nodes
 FROM {table} AS thing
 SEMI JOIN wanted ON {matching}

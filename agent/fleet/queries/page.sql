@@ -156,4 +156,4 @@ GROUP BY node
 
 -- name: boards
 -- The model of every board.
-SELECT board_id, min(model) AS model FROM nic WHERE board_id IS NOT NULL AND model IS NOT NULL GROUP BY board_id
+SELECT board_id, min(model) AS board_model FROM nic WHERE board_id IS NOT NULL AND model IS NOT NULL GROUP BY board_id

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query, statement
 from agent.fleet.questions.baseline import CLASS, Usual, counted, median, spread, usual
 from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.options import Options
+from agent.fleet.questions.peer_classes import PeerClasses
 from agent.fleet.receipt import TOLERANCE
 from agent.fleet.table import INT, TEXT
 from agent.fleet.tables import LONGEST_SECONDS
@@ -28,49 +31,92 @@ MEMORY = query("outliers", "memory_counts")
 CLOCKS = query("outliers", "clocks_ahead").bind(ahead_seconds=TOLERANCE.total_seconds())
 PROBES = query("outliers", "probe_counts", step=_STEPS).bind(**_TIMED)
 NODES = lookup({CLASS: TEXT, "memory_mib": INT}, "outliers", "memory_nodes")
+NUMA_MEMORY = query("outliers", "numa_memory_counts")
+NUMA_NODES = lookup({CLASS: TEXT, "numa_memory_gib": TEXT}, "outliers", "numa_memory_nodes")
 _ENDED = {CLASS: TEXT, "name": TEXT, "status": TEXT, "step": INT}
+_Key = TypeVar("_Key", bound=Hashable)
 ENDS = lookup(_ENDED, "outliers", "probe_nodes", step=_STEPS).bind(**_TIMED)
 
 
-def memory(tables: Tables, begun: Pending, classes: dict[str, int], options: Options) -> Iterator[Deviation]:
+def memory(tables: Tables, begun: Pending, of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
     """Nodes with clearly less or more memory than the median of their class."""
-    sums: dict[str, list[tuple[float, int]]] = {}
-    for name, mib, count in begun():
-        if name in classes:
-            sums.setdefault(name, []).append((mib, count))
-    ordinary: dict[str, tuple[float, float, Usual]] = {}
-    for name, rows in sums.items():
-        counts = counted(rows)
-        if sum(counts.values()) < options.fewest:
+    rows = [row for row in begun() if row[0] in of]
+    ordinary = _ordinary_memory([(of[name], mib, count) for name, mib, count in rows], options)
+    far = [(name, mib) for name, mib, _ in rows if _is_far(mib, ordinary.get(of[name]))]
+    for node, name, mib in tables.fetch_by_keys(NODES, far):
+        yield _of_memory(PeerGroup("memory", "memory", of[name], None, "node"), mib, ordinary[of[name]], node)
+
+
+def numa_memory(tables: Tables, begun: Pending, of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
+    """NUMA nodes with clearly less or more memory than the same one of other nodes: a DIMM that is not used."""
+    rows = [(name, text, _amounts(text), count) for name, text, count in begun() if name in of]
+    sizes: dict[str, Counter[int]] = {}  # how many NUMA nodes: with another number the memory is divided otherwise
+    for name, _, amounts, count in rows:
+        sizes.setdefault(of[name], Counter())[len(amounts)] += count
+    rows = [row for row in rows if len(row[2]) == sizes[of[row[0]]].most_common(1)[0][0]]
+    ordinary = _ordinary_memory(
+        [((of[name], place), mib, count) for name, _, amounts, count in rows for place, mib in enumerate(amounts)],
+        options,
+    )
+    far = [
+        (name, text)
+        for name, text, amounts, _ in rows
+        if any(_is_far(mib, ordinary.get((of[name], place))) for place, mib in enumerate(amounts))
+    ]
+    for node, name, text in tables.fetch_by_keys(NUMA_NODES, far):
+        for place, mib in enumerate(_amounts(text)):
+            normal = ordinary.get((of[name], place))
+            if normal is not None and _is_far(mib, normal):
+                group = PeerGroup("numa-memory", f"memory of NUMA node {place}", of[name], f"NUMA node {place}", "node")
+                yield _of_memory(group, mib, normal, node)
+
+
+def _amounts(text: str) -> list[int]:
+    """MiB of each NUMA node."""
+    return [int(gib) * 1024 for gib in text.split()]
+
+
+class _Memory(NamedTuple):
+    middle: float
+    off: float  # from the middle
+    usual: Usual
+
+
+def _ordinary_memory(rows: Iterable[tuple[_Key, float | None, int]], options: Options) -> dict[_Key, _Memory]:
+    sums: dict[_Key, list[tuple[float | None, int]]] = {}
+    for key, mib, count in rows:
+        sums.setdefault(key, []).append((mib, count))
+    ordinary: dict[_Key, _Memory] = {}
+    for key, each in sums.items():
+        counts: dict[float, int] = counted(each)
+        of = sum(counts.values())
+        if of < options.fewest:
             continue
         middle = median(counts)
         off = max(_LESS_MIB, _LESS_SHARE * middle, _SPREADS * spread(counts, middle))
         near = sum(count for mib, count in counts.items() if abs(mib - middle) <= off)
-        of = sum(counts.values())
         if options.majority * of <= near < of:
-            ordinary[name] = middle, off, Usual(middle, near, of)
-    far = [
-        (name, mib)
-        for name, (middle, off, _) in ordinary.items()
-        for mib, _ in sums[name]
-        if mib is not None and abs(mib - middle) > off
-    ]
-    for node, name, mib in tables.fetch_by_keys(NODES, far):
-        middle, _, normal = ordinary[name]
-        group = PeerGroup("memory", "memory", name, None, "node")
-        yield Deviation(
-            group, normal, _gib(mib), f"about {_gib(middle)}", node, None, f"{100 * (mib - middle) / middle:+.0f} %"
-        )
+            ordinary[key] = _Memory(middle, off, Usual(middle, near, of))
+    return ordinary
 
 
-def clocks(begun: Pending, classes: dict[str, int], options: Options) -> Iterator[Deviation]:
+def _is_far(mib: float | None, normal: _Memory | None) -> bool:
+    return mib is not None and normal is not None and abs(mib - normal.middle) > normal.off
+
+
+def _of_memory(group: PeerGroup, mib: float, normal: _Memory, node: str) -> Deviation:
+    by = f"{100 * (mib - normal.middle) / normal.middle:+.0f} %" if normal.middle else None
+    return Deviation(group, normal.usual, _gib(mib), f"about {_gib(normal.middle)}", node, None, by)
+
+
+def clocks(begun: Pending, peers: PeerClasses, options: Options) -> Iterator[Deviation]:
     """Nodes whose clock is ahead of the machine that collects; where most of a class are, that machine is behind."""
     ahead: dict[str, list[tuple[str, float]]] = {}
     for node, name, seconds in begun():
-        if name in classes:
-            ahead.setdefault(name, []).append((node, seconds))
+        if name in peers.of:
+            ahead.setdefault(peers.of[name], []).append((node, seconds))
     for name, nodes in ahead.items():
-        of = classes[name]
+        of = peers.sizes[name]
         if of - len(nodes) < options.majority * of:
             continue
         normal = Usual(0, of - len(nodes), of)
@@ -79,39 +125,44 @@ def clocks(begun: Pending, classes: dict[str, int], options: Options) -> Iterato
             yield Deviation(group, normal, _span(seconds), "less than 5 min", node, None)
 
 
-def probes(tables: Tables, begun: Pending, classes: dict[str, int], options: Options) -> Iterator[Deviation]:
+def probes(tables: Tables, begun: Pending, of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
     """Nodes where a probe failed that serves nearly everywhere in their class, or takes far longer than the median."""
-    rows = [row for row in begun() if row[0] in classes]
-    yield from _failed(tables, rows, options)
-    yield from _slow(tables, rows, options)
+    rows = [row for row in begun() if row[0] in of]
+    yield from _failed(tables, rows, of, options)
+    yield from _slow(tables, rows, of, options)
 
 
-def _failed(tables: Tables, rows: list[Row], options: Options) -> Iterator[Deviation]:
+def _failed(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
     """`rows`: class, probe, status, step, how many."""
     statuses: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for name, what, status, _, count in rows:
-        statuses.setdefault((name, what), []).append((status, count))
+        statuses.setdefault((of[name], what), []).append((status, count))
     expected: dict[tuple[str, str], Usual] = {}
     for key, each in statuses.items():
         normal = usual(counted(each), options)
         if normal is not None and normal.value in _SERVED and normal.has < normal.of:
             expected[key] = normal
-    failed = [row[:-1] for row in rows if row[:2] in expected and row[2] is not None and row[2] not in _SERVED]
+    failed = [
+        row[:-1] for row in rows if (of[row[0]], row[1]) in expected and row[2] is not None and row[2] not in _SERVED
+    ]
     for node, name, what, status, _ in tables.fetch_by_keys(ENDS, failed):
-        group = PeerGroup("probe-status", "end of a probe", name, what, "node")
-        yield Deviation(group, expected[name, what], status, expected[name, what].value, node, None)
+        group = PeerGroup("probe-status", "end of a probe", of[name], what, "node")
+        normal = expected[of[name], what]
+        yield Deviation(group, normal, status, normal.value, node, None)
 
 
-def _slow(tables: Tables, rows: list[Row], options: Options) -> Iterator[Deviation]:
+def _slow(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
     """`rows`: class, probe, status, step, how many."""
-    limits = _limits(rows, options)
+    limits = _limits([(of[row[0]], *row[1:]) for row in rows], options)
     late = [
-        row[:-1] for row in rows if row[:2] in limits and row[3] is not None and row[3] * _STEP > limits[row[:2]][0]
+        row[:-1]
+        for row in rows
+        if (key := (of[row[0]], row[1])) in limits and row[3] is not None and row[3] * _STEP > limits[key][0]
     ]
     far: dict[tuple[str, str], list[tuple[str, float]]] = {}
     for node, name, what, _, seconds in tables.fetch_by_keys(ENDS, late):
-        if seconds > limits[name, what][0] + _STEP:
-            far.setdefault((name, what), []).append((node, seconds))
+        if seconds > limits[of[name], what][0] + _STEP:
+            far.setdefault((of[name], what), []).append((node, seconds))
     for (name, what), found in far.items():
         normal = limits[name, what][1]
         group = PeerGroup("probe-seconds", f"duration of probe {what}", name, what, "node")

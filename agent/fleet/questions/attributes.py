@@ -63,6 +63,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _host("nics", "number of NICs"),
     _host("sockets", "number of sockets"),
     _host("numa_nodes", "number of NUMA nodes"),
+    _host("threads_per_core", "threads per core"),
     _host("cpu", "CPU"),
     _host("driver", "GPU driver"),
     _host("driver_open", "open kernel modules of the GPU driver"),
@@ -83,6 +84,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _gpu("nvlinks_active", "active NVLinks"),
     _gpu("fabric_state", "NVLink fabric state"),
     _gpu("fabric_status", "NVLink fabric status"),
+    _gpu("clique", "NVLink clique"),
     _gpu("recovery_action", "recovery action"),
     Attribute("nic-firmware", "NIC firmware", "nic", "firmware", "NIC", "board_id"),
     Attribute("nic-driver", "NIC driver", "nic", "driver", "NIC", "board_id"),
@@ -99,14 +101,18 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _port("link_layer", "link layer"),
     _port("active_mtu", "RDMA MTU"),
     _port("gid_types", "GID types"),
+    _port("roce_gid_index", "GID index for RoCE v2"),
     *_netdev("mtu", "MTU"),
     *_netdev("speed_gbit_s", "speed", "{:g} Gbit/s"),
     *_netdev("fec", "FEC"),
     *_netdev("trust", "QoS trust"),
     *_netdev("pfc", "PFC by priority"),
     *_netdev("dscp_prio", "DSCP to priority"),
+    *_netdev("prio_tc", "traffic class by priority"),
     *_netdev("tc_bandwidth", "bandwidth by traffic class"),
     *_netdev("ecn", "ECN"),
+    *_netdev("cnp_dscp", "DSCP of CNPs"),
+    *_netdev("cnp_priority", "priority of CNPs"),
     *_netdev("pause_rx", "global pause, receiving"),
     *_netdev("pause_tx", "global pause, sending"),
     Attribute("pcie-width", "PCIe width", "link", "conclusive_width", "link", "id", "x{}"),
@@ -114,6 +120,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _endpoint("max-payload-bytes", "PCIe payload", "{} bytes"),
     _endpoint("max-read-request-bytes", "PCIe read request", "{} bytes"),
     _endpoint("relaxed-ordering", "PCIe relaxed ordering"),
+    Attribute("pcie-acs", "ACS", "pci", "acs", "function", "id", which="only_with_acs"),
 )
 
 
@@ -129,6 +136,7 @@ _SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"))  # places that s
 class TablePass(NamedTuple):
     """Attributes that one pass over a table answers. `keys`: their places and columns, the class first."""
 
+    table: str
     attributes: list[Attribute]
     keys: tuple[str, ...]
     counts: Query  # how often each row of keys occurs
@@ -156,7 +164,7 @@ def _part(table: str, only: str, attributes: list[Attribute]) -> TablePass:
         for place in dict.fromkeys(attribute.place for attribute in attributes)
         if (table, place) in _SHARED
     }
-    return TablePass(attributes, keys, counts, things, nodes, table in _LABELS)
+    return TablePass(table, attributes, keys, counts, things, nodes, table in _LABELS)
 
 
 def _lookup(name: str, table: str, keys: tuple[str, ...], which: str) -> LookupQuery:

@@ -24,8 +24,14 @@ FOLLOWS = {
     "gpu-fabric-status": ("gpu-fabric-state",),
     "gpu-memory-mib": ("gpu-mig",),
     "numa-nodes": ("sockets",),
+    "numa-memory": ("memory", "numa-nodes"),
     "nics": ("rails",),
     "rails": ("gpus",),  # a NIC whose GPU is gone has nobody to be the rail of
+    "nic-role": ("rails", "gpus"),
+    "probe-status": ("gpus",),  # the driver of a node without GPUs
+    "gpu-cluster-uuid": ("gpu-fabric-state",),
+    "gpu-clique": ("gpu-fabric-state", "gpu-cluster-uuid"),
+    "port-roce-gid-index": ("port-gid-types",),
     "profile": ("gpus", "rails", "nics"),
 }
 

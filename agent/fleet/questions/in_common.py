@@ -1,7 +1,8 @@
-"""What odd nodes have in common and few others of their class have: a rack, a leaf switch, a kernel."""
+"""What odd nodes have in common and few others of their class have: a rack, a leaf switch, a kernel, a module."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from agent.fleet.table import TEXT
 
 _CHANCE = 0.002  # that so many nodes of the class have it by chance: what is more likely is not reported
 _MOST = 500  # nodes of an answer: more are no matter of one rack or leaf
-_LEAVES = 2  # of one answer; nodes with more of them in common are neighbors in a pod
+_ALIKE = 2  # facts of a kind in one answer; nodes with more leaves in common are neighbors in a pod
 
 
 class Fact(NamedTuple):
@@ -32,9 +33,16 @@ _HOST = {
     "cluster": ("cluster", ()),
     "os": ("operating system", ("os",)),
     "kernel": ("kernel", ("kernel", "os")),
+    "bios": ("BIOS", ("bios",)),
 }
-_NEIGHBORS = {"netdev": "neighbor_system", "port": "neighbor_name"}
-_REPEATED = dict(_HOST.values())
+# kind, attributes that it would only repeat, and the columns of tables that have it by rail
+_BY_RAIL = (
+    ("leaf", (), (("netdev", "neighbor_system"), ("port", "neighbor_name"))),
+    ("module", (), (("netdev", "module_part"),)),
+    ("NIC firmware", ("nic-firmware", "nic-board"), (("nic", "firmware"),)),
+)
+_COLUMNS = [(kind, table, column) for kind, _, columns in _BY_RAIL for table, column in columns]
+_REPEATED = {**dict(_HOST.values()), **{kind: repeated for kind, repeated, _ in _BY_RAIL}}
 _NODE = {"node": TEXT}
 FACTS = lookup(
     _NODE, "outliers", "node_facts", columns=identifiers(_HOST, "thing"), matching=matching(_NODE, null_safe=False)
@@ -46,20 +54,20 @@ FACT_NODES = {
     )
     for column in _HOST
 }  # fmt: skip
-LEAVES = {
-    table: lookup(
-        _NODE, "outliers", "node_leaves",
-        table=quote(table), neighbor=quote(column, "thing"), matching=matching(_NODE, null_safe=False),
+RAIL_FACTS = [
+    lookup(
+        _NODE, "outliers", "node_rail_facts",
+        table=quote(table), fact=quote(column, "thing"), matching=matching(_NODE, null_safe=False),
     )
-    for table, column in _NEIGHBORS.items()
-}  # fmt: skip
-LEAF_NODES = {
-    table: lookup(
-        key_types(table, (CLASS, column)), "outliers", "leaf_nodes", table=quote(table),
+    for _, table, column in _COLUMNS
+]  # fmt: skip
+RAIL_FACT_NODES = [
+    lookup(
+        key_types(table, (CLASS, column)), "outliers", "rail_fact_nodes", table=quote(table),
         keys=identifiers((CLASS, column), "thing"), matching=matching((CLASS, column), null_safe=False),
     )
-    for table, column in _NEIGHBORS.items()
-}  # fmt: skip
+    for _, table, column in _COLUMNS
+]  # fmt: skip
 
 
 def with_common_facts(
@@ -86,22 +94,22 @@ def _facts(tables: Tables, nodes: set[str]) -> dict[str, set[Fact]]:
     for node, *values in tables.fetch_by_keys(FACTS, keys):
         kinds = (kind for kind, _ in _HOST.values())
         found[node] = {Fact(kind, value) for kind, value in zip(kinds, values, strict=True) if value is not None}
-    for leaves in LEAVES.values():
-        for node, rail, leaf in tables.fetch_by_keys(leaves, keys):
-            found.setdefault(node, set()).add(Fact("leaf", leaf, rail))
+    for (kind, _, _), query in zip(_COLUMNS, RAIL_FACTS, strict=True):
+        for node, rail, value in tables.fetch_by_keys(query, keys):
+            found.setdefault(node, set()).add(Fact(kind, value, rail))
     return found
 
 
 def _common(outlier: Outlier, facts: list[set[Fact]]) -> set[Fact]:
-    """Facts of all nodes; leaves of the rails that are odd, where it is rails."""
-    rails = {f"rail {fact.rail}" for each in facts for fact in each if fact.kind == "leaf"} & set(outlier.places)
+    """Facts of all nodes; where rails are odd, the leaves and modules of these rails."""
+    rails = {f"rail {fact.rail}" for each in facts for fact in each if fact.rail is not None} & set(outlier.places)
     alike = [
-        {fact._replace(rail=None) for fact in each if fact.kind != "leaf" or not rails or f"rail {fact.rail}" in rails}
+        {fact._replace(rail=None) for fact in each if fact.rail is None or not rails or f"rail {fact.rail}" in rails}
         for each in facts
     ]
     shared = {fact for fact in set.intersection(*alike) if outlier.attribute not in _REPEATED.get(fact.kind, ())}
-    leaves = {fact for fact in shared if fact.kind == "leaf"}
-    return shared - leaves if len(leaves) > _LEAVES else shared
+    many = {kind for kind, count in Counter(fact.kind for fact in shared).items() if count > _ALIKE}
+    return {fact for fact in shared if fact.kind not in many}
 
 
 def _sizes(tables: Tables, wanted: Iterable[tuple[str, Fact]]) -> dict[tuple[str, Fact], int]:
@@ -114,9 +122,9 @@ def _sizes(tables: Tables, wanted: Iterable[tuple[str, Fact]]) -> dict[tuple[str
         kind = _HOST[column][0]
         for name, value, nodes in tables.fetch_by_keys(query, keys.get(kind, ())):
             sizes[name, Fact(kind, value)] = nodes
-    for query in LEAF_NODES.values():
-        for name, value, nodes in tables.fetch_by_keys(query, keys.get("leaf", ())):
-            sizes[name, Fact("leaf", value)] = max(nodes, sizes.get((name, Fact("leaf", value)), 0))
+    for (kind, _, _), query in zip(_COLUMNS, RAIL_FACT_NODES, strict=True):
+        for name, value, nodes in tables.fetch_by_keys(query, keys.get(kind, ())):
+            sizes[name, Fact(kind, value)] = max(nodes, sizes.get((name, Fact(kind, value)), 0))
     return sizes
 
 

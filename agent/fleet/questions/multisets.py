@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import LookupQuery, Pending, Query, lookup, query, quote, statement
+from agent.fleet.engines.query import LookupQuery, Pending, Query, Row, lookup, query, quote, statement
 from agent.fleet.known_duplicates import OWN, PATTERN
 from agent.fleet.questions.baseline import CLASS, Usual, usual
 from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.options import Options
+from agent.fleet.questions.peer_classes import PeerClasses
 from agent.fleet.table import TEXT
 
 ABSENT = "(absent)"
@@ -49,10 +50,16 @@ def words(text: str, own: frozenset[str] = frozenset()) -> dict[str, str]:
     return found
 
 
-def bags(tables: Tables, begun: list[Pending], classes: dict[str, int], options: Options) -> Iterator[Deviation]:
+def bags(tables: Tables, begun: list[Pending], peers: PeerClasses, options: Options) -> Iterator[Deviation]:
     """Words that nearly all nodes of a class have and some have not, and the other way round."""
     for bag, choice, counts in zip(BAGS, NODES, begun, strict=True):
-        yield from _odd(tables, bag, choice, counts, classes, options)
+        rows = counts()
+        yield from _odd(tables, bag, choice, [row for row in rows if row[0] in peers.of], peers.of, peers.of, options)
+        for wider in peers.wider:
+            if bag.key in wider.attributes:
+                of = dict.fromkeys(wider.members, wider.name)
+                members = [row for row in rows if row[0] in of]
+                yield from _odd(tables, bag, choice, members, of, wider.small, options)
 
 
 def _compared(bag: Bag) -> str:
@@ -80,21 +87,30 @@ NODES = [_nodes(bag) for bag in BAGS]
 
 
 def _odd(
-    tables: Tables, bag: Bag, choice: LookupQuery, counts: Pending, classes: dict[str, int], options: Options
+    tables: Tables,
+    bag: Bag,
+    choice: LookupQuery,
+    rows: list[Row],
+    of: Mapping[str, str],
+    judged: Container[str],
+    options: Options,
 ) -> Iterator[Deviation]:
-    texts: dict[str, dict[str, int]] = {}
-    for name, each, count in counts():
-        if name in classes:
-            texts.setdefault(name, {})[each] = count
-    expected: dict[str, dict[str, Usual]] = {}
-    asked: list[tuple[str, str]] = []
-    for name, often in texts.items():
-        parsed = {each: words(each, bag.own) for each in often}
-        expected[name] = _expected(parsed, often, bag, options)
-        asked += [(name, each) for each, found in parsed.items() if any(_differing(found, expected[name], bag))]
+    """`rows`: class, text, how many. `of`: as which class each is compared."""  # fmt: skip
+    texts: dict[str, Counter[str]] = {}
+    for name, each, count in rows:
+        texts.setdefault(of[name], Counter())[each] += count
+    parsed = {each: words(each, bag.own) for _, each, _ in rows}
+    expected = {
+        name: _expected({each: parsed[each] for each in often}, often, bag, options) for name, often in texts.items()
+    }
+    asked = [
+        (name, each)
+        for name, each, _ in rows
+        if name in judged and any(_differing(parsed[each], expected[of[name]], bag))
+    ]
     for node, name, whole in tables.fetch_by_keys(choice, asked):
-        for word, has, should, normal in _differing(words(whole, bag.own), expected[name], bag):
-            yield Deviation(PeerGroup(bag.key, bag.what, name, word, "node"), normal, has, should, node, None)
+        for word, has, should, normal in _differing(words(whole, bag.own), expected[of[name]], bag):
+            yield Deviation(PeerGroup(bag.key, bag.what, of[name], word, "node"), normal, has, should, node, None)
 
 
 def _expected(

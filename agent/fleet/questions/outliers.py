@@ -6,25 +6,30 @@ differ are fetched. What is not known is never odd.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Row
-from agent.fleet.questions.amounts import CLOCKS, MEMORY, PROBES, clocks, memory, probes
+from agent.fleet.engines.query import Row, lookup, query
+from agent.fleet.questions.amounts import CLOCKS, MEMORY, NUMA_MEMORY, PROBES, clocks, memory, numa_memory, probes
 from agent.fleet.questions.attributes import PARTS, Attribute, TablePass
-from agent.fleet.questions.baseline import CLASS, SIZES, Usual, counted, planned, sizes, usual
+from agent.fleet.questions.baseline import CLASS, Usual, counted, planned, usual
 from agent.fleet.questions.deviations import Deviation, Mixed, Outlier, PeerGroup, folded
 from agent.fleet.questions.in_common import with_common_facts
 from agent.fleet.questions.multisets import COUNTS, bags
 from agent.fleet.questions.options import ORDINARY, Options, stale_nodes
+from agent.fleet.questions.peer_classes import FACTS, Lost, Wider, peer_classes
+from agent.fleet.table import TEXT
 
 _SMALL = 128  # differences that are told as a number: GPUs, NVLinks; not megabytes
 _MOST_A_NODE = 64  # things of one kind; with fewer than so many for each node it is looked how many nodes they are of
 _NOT_KNOWN = (None, "unknown")  # what a report says where something could not be read
 _Groups = dict[tuple[Attribute, str, Any], dict[Any, int]]
+_Expected = dict[tuple[Attribute, str, Any], Usual]
+DOMAINS = query("outliers", "domain_counts")
+DOMAIN_NODES = lookup({CLASS: TEXT, "chassis_serial": TEXT, "cluster_uuid": TEXT}, "outliers", "domain_nodes")
 
 
 class Outliers(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,39 +44,80 @@ class Outliers(msgspec.Struct, frozen=True, kw_only=True):
 
 def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
-    first, begun = tables.submit(SIZES), [tables.submit(part.counts) for part in PARTS]
+    facts, begun = tables.submit(FACTS), [tables.submit(part.counts) for part in PARTS]
     words, sums, times = [tables.submit(each) for each in COUNTS], tables.submit(MEMORY), tables.submit(PROBES)
-    ahead = tables.submit(CLOCKS)
-    classes = sizes(first)
-    enough = {name: count for name, count in classes.items() if count >= options.fewest}
+    numa_sums, racks, ahead = tables.submit(NUMA_MEMORY), tables.submit(DOMAINS), tables.submit(CLOCKS)
+    peers = peer_classes(tables, facts, options)
     odds: list[Deviation] = []
     mixed: dict[tuple[str, str], list[tuple[Attribute, Any, dict[Any, int]]]] = {}
     shifted: set[str] = set()  # nodes with another number of rails: their rail 3 may be their neighbours' rail 4
     for part, counts_begun in zip(PARTS, begun, strict=True):
-        rows = [row for row in counts_begun() if row[0] in enough]
-        groups = _counted(tables, part, rows, options)
-        found = list(_found(tables, part, rows, _baselines(groups, options), shifted))
+        every = counts_begun()
+        rows = [row for row in every if row[0] in peers.of]
+        groups = _counted(tables, part, rows, peers.of, options)
+        expected = _baselines(groups, options)
+        found = list(_found(tables, part, rows, expected, peers.of, shifted))
+        if part.table == "host":
+            found += _lost(peers.lost, expected)
+            for wider in peers.wider:
+                found += _of_small_classes(tables, part, every, wider, options)
         shifted |= {odd.node for odd in found if odd.group.key == "rails"}
         odds += found
         for (attribute, name, place), counts in groups.items():
             if usual(counts, options) is None and planned(counts, options) is not None:
                 mixed.setdefault((attribute.key, name), []).append((attribute, place, counts))
-    odds += bags(tables, words, enough, options)
-    odds += memory(tables, sums, enough, options)
-    odds += clocks(ahead, enough, options)
-    odds += probes(tables, times, enough, options)
+    odds += bags(tables, words, peers, options)
+    odds += memory(tables, sums, peers.of, options)
+    odds += numa_memory(tables, numa_sums, peers.of, options)
+    odds += _domains(tables, racks(), peers.of, options)
+    odds += clocks(ahead, peers, options)
+    odds += probes(tables, times, peers.of, options)
     answers = folded(odds, frozenset(stale_nodes(tables, options)))
     hosts = [nodes for _, nodes in answers]
     return Outliers(
-        outliers=with_common_facts(tables, [outlier for outlier, _ in answers], hosts, classes),
+        outliers=with_common_facts(tables, [outlier for outlier, _ in answers], hosts, peers.sizes),
         mixed=[_mixed(name, each) for (_, name), each in sorted(mixed.items())],
-        compared_nodes=sum(enough.values()),
-        classes=enough,
-        too_few={name: count for name, count in classes.items() if name not in enough},
+        compared_nodes=sum(peers.sizes.values()),
+        classes=peers.sizes,
+        too_few=peers.too_few,
     )
 
 
-def _counted(tables: Tables, part: TablePass, rows: list[Row], options: Options) -> _Groups:
+def _lost(lost: list[Lost], expected: _Expected) -> Iterator[Deviation]:
+    """Nodes that lost devices and are among nodes that never had more."""
+    usual_of = {(attribute.key, name): (attribute, normal) for (attribute, name, _), normal in expected.items()}
+    for each in lost:
+        for key, has in (("gpus", each.gpus), ("rails", each.rails)):
+            attribute, normal = usual_of.get((key, each.peers), (None, None))
+            if attribute and normal and has is not None and has < normal.value:
+                yield _odd(attribute, each.peers, None, normal, has, each.node, None)
+
+
+def _of_small_classes(
+    tables: Tables, part: TablePass, rows: list[Row], wider: Wider, options: Options
+) -> Iterator[Deviation]:
+    """Nodes of small classes that differ from what is usual in the wider one."""
+    part = part._replace(attributes=[each for each in part.attributes if each.key in wider.attributes])
+    of = dict.fromkeys(wider.members, wider.name)
+    expected = _baselines(_counted(tables, part, [row for row in rows if row[0] in of], of, options), options)
+    yield from _found(tables, part, [row for row in rows if row[0] in wider.small], expected, of, set())
+
+
+def _domains(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
+    """Nodes with GPUs in another NVLink domain than most nodes of their rack. `rows`: class, rack, domain, nodes."""
+    racks: dict[tuple[str, str], dict[str, int]] = {}
+    for name, rack, domain, nodes in rows:
+        if name in of:
+            racks.setdefault((name, rack), {})[domain] = nodes
+    expected = {key: normal for key, counts in racks.items() if (normal := usual(counts, options))}
+    odd = [row[:3] for row in rows if row[:2] in expected and row[2] != expected[row[:2]].value]
+    for node, name, rack, domain in dict.fromkeys(tables.fetch_by_keys(DOMAIN_NODES, odd)):
+        normal = expected[name, rack]
+        group = PeerGroup("gpu-cluster-uuid", "NVLink domain", of[name], f"rack {rack}", "node")
+        yield Deviation(group, normal, domain, normal.value, node, None)
+
+
+def _counted(tables: Tables, part: TablePass, rows: list[Row], of: Mapping[str, str], options: Options) -> _Groups:
     """How often each value occurs in each group, of groups that enough nodes are in."""
     groups: dict[tuple[Attribute, str, Any], list[tuple[Any, int]]] = {}
     for row in rows:
@@ -79,7 +125,7 @@ def _counted(tables: Tables, part: TablePass, rows: list[Row], options: Options)
         for attribute in part.attributes:
             place, value = named[attribute.place] if attribute.place else None, named[attribute.column]
             if value not in _NOT_KNOWN and (place is not None or not attribute.place):
-                groups.setdefault((attribute, named[CLASS], place), []).append((value, row[-1]))
+                groups.setdefault((attribute, of[named[CLASS]], place), []).append((value, row[-1]))
     counts = {key: counted(rows) for key, rows in groups.items()}
     few = _few_nodes(tables, part, counts, options)
     return {key: count for key, count in counts.items() if (key[1], key[0].place, key[2]) not in few}
@@ -100,7 +146,7 @@ def _few_nodes(tables: Tables, part: TablePass, counts: _Groups, options: Option
     return few
 
 
-def _baselines(groups: _Groups, options: Options) -> dict[tuple[Attribute, str, Any], Usual]:
+def _baselines(groups: _Groups, options: Options) -> _Expected:
     found = {key: usual(counts, options) or planned(counts, options) for key, counts in groups.items()}
     return {key: each for key, each in found.items() if each is not None}
 
@@ -109,29 +155,30 @@ def _found(
     tables: Tables,
     part: TablePass,
     rows: list[Row],
-    expected: dict[tuple[Attribute, str, Any], Usual],
+    expected: _Expected,
+    of: Mapping[str, str],
     shifted: set[str],
 ) -> Iterator[Deviation]:
     """Things whose value is another than the usual one."""
     elsewhere: dict[tuple[Attribute, str], set[Any]] = {}
     for (attribute, name, _), each in expected.items():
         elsewhere.setdefault((attribute, name), set()).update(each.values)
-    odd = [row[:-1] for row in rows if any(_differing(part, row, expected))]
+    odd = [row[:-1] for row in rows if any(_differing(part, row, expected, of))]
     for node, label, *row in tables.fetch_by_keys(part.things, odd):
-        for attribute, place, value, normal in _differing(part, row, expected):
-            if attribute.rails and node in shifted and value in elsewhere[attribute, row[0]]:
+        for attribute, place, value, normal in _differing(part, row, expected, of):
+            if attribute.rails and node in shifted and value in elsewhere[attribute, of[row[0]]]:
                 continue
-            yield _odd(attribute, row[0], place, normal, value, node, label if part.labelled else None)
+            yield _odd(attribute, of[row[0]], place, normal, value, node, label if part.labelled else None)
 
 
 def _differing(
-    part: TablePass, row: Sequence[Any], expected: dict[tuple[Attribute, str, Any], Usual]
+    part: TablePass, row: Sequence[Any], expected: _Expected, of: Mapping[str, str]
 ) -> Iterator[tuple[Attribute, Any, Any, Usual]]:
     """What is not as usual in one row of keys: attribute, place, value."""
     named = dict(zip(part.keys, row, strict=False))
     for attribute in part.attributes:
         place, value = named[attribute.place] if attribute.place else None, named[attribute.column]
-        normal = expected.get((attribute, named[CLASS], place))
+        normal = expected.get((attribute, of[named[CLASS]], place))
         if normal is not None and value not in _NOT_KNOWN and value not in normal.values:
             yield attribute, place, value, normal
 
@@ -179,6 +226,8 @@ def _mixed(name: str, groups: list[tuple[Attribute, Any, dict[Any, int]]]) -> Mi
 
 def shown(attribute: Attribute, value: Any) -> str:
     """A value for people."""
+    if attribute.column == "acs":
+        return value or "off"
     return ("no", "yes")[value] if isinstance(value, bool) else attribute.form.format(value)
 
 

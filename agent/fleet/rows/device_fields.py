@@ -25,12 +25,13 @@ NIC_ROWS = RowColumns(NIC, "rail")
 PORT_ROWS = RowColumns(
     PORT,
     *("nic", "label", "rail", "role", "virtual_function"),
-    *("gid_types", "netdev", "neighbor_guid", "neighbor_name", "neighbor_port", "subnet"),
+    *("gid_types", "netdev", "neighbor_guid", "neighbor_name", "neighbor_port", "subnet", "roce_gid_index"),
 )
 NETDEV_ROWS = RowColumns(
     NETDEV,
     *("rail", "fec", "pause_rx", "pause_tx", "trust", "pfc", "dscp_prio", "tc_bandwidth", "ecn"),
     *("module_vendor", "module_part", "module_serial", "neighbor_system", "neighbor_chassis", "neighbor_port"),
+    *("prio_tc", "cnp_dscp", "cnp_priority"),
 )
 
 
@@ -176,9 +177,12 @@ class PauseFields(msgspec.Struct, frozen=True, gc=False):
 class QosFields(msgspec.Struct, frozen=True, gc=False):
     trust: str | None = None
     pfc: tuple[bool, ...] = ()
+    prio_tc: tuple[Int, ...] = ()
     dscp_prio: Raw = EMPTY
     tc_bandwidth: tuple[Int, ...] = ()
     ecn: Raw = EMPTY
+    cnp_dscp: Int | None = None
+    cnp_priority: Int | None = None
     pfc_frames_sent: list[int] = []
     pfc_frames_received: list[int] = []
 

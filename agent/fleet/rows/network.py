@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from msgspec.json import Decoder
 
-from agent.fleet.rows.device_fields import NETDEV_ROWS, NIC_ROWS, PORT_ROWS, Int, NetdevFields, NicFields, PortFields
+from agent.fleet.rows.device_fields import (
+    NETDEV_ROWS,
+    NIC_ROWS,
+    PORT_ROWS,
+    GidFields,
+    Int,
+    NetdevFields,
+    NicFields,
+    PortFields,
+)
 from agent.fleet.rows.devices import Row
 
 
@@ -31,6 +41,7 @@ def port_row(n: NicFields, p: PortFields, rail: int | None) -> Row:
         subnet=_subnet(p),
         role=n.role,
         virtual_function=n.virtual_function,
+        roce_gid_index=_roce_gid_index(p.gids),
     )
 
 
@@ -54,6 +65,9 @@ def netdev_row(d: NetdevFields, rail: int | None) -> Row:
         neighbor_system=neighbor and neighbor.system,
         neighbor_chassis=neighbor and neighbor.chassis,
         neighbor_port=neighbor and neighbor.port,
+        prio_tc=(q and _words(q.prio_tc)) or None,
+        cnp_dscp=q and q.cnp_dscp,
+        cnp_priority=q and q.cnp_priority,
     )
 
 
@@ -66,6 +80,19 @@ def pfc_names(way: str, count: int) -> tuple[str, ...]:
 def _subnet(p: PortFields) -> str | None:
     first = next((gid.gid for gid in p.gids if gid.index == 0), None) if p.link_layer == "InfiniBand" else None
     return first[:19].replace(":", "") if first and len(first) == 39 else None
+
+
+def _roce_gid_index(gids: list[GidFields]) -> int | None:
+    """What NCCL_IB_GID_INDEX should be."""
+    routed = [
+        (not _IPV4.match(gid.gid), gid.index)
+        for gid in gids
+        if gid.type == "RoCE v2" and gid.gid and gid.index is not None and not gid.gid.startswith("fe80:")
+    ]
+    return min(routed)[1] if routed else None
+
+
+_IPV4 = re.compile(r"(?:0000:){5}ffff:")
 
 
 # Most nodes of a fleet are set up alike: what was made of a setting is remembered.

@@ -16,12 +16,17 @@ from agent.fleet.rows.device_fields import NONE, GpuFields, Int, NetdevFields, N
 class CpuFields(msgspec.Struct, frozen=True, gc=False):
     name: str | None = None
     sockets: Int | None = None
+    threads_per_core: Int | None = None
 
 
 class ChassisFields(msgspec.Struct, frozen=True, gc=False):
     serial: str | None = None
     slot: str | None = None
     tray: str | None = None
+
+
+class NumaNodeFields(msgspec.Struct, frozen=True, gc=False):
+    memory_mib: Int | None = None
 
 
 class NodeFields(msgspec.Struct, frozen=True, gc=False):
@@ -40,7 +45,7 @@ class NodeFields(msgspec.Struct, frozen=True, gc=False):
     serial: str | None = None
     cmdline: str | None = None
     cpu: CpuFields | None = None
-    numa_nodes: list[Raw] = []
+    numa_nodes: list[NumaNodeFields] = []
     memory_mib: Int | None = None
     uptime_seconds: float | None = None
 

@@ -16,6 +16,7 @@ from agent.fleet.rows.report_fields import (
     CpuFields,
     FindingFields,
     LocationFields,
+    NumaNodeFields,
     ProbeFields,
     ReportFields,
 )
@@ -107,6 +108,18 @@ def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
         label.digest[:32],
         label.received_at,
         label.clock_skew_seconds,
+        cpu.threads_per_core,
+        _numa_memory(n.numa_nodes),
+    )
+
+
+def _numa_memory(nodes: list[NumaNodeFields]) -> str | None:
+    """In GiB: what firmware and kernel keep for themselves differs by a few MiB."""
+    amounts = [node.memory_mib for node in nodes]
+    return (
+        " ".join(str(round(mib / 1024)) for mib in amounts if mib is not None)
+        if amounts and None not in amounts
+        else None
     )
 
 

@@ -127,7 +127,8 @@ class _Drawing:
                 continue
             x, upper, lower = one.at.right, one.at.middle, other.at.middle
             bulge = min(PORT - 30, 30 + abs(lower - upper) * 0.16 + (number % 3) * 5)
-            labels = f"{self.names.labels.get(a, a)} and {self.names.labels.get(b, b)}: {count} direct link{'s' * (count > 1)}"
+            links = f"{count} direct link{'s' if count > 1 else ''}"
+            labels = f"{self.names.labels.get(a, a)} and {self.names.labels.get(b, b)}: {links}"
             yield el(
                 "path",
                 el("title", labels),

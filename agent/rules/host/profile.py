@@ -237,6 +237,9 @@ def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[R
     if any(link.state == "unknown" for link in gpu.links):
         yield Unknown(subject, "the state of a link is not known")
         return
+    severity = severity_by_confidence(case, profile.nvlinks_per_gpu, "warning")
+    if up and profile.nvlinks_per_gpu.confidence == "high":
+        severity = "error"  # a number of the GPU, which its PCI id shows; without any its tray may be outside of a rack
     yield Fail(
         subject=subject,
         label=gpu.label,
@@ -247,7 +250,7 @@ def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[R
             Evidence(what="NVLinks up", value=str(up), source="nvidia-smi nvlink -s"),
             profile_evidence(profile, "NVLinks of a GPU", profile.nvlinks_per_gpu),
         ),
-        severity=severity_by_confidence(case, profile.nvlinks_per_gpu, "warning"),
+        severity=severity,
         cause="nvlinks",
         places=frozenset({gpu.id, gpu.pci or gpu.id}),
     )

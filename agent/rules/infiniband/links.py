@@ -20,7 +20,7 @@ from agent.rules.cabling import (
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, severity_by_role, unreachable_reason
 from agent.rules.infiniband.ports import EXPECTED, IbPort, device_number, has_no_infiniband, ib_ports, is_rate_unparsed
-from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.node_wide import aggregate_node_wide, merge_if_on_all
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, format_share_lost, join_labels
 
@@ -110,7 +110,6 @@ def _impact(case: RuleContext, each: IbPort) -> str:
 
 # Gb/s that a port of each generation can do: ConnectX-4, 5, 6, 7, 8, BlueField-2, BlueField-3 (PCI device ids)
 _GENERATION = {0x1013: 100, 0x1017: 100, 0x1019: 100, 0x101B: 200, 0x1021: 400, 0x1023: 800, 0xA2D6: 200, 0xA2DC: 400}
-_SPLITTER = "2X"
 _CABLE_LANES = 4  # 8X and 12X are links inside of switches; no NIC has them
 
 
@@ -128,8 +127,12 @@ def ib_rate_degraded(case: RuleContext) -> Iterator[Result]:
             yield Unknown(each.subject, "its rate could not be read")
         else:
             ports.append(each)
-    for each in ports:
-        yield _judge_rate_degraded(case, each, [other for other in ports if _rate_group(other) == _rate_group(each)])
+    answers = [
+        _judge_rate_degraded(case, each, [o for o in ports if _rate_group(o) == _rate_group(each)]) for each in ports
+    ]
+    slow = [answer for answer in answers if isinstance(answer, Fail) and answer.severity == "info"]
+    yield from (answer for answer in answers if answer not in slow)
+    yield from merge_if_on_all(slow, len(slow), "slower than the NIC supports, all alike")
 
 
 def _rate_group(each: IbPort) -> tuple[object, ...]:
@@ -140,11 +143,11 @@ def _rate_group(each: IbPort) -> tuple[object, ...]:
 def _judge_rate_degraded(case: RuleContext, each: IbPort, alike: list[IbPort]) -> Result:
     rate = each.port.rate_gbit_s or 0.0
     rates = [other.port.rate_gbit_s or 0.0 for other in alike]
-    usual = find_majority(rates)
+    usual, fastest = find_majority(rates), max(rates)
     if usual is not None and rate < usual:
         return _fail_rate_degraded(each, usual, f"most ports of this board run at {usual:g}", "high")
-    if usual is None and rate < max(rates):
-        return _fail_rate_degraded(each, max(rates), f"another port of this board runs at {max(rates):g}", "medium")
+    if rate < fastest:  # most are slow: no norm, where one shows what the fabric can do
+        return _fail_rate_degraded(each, fastest, f"another port of this board runs at {fastest:g}", "medium")
     more = _rate_with_all_lanes(each)
     if more is not None:
         return _fail_rate_degraded(each, more, f"{_far_end(each)} and this port support {more:g}", "medium")
@@ -155,7 +158,7 @@ def _judge_rate_degraded(case: RuleContext, each: IbPort, alike: list[IbPort]) -
     if each.port.width == "1X":
         return _fail_rate_degraded(each, rate * _CABLE_LANES, "one lane of four", "medium")
     due = _GENERATION.get(device_number(case, each.nic) or 0)
-    if len(alike) == 1 and due and rate < due and each.port.width != _SPLITTER:
+    if due and rate < due:
         return _lower_to_info(_fail_rate_degraded(each, due, f"its generation can do {due}", "low"))
     return Pass(each.subject)
 

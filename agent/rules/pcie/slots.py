@@ -169,15 +169,32 @@ def pcie_slower_than_siblings(case: RuleContext) -> Iterator[Result]:
 
 def _compare_kind(case: RuleContext, family: list[PcieLink]) -> Iterator[Result]:
     usual = find_majority((expected_speed(case, wire), expected_width(case, wire)) for wire in family)
-    if usual is None:
-        why = "no other card of its kind" if len(family) == 1 else "no majority of its kind is alike"
-        yield from (NotApplicable(wire.subject, why) for wire in family)
-        return
     like = [wire for wire in family if (expected_speed(case, wire), expected_width(case, wire)) == usual]
-    most = possible_bandwidth(case, like[0]) or 0.0
+    most = (possible_bandwidth(case, like[0]) or 0.0) if like else 0.0
+    best = max(_card_bandwidth(wire) for wire in family)
     for wire in family:
-        slower = (possible_bandwidth(case, wire) or 0.0) < most
-        yield _fail_siblings(case, wire, like) if slower else Pass(wire.subject)
+        if (possible_bandwidth(case, wire) or 0.0) < most:
+            yield _fail_siblings(case, wire, like)
+        elif _limits_itself(wire, best):
+            yield _fail_siblings(case, wire, [other for other in family if _card_bandwidth(other) == best])
+        elif usual is None:
+            why = "no other card of its kind" if len(family) == 1 else "no majority of its kind is alike"
+            yield NotApplicable(wire.subject, why)
+        else:
+            yield Pass(wire.subject)
+
+
+def _card_bandwidth(wire: PcieLink) -> float:
+    """GB/s that the card itself can carry, in whatever slot."""
+    link = wire.child.link
+    return (bandwidth(link.max_speed_gt_s, link.max_width) if link else None) or 0.0
+
+
+def _limits_itself(wire: PcieLink, best: float) -> bool:
+    """Whether a card can do less than another of its kind, and less than its slot: no majority makes that right."""
+    slot = wire.parent.link if wire.parent else None
+    able = bandwidth(slot.max_speed_gt_s, slot.max_width) if slot else None
+    return able is not None and _card_bandwidth(wire) < min(able, best)
 
 
 def _fail_siblings(case: RuleContext, wire: PcieLink, like: list[PcieLink]) -> Fail:

@@ -287,12 +287,12 @@ _ROCE = "udp:4791"
 
 @rule("roce-pfc-switch-mismatch")
 def roce_pfc_switch_mismatch(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, _judge_switch_pfc)
+    yield from for_each_readable_port(case, lambda each, netdev: _judge_switch_pfc(case, each, netdev))
 
 
-def _judge_switch_pfc(each: QosPath, netdev: Netdev) -> Result:
+def _judge_switch_pfc(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
     subject, neighbor = each.each.subject, netdev.neighbor
-    if each.verdict == "by_design":
+    if case.settings.facts.get("roce_mode") == "lossy":
         return NotApplicable(subject, each.reason)
     told = (neighbor.pfc if neighbor else None) or each.qos.peer_pfc
     roce = neighbor.applications.get(_ROCE) if neighbor else None
@@ -315,7 +315,9 @@ def _judge_switch_pfc(each: QosPath, netdev: Netdev) -> Result:
         each,
         "; ".join(wrong),
         "Set the same class on the interface and on its switch port.",
-        impact="PFC works per hop: no pause reaches the queue that overflows, and its packets are lost.",
+        impact="The switch marks no congestion in the class that RDMA uses, and has no buffer for it: packets are lost."
+        if each.verdict == "by_design"
+        else "PFC works per hop: no pause reaches the queue that overflows, and its packets are lost.",
         severity=each.each.severity("error"),
         evidence=(row, *path_evidence(each)),
         confidence="medium" if each.qos.dcbx == "firmware" else "high",

@@ -305,6 +305,35 @@ def test_a_dark_port_with_a_lid_was_cabled(lid: int | None, role: str) -> None:
     assert (role, "unused") == (found["0000:24:00.1"], found["0000:14:00.1"])
 
 
+@pytest.mark.parametrize("others", [100, None])
+def test_a_dark_rail_whose_gpu_is_gone_stays_a_rail(others: int | None) -> None:
+    """Its switch has nothing where the others have a GPU: it was cabled, all rails dark or not."""
+    board = hgx(8)
+    board.functions = [f for f in board.functions if f.address != "0000:33:00.0"]
+    nics = [f.address for f in board.functions if f.vendor == "0x15b3"]
+
+    found = roles(pci=board.facts(), rdma=ports({nic: None if nic == "0000:34:00.0" else others for nic in nics}))
+
+    assert {"rail"} == set(found.values())
+
+
+@pytest.mark.parametrize("case", ["another shape", "something in its place", "no switch", "another board"])
+def test_a_nic_like_the_rails_whose_switch_lacks_no_gpu_is_no_rail(case: str) -> None:
+    """Its switch must be like theirs, with nothing where theirs have a GPU."""
+    board = hgx(8)
+    board.functions = [f for f in board.functions if f.address != "0000:33:00.0"]
+    if case == "another shape":
+        board.downstream("0000:32:09.0", "0000:31:00.0")
+    elif case == "something in its place":
+        board.device("0000:33:00.0", "0000:32:00.0", "0x010802", "0x144d", "0xa80a")
+    elif case == "another board":
+        board.change("0000:34:00.0", subsystem_vendor="0x15b3", subsystem_device="0x0009")
+    else:
+        board.change("0000:34:00.0", parent="0000:30:01.0")
+
+    assert "unknown" == roles(pci=board.facts())["0000:34:00.0"]
+
+
 def test_every_role_has_its_evidence() -> None:
     """Distance first, in the words of the matrix, then why."""
     board = hgx(2)

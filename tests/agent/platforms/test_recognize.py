@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from agent.model.node import Node
@@ -83,6 +84,31 @@ def test_gpus_that_the_bus_lacks_leave_no_fingerprint() -> None:
     assert "hgx-h100-4" == recognize_platform(Node(vendor="Supermicro"), functions("0x2330", 4)).profile
     assert (None, "none") == (platform.profile, platform.confidence)
     assert "the driver names 4 more GPUs than the PCI functions show" in platform.evidence
+
+
+@pytest.mark.parametrize(
+    ("vendor", "device", "profile"), [("0x10de", "0x2901", "hgx-b200-8"), ("0x1002", "0x74a1", "mi300x-8")]
+)
+def test_modules_of_boards_with_eight_sockets_are_a_fingerprint(vendor: str, device: str, profile: str) -> None:
+    """Fewer of them are lost ones where they are below switches; a guest shows what it was given."""
+    bare = functions(device, 4, vendor=vendor)
+    ports = [
+        PciFunction(id=f"0002:{n:02x}:00.0", class_code="0x060400", parent=up)
+        for n, up in enumerate((None, "0002:00:00.0"))
+    ]
+    below = [msgspec.structs.replace(row, parent="0002:01:00.0") for row in bare]
+    at_the_root = [msgspec.structs.replace(row, parent="0002:00:00.0") for row in bare]
+
+    assert profile == recognize_platform(Node(), [*ports, *below]).profile
+    assert recognize_platform(Node(virtualization="kvm"), [*ports, *below]).profile is None
+    assert recognize_platform(Node(), [*ports, *at_the_root]).profile is None
+    assert recognize_platform(Node(), [*ports, *below[1:], bare[0]]).profile is None
+    assert (
+        recognize_platform(
+            Node(), [*ports, *below, *[msgspec.structs.replace(row, id=f"3:{row.id}") for row in below * 3]]
+        ).profile
+        is None
+    )
 
 
 def test_a_confirmed_name_with_other_devices_is_only_likely() -> None:

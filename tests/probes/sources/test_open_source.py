@@ -250,7 +250,6 @@ def test_prose_is_no_output(corpus: Path) -> None:
     for folder in (
         "text/nccl",
         "text/ethtool",
-        "text/amd",
         "text/ascend",
         "text/mlxlink",
         "text/ibdiagnet",

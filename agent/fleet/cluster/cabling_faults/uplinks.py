@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from agent.fleet.cluster.cabling_faults.fault import Break
+from agent.fleet.cluster.cabling_faults.thin_groups import dark_spines, thin_groups
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import SwitchPort, natural
 from agent.fleet.cluster.switch_tiers import SwitchBlock
@@ -16,12 +17,16 @@ def uplinks(view: View) -> list[Break]:
     found = odd(view)
     made = [_swap(view, one, other) for one, other in found.swapped]
     made += [_moved(view, faults) for faults in found.moved]
-    return made + missing(view, found)
+    thin = thin_groups(view)
+    told = {switch for group, _ in thin for switch in group.switches}
+    made += [fault for _, fault in thin]
+    made += dark_spines(view, told)
+    return made + [fault for block in view.blocks for fault in _missing(view, block, found, told)]
 
 
 def missing(view: View, found: TrunkFaults) -> list[Break]:
     """Cables that are nowhere, a switch each."""
-    return [each for block in view.blocks for each in _missing(view, block, found)]
+    return [each for block in view.blocks for each in _missing(view, block, found, set())]
 
 
 def end(view: View, fault: Fault) -> str:
@@ -76,9 +81,10 @@ def _moved(view: View, faults: tuple[Fault, ...]) -> Break:
     )
 
 
-def _missing(view: View, block: SwitchBlock, found: TrunkFaults) -> list[Break]:
+def _missing(view: View, block: SwitchBlock, found: TrunkFaults, told: set[str]) -> list[Break]:
+    """`told`: switches of a group that has fewer cables as a whole."""
     gone: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-    for lower in block.peers:
+    for lower in block.peers if not told else [each for each in block.peers if each not in told]:
         gone[lower] = [(upper, found.less[lower, upper]) for upper in block.upper if found.less.get((lower, upper))]
     extra = {lower for (lower, _), count in found.more.items() if count}
     made = []

@@ -12,6 +12,7 @@ import os
 import sys
 import tarfile
 import tempfile
+import tracemalloc
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from agent.fleet.ingest.files import Staging
 from agent.fleet.ingest.sources import UnreadableSource, checked, items
 from agent.fleet.ingest.streams import BadStream, pieces, spans
 from agent.fleet.ingest.worker import BatchDone, IngestWorker, ReportBatch, Setup
+from agent.fleet.reading import Unfit, unpack
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.ship.payload import parse_payload
 from tests.agent.fleet.small import report, rows, take, taken
@@ -280,3 +282,36 @@ def test_a_file_of_lines_that_shrinks_or_goes_while_it_is_read(tmp_path: Path) -
     gone = IngestWorker(setup_at(tmp_path)).do(ReportBatch(found))
     assert isinstance(gone, BatchDone)
     assert gone.vanished == [f"{path}:{n}: No such file or directory" for n in (1, 2, 3)]
+
+
+ZSTD_BOMB = b"\x28\xb5\x2f\xfd\x00\x58" + b"\x02\x00\x10\x20" * (1 << 13)  # blocks of 128 KiB of blanks: 1 GiB
+
+
+@pytest.mark.parametrize("name", ["gz", "bz2", "xz", "zst"])
+def test_a_bomb_costs_no_memory(name: str, tmp_path: Path) -> None:
+    """Neither as a report nor as a stream: bytes are decompressed as they are read, and no more of them."""
+    bomb = ZSTD_BOMB if name == "zst" else PACK[f".{name}"](b" " * (256 << 20))
+    tracemalloc.start()
+    try:
+        if name in ("gz", "zst"):
+            with pytest.raises(Unfit):
+                unpack(bomb)
+        with contextlib.suppress(BadStream):  # that of zstd has no end
+            assert all(piece.trouble for piece in pieces(io.BytesIO(bomb)))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 150 << 20 > peak, f"{peak >> 20} MiB"
+
+
+@pytest.mark.parametrize("name", sorted(PACK))
+def test_a_stream_of_several_parts_however_they_are_cut(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of one read is the beginning of the next."""
+    monkeypatch.setattr("agent.fleet.ingest.streams._BLOCK", 700)
+    monkeypatch.setattr("agent.fleet.ingest.streams._ZSTD_STEP", 13)
+    reports = [report(f"gpu{number}", gpus=[f"{number}-{gpu}" for gpu in range(20)]) for number in range(6)]
+    parts = [PACK[name](b"".join(text + b"\n" for text in reports[at : at + 2])) for at in (0, 2, 4)]
+
+    assert reports == [piece.data.strip() for piece in pieces(io.BytesIO(b"".join(parts)))]
+    with pytest.raises(BadStream, match="truncated"):
+        list(pieces(io.BytesIO(b"".join(parts)[:-9])))

@@ -11,10 +11,15 @@ from tests.agent.fleet.small import at, report, take
 
 def node(host: str, hour: float = 0, **more: Any) -> bytes:
     """A report. Keywords: fields of `node`, or `software`, `nics`, `netdevs`, `gpus` (UUIDs), `findings`, `summary`."""
-    top = {key: more.pop(key) for key in ("software", "findings", "summary", "probes", "checks") if key in more}
+    top = {
+        key: more.pop(key) for key in ("software", "findings", "summary", "probes", "checks", "platform") if key in more
+    }
     uuids = more.pop("gpus", [f"{host}-a", f"{host}-b"])
     topology = {"nics": more.pop("nics", []), "netdevs": more.pop("netdevs", [])}
-    topology["gpus"] = [{"id": f"0000:0{n}:00.0", "label": f"GPU{n}", "uuid": each} for n, each in enumerate(uuids)]
+    named = {"name": more.pop("gpu_name")} if "gpu_name" in more else {}
+    topology["gpus"] = [
+        {"id": f"0000:0{n}:00.0", "label": f"GPU{n}", "uuid": each, **named} for n, each in enumerate(uuids)
+    ]
     facts = {"hostname": host, "vendor": "V", "product": "P", "machine_id": f"id-of-{host}", "serial": f"no-of-{host}"}
     return report(host, hour, node={**facts, **more}, topology=topology, **top)
 

@@ -191,15 +191,21 @@ def test_what_follows_on_some_nodes_only_names_them():
     assert answer.also == ["cuda 13, usually 12"]
 
 
-def racked(n, *, odd, leaf=None, rack=None, **more):
+def racked(n, *, odd, leaf=None, rack=None, part="P1", firmware="28.2", **more):
     """One of 60 nodes in racks of six, whose first rail is connected to a leaf for twelve of them."""
     neighbor = {"system": leaf or f"leaf{n // 12}", "port": f"Eth{n}"}
-    card = {"id": "0000:10:00.0", "label": "mlx5_0", "role": "rail", "ports": [
+    card = {"id": "0000:10:00.0", "label": "mlx5_0", "role": "rail", "firmware": firmware, "ports": [
         {"port": 1, "link_layer": "Ethernet", "state": "ACTIVE", "netdevs": ["eth0"]},
     ]}  # fmt: skip
     netdev = {**interface("eth0", f"0c:42:a1:00:{n:02x}:00"), "nic": card["id"], "mtu": 1500 if odd else 4200}
     chassis = {"serial": rack or f"R{n // 6}"}
-    return node(f"n{n:02d}", nics=[card], netdevs=[{**netdev, "neighbor": neighbor}], chassis=chassis, **more)
+    return node(
+        f"n{n:02d}",
+        nics=[card],
+        netdevs=[{**netdev, "neighbor": neighbor, "module": {"part": part}}],
+        chassis=chassis,
+        **more,
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,6 +216,9 @@ def racked(n, *, odd, leaf=None, rack=None, **more):
         ((1, 2), {}, []),  # of six in sixty: one in a hundred
         ((1, 20, 40), {}, []),
         ((1, 20, 40), {"kernel": "6.9"}, ["kernel 6.9 (3 of its 3 nodes of this class)"]),
+        ((1, 20, 40), {"bios_version": "2"}, ["BIOS 2 (3 of its 3 nodes of this class)"]),
+        ((1, 20, 40), {"part": "P2"}, ["module P2 (3 of its 3 nodes of this class)"]),
+        ((1, 20, 40), {"firmware": "28.1"}, ["NIC firmware 28.1 (3 of its 3 nodes of this class)"]),
         ((5,), {}, []),
         ((1, 3, 4), {"rack": "R9", "leaf": "leaf9"}, []),
     ],
@@ -231,14 +240,32 @@ def test_a_kernel_has_not_itself_in_common(tmp_path):
 
 
 def machine(n, **odd):
-    """A GPU with a virtual function."""
+    """A GPU with a virtual function, below a root port."""
     gpu = {"id": "0000:01:00.0", "class": "0x030200", "relaxed_ordering": True, "max_read_request_bytes": 4096,
            "max_payload_bytes": 256, **odd.get("gpu", {})}  # fmt: skip
     virtual = {"id": "0000:01:00.1", "class": "0x030200", "physical_function": gpu["id"], **odd.get("virtual", {})}
     nic = {"id": "0000:02:00.0", "label": "mlx5_0", "board_id": "MT_1", "numa_node": 0, **odd.get("nic", {})}
-    return report(f"n{n}", node={"hostname": f"n{n}", "vendor": "V", "product": "P"}, topology={
-        "gpus": [{"id": gpu["id"], "label": "GPU0", "uuid": f"u{n}", "numa_node": odd.get("numa", 0)}],
-        "nics": [nic], "pci": [gpu, virtual],
+    root = {"id": "0000:00:01.0", "class": "0x060400", "acs": {"capability": ["SV"], "control": odd.get("acs", ["SV"])}}
+    fabric = {"state": "completed", "clique": odd.get("clique", 1), "cluster_uuid": odd.get("domain", "d1")}
+    port = {"port": 1, "link_layer": "Ethernet", "netdevs": ["eth0"], "gids_known": True, "gids": [
+        {"index": 0, "gid": "fe80:0000:0000:0000:0000:0000:0000:0001", "type": "RoCE v2"},
+        {"index": odd.get("gid", 3), "gid": "0000:0000:0000:0000:0000:ffff:0a00:0001", "type": "RoCE v2"},
+        {"index": odd.get("gid", 3) + 1, "gid": "2001:0000:0000:0000:0000:0000:0000:0001", "type": "RoCE v2"},
+    ]}  # fmt: skip
+    qos = {"prio_tc": [0, 1], "cnp_dscp": 48, "cnp_priority": 6, **odd.get("qos", {})}
+    netdev = {**interface("eth0", f"0c:42:a1:00:{n:02x}:00"), "nic": nic["id"], "qos": qos}
+    facts = {
+        "hostname": f"n{n}",
+        "vendor": "V",
+        "product": "P",
+        "chassis": {"serial": "R1"},
+        "cpu": {"threads_per_core": odd.get("threads", 2)},
+        "memory_mib": odd.get("memory", 1_030_000),
+        "numa_nodes": [{"id": 0, "memory_mib": 515_000 + n}, {"id": 1, "memory_mib": odd.get("dimm", 515_000)}],
+    }
+    return report(f"n{n}", node=facts, topology={
+        "gpus": [{"id": gpu["id"], "label": "GPU0", "name": "G", "numa_node": odd.get("numa", 0), "fabric": fabric}],
+        "nics": [{**nic, "role": "rail", "ports": [port]}], "netdevs": [netdev], "pci": [root, gpu, virtual],
     })  # fmt: skip
 
 
@@ -258,6 +285,17 @@ def machine(n, **odd):
         ({"nic": {"numa_node": 1}}, ("nic-numa-node", "1", "0", ["mlx5_0"])),
         ({"nic": {"board_id": "MT_2"}}, ("nic-board", "MT_2", "MT_1", ["mlx5_0"])),
         ({"virtual": {"relaxed_ordering": False}}, None),
+        ({"acs": []}, ("pcie-acs", "off", "SV", ["0000:00:01.0"])),
+        ({"threads": 1}, ("threads-per-core", "1", "2", [])),
+        ({"clique": 2}, ("gpu-clique", "2", "1", ["GPU0"])),
+        ({"domain": "d2"}, ("gpu-cluster-uuid", "d2", "d1", [])),
+        ({"gid": 5}, ("port-roce-gid-index", "5", "3", ["mlx5_0"])),
+        ({"qos": {"prio_tc": [0, 3]}}, ("rail-prio-tc", "0 3", "0 1", ["eth0"])),
+        ({"qos": {"cnp_dscp": 46}}, ("rail-cnp-dscp", "46", "48", ["eth0"])),
+        ({"qos": {"cnp_priority": 3}}, ("rail-cnp-priority", "3", "6", ["eth0"])),
+        ({"dimm": 450_000}, ("numa-memory", "439 GiB", "about 503 GiB", [])),
+        ({"dimm": 450_000, "memory": 965_000}, ("memory", "942 GiB", "about 1006 GiB", [])),
+        ({"dimm": 512_000}, None),
     ],
 )
 def test_what_a_device_is_set_to(tmp_path, odd, expected):

@@ -1,0 +1,107 @@
+"""`fleet pull`: fetch the reports of hosts by ssh. The work is in agent/receive/pull.py."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.errors import CliError, print_warning
+
+COMMAND = "fabricscope scan --quiet --format ndjson"
+BAR_CHARACTERS = 30
+
+
+def pull(
+    nodes: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Hosts: gpu[001-128],login1; - reads them from stdin.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="DIR", help="Folder for the reports.", show_default=False)
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(metavar="DIR|URL", help="Load them into this dataset, too.", envvar="FABRICSCOPE_DATASET"),
+    ] = None,
+    command: Annotated[str, typer.Option(metavar="COMMAND", help="What prints a report on the host.")] = COMMAND,
+    ssh: Annotated[str, typer.Option(metavar="COMMAND", help="ssh with options, such as 'ssh -F FILE'.")] = "ssh",
+    jobs: Annotated[int, typer.Option(metavar="NUMBER", help="Hosts at the same time.", min=1, max=512)] = 32,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="For one host.", min=0.1, callback=opt.reject_nan)
+    ] = 60.0,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Fetch the reports of hosts by ssh.
+
+    Your own ssh, its keys, agent and configuration; no password is asked for. Exit 0 all fetched, 1 some were not:
+    one line for each.
+    """
+    from agent.fleet.hostlist import BadHostlist, unfold
+    from agent.receive.pull import BadHost, PullOptions, check_hosts
+
+    if not nodes:
+        raise CliError("--nodes is missing: a host list, such as gpu[001-128]")
+    if not to:
+        raise CliError("--to is missing: a folder for the reports")
+    try:
+        hosts = check_hosts(unfold(sys.stdin.read(1 << 24) if nodes == "-" else nodes))
+        words = shlex.split(ssh)
+    except (BadHostlist, BadHost, ValueError) as error:
+        raise CliError(
+            f"--nodes: {error}" if isinstance(error, BadHostlist | BadHost) else f"--ssh: {error}"
+        ) from error
+    if not hosts or not words:
+        raise CliError("--nodes: no host in it" if words else "--ssh: no program in it")
+    try:
+        os.makedirs(to, mode=0o750, exist_ok=True)
+    except OSError as error:
+        raise CliError(f"{to}: {error.strerror}") from error
+    program = (*words, "-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(int(min(timeout, 30)), 1)}")
+    failed = _pull_all(hosts, to, PullOptions(program, command, jobs, timeout), quiet)
+    if dataset and failed < len(hosts):
+        from agent.cli.fleet.ingest import ingest
+
+        ingest([to], dataset=dataset, quiet=quiet)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _pull_all(hosts: list[str], folder: str, options: object, quiet: bool) -> int:
+    """Fetch all; how many failed. Raises CliError."""
+    from agent.receive.pull import PullOptions, pull
+
+    assert isinstance(options, PullOptions)
+    shown = sys.stderr.isatty() and not quiet
+    done = failed = 0
+    try:
+        for result in pull(hosts, folder, options):
+            if shown:
+                sys.stderr.write("\r\033[K")
+            if result.problem:
+                failed += 1
+                print_warning(f"{result.host}: {result.problem}")
+            elif result.node.partition(".")[0] != result.host.partition(".")[0]:
+                print_warning(f"{result.host}: its report is of {result.node!r:.80}")
+            done += 1
+            if shown:
+                _draw(done, len(hosts), failed)
+    except OSError as error:
+        raise CliError(f"{options.ssh[0]}: {error.strerror}") from error
+    finally:
+        if shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+    if not quiet:
+        print(f"{len(hosts) - failed} of {len(hosts)} host{'s'[: len(hosts) != 1]} fetched into {folder}")
+    return failed
+
+
+def _draw(done: int, count: int, failed: int) -> None:
+    filled = BAR_CHARACTERS * done // count
+    problems = f", {failed} failed" if failed else ""
+    sys.stderr.write(f"[{'#' * filled}{'.' * (BAR_CHARACTERS - filled)}] {done} of {count} hosts{problems}")
+    sys.stderr.flush()

@@ -1,0 +1,68 @@
+"""`receive`: accept reports from `ship` over HTTPS into a folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.errors import CliError, printable
+
+
+def _option(metavar: str, text: str, **more: Any) -> Any:
+    return typer.Option(metavar=metavar, help=text, **more)
+
+
+def receive(
+    spool: Annotated[str | None, _option("DIR", "Folder for the reports; `fleet ingest --move` empties it.")] = None,
+    listen: Annotated[str, _option("ADDRESS:PORT", "Address to listen on.")] = ":8443",
+    clients: Annotated[str | None, _option("FILE", "TOML: tokens and certificates, and the hosts of each.")] = None,
+    cert: Annotated[str | None, _option("FILE", "Server certificate (PEM).")] = None,
+    key: Annotated[str | None, _option("FILE", "Its key, if it is not in the same file.")] = None,
+    client_ca: Annotated[str | None, _option("FILE", "CA bundle of the client certificates.")] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="HTTP without TLS, on a loopback address, behind a proxy.")
+    ] = False,
+    spool_limit: Annotated[int, _option("BYTES", "Of all reports in the folder.", min=0)] = 4 << 30,
+    spool_count: Annotated[int, _option("NUMBER", "Of all reports in the folder.", min=0)] = 200_000,
+    host_count: Annotated[int, _option("NUMBER", "Of reports of one host in the folder.", min=1)] = 2000,
+    timeout: Annotated[float, _option("SECONDS", "For one report.", min=0.1, callback=opt.reject_nan)] = 30.0,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log accepted reports, too.")] = False,
+) -> None:
+    """Accept reports from `ship` over HTTPS.
+
+    They are written to a folder, until it is stopped. A client may send reports of its own hosts only: those of its
+    token, or the host that its certificate names.
+    """
+    import asyncio
+
+    from agent.receive.clients import BadClients, load_clients
+    from agent.receive.inbox import Inbox, Limits
+    from agent.receive.listening import BadServer, TlsFiles, open_sockets, open_tls
+    from agent.receive.server import Server, ServerOptions
+
+    if not spool:
+        raise CliError("--spool is missing: the folder for the reports")
+    try:
+        known = load_clients(clients)
+        tls = open_tls(TlsFiles(cert, key, client_ca), known, plain)
+        sockets = open_sockets(listen, plain)
+    except (BadClients, BadServer) as error:
+        raise CliError(str(error)) from error
+    inbox = Inbox(os.path.abspath(spool), Limits(spool_limit, spool_count, host_count))
+    try:
+        inbox.open()
+    except OSError as error:
+        raise CliError(f"{spool}: {error.strerror}") from error
+    for listening in sockets:
+        address, port = listening.getsockname()[:2]
+        where = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        _write_line(f"listening on {'http' if plain else 'https'}://{where}")
+    asyncio.run(Server(sockets, inbox, known, ServerOptions(tls, timeout, verbose), _write_line).run())
+
+
+def _write_line(text: str) -> None:
+    print(printable(text), file=sys.stderr, flush=True)

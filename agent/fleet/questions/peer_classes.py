@@ -1,0 +1,178 @@
+"""Which nodes are compared with each other, beyond the hardware class that each report gives.
+
+A class is made of counts of devices: a node that lost half of its GPUs leaves it, and a class of two nodes has no
+majority. Here such nodes are put back among their peers, and small classes beside the nodes most like them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import Pending, Row, lookup, query
+from agent.fleet.questions.options import Options
+from agent.fleet.table import TEXT
+from agent.platforms.profiles import list_profiles, load_profile
+
+FACTS = query("outliers", "class_facts")
+EARLIER = lookup({"hardware_class": TEXT}, "outliers", "earlier_classes")
+_OF_THE_GPU = frozenset(("driver", "driver-open", "cuda", "cmdline"))
+_RAILS = "rails"
+_OF_THE_SYSTEM = frozenset(("kernel", "os", "nccl"))  # the same whatever GPU a node has
+
+
+class _Class(NamedTuple):
+    """What is known of a hardware class. `product`: vendor and product, as the class begins; null: not known."""
+
+    name: str
+    product: str | None
+    profile: str | None
+    arch: str | None
+    gpus: int  # of the node with most
+    nodes: int
+    devices: Mapping[str, int]  # how many of what, by the class; rails of whatever board
+    gpu_names: frozenset[str]
+
+
+class Wider(NamedTuple):
+    """Classes whose nodes are compared together in some attributes. `small`: those that have no others to compare."""
+
+    name: str
+    members: frozenset[str]
+    small: frozenset[str]
+    attributes: frozenset[str]
+
+
+class Lost(NamedTuple):
+    """A node that was in a class with more devices once."""
+
+    node: str
+    peers: str  # that class
+    gpus: int | None
+    rails: int | None
+
+
+class PeerClasses(NamedTuple):
+    """`of`: the class as which each is compared, itself or one with more devices; without those with too few nodes."""
+
+    of: Mapping[str, str]
+    sizes: dict[str, int]  # of those: nodes
+    too_few: dict[str, int]
+    wider: list[Wider]
+    lost: list[Lost]
+
+
+def peer_classes(tables: Tables, facts: Pending, options: Options) -> PeerClasses:
+    """`facts`: rows of FACTS."""
+    classes = _classes(facts())
+    fuller = {each.name: _fuller(each, classes.values(), options) for each in classes.values()}
+    suspects = {name: full for name, full in fuller.items() if full is not None}
+    earlier = _earlier(tables, suspects, fuller)
+    came = Counter(row.name for row in earlier)
+    of = {name: name for name, each in classes.items() if each.nodes >= options.fewest}
+    for name, full in suspects.items():
+        each = classes[name]
+        if (
+            each.nodes < options.fewest
+            or 2 * came[name] > each.nodes
+            or (_expects_more(each) and classes[full].gpus > each.gpus)
+        ):
+            of[name] = full
+    of = {name: of.get(peers, peers) for name, peers in of.items()}
+    sizes: Counter[str] = Counter()
+    for name, peers in of.items():
+        sizes[peers] += classes[name].nodes
+    small = [each for each in classes.values() if each.name not in of]
+    return PeerClasses(
+        of=of,
+        sizes=dict(sorted(sizes.items())),
+        too_few={each.name: each.nodes for each in small},
+        wider=_wider(small, classes.values(), options),
+        lost=[row.lost for row in earlier if of.get(row.name) == row.name],
+    )
+
+
+def _classes(rows: Iterable[Row]) -> dict[str, _Class]:
+    """Of rows of a class that differ, in profile or architecture, those of most nodes."""
+    kinds: dict[str, list[tuple[int, str | None, str | None, str | None, str | None, int, int]]] = {}
+    for name, vendor, product, profile, arch, gpus, rails, nodes in rows:
+        if name is not None:
+            kinds.setdefault(name, []).append((nodes, vendor, product, profile, arch, gpus or 0, rails or 0))
+    found = {}
+    for name in sorted(kinds):
+        _, vendor, product, profile, arch, _, _ = max(kinds[name], key=lambda row: (row[0], str(row)))
+        gpus, rails = max(row[5] for row in kinds[name]), max(row[6] for row in kinds[name])
+        called = " ".join(part.strip() for part in (vendor, product) if part and part.strip())
+        parts = [part.partition("x ") for part in name[len(called or "unknown product") + 2 :].split(", ")]
+        counts = [(what, int(count)) for count, _, what in parts if count.isdecimal() and len(count) < 9]
+        of_gpus = counts[: len(counts) - (rails > 0)] if gpus else []  # rails are last
+        devices = dict([*of_gpus, *((_RAILS, count) for _, count in counts[len(of_gpus) :])])
+        nodes = sum(row[0] for row in kinds[name])
+        found[name] = _Class(name, called or None, profile, arch, gpus, nodes, devices, frozenset(dict(of_gpus)))
+    return found
+
+
+def _fuller(one: _Class, classes: Iterable[_Class], options: Options) -> str | None:
+    """The class of the same product with as many devices or more that most nodes are in, if more than in this one."""
+    if one.product is None:
+        return None
+    found = [
+        each
+        for each in classes
+        if each.product == one.product
+        and each.nodes >= options.fewest
+        and each.nodes > one.nodes
+        and each.name != one.name
+        and all(each.devices.get(what, 0) >= count for what, count in one.devices.items())
+    ]
+    return max(found, key=lambda each: (each.nodes, each.name)).name if found else None
+
+
+class _EarlierClass(NamedTuple):
+    name: str  # the class that the node is in now
+    lost: Lost
+
+
+def _earlier(tables: Tables, suspects: Mapping[str, str], fuller: Mapping[str, str | None]) -> list[_EarlierClass]:
+    """Nodes that were in the fuller class once, by the history."""
+    rows = tables.fetch_by_keys(EARLIER, [(name,) for name in sorted(suspects)])
+    found = {
+        node: _EarlierClass(name, Lost(node, before, gpus, rails))
+        for node, name, before, gpus, rails in rows
+        if fuller.get(name) == before
+    }
+    return [found[node] for node in sorted(found)]
+
+
+def _expects_more(one: _Class) -> bool:
+    """Whether the platform that its nodes were recognized as has more GPUs."""
+    if one.profile is None or one.profile not in list_profiles():
+        return False
+    expected = load_profile(one.profile).gpus
+    return expected is not None and isinstance(expected.value, int) and expected.value > one.gpus
+
+
+def _wider(small: list[_Class], classes: Iterable[_Class], options: Options) -> list[Wider]:
+    """For small classes: the nodes with the same GPUs; and those with any, of the same architecture."""
+    every = [each for each in classes if each.gpus]
+    found = []
+    for names in sorted({each.gpu_names for each in small if each.gpu_names}, key=sorted):
+        members = [each for each in every if each.gpu_names == names]
+        found.append((f"all nodes with {' and '.join(sorted(names))}", members, _OF_THE_GPU | _OF_THE_SYSTEM))
+    told = {each.name for _, members, _ in found if _nodes(members) >= options.fewest for each in members}
+    for arch in sorted({each.arch for each in small if each.gpus and each.arch and each.name not in told}):
+        members = [each for each in every if each.arch == arch]
+        found.append((f"all {arch} nodes with GPUs", members, _OF_THE_SYSTEM))
+    names_of_small = {each.name for each in small}
+    return [
+        Wider(name, frozenset(each.name for each in members), frozenset(few), keys)
+        for name, members, keys in found
+        if _nodes(members) >= options.fewest
+        and (few := names_of_small & {each.name for each in members} - (told if keys is _OF_THE_SYSTEM else set()))
+    ]
+
+
+def _nodes(classes: Iterable[_Class]) -> int:
+    return sum(each.nodes for each in classes)

@@ -1,0 +1,169 @@
+"""The folder into which reports are received: checked, bounded, each written atomically; `fleet ingest` empties it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+import time
+from collections import Counter
+from http import HTTPStatus
+from typing import NamedTuple
+
+import msgspec
+
+from agent.fleet.reading import Unfit, unpacked
+from agent.model.report import REPORT_LIMIT_BYTES
+from agent.receive.clients import Client
+from agent.reports import PRIVATE, replace_file
+from agent.ship.payload import BadPayload, Payload, compress, parse_payload
+from agent.ship.target import sync_folder
+
+_FRESH_SECONDS = 30.0  # after which files are counted again: ingest takes them away
+_FULL_SECONDS = 1.0  # the same where there is no room
+_LEFT_SECONDS = 3600.0  # after which a temporary file is one that a killed run left
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Answer(NamedTuple):
+    """What became of a report."""
+
+    status: HTTPStatus
+    reason: str  # one line, for the client and for the log
+    host: str = ""
+
+
+class Limits(NamedTuple):
+    """Of the folder."""
+
+    size_bytes: int
+    reports: int
+    per_host: int
+
+
+class _Node(msgspec.Struct):
+    hostname: str | None = None
+    machine_id: str | None = None
+    serial: str | None = None
+
+
+class _Head(msgspec.Struct):
+    node: _Node
+
+
+class Inbox:
+    """The folder. `take` is called by several threads."""
+
+    def __init__(self, path: str, limits: Limits) -> None:
+        self.path = path
+        self.limits = limits
+        self._lock = threading.Lock()
+        self._hosts: Counter[str] = Counter()
+        self._size = 0
+        self._counted_at: float | None = None
+
+    def open(self) -> None:
+        """Create it where it is missing, and count what is in it. Raises OSError."""
+        os.makedirs(self.path, mode=0o750, exist_ok=True)
+        with self._lock:
+            self._count()
+
+    def take(self, body: bytes, key: str | None, client: Client) -> Answer:
+        """Check a report and keep it. `key`: the request's Idempotency-Key."""
+        try:
+            payload = parse_payload(unpack(body))
+        except TooLarge:
+            return Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a report has at most {REPORT_LIMIT_BYTES} bytes")
+        except BadPayload as error:
+            return Answer(HTTPStatus.BAD_REQUEST, str(error))
+        if key is not None and len(key) == len(payload.digest) and key.lower() != payload.digest:
+            return Answer(HTTPStatus.BAD_REQUEST, "the report does not have the digest that Idempotency-Key names")
+        host = read_node_name(payload.data)
+        if not host:
+            return Answer(HTTPStatus.BAD_REQUEST, "the report names no node: no host name, machine id or serial")
+        if not client.may_send(host):
+            return Answer(HTTPStatus.FORBIDDEN, f"{client.label} may not send reports of {host!r:.80}", host)
+        try:
+            with self._lock:
+                return self._keep(payload, host)
+        except OSError as error:
+            if error.errno in _FULL_DISK:
+                return Answer(HTTPStatus.INSUFFICIENT_STORAGE, f"{self.path}: {error.strerror}", host)
+            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{self.path}: {error.strerror}", host)
+
+    def is_full(self) -> bool:
+        """Whether no further report is taken."""
+        with self._lock:
+            self._count_if_older(_FRESH_SECONDS)
+            return self._size >= self.limits.size_bytes or self._hosts.total() >= self.limits.reports
+
+    def _keep(self, payload: Payload, host: str) -> Answer:
+        name = payload.file_name("gzip")
+        path = os.path.join(self.path, name)
+        if os.path.lexists(path):
+            return Answer(HTTPStatus.OK, "already here", host)
+        data = compress(payload.data, "gzip")
+        self._count_if_older(_FRESH_SECONDS)
+        problem = self._find_problem(payload.host, len(data))
+        if problem is not None:  # perhaps ingest has made room meanwhile
+            self._count_if_older(_FULL_SECONDS)
+            problem = self._find_problem(payload.host, len(data))
+        if problem is not None:
+            return problem._replace(host=host)
+        replace_file(path, os.path.join(self.path, f".{name}.{os.urandom(4).hex()}.tmp"), data, PRIVATE)
+        sync_folder(self.path)
+        self._size += len(data)
+        self._hosts[payload.host] += 1
+        return Answer(HTTPStatus.CREATED, "received", host)
+
+    def _find_problem(self, file_host: str, size: int) -> Answer | None:
+        """Why there is no room for a report."""
+        if self._hosts[file_host] >= self.limits.per_host:
+            return Answer(HTTPStatus.TOO_MANY_REQUESTS, f"{self._hosts[file_host]} reports of this host wait already")
+        if self._size + size > self.limits.size_bytes or self._hosts.total() >= self.limits.reports:
+            waiting = f"{self._hosts.total()} reports, {self._size} bytes"
+            return Answer(HTTPStatus.INSUFFICIENT_STORAGE, f"{self.path} is full ({waiting}): is ingest running?")
+        return None
+
+    def _count_if_older(self, seconds: float) -> None:
+        if self._counted_at is None or time.monotonic() - self._counted_at > seconds:
+            self._count()
+
+    def _count(self) -> None:
+        self._hosts, self._size = Counter(), 0
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # ingest has just moved it
+                    status = entry.stat(follow_symlinks=False)
+                    if entry.name.startswith("."):
+                        if time.time() - status.st_mtime > _LEFT_SECONDS and entry.is_file(follow_symlinks=False):
+                            os.unlink(entry.path)
+                        continue
+                    self._size += status.st_size
+                    self._hosts[entry.name.rsplit("_", 2)[0]] += 1
+        self._counted_at = time.monotonic()
+
+
+class TooLarge(Exception):
+    """More bytes than a report can have."""
+
+
+def unpack(body: bytes) -> bytes:
+    """The bytes of a report without gzip or zstd, never more than one can have. Raises TooLarge, BadPayload."""
+    try:
+        data = unpacked(body)
+    except Unfit as error:
+        raise BadPayload(str(error)) from error
+    if len(data) > REPORT_LIMIT_BYTES:
+        raise TooLarge
+    return data
+
+
+def read_node_name(data: bytes) -> str:
+    """The name by which the fleet keeps a report's node; "" where it names none."""
+    try:
+        node = msgspec.json.decode(data, type=_Head).node
+    except msgspec.DecodeError:
+        return ""
+    return (node.hostname or node.machine_id or node.serial or "").strip()

@@ -1,0 +1,275 @@
+"""The server: HTTP/1.1 over TLS, each connection, request and byte bounded; a slow client costs memory, not a thread.
+
+Nothing of a body is read before the client is known. Nothing of a request reaches the log unless it is printable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import socket
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from agent.model.report import REPORT_LIMIT_BYTES
+from agent.receive.clients import Client, Clients
+from agent.receive.inbox import Answer, Inbox
+
+HEAD_BYTES = 16384
+CONNECTIONS, CONNECTIONS_PER_ADDRESS, BODIES, THREADS = 512, 32, 64, 2
+HEAD_SECONDS, IDLE_SECONDS, CLOSE_SECONDS = 10.0, 15.0, 2.0
+LOG_LINES_PER_MINUTE = 120
+HEALTH_PATH = "/health"
+_REQUEST_LINE = re.compile(r"([A-Z]{1,16}) ([\x21-\x7e]{1,4096}) HTTP/1\.[01]")
+_FIELD = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}):[ \t]*([\x20-\x7e\t]*?)[ \t]*")
+_ONCE = ("content-length", "authorization", "transfer-encoding", "idempotency-key", "host", "expect")
+_SENT = ("POST", "PUT")
+
+
+class ServerOptions(NamedTuple):
+    """What the command line sets."""
+
+    tls: ssl.SSLContext | None  # None: plain HTTP, behind a proxy on this host
+    seconds: float  # for one request
+    verbose: bool
+
+
+class _Request(NamedTuple):
+    method: str
+    path: str
+    headers: dict[str, str]  # names in lower case
+
+    @property
+    def length(self) -> int:
+        return int(self.headers.get("content-length", "0"))
+
+
+class _Refused(Exception):
+    """The request is answered with this; what follows on the connection is not read."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.reason)
+        self.answer = answer
+
+
+class _Log:
+    """One line per request, at most so many a minute."""
+
+    def __init__(self, write: Callable[[str], None], verbose: bool) -> None:
+        self._write, self._verbose = write, verbose
+        self._minute, self._lines, self._left_out = 0, 0, 0
+
+    def add(self, address: str, answer: Answer) -> None:
+        if answer.status < HTTPStatus.BAD_REQUEST and not self._verbose:
+            return
+        minute = int(time.monotonic() // 60)
+        if minute != self._minute:
+            if self._left_out:
+                self._write(f"{self._left_out} more requests of the last minutes not listed")
+            self._minute, self._lines, self._left_out = minute, 0, 0
+        self._lines += 1
+        if self._lines > LOG_LINES_PER_MINUTE:
+            self._left_out += 1
+            return
+        host = f" {answer.host!r:.80}" if answer.host else ""
+        self._write(f"{address}{host}: {int(answer.status)} {answer.status.phrase}: {answer.reason[:300]}")
+
+
+class Server:
+    """Accepts connections until it is stopped."""
+
+    def __init__(
+        self, sockets: list[socket.socket], inbox: Inbox, clients: Clients, options: ServerOptions,
+        write_line: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._sockets, self._inbox, self._clients, self._options = sockets, inbox, clients, options
+        self._log = _Log(write_line, options.verbose)
+        self._addresses: Counter[str] = Counter()
+        self._threads = ThreadPoolExecutor(THREADS)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, then finish the requests under way, for a moment."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _loop, _context: None)  # handshakes that fail are no news
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        self._room = asyncio.Semaphore(CONNECTIONS)
+        self._bodies = asyncio.Semaphore(BODIES)
+        accepting = [asyncio.ensure_future(self._accept(listening)) for listening in self._sockets]
+        await stop.wait()
+        for task in accepting:
+            task.cancel()
+        for listening in self._sockets:
+            listening.close()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
+        self._threads.shutdown()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._room.acquire()
+            try:
+                sock, peer = await loop.sock_accept(listening)
+            except OSError:  # no descriptor left, or gone already
+                self._room.release()
+                await asyncio.sleep(0.1)
+                continue
+            address = str(peer[0])
+            if self._options.tls is not None and self._addresses[address] >= CONNECTIONS_PER_ADDRESS:
+                sock.close()
+                self._room.release()
+                continue
+            self._addresses[address] += 1
+            task = asyncio.ensure_future(self._serve(sock, address))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, sock: socket.socket, address: str) -> None:
+        """One connection, to its end."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(HEAD_BYTES)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        timeout = HEAD_SECONDS if self._options.tls else None
+        try:
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol, sock, ssl=self._options.tls, ssl_handshake_timeout=timeout
+            )
+            writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+            try:
+                await self._answer_requests(reader, writer, address)
+            finally:
+                transport.abort()
+        except (OSError, asyncio.TimeoutError, EOFError):  # the client, or its time, is gone
+            pass
+        finally:
+            sock.close()
+            self._room.release()
+            self._addresses[address] -= 1
+            if not self._addresses[address]:
+                del self._addresses[address]
+
+    async def _answer_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str) -> None:
+        wait = HEAD_SECONDS
+        while True:
+            started, request = False, None
+            try:
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), wait)
+                started = True
+                request = _parse_head(head)
+                answer = await self._answer(request, reader, writer)
+                stays = request.headers.get("connection", "").lower() != "close"
+            except asyncio.LimitOverrunError:
+                answer, stays = Answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"over {HEAD_BYTES} bytes"), False
+            except _Refused as refused:
+                answer, stays = refused.answer, False
+            except asyncio.TimeoutError:
+                if not started:
+                    return
+                answer, stays = Answer(HTTPStatus.REQUEST_TIMEOUT, "the request took too long"), False
+            except asyncio.IncompleteReadError:
+                return
+            if request is None or request.path != HEALTH_PATH:
+                self._log.add(address, answer)
+            writer.write(_encode_answer(answer, stays, request is not None and request.method == "HEAD"))
+            await asyncio.wait_for(writer.drain(), CLOSE_SECONDS)
+            if not stays:
+                await self._close(reader, writer)
+                return
+            wait = IDLE_SECONDS
+
+    async def _answer(
+        self, request: _Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Answer:  # fmt: skip
+        if request.method in ("GET", "HEAD") and request.path == HEALTH_PATH and not request.length:
+            is_full = await self._in_thread(self._inbox.is_full)
+            return Answer(HTTPStatus.INSUFFICIENT_STORAGE, "full") if is_full else Answer(HTTPStatus.OK, "ok")
+        client = self._find_client(request, writer)
+        if request.method not in _SENT:
+            raise _Refused(Answer(HTTPStatus.METHOD_NOT_ALLOWED, "reports are sent by POST or PUT"))
+        if "transfer-encoding" in request.headers or "content-length" not in request.headers:
+            raise _Refused(Answer(HTTPStatus.LENGTH_REQUIRED, "expected Content-Length"))
+        if request.length > REPORT_LIMIT_BYTES:
+            raise _Refused(
+                Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a report has at most {REPORT_LIMIT_BYTES} bytes")
+            )
+        return await asyncio.wait_for(self._receive(request, client, reader, writer), self._options.seconds)
+
+    def _find_client(self, request: _Request, writer: asyncio.StreamWriter) -> Client:
+        client = self._clients.find(request.headers.get("authorization"), writer.get_extra_info("peercert"))
+        if client is None:
+            raise _Refused(Answer(HTTPStatus.UNAUTHORIZED, "no valid token or client certificate"))
+        return client
+
+    async def _receive(
+        self, request: _Request, client: Client, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> Answer:
+        async with self._bodies:
+            if request.headers.get("expect", "").lower() == "100-continue":
+                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            body = await reader.readexactly(request.length)
+            key = request.headers.get("idempotency-key")
+            answer: Answer = await self._in_thread(lambda: self._inbox.take(body, key, client))
+            return answer
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def _close(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Read a little of what the client still sends: a connection that is reset loses the answer."""
+        with contextlib.suppress(OSError, asyncio.TimeoutError):
+            await asyncio.wait_for(_discard(reader), CLOSE_SECONDS)
+        writer.close()
+
+
+async def _discard(reader: asyncio.StreamReader) -> None:
+    left = 2 * REPORT_LIMIT_BYTES
+    while left > 0 and (data := await reader.read(65536)):
+        left -= len(data)
+
+
+def _parse_head(head: bytes) -> _Request:
+    """A request's line and fields. Raises _Refused."""
+    lines = head[:-4].decode("latin-1").split("\r\n")
+    match = _REQUEST_LINE.fullmatch(lines[0])
+    if match is None:
+        raise _Refused(Answer(HTTPStatus.BAD_REQUEST, "not an HTTP/1.1 request"))
+    headers: dict[str, str] = {}
+    for line in lines[1:]:
+        field = _FIELD.fullmatch(line)
+        name = field[1].lower() if field else ""
+        if field is None or (name in _ONCE and name in headers):
+            raise _Refused(Answer(HTTPStatus.BAD_REQUEST, "a header field is malformed or there twice"))
+        headers[name] = field[2]
+    if not re.fullmatch(r"[0-9]{1,15}", headers.get("content-length", "0")):
+        raise _Refused(Answer(HTTPStatus.BAD_REQUEST, "Content-Length is no number"))
+    return _Request(match[1], match[2], headers)
+
+
+def _encode_answer(answer: Answer, stays: bool, head_only: bool) -> bytes:
+    """Status line, fields and one line of text."""
+    body = "".join(c if c.isascii() and c.isprintable() else "?" for c in answer.reason[:300]).encode() + b"\n"
+    fields = [
+        f"HTTP/1.1 {int(answer.status)} {answer.status.phrase}",
+        "Content-Type: text/plain; charset=utf-8",
+        f"Content-Length: {len(body)}",
+        f"Connection: {'keep-alive' if stays else 'close'}",
+    ]
+    if answer.status == HTTPStatus.UNAUTHORIZED:
+        fields.append('WWW-Authenticate: Bearer realm="fabricscope"')
+    elif answer.status == HTTPStatus.METHOD_NOT_ALLOWED:
+        fields.append("Allow: POST, PUT")
+    elif answer.status in (HTTPStatus.INSUFFICIENT_STORAGE, HTTPStatus.TOO_MANY_REQUESTS):
+        fields.append("Retry-After: 300")
+    return "\r\n".join([*fields, "", ""]).encode() + (b"" if head_only else body)

@@ -1,0 +1,121 @@
+"""Nodes that lost devices stay among their peers, and small classes are compared with wider ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.fleet.questions.outliers import outliers
+from tests.agent.fleet.questions.nodes import asked, node
+
+NODES, ALL, HALF = 12, "abcdefgh", "abcd"
+
+
+def told(tables):
+    return sorted((each.attribute, each.hosts, each.value, each.usual) for each in outliers(tables).outliers)
+
+
+def made(n, hour=0, gpus=ALL, **more):
+    return node(f"n{n:02d}", hour, gpus=gpus, **more)
+
+
+@pytest.mark.parametrize("gpus", [HALF, "abc", ""])
+def test_a_node_that_lost_most_gpus(tmp_path, gpus):
+    with asked(tmp_path, *(made(n, gpus=gpus if n == 3 else ALL) for n in range(NODES))) as tables:
+        answer = outliers(tables)
+    assert [(each.attribute, each.hosts, each.value, each.usual) for each in answer.outliers] == [
+        ("gpus", "n03", str(len(gpus)), "8")
+    ]
+    assert (answer.classes, answer.too_few) == ({"V P, 8x GPU": NODES}, {})
+
+
+def test_nodes_that_lost_their_gpus_together_are_found_in_the_history(tmp_path):
+    """Half of them is as many as a class of its own would have."""
+    lost = range(6)
+    first = [made(n) for n in range(40)]
+    then = [made(n, 1, gpus=HALF if n in lost else ALL) for n in range(40)]
+    with asked(tmp_path, *first, *then) as tables:
+        assert told(tables) == [("gpus", "n[00-05]", "4", "8")]
+
+
+def test_a_product_with_fewer_gpus_is_a_class_of_its_own(tmp_path):
+    reports = [made(n, gpus=HALF if n < 6 else ALL) for n in range(30)]
+    with asked(tmp_path, *reports) as tables:
+        answer = outliers(tables)
+    assert answer.outliers == []
+    assert answer.classes == {"V P, 4x GPU": 6, "V P, 8x GPU": 24}
+
+
+def test_one_that_lost_its_gpus_among_those_that_never_had_more(tmp_path):
+    first = [made(n, gpus=HALF if n < 6 else ALL) for n in range(30)]
+    then = made(20, 1, gpus=HALF)
+    with asked(tmp_path, *first, then) as tables:
+        assert told(tables) == [("gpus", "n20", "4", "8")]
+
+
+def test_the_recognized_platform_has_more_gpus(tmp_path):
+    platform = {"profile": "hgx-h100-8"}
+    reports = [made(n, gpus=HALF if n < 6 else ALL, platform=platform) for n in range(40)]
+    with asked(tmp_path, *reports) as tables:
+        assert told(tables) == [("gpus", "n[00-05]", "4", "8")]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"product": "Q"},
+        {"vendor": None, "product": None},
+    ],
+)
+def test_other_products_are_no_peers(tmp_path, other):
+    reports = [made(n, **({"gpus": HALF, **other} if n == 3 else {"kernel": "6.8"})) for n in range(NODES)]
+    with asked(tmp_path, *reports) as tables:
+        assert told(tables) == []
+
+
+def test_of_an_unknown_product_nothing_is_missed(tmp_path):
+    unknown = {"vendor": None, "product": None}
+    with asked(tmp_path, *(made(n, gpus=HALF if n == 3 else ALL, **unknown) for n in range(NODES))) as tables:
+        assert told(tables) == []
+
+
+def small(n, odd, **more):
+    """Two of these nodes are of another product, one of them with something odd."""
+    report = {"kernel": "6.8", "os": "U 24", "cmdline": "ro quiet", "arch": "x86_64",
+              "software": {"driver": {"version": "1"}}}  # fmt: skip
+    return made(n, **{**report, **({"product": "Q", **more} if n < 2 else {}), **(odd if n == 1 else {})})
+
+
+@pytest.mark.parametrize(
+    ("odd", "expected"),
+    [
+        ({"kernel": "6.9"}, ("kernel", "n01", "6.9", "6.8")),
+        ({"os": "U 22"}, ("os", "n01", "U 22", "U 24")),
+        ({"software": {"driver": {"version": "2"}}}, ("driver", "n01", "2", "1")),
+        ({"cmdline": "ro"}, ("cmdline", "n01", "(absent)", "quiet")),
+        ({"software": {"driver": {"version": "1"}, "nccl": {"libraries": [{"version": "2.1"}]}}}, None),
+        ({"bios_version": "9"}, None),
+    ],
+)
+def test_a_class_of_two_is_compared_with_nodes_that_have_the_same_gpus(tmp_path, odd, expected):
+    with asked(tmp_path, *(small(n, odd) for n in range(NODES))) as tables:
+        answer = outliers(tables)
+    assert [(each.attribute, each.hosts, each.value, each.usual) for each in answer.outliers] == (
+        [expected] if expected else []
+    )
+    assert {each.hardware_class for each in answer.outliers} <= {"all nodes with GPU"}
+
+
+@pytest.mark.parametrize(
+    ("odd", "attributes"),
+    [({"kernel": "6.9"}, ["kernel"]), ({"software": {"driver": {"version": "2"}}}, []), ({"cmdline": "ro"}, [])],
+)
+def test_other_gpus_share_kernel_and_system_alone(tmp_path, odd, attributes):
+    """A driver may be chosen by the GPU."""
+    with asked(tmp_path, *(small(n, odd, gpu_name="B") for n in range(NODES))) as tables:
+        assert [each.attribute for each in outliers(tables).outliers] == attributes
+
+
+@pytest.mark.parametrize("more", [{"arch": "aarch64"}, {"gpus": ""}])
+def test_another_architecture_and_service_nodes_are_compared_with_nothing(tmp_path, more):
+    with asked(tmp_path, *(small(n, {"kernel": "6.9", **more, "gpu_name": "B"}) for n in range(NODES))) as tables:
+        assert told(tables) == []

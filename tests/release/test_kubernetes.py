@@ -1,0 +1,132 @@
+"""The kustomizations: valid by Kubernetes' own schemas, closed; their commands and secrets are real."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from agent.cli.command_tree import read_commands, walk_commands
+from agent.cli.commands import app
+from tests.conftest import ROOT
+from tests.release.test_container import VERSIONS
+
+KUBECTL = shutil.which("kubectl")
+FOLDERS = ("container", "kubernetes/nodes", "kubernetes/collector")
+DOCS = (ROOT / "docs" / "kubernetes.md").read_text()
+pytestmark = [
+    pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed"),
+    pytest.mark.usefixtures("real_commands"),
+]
+
+
+@functools.lru_cache
+def rendered(folder: str) -> str:
+    """What `kubectl apply -k` would send."""
+    done = subprocess.run(
+        [str(KUBECTL), "kustomize", str(ROOT / "packaging" / folder)], capture_output=True, text=True, check=True
+    )
+    assert "" == done.stderr
+    return done.stdout
+
+
+def objects(folder: str) -> list[Any]:
+    """The same, read."""
+    return list(yaml.safe_load_all(rendered(folder)))
+
+
+def pods() -> Iterator[Any]:
+    """The pod of each workload."""
+    for folder in FOLDERS[1:]:
+        for found in objects(folder):
+            spec = found.get("spec", {})
+            spec = spec.get("jobTemplate", {}).get("spec", spec)
+            if "template" in spec:
+                yield spec["template"]["spec"]
+
+
+def containers() -> Iterator[Any]:
+    """All containers."""
+    for pod in pods():
+        yield from pod.get("initContainers", [])
+        yield from pod["containers"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_is_rendered_is_valid(folder: str, version: str) -> None:
+    """Strictly."""
+    validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed").validate
+    for found in objects(folder):
+        validate(found, version, strict=True)
+        assert "fabricscope" in (found["metadata"].get("namespace"), found["metadata"]["name"])
+
+
+def test_nodes_have_the_daemonset_and_one_container_more() -> None:
+    """The patch keeps what it does not name."""
+    (one,) = [found for found in objects("container") if found["kind"] == "DaemonSet"]
+    (more,) = [found for found in objects("kubernetes/nodes") if found["kind"] == "DaemonSet"]
+    pod = more["spec"]["template"]["spec"]
+
+    assert ["fabricscope", "ship"] == sorted(each["name"] for each in pod["containers"])
+    assert one["spec"]["template"]["spec"]["containers"][0] in pod["containers"]
+    assert pod["hostNetwork"] is True
+
+
+def test_every_container_is_closed() -> None:
+    """No root, no capability, no writable image, no token for the cluster."""
+    for container in containers():
+        security = container["securityContext"]
+        assert (["ALL"], False, True) == (
+            security["capabilities"]["drop"], security["allowPrivilegeEscalation"], security["readOnlyRootFilesystem"],
+        )  # fmt: skip
+        assert {"cpu", "memory"} == set(container["resources"]["limits"])
+    for pod in pods():
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert {mount["name"] for each in pod["containers"] for mount in each["volumeMounts"]} <= {
+            volume["name"] for volume in pod["volumes"]
+        }
+
+
+def test_every_command_and_option_exists() -> None:
+    """Of arguments and of scripts; scripts are read by sh."""
+    known = {each.words: {name for o in each.options for name in o.names} for each in walk_commands(read_commands(app))}
+    count = 0
+    for container in containers():
+        lines = [" ".join(container["args"])] if "args" in container else []
+        for script in container.get("command", [])[2:]:
+            subprocess.run(["sh", "-n", "-c", script], check=True)
+            lines += re.findall(r"fabricscope ((?:ship|fleet) .*)", script.replace("\\\n", " "))
+        for line in lines:
+            words = line.split()
+            command = next(tuple(words[:size]) for size in (2, 1) if tuple(words[:size]) in known)
+            assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known[command]
+            count += 1
+    assert 7 <= count
+
+
+def test_secrets_are_those_that_the_docs_create() -> None:
+    """And each file of them that a command names."""
+    secrets = {volume["secret"]["secretName"] for pod in pods() for volume in pod["volumes"] if "secret" in volume} | {
+        source["secretRef"]["name"] for each in containers() for source in each.get("envFrom", [])
+    }
+
+    assert secrets == set(re.findall(r"create secret \w+ (\S+)", DOCS))
+    assert {"token", "ca.crt"} == set(re.findall(r"/etc/fabricscope/([a-z.]+)", rendered("kubernetes/nodes")))
+    assert "--from-file=token --from-file=ca.crt" in DOCS
+
+
+def test_reports_are_sent_to_the_service() -> None:
+    """By its name and port, which the docs name for the certificate."""
+    (service,) = [found for found in objects("kubernetes/collector") if found["kind"] == "Service"]
+    name = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+
+    assert f"--to https://{name}:{service['spec']['ports'][0]['port']}/" in rendered("kubernetes/nodes")
+    assert f"`{name}`" in DOCS
