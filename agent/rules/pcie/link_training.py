@@ -50,7 +50,9 @@ def pcie_width_downgraded(case: RuleContext) -> Iterator[Result]:
 def _judge_width_downgraded(case: RuleContext, wire: PcieLink) -> Result:
     gpu = case.gpu_by_pci.get(wire.child.id)
     if gpu and find_device_id(case, gpu) in WIDTH_PROVES_NOTHING:
-        return NotApplicable(wire.subject, "the PCIe width of this GPU proves nothing (superchip or B300 board)")
+        return NotApplicable(
+            wire.subject, "the PCIe width of this GPU proves nothing (superchip, B300 board, Atlas A3)"
+        )
     silent = not_judged_reason(case, wire)
     if silent:
         return silent
@@ -184,7 +186,9 @@ def pcie_link_down(case: RuleContext) -> Iterator[Result]:
 def _judge_link_down(case: RuleContext, wire: PcieLink) -> Result:
     gpu = case.gpu_by_pci.get(wire.child.id)
     if gpu and find_device_id(case, gpu) in WIDTH_PROVES_NOTHING:
-        return NotApplicable(wire.subject, "the PCIe width of this GPU proves nothing (superchip or B300 board)")
+        return NotApplicable(
+            wire.subject, "the PCIe width of this GPU proves nothing (superchip, B300 board, Atlas A3)"
+        )
     silent, link = not_judged_reason(case, wire), wire.child.link
     if silent and not (isinstance(silent, NotApplicable) and silent.reason == NO_LINK):
         return silent

@@ -35,6 +35,8 @@ READ_BY = {
     ("amd_ras", None): "xgmi-errors",
     ("amd_reset", None): "amd-gpu-reset",
     ("amd_fatal", None): "amd-gpu-reset",
+    ("npu_heartbeat", "heartbeat-lost"): "npu-heartbeat-lost",
+    ("npu_fault", None): "npu-fault-event",
 }
 CONTEXT_ONLY = {
     ("driver", "api-mismatch"): "the GPUs are not usable after it: their rules have the line as reason",
