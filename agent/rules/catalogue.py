@@ -40,6 +40,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("amd", gates.has_amd_gpus),
     Family("gaudi", gates.has_gaudi),
     Family("neuron", gates.has_neuron),
+    Family("ascend", gates.has_ascend, {"events": gates.has_npu_events}),
     Family("cxl", gates.has_cxl),
     Family(
         "infiniband",

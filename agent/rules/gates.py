@@ -58,6 +58,19 @@ def has_neuron(case: RuleContext) -> Result | None:
     return Unknown("node", why) if why else NotApplicable("node", "no Neuron device")
 
 
+def has_ascend(case: RuleContext) -> Result | None:
+    """Shut where no Ascend NPU, and no output about one, is seen."""
+    if case.topology.ascend is not None:
+        return None
+    why = case.bus_unread
+    return Unknown("node", why) if why else NotApplicable("node", "no Ascend NPU")
+
+
+def has_npu_events(case: RuleContext) -> Result | None:
+    """Shut where neither an Ascend NPU nor a line of its driver is seen."""
+    return None if any(event.kind.startswith("npu_") for event in case.events) else has_ascend(case)
+
+
 def has_cxl(case: RuleContext) -> Result | None:
     """Shut where no CXL memory device is seen."""
     if case.topology.cxl is not None:

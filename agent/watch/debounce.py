@@ -46,6 +46,8 @@ AFFECTED_PROBES: dict[str, tuple[str, ...]] = {
     "amd_reset": ("pci", "kfd"),
     "amd_init": ("pci", "kfd"),
     "xgmi": ("kfd",),
+    "npu_heartbeat": ("pci", "npu"),
+    "npu_fault": ("npu",),
     "aer": ("pci",),
     "dpc": ("pci", "nvml", *_NIC),
     "hotplug": ("pci", "nvml", *_NIC),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from probes.ascend.hccn_tool import MOST_NPUS, PortOutput, parse_hccn
-from probes.ascend.npu import count_device_nodes
+from probes.ascend.npu import find_device_nodes
 from probes.ascend.rank_table import RankDevice, parse_rank_table
 from probes.host.commands import HCCN, HCCN_CONF, HCCN_OF_NPU, RANK_TABLE
 from probes.host.interface import Absent, Host, ReadError
@@ -42,11 +42,12 @@ def read(host: Host) -> Reading:
     """Everything that is there. Raises Absent where nothing is."""
     reader = HostReader(host)
     keys, configuration = _configuration(reader)
+    nodes = find_device_nodes(reader)
     facts = HccnFacts(
         keys=keys,
         configuration=configuration,
         outputs=_merge(_saved_ports(reader)) if not host.live else (),
-        device_nodes=count_device_nodes(reader),
+        device_nodes=None if nodes is None else len(nodes),
         driver_version=_version(reader.text(DRIVER)),
         firmware_version=_version(reader.text(FIRMWARE)),
         ranks=_ranks(reader) if not host.live else (),

@@ -56,10 +56,12 @@ def read(host: Host) -> Reading:
     return Reading(GpuFacts(gpus, pairs=cells, attached=count, vendor=VENDOR), reader.sources, reader.missing)
 
 
-def count_device_nodes(reader: HostReader) -> int | None:
-    """How many /dev/davinciN there are; None where /dev is not seen."""
+def find_device_nodes(reader: HostReader) -> frozenset[int] | None:
+    """The numbers of /dev/davinciN; None where /dev is not seen."""
     names = reader.names("/dev")
-    return None if names is None else sum(_NODE.fullmatch(name) is not None for name in names)
+    if names is None:
+        return None
+    return frozenset(int(node[1]) for name in names if (node := _NODE.fullmatch(name)))
 
 
 def number_by_board(devices: Mapping[str, str]) -> dict[str, int]:
@@ -75,8 +77,8 @@ def number_by_board(devices: Mapping[str, str]) -> dict[str, int]:
 
 
 def _find_on_bus(reader: HostReader) -> tuple[list[Gpu], int | None]:
-    """NPUs of the bus, where each has a device node; else none, and how many nodes there are."""
-    nodes = count_device_nodes(reader)
+    """NPUs of the bus that have a device node, and how many nodes there are; none where it is not known which have."""
+    nodes = find_device_nodes(reader)
     if nodes is None:
         return [], None
     devices: dict[str, str] = {}
@@ -87,12 +89,13 @@ def _find_on_bus(reader: HostReader) -> tuple[list[Gpu], int | None]:
     numbers = _numbers_of_driver(reader, devices) or number_by_board(devices)
     if devices and not numbers:
         reader.gap("which PCI function is which NPU is not known: dev_id of each function is for root")
-    if len(devices) != nodes:
-        return [], nodes
+    if not numbers and len(devices) != len(nodes):
+        return [], len(nodes)
     return [
         Gpu(index=numbers.get(address), address=address, vendor=VENDOR, device=device)
         for address, device in devices.items()
-    ], nodes
+        if not numbers or numbers[address] in nodes
+    ], len(nodes)
 
 
 def _numbers_of_driver(reader: HostReader, devices: Mapping[str, str]) -> dict[str, int]:

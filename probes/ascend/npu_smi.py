@@ -141,6 +141,8 @@ def parse_hccs(text: str) -> tuple[NvLink, ...]:
 def _port(rows: dict[str, list[str]], column: int) -> NvLink:
     lanes, speed = _number(rows, "lane mode", column), _number(rows, "link speed", column)
     errors = {name: count for row, name in _COUNTS.items() if (count := _number(rows, row, column)) is not None}
+    if rows.get("first error lane") == [str(column + 1)] and rows.get("health status") == ["NOK"]:
+        errors["first_error"] = 1
     return NvLink(
         link=column + 1,
         state="unknown" if lanes is None else "active" if lanes else "inactive",

@@ -168,6 +168,8 @@ _FORMS = (
     _form("amd_reset", _AMDGPU + r"GPU reset begin!"),
     _form("amd_init", _AMDGPU + r"(?P<code>Fatal error during GPU init)"),
     _form("xgmi", _AMDGPU + r"XGMI: (?P<code>Failed to add node|Set topology failure|Get topology failure)"),
+    _form("npu_heartbeat", r"\[ascend\] .{0,200}Heartbeat lost! \(device=(?P<device>\d{1,5});", "heartbeat-lost"),
+    _form("npu_fault", r"\[ascend\] .{0,400}\b[Ee]vent[ _]id(?:=| ?: {0,4}\[)(?P<code>0x[0-9a-fA-F]{8})\b"),
     _form("xid", rf"NVRM: Xid \((?:PCI:)?{_BDF}\): (?P<code>\d{{1,4}})\b"),
     _form(
         "sxid",
@@ -218,7 +220,7 @@ _FORMS = (
 )
 _TOKENS = (  # cheap sieve
     "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_core", "NIC Link", "AER", "DPC",
-    "irmware reset", "Rebuild failed", "amdgpu",
+    "irmware reset", "Rebuild failed", "amdgpu", "[ascend]",
 )  # fmt: skip
 
 _AER = re.compile(

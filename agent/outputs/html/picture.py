@@ -119,7 +119,7 @@ class _Drawing:
                     yield el("text", port.text, x=item.at.right + 10, y=item.at.middle + 4, class_="small")
 
     def arcs(self) -> Iterator[Element]:
-        """NVLinks from GPU to GPU."""
+        """Direct links from GPU to GPU."""
         most = max(self.seen.direct.values(), default=1)
         for number, ((a, b), count) in enumerate(self.seen.direct.items()):
             one, other = self.layout.find(a), self.layout.find(b)
@@ -127,7 +127,8 @@ class _Drawing:
                 continue
             x, upper, lower = one.at.right, one.at.middle, other.at.middle
             bulge = min(PORT - 30, 30 + abs(lower - upper) * 0.16 + (number % 3) * 5)
-            labels = f"{self.names.labels.get(a, a)} and {self.names.labels.get(b, b)}: {count} NVLinks"
+            links = f"{count} direct link{'s' if count > 1 else ''}"
+            labels = f"{self.names.labels.get(a, a)} and {self.names.labels.get(b, b)}: {links}"
             yield el(
                 "path",
                 el("title", labels),

@@ -236,13 +236,16 @@ class _SceneBuilder:
 
 
 def _direct_nvlinks(report: Report) -> dict[tuple[str, str], int]:
-    """Direct NVLinks between GPUs, counted at the end with more active ones."""
+    """Direct links between GPUs, counted at the end with more active ones; of Ascend NPUs those of the matrix."""
     ends: Counter[tuple[str, str]] = Counter()
     for gpu in report.topology.gpus:
         for link in gpu.links:
             if link.state in ("active", "sleep") and link.remote and link.remote.kind == "gpu" and link.remote.id:
                 ends[gpu.id, link.remote.id] += 1
     ids = {gpu.id for gpu in report.topology.gpus}
+    for path in report.topology.paths:
+        if path.kind in ("HCCS", "SIO", "UB"):
+            ends[path.a, path.b] = 1
     pairs = {tuple(sorted(pair)) for pair in ends if set(pair) <= ids and pair[0] != pair[1]}
     return {(a, b): max(ends[a, b], ends[b, a]) for a, b in sorted(pairs)}
 

@@ -31,6 +31,7 @@ from agent.rules.pcie.links import (
     link_label,
     not_judged_reason,
     pcie_links,
+    report_log_alone,
     retrained_evidence,
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -41,12 +42,17 @@ from agent.rules.wording import format_share_lost
 def pcie_width_downgraded(case: RuleContext) -> Iterator[Result]:
     for wire in pcie_links(case):
         yield _judge_width_downgraded(case, wire)
+    lines = (event for event in case.events if event.kind == "pcie_bandwidth")
+    impact = "The link carries less than the device could: when its driver was loaded, and perhaps still."
+    yield from report_log_alone(case, lines, "a link was limited", impact)
 
 
 def _judge_width_downgraded(case: RuleContext, wire: PcieLink) -> Result:
     gpu = case.gpu_by_pci.get(wire.child.id)
     if gpu and find_device_id(case, gpu) in WIDTH_PROVES_NOTHING:
-        return NotApplicable(wire.subject, "the PCIe width of this GPU proves nothing (superchip or B300 board)")
+        return NotApplicable(
+            wire.subject, "the PCIe width of this GPU proves nothing (superchip, B300 board, Atlas A3)"
+        )
     silent = not_judged_reason(case, wire)
     if silent:
         return silent
@@ -180,7 +186,9 @@ def pcie_link_down(case: RuleContext) -> Iterator[Result]:
 def _judge_link_down(case: RuleContext, wire: PcieLink) -> Result:
     gpu = case.gpu_by_pci.get(wire.child.id)
     if gpu and find_device_id(case, gpu) in WIDTH_PROVES_NOTHING:
-        return NotApplicable(wire.subject, "the PCIe width of this GPU proves nothing (superchip or B300 board)")
+        return NotApplicable(
+            wire.subject, "the PCIe width of this GPU proves nothing (superchip, B300 board, Atlas A3)"
+        )
     silent, link = not_judged_reason(case, wire), wire.child.link
     if silent and not (isinstance(silent, NotApplicable) and silent.reason == NO_LINK):
         return silent

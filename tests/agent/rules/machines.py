@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.model.gpu import Gpu, GpuLink, Remote
+from agent.model.gpu import Ascend, Gpu, GpuLink, NpuPort, Remote
 from agent.model.nic import Netdev, Nic
 from agent.model.node import NumaNode
 from agent.model.pci import Cxl, CxlDevice, CxlRegion
@@ -172,3 +172,44 @@ def neuron_devices() -> RuleContext:
             )
         )  # fmt: skip
     return topology(case, gpus=gpus)
+
+
+def npus(device: str = "0xd802") -> RuleContext:
+    """Eight NPUs of an Ascend 910B board in the places of `server`: seven HCCS ports each, every pair by HCCS, and a
+    RoCE port each with an address in one network."""
+    case = server(8, ethernet=True)
+    ids = [gpu.id for gpu in case.topology.gpus]
+    part = {"class_code": "0x120000", "vendor": "0x19e5", "device": device, "driver": "devdrv_device_driver"}
+    for each in ids:
+        case = function(case, each, **part)
+    ports = [GpuLink(protocol="hccs", link=n, state="active", signal_gbyte_s=28.0) for n in range(1, 8)]
+    gpus = [
+        Gpu(
+            id=each,
+            label=f"GPU{n}",
+            index=n,
+            vendor="Huawei",
+            pci=each,
+            driver_state="open",
+            links=ports,
+            links_known=True,
+        )
+        for n, each in enumerate(ids)
+    ]
+    paths = [
+        msgspec.structs.replace(path, kind="HCCS", source="npu", bandwidth_gbyte_s=28.0)
+        if path.kind == "NV18"
+        else path
+        for path in case.topology.paths
+    ]
+    roce = [
+        NpuPort(
+            npu=n, gpu=each, state="up", speed_gbit_s=200.0, address=f"192.0.2.{n}", netmask="255.255.255.0",
+            gateway="192.0.2.254", mtu=4200, pfc=[4], tls=False, health="Success",
+        )
+        for n, each in enumerate(ids)
+    ]  # fmt: skip
+    known = Ascend(device_nodes=8, configuration="read", ports=roce)
+    probes = {**case.probes, "npu": ProbeRun(name="npu", status="ok"), "hccn": ProbeRun(name="hccn", status="ok")}
+    probes["nvml"] = ProbeRun(name="nvml", status="absent", reason="no NVIDIA driver")
+    return msgspec.structs.replace(topology(case, gpus=gpus, paths=paths, ascend=known), probes=probes)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from agent.assemble import assemble
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
+from agent.outputs.html.page import render_html
+from agent.outputs.text.page import render_page
 from probes.ascend.hccn import CONFIGURATION, HccnFacts, parse_hccn_conf
 from probes.ascend.hccn_tool import parse_hccn
 from probes.ascend.npu import PCI
 from probes.ascend.npu_smi import parse_hccs, parse_info, parse_topology
 from probes.ascend.rank_table import parse_rank_table
-from probes.catalogue import probe
+from probes.catalogue import probe, providers
 from probes.gpu.facts import GpuFacts
 from probes.host.interface import BadSource, Denied
+from probes.kernel.log_events import events, lines
 from probes.probe import Outcome, Status, outcome_of
 from probes.sources.open_source import open_source
 from probes.text import ParseError
@@ -187,6 +192,33 @@ def test_saved_outputs_give_hccs_pairs_and_ports(tmp_path: Path) -> None:
     ]
 
 
+def test_the_matrix_is_drawn(tmp_path: Path) -> None:
+    """One sentence for equal pairs, ports beside each NPU, an arc for each pair, and what the word means."""
+    found = report(
+        tmp_path,
+        **{
+            "npu-smi_info.txt": INFO_A2,
+            "npu-smi_info_-t_topo.txt": TOPOLOGY,
+            "npu-smi_info_-t_hccs_-i_1_-c_0.txt": HCCS,
+        },
+    )
+    page = "\n".join("".join(part for part, _ in line) for line in render_page(found, 120))
+    assert "HCCS between both GPUs" in page
+    assert "HCCS: links of Ascend NPUs" in page
+    assert "HCCS 2/3" in page
+    html = render_html(found)
+    assert ": 1 direct link<" in html
+    assert "HCCS" in html
+
+
+def test_dies_of_a_module_are_drawn() -> None:
+    """The matrix has SIO for them, and a question mark for pairs that no tool was asked about."""
+    host = node(sorted(f"0000:{bus}:00.0" for bus in A3), "0xd803")
+    found = assemble([outcome_of(probe(name), host) for name in ("pci", "npu", "hccn")], providers())  # type: ignore[arg-type]
+    kinds = Counter(path.kind for path in found.topology.paths)
+    assert {"SIO": 8, None: 112} == kinds
+
+
 def test_numbers_without_addresses_beside_a_bus_are_not_npus_more(tmp_path: Path) -> None:
     """lspci shows two NPUs, and a matrix two numbers: they are the same, and which is which is not known."""
     lspci = "\n".join(
@@ -310,3 +342,20 @@ def test_rank_tables() -> None:
 def test_keys_of_the_file_are_bounded() -> None:
     """A hostile file: no number of an NPU that cannot be, nothing longer than a value."""
     assert {} == parse_hccn_conf("address_64=1\n_1=2\naddress_1=\n" + "x" * 50 + "_1=2\naddress_1=" + "y" * 300)
+
+
+def test_lines_of_the_driver() -> None:
+    """A heartbeat names the device, an event its code; a line of another driver with the same words is none."""
+    text = (
+        "[ 1197.584409] [ascend] [ERROR] [drv_soft_fault] [heart_beat_judge 318] <kworker/5:1H:39365> "
+        "Heartbeat lost! (device=1; old_count=1104; new_count=1104;\n"
+        "[ 1198.000000] [ascend] [ERROR] [dms] [event 1] <x> Event id=0x80b98000\n"
+        "[ 1199.000000] [ascend] [ERROR] [dms] [event 1] <x> event_id:  [0x81A38605]\n"
+        "[ 1200.000000] other: Event id=0x80b98000\n"
+    )
+    found, _ = events(lines(text, None))
+    assert [
+        ("npu_heartbeat", "heartbeat-lost", (("device", "1"),)),
+        ("npu_fault", "0x80b98000", ()),
+        ("npu_fault", "0x81A38605", ()),
+    ] == [(event.kind, event.code, event.detail) for event in found]

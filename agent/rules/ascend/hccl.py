@@ -1,0 +1,137 @@
+"""HCCL settings of jobs, and rank tables, against the node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.model.gpu import NpuPort
+from agent.rules.ascend.npus import find_npus, is_a3
+from agent.rules.ascend.ports import label_of, npu_ports, places_of, report_no_ports, subject_of
+from agent.rules.context import RuleContext
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, is_surely_unset, jobs_unread_reason
+from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import format_ranges
+
+_SERVICE_LEVEL, _DEFAULT_LEVEL = "HCCL_RDMA_SL", 4
+_NO_HCCS, _PCIE, _ROCE = "HCCL_INTER_HCCS_DISABLE", "HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE"
+
+
+@rule("npu-pfc-priority")
+def npu_pfc_priority(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(case)
+    if not npu_ports(case):
+        return
+    if case.settings.facts.get("roce_mode") == "lossy":
+        yield NotApplicable("node", 'declared roce_mode = "lossy"')
+        return
+    setting = next(iter(effective_settings(case, _SERVICE_LEVEL)), None)
+    text = setting.value.strip() if setting else str(_DEFAULT_LEVEL)
+    if not (text.isascii() and text.isdigit() and len(text) == 1 and int(text) < 8):
+        yield Unknown("node", f"{_SERVICE_LEVEL} is {text[:20]!r}, no priority")
+        return
+    answers = (_judge_priority(port, int(text), setting) for port in npu_ports(case))
+    yield from aggregate_node_wide(answers, f"PFC does not protect priority {text}, which HCCL uses")
+
+
+def _judge_priority(port: NpuPort, level: int, setting: EffectiveSetting | None) -> Result:
+    if port.pfc is None:
+        return Unknown(
+            subject_of(port), f"PFC of NPU {port.npu} was never set, or was not asked: the firmware's default"
+        )
+    if level in port.pfc:
+        return Pass(subject_of(port))
+    source = setting.source if setting else "HCCL's default"
+    return Fail(
+        subject=subject_of(port),
+        label=label_of(port),
+        summary=f"PFC protects priority {format_ranges(port.pfc)}, HCCL uses {level}",
+        impact="Packets of HCCL are dropped when the network is congested; each loss costs a timeout of seconds.",
+        evidence=(
+            Evidence(what=f"bitmap_{port.npu}", value=format_ranges(port.pfc), source="/etc/hccn.conf"),
+            Evidence(what=_SERVICE_LEVEL, value=str(level), source=source),
+        ),
+        places=places_of(port),
+    )
+
+
+@rule("hccl-inter-hccs-disabled")
+def hccl_inter_hccs_disabled(case: RuleContext) -> Iterator[Result]:
+    settings = effective_settings(case, _NO_HCCS)
+    found = next((each for each in settings if each.value.strip().upper() == "TRUE"), None)
+    if not is_a3(case):
+        yield NotApplicable("node", "no die of an Atlas A3")
+    elif found is None:
+        known = settings or is_surely_unset(case)
+        yield Pass("node") if known else Unknown("node", jobs_unread_reason(case) or "settings of jobs were not read")
+    else:
+        yield _fail_setting(
+            "HCCS between nodes is switched off",
+            "Traffic inside a SuperPoD goes over RoCE: 50 GB/s for each module instead of 392 (data sheet rates).",
+            [(_NO_HCCS, found)],
+        )
+
+
+@rule("hccl-intra-invalid")
+def hccl_intra_invalid(case: RuleContext) -> Iterator[Result]:
+    pcie, roce = _first(case, _PCIE), _first(case, _ROCE)
+    is_pcie = pcie is None or pcie.value.strip() != "0"
+    is_roce = roce is not None and roce.value.strip() == "1"
+    stated = [(name, each) for name, each in ((_PCIE, pcie), (_ROCE, roce)) if each is not None]
+    if not find_npus(case):
+        yield NotApplicable("node", "no Ascend NPU")
+    elif not stated:
+        known = is_surely_unset(case)
+        yield Pass("node") if known else Unknown("node", jobs_unread_reason(case) or "settings of jobs were not read")
+    elif is_roce and pcie is not None and pcie.value.strip() == "1":
+        yield _fail_setting("both are 1, which HCCL does not support", "Jobs end at their start.", stated)
+    elif not is_pcie and not is_roce:
+        yield _fail_setting("PCIe is 0 without RoCE, which HCCL does not support", "Jobs end at their start.", stated)
+    else:
+        yield Pass("node")
+
+
+def _first(case: RuleContext, key: str) -> EffectiveSetting | None:
+    return next(iter(effective_settings(case, key)), None)
+
+
+def _fail_setting(summary: str, impact: str, settings: list[tuple[str, EffectiveSetting]]) -> Fail:
+    names = " and ".join(name for name, _ in settings)
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{names}: {summary}",
+        impact=impact,
+        evidence=tuple(each.evidence(name) for name, each in settings),
+        places=frozenset({"node"}),
+    )
+
+
+@rule("npu-rank-table-mismatch")
+def npu_rank_table_mismatch(case: RuleContext) -> Iterator[Result]:
+    ranks = case.topology.ascend.rank_tables if case.topology.ascend else []
+    own = [rank for rank in ranks if rank.server == case.node.hostname]
+    ports = {port.npu: port for port in npu_ports(case) if port.address}
+    if not ranks:
+        yield NotApplicable("node", "no rank table")
+    elif not own:
+        yield Unknown("node", "no server of the rank table has this node's name")
+    for rank in own:
+        port = ports.get(rank.npu)
+        if port is None or rank.address is None:
+            yield Unknown(f"npu:{rank.npu}", "its address is not known, or not in the rank table")
+        elif port.address == rank.address:
+            yield Pass(subject_of(port))
+        else:
+            yield Fail(
+                subject=subject_of(port),
+                label=label_of(port),
+                summary=f"the rank table has address {rank.address}, the port has {port.address}",
+                impact="HCCL connects to an address that this NPU does not have: the job does not start.",
+                evidence=(
+                    Evidence(what="device_ip", value=rank.address, source=rank.source),
+                    Evidence(what=f"address_{port.npu}", value=port.address or "", source="/etc/hccn.conf"),
+                ),
+                places=places_of(port),
+            )

@@ -1,0 +1,218 @@
+"""HCCS: ports that are down or run on a part of their lanes, pairs that the matrix does not join."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu, GpuLink
+from agent.model.topology import Path
+from agent.rules.ascend.npus import A2, find_npus
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_device_id, find_function, unreachable_reason
+from agent.rules.gates import has_ascend
+from agent.rules.node_wide import merge_failures
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import format_ranges, join_labels
+
+LINKED = ("HCCS", "SIO")
+_MOSTLY = 0.75  # of a row of the matrix
+_COMMAND = "npu-smi info -t hccs -i N -c C"
+
+
+class _Ports(NamedTuple):
+    """One NPU with ports of HCCS, and those of them that are at fault."""
+
+    npu: Gpu
+    faulty: list[GpuLink]
+
+
+def _known_ports(case: RuleContext) -> tuple[list[tuple[Gpu, list[GpuLink]]], list[Result]]:
+    """NPUs whose ports are known, and the answers for the others."""
+    answer = has_ascend(case)
+    known, answers = [], [answer] if answer else []
+    for npu in find_npus(case):
+        subject, absent = f"gpu:{npu.id}", unreachable_reason(find_function(case, npu))
+        links = [link for link in npu.links if link.protocol == "hccs" and link.state != "unknown"]
+        if absent:
+            answers.append(NotApplicable(subject, absent))
+        elif links:
+            known.append((npu, links))
+        else:
+            answers.append(Unknown(subject, npu.links_reason or f"no saved output of {_COMMAND}"))
+    return known, answers
+
+
+@rule("hccs-link-down")
+def hccs_link_down(case: RuleContext) -> Iterator[Result]:
+    known, answers = _known_ports(case)
+    yield from answers
+    down = {npu.id: [link for link in links if link.state == "inactive"] for npu, links in known}
+    everywhere = set.intersection(*({link.link for link in down[npu.id]} for npu, _ in known)) if known else set()
+    faults: list[_Ports] = []
+    for npu, links in known:
+        dead = [link for link in down[npu.id] if link.link not in everywhere or link.errors.get("first_error")]
+        if dead:
+            faults.append(_Ports(npu, dead))
+        elif len(down[npu.id]) == len(links):
+            yield NotApplicable(f"gpu:{npu.id}", "no HCCS port of this board is in use")
+        elif down[npu.id] and len(known) == 1:
+            yield Unknown(f"gpu:{npu.id}", "ports of one NPU alone: a board may leave some of them out")
+        else:
+            yield Pass(f"gpu:{npu.id}")
+    yield from _merge(case, faults, len(known), _fail_down)
+
+
+@rule("hccs-lanes-degraded")
+def hccs_lanes_degraded(case: RuleContext) -> Iterator[Result]:
+    known, answers = _known_ports(case)
+    yield from answers
+    rates = Counter(link.signal_gbyte_s for _, links in known for link in links if link.signal_gbyte_s)
+    full = max((rate for rate, count in rates.items() if count > 1), default=None)
+    faults: list[_Ports] = []
+    for npu, links in known:
+        slow = [link for link in links if full and link.signal_gbyte_s and link.signal_gbyte_s < full]
+        if slow:
+            faults.append(_Ports(npu, slow))
+        elif full is None or not any(link.signal_gbyte_s for link in links):
+            yield Unknown(f"gpu:{npu.id}", "the speed of its ports is not known, or of no two alike")
+        else:
+            yield Pass(f"gpu:{npu.id}")
+    yield from _merge(case, faults, len(known), _fail_lanes(full or 0.0))
+
+
+def _merge(
+    case: RuleContext, faults: list[_Ports], count: int, fail: Callable[[RuleContext, list[_Ports]], Fail]
+) -> Iterator[Fail]:
+    """One finding for both ends of a pair, for one NPU and the far ends of its ports, and for all; else one each."""
+    most = max((len(fault.faulty) for fault in faults), default=0)
+    first = [fault for fault in faults if len(fault.faulty) == most]
+    others = [fault for fault in faults if len(fault.faulty) < most]
+    is_mesh = all(find_device_id(case, fault.npu) == A2 for fault in faults)
+    alone = len(first) == 1 and all(len(fault.faulty) == 1 for fault in others) and len(others) <= most
+    pair = len(faults) == 2 and most == 1
+    if is_mesh and (pair or alone):
+        yield fail(case, first + others)
+    elif len(faults) == count > 1:
+        yield merge_failures([fail(case, [fault]) for fault in faults], "HCCS ports of all NPUs are at fault")
+    else:
+        yield from (fail(case, [fault]) for fault in faults)
+
+
+def _fail_down(case: RuleContext, faults: list[_Ports]) -> Fail:
+    mesh = find_device_id(case, faults[0].npu) == A2
+    ports = sum(link.protocol == "hccs" for link in faults[0].npu.links)
+    dead = len(faults[0].faulty)
+    return _fail(
+        faults,
+        summary=f"HCCS port {_numbers(faults[0])} of {ports} down{_far_ends(faults)}",
+        impact="A pair of NPUs has no direct link: collectives of all NPUs wait for it."
+        if mesh
+        else f"{dead} of {ports} ports lost: this die has {100 * dead / ports:.0f}% less HCCS bandwidth.",
+        severity="critical" if mesh else "error",
+    )
+
+
+def _fail_lanes(full: float) -> Callable[[RuleContext, list[_Ports]], Fail]:
+    def fail(case: RuleContext, faults: list[_Ports]) -> Fail:
+        del case
+        slowest = min(link.signal_gbyte_s or 0 for link in faults[0].faulty)
+        ports = _numbers(faults[0])
+        return _fail(
+            faults,
+            summary=f"HCCS port {ports} at {slowest:g} GB/s, other ports have {full:g}{_far_ends(faults)}",
+            impact=f"{full - slowest:g} GB/s less in each direction; collectives run at the slowest port's speed.",
+            severity="error",
+        )
+
+    return fail
+
+
+def _fail(faults: list[_Ports], summary: str, impact: str, severity: str) -> Fail:
+    npus = [fault.npu for fault in faults]
+    pair = len(npus) == 2 and len(faults[0].faulty) == 1
+    evidence = tuple(
+        Evidence(
+            what=f"HCCS port {link.link} of {fault.npu.label}",
+            value=f"{link.state}, {link.signal_gbyte_s or 0:g} GB/s",
+            source=_COMMAND,
+        )
+        for fault in faults[:4]
+        for link in fault.faulty[:4]
+    )
+    return Fail(
+        subject=f"pair:{npus[0].id}+{npus[1].id}" if pair else f"gpu:{npus[0].id}",
+        label=f"{npus[0].label} - {npus[1].label}" if pair else npus[0].label,
+        summary=summary,
+        impact=impact,
+        evidence=evidence,
+        severity=severity,
+        places=frozenset(npu.id for npu in npus),
+    )
+
+
+def _numbers(fault: _Ports) -> str:
+    return format_ranges(link.link for link in fault.faulty)
+
+
+def _far_ends(faults: list[_Ports]) -> str:
+    others = [f"port {_numbers(fault)} of {fault.npu.label}" for fault in faults[1:]]
+    return f", and {join_labels(others)}" if others else ""
+
+
+@rule("hccs-matrix-asymmetric")
+def hccs_matrix_asymmetric(case: RuleContext) -> Iterator[Result]:
+    answer = has_ascend(case)
+    if answer is not None:
+        yield answer
+        return
+    ids = {npu.id for npu in find_npus(case)}
+    paths = [path for path in case.topology.paths if path.a in ids and path.b in ids]
+    rows = {npu: [path for path in paths if npu in (path.a, path.b)] for npu in sorted(ids)}
+    if not any(path.kind == "HCCS" for path in paths):
+        yield Unknown("node", "no HCCS pair: a board without HCCS, or npu-smi info -t topo was not saved")
+        return
+    missing = [path for path in paths if path.kind is not None and path.kind not in LINKED and _is_odd(path, rows)]
+    yield from (Unknown(_pair(path), "npu-smi does not state how they are joined") for path in paths if not path.kind)
+    yield from (Pass(_pair(path)) for path in paths if path.kind in LINKED)
+    yield from (
+        NotApplicable(_pair(path), "HCCS joins a part of this board's NPUs")
+        for path in paths
+        if path.kind and path.kind not in LINKED and path not in missing
+    )
+    yield from _fail_pairs(case, missing)
+
+
+def _is_odd(path: Path, rows: dict[str, list[Path]]) -> bool:
+    """Whether HCCS joins most pairs of both ends: not so between halves of a board."""
+    shares = [sum(each.kind in LINKED for each in rows[end]) / len(rows[end]) for end in (path.a, path.b)]
+    return max(shares) >= _MOSTLY
+
+
+def _pair(path: Path) -> str:
+    return f"pair:{path.a}+{path.b}"
+
+
+def _fail_pairs(case: RuleContext, paths: list[Path]) -> Iterator[Fail]:
+    common = frozenset.intersection(*(frozenset((path.a, path.b)) for path in paths)) if paths else frozenset()
+    if len(paths) > 1 and common:
+        yield _fail_matrix(case, paths, case.gpus[min(common)])
+    else:
+        yield from (_fail_matrix(case, [path], None) for path in paths)
+
+
+def _fail_matrix(case: RuleContext, paths: list[Path], npu: Gpu | None) -> Fail:
+    labels = [" - ".join(case.gpus[end].label for end in (path.a, path.b)) for path in paths]
+    return Fail(
+        subject=f"gpu:{npu.id}" if npu else _pair(paths[0]),
+        label=npu.label if npu else labels[0],
+        summary=f"no HCCS between {join_labels(labels)}; their other pairs have it",
+        impact="Traffic of these pairs goes over PCIe; collectives run at the slowest pair's speed.",
+        evidence=tuple(
+            Evidence(what=label, value=path.kind or "", source="npu-smi info -t topo")
+            for label, path in zip(labels[:8], paths, strict=False)
+        ),
+        places=frozenset(end for path in paths for end in (path.a, path.b)),
+    )

@@ -1,0 +1,272 @@
+"""RoCE ports inside NPUs: links, addresses, and settings that all NPUs of a node should have alike.
+
+The host has no interface of these ports, so that the rules about interfaces of NICs cannot look at them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from agent.model.finding import Evidence
+from agent.model.gpu import NpuPort
+from agent.rules.ascend.npus import find_npus
+from agent.rules.context import RuleContext
+from agent.rules.gates import has_ascend
+from agent.rules.node_wide import merge_failures
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import find_majority, join_labels
+
+CONFIGURATION = "/etc/hccn.conf"
+_HEALTHY = ("Success", "Init", "Detect ip set")  # mind-cluster counts these as healthy
+_FAULTY = ("Socket fail", "Receive timeout", "Unreachable", "Time exceeded", "Fault", "Thread error")
+_EVEN_SETTINGS = ("prio_tc", "tc_cfg", "tcbw", "tsa", "static_speed", "dcqcn_en_enable", "multi_qp_count")
+_MESSAGES = {"gateway": "the gateway", "netmask": "the netmask", "mtu": "the MTU", "pfc": "PFC"}
+
+
+def npu_ports(case: RuleContext) -> list[NpuPort]:
+    """The RoCE ports of a node's NPUs."""
+    return case.topology.ascend.ports if case.topology.ascend else []
+
+
+def subject_of(port: NpuPort) -> str:
+    """The NPU, where it is known which one has this number."""
+    return f"gpu:{port.gpu}" if port.gpu else f"npu:{port.npu}"
+
+
+def label_of(port: NpuPort) -> str:
+    """NPUs go by their number."""
+    return f"NPU {port.npu}"
+
+
+def places_of(port: NpuPort) -> frozenset[str]:
+    """What a finding about the port is about."""
+    return frozenset({port.gpu or f"npu-{port.npu}"})
+
+
+def report_no_ports(case: RuleContext) -> Iterator[Result]:
+    """The answer of a rule where no RoCE port of an NPU is known."""
+    ascend, answer = case.topology.ascend, has_ascend(case)
+    if answer is not None:
+        yield answer
+    elif ascend and not ascend.ports:
+        why = "it is empty: no port was set up" if ascend.configuration == "empty" else ascend.configuration
+        yield Unknown("node", f"{CONFIGURATION}: {why or 'not read'}; no saved output of hccn_tool")
+
+
+def _tool(option: str, port: NpuPort) -> str:
+    return f"hccn_tool -i {port.npu} -{option} -g"
+
+
+@rule("npu-roce-port-down")
+def npu_roce_port_down(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(case)
+    ports = npu_ports(case)
+    up = [port for port in ports if port.state == "up"]
+    down = [port for port in ports if port.state == "down"]
+    yield from (Unknown(subject_of(p), f"no output of {_tool('link', p)}") for p in ports if p.state is None)
+    yield from (Pass(subject_of(port)) for port in up)
+    if up or (len(down) > 1 and any(port.address for port in down)):
+        faults = [_fail_down(port, len(ports)) for port in down]
+        yield from faults if up else [merge_failures(faults, "All RoCE ports down")]
+    elif len(down) == 1:
+        yield Unknown(subject_of(down[0]), "down, and no other port is known: whether it has a cable is not known")
+    else:
+        yield from (NotApplicable(subject_of(port), "all ports down and none set up") for port in down)
+
+
+def _fail_down(port: NpuPort, count: int) -> Fail:
+    return Fail(
+        subject=subject_of(port),
+        label=label_of(port),
+        summary=f"its RoCE port is down{f', switch port {port.switch_port}' if port.switch_port else ''}",
+        impact=f"1 of {count} RoCE ports: jobs over several nodes do not start, or end.",
+        evidence=(Evidence(what=f"link of {label_of(port)}", value="DOWN", source=_tool("link", port)),),
+        places=places_of(port),
+    )
+
+
+@rule("npu-roce-speed")
+def npu_roce_speed(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(case)
+    usual = find_majority([port.speed_gbit_s for port in npu_ports(case) if port.speed_gbit_s])
+    for port in npu_ports(case):
+        subject, speed = subject_of(port), port.speed_gbit_s
+        if port.state == "down":
+            yield NotApplicable(subject, "down")
+        elif speed is None or usual is None:
+            yield Unknown(subject, "its speed is not known, or most ports have no speed in common")
+        elif speed >= usual:
+            yield Pass(subject)
+        else:
+            yield Fail(
+                subject=subject,
+                label=label_of(port),
+                summary=f"its RoCE port runs at {speed:g} Gb/s, most others at {usual:g} Gb/s",
+                impact=f"{usual - speed:g} Gb/s less; collectives over nodes run at the slowest port's speed.",
+                evidence=(Evidence(what="speed", value=f"{speed:g} Gb/s", source=_tool("speed", port)),),
+                places=places_of(port),
+            )
+
+
+@rule("npu-roce-net-health")
+def npu_roce_net_health(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(case)
+    for port in npu_ports(case):
+        subject, health = subject_of(port), port.health
+        if health is None:
+            yield Unknown(subject, f"no output of {_tool('net_health', port)}")
+        elif health.startswith(_HEALTHY):
+            yield Pass(subject)
+        elif not health.startswith(_FAULTY):
+            yield Unknown(subject, f"net health status {health!r}")
+        else:
+            yield Fail(
+                subject=subject,
+                label=label_of(port),
+                summary=f"network health check of its RoCE port: {health}",
+                impact="The port does not reach its detect address; jobs over several nodes may fail to connect.",
+                evidence=(
+                    Evidence(what="net health status", value=health, source=_tool("net_health", port)),
+                    Evidence(what="detect address", value=port.detect_address or "not known", source=CONFIGURATION),
+                ),
+                places=places_of(port),
+            )
+
+
+@rule("npu-roce-ip-missing")
+def npu_roce_ip_missing(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(case)
+    ports = {port.npu: port for port in npu_ports(case)}
+    read = case.topology.ascend is not None and case.topology.ascend.configuration == "read"
+    if not ports:
+        return
+    if not any(port.address for port in ports.values()):
+        yield NotApplicable("node", "no NPU has an address: not set up")
+        return
+    if not read:
+        yield Unknown("node", f"{CONFIGURATION} was not read: a port without answer may have an address")
+        return
+    for number in _expected(case, ports):
+        port = ports.get(number) or NpuPort(npu=number, gpu=_gpu_of(case, number))
+        yield Pass(subject_of(port)) if port.address else _fail_address(port, len(ports))
+
+
+def _expected(case: RuleContext, ports: dict[int, NpuPort]) -> list[int]:
+    """Numbers that should have an address: of all NPUs, where those of the file are among them."""
+    count = len(find_npus(case))
+    hidden = case.node.container or case.node.job_limit
+    return list(range(count)) if not hidden and max(ports) < count else sorted(ports)
+
+
+def _gpu_of(case: RuleContext, number: int) -> str | None:
+    return next((npu.id for npu in find_npus(case) if npu.index == number), None)
+
+
+def _fail_address(port: NpuPort, count: int) -> Fail:
+    return Fail(
+        subject=subject_of(port),
+        label=label_of(port),
+        summary="its RoCE port has no address; other NPUs of this node have one",
+        impact="HCCL cannot reach this NPU from other nodes: jobs over several nodes do not start.",
+        evidence=(Evidence(what=f"address_{port.npu}", value=f"not set ({count} NPUs are)", source=CONFIGURATION),),
+        places=places_of(port),
+    )
+
+
+@rule("npu-roce-ip-duplicate")
+def npu_roce_ip_duplicate(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(case)
+    by_address: dict[str, list[NpuPort]] = {}
+    for port in npu_ports(case):
+        if port.address:
+            by_address.setdefault(port.address, []).append(port)
+        else:
+            yield NotApplicable(subject_of(port), "no address is known")
+    for address, ports in by_address.items():
+        if len(ports) == 1:
+            yield Pass(subject_of(ports[0]))
+        else:
+            yield Fail(
+                subject=subject_of(ports[0]),
+                label=label_of(ports[0]),
+                summary=f"{join_labels([label_of(port) for port in ports])} have the same address {address}",
+                impact="Packets for one of them reach the other: connections between NPUs fail at random.",
+                evidence=tuple(
+                    Evidence(what=f"address_{port.npu}", value=address, source=CONFIGURATION) for port in ports
+                ),
+                places=frozenset().union(*map(places_of, ports)),
+            )
+
+
+@rule("npu-roce-conf-uneven")
+def npu_roce_conf_uneven(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(case)
+    ports = [port for port in npu_ports(case) if port.address] or npu_ports(case)
+    if not ports:
+        return
+    values: dict[str, Callable[[NpuPort], str | None]] = {
+        "mtu": lambda port: str(port.mtu) if port.mtu else None,
+        "pfc": lambda port: "set" if port.pfc is not None else None,  # npu-pfc-priority has the priorities
+        "netmask": lambda port: port.netmask,
+        "gateway": lambda port: "set" if port.gateway else None,  # of several networks the addresses differ
+        **{name: _setting(name) for name in _EVEN_SETTINGS},
+    }
+    uneven = [name for name, read in values.items() if len({read(port) for port in ports}) > 1]
+    if len(ports) < 2:
+        yield Unknown("node", "one port alone: nothing to compare with")
+    elif not uneven:
+        yield Pass("node")
+    elif case.topology.ascend is None or case.topology.ascend.configuration != "read":
+        yield Unknown("node", f"{CONFIGURATION} was not read: a port that was not asked may be set as the others")
+    else:
+        yield from (_fail_uneven(name, values[name], ports) for name in uneven)
+
+
+def _setting(name: str) -> Callable[[NpuPort], str | None]:
+    return lambda port: port.settings.get(name)
+
+
+def _fail_uneven(name: str, read: Callable[[NpuPort], str | None], ports: list[NpuPort]) -> Fail:
+    votes = Counter(read(port) for port in ports)
+    usual = votes.most_common(1)[0][0]
+    odd = [port for port in ports if read(port) != usual]
+    what = _MESSAGES.get(name, name)
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{what} of {join_labels([label_of(port) for port in odd])} is not that of the other NPUs",
+        impact="NPUs of one job need the same settings: the one that differs is slow, or loses packets.",
+        evidence=tuple(
+            Evidence(what=f"{name} of {label_of(port)}", value=read(port) or "not set", source=CONFIGURATION)
+            for port in [next(port for port in ports if read(port) == usual), *odd][:8]
+        ),
+        cause=name,
+        places=frozenset().union(*map(places_of, odd)),
+    )
+
+
+@rule("npu-tls-mixed")
+def npu_tls_mixed(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(case)
+    ports = npu_ports(case)
+    known = [port for port in ports if port.tls is not None]
+    on, off = [port for port in known if port.tls], [port for port in known if not port.tls]
+    if on and off:
+        few = min(on, off, key=len)
+        yield Fail(
+            subject="node",
+            label="node",
+            summary=f"TLS is {'on' if few is on else 'off'} on {join_labels([label_of(port) for port in few])}, "
+            f"{'off' if few is on else 'on'} on the others",
+            impact="NPUs of one job need the same TLS switch: connections between them are never set up.",
+            evidence=tuple(
+                Evidence(what=f"TLS of {label_of(port)}", value="on" if port.tls else "off", source=_tool("tls", port))
+                for port in [*on[:4], *off[:4]]
+            ),
+            places=frozenset().union(*map(places_of, few)),
+        )
+    elif ports and (len(known) < len(ports) or len(known) < 2):
+        yield Unknown("node", f"TLS is known of {len(known)} of {len(ports)} NPUs: the others have the default")
+    elif ports:
+        yield Pass("node")
