@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element, tostring
 
 from agent.model.report import Report
 from agent.outputs.html.coverage import RuleLinks, render_gpudirect, render_not_checked, render_probes
+from agent.outputs.html.device_ports import LINK_NAMES
 from agent.outputs.html.devices import render_devices
 from agent.outputs.html.elements import el
 from agent.outputs.html.findings import render_findings
@@ -80,7 +81,7 @@ def _render_main(report: Report, scene: Scene, drawn: Element | None, rules: Rul
         main.extend(
             _section(
                 "Topology",
-                el("div", *_legend(drawn), class_="key"),
+                el("div", *_legend(drawn, report), class_="key"),
                 box,
                 el("p", empty, class_="dim") if empty else None,
             )
@@ -97,12 +98,13 @@ def _render_main(report: Report, scene: Scene, drawn: Element | None, rules: Rul
     return main
 
 
-def _legend(drawn: Element) -> Iterator[Element]:
+def _legend(drawn: Element, report: Report) -> Iterator[Element]:
     """What the colours mean, for those that this picture uses."""
     classes = [(part.get("class") or "").split() for part in drawn.iter()]
     shown = {word for words in classes for word in words if words[0] != "port"} | {
         word for words in classes if words[:1] == ["port"] for word in words if word != "flow"
     }
+    names = sorted({LINK_NAMES.get(link.protocol, "NVLink") for gpu in report.topology.gpus for link in gpu.links})
     entries = (
         ("flow", "link, as wide as its bandwidth", "flow" in shown),
         ("could", "its capacity", "reduced" in shown),
@@ -114,7 +116,7 @@ def _legend(drawn: Element) -> Iterator[Element]:
             bool(shown & {"idle", "untrusted", "reduced"}),
         ),
         ("unread", "link not read", "unknown" in shown),
-        ("nvlink", "NVLink", "nvlink" in shown or "arc" in shown),
+        ("nvlink", ", ".join(names) or "NVLink", "nvlink" in shown or "arc" in shown),
     )
     for kind, text, used in entries:
         if used:

@@ -71,6 +71,33 @@ EXPECTED = {
         "changed width: 0000:5b:00.0",
         "new pcie-width-downgraded: CXL memory 0000:5b:00.0",
     ],
+    "gaudi-cable-down": [
+        "changed nvlink state: GPU2/0, GPU3/12",
+        "new gaudi-internal-port-down: GPU2 - GPU3",
+    ],
+    "gaudi-malfunction": [
+        "changed driver_state: GPU4",
+        "new gaudi-status: GPU4",
+        "changed check: gaudi-internal-port-down",
+    ],
+    "gaudi-module-twice": [
+        "new gaudi-module-id: node",
+        "changed check: gaudi-internal-port-down",
+        "lost nvlink remote: GPU0/0-4, GPU0/6-7, GPU0/10-23, GPU1/0-16, GPU1/18-19 and 128 more",
+        "lost path: 28 pairs, most of them of GPU0",
+    ],
+    "gaudi-no-device": [
+        "changed nvlink remote: GPU0/10, GPU0/14-15, GPU2/2-3, GPU2/23, GPU3/7 and 14 more",
+        "changed driver_state: GPU1",
+        "new gaudi-missing: GPU1",
+        "changed check: gaudi-module-id",
+        "lost nvlinks: GPU1",
+        "lost path by the driver: GPU1 with GPU0, GPU2-7",
+    ],
+    "gaudi-scale-out-down": [
+        "changed nvlink state: GPU3/8",
+        "new gaudi-external-port-down: GPU3",
+    ],
     "gpu-asleep": [
         "changed state: 0000:61:00.1, GPU3",
         "changed check: gpu-clocks-limited",
@@ -193,6 +220,11 @@ EXPECTED = {
         "changed check: port-module-fault, rails-one-subnet, roce-class-mismatch, roce-cnp-class, roce-dcbx-firmware-owned and 19 more",  # noqa: E501  # a line a change
         "changed check: roce-global-pause, roce-optics-power",
     ],
+    "neuron-link-lost": [
+        "gone nvlink: GPU5/9, GPU9/5",
+        "new neuron-link-asymmetric: GPU5 - GPU9",
+        "lost path by the driver: GPU5 - GPU9",
+    ],
     "nic-fw-mixed": [
         "changed firmware: mlx5_9",
         "new nic-fw-mixed: mlx5_9",
@@ -223,6 +255,23 @@ EXPECTED = {
         "changed peer memory clients: node",
         "new gdr-no-path: node",
         "changed check: gdr-dmabuf-prereq",
+    ],
+    "npu-address-missing": [
+        "new npu-roce-ip-missing: NPU 3",
+    ],
+    "npu-address-twice": [
+        "new npu-roce-ip-duplicate: NPU 2",
+    ],
+    "npu-no-device-node": [
+        "renamed gpu: GPU5 -> GPU@0000:41:00.0",
+        "changed driver_state: GPU@0000:41:00.0",
+        "new npu-driver-missing: GPU@0000:41:00.0",
+    ],
+    "npu-pfc-other-priority": [
+        "new npu-pfc-priority: NPU 5",
+    ],
+    "npu-tls-mixed": [
+        "new npu-tls-mixed: node",
     ],
     "numa-minus-one": [
         "new numa-unknown: node",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from msgspec.structs import replace
 
@@ -11,8 +13,10 @@ from agent.model.profile import Profile
 from agent.model.report import NO_EARLIER_RUN, History, Known
 from agent.rules import gates
 from agent.rules.catalogue import FAMILIES, every_rule, load_rule, rules_for
+from agent.rules.context import RuleContext
 from agent.rules.engine import judge
-from agent.rules.rule import NotApplicable, Unknown
+from agent.rules.rule import NotApplicable, Result, Unknown
+from tests.agent.rules import machines
 from tests.agent.rules.build import changed_nic, changed_port, node, probe, server, software, topology
 from tests.agent.rules.moves import gpus, infiniband, roce
 
@@ -148,3 +152,17 @@ def test_what_is_lost_is_judged_where_an_earlier_run_left_an_inventory(history: 
 def test_roce_counters_need_an_earlier_sample() -> None:
     """RoCE alone does not open the gate."""
     assert isinstance(gates.has_roce_counters(server(ethernet=True)), Unknown)
+
+
+@pytest.mark.parametrize(
+    ("gate", "machine"), [(gates.has_gaudi, machines.gaudi_cards), (gates.has_neuron, machines.neuron_devices)]
+)
+def test_a_vendors_rules_need_its_devices(
+    gate: Callable[[RuleContext], Result | None], machine: Callable[[], RuleContext]
+) -> None:
+    """A bus that was not read may have one; devices that a tool lists are there, whatever was read."""
+    assert gate(machine()) is None
+    assert gate(probe(machine(), "pci", "failed", "no")) is None
+    assert isinstance(gate(server()), NotApplicable)
+    unread = gate(probe(server(), "pci", "failed", "no"))
+    assert isinstance(unread, Unknown)

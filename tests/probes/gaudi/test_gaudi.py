@@ -142,6 +142,7 @@ def test_the_report_joins_cards_and_draws_them() -> None:
     assert ({75.0}, 28) == ({path.bandwidth_gbyte_s for path in paths}, len(paths))
     assert "GAUDI between all 8 GPUs" in "".join(part for line in render_page(report, 100) for part, _ in line)
     assert "GAUDI 24/24" in render_html(report)
+    assert "</span>NVLink<" not in render_html(report)
 
 
 def test_a_real_tree_of_the_vendors_wiring(corpus: Path) -> None:
