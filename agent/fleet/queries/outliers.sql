@@ -103,11 +103,13 @@ SEMI JOIN wanted
   AND host.numa_memory_gib = wanted.numa_memory_gib
 
 -- name: domain_counts
--- How many GPUs of each NVLink domain are in each rack.
+-- How many nodes of each NVLink domain are in each rack; zeros are no domain.
 SELECT host.hardware_class, host.chassis_serial, gpu.cluster_uuid, count(DISTINCT gpu.node) AS nodes
 FROM gpu
 JOIN host ON host.node = gpu.node
-WHERE host.chassis_serial IS NOT NULL AND gpu.cluster_uuid IS NOT NULL
+WHERE host.chassis_serial IS NOT NULL
+  AND gpu.cluster_uuid IS NOT NULL
+  AND gpu.cluster_uuid <> '00000000-0000-0000-0000-000000000000'
 GROUP BY host.hardware_class, host.chassis_serial, gpu.cluster_uuid
 
 -- name: domain_nodes
