@@ -27,7 +27,7 @@ def read_back(report: Report, folder: Path) -> Report:
 def test_our_reader_reads_the_same_devices_back(host: str, fault: str | None, tmp_path: Path) -> None:
     """GPUs with number and capability, active ports with rate and GUID, NVLinks and way of every pair."""
     report = scan_machine(host, fault)
-    usable = {g.id: g for g in report.topology.gpus if g.driver_state in ("open", "unknown")}
+    usable = {g.id: g for g in report.topology.gpus if g.driver_state in ("open", "unknown") and g.vendor != "Huawei"}
     nics = {n.id: n for n in report.topology.nics if not n.limited and n.state != "other_namespace"}
     if not usable and not nics:
         return
@@ -69,7 +69,7 @@ def _same_ways(report: Report, again: Report) -> None:
 def test_what_is_read_back_gives_the_same_file(host: str, tmp_path: Path) -> None:
     """The tree survives: the second export names the same devices below the same switches."""
     report = scan_machine(host)
-    if not report.topology.gpus:
+    if not any(gpu.vendor != "Huawei" for gpu in report.topology.gpus):  # HCCL has no such file
         return
     again = read_back(report, tmp_path)
     below = [
