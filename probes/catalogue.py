@@ -10,8 +10,10 @@ from probes.host.commands import (
     CXL_SAVED,
     HCCN_OF_NPU,
     HCCN_SAVED,
+    HL_SMI_SAVED,
     LLDP,
     LLDP_SAVED,
+    NEURON_SAVED,
     NPU_HCCS,
     NPU_SAVED,
     NVIDIA_SMI,
@@ -26,6 +28,7 @@ from probes.host.interface import Absent, Host
 from probes.probe import Probe, Reading, Skipped
 
 _AMD = (("0x1002", "0x03"), ("0x1002", "0x12"))
+_NEURON = (("0x1d0f", "0x12"), ("0x1d0f", "0x0880"))
 _NPUS = (("0x19e5", "0x1200"),)
 FABRIC_NEVER_ASKED = "a live fabric is never asked: its tools send packets to every switch; saved outputs are read"
 
@@ -49,6 +52,8 @@ def probes() -> tuple[Probe, ...]:
         Probe("nvml", _nvml, 25.0, gives=("gpu",)),
         Probe("kfd", _kfd, gives=("gpu",), devices=_AMD),
         Probe("amd_smi", _amd_smi, 25.0, evidence=_saved(*AMD_SAVED), gives=("gpu",), devices=_AMD),
+        Probe("gaudi", _gaudi, evidence=_saved(*HL_SMI_SAVED), gives=("gpu",), devices=(("0x1da3", "0x12"),)),
+        Probe("neuron", _neuron, evidence=_saved(*NEURON_SAVED), gives=("gpu",), devices=_NEURON),
         Probe("npu", _npu, evidence=_saved_npu, gives=("gpu",), devices=_NPUS),
         Probe("hccn", _hccn, evidence=_saved_hccn, devices=_NPUS),
         Probe("cxl", _cxl, evidence=_saved(*CXL_SAVED), devices=(("", "0x0502"),)),
@@ -125,8 +130,20 @@ def _amd_smi(host: Host) -> Reading:
     return read(host)
 
 
+def _gaudi(host: Host) -> Reading:
+    from probes.gaudi.probe import read
+
+    return read(host)
+
+
 def _npu(host: Host) -> Reading:
     from probes.ascend.npu import read
+
+    return read(host)
+
+
+def _neuron(host: Host) -> Reading:
+    from probes.neuron.probe import read
 
     return read(host)
 

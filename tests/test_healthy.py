@@ -20,8 +20,13 @@ UNTOLD = {
     "roce-pfc-switch-mismatch",  # only LLDP from the switch says what it has
     "roce-ecn-off",  # the kernel's own driver has no readout of it
     "roce-cnp-class",
+    "cxl-health",  # a question to the device
 }
-GUEST = {"8xh100-vm-kvm-8xvf-ib": {"nvlink-bandwidth-mode-reduced"}}  # a guest is not told the board's mode
+GUEST = {
+    "8xh100-vm-kvm-8xvf-ib": {"nvlink-bandwidth-mode-reduced"},  # a guest is not told the board's mode
+    "8xgaudi3-2s": {"gpu-siblings-differ"},  # these drivers state no VBIOS
+    "trn1-16xtrainium": {"gpu-siblings-differ"},
+}
 # Of NPUs only outputs of npu-smi and hccn_tool say it, and neither is ever run; they have no VBIOS
 NO_OUTPUT = {
     "8x910b-4s-atlas-a2": {

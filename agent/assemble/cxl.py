@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def build_cxl(facts: ProbeFacts, pci: Sequence[PciFunction]) -> Cxl | None:
-    """Devices by address, regions by number; None where there is neither."""
+    """Devices by address, regions by number; None where there is none."""
     bus: CxlFacts | None = facts.get("cxl")
     memdevs = {memdev.address or memdev.name: memdev for memdev in bus.memdevs} if bus else {}
     functions = [function.id for function in pci if (function.class_code or "").startswith(CXL_MEMORY)]
-    if not functions and not memdevs:
+    if not functions and not memdevs and not (bus and bus.regions):
         return None
     ids = {memdev.name: device for device, memdev in memdevs.items()}
     devices = {device: CxlDevice(id=device) for device in functions}
@@ -31,6 +31,9 @@ def build_cxl(facts: ProbeFacts, pci: Sequence[PciFunction]) -> Cxl | None:
             committed=region.committed,
             devices=[ids.get(name, name) for name in region.memdevs],
             numa_node=region.numa_node,
+            mode=region.mode,
+            online_blocks=region.online_blocks,
+            total_blocks=region.total_blocks,
         )
         for region in (bus.regions if bus else ())
     ]
@@ -51,6 +54,7 @@ def _build_device(device: str, memdev: CxlMemdev) -> CxlDevice:
         decoded_mib=_to_mib(memdev.decoded_bytes),
         firmware=memdev.firmware,
         numa_node=memdev.numa_node,
+        health=list(memdev.health) if memdev.health is not None else None,
     )
 
 

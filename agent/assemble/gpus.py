@@ -16,7 +16,8 @@ from probes.gpu import facts as driver_gpu
 from probes.kernel.modules import NvidiaGpu
 from probes.pci import sysfs as pci
 
-_DRIVERS = {"0x10de": "nvidia", "0x1002": "amdgpu"}  # that of Ascend NPUs has another name in each release
+# That of Ascend NPUs has another name in each release
+_DRIVERS = {"0x10de": "nvidia", "0x1002": "amdgpu", "0x1da3": "habanalabs", "0x1d0f": "neuron-driver"}
 _PARTITIONS = {"SPX": 1, "DPX": 2, "TPX": 3, "QPX": 4}
 # Compute dies of one GPU, each a partition in CPX: MI300A, MI300X, MI308X, MI325X, MI350X, MI355X
 _COMPUTE_DIES = {"0x74a0": 6, "0x74a1": 8, "0x74a2": 4, "0x74a5": 8, "0x75a0": 8, "0x75a3": 8}

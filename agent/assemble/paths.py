@@ -204,7 +204,7 @@ def _count_nvlinks(a: Gpu, b: Gpu) -> int:
 
 def _may_reach_other_gpus(gpu: Gpu) -> bool:
     """Whether links of a GPU may lead to another GPU: without a matrix, PCIe need not be the path."""
-    known = ("gpu", "cpu")
+    known = ("gpu", "cpu", "network")
     return gpu.vendor == "Huawei" or any(
         link.state == "active" and (link.remote is None or link.remote.kind not in known) for link in gpu.links
     )

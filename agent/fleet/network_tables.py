@@ -89,6 +89,33 @@ cnp_dscp int of congestion notification packets
 cnp_priority int
 """),
 )
+PORT_COUNTER = Table(
+    "port_counter",
+    "Cumulative counters of RDMA ports. History: of each day (UTC) the first report's.",
+    ("nic", "port"),
+    columns("""
+nic text id of the NIC
+label text of the NIC
+port int
+rail int
+link_downed int~ null: the port has no such counter
+link_error_recovery int~
+symbol_error int~
+local_link_integrity_errors int~
+port_rcv_errors int~
+port_xmit_discards int~
+port_xmit_wait int~
+port_rcv_data int~ 4 bytes each
+port_xmit_data int~ 4 bytes each
+out_of_sequence int~
+packet_seq_err int~
+local_ack_timeout_err int~
+out_of_buffer int~
+np_cnp_sent int~
+rp_cnp_handled int~
+"""),
+)
+PORT_COUNTERS = tuple(column.name for column in PORT_COUNTER.own[4:])
 ADDRESS = Table(
     "address",
     "IP addresses.",

@@ -15,6 +15,7 @@ from agent.fleet.network_tables import ADDRESS as ADDRESS
 from agent.fleet.network_tables import NETDEV as NETDEV
 from agent.fleet.network_tables import NIC as NIC
 from agent.fleet.network_tables import PORT as PORT
+from agent.fleet.network_tables import PORT_COUNTER as PORT_COUNTER
 from agent.fleet.table import BOOL as BOOL
 from agent.fleet.table import CLASS as CLASS
 from agent.fleet.table import FLOAT as FLOAT
@@ -225,5 +226,6 @@ TABLES = {
         PROBE,
         COUNTER,
         IDENTITY,
+        PORT_COUNTER,
     )
 }

@@ -25,7 +25,7 @@ class Mig(msgspec.Struct, frozen=True, kw_only=True):
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
     """The far end of a direct link."""
 
-    kind: str  # gpu | switch | cpu | unknown
+    kind: str  # gpu | switch | cpu | network | unknown
     id: str | None = None
     link: int | None = None
 

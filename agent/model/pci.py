@@ -117,6 +117,9 @@ class CxlDevice(msgspec.Struct, frozen=True, kw_only=True):
     decoded_mib: int | None = None  # how much of it is part of a region, or was set up by the firmware
     firmware: str | None = None
     numa_node: int | None = None  # of its slot
+    health: list[str] | None = (
+        None  # what it reports of itself: maintenance_needed, media_data_lost, ..; null: not asked
+    )
 
 
 class CxlRegion(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +132,9 @@ class CxlRegion(msgspec.Struct, frozen=True, kw_only=True):
     committed: bool | None = None
     devices: list[str] = []  # ids, by position; one that is lost is not there
     numa_node: int | None = None  # the node that is its memory
+    mode: str | None = None  # system-ram | devdax: used as a device, by choice
+    online_blocks: int | None = None
+    total_blocks: int | None = None
 
 
 class Cxl(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ class Path(msgspec.Struct, frozen=True, kw_only=True):
 
     a: str
     b: str
-    kind: str | None = None  # NV<n> XGMI HCCS SIO UB C2C PIX PXB PHB NODE SYS; null: not known
+    kind: str | None = None  # NV<n> XGMI HCCS SIO UB GAUDI NEURON C2C PIX PXB PHB NODE SYS; null: not known
     pcie_kind: str | None = None  # PIX PXB PHB NODE SYS
     hops: list[str] = []  # PCI ids between a and b, a's side first
     bandwidth_gbyte_s: float | None = None

@@ -19,6 +19,7 @@ from agent.netbox.api import NetBoxAccess, NetBoxError, OutcomeUnknown, RequestF
 from agent.outputs.formatting import clean_line
 
 CONNECT_SECONDS = 10.0
+MOST_ROWS, MOST_BYTES = 1_000_000, 64 << 20  # of one kind; of one answer
 PAGE_ROWS = 250  # rows of one answer; NetBox may give fewer (MAX_PAGE_SIZE)
 MINIMUM_VERSION = (4, 3)  # modules instead of inventory items; MAC addresses as objects
 _RETRY_STATUSES = (429, 502, 503, 504)
@@ -69,6 +70,9 @@ class NetBox:
             while True:
                 page = self._endpoint(kind).filter(ordering="id", limit=PAGE_ROWS, offset=len(rows), **filters)
                 new_rows = [dict(row) for row in page]
+                ids = [int(row["id"]) for row in (*rows[-1:], *new_rows)]
+                if ids != sorted(set(ids)) or len(rows) > MOST_ROWS:
+                    raise ValueError(ids)  # the same page again and again has no end
                 rows += new_rows
                 if not new_rows or len(rows) >= (page.request.count or 0):
                     return rows
@@ -178,7 +182,15 @@ class _Adapter(HTTPAdapter):
         options["timeout"] = self._timeout
         if self._own_authorities:
             options["verify"] = self._verify  # REQUESTS_CA_BUNDLE would come first
-        return super().send(request, *args, **options)
+        reply = super().send(request, *args, **options)
+        body = bytearray()
+        for chunk in reply.iter_content(1 << 16):
+            body += chunk
+            if len(body) > MOST_BYTES:
+                reply.close()
+                raise requests.exceptions.ContentDecodingError(f"an answer of more than {MOST_BYTES >> 20} MiB")
+        reply._content = bytes(body)  # what `content` gives once it was read
+        return reply
 
 
 def _make_session(access: NetBoxAccess, backoff_seconds: float) -> requests.Session:

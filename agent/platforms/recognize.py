@@ -83,6 +83,7 @@ _FINGERPRINTS = (
     _fingerprint("mi308x-8", "74a2", (8,), vendor="0x1002", whole=True),
     _fingerprint("mi300a-4", "74a0", (4,), vendor="0x1002"),
     _fingerprint("mi250x-4", "7408", (8,), vendor="0x1002"),
+    _fingerprint("mi210-8", "740f", (8,), vendor="0x1002"),
     _fingerprint("mi350x-8", "75a0 75a3", (8,), vendor="0x1002", whole=True),
     _fingerprint("ascend-a2", "d802", (8,), vendor="0x19e5"),
     _fingerprint("ascend-a3", "d803 d804", (16,), vendor="0x19e5"),
@@ -92,7 +93,7 @@ _FINGERPRINTS = (
     _fingerprint("l40s", "26b9", _ANY),
     _fingerprint("geforce", "2684 2685 2b85 2204", _ANY),
 )
-_AWS_SHAPE = re.compile(r"(?:p[3-9]|g[4-9])[a-z0-9-]*\.(?:[0-9]*xlarge|metal[a-z0-9-]*)")
+_AWS_SHAPE = re.compile(r"(?:p[3-9]|g[4-9]|trn[1-9]|inf[1-9])[a-z0-9-]*\.(?:[0-9]*xlarge|metal[a-z0-9-]*)")
 _CLOUDS_BY_TAG = {"7783-7084-3265-9085-8269-3286-77": "Azure", "OracleCloud.com": "OCI"}
 
 

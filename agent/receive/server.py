@@ -192,7 +192,7 @@ class Server:
     async def _answer(
         self, request: _Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Answer:  # fmt: skip
-        if request.method in ("GET", "HEAD") and request.path == HEALTH_PATH and not request.length:
+        if request.method in ("GET", "HEAD") and request.path == HEALTH_PATH and not _has_body(request):
             is_full = await self._in_thread(self._inbox.is_full)
             return Answer(HTTPStatus.INSUFFICIENT_STORAGE, "full") if is_full else Answer(HTTPStatus.OK, "ok")
         client = self._find_client(request, writer)
@@ -237,6 +237,10 @@ async def _discard(reader: asyncio.StreamReader) -> None:
     left = 2 * REPORT_LIMIT_BYTES
     while left > 0 and (data := await reader.read(65536)):
         left -= len(data)
+
+
+def _has_body(request: _Request) -> bool:
+    return bool(request.length) or "transfer-encoding" in request.headers
 
 
 def _parse_head(head: bytes) -> _Request:

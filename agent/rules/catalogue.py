@@ -38,6 +38,8 @@ FAMILIES: tuple[Family, ...] = (
     Family("gpu", gates.always),
     Family("nvlink", gates.has_nvlink, {"counters": gates.has_device_counters}),
     Family("amd", gates.has_amd_gpus),
+    Family("gaudi", gates.has_gaudi),
+    Family("neuron", gates.has_neuron),
     Family("ascend", gates.has_ascend, {"events": gates.has_npu_events}),
     Family("cxl", gates.has_cxl),
     Family(

@@ -42,6 +42,22 @@ def has_amd_gpus(case: RuleContext) -> Result | None:
     return NotApplicable("node", "no GPU of AMD")
 
 
+def has_gaudi(case: RuleContext) -> Result | None:
+    """Shut where no Gaudi is seen."""
+    if any(gpu.vendor == "Intel Habana" for gpu in case.topology.gpus):
+        return None
+    why = case.bus_unread
+    return Unknown("node", why) if why else NotApplicable("node", "no Gaudi")
+
+
+def has_neuron(case: RuleContext) -> Result | None:
+    """Shut where no Neuron device is seen."""
+    if any(gpu.vendor == "Amazon" for gpu in case.topology.gpus):
+        return None
+    why = case.bus_unread
+    return Unknown("node", why) if why else NotApplicable("node", "no Neuron device")
+
+
 def has_ascend(case: RuleContext) -> Result | None:
     """Shut where no Ascend NPU, and no output about one, is seen."""
     if case.topology.ascend is not None:

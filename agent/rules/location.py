@@ -66,8 +66,8 @@ def find_gpu(context: RuleContext, device: str) -> Gpu | None:
 
 
 def find_nic(context: RuleContext, device: str) -> Nic | None:
-    """A NIC by its id or by its PCI function."""
-    return context.nics.get(device) or context.nic_by_pci.get(device)
+    """A NIC by its id, which is its PCI function where it has one of its own."""
+    return context.nics.get(device)
 
 
 def find_port(nic: Nic, number: str) -> Port | None:

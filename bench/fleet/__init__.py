@@ -34,6 +34,11 @@ What `detail` has, by kind (always the value and the "usual" one, where the flee
 - cable-swapped-rails: rails, devices, switches (each is in the other's). cable-swapped-ports (two hosts): rail, switch,
   ports (each is in the other's). rail-wrong-leaf: rail, switch and port where it is, meant (the switch).
 - uplink-missing, uplink-slow, uplink-narrow: fabric, link ("4xHDR", "2xNDR"; null: no cable). No host.
+- gpus-half-lost, gpus-all-lost: gpus. nic-board: board_id. nic-numa, gpu-numa: numa_node. payload-small:
+  max_payload_bytes. gid-index: index. prio-tc, cnp-dscp, cnp-priority. acs-on: acs (of a port). os, smt-off:
+  threads_per_core. numa-memory: memory_gib, numa_node. nvlink-clique: clique. nvlink-domain: cluster_uuid.
+- uplink-swapped: the ports of both cables, "+" between. uplink-half-unit: leaves; the subject is the first.
+- clock-ahead, clock-behind: seconds. Only on request: a stream has no time of arrival that shows them.
 - stale: days since it was observed. slow-probe: probe, seconds.
 - damaged-truncated, damaged-not-json, damaged-schema: readable (false). newer-minor is read, and is noise.
 

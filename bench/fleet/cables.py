@@ -8,6 +8,7 @@ from bench.fleet.fabric import Fabric, Port
 from bench.fleet.groups import Group
 from bench.fleet.planting import Planter
 
+LEAST_UNITS = 3  # more than so many show what is usual
 Plant = Callable[[Planter, str], bool]
 
 
@@ -82,6 +83,37 @@ def uplink(what: Callable[[str], str | None]) -> Plant:
     return plant
 
 
+def swapped_uplinks(planter: Planter, kind: str) -> bool:
+    """Two cables of two leaves, each at the spine of the other."""
+    fit = [
+        group for group in planter.groups if group.subnet and _fabric(group).tiers == 2 and _fabric(group).spines > 1
+    ]
+    if not fit:
+        return False
+    fabric = _fabric(planter.random.choice(fit))
+    one, other = planter.random.sample(range(fabric.leaves), 2)
+    ports = Port(one, fabric.down + 1), Port(other, fabric.down + fabric.up)
+    if set(ports) & (fabric.uplinks.keys() | fabric.exchanged.keys()):
+        return False
+    fabric.exchanged |= {ports[0]: ports[1], ports[1]: ports[0]}
+    names = [f"{fabric.switch_name(port.switch)}/{port.number}" for port in ports]
+    return planter.odd(kind, [], f"switch:{'+'.join(sorted(names))}", {"fabric": fabric.name})
+
+
+def half_unit(planter: Planter, kind: str) -> bool:
+    """The leaves of a unit have half of their cables up: those to every second port."""
+    fit = [group for group in planter.groups if group.subnet and _cabled(group) and _fabric(group).units > LEAST_UNITS]
+    if not fit:
+        return False
+    fabric = _fabric(planter.random.choice(fit))
+    if fabric.thin_units:
+        return False
+    unit = planter.random.randrange(fabric.units - 1)  # the last one may have fewer nodes
+    fabric.thin_units.add(unit)
+    leaves = [fabric.switch_name(unit * fabric.rails + rail) for rail in range(fabric.rails)]
+    return planter.odd(kind, [], f"switch:{leaves[0]}", {"fabric": fabric.name, "leaves": leaves})
+
+
 def _cabled(group: Group) -> bool:
     """Whether its cables are told: by LLDP, or by a fabric file; rail by rail."""
     return group.fabric is not None and group.fabric.layout == "rail"
@@ -109,5 +141,7 @@ CABLES: dict[str, Plant] = {
     "rail-wrong-leaf": wrong_leaf,
     "uplink-missing": uplink(lambda _: None),
     "uplink-slow": uplink(lambda speed: "4x" + {"NDR": "HDR", "HDR": "EDR"}[speed]),
+    "uplink-swapped": swapped_uplinks,
+    "uplink-half-unit": half_unit,
     "uplink-narrow": uplink(lambda speed: f"2x{speed}"),
 }

@@ -51,6 +51,8 @@ class Fabric:
     wiring: Wiring | None = None
     moved: dict[tuple[int, int], Port] = field(default_factory=dict)
     uplinks: dict[Port, str | None] = field(default_factory=dict)  # "4xHDR", "2xNDR"; none: no cable
+    exchanged: dict[Port, Port] = field(default_factory=dict)  # of cables upwards: each goes where the other should
+    thin_units: set[int] = field(default_factory=set)  # those with half of their cables upwards
 
     def __post_init__(self) -> None:
         self.units = math.ceil(self.nodes / self.unit)
@@ -149,8 +151,9 @@ class Fabric:
 
     def _cable(self, lower: Port, upper: Port, usual: str) -> Iterator[tuple[Port, Port, str]]:
         what = self.uplinks.get(lower, usual)
-        if what is not None:
-            yield lower, upper, what
+        thin = lower.switch < self.leaves and lower.switch // self.rails in self.thin_units
+        if what is not None and not (thin and (lower.number - self.down) % 2):
+            yield self.exchanged.get(lower, lower), upper, what
 
     def text(self, rails: Mapping[Port, Rail]) -> Iterator[str]:
         """The fabric as ibnetdiscover prints it, a node a piece. Every switch has an aggregation node (SHARP)."""

@@ -192,6 +192,76 @@ def _strict_ordering(platform: Platform, shape: Shape) -> Odd | None:
     return Odd(f"pci:{at}", {"relaxed_ordering": False}, {"device": {at: {"relaxed_ordering": False}}})
 
 
+def _gpus_lost(share: int) -> Make:
+    def make(platform: Platform, shape: Shape) -> Odd | None:
+        """The last of so many parts of the GPUs."""
+        if len(shape.gpus) < 4:
+            return None
+        kept = len(shape.gpus) - len(shape.gpus) // share
+        return Odd("node", {"gpus": kept, "usual": len(shape.gpus)}, {"pci": {"remove": list(shape.gpus[kept:])}})
+
+    return make
+
+
+def _of_device(key: str, value: Any, spec: Mapping[str, Any], rail: bool, suits: Callable[[Shape], bool]) -> Make:
+    """One device, a rail or a GPU, with something else in its description."""
+
+    def make(platform: Platform, shape: Shape) -> Odd | None:
+        devices = shape.rails if rail else shape.gpus
+        if len(devices) < 4 or not suits(shape):
+            return None
+        return Odd(f"pci:{devices[1]}", {key: value}, {"device": {devices[1]: spec}})
+
+    return make
+
+
+def _is_any(shape: Shape) -> bool:
+    return True
+
+
+def _is_roce(shape: Shape) -> bool:
+    return not shape.infiniband
+
+
+def _acs(platform: Platform, shape: Shape) -> Odd | None:
+    """Redirection of requests is on at one root port."""
+    if not shape.gpus or not shape.acs_port:
+        return None
+    return Odd(
+        f"pci:{shape.acs_port}", {"acs": "SV RR", "usual": ""}, {"device": {shape.acs_port: {"acs_control": "SV RR"}}}
+    )
+
+
+def _system(key: str, value: str) -> Make:
+    return lambda platform, shape: Odd("node", {key: value}, {"system": {key: value}})
+
+
+def _no_smt(platform: Platform, shape: Shape) -> Odd | None:
+    if usual(platform, "cpu", "threads_per_core") == 1 or platform.rack:
+        return None
+    return Odd("node", {"threads_per_core": 1, "usual": 2}, {"cpu": {"threads_per_core": 1}})
+
+
+def _small_numa_node(platform: Platform, shape: Shape) -> Odd | None:
+    """A quarter of the memory of the last NUMA node is not used."""
+    nodes = [dict(node) for node in read_table("hosts", platform.shape)["numa"]]
+    if not shape.gpus or platform.rack:
+        return None
+    nodes[-1]["memory_gib"] = nodes[-1]["memory_gib"] * 3 // 4
+    return Odd("node", {"memory_gib": nodes[-1]["memory_gib"], "numa_node": nodes[-1]["id"]}, {"numa": nodes})
+
+
+def _of_rack(key: str, value: Any) -> Make:
+    """All GPUs of a tray in another NVLink partition or domain."""
+
+    def make(platform: Platform, shape: Shape) -> Odd | None:
+        if not platform.rack:
+            return None
+        return Odd("node", {key: value}, {"device": {at: {"gpu": {key: value}} for at in shape.gpus}})
+
+    return make
+
+
 OVERLAYS: dict[str, Make] = {
     "gpu-link-narrow": _narrow_gpu,
     "gpu-link-slow": _slow_gpu,
@@ -213,6 +283,22 @@ OVERLAYS: dict[str, Make] = {
     "unknown-checks": _unknown_checks,
     "read-request-small": _small_reads,
     "relaxed-ordering-off": _strict_ordering,
+    "gpus-half-lost": _gpus_lost(2),
+    "gpus-all-lost": _gpus_lost(1),
+    "nic-board": _of_device("board_id", "MT_0000009999", {"rdma": {"board_id": "MT_0000009999"}}, True, _is_any),
+    "nic-numa": _of_device("numa_node", 1, {"numa": 1}, True, _is_any),
+    "gpu-numa": _of_device("numa_node", 1, {"numa": 1}, False, _is_any),
+    "payload-small": _of_device("max_payload_bytes", 128, {"max_payload": 128}, False, _is_any),
+    "gid-index": _of_device("index", 2, {"rdma": {"gid_types": ["RoCE v2", "IB/RoCE v1"]}}, True, _is_roce),
+    "prio-tc": _of_device("prio_tc", [0] * 8, {"net": {"qos": {"prio_tc": [0] * 8}}}, True, _is_roce),
+    "cnp-dscp": _of_device("cnp_dscp", 46, {"net": {"ecn": {"cnp_dscp": 46}}}, True, _is_roce),
+    "cnp-priority": _of_device("cnp_priority", 3, {"net": {"ecn": {"cnp_priority": 3}}}, True, _is_roce),
+    "acs-on": _acs,
+    "os": _system("os", "Ubuntu 20.04.6 LTS"),
+    "smt-off": _no_smt,
+    "numa-memory": _small_numa_node,
+    "nvlink-clique": _of_rack("clique", 7),
+    "nvlink-domain": _of_rack("cluster_uuid", "ab" * 16),
 }
 DRIFTS: dict[str, Make] = {  # from one sweep on
     "drift-driver": _driver,

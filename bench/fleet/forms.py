@@ -153,6 +153,7 @@ FORMS: dict[str, Callable[[Node, Sequence[int]], list[str]]] = {
     "boot-id": _one(lambda node: uuid(f"{node.when.boots:02x}{node.who.bits(1)[2:]}")),
     "serial": _one(lambda node: node.who.decimal(0, 8)),
     "chassis": _one(lambda node: node.who.decimal(1, 8)),
+    "rack": _one(lambda node: f"{(node.who.place.rack * 7_919 + node.who.seed) % 10**8:08d}"),
     "tray": _one(lambda node: str(node.who.place.tray)),
     "slot": _one(lambda node: str(node.who.place.tray + 1 + 9 * (node.who.place.tray >= 10))),  # switch trays between
     "domain": _one(_domain),

@@ -11,13 +11,15 @@ from bench.fleet.faults import DRIFTS, OVERLAYS, Make
 from bench.fleet.forms import Moment, Node, write
 from bench.fleet.groups import LINK, Group
 from bench.fleet.identity import Identity
-from bench.fleet.planting import Effect, Planter
+from bench.fleet.planting import LEAST, Effect, Planter
 
 DAMAGES = ("truncated", "not-json", "other-schema")
 STALE_DAYS = 9
 SLOW_SECONDS = 11.5
+CLOCK_SECONDS = 23 * 3_600
 NODES_A_FAULT = 2_500
 PLATFORMS_A_FAULT = 2
+ON_REQUEST = ("clock-ahead", "clock-behind")  # seen by the times of files, which a stream has none of
 
 
 def _overlaid(make: Make, drift: bool = False) -> Plant:
@@ -128,6 +130,19 @@ def _gone(planter: Planter, kind: str) -> bool:
     return planter.odd(kind, [found[1]], "node", {}, sweep=sweep)
 
 
+def _clock(seconds: int) -> Plant:
+    """Its clock is wrong, all the time."""
+
+    def plant(planter: Planter, kind: str) -> bool:
+        found = planter.one(lambda group: group.nodes > LEAST)
+        if found is None:
+            return False
+        planter.effect(found[1], Effect(clock_seconds=seconds))
+        return planter.odd(kind, [found[1]], "node", {"seconds": seconds})
+
+    return plant
+
+
 def _slow_probe(planter: Planter, kind: str) -> bool:
     found = planter.one(lambda group: bool(group.templates.shape.gpus))
     if found is None:
@@ -165,6 +180,8 @@ KINDS: dict[str, Plant] = {
     **CABLES,
     "stale": _stale,
     "slow-probe": _slow_probe,
+    "clock-ahead": _clock(CLOCK_SECONDS),
+    "clock-behind": _clock(-CLOCK_SECONDS),
     "damaged-truncated": _damaged("truncated"),
     "damaged-not-json": _damaged("not-json"),
     "damaged-schema": _damaged("other-schema"),
@@ -175,4 +192,6 @@ KINDS: dict[str, Plant] = {
 def defaults(nodes: int) -> Iterator[tuple[str, int]]:
     """Every kind once in 2,500 nodes, and at least once."""
     for kind in KINDS:
+        if kind in ON_REQUEST:
+            continue
         yield kind, max(1, round(nodes / NODES_A_FAULT))

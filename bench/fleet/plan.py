@@ -86,7 +86,7 @@ class Plan:
         overlay, over = (effect.overlay, effect.over) if there else ({}, {})
         template = group.templates.of(group.style(index), overlay or None)
         who = Identity(self.seed, group.place(index), over)
-        moment = _moment(index, 0 if effect.stale_days else sweep, effect.stale_days)
+        moment = _moment(index, 0 if effect.stale_days else sweep, effect.stale_days, effect.clock_seconds)
         data = template.render(Node(who, moment), one_line).encode()
         return _damaged(data, effect.damage) if effect.damage else data
 
@@ -165,13 +165,13 @@ def _told(group: Group) -> dict[str, Any]:
     }
 
 
-def _moment(index: int, sweep: int, days_ago: int) -> Moment:
+def _moment(index: int, sweep: int, days_ago: int, clock_seconds: int = 0) -> Moment:
     """When a node is looked at, and how long it has been up."""
     restarts = [n for n in range(1, sweep + 1) if (index * 2_654_435_761 + n * 40_503) % _RESTARTS == 0]
     up = DAY * (1 + index * 37 % 199) + index * 97 % DAY + sweep * HOUR + 0.25
     if restarts:
         up = _SETTLED + (sweep - restarts[-1]) * HOUR + index % 1_000 + 0.5
-    at = FIRST + sweep * HOUR + index * 7_919 % _SPREAD_SECONDS - days_ago * DAY
+    at = FIRST + sweep * HOUR + index * 7_919 % _SPREAD_SECONDS - days_ago * DAY + clock_seconds
     return Moment(at, up, len(restarts), sweep)
 
 

@@ -24,6 +24,7 @@ class Effect(NamedTuple):
     stale_days: int = 0
     damage: str = ""  # truncated | not-json | other-schema | newer-minor
     gone: bool = False  # it sends no report
+    clock_seconds: int = 0  # its clock is ahead by that; negative: behind
 
 
 @dataclass

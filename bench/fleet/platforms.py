@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agent.model.report import Report
 from bench.fleet.machines import recipes, scanned
-from bench.fleet.template import Keys, Template
+from bench.fleet.template import OWN_DOMAIN, Keys, Template
 from fixtures.loader import merge_tables
 
 
@@ -51,7 +51,6 @@ PAIR = Platform("rtx3090", "4xrtx3090-1s-nvlink-pairs", 0.0, 2)  # two nodes, wh
 BY_NAME = {platform.name: platform for platform in (*PLATFORMS, PAIR)}
 
 _OLDER_DISK = {"vendor": "0x1e0f", "device": "0x0001", "name": "KIOXIA CM6 NVMe SSD"}
-_DOMAIN = "5f" * 16
 
 
 class Shape(NamedTuple):
@@ -65,6 +64,7 @@ class Shape(NamedTuple):
     infiniband: bool
     nvlinks: int  # of a GPU
     vbios: str
+    acs_port: str  # a root port or switch port with ACS; "": none
 
 
 class Templates:
@@ -126,7 +126,7 @@ class Templates:
                 }
         if self.platform.rack:
             for address in self.shape.gpus:
-                device[address] = {"gpu": {"cluster_uuid": _DOMAIN, "clique": 1, "chassis": [1, 1]}}
+                device[address] = {"gpu": {"cluster_uuid": OWN_DOMAIN, "clique": 1, "chassis": [1, 1]}}
         return {"device": device} if device else {}
 
     def _style(self, style: str) -> dict[str, Any]:
@@ -157,6 +157,7 @@ def _shape(report: Report) -> Shape:
         infiniband=any(port.link_layer == "InfiniBand" for nic in rails for port in nic.ports),
         nvlinks=max((len(gpu.links) for gpu in topology.gpus), default=0),
         vbios=next((str(gpu.vbios) for gpu in topology.gpus), ""),
+        acs_port=next((function.id for function in topology.pci if function.acs and function.acs.capability), ""),
     )
 
 

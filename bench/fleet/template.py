@@ -30,6 +30,8 @@ _FAR = re.compile(r"\b(leaf|port)-of-rail-(\d+)\b")  # as platforms.py names the
 
 Slot = tuple[str, int]
 
+OWN_DOMAIN = "5f" * 16  # the NVLink domain of a fixture stands for that of its rack
+
 
 class Keys:
     """Which device of a platform an original text is of: the same number in every template of the platform."""
@@ -138,8 +140,9 @@ class _Marking:
         for name, form in (("hostname", "hostname"), ("machine_id", "machine-id"), ("boot_id", "boot-id")):
             node[name] = node[name] and f"§{form}.0§"
         node["serial"] = self._repeated(node["serial"], "§serial.0§")
-        node["chassis"]["serial"] = self._repeated(node["chassis"]["serial"], "§chassis.0§")
-        if node["chassis"]["tray"] is not None:
+        rack = node["chassis"]["tray"] is not None
+        node["chassis"]["serial"] = self._repeated(node["chassis"]["serial"], "§rack.0§" if rack else "§chassis.0§")
+        if rack:
             node["chassis"] |= {"tray": "§tray.0§", "slot": "§slot.0§"}
         if node["uptime_seconds"] is not None:
             node["uptime_seconds"] = self._number("uptime", 0, fraction=True)
@@ -164,7 +167,7 @@ class _Marking:
             if gpu["serial"]:
                 key = self.keys.of("gpu-serial", gpu["serial"])
                 gpu["serial"] = self._repeated(gpu["serial"], f"§gpu-serial.{key}§")
-            if gpu["fabric"] and (gpu["fabric"]["cluster_uuid"] or "").strip("0-"):
+            if gpu["fabric"] and (gpu["fabric"]["cluster_uuid"] or "").replace("-", "") == OWN_DOMAIN:
                 gpu["fabric"]["cluster_uuid"] = "§domain.0§"
         for nic in topology["nics"]:
             for port in nic["ports"]:

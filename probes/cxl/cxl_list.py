@@ -13,19 +13,30 @@ from typing import Any
 
 from probes.cxl.facts import ADDRESS, MOST, CxlFacts, CxlMemdev, CxlRegion
 from probes.host.commands import CXL_SAVED
-from probes.host.interface import Host
+from probes.host.interface import Failed, Host
 from probes.probe import Reading
 from probes.text import ParseError
 
+_HEALTH = (
+    "maintenance_needed",
+    "performance_degraded",
+    "hw_replacement_needed",
+    "media_not_ready",
+    "media_persistence_lost",
+    "media_data_lost",
+)
 _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,4})?) (KiB|MiB|GiB|TiB)\b")
 _DEEPEST, _MOST_OBJECTS = 32, 16_384
 
 
 def read_saved(host: Host) -> Reading:
-    """What the first output that is there holds. Raises ReadError, ParseError."""
+    """What the first output that is there holds. Raises ReadError."""
     argv = next(argv for argv in CXL_SAVED if host.has_output(*argv))
-    return Reading(parse_cxl_list(host.run(*argv).stdout), (" ".join(argv),))
+    try:
+        return Reading(parse_cxl_list(host.run(*argv).stdout), (" ".join(argv),))
+    except ParseError as why:
+        raise Failed(str(why)) from None
 
 
 def parse_cxl_list(text: str) -> CxlFacts:
@@ -34,6 +45,8 @@ def parse_cxl_list(text: str) -> CxlFacts:
     >>> parse_cxl_list('[{"memdev":"mem0","ram_size":268435456,"host":"0000:d3:00.0"}]').memdevs[0].address
     '0000:d3:00.0'
     """
+    if text.startswith(("# ", "$ ")):
+        text = text.partition("\n")[2]
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as why:
@@ -41,11 +54,11 @@ def parse_cxl_list(text: str) -> CxlFacts:
     memdevs: dict[str, CxlMemdev] = {}
     regions: dict[str, CxlRegion] = {}
     for item, ports in _walk(document, (), 0):
-        if (memdev := item.get("memdev")) and "host" in item and isinstance(memdev, str):
+        if (memdev := item.get("memdev")) and ("host" in item or "health" in item) and isinstance(memdev, str):
             memdevs.setdefault(memdev, _memdev(memdev, item))
         if isinstance(item.get("endpoint"), str) and (device := _endpoint(item, ports)):
             memdevs[device.name] = device
-        if "mappings" in item and isinstance(region := item.get("region"), str):
+        if ("mappings" in item or "daxregion" in item) and isinstance(region := item.get("region"), str):
             regions[region] = _region(region, item)
     return CxlFacts(tuple(memdevs[name] for name in sorted(memdevs)[:MOST]), tuple(regions.values())[:MOST])
 
@@ -74,6 +87,16 @@ def _memdev(name: str, item: Mapping[str, Any]) -> CxlMemdev:
         pmem_bytes=_size(item.get("pmem_size", 0)),
         firmware=firmware if isinstance(firmware, str) else None,
         numa_node=_size(item.get("numa_node")),
+        health=_health(item.get("health")),
+    )
+
+
+def _health(said: Any) -> tuple[str, ...] | None:
+    """What a device reports of itself that is not as it should be."""
+    if not isinstance(said, dict):
+        return None
+    return tuple(
+        [name for name in _HEALTH if said.get(name) is True] + ["media_normal"] * (said.get("media_normal") is False)
     )
 
 
@@ -92,11 +115,14 @@ def _endpoint(item: Mapping[str, Any], ports: tuple[str, ...]) -> CxlMemdev | No
 def _region(name: str, item: Mapping[str, Any]) -> CxlRegion:
     mappings = sorted(
         (_size(row.get("position")) or 0, row["memdev"])
-        for row in _objects(item["mappings"])
+        for row in _objects(item.get("mappings"))
         if isinstance(row.get("memdev"), str)
     )
     dax = item.get("daxregion")
-    nodes = [_size(row.get("target_node")) for row in _objects(dax.get("devices") if isinstance(dax, dict) else None)]
+    devices = _objects(dax.get("devices") if isinstance(dax, dict) else None)
+    nodes = [_size(row.get("target_node")) for row in devices]
+    mode = devices[0].get("mode") if devices else None
+    blocks = [[_size(row.get(f"{kind}_memblocks")) for row in devices] for kind in ("online", "total")]
     state = item.get("decode_state")
     return CxlRegion(
         name=name,
@@ -106,7 +132,14 @@ def _region(name: str, item: Mapping[str, Any]) -> CxlRegion:
         committed=state == "commit" if isinstance(state, str) else None,
         memdevs=tuple(memdev for _, memdev in mappings),
         numa_node=nodes[0] if nodes else None,
+        mode=mode if isinstance(mode, str) else None,
+        online_blocks=_sum(blocks[0]),
+        total_blocks=_sum(blocks[1]),
     )
+
+
+def _sum(numbers: list[int | None]) -> int | None:
+    return sum(number or 0 for number in numbers) if numbers and None not in numbers else None
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:

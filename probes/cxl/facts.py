@@ -21,6 +21,7 @@ class CxlMemdev(NamedTuple):
     numa_node: int | None = None  # numa_node; None: the firmware gave none
     endpoint: str | None = None  # the port whose uport it is; without one it cannot be used
     ports: tuple[str, ...] = ()  # above the endpoint, from the root on
+    health: tuple[str, ...] | None = None  # what is wrong by its own account; None: not asked
 
 
 class CxlRegion(NamedTuple):
@@ -33,6 +34,9 @@ class CxlRegion(NamedTuple):
     committed: bool | None = None  # commit
     memdevs: tuple[str, ...] = ()  # names, by position; those that are not there are left out
     numa_node: int | None = None  # target_node of its dax device
+    mode: str | None = None  # of its dax device: system-ram | devdax
+    online_blocks: int | None = None  # of its memory, and of how many
+    total_blocks: int | None = None
 
 
 class CxlFacts(NamedTuple):

@@ -23,6 +23,7 @@ _DECODER = re.compile(r"decoder([0-9]{1,5})\.[0-9]{1,5}")
 _MEMDEV = ("ram/size", "pmem/size", "firmware_version", "numa_node")
 _REGION = ("size", "interleave_ways", "interleave_granularity", "commit")
 _MOST_WAYS = 16
+_MODES = {"kmem": "system-ram", "device_dax": "devdax"}  # by the driver of a dax device
 
 
 def read(host: Host) -> Reading:
@@ -109,10 +110,11 @@ def _read_region(reader: HostReader, name: str, endpoints: dict[str, str | None]
     decoders = [_DECODER.fullmatch(targets.get(target, "")) for target in wanted]
     dax = f"dax_{name}"
     below = (reader.names(f"{BUS}/{dax}") or []) if dax in names else []
+    devices = [device for device in below if _DAX.fullmatch(device)]
+    drivers = [(reader.link(f"{BUS}/{dax}/{device}/driver") or "").rpartition("/")[2] for device in devices]
     nodes = [
         parse_number(reader.text(f"{BUS}/{dax}/{device}/target_node", source=f"{BUS}/dax_region*/dax*/target_node"))
-        for device in below
-        if _DAX.fullmatch(device)
+        for device in devices
     ]
     return CxlRegion(
         name=name,
@@ -122,4 +124,5 @@ def _read_region(reader: HostReader, name: str, endpoints: dict[str, str | None]
         committed={"1": True, "0": False}.get(values.get("commit", "")),
         memdevs=tuple(memdev for match in decoders if match and (memdev := endpoints.get(match[1]))),
         numa_node=nodes[0] if nodes else None,
+        mode=_MODES.get(drivers[0]) if drivers else None,
     )

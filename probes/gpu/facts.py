@@ -13,7 +13,7 @@ class NvLink(NamedTuple):
     state: str  # active | inactive | sleep | unknown
     version: str | None = None  # "4.0"
     speed_gbyte_s: float | None = None  # signalling rate of one direction, as nvidia-smi nvlink -s prints it (26.562)
-    remote_kind: str | None = None  # gpu | switch | cpu | unknown
+    remote_kind: str | None = None  # gpu | switch | cpu | network | unknown
     remote_address: str | None = None  # PCI address of the far end, normalized
     remote_link: int | None = None
     errors: Mapping[str, int] | None = None  # cumulative since the driver was loaded; names: LINK_ERRORS
@@ -118,7 +118,7 @@ class PairCell(NamedTuple):
 
     a: str
     b: str
-    kind: str  # NV<n> XGMI HCCS PIX PXB PHB NODE SYS C2C PSB
+    kind: str  # NV<n> XGMI HCCS GAUDI NEURON PIX PXB PHB NODE SYS C2C PSB
 
 
 class GpuFacts(NamedTuple):

@@ -38,9 +38,12 @@ FABRIC = (
 )
 KERNEL_LOG = (("journalctl", "-k", "-b", "-q", "--no-pager", "-o", "short-iso-precise"),)
 
+NEURON = (("neuron-ls", "--json-output"),)
 AMD_LIBRARY = (("amdsmi",),)  # no program: what the Python library of this name states, as JSON
 
-COMMANDS: tuple[tuple[str, ...], ...] = NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG + LLDP + AMD_LIBRARY
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    NVIDIA_SMI + PCI + RDMA + SYSTEM + FABRIC + KERNEL_LOG + LLDP + NEURON + AMD_LIBRARY
+)
 
 # Libraries of these tools ask over netlink, for which the kernel loads ib_core or ib_uverbs where they are not loaded.
 CLASSES = {
@@ -96,6 +99,8 @@ ROCM_SMI_SAVED = tuple(
     for about in ("--showtopo", "--showtopotype", "--showtopoweight", "--showbus")
     for form in ((), ("--json",))
 )
+HL_SMI_SAVED = (("hl-smi",),)
+NEURON_SAVED = (*NEURON, ("neuron-ls", "-j"), ("neuron-ls",), ("neuron-ls", "--topology"))
 AMD_SAVED = AMD_SMI_SAVED + ROCM_SMI_SAVED
 
 # Of Ascend NPUs; card and chip, or the number of the NPU, follow where an output is about one
@@ -137,6 +142,8 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + IB_FABRIC_SAVED
     + CXL_SAVED
     + AMD_SAVED
+    + HL_SMI_SAVED
+    + NEURON_SAVED
     + NPU_SAVED
     + HCCN_SAVED
 )

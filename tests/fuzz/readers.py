@@ -26,8 +26,10 @@ from tests.probes.amd import test_smi
 from tests.probes.ascend import test_ascend
 from tests.probes.dcb import test_tools
 from tests.probes.fabric import fabric_texts
+from tests.probes.gaudi import test_gaudi
 from tests.probes.gpu import nvidia_smi_texts as smi
 from tests.probes.netdev import test_lldp
+from tests.probes.neuron import test_neuron
 from tests.probes.pci.lspci_sample import SAMPLE
 from tests.probes.rdma import (
     test_ibdev2netdev,
@@ -120,6 +122,9 @@ READERS: tuple[Reader, ...] = (
     parser(
         "probes.amd.smi_output:parse_smi", test_smi.TABLE, test_smi.ROCM, test_smi.STATIC, test_smi.BOX, test_smi.JSON
     ),
+    parser("probes.gaudi.probe:parse_hl_smi", test_gaudi.TABLE),
+    lenient("probes.gaudi.probe:parse_mask", "0x23", "ffffff"),
+    parser("probes.neuron.probe:parse_neuron_ls", test_neuron.TABLE, test_neuron.JSON),
     parser("probes.amd.kfd:parse_properties", "simd_count 416\nunique_id 1801979520617338022\n"),
     lenient("probes.amd.probe:parse_errors", "ue: 0\nce: 12\n"),
     lenient("probes.amd.settings:parse_options", "CONFIG_PCI_P2PDMA=y\n# CONFIG_DMABUF_MOVE_NOTIFY is not set\n"),

@@ -73,6 +73,8 @@ MACHINES: dict[str, Callable[[], RuleContext]] = {
     "eight GPUs, ethernet": lambda: build.server(8, ethernet=True),
     "eight MI300X": build.instinct,
     "CXL expanders": machines.expanders,
+    "Gaudi cards": machines.gaudi_cards,
+    "Neuron devices": machines.neuron_devices,
     "eight 910B": machines.npus,
     "eight dies": partial(machines.npus, "0xd803"),
     **{f"{n} GPU{'s' * (n > 1)}": partial(build.server, n) for n in (1, 2, 3, 12)},

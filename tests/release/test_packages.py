@@ -183,4 +183,7 @@ def test_debians_scripts_name_the_units(deb_root: Path) -> None:
         for line in text.splitlines()
         if line.startswith("StateDirectory=")
     }
-    assert {f"/var/lib/{each}" for each in states} <= set((laid / "DEBIAN/postrm").read_text().split())
+    purged = set((laid / "DEBIAN/postrm").read_text().split())
+    dataset = "/var/lib/fabricscope-fleet"  # of a whole fleet: not for a package to delete
+    assert {f"/var/lib/{each}" for each in states} - {dataset} <= purged
+    assert dataset not in purged

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, print_warning
+
+if TYPE_CHECKING:
+    from agent.receive.pull import PullOptions
 
 COMMAND = "fabricscope scan --quiet --format ndjson"
 BAR_CHARACTERS = 30
@@ -40,13 +43,15 @@ def pull(
     Your own ssh, its keys, agent and configuration; no password is asked for. Exit 0 all fetched, 1 some were not:
     one line for each.
     """
+    from tempfile import TemporaryDirectory
+
     from agent.fleet.hostlist import BadHostlist, unfold
     from agent.receive.pull import BadHost, PullOptions, check_hosts
 
     if not nodes:
         raise CliError("--nodes is missing: a host list, such as gpu[001-128]")
-    if not to:
-        raise CliError("--to is missing: a folder for the reports")
+    if not to and not dataset:
+        raise CliError("--to or --dataset is missing: where the reports go")
     try:
         hosts = check_hosts(unfold(sys.stdin.read(1 << 24) if nodes == "-" else nodes))
         words = shlex.split(ssh)
@@ -56,25 +61,35 @@ def pull(
         ) from error
     if not hosts or not words:
         raise CliError("--nodes: no host in it" if words else "--ssh: no program in it")
-    try:
-        os.makedirs(to, mode=0o750, exist_ok=True)
-    except OSError as error:
-        raise CliError(f"{to}: {error.strerror}") from error
     program = (*words, "-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(int(min(timeout, 30)), 1)}")
-    failed = _pull_all(hosts, to, PullOptions(program, command, jobs, timeout), quiet)
-    if dataset and failed < len(hosts):
-        from agent.cli.fleet.ingest import ingest
-
-        ingest([to], dataset=dataset, quiet=quiet)
+    options = PullOptions(program, command, jobs, timeout)
+    if to:
+        failed = _pull_and_load(hosts, to, dataset, options, quiet)
+    else:
+        with TemporaryDirectory(prefix="fabricscope-pull-") as folder:
+            failed = _pull_and_load(hosts, folder, dataset, options, quiet)
     if failed:
         raise typer.Exit(1)
 
 
-def _pull_all(hosts: list[str], folder: str, options: object, quiet: bool) -> int:
-    """Fetch all; how many failed. Raises CliError."""
-    from agent.receive.pull import PullOptions, pull
+def _pull_and_load(hosts: list[str], folder: str, dataset: str | None, options: PullOptions, quiet: bool) -> int:
+    """Fetch all, and load them; how many failed. Raises CliError."""
+    try:
+        os.makedirs(folder, mode=0o750, exist_ok=True)
+    except OSError as error:
+        raise CliError(f"{folder}: {error.strerror}") from error
+    failed = _pull_all(hosts, folder, options, quiet)
+    if dataset and failed < len(hosts):
+        from agent.cli.fleet.ingest import ingest
 
-    assert isinstance(options, PullOptions)
+        ingest([folder], dataset=dataset, quiet=quiet)
+    return failed
+
+
+def _pull_all(hosts: list[str], folder: str, options: PullOptions, quiet: bool) -> int:
+    """Fetch all; how many failed. Raises CliError."""
+    from agent.receive.pull import pull
+
     shown = sys.stderr.isatty() and not quiet
     done = failed = 0
     try:

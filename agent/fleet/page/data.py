@@ -59,6 +59,9 @@ def packed(scene: FleetScene) -> dict[str, Any]:
         "lineBy": column(nodes.line_codes),
         "unjudged": [[to_text(line) for line in each] for each in nodes.unjudged],
         "unjudgedBy": column(nodes.unjudged_codes),
+        "days": _coded(nodes.days),
+        "changed": [[to_text(line) for line in each] for each in nodes.changed],
+        "changedBy": column(nodes.changed_codes),
         "pages": {str(at): address for at, address in nodes.pages.items()},
         "texts": texts.all,
     }

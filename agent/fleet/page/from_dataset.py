@@ -11,6 +11,7 @@ from agent.fleet.cluster.graph import natural
 from agent.fleet.engines.engine import Tables
 from agent.fleet.page import reading
 from agent.fleet.page.columns import distinct, named, ranked
+from agent.fleet.page.days import DAYS, finding_changes, verdicts_by_day
 from agent.fleet.page.devices import Shape, gbyte_s, gpu_shape, rail_shape, rails
 from agent.fleet.page.findings import MOST, findings
 from agent.fleet.page.locations import domains, racks
@@ -64,6 +65,9 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> DatasetFacts:
     told = judged(names, *reading.letters(tables, STATES))
     unjudged = reading.unjudged(tables)
     lined, line_codes = distinct([(*a.lines, *b.lines) or None for a, b in shapes])
+    by_day = verdicts_by_day(tables, {host["node"]: host["received_at"] for host in hosts}, newest)
+    came = finding_changes(tables, newest)
+    changed, changed_codes = distinct([tuple(came[name]) if name in came else None for name in names])
     reasons, reason_codes = distinct([unjudged.of.get(name) for name in names])
     nodes = Nodes(
         names=names,
@@ -86,6 +90,9 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> DatasetFacts:
         line_codes=line_codes,
         unjudged=[lines(unjudged.all[reason]) for reason in reasons],
         unjudged_codes=reason_codes,
+        days=named("days", f"last {DAYS} days", [by_day.get(name) for name in names]),
+        changed=[list(each) for each in changed],
+        changed_codes=changed_codes,
         pages={at: wish.pages[name] for at, name in enumerate(names) if name in wish.pages},
     )
     return DatasetFacts(nodes, hosts, newest)

@@ -97,7 +97,8 @@ def _controls(nodes: Nodes, by: Coded) -> Element:
         el("span", "", id="hits", role="status"),
         el("span", el("button", "Copy hosts", id="hosts", type="button"),
            el("button", "Copy drain command", id="drain", type="button", hidden="hidden"),
-           el("button", "Download CSV", id="csv", type="button"), class_="actions"),
+           el("button", "Download CSV", id="csv", type="button"),
+           el("button", "Copy link", id="link", type="button", title="A link to this view"), class_="actions"),
         class_="controls scripted block",
     )  # fmt: skip
 

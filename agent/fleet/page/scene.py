@@ -87,6 +87,9 @@ class Nodes(msgspec.Struct, frozen=True, kw_only=True):
     line_codes: list[int] = []
     unjudged: list[list[str]] = []  # "rule: reason"
     unjudged_codes: list[int] = []
+    days: Coded = Coded(key="days", title="last days", labels=[], codes=[])  # letters, see days.py
+    changed: list[list[str]] = []  # findings that came and went on the last day
+    changed_codes: list[int] = []  # -1: none
     pages: dict[int, str] = {}  # node -> address of its own page
 
 

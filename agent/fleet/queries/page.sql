@@ -157,3 +157,55 @@ GROUP BY node
 -- name: boards
 -- The model of every board.
 SELECT board_id, min(model) AS board_model FROM nic WHERE board_id IS NOT NULL AND model IS NOT NULL GROUP BY board_id
+
+-- name: verdict_changes
+-- From when on each node had a verdict.
+WITH told AS (
+  SELECT
+    node,
+    observed_at,
+    verdict,
+    lag(verdict) OVER (PARTITION BY node ORDER BY observed_at) AS previous
+  FROM history_host
+)
+SELECT node, observed_at, verdict
+FROM told
+WHERE previous IS NULL OR previous <> verdict
+
+-- name: finding_changes
+-- Findings that began or ended after a moment; one whose severity changed did neither, nor did those that a node had
+-- when it was first seen.
+WITH episode AS (
+  {episode}
+),
+placed AS (
+  SELECT
+    node,
+    rule,
+    severity,
+    label,
+    began,
+    ended,
+    lag(ended) OVER (PARTITION BY node, rule, subject, fingerprint ORDER BY began) AS previous_ended,
+    lead(began) OVER (PARTITION BY node, rule, subject, fingerprint ORDER BY began) AS next_began
+  FROM episode
+),
+first_look AS (
+  SELECT node, min(observed_at) AS first_seen
+  FROM history_change
+  WHERE "table" = 'host'
+  GROUP BY node
+)
+SELECT DISTINCT placed.node, placed.rule, placed.label, placed.ended IS NULL AS is_new
+FROM placed
+JOIN first_look ON first_look.node = placed.node
+WHERE placed.severity IN ('critical', 'error', 'warning')
+  AND (
+    (
+      placed.ended IS NULL
+      AND placed.began > $moment
+      AND placed.began > first_look.first_seen
+      AND (placed.previous_ended IS NULL OR placed.previous_ended < placed.began)
+    )
+    OR (placed.ended > $moment AND (placed.next_began IS NULL OR placed.next_began > placed.ended))
+  )

@@ -118,6 +118,57 @@ JOIN state
   AND state.began <= reported.last_report
   AND (state.ended IS NULL OR reported.last_report < state.ended)
 
+-- name: node_setting
+-- One row per node and setting of NCCL and its like, of column "settings" of host.
+SELECT
+  host.node AS node,
+  host.cluster AS cluster,
+  host.hardware_class AS hardware_class,
+  split_part(item.word, '=', 1) AS setting,
+  substr(item.word, strpos(item.word, '=') + 1) AS value
+FROM host
+CROSS JOIN unnest(regexp_split_to_array(host.settings, ' ')) AS item(word)
+WHERE item.word <> ''
+
+-- name: node_service
+-- One row per node and service, of column "services" of host.
+SELECT
+  host.node AS node,
+  host.cluster AS cluster,
+  host.hardware_class AS hardware_class,
+  split_part(item.word, '=', 1) AS service,
+  substr(item.word, strpos(item.word, '=') + 1) AS state
+FROM host
+CROSS JOIN unnest(regexp_split_to_array(host.services, ' ')) AS item(word)
+WHERE item.word <> ''
+
+-- name: port_day
+-- What the error counters of each RDMA port grew by between the first reports of two days; a counter that is lower than
+-- before began again.
+WITH sample AS (
+  SELECT
+    history_port_counter.*,
+    {day} AS day
+  FROM history_port_counter
+)
+SELECT
+  node,
+  nic,
+  port,
+  label,
+  rail,
+  day,
+  lag(day) OVER port_history AS previous_day,
+  {grown}
+FROM sample
+WINDOW port_history AS (PARTITION BY node, nic, port ORDER BY observed_at)
+
+-- name: grown
+CASE
+  WHEN {counter} >= lag({counter}) OVER port_history THEN {counter} - lag({counter}) OVER port_history
+  WHEN lag({counter}) OVER port_history IS NOT NULL THEN {counter}
+END AS {counter}
+
 -- name: day
 -- Of a time without a zone.
 CAST(observed_at AS DATE)

@@ -96,11 +96,20 @@ def _lost(lost: list[Lost], expected: _Expected) -> Iterator[Deviation]:
 def _of_small_classes(
     tables: Tables, part: TablePass, rows: list[Row], wider: Wider, options: Options
 ) -> Iterator[Deviation]:
-    """Nodes of small classes that differ from what is usual in the wider one."""
+    """Nodes of small classes that differ from what is usual in the wider one.
+
+    Where that has other GPUs, too, a class of which no node has the usual value is meant to be so.
+    """
     part = part._replace(attributes=[each for each in part.attributes if each.key in wider.attributes])
     of = dict.fromkeys(wider.members, wider.name)
     expected = _baselines(_counted(tables, part, [row for row in rows if row[0] in of], of, options), options)
-    yield from _found(tables, part, [row for row in rows if row[0] in wider.small], expected, of, set())
+    for name in sorted(wider.small):
+        own = [row for row in rows if row[0] == name]
+        judged = part
+        if not wider.same_gpus:
+            odd = [{attribute for attribute, *_ in _differing(part, row, expected, of)} for row in own]
+            judged = part._replace(attributes=[each for each in part.attributes if any(each not in row for row in odd)])
+        yield from _found(tables, judged, own, expected, of, set())
 
 
 def _domains(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:

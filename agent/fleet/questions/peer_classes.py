@@ -44,6 +44,11 @@ class Wider(NamedTuple):
     small: frozenset[str]
     attributes: frozenset[str]
 
+    @property
+    def same_gpus(self) -> bool:
+        """Whether all of them have the same GPUs."""
+        return self.attributes > _OF_THE_SYSTEM
+
 
 class Lost(NamedTuple):
     """A node that was in a class with more devices once."""

@@ -21,7 +21,7 @@ from agent.fleet.rows.recent import DamagedPart as DamagedPart
 from agent.fleet.rows.recent import Recent, decoded, once
 from agent.fleet.rows.unique_rows import CounterRows, Functions, Rows, Shared
 from agent.fleet.rows.verdicts import HostTotals, Label
-from agent.fleet.tables import COUNTER, PCI, TABLES
+from agent.fleet.tables import COUNTER, PCI, PORT_COUNTER, TABLES
 
 NAMES = tuple(TABLES)
 Numbers = dict[str, Sequence[int]]
@@ -31,7 +31,8 @@ _T = TypeVar("_T")
 class Made(NamedTuple):
     """The rows of one report: numbers of rows of the reader, and a digest of them, a table each in the order of NAMES.
 
-    A digest has 16 hex digits and leaves out what is volatile; "": no rows, or a table without history. Every row gets
+    A digest has 16 hex digits and leaves out what is volatile, of port_counter it is the day; "": no rows, or a table
+    without history. Every row gets
     the hardware class beside the node when its bucket is written.
     """
 
@@ -104,10 +105,14 @@ class Reader:
             "finding": verdicts.finding_rows(report.findings),
             "probe": [verdicts.probe_row(probe) for probe in report.probes],
             "identity": own_numbers,
+            PORT_COUNTER.name: network.port_counter_rows(nics, rails),
         }
         for name, rows in own.items():
             ids[name] = self._own[name].extend(rows)
-        return Made(list(ids.values()), [self._digest(name, numbers) for name, numbers in ids.items()], alike)
+        digests = {name: self._digest(name, numbers) for name, numbers in ids.items()}
+        if ids[PORT_COUNTER.name]:  # the same all day: history has the first report of each
+            digests[PORT_COUNTER.name] = label.observed_at.date().isoformat()
+        return Made(list(ids.values()), list(digests.values()), alike)
 
     def _gpus(self, gpus: list[device_fields.GpuFields], counted: list[int]) -> tuple[Sequence[int], list[int]]:
         """Numbers of rows of GPUs and of their links."""

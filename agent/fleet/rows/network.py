@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 from msgspec.json import Decoder
 
+from agent.fleet.network_tables import PORT_COUNTERS
 from agent.fleet.rows.device_fields import (
     NETDEV_ROWS,
     NIC_ROWS,
@@ -43,6 +45,22 @@ def port_row(n: NicFields, p: PortFields, rail: int | None) -> Row:
         virtual_function=n.virtual_function,
         roce_gid_index=_roce_gid_index(p.gids),
     )
+
+
+def port_counter_rows(nics: list[NicFields], rails: Mapping[str, int]) -> list[Row]:
+    """Rows of table port_counter, of the ports that have counters."""
+    return [
+        (nic.id, nic.label, port.port, rails.get(nic.id), *_counts(port))
+        for nic in nics
+        for port in nic.ports
+        if port.counters or port.hw_counters
+    ]
+
+
+def _counts(p: PortFields) -> list[int | None]:
+    first, second = p.counters.get, p.hw_counters.get
+    counts = [first(name, second(name)) for name in PORT_COUNTERS]
+    return [count if count is None or 0 <= count <= _MOST else None for count in counts]  # 64 bits without sign
 
 
 def netdev_row(d: NetdevFields, rail: int | None) -> Row:
@@ -92,6 +110,7 @@ def _roce_gid_index(gids: list[GidFields]) -> int | None:
     return min(routed)[1] if routed else None
 
 
+_MOST = 2**63 - 1
 _IPV4 = re.compile(r"(?:0000:){5}ffff:")
 
 

@@ -12,7 +12,7 @@ from agent.outputs.html.elements import Severities
 UNUSED_ROLES = ("auxiliary", "unused")  # of NICs whose links and ports are drawn in grey
 
 
-LINK_NAMES = {"xgmi": "XGMI", "hccs": "HCCS"}
+LINK_NAMES = {"xgmi": "XGMI", "hccs": "HCCS", "gaudi": "GAUDI", "neuron": "NEURON"}
 
 
 class DevicePort(NamedTuple):

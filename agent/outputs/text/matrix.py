@@ -25,8 +25,12 @@ MEANINGS = {
     "HCCS": "links of Ascend NPUs",
     "SIO": "two dies of one Ascend module",
     "UB": "UnifiedBus of Ascend NPUs",
+    "GAUDI": "direct Ethernet links of Gaudi cards",
+    "NEURON": "direct links of Neuron devices",
 }
-LINKS = {"NV": "NVLink", "XG": "XGMI", "HC": "HCCS", "SI": "SIO", "UB": "UnifiedBus"}  # by the first letters of a kind
+LINKS = {  # by the first letters of a kind
+    "NV": "NVLink", "XG": "XGMI", "HC": "HCCS", "SI": "SIO", "UB": "UnifiedBus", "GA": "GAUDI", "NE": "NEURON",
+}  # fmt: skip
 KINDS_BY_DISTANCE = ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")  # nearest first
 MAX_SIZE = 32  # rows or columns of a readable matrix
 GUTTER = 4  # columns between two matrices side by side

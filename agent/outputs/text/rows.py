@@ -127,7 +127,11 @@ def _nvlink_cell(gpu: Gpu) -> Line:
     states = Counter(link.state for link in gpu.links)
     up = states["active"] + states["sleep"]
     known = up + states["inactive"]
-    protocol = {"xgmi": "XGMI", "hccs": "HCCS"}.get(gpu.links[0].protocol, "NVLink") if gpu.links else "NVLink"
+    protocol = (
+        {"xgmi": "XGMI", "hccs": "HCCS", "gaudi": "GAUDI", "neuron": "NEURON"}.get(gpu.links[0].protocol, "NVLink")
+        if gpu.links
+        else "NVLink"
+    )
     spans: list[Span] = []
     if known:
         spans.append((f"{protocol} {up}/{len(gpu.links)}", "warning" if up < known else ""))

@@ -15,6 +15,7 @@ from agent.rules.wording import join_labels
 
 DRIVER = "cxl_pci"
 BUS = "/sys/bus/cxl/devices"
+_REPLACE = "hw_replacement_needed"
 
 
 def cxl_devices(case: RuleContext) -> list[CxlDevice]:
@@ -120,6 +121,64 @@ def _judge_memdev(case: RuleContext, device: CxlDevice, function: PciFunction | 
             Evidence(what=f"memory device of {device.id}", value="none", source=f"ls -l {BUS}"),
             *kernel_log_evidence(case, device.id),
         ),
+        places=frozenset({device.id}),
+    )
+
+
+@rule("cxl-endpoint-missing")
+def cxl_endpoint_missing(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_cxl(case)
+    answers = (_judge_endpoint(case, device) for device in cxl_devices(case))
+    yield from aggregate_node_wide(answers, "no memory device of any expander has an endpoint")
+
+
+def _judge_endpoint(case: RuleContext, device: CxlDevice) -> Result:
+    subject = subject_of(device)
+    if device.endpoint is not None:
+        return Pass(subject)
+    absent = unreachable_reason(case.functions.get(device.id))
+    if absent or device.memdev is None:
+        return NotApplicable(subject, absent or "no memory device of it: see cxl-no-memdev")
+    run = case.probes.get("cxl")
+    if BUS not in (run.sources if run else ()) and not any(each.endpoint for each in cxl_devices(case)):
+        return Unknown(subject, "endpoints are not shown: the output of `cxl list` without -v")
+    if nodes := _unexplained_nodes(case):
+        return Unknown(subject, f"{join_labels(nodes)} may be its memory, set up by the firmware")
+    return Fail(
+        subject=subject,
+        label=device_label(case, device.id),
+        summary=f"its memory device {device.memdev} has no endpoint port",
+        impact="The memory of this expander is missing from the host.",
+        evidence=(
+            Evidence(what=f"endpoint of {device.memdev}", value="none", source=f"ls -l {BUS}"),
+            *kernel_log_evidence(case, device.id),
+        ),
+        places=frozenset({device.id}),
+    )
+
+
+@rule("cxl-health")
+def cxl_health(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_cxl(case)
+    for device in cxl_devices(case):
+        subject = subject_of(device)
+        if device.health is None:
+            yield Unknown(subject, "not asked: health is a question to the device, `cxl list -H` as root")
+        elif not device.health:
+            yield Pass(subject)
+        else:
+            yield _fail_health(case, device, device.health)
+
+
+def _fail_health(case: RuleContext, device: CxlDevice, said: list[str]) -> Fail:
+    return Fail(
+        subject=subject_of(device),
+        label=device_label(case, device.id),
+        summary=f"it reports of itself: {', '.join(said)}",
+        impact="Its memory is slow, loses data, or fails next.",
+        remedy="Drain the node and replace the expander; update its firmware where only maintenance is asked for.",
+        evidence=(Evidence(what=f"health of {device.memdev}", value=", ".join(said), source="cxl list -H"),),
+        severity="critical" if _REPLACE in said else None,
         places=frozenset({device.id}),
     )
 

@@ -13,6 +13,8 @@ from agent.rules.gates import has_cxl
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
+_ONLINE = 0.9  # share of its memory: the kernel keeps some for itself
+
 
 def _regions(case: RuleContext) -> list[CxlRegion]:
     return case.topology.cxl.regions if case.topology.cxl else []
@@ -31,6 +33,9 @@ def _judge_whole(case: RuleContext, region: CxlRegion) -> Result:
         return NotApplicable("node", f"{region.id} is not set up yet")
     if region.ways is None or region.committed is None:
         return Unknown("node", f"{region.id}: its ways, or whether it is committed, are not shown")
+    run = case.probes.get("cxl")
+    if region.committed and not region.devices and run and run.sources and BUS not in run.sources:
+        return Unknown("node", f"{region.id}: its devices are not shown")
     missing = region.ways - len(region.devices)
     if missing <= 0 and region.committed:
         return Pass("node")
@@ -97,3 +102,74 @@ def _judge_links(case: RuleContext, region: CxlRegion) -> Result:
         cause=region.id,
         places=frozenset(slow),
     )  # fmt: skip
+
+
+@rule("cxl-interleave-uneven-sockets")
+def cxl_interleave_uneven_sockets(case: RuleContext) -> Iterator[Result]:
+    shared = [region for region in _regions(case) if len(region.devices) > 1]
+    if not shared:
+        yield has_cxl(case) or NotApplicable("node", "no region over several devices")
+    nodes = {device.id: device.numa_node for device in cxl_devices(case)}
+    for region in shared:
+        places = {device: nodes.get(device) for device in region.devices}
+        if None in places.values():
+            yield Unknown("node", f"{region.id}: the NUMA node of a device is not known")
+        elif len(set(places.values())) == 1:
+            yield Pass("node")
+        else:
+            yield _fail_sockets(region, places)
+
+
+def _fail_sockets(region: CxlRegion, places: dict[str, int | None]) -> Fail:
+    named = [f"NUMA {node}" for node in sorted({node for node in places.values() if node is not None})]
+    return Fail(
+        subject="node",
+        label=region.id,
+        summary=f"the devices of {region.id} are at {join_labels(named)}",
+        impact="Half of all accesses cross the sockets, from whichever socket they come.",
+        evidence=tuple(
+            Evidence(what=f"NUMA node of {device}", value=str(node), source=f"/sys/bus/pci/devices/{device}/numa_node")
+            for device, node in places.items()
+        ),
+        cause=region.id,
+        places=frozenset(region.devices),
+    )
+
+
+@rule("cxl-memory-offline")
+def cxl_memory_offline(case: RuleContext) -> Iterator[Result]:
+    if not _regions(case):
+        yield has_cxl(case) or NotApplicable("node", "no region")
+    for region in _regions(case):
+        yield _judge_online(case, region)
+
+
+def _judge_online(case: RuleContext, region: CxlRegion) -> Result:
+    if not region.committed or not region.size_mib:
+        return NotApplicable("node", f"{region.id} is not set up: see cxl-region-broken")
+    if region.mode == "devdax":
+        return NotApplicable("node", f"{region.id} is used as a device, not as memory")
+    if region.total_blocks and region.online_blocks is not None:
+        share = region.online_blocks / region.total_blocks
+        online = f"{region.online_blocks} of {region.total_blocks} blocks"
+        source = "cxl list -v"
+    else:
+        memory = next((node.memory_mib for node in case.node.numa_nodes if node.id == region.numa_node), None)
+        due = sum(each.size_mib or 0 for each in _regions(case) if each.numa_node == region.numa_node)
+        if memory is None:
+            return Unknown("node", f"{region.id}: how much of it is online is not shown")
+        share, online = memory / due, f"{memory / 1024:.3g} of {due / 1024:g} GiB"
+        source = f"/sys/devices/system/node/node{region.numa_node}/meminfo"
+        if share < _ONLINE and region.mode is None:
+            return Unknown("node", f"{region.id}: whether it is used as memory or as a device is not shown")
+    if share >= _ONLINE:
+        return Pass("node")
+    return Fail(
+        subject="node",
+        label=region.id,
+        summary=f"{online} of {region.id} are online",
+        impact="The memory is set up, and no process can use it.",
+        evidence=(Evidence(what=f"memory of {region.id} online", value=online, source=source),),
+        cause=region.id,
+        places=frozenset(region.devices),
+    )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, unreachable_reason
+from agent.rules.devices import find_device_id, find_function, unreachable_reason
 from agent.rules.nccl.hcas import Hca, rdma_rails, read_hca_filter, report_no_rails
 from agent.rules.nccl.settings import effective_settings, files_unread_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
+
+_LEAST_ALIKE = 3
 
 
 @rule("nic-fw-mixed")
@@ -28,8 +30,43 @@ def nic_fw_mixed(case: RuleContext) -> Iterator[Result]:
         yield Unknown("node", case.no_rail_known)
     elif not case.rails and (case.bus_unread is None or case.probe_failure("rdma") is None):
         yield NotApplicable("node", "no rail")
+    odd = _find_other_board(case, boards)
     for board, nics in sorted(boards.items()):
-        yield from _judge_fw_mixed(board, nics)
+        yield from [_fail_other_board(nics[0], boards)] if nics == [odd] else _judge_fw_mixed(board, nics)
+
+
+def _find_other_board(case: RuleContext, boards: Mapping[str, list[Nic]]) -> Nic | None:
+    """The one rail of another board, where all others, three and more of the same chip, are of one."""
+    if len(boards) != 2:
+        return None
+    fewest, most = sorted(boards.values(), key=len)
+    if len(fewest) != 1 or len(most) < _LEAST_ALIKE:
+        return None
+    chips = {find_device_id(case, nic) for nic in (*fewest, *most)}
+    return fewest[0] if len(chips) == 1 and None not in chips else None
+
+
+def _fail_other_board(nic: Nic, boards: Mapping[str, list[Nic]]) -> Fail:
+    (usual,) = boards.keys() - {nic.board_id}
+    return Fail(
+        subject=f"pci:{nic.pci or nic.id}",
+        label=nic.label,
+        summary=f"board {nic.board_id} (PSID); the other {len(boards[usual])} rails are {usual}",
+        impact="Its firmware has other defaults and is updated by itself: settings that fit the others may not fit it.",
+        remedy="Compare its part number with the others; where it is meant, nothing.",
+        evidence=tuple(
+            Evidence(
+                what=f"board of {each.label}",
+                value=each.board_id or "",
+                source=f"/sys/class/infiniband/{each.rdma_device or each.label}/board_id",
+            )
+            for each in (nic, *boards[usual][:7])
+        ),
+        severity="info",
+        situation="board",
+        cause="board",
+        places=frozenset({nic.id}),
+    )
 
 
 def _not_judged_reason(case: RuleContext, nic: Nic) -> Result | None:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from agent.model.finding import Evidence
 from agent.model.pci import PciFunction
 from agent.rules.context import RuleContext
-from agent.rules.devices import near_rail_id, pci_source
+from agent.rules.devices import device_label, near_rail_id, pci_source
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import join_labels
+from agent.rules.wording import find_majority, join_labels
 
 _BRIDGE, _NETWORK = "0x0604", "0x02"
 _LEAST_ALIKE = 3  # branches that have a device which one lacks; of two branches, devices of that kind in both
@@ -81,15 +81,28 @@ def _endpoints(port: PciFunction, children: Mapping[str, list[PciFunction]]) -> 
 def _compare(case: RuleContext, branches: Sequence[_Branch]) -> Iterator[Result]:
     odd: set[str] = set()
     for place in sorted(branches[0].ports):
-        empty = [branch for branch in branches if not branch.below[place]]
-        kinds = {_kind(case, branch.below[place]) for branch in branches if branch not in empty}
-        kind = kinds.pop() if len(kinds) == 1 else None
-        if kind is None or not empty or not _is_most(len(empty), branches, place, kind):
+        filled = [branch for branch in branches if branch.below[place]]
+        kinds = {branch.top.id: _kind(case, branch.below[place]) for branch in filled}
+        kind = find_majority(kinds.values()) if len(set(kinds.values())) > 1 else next(iter(kinds.values()), None)
+        if kind is None:
             continue
-        for branch in empty:
-            odd.add(branch.top.id)
-            yield _fail_branch_differs(case, branch, place, [one for one in branches if one not in empty])
+        alike = [branch for branch in filled if kinds[branch.top.id] == kind]
+        empty = [branch for branch in branches if branch not in filled]
+        usual = alike[0].below[place]
+        others = [one for one in filled if one not in alike and _is_another_model(case, one.below[place], usual)]
+        if empty and len(alike) == len(filled) and _is_most(len(empty), branches, place, kind):
+            odd.update(branch.top.id for branch in empty)
+            yield from (_fail_branch_differs(case, branch, place, alike) for branch in empty)
+        elif others and len(alike) == len(branches) - 1 >= _LEAST_ALIKE:
+            odd.update(branch.top.id for branch in others)
+            yield from (_fail_other_model(case, branch, place, alike) for branch in others)
     yield from (Pass(f"pci:{branch.top.id}") for branch in branches if branch.top.id not in odd)
+
+
+def _is_another_model(case: RuleContext, found: Sequence[PciFunction], usual: Sequence[PciFunction]) -> bool:
+    """Whether a GPU or NIC of the same maker, with as many functions, is in the place of a GPU or rail."""
+    known = all(function.id in case.gpu_by_pci or function.id in case.nic_by_pci for function in found)
+    return known and len(found) == len(usual) and {f.vendor for f in found} == {f.vendor for f in usual}
 
 
 def _kind(case: RuleContext, functions: Sequence[PciFunction]) -> tuple[str, str] | None:
@@ -143,6 +156,31 @@ def _fail_branch_differs(case: RuleContext, branch: _Branch, place: str, others:
         places=frozenset(
             {port.id, "count of GPUs" if is_gpu else "count of rails", *(() if is_gpu else map(near_rail_id, near))}
         ),
+    )
+
+
+def _fail_other_model(case: RuleContext, branch: _Branch, place: str, others: Sequence[_Branch]) -> Fail:
+    """A device of another make where the other switches all have one: exchanged, or in the wrong place."""
+    port, function, usual = branch.ports[place], branch.below[place][0], others[0].below[place][0]
+    return Fail(
+        subject=f"pci:{function.id}",
+        label=device_label(case, function.id),
+        summary=f"{_describe(case, function)} is below {port.id}; the same port of {len(others)} other switches has "
+        f"{_describe(case, usual)}",
+        impact="The GPUs of this switch have no NIC, or other GPUs than the rest: jobs run at the speed of this one.",
+        evidence=tuple(
+            Evidence(
+                what=f"below {one.ports[place].id}",
+                value=join_labels([_describe(case, each) for each in one.below[place]]),
+                source=pci_source(case, one.ports[place].id, ""),
+            )
+            for one in (branch, *others[:7])
+        ),
+        severity="warning",
+        confidence="medium",
+        situation="other-model",
+        cause="other model",
+        places=frozenset({function.id}),
     )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agent.model.counters import aer_counters, gpu_counters, netdev_counters
 from agent.model.gpu import Gpu
+from agent.model.node import Event
 from agent.model.pci import Link, PciFunction
 from agent.rules import gates
 from agent.rules.context import RuleContext
@@ -27,6 +28,7 @@ from agent.rules.counter_deltas import (
 )
 from agent.rules.devices import device_label, kernel_log_evidence, unreachable_reason
 from agent.rules.pages import read_limit
+from agent.rules.pcie.links import fail_by_log, report_log_alone
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 # Errors a minute and lane by GT/s: a bit error rate of 1e-12 (DCGM, PcieMain.cpp)
@@ -165,8 +167,22 @@ _REQUEST = "UnsupReq"  # what a driver that probes a device provokes, too
 
 @rule("pcie-errors-uncorrectable")
 def pcie_errors_uncorrectable(case: RuleContext) -> Iterator[Result]:
+    lines = [event for event in case.events if _is_lost_transaction(event)]
     for each in link_ends(case):
-        yield _judge_uncorrectable(case, each) if isinstance(each, LinkEnd) else each
+        answer = _judge_uncorrectable(case, each) if isinstance(each, LinkEnd) else each
+        own = [e for e in lines if isinstance(each, LinkEnd) and e.subject == each.function.id]
+        if own and isinstance(answer, Unknown) and isinstance(each, LinkEnd):
+            answer = fail_by_log(each.function.id, each.place.label, own, _OF_LOG, _LOST_TRANSACTION)
+        yield answer
+    yield from report_log_alone(case, lines, _OF_LOG, _LOST_TRANSACTION)
+
+
+_OF_LOG = "non-fatal PCIe errors"
+_LOST_TRANSACTION = "A transaction was lost: data of the job that used the device is wrong or missing."
+
+
+def _is_lost_transaction(event: Event) -> bool:
+    return event.kind == "aer" and "Non-Fatal" in event.text and event.code != _REQUEST
 
 
 def _judge_uncorrectable(case: RuleContext, each: LinkEnd) -> Result:

@@ -23,6 +23,7 @@ from agent.rules.devices import (
     unreachable_reason,
 )
 from agent.rules.node_wide import merge_if_on_all
+from agent.rules.pcie.links import report_log_alone
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
@@ -123,6 +124,9 @@ def pcie_containment(case: RuleContext) -> Iterator[Result]:
             worst.setdefault(event.subject.removeprefix("pci:"), []).append(event)
     for place in sorted(worst):
         yield _judge_containment(case, place, worst[place])
+    pulled = (event for event in case.events if event.kind == "hotplug" and event.subject not in worst)
+    impact = "What was below the port is off the bus: a device that failed, or a drive that was taken out."
+    yield from report_log_alone(case, pulled, "a slot lost its link", impact)
     if not worst and case.probe_failure("kernel_log") is None:
         yield Pass("node")
 
@@ -156,6 +160,10 @@ _PARTITION = "pci-pf-stub"
 
 @rule("pci-driver-missing")
 def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
+    failed = (
+        event for event in case.events if event.kind == "amd_init" or (event.kind, event.code) == ("mlx5", "load")
+    )
+    yield from report_log_alone(case, failed, "a driver failed to start", "The device cannot be used by jobs.")
     faults: list[Fail] = []
     for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
         answer = _judge_driver(case, gpu, find_function(case, gpu), "warning")

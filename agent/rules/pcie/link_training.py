@@ -31,6 +31,7 @@ from agent.rules.pcie.links import (
     link_label,
     not_judged_reason,
     pcie_links,
+    report_log_alone,
     retrained_evidence,
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -41,6 +42,9 @@ from agent.rules.wording import format_share_lost
 def pcie_width_downgraded(case: RuleContext) -> Iterator[Result]:
     for wire in pcie_links(case):
         yield _judge_width_downgraded(case, wire)
+    lines = (event for event in case.events if event.kind == "pcie_bandwidth")
+    impact = "The link carries less than the device could: when its driver was loaded, and perhaps still."
+    yield from report_log_alone(case, lines, "a link was limited", impact)
 
 
 def _judge_width_downgraded(case: RuleContext, wire: PcieLink) -> Result:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Evidence
+from agent.model.node import Event
 from agent.model.pci import CXL_MEMORY, PciFunction
 from agent.rules.context import RuleContext
 from agent.rules.devices import AMD, device_label, pci_source, severity_by_role, unreachable_reason
-from agent.rules.rule import NotApplicable, Unknown
+from agent.rules.rule import Fail, NotApplicable, Unknown
 from agent.rules.wording import format_share_lost, join_labels
 
 LANES = frozenset({1, 2, 4, 8, 12, 16, 32})
@@ -172,6 +173,30 @@ def kernel_evidence(case: RuleContext, *places: str) -> tuple[Evidence, ...]:
     """What the kernel wrote of a limited link when a driver bound: it names the hop, and may be of an older state."""
     lines = [e for e in case.events if e.kind == "pcie_bandwidth" and any(place in e.text for place in places)]
     return tuple(Evidence(what="kernel log", value=line.text, source=line.source) for line in lines[-2:])
+
+
+def report_log_alone(case: RuleContext, events: Iterable[Event], what: str, impact: str) -> Iterator[Fail]:
+    """Devices that only the kernel log names, where the PCI bus was not read."""
+    lines: dict[str, list[Event]] = {}
+    for event in events if case.bus_unread and not case.virtual_machine else ():
+        if event.subject and event.subject not in case.functions:
+            lines.setdefault(event.subject, []).append(event)
+    yield from (fail_by_log(place, place, found, what, impact) for place, found in sorted(lines.items()))
+
+
+def fail_by_log(place: str, label: str, lines: Sequence[Event], what: str, impact: str) -> Fail:
+    """What the kernel log alone shows of a device: worth knowing, and no measure."""
+    return Fail(
+        subject=f"pci:{place}",
+        label=label,
+        summary=f"kernel log: {what}: {lines[-1].text}",
+        impact=impact,
+        evidence=tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in lines[-3:]),
+        severity="info",
+        confidence="medium",
+        cause="log",
+        places=frozenset({place}),
+    )
 
 
 def link_label(case: RuleContext, wire: PcieLink) -> str:

@@ -191,6 +191,27 @@ def test_what_is_no_netbox_is_told(server: Server, trick: Reply, said: str) -> N
     assert "\n" not in str(told.value)
 
 
+def test_the_same_page_for_ever_ends(server: Server) -> None:
+    """A count that is never reached, of rows that were given before."""
+    page = {"count": 10**9, "next": None, "results": [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]}
+    server.trick(DEVICES, *[Reply(200, page)] * 9)
+
+    with pytest.raises(NetBoxError, match="not as NetBox documents it"):
+        netbox(server.url).read("device")
+    assert 2 == len(server.requests)
+
+
+def test_a_huge_answer_is_not_read_to_its_end(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would fill the memory."""
+    monkeypatch.setattr("agent.netbox.client.MOST_BYTES", 1 << 20)
+    server.trick(
+        DEVICES, *[Reply(200, {"count": 1, "next": None, "results": [{"id": 1, "name": "a" * (2 << 20)}]})] * 9
+    )
+
+    with pytest.raises(NetBoxError, match="an answer of more than 1 MiB"):
+        netbox(server.url).read("device")
+
+
 def test_a_redirected_request_is_not_followed_anywhere(server: Server) -> None:
     """A POST would become a GET there, and seem to have been done."""
     other = Server()

@@ -113,6 +113,7 @@ HEADS = {
     "a length that is none": (f"POST / HTTP/1.1\r\n{GOOD}Content-Length: -1\r\n", "400"),
     "two tokens": (f"POST / HTTP/1.1\r\n{GOOD}{GOOD}", "400"),
     "chunks": (f"POST / HTTP/1.1\r\n{GOOD}Transfer-Encoding: chunked\r\n", "411"),
+    "chunks where none belong": ("GET /health HTTP/1.1\r\nTransfer-Encoding: chunked\r\n", "401"),
     "a huge field": (f"POST / HTTP/1.1\r\n{GOOD}A: {'b' * 20000}\r\n", "431"),
     "many fields": (f"POST / HTTP/1.1\r\n{GOOD}" + "A: b\r\n" * 5000, "431"),
     "no token": ("POST / HTTP/1.1\r\n", "401"),

@@ -85,6 +85,17 @@ def test_a_list_of_hosts(ssh: str, tmp_path: Path, capsys: pytest.CaptureFixture
     assert wanted == calls[0]
 
 
+def test_a_dataset_alone(ssh: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The reports stay nowhere else."""
+    pytest.importorskip("pyarrow")
+    arguments = ["fleet", "pull", "--nodes", "gpu[1-3],refused1", "--ssh", ssh, "--dataset", str(tmp_path / "d")]
+    assert 1 == run(arguments)
+    text = capsys.readouterr().out
+    assert "3 reports: 3 new" in text
+    (folder,) = (line.rpartition(" ")[2] for line in text.splitlines() if "fetched into" in line)
+    assert not Path(folder).exists()
+
+
 def test_each_failure_is_one_line_and_costs_no_other_host(
     ssh: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,7 +129,7 @@ def test_each_failure_is_one_line_and_costs_no_other_host(
     ("options", "part"),
     [
         ([], "--nodes is missing"),
-        (["--nodes", "gpu1"], "--to is missing"),
+        (["--nodes", "gpu1"], "--to or --dataset is missing"),
         (["--nodes", "-oProxyCommand=touch${IFS}x", "--to", "drop"], "no host name"),
         (["--nodes", "gpu1;touch x", "--to", "drop"], "no host name"),
         (["--nodes", "$(touch x)", "--to", "drop"], "no host name"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from agent.model.gpu import Ascend, Gpu, GpuLink, NpuPort
+from agent.model.gpu import Ascend, Gpu, GpuLink, NpuPort, Remote
 from agent.model.nic import Netdev, Nic
 from agent.model.node import NumaNode
 from agent.model.pci import Cxl, CxlDevice, CxlRegion
@@ -114,6 +114,64 @@ def expanders() -> RuleContext:
     nodes = [*case.node.numa_nodes, NumaNode(id=3, cpus="", memory_mib=262_144)]
     case = topology(node(case, numa_nodes=nodes), pci=functions, cxl=Cxl(devices=devices, regions=regions))
     return msgspec.structs.replace(case, probes={**case.probes, "cxl": ProbeRun(name="cxl", status="ok")})
+
+
+def gaudi_cards() -> RuleContext:
+    """Four Gaudi cards: two links to each other one (ports 2n and 2n+1 lead to card n), and ports 20 and 21 outside."""
+    case = server(4)
+    for gpu in case.topology.gpus:
+        case = function(case, gpu.id, class_code="0x120000", vendor="0x1da3", device="0x1060", driver="habanalabs")
+    gpus = [
+        Gpu(
+            id=gpu_id(own),
+            label=f"GPU{own}",
+            name="Gaudi3",
+            vendor="Intel Habana",
+            pci=gpu_id(own),
+            module_id=own,
+            driver_state="open",
+            links=[
+                *(
+                    _gaudi_port(2 * peer + port, Remote(kind="gpu", id=gpu_id(peer), link=2 * own + port))
+                    for peer in range(4)
+                    if peer != own
+                    for port in range(2)
+                ),
+                *(_gaudi_port(port, Remote(kind="network")) for port in (20, 21)),
+            ],
+            links_known=True,
+        )
+        for own in range(4)
+    ]
+    return topology(case, gpus=gpus)
+
+
+def _gaudi_port(number: int, remote: Remote) -> GpuLink:
+    return GpuLink(protocol="gaudi", link=number, state="active", signal_gbyte_s=25.0, remote=remote)
+
+
+def neuron_devices() -> RuleContext:
+    """Sixteen Neuron devices as a torus of four by four."""
+    case = server(16)
+    for gpu in case.topology.gpus:
+        case = function(case, gpu.id, class_code="0x088000", vendor="0x1d0f", device="0x7164", driver="neuron-driver")
+    gpus = []
+    for own in range(16):
+        row, column = divmod(own, 4)
+        peers = {row * 4 + (column + step) % 4 for step in (1, -1)} | {
+            (row + step) % 4 * 4 + column for step in (1, -1)
+        }
+        links = [
+            GpuLink(protocol="neuron", link=peer, state="active", remote=Remote(kind="gpu", id=gpu_id(peer), link=own))
+            for peer in sorted(peers)
+        ]
+        gpus.append(
+            Gpu(
+                id=gpu_id(own), label=f"GPU{own}", index=own, name="Trainium", vendor="Amazon", pci=gpu_id(own),
+                driver_state="open", links=links, links_known=True,
+            )
+        )  # fmt: skip
+    return topology(case, gpus=gpus)
 
 
 def npus(device: str = "0xd802") -> RuleContext:

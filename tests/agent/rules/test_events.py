@@ -29,6 +29,9 @@ READ_BY = {
     ("nic_firmware", "reset"): "nic-firmware-dead",
     ("nic_firmware", "reset-failed"): "nic-firmware-dead",
     ("peermem", "symbol"): "gdr-peermem-broken",
+    ("hotplug", None): "pcie-containment",
+    ("mlx5", "load"): "pci-driver-missing",
+    ("amd_init", None): "pci-driver-missing",
     ("amd_ras", None): "xgmi-errors",
     ("amd_reset", None): "amd-gpu-reset",
     ("amd_fatal", None): "amd-gpu-reset",
@@ -36,12 +39,9 @@ READ_BY = {
     ("npu_fault", None): "npu-fault-event",
 }
 CONTEXT_ONLY = {
-    ("hotplug", None): "people pull drives on purpose; a device that is lost by it has pcie-device-gone or gpu-missing",
-    ("mlx5", "load"): "the NIC has no driver or no RDMA device after it, which have rules; the line is their evidence",
     ("driver", "api-mismatch"): "the GPUs are not usable after it: their rules have the line as reason",
     ("link_down", None): "a link that is down now has a rule; how often it was down is counted by the driver",
     ("link_up", None): "the end of link_down",
-    ("amd_init", None): "the GPU has no driver after it, which has pci-driver-missing",
     ("xgmi", None): "the GPU is outside its hive after it, which has xgmi-hive-split",
 }
 

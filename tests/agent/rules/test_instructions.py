@@ -9,9 +9,17 @@ import pytest
 
 from agent.model.finding import FarEnd, Location, Step
 from agent.model.nic import FabricNeighbor
+from agent.rules import instructions
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
-from agent.rules.instructions import CHOICE, build_confirm, build_steps, describe_steps, find_values
+from agent.rules.instructions import (
+    CHOICE,
+    build_confirm,
+    build_steps,
+    describe_steps,
+    find_form_factor,
+    find_values,
+)
 from agent.rules.location import FORM_FACTORS, find_location
 from agent.rules.pages import PROCEDURE, family_names, read_procedures, read_sections, read_text
 from agent.rules.rule import Fail
@@ -19,10 +27,12 @@ from tests.agent.rules.build import (
     changed_gpu,
     changed_netdev,
     changed_nic,
+    changed_port,
     gpu_id,
     instinct,
     nic_id,
     server,
+    virtual,
 )
 from tests.machines import FAULTS, HOSTS, scan_machine
 from tests.texts import PLACEHOLDER, list_texts
@@ -33,7 +43,7 @@ SITUATIONS = {
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
     "setting", "uneven", "integrity", "one-port", "paused",
-    "mismatch", "no-gpu", "not-loaded", "not-built",
+    "board", "other-model", "mismatch", "no-gpu", "not-loaded", "not-built",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}
@@ -243,6 +253,12 @@ def test_nothing_known_is_left_to_fill_in(name: str) -> None:
             {"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": "0"},
         ]),
         (changed_netdev(server(ethernet=True), 0, nic=None, pci=None), "node", ("eth0",), [{"INTERFACE": "eth0"}]),
+        (changed_gpu(server(), 0, id="GPU-x"), "gpu:GPU-x", (), [
+            {"ADDRESS": gpu_id(0), "PORT_ABOVE": "0000:12:00.0", "GPU_INDEX": "0"},
+        ]),
+        (changed_port(server(), 0, port=2), f"port:{nic_id(0)}/2", (), [{
+            "ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "2",
+        }]),
     ],
 )  # fmt: skip
 def test_what_is_filled_in(
@@ -289,6 +305,90 @@ def test_the_form_factor_of_a_finding_about_the_node() -> None:
     assert build_steps(server(), "pcie-width-downgraded", fault, None) == build_steps(
         server(), "pcie-width-downgraded", fault, location
     )
+
+
+def test_a_tool_is_for_the_maker_of_the_very_gpu() -> None:
+    """Also where the node has GPUs of another maker."""
+    mixed = changed_gpu(server(), 1, vendor="AMD")
+    query = "nvidia-smi --query-gpu=index,vbios_version,pci.sub_device_id --format=csv"
+    for number, shown in ((0, True), (1, False)):
+        fault = fail(f"gpu:{gpu_id(number)}", places=frozenset({gpu_id(number)}))
+        assert shown == (query in (build_confirm(mixed, "gpu-siblings-differ", fault) or ()))
+
+
+def test_interfaces_that_have_nothing_else_are_all_named() -> None:
+    """A step that needs no more than an interface is for every one of them."""
+    case = server(ethernet=True)
+    for number in (0, 1):
+        case = changed_netdev(case, number, nic=None, pci=None)
+    fault = fail("node", remedy="Set INTERFACE.", places=frozenset({"eth0", "eth1"}))
+
+    assert "Set eth0. The same for eth1." == build_steps(case, "gpu-xid", fault, None)[0].do
+
+
+def with_page(monkeypatch: pytest.MonkeyPatch, fix: str) -> None:
+    """Every rule has this text under How to fix."""
+    monkeypatch.setattr(instructions, "read_sections", lambda _: {"How to fix": fix})
+
+
+def test_steps_and_outcomes_over_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that begins nothing goes on with what is above it; text before the first step is for readers."""
+    with_page(
+        monkeypatch, "Read this.\n  - Not an outcome.\n1. Do\n   it.\n   - Good:\n     done.\n   - Bad.\n2. Go on."
+    )
+    first = Step(do="Do it.", outcomes=["Good: done.", "Bad."])
+
+    assert [first, Step(do="Go on.", outcomes=[])] == build_steps(server(), "gpu-xid", fail("node"), None)
+
+
+def test_a_step_of_which_nothing_is_known_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where none is left, the sentence of the rule is the step."""
+    with_page(monkeypatch, "1. `ip link show INTERFACE`\n2. Look.")
+    assert [Step(do="Look.", outcomes=[])] == build_steps(server(), "gpu-xid", fail("node"), None)
+
+    with_page(monkeypatch, "1. `ip link show INTERFACE`")
+    assert [Step(do="Do this.")] == build_steps(server(), "gpu-xid", fail("node"), None)
+
+
+def test_a_guest_comes_before_the_situation_and_the_situation_before_the_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first key that the page has."""
+    with_page(
+        monkeypatch, "For virtual: \n\n1. V.\n\nFor lost: \n\n1. L.\n\nFor sxm: \n\n1. S.\n\nFor other: \n\n1. O."
+    )
+    location = Location(part="GPU", form_factor="sxm")
+
+    def choose(case: RuleContext, situation: str, where: Location | None) -> str:
+        return build_steps(case, "gpu-xid", fail("node", situation=situation), where)[0].do
+
+    assert "L." == choose(server(), "lost", location)
+    assert "S." == choose(server(), "", location)
+    assert "O." == choose(server(), "", None)
+    assert "V." == choose(virtual(server()), "lost", location)
+
+
+def test_how_a_part_is_built_in() -> None:
+    """By its place, else by the devices of the fault, else a GPU that is gone as the others; a guest has no parts."""
+    card, gone = Location(part="GPU", form_factor="pcie-card"), Location(part="GPU")
+
+    assert "virtual" == find_form_factor(virtual(server()), fail(f"gpu:{gpu_id(0)}"), card)
+    assert "pcie-card" == find_form_factor(server(), fail(f"gpu:{gpu_id(0)}"), card)
+    assert "sxm" == find_form_factor(server(), fail("node", places=frozenset({gpu_id(0)})), gone)
+    assert "sxm" == find_form_factor(server(), fail("gpu:gone"), None)
+    assert None is find_form_factor(server(), fail("pci:gone"), None)
+
+
+@pytest.mark.parametrize(
+    ("steps", "text"),
+    [
+        ([], ""),
+        ([Step(do="Do `it`.", outcomes=["Good."])], "Do it. Good."),
+        ([Step(do="One."), Step(do="Two.")], "1. One. 2. Two."),
+        ([Step(do="One."), Step(do="Two."), Step(do="Three.")], "1. One. 2. Two. 3. Three."),
+    ],
+)
+def test_steps_as_one_text(steps: list[Step], text: str) -> None:
+    """Several are numbered."""
+    assert text == describe_steps(steps)
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -114,6 +114,8 @@ def strip(row: dict[str, Any]) -> dict[str, Any]:
         (virtual(IB), f"gpu:{GPU}", {"part": "virtual device", "form_factor": "virtual", **OF_GPU}),
         (IB, f"pci:{NIC}", {"part": "NIC", **OF_NIC}),
         (IB, f"port:{NIC}/1", {"part": "NIC", **OF_NIC}),
+        (changed_port(IB, 0, port_guid=GUID), f"pci:{NIC}", {"part": "NIC", "pci": NIC, "port_guid": GUID}),
+        (changed_nic(ROCE, 0, ports=[]), f"pci:{NIC}", {"part": "NIC", "mac": MAC, "far_end": LEAF, **OF_NIC}),
         (IB, f"port:{NIC}/2", {"part": "NIC", **OF_NIC}),
         (changed_nic(IB, 0, id="n0", pci=NIC), "pci:n0", {"part": "NIC", **OF_NIC}),
         (
@@ -245,6 +247,7 @@ def test_a_module_number_of_another_vendor_is_no_sxm() -> None:
         (Neighbor(system="leaf", chassis="c", port="1", port_description="d"), {"system": "leaf", "port": "1"}),
         (Neighbor(chassis="c", port_description="d"), {"system": "c", "port": "d"}),
         (Neighbor(port="1"), {"port": "1"}),
+        (Neighbor(system="leaf"), {"system": "leaf"}),
         (Neighbor(max_frame_bytes=9216), None),
         (None, None),
     ],
@@ -300,3 +303,13 @@ def test_an_interface_is_of_its_own_port() -> None:
     assert "port 2 of PCIe card in slot 5" == locate(case, "netdev:eth0")["part"]
     assert f"{GUID[:-1]}2" == locate(case, "netdev:eth0")["port_guid"]
     assert "mac" not in locate(case, f"port:{NIC}/1")
+
+
+def test_an_interface_has_its_own_far_end() -> None:
+    """Also where its NIC has two interfaces and no port that owns it."""
+    case = changed_nic(ROCE, 0, ports=[])
+    second = msgspec.structs.replace(case.netdevs["eth0"], id="eth9", label="eth9", neighbor=None)
+    case = topology(case, netdevs=[*case.topology.netdevs, second])
+
+    assert LEAF == locate(case, "netdev:eth0")["far_end"]
+    assert "far_end" not in locate(case, "netdev:eth9")

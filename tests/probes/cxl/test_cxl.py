@@ -59,8 +59,8 @@ def test_the_described_machine_has_two_regions() -> None:
         ("mem3", "0000:39:00.0", 128 * GIB, 128 * GIB, "endpoint8", ("root0", "port4")),
     ] == [(m.name, m.address, m.ram_bytes, m.decoded_bytes, m.endpoint, m.ports) for m in read.memdevs]
     assert [
-        ("region0", 256 * GIB, 2, 256, True, ("mem3", "mem2"), 2),
-        ("region1", 256 * GIB, 2, 256, True, ("mem1", "mem0"), 3),
+        ("region0", 256 * GIB, 2, 256, True, ("mem3", "mem2"), 2, None, None, None),
+        ("region1", 256 * GIB, 2, 256, True, ("mem1", "mem0"), 3, None, None, None),
     ] == [tuple(region) for region in read.regions]
 
 
@@ -68,7 +68,7 @@ def test_a_device_without_endpoint_has_no_decoders() -> None:
     """What is not shown is None, and 0 is a size."""
     (memdev,) = facts(bus(ram__size="0x0", numa_node="-1", firmware_version="")).memdevs
 
-    assert ("mem0", "0000:39:00.0", 0, None, None, None, None, None, ()) == tuple(memdev)
+    assert ("mem0", "0000:39:00.0", 0, None, None, None, None, None, (), None) == tuple(memdev)
 
 
 def test_an_endpoint_of_no_memory_device_and_one_without_decoder() -> None:
@@ -128,8 +128,10 @@ def test_a_saved_output_is_read_where_there_is_no_bus() -> None:
     host = Machine(kind="dump").says("cxl", "list", "-v", stdout=json.dumps(document))
     read = facts(host)
 
-    assert ("mem0", "0000:39:00.0", 128 * GIB, 0, 64 * GIB, None, 0, "endpoint2", ("root0", "port1")) == read.memdevs[0]
-    assert ("region0", 64 * GIB, 2, 256, False, ("mem0",), 2) == read.regions[0]
+    assert ("mem0", "0000:39:00.0", 128 * GIB, 0, 64 * GIB, None, 0, "endpoint2", ("root0", "port1"), None) == (
+        read.memdevs[0]
+    )
+    assert ("region0", 64 * GIB, 2, 256, False, ("mem0",), 2, None, None, None) == read.regions[0]
 
 
 def test_sizes_may_be_texts() -> None:
@@ -183,3 +185,33 @@ def test_text_and_page_show_devices_regions_and_nodes() -> None:
     assert ">mem0<" in page
     assert "CXL memory, 128 GiB" in page
     assert "NUMA 2" in page
+
+
+def test_health_and_blocks_of_a_saved_list() -> None:
+    """What a device reports that is not as it should be; a region that is not online, its devices not listed."""
+    health = {"maintenance_needed": True, "performance_degraded": False, "media_normal": False, "ext_temperature": "x"}
+    dax = {"devices": [{"target_node": 3, "mode": "system-ram", "online_memblocks": 0, "total_memblocks": 4}]}
+    text = json.dumps(
+        [{"memdev": "mem0", "health": health}, {"region": "region4", "interleave_ways": 2, "daxregion": dax}]
+    )
+    read = parse_cxl_list("# cxl list -RH\n" + text)
+
+    assert [("mem0", ("maintenance_needed", "media_normal"))] == [(m.name, m.health) for m in read.memdevs]
+    assert [(3, "system-ram", 0, 4, ())] == [
+        (r.numa_node, r.mode, r.online_blocks, r.total_blocks, r.memdevs) for r in read.regions
+    ]
+    assert parse_cxl_list(json.dumps([{"memdev": "mem0", "health": {"media_normal": True}}])).memdevs[0].health == ()
+    assert parse_cxl_list(json.dumps([MEMDEV])).memdevs[0].health is None
+
+
+@pytest.mark.parametrize(("driver", "mode"), [("kmem", "system-ram"), ("device_dax", "devdax"), ("other", None)])
+def test_what_a_region_is_used_as(driver: str, mode: str | None) -> None:
+    """By the driver of its dax device."""
+    host = bus(ram__size="0x100")
+    dax = "/sys/devices/platform/ACPI0017:00/root0/region0/dax_region0"
+    host.put(
+        {f"{BUS}/region0/size": "0x100\n", f"{BUS}/dax_region0": SymlinkNode(dax), f"{dax}/dax0.0/target_node": "2\n"}
+    )
+    host.put({f"{dax}/dax0.0/driver": SymlinkNode(f"/sys/bus/dax/drivers/{driver}")})
+
+    assert [(2, mode)] == [(region.numa_node, region.mode) for region in facts(host).regions]

@@ -236,7 +236,7 @@ def test_the_list_holds_only_what_reads() -> None:
     others = {argv for argv in COMMANDS if argv[0] != "nvidia-smi"}
     readers = {"lspci", "ibstat", "ibstatus", "ibv_devinfo", "rdma", "ibdev2netdev", "show_gids", "lsmod"}
     readers |= {"nv-fabricmanager", "nvidia-imex-ctl", "lldpctl", "journalctl"}
-    readers |= {"amdsmi"}  # no program: the library's getters
+    readers |= {"neuron-ls", "amdsmi"}  # no program: the library's getters
     assert {argv[0] for argv in others} - {"systemctl"} <= readers
     assert all(argv[1] == "show" for argv in others if argv[0] == "systemctl")
     assert {("nv-fabricmanager", "--version"), ("nvidia-imex-ctl", "-q")} == {a for a in others if a[0][:2] == "nv"}

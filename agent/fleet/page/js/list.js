@@ -8,7 +8,8 @@ const rowOf = (node) => {
   const name = make("a", { href: address, "data-node": node, class: "mono" }, data.names[node]);
   const state = make("td", { class: "state" }, signOf(looked(node)), " " + looked(node));
   const rest = [why(node), labelled(classes, node), seen ? labelled(seen, node) : ""];
-  return make("tr", {}, state, make("td", {}, name), ...rest.map((each) => make("td", {}, each)));
+  const past = days.labels.length ? [make("td", { class: "past" }, spark(node), ...marks(node))] : [];
+  return make("tr", {}, state, make("td", {}, name), ...rest.map((each) => make("td", {}, each)), ...past);
 };
 const list = () => {
   const rows = [];
@@ -20,7 +21,7 @@ const list = () => {
   }
   $("hits").textContent = view.mask ? nodesInWords(hits) + " found" : "";
   $("all").hidden = !view.mask;
-  const titles = ["", "node", "why", "class", "last seen"];
+  const titles = ["", "node", "why", "class", "last seen", ...(days.labels.length ? [days.title] : [])];
   const head = make("tr", {}, ...titles.map((each) => make("th", { scope: "col" }, each)));
   const table = make("table", { class: "who" }, make("thead", {}, head), make("tbody", {}, ...rows));
   const parts = [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "nodes" }, table)];

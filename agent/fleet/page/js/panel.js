@@ -5,7 +5,7 @@ let opener = null;
 const shut = () => {
   if (panel.hidden) return;
   panel.hidden = true;
-  if (location.hash.startsWith("#n=")) history.replaceState(null, "", location.pathname + location.search);
+  if (location.hash.startsWith("#n=")) keepView();
   if (opener && opener.isConnected) opener.focus();
   opener = null;
 };
@@ -53,7 +53,9 @@ const opened = (node, from) => {
   const said = [...new Set(saidOf(node))].map((each) => make("p", {}, each));
   const lines = lineBy[node] < 0 ? [] : data.lines[lineBy[node]].map((each) => make("p", { class: "mono" }, each));
   const none = unjudgedBy[node] < 0 ? [] : data.unjudged[unjudgedBy[node]].map((each) => make("p", {}, each));
-  inside.replaceChildren(heading, state, ...own, terms(where),
+  const drawing = spark(node), past = drawing ? [make("p", { class: "past" }, drawing, " " + days.title)] : [];
+  const changes = changesOf(node).map((each) => make("p", { class: "change" }, each));
+  inside.replaceChildren(heading, state, ...past, ...own, terms(where), ...part("Last 24 hours", ...changes),
     ...part("Findings", ...findings(node)),
     ...part("In the fleet", ...said), ...part("GPUs, rails and links", ...lines),
     ...part("Versions and settings", terms(fact)), ...part("Could not check", ...none));

@@ -26,6 +26,37 @@ const colours = () => {
 };
 
 let picked = null, pickedAbout = "", pickedLook = "";
+// What is chosen stands in the address: a link to a view, and the page after a reload
+const DEFAULTS = () => ({ find: "", is: "", card: "", by: $("arranged").options[0]?.value || "", colour: "verdict", only: "" });
+const viewOf = () => ({ find: $("find").value, is: pickedLook, card: picked && !pickedLook ? pickedAbout : "",
+  by: view.arranged, colour: view.coloured, only: view.only ? "1" : "" });
+const keepView = () => {
+  const usual = DEFAULTS(), chosen = Object.entries(viewOf()).filter(([name, value]) => value !== usual[name]);
+  const hash = chosen.length ? "#v=" + encodeURIComponent(JSON.stringify(Object.fromEntries(chosen))) : "";
+  history.replaceState(null, "", location.pathname + location.search + hash);
+};
+const choose = (select, value) => {
+  if ([...select.options].some((option) => option.value === value)) select.value = value;
+  return select.value;
+};
+const takeView = (hash) => {
+  let given;
+  try { given = JSON.parse(decodeURIComponent(hash.slice(3))); } catch { return; }
+  if (!given || typeof given !== "object") return;
+  const text = (name) => (typeof given[name] === "string" ? given[name].slice(0, CUT) : DEFAULTS()[name]);
+  view.arranged = choose($("arranged"), text("by"));
+  view.coloured = text("colour");
+  colours();
+  $("only").checked = view.only = text("only") === "1";
+  const card = [...document.querySelectorAll(".shows")].find((each) => text("card") && each.dataset.about === text("card"));
+  const index = LOOKS.indexOf(text("is"));
+  pickedLook = index < 0 ? "" : LOOKS[index];
+  picked = pickedLook ? Uint8Array.from(look, (code) => (code === index ? 1 : 0)) : card ? spansOf(card.dataset.nodes) : null;
+  pickedAbout = pickedLook ? pickedLook.replaceAll("_", " ") : card ? card.dataset.about : "";
+  $("find").value = text("find");
+  find();
+  arrange();
+};
 const find = () => {
   pressed(pickedLook);
   $("drain").hidden = !picked && !$("find").value;
@@ -34,6 +65,7 @@ const find = () => {
   list();
   if (pickedAbout) $("hits").textContent += ": " + pickedAbout;
   if (view.only) arrange(); else paint();
+  if (!location.hash.startsWith("#n=")) keepView();
 };
 const pressed = (look) => document.querySelectorAll(".counts button").forEach((count) =>
   count.setAttribute("aria-pressed", String(count.dataset.look === look)));
@@ -55,6 +87,7 @@ const shown = (button) => {
   $("drawn").focus({ preventScroll: true });
 };
 const byHash = () => {
+  if (location.hash.startsWith("#v=")) { shut(); return takeView(location.hash); }
   if (!location.hash.startsWith("#n=")) return shut();
   let name = "";
   try { name = decodeURIComponent(location.hash.slice(3)); } catch { return shut(); }
@@ -73,9 +106,9 @@ const hover = (event) => {
 const wire = () => {
   const drawn = $("drawn");
   view.arranged = $("arranged").value;
-  $("arranged").addEventListener("change", () => { view.arranged = $("arranged").value; colours(); arrange(); });
-  $("coloured").addEventListener("change", () => { view.coloured = $("coloured").value; paint(); });
-  $("only").addEventListener("change", () => { view.only = $("only").checked; arrange(); });
+  $("arranged").addEventListener("change", () => { view.arranged = $("arranged").value; colours(); arrange(); keepView(); });
+  $("coloured").addEventListener("change", () => { view.coloured = $("coloured").value; paint(); keepView(); });
+  $("only").addEventListener("change", () => { view.only = $("only").checked; arrange(); keepView(); });
   $("all").addEventListener("click", () => {
     picked = null;
     pickedAbout = pickedLook = $("find").value = "";

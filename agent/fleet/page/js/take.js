@@ -62,5 +62,6 @@ const wireTaking = () => {
     copyBy(button, drainCommand(masked(spansOf(button.dataset.nodes)), button.dataset.about))));
   $("hosts").addEventListener("click", () => copyBy($("hosts"), foldedHosts(masked(view.mask))));
   $("drain").addEventListener("click", () => copyBy($("drain"), drainCommand(masked(view.mask), pickedAbout || $("find").value)));
+  $("link").addEventListener("click", () => copyBy($("link"), location.href));
   $("csv").addEventListener("click", () => download("nodes.csv", csvTable(masked(view.mask))));
 };

@@ -27,6 +27,7 @@ const coded = (each) => ({ ...each, codes: spread(each.codes), below: spansOf(ea
 const look = spread(data.look), verdict = spread(data.verdict), stale = spread(data.stale);
 const classes = coded(data.class), places = data.places.map(coded), metrics = data.metrics.map(coded);
 const facts = data.facts.map(coded), judged = spread(data.judged), foundBy = spread(data.foundBy);
+const days = coded(data.days), changedBy = spread(data.changedBy);
 const lineBy = spread(data.lineBy), unjudgedBy = spread(data.unjudgedBy);
 const rails = { ...data.rails, codes: spread(data.rails.codes) };
 
@@ -71,4 +72,31 @@ const drawnAs = (tag, attributes) => {
   const made = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   return made;
+};
+
+// The last days of a node: a bar each, high where it was bad; a gap where nothing is known
+const LETTERS = { c: [0, 12], e: [1, 12], w: [2, 9], u: [3, 6], s: [4, 6], o: [5, 4], n: [6, 4] };
+const daysOf = (node) => (days.codes.length && days.codes[node] >= 0 ? days.labels[days.codes[node]] : "");
+const changesOf = (node) => (changedBy.length && changedBy[node] >= 0 ? data.changed[changedBy[node]] : []);
+const spark = (node) => {
+  const letters = [...daysOf(node).slice(-31)].filter((letter) => letter === "." || Object.hasOwn(LETTERS, letter));
+  if (!letters.some((letter) => letter !== ".")) return "";
+  const counts = LOOKS.map((name, at) => [letters.filter((letter) => letter !== "." && LETTERS[letter][0] === at).length, name]);
+  const words = counts.filter(([count]) => count).map(([count, name]) => count + (count === 1 ? " day " : " days ") + name.replaceAll("_", " "));
+  const about = "last " + letters.length + " days: " + words.join(", ");
+  const drawing = drawnAs("svg", { class: "spark", width: letters.length * 5 - 1, height: 12, role: "img", "aria-label": about });
+  const title = drawnAs("title", {});
+  title.textContent = about;
+  drawing.append(title);
+  letters.forEach((letter, at) => {
+    const [code, height] = letter === "." ? [-1, 1] : LETTERS[letter];
+    drawing.append(drawnAs("rect", { class: "look " + (code < 0 ? "gap" : LOOKS[code]), x: at * 5, y: 12 - height, width: 4, height }));
+  });
+  return drawing;
+};
+const marks = (node) => {
+  const count = (kind) => changesOf(node).filter((line) => line.startsWith(kind)).length;
+  const mark = (kind, sign) => (count(kind) ? make("span", { class: "mark " + kind, title: changesOf(node).filter((line) => line.startsWith(kind)).join("\n") },
+    sign + count(kind) + " " + kind) : "");
+  return [mark("new", "+"), mark("gone", "\u2212")];
 };

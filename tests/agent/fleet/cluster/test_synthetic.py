@@ -55,6 +55,10 @@ def told(wrong: list[Break], moved: list[Cable]) -> set[tuple[str, str]]:
             said.add(("rail-wrong-leaf", each.hosts[0]))
         elif each.kind == "missing-uplink":
             said |= {("uplink-missing", end) for end in each.should}
+        elif each.kind == "swapped-uplinks":
+            said.add(("uplink-swapped", "+".join(sorted(each.ports))))
+        elif each.kind == "fewer-uplinks":
+            said.add(("uplink-half-unit", each.ports[0]))
         elif each.kind == "uneven-pace":
             said.add(("uplink-slower", next(port for port in each.ports if "leaf" in port)))
         else:
@@ -63,7 +67,7 @@ def told(wrong: list[Break], moved: list[Cable]) -> set[tuple[str, str]]:
     pairs = {
         tuple(sorted((each.end.split()[0], (each.there or "").split()[0])))
         for each in moved
-        if each.state == "swapped" and each.end.split()[0] not in rails
+        if each.state == "swapped" and each.there and each.end.split()[0] not in rails
     }
     return said | {("cable-swapped-ports", "+".join(pair)) for pair in pairs}
 
@@ -85,6 +89,7 @@ def test_rail_optimized_fabrics() -> None:
 
     assert truth(made) == told(wrong, moved)
     assert len(truth(made)) >= 15
+    assert {kind for kind, _ in truth(made)} >= {"uplink-half-unit", "uplink-swapped"}
     assert {("rail-optimized", 2, 1.0)} == kinds
 
 

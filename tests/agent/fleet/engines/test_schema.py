@@ -9,6 +9,7 @@ import pytest
 
 from agent.cli.main import run
 from agent.fleet.engines import connect
+from agent.fleet.engines.query import table_query
 from agent.fleet.engines.views import views
 from tests.agent.fleet.small import report, take
 from tests.conftest import ROOT
@@ -71,6 +72,69 @@ def test_days(tmp_path):
     assert [row for piece in pieces for row in piece] == [
         ("gpu1", "2026-01-15", 3, "warning"), ("gpu1", "2026-01-16", 1, "ok"), ("gpu1", "2026-01-17", 1, "ok"),
     ]  # fmt: skip
+    engine.close()
+
+
+def test_settings_and_services_in_long_form(tmp_path):
+    values = {"NCCL_DEBUG": "INFO", "NCCL_IB_HCA": "=mlx5_0,mlx5_1"}
+    settings = [
+        {"key": key, "value": value, "source": "/etc/nccl.conf", "scope": "system"} for key, value in values.items()
+    ]
+    services = [{"name": "opensm", "state": "active"}, {"name": "irqbalance", "state": "inactive"}]
+    software = {"driver": {}, "nccl": {"settings": settings}, "services": services}
+    take(tmp_path / "dataset", report("gpu1", software=software), report("gpu2"))
+    rows = []
+    for sql in ("SELECT node, setting, value FROM node_setting ORDER BY ALL",
+                "SELECT node, service, state FROM node_service ORDER BY ALL"):  # fmt: skip
+        engine = connect(None, str(tmp_path / "dataset"))
+        _, pieces = engine.query(sql)
+        rows += [row for piece in pieces for row in piece]
+        engine.close()
+    assert rows == [
+        ("gpu1", "NCCL_DEBUG", "INFO"), ("gpu1", "NCCL_IB_HCA", "=mlx5_0,mlx5_1"),
+        ("gpu1", "irqbalance", "inactive"), ("gpu1", "opensm", "active"),
+    ]  # fmt: skip
+
+
+def counted(host, hour, **counters):
+    """A report whose only port has these counters."""
+    port = {
+        "port": 1,
+        "counters": {"link_downed": counters.pop("downs", 0), **counters},
+        "hw_counters": {"out_of_sequence": 7},
+    }
+    return report(host, hour, topology={"nics": [{"id": "0000:10:00.0", "label": "mlx5_0", "ports": [port]}]})
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (2, 0, 4, 1, 3)])
+def test_counters_of_a_port_by_day(tmp_path, order):
+    """The first report of each day, however they came; a counter that began again has grown by what it is."""
+    reports = [
+        counted("gpu1", 0, downs=1), counted("gpu1", 5, downs=3), counted("gpu1", 17, downs=6),
+        counted("gpu1", 20, downs=9), counted("gpu1", 41, downs=2, symbol_error=2**64 - 1),
+    ]  # fmt: skip
+    for n in order:
+        take(tmp_path / "dataset", reports[n])
+    engine = connect(None, str(tmp_path / "dataset"))
+    _, pieces = engine.query(
+        "SELECT node, CAST(day AS VARCHAR), port, link_downed, out_of_sequence, symbol_error, rp_cnp_handled "
+        "FROM port_day ORDER BY day"
+    )
+    assert [row for piece in pieces for row in piece] == [
+        ("gpu1", "2026-01-15", 1, None, None, None, None),
+        ("gpu1", "2026-01-16", 1, 5, 0, None, None),
+        ("gpu1", "2026-01-17", 1, 2, 0, None, None),
+    ]
+    assert engine.rows(table_query("port_counter", ["link_downed", "symbol_error"])) == [(2, None)]
+    engine.close()
+
+
+def test_a_port_without_counters_has_no_row(tmp_path):
+    port = {"port": 1, "state": "ACTIVE"}
+    take(tmp_path / "dataset", report("gpu1", topology={"nics": [{"id": "0000:10:00.0", "ports": [port]}]}))
+    engine = connect(None, str(tmp_path / "dataset"))
+    _, pieces = engine.query("SELECT * FROM port_day")
+    assert list(pieces) == []
     engine.close()
 
 

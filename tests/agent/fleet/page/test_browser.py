@@ -15,7 +15,7 @@ import pytest
 
 from agent.fleet.hostlist import unfold
 from agent.fleet.page.page import page as written
-from agent.fleet.page.scene import FleetScene
+from agent.fleet.page.scene import Coded, FleetScene
 from tests.agent.fleet.page.given import EVIL, fleet, hostile
 from tests.browser import NEEDED, Shown
 
@@ -316,6 +316,73 @@ def test_an_address_leads_to_a_node(show: Any) -> None:
 
     assert "GPU0 fell off the bus" in shown.page.inner_text("#panel")
     assert "this page had no room for it" in shown.page.inner_text("#panel")
+
+
+def test_a_link_leads_to_a_view(show: Any) -> None:
+    """What was chosen stands in the address, and an address with nonsense shows all."""
+    page = show(fleet(200)).page
+    page.fill("#find", "rule:gpu-lost")
+    page.wait_for_function("location.hash.startsWith('#v=')")
+    page.check("#only")
+    page.select_option("#coloured", "metric/0")
+    found, address = page.inner_text("#hits"), page.url
+
+    page.goto("about:blank")
+    page.goto(address)
+    assert ("rule:gpu-lost", True, "metric/0", found) == (
+        page.input_value("#find"), page.is_checked("#only"), page.input_value("#coloured"), page.inner_text("#hits"),
+    )  # fmt: skip
+    page.click("#list a")
+    page.keyboard.press("Escape")
+    page.wait_for_function("location.hash.startsWith('#v=')")
+    page.click("#all")
+    page.uncheck("#only")
+    page.select_option("#coloured", "verdict")
+    assert "#" not in page.url
+
+    page.click(".counts button[data-look='critical']")
+    address, found = page.url, page.inner_text("#hits")
+    page.goto("about:blank")
+    page.goto(address)
+    assert found == page.inner_text("#hits")
+    assert "true" == page.get_attribute(".counts button[data-look='critical']", "aria-pressed")
+
+
+@pytest.mark.parametrize(
+    "hash_", ["#v=", "#v=%", "#v=null", "#v=[1]", '#v={"find":7,"by":"x","colour":"y","is":"z","card":"q"}']
+)
+def test_a_link_to_nonsense_shows_all(show: Any, hash_: str) -> None:
+    shown = show(fleet(60))
+    shown.page.goto("about:blank")
+    shown.page.goto(shown.asked[0] + hash_)
+    assert "" == shown.page.inner_text("#hits")
+    assert [] == shown.complaints
+
+
+def test_the_last_days_of_a_node(show: Any) -> None:
+    """A bar a day, and how many findings came and went; all of it in words, too."""
+    made = fleet(60)
+    nodes = msgspec.structs.replace(
+        made.nodes,
+        days=Coded(
+            key="days",
+            title="last 14 days",
+            labels=["..........oooe", "..............", "xyz"],
+            codes=[0, 1, 2, *[-1] * 57],
+        ),
+        changed=[["new: gpu-lost on GPU0", "gone: roce-mtu-small", "gone: gpu-ecc"]],
+        changed_codes=[0, *[-1] * 59],
+    )
+    page = show(msgspec.structs.replace(made, nodes=nodes)).page
+    drawing = "#list tr:has(a[data-node='0']) .spark"
+    assert "last 14 days: 1 day error, 3 days ok" == page.get_attribute(drawing, "aria-label")
+    assert [10, 3, 1] == [page.locator(f"{drawing} .{kind}").count() for kind in ("gap", "ok", "error")]
+    assert ["+1 new", "\u22122 gone"] == page.locator("#list tr:has(a[data-node='0']) .mark").all_inner_texts()
+    assert 1 == page.locator("#list .spark").count()
+    page.click("#list a[data-node='0']")
+    assert ["new: gpu-lost on GPU0", "gone: roce-mtu-small", "gone: gpu-ecc"] == page.locator(
+        "#panel .change"
+    ).all_inner_texts()
 
 
 def test_a_node_leads_to_its_own_page(show: Any) -> None:

@@ -19,11 +19,14 @@ from agent.fleet.engines.query import table_query
 from agent.fleet.hostlist import fold
 from agent.fleet.ingest.run import IngestOptions, ingest
 from agent.fleet.page.build import scene as made_of
+from agent.fleet.page.days import finding_changes, verdicts_by_day
 from agent.fleet.page.devices import gbyte_s
 from agent.fleet.page.from_dataset import Wish
 from agent.fleet.page.page import page
 from agent.fleet.page.scene import SEVERITY, STATES, FleetScene, looks, worst_first
 from bench.fleet.plan import plan
+from tests.agent.fleet import small
+from tests.agent.fleet.questions.nodes import finding
 
 FAULTS = {
     "gpu-link-narrow": 1, "driver": 1, "nvlink-fewer": 1, "mtu-1500": 1, "unknown-checks": 1, "stale": 1, "vbios": 1,
@@ -244,3 +247,40 @@ def test_the_page_says_it_all(fleet: Fleet) -> None:
     assert "1 could not be checked and 1 is stale (no report for 24 h): not counted as ok." in text
     assert fold(fleet.hosts("duplicate-serial")) in text
     assert len(text) < 600_000
+
+
+def test_days_and_changes_of_findings(tmp_path: Path) -> None:
+    """The state at the end of each day, up to the last report; what came and went in the 24 hours before the newest."""
+
+    def made(host: str, hour: float, verdict: str, *rules: str) -> bytes:
+        return small.report(
+            host, hour, summary={"verdict": verdict, "counts": {}}, findings=[finding(rule) for rule in rules]
+        )
+
+    small.take(
+        tmp_path / "d",
+        made("a", 0, "ok"), made("a", 1, "error", "r1"), made("a", 30, "warning", "r1", "r2"),
+        made("a", 50, "ok", "r2"), made("b", 0, "unknown"), made("c", 50, "error", "r1"),
+    )  # fmt: skip
+    engine = connect(None, str(tmp_path / "d"))
+    newest = datetime(2026, 1, 17, 10)  # noqa: DTZ001  # UTC without a zone is what a dataset has
+    last = {"a": newest, "b": datetime(2026, 1, 15, 8), "c": newest, "d": None}  # noqa: DTZ001
+    days = verdicts_by_day(engine, last, newest)
+    changes = finding_changes(engine, newest)
+    engine.close()
+    assert {node: text[-4:] for node, text in days.items()} == {"a": ".ewo", "b": ".u..", "c": "...e"}
+    assert {len(text) for text in days.values()} == {14}
+    assert changes == {"a": ["gone: r1 on GPU0", "new: r2 on GPU0"]}
+
+
+def test_a_severity_that_became_another_is_neither_new_nor_gone(tmp_path: Path) -> None:
+    small.take(
+        tmp_path / "d",
+        *(small.report("a", hour, findings=[finding("r1", severity=severity)])
+          for hour, severity in ((0, "warning"), (1, "error"), (2, "critical"))),
+        *(small.report("b", hour, findings=[finding("r1", severity="info")] * there)
+          for hour, there in ((0, 0), (1, 1), (2, 0))),
+    )  # fmt: skip
+    engine = connect(None, str(tmp_path / "d"))
+    assert finding_changes(engine, datetime(2026, 1, 15, 10)) == {}  # noqa: DTZ001
+    engine.close()

@@ -10,7 +10,7 @@ import pytest
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
 from agent.fleet.ingest.run import IngestOptions, ingest
-from bench.fleet.kinds import KINDS
+from bench.fleet.kinds import KINDS, ON_REQUEST
 from bench.fleet.plan import plan
 
 OF_CABLES = ("cable-", "rail-wrong", "uplink-")  # tests/agent/fleet/cluster asks for these
@@ -30,7 +30,7 @@ class Fleet(NamedTuple):
 
 def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> dict[str, Any]:
     """Make reports, take them in, and give the truth."""
-    faults = {kind: 1 for kind in KINDS if not kind.startswith(OF_CABLES)}
+    faults = {kind: 1 for kind in KINDS if not kind.startswith(OF_CABLES) and kind not in ON_REQUEST}
     fleet = plan(nodes, seed, faults, sweeps=2, mix=mix)
     for sweep in (0, 1):
         source = place / f"sweep-{sweep}.ndjson"
@@ -45,7 +45,7 @@ def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> di
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory):
     place = tmp_path_factory.mktemp("fleet")
-    truth = made(place, 150, 8, {"gb200-ib": 2, "l40s-roce": 1})
+    truth = made(place, 220, 8, {"gb200-ib": 2, "l40s-roce": 1, "h200-roce": 2})
     engine = connect(None, str(place / "dataset"))
     yield Fleet(place / "dataset", engine, truth)
     engine.close()

@@ -115,6 +115,18 @@ def test_other_gpus_share_kernel_and_system_alone(tmp_path, odd, attributes):
         assert [each.attribute for each in outliers(tables).outliers] == attributes
 
 
+def test_a_class_of_its_own_kernel_is_meant_to_be_so(tmp_path):
+    """With the same GPUs it is told: these nodes could be in the class of the others."""
+    for gpus, attributes in (("B", []), ("GPU", ["kernel"])):
+        place = tmp_path / gpus
+        place.mkdir()
+        reports = [
+            small(n, {"kernel": "6.9"}, kernel="6.9", gpu_name=gpus) if n < 2 else small(n, {}) for n in range(NODES)
+        ]
+        with asked(place, *reports) as tables:
+            assert [each.attribute for each in outliers(tables).outliers] == attributes
+
+
 @pytest.mark.parametrize("more", [{"arch": "aarch64"}, {"gpus": ""}])
 def test_another_architecture_and_service_nodes_are_compared_with_nothing(tmp_path, more):
     with asked(tmp_path, *(small(n, {"kernel": "6.9", **more, "gpu_name": "B"}) for n in range(NODES))) as tables:

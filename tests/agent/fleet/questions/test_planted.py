@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 
+from agent.fleet.engines import connect
 from agent.fleet.hostlist import unfold
 from agent.fleet.questions.drift import drift
 from agent.fleet.questions.outliers import outliers
 from agent.fleet.questions.summary import summary
 from bench.fleet.answers import DUPLICATES, OUTLIERS, UNREADABLE, compared
-from bench.fleet.kinds import KINDS
+from bench.fleet.kinds import CLOCK_SECONDS, KINDS, ON_REQUEST, STALE_DAYS
+from bench.fleet.plan import FIRST, plan
 from tests.agent.fleet.questions.conftest import OF_CABLES
+from tests.agent.fleet.small import taken
 
 OTHERWISE = {"node-gone", "stale", "newer-minor", *UNREADABLE}
 
 
 def test_every_kind_of_oddity_is_asked_for():
-    kinds = {kind for kind in KINDS if not kind.startswith(OF_CABLES)}
+    kinds = {kind for kind in KINDS if not kind.startswith(OF_CABLES) and kind not in ON_REQUEST}
     assert kinds == {*OUTLIERS, *DUPLICATES, *OTHERWISE}
 
 
@@ -65,3 +69,27 @@ def test_nothing_drifted_before(fleet):
     answer = drift(fleet.engine, datetime(2025, 1, 1))  # noqa: DTZ001  # UTC without a zone is what is asked for
     assert answer.changes == []
     assert answer.compared_nodes == 0
+
+
+def test_clocks_that_are_wrong_by_a_day_do_no_harm(tmp_path):
+    """By the times of files: no other node is stale, and none of these; the one that is ahead is an outlier."""
+    made = plan(24, 8, {**dict.fromkeys(ON_REQUEST, 1), "mtu-1500": 1, "stale": 1}, mix={"l40s-roce": 1})
+    wrong = {odd["kind"]: odd["hosts"][0] for odd in made.truth["oddities"]}
+    assert {*ON_REQUEST, "mtu-1500", "stale"} == wrong.keys()
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    for host, data in made.named(0):
+        path = drop / f"{host}.json"
+        path.write_bytes(data)
+        arrived = FIRST + 3600 - (STALE_DAYS * 86_400 if host == wrong["stale"] else 0)
+        os.utime(path, (arrived, arrived))
+    taken(tmp_path / "dataset", drop)
+    engine = connect(None, str(tmp_path / "dataset"))
+    try:
+        assert summary(engine).stale_hosts == wrong["stale"]
+        found = {each.attribute: (each.hosts, each.value) for each in outliers(engine).outliers}
+    finally:
+        engine.close()
+    assert found.pop("clock")[0] == wrong["clock-ahead"]
+    assert found.keys() == {"rail-mtu"}
+    assert CLOCK_SECONDS > 22 * 3600

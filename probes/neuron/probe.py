@@ -1,0 +1,135 @@
+"""`neuron-ls`: devices by address, and which are connected to which; on a live host asked, else its saved output.
+
+Source: the Neuron documentation, tools/neuron-sys-tools/neuron-ls. The driver's sysfs numbers devices and names no
+addresses, and the order of numbers is not that of the bus: without this output they cannot be told apart.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell, normal_address
+from probes.host.commands import NEURON, NEURON_SAVED
+from probes.host.interface import Absent, Failed, Host
+from probes.probe import Reading
+from probes.text import ParseError
+
+AMAZON = "0x1d0f"
+MOST = 256
+_LIST = re.compile(r"[0-9]{1,4}(?:, *[0-9]{1,4})*")
+_SIZE = re.compile(r"([0-9]{1,6}) (GB|MB)")
+
+
+class _Device(NamedTuple):
+    """One device by the tool's number."""
+
+    number: int
+    address: str
+    peers: tuple[int, ...]
+    memory_mib: int | None
+    numa_node: int | None
+
+
+def read(host: Host) -> Reading:
+    """What the first output that is there states. Raises ReadError."""
+    asked = NEURON if host.live or host.kind == "capture" else [argv for argv in NEURON_SAVED if host.has_output(*argv)]
+    if not asked:
+        raise Absent("no saved output of neuron-ls")
+    try:
+        return Reading(parse_neuron_ls(host.run(*asked[0]).stdout), (" ".join(asked[0]),))
+    except ParseError as why:
+        raise Failed(str(why)) from None
+
+
+def parse_neuron_ls(text: str) -> GpuFacts:
+    """Either form. Raises ParseError.
+
+    >>> parse_neuron_ls('[{"neuron_device": 0, "bdf": "cc:00.0", "connected_to": []}]').gpus[0].address
+    '0000:cc:00.0'
+    """
+    if text.startswith("$ "):
+        text = text.partition("\n")[2]
+    devices = _parse_json(text) if text.lstrip().startswith("[") else _parse_table(text)
+    if not devices:
+        raise ParseError(f"neuron-ls: no device in {text[:60]!r}")
+    if len({device.number for device in devices}) < len(devices) or len({d.address for d in devices}) < len(devices):
+        raise ParseError("neuron-ls: two devices have one number or one address")
+    places = {device.number: device.address for device in devices}
+    gpus = tuple(_gpu(device, places) for device in sorted(devices))
+    cells = tuple(
+        PairCell(a.address, b.address, "NEURON")
+        for a, b in combinations(sorted(devices), 2)
+        if b.number in a.peers and a.number in b.peers
+    )
+    return GpuFacts(gpus, pairs=cells, attached=len(gpus), vendor=AMAZON)
+
+
+def _parse_json(text: str) -> list[_Device]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as why:
+        raise ParseError(f"neuron-ls: no JSON, cut or elided: {str(why)[:80]}") from why
+    found: list[_Device] = []
+    for row in document[:MOST]:
+        if not isinstance(row, dict) or not isinstance(row.get("bdf"), str):
+            continue
+        number, peers, size = row.get("neuron_device"), row.get("connected_to"), row.get("memory_size")
+        peers = peers if isinstance(peers, list) else []
+        if not isinstance(number, int) or not all(map(_is_number, (number, *peers))):
+            continue
+        memory = size >> 20 if isinstance(size, int) and _is_number(size) else None
+        found.append(_Device(number, _address(row["bdf"]), tuple(peers), memory, _numa(str(row.get("numa_node")))))
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 60
+
+
+def _parse_table(text: str) -> list[_Device]:
+    """Columns are named on two lines: NEURON above DEVICE."""
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines() if "|" in line]
+    if len(rows) < 2:
+        return []
+    names = [f"{above} {below}".strip() for above, below in zip(rows[0], rows[1], strict=False)]
+    found: list[_Device] = []
+    for row in rows[2 : 2 + 64 * MOST]:
+        said = dict(zip(names, row, strict=False))
+        number, bdf, peers = said.get("NEURON DEVICE", ""), said.get("PCI BDF", ""), said.get("CONNECTED DEVICES", "")
+        if not number.isascii() or not number.isdigit() or len(number) > 4 or len(found) >= MOST:
+            continue  # another process of the device above
+        size = _SIZE.fullmatch(said.get("NEURON MEMORY", ""))
+        memory = int(size[1]) << (10 if size[2] == "GB" else 0) if size else None
+        joined = tuple(int(peer) for peer in peers.split(",")) if _LIST.fullmatch(peers) else ()
+        found.append(_Device(int(number), _address(bdf), joined, memory, _numa(said.get("NUMA NODE", ""))))
+    return found
+
+
+def _address(bdf: str) -> str:
+    """The tool leaves the domain out in some forms. Raises ParseError."""
+    return normal_address(bdf if bdf.count(":") == 2 else f"0000:{bdf}")
+
+
+def _numa(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 4 else None
+
+
+def _gpu(device: _Device, places: dict[int, str]) -> Gpu:
+    """Links are numbered by the device that they lead to: how many there are to each is not stated."""
+    alone = len(places) == 1
+    return Gpu(
+        index=device.number,
+        address=device.address,
+        vendor=AMAZON,
+        memory_mib=device.memory_mib,
+        numa_node=device.numa_node,
+        nvlink_supported=False if alone or not device.peers else None,
+        nvlink_reason="the only device" if alone else None if device.peers else "neuron-ls states no connected device",
+        nvlinks=tuple(
+            NvLink(peer, "active", None, None, "gpu", places.get(peer), device.number, protocol="neuron")
+            for peer in sorted(set(device.peers))
+        ),
+    )
