@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from agent.model.finding import Location
+from agent.model.gpu import NpuPort
 from agent.model.nic import Nic
 from agent.model.report import Report
 
@@ -116,3 +117,11 @@ def format_gib(mib: int | None) -> str:
     ('128 GiB', 'size unknown')
     """
     return f"{mib / 1024:.3g} GiB" if mib is not None else "size unknown"
+
+
+def describe_npu_port(port: NpuPort) -> str:
+    """The RoCE port inside an NPU in a few words: `RoCE 200G up 192.0.2.10 PFC 4`."""
+    words = ["RoCE", f"{port.speed_gbit_s:g}G" if port.speed_gbit_s else "", port.state or "", port.address or ""]
+    if port.pfc is not None:
+        words.append(f"PFC {','.join(map(str, port.pfc))}" if port.pfc else "PFC off")
+    return " ".join(word for word in words if word)

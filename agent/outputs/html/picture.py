@@ -111,10 +111,13 @@ class _Drawing:
             rows = [port for port in item.box.ports if port.kind == "port"]
             for k, port in enumerate(rows[:3]):
                 y = item.at.middle + (k - (len(rows[:3]) - 1) / 2) * 13
+                y += 13 if item.box.ports[0].kind == "nvlink" else 0  # of an NPU, below its links
                 yield self._port(item, port, y)
             for port in item.box.ports:
                 if port.kind == "nvlink":
-                    yield self._nvlink(item, port, port.text + (" · C2C" if len(item.box.ports) > 1 else ""))
+                    yield self._nvlink(
+                        item, port, port.text + (" · C2C" if any(each.kind == "c2c" for each in item.box.ports) else "")
+                    )
                 elif port.kind == "c2c" and len(item.box.ports) == 1:
                     yield el("text", port.text, x=item.at.right + 10, y=item.at.middle + 4, class_="small")
 
@@ -191,7 +194,9 @@ class _Drawing:
     def _nvlink(self, item: PlacedBox, port: DevicePort, text: str) -> Element:
         x, y = item.at.right, item.at.middle
         group = el("g", class_=f"port nvlink {port.state} {port.tone}")
-        group.append(el("title", f"{item.box.title}: {port.up} of {port.all} NVLinks up"))
+        name = text.partition(" ")[0]
+        links = "NVLinks" if name == "NVLink" else f"{name} links"
+        group.append(el("title", f"{item.box.title}: {port.up} of {port.all} {links} up"))
         band = self.layout.band
         if band is None or "switch" not in port.far:
             if not self.seen.direct:

@@ -18,7 +18,7 @@ from agent.outputs.bus_tree import BusTree
 from agent.outputs.html.device_ports import DevicePort, describe_gpu_links, describe_nic_port, is_in_use
 from agent.outputs.html.elements import Severities
 from agent.outputs.html.link_bars import LinkBar, find_limited_pairs, make_link_bar
-from agent.outputs.names import DisplayNames, compress_names, short_model
+from agent.outputs.names import DisplayNames, compress_names, describe_npu_port, short_model
 from agent.outputs.text.header import count_names
 from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
 
@@ -202,8 +202,16 @@ class _SceneBuilder:
             _unique_known([state, *_presence(function), short_model(gpu.name), self.names.short(gpu.pci or "")]),
             self.severities.devices.get(gpu.id),
             self._wire(function),
-            describe_gpu_links(gpu, self.severities),
+            (*describe_gpu_links(gpu, self.severities), *self._npu_ports(gpu)),
         )
+
+    def _npu_ports(self, gpu: Gpu) -> Iterator[DevicePort]:
+        """The RoCE port inside an NPU."""
+        ascend = self.report.topology.ascend
+        for port in ascend.ports if ascend else ():
+            if port.gpu == gpu.id:
+                state = {"up": "ok", "down": "down"}.get(port.state or "", "unknown")
+                yield DevicePort("port", describe_npu_port(port), state)
 
     def _nic(self, nic: Nic, function: PciFunction | None) -> Box:
         state = ["NVSwitch management"] if nic.limited else [nic.role] if nic.role != "unknown" else []

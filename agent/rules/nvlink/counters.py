@@ -8,6 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import HOUR, MINUTE, Counters, FailureText, Limit, Subject, delta, judge_count
+from agent.rules.devices import is_nvidia
 from agent.rules.pages import read_limit
 from agent.rules.pcie.counters import command_source, gpu_counters_by_gpu
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -53,6 +54,9 @@ def nvlink_errors(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_gpu(case: RuleContext, gpu: Gpu, place: Subject) -> Iterator[Result]:
+    if not is_nvidia(case, gpu):
+        yield NotApplicable(place.subject, "not of NVIDIA: no NVLink")
+        return
     if not gpu.links:
         if gpu.links_known or gpu.driver_state != "open":
             yield NotApplicable(place.subject, gpu.links_reason or "no NVLinks")

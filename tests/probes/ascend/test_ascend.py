@@ -192,6 +192,27 @@ def test_saved_outputs_give_hccs_pairs_and_ports(tmp_path: Path) -> None:
     ]
 
 
+def test_ports_are_drawn_beside_their_npu(tmp_path: Path) -> None:
+    """What is known of the RoCE port in the text, and below the links in the picture."""
+    found = report(
+        tmp_path,
+        **{
+            "npu-smi_info.txt": INFO_A2,
+            "npu-smi_info_-t_hccs_-i_1_-c_0.txt": HCCS,
+            "hccn_tool_-i_1_-link_-g.txt": "link status: UP\n",
+            "hccn_tool_-i_1_-pfc_-g.txt": "enabled  0 0 0 0 0 0 0 0\n",
+            "hccn_tool_-i_0_-speed_-g.txt": "Speed: 200000 Mb/s\n",
+        },
+    )
+    page = "\n".join("".join(part for part, _ in line) for line in render_page(found, 120))
+    html = render_html(found)
+    for text in ("RoCE up PFC off", "RoCE 200G"):
+        assert text in page
+        assert f"port: {text}" in html
+    assert "2 of 3 HCCS links up" in html
+    assert "C2C" not in html.partition("<svg")[2].partition("</svg>")[0]
+
+
 def test_the_matrix_is_drawn(tmp_path: Path) -> None:
     """One sentence for equal pairs, ports beside each NPU, an arc for each pair, and what the word means."""
     found = report(

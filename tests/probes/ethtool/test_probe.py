@@ -19,7 +19,7 @@ from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
 from probes.sources.overlay import OverlayHost
 from probes.sources.tree import TreeHost
-from tests.machines import HOSTS, machine
+from tests.machines import HOSTS, NO_NIC, machine
 from tests.probes.netdev.ethernet_machines import HIDDEN, INTERFACE, NIC, Answering, told
 
 
@@ -30,7 +30,7 @@ def of(host: object, name: str = INTERFACE) -> Ethernet:
     return next(each for each in facts.interfaces if each.name == name)
 
 
-@pytest.mark.parametrize("shape", [shape for shape in HOSTS if shape != "2xl40s-2s-4xcxl"])  # it has no NIC
+@pytest.mark.parametrize("shape", [shape for shape in HOSTS if shape not in NO_NIC])
 def test_every_machine_answers_whole(shape: str) -> None:
     """Nothing is missing; rails have pause and FEC, InfiniBand neither."""
     reading = probe("ethtool").read(machine(shape))

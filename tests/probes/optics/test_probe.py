@@ -22,7 +22,7 @@ from probes.sources.memory import MemoryFiles
 from probes.sources.overlay import OverlayHost
 from probes.sources.tree import TreeHost
 from probes.text import ParseError
-from tests.machines import HOSTS, machine
+from tests.machines import HOSTS, NO_NIC, machine
 from tests.probes.netdev.ethernet_machines import HIDDEN, INTERFACE, NIC, Answering, told
 
 OPTICAL = {"form": "osfp", "media": "optical"}
@@ -42,7 +42,7 @@ def module(**words: Any) -> ModuleReading:
     return said
 
 
-@pytest.mark.parametrize("shape", [shape for shape in HOSTS if shape != "2xl40s-2s-4xcxl"])  # it has no NIC
+@pytest.mark.parametrize("shape", [shape for shape in HOSTS if shape not in NO_NIC])
 def test_every_machine_says_what_is_plugged_in_or_why_that_is_not_known(shape: str) -> None:
     """Never both, never neither."""
     reading = probe("optics").read(machine(shape))
