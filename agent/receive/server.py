@@ -28,7 +28,7 @@ HEAD_SECONDS, IDLE_SECONDS, CLOSE_SECONDS = 10.0, 15.0, 2.0
 LOG_LINES_PER_MINUTE = 120
 HEALTH_PATH = "/health"
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) ([\x21-\x7e]{1,4096}) HTTP/1\.[01]")
-_FIELD = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}):[ \t]*([\x20-\x7e\t]*?)[ \t]*")
+_FIELD = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}):([\x20-\x7e\t]*)")
 _ONCE = ("content-length", "authorization", "transfer-encoding", "idempotency-key", "host", "expect")
 _SENT = ("POST", "PUT")
 
@@ -255,7 +255,7 @@ def _parse_head(head: bytes) -> _Request:
         name = field[1].lower() if field else ""
         if field is None or (name in _ONCE and name in headers):
             raise _Refused(Answer(HTTPStatus.BAD_REQUEST, "a header field is malformed or there twice"))
-        headers[name] = field[2]
+        headers[name] = field[2].strip(" \t")
     if not re.fullmatch(r"[0-9]{1,15}", headers.get("content-length", "0")):
         raise _Refused(Answer(HTTPStatus.BAD_REQUEST, "Content-Length is no number"))
     return _Request(match[1], match[2], headers)

@@ -21,7 +21,7 @@ from probes.text import ParseError
 
 CONFIGURATION = "/etc/hccn.conf"
 DRIVER, FIRMWARE = "/usr/local/Ascend/driver/version.info", "/usr/local/Ascend/firmware/version.info"
-_LINE = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9_]{1,39}?)_(\d{1,2})[ \t]*=[ \t]*(\S[^\n]{0,199}?)?[ \t]*")
+_LINE = re.compile(r"[ \t]*([A-Za-z][A-Za-z0-9_]{1,39}?)_(\d{1,2})[ \t]*=([^\n]{0,240})")
 _VERSION = re.compile(r"^Version=([\w.]{1,40})$", re.MULTILINE)
 _LIMIT_BYTES = 64 << 10
 
@@ -66,8 +66,9 @@ def parse_hccn_conf(text: str) -> dict[int, dict[str, str]]:
     found: dict[int, dict[str, str]] = {}
     for line in text.splitlines()[:4096]:
         match = _LINE.fullmatch(line)
-        if match and match[3] and int(match[2]) < MOST_NPUS:
-            found.setdefault(int(match[2]), {})[match[1]] = match[3]
+        value = match[3].strip() if match else ""
+        if match and value and int(match[2]) < MOST_NPUS:
+            found.setdefault(int(match[2]), {})[match[1]] = value
     return dict(sorted(found.items()))
 
 

@@ -72,6 +72,8 @@ def read(host: Host) -> Reading:
 def _read_cards(reader: HostReader, folder: str) -> list[_Card]:
     found: list[_Card] = []
     for name in [name for name in reader.names(folder) or () if _CARD.fullmatch(name)][:MOST]:
+        if _is_asleep(reader, f"{folder}/{name}"):
+            continue
         below = f"{folder}/{name}/device" if folder == ACCEL else f"{folder}/{name}"
         said = reader.attributes(below, ("pci_addr", "module_id", "status"), source=f"{folder}/*")
         address = said.get("pci_addr", "").lower()
@@ -86,6 +88,15 @@ def _read_cards(reader: HostReader, folder: str) -> list[_Card]:
     return sorted(found)
 
 
+def _is_asleep(reader: HostReader, device: str) -> bool:
+    """Whether the PCI function of a class device is suspended: then nothing of it is read, as that could wake it."""
+    power = reader.attributes(f"{device}/device/power", ("runtime_status",), source=f"{PCI}/*")
+    if power.get("runtime_status") not in ("suspended", "suspending"):
+        return False
+    reader.gap(f"{device.rpartition('/')[2]} is suspended and was left asleep")
+    return True
+
+
 def _read_ports(reader: HostReader) -> dict[str, tuple[dict[int, bool | None], frozenset[int] | None]]:
     """By address: the state of every port, and which of them leave the box."""
     found = {}
@@ -94,6 +105,8 @@ def _read_ports(reader: HostReader) -> dict[str, tuple[dict[int, bool | None], f
             address = reader.host.resolve(f"{RDMA}/{name}/device").rsplit("/", 1)[-1]
         except ReadError as why:
             reader.gap(str(why))
+            continue
+        if _is_asleep(reader, f"{RDMA}/{name}"):
             continue
         said = reader.attributes(f"{RDMA}/{name}", ("ports_mask", "ext_ports_mask"), source=f"{RDMA}/*")
         nics = parse_mask(said.get("ports_mask"))

@@ -27,7 +27,8 @@ def verdicts_by_day(
     """
     if newest is None:
         return {}
-    days = [newest.date() - timedelta(days=DAYS - 1 - at) for at in range(DAYS)]
+    first = date.fromordinal(max(newest.toordinal() - DAYS + 1, date.min.toordinal()))
+    days = [first + timedelta(days=at) for at in range(newest.toordinal() - first.toordinal() + 1)]
     found: dict[str, list[tuple[date, str]]] = {}
     for node, at, verdict in sorted(tables.rows(_VERDICTS), key=lambda row: (row[0], row[1])):
         found.setdefault(node, []).append((at.date(), _LETTERS[look(verdict or "", stale=False)]))

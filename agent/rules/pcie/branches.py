@@ -102,7 +102,8 @@ def _compare(case: RuleContext, branches: Sequence[_Branch]) -> Iterator[Result]
 def _is_another_model(case: RuleContext, found: Sequence[PciFunction], usual: Sequence[PciFunction]) -> bool:
     """Whether a GPU or NIC of the same maker, with as many functions, is in the place of a GPU or rail."""
     known = all(function.id in case.gpu_by_pci or function.id in case.nic_by_pci for function in found)
-    return known and len(found) == len(usual) and {f.vendor for f in found} == {f.vendor for f in usual}
+    alike = len(found) == len(usual) and {f.vendor for f in found} == {f.vendor for f in usual}
+    return known and alike and {f.device for f in found} != {f.device for f in usual}
 
 
 def _kind(case: RuleContext, functions: Sequence[PciFunction]) -> tuple[str, str] | None:

@@ -250,7 +250,6 @@ def test_prose_is_no_output(corpus: Path) -> None:
     for folder in (
         "text/nccl",
         "text/ethtool",
-        "text/ascend",
         "text/mlxlink",
         "text/ibdiagnet",
         "text/fabricmanager",

@@ -142,7 +142,7 @@ def below(tree: FileTree, folder: str) -> list[str]:
     return sorted({path[len(folder) :].split("/")[0] for path in (*tree.files, *tree.links) if path.startswith(folder)})
 
 
-@pytest.mark.parametrize("shape", HOSTS)
+@pytest.mark.parametrize("shape", [shape for shape in HOSTS if not shape.startswith("trn1-")])  # no class that it lists
 def test_a_tree_and_its_own_rdma_topo_dump_agree(shape: str, tmp_path: Path) -> None:
     """Functions, hierarchy, links as the registers tell them, NUMA, ACS, and the way of every pair.
 

@@ -10,7 +10,7 @@ from agent.fleet.cluster.from_dataset import telling_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
 from agent.fleet.episodes import history, news, repeat
 from agent.fleet.expected import compare
-from agent.fleet.page import class_names, reading
+from agent.fleet.page import class_names, days, reading
 from agent.fleet.page.scene import STATES
 from agent.fleet.questions import (
     amounts,
@@ -25,6 +25,7 @@ from agent.fleet.questions import (
     lids,
     multisets,
     options,
+    peer_classes,
     summary,
 )
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
@@ -40,12 +41,13 @@ MODULES = (
     in_common,
     job,
     lids,
-    identities,
     options,
+    peer_classes,
     attributes,
     summary,
     drift_rows,
     class_names,
+    days,
     reading,
     history,
     news,

@@ -322,7 +322,7 @@ def test_a_link_leads_to_a_view(show: Any) -> None:
     """What was chosen stands in the address, and an address with nonsense shows all."""
     page = show(fleet(200)).page
     page.fill("#find", "rule:gpu-lost")
-    page.wait_for_function("location.hash.startsWith('#v=')")
+    page.wait_for_url(re.compile("#v="))
     page.check("#only")
     page.select_option("#coloured", "metric/0")
     found, address = page.inner_text("#hits"), page.url
@@ -334,7 +334,7 @@ def test_a_link_leads_to_a_view(show: Any) -> None:
     )  # fmt: skip
     page.click("#list a")
     page.keyboard.press("Escape")
-    page.wait_for_function("location.hash.startsWith('#v=')")
+    page.wait_for_url(re.compile("#v="))
     page.click("#all")
     page.uncheck("#only")
     page.select_option("#coloured", "verdict")
