@@ -288,6 +288,8 @@ def _joined(known: Gpu, more: Gpu) -> Gpu:
             new[name] = said
     if known.nvlinks and more.nvlinks:
         new["nvlinks"] = _joined_links(known.nvlinks, more.nvlinks)
+    if more.mig_instances and any("/" in name for name in known.mig_instances):
+        new["mig_instances"] = more.mig_instances  # UUIDs of their own
     joined = known._replace(**new)
     return joined._replace(nvlink_reason=None) if joined.nvlinks else joined
 

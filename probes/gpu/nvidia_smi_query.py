@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from xml.etree import ElementTree
 
 from probes.gpu import nvidia_smi_health
@@ -22,6 +22,9 @@ from probes.text import ParseError
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 1000
 _LIMIT_DEPTH = 12
+_LIMIT_MIG = 64  # MIG devices of one GPU
+_MIG_DEVICE = "MIG Device"
+_MIG_NUMBER = re.compile(r"[0-9]{1,3}")
 _GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])", re.ASCII)
 _CUTS = ("[...]", "...", "…")
 
@@ -101,11 +104,11 @@ def parse_text(text: str) -> tuple[GpuFacts, str | None]:
 
 def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], bool]:
     """The values before the first GPU, those of each GPU by address, and whether parts were cut out. A value's name is
-    its path through the headings; of two with one path (MIG devices) the first stays."""
+    its path through the headings, MIG devices counted from 0; of two with one path the first stays."""
     top: dict[str, str] = {}
     sections: dict[str, dict[str, str]] = {}
     headings: list[tuple[int, str]] = []
-    current, cut = top, False
+    current, cut, slices = top, False, 0
     lines = text.splitlines()
     if not text.endswith(("\n", "\r")):
         lines = lines[:-1]  # its value may be cut
@@ -116,7 +119,7 @@ def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], boo
         if words in _CUTS:
             cut = True
         elif gpu := _GPU.fullmatch(words):
-            current, headings = sections.setdefault(gpu[1], {"address": gpu[1]}), []
+            current, headings, slices = sections.setdefault(gpu[1], {"address": gpu[1]}), [], 0
         else:
             indent = len(line.expandtabs()) - len(line.expandtabs().lstrip())
             headings = _below(headings, indent)
@@ -124,6 +127,9 @@ def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], boo
             if colon:
                 path = "/".join([*(heading for _, heading in headings), name.strip()])
                 current.setdefault(path, value.strip())
+            elif words == _MIG_DEVICE:
+                headings = [(indent, f"{_MIG_DEVICE} {slices}")]
+                slices = min(slices + 1, _LIMIT_MIG)
             elif len(headings) < _LIMIT_DEPTH:
                 headings = [*headings, (indent, words)]
     return top, sections, cut
@@ -140,7 +146,17 @@ def _gpu_of_text(section: Mapping[str, str], index: int | None) -> Gpu:
         said = next((section[place] for place in places if place in section), None)
         if said is not None:
             values.setdefault(name, said)
-    return nvidia_smi_words.gpu(values, index)
+    devices = (f"{_MIG_DEVICE} {number}/" for number in range(_LIMIT_MIG))
+    numbers = ((section.get(f"{at}GPU Instance ID"), section.get(f"{at}Compute Instance ID")) for at in devices)
+    return nvidia_smi_words.gpu(values, index, _numbered_instances(values.get("uuid"), numbers))
+
+
+def _numbered_instances(uuid: str | None, numbers: Iterable[tuple[str | None, str | None]]) -> tuple[str, ...]:
+    """MIG devices by the numbers of their GPU instance and compute instance, where no UUID of their own is printed:
+    the name that drivers before R470 gave them."""
+    whole = nvidia_smi_words.meaning(uuid or "")
+    known = [pair for pair in numbers if all(number and _MIG_NUMBER.fullmatch(number) for number in pair)]
+    return tuple(f"MIG-{whole}/{gpu}/{compute}" for gpu, compute in known) if whole else ()
 
 
 def _version_of_text(top: Mapping[str, str], *names: str) -> str | None:
@@ -252,11 +268,13 @@ def _gpu_of_xml(element: ElementTree.Element, index: int | None) -> Gpu:
         if said is not None:
             values[name] = said
     address = element.get("id") or _text(element, "pci/pci_bus_id")
-    instances = (_text(device, "uuid") for device in element.findall("mig_devices/mig_device"))
+    devices = element.findall("mig_devices/mig_device")[:_LIMIT_MIG]
+    named = tuple(uuid for device in devices if (uuid := _text(device, "uuid")) and uuid.startswith("MIG-"))
+    numbers = ((_text(device, "gpu_instance_id"), _text(device, "compute_instance_id")) for device in devices)
     return nvidia_smi_words.gpu(
         {**values, **({"address": address} if address else {})},
         index,
-        tuple(uuid for uuid in instances if uuid and uuid.startswith("MIG-")),
+        named or _numbered_instances(values.get("uuid"), numbers),
     )
 
 

@@ -13,7 +13,7 @@ from probes.host_reader import HostReader
 
 SERVICE_ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
 APPTAINER = "/.singularity.d"
-_SLURM_JOB = re.compile(r"/(?:slurm|slurmstepd\.scope)[^\n]{0,200}?/job_(\d{1,12})")
+_SLURM_JOB = re.compile(r"/(?:slurm|[^/\n]{1,80}_slurmstepd\.scope)[^\n]{0,200}?/job_(\d{1,12})")
 
 
 def container_of_cgroup(text: str) -> str | None:

@@ -67,7 +67,7 @@ class RowBuilder:
         remarks += [DRIVER_STATES[gpu.driver_state]] if gpu.driver_state in DRIVER_STATES else []
         remarks += _presence_remarks(function)
         if gpu.mig and gpu.mig.current:
-            remarks.append(f"MIG, {len(gpu.mig.instances)} instances")
+            remarks.append(f"MIG, {len(gpu.mig.instances)} instances" if gpu.mig.instances else "MIG")
         cells = (self._link(function), _nvlink_cell(gpu), (), ())
         listed_address = gpu.id if ":" in gpu.id else None  # the driver may list addresses that are not on the bus
         place = gpu.pci or listed_address

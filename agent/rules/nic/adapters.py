@@ -15,14 +15,17 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 _LEAST_ALIKE = 3
+_UNREAD = "board id or firmware version of another rail could not be read"
 
 
 @rule("nic-fw-mixed")
 def nic_fw_mixed(case: RuleContext) -> Iterator[Result]:
     boards: dict[str, list[Nic]] = {}
+    unread = False
     for nic in sorted(case.rails, key=lambda each: each.id):
         silent = _not_judged_reason(case, nic)
         if silent:
+            unread |= isinstance(silent, Unknown)
             yield silent
         else:
             boards.setdefault(nic.board_id or "", []).append(nic)
@@ -32,7 +35,7 @@ def nic_fw_mixed(case: RuleContext) -> Iterator[Result]:
         yield NotApplicable("node", "no rail")
     odd = _find_other_board(case, boards)
     for board, nics in sorted(boards.items()):
-        yield from [_fail_other_board(nics[0], boards)] if nics == [odd] else _judge_fw_mixed(board, nics)
+        yield from [_fail_other_board(nics[0], boards)] if nics == [odd] else _judge_fw_mixed(board, nics, unread)
 
 
 def _find_other_board(case: RuleContext, boards: Mapping[str, list[Nic]]) -> Nic | None:
@@ -83,9 +86,10 @@ def _not_judged_reason(case: RuleContext, nic: Nic) -> Result | None:
     return None
 
 
-def _judge_fw_mixed(board: str, nics: list[Nic]) -> Iterator[Result]:
+def _judge_fw_mixed(board: str, nics: list[Nic], unread: bool) -> Iterator[Result]:
     if len(nics) < 2:
-        yield NotApplicable(f"pci:{nics[0].pci or nics[0].id}", "the only NIC of its board type")
+        subject = f"pci:{nics[0].pci or nics[0].id}"
+        yield Unknown(subject, _UNREAD) if unread else NotApplicable(subject, "the only NIC of its board type")
         return
     usual = find_majority(nic.firmware for nic in nics)
     odd = [nic for nic in nics if nic.firmware != usual]

@@ -88,6 +88,17 @@ def test_all_commands_make_one_machine() -> None:
     assert {"read": "GNS", "write": "GNS", "nvlink": "GNS"} == said.p2p[1, 2]
 
 
+def test_uuids_of_mig_devices_win_over_their_numbers() -> None:
+    """-q has only the numbers of their instances, -L the UUIDs; without -L the numbers stay."""
+    devices = "    MIG Device\n        GPU Instance ID : 1\n        Compute Instance ID : 0\n    Serial Number"
+    query = QUERY.replace("    Serial Number", devices)
+    both = read({(SMI, "-q"): query, (SMI, "-L"): LIST}).facts
+    alone = read({(SMI, "-q"): query}).facts
+
+    assert ("MIG-6b8c26a5-286a-f440-4f76-3af4cf4108f1",) == both.gpus[3].mig_instances
+    assert [(f"MIG-{uuid}/1/0",) for uuid in UUIDS] == [gpu.mig_instances for gpu in alone.gpus]
+
+
 def test_one_link_out_of_four_commands() -> None:
     """State of -s, errors of -e, far end of -R, capabilities of -c; a far end that is a GPU of this machine is one."""
     link = facts(dict(ALL)).gpus[3].nvlinks[0]

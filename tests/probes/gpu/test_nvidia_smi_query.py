@@ -263,6 +263,51 @@ def test_a_list_names_gpus_and_their_mig_instances() -> None:
     assert [(), (), (), ("MIG-6b8c26a5-286a-f440-4f76-3af4cf4108f1",)] == [gpu.mig_instances for gpu in gpus]
 
 
+TWO_SLICES = """    MIG Device
+        Index                             : 0
+        GPU Instance ID                   : 2
+        Compute Instance ID               : 0
+        Device Attributes
+            Shared
+                Copy Engine count         : 3
+    MIG Device
+        Index                             : 1
+        GPU Instance ID                   : 9
+        Compute Instance ID               : 1
+    MIG Device
+        Index                             : 2
+        GPU Instance ID                   : N/A
+    Serial Number"""
+SLICES_OF_XML = """<mig_devices>
+    <mig_device><gpu_instance_id>2</gpu_instance_id><compute_instance_id>0</compute_instance_id></mig_device>
+    <mig_device><gpu_instance_id>9</gpu_instance_id><compute_instance_id>1</compute_instance_id></mig_device>
+    <mig_device><gpu_instance_id>N/A</gpu_instance_id></mig_device>"""
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (nvidia_smi_query.parse_text, QUERY.replace("    Serial Number", TWO_SLICES, 1)),
+        (nvidia_smi_query.parse_xml, XML.replace("<mig_devices>", SLICES_OF_XML, 1)),
+    ],
+)
+def test_mig_devices_without_uuids_are_named_by_their_numbers(parse: Parser, text: str) -> None:
+    """Each of them, on its own GPU; one whose numbers are not said is not named."""
+    first, second, *_ = parse(text)[0].gpus
+
+    assert (f"MIG-{UUIDS[0]}/2/0", f"MIG-{UUIDS[0]}/9/1") == first.mig_instances
+    assert () == second.mig_instances
+    assert second == BUSY
+
+
+def test_mig_devices_of_a_gpu_without_uuid_have_no_name() -> None:
+    """Numbers alone are the same on every GPU."""
+    text = QUERY.replace("    Serial Number", TWO_SLICES, 1)
+
+    for other in (text.replace("GPU UUID ", "Other "), text.replace(UUIDS[0], "N/A")):
+        assert () == nvidia_smi_query.parse_text(other)[0].gpus[0].mig_instances
+
+
 @pytest.mark.parametrize(
     ("text", "lost"),
     [

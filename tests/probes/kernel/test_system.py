@@ -120,6 +120,7 @@ def test_containers(files: dict[str, str], expected: str):
         ({"/proc/self/cgroup": "0::/user.slice/user-0.slice/session-1.scope\n"}, None),
         ({"/proc/self/cgroup": "5:devices:/slurm/uid_1000/job_4711/step_0/task_0\n"}, "Slurm job 4711"),
         ({"/proc/self/cgroup": "0::/system.slice/slurmstepd.scope/job_12/step_batch/user/task_0"}, "Slurm job 12"),
+        ({"/proc/self/cgroup": "0::/system.slice/n1_slurmstepd.scope/job_12/step_0/user/task_0"}, "Slurm job 12"),
         ({"/proc/self/cgroup": "0::/system.slice/slurmd.service\n"}, None),  # the prolog
         ({"/proc/self/cgroup": "0::/system.slice/slurm_job_report.service\n"}, None),
         ({"/proc/self/cgroup": "0::/kubepods.slice/kubepods-pod1.slice/cri-1.scope\n"}, "a Kubernetes pod"),

@@ -89,6 +89,14 @@ def test_whose_list_of_gpus_it_is(backend: str, told_by: str | None) -> None:
     assert ["Tesla V100"] == [gpu.name for gpu in said.gpus]
 
 
+def test_a_display_that_no_library_numbers_or_names_is_no_gpu() -> None:
+    """The VGA of a management controller has a card0 of DRM, and no model."""
+    display = HWLOC.replace(b'"nvml0"', b'"card0"').replace(b'"GPUModel"', b'"Vendor"')
+
+    assert HWLOC != display
+    assert "nvml" not in parse(display).facts
+
+
 def test_format_3_names_kinds_by_bits() -> None:
     """16 is a network, 32 OpenFabrics; 2 and 3, which were those, are memory."""
     newer = HWLOC.replace(b'version="2.0"', b'version="3.0"')

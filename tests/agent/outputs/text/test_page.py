@@ -244,6 +244,26 @@ def test_a_function_without_a_model_is_called_rdma_where_it_has_a_device(device:
     assert f"  NICs      {words}\n" in to_plain_text(render_page(report(msgspec.structs.replace(known, nics=nics))))
 
 
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"job_limit": "Slurm job 4711"}, "inside Slurm job 4711"),
+        ({"job_limit": "a user namespace"}, "inside a user namespace"),
+        ({"container": "apptainer"}, "in a container (apptainer)"),
+        ({}, None),
+    ],
+)
+def test_the_head_names_what_hides_devices(limits: dict[str, str], words: str | None) -> None:
+    """A job's or a container's list of GPUs is not the node's."""
+    known = report(below_one_switch())
+    page = to_plain_text(
+        render_page(msgspec.structs.replace(known, node=msgspec.structs.replace(known.node, os="Ubuntu", **limits)))
+    )
+
+    (line,) = (each for each in page.splitlines() if "Ubuntu" in each)
+    assert line.endswith(f"Ubuntu, {words}" if words else "Ubuntu")
+
+
 @pytest.mark.parametrize(("seconds", "words"), [(60.0, "60 s"), (3600.0, "60 min"), (86_400.0, "24 h")])
 def test_the_head_says_over_what_time_counters_were_compared(seconds: float, words: str) -> None:
     """Where they were."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.model.gpu import Gpu, NvSwitch
+from agent.model.gpu import Gpu, Mig, NvSwitch
 from agent.model.nic import FabricNeighbor, Nic, Port
 from agent.model.node import Node, NumaNode
 from agent.model.pci import PciFunction
@@ -57,6 +57,23 @@ def test_devices_that_share_a_root_bus_stand_below_it() -> None:
     assert ["└─ root bus 18", "   ├─ GPU0 18:00.0", "   └─ GPU1 19:00.0"] == [
         (line[:3] + line[3:].split("  ")[0]) for line in together[1:]
     ]
+
+
+@pytest.mark.parametrize(
+    ("mig", "told"),
+    [
+        (Mig(current=True, instances=["MIG-a", "MIG-b"]), "MIG, 2 instances"),
+        (Mig(current=True), "MIG"),
+        (Mig(current=False), None),
+    ],
+)
+def test_instances_that_no_source_names_are_not_counted_as_none(mig: Mig, told: str | None) -> None:
+    """`--query-gpu` has the mode alone."""
+    gpu = Gpu(id=GPUS[0], label="GPU0", pci=GPUS[0], driver_state="open", mig=mig)
+    (line,) = (row for row in draw(Topology(pci=[rows.gpu_function(GPUS[0], None)], gpus=[gpu])) if "GPU0" in row)
+
+    assert (told is not None) == ("MIG" in line)
+    assert line.rstrip().endswith(told or "")
 
 
 def test_virtual_functions_are_drawn_where_there_is_nothing_else() -> None:
