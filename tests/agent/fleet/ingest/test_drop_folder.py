@@ -118,15 +118,15 @@ def test_the_list_holds_a_bounded_number_of_files(
     """Those of the run that found it full."""
     monkeypatch.setattr(known, "MOST_FILES", 3)
     taken(tmp_path / "d", drop)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "n7.json").write_bytes(report("n7"))
-    taken(tmp_path / "d", tmp_path / "other")
+    for name in ("n2.json", "n3.json"):
+        (drop / "rack1" / name).unlink()
+    (drop / "rack1" / "n7.json").write_bytes(report("n7"))
+    taken(tmp_path / "d", drop)
     opened.clear()
 
-    taken(tmp_path / "d", tmp_path / "other")
-    assert [] == opened
     taken(tmp_path / "d", drop)
-    assert 3 == len(opened)
+    assert [] == opened
+    assert 7 + 2 * 16 == (tmp_path / "d" / "known_files.bin").stat().st_size
 
 
 def test_known_files_are_moved_too(drop: Path, tmp_path: Path, opened: list[str]) -> None:
