@@ -4,6 +4,7 @@
     DATASET/latest/<table>/bucket=07/<name>.parquet      each node as its newest report says
     DATASET/history/<table>/dt=2026-01-15/<name>.parquet rows of a node from a moment on, where they became others
     DATASET/state/bucket=07/<name>.parquet               of ingest alone: newest report and digests of each node
+    DATASET/known_files.bin                              of ingest alone: files that need not be read again
     DATASET/quarantine/                                  reports that could not be taken, reasons.ndjson
 
 Readers take the file lists of the manifest. Where one of these files is gone, an ingest has committed meanwhile: open
@@ -27,6 +28,7 @@ from agent.fleet.store import BadStore, Store, shown, store_of
 from agent.fleet.tables import CHANGE, FORMAT, SIGHTING, TABLES
 
 MANIFEST = "manifest.json"
+KNOWN_FILES = "known_files.bin"
 LATEST, HISTORY, STATE, QUARANTINE = "latest", "history", "state", "quarantine"
 SLOTS = 1024  # the most buckets that there can be; a power of two, as every number of buckets
 HISTORY_TABLES = (*(each.name for each in TABLES.values() if each.history), CHANGE.name, SIGHTING.name)

@@ -14,12 +14,16 @@ class BadStore(Exception):
     """An address that cannot be used; the message is one line for a person."""
 
 
+FileIdentity = tuple[int, ...]  # of a local file as it is now; empty: not told
+
+
 class Listed(NamedTuple):
     """A file of a store."""
 
     path: str  # below the store's root, "/" between
     size: int
     modified: float  # seconds since 1970; 0: not told
+    identity: FileIdentity = ()
 
 
 class Store(Protocol):
@@ -129,7 +133,7 @@ class Folder:
                 path = os.path.join(place, name)
                 with contextlib.suppress(OSError):  # gone meanwhile
                     told = os.stat(path)
-                    yield Listed(os.path.relpath(path, self.root), told.st_size, told.st_mtime)
+                    yield Listed(os.path.relpath(path, self.root), told.st_size, told.st_mtime, identity_of(told))
 
 
 class ObjectStore:
@@ -188,6 +192,11 @@ class ObjectStore:
     def at(self, path: str) -> str:
         """The path of a file as pyarrow wants it."""
         return "/".join(part for part in (self.root, path) if part)
+
+
+def identity_of(told: os.stat_result) -> FileIdentity:
+    """Another one after every change: the time of change (ctime) cannot be set back."""
+    return told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino
 
 
 def open_no_link(path: str, flags: int) -> int:

@@ -17,6 +17,7 @@ import msgspec
 
 from agent.fleet.dataset import (
     HISTORY,
+    KNOWN_FILES,
     LATEST,
     MANIFEST,
     QUARANTINE,
@@ -34,7 +35,7 @@ GRACE_SECONDS = 3600.0  # at an object store, which has no lock: what is younger
 _OURS = re.compile(
     rf"(?:{LATEST}/[a-z_]+/bucket=[0-9]+|{HISTORY}/[a-z_]+/dt=[0-9-]+|{STATE}/bucket=[0-9]+)/[^/]+\.parquet"
 )
-_MANIFEST_LEFT = re.compile(rf"{re.escape(MANIFEST)}\.[0-9a-f]+\.tmp")
+_LEFT = re.compile(rf"(?:{re.escape(MANIFEST)}|{re.escape(KNOWN_FILES)})\.[0-9a-f]+\.tmp")
 
 
 class Held:
@@ -141,12 +142,12 @@ def _checked(store: Folder) -> Manifest | None:
     """Only an empty folder becomes a dataset: files in it might be somebody's. Raises BadDataset."""
     manifest = read_manifest(store)
     if manifest is None:
-        ours = {LOCK, STAGING, LATEST, HISTORY, STATE, QUARANTINE}
+        ours = {LOCK, STAGING, LATEST, HISTORY, STATE, QUARANTINE, KNOWN_FILES}
         for name in sorted(os.listdir(store.root)):
-            if name not in ours and not _MANIFEST_LEFT.fullmatch(name):
+            if name not in ours and not _LEFT.fullmatch(name):
                 raise BadDataset(f"{store.root}: no dataset, and not empty: {name!r:.80} is there")
     for name in os.listdir(store.root):
-        if _MANIFEST_LEFT.fullmatch(name):
+        if _LEFT.fullmatch(name):
             store.remove(name)
     return manifest
 

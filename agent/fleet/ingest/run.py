@@ -19,6 +19,7 @@ from agent.fleet.collection import without_collection
 from agent.fleet.columns import HISTORY
 from agent.fleet.dataset import SLOTS, File, Manifest
 from agent.fleet.ingest.files import Staging, corrected, filled, gathered
+from agent.fleet.ingest.known import KnownFiles, KnownReports
 from agent.fleet.ingest.locked_dataset import Held, held
 from agent.fleet.ingest.merging import Merged, MergeJob
 from agent.fleet.ingest.moving import Mover
@@ -74,11 +75,14 @@ def ingest(asked: IngestOptions, tell: Tell) -> Ingested:
         staging = Staging(dataset.staging, dataset.manifest.generation + 1)
         setup = Setup(dataset.store.url, staging, spill, asked.cluster, now, dataset.manifest)
         mover = Mover(asked.move, sources) if asked.move is not None else None
-        found = mover.noting(items(sources)) if mover else items(sources)
+        known = KnownFiles(dataset.store, KnownReports(dataset.store, dataset.manifest, asked.cluster))
+        found = known.unknown(mover.noting(items(sources)) if mover else items(sources))
         first = list(islice(found, _FEW))
         work = Workers(setup, asked.jobs) if asked.jobs > 1 and len(first) == _FEW else Alone(setup)
         try:
-            told = _Run(dataset, staging, work, now, tell).run(chain(first, found), mover)
+            told = _Run(dataset, staging, work, now, tell, known).run(chain(first, found), mover)
+            if not mover and (dataset.committed or not dataset.new):
+                known.save()
             if mover:
                 told.moved, told.unmoved = mover.move()
             return told
@@ -87,7 +91,10 @@ def ingest(asked: IngestOptions, tell: Tell) -> Ingested:
 
 
 class _Run:
-    def __init__(self, dataset: Held, staging: Staging, work: Workers | Alone, now: datetime, tell: Tell) -> None:
+    def __init__(
+        self, dataset: Held, staging: Staging, work: Workers | Alone, now: datetime, tell: Tell, known: KnownFiles
+    ) -> None:
+        self._known = known
         self._held, self._staging, self._work, self._now, self._tell = dataset, staging, work, now, tell
         self._told = Ingested(nodes=dataset.manifest.nodes)
         self._reasons: list[RefusedReport] = []
@@ -112,6 +119,7 @@ class _Run:
                 assert isinstance(done, BatchDone)
                 told.read += done.reports
                 told.repeated += done.known
+                self._known.add(done.files)
                 told.quarantined += len(done.reasons) + done.again
                 told.vanished += done.vanished
                 told.unread += done.unread
@@ -124,6 +132,8 @@ class _Run:
                 for block in done.blocks:
                     blocks[block.slot].append(block)
                 self._tell("read", told.read)
+        told.read += self._known.skipped
+        told.repeated += self._known.skipped
         return blocks, len(nodes)
 
     def _merge(self, blocks: dict[int, list[SpilledBlock]], nodes: int) -> list[Merged]:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from agent.fleet.ingest.file_names import HEAD_BYTES, kind_of, may_be_ours, ours
 from agent.fleet.ingest.streams import BadStream, ByteSpan, Piece, pieces, spans
-from agent.fleet.store import BadStore, Folder, ObjectStore, Store, open_no_link, shown, store_of
+from agent.fleet.store import BadStore, FileIdentity, Folder, ObjectStore, Store, open_no_link, shown, store_of
 
 
 class UnreadableSource(Exception):
@@ -34,6 +34,7 @@ class Item(NamedTuple):
     follow: bool = False  # it was named: a link is followed; one that is found in a folder is not
     modified: float = 0.0  # when its file was written, seconds since 1970; 0: not known
     file: str = ""  # that it is in, of this machine
+    identity: FileIdentity = ()  # of that file, where the report is all of it and was found in a folder
 
 
 class ReportSource(NamedTuple):
@@ -105,15 +106,17 @@ def _folder(source: ReportSource) -> Iterator[Item]:
     for each in source.store.listed(""):
         if kind_of(each.path) and not (may_be_ours(each.path) and _ours(source.store, each.path)):
             name = os.path.join(shown(source.name), each.path)
-            yield from _file(source.store, each.path, name, named=False, modified=each.modified)
+            yield from _file(source.store, each.path, name, False, each.modified, each.identity)
 
 
-def _file(store: Store, path: str, name: str, named: bool, modified: float = 0.0) -> Iterator[Item]:
+def _file(
+    store: Store, path: str, name: str, named: bool, modified: float, identity: FileIdentity = ()
+) -> Iterator[Item]:
     if kind_of(os.path.basename(path)) == "report" or not (named or _regular(store, path)):
         url = store.address if isinstance(store, ObjectStore) else store.url
         here = store.full(path) if isinstance(store, Folder) else ""
         # what is no file is not opened here: the worker reports it
-        yield Item(name, url, path, b"", modified=modified, file=here, follow=named)
+        yield Item(name, url, path, b"", modified=modified, file=here, follow=named, identity=identity)
         return
     try:
         with _opened(store, path, named) as file:

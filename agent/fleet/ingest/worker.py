@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from agent.fleet.dataset import File, Manifest
 from agent.fleet.ingest.files import HistoryFiles, Staging
-from agent.fleet.ingest.known import KnownReports
+from agent.fleet.ingest.known import KnownReports, ReadFile, read_file
 from agent.fleet.ingest.merging import Merged, MergeJob, merge
 from agent.fleet.ingest.quarantine import Quarantine, RefusedReport
 from agent.fleet.ingest.sources import Item
@@ -59,6 +59,9 @@ class BatchDone(msgspec.Struct):
     blocks: list[SpilledBlock] = msgspec.field(default_factory=list)
     reasons: list[RefusedReport] = msgspec.field(default_factory=list)
     known: int = 0  # reports that the dataset has already
+    files: list[ReadFile] = msgspec.field(
+        default_factory=list
+    )  # that need not be read again while they stay as they are
     again: int = 0  # in quarantine already, and tried again from there
     vanished: list[str] = msgspec.field(default_factory=list)
     unread: list[str] = msgspec.field(default_factory=list)
@@ -109,12 +112,14 @@ class IngestWorker:
             done.reports += 1
             data = item.data
             try:
-                data = self._bytes(item)
+                data, told = self._bytes(item)
                 if item.trouble:
                     raise Unfit(item.trouble)
                 text = unpack(data)
+                file = read_file(item.file, told, text.digest) if told and item.identity else None
                 if text.digest in self._known:
                     done.known += 1
+                    done.files += [file] if file else []
                     continue
                 found = read(text, self._epoch.reader, self._setup.cluster, self._setup.now, item.modified)
             except Unfit as error:
@@ -124,28 +129,29 @@ class IngestWorker:
                 done.unread_files.add(item.file)
             else:
                 self._epoch.add(found)
+                done.files += [file] if file else []
                 done.nodes.add(zlib.crc32(found.label.node.encode()))
             if self._epoch.full:
                 done.blocks += self._spill()
         done.reasons, done.again = self._quarantine.taken()
         return done
 
-    def _bytes(self, item: Item) -> bytes:
-        """Raises _Unread."""
+    def _bytes(self, item: Item) -> tuple[bytes, os.stat_result | None]:
+        """And what its file was before it was read, where it is all of a local one. Raises _Unread."""
         if not item.store:
-            return item.data
+            return item.data, None
         if item.store not in self._stores:
             self._stores[item.store] = store_of(item.store)
         store = self._stores[item.store]
         try:
-            if isinstance(store, Folder):
-                data = self._part(store.full(item.path), item) if item.size else _here(store, item.path, item.follow)
-            else:
-                data = _there(store, item.path)
+            if not isinstance(store, Folder):
+                return _there(store, item.path), None
+            if item.size:
+                return self._part(store.full(item.path), item), None
+            return _here(store, item.path, item.follow)
         except OSError as error:
             gone = isinstance(error, FileNotFoundError)
             raise _Unread(f"{item.name}: {error.strerror or str(error)[:200]}", gone) from error
-        return data
 
     def _part(self, path: str, item: Item) -> bytes:
         """Of a file that the last item was of, too, mostly."""
@@ -180,7 +186,7 @@ class _Unread(Exception):
         self.vanished = vanished
 
 
-def _here(store: Folder, path: str, follow: bool) -> bytes:
+def _here(store: Folder, path: str, follow: bool) -> tuple[bytes, os.stat_result]:
     """A regular file, at most a byte more than a report can have; a pipe is not waited for."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(store.full(path), flags) if follow else open_no_link(store.full(path), flags)
@@ -191,7 +197,7 @@ def _here(store: Folder, path: str, follow: bool) -> bytes:
         data = os.read(descriptor, min(told.st_size, REPORT_LIMIT_BYTES) + 1)
         while len(data) <= REPORT_LIMIT_BYTES and (more := os.read(descriptor, REPORT_LIMIT_BYTES + 1 - len(data))):
             data += more
-        return data
+        return data, told
     finally:
         os.close(descriptor)
 

@@ -165,6 +165,7 @@ def test_devices_keep_their_numbers_when_one_is_gone() -> None:
         msgspec.json.decode(t.render(node), type=Report) for t in (templates.of(), templates.of("plain", lost))
     )
     assert [gpu.uuid for gpu in less.topology.gpus] == [gpu.uuid for gpu in whole.topology.gpus][:-1]
+    assert [nic.role for nic in less.topology.nics] == [nic.role for nic in whole.topology.nics]
     for one, other in zip(whole.topology.nics, less.topology.nics, strict=True):
         assert (one.node_guid, [p.lid for p in one.ports]) == (other.node_guid, [p.lid for p in other.ports])
     there = {function.id: function.serial for function in whole.topology.pci}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.fleet.ingest import worker
+from agent.fleet.ingest import known, worker
 from agent.fleet.ingest.sources import UnreadableSource
 from tests.agent.fleet.small import report, rows, take, taken
 
@@ -41,6 +41,100 @@ def test_known_reports_are_not_decoded_again(drop: Path, tmp_path: Path, monkeyp
 
     assert (6, 1, 5, 6) == (made.read, made.fresh, made.repeated, made.nodes)
     assert 1 == len(decoded)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Files that an ingest opens; one that was written just now is taken for one that has come to rest."""
+    found: list[str] = []
+    here = worker._here
+    monkeypatch.setattr(known, "SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr(worker, "_here", lambda store, path, follow: found.append(path) or here(store, path, follow))
+    return found
+
+
+def test_a_file_that_did_not_change_is_not_opened_again(drop: Path, tmp_path: Path, opened: list[str]) -> None:
+    first = taken(tmp_path / "d", drop)
+    before = list(opened)
+    made = taken(tmp_path / "d", drop)
+
+    assert (3, 5, 5) == (len(before), first.read, first.fresh)
+    assert before == opened
+    assert (5, 0, 5, 5) == (made.read, made.fresh, made.repeated, made.nodes)
+
+
+def test_a_file_that_changed_is_read_again_though_size_and_time_are_the_same(
+    drop: Path, tmp_path: Path, opened: list[str]
+) -> None:
+    taken(tmp_path / "d", drop)
+    opened.clear()
+    file = drop / "rack1" / "n1.json"
+    told = file.stat()
+    file.write_bytes(report("n9"))
+    os.utime(file, ns=(told.st_atime_ns, told.st_mtime_ns))
+
+    made = taken(tmp_path / "d", drop)
+
+    assert (["rack1/n1.json"], 1, 6) == (opened, made.fresh, made.nodes)
+    assert told.st_size == file.stat().st_size
+
+
+def test_a_file_that_was_written_just_now_is_read_again(
+    drop: Path, tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may change once more within one tick of the file system's clock."""
+    monkeypatch.setattr(known, "SETTLED_SECONDS", 3600.0)
+    taken(tmp_path / "d", drop)
+    taken(tmp_path / "d", drop)
+
+    assert 6 == len(opened)
+
+
+def test_what_a_dataset_does_not_have_is_read_whatever_its_list_says(
+    drop: Path, tmp_path: Path, opened: list[str]
+) -> None:
+    """The list of another dataset; another cluster, whose nodes have other names."""
+    taken(tmp_path / "old", drop)
+    taken(tmp_path / "d", drop / "more.ndjson")
+    (tmp_path / "d" / "known_files.bin").write_bytes((tmp_path / "old" / "known_files.bin").read_bytes())
+
+    assert (3, 5) == (taken(tmp_path / "d", drop).fresh, taken(tmp_path / "old", drop, cluster="east").fresh)
+
+
+@pytest.mark.parametrize("data", [b"", b"files1l", b"files1l" + b"x" * 15, b"files1b" + b"x" * 48, b"\0" * 55])
+def test_a_damaged_list_is_none(drop: Path, tmp_path: Path, opened: list[str], data: bytes) -> None:
+    taken(tmp_path / "d", drop)
+    (tmp_path / "d" / "known_files.bin").write_bytes(data)
+
+    assert (0, 5) == ((made := taken(tmp_path / "d", drop)).fresh, made.repeated)
+    assert 6 == len(opened)
+    assert taken(tmp_path / "d", drop).repeated == 5
+    assert 6 == len(opened)
+
+
+def test_the_list_holds_a_bounded_number_of_files(
+    drop: Path, tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the run that found it full."""
+    monkeypatch.setattr(known, "MOST_FILES", 3)
+    taken(tmp_path / "d", drop)
+    for name in ("n2.json", "n3.json"):
+        (drop / "rack1" / name).unlink()
+    (drop / "rack1" / "n7.json").write_bytes(report("n7"))
+    taken(tmp_path / "d", drop)
+    opened.clear()
+
+    taken(tmp_path / "d", drop)
+    assert [] == opened
+    assert 7 + 2 * 16 == (tmp_path / "d" / "known_files.bin").stat().st_size
+
+
+def test_known_files_are_moved_too(drop: Path, tmp_path: Path, opened: list[str]) -> None:
+    taken(tmp_path / "d", drop)
+    opened.clear()
+    made = taken(tmp_path / "d", drop, move=str(tmp_path / "done"))
+
+    assert ([], 4, []) == (opened, made.moved, files(drop))
 
 
 def test_the_same_report_of_another_cluster_is_another_node(drop: Path, tmp_path: Path) -> None:
