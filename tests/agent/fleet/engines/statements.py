@@ -25,6 +25,7 @@ from agent.fleet.questions import (
     lids,
     multisets,
     options,
+    outliers,
     peer_classes,
     summary,
 )
@@ -42,6 +43,7 @@ MODULES = (
     job,
     lids,
     options,
+    outliers,
     peer_classes,
     attributes,
     summary,
