@@ -170,9 +170,10 @@ def pcie_errors_uncorrectable(case: RuleContext) -> Iterator[Result]:
     lines = [event for event in case.events if _is_lost_transaction(event)]
     for each in link_ends(case):
         answer = _judge_uncorrectable(case, each) if isinstance(each, LinkEnd) else each
-        own = [e for e in lines if isinstance(each, LinkEnd) and e.subject == each.function.id]
-        if own and isinstance(answer, Unknown) and isinstance(each, LinkEnd):
-            answer = fail_by_log(each.function.id, each.place.label, own, _OF_LOG, _LOST_TRANSACTION)
+        if isinstance(each, LinkEnd) and isinstance(answer, Unknown):
+            own = [event for event in lines if event.subject == each.function.id]
+            if own:
+                answer = fail_by_log(each.function.id, each.place.label, own, _OF_LOG, _LOST_TRANSACTION)
         yield answer
     yield from report_log_alone(case, lines, _OF_LOG, _LOST_TRANSACTION)
 
