@@ -1,7 +1,7 @@
 """How the boards of Gaudi servers join the ports of their cards.
 
 The wiring is a fact of each board that Intel publishes in its collective library (HabanaAI/HCL, Apache-2.0, tables
-connectivity_autogen_HLS2, HLS2PCIE, HLS3, HLS3PCIE); it is written anew here, a character for each of 24 ports.
+connectivity_autogen_HLS2, HLS2PCIE, HLS3, HLS3PCIE); it is written again here, a character for each of 24 ports.
 Cards are named by their module id, ports by the number of their NIC. A pair's ports meet in the order of their numbers
 but on HLS3, where the far ports are written out.
 """
