@@ -112,13 +112,18 @@ def _judge_memdev(case: RuleContext, device: CxlDevice, function: PciFunction | 
         return NotApplicable(subject, absent or f"not bound to {DRIVER}: see cxl-driver-missing")
     if function.parent is None:
         return NotApplicable(subject, "CXL 1.1, part of the root complex: the firmware sets up its memory")
+    summary = f"bound to {DRIVER}, and there is no memory device of it"
+    return _fail_missing_memory(case, device, summary, f"memory device of {device.id}")
+
+
+def _fail_missing_memory(case: RuleContext, device: CxlDevice, summary: str, missing: str) -> Fail:
     return Fail(
-        subject=subject,
+        subject=subject_of(device),
         label=device_label(case, device.id),
-        summary=f"bound to {DRIVER}, and there is no memory device of it",
+        summary=summary,
         impact="The memory of this expander is missing from the host.",
         evidence=(
-            Evidence(what=f"memory device of {device.id}", value="none", source=f"ls -l {BUS}"),
+            Evidence(what=missing, value="none", source=f"ls -l {BUS}"),
             *kernel_log_evidence(case, device.id),
         ),
         places=frozenset({device.id}),
@@ -144,17 +149,8 @@ def _judge_endpoint(case: RuleContext, device: CxlDevice) -> Result:
         return Unknown(subject, "endpoints are not shown: the output of `cxl list` without -v")
     if nodes := _unexplained_nodes(case):
         return Unknown(subject, f"{join_labels(nodes)} may be its memory, set up by the firmware")
-    return Fail(
-        subject=subject,
-        label=device_label(case, device.id),
-        summary=f"its memory device {device.memdev} has no endpoint port",
-        impact="The memory of this expander is missing from the host.",
-        evidence=(
-            Evidence(what=f"endpoint of {device.memdev}", value="none", source=f"ls -l {BUS}"),
-            *kernel_log_evidence(case, device.id),
-        ),
-        places=frozenset({device.id}),
-    )
+    summary = f"its memory device {device.memdev} has no endpoint port"
+    return _fail_missing_memory(case, device, summary, f"endpoint of {device.memdev}")
 
 
 @rule("cxl-health")
