@@ -32,7 +32,7 @@ def measure_interleaved(
 
 
 def measure_once(argv: Sequence[str], extra: Mapping[str, str]) -> Cost:
-    """Run one process with its output discarded; returns the kernel's accounting. Byte code is written, as for a user."""
+    """Run one process with its output discarded; returns the kernel's accounting. Byte code is written, as users do."""
     inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     started = time.perf_counter()
     pid = os.posix_spawnp(
