@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Query, Row, query, quote, statement, table_query
-from agent.fleet.table import TEXT
+from agent.fleet.engines.query import LookupQuery, Query, Row, lookup, query, quote, statement, table_query
+from agent.fleet.table import INT, TEXT
 
 US, RS = "\x1f", "\x1e"
 RULES = 1_000  # the most frequent ones; the catalogue has some 170
@@ -74,20 +74,35 @@ def _cell(column: str, text: bool) -> str:
     return f"coalesce(CAST({column} AS VARCHAR), '')"
 
 
-GPUS = query("page", "gpus", links=statement("page", "links"), cells=_cells(_GPU_CELLS))
-RAILS = query("page", "rails", links=statement("page", "links"), cells=_cells(_RAIL_CELLS))
-UNJUDGED = query("page", "unjudged", cells=f"{_cell('rule', True)} || chr(31) || {_cell('reason', True)}")
+def _raw(cells: Sequence[tuple[str, str]], table: str) -> str:
+    """The cells of one table in the same way, as they are: to be compared, not to be shown."""
+    mine = (f"coalesce(CAST({quote(name)} AS VARCHAR), '')" for where, name in cells if where == table)
+    return f"concat_ws(chr(31), {', '.join(mine)})"
+
+
+_NODE = {"node": TEXT}
+_LINKS = statement("page", "links")
+GPU_KINDS = query("page", "gpu_kinds", links=_LINKS, cells=_raw(_GPU_CELLS, "gpu"))
+GPUS = lookup(_NODE, "page", "gpus", links=_LINKS, cells=_cells(_GPU_CELLS))
+RAIL_KINDS = query(
+    "page", "rail_kinds", links=_LINKS, nic_cells=_raw(_RAIL_CELLS, "nic"), port_cells=_raw(_RAIL_CELLS, "port")
+)
+RAILS = lookup(_NODE, "page", "rails", links=_LINKS, cells=_cells(_RAIL_CELLS))
+UNJUDGED_KINDS = query("page", "unjudged_kinds")
+UNJUDGED = lookup(
+    _NODE, "page", "unjudged", cells=f"{_cell('judged.rule', True)} || chr(31) || {_cell('judged.reason', True)}"
+)
 FINDINGS = query("page", "findings", place=f"{_cell('node', True)} || chr(31) || {_cell('subject', True)}")
 
 
 def gpus(tables: Tables) -> Texts:
     """Rows of cells `GPU`."""
-    return _texts(tables.rows(GPUS))
+    return _told(tables, GPU_KINDS, GPUS)
 
 
 def rails(tables: Tables) -> Texts:
     """Rows of cells `RAIL`: one for each port of a rail."""
-    return _texts(tables.rows(RAILS))
+    return _told(tables, RAIL_KINDS, RAILS)
 
 
 def letters(tables: Tables, states: Mapping[str, str]) -> tuple[list[str], Texts]:
@@ -97,7 +112,8 @@ def letters(tables: Tables, states: Mapping[str, str]) -> tuple[list[str], Texts
     A node has a rule once, so that the sum of its bits is all of them; not every engine has another way to join bits.
     """
     rules = sorted(rule for (rule,) in tables.rows(_RULES))
-    packed = tables.rows(packed_states(len(rules), states)) if rules else []
+    places = [(rule, at) for at, rule in enumerate(rules)]
+    packed = tables.fetch_by_keys(packed_states(len(rules), states), places) if rules else []
     alphabet = [" ", *states.values()]
     known: dict[tuple[int, ...], str] = {}
     told = []
@@ -112,20 +128,20 @@ def letters(tables: Tables, states: Mapping[str, str]) -> tuple[list[str], Texts
 _RULES = query("page", "rules").bind(most=RULES)
 
 
-def packed_states(rules: int, states: Mapping[str, str]) -> Query:
-    """Of each node a number for each PACKED rules."""
+def packed_states(rules: int, states: Mapping[str, str]) -> LookupQuery:
+    """Of each node a number for each PACKED rules; they are looked up with their places."""
     codes = " ".join(f"WHEN $state_{at} THEN {at}" for at in range(1, len(states) + 1))
     parts = ", ".join(
         f"{statement('page', 'part', part=str(at), size=str(PACKED), bits=str(BITS))} AS part_{at}"
         for at in range(-(-rules // PACKED))
     )
     bound = {f"state_{at}": state for at, state in enumerate(states, 1)}
-    return query("page", "states", codes=codes, parts=parts).bind(most=RULES, **bound)
+    return lookup({"rule": TEXT, "place": INT}, "page", "states", codes=codes, parts=parts).bind(**bound)
 
 
 def unjudged(tables: Tables) -> Texts:
     """Rows of rule and reason of what could not be judged."""
-    return _texts(tables.rows(UNJUDGED))
+    return _told(tables, UNJUDGED_KINDS, UNJUDGED)
 
 
 _FIRST_LOOKS, _ERRORS = query("page", "first_looks"), query("page", "errors")
@@ -160,6 +176,16 @@ def _unpacked(numbers: tuple[int, ...], place: int, alphabet: list[str]) -> str:
     part, at = divmod(place, PACKED)
     code = numbers[part] >> (at * BITS) & (1 << BITS) - 1
     return alphabet[code] if code < len(alphabet) else " "
+
+
+def _told(tables: Tables, kinds: Query, texts: LookupQuery) -> Texts:
+    """The text of one node of those that have the same kinds of rows, the first by name."""
+    alike = _texts(tables.rows(kinds))
+    first: dict[int, str] = {}
+    for node, place in alike.of.items():
+        first.setdefault(place, node)
+    found = dict(tables.fetch_by_keys(texts, [(node,) for node in first.values()]))
+    return Texts([found.get(first[place]) or "" for place in range(len(alike.all))], alike.of)
 
 
 def _texts(rows: Sequence[Row]) -> Texts:
