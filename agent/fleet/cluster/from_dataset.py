@@ -27,7 +27,7 @@ class _Telling:
 
     def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
         """The rows, in any order."""
-        return self._source.rows(telling_rows(table, names, self._beside_files))
+        return self._source.many_rows(telling_rows(table, names, self._beside_files))
 
 
 def telling_rows(table: str, names: tuple[str, ...], beside_files: bool) -> Query:

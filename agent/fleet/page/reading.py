@@ -40,7 +40,7 @@ class Texts(NamedTuple):
 
 def hosts(tables: Tables) -> list[dict[str, Any]]:
     """Columns `HOST` of every node."""
-    rows = tables.rows(table_query("host", HOST))
+    rows = tables.many_rows(table_query("host", HOST))
     found = [dict(zip(HOST, row, strict=True)) for row in rows]
     for host in found:  # datasets of earlier versions have no time of arrival
         host["received_at"] = host["received_at"] or host["observed_at"]
@@ -180,11 +180,11 @@ def _unpacked(numbers: tuple[int, ...], place: int, alphabet: list[str]) -> str:
 
 def _told(tables: Tables, kinds: Query, texts: LookupQuery) -> Texts:
     """The text of one node of those that have the same kinds of rows, the first by name."""
-    alike = _texts(tables.rows(kinds))
+    alike = _texts(tables.many_rows(kinds))
     first: dict[int, str] = {}
     for node, place in alike.of.items():
         first.setdefault(place, node)
-    found = dict(tables.fetch_by_keys(texts, [(node,) for node in first.values()]))
+    found: dict[str, str] = dict(tables.fetch_by_keys(texts, [(node,) for node in first.values()]))
     return Texts([found.get(first[place]) or "" for place in range(len(alike.all))], alike.of)
 
 
