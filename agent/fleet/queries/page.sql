@@ -172,24 +172,20 @@ GROUP BY rule
 ORDER BY count(*) DESC, rule
 LIMIT $most
 
--- name: states
--- The state of some rules on a node, {parts} of them packed into numbers: a text for each of 100,000 nodes is slow to
--- put in order. A node has a rule once, so that the sum of its bits is all of them.
-WITH coded AS (
-  SELECT
-    judged.node AS node,
-    wanted.place AS place,
-    CAST(CASE judged.state {codes} ELSE 0 END AS BIGINT) AS code
-  FROM "check" AS judged
-  JOIN wanted ON wanted.rule = judged.rule
-)
-SELECT node, {parts}
-FROM coded
-GROUP BY node
+-- name: state_sums
+-- Of each node a number that is made of the states of some rules: of two nodes it is the same where all states are.
+SELECT
+  judged.node AS node,
+  CAST(sum(wanted.factor * CAST(CASE judged.state {codes} ELSE 0 END AS BIGINT)) AS BIGINT) AS states
+FROM "check" AS judged
+JOIN wanted ON wanted.rule = judged.rule
+GROUP BY judged.node
 
--- name: part
--- One of these numbers.
-CAST(sum(CASE WHEN place // {size} = {part} THEN code << CAST(place % {size} * {bits} AS INTEGER) ELSE 0 END) AS BIGINT)
+-- name: states
+-- The rules of some nodes.
+SELECT judged.node AS node, judged.rule AS rule, judged.state AS state
+FROM "check" AS judged
+JOIN wanted ON wanted.node = judged.node
 
 -- name: first_looks
 -- When each node was first seen, as far back as the history goes.
