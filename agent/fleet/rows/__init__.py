@@ -26,6 +26,7 @@ from agent.fleet.tables import COUNTER, PCI, PORT_COUNTER, TABLES
 NAMES = tuple(TABLES)
 Numbers = dict[str, Sequence[int]]
 _T = TypeVar("_T")
+_FINDING_BYTES = 1_000  # of its texts, without the evidence
 
 
 class Made(NamedTuple):
@@ -66,7 +67,7 @@ class Reader:
 
     @property
     def cost(self) -> int:
-        """Bytes of parts that are remembered, about."""
+        """Bytes of findings and of parts that are remembered, about."""
         return self._cost + self.counters.cost + self._functions.cost
 
     def read(self, report: report_fields.ReportFields, label: Label) -> Made:
@@ -92,6 +93,7 @@ class Reader:
             self._count_netdev(netdev, counted)
         ids["counter"] = counted
         ids["path"], ids["check"] = self._paths(topology.paths, ends), self._checks(report.checks)
+        self._cost += sum(_FINDING_BYTES + len(each.evidence) for each in report.findings)
         own_numbers = [(number,) for number in identity.numbers(node, gpus, nics, netdevs)]
         host = verdicts.host_row(report, label, HostTotals(len(gpus), len(rails), len(nics), alike, len(own_numbers)))
         own = {
