@@ -122,6 +122,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     driver_error: str | None = None
     partition: Partition | None = None
     hive: str | None = None  # the GPUs that XGMI joins (AMD); "0": it is in none; null: not known
+    pcie_peers: list[str] | None = None  # ids of the GPUs that it reaches over PCIe (AMD); null: not known
     links: list[GpuLink] = []
     links_known: bool = False
     links_reason: str | None = None  # why links are not known, or why there are none

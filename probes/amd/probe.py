@@ -116,6 +116,14 @@ def _routes(a: _Card, b: _Card) -> tuple[KfdLink, ...]:
     return tuple(link for link in a.first.links if link.type == XGMI and link.target in numbers)
 
 
+def _pcie_peers(card: _Card, cards: Sequence[_Card]) -> tuple[str, ...] | None:
+    """The GPUs to which a GPU has a link over PCIe; those to far processors are in the same folder."""
+    if card.first.peer_links is None:
+        return None
+    targets = {link.target for link in card.first.peer_links}
+    return tuple(c.address for c in cards if c is not card and targets & {node.number for node in c.nodes})
+
+
 def _hops(a: _Card, b: _Card, link: KfdLink) -> int | None:
     """XGMI hops of a route by its weight; None where the driver states none."""
     inside = sum(ON_PACKAGE for card in (a, b) if len(card.nodes) > 1)
@@ -151,6 +159,7 @@ def _gpu(
         compute_partition=modes[0],
         memory_partition=modes[1],
         hive=f"{node.hive:x}" if node.hive is not None else None,
+        pcie_peers=_pcie_peers(card, cards),
         error_counts=_errors(said) or None,
     )
 

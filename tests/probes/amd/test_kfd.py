@@ -147,6 +147,27 @@ def test_a_route_in_one_direction_is_no_pair() -> None:
     )
 
 
+def test_peers_over_pcie() -> None:
+    """A link to a processor is none to a GPU; a folder with no link to a GPU is an answer, and no folder is none."""
+    host = graph({}, {}, {})
+    host.put({f"{NODES}/1/p2p_links/0/properties": f"type {PCIE}\nnode_to 0\nweight 52\n"})
+    host.put({f"{NODES}/1/p2p_links/1/properties": f"type {PCIE}\nnode_to 3\nweight 40\n"})
+    host.put({f"{NODES}/2/p2p_links/0/properties": f"type {PCIE}\nnode_to 0\nweight 52\n"})
+
+    assert [("0000:03:00.0",), (), None] == [gpu.pcie_peers for gpu in facts(host).gpus]
+
+
+def test_peers_of_real_graphs(corpus: Path) -> None:
+    """Each MI210 reaches the four of the other hive; in one hive there is nothing to reach over PCIe."""
+
+    def peers(tree: str) -> set[int | None]:
+        read = facts(open_source(str(corpus / "accelerators" / "amd" / f"{tree}.tar.xz"), None))
+        return {None if gpu.pcie_peers is None else len(gpu.pcie_peers) for gpu in read.gpus}
+
+    assert {4} == peers("kfd-8x-mi210-2hives")
+    assert {0} == peers("kfd-8x-mi308x-cpx4")
+
+
 @pytest.mark.parametrize(("hive", "said"), [({"hive_id": 0}, "0"), ({"hive_id": 255}, "ff")])
 def test_no_hive_is_zero(hive: dict[str, int], said: str) -> None:
     """As the driver prints it; the report's ids are hexadecimal."""
