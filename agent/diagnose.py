@@ -208,7 +208,7 @@ def build_context(
         providers=providers(),
         software=report.software,
         events=tuple(report.events),
-        topology=report.topology,
+        topology=msgspec.structs.replace(report.topology, nics=report.topology.host_nics),
         settings=configuration.settings,
         window=report.counters_window,
         history=report.history,

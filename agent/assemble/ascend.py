@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from agent.assemble.facts import ProbeFacts
+from agent.assemble.facts import ProbeFacts, sort_key
 from agent.model.gpu import Ascend, Gpu, NpuPort, RankDevice
+from agent.model.nic import Nic, Port
 
 if TYPE_CHECKING:
     from probes.ascend.hccn import HccnFacts
@@ -59,8 +60,34 @@ def _build_port(npu: int, gpu: str | None, keys: Mapping[str, str], output: Port
         health=output.health if output else None,
         switch_port=output.switch_port if output else None,
         settings={key: value for key, value in sorted(keys.items()) if key not in _OWN_FIELDS},
-        counters=dict(sorted(output.counters.items())) if output and output.counters else {},
     )
+
+
+def add_roce_ports(nics: Sequence[Nic], ports: Sequence[NpuPort], facts: ProbeFacts) -> list[Nic]:
+    """The NICs of the host, and a row for the RoCE port inside each NPU: it has no function on the bus of the host."""
+    found: HccnFacts | None = facts.get("hccn")
+    counters = {port.npu: port.counters for port in found.outputs} if found else {}
+    own = [
+        Nic(
+            id=f"npu-{port.npu}-roce",
+            label=f"NPU{port.npu}",
+            accelerator=port.gpu or f"npu-{port.npu}",
+            model="RoCE port of an Ascend NPU",
+            role="rail",
+            role_evidence=["inside an NPU, which alone uses it"],
+            ports=[
+                Port(
+                    port=1,
+                    link_layer="Ethernet",
+                    state={"up": "ACTIVE", "down": "DOWN"}.get(port.state or ""),
+                    rate_gbit_s=port.speed_gbit_s if port.state == "up" else None,
+                    hw_counters=dict(sorted((counters.get(port.npu) or {}).items())),
+                )
+            ],
+        )
+        for port in ports
+    ]
+    return sorted([*nics, *own], key=lambda nic: sort_key(nic.id))
 
 
 def parse_bitmap(text: str | None) -> list[int] | None:

@@ -162,7 +162,6 @@ class NpuPort(msgspec.Struct, frozen=True, kw_only=True):
     health: str | None = None  # as hccn_tool -net_health prints it
     switch_port: str | None = None  # of LLDP
     settings: dict[str, str] = {}  # the other keys of /etc/hccn.conf
-    counters: dict[str, int] = {}
 
 
 class RankDevice(msgspec.Struct, frozen=True, kw_only=True):

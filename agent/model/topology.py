@@ -42,3 +42,8 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
     cxl: Cxl | None = None  # null: no CXL memory device
     ascend: Ascend | None = None  # null: no Ascend NPU
     bandwidth_mode: str | None = None  # NVLink bandwidth mode of the system
+
+    @property
+    def host_nics(self) -> list[Nic]:
+        """NICs that the host has by itself: without the network ports inside accelerators."""
+        return [nic for nic in self.nics if nic.accelerator is None]

@@ -22,7 +22,7 @@ class DisplayNames:
         self.domains = any(not function.id.startswith("0000:") for function in topology.pci)
         self.labels = {function.id: self.short(function.id) for function in topology.pci}
         self.labels |= {netdev.id: self.short(netdev.label) for netdev in topology.netdevs}
-        self.labels |= {nic.id: self.short(nic.label) for nic in topology.nics}  # wins over its interface's name
+        self.labels |= {nic.id: self.short(nic.label) for nic in topology.host_nics}  # wins over its interface's name
         self.labels |= {gpu.id: self.short(gpu.label) for gpu in topology.gpus}
 
     def short(self, text: str) -> str:
@@ -105,7 +105,7 @@ def short_model(name: str | None) -> str:
 
 def visible_nics(report: Report) -> list[Nic]:
     """NICs to show: no software devices, and virtual functions only if there are no others."""
-    real = [nic for nic in report.topology.nics if not nic.software]
+    real = [nic for nic in report.topology.host_nics if not nic.software]
     physical = [nic for nic in real if not nic.virtual_function]
     return physical or real
 
