@@ -209,6 +209,7 @@ def build_context(
         software=report.software,
         events=tuple(report.events),
         topology=msgspec.structs.replace(report.topology, nics=report.topology.host_nics),
+        accelerator_nics=tuple(nic for nic in report.topology.nics if nic.accelerator is not None),
         settings=configuration.settings,
         window=report.counters_window,
         history=report.history,

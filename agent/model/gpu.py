@@ -145,12 +145,11 @@ class NvSwitch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NpuPort(msgspec.Struct, frozen=True, kw_only=True):
-    """The RoCE port inside one Ascend NPU, of which the host has no interface. Null: not known, or never set."""
+    """Settings of the RoCE port inside an Ascend NPU, which is no interface of the host. Null: not known, or unset."""
 
     npu: int  # the physical id that hccn_tool and /etc/hccn.conf use
     gpu: str | None = None  # id of the GPU row; null: which NPU has this number is not known
-    state: str | None = None  # up | down
-    speed_gbit_s: float | None = None
+    nic: str | None = None  # id of the row in nics that has state, rate and counters
     address: str | None = None
     netmask: str | None = None
     gateway: str | None = None

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from agent.model.finding import Location
 from agent.model.gpu import NpuPort
-from agent.model.nic import Nic
+from agent.model.nic import Nic, Port
 from agent.model.report import Report
 
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})")
@@ -119,9 +119,10 @@ def format_gib(mib: int | None) -> str:
     return f"{mib / 1024:.3g} GiB" if mib is not None else "size unknown"
 
 
-def describe_npu_port(port: NpuPort) -> str:
+def describe_npu_port(port: NpuPort, link: Port) -> str:
     """The RoCE port inside an NPU in a few words: `RoCE 200G up 192.0.2.10 PFC 4`."""
-    words = ["RoCE", f"{port.speed_gbit_s:g}G" if port.speed_gbit_s else "", port.state or "", port.address or ""]
+    state = {"ACTIVE": "up", "DOWN": "down"}.get(link.state or "", "")
+    words = ["RoCE", f"{link.rate_gbit_s:g}G" if link.rate_gbit_s else "", state, port.address or ""]
     if port.pfc is not None:
         words.append(f"PFC {','.join(map(str, port.pfc))}" if port.pfc else "PFC off")
     return " ".join(word for word in words if word)

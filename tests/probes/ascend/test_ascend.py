@@ -241,6 +241,26 @@ def test_dies_of_a_module_are_drawn() -> None:
     assert {"SIO": 8, None: 112} == kinds
 
 
+@pytest.mark.parametrize(
+    ("device", "addresses"),
+    [
+        ("0xd802", ["0000:01:00.0", "0000:c1:00.0"]),
+        ("0xd803", sorted(f"0000:{bus}:00.0" for bus in A3[:14])),
+        ("0xd806", ["0000:01:00.0", "0000:02:00.0"]),
+    ],
+)
+def test_an_npu_without_a_number_is_called_by_its_address(device: str, addresses: list[str]) -> None:
+    """Neither the driver nor a known board numbers it: the order of the bus does not, and no port becomes its own."""
+    host = node(addresses, device).put({CONFIGURATION: "address_0=10.0.0.1\naddress_1=10.0.0.2\n"})
+    outcomes = [outcome_of(probe(name), host) for name in ("pci", "npu", "hccn")]  # type: ignore[arg-type]
+    found = assemble(outcomes, providers()).topology
+    assert [(address, None, f"GPU@{address}") for address in addresses] == [
+        (gpu.id, gpu.index, gpu.label) for gpu in found.gpus
+    ]
+    assert [None, None] == [port.gpu for port in found.ascend.ports] if found.ascend else False
+    assert ["npu-0", "npu-1"] == [nic.accelerator for nic in found.nics]
+
+
 def test_numbers_without_addresses_beside_a_bus_are_not_npus_more(tmp_path: Path) -> None:
     """lspci shows two NPUs, and a matrix two numbers: they are the same, and which is which is not known."""
     lspci = "\n".join(
@@ -329,7 +349,7 @@ def test_saved_ports_are_joined_with_their_npu(tmp_path: Path) -> None:
     first, second, third = ascend.ports
     assert ("0000:c1:00.0", "10.0.0.9", 4200, "Success") == (first.gpu, first.address, first.mtu, first.health)
     assert {"udp_port_mode": "1"} == first.settings
-    assert ("0000:01:00.0", "down") == (second.gpu, second.state)
+    assert ("0000:01:00.0", "npu-1-roce") == (second.gpu, second.nic)
     assert (2, None, "10.0.0.3") == (third.npu, third.gpu, third.address)
 
 
