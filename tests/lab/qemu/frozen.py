@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.lab.place import FROZEN, INITRD, LAB, OUR_DISK, PLACE, ROOT, ROOT_DISK, Unmakeable, frozen, newer
 from tests.lab.qemu import guest
+from tests.lab.qemu.described import LOAD_MODULES
 from tests.lab.qemu.guest import SCAN, Guest, GuestFailed
-from tests.lab.qemu.shown import MACHINES
+from tests.lab.qemu.shown import BARE, MACHINES
 
 ATTEMPTS = 3  # once in some twenty boots an emulated CPU stands still before the kernel has said anything
 # What a scan reads is in memory then
@@ -18,18 +19,26 @@ FORGET = "rm -rf /run/fabricscope-root /run/look*; sync"
 
 def freeze() -> bool:
     """Until that has been done once, the lab cannot run. Raises Unmakeable."""
-    if newer(FROZEN, [ROOT_DISK, OUR_DISK, INITRD, PLACE / "vmlinuz", Path(guest.__file__)]):
+    made_of = [ROOT_DISK, OUR_DISK, INITRD, PLACE / "vmlinuz", Path(guest.__file__)]
+    if newer(frozen(BARE), made_of) and newer(FROZEN, made_of):
         return False
-    booted = _booted("-boot")
+    _keep(_booted("-boot"), frozen(BARE), loads=False)
+    _keep(Guest("-boot", shape=BARE), FROZEN, loads=True)
+    return True
+
+
+def _keep(booted: Guest, file: Path, loads: bool) -> None:
+    """Freeze it, with our modules and what a scan reads in memory or as it has booted. Raises Unmakeable."""
     try:
-        booted.clear()
-        booted.shell(f"{LOOK}; {FORGET}")
-        booted.freeze(FROZEN)
+        if loads:
+            booted.shell(LOAD_MODULES)
+            booted.clear()
+            booted.shell(f"{LOOK}; {FORGET}")
+        booted.freeze(file)
     except (AssertionError, OSError) as error:
         raise Unmakeable(f"a guest was booted, and: {error}") from error
     finally:
         booted.close()
-    return True
 
 
 def freeze_shown() -> bool:
@@ -56,6 +65,8 @@ def _freeze_shown(shape: str) -> None:
     output = MACHINES[shape]
     started = Guest(f"-{shape}") if output.cpus == 1 else _booted(f"-{shape}", output.cpus)
     try:
+        if output.cpus > 1:
+            started.shell(LOAD_MODULES)
         started.shell(output.before)
         started.show(output.machine())
         started.shell(f"{LOOK if output.look else 'true'}; {FORGET}")
