@@ -117,7 +117,8 @@ def has_infiniband_flaps(case: RuleContext) -> Result | None:
 
 def _has_link_history(case: RuleContext) -> Result | None:
     logged = any(event.kind in ("link_down", "link_up") for event in case.events)
-    return None if logged else has_window(case)
+    noted = case.history is not None and case.history.link_downs
+    return None if logged or noted else has_window(case)
 
 
 def has_device_counters(case: RuleContext) -> Result | None:

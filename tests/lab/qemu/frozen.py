@@ -22,23 +22,28 @@ def freeze() -> bool:
     made_of = [ROOT_DISK, OUR_DISK, INITRD, PLACE / "vmlinuz", Path(guest.__file__)]
     if newer(frozen(BARE), made_of) and newer(FROZEN, made_of):
         return False
-    _keep(_booted("-boot"), frozen(BARE), loads=False)
-    _keep(Guest("-boot", shape=BARE), FROZEN, loads=True)
+    _keep(frozen(BARE), loads=False)
+    _keep(FROZEN, loads=True)
     return True
 
 
-def _keep(booted: Guest, file: Path, loads: bool) -> None:
-    """Freeze it, with our modules and what a scan reads in memory or as it has booted. Raises Unmakeable."""
-    try:
-        if loads:
-            booted.shell(LOAD_MODULES)
-            booted.clear()
-            booted.shell(f"{LOOK}; {FORGET}")
-        booted.freeze(file)
-    except (AssertionError, OSError) as error:
-        raise Unmakeable(f"a guest was booted, and: {error}") from error
-    finally:
-        booted.close()
+def _keep(file: Path, loads: bool) -> None:
+    """Boot a guest and freeze it, with our modules and what a scan reads in memory or as it is. Raises Unmakeable."""
+    why: Exception | None = None
+    for _ in range(ATTEMPTS):  # its clock leaps while it waits for a slow disk of the host, and then a scan is late
+        booted = _booted("-boot")
+        try:
+            if loads:
+                booted.shell(LOAD_MODULES)
+                booted.clear()
+                booted.shell(f"{LOOK}; {FORGET}")
+            booted.freeze(file)
+            return
+        except (AssertionError, OSError) as error:
+            why = error
+        finally:
+            booted.close()
+    raise Unmakeable(f"a guest was booted, and: {why}") from why
 
 
 def freeze_shown() -> bool:
