@@ -110,7 +110,7 @@ limiting text~
 )
 FINDING = Table(
     "finding",
-    "What is wrong.",
+    "What is wrong; also what is silenced, which no question counts.",
     ("rule", "subject", "fingerprint"),
     _columns("""
 rule text
@@ -129,6 +129,9 @@ cost_gbyte_s float~ bus bandwidth that is lost
 cost_percent float~ of what the node without it reaches
 part text~ the physical part: "SXM module 4", "PCIe card in slot 21"
 part_serial text~ its serial number
+silenced bool the operator of the node acknowledged it: it counts nowhere; null: it counts
+silenced_reason text~ the operator's
+silenced_until text~ last day of it, as the report has it
 """),
 )
 CHECK = Table(

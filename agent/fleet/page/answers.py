@@ -11,7 +11,7 @@ from agent.fleet.cluster.cabling_faults import KINDS, Break
 from agent.fleet.cluster.fabric_kind import WORDS
 from agent.fleet.hostlist import BadHostlist, unfold
 from agent.fleet.page.overview import number
-from agent.fleet.page.scene import Nodes, Said, Section
+from agent.fleet.page.scene import SEVERITY, Nodes, Said, Section
 from agent.fleet.questions import deviations
 from agent.fleet.questions import drift as drifts
 from agent.fleet.questions import duplicates as twice
@@ -57,7 +57,9 @@ class Numbers:
 
     def _with_findings(self) -> dict[tuple[str, str], list[int]]:
         told = [
-            sorted({(self.nodes.found[each].rule, self.nodes.found[each].severity) for each in these})
+            sorted(
+                {(each.rule, each.severity) for each in map(self.nodes.found.__getitem__, these) if not each.silenced}
+            )
             for these in self.nodes.found_sets
         ]
         found: dict[tuple[str, str], list[int]] = {}
@@ -77,6 +79,26 @@ def findings(answer: wrong.Findings, numbers: Numbers) -> Section:
         title="Findings", anchor="findings", note=" ".join(notes), said=[_found(each, numbers) for each in loud],
         empty="No node reports anything above info.",
     )  # fmt: skip
+
+
+def silenced(numbers: Numbers) -> Section | None:
+    """What nodes report as silenced, alike ones together; None: nothing."""
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for at, each in enumerate(numbers.nodes.found):
+        if each.silenced is not None:
+            alike.setdefault((each.rule, each.severity, each.silenced), []).append(at)
+    if not alike:
+        return None
+    sets = [set(members) for members in numbers.nodes.found_sets]
+    said = []
+    for (rule, severity, why), members in sorted(alike.items(), key=lambda item: (-SEVERITY.get(item[0][1], 0), item)):
+        having = [not these.isdisjoint(members) for these in sets]
+        nodes = [at for at, code in enumerate(numbers.nodes.found_codes) if code >= 0 and having[code]]
+        first = numbers.nodes.found[members[0]]
+        words = first.summary or rule
+        words = ("For example: " if len(nodes) > 1 and first.summary else "") + f"{words[:1].upper()}{words[1:]}"
+        said.append(Said(words=words, about=rule, severity=severity, nodes=nodes, more=[("why", why)], quiet=True))
+    return Section(title="Silenced", anchor="silenced", said=said, note="They count in no verdict.")
 
 
 def outliers(answer: Outliers, numbers: Numbers) -> Section:

@@ -74,6 +74,8 @@ def _sections(tables: Tables, told: DatasetFacts, wish: Wish, names: dict[str, s
             answers.outliers(outliers.outliers(tables, options), numbers),
         )
     )
+    quiet = answers.silenced(numbers)
+    found[1:1] = [quiet] if quiet else []
     if told.wires.answer is not None:
         found.append(answers.cluster(told.wires.answer, numbers, wish.part))
     start = wish.since or _since(reading.first_looks(tables), told.newest)

@@ -111,12 +111,15 @@ def _coded(coded: Coded) -> dict[str, Any]:
 
 
 def _found(finding: ReportedFinding, rules: Mapping[str, int], texts: _Texts) -> list[Any]:
-    """[rule, severity, label, summary, impact, remedy, evidence: flat texts of what, value, source, or null]."""
+    """[rule, severity, label, summary, impact, remedy, evidence: flat texts of what, value, source, or null,
+    name of the rule; of a silenced one also why and until when]."""
     evidence = None
     if finding.evidence is not None:
         evidence = [texts.at(part) for row in finding.evidence for part in (row.what, row.value, row.source)]
     said = [texts.at(part) for part in (finding.label, finding.summary, finding.impact, finding.remedy)]
-    return [rules.get(finding.rule, -1), SEVERITY.get(finding.severity, 0), *said, evidence, texts.at(finding.rule)]
+    silenced = [texts.at(finding.silenced)] if finding.silenced is not None else []
+    severity = SEVERITY.get(finding.severity, 0)
+    return [rules.get(finding.rule, -1), severity, *said, evidence, texts.at(finding.rule), *silenced]
 
 
 class _Texts:

@@ -31,28 +31,44 @@ class PageFindings(NamedTuple):
 
 
 def findings(nodes: Sequence[str], rows: Sequence[Row]) -> PageFindings:
-    """From (rule, severity, label, summary, impact, remedy, evidence, where); evidence None: texts are left out."""
+    """From (rule, severity, label, summary, impact, remedy, evidence, where, silenced, why, until).
+
+    Evidence None: texts are left out.
+    """
     places: dict[tuple[str, ...], int] = {}
     found: list[ReportedFinding] = []
     of: dict[str, list[int]] = {}
     on_devices: dict[str, dict[str, int]] = {}
-    for number, (rule, severity, label, summary, impact, remedy, evidence, where) in enumerate(rows):
-        known = (rule, severity, label) if evidence is None else (str(number),)
+    for number, (rule, severity, label, summary, impact, remedy, evidence, where, *silence) in enumerate(rows):
+        silenced = _silenced(*silence)
+        known = (rule, severity, label, silenced or "") if evidence is None else (str(number),)
         at = places.setdefault(known, len(found))
         if at == len(found):
             found.append(ReportedFinding(
                 rule=rule, severity=severity, label=label, summary=summary or "", impact=impact or "",
-                remedy=remedy or "", evidence=None if evidence is None else _evidence(evidence),
+                remedy=remedy or "", evidence=None if evidence is None else _evidence(evidence), silenced=silenced,
             ))  # fmt: skip
         rank = SEVERITY.get(severity, 0)
         for node, subject in cells(where):
             of.setdefault(node, []).append(at)
-            if rank > 1:
+            if rank > 1 and silenced is None:
                 devices = on_devices.setdefault(node, {})
                 for device in _devices(subject):
                     devices[device] = max(rank, devices.get(device, 0))
     sets, codes = distinct([tuple(sorted(of[node])) if node in of else None for node in nodes])
     return PageFindings(found, [list(members) for members in sets], codes, on_devices)
+
+
+def _silenced(silenced: bool, reason: str, until: str) -> str | None:
+    """In words; None: it is not.
+
+    >>> _silenced(True, "ticket 7", "2026-02-01"), _silenced(True, "", ""), _silenced(False, "", "")
+    ('silenced until 2026-02-01: ticket 7', 'silenced', None)
+    """
+    if not silenced:
+        return None
+    words = f"silenced until {until}" if until else "silenced"
+    return f"{words}: {_cut(reason)}" if reason else words
 
 
 def _evidence(text: str | None) -> list[Evidence]:

@@ -143,7 +143,7 @@ def why(nodes: Nodes, at: int, shown: str) -> str:
     """A node's state in a few words."""
     code = nodes.found_codes[at] if nodes.found_codes else -1
     found = [nodes.found[each] for each in nodes.found_sets[code]] if code >= 0 else []
-    loud = [each for each in found if each.severity != "info"]
+    loud = [each for each in found if each.severity != "info" and each.silenced is None]
     told = [f"{each.label}: {each.rule}" for each in loud[:NAMED]]
     told += [f"and {number(len(loud) - NAMED)} more"] if len(loud) > NAMED else []
     told += ["stale"] if nodes.stale[at] else []

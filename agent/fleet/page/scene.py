@@ -58,6 +58,7 @@ class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
     impact: str
     remedy: str
     evidence: list[Evidence] | None = []
+    silenced: str | None = None  # why and until when; None: it counts
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +104,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     more: list[tuple[str, str]] = []  # ("remedy", "..")
     whole_class: bool = False  # most nodes of the class have it
     group: str = ""  # hardware class that it is listed under
+    quiet: bool = False  # it counts nowhere: shown in grey, and nothing is offered to be done about it
 
 
 class Skew(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,6 +198,7 @@ def counted(values: Iterable[str]) -> dict[str, int]:
 
 def _rank(nodes: Nodes, at: int, shown: str) -> tuple[int, int, int, int]:
     code = nodes.found_codes[at] if nodes.found_codes else -1
-    counts = counted(nodes.found[each].severity for each in nodes.found_sets[code]) if code >= 0 else {}
+    found = [nodes.found[each] for each in nodes.found_sets[code]] if code >= 0 else []
+    counts = counted(each.severity for each in found if each.silenced is None)
     critical, error, warning = (-counts.get(each, 0) for each in ("critical", "error", "warning"))
     return LOOKS.index(shown), critical, error, warning

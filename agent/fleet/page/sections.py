@@ -102,7 +102,7 @@ def _said(told: Said, anchor: str, scene: FleetScene) -> Element:
         el("code", told.about) if told.about else None,
         el("span", nodes(len(told.nodes))) if told.nodes else None,
         el("span", "affects the whole class", class_="dim") if told.whole_class else None,
-        _actions(told.nodes, told.words, told.about) if told.nodes else None,
+        _actions(told.nodes, told.words, told.about) if told.nodes and not told.quiet else None,
     )
     terms = []
     if told.nodes:
@@ -110,7 +110,7 @@ def _said(told: Said, anchor: str, scene: FleetScene) -> Element:
     terms += [_term(name, text) for name, text in told.more]
     links = _same_nodes(told, scene)
     terms += [el("div", el("dt", "also on these nodes"), el("dd", *links))] if links else []
-    tone, words = told.severity or "plain", el("p", told.words, class_="what")
+    tone, words = (told.severity or "plain") + (" quiet" if told.quiet else ""), el("p", told.words, class_="what")
     return el("article", head, words, el("dl", *terms), class_=f"finding said {tone}", id=_card_id(anchor, told, scene))
 
 
@@ -127,7 +127,7 @@ def _same_nodes(told: Said, scene: FleetScene) -> list[Element | str]:
     links: list[Element | str] = []
     for other in scene.sections:
         for said in other.said[:LISTED] if told.nodes else ():
-            if said.nodes == told.nodes and said is not told:
+            if said.nodes == told.nodes and said is not told and not said.quiet:
                 text = f"{said.about}: {said.words}" if said.about else said.words
                 links += ["; " if links else "", el("a", text, href=f"#{_card_id(other.anchor, said, scene)}")]
     return links if len(links) <= 2 * LINKS else []

@@ -39,6 +39,7 @@ FROM {history} AS thing
 SEMI JOIN wanted
   ON thing.node = wanted.node
   AND thing.observed_at = wanted.observed_at
+{only}
 
 -- name: pairs
 -- Rows then and now side by side, of nodes whose table changed, where they are not the same.
@@ -62,11 +63,13 @@ earlier AS (
   SELECT thing.node AS node, {columns}, {label} AS thing_label
   FROM {history} AS thing
   JOIN changed ON thing.node = changed.node AND thing.observed_at = changed.before_change
+  {only}
 ),
 later AS (
   SELECT thing.node AS node, {columns}, {label} AS thing_label
   FROM {table} AS thing
   SEMI JOIN changed ON thing.node = changed.node
+  {only}
 )
 SELECT
   coalesce(earlier.node, later.node) AS node,

@@ -38,7 +38,7 @@ FROM host
 -- Findings of newest reports that may want a node out of service.
 SELECT node, rule, severity
 FROM finding
-WHERE severity IN ('critical', 'error', 'warning')
+WHERE severity IN ('critical', 'error', 'warning') AND NOT coalesce(silenced, FALSE)
 
 -- name: far_ports
 -- What a fabric file of the host has at the far end of an RDMA port.

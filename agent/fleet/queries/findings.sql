@@ -1,4 +1,4 @@
--- `fleet findings`: one rule on many nodes is one answer.
+-- `fleet findings`: one rule on many nodes is one answer. What the nodes' operator silenced is left out.
 
 -- name: counts
 -- Findings by rule, severity and class, with one of their texts.
@@ -13,6 +13,7 @@ SELECT
   max(cost_percent) AS cost_percent,
   max(cost_nodes) AS cost_nodes
 FROM finding
+WHERE NOT coalesce(silenced, FALSE)
 GROUP BY rule, severity, hardware_class
 
 -- name: nodes
@@ -23,6 +24,7 @@ SEMI JOIN wanted
   ON finding.rule IS NOT DISTINCT FROM wanted.rule
   AND finding.severity IS NOT DISTINCT FROM wanted.severity
   AND finding.hardware_class IS NOT DISTINCT FROM wanted.hardware_class
+WHERE NOT coalesce(finding.silenced, FALSE)
 
 -- name: nodes_without
 -- The nodes of a class that do not have the finding that others of the class have.
@@ -33,6 +35,7 @@ WITH affected AS (
     ON finding.rule = wanted.rule
     AND finding.severity = wanted.severity
     AND finding.hardware_class = wanted.hardware_class
+  WHERE NOT coalesce(finding.silenced, FALSE)
 ),
 class_finding AS (
   SELECT DISTINCT rule, severity, hardware_class
@@ -60,7 +63,7 @@ ANTI JOIN affected
 SELECT finding.node AS node, finding.rule AS rule, finding.label AS label, finding.cost_percent AS lost, host.gpus AS gpus
 FROM finding
 JOIN host ON host.node = finding.node
-WHERE finding.cost_percent IS NOT NULL AND finding.cost_nodes > 1
+WHERE finding.cost_percent IS NOT NULL AND finding.cost_nodes > 1 AND NOT coalesce(finding.silenced, FALSE)
 
 -- name: gpus
 -- All GPUs.

@@ -21,13 +21,13 @@ WHERE a_kind = 'gpu' OR b_kind = 'gpu'
 -- What findings are about: a link below its maximum without one is as its slot is.
 SELECT node, rule, subject, summary
 FROM finding
-WHERE severity <> 'info'
+WHERE severity <> 'info' AND NOT coalesce(silenced, FALSE)
 
 -- name: costs
 -- Findings that cost bandwidth by the model.
 SELECT node, rule, label, cost_collective, cost_nodes, cost_gbyte_s, cost_percent
 FROM finding
-WHERE cost_percent IS NOT NULL
+WHERE cost_percent IS NOT NULL AND NOT coalesce(silenced, FALSE)
 
 -- name: leaves_by_port
 -- The switch of each node's first rail, as the fabric's own discovery says.

@@ -195,7 +195,7 @@ WHERE "table" = 'host'
 GROUP BY node
 
 -- name: findings
--- Findings that are worded alike, and where; only of the first ones all texts.
+-- Findings that are worded alike, and where; only of the first ones all texts. Silenced ones come last.
 WITH known AS (
   SELECT
     {place} AS place,
@@ -205,24 +205,28 @@ WITH known AS (
     coalesce(summary, '') AS summary,
     coalesce(impact, '') AS impact,
     coalesce(remedy, '') AS remedy,
-    coalesce(evidence, '') AS evidence
+    coalesce(evidence, '') AS evidence,
+    coalesce(silenced, FALSE) AS silenced,
+    coalesce(silenced_reason, '') AS silenced_reason,
+    coalesce(silenced_until, '') AS silenced_until
   FROM finding
 ),
 alike AS (
   SELECT
-    rule, severity, label, summary, impact, remedy, evidence,
+    rule, severity, label, summary, impact, remedy, evidence, silenced, silenced_reason, silenced_until,
     string_agg(place, chr(30)) AS places,
     count(*) AS times
   FROM known
-  GROUP BY rule, severity, label, summary, impact, remedy, evidence
+  GROUP BY rule, severity, label, summary, impact, remedy, evidence, silenced, silenced_reason, silenced_until
 ),
 ranked AS (
   SELECT
-    rule, severity, label, summary, impact, remedy, evidence, places,
+    rule, severity, label, summary, impact, remedy, evidence, silenced, silenced_reason, silenced_until, places,
     row_number() OVER (
       ORDER BY
+        silenced,
         CASE severity WHEN 'critical' THEN 0 WHEN 'error' THEN 1 WHEN 'warning' THEN 2 ELSE 3 END,
-        times DESC, rule, severity, label, summary, impact, remedy, evidence
+        times DESC, rule, severity, label, summary, impact, remedy, evidence, silenced_reason, silenced_until
     ) AS finding_rank
   FROM alike
 )
@@ -235,7 +239,10 @@ SELECT
   CASE WHEN finding_rank <= $most THEN impact END AS impact,
   CASE WHEN finding_rank <= $most THEN remedy END AS remedy,
   CASE WHEN finding_rank <= $most THEN evidence END AS evidence,
-  places
+  places,
+  silenced,
+  silenced_reason,
+  silenced_until
 FROM ranked
 
 -- name: errors

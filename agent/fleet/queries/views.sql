@@ -6,8 +6,8 @@ SELECT {columns}
 FROM "check"
 
 -- name: finding_episode
--- From when to when each finding was there; ended: null while it is. A finding that came back is another episode, and
--- so is one whose severity is another.
+-- From when to when each finding was there and not silenced; ended: null while it is. A finding that came back is
+-- another episode, and so is one whose severity is another.
 WITH moment AS (
   SELECT
     node,
@@ -36,6 +36,7 @@ seen AS (
     ) AS episode
   FROM history_finding AS finding
   JOIN moment ON moment.node = finding.node AND moment.observed_at = finding.observed_at
+  WHERE NOT coalesce(finding.silenced, FALSE)
 )
 SELECT
   node,
@@ -53,7 +54,7 @@ FROM seen
 GROUP BY node, rule, severity, subject, fingerprint, episode
 
 -- name: finding_open
--- The findings of each node's newest report, and since when they are there.
+-- The findings of each node's newest report that are not silenced, and since when they are there.
 SELECT
   finding.node AS node,
   finding.rule AS rule,
@@ -78,6 +79,7 @@ LEFT JOIN finding_episode AS episode
   AND episode.subject = finding.subject
   AND episode.fingerprint = finding.fingerprint
   AND episode.ended IS NULL
+WHERE NOT coalesce(finding.silenced, FALSE)
 
 -- name: node_day
 -- Every node and day (UTC) with a report: how many there were, and the node's state by the last of them.

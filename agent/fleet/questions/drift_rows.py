@@ -55,7 +55,7 @@ SUBJECTS = (
     DriftSubject("NVLink", "nvlink", ("gpu", "link"), "gpu", _set("remote_id remote_link"), of_device=True),
     DriftSubject("PCI function", "pci", ("id",), "id", _set("serial"), _set("parent iommu_group"), True),
     DriftSubject("IP address", "address", ("netdev", "address"), "label", of_device=True),
-    DriftSubject("finding", "finding", ("rule", "subject", "fingerprint"), "rule", left_out=_set("label")),
+    DriftSubject("finding", "finding", ("rule", "subject", "fingerprint"), "rule", left_out=_set("label silenced")),
 )
 
 
@@ -174,6 +174,7 @@ def _parts(subject: DriftSubject) -> dict[str, str]:
         "history": quote(HISTORY + subject.table),
         "columns": identifiers(columns, "thing"),
         "label": quote(label, "thing"),
+        "only": "WHERE NOT coalesce(thing.silenced, FALSE)" if subject.table == "finding" else "",
     }
 
 

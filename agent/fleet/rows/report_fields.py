@@ -120,6 +120,7 @@ class LocationFields(msgspec.Struct, frozen=True, gc=False):
 
 class SilencedFields(msgspec.Struct, frozen=True, gc=False):
     until: str | None = None
+    reason: str | None = None
 
 
 class FindingFields(msgspec.Struct, frozen=True, gc=False):

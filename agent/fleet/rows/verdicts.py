@@ -124,12 +124,11 @@ def _numa_memory(nodes: list[NumaNodeFields]) -> str | None:
 
 
 def finding_rows(findings: Sequence[FindingFields]) -> list[Row]:
-    """Rows of table finding: those that are not silenced; one that stands there twice is once."""
-    findings = [finding for finding in findings if finding.silenced is None]
+    """Rows of table finding; one that stands there twice is once, and not silenced where it is so but once."""
     if len(findings) < 2:
         return [_finding_row(finding) for finding in findings]
     first: dict[tuple[str, str, str], FindingFields] = {}
-    for each in findings:
+    for each in sorted(findings, key=lambda finding: finding.silenced is not None):
         first.setdefault((each.rule, each.subject, each.fingerprint), each)
     return [_finding_row(each) for each in first.values()]
 
@@ -153,6 +152,9 @@ def _finding_row(f: FindingFields) -> Row:
         cost.percent,
         location.part,
         location.serial,
+        f.silenced is not None or None,
+        f.silenced and f.silenced.reason,
+        f.silenced and f.silenced.until,
     )
 
 

@@ -42,9 +42,14 @@ const byRailValue = (place, labels) => {
 };
 const byRule = (rule) => {
   const letters = data.vectors.map((each) => each[rule] || " ");
-  const sets = data.foundSets.map((set) => Math.max(0, ...set.map((at) => (found[at][0] === rule ? found[at][1] : 0))));
+  const sets = data.foundSets.map((set) => {
+    const all = set.map((at) => found[at]).filter((each) => each[0] === rule);
+    const open = all.filter((each) => !isSilenced(each)).map((each) => each[1]);
+    return all.length && !open.length ? -1 : Math.max(0, ...open);
+  });
   return (cell) => {
     const node = nodeOf(cell), letter = judged[node] < 0 ? " " : letters[judged[node]];
+    if (letter === "f" && foundBy[node] >= 0 && sets[foundBy[node]] < 0) return "none"; // silenced
     if (letter === "f") return SEVERITIES[foundBy[node] < 0 ? 0 : sets[foundBy[node]]] || "warning";
     if (letter === "u" || letter === " ") return "unknown";
     if (letter !== "p") return "none";

@@ -37,7 +37,7 @@ const ofLabels = (column, fits) => {
   return (node) => column.codes[node] >= 0 && hits[column.codes[node]];
 };
 const ofRules = (fits) => {
-  const hits = data.foundSets.map((set) => set.some((at) => fits(ruleName(found[at]).toLowerCase())));
+  const hits = data.foundSets.map((set) => set.some((at) => !isSilenced(found[at]) && fits(ruleName(found[at]).toLowerCase())));
   return (node) => foundBy[node] >= 0 && hits[foundBy[node]];
 };
 const ofLook = (fits) => {

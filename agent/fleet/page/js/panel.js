@@ -22,6 +22,7 @@ const finding = (each) => {
   const text = (at) => data.texts[each[at]], severity = SEVERITIES[each[1]] || "unknown";
   const badge = make("span", { class: "badge " + severity }, severity);
   const head = make("header", {}, badge, make("span", {}, text(2)), make("code", {}, text(7)));
+  if (isSilenced(each)) head.append(make("span", {}, text(8)));
   const rows = [];
   for (let at = 0; each[6] && at < each[6].length; at += 3) {
     const [what, value, source] = each[6].slice(at, at + 3).map((place) => data.texts[place]);
@@ -30,7 +31,7 @@ const finding = (each) => {
   }
   const seen = each[6] ? make("div", { class: "scroll" }, make("table", {}, make("tbody", {}, ...rows)))
     : make("p", { class: "dim" }, "Its evidence is in the node's own report: this page had no room for it.");
-  return make("article", { class: "finding " + severity }, head, make("p", { class: "what" }, text(3)), seen,
+  return make("article", { class: "finding " + severity + (isSilenced(each) ? " quiet" : "") }, head, make("p", { class: "what" }, text(3)), seen,
     terms([["impact", text(4)], ["fix", text(5) && stepsOf(text(5))]].filter(([, said]) => said)));
 };
 const saidOf = (node) => [...document.querySelectorAll("main .plain .shows, main td .shows")]
@@ -38,7 +39,7 @@ const saidOf = (node) => [...document.querySelectorAll("main .plain .shows, main
 
 const MOST = 200; // findings of one node
 const findings = (node) => {
-  const all = findingsOf(node).slice().sort((a, b) => b[1] - a[1]), left = all.length - MOST;
+  const all = reportedBy(node).sort((a, b) => isSilenced(a) - isSilenced(b) || b[1] - a[1]), left = all.length - MOST;
   return [...all.slice(0, MOST).map(finding), ...(left > 0 ? [make("p", {}, "and " + numbered(left) + " more")] : [])];
 };
 

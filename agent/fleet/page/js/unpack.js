@@ -31,9 +31,11 @@ const days = coded(data.days), changedBy = spread(data.changedBy);
 const lineBy = spread(data.lineBy), unjudgedBy = spread(data.unjudgedBy);
 const rails = { ...data.rails, codes: spread(data.rails.codes) };
 
-// A finding: [rule, severity, label, summary, impact, remedy, evidence, name of the rule]
+// A finding: [rule, severity, label, summary, impact, remedy, evidence, name of the rule, where it is silenced: why]
 const found = data.found;
-const findingsOf = (node) => (foundBy[node] < 0 ? [] : data.foundSets[foundBy[node]].map((at) => found[at]));
+const reportedBy = (node) => (foundBy[node] < 0 ? [] : data.foundSets[foundBy[node]].map((at) => found[at]));
+const isSilenced = (each) => each.length > 8;
+const findingsOf = (node) => reportedBy(node).filter((each) => !isSilenced(each)); // those that count
 const railsOf = (node) => (rails.codes[node] < 0 ? [] : rails.sets[rails.codes[node]]);
 const ruleName = (each) => data.texts[each[7]];
 const looked = (node) => LOOKS[look[node]];
@@ -42,7 +44,7 @@ const labelled = (column, node) => (column.codes[node] < 0 ? "not known" : colum
 // Worst first: look, then how many critical, error and warning
 const weights = data.foundSets.map((set) => {
   const counts = [0, 0, 0, 0, 0];
-  set.forEach((at) => { counts[found[at][1]] += 1; });
+  set.forEach((at) => { if (!isSilenced(found[at])) counts[found[at][1]] += 1; });
   return Math.min(counts[4], 99) * 1e4 + Math.min(counts[3], 99) * 100 + Math.min(counts[2], 99);
 });
 const weight = (node) => (foundBy[node] < 0 ? 0 : weights[foundBy[node]]);

@@ -25,6 +25,9 @@ from agent.fleet.questions.findings import findings
 from agent.fleet.questions.outliers import outliers
 from agent.fleet.questions.summary import summary
 from tests.agent.fleet.engines.servers import free_port, java_needed, needed, reachable
+from tests.agent.fleet.questions.nodes import finding
+from tests.agent.fleet.questions.test_silenced import QUESTIONS, SILENCED, fleet
+from tests.agent.fleet.small import take
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
 SINCE = datetime(2026, 1, 15, 8, 59, 59)  # noqa: DTZ001  # UTC without a zone is what is asked for
@@ -88,6 +91,46 @@ def test_the_page_by_clickhouse(dataset, tmp_path):
     needed("chdb", "clickhouse_connect")
     asked = ("--dataset", str(dataset))
     assert page(tmp_path, *asked, "--engine", "chdb://") == page(tmp_path, *asked)
+
+
+@pytest.fixture(scope="session")
+def silenced(tmp_path_factory):
+    """A small dataset with findings that are silenced, and the answers about it."""
+    place = tmp_path_factory.mktemp("silenced") / "dataset"
+    take(place, *fleet(SILENCED, finding("bad-link", "GPU1", "error")))
+    engine = connect(None, str(place))
+    found = answers(engine) | {name: str(ask(engine)) for name, ask in QUESTIONS.items()}
+    engine.close()
+    return place, found
+
+
+def test_silenced_findings_by_clickhouse(silenced):
+    needed("chdb", "clickhouse_connect")
+    same_of_silenced("chdb://", str(silenced[0]), silenced[1])
+
+
+def test_silenced_findings_by_spark(silenced):
+    needed("pyspark")
+    java_needed()
+    same_of_silenced("local", str(silenced[0]), silenced[1])
+
+
+def test_silenced_findings_by_postgresql(silenced, postgres):
+    from agent.fleet.engines.postgres import load
+
+    source = connect(None, str(silenced[0]))
+    load(source, postgres)
+    source.close()
+    same_of_silenced(postgres, None, silenced[1])
+
+
+def same_of_silenced(url, dataset, expected):
+    engine = connect(url, dataset)
+    try:
+        found = answers(engine) | {name: str(ask(engine)) for name, ask in QUESTIONS.items()}
+    finally:
+        engine.close()
+    assert found == expected
 
 
 def test_spark_in_this_process(dataset, expected):

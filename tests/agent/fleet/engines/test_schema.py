@@ -30,6 +30,9 @@ def finding(severity="error", fingerprint="f1", label="GPU0"):
     }  # fmt: skip
 
 
+SILENCED = {"until": "2026-02-01", "reason": "ticket 7"}
+
+
 def episodes(place, *states):
     """The episodes of a node by reports that are an hour apart."""
     take(place / "dataset", *(report("gpu1", hour, findings=state) for hour, state in enumerate(states)))
@@ -54,6 +57,11 @@ def episodes(place, *states):
             [("error", "f1", "GPU0", 0, None), ("error", "f2", "GPU0", 1, 2)],
         ),
         ([[finding("warning")], [finding()]], [("error", "f1", "GPU0", 1, None), ("warning", "f1", "GPU0", 0, 1)]),
+        (
+            [[finding()], [finding() | {"silenced": SILENCED}], [finding()]],
+            [("error", "f1", "GPU0", 0, 1), ("error", "f1", "GPU0", 2, None)],
+        ),
+        ([[finding() | {"silenced": SILENCED}]], []),
         ([[finding(label="GPU0")], [finding(label="GPU1")]], [("error", "f1", "GPU1", 0, None)]),
     ],
 )
@@ -139,7 +147,11 @@ def test_a_port_without_counters_has_no_row(tmp_path):
 
 
 def test_an_open_finding_has_its_beginning(tmp_path):
-    take(tmp_path / "dataset", report("gpu1", 0, findings=[]), report("gpu1", 1, findings=[finding()]))
+    take(
+        tmp_path / "dataset",
+        report("gpu1", 0, findings=[]),
+        report("gpu1", 1, findings=[finding(), finding(fingerprint="f2") | {"silenced": SILENCED}]),
+    )
     engine = connect(None, str(tmp_path / "dataset"))
     _, pieces = engine.query("SELECT node, rule, hour(began), hour(observed_at) FROM finding_open")
     assert [row for piece in pieces for row in piece] == [("gpu1", "gpu-lost", 9, 9)]

@@ -208,6 +208,30 @@ def test_a_click_on_a_cell_opens_its_node(show: Any) -> None:
     assert "drawn" == page.evaluate("document.activeElement.id")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_silenced_finding_is_grey_and_counts_nowhere(show: Any, scheme: str) -> None:
+    """With why and until when, after what counts; no box, list or table finds its node by it."""
+    why = "silenced until 2026-02-01: risers <ordered>"
+    made = fleet(100)
+    found = [made.nodes.found[0], msgspec.structs.replace(made.nodes.found[1], silenced=why), made.nodes.found[2]]
+    codes = [{1: -1}.get(code, code) for code in made.nodes.found_codes]
+    nodes = msgspec.structs.replace(
+        made.nodes, found=found, found_sets=[[0], [1, 0], [2], [1]], found_codes=[3, *codes[1:49], 1, *codes[50:]]
+    )
+    page = show(msgspec.structs.replace(made, nodes=nodes), scheme=scheme).page
+    page.fill("#find", "rule:gpu-lost")
+    assert "No node is found." == page.inner_text("#list p")
+    page.fill("#find", "gpu050")
+    page.click("#list a")
+    cards = [(each.get_attribute("class"), each.inner_text()) for each in page.query_selector_all("#panel .finding")]
+    assert ["finding error", "finding critical quiet"] == [kind for kind, _ in cards]
+    assert why not in cards[0][1]
+    assert why in cards[1][1]
+    grey = "each => getComputedStyle(each).filter"
+    assert "none" == page.eval_on_selector("#panel .finding.error", grey)
+    assert "grayscale(1)" == page.eval_on_selector("#panel .finding.quiet", grey)
+
+
 def test_the_map_is_walked_by_the_keyboard(show: Any) -> None:
     """Arrows move, and what is there is said aloud; Enter opens, Escape leads back."""
     page = show(fleet(64)).page

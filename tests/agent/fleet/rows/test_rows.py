@@ -231,6 +231,19 @@ def test_a_finding_and_an_address_that_are_told_twice_are_once() -> None:
     assert [each["address"] for each in made["address"]] == ["10.0.0.1/32", "10.0.0.2/32"]
 
 
+def test_a_silenced_finding_is_marked_and_the_open_one_of_two_wins() -> None:
+    found = {"rule": "r", "severity": "info", "subject": "s", "fingerprint": "f"}
+    silenced = {**found, "silenced": {"until": "2026-02-01", "reason": "ticket 7"}}
+    columns = ("subject", "silenced", "silenced_reason", "silenced_until")
+    made = tables(
+        small(findings=[silenced, found, {**silenced, "subject": "t"}, {**found, "subject": "u", "silenced": {}}])
+    )
+
+    assert [tuple(each[name] for name in columns) for each in made["finding"]] == [
+        ("s", None, None, None), ("t", True, "ticket 7", "2026-02-01"), ("u", True, None, None),
+    ]  # fmt: skip
+
+
 def test_the_far_end_of_an_infiniband_cable() -> None:
     far = {"node_guid": "fc6a:1c03:0000:0001", "name": "MF0;leaf-1:MQM9700/U1", "port": 7, "source": "ibnetdiscover"}
     report = msgspec.to_builtins(dated(scan_machine("8xh100-sxm-2s-8xcx7-ib-4nvsw")))

@@ -1,0 +1,131 @@
+"""What a node's operator silenced counts in no answer; the page shows it, in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from agent.fleet.cluster.from_dataset import of_reports, wiring
+from agent.fleet.dataset import open_dataset
+from agent.fleet.engines import connect
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import query
+from agent.fleet.episodes.news import news_since
+from agent.fleet.episodes.repeat import repeats
+from agent.fleet.page import build
+from agent.fleet.page.data import packed
+from agent.fleet.page.from_dataset import Wish
+from agent.fleet.page.scene import FleetScene, worst_first
+from agent.fleet.questions.drift import drift
+from agent.fleet.questions.findings import findings
+from agent.fleet.questions.options import Options
+from tests.agent.fleet.questions.nodes import asked, finding, node
+from tests.agent.fleet.small import take
+
+HALF_PAST = datetime(2026, 1, 15, 8, 30)  # noqa: DTZ001  # UTC without a zone is what is asked for
+TEN = datetime(2026, 1, 15, 10)  # noqa: DTZ001
+COST = {"collective": "allreduce", "nodes": 4, "gbyte_s": 10.0, "percent": 20.0}
+OPEN = finding("bad-link", severity="error") | {"cost": COST}
+SILENCED = OPEN | {"silenced": {"until": "2026-02-01", "reason": "ticket <7>"}}
+QUESTIONS: dict[str, Callable[[Tables], Any]] = {
+    "findings": findings,
+    "news": lambda tables: news_since(tables, HALF_PAST, Options(now=TEN)),
+    "repeat": lambda tables: repeats(tables, HALF_PAST, TEN, times=1),
+    "drift": lambda tables: drift(tables, HALF_PAST),
+    "job: faults": lambda tables: sorted(tables.rows(query("job", "faults"))),
+    "job: costs": lambda tables: sorted(tables.rows(query("job", "costs"))),
+    "nodes to drain": lambda tables: sorted(tables.rows(query("episodes", "severe_findings"))),
+}
+
+
+def fleet(*of_last: dict[str, Any]) -> list[bytes]:
+    """Five nodes, of which the first has a finding that counts, and the last others, since the second report."""
+    found = [[OPEN], [], [], [], list(of_last)]
+    summary = [{"verdict": "error", "counts": {"error": 1}}, *[{"verdict": "ok", "counts": {}}] * 4]
+    earlier = [node(f"n{n}") for n in range(5)]
+    return [*earlier, *(node(f"n{n}", 1, findings=found[n], summary=summary[n]) for n in range(5))]
+
+
+@pytest.fixture(params=["here", "by the engine"])
+def way(request, monkeypatch):
+    """Of drift: rows are compared here; where many nodes have changed, by the engine."""
+    if request.param == "by the engine":
+        monkeypatch.setattr("agent.fleet.questions.drift_rows._FEW", -1)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_no_question_counts_it(question: str, tmp_path: Path) -> None:
+    answers = []
+    for place, found in (("without", ()), ("silenced", (SILENCED,)), ("open", (OPEN,))):
+        (tmp_path / place).mkdir()
+        with asked(tmp_path / place, *fleet(*found)) as tables:
+            answers.append(QUESTIONS[question](tables))
+    assert answers[0] == answers[1]
+    assert answers[0] != answers[2]
+
+
+@pytest.mark.usefixtures("way")
+def test_what_is_silenced_and_what_counts_again_came_and_went(tmp_path: Path) -> None:
+    with asked(tmp_path, node("a", findings=[OPEN]), node("b", findings=[SILENCED]),
+               node("a", 1, findings=[SILENCED]), node("b", 1, findings=[OPEN])) as tables:  # fmt: skip
+        changes = drift(tables, HALF_PAST).changes
+        news = news_since(tables, HALF_PAST, Options(now=TEN)).items
+    assert [(each.hosts, each.subject, each.what) for each in changes] == [
+        ("a", "finding", "gone"), ("b", "finding", "new"),
+    ]  # fmt: skip
+    assert [(each.node, each.kind) for each in news] == [("b", "new"), ("a", "gone")]
+
+
+def shown(tables: Tables) -> FleetScene:
+    """The page of a dataset."""
+    return build.scene(tables, lambda: wiring(of_reports(tables)), Wish(), datetime(2026, 1, 16, tzinfo=timezone.utc))
+
+
+def test_the_page_has_it_apart_with_reason_and_day(tmp_path: Path) -> None:
+    with asked(tmp_path, *fleet(SILENCED, finding("bad-link", "GPU1", "error"))) as tables:
+        page = shown(tables)
+    sections = {each.anchor: each.said for each in page.sections}
+    why = "silenced until 2026-02-01: ticket <7>"
+    assert [(each.about, each.nodes, each.more, each.quiet) for each in sections["silenced"]] == [
+        ("bad-link", [4], [("why", why)], True)
+    ]
+    assert [(each.about, each.nodes, each.quiet) for each in sections["findings"]] == [("bad-link", [0, 4], False)]
+    told = [(each.label, each.silenced) for each in page.nodes.found]
+    assert sorted(told, key=str) == [("GPU0", why), ("GPU0", None), ("GPU1", None)]
+    data = packed(page)
+    assert sorted(len(each) for each in data["found"]) == [8, 8, 9]
+    assert [data["texts"][each[8]] for each in data["found"] if len(each) > 8] == [why]
+
+
+def test_a_node_with_nothing_else_is_not_among_the_worst(tmp_path: Path) -> None:
+    with asked(tmp_path, *fleet(SILENCED)) as tables:
+        page = shown(tables)
+    assert worst_first(page.nodes) == [0]
+    assert [rail for rails in page.nodes.rails.sets for rail in rails if rail.severity] == []
+
+
+def test_a_fleet_without_any_has_no_such_section(tmp_path: Path) -> None:
+    with asked(tmp_path, *fleet()) as tables:
+        assert "silenced" not in [each.anchor for each in shown(tables).sections]
+
+
+def test_a_dataset_from_before_the_columns_is_read(tmp_path: Path) -> None:
+    take(tmp_path / "dataset", *fleet())
+    opened = open_dataset(str(tmp_path / "dataset"))
+    for file in (*opened.latest("finding"), *opened.history("finding")):
+        table = pq.read_table(file)
+        pq.write_table(table.drop_columns(["silenced", "silenced_reason", "silenced_until"]), file)
+    engine = connect(None, str(tmp_path / "dataset"))
+    answers = {name: msgspec.to_builtins(ask(engine)) for name, ask in QUESTIONS.items()}
+    sections = [each.anchor for each in shown(engine).sections]
+    engine.close()
+    with asked(tmp_path, *fleet()) as tables:
+        assert {name: msgspec.to_builtins(ask(tables)) for name, ask in QUESTIONS.items()} == answers
+    assert "silenced" not in sections
