@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,3 +133,27 @@ def test_reports_are_sent_to_the_service() -> None:
 
     assert f"--to https://{name}:{service['spec']['ports'][0]['port']}/" in rendered("kubernetes/nodes")
     assert f"`{name}`" in DOCS
+
+
+def test_reports_that_were_ingested_are_deleted_after_the_days_of_the_unit(tmp_path: Path) -> None:
+    """Where ingest moves them to, and there alone; a folder that is not there yet is no failure."""
+    (job,) = [found for found in objects("kubernetes/collector") if found["metadata"]["name"] == "fabricscope-ingest"]
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (expire,), (ingest,) = pod["initContainers"], pod["containers"]
+    (taken,) = [each.partition("=")[2] for each in ingest["args"] if each.startswith("--move=")]
+    unit = (ROOT / "systemd" / "fabricscope-ingest.service").read_text()
+    (days,) = re.findall(r"find \S+/taken -type f -mtime \+(\d+) -delete", unit)
+    script = expire["command"][2].replace("/fleet/", f"{tmp_path}/")
+    folder = tmp_path / Path(taken).name
+
+    subprocess.run(["sh", "-ec", script], check=True)
+    for at in (folder, tmp_path / "reports"):
+        at.mkdir()
+        for age in (int(days) - 1, int(days) + 2):
+            (at / f"{age}.json").touch()
+            os.utime(at / f"{age}.json", (time.time() - age * 86400,) * 2)
+    subprocess.run(["sh", "-ec", script], check=True)
+
+    assert [f"{int(days) - 1}.json"] == [each.name for each in folder.iterdir()]
+    assert 2 == len(list((tmp_path / "reports").iterdir()))
+    assert f"`taken` for {days} days" in DOCS
