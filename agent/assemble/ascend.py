@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from agent.assemble.facts import ProbeFacts, sort_key
 from agent.model.gpu import Ascend, Gpu, NpuPort, RankDevice
-from agent.model.nic import Nic, Port
+from agent.model.nic import Lane, Nic, Port, TransceiverModule
 
 if TYPE_CHECKING:
     from probes.ascend.hccn import HccnFacts
-    from probes.ascend.hccn_tool import PortOutput
+    from probes.ascend.hccn_tool import PortOptics, PortOutput
 
 _OWN_FIELDS = {"address", "netmask", "gateway", "netdetect", "mtu", "bitmap", "tls_enable"}
 
@@ -57,7 +57,32 @@ def _build_port(npu: int, gpu: str | None, keys: Mapping[str, str], output: Port
         fec=output.fec if output else None,
         health=output.health if output else None,
         switch_port=output.switch_port if output else None,
+        module=_build_module(output.optics) if output and output.optics else None,
         settings={key: value for key, value in sorted(keys.items()) if key not in _OWN_FIELDS},
+    )
+
+
+def _build_module(optics: PortOptics) -> TransceiverModule:
+    lanes = sorted({*optics.rx_power_dbm, *optics.tx_power_dbm, *optics.tx_bias_ma})
+    return TransceiverModule(
+        identifier=optics.identifier,
+        vendor=optics.vendor,
+        part=optics.part,
+        serial=optics.serial,
+        state="absent" if not optics.present else "low_power" if optics.high_power is False else None,
+        temperature_c=optics.temperature_c,
+        voltage_v=optics.voltage_v,
+        thresholds=dict(sorted(optics.limits.items())),
+        flags=sorted(optics.flags),
+        lanes=[
+            Lane(
+                lane=lane,
+                rx_power_dbm=optics.rx_power_dbm.get(lane),
+                tx_power_dbm=optics.tx_power_dbm.get(lane),
+                tx_bias_ma=optics.tx_bias_ma.get(lane),
+            )
+            for lane in lanes
+        ],
     )
 
 

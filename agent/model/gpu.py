@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from agent.model.nic import TransceiverModule
+
 
 class GpuPcie(msgspec.Struct, frozen=True, kw_only=True):
     """The driver's own view of the GPU's PCIe link."""
@@ -160,6 +162,7 @@ class NpuPort(msgspec.Struct, frozen=True, kw_only=True):
     fec: str | None = None
     health: str | None = None  # as hccn_tool -net_health prints it
     switch_port: str | None = None  # of LLDP
+    module: TransceiverModule | None = None  # as hccn_tool -optical prints it
     settings: dict[str, str] = {}  # the other keys of /etc/hccn.conf
 
 

@@ -154,7 +154,7 @@ class TransceiverModule(msgspec.Struct, frozen=True, kw_only=True):
     serial: str | None = None
     length_m: float | None = None
     standard: str | None = None  # "100GBASE-LR4", where the module names one
-    state: str | None = None  # CMIS: low_power | ready | fault | ..
+    state: str | None = None  # CMIS: low_power | ready | fault | ..; of an NPU's port also absent
     temperature_c: float | None = None
     voltage_v: float | None = None
     thresholds: dict[str, float] = {}  # "temperature_high_alarm_c", "rx_power_low_warning_dbm", "tx_power_..", ..

@@ -6,7 +6,9 @@ line: each line has its name, and a command or a `devid` before it has the NPU.
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from probes.text import ParseError
@@ -33,7 +35,31 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
 _COUNTER = re.compile(
     r"((?:mac|roce|nic)_[a-z0-9_]{3,60}) *: *(\d{1,20})|(tx_pfc\d_duration_(?:warn|err)_cnt) *: *(\d{1,20})"
 )
+_OPTICAL = re.compile(
+    r"(present|temperature|high power enable reg|vendor (?:name|part number|serial number)|xsfp identifier|Vcc"
+    r"|[TR]x Power[0-7]|(?:[TR]xPower|Temp) (?:High|Low) Thres|Tx Bias[0-7]|[TR]x Los Flag) *: *(.{1,40})"
+)
+_QUANTITY = re.compile(r"(-?\d{1,6}(?:\.\d{1,6})?) *(?:mW|mA|mV|C)")
+_NO_LIGHT_MW = 0.0001  # the smallest step of a module, which stands for less
 _DOWNS = re.compile(r"link down count *: *(\d{1,9})")
+
+
+class PortOptics(NamedTuple):
+    """The module of one port. Powers by lane and limits in dBm. None: it does not say."""
+
+    present: bool
+    high_power: bool | None = None  # False: it stays in low power
+    identifier: str | None = None
+    vendor: str | None = None
+    part: str | None = None
+    serial: str | None = None
+    temperature_c: float | None = None
+    voltage_v: float | None = None
+    limits: Mapping[str, float] = {}  # as names of thresholds: "rx_power_low_alarm_dbm"
+    rx_power_dbm: Mapping[int, float] = {}
+    tx_power_dbm: Mapping[int, float] = {}
+    tx_bias_ma: Mapping[int, float] = {}
+    flags: tuple[str, ...] = ()  # rx_los, tx_los; which lanes a bit is of depends on the module
 
 
 class PortOutput(NamedTuple):
@@ -52,6 +78,7 @@ class PortOutput(NamedTuple):
     switch_port: str | None = None
     pfc: tuple[int, ...] | None = None
     counters: dict[str, int] | None = None
+    optics: PortOptics | None = None
 
 
 class _Collector:
@@ -137,6 +164,9 @@ def _take_line(collector: _Collector, line: str) -> None:
     if downs := _DOWNS.fullmatch(line):
         collector.take("counters", {"link_down_events": int(downs[1])})
         return
+    if said := _OPTICAL.fullmatch(line):
+        collector.take(f"optical {said[1]}", said[2].strip())
+        return
     for name, form in _FORMS:
         if match := form.match(line):
             collector.take(name, match[1])
@@ -156,4 +186,60 @@ def _port(npu: int | None, values: dict[str, Any]) -> PortOutput:
         tls=tls == "1" if tls else None,
         pfc=tuple(priority for priority, on in enumerate(pfc.split()) if on == "1") if pfc else None,
         counters=values.get("counters"),
+        optics=_optics({name[8:]: value for name, value in values.items() if name.startswith("optical ")}),
     )
+
+
+def _optics(rows: dict[str, str]) -> PortOptics | None:
+    """What `-optical` prints of a module; of fields that are NA or not supported nothing."""
+    if rows.get("present") not in ("present", "not present"):
+        return None
+    heat = {f"temperature_{end.lower()}_alarm_c": _quantity(rows, f"Temp {end} Thres") for end in ("High", "Low")}
+    light = {
+        f"{way.lower()}_power_{end.lower()}_alarm_dbm": _to_dbm(power)
+        for way in ("Rx", "Tx")
+        for end in ("High", "Low")
+        if (power := _quantity(rows, f"{way}Power {end} Thres"))
+    }
+    millivolts = _quantity(rows, "Vcc")
+    los = [way for way in ("Rx", "Tx") if re.fullmatch(r"0x0*[1-9a-f][0-9a-f]*", rows.get(f"{way} Los Flag", ""))]
+    return PortOptics(
+        present=rows["present"] == "present",
+        high_power={"enabled": True, "not enabled": False}.get(rows.get("high power enable reg", "")),
+        identifier=_name(rows, "xsfp identifier"),
+        vendor=_name(rows, "vendor name"),
+        part=_name(rows, "vendor part number"),
+        serial=_name(rows, "vendor serial number"),
+        temperature_c=_quantity(rows, "temperature"),
+        voltage_v=round(millivolts / 1000, 3) if millivolts else None,
+        limits={name: value for name, value in {**heat, **light}.items() if value is not None},
+        rx_power_dbm={lane: _to_dbm(power) for lane, power in _lanes(rows, "Rx Power")},
+        tx_power_dbm={lane: _to_dbm(power) for lane, power in _lanes(rows, "Tx Power")},
+        tx_bias_ma=dict(_lanes(rows, "Tx Bias")),
+        flags=tuple(f"{way.lower()}_los" for way in los),
+    )
+
+
+def _name(rows: dict[str, str], field: str) -> str | None:
+    text = rows.get(field, "NA")
+    return None if text == "NA" else text
+
+
+def _quantity(rows: dict[str, str], field: str) -> float | None:
+    match = _QUANTITY.fullmatch(rows.get(field, ""))
+    return float(match[1]) if match else None
+
+
+def _lanes(rows: dict[str, str], field: str) -> list[tuple[int, float]]:
+    """Lanes count from 1, as those of other modules."""
+    said = [(lane, _quantity(rows, f"{field}{lane}")) for lane in range(8)]
+    return [(lane + 1, value) for lane, value in said if value is not None]
+
+
+def _to_dbm(milliwatts: float) -> float:
+    """Power as dBm; 0 is less than the module's smallest step.
+
+    >>> _to_dbm(1.0), _to_dbm(0.0)
+    (0.0, -40.0)
+    """
+    return round(10 * math.log10(max(milliwatts, _NO_LIGHT_MW)), 2)

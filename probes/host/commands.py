@@ -121,6 +121,7 @@ _HCCN_OPTIONS = (
     "-pfc",
     "-pfc_stat",
     "-link_stat",
+    "-optical",
     "-stat",
 )
 HCCN_OF_NPU = tuple(("hccn_tool", "-i", option, "-g") for option in _HCCN_OPTIONS)

@@ -206,10 +206,10 @@ def _judge_optics_power(case: RuleContext, one: PluggedModule) -> Result:
         return NotApplicable(one.subject, "a copper cable: it measures no light")
     if module.state not in (None, "ready"):
         return NotApplicable(one.subject, f"its module is in state {module.state}")
-    seen = [lane for lane in module.lanes if _is_lit(lane)]
+    seen = [lane for lane in module.lanes if is_lit(lane)]
     if not seen:
         return NotApplicable(one.subject, "its module measures no light on any lane")
-    found = [row for lane in seen for row in _find_lane_faults(lane, module)]
+    found = [row for lane in seen for row in find_lane_faults(lane, module)]
     for severity in ("error", "warning"):
         rows = [(text, evidence) for grave, text, evidence in found if grave == severity]
         if rows:
@@ -222,14 +222,14 @@ def _judge_optics_power(case: RuleContext, one: PluggedModule) -> Result:
     return Pass(one.subject)
 
 
-def _is_lit(lane: Lane) -> bool:
+def is_lit(lane: Lane) -> bool:
     """Whether anything is measured on a lane, and light comes in where that is measured."""
     if lane.rx_power_dbm is None:
         return lane.tx_power_dbm is not None and lane.tx_power_dbm > _DARK_DBM
     return lane.rx_power_dbm > _DARK_DBM
 
 
-def _find_lane_faults(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str, tuple[str, str]]]:
+def find_lane_faults(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str, tuple[str, str]]]:
     """What is wrong with a lane: severity, words, and the evidence as name and value."""
     for way, power in (("rx", lane.rx_power_dbm), ("tx", lane.tx_power_dbm)):
         if power is None or power <= _DARK_DBM:

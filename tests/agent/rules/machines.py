@@ -22,7 +22,7 @@ from tests.agent.rules.build import (
     server,
     topology,
 )
-from tests.agent.rules.rows import bridge, gpu_function, link
+from tests.agent.rules.rows import bridge, gpu_function, link, optical
 
 RISER_UP, RISER_DOWN = "0000:13:00.0", "0000:13:01.0"
 DARK = {"state": "DOWN", "phys_state": "Polling", "rate_gbit_s": None}
@@ -202,10 +202,12 @@ def npus(device: str = "0xd802") -> RuleContext:
         else path
         for path in case.topology.paths
     ]
+    limits = {name: dbm for name, dbm in optical().thresholds.items() if "warning" not in name}  # as hccn_tool has them
+    module = msgspec.structs.replace(optical(), state=None, thresholds=limits)
     roce = [
         NpuPort(
             npu=n, gpu=each, nic=f"npu-{n}-roce", address=f"192.0.2.{n}", netmask="255.255.255.0",
-            gateway="192.0.2.254", mtu=4200, pfc=[4], tls=False, health="Success",
+            gateway="192.0.2.254", mtu=4200, pfc=[4], tls=False, health="Success", module=module,
         )
         for n, each in enumerate(ids)
     ]  # fmt: skip

@@ -303,6 +303,103 @@ def test_a_transcript_of_hccn_tool() -> None:
     assert {"roce_rx_err_pkt_num": 11} == ports[4].counters
 
 
+OPTICAL = """\
+optical info:
+present              : present
+temperature          : 51 C
+high power enable reg: enabled
+vendor name          : MAKER
+vendor part number   : PART-1
+vendor serial number : SERIAL1
+vendor org unique id : 0x0 0x1 0x2
+xsfp identifier      : QSFP56
+xsfp wave length     : 850 nm
+Vcc                  : 3296.80 mV
+Tx Power0            : 1.0000 mW
+Rx Power0            : 0.5000 mW
+Tx Power1            : 1.2589 mW
+Rx Power1            : 0.0000 mW
+Tx Power2            : NA
+Rx Power2            : NA
+Vcc High Thres       : 3630.00 mV
+Temp High Thres      : 75 C
+Temp Low Thres       : -5 C
+TxPower High Thres   : 5.0119 mW
+TxPower Low Thres    : 0.1000 mW
+RxPower High Thres   : 5.0119 mW
+RxPower Low Thres    : 0.0000 mW
+Tx Bias0             : 7.5000 mA
+Tx Los Flag          : 0x0
+Rx Los Flag          : 0x2
+"""
+
+
+def test_a_module_of_a_port() -> None:
+    """Milliwatts become dBm; a limit of 0 is none, and a lane that is NA does not exist."""
+    optics = parse_hccn(OPTICAL, 3)[0].optics
+    assert optics is not None
+    assert (True, True, "QSFP56", "MAKER", "PART-1", "SERIAL1") == optics[:6]
+    assert (51.0, 3.297) == (optics.temperature_c, optics.voltage_v)
+    assert ({1: -3.01, 2: -40.0}, {1: 0.0, 2: 1.0}, {1: 7.5}) == (
+        optics.rx_power_dbm,
+        optics.tx_power_dbm,
+        optics.tx_bias_ma,
+    )
+    assert {
+        "temperature_high_alarm_c": 75.0,
+        "temperature_low_alarm_c": -5.0,
+        "rx_power_high_alarm_dbm": 7.0,
+        "tx_power_high_alarm_dbm": 7.0,
+        "tx_power_low_alarm_dbm": -10.0,
+    } == optics.limits
+    assert ("rx_los",) == optics.flags
+
+
+def test_modules_of_a_loop() -> None:
+    """Each block begins with its first line; a module that is not there has no values."""
+    gone = "optical info:\npresent              : not present\ntemperature          : NA\nvendor name          : \n"
+    loop = "for i in {0..1}; do hccn_tool -i $i -optical -g; done\n"
+    first, second = (port.optics for port in parse_hccn(loop + OPTICAL + gone))
+    assert first is not None
+    assert 51.0 == first.temperature_c
+    assert second is not None
+    assert (False, None, None, {}, ()) == (
+        second.present,
+        second.high_power,
+        second.temperature_c,
+        second.limits,
+        second.flags,
+    )
+    assert parse_hccn("temperature          : 51 C\n", 0)[0].optics is None
+    for state in ("not enabled", "?"):
+        stated = parse_hccn(OPTICAL.replace("reg: enabled", f"reg: {state}"), 0)[0].optics
+        assert stated is not None
+        assert ({"not enabled": False}.get(state), 51.0) == (stated.high_power, stated.temperature_c)
+
+
+def test_modules_of_the_report(tmp_path: Path) -> None:
+    """By lane, with the state that a port without a module has."""
+    (tmp_path / "sys").mkdir()
+    found = report(
+        tmp_path,
+        **{
+            "npu-smi_info.txt": INFO_A2,
+            "hccn_tool_-i_0_-optical_-g.txt": OPTICAL,
+            "hccn_tool_-i_1_-optical_-g.txt": "present              : not present\n",
+            "hccn_tool_-i_2_-optical_-g.txt": OPTICAL.replace(": enabled", ": not enabled"),
+        },
+    )
+    assert found.topology.ascend is not None
+    modules = [port.module for port in found.topology.ascend.ports]
+    assert [None, "absent", "low_power"] == [module.state for module in modules if module]
+    first = modules[0]
+    assert first is not None
+    assert [(1, -3.01, 0.0, 7.5), (2, -40.0, 1.0, None)] == [
+        (lane.lane, lane.rx_power_dbm, lane.tx_power_dbm, lane.tx_bias_ma) for lane in first.lanes
+    ]
+    assert ("MAKER", "QSFP56", ["rx_los"]) == (first.vendor, first.identifier, first.flags)
+
+
 def test_a_loop_with_an_answer_missing_is_nobodys() -> None:
     """Eight NPUs and two answers: whose they are is not known."""
     loop = "for i in {0..7}; do hccn_tool -i $i -ip -g; done\nipaddr:10.0.0.1\nipaddr:10.0.0.2\n"

@@ -1,0 +1,107 @@
+"""Optical modules in the RoCE ports of NPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.model.gpu import NpuPort
+from agent.model.nic import Lane, TransceiverModule
+from agent.model.topology import find_npu_link
+from agent.rules.ascend.ports import label_of, npu_ports, places_of, report_no_ports, subject_of
+from agent.rules.context import RuleContext
+from agent.rules.nic.optics import find_lane_faults, is_lit
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+_LIMITS = ("rx_power_low_alarm_dbm", "rx_power_high_alarm_dbm", "tx_power_low_alarm_dbm", "tx_power_high_alarm_dbm")
+
+
+def _command(port: NpuPort) -> str:
+    return f"hccn_tool -i {port.npu} -optical -g"
+
+
+@rule("npu-optic-power")
+def npu_optic_power(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(case)
+    for port in npu_ports(case):
+        yield _judge_power(case, port)
+
+
+def _judge_power(case: RuleContext, port: NpuPort) -> Result:
+    subject, module = subject_of(port), port.module
+    if find_npu_link(case.accelerator_nics, port).state == "DOWN":
+        return NotApplicable(subject, "down")
+    if module is None:
+        return Unknown(subject, f"no output of {_command(port)}")
+    if module.state == "absent":
+        return NotApplicable(subject, "no module is in the port")
+    lit = [lane for lane in module.lanes if is_lit(lane)]
+    found = [*_judge_heat(module), *_judge_light(lit, module)]
+    if found:
+        return _fail_power(port, module, found)
+    if not lit:
+        return Unknown(subject, "its module shows no power of any lane with light")
+    if not all(name in module.thresholds for name in _LIMITS):
+        return Unknown(subject, "its module has no limits of its power")
+    return Pass(subject)
+
+
+def _judge_heat(module: TransceiverModule) -> Iterator[tuple[str, tuple[str, str]]]:
+    heat, limit = module.temperature_c, module.thresholds.get("temperature_high_alarm_c")
+    if heat is not None and limit and heat >= limit:
+        yield f"the module has {heat:g} C, its limit is {limit:g}", ("temperature", f"{heat:g} C (limit {limit:g} C)")
+
+
+def _judge_light(lit: list[Lane], module: TransceiverModule) -> Iterator[tuple[str, tuple[str, str]]]:
+    for lane in lit:
+        yield from ((text, row) for _, text, row in find_lane_faults(lane, module))
+
+
+def _fail_power(port: NpuPort, module: TransceiverModule, found: list[tuple[str, tuple[str, str]]]) -> Fail:
+    name = " ".join(filter(None, (module.vendor, module.part, module.serial)))
+    rows = [*([("module", name)] if name else []), *(row for _, row in found[:16])]
+    if module.flags:
+        rows.append(("flags", ", ".join(module.flags)))
+    return Fail(
+        subject=subject_of(port),
+        label=label_of(port),
+        summary="; ".join(text for text, _ in found[:4]) + (f"; and {len(found) - 4} more" if len(found) > 4 else ""),
+        impact="Bit errors and link flaps follow: 3 dB less is half the light.",
+        evidence=tuple(Evidence(what=what, value=value, source=_command(port)) for what, value in rows),
+        severity="error" if module.flags else "warning",
+        places=places_of(port),
+    )
+
+
+@rule("npu-optic-absent")
+def npu_optic_absent(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(case)
+    ports = npu_ports(case)
+    plugged = sum(port.module is not None and port.module.state != "absent" for port in ports)
+    for port in ports:
+        yield _judge_absent(case, port, plugged)
+
+
+def _judge_absent(case: RuleContext, port: NpuPort, plugged: int) -> Result:
+    subject, module = subject_of(port), port.module
+    if module is None:
+        return Unknown(subject, f"no output of {_command(port)}")
+    if module.state != "absent":
+        return Pass(subject)
+    if module.lanes or find_npu_link(case.accelerator_nics, port).state == "ACTIVE":
+        return Unknown(subject, "not present, and yet the module shows values or the port is up")
+    if not plugged:
+        return NotApplicable(subject, "no port is known to have a module")
+    if port.address is None:
+        return Unknown(subject, "not present, and no address: whether the port is to have a cable is not known")
+    return Fail(
+        subject=subject,
+        label=label_of(port),
+        summary="no module in its RoCE port; other NPUs of this node have one",
+        impact="The port has no link: jobs over several nodes do not start.",
+        evidence=(
+            Evidence(what="optical module", value="not present", source=_command(port)),
+            Evidence(what="other ports with a module", value=str(plugged), source="hccn_tool -i N -optical -g"),
+        ),
+        places=places_of(port),
+    )
