@@ -85,7 +85,10 @@ def _numa(ledger: Ledger, a: Node, b: Node) -> None:
         if a.numa_nodes or b.numa_nodes:
             ledger.unknown("lost" if a.numa_nodes else "gained", "numa nodes", NODE)
         return
-    before, after = {each.id: each for each in a.numa_nodes}, {each.id: each for each in b.numa_nodes}
+    before, after = (
+        {numa_node.id: numa_node for numa_node in a.numa_nodes},
+        {numa_node.id: numa_node for numa_node in b.numa_nodes},
+    )
     for number in sorted(before.keys() | after.keys()):
         one, other = before.get(number), after.get(number)
         name = f"numa:{number}"

@@ -39,15 +39,15 @@ def paths(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
 def gpudirect(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
     """Verdicts of pairs on both sides."""
     labels = _labels(new)
-    after = {_ends(each.gpu, each.nic): each for each in new.gpudirect}
-    for each in old.gpudirect:
-        ends = _mapped(each.gpu, each.nic, pairs)
+    after = {_ends(verdict.gpu, verdict.nic): verdict for verdict in new.gpudirect}
+    for verdict in old.gpudirect:
+        ends = _mapped(verdict.gpu, verdict.nic, pairs)
         other = after.get(ends) if ends else None
         if ends and other:
-            place = _place((each.gpu, each.nic), (other.gpu, other.nic), labels)
-            ledger.compare("links", "gpudirect", place, each.verdict, other.verdict)
-            if each.verdict == other.verdict:
-                ledger.compare("links", "gpudirect via", place, each.via, other.via)
+            place = _place((verdict.gpu, verdict.nic), (other.gpu, other.nic), labels)
+            ledger.compare("links", "gpudirect", place, verdict.verdict, other.verdict)
+            if verdict.verdict == other.verdict:
+                ledger.compare("links", "gpudirect via", place, verdict.via, other.via)
 
 
 def _path(ledger: Ledger, sides: _Sides, old: Path, new: Path) -> None:

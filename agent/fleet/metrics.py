@@ -40,11 +40,11 @@ def metrics(tables: Tables, options: Options, quarantined: int | None = None) ->
 def _node_families(answer: FleetSummary) -> Iterator[Metric]:
     nodes: Counter[tuple[str, str]] = Counter()
     stale: Counter[str] = Counter()
-    for place, each in enumerate(answer.classes):
-        name = each.hardware_class if place < CLASSES_LIMIT else OTHERS
-        stale[name] += each.stale
+    for place, class_line in enumerate(answer.classes):
+        name = class_line.hardware_class if place < CLASSES_LIMIT else OTHERS
+        stale[name] += class_line.stale
         for verdict in VERDICTS:
-            nodes[name, verdict] += each.verdicts.get(verdict, 0)
+            nodes[name, verdict] += class_line.verdicts.get(verdict, 0)
     yield Metric(
         "fleet_nodes",
         "Nodes by hardware class and verdict, stale ones left out.",
@@ -59,12 +59,12 @@ def _node_families(answer: FleetSummary) -> Iterator[Metric]:
 
 def _finding_families(found: Findings) -> Iterator[Metric]:
     nodes: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for each in found.findings:
-        key = (each.rule, each.severity)
+    for finding in found.findings:
+        key = (finding.rule, finding.severity)
         if key not in nodes and len(nodes) >= RULES_LIMIT:
-            key = (OTHERS, each.severity)
-        nodes[key][0] += each.nodes
-        nodes[key][1] += each.findings
+            key = (OTHERS, finding.severity)
+        nodes[key][0] += finding.nodes
+        nodes[key][1] += finding.findings
     for place, name, text in (
         (0, "fleet_finding_nodes", "Nodes with a finding of a rule."),
         (1, "fleet_findings", "Findings of a rule."),

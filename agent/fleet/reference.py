@@ -11,7 +11,7 @@ BEGIN, END = "<!-- tables: written by agent/fleet/reference.py -->", "<!-- end o
 
 def tables() -> str:
     """Every table with its columns, in Markdown."""
-    return "\n".join(_table(each) for each in (*TABLES.values(), CHANGE, SIGHTING))
+    return "\n".join(_table(table) for table in (*TABLES.values(), CHANGE, SIGHTING))
 
 
 def renewed(page: str) -> str:

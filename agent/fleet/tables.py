@@ -212,8 +212,8 @@ report text first 16 hex digits of the report's SHA-256
     ),
 )
 TABLES = {
-    each.name: each
-    for each in (
+    table.name: table
+    for table in (
         HOST,
         PCI,
         LINK,

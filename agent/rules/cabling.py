@@ -78,8 +78,8 @@ def boot_settling_reason(case: RuleContext) -> str | None:
 
 def are_all_rails_down(sockets: Sequence[CageState]) -> bool:
     """No port of several rails is active: a fault of the fabric or of this node, not a choice."""
-    rails = {each.nic.id for each in sockets if each.nic.role == "rail"}
-    return len(rails) > 1 and not any(each.active for each in sockets)
+    rails = {socket.nic.id for socket in sockets if socket.nic.role == "rail"}
+    return len(rails) > 1 and not any(socket.active for socket in sockets)
 
 
 def merge_whole_node(faults: Sequence[Fail], kind: str) -> Fail:
@@ -94,26 +94,26 @@ def merge_whole_node(faults: Sequence[Fail], kind: str) -> Fail:
     )
 
 
-def unused_port_result(each: CageState, sockets: Sequence[CageState], state: str) -> Result | None:
+def unused_port_result(cage: CageState, sockets: Sequence[CageState], state: str) -> Result | None:
     """Why a port that is not active is no fault; None where it is meant to be. `sockets`: those of its role."""
-    if each.plugged:
+    if cage.plugged:
         return None
     active = [other for other in sockets if other.active]
-    same = [o for o in active if o.position == each.position and (each.nic.role == "rail" or o.board == each.board)]
+    same = [o for o in active if o.position == cage.position and (cage.nic.role == "rail" or o.board == cage.board)]
     if not same and not are_all_rails_down(sockets):
         if active:
-            return NotApplicable(each.subject, "not cabled, as every port in its position")
-        return Unknown(each.subject, f"{state}, as every port of its role: not cabled, or the fabric is down")
-    if _card_is_complete(each, sockets):
-        return NotApplicable(each.subject, "not cabled: its card has as many active ports as cards like it")
+            return NotApplicable(cage.subject, "not cabled, as every port in its position")
+        return Unknown(cage.subject, f"{state}, as every port of its role: not cabled, or the fabric is down")
+    if _card_is_complete(cage, sockets):
+        return NotApplicable(cage.subject, "not cabled: its card has as many active ports as cards like it")
     return None
 
 
-def _card_is_complete(each: CageState, sockets: Sequence[CageState]) -> bool:
+def _card_is_complete(cage: CageState, sockets: Sequence[CageState]) -> bool:
     """Whether another port of its card is active, and that is as much as most cards of its board have."""
     counts: dict[str, int] = {}
     for other in sockets:
-        if other.board == each.board:
+        if other.board == cage.board:
             counts[other.card] = counts.get(other.card, 0) + other.active
     usual = find_majority(counts.values()) or max(counts.values())
-    return counts[each.card] >= max(usual, 1)
+    return counts[cage.card] >= max(usual, 1)

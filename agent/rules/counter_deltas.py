@@ -191,15 +191,15 @@ def merge_if_widespread(faults: Sequence[Fail], judged_count: int, summary: str,
     """One finding where half of all, and two at least, have the fault at once: what they share is suspected."""
     if len(faults) < 2 or 2 * len(faults) < judged_count:
         return list(faults)
-    grave = max(faults, key=lambda each: ("info", "warning", "error", "critical").index(each.severity or "info"))
+    grave = max(faults, key=lambda fault: ("info", "warning", "error", "critical").index(fault.severity or "info"))
     return [
         grave._replace(
             subject="node",
             label="node",
-            summary=f"{summary}: {join_labels([each.label for each in faults])}",
-            evidence=tuple(row for each in faults for row in each.evidence),
+            summary=f"{summary}: {join_labels([fault.label for fault in faults])}",
+            evidence=tuple(row for fault in faults for row in fault.evidence),
             cause=cause,
-            places=frozenset().union(*(each.places for each in faults)),
+            places=frozenset().union(*(fault.places for fault in faults)),
             parts=tuple(faults),
         )
     ]

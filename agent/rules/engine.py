@@ -30,13 +30,13 @@ def evaluate(case: RuleContext, rules: Sequence[Rule]) -> tuple[list[Check], Fai
     """What every rule answers: its tally, and every fault, those too that another one explains."""
     checks: list[Check] = []
     faults: Failures = []
-    for each in rules:
-        if each.name in case.settings.disabled:
-            checks.append(Check(rule=each.name, state="disabled", reason="switched off by the configuration"))
+    for rule in rules:
+        if rule.name in case.settings.disabled:
+            checks.append(Check(rule=rule.name, state="disabled", reason="switched off by the configuration"))
             continue
-        answers = list(each.check(case)) or [_empty_result(each, case)]
-        checks.append(_build_check(each, answers))
-        faults += [(each, answer) for answer in answers if isinstance(answer, Fail)]
+        answers = list(rule.check(case)) or [_empty_result(rule, case)]
+        checks.append(_build_check(rule, answers))
+        faults += [(rule, answer) for answer in answers if isinstance(answer, Fail)]
     return checks, faults
 
 
@@ -72,13 +72,13 @@ def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: s
     )
 
 
-def _empty_result(each: Rule, case: RuleContext) -> Result:
+def _empty_result(rule: Rule, case: RuleContext) -> Result:
     """A rule that looked at nothing: because its facts are missing, or because there is nothing of its kind here."""
-    why = case.probe_failure(*each.needs) or (case.bus_unread if _BUS.intersection(each.needs) else None)
+    why = case.probe_failure(*rule.needs) or (case.bus_unread if _BUS.intersection(rule.needs) else None)
     return Unknown("node", why) if why else NotApplicable("node", "nothing here that this rule judges")
 
 
-def _build_check(each: Rule, answers: Sequence[Result]) -> Check:
+def _build_check(rule: Rule, answers: Sequence[Result]) -> Check:
     count = Counter(map(type, answers))
     unknown = sorted({(a.subject, a.reason) for a in answers if isinstance(a, Unknown)})
     if count[Fail]:
@@ -89,7 +89,7 @@ def _build_check(each: Rule, answers: Sequence[Result]) -> Check:
         state = "pass" if count[Pass] else "not_applicable"
     reasons = {a.reason for a in answers if isinstance(a, Unknown | NotApplicable)}
     return Check(
-        rule=each.name,
+        rule=rule.name,
         state=state,
         passed=count[Pass],
         failed=count[Fail],

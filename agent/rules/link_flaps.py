@@ -66,7 +66,7 @@ def judge_flaps(
     case: RuleContext, found: Sequence[LinkDowns], limits: FlapLimits, impact: str, remedy: str
 ) -> list[Result]:
     """An answer for every link; one finding where several went down: then the switch is suspected."""
-    answers = [_judge_link(case, each, limits, impact, remedy) for each in found]
+    answers = [_judge_link(case, downs, limits, impact, remedy) for downs in found]
     faults = [answer for answer in answers if isinstance(answer, Fail) and answer.cause != _OUTAGE]
     outages = [answer for answer in answers if isinstance(answer, Fail) and answer.cause == _OUTAGE]
     judged = len(found) - sum(isinstance(answer, NotApplicable) for answer in answers)
@@ -79,25 +79,25 @@ def judge_flaps(
     ]
 
 
-def _judge_link(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Result:
-    counted = _judge_count(case, each, limits, impact, remedy)
-    changed = _changed_settings(case, each)
+def _judge_link(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Result:
+    counted = _judge_count(case, downs, limits, impact, remedy)
+    changed = _changed_settings(case, downs)
     if isinstance(counted, Fail) or changed:
         return counted
-    logged = _judge_log(case, each, limits, impact, remedy)
-    return logged or _judge_noted(case, each, limits, impact, remedy) or counted
+    logged = _judge_log(case, downs, limits, impact, remedy)
+    return logged or _judge_noted(case, downs, limits, impact, remedy) or counted
 
 
-def _judge_count(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Result:
-    place, count = each.place, each.seen
+def _judge_count(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Result:
+    place, count = downs.place, downs.seen
     if not isinstance(count, CounterDelta):
         return with_subject(place, count)
     if not count.total:
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    changed = _changed_settings(case, each)
+    changed = _changed_settings(case, downs)
     if changed:
         return NotApplicable(place.subject, f"went down {count.total} times while its settings changed ({changed})")
-    earlier = _earlier_downs(case, each)
+    earlier = _earlier_downs(case, downs)
     over = _exceeded_limit(case, count.total, earlier, limits)
     if over is None:
         return Pass(place.subject)
@@ -115,20 +115,20 @@ def _judge_count(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact:
     )
 
 
-def _judge_noted(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Fail | None:
+def _judge_noted(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Fail | None:
     """What was counted since the window ended: `watch` keeps the window of its last full scan; None: no fault."""
-    noted, limit = _later_downs(case, each), case.threshold(limits.half_day)
+    noted, limit = _later_downs(case, downs), case.threshold(limits.half_day)
     if len(noted) < limit:
         return None
     return Fail(
-        subject=each.place.subject,
-        label=each.place.label,
+        subject=downs.place.subject,
+        label=downs.place.label,
         summary=f"went down {len(noted)} times since the last full scan; limit {limit:g} in 12 h",
         impact=impact,
         remedy=remedy,
         evidence=(Evidence(what="times it went down, noted at", value=noted[-1], source="counters of the port"),),
-        severity=each.place.severity("error"),
-        places=each.place.places,
+        severity=downs.place.severity("error"),
+        places=downs.place.places,
     )
 
 
@@ -217,7 +217,7 @@ def _exceeded_limit(case: RuleContext, count: int, earlier: Sequence[str], limit
     return None
 
 
-def _earlier_downs(case: RuleContext, each: LinkDowns) -> list[str]:
+def _earlier_downs(case: RuleContext, downs: LinkDowns) -> list[str]:
     """When earlier runs saw it go down: the twelve hours before the end of the window, without the window itself."""
     start, seconds = (
         _parse_time(case.window.since if case.window else None),
@@ -230,14 +230,14 @@ def _earlier_downs(case: RuleContext, each: LinkDowns) -> list[str]:
     except (OverflowError, ValueError):  # a report may hold any number
         return []
     found: list[list[str]] = [[]]
-    for subject in each.history:  # a port and its interface are one link: what one of them says, not both
+    for subject in downs.history:  # a port and its interface are one link: what one of them says, not both
         dated = [(_parse_time(at), at) for at in case.history.link_downs.get(subject, ())]
         # What this run saw is in the window, also where the clock was set back meanwhile
         found.append([at for moment, at in dated if moment and first <= moment <= start and at != case.observed_at])
     return max(found, key=len)
 
 
-def _later_downs(case: RuleContext, each: LinkDowns) -> list[str]:
+def _later_downs(case: RuleContext, downs: LinkDowns) -> list[str]:
     """When it was seen to go down after the window ended, where that is no more than twelve hours ago."""
     if case.history is None:
         return []
@@ -245,14 +245,14 @@ def _later_downs(case: RuleContext, each: LinkDowns) -> list[str]:
     now = _parse_time(case.observed_at)
     if end is None or now is None or (now - end).total_seconds() > _HALF_DAY:
         return []
-    dated = [[(_parse_time(at), at) for at in case.history.link_downs.get(subject, ())] for subject in each.history]
+    dated = [[(_parse_time(at), at) for at in case.history.link_downs.get(subject, ())] for subject in downs.history]
     return max(([at for moment, at in rows if moment and end < moment <= now] for rows in dated), key=len, default=[])
 
 
-def _changed_settings(case: RuleContext, each: LinkDowns) -> str:
+def _changed_settings(case: RuleContext, downs: LinkDowns) -> str:
     settings = case.history.settings if case.history else {}
-    nic = (f"nic:{each.place.nic.id}",) if each.place.nic else ()
-    names = {name for subject in (*each.history, *nic) for name in settings.get(subject, ())}
+    nic = (f"nic:{downs.place.nic.id}",) if downs.place.nic else ()
+    names = {name for subject in (*downs.history, *nic) for name in settings.get(subject, ())}
     return ", ".join(sorted(names & _BOUNCING))
 
 

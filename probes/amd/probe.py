@@ -129,8 +129,8 @@ def _cards(graph: KfdGraph) -> list[_Card]:
 
 def _count(ids: Iterable[int | None]) -> dict[int | None, int]:
     counts: dict[int | None, int] = {}
-    for each in ids:
-        counts[each] = counts.get(each, 0) + 1
+    for id_ in ids:
+        counts[id_] = counts.get(id_, 0) + 1
     return counts
 
 

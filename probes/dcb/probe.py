@@ -40,7 +40,7 @@ SAVED = re.compile(r"[A-Za-z0-9_.:-]{1,15}")
 def read(host: Host) -> Reading:
     """Every Ethernet interface whose device is awake. Raises Absent where there is none, and nothing marks traffic."""
     reader = HostReader(host)
-    here = [(each.link, each.place.pci, each.folder) for each in on_pci(reader)]
+    here = [(source_view.link, source_view.place.pci, source_view.folder) for source_view in on_pci(reader)]
     known = {link.name for link, _, _ in here}
     here += [(link, link.parent_pci, None) for name, link in shown_links(reader).items() if name not in known]
     ethernet = [

@@ -158,7 +158,7 @@ def read_saved(host: Host) -> Reading:
     found = []
     for name in interfaces(reader):
         driver = read_saved_interface(reader, parse_driver, "ethtool", "-i", name)
-        each = Ethernet(
+        ethernet = Ethernet(
             name=name,
             pause=read_saved_interface(reader, parse_pause, "ethtool", "-a", name) or _no_pause(reader, name),
             fec=read_saved_interface(reader, parse_fec, "ethtool", "--show-fec", name),
@@ -168,8 +168,8 @@ def read_saved(host: Host) -> Reading:
             version=driver.version if driver else None,
             firmware=driver.firmware if driver else None,
         )
-        if each != Ethernet(name):
-            found.append(each)
+        if ethernet != Ethernet(name):
+            found.append(ethernet)
     if not found:
         raise Absent("no saved output of ethtool")
     return Reading(EthtoolFacts(tuple(found)), reader.sources, reader.missing)

@@ -227,9 +227,9 @@ class Log:
 def _events_in(text: str) -> list[KernelEvent]:
     found, _ = log_events(lines(text, None))
     return [
-        KernelEvent(each.kind, each.subject, each.text[:TEXT_CHARACTERS], LOG)
-        for each in found
-        if (each.kind, each.code) not in OF_THE_READER
+        KernelEvent(log_event.kind, log_event.subject, log_event.text[:TEXT_CHARACTERS], LOG)
+        for log_event in found
+        if (log_event.kind, log_event.code) not in OF_THE_READER
     ]
 
 

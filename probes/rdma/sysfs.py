@@ -209,7 +209,7 @@ def read(host: Host) -> Reading:
     ask = RdmaFiles(host)
     source, places = _places(ask)
     found = [_found(ask, name, place) for name, place in places]
-    devices = [_device(ask, each, _limited(each, found)) for each in found]
+    devices = [_device(ask, function, _limited(function, found)) for function in found]
     ordered = sorted(filter(None, devices), key=lambda device: rdma_words.in_order(device.name))
     bare = [device.name for device in ordered if not device.ports and not device.asleep]
     if bare:
@@ -227,7 +227,9 @@ def functions(host: Host) -> dict[str, str | None]:
         found = [_found(ask, name, place) for name, place in _places(ask)[1]]
     except ReadError:
         return {}
-    return {each.address: _limited(each, found) for each in found if each.address and not each.asleep}
+    return {
+        function.address: _limited(function, found) for function in found if function.address and not function.asleep
+    }
 
 
 def _places(ask: RdmaFiles) -> tuple[str, list[tuple[str, str]]]:
@@ -264,16 +266,16 @@ def _found(ask: RdmaFiles, name: str, place: str) -> _RdmaFunction:
     below = _resolved(ask, f"{place}/device")
     if below is None and not real.startswith(CLASS):
         below = real.rsplit("/infiniband/", 1)[0]
-    each = _RdmaFunction(name, place, real, below, _function(below))
-    if each.function:
-        each.asleep = _asleep(ask, each.function)
-        if not each.asleep:
-            each.pci = ask.attributes(each.function, _PCI_IDS)
-    if each.asleep:
-        ask.gap(f"{name}: {each.address} is suspended and was left asleep")
+    function = _RdmaFunction(name, place, real, below, _function(below))
+    if function.function:
+        function.asleep = _asleep(ask, function.function)
+        if not function.asleep:
+            function.pci = ask.attributes(function.function, _PCI_IDS)
+    if function.asleep:
+        ask.gap(f"{name}: {function.address} is suspended and was left asleep")
     else:
-        each.identity = ask.attributes(place, _IDENTITY)
-    return each
+        function.identity = ask.attributes(place, _IDENTITY)
+    return function
 
 
 def _resolved(ask: RdmaFiles, path: str) -> str | None:

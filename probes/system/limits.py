@@ -122,7 +122,7 @@ def parse_pam(text: str, path: str) -> list[ResourceLimit]:
 
 def _services(reader: HostReader) -> tuple[ResourceLimit, ...]:
     """Of each service that runs, its first process's limit; of one that does not, its unit's, where that says one."""
-    folder = next((each for each in CGROUPS if reader.names(each)), CGROUPS[0])
+    folder = next((cgroup for cgroup in CGROUPS if reader.names(cgroup)), CGROUPS[0])
     found = []
     for name in SERVICES:
         pid = (reader.text(f"{folder}/{name}.service/cgroup.procs") or "").split()[:1]

@@ -92,7 +92,9 @@ class Locality:
         near = _members(said.said("nodeset"))
         if near is None:
             own = [child for child in said.each("object") if child.said("type") == "NUMANode"]
-            numbers = [decimal(each.said("os_index") or "") for each in (own or [said] if _is_node(said) else own)]
+            numbers = [
+                decimal(element.said("os_index") or "") for element in (own or [said] if _is_node(said) else own)
+            ]
             near = frozenset(number for number in numbers if number is not None)
         if not near:
             return above

@@ -42,7 +42,7 @@ def build(files: Sequence[FabricFile], tables: ClusterTables | None) -> FabricGr
         for told in (ethernet, own):
             switches += [switch for switch in told.switches if switch.id not in there]
             links += [link for link in told.host_links if link.at not in taken]
-            shared += [each for each in told.shared if each.at not in taken]
+            shared += [shared_port for shared_port in told.shared if shared_port.at not in taken]
         reached = {link.host for link in links}
         lost = sorted(str(row.node) for row in tables.host if row.node not in reached)
     if lost:

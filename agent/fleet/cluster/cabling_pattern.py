@@ -138,9 +138,9 @@ class _Trunks:
             for fault in faults:
                 wrong[end(view, fault)] = self._cable(fault, state)
                 lost += fault.near is None and fault.has in view.block_of[fault.lower].usual
-        for each in missing(view, found):
-            for at, should in each.should.items():
-                wrong[at] = Cable(end=at, state="missing", should=should, why=each.compared, trunk=True)
+        for cable_break in missing(view, found):
+            for at, should in cable_break.should.items():
+                wrong[at] = Cable(end=at, state="missing", should=should, why=cable_break.compared, trunk=True)
         for at, cable in self._by_port():
             wrong.setdefault(at, cable)
         self.wrong = list(wrong.values())

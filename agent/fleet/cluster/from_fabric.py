@@ -209,9 +209,9 @@ def _named(
 def _each_once(links: Iterable[HostLink]) -> Iterator[HostLink]:
     """A rail that a host has twice is compared by its adapter instead."""
     listed = list(links)
-    uses = Counter((each.host, each.rail) for each in listed)
-    for each in listed:
-        if uses[each.host, each.rail] == 1 or not each.rail:
-            yield each
+    uses = Counter((link.host, link.rail) for link in listed)
+    for link in listed:
+        if uses[link.host, link.rail] == 1 or not link.rail:
+            yield link
         else:
-            yield each._replace(rail=each.device if each.device != each.rail else f"{each.device} {each.guid}")
+            yield link._replace(rail=link.device if link.device != link.rail else f"{link.device} {link.guid}")

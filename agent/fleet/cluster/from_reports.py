@@ -302,7 +302,7 @@ def _switch_ids(rows: Iterable[NetdevRow]) -> dict[tuple[str | None, str | None]
 def _apart(links: Iterable[HostLink]) -> tuple[HostLink, ...]:
     """A rail of several ports is compared port by port."""
     listed = list(links)
-    uses = Counter((each.host, each.rail) for each in listed)
+    uses = Counter((link.host, link.rail) for link in listed)
     return tuple(
-        each if uses[each.host, each.rail] == 1 else each._replace(rail=f"{each.rail} {each.device}") for each in listed
+        link if uses[link.host, link.rail] == 1 else link._replace(rail=f"{link.rail} {link.device}") for link in listed
     )

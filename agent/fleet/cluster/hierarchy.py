@@ -124,7 +124,9 @@ def _trusted_links(view: View) -> list[SwitchLink]:
 def _main_places(view: View, block: SwitchBlock) -> frozenset[str]:
     """The upper switches of the larger block that has most of its cables; its own where there is none."""
     (lower,) = block.lower
-    rivals = [each for each in view.blocks if each.tier == block.tier and len(each.lower) > 1]
+    rivals = [
+        switch_block for switch_block in view.blocks if switch_block.tier == block.tier and len(switch_block.lower) > 1
+    ]
     counts = [sum(block.cables.get((lower, upper), 0) for upper in rival.places) for rival in rivals]
     most_cables = max(counts, default=0)
     return rivals[counts.index(most_cables)].places if most_cables else block.places

@@ -43,7 +43,7 @@ class FabricPicture(NamedTuple):
 def scenes(cluster: FabricGraph, views: list[View], found: Sequence[Break]) -> Iterator[FabricPicture]:
     """A scene a fabric."""
     places = _Places(cluster)
-    touched = [(each, places.switches(each)) for each in found]
+    touched = [(cable_break, places.switches(cable_break)) for cable_break in found]
     for view in views:
         yield _scene(view, [(fault, ends) for fault, ends in touched if ends or fault.hosts])
 
@@ -54,9 +54,9 @@ class _Places:
     def __init__(self, cluster: FabricGraph) -> None:
         self.by_name = {switch.name: switch.id for switch in cluster.switches.values()}
 
-    def switches(self, each: Break) -> list[str]:
+    def switches(self, cable_break: Break) -> list[str]:
         """Those that it names, the near end of a cable before its far end."""
-        said = [*each.ports, *(text for pair in each.should.items() for text in pair)]
+        said = [*cable_break.ports, *(text for pair in cable_break.should.items() for text in pair)]
         return list(dict.fromkeys(switch for text in said for switch in self._of(text)))
 
     def _of(self, text: str) -> Iterator[str]:
@@ -88,14 +88,14 @@ def _scene(view: View, touched: list[tuple[Break, list[str]]]) -> FabricPicture:
             wires[box_of[end.at.switch], hosts[end.host]] += 1
     own: defaultdict[str, list[str]] = defaultdict(list)
     broken: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for each, switches in touched:
+    for cable_break, switches in touched:
         keys = [box_of[switch] for switch in switches if switch in box_of]
-        keys += [hosts[host] for host in each.hosts if host in hosts]
+        keys += [hosts[host] for host in cable_break.hosts if host in hosts]
         for key in dict.fromkeys(keys):
-            own[key].append(each.text)
+            own[key].append(cable_break.text)
         for pair in wires:
             if pair[0] in keys and pair[1] in keys:
-                broken[pair].append(each.text)
+                broken[pair].append(cable_break.text)
     rows = _rows(view, members, hosts, own)
     kind = what(view)
     return FabricPicture(

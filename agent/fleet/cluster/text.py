@@ -123,7 +123,7 @@ def _breaks(found: Sequence[Break], width: int, limit: int) -> Iterator[Line]:
         yield make_line(("No deviation from its peers.", "ok"))
         return
     yield make_heading(f"Deviations from the expected layout: {len(found):,}")
-    for kind, group in groupby(found, key=lambda each: each.kind):
+    for kind, group in groupby(found, key=lambda cable_break: cable_break.kind):
         these = list(group)
         yield make_line((f"  {KINDS[kind]} ({len(these):,})", "bold"))
         for fault in these[:limit]:

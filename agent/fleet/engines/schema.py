@@ -12,7 +12,7 @@ HISTORIES = {table.name: table for table in (*(table for table in TABLES.values(
 
 def names() -> list[str]:
     """Every name that an engine knows."""
-    return [*TABLES, *(HISTORY + each for each in HISTORIES)]
+    return [*TABLES, *(HISTORY + history for history in HISTORIES)]
 
 
 def columns(name: str) -> tuple[Column, ...]:
@@ -20,7 +20,7 @@ def columns(name: str) -> tuple[Column, ...]:
     known = _table(name).columns
     if not name.startswith(HISTORY):
         return known
-    moment = () if any(each.name == MOMENT for each in known) else (Column(MOMENT, TIME),)
+    moment = () if any(column.name == MOMENT for column in known) else (Column(MOMENT, TIME),)
     return (known[0], *moment, *known[1:])
 
 

@@ -35,8 +35,8 @@ class AtWork:
 
     def close(self) -> None:
         """Interrupt what nobody waits for any more, and wait until it has ended."""
-        for each in (self._here, self._beside):
-            each.shutdown(wait=False, cancel_futures=True)
+        for thread_pool_executor in (self._here, self._beside):
+            thread_pool_executor.shutdown(wait=False, cancel_futures=True)
         while self._open:
             for connection in list(self._open.values()):
                 connection.interrupt()  # more than once: one that is only beginning does not notice

@@ -49,7 +49,7 @@ class Episode(NamedTuple):
 def episodes(tables: Tables, since: datetime, least: str) -> list[Episode]:
     """Those that are open, or ended after a moment, from a severity on, in order."""
     rows = map(Episode._make, tables.rows(EPISODES.bind(moment=since)))
-    return sorted(each for each in rows if is_at_least(each.severity, least))
+    return sorted(row for row in rows if is_at_least(row.severity, least))
 
 
 def is_at_least(severity: str | None, least: str) -> bool:

@@ -114,13 +114,15 @@ def news_since_last(
 def state_of(tables: Tables, options: Options, least: str = "warning") -> NewsState:
     """What there is now."""
     now = options.now or datetime.min  # noqa: DTZ901  # times of a dataset have no zone
-    there = [each for each in episodes(tables, now, least) if each.ended is None]
+    there = [episode for episode in episodes(tables, now, least) if episode.ended is None]
     return NewsState(
         format=STATE_FORMAT,
         written_at=stamp(now),
         findings=[
-            KnownFinding(each.node, each.rule, each.subject, each.fingerprint, each.severity, each.label)
-            for each in there
+            KnownFinding(
+                episode.node, episode.rule, episode.subject, episode.fingerprint, episode.severity, episode.label
+            )
+            for episode in there
         ],
         silent=[node for node, _ in _silent(tables, options)],
         nodes=sorted(node for node, _ in tables.rows(ARRIVALS)),
@@ -128,44 +130,47 @@ def state_of(tables: Tables, options: Options, least: str = "warning") -> NewsSt
 
 
 def _of_history(found: list[Episode], since: datetime) -> Iterator[tuple[Episode, NewsItem]]:
-    begins = Counter(each.key for each in found if each.began > since and not each.is_continuation)
+    begins = Counter(episode.key for episode in found if episode.began > since and not episode.is_continuation)
     told = set()
-    for each in found:
-        if begins[each.key] >= FLAPS:
-            if each.key not in told:
-                told.add(each.key)
-                yield each, _item("flapping", each, times=begins[each.key])
-        elif each.ended is None and each.began > since:
-            if each.is_continuation:
-                if _is_graver(each.severity, each.previous_severity):
-                    yield each, _item("worse", each, before=each.previous_severity)
+    for episode in found:
+        if begins[episode.key] >= FLAPS:
+            if episode.key not in told:
+                told.add(episode.key)
+                yield episode, _item("flapping", episode, times=begins[episode.key])
+        elif episode.ended is None and episode.began > since:
+            if episode.is_continuation:
+                if _is_graver(episode.severity, episode.previous_severity):
+                    yield episode, _item("worse", episode, before=episode.previous_severity)
             else:
-                yield each, _item("new" if each.previous_ended is None else "back", each)
-        elif each.is_gone and each.began <= since:
-            yield each, _item("gone", each)
+                yield episode, _item("new" if episode.previous_ended is None else "back", episode)
+        elif episode.is_gone and episode.began <= since:
+            yield episode, _item("gone", episode)
 
 
 def _of_state(
     found: list[Episode], last: NewsState, least: str, window: datetime, last_run: datetime
 ) -> Iterator[tuple[Episode, NewsItem]]:
-    known = {each.key: each for each in last.findings if is_at_least(each.severity, least)}
-    begun = [each for each in found if each.began > window and not each.is_continuation]
-    begins, again = Counter(each.key for each in begun), {each.key for each in begun if each.began > last_run}
+    known = {finding.key: finding for finding in last.findings if is_at_least(finding.severity, least)}
+    begun = [episode for episode in found if episode.began > window and not episode.is_continuation]
+    begins, again = (
+        Counter(episode.key for episode in begun),
+        {episode.key for episode in begun if episode.began > last_run},
+    )
     flapping = {key for key in again if begins[key] >= FLAPS}
-    newest = {each.key: each for each in found}
+    newest = {episode.key: episode for episode in found}
     for key in sorted(flapping):
         yield newest[key], _item("flapping", newest[key], times=begins[key])
     there = set(flapping)
-    for each in found:
-        if each.ended is not None or each.key in flapping:
+    for episode in found:
+        if episode.ended is not None or episode.key in flapping:
             continue
-        there.add(each.key)
-        before = known.get(each.key)
+        there.add(episode.key)
+        before = known.get(episode.key)
         if before is None:
-            yield each, _item("back" if each.previous_ended is not None else "new", each)
-        elif _is_graver(each.severity, before.severity):
-            yield each, _item("worse", each, before=before.severity)
-    ended = {each.key: each for each in found if each.ended is not None}
+            yield episode, _item("back" if episode.previous_ended is not None else "new", episode)
+        elif _is_graver(episode.severity, before.severity):
+            yield episode, _item("worse", episode, before=before.severity)
+    ended = {episode.key: episode for episode in found if episode.ended is not None}
     for key, before in known.items():
         if key not in there:
             end = ended.get(key)
@@ -186,18 +191,18 @@ def _sorted_out(found: Iterable[tuple[Episode, NewsItem]], silences: Silences) -
     return items, silenced
 
 
-def _item(kind: str, each: Episode, times: int | None = None, before: str | None = None) -> NewsItem:
+def _item(kind: str, episode: Episode, times: int | None = None, before: str | None = None) -> NewsItem:
     return NewsItem(
         kind=kind,
-        node=each.node,
-        rule=each.rule,
-        severity=each.severity,
-        subject=each.subject,
-        label=each.label,
-        part=each.part,
-        serial=each.part_serial,
-        began=stamp(each.began) if each.began != _NO_TIME else None,
-        ended=stamp(each.ended) if each.ended is not None and each.ended != _NO_TIME else None,
+        node=episode.node,
+        rule=episode.rule,
+        severity=episode.severity,
+        subject=episode.subject,
+        label=episode.label,
+        part=episode.part,
+        serial=episode.part_serial,
+        began=stamp(episode.began) if episode.began != _NO_TIME else None,
+        ended=stamp(episode.ended) if episode.ended is not None and episode.ended != _NO_TIME else None,
         times=times,
         before=before,
     )
@@ -217,7 +222,7 @@ def _news(tables: Tables, items: list[NewsItem], silenced: int, found: list[Epis
             items, key=lambda item: (order[item.kind], -_rank(item), item.rule or "", item.node, item.subject or "")
         ),
         silenced=silenced,
-        open=sum(each.ended is None for each in found),
+        open=sum(episode.ended is None for episode in found),
     )
 
 

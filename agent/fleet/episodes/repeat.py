@@ -54,52 +54,54 @@ def repeats(
     """Parts with at least so many episodes that were there after a moment, the worst first."""
     groups: dict[tuple[str, ...], list[Episode]] = {}
     silenced = 0
-    for each in episodes(tables, since, least):
-        if silences.find(each) is not None:
+    for episode in episodes(tables, since, least):
+        if silences.find(episode) is not None:
             silenced += 1
             continue
-        groups.setdefault(_identity(each), []).append(each)
+        groups.setdefault(_identity(episode), []).append(episode)
     often = [group for group in groups.values() if _count(group) >= times]
-    far = _far_ends(tables, [each for group in often for each in group])
+    far = _far_ends(tables, [episode for group in often for episode in group])
     found = [_offender(group, since, now, far) for group in often]
     return Repeats(since=stamp(since), times=times, offenders=sorted(found, key=_rank), silenced=silenced)
 
 
 def _count(group: Iterable[Episode]) -> int:
     """Another severity is no other episode."""
-    return sum(not each.is_continuation for each in group)
+    return sum(not episode.is_continuation for episode in group)
 
 
-def _identity(each: Episode) -> tuple[str, ...]:
+def _identity(episode: Episode) -> tuple[str, ...]:
     """A part that moves to another node stays the same; a device without a serial number is its node's."""
-    if each.part_serial:
-        return ("serial", each.part_serial)
-    return each.node, each.subject
+    if episode.part_serial:
+        return ("serial", episode.part_serial)
+    return episode.node, episode.subject
 
 
 def _offender(group: list[Episode], since: datetime, now: datetime, far: dict[tuple[str, str], str]) -> Offender:
-    rules = Counter(each.rule for each in group if not each.is_continuation)
-    last = max(group, key=lambda each: each.began)
+    rules = Counter(episode.rule for episode in group if not episode.is_continuation)
+    last = max(group, key=lambda episode: episode.began)
     return Offender(
         serial=last.part_serial,
         part=last.part,
         label=last.label,
-        hosts=fold(each.node for each in group),
-        severity=gravest(each.severity for each in group),
+        hosts=fold(episode.node for episode in group),
+        severity=gravest(episode.severity for episode in group),
         episodes=_count(group),
-        open=any(each.ended is None for each in group),
+        open=any(episode.ended is None for episode in group),
         hours=round(_covered(group, since, now) / timedelta(hours=1), 1),
-        first=stamp(min(each.began for each in group)),
+        first=stamp(min(episode.began for episode in group)),
         last=stamp(last.began),
         rules=sorted(rules.items(), key=lambda item: (-item[1], item[0])),
-        far_end=next((far[each.node, each.subject] for each in group if (each.node, each.subject) in far), None),
+        far_end=next(
+            (far[episode.node, episode.subject] for episode in group if (episode.node, episode.subject) in far), None
+        ),
     )
 
 
 def _covered(group: Iterable[Episode], since: datetime, now: datetime) -> timedelta:
     """The time in which at least one was there."""
     covered, until = timedelta(), since
-    for began, ended in sorted((each.began, each.ended or now) for each in group):
+    for began, ended in sorted((episode.began, episode.ended or now) for episode in group):
         start = max(began, until)
         if ended > start:
             covered += ended - start
@@ -107,21 +109,21 @@ def _covered(group: Iterable[Episode], since: datetime, now: datetime) -> timede
     return covered
 
 
-def _rank(each: Offender) -> tuple[int, int, str]:
-    return -each.episodes, -SEVERITIES.index(each.severity), each.hosts
+def _rank(offender: Offender) -> tuple[int, int, str]:
+    return -offender.episodes, -SEVERITIES.index(offender.severity), offender.hosts
 
 
 def _far_ends(tables: Tables, found: list[Episode]) -> dict[tuple[str, str], str]:
     """What the cables of ports among the subjects lead to, by node and subject."""
     ports: dict[tuple[str, str, int], str] = {}
     nodes: dict[tuple[str], None] = {}
-    for each in found:
-        kind, _, rest = each.subject.partition(":")
+    for episode in found:
+        kind, _, rest = episode.subject.partition(":")
         nic, _, number = rest.rpartition("/")
         if kind == "port" and number.isdecimal() and len(number) < 6:
-            ports[each.node, nic, int(number)] = each.subject
+            ports[episode.node, nic, int(number)] = episode.subject
         if kind in ("port", "netdev"):
-            nodes[each.node,] = None
+            nodes[episode.node,] = None
     ends: dict[tuple[str, str], str] = {}
     for node, interface, nic, system, port in tables.fetch_by_keys(FAR_INTERFACES, nodes):
         for subject in (f"netdev:{interface}", *(s for (n, c, _), s in ports.items() if (n, c) == (node, nic))):

@@ -77,7 +77,7 @@ def _of_kubernetes(item: Any) -> ExpectedNode | None:
         return None
     conditions = _get(item, "status", "conditions")
     ready = next(
-        (_get(each, "status") for each in conditions if _get(each, "type") == "Ready"), None
+        (_get(condition, "status") for condition in conditions if _get(condition, "type") == "Ready"), None
     ) if isinstance(conditions, list) else None  # fmt: skip
     cordoned = _get(item, "spec", "unschedulable") is True
     words = [*(["cordoned"] if cordoned else []), *([] if ready in (None, "True") else ["not ready"])]

@@ -218,7 +218,7 @@ def filled(store: Store, staging: Staging, latest: dict[str, list[File]], histor
         (history, "history/{}/dt=1970-01-01/{}", True),
     ):
         for table, row in files.items():
-            full = [each for each in row if each.rows]
+            full = [file for file in row if file.rows]
             if not row:
                 full = [Writer(staging, store, path.format(table, name()), schema(table, past)).close()]
             files[table] = full or row[:1]

@@ -77,9 +77,9 @@ class Held:
         named = _named(self.manifest)
         limit = time.time() - GRACE_SECONDS if self.store.remote else float("inf")
         for folder in (LATEST, HISTORY, STATE):
-            for each in self.store.listed(folder):
-                if _OURS.fullmatch(each.path) and each.path not in named and each.modified < limit:
-                    self.store.remove(each.path)
+            for listed in self.store.listed(folder):
+                if _OURS.fullmatch(listed.path) and listed.path not in named and listed.modified < limit:
+                    self.store.remove(listed.path)
 
     def _place(self, store: Folder) -> None:
         """Sync every new file, many at once, so that a disk can do them together; then rename each.

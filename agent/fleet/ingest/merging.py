@@ -238,7 +238,7 @@ def _history(job: MergeJob, store: Store, edits: dict[str, Edit], history: Histo
         history.add(each.table, schema(each.table, True), day_of(each.moment), rows)
     changed = [(node, each.table, each.moment, each.change.digest, each.change.rows) for node, each in added]
     _by_day("change", ("node", "table", "observed_at", "digest", "rows"), changed, history)
-    seen = [(node, *each) for node, edit in edits.items() for each in edit.seen]
+    seen = [(node, *sighting) for node, edit in edits.items() for sighting in edit.seen]
     _by_day("sighting", ("node", "observed_at", "generated_at", "report"), seen, history)
     return {table: sorted(days.items()) for table, days in by_day.items()}
 

@@ -97,7 +97,7 @@ def updated(store: Store, reasons: list[RefusedReport]) -> bytes | None:
     if not new:
         return None
     encode = msgspec.json.Encoder(order="deterministic").encode
-    lines += [encode(each) for each in new.values()]
+    lines += [encode(refused_report) for refused_report in new.values()]
     return b"\n".join(lines[-MOST_LINES:]) + b"\n"
 
 

@@ -115,7 +115,7 @@ class _Run:
         return self._told
 
     def _closed(self) -> list[Closed]:
-        return [each for each in self._work.all(End()) if isinstance(each, Closed)]
+        return [closed for closed in self._work.all(End()) if isinstance(closed, Closed)]
 
     def _read(self, found: Iterator[Item], mover: Mover | None) -> tuple[dict[int, list[SpilledBlock]], int]:
         """Blocks by slot, and about how many nodes they are of."""
@@ -162,7 +162,7 @@ class _Run:
             told.fresh += done.fresh
             told.late += done.late
             told.repeated += done.repeated
-        return [each for each in made if each.state]
+        return [merged for merged in made if merged.state]
 
     def _job(self, bucket: int, blocks: list[SpilledBlock]) -> MergeJob:
         before = self._held.manifest

@@ -103,10 +103,10 @@ def _checked_there(name: str, store: Any) -> ReportSource:
 def _folder(source: ReportSource) -> Iterator[Item]:
     """Files that are named as reports are. Those of a dataset that tell of other files are left out."""
     assert source.store is not None
-    for each in source.store.listed(""):
-        if kind_of(each.path) and not (may_be_ours(each.path) and _ours(source.store, each.path)):
-            name = os.path.join(shown(source.name), each.path)
-            yield from _file(source.store, each.path, name, False, each.modified, each.identity)
+    for listed in source.store.listed(""):
+        if kind_of(listed.path) and not (may_be_ours(listed.path) and _ours(source.store, listed.path)):
+            name = os.path.join(shown(source.name), listed.path)
+            yield from _file(source.store, listed.path, name, False, listed.modified, listed.identity)
 
 
 def _file(
@@ -123,7 +123,7 @@ def _file(
             lines = spans(file) if isinstance(store, Folder) else None
             found = _stream(name, file) if lines is None else _parts(name, store, path, lines, named)
             here = store.full(path) if isinstance(store, Folder) else ""
-            yield from (each._replace(file=here) for each in found)
+            yield from (item._replace(file=here) for item in found)
     except FileNotFoundError as error:
         if named:
             raise UnreadableSource(f"{name}: {error.strerror}") from error

@@ -131,7 +131,7 @@ class Spilled:
         for block in blocks:
             with open(os.path.join(block.epoch, "entries"), "rb") as file:
                 data = os.pread(file.fileno(), block.size, block.offset)
-            found += [msgspec.structs.replace(each, epoch=block.epoch) for each in _ENTRIES.decode(data)]
+            found += [msgspec.structs.replace(entry, epoch=block.epoch) for entry in _ENTRIES.decode(data)]
         return found
 
     def rows(self, table: str, entries: list[Entry], dated: bool = False) -> list[Any]:
@@ -198,7 +198,7 @@ class Spilled:
 def _detached(rows: Any) -> Any:
     """The same rows without a dictionary that stands in a mapped file, which would stay mapped as long as they do."""
     columns = [
-        pa.chunked_array([_own_dictionary(each) for each in column.chunks], column.type)
+        pa.chunked_array([_own_dictionary(chunk) for chunk in column.chunks], column.type)
         if pa.types.is_dictionary(column.type)
         else column
         for column in rows.columns
@@ -213,7 +213,7 @@ def _own_dictionary(column: Any) -> Any:
         used = pc.unique(column.indices).drop_null()
         places = pc.index_in(column.indices, value_set=used)
         return pa.DictionaryArray.from_arrays(places.cast(pa.int32()), words.take(used))
-    copied = [each and pa.py_buffer(each.to_pybytes()) for each in words.buffers()]
+    copied = [buffer and pa.py_buffer(buffer.to_pybytes()) for buffer in words.buffers()]
     whole = pa.Array.from_buffers(words.type, len(words), copied, offset=words.offset)
     return pa.DictionaryArray.from_arrays(column.indices, whole)
 
@@ -226,7 +226,7 @@ def micros(moment: datetime) -> int:
 
 def _fields(table: str) -> list[Any]:
     plain = schema(table)
-    return [plain.field(each.name) for each in TABLES[table].own]
+    return [plain.field(column.name) for column in TABLES[table].own]
 
 
 def _columns(table: str, rows: list[Any], taken: bool = False) -> list[Any]:

@@ -58,7 +58,11 @@ class Numbers:
     def _with_findings(self) -> dict[tuple[str, str], list[int]]:
         told = [
             sorted(
-                {(each.rule, each.severity) for each in map(self.nodes.found.__getitem__, these) if not each.silenced}
+                {
+                    (finding.rule, finding.severity)
+                    for finding in map(self.nodes.found.__getitem__, these)
+                    if not finding.silenced
+                }
             )
             for these in self.nodes.found_sets
         ]
@@ -76,7 +80,7 @@ def findings(answer: wrong.Findings, numbers: Numbers) -> Section:
     notes = [describe_lost(answer.lost)] if answer.lost else []
     notes += [f"{_count(quiet, 'more note')}: fabricscope fleet findings."] if quiet else []
     return Section(
-        title="Findings", anchor="findings", note=" ".join(notes), said=[_found(each, numbers) for each in loud],
+        title="Findings", anchor="findings", note=" ".join(notes), said=[_found(group, numbers) for group in loud],
         empty="No node reports anything above info.",
     )  # fmt: skip
 
@@ -84,9 +88,9 @@ def findings(answer: wrong.Findings, numbers: Numbers) -> Section:
 def silenced(numbers: Numbers) -> Section | None:
     """What nodes report as silenced, alike ones together; None: nothing."""
     alike: dict[tuple[str, str, str], list[int]] = {}
-    for at, each in enumerate(numbers.nodes.found):
-        if each.silenced is not None:
-            alike.setdefault((each.rule, each.severity, each.silenced), []).append(at)
+    for at, finding in enumerate(numbers.nodes.found):
+        if finding.silenced is not None:
+            alike.setdefault((finding.rule, finding.severity, finding.silenced), []).append(at)
     if not alike:
         return None
     sets = [set(members) for members in numbers.nodes.found_sets]
@@ -104,7 +108,7 @@ def silenced(numbers: Numbers) -> Section | None:
 def outliers(answer: Outliers, numbers: Numbers) -> Section:
     """Nodes that differ from their class, then values that are mixed in a class."""
     said = [_outlier(outlier, numbers) for outlier in answer.outliers]
-    said += [_mixed(each, numbers) for each in answer.mixed]
+    said += [_mixed(mixed, numbers) for mixed in answer.mixed]
     said.sort(key=lambda said: said.group)
     few = sum(answer.too_few.values())
     note = f"{_count(answer.compared_nodes, 'node')} compared within their hardware classes."
@@ -222,12 +226,12 @@ def _changed(drift_change: drifts.DriftChange, numbers: Numbers) -> Said:
     return _on(drift_change.hosts, numbers, words=told, about="changed", more=more)
 
 
-def _break(each: Break, numbers: Numbers) -> Said:
-    nodes = numbers.of(each.hosts)
-    more = [("switch ports", ", ".join(each.ports[:16]))] if each.ports else []
-    more += [("compared", each.compared)] if each.compared else []
-    more += [("fix", each.fix)] if each.fix else []
-    return Said(words=each.text, about=KINDS.get(each.kind, each.kind), nodes=nodes, more=more)
+def _break(cable_break: Break, numbers: Numbers) -> Said:
+    nodes = numbers.of(cable_break.hosts)
+    more = [("switch ports", ", ".join(cable_break.ports[:16]))] if cable_break.ports else []
+    more += [("compared", cable_break.compared)] if cable_break.compared else []
+    more += [("fix", cable_break.fix)] if cable_break.fix else []
+    return Said(words=cable_break.text, about=KINDS.get(cable_break.kind, cable_break.kind), nodes=nodes, more=more)
 
 
 def _fabric(row: FabricRow) -> str:

@@ -52,7 +52,7 @@ def packed(scene: FleetScene) -> dict[str, Any]:
         "rules": [to_text(rule) for rule in nodes.judged.rules],
         "vectors": nodes.judged.vectors,
         "judged": column(nodes.judged.codes),
-        "found": [_found(each, places, texts) for each in nodes.found],
+        "found": [_found(finding, places, texts) for finding in nodes.found],
         "foundSets": nodes.found_sets,
         "foundBy": column(nodes.found_codes),
         "lines": [[to_text(line) for line in each] for each in nodes.lines],

@@ -111,7 +111,7 @@ def _table(nodes: Nodes, by: Coded) -> Element:
         kept = [found[at] for at in sorted(worst)]
     heads = [el("th", sign(look), f" {look.replace('_', ' ')}", scope="col") for look in LOOKS]
     head = el("tr", el("th", by.title, scope="col"), el("th", "nodes", scope="col"), *heads, el("th", ""))
-    body = [_row(each) for each in kept]
+    body = [_row(place_counts) for place_counts in kept]
     about = f"As a table, by {by.title}" + (f": the worst {LISTED} of {number(len(found))}" if kept != found else "")
     table = el("table", el("thead", head), el("tbody", *body), class_="numbers")
     scroll = el("div", table, class_="scroll", tabindex=0, role="region", aria_label=about)

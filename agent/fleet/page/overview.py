@@ -96,7 +96,7 @@ def _classes(known: Nodes) -> str:
 
 
 def _bar(shown: dict[str, int], total: int) -> Element:
-    made = bar([(each, shown.get(each, 0)) for each in LOOKS])
+    made = bar([(look, shown.get(look, 0)) for look in LOOKS])
     made.set("class", "bar whole")
     return made
 
@@ -105,14 +105,14 @@ def _counts(shown: dict[str, int], total: int) -> Element:
     items = [
         el(
             "li",
-            sign(each),
-            el("b", number(shown[each])),
-            f" {WORDS[each]} ",
-            el("i", share(shown[each], total)),
-            data_look=each,
+            sign(look),
+            el("b", number(shown[look])),
+            f" {WORDS[look]} ",
+            el("i", share(shown[look], total)),
+            data_look=look,
         )
-        for each in LOOKS
-        if shown.get(each)
+        for look in LOOKS
+        if shown.get(look)
     ]
     return el("ul", *items, class_="counts")
 
@@ -143,8 +143,8 @@ def why(nodes: Nodes, at: int, shown: str) -> str:
     """A node's state in a few words."""
     code = nodes.found_codes[at] if nodes.found_codes else -1
     found = [nodes.found[each] for each in nodes.found_sets[code]] if code >= 0 else []
-    loud = [each for each in found if each.severity != "info" and each.silenced is None]
-    told = [f"{each.label}: {each.rule}" for each in loud[:NAMED]]
+    loud = [finding for finding in found if finding.severity != "info" and finding.silenced is None]
+    told = [f"{finding.label}: {finding.rule}" for finding in loud[:NAMED]]
     told += [f"and {number(len(loud) - NAMED)} more"] if len(loud) > NAMED else []
     told += ["stale"] if nodes.stale[at] else []
     told += ["could not be checked"] if shown == "unknown" else []

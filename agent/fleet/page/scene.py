@@ -199,6 +199,6 @@ def counted(values: Iterable[str]) -> dict[str, int]:
 def _rank(nodes: Nodes, at: int, shown: str) -> tuple[int, int, int, int]:
     code = nodes.found_codes[at] if nodes.found_codes else -1
     found = [nodes.found[each] for each in nodes.found_sets[code]] if code >= 0 else []
-    counts = counted(each.severity for each in found if each.silenced is None)
+    counts = counted(finding.severity for finding in found if finding.silenced is None)
     critical, error, warning = (-counts.get(each, 0) for each in ("critical", "error", "warning"))
     return LOOKS.index(shown), critical, error, warning

@@ -31,8 +31,8 @@ def section(told: Section, scene: FleetScene) -> Iterator[Element]:
     shown = told.said[:LISTED]
     articles = [
         part
-        for before, each in zip([None, *shown], shown, strict=False)
-        for part in _in_group(before, each, told.anchor, scene)
+        for before, said in zip([None, *shown], shown, strict=False)
+        for part in _in_group(before, said, told.anchor, scene)
     ]
     first = next((at for at, part in enumerate(articles) if part.tag == "article" and at >= OPEN), len(articles))
     yield from articles[:first]

@@ -38,7 +38,7 @@ def skew(nodes: Nodes) -> list[Skew]:
     for code in sorted(
         (member for member in members if member >= 0), key=lambda member: (-len(members[member]), member)
     ):
-        made = [_one(nodes.classes.labels[code], members[code], each) for each in compared]
+        made = [_one(nodes.classes.labels[code], members[code], coded) for coded in compared]
         found += sorted((each for each in made if each), key=lambda each: (len(each.values[0][1]), each.what))
     return found
 

@@ -205,8 +205,8 @@ def _address(
 def _one_machine(found: list[_Found]) -> list[_Found]:
     """Nodes that share the machine's serial number and its devices are one machine under several names."""
     by_nodes: dict[frozenset[str], list[_Found]] = {}
-    for each in found:
-        by_nodes.setdefault(each.nodes, []).append(each)
+    for duplicate in found:
+        by_nodes.setdefault(duplicate.nodes, []).append(duplicate)
     answers: list[_Found] = []
     for nodes, alike in by_nodes.items():
         kinds = {one.kind for one in alike}
@@ -223,13 +223,13 @@ def _answers(found: Iterable[_Found]) -> list[Duplicate]:
     order = {kind: place for place, kind in enumerate(("machine", *(kind.what for kind in KINDS), "LID"))}
     answers = [
         Duplicate(
-            kind=each.kind,
-            value=each.value,
-            hosts=fold(each.nodes),
-            nodes=len(each.nodes),
-            holders=[Holder(node, label) for node, label in each.holders[:HOLDERS]],
-            note=each.why,
+            kind=duplicate.kind,
+            value=duplicate.value,
+            hosts=fold(duplicate.nodes),
+            nodes=len(duplicate.nodes),
+            holders=[Holder(node, label) for node, label in duplicate.holders[:HOLDERS]],
+            note=duplicate.why,
         )
-        for each in found
+        for duplicate in found
     ]
     return sorted(answers, key=lambda answer: (order[answer.kind], -answer.nodes, answer.value, answer.hosts))

@@ -45,7 +45,7 @@ class Outliers(msgspec.Struct, frozen=True, kw_only=True):
 def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
     facts, begun = tables.submit(FACTS), [tables.submit(part.counts) for part in PARTS]
-    words, sums, times = [tables.submit(each) for each in COUNTS], tables.submit(MEMORY), tables.submit(PROBES)
+    words, sums, times = [tables.submit(count) for count in COUNTS], tables.submit(MEMORY), tables.submit(PROBES)
     numa_sums, racks, ahead = tables.submit(NUMA_MEMORY), tables.submit(DOMAINS), tables.submit(CLOCKS)
     peers = peer_classes(tables, facts, options)
     odds: list[Deviation] = []

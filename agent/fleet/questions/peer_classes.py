@@ -72,28 +72,28 @@ class PeerClasses(NamedTuple):
 def peer_classes(tables: Tables, facts: Pending, options: Options) -> PeerClasses:
     """`facts`: rows of FACTS."""
     classes = _classes(facts())
-    fuller = {each.name: _fuller(each, classes.values(), options) for each in classes.values()}
+    fuller = {peer_class.name: _fuller(peer_class, classes.values(), options) for peer_class in classes.values()}
     suspects = {name: full for name, full in fuller.items() if full is not None}
     earlier = _earlier(tables, suspects, fuller)
     came = Counter(row.name for row in earlier)
-    of = {name: name for name, each in classes.items() if each.nodes >= options.fewest}
+    of = {name: name for name, peer_class in classes.items() if peer_class.nodes >= options.fewest}
     for name, full in suspects.items():
-        each = classes[name]
+        peer_class = classes[name]
         if (
-            each.nodes < options.fewest
-            or 2 * came[name] > each.nodes
-            or (_expects_more(each) and classes[full].gpus > each.gpus)
+            peer_class.nodes < options.fewest
+            or 2 * came[name] > peer_class.nodes
+            or (_expects_more(peer_class) and classes[full].gpus > peer_class.gpus)
         ):
             of[name] = full
     of = {name: of.get(peers, peers) for name, peers in of.items()}
     sizes: Counter[str] = Counter()
     for name, peers in of.items():
         sizes[peers] += classes[name].nodes
-    small = [each for each in classes.values() if each.name not in of]
+    small = [peer_class for peer_class in classes.values() if peer_class.name not in of]
     return PeerClasses(
         of=of,
         sizes=dict(sorted(sizes.items())),
-        too_few={each.name: each.nodes for each in small},
+        too_few={peer_class.name: peer_class.nodes for peer_class in small},
         wider=_wider(small, classes.values(), options),
         lost=[row.lost for row in earlier if of.get(row.name) == row.name],
     )
@@ -124,15 +124,15 @@ def _fuller(one: _Class, classes: Iterable[_Class], options: Options) -> str | N
     if one.product is None:
         return None
     found = [
-        each
-        for each in classes
-        if each.product == one.product
-        and each.nodes >= options.fewest
-        and each.nodes > one.nodes
-        and each.name != one.name
-        and all(each.devices.get(what, 0) >= count for what, count in one.devices.items())
+        peer_class
+        for peer_class in classes
+        if peer_class.product == one.product
+        and peer_class.nodes >= options.fewest
+        and peer_class.nodes > one.nodes
+        and peer_class.name != one.name
+        and all(peer_class.devices.get(what, 0) >= count for what, count in one.devices.items())
     ]
-    return max(found, key=lambda each: (each.nodes, each.name)).name if found else None
+    return max(found, key=lambda peer_class: (peer_class.nodes, peer_class.name)).name if found else None
 
 
 class _EarlierClass(NamedTuple):
@@ -161,23 +161,25 @@ def _expects_more(one: _Class) -> bool:
 
 def _wider(small: list[_Class], classes: Iterable[_Class], options: Options) -> list[Wider]:
     """For small classes: the nodes with the same GPUs; and those with any, of the same architecture."""
-    every = [each for each in classes if each.gpus]
+    every = [peer_class for peer_class in classes if peer_class.gpus]
     found = []
-    for names in sorted({each.gpu_names for each in small if each.gpu_names}, key=sorted):
-        members = [each for each in every if each.gpu_names == names]
+    for names in sorted({peer_class.gpu_names for peer_class in small if peer_class.gpu_names}, key=sorted):
+        members = [peer_class for peer_class in every if peer_class.gpu_names == names]
         found.append((f"all nodes with {' and '.join(sorted(names))}", members, _OF_THE_GPU | _OF_THE_SYSTEM))
-    told = {each.name for _, members, _ in found if _nodes(members) >= options.fewest for each in members}
-    for arch in sorted({each.arch for each in small if each.gpus and each.arch and each.name not in told}):
-        members = [each for each in every if each.arch == arch]
+    told = {member.name for _, members, _ in found if _nodes(members) >= options.fewest for member in members}
+    for arch in sorted(
+        {peer_class.arch for peer_class in small if peer_class.gpus and peer_class.arch and peer_class.name not in told}
+    ):
+        members = [peer_class for peer_class in every if peer_class.arch == arch]
         found.append((f"all {arch} nodes with GPUs", members, _OF_THE_SYSTEM))
-    names_of_small = {each.name for each in small}
+    names_of_small = {peer_class.name for peer_class in small}
     return [
-        Wider(name, frozenset(each.name for each in members), frozenset(few), keys)
+        Wider(name, frozenset(member.name for member in members), frozenset(few), keys)
         for name, members, keys in found
         if _nodes(members) >= options.fewest
-        and (few := names_of_small & {each.name for each in members} - (told if keys is _OF_THE_SYSTEM else set()))
+        and (few := names_of_small & {member.name for member in members} - (told if keys is _OF_THE_SYSTEM else set()))
     ]
 
 
 def _nodes(classes: Iterable[_Class]) -> int:
-    return sum(each.nodes for each in classes)
+    return sum(peer_class.nodes for peer_class in classes)

@@ -95,7 +95,7 @@ class Reader:
             self._count_netdev(netdev, counted)
         ids["counter"] = counted
         ids["path"], ids["check"] = self._paths(topology.paths, ends), self._checks(report.checks)
-        self._cost += sum(_FINDING_BYTES + len(each.evidence) for each in report.findings)
+        self._cost += sum(_FINDING_BYTES + len(finding.evidence) for finding in report.findings)
         own_numbers = [(number,) for number in identity.numbers(node, gpus, nics, netdevs)]
         host = verdicts.host_row(report, label, HostTotals(len(gpus), len(rails), len(own), alike, len(own_numbers)))
         tables = {

@@ -34,8 +34,8 @@ def page(found: Drift, width: int = 80) -> list[Line]:
         lines.append(make_line(("nothing changed", "ok")))
     for subject, changes in groupby(found.changes, lambda change: change.subject):
         lines += [BLANK, make_heading(_TITLES.get(subject, f"{subject}s"))]
-        for each in changes:
-            lines += told(sentence(each), width)
+        for drift_change in changes:
+            lines += told(sentence(drift_change), width)
     return lines
 
 

@@ -14,19 +14,19 @@ def page(found: Repeats, width: int = 80) -> list[Line]:
     lines = wrap_paragraph(first, width, "  ", first="")
     if not found.offenders:
         lines.append(make_line(("no repeat offenders", "ok")))
-    for each in found.offenders:
-        lines += [BLANK, *wrap_paragraph(_title(each), width, "  ", STYLES.get(each.severity, ""), first="")]
-        rules = ", ".join(f"{rule} ({times})" for rule, times in each.rules)
-        state = "there now" if each.open else "not there now"
-        lines += told(f"{count(each.episodes, 'episode')}, {each.hours:g} h in all, {state}: {rules}", width)
-        lines += told(f"first {each.first}, last began {each.last}", width)
-        if each.far_end:
-            lines += told(f"far end of the cable: {each.far_end}", width)
+    for offender in found.offenders:
+        lines += [BLANK, *wrap_paragraph(_title(offender), width, "  ", STYLES.get(offender.severity, ""), first="")]
+        rules = ", ".join(f"{rule} ({times})" for rule, times in offender.rules)
+        state = "there now" if offender.open else "not there now"
+        lines += told(f"{count(offender.episodes, 'episode')}, {offender.hours:g} h in all, {state}: {rules}", width)
+        lines += told(f"first {offender.first}, last began {offender.last}", width)
+        if offender.far_end:
+            lines += told(f"far end of the cable: {offender.far_end}", width)
     return lines
 
 
-def _title(each: Offender) -> str:
-    label = "" if each.label in (None, "node") else f" {each.label}"
-    part = f", {each.part}" if each.part else ""
-    serial = f", serial {each.serial}" if each.serial else ""
-    return f"{each.hosts}{label}{part}{serial}"
+def _title(offender: Offender) -> str:
+    label = "" if offender.label in (None, "node") else f" {offender.label}"
+    part = f", {offender.part}" if offender.part else ""
+    serial = f", serial {offender.serial}" if offender.serial else ""
+    return f"{offender.hosts}{label}{part}{serial}"

@@ -21,9 +21,9 @@ def page(found: FleetSummary, width: int = 80) -> list[Line]:
         said = f"no report arrived for more than {duration(found.stale_after_seconds)}: check how reports are collected"
         lines += wrap_paragraph(said, width, "  ", "warning")
     spans = [
-        (f"{number(found.verdicts[each])} {each.replace('_', ' ')}", STYLES.get(each, ""))
-        for each in VERDICTS
-        if each in found.verdicts
+        (f"{number(found.verdicts[verdict])} {verdict.replace('_', ' ')}", STYLES.get(verdict, ""))
+        for verdict in VERDICTS
+        if verdict in found.verdicts
     ]
     if found.stale:
         spans.append((f"{number(found.stale)} stale", "warning"))
@@ -73,7 +73,7 @@ def describe_coverage(found: FleetSummary) -> str:
     """How many rules were checked on every node that they apply to; the page has the same sentence."""
     if found.stale == found.nodes:
         return "nothing: every node is stale"
-    whole = sum(not each.unknown and not each.missing for each in found.coverage)
+    whole = sum(not coverage.unknown and not coverage.missing for coverage in found.coverage)
     text = f"{number(whole)} of {count(len(found.coverage), 'rule')} judged on every node that has what they are for"
     return text + (", stale ones left out" if found.stale else "")
 
@@ -85,11 +85,13 @@ def _coverage(found: FleetSummary, width: int) -> list[Line]:
     if not fresh:
         return lines
     reasons: dict[str, list[tuple[str, int]]] = {}
-    for each in found.coverage:
-        for reason, nodes in each.reasons:
-            reasons.setdefault(reason, []).append((each.rule, nodes))
-        if each.missing:
-            reasons.setdefault("not in the report: written by another version", []).append((each.rule, each.missing))
+    for coverage in found.coverage:
+        for reason, nodes in coverage.reasons:
+            reasons.setdefault(reason, []).append((coverage.rule, nodes))
+        if coverage.missing:
+            reasons.setdefault("not in the report: written by another version", []).append(
+                (coverage.rule, coverage.missing)
+            )
     ranked = sorted(reasons.items(), key=lambda item: (-max(nodes for _, nodes in item[1]), -len(item[1]), item[0]))
     for reason, rules in ranked[:_REASONS]:
         lines += told(_reason(reason, rules, fresh), width)
@@ -115,12 +117,12 @@ def _worst(found: FleetSummary, width: int) -> list[Line]:
     head = ["node", "verdict", "class", "critical", "error", "warning"]
     rows = [
         [
-            each.node,
-            each.verdict + (" (stale)" if each.stale else ""),
-            each.hardware_class or "",
-            *(number(many) if many else "-" for many in (each.critical, each.error, each.warning)),
+            worst.node,
+            worst.verdict + (" (stale)" if worst.stale else ""),
+            worst.hardware_class or "",
+            *(number(many) if many else "-" for many in (worst.critical, worst.error, worst.warning)),
         ]
-        for each in found.worst
+        for worst in found.worst
     ]
     lines = table(head, rows, width, 3, fold=False)  # whole under Classes
     if found.more_worst:

@@ -59,7 +59,7 @@ def _judge_priority(port: NpuPort, level: int, setting: EffectiveSetting | None)
 @rule("hccl-inter-hccs-disabled")
 def hccl_inter_hccs_disabled(case: RuleContext) -> Iterator[Result]:
     settings = effective_settings(case, _NO_HCCS)
-    found = next((each for each in settings if each.value.strip().upper() == "TRUE"), None)
+    found = next((setting for setting in settings if setting.value.strip().upper() == "TRUE"), None)
     if not is_a3(case):
         yield NotApplicable("node", "no die of an Atlas A3")
     elif found is None:
@@ -78,7 +78,7 @@ def hccl_intra_invalid(case: RuleContext) -> Iterator[Result]:
     pcie, roce = _first(case, _PCIE), _first(case, _ROCE)
     is_pcie = pcie is None or pcie.value.strip() != "0"
     is_roce = roce is not None and roce.value.strip() == "1"
-    stated = [(name, each) for name, each in ((_PCIE, pcie), (_ROCE, roce)) if each is not None]
+    stated = [(name, setting) for name, setting in ((_PCIE, pcie), (_ROCE, roce)) if setting is not None]
     if not find_npus(case):
         yield NotApplicable("node", "no Ascend NPU")
     elif not stated:
@@ -103,7 +103,7 @@ def _fail_setting(summary: str, impact: str, settings: list[tuple[str, Effective
         label="node",
         summary=f"{names}: {summary}",
         impact=impact,
-        evidence=tuple(each.evidence(name) for name, each in settings),
+        evidence=tuple(setting.evidence(name) for name, setting in settings),
         places=frozenset({"node"}),
     )
 

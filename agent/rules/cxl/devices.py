@@ -57,8 +57,9 @@ def _judge_driver(case: RuleContext, device: CxlDevice, function: PciFunction | 
         return NotApplicable(subject, "CXL 1.1, part of the root complex: the firmware sets up its memory")
     peers = [
         other.id
-        for each in cxl_devices(case)
-        if (other := case.functions.get(each.id)) and (other.vendor, other.device) == (function.vendor, function.device)
+        for cxl_device in cxl_devices(case)
+        if (other := case.functions.get(cxl_device.id))
+        and (other.vendor, other.device) == (function.vendor, function.device)
     ]
     with_driver = [peer for peer in peers if case.functions[peer].driver == DRIVER]
     if not with_driver and (nodes := _unexplained_nodes(case)):
@@ -145,7 +146,7 @@ def _judge_endpoint(case: RuleContext, device: CxlDevice) -> Result:
     if absent or device.memdev is None:
         return NotApplicable(subject, absent or "no memory device of it: see cxl-no-memdev")
     run = case.probes.get("cxl")
-    if BUS not in (run.sources if run else ()) and not any(each.endpoint for each in cxl_devices(case)):
+    if BUS not in (run.sources if run else ()) and not any(cxl_device.endpoint for cxl_device in cxl_devices(case)):
         return Unknown(subject, "endpoints are not shown: the output of `cxl list` without -v")
     if nodes := _unexplained_nodes(case):
         return Unknown(subject, f"{join_labels(nodes)} may be its memory, set up by the firmware")

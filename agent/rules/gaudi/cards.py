@@ -39,7 +39,7 @@ def _judge_missing(case: RuleContext, gpu: Gpu, cards: list[Gpu]) -> Result:
         return NotApplicable(subject, "habanalabs is not bound to it")
     if gpu.driver_state != "not_open":
         return Unknown(subject, gpu.driver_error or case.probe_failure("gpu") or "the driver's list does not show")
-    usable = sum(each.driver_state == "open" for each in cards)
+    usable = sum(card.driver_state == "open" for card in cards)
     return Fail(
         subject=subject,
         label=gpu.label,

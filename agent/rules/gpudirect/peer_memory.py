@@ -341,7 +341,7 @@ def gdr_datadirect_missing(case: RuleContext) -> Iterator[Result]:
         return
     functions = data_direct(case)
     dark = [f.id for f in functions if f.driver is not None and not f.driver.startswith("mlx5")]
-    off = [each for each in effective_settings(case, "NCCL_IB_DATA_DIRECT") if parse_number(each.value) == 0]
+    off = [setting for setting in effective_settings(case, "NCCL_IB_DATA_DIRECT") if parse_number(setting.value) == 0]
     if functions and not dark and not off:
         yield Pass("node")
         return
@@ -375,7 +375,7 @@ def _fail_datadirect(
                 value=join_labels(functions) or "none",
                 source=f"lspci -d {MELLANOX[2:]}:2100 -k",
             ),
-            *(each.evidence("NCCL_IB_DATA_DIRECT") for each in off),
+            *(setting.evidence("NCCL_IB_DATA_DIRECT") for setting in off),
         ),
         cause="missing" if not functions else "driver" if dark else "setting",
         places=frozenset({"node"}),

@@ -33,36 +33,37 @@ def gdr_mrrs_small(case: RuleContext) -> Iterator[Result]:
         yield Unknown("node", case.no_rail_known)
         return
     answers = (
-        _judge_mrrs_small(case, each) if isinstance(each, DeviceRegisters) else each for each in nic_registers(case)
+        _judge_mrrs_small(case, register) if isinstance(register, DeviceRegisters) else register
+        for register in nic_registers(case)
     )
     yield from aggregate_node_wide(answers, "small read requests on every rail")
 
 
-def _judge_mrrs_small(case: RuleContext, each: DeviceRegisters) -> Result:
-    nic = each.nic
+def _judge_mrrs_small(case: RuleContext, registers: DeviceRegisters) -> Result:
+    nic = registers.nic
     if nic is None or nic.role != "rail":
-        return NotApplicable(each.subject, "no rail")
+        return NotApplicable(registers.subject, "no rail")
     if not (nic.driver or "").startswith("mlx5"):
-        return NotApplicable(each.subject, "not an mlx5 NIC: what suits it is not known")
+        return NotApplicable(registers.subject, "not an mlx5 NIC: what suits it is not known")
     rates = [port.rate_gbit_s or 0.0 for port in nic.ports if port.state == "ACTIVE"]
     if max(rates, default=0.0) < _FAST_GBIT_S:
-        return NotApplicable(each.subject, f"no active port of {_FAST_GBIT_S:g} Gb/s")
-    size, least = each.function.max_read_request_bytes, int(case.threshold(_LEAST))
+        return NotApplicable(registers.subject, f"no active port of {_FAST_GBIT_S:g} Gb/s")
+    size, least = registers.function.max_read_request_bytes, int(case.threshold(_LEAST))
     if size is None:
-        return Unknown(each.subject, unread_reason(each.function, "the read request size"))
+        return Unknown(registers.subject, unread_reason(registers.function, "the read request size"))
     if size >= least:
-        return Pass(each.subject)
+        return Pass(registers.subject)
     stalls = tuple(_stall_evidence(case, nic))
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=registers.subject,
+        label=registers.label,
         summary=f"it reads memory in pieces of {size} bytes; {least} are usual for {max(rates):g} Gb/s",
         impact=f"{-(-least // size)} times as many read requests for what it sends: a limit from 200 Gb/s on.",
         remedy="Set MaxReadReq to 4096 in the BIOS, or with setpci after every boot; leave it if line rate is reached.",
-        evidence=(register_evidence(each.function, "MRRS", f"{size} bytes", "DevCtl: MaxReadReq"), *stalls),
+        evidence=(register_evidence(registers.function, "MRRS", f"{size} bytes", "DevCtl: MaxReadReq"), *stalls),
         severity="warning" if stalls else None,
         cause="stalls" if stalls else "",
-        places=each.places,
+        places=registers.places,
     )
 
 
@@ -97,39 +98,43 @@ def gdr_relaxed_ordering_off(case: RuleContext) -> Iterator[Result]:
         return
     amd = "amd" in (case.node.cpu.vendor or "").lower()
     answers = (
-        _judge_relaxed_ordering(case, each, amd) if isinstance(each, DeviceRegisters) else each
-        for each in nic_registers(case)
+        _judge_relaxed_ordering(case, register, amd) if isinstance(register, DeviceRegisters) else register
+        for register in nic_registers(case)
     )
     yield from aggregate_node_wide(answers, "relaxed ordering is off on every rail")
     yield from _setting(case, amd)
 
 
-def _judge_relaxed_ordering(case: RuleContext, each: DeviceRegisters, amd: bool) -> Result:
-    if each.nic is None or each.nic.role != "rail":
-        return NotApplicable(each.subject, "no rail")
-    above = case.ancestors(each.function)
+def _judge_relaxed_ordering(case: RuleContext, registers: DeviceRegisters, amd: bool) -> Result:
+    if registers.nic is None or registers.nic.role != "rail":
+        return NotApplicable(registers.subject, "no rail")
+    above = case.ancestors(registers.function)
     if any((port.vendor, port.device) in _QUIRKS for port in above[-1:]):
-        return NotApplicable(each.subject, "its root port cannot do it: the kernel switches it off")
-    on = each.function.relaxed_ordering
+        return NotApplicable(registers.subject, "its root port cannot do it: the kernel switches it off")
+    on = registers.function.relaxed_ordering
     if on is None:
-        return Unknown(each.subject, unread_reason(each.function, "relaxed ordering"))
+        return Unknown(registers.subject, unread_reason(registers.function, "relaxed ordering"))
     if on:
-        return Pass(each.subject)
+        return Pass(registers.subject)
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=registers.subject,
+        label=registers.label,
         summary="its writes may not overtake each other: PCIe relaxed ordering is off",
         impact="Writes into GPU memory wait for each other and may not reach line rate, most of all on AMD EPYC.",
         remedy="Switch relaxed ordering on in the BIOS, or set PCI_WR_ORDERING=1 in the card.",
-        evidence=(register_evidence(each.function, "relaxed ordering", "off", "DevCtl: RlxdOrd"),),
+        evidence=(register_evidence(registers.function, "relaxed ordering", "off", "DevCtl: RlxdOrd"),),
         severity="warning" if amd else None,
         confidence="medium",
-        places=each.places,
+        places=registers.places,
     )
 
 
 def _setting(case: RuleContext, amd: bool) -> Iterator[Result]:
-    told = [each for each in case.software.nccl.settings if each.key.strip() == _KEY and each.value.strip() == "0"]
+    told = [
+        setting
+        for setting in case.software.nccl.settings
+        if setting.key.strip() == _KEY and setting.value.strip() == "0"
+    ]
     if case.rails and told and not case.virtual_machine:
         yield Fail(
             subject="node",
@@ -137,7 +142,7 @@ def _setting(case: RuleContext, amd: bool) -> Iterator[Result]:
             summary=f"{_KEY}=0: NCCL does not let writes of rails overtake each other",
             impact="Writes into GPU memory wait for each other and may not reach line rate, most of all on AMD EPYC.",
             remedy=f"Take {_KEY} out of {told[0].source}.",
-            evidence=tuple(Evidence(what=_KEY, value=each.value, source=each.source) for each in told),
+            evidence=tuple(Evidence(what=_KEY, value=setting.value, source=setting.source) for setting in told),
             severity="warning" if amd else None,
             confidence="medium",
             cause="nccl",

@@ -35,7 +35,7 @@ def find_way(case: RuleContext) -> str:
 
 
 def _is_switched_on(case: RuleContext) -> bool:
-    return any(each.value.strip() == "1" for each in effective_settings(case, _SWITCH))
+    return any(setting.value.strip() == "1" for setting in effective_settings(case, _SWITCH))
 
 
 @rule("amd-gdr-not-ready")

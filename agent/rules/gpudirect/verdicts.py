@@ -53,10 +53,10 @@ def build_verdicts(case: RuleContext, checks: Sequence[Check], faults: Iterable[
         if _kind(rule, fault) in BLOCKING | _SLOWS and (fault.severity or rule.severity) != "info"
     ]
     unknown = {
-        (check.rule, each.subject): each.reason
+        (check.rule, subject.subject): subject.reason
         for check in checks
         if check.rule in _DECIDE
-        for each in check.unknown_subjects
+        for subject in check.unknown_subjects
     }
     ways = {False: _kernel_way(case), True: _amd_way(case)}
     return [_build_row(case, pair, ways[pair.gpu.vendor == "AMD"], relevant, unknown) for pair in pairs(case)]

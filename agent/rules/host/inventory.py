@@ -36,10 +36,10 @@ def inventory_lost(case: RuleContext) -> Iterator[Result]:
     match = match_devices(known, build_inventory(case.topology))
     tallied = {one.subject: one for one in link_counts(case)}
     lost: list[Known] = []
-    for each in known:
-        answer = _judge_known(case, each, match, tallied)
+    for known_device in known:
+        answer = _judge_known(case, known_device, match, tallied)
         if answer is None:
-            lost.append(_current_identity(case, each, match))
+            lost.append(_current_identity(case, known_device, match))
         else:
             yield answer
     for group in _group_lost(case, lost):
@@ -47,51 +47,51 @@ def inventory_lost(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_known(
-    case: RuleContext, each: Known, match: MatchedDevices, tallied: Mapping[str, LinkCounts | Result]
+    case: RuleContext, known_device: Known, match: MatchedDevices, tallied: Mapping[str, LinkCounts | Result]
 ) -> Result | None:
-    kind = each.subject.partition(":")[0]
+    kind = known_device.subject.partition(":")[0]
     if kind in DEVICES:
-        return _judge_device(case, each, match)
-    if owner_of(each.subject) not in match.at:
-        return NotApplicable(each.subject, "a part of a device that is not here: it is judged with that")
+        return _judge_device(case, known_device, match)
+    if owner_of(known_device.subject) not in match.at:
+        return NotApplicable(known_device.subject, "a part of a device that is not here: it is judged with that")
     if kind == "port":
-        return _judge_port(case, each, match)
-    return _judge_link(case, each, tallied.get(match.at[owner_of(each.subject)]))
+        return _judge_port(case, known_device, match)
+    return _judge_link(case, known_device, tallied.get(match.at[owner_of(known_device.subject)]))
 
 
-def _judge_device(case: RuleContext, each: Known, match: MatchedDevices) -> Result | None:
+def _judge_device(case: RuleContext, known_device: Known, match: MatchedDevices) -> Result | None:
     """A GPU, NVSwitch or NIC; None: it is lost."""
-    now = case.functions.get(match.at.get(each.subject, "").partition(":")[2])
+    now = case.functions.get(match.at.get(known_device.subject, "").partition(":")[2])
     if now and now.state in ("gone", "changed_during_scan"):
-        return NotApplicable(each.subject, unreachable_reason(now) or now.state)
-    if each.subject in match.at or each.subject in match.replaced:
-        return Pass(each.subject)
-    if each.subject.partition(":")[2] in case.functions:
-        return NotApplicable(each.subject, "a function is listed at its address, and other rules judge it")
+        return NotApplicable(known_device.subject, unreachable_reason(now) or now.state)
+    if known_device.subject in match.at or known_device.subject in match.replaced:
+        return Pass(known_device.subject)
+    if known_device.subject.partition(":")[2] in case.functions:
+        return NotApplicable(known_device.subject, "a function is listed at its address, and other rules judge it")
     if case.bus_unread:
-        return Unknown(each.subject, case.bus_unread)
+        return Unknown(known_device.subject, case.bus_unread)
     if case.virtual_machine:
-        return Unknown(each.subject, "not here, in a virtual machine: the hypervisor gives and takes devices")
-    if each.subject in match.unsure:
-        where = match.unsure[each.subject].partition(":")[2]
-        return Unknown(each.subject, f"not at its address; it may be the one that is new at {where}")
+        return Unknown(known_device.subject, "not here, in a virtual machine: the hypervisor gives and takes devices")
+    if known_device.subject in match.unsure:
+        where = match.unsure[known_device.subject].partition(":")[2]
+        return Unknown(known_device.subject, f"not at its address; it may be the one that is new at {where}")
     return None
 
 
-def _judge_port(case: RuleContext, each: Known, match: MatchedDevices) -> Result | None:
+def _judge_port(case: RuleContext, known_device: Known, match: MatchedDevices) -> Result | None:
     """A port of a NIC that is here; None: it is lost."""
-    if each.subject in match.at:
-        return Pass(each.subject)
-    nic = case.nics[match.at[owner_of(each.subject)].partition(":")[2]]
+    if known_device.subject in match.at:
+        return Pass(known_device.subject)
+    nic = case.nics[match.at[owner_of(known_device.subject)].partition(":")[2]]
     if nic.state in _ON_PURPOSE:
-        return NotApplicable(each.subject, _ON_PURPOSE[nic.state])
+        return NotApplicable(known_device.subject, _ON_PURPOSE[nic.state])
     unread = case.probe_failure("rdma") or _partial_reason(case, nic) or _unlocated_reason(case)
     if unread:
-        return Unknown(each.subject, unread)
+        return Unknown(known_device.subject, unread)
     if case.software.rdma_namespaces == "exclusive" and not nic.ports:
-        return Unknown(each.subject, "RDMA devices of other network namespaces are not seen here")
+        return Unknown(known_device.subject, "RDMA devices of other network namespaces are not seen here")
     if case.virtual_machine:
-        return Unknown(each.subject, "not here, in a virtual machine: the hypervisor gives and takes devices")
+        return Unknown(known_device.subject, "not here, in a virtual machine: the hypervisor gives and takes devices")
     return None
 
 
@@ -112,53 +112,64 @@ def _unlocated_reason(case: RuleContext) -> str | None:
     return f"which NIC these RDMA devices belong to is not known: {join_labels(homeless)}" if homeless else None
 
 
-def _judge_link(case: RuleContext, each: Known, tally: LinkCounts | Result | None) -> Result | None:
+def _judge_link(case: RuleContext, known_device: Known, tally: LinkCounts | Result | None) -> Result | None:
     """An NVLink of a GPU that is here; None: it is lost."""
     if not isinstance(tally, LinkCounts):
         return (
-            tally._replace(subject=each.subject) if tally else Unknown(each.subject, "its GPU reports nothing about it")
+            tally._replace(subject=known_device.subject)
+            if tally
+            else Unknown(known_device.subject, "its GPU reports nothing about it")
         )
-    number = each.subject.rpartition("/")[2]
+    number = known_device.subject.rpartition("/")[2]
     if any(str(link.link) == number for link in tally.active):
-        return Pass(each.subject)
+        return Pass(known_device.subject)
     if any(str(link.link) == number for link in tally.unknown):
-        return Unknown(each.subject, "the state of this link is not known")
+        return Unknown(known_device.subject, "the state of this link is not known")
     if case.virtual_machine:
-        return Unknown(each.subject, "down, in a virtual machine: the hypervisor switches NVLinks by partition")
+        return Unknown(known_device.subject, "down, in a virtual machine: the hypervisor switches NVLinks by partition")
     return None
 
 
-def _current_identity(case: RuleContext, each: Known, match: MatchedDevices) -> Known:
+def _current_identity(case: RuleContext, known_device: Known, match: MatchedDevices) -> Known:
     """A part under what its device is called now; a device by its old name, which another may have now."""
-    kind, _, rest = each.subject.partition(":")
+    kind, _, rest = known_device.subject.partition(":")
     if kind in DEVICES:
-        return msgspec.structs.replace(each, label=f"former {each.label}")
-    now, part = match.at[owner_of(each.subject)].partition(":")[2], rest.rpartition("/")[2]
+        return msgspec.structs.replace(known_device, label=f"former {known_device.label}")
+    now, part = match.at[owner_of(known_device.subject)].partition(":")[2], rest.rpartition("/")[2]
     label = f"{case.gpus[now].label} NVLink {part}" if kind == "link" else f"{case.nics[now].label}/{part}"
-    return msgspec.structs.replace(each, subject=f"{kind}:{now}/{part}", label=label)
+    return msgspec.structs.replace(known_device, subject=f"{kind}:{now}/{part}", label=label)
 
 
 def _group_lost(case: RuleContext, lost: Sequence[Known]) -> list[list[Known]]:
     """What was lost as one: all below a port that is gone too, functions of a card, links of a GPU, ports of a NIC."""
     groups: dict[str, list[Known]] = {}
-    for each in lost:
-        gone = [port for port in each.above if _is_port_gone(case, port)]
-        kind, _, rest = each.subject.partition(":")
+    for known_device in lost:
+        gone = [port for port in known_device.above if _is_port_gone(case, port)]
+        kind, _, rest = known_device.subject.partition(":")
         place = rest.rpartition("." if kind in DEVICES else "/")[0]
-        groups.setdefault(gone[-1] if gone else f"{kind in DEVICES} {place}", []).append(each)
+        groups.setdefault(gone[-1] if gone else f"{kind in DEVICES} {place}", []).append(known_device)
     return list(groups.values())
 
 
 def _fail_lost(case: RuleContext, group: Sequence[Known]) -> Fail:
-    first = min(group, key=lambda each: (-SEVERITIES.index(_severity(each)), each.subject))
+    first = min(group, key=lambda known_device: (-SEVERITIES.index(_severity(known_device)), known_device.subject))
     taken = (case.history.last_good if case.history else None) or "an earlier run"
-    others = sorted(each.label for each in group if each is not first)
-    kinds = {each.subject.partition(":")[0] for each in group}
-    places = {each.subject.partition(":")[2] for each in group if each.subject.partition(":")[0] in DEVICES}
-    places |= {owner_of(each.subject).partition(":")[2] for each in group if not places}
-    places |= {port for each in group for port in each.above if _is_port_gone(case, port)}
-    places |= {each.above[0] for each in group if each.above}
-    places |= {near_rail_id(gpu) for each in group if each.subject.startswith("nic:") for gpu in _near_gpus(case, each)}
+    others = sorted(known_device.label for known_device in group if known_device is not first)
+    kinds = {known_device.subject.partition(":")[0] for known_device in group}
+    places = {
+        known_device.subject.partition(":")[2]
+        for known_device in group
+        if known_device.subject.partition(":")[0] in DEVICES
+    }
+    places |= {owner_of(known_device.subject).partition(":")[2] for known_device in group if not places}
+    places |= {port for known_device in group for port in known_device.above if _is_port_gone(case, port)}
+    places |= {known_device.above[0] for known_device in group if known_device.above}
+    places |= {
+        near_rail_id(gpu)
+        for known_device in group
+        if known_device.subject.startswith("nic:")
+        for gpu in _near_gpus(case, known_device)
+    }
     return Fail(
         subject=first.subject,
         label=first.label,
@@ -169,16 +180,20 @@ def _fail_lost(case: RuleContext, group: Sequence[Known]) -> Fail:
         "--accept-inventory.",
         evidence=tuple(
             Evidence(
-                what=f"{each.label}, inventory of {taken}",
-                value=", ".join(filter(None, (each.subject.partition(":")[2], each.detail, each.identity))),
+                what=f"{known_device.label}, inventory of {taken}",
+                value=", ".join(
+                    filter(None, (known_device.subject.partition(":")[2], known_device.detail, known_device.identity))
+                ),
                 source="the state directory (--state-dir)",
             )
-            for each in group[:8]
+            for known_device in group[:8]
         ),
         severity=_severity(first),
         cause=first.identity or "",
         places=frozenset(places),
-        covers=frozenset(places).union(*(each.above for each in group)),  # a GPU may be below a switch of its own
+        covers=frozenset(places).union(
+            *(known_device.above for known_device in group)
+        ),  # a GPU may be below a switch of its own
     )
 
 
@@ -191,22 +206,22 @@ def _is_port_gone(case: RuleContext, port: str) -> bool:
 def _near_gpus(case: RuleContext, nic: Known) -> list[str]:
     """GPUs that shared a PCIe switch with a NIC."""
     known = case.history.inventory if case.history else []
-    gpus = [each for each in known if each.subject.startswith("gpu:")]
-    return [each.subject.partition(":")[2] for each in gpus if set(each.above) & set(nic.above)]
+    gpus = [known_device for known_device in known if known_device.subject.startswith("gpu:")]
+    return [known_device.subject.partition(":")[2] for known_device in gpus if set(known_device.above) & set(nic.above)]
 
 
 def _impact(case: RuleContext, group: Sequence[Known], kinds: set[str]) -> str:
     known = case.history.inventory if case.history else []
     words = {"gpu": "GPUs", "nvswitch": "NVSwitches", "nic": "NICs", "port": "ports", "link": "NVLinks"}
     parts = [
-        f"{sum(each.subject.startswith(f'{kind}:') for each in group)} of "
-        f"{sum(each.subject.startswith(f'{kind}:') for each in known)} {words[kind]}"
+        f"{sum(known_device.subject.startswith(f'{kind}:') for known_device in group)} of "
+        f"{sum(known_device.subject.startswith(f'{kind}:') for known_device in known)} {words[kind]}"
         for kind in words
         if kind in kinds
     ]
     return f"{' and '.join(parts)} lost; jobs that ask for the whole node do not start, or run slower."
 
 
-def _severity(each: Known) -> str:
-    kind = each.subject.partition(":")[0]
-    return _SEVERITY.get(kind, "warning" if each.role in _WITHOUT_USE else "error")
+def _severity(known_device: Known) -> str:
+    kind = known_device.subject.partition(":")[0]
+    return _SEVERITY.get(kind, "warning" if known_device.role in _WITHOUT_USE else "error")

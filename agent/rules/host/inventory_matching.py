@@ -62,20 +62,20 @@ def merge_inventory(known: Sequence[Known], topology: Topology) -> tuple[list[Kn
     here = {row.subject: row for row in rows if row.subject in certain}
     stood_in = match.replaced | match.unsure.keys()
     missing = []
-    for each in known:
-        now = match.at.get(each.subject, "")
+    for known_device in known:
+        now = match.at.get(known_device.subject, "")
         if now in here:
             row = here[now]  # what is not told this time is still known
             here[now] = msgspec.structs.replace(
                 row,
-                identity=row.identity or each.identity,
-                detail=row.detail or each.detail,
-                role=each.role if row.role == "unused" else row.role,
-                rate_gbit_s=max(row.rate_gbit_s or 0.0, each.rate_gbit_s or 0.0) or None,
+                identity=row.identity or known_device.identity,
+                detail=row.detail or known_device.detail,
+                role=known_device.role if row.role == "unused" else row.role,
+                rate_gbit_s=max(row.rate_gbit_s or 0.0, known_device.rate_gbit_s or 0.0) or None,
             )
-        elif not {each.subject, owner_of(each.subject)} & stood_in:
-            missing.append(each)
-    return sorted([*here.values(), *missing], key=lambda each: each.subject), not missing
+        elif not {known_device.subject, owner_of(known_device.subject)} & stood_in:
+            missing.append(known_device)
+    return sorted([*here.values(), *missing], key=lambda known_device: known_device.subject), not missing
 
 
 def match_devices(known: Sequence[Known], rows: Sequence[Known]) -> MatchedDevices:
@@ -84,15 +84,17 @@ def match_devices(known: Sequence[Known], rows: Sequence[Known]) -> MatchedDevic
     replaced: set[str] = set()
     for kind in DEVICES:
         replaced |= _match_kind(
-            [each for each in known if _kind(each) == kind], [row for row in rows if _kind(row) == kind], match
+            [known_device for known_device in known if _kind(known_device) == kind],
+            [row for row in rows if _kind(row) == kind],
+            match,
         )
     here = {row.subject for row in rows}
-    for each in known:
-        now = match.at.get(owner_of(each.subject))
-        part = each.subject.rpartition("/")[2]
-        moved = f"{_kind(each)}:{now.partition(':')[2]}/{part}" if now else ""
+    for known_device in known:
+        now = match.at.get(owner_of(known_device.subject))
+        part = known_device.subject.rpartition("/")[2]
+        moved = f"{_kind(known_device)}:{now.partition(':')[2]}/{part}" if now else ""
         if moved in here:
-            match.at[each.subject] = moved
+            match.at[known_device.subject] = moved
     return match._replace(replaced=frozenset(replaced))
 
 
@@ -112,33 +114,33 @@ def _match_kind(known: list[Known], rows: list[Known], match: MatchedDevices) ->
     by_identity = {row.identity: row for row in rows if row.identity}
     by_subject = {row.subject: row for row in rows}
     left = []
-    for each in known:
-        if each.identity in by_identity:
-            match.at[each.subject] = by_identity[each.identity].subject
+    for known_device in known:
+        if known_device.identity in by_identity:
+            match.at[known_device.subject] = by_identity[known_device.identity].subject
         else:
-            left.append(each)
+            left.append(known_device)
     taken = set(match.at.values())
     absent = []
-    for each in left:
-        row = by_subject.get(each.subject)
+    for known_device in left:
+        row = by_subject.get(known_device.subject)
         if row is None or row.subject in taken:
-            absent.append(each)
-        elif differ(row.identity, each.identity):
-            replaced.add(each.subject)
+            absent.append(known_device)
+        elif differ(row.identity, known_device.identity):
+            replaced.add(known_device.subject)
             taken.add(row.subject)
         else:
-            match.at[each.subject] = row.subject
+            match.at[known_device.subject] = row.subject
             taken.add(row.subject)
     new = [row for row in rows if row.subject not in taken]
-    for each in absent:
-        row = next((row for row in new if row.detail == each.detail), None)
+    for known_device in absent:
+        row = next((row for row in new if row.detail == known_device.detail), None)
         if row is None:
             continue
         new.remove(row)
-        if differ(row.identity, each.identity):
-            replaced.add(each.subject)
+        if differ(row.identity, known_device.identity):
+            replaced.add(known_device.subject)
         else:
-            match.unsure[each.subject] = row.subject
+            match.unsure[known_device.subject] = row.subject
     return replaced
 
 
@@ -165,5 +167,5 @@ def _switches_above(functions: dict[str, PciFunction], pci: str | None) -> list[
     return above
 
 
-def _kind(each: Known) -> str:
-    return each.subject.partition(":")[0]
+def _kind(known_device: Known) -> str:
+    return known_device.subject.partition(":")[0]

@@ -52,13 +52,13 @@ def watch_ports(case: RuleContext) -> Iterator[IbPortCounters | Result]:
 
 def read_ports(case: RuleContext) -> Iterator[IbPortCounters | Result]:
     """The same, also where there is no earlier sample."""
-    for each in ib_ports(case):
-        yield _read_port(case, each) if isinstance(each, IbPort) else each
+    for port in ib_ports(case):
+        yield _read_port(case, port) if isinstance(port, IbPort) else port
 
 
 def for_each_port(case: RuleContext, judge: Callable[[IbPortCounters], Result], alike: str) -> Iterator[Result]:
     """What a rule says of every port; one finding where all have the fault: "`alike` on every InfiniBand port"."""
-    answers = (judge(each) if isinstance(each, IbPortCounters) else each for each in watch_ports(case))
+    answers = (judge(port) if isinstance(port, IbPortCounters) else port for port in watch_ports(case))
     yield from aggregate_node_wide(answers, f"{alike} on every InfiniBand port")
 
 
@@ -73,9 +73,9 @@ def link_went_down(case: RuleContext, each: IbPortCounters) -> Result | None:
     return None
 
 
-def _read_port(case: RuleContext, each: IbPort) -> IbPortCounters:
-    port = each.port
-    folder = f"/sys/class/infiniband/{each.nic.rdma_device or each.nic.label}/ports/{port.port}"
+def _read_port(case: RuleContext, ib_port: IbPort) -> IbPortCounters:
+    port = ib_port.port
+    folder = f"/sys/class/infiniband/{ib_port.nic.rdma_device or ib_port.nic.label}/ports/{port.port}"
 
     def file(name: str) -> str:
         return f"{folder}/{'hw_counters' if name in port.hw_counters else 'counters'}/{name}"
@@ -83,10 +83,10 @@ def _read_port(case: RuleContext, each: IbPort) -> IbPortCounters:
     above = [case.netdevs[name] for name in sorted(port.netdevs) if name in case.netdevs]
     plain = [netdev for netdev in above if netdev.vlan is None]
     return IbPortCounters(
-        each,
-        Counters(each.subject, port_counters(port), file),
+        ib_port,
+        Counters(ib_port.subject, port_counters(port), file),
         tuple(Counters(f"netdev:{n.id}", netdev_counters(n), _counter_source(n.label)) for n in plain),
-        Subject(each.subject, each.label, each.places, each.nic),
+        Subject(ib_port.subject, ib_port.label, ib_port.places, ib_port.nic),
     )
 
 
@@ -104,20 +104,20 @@ _WORN = "Clean or replace cable or transceiver, then the switch port."
 
 @rule("ib-symbol-errors")
 def ib_symbol_errors(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_wire(case, each), "errors on the wire")
+    yield from for_each_port(case, lambda counters: _judge_wire(case, counters), "errors on the wire")
 
 
-def _judge_wire(case: RuleContext, each: IbPortCounters) -> Result:
+def _judge_wire(case: RuleContext, counters: IbPortCounters) -> Result:
     """One answer for the four counters of a link: several that are over their limit are one bad link."""
-    recovered = _judge_recoveries(case, each)
-    down = link_went_down(case, each)
+    recovered = _judge_recoveries(case, counters)
+    down = link_went_down(case, counters)
     if down:  # errors come with it; that it recovered before does not
         return recovered if isinstance(recovered, Fail | Unknown) else down
     answers = [
-        _judge_symbol_errors(case, each),
-        _judge_link_integrity(case, each),
+        _judge_symbol_errors(case, counters),
+        _judge_link_integrity(case, counters),
         recovered,
-        _judge_received_errors(case, each),
+        _judge_received_errors(case, counters),
     ]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     if faults:
@@ -128,37 +128,37 @@ def _judge_wire(case: RuleContext, each: IbPortCounters) -> Result:
     return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
 
 
-def _judge_symbol_errors(case: RuleContext, each: IbPortCounters) -> Result:
+def _judge_symbol_errors(case: RuleContext, counters: IbPortCounters) -> Result:
     words = FailureText(
         "symbol errors", "Each is sent again or lost; a link that errs so is going bad.", _WORN, cause="symbol"
     )
-    count = delta(case, each.counters, ["symbol_error"])
-    answer = judge_count(case, each.place, count, (Limit(_PER_HOUR, "warning", HOUR),), words)
-    rate, seconds = each.ib.port.rate_gbit_s, (case.window.seconds if case.window else None)
+    count = delta(case, counters.counters, ["symbol_error"])
+    answer = judge_count(case, counters.place, count, (Limit(_PER_HOUR, "warning", HOUR),), words)
+    rate, seconds = counters.ib.port.rate_gbit_s, (case.window.seconds if case.window else None)
     total = getattr(count, "total", 0)
     if not isinstance(answer, Fail) or not rate or not seconds:
         return answer
     ratio = total / (rate * 1e9 * seconds)
     return answer._replace(
         summary=f"{answer.summary}: {ratio:.0e} of its bits",
-        severity=each.place.severity("error" if ratio >= case.threshold(_RATIO) else "warning"),
+        severity=counters.place.severity("error" if ratio >= case.threshold(_RATIO) else "warning"),
     )
 
 
-def _judge_recoveries(case: RuleContext, each: IbPortCounters) -> Result:
+def _judge_recoveries(case: RuleContext, counters: IbPortCounters) -> Result:
     words = FailureText(
         "recoveries of the link",
         "Each stops the link for milliseconds to seconds; the next one may fail, and the link goes down.",
         _WORN,
         cause="recovery",
     )
-    count = delta(case, each.counters, ["link_error_recovery"])
-    return judge_count(case, each.place, count, (Limit(_RECOVERIES, "warning", HOUR),), words)
+    count = delta(case, counters.counters, ["link_error_recovery"])
+    return judge_count(case, counters.place, count, (Limit(_RECOVERIES, "warning", HOUR),), words)
 
 
-def _judge_received_errors(case: RuleContext, each: IbPortCounters) -> Result:
-    count = delta(case, each.counters, ["port_rcv_errors"])
-    marked = delta(case, each.counters, ["port_rcv_remote_physical_errors"])
+def _judge_received_errors(case: RuleContext, counters: IbPortCounters) -> Result:
+    count = delta(case, counters.counters, ["port_rcv_errors"])
+    marked = delta(case, counters.counters, ["port_rcv_remote_physical_errors"])
     upstream = False
     if isinstance(marked, CounterDelta) and isinstance(count, CounterDelta) and marked.total >= max(count.total, 1):
         upstream, count = True, count._replace(evidence=count.evidence + marked.evidence)
@@ -170,18 +170,18 @@ def _judge_received_errors(case: RuleContext, each: IbPortCounters) -> Result:
         else "Clean or replace the cable or transceiver of this port.",
         cause="upstream" if upstream else "received",
     )
-    return judge_count(case, each.place, count, (Limit(_RECEIVED, "warning", HOUR),), words)
+    return judge_count(case, counters.place, count, (Limit(_RECEIVED, "warning", HOUR),), words)
 
 
-def _judge_link_integrity(case: RuleContext, each: IbPortCounters) -> Result:
+def _judge_link_integrity(case: RuleContext, counters: IbPortCounters) -> Result:
     words = FailureText(
         "link integrity errors and buffer overruns",
         "Errors beyond what the link tolerates, or credits that the other end ignores: packets are lost.",
         "Clean or replace the cable; compare the virtual lanes and credits of both ends.",
         cause="integrity",
     )
-    count = delta(case, each.counters, ["local_link_integrity_errors", "excessive_buffer_overrun_errors"])
-    return judge_count(case, each.place, count, (Limit(_INTEGRITY, "warning"),), words)
+    count = delta(case, counters.counters, ["local_link_integrity_errors", "excessive_buffer_overrun_errors"])
+    return judge_count(case, counters.place, count, (Limit(_INTEGRITY, "warning"),), words)
 
 
 _XMIT_DISCARDS_COUNTERS = ("port_xmit_discards",)
@@ -195,17 +195,17 @@ _XMIT_DISCARDS_WORDS = FailureText(
 
 @rule("ib-xmit-discards")
 def ib_xmit_discards(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_xmit_discards(case, each), "discards")
+    yield from for_each_port(case, lambda counters: _judge_xmit_discards(case, counters), "discards")
 
 
-def _judge_xmit_discards(case: RuleContext, each: IbPortCounters) -> Result:
-    down = link_went_down(case, each)
+def _judge_xmit_discards(case: RuleContext, counters: IbPortCounters) -> Result:
+    down = link_went_down(case, counters)
     if down:
         return down
     return judge_count(
         case,
-        each.place,
-        delta(case, each.counters, _XMIT_DISCARDS_COUNTERS),
+        counters.place,
+        delta(case, counters.counters, _XMIT_DISCARDS_COUNTERS),
         (Limit(_XMIT_DISCARDS_LIMIT, "warning", 600.0),),
         _XMIT_DISCARDS_WORDS,
     )
@@ -219,25 +219,25 @@ _LEAST_SIBLINGS = 2
 @rule("ib-xmit-wait")
 def ib_xmit_wait(case: RuleContext) -> Iterator[Result]:
     found: list[tuple[IbPortCounters, CounterDelta]] = []
-    for each in watch_ports(case):
-        if not isinstance(each, IbPortCounters):
-            yield each
-        elif each.ib.nic.role != "rail" or each.ib.port.state != "ACTIVE":
-            yield NotApplicable(each.place.subject, "no active rail")
+    for counters in watch_ports(case):
+        if not isinstance(counters, IbPortCounters):
+            yield counters
+        elif counters.ib.nic.role != "rail" or counters.ib.port.state != "ACTIVE":
+            yield NotApplicable(counters.place.subject, "no active rail")
         else:
-            count = delta(case, each.counters, ["port_xmit_wait"])
+            count = delta(case, counters.counters, ["port_xmit_wait"])
             if isinstance(count, CounterDelta):
-                found.append((each, count))
+                found.append((counters, count))
             else:
-                yield with_subject(each.place, count)
-    for each, count in found:
+                yield with_subject(counters.place, count)
+    for counters, count in found:
         yield _judge_xmit_wait(
-            case, each, count, [other.total for port, other in found if port is not each and not other.gap]
+            case, counters, count, [other.total for port, other in found if port is not counters and not other.gap]
         )
 
 
-def _judge_xmit_wait(case: RuleContext, each: IbPortCounters, count: CounterDelta, others: list[int]) -> Result:
-    place = each.place
+def _judge_xmit_wait(case: RuleContext, counters: IbPortCounters, count: CounterDelta, others: list[int]) -> Result:
+    place = counters.place
     if count.gap:
         return Unknown(place.subject, count.gap)
     if len(others) < _LEAST_SIBLINGS:
@@ -271,14 +271,14 @@ _CONSTRAINT_ERRORS_WORDS = FailureText(
 
 @rule("ib-constraint-errors")
 def ib_constraint_errors(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_constraint_errors(case, each), "partition violations")
+    yield from for_each_port(case, lambda counters: _judge_constraint_errors(case, counters), "partition violations")
 
 
-def _judge_constraint_errors(case: RuleContext, each: IbPortCounters) -> Result:
+def _judge_constraint_errors(case: RuleContext, counters: IbPortCounters) -> Result:
     return judge_count(
         case,
-        each.place,
-        delta(case, each.counters, _CONSTRAINT_ERRORS_COUNTERS),
+        counters.place,
+        delta(case, counters.counters, _CONSTRAINT_ERRORS_COUNTERS),
         (Limit(_CONSTRAINT_ERRORS_LIMIT, "warning", HOUR),),
         _CONSTRAINT_ERRORS_WORDS,
     )
@@ -299,11 +299,11 @@ _ORDERED = ("packet_seq_err", Limit(_SEQUENCE, "warning", MINUTE), "sequence err
 
 @rule("ib-hwcounter-transport")
 def ib_hwcounter_transport(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_transport(case, each), "transport errors")
+    yield from for_each_port(case, lambda counters: _judge_transport(case, counters), "transport errors")
 
 
-def _judge_transport(case: RuleContext, each: IbPortCounters) -> Result:
-    down = link_went_down(case, each)
+def _judge_transport(case: RuleContext, counters: IbPortCounters) -> Result:
+    down = link_went_down(case, counters)
     if down:
         return down
     ordered = [parse_number(said.value) for said in effective_settings(case, _ROUTING)]
@@ -311,8 +311,8 @@ def _judge_transport(case: RuleContext, each: IbPortCounters) -> Result:
     answers = [
         judge_count(
             case,
-            each.place,
-            delta(case, each.counters, [name]),
+            counters.place,
+            delta(case, counters.counters, [name]),
             (limit,),
             FailureText(what, _IMPACT, _REMEDY, cause=name),
         )

@@ -46,18 +46,18 @@ _SITUATIONS = {
 @rule("ib-port-down")
 def ib_port_down(case: RuleContext) -> Iterator[Result]:
     ports: list[IbPort] = []
-    for each in ib_ports(case):
-        if isinstance(each, IbPort):
-            ports.append(each)
+    for port in ib_ports(case):
+        if isinstance(port, IbPort):
+            ports.append(port)
         else:
-            yield each
+            yield port
     for role in EXPECTED:
-        yield from _judge_role(case, [each for each in ports if each.nic.role == role])
+        yield from _judge_role(case, [port for port in ports if port.nic.role == role])
 
 
 def _judge_role(case: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
-    sockets = [_cage_state(case, each) for each in ports]
-    answers = [_judge_port_down(case, each, socket, sockets) for each, socket in zip(ports, sockets, strict=True)]
+    sockets = [_cage_state(case, port) for port in ports]
+    answers = [_judge_port_down(case, ib_port, socket, sockets) for ib_port, socket in zip(ports, sockets, strict=True)]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     yield from (
@@ -67,40 +67,42 @@ def _judge_role(case: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
     )
 
 
-def _cage_state(case: RuleContext, each: IbPort) -> CageState:
-    plugged = each.port.phys_state in _CABLED or is_meant_to_be_up(case, each.subject, each.port)
-    return CageState(each.subject, each.nic, each.port.state == "ACTIVE", plugged, each.board, each.position)
+def _cage_state(case: RuleContext, ib_port: IbPort) -> CageState:
+    plugged = ib_port.port.phys_state in _CABLED or is_meant_to_be_up(case, ib_port.subject, ib_port.port)
+    return CageState(
+        ib_port.subject, ib_port.nic, ib_port.port.state == "ACTIVE", plugged, ib_port.board, ib_port.position
+    )
 
 
-def _judge_port_down(case: RuleContext, each: IbPort, socket: CageState, sockets: list[CageState]) -> Result:
-    port = each.port
+def _judge_port_down(case: RuleContext, ib_port: IbPort, socket: CageState, sockets: list[CageState]) -> Result:
+    port = ib_port.port
     if socket.active:
-        return Pass(each.subject)
+        return Pass(ib_port.subject)
     waiting = boot_settling_reason(case)
     if waiting:
-        return Unknown(each.subject, f"{port.state}; {waiting}")
+        return Unknown(ib_port.subject, f"{port.state}; {waiting}")
     silent = unused_port_result(socket, sockets, port.state or "")
     if silent:
         return silent
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=ib_port.subject,
+        label=ib_port.label,
         summary=f"{port.state}, physical state {port.phys_state or 'not known'}: "
         + _MEANING.get(port.phys_state or "", "not in use"),
-        impact=_impact(case, each),
+        impact=_impact(case, ib_port),
         evidence=(
-            each.evidence("state", port.state or "", "state"),
-            each.evidence("physical state", port.phys_state or "not known", "phys_state"),
+            ib_port.evidence("state", port.state or "", "state"),
+            ib_port.evidence("physical state", port.phys_state or "not known", "phys_state"),
         ),
-        severity=severity_by_role("error", each.nic),
+        severity=severity_by_role("error", ib_port.nic),
         situation=_SITUATIONS.get(port.phys_state or "", ""),
-        places=each.places,
+        places=ib_port.places,
     )
 
 
-def _impact(case: RuleContext, each: IbPort) -> str:
+def _impact(case: RuleContext, ib_port: IbPort) -> str:
     rails = len(case.rails)
-    if each.nic.role == "rail" and rails > 1:
+    if ib_port.nic.role == "rail" and rails > 1:
         return (
             f"1 of {rails} rails: this node injects {100 / rails:.0f}% less traffic, and NCCL leaves "
             f"the rail out without a message."
@@ -116,77 +118,77 @@ _CABLE_LANES = 4  # 8X and 12X are links inside of switches; no NIC has them
 @rule("ib-rate-degraded")
 def ib_rate_degraded(case: RuleContext) -> Iterator[Result]:
     ports: list[IbPort] = []
-    for each in ib_ports(case):
-        if not isinstance(each, IbPort):
-            yield each
-        elif each.port.state != "ACTIVE":
-            yield NotApplicable(each.subject, f"{each.port.state}: a rate is reported for active ports only")
-        elif is_rate_unparsed(case, each):
-            yield Unknown(each.subject, "SDR on an active port: the kernel has no name for its speed")
-        elif each.port.rate_gbit_s is None:
-            yield Unknown(each.subject, "its rate could not be read")
+    for port in ib_ports(case):
+        if not isinstance(port, IbPort):
+            yield port
+        elif port.port.state != "ACTIVE":
+            yield NotApplicable(port.subject, f"{port.port.state}: a rate is reported for active ports only")
+        elif is_rate_unparsed(case, port):
+            yield Unknown(port.subject, "SDR on an active port: the kernel has no name for its speed")
+        elif port.port.rate_gbit_s is None:
+            yield Unknown(port.subject, "its rate could not be read")
         else:
-            ports.append(each)
+            ports.append(port)
     answers = [
-        _judge_rate_degraded(case, each, [o for o in ports if _rate_group(o) == _rate_group(each)]) for each in ports
+        _judge_rate_degraded(case, port, [o for o in ports if _rate_group(o) == _rate_group(port)]) for port in ports
     ]
     slow = [answer for answer in answers if isinstance(answer, Fail) and answer.severity == "info"]
     yield from (answer for answer in answers if answer not in slow)
     yield from merge_if_on_all(slow, len(slow), "slower than the NIC supports, all alike")
 
 
-def _rate_group(each: IbPort) -> tuple[object, ...]:
+def _rate_group(ib_port: IbPort) -> tuple[object, ...]:
     """What ports have in common that should run alike: second ports of all cards may be on a slower fabric."""
-    return each.nic.role, each.board, each.position
+    return ib_port.nic.role, ib_port.board, ib_port.position
 
 
-def _judge_rate_degraded(case: RuleContext, each: IbPort, alike: list[IbPort]) -> Result:
-    rate = each.port.rate_gbit_s or 0.0
+def _judge_rate_degraded(case: RuleContext, ib_port: IbPort, alike: list[IbPort]) -> Result:
+    rate = ib_port.port.rate_gbit_s or 0.0
     rates = [other.port.rate_gbit_s or 0.0 for other in alike]
     usual, fastest = find_majority(rates), max(rates)
     if usual is not None and rate < usual:
-        return _fail_rate_degraded(each, usual, f"most ports of this board run at {usual:g}", "high")
+        return _fail_rate_degraded(ib_port, usual, f"most ports of this board run at {usual:g}", "high")
     if rate < fastest:  # most are slow: no norm, where one shows what the fabric can do
-        return _fail_rate_degraded(each, fastest, f"another port of this board runs at {fastest:g}", "medium")
-    more = _rate_with_all_lanes(each)
+        return _fail_rate_degraded(ib_port, fastest, f"another port of this board runs at {fastest:g}", "medium")
+    more = _rate_with_all_lanes(ib_port)
     if more is not None:
-        return _fail_rate_degraded(each, more, f"{_far_end(each)} and this port support {more:g}", "medium")
-    was = find_known_rate(case, each.subject)
+        return _fail_rate_degraded(ib_port, more, f"{_far_end(ib_port)} and this port support {more:g}", "medium")
+    was = find_known_rate(case, ib_port.subject)
     if was is not None and rate < was:
-        fault = _fail_rate_degraded(each, was, f"in an earlier run it had {was:g}", "medium")
-        return fault if _has_fewer_lanes(each) else fault._replace(severity=severity_by_role("warning", each.nic))
-    if each.port.width == "1X":
-        return _fail_rate_degraded(each, rate * _CABLE_LANES, "one lane of four", "medium")
-    due = _GENERATION.get(device_number(case, each.nic) or 0)
+        fault = _fail_rate_degraded(ib_port, was, f"in an earlier run it had {was:g}", "medium")
+        return fault if _has_fewer_lanes(ib_port) else fault._replace(severity=severity_by_role("warning", ib_port.nic))
+    if ib_port.port.width == "1X":
+        return _fail_rate_degraded(ib_port, rate * _CABLE_LANES, "one lane of four", "medium")
+    due = _GENERATION.get(device_number(case, ib_port.nic) or 0)
     if due and rate < due:
-        return _lower_to_info(_fail_rate_degraded(each, due, f"its generation can do {due}", "low"))
-    return Pass(each.subject)
+        return _lower_to_info(_fail_rate_degraded(ib_port, due, f"its generation can do {due}", "low"))
+    return Pass(ib_port.subject)
 
 
-def _has_fewer_lanes(each: IbPort) -> bool:
-    return 0 < _parse_lanes(each.port.width or "") < _CABLE_LANES
+def _has_fewer_lanes(ib_port: IbPort) -> bool:
+    return 0 < _parse_lanes(ib_port.port.width or "") < _CABLE_LANES
 
 
-def _fail_rate_degraded(each: IbPort, due: float, because: str, confidence: str) -> Fail:
-    port, rate = each.port, each.port.rate_gbit_s or 0.0
+def _fail_rate_degraded(ib_port: IbPort, due: float, because: str, confidence: str) -> Fail:
+    port, rate = ib_port.port, ib_port.port.rate_gbit_s or 0.0
     lanes = f" ({port.width} {port.speed})" if port.width and port.speed else ""
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=ib_port.subject,
+        label=ib_port.label,
         summary=f"runs at {rate:g} Gb/s{lanes}; {because}",
         impact=f"{rate / 8:g} instead of {due / 8:g} GB/s in each direction ({format_share_lost(rate, due)} less); "
         "collectives wait for the slowest rail.",
         remedy="Reseat or replace cable or module; look at the switch port's profile and errors (mlxlink -m -c).",
-        evidence=(each.evidence("rate", f"{rate:g} Gb/s{lanes}", "rate"), *_far_end_evidence(each)),
-        severity=severity_by_role("error", each.nic),
+        evidence=(ib_port.evidence("rate", f"{rate:g} Gb/s{lanes}", "rate"), *_far_end_evidence(ib_port)),
+        severity=severity_by_role("error", ib_port.nic),
         confidence=confidence,
-        places=each.places,
+        places=ib_port.places,
     )
 
 
-def _rate_with_all_lanes(each: IbPort) -> float | None:
+def _rate_with_all_lanes(ib_port: IbPort) -> float | None:
     """The rate in Gb/s with the lanes that both ends support; None where they all run, or nobody knows of more."""
-    far, port = each.port.neighbor, each.port
+    far, port = ib_port.port.neighbor, ib_port.port
     if far is None or far.could_width is None or far.width is None or far.rate_gbit_s != port.rate_gbit_s:
         return None
     if port.width not in (far.width, None):
@@ -200,18 +202,18 @@ def _parse_lanes(width: str) -> int:
     return int(digits) if digits in ("1", "2", "4", "8", "12") else 0
 
 
-def _far_end(each: IbPort) -> str:
-    far = each.port.neighbor
+def _far_end(ib_port: IbPort) -> str:
+    far = ib_port.port.neighbor
     return f"port {far.port} of {far.name or far.node_guid or 'the switch'}" if far else ""
 
 
-def _far_end_evidence(each: IbPort) -> tuple[Evidence, ...]:
-    far = each.port.neighbor
+def _far_end_evidence(ib_port: IbPort) -> tuple[Evidence, ...]:
+    far = ib_port.port.neighbor
     if far is None:
         return ()
     could = " ".join(word for word in (far.could_width, far.could_speed) if word)
-    value = _far_end(each) + (f"; both ends could be {could}" if could else "")
-    return (Evidence(what=f"far end of {each.label}", value=value, source=far.source),)
+    value = _far_end(ib_port) + (f"; both ends could be {could}" if could else "")
+    return (Evidence(what=f"far end of {ib_port.label}", value=value, source=far.source),)
 
 
 def _lower_to_info(fault: Fail) -> Fail:
@@ -231,35 +233,35 @@ def _lower_to_info(fault: Fail) -> Fail:
 @rule("ib-rate-mixed")
 def ib_rate_mixed(case: RuleContext) -> Iterator[Result]:
     ports: list[IbPort] = []
-    for each in ib_ports(case):
-        if not isinstance(each, IbPort):
-            if isinstance(each, Unknown):
-                yield each
-        elif each.nic.role == "rail" and each.port.state == "ACTIVE":
-            if each.port.rate_gbit_s is None or is_rate_unparsed(case, each):
-                yield Unknown(each.subject, "its rate is not known")
+    for port in ib_ports(case):
+        if not isinstance(port, IbPort):
+            if isinstance(port, Unknown):
+                yield port
+        elif port.nic.role == "rail" and port.port.state == "ACTIVE":
+            if port.port.rate_gbit_s is None or is_rate_unparsed(case, port):
+                yield Unknown(port.subject, "its rate is not known")
             else:
-                ports.append(each)
+                ports.append(port)
     if len(ports) < 2:
         if case.probe_failure("rdma") is None or has_no_infiniband(case):
             yield NotApplicable("node", "fewer than two active InfiniBand rails")
         return
-    mixed = [fabric for fabric in _ports_by_subnet(ports) if len({each.port.rate_gbit_s for each in fabric}) > 1]
+    mixed = [fabric for fabric in _ports_by_subnet(ports) if len({ib_port.port.rate_gbit_s for ib_port in fabric}) > 1]
     yield _fail_rate_mixed(mixed[0]) if mixed else Pass("node")
 
 
 def _ports_by_subnet(ports: list[IbPort]) -> list[list[IbPort]]:
     """Ports by the subnet manager that they answer to: a second fabric may be slower by design."""
     found: dict[int | None, list[IbPort]] = {}
-    for each in ports:
-        found.setdefault(each.port.sm_lid, []).append(each)
+    for port in ports:
+        found.setdefault(port.port.sm_lid, []).append(port)
     return list(found.values())
 
 
 def _fail_rate_mixed(ports: list[IbPort]) -> Fail:
-    rates = [each.port.rate_gbit_s or 0.0 for each in ports]
+    rates = [ib_port.port.rate_gbit_s or 0.0 for ib_port in ports]
     slowest, fastest = min(rates), max(rates)
-    slow = [each for each in ports if (each.port.rate_gbit_s or 0.0) < fastest]
+    slow = [ib_port for ib_port in ports if (ib_port.port.rate_gbit_s or 0.0) < fastest]
     return Fail(
         subject="node",
         label="node",
@@ -268,37 +270,37 @@ def _fail_rate_mixed(ports: list[IbPort]) -> Fail:
         impact="every rail runs as fast as the slowest: "
         f"{format_share_lost(slowest, fastest)} less on the faster ones.",
         remedy="Replace the slower NIC or cable, or leave the slower rails out of the job (NCCL_IB_HCA).",
-        evidence=tuple(each.evidence("rate", f"{each.port.rate_gbit_s:g} Gb/s", "rate") for each in ports),
-        places=frozenset().union(*(each.places for each in slow)),
+        evidence=tuple(ib_port.evidence("rate", f"{ib_port.port.rate_gbit_s:g} Gb/s", "rate") for ib_port in ports),
+        places=frozenset().union(*(ib_port.places for ib_port in slow)),
     )
 
 
 @rule("ib-rate-unparsed")
 def ib_rate_unparsed(case: RuleContext) -> Iterator[Result]:
-    answers = (_judge_rate_unparsed(case, each) if isinstance(each, IbPort) else each for each in ib_ports(case))
+    answers = (_judge_rate_unparsed(case, port) if isinstance(port, IbPort) else port for port in ib_ports(case))
     yield from aggregate_node_wide(answers, "the kernel cannot name the speed of any InfiniBand port")
 
 
-def _judge_rate_unparsed(case: RuleContext, each: IbPort) -> Result:
-    port = each.port
+def _judge_rate_unparsed(case: RuleContext, ib_port: IbPort) -> Result:
+    port = ib_port.port
     if port.state != "ACTIVE":
-        return NotApplicable(each.subject, f"{port.state}: a rate is reported for active ports only")
+        return NotApplicable(ib_port.subject, f"{port.state}: a rate is reported for active ports only")
     if port.rate_gbit_s is None:
-        return Unknown(each.subject, "its rate could not be read")
-    if port.speed == "SDR" and device_number(case, each.nic) is None:
-        return Unknown(each.subject, "SDR, and which NIC it is could not be read")
-    if not is_rate_unparsed(case, each):
-        return Pass(each.subject)
+        return Unknown(ib_port.subject, "its rate could not be read")
+    if port.speed == "SDR" and device_number(case, ib_port.nic) is None:
+        return Unknown(ib_port.subject, "SDR, and which NIC it is could not be read")
+    if not is_rate_unparsed(case, ib_port):
+        return Pass(ib_port.subject)
     return Fail(
-        subject=each.subject,
-        label=each.label,
-        summary=f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR) on {each.nic.model or 'a ConnectX-5 or later'}: "
+        subject=ib_port.subject,
+        label=ib_port.label,
+        summary=f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR) on {ib_port.nic.model or 'a ConnectX-5 or later'}: "
         f"kernel {case.node.kernel or 'unknown'} has no name for its speed",
         impact="the real rate is not known: up to 40 times what is shown. Rules about rates cannot judge this port.",
         remedy="A newer kernel, or DOCA-OFED.",
-        evidence=(each.evidence("rate", f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR)", "rate"),),
+        evidence=(ib_port.evidence("rate", f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR)", "rate"),),
         severity="info",
-        places=each.places,
+        places=ib_port.places,
     )
 
 
@@ -371,27 +373,29 @@ _BITS = {name: bits for name, bits in PORT_COUNTER_BITS.items() if name != _OF_S
 
 @rule("ib-counter-saturated")
 def ib_counter_saturated(case: RuleContext) -> Iterator[Result]:
-    answers = (_judge_counter_saturated(each) if isinstance(each, IbPort) else each for each in ib_ports(case))
+    answers = (_judge_counter_saturated(port) if isinstance(port, IbPort) else port for port in ib_ports(case))
     yield from aggregate_node_wide(answers, "counters at their maximum on every InfiniBand port")
 
 
-def _judge_counter_saturated(each: IbPort) -> Result:
-    counters = each.port.counters
+def _judge_counter_saturated(ib_port: IbPort) -> Result:
+    counters = ib_port.port.counters
     if not any(name in counters for name in _BITS):
-        return Unknown(each.subject, "its error counters could not be read")
+        return Unknown(ib_port.subject, "its error counters could not be read")
     full = [name for name, bits in _BITS.items() if counters.get(name) == (1 << bits) - 1]
     if not full:
-        return Pass(each.subject)
+        return Pass(ib_port.subject)
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=ib_port.subject,
+        label=ib_port.label,
         summary=f"counts no further: {', '.join(f'{name} {counters[name]}' for name in full)}",
         impact=f"{len(full)} of its counters show no new error: flaps and bit errors go unseen.",
         remedy="perfquery -R, as root, when nothing else compares with older values.",
         evidence=tuple(
-            Evidence(what=name, value=str(counters[name]), source=f"{each.evidence('', '', 'counters').source}/{name}")
+            Evidence(
+                what=name, value=str(counters[name]), source=f"{ib_port.evidence('', '', 'counters').source}/{name}"
+            )
             for name in full
         ),
         severity="info",
-        places=each.places,
+        places=ib_port.places,
     )

@@ -79,11 +79,11 @@ def has_no_infiniband(case: RuleContext) -> bool:
     )
 
 
-def is_rate_unparsed(case: RuleContext, each: IbPort) -> bool:
+def is_rate_unparsed(case: RuleContext, ib_port: IbPort) -> bool:
     """An active port of a ConnectX-5 or later that reports SDR: the kernel has no name for its speed."""
-    if each.port.speed != "SDR":
+    if ib_port.port.speed != "SDR":
         return False
-    number = device_number(case, each.nic)
+    number = device_number(case, ib_port.nic)
     return number is not None and number >= _CONNECTX_5
 
 

@@ -30,13 +30,13 @@ _NO_LID = (0, 0xFFFF)
 @rule("ib-no-sm")
 def ib_no_sm(case: RuleContext) -> Iterator[Result]:
     ports: list[IbPort] = []
-    for each in ib_ports(case, PLUGGED):
-        if isinstance(each, IbPort):
-            ports.append(each)
+    for port in ib_ports(case, PLUGGED):
+        if isinstance(port, IbPort):
+            ports.append(port)
         else:
-            yield each
-    answers = [(each, _judge_no_sm(case, each)) for each in ports]
-    faults = [(each, answer) for each, answer in answers if isinstance(answer, Fail)]
+            yield port
+    answers = [(port, _judge_no_sm(case, port)) for port in ports]
+    faults = [(ib_port, answer) for ib_port, answer in answers if isinstance(answer, Fail)]
     yield from (answer for _, answer in answers if not isinstance(answer, Fail))
     if len(faults) > 1 and not any(isinstance(answer, Pass) for _, answer in answers):
         yield _merge_whole_node(faults)
@@ -44,40 +44,40 @@ def ib_no_sm(case: RuleContext) -> Iterator[Result]:
         yield from (fault for _, fault in faults)
 
 
-def _judge_no_sm(case: RuleContext, each: IbPort) -> Result:
-    port = each.port
+def _judge_no_sm(case: RuleContext, ib_port: IbPort) -> Result:
+    port = ib_port.port
     if port.state == "ACTIVE":
-        lids = {port.lid, port.sm_lid} if not (case.virtual_machine or each.nic.virtual_function) else set()
-        return _fail_no_sm(each) if lids.intersection(_NO_LID) else Pass(each.subject)
+        lids = {port.lid, port.sm_lid} if not (case.virtual_machine or ib_port.nic.virtual_function) else set()
+        return _fail_no_sm(ib_port) if lids.intersection(_NO_LID) else Pass(ib_port.subject)
     if port.phys_state is None:
-        return Unknown(each.subject, "its physical state could not be read")
+        return Unknown(ib_port.subject, "its physical state could not be read")
     if port.phys_state != "LinkUp":
-        return NotApplicable(each.subject, "its wire is not up: see ib-port-down")
+        return NotApplicable(ib_port.subject, "its wire is not up: see ib-port-down")
     waiting = boot_settling_reason(case)
-    return Unknown(each.subject, f"{port.state}; {waiting}") if waiting else _fail_no_sm(each)
+    return Unknown(ib_port.subject, f"{port.state}; {waiting}") if waiting else _fail_no_sm(ib_port)
 
 
-def _fail_no_sm(each: IbPort) -> Fail:
-    port = each.port
+def _fail_no_sm(ib_port: IbPort) -> Fail:
+    port = ib_port.port
     lids = [("LID", port.lid, "lid"), ("LID of the subnet manager", port.sm_lid, "sm_lid")]
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=ib_port.subject,
+        label=ib_port.label,
         summary=f"link is up, but the port is stuck in {port.state}: no subnet manager",
         impact="The port carries nothing until a subnet manager gives it an address.",
         remedy="Start or repair the subnet manager (sminfo); one port only: partition, M_Key, switch port.",
         evidence=(
-            each.evidence("state", f"{port.state}, {port.phys_state or 'physical state not known'}", "state"),
-            *(each.evidence(what, f"{value:#x}", file) for what, value, file in lids if value is not None),
+            ib_port.evidence("state", f"{port.state}, {port.phys_state or 'physical state not known'}", "state"),
+            *(ib_port.evidence(what, f"{value:#x}", file) for what, value, file in lids if value is not None),
         ),
-        severity=severity_by_role("error", each.nic),
-        places=each.places,
+        severity=severity_by_role("error", ib_port.nic),
+        places=ib_port.places,
     )
 
 
 def _merge_whole_node(faults: list[tuple[IbPort, Fail]]) -> Fail:
     first = faults[0][1]
-    rails = any(each.nic.role == "rail" for each, _ in faults)
+    rails = any(ib_port.nic.role == "rail" for ib_port, _ in faults)
     return Fail(
         subject="node",
         label="node",
@@ -97,29 +97,31 @@ _WHAT = {"sm_lid": "the subnet manager's LID", "lid": "its own LID"}
 
 @rule("ib-sm-changed")
 def ib_sm_changed(case: RuleContext) -> Iterator[Result]:
-    answers = (_judge_sm_changed(case, each) if isinstance(each, IbPort) else each for each in ib_ports(case))
+    answers = (_judge_sm_changed(case, port) if isinstance(port, IbPort) else port for port in ib_ports(case))
     yield from aggregate_node_wide(answers, "another subnet manager or LID on every InfiniBand port")
 
 
-def _judge_sm_changed(case: RuleContext, each: IbPort) -> Result:
-    if each.port.state != "ACTIVE":
-        return NotApplicable(each.subject, "not active")
+def _judge_sm_changed(case: RuleContext, ib_port: IbPort) -> Result:
+    if ib_port.port.state != "ACTIVE":
+        return NotApplicable(ib_port.subject, "not active")
     if case.history is None or not case.history.runs:
-        return Unknown(each.subject, NO_EARLIER_RUN)
-    was = {name: text for name, text in case.history.settings.get(each.subject, {}).items() if name in _WHAT}
-    now = {"sm_lid": each.port.sm_lid, "lid": each.port.lid}
+        return Unknown(ib_port.subject, NO_EARLIER_RUN)
+    was = {name: text for name, text in case.history.settings.get(ib_port.subject, {}).items() if name in _WHAT}
+    now = {"sm_lid": ib_port.port.sm_lid, "lid": ib_port.port.lid}
     changed = {name: text for name, text in was.items() if now[name] is not None}
     if not changed:
-        return Pass(each.subject)
+        return Pass(ib_port.subject)
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=ib_port.subject,
+        label=ib_port.label,
         summary="; ".join(f"{_WHAT[name]} is {now[name]}, was {text}" for name, text in sorted(changed.items())),
         impact="Where the port's own LID changed, the open connections of jobs on this port break.",
         remedy="Nothing where it was planned; else read the logs of the subnet managers.",
-        evidence=tuple(each.evidence(name, f"{now[name]}, was {text}", name) for name, text in sorted(changed.items())),
+        evidence=tuple(
+            ib_port.evidence(name, f"{now[name]}, was {text}", name) for name, text in sorted(changed.items())
+        ),
         severity="info",
-        places=each.places,
+        places=ib_port.places,
     )
 
 
@@ -130,25 +132,28 @@ _Groups = dict[str, list[IbPort]]
 @rule("ib-subnet-mixed")
 def ib_subnet_mixed(case: RuleContext) -> Iterator[Result]:
     rails: list[IbPort] = []
-    for each in ib_ports(case, ("rail",)):
-        if not isinstance(each, IbPort):
-            if isinstance(each, Unknown):
-                yield each
-        elif each.port.state == "ACTIVE":
-            if _subnet_prefix(each):
-                rails.append(each)
+    for port in ib_ports(case, ("rail",)):
+        if not isinstance(port, IbPort):
+            if isinstance(port, Unknown):
+                yield port
+        elif port.port.state == "ACTIVE":
+            if _subnet_prefix(port):
+                rails.append(port)
             else:
-                yield Unknown(each.subject, "its GID table could not be read")
+                yield Unknown(port.subject, "its GID table could not be read")
     if len(rails) < 2:
         if case.probe_failure("rdma") is None or has_no_infiniband(case):
             yield NotApplicable("node", "fewer than two active InfiniBand rails whose subnet is known")
         return
-    prefixes, managers = _group_by(rails, _subnet_prefix), _group_by(rails, lambda each: str(each.port.sm_lid or ""))
+    prefixes, managers = (
+        _group_by(rails, _subnet_prefix),
+        _group_by(rails, lambda ib_port: str(ib_port.port.sm_lid or "")),
+    )
     sizes = {len(group) for group in prefixes.values()}
     if len(sizes) > 1:
-        few = [each for group in prefixes.values() if len(group) < max(sizes) for each in group]
+        few = [ib_port for group in prefixes.values() if len(group) < max(sizes) for ib_port in group]
         yield _fail_subnet_mixed(
-            rails, few, f"other subnets than most rails: {join_labels([each.label for each in few])}", "prefixes"
+            rails, few, f"other subnets than most rails: {join_labels([ib_port.label for ib_port in few])}", "prefixes"
         )
     elif set(prefixes) == {_DEFAULT} and len(managers.keys() - {""}) > 1:
         told = "; ".join(f"{lid}: {join_labels([e.label for e in group])}" for lid, group in managers.items())
@@ -159,16 +164,16 @@ def ib_subnet_mixed(case: RuleContext) -> Iterator[Result]:
         yield Pass("node")
 
 
-def _subnet_prefix(each: IbPort) -> str:
+def _subnet_prefix(ib_port: IbPort) -> str:
     """The first four groups of GID 0; "" where it is not known."""
-    gid = next((gid.gid for gid in each.port.gids if gid.index == 0), "")
+    gid = next((gid.gid for gid in ib_port.port.gids if gid.index == 0), "")
     return ":".join(gid.lower().split(":")[:4]) if gid.count(":") == 7 else ""
 
 
 def _group_by(rails: list[IbPort], key: Callable[[IbPort], str]) -> _Groups:
     found: _Groups = {}
-    for each in rails:
-        found.setdefault(key(each), []).append(each)
+    for rail in rails:
+        found.setdefault(key(rail), []).append(rail)
     return found
 
 
@@ -180,13 +185,13 @@ def _fail_subnet_mixed(rails: list[IbPort], few: list[IbPort], summary: str, cau
         impact="Rails in different subnets cannot reach each other; connections by address fail.",
         remedy="Plug the rail where it belongs; give each fabric a prefix of its own (subnet_prefix).",
         evidence=tuple(
-            each.evidence("subnet", f"{_subnet_prefix(each)}, subnet manager's LID {each.port.sm_lid}", "gids/0")
-            for each in rails[:16]
+            rail.evidence("subnet", f"{_subnet_prefix(rail)}, subnet manager's LID {rail.port.sm_lid}", "gids/0")
+            for rail in rails[:16]
         ),
         severity="info",
         confidence="medium",
         cause=cause,
-        places=frozenset().union(*(each.places for each in few)),
+        places=frozenset().union(*(ib_port.places for ib_port in few)),
     )
 
 
@@ -198,14 +203,14 @@ def ib_pkey_mismatch(case: RuleContext) -> Iterator[Result]:
     yield from (silent := list(report_no_rails(case)))
     if silent:
         return
-    rails = [each for each in rdma_rails(case) if each.port.link_layer == "InfiniBand"]
+    rails = [rail for rail in rdma_rails(case) if rail.port.link_layer == "InfiniBand"]
     why = files_unread_reason(case)
-    asked = [each for each in effective_settings(case, _PKEY) if parse_number(each.value)]
+    asked = [setting for setting in effective_settings(case, _PKEY) if parse_number(setting.value)]
     if not rails:
         yield NotApplicable("node", "no active InfiniBand rail")
     elif not asked:
         yield Unknown("node", why) if why else NotApplicable("node", f"{_PKEY} is not set")
-    elif not all(each.port.pkeys for each in rails):
+    elif not all(rail.port.pkeys for rail in rails):
         yield Unknown("node", "partition keys could not be read")
     else:
         faults = [(where, short) for where in asked if (short := _rails_without_key(where, rails))]
@@ -214,7 +219,7 @@ def ib_pkey_mismatch(case: RuleContext) -> Iterator[Result]:
 
 def _rails_without_key(where: EffectiveSetting, rails: list[Hca]) -> list[Hca]:
     """Rails without a key at that index."""
-    return [each for each in rails if (parse_number(where.value) or 0) not in range(len(each.port.pkeys))]
+    return [rail for rail in rails if (parse_number(where.value) or 0) not in range(len(rail.port.pkeys))]
 
 
 def _fail_pkey_mismatch(where: EffectiveSetting, short: list[Hca]) -> Fail:
@@ -229,16 +234,16 @@ def _fail_pkey_mismatch(where: EffectiveSetting, short: list[Hca]) -> Fail:
             where.evidence(_PKEY),
             *(
                 Evidence(
-                    what=f"partition keys of {each.label}",
-                    value=", ".join(each.port.pkeys[:8]),
-                    source=f"/sys/class/infiniband/{each.name}/ports/{each.port.port}/pkeys",
+                    what=f"partition keys of {hca.label}",
+                    value=", ".join(hca.port.pkeys[:8]),
+                    source=f"/sys/class/infiniband/{hca.name}/ports/{hca.port.port}/pkeys",
                 )
-                for each in short[:8]
+                for hca in short[:8]
             ),
         ),
         severity=severity_by_scope("error", [where]),
         confidence="medium",
-        places=frozenset().union(*({each.nic.id, f"{each.nic.id}/{each.port.port}"} for each in short)),
+        places=frozenset().union(*({hca.nic.id, f"{hca.nic.id}/{hca.port.port}"} for hca in short)),
     )
 
 
@@ -247,42 +252,44 @@ _FULL = 0x8000  # the top bit of a key: full member
 
 @rule("ib-pkey-limited")
 def ib_pkey_limited(case: RuleContext) -> Iterator[Result]:
-    asked = [each for each in effective_settings(case, _PKEY) if parse_number(each.value) is not None]
+    asked = [setting for setting in effective_settings(case, _PKEY) if parse_number(setting.value) is not None]
     index = (parse_number(asked[0].value) or 0) if asked else 0
     why = files_unread_reason(case)
     answers = (
-        _judge_pkey_limited(each, index, None if asked else why) if isinstance(each, IbPort) else each
-        for each in ib_ports(case, ("rail",))
+        _judge_pkey_limited(port, index, None if asked else why) if isinstance(port, IbPort) else port
+        for port in ib_ports(case, ("rail",))
     )
     yield from aggregate_node_wide(answers, "limited member of the partition on every InfiniBand rail")
 
 
-def _judge_pkey_limited(each: IbPort, index: int, why: str | None) -> Result:
-    keys = each.port.pkeys
-    if each.port.state != "ACTIVE":
-        return NotApplicable(each.subject, "not active")
+def _judge_pkey_limited(ib_port: IbPort, index: int, why: str | None) -> Result:
+    keys = ib_port.port.pkeys
+    if ib_port.port.state != "ACTIVE":
+        return NotApplicable(ib_port.subject, "not active")
     if not keys:
-        return Unknown(each.subject, "its partition keys could not be read")
+        return Unknown(ib_port.subject, "its partition keys could not be read")
     if index not in range(len(keys)):
-        return NotApplicable(each.subject, f"no key at index {index}: see ib-pkey-mismatch")
+        return NotApplicable(ib_port.subject, f"no key at index {index}: see ib-pkey-mismatch")
     values = [_parse_key(key) for key in keys]
     if values[index] is None:
-        return Unknown(each.subject, f"not a partition key: {keys[index]}")
+        return Unknown(ib_port.subject, f"not a partition key: {keys[index]}")
     if (values[index] or 0) & _FULL:
-        return Pass(each.subject)
+        return Pass(ib_port.subject)
     if why:
-        return Unknown(each.subject, f"key 0 is a limited one, and whether {_PKEY} names another is not known: {why}")
+        return Unknown(
+            ib_port.subject, f"key 0 is a limited one, and whether {_PKEY} names another is not known: {why}"
+        )
     full = [f"{key} at index {n}" for n, key in enumerate(keys) if (values[n] or 0) & _FULL]
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=ib_port.subject,
+        label=ib_port.label,
         summary=f"partition key {keys[index]} (index {index}) is that of a limited member"
         + (f"; a full one is {full[0]}" if full else ""),
         impact="Connections to other limited members end with a timeout, after NCCL's 7 retries of 4.3 s.",
         remedy=f"Make the port a full member, or set {_PKEY} to the index of a full key.",
-        evidence=(each.evidence("partition keys", ", ".join(keys[:8]), "pkeys"),),
+        evidence=(ib_port.evidence("partition keys", ", ".join(keys[:8]), "pkeys"),),
         severity="warning",
-        places=each.places,
+        places=ib_port.places,
     )
 
 
@@ -303,8 +310,8 @@ def ib_ar_disabled(case: RuleContext) -> Iterator[Result]:
     yield from (silent := list(report_no_rails(case)))
     if silent:
         return
-    off = [each for each in effective_settings(case, _AR_DISABLED_KEY) if parse_number(each.value) == 0]
-    if not any(each.port.link_layer == "InfiniBand" for each in rdma_rails(case)):
+    off = [setting for setting in effective_settings(case, _AR_DISABLED_KEY) if parse_number(setting.value) == 0]
+    if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(case)):
         yield NotApplicable("node", "no active InfiniBand rail")
     elif off:
         yield Fail(
@@ -330,8 +337,8 @@ def ib_sharp_not_ready(case: RuleContext) -> Iterator[Result]:
     if silent:
         return
     why = files_unread_reason(case)
-    asked = [each for each in effective_settings(case, _SHARP_NOT_READY_KEY) if parse_number(each.value)]
-    if not any(each.port.link_layer == "InfiniBand" for each in rdma_rails(case)):
+    asked = [setting for setting in effective_settings(case, _SHARP_NOT_READY_KEY) if parse_number(setting.value)]
+    if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(case)):
         yield NotApplicable("node", "no active InfiniBand rail")
     elif not asked:
         yield (
@@ -344,7 +351,7 @@ def ib_sharp_not_ready(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_sharp_not_ready(case: RuleContext, asked: list[EffectiveSetting]) -> Result:
-    off = [each for each in effective_settings(case, _OFF) if parse_number(each.value)]
+    off = [setting for setting in effective_settings(case, _OFF) if parse_number(setting.value)]
     users = mapped_libraries(case, "libnccl.so")
     why = jobs_unread_reason(case)
     if not off and (not users or mapped_libraries(case, "libnccl-net")):

@@ -154,7 +154,7 @@ def gdr_nccl_conf_shadowed(case: RuleContext) -> Iterator[Result]:
 
 
 def _set_variables(case: RuleContext) -> list[str]:
-    mine = {each.key for each in case.software.nccl.settings if each.scope == "system"}
+    mine = {setting.key for setting in case.software.nccl.settings if setting.scope == "system"}
     return sorted(key for key in mine if not key.startswith(_HARMLESS))
 
 

@@ -77,13 +77,13 @@ def active_ports(case: RuleContext) -> list[Hca]:
         for port in nic.ports
         if port.state == "ACTIVE" and port.link_layer in ("InfiniBand", "Ethernet")
     ]
-    return sorted(found, key=lambda each: (len(each.name), each.name, each.port.port))
+    return sorted(found, key=lambda hca: (len(hca.name), hca.name, hca.port.port))
 
 
 def rdma_rails(case: RuleContext) -> list[Hca]:
     """Active ports of rails that NCCL's own RDMA is for: not those of clouds whose plugin stands in for it."""
-    rails = [each for each in active_ports(case) if each.nic.role == "rail" and not each.nic.software]
-    return [each for each in rails if not (each.nic.driver or "").startswith(_OWN_WAY)]
+    rails = [port for port in active_ports(case) if port.nic.role == "rail" and not port.nic.software]
+    return [rail for rail in rails if not (rail.nic.driver or "").startswith(_OWN_WAY)]
 
 
 def report_no_gpus(case: RuleContext) -> Iterator[Result]:
@@ -108,12 +108,12 @@ def report_no_rails(case: RuleContext) -> Iterator[Result]:
 
 def severity_by_scope(severity: str, where: Iterable[EffectiveSetting]) -> str:
     """What a setting of all jobs is; one severity lower where only running jobs have it: they may try something."""
-    return severity if any(each.persistent for each in where) else one_level_lower(severity)
+    return severity if any(setting.persistent for setting in where) else one_level_lower(severity)
 
 
 def settings_evidence(key: str, where: Iterable[EffectiveSetting]) -> tuple[Evidence, ...]:
     """Every place of a setting, up to eight."""
-    return tuple(each.evidence(key) for each in list(where)[:8])
+    return tuple(setting.evidence(key) for setting in list(where)[:8])
 
 
 def _parse_port(words: list[str]) -> int | None:
@@ -162,9 +162,9 @@ def gdr_nccl_hca_mismatch(case: RuleContext) -> Iterator[Result]:
 def _judge_hca_mismatch(case: RuleContext, where: EffectiveSetting) -> Result:
     ports = active_ports(case)
     chosen = read_hca_filter(where.value)
-    taken = [each for each in ports if chosen.takes(each.name, each.port.port)]
-    missed = [each for each in ports if each.nic.role == "rail" and not each.nic.software and each not in taken]
-    foreign = [each for each in taken if each.nic.role not in ("rail", "unknown") or each.nic.software]
+    taken = [port for port in ports if chosen.takes(port.name, port.port.port)]
+    missed = [port for port in ports if port.nic.role == "rail" and not port.nic.software and port not in taken]
+    foreign = [hca for hca in taken if hca.nic.role not in ("rail", "unknown") or hca.nic.software]
     found = _Chosen(where, chosen, taken, missed, foreign, _remedy(case, where))
     step = (lambda severity: severity) if where.persistent else one_level_lower
     if not taken:
@@ -177,11 +177,11 @@ def _judge_hca_mismatch(case: RuleContext, where: EffectiveSetting) -> Result:
         )
     rails = len(taken) - len(foreign) + len(missed)
     if missed:
-        what = f"takes {rails - len(missed)} of {rails} rails, not {join_labels([each.label for each in missed])}"
+        what = f"takes {rails - len(missed)} of {rails} rails, not {join_labels([hca.label for hca in missed])}"
         share = f"{100 * len(missed) / rails:.0f}% of the bandwidth between nodes is not used."
         return _fail_hca_mismatch(found, "missed", "error" if where.persistent else "info", what, share)
     if foreign:
-        what = f"takes {join_labels([f'{each.label} ({each.nic.role})' for each in foreign])} beside the rails"
+        what = f"takes {join_labels([f'{hca.label} ({hca.nic.role})' for hca in foreign])} beside the rails"
         return _fail_hca_mismatch(
             found, "foreign", step("warning"), what, "every rail waits for the slowest port that is taken."
         )
@@ -221,11 +221,11 @@ def _fail_hca_mismatch(found: _Chosen, cause: str, severity: str, what: str, imp
             Evidence(what="active ports taken", value=_port_labels(found.taken), source="/sys/class/infiniband"),
             *(
                 Evidence(
-                    what="rail left out" if each in found.missed else "taken, and no rail",
-                    value=f"{each.label} {each.port.link_layer}",
-                    source=f"/sys/class/infiniband/{each.name}/ports/{each.port.port}",
+                    what="rail left out" if device in found.missed else "taken, and no rail",
+                    value=f"{device.label} {device.port.link_layer}",
+                    source=f"/sys/class/infiniband/{device.name}/ports/{device.port.port}",
                 )
-                for each in devices[:8]
+                for device in devices[:8]
             ),
         ),
         severity=severity,
@@ -236,7 +236,7 @@ def _fail_hca_mismatch(found: _Chosen, cause: str, severity: str, what: str, imp
 
 def _ambiguous_names(found: _Chosen) -> str:
     """Which name takes more than the device that it names; a whole name takes no other."""
-    names = [each.name for each in (found.foreign if not found.wanted.exclude else found.missed)]
+    names = [hca.name for hca in (found.foreign if not found.wanted.exclude else found.missed)]
     for entry in found.wanted.names:
         longer = [name for name in found.wanted.matching(entry, names) if name != entry[0] and entry[0][-1:].isdigit()]
         if longer:
@@ -245,7 +245,7 @@ def _ambiguous_names(found: _Chosen) -> str:
 
 
 def _port_labels(ports: Sequence[Hca]) -> str:
-    return join_labels([each.label for each in ports]) or "none"
+    return join_labels([port.label for port in ports]) or "none"
 
 
 _IFNAME = "NCCL_SOCKET_IFNAME"

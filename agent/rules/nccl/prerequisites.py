@@ -122,7 +122,7 @@ def gdr_devnodes_missing(case: RuleContext) -> Iterator[Result]:
     if nodes is None:
         yield Unknown("node", case.probe_failure("limits") or "/dev is not to be seen here")
         return
-    rails = sorted({each.name for each in rdma_rails(case)})
+    rails = sorted({rail.name for rail in rdma_rails(case)})
     verbs = [node for node in nodes if node.startswith("infiniband/uverbs")]
     if len(verbs) >= len(rails):
         yield Pass("node")
@@ -182,11 +182,13 @@ _IBGDA_REGKEY_KEY = "NVSHMEM_IB_ENABLE_IBGDA"
 def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
     users = mapped_libraries(case, "libnvshmem")
     asked = [
-        each
-        for each in effective_settings(case, _IBGDA_REGKEY_KEY)
-        if parse_number(each.value) or each.value.lower() in ("true", "yes", "on")
+        setting
+        for setting in effective_settings(case, _IBGDA_REGKEY_KEY)
+        if parse_number(setting.value) or setting.value.lower() in ("true", "yes", "on")
     ]
-    by_cpu = [each for each in effective_settings(case, "NVSHMEM_IBGDA_NIC_HANDLER") if each.value.lower() == "cpu"]
+    by_cpu = [
+        setting for setting in effective_settings(case, "NVSHMEM_IBGDA_NIC_HANDLER") if setting.value.lower() == "cpu"
+    ]
     parameters, version = case.software.driver.parameters, case.software.driver.version or ""
     if not case.topology.gpus or not users or not asked:
         yield from report_unused(case, "NVSHMEM's IBGDA")
@@ -206,7 +208,7 @@ def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
             remedy='Set NVreg_RegistryDwords="PeerMappingOverride=1;" for the nvidia module and reload it.',
             evidence=(
                 *library_evidence(users),
-                *(each.evidence(_IBGDA_REGKEY_KEY) for each in asked[:4]),
+                *(setting.evidence(_IBGDA_REGKEY_KEY) for setting in asked[:4]),
                 Evidence(
                     what="RegistryDwords",
                     value=parameters["RegistryDwords"] or "empty",
@@ -220,7 +222,7 @@ def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
 @rule("gdr-gdrcopy-missing")
 def gdr_gdrcopy_missing(case: RuleContext) -> Iterator[Result]:
     users = mapped_libraries(case, "libgdrapi", "nvshmem_transport")
-    asked = [each for each in effective_settings(case, "NCCL_GDRCOPY_ENABLE") if parse_number(each.value)]
+    asked = [setting for setting in effective_settings(case, "NCCL_GDRCOPY_ENABLE") if parse_number(setting.value)]
     nodes = case.software.device_nodes
     if not case.topology.gpus or not (users or asked):
         yield from report_unused(case, "GDRCopy")
@@ -237,7 +239,7 @@ def gdr_gdrcopy_missing(case: RuleContext) -> Iterator[Result]:
             remedy="Install and load gdrdrv, the kernel module of GDRCopy.",
             evidence=(
                 *library_evidence(users),
-                *(each.evidence("NCCL_GDRCOPY_ENABLE") for each in asked[:4]),
+                *(setting.evidence("NCCL_GDRCOPY_ENABLE") for setting in asked[:4]),
                 Evidence(what="gdrdrv", value="not there", source="ls /dev"),
             ),
             places=NODE,
@@ -292,14 +294,14 @@ def gdr_efa_stack(case: RuleContext) -> Iterator[Result]:
         why = case.bus_unread
         yield Unknown("node", why) if why and not case.topology.nics else NotApplicable("node", "no EFA")
         return
-    slow = [each for each in effective_settings(case, _EFA_STACK_KEY) if each.value.strip().lower() in _SLOW]
+    slow = [setting for setting in effective_settings(case, _EFA_STACK_KEY) if setting.value.strip().lower() in _SLOW]
     users = mapped_libraries(case, "libnccl.so")
     unread = files_unread_reason(case) or jobs_unread_reason(case)
     if slow:
         yield _fail_efa_stack(
             summary=f"{_EFA_STACK_KEY}={slow[0].value} in {slow[0].source}: libfabric does not use EFA",
             remedy=f"Remove {_EFA_STACK_KEY}, or set it to efa.",
-            rows=tuple(each.evidence(_EFA_STACK_KEY) for each in slow[:8]),
+            rows=tuple(setting.evidence(_EFA_STACK_KEY) for setting in slow[:8]),
             cause="provider",
         )._replace(severity=severity_by_scope("error", slow))
     elif users and not mapped_libraries(case, "libnccl-net", "libfabric"):

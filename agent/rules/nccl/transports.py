@@ -135,7 +135,9 @@ def gdr_disabled_by_env(case: RuleContext) -> Iterator[Result]:
 
 
 def _is_switched_off(case: RuleContext, switch: _Switch) -> list[EffectiveSetting]:
-    return [each for each in effective_settings(case, switch.key) if switch.off(each.value) and switch.bites(case)]
+    return [
+        setting for setting in effective_settings(case, switch.key) if switch.off(setting.value) and switch.bites(case)
+    ]
 
 
 def _fail_disabled(switch: _Switch, where: list[EffectiveSetting]) -> Fail:

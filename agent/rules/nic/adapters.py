@@ -22,7 +22,7 @@ _UNREAD = "board id or firmware version of another rail could not be read"
 def nic_fw_mixed(case: RuleContext) -> Iterator[Result]:
     boards: dict[str, list[Nic]] = {}
     unread = False
-    for nic in sorted(case.rails, key=lambda each: each.id):
+    for nic in sorted(case.rails, key=lambda rail: rail.id):
         silent = _not_judged_reason(case, nic)
         if silent:
             unread |= isinstance(silent, Unknown)
@@ -138,7 +138,7 @@ def ib_mixed_linklayer(case: RuleContext) -> Iterator[Result]:
         yield Pass("node")
     else:
         why = files_unread_reason(case)
-        lists = [each for each in effective_settings(case, _KEY) if each.scope == "system"]
+        lists = [setting for setting in effective_settings(case, _KEY) if setting.scope == "system"]
         if why:
             yield Unknown("node", f"rails of both kinds, and what {_KEY} takes is not known: {why}")
         elif lists and not _is_mixed([e for e in rails if read_hca_filter(lists[0].value).takes(e.name, e.port.port)]):
@@ -148,14 +148,14 @@ def ib_mixed_linklayer(case: RuleContext) -> Iterator[Result]:
 
 
 def _is_mixed(rails: list[Hca]) -> bool:
-    return len({each.port.link_layer for each in rails}) > 1
+    return len({rail.port.link_layer for rail in rails}) > 1
 
 
 def _fail_mixed_linklayer(case: RuleContext, rails: list[Hca]) -> Fail:
-    kinds = {kind: [each for each in rails if each.port.link_layer == kind] for kind in ("InfiniBand", "Ethernet")}
+    kinds = {kind: [rail for rail in rails if rail.port.link_layer == kind] for kind in ("InfiniBand", "Ethernet")}
     fewer = min(kinds.values(), key=len)
-    near = all(any(_is_near(case, each) for each in of_kind) for of_kind in kinds.values())
-    told = "; ".join(f"{kind}: {join_labels([each.label for each in of_kind])}" for kind, of_kind in kinds.items())
+    near = all(any(_is_near(case, hca) for hca in of_kind) for of_kind in kinds.values())
+    told = "; ".join(f"{kind}: {join_labels([hca.label for hca in of_kind])}" for kind, of_kind in kinds.items())
     return Fail(
         subject="node",
         label="node",
@@ -164,20 +164,20 @@ def _fail_mixed_linklayer(case: RuleContext, rails: list[Hca]) -> Fail:
         remedy=f"Set the card's LINK_TYPE back (mlxconfig), or name one kind in {_KEY}.",
         evidence=tuple(
             Evidence(
-                what=f"link layer of {each.label}",
-                value=each.port.link_layer or "",
-                source=f"/sys/class/infiniband/{each.name}/ports/{each.port.port}/link_layer",
+                what=f"link layer of {rail.label}",
+                value=rail.port.link_layer or "",
+                source=f"/sys/class/infiniband/{rail.name}/ports/{rail.port.port}/link_layer",
             )
-            for each in rails[:16]
+            for rail in rails[:16]
         ),
         severity="error" if near else "warning",
-        places=frozenset().union(*({each.nic.id, f"{each.nic.id}/{each.port.port}"} for each in fewer)),
+        places=frozenset().union(*({hca.nic.id, f"{hca.nic.id}/{hca.port.port}"} for hca in fewer)),
     )
 
 
-def _is_near(case: RuleContext, each: Hca) -> bool:
+def _is_near(case: RuleContext, hca: Hca) -> bool:
     """Whether a GPU lies behind the same PCIe switches."""
-    return any(path.kind in _NEAR for path in case.paths_of.get(each.nic.id, ()) if _path_to_gpu(case, path.a, path.b))
+    return any(path.kind in _NEAR for path in case.paths_of.get(hca.nic.id, ()) if _path_to_gpu(case, path.a, path.b))
 
 
 def _path_to_gpu(case: RuleContext, a: str, b: str) -> bool:

@@ -53,18 +53,18 @@ def plugged_modules(case: RuleContext, down: bool = False) -> Iterator[PluggedMo
 
     Virtual functions and machines have no module. `down`: ports that are not active, too.
     """
-    for each in roce_ports(case, down):
-        if not isinstance(each, RocePort):
-            yield each
-        elif case.virtual_machine or each.nic.virtual_function:
-            yield NotApplicable(each.subject, "a virtual function or machine: it sees no module")
-        elif silent := report_hidden(each):
+    for port in roce_ports(case, down):
+        if not isinstance(port, RocePort):
+            yield port
+        elif case.virtual_machine or port.nic.virtual_function:
+            yield NotApplicable(port.subject, "a virtual function or machine: it sees no module")
+        elif silent := report_hidden(port):
             yield silent
         else:
-            wires = cabled_interfaces(case, each)
-            yield from (PluggedModule(each, netdev, netdev.module) for netdev in wires)
+            wires = cabled_interfaces(case, port)
+            yield from (PluggedModule(port, netdev, netdev.module) for netdev in wires)
             if not wires:
-                yield Unknown(each.subject, "the members of its bond are not visible here")
+                yield Unknown(port.subject, "the members of its bond are not visible here")
 
 
 def unread_reason(one: PluggedModule) -> Unknown:

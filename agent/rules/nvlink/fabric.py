@@ -45,7 +45,7 @@ def unmanaged_reason(case: RuleContext) -> Result | None:
     if case.node.container:
         return Unknown("node", "a container does not show the services of its host")
     switches = [case.functions.get(switch.pci) for switch in case.topology.nvswitches]
-    if switches and all(each and (each.driver or "").startswith("vfio") for each in switches):
+    if switches and all(function and (function.driver or "").startswith("vfio") for function in switches):
         return NotApplicable("node", "the NVSwitches wait for a virtual machine (vfio-pci): it manages them")
     if not any(gpu.driver_state in ("open", "not_open", "error", "unknown") for gpu in case.topology.gpus):
         return NotApplicable("node", "no GPU has an NVIDIA driver here: nothing is to be managed")
@@ -54,7 +54,7 @@ def unmanaged_reason(case: RuleContext) -> Result | None:
 
 def find_service(case: RuleContext, name: str) -> Service | Unknown:
     """A system service, or why nothing is known of it."""
-    found = next((each for each in case.software.services if each.name == name), None)
+    found = next((service for service in case.software.services if service.name == name), None)
     if found is None:
         return Unknown("node", case.probe_failure("services") or f"the state of {name} is not known")
     if found.state == "unknown":
@@ -125,7 +125,7 @@ def gpu_ids(case: RuleContext, gpu: Gpu) -> frozenset[str]:
 
 @rule("fabric-incomplete")
 def fabric_incomplete(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_gpu(fabric_members(case), lambda each: _judge_incomplete(case, *each))
+    yield from for_each_gpu(fabric_members(case), lambda fabric_member: _judge_incomplete(case, *fabric_member))
 
 
 def _judge_incomplete(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
@@ -191,7 +191,7 @@ _SUMMARIES = {"unhealthy": "error", "limited_capacity": "warning"}
 
 @rule("fabric-unhealthy")
 def fabric_unhealthy(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_gpu(fabric_members(case), lambda each: _judge_unhealthy(case, *each))
+    yield from for_each_gpu(fabric_members(case), lambda fabric_member: _judge_unhealthy(case, *fabric_member))
 
 
 def _judge_unhealthy(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
@@ -245,11 +245,11 @@ _SHORT = 8
 @rule("fabric-clique-mixed")
 def fabric_clique_mixed(case: RuleContext) -> Iterator[Result]:
     domains: dict[tuple[str | None, int], list[Gpu]] = {}
-    for each in fabric_members(case):
-        if not isinstance(each, FabricMember):
-            yield each
+    for member in fabric_members(case):
+        if not isinstance(member, FabricMember):
+            yield member
             continue
-        gpu, fabric = each
+        gpu, fabric = member
         if fabric.state != "completed":
             yield NotApplicable(f"gpu:{gpu.id}", "registration is not completed: see fabric-incomplete")
         elif fabric.clique is None or fabric.cluster_uuid is None:

@@ -27,11 +27,11 @@ _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links 
 @rule("nvlink-inactive")
 def nvlink_inactive(case: RuleContext) -> Iterator[Result]:
     found: list[LinkCounts] = []
-    for each in link_counts(case):
-        if isinstance(each, LinkCounts):
-            found.append(each)
+    for count in link_counts(case):
+        if isinstance(count, LinkCounts):
+            found.append(count)
         else:
-            yield each
+            yield count
     for group in group_by_model(found):
         answers = [(tally, _judge_inactive(case, tally, group)) for tally in group]
         faults = [(tally, answer) for tally, answer in answers if isinstance(answer, Fail)]
@@ -155,11 +155,11 @@ def _merge_links(faults: list[tuple[LinkCounts, Fail]], subject: str, label: str
 @rule("nvlink-asymmetric")
 def nvlink_asymmetric(case: RuleContext) -> Iterator[Result]:
     found: list[LinkCounts] = []
-    for each in link_counts(case):
-        if isinstance(each, LinkCounts):
-            found.append(each)
+    for count in link_counts(case):
+        if isinstance(count, LinkCounts):
+            found.append(count)
         else:
-            yield each
+            yield count
     for group in group_by_model(found):
         counts = [len(tally.active) for tally in group]
         for tally in group:
@@ -201,8 +201,8 @@ _GENERATION = {"Volta": 2, "Turing": 2, "Ampere": 3, "Hopper": 4, "Blackwell": 5
 
 @rule("nvlink-speed-low")
 def nvlink_speed_low(case: RuleContext) -> Iterator[Result]:
-    for each in link_counts(case):
-        yield _judge_speed_low(each) if isinstance(each, LinkCounts) else each
+    for count in link_counts(case):
+        yield _judge_speed_low(count) if isinstance(count, LinkCounts) else count
 
 
 def _judge_speed_low(tally: LinkCounts) -> Result:

@@ -151,7 +151,7 @@ def nvlink_path_missing(case: RuleContext) -> Iterator[Result]:
 
 def _nvlinks_in_matrix(case: RuleContext, model: str, ways: Mapping[frozenset[str], Path]) -> dict[frozenset[str], int]:
     """How many NVLinks the matrix shows between two GPUs of a model."""
-    like = {each.id for each in case.topology.gpus if gpu_model(case, each) == model}
+    like = {gpu.id for gpu in case.topology.gpus if gpu_model(case, gpu) == model}
     return {
         ends: int(nv[1])
         for ends, way in ways.items()

@@ -174,12 +174,12 @@ _REQUEST = "UnsupReq"  # what a driver that probes a device provokes, too
 @rule("pcie-errors-uncorrectable")
 def pcie_errors_uncorrectable(case: RuleContext) -> Iterator[Result]:
     lines = [event for event in case.events if _is_lost_transaction(event)]
-    for each in link_ends(case):
-        answer = _judge_uncorrectable(case, each) if isinstance(each, LinkEnd) else each
-        if isinstance(each, LinkEnd) and isinstance(answer, Unknown):
-            own = [event for event in lines if event.subject == each.function.id]
+    for end in link_ends(case):
+        answer = _judge_uncorrectable(case, end) if isinstance(end, LinkEnd) else end
+        if isinstance(end, LinkEnd) and isinstance(answer, Unknown):
+            own = [event for event in lines if event.subject == end.function.id]
             if own:
-                answer = fail_by_log(each.function.id, each.place.label, own, _OF_LOG, _LOST_TRANSACTION)
+                answer = fail_by_log(end.function.id, end.place.label, own, _OF_LOG, _LOST_TRANSACTION)
         yield answer
     yield from report_log_alone(case, lines, _OF_LOG, _LOST_TRANSACTION)
 
@@ -192,19 +192,19 @@ def _is_lost_transaction(event: Event) -> bool:
     return event.kind == "aer" and "Non-Fatal" in event.text and event.code != _REQUEST
 
 
-def _judge_uncorrectable(case: RuleContext, each: LinkEnd) -> Result:
-    if each.function.aer is None:
-        return NotApplicable(each.place.subject, "no AER counters")
+def _judge_uncorrectable(case: RuleContext, link_end: LinkEnd) -> Result:
+    if link_end.function.aer is None:
+        return NotApplicable(link_end.place.subject, "no AER counters")
     answers = [
-        _judge_kind(case, each, kind, severity) for kind, severity in (("fatal", "critical"), ("nonfatal", "error"))
+        _judge_kind(case, link_end, kind, severity) for kind, severity in (("fatal", "critical"), ("nonfatal", "error"))
     ]
     found = next((answer for answer in answers if isinstance(answer, Fail)), None)
     return found or next((answer for answer in answers if not isinstance(answer, Pass)), answers[0])
 
 
-def _judge_kind(case: RuleContext, each: LinkEnd, kind: str, severity: str) -> Result:
-    names = [name for name in each.counters.now if name.startswith(f"{kind}.") and not _is_total(name)]
-    count = delta(case, each.counters, names)
+def _judge_kind(case: RuleContext, link_end: LinkEnd, kind: str, severity: str) -> Result:
+    names = [name for name in link_end.counters.now if name.startswith(f"{kind}.") and not _is_total(name)]
+    count = delta(case, link_end.counters, names)
     harmless = isinstance(count, CounterDelta) and set(count.parts) == {f"{kind}.{_REQUEST}"}
     words = FailureText(
         f"{kind} PCIe errors".replace("nonfatal", "non-fatal"),
@@ -216,9 +216,9 @@ def _judge_kind(case: RuleContext, each: LinkEnd, kind: str, severity: str) -> R
         else "Drain the node; reseat card and riser; look at firmware; replace what repeats it.",
         cause="unsupported-request" if harmless else kind,
     )
-    answer = judge_count(case, each.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)
+    answer = judge_count(case, link_end.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)
     if isinstance(answer, Fail):
-        return answer._replace(evidence=answer.evidence + kernel_log_evidence(case, each.function.id))
+        return answer._replace(evidence=answer.evidence + kernel_log_evidence(case, link_end.function.id))
     return answer
 
 
@@ -240,37 +240,37 @@ _REMEDY = "Reseat card and riser, try another slot, renew firmware and BIOS; the
 def pcie_errors_correctable(case: RuleContext) -> Iterator[Result]:
     ends = list(link_ends(case))
     flits = [end for end in ends if isinstance(end, LinkEnd) and is_flit_link(case, end.function)]
-    for each in ends:
-        yield _judge_correctable(case, each, flits) if isinstance(each, LinkEnd) else each
+    for link_end in ends:
+        yield _judge_correctable(case, link_end, flits) if isinstance(link_end, LinkEnd) else link_end
 
 
-def _judge_correctable(case: RuleContext, each: LinkEnd, flits: Sequence[LinkEnd]) -> Result:
-    port = port_above(case, each.function)
-    if each.function.port_type in ABOVE_A_LINK:
-        return NotApplicable(each.place.subject, "judged with the device at the other end of its link")
-    kind = each.function.vendor, each.function.device
-    others = [one for one in flits if one is not each and (one.function.vendor, one.function.device) == kind]
+def _judge_correctable(case: RuleContext, link_end: LinkEnd, flits: Sequence[LinkEnd]) -> Result:
+    port = port_above(case, link_end.function)
+    if link_end.function.port_type in ABOVE_A_LINK:
+        return NotApplicable(link_end.place.subject, "judged with the device at the other end of its link")
+    kind = link_end.function.vendor, link_end.function.device
+    others = [one for one in flits if one is not link_end and (one.function.vendor, one.function.device) == kind]
     ports = [above for one in others if (above := port_above(case, one.function))]
-    counters = [(each.counters, [one.counters for one in others])]
+    counters = [(link_end.counters, [one.counters for one in others])]
     if port is not None:
         counters.append((function_counters(port), [function_counters(one) for one in ports]))
-    answers = [_judge_end(case, each, one, alike) for one, alike in counters if one.now]
-    answers += [_judge_nic(case, each, one) for one in _interfaces(case, each)]
+    answers = [_judge_end(case, link_end, one, alike) for one, alike in counters if one.now]
+    answers += [_judge_nic(case, link_end, one) for one in _interfaces(case, link_end)]
     order = (Fail, Unknown, Pass, NotApplicable)
     ranked = [answer for kind in order for answer in answers if isinstance(answer, kind)]
     grave = next((answer for answer in ranked if isinstance(answer, Fail) and answer.severity == "error"), None)
-    return grave or next(iter(ranked), NotApplicable(each.place.subject, "no AER counters"))
+    return grave or next(iter(ranked), NotApplicable(link_end.place.subject, "no AER counters"))
 
 
-def _judge_end(case: RuleContext, each: LinkEnd, counters: Counters, alike: Sequence[Counters]) -> Result:
-    place, count = each.place, delta(case, counters, _OF_LINK)
+def _judge_end(case: RuleContext, link_end: LinkEnd, counters: Counters, alike: Sequence[Counters]) -> Result:
+    place, count = link_end.place, delta(case, counters, _OF_LINK)
     if not isinstance(count, CounterDelta):
         return count._replace(subject=place.subject)
     like = _errors_a_minute(case, [delta(case, one, _OF_LINK) for one in alike])
-    allowed = errors_allowed(case, each.function, like)
+    allowed = errors_allowed(case, link_end.function, like)
     if allowed is None and count.total:
         return _too_few_alike(place.subject)
-    allowed = allowed or error_budget(each.function.link)
+    allowed = allowed or error_budget(link_end.function.link)
     times = scale_count(case, count.total, MINUTE) / allowed
     if times <= case.threshold(_CORRECTABLE_TIMES):
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
@@ -288,14 +288,14 @@ def _judge_end(case: RuleContext, each: LinkEnd, counters: Counters, alike: Sequ
     )
 
 
-def _judge_nic(case: RuleContext, each: LinkEnd, counters: Counters) -> Result:
+def _judge_nic(case: RuleContext, link_end: LinkEnd, counters: Counters) -> Result:
     words = FailureText("signal integrity errors that the NIC counts", _IMPACT, _REMEDY, cause="signal")
-    return judge_count(case, each.place, delta(case, counters, _OF_NIC), (Limit(_SIGNAL, "warning", HOUR),), words)
+    return judge_count(case, link_end.place, delta(case, counters, _OF_NIC), (Limit(_SIGNAL, "warning", HOUR),), words)
 
 
-def _interfaces(case: RuleContext, each: LinkEnd) -> Iterator[Counters]:
+def _interfaces(case: RuleContext, link_end: LinkEnd) -> Iterator[Counters]:
     for netdev in case.topology.netdevs:
-        if netdev.pci == each.function.id and any(name in netdev.counters for name in _OF_NIC):
+        if netdev.pci == link_end.function.id and any(name in netdev.counters for name in _OF_NIC):
             yield Counters(f"netdev:{netdev.id}", netdev_counters(netdev), command_source(f"ethtool -S {netdev.label}"))
 
 
@@ -307,15 +307,15 @@ _COUNTERS = ("replays", "replay_rollovers")
 @rule("pcie-replays")
 def pcie_replays(case: RuleContext) -> Iterator[Result]:
     rows = list(gpu_counters_by_gpu(case))
-    gpus = {each[0].id: each for each in rows if isinstance(each[0], Gpu)}
+    gpus = {row[0].id: row for row in rows if isinstance(row[0], Gpu)}
     counts = {name: delta(case, each[2], _COUNTERS) for name, each in gpus.items()}
-    for each in rows:
-        if isinstance(each[0], Gpu):
-            gpu = each[0]
+    for row in rows:
+        if isinstance(row[0], Gpu):
+            gpu = row[0]
             others = [counts[name] for name, one in gpus.items() if name != gpu.id and one[0].name == gpu.name]
-            yield _judge_replays(case, gpu, each[1], counts[gpu.id], _errors_a_minute(case, others))
+            yield _judge_replays(case, gpu, row[1], counts[gpu.id], _errors_a_minute(case, others))
         else:
-            yield each
+            yield row
 
 
 def _judge_replays(

@@ -53,7 +53,11 @@ def device_registers(case: RuleContext) -> Iterator[DeviceRegisters | Result]:
 
 def nic_registers(case: RuleContext) -> Iterator[DeviceRegisters | Result]:
     """The same without GPUs that could be judged: for settings that only matter on NICs."""
-    return (each for each in device_registers(case) if not isinstance(each, DeviceRegisters) or each.nic is not None)
+    return (
+        register
+        for register in device_registers(case)
+        if not isinstance(register, DeviceRegisters) or register.nic is not None
+    )
 
 
 def _is_judged(
@@ -98,34 +102,34 @@ _EMULATED = frozenset({"0x1b36"})  # QEMU: its ports say a payload size that lim
 def pcie_mps_mismatch(case: RuleContext) -> Iterator[Result]:
     told: set[str] = set()
     peers: list[DeviceRegisters] = []
-    for each in device_registers(case):
-        if not isinstance(each, DeviceRegisters):
-            yield each
+    for register in device_registers(case):
+        if not isinstance(register, DeviceRegisters):
+            yield register
             continue
-        answers = list(_judge_mps_mismatch(case, each, told))
+        answers = list(_judge_mps_mismatch(case, register, told))
         yield from answers
         fits = any(isinstance(answer, Pass | Unknown) for answer in answers)
-        if fits and (each.gpu or (each.nic and each.nic.role == "rail")):
-            peers.append(each)
+        if fits and (register.gpu or (register.nic and register.nic.role == "rail")):
+            peers.append(register)
     yield from _judge_mps_uneven(case, peers)
 
 
-def _judge_mps_mismatch(case: RuleContext, each: DeviceRegisters, told: set[str]) -> Iterator[Result]:
+def _judge_mps_mismatch(case: RuleContext, registers: DeviceRegisters, told: set[str]) -> Iterator[Result]:
     unread: str | None = None
     failed = False
-    way = [each.function, *case.ancestors(each.function)]
+    way = [registers.function, *case.ancestors(registers.function)]
     if len(way) == 1:
-        yield NotApplicable(each.subject, "no port above it")
+        yield NotApplicable(registers.subject, "no port above it")
         return
-    if each.function.driver == "":
-        yield NotApplicable(each.subject, "no driver is bound: it sends nothing")
+    if registers.function.driver == "":
+        yield NotApplicable(registers.subject, "no driver is bound: it sends nothing")
         return
     for child, parent in pairwise(way):
         if unreachable_reason(parent):
-            yield NotApplicable(each.subject, f"the port above it, {parent.id}: {unreachable_reason(parent)}")
+            yield NotApplicable(registers.subject, f"the port above it, {parent.id}: {unreachable_reason(parent)}")
             return
         if parent.vendor in _EMULATED:
-            yield NotApplicable(each.subject, f"the port above it, {parent.id}, is an emulated one")
+            yield NotApplicable(registers.subject, f"the port above it, {parent.id}, is an emulated one")
             return
         small, large = parent.max_payload_bytes, child.max_payload_bytes
         if small is None or large is None:
@@ -134,15 +138,17 @@ def _judge_mps_mismatch(case: RuleContext, each: DeviceRegisters, told: set[str]
             failed = True
             if child.id not in told:
                 told.add(child.id)
-                yield _fail_mps_mismatch(each, child, parent, large, small)
+                yield _fail_mps_mismatch(registers, child, parent, large, small)
     if not failed:
-        yield Unknown(each.subject, unread) if unread else Pass(each.subject)
+        yield Unknown(registers.subject, unread) if unread else Pass(registers.subject)
 
 
-def _fail_mps_mismatch(each: DeviceRegisters, child: PciFunction, parent: PciFunction, large: int, small: int) -> Fail:
+def _fail_mps_mismatch(
+    registers: DeviceRegisters, child: PciFunction, parent: PciFunction, large: int, small: int
+) -> Fail:
     return Fail(
         subject=f"pci:{child.id}",
-        label=each.label if child.id == each.function.id else f"{child.id} above {each.label}",
+        label=registers.label if child.id == registers.function.id else f"{child.id} above {registers.label}",
         summary=f"it may send packets of {large} bytes; the port above it, {parent.id}, takes {small}",
         impact=f"a packet of more than {small} bytes is a fatal error that takes the device off the bus, under load.",
         remedy="Boot with pci=pcie_bus_safe, or set one payload size in the BIOS, and reboot.",
@@ -150,8 +156,8 @@ def _fail_mps_mismatch(each: DeviceRegisters, child: PciFunction, parent: PciFun
             register_evidence(child, "MPS", f"{large} bytes", "DevCtl: MaxPayload"),
             register_evidence(parent, "MPS", f"{small} bytes", "DevCtl: MaxPayload"),
         ),
-        severity=each.severity("error"),
-        places=frozenset({child.id, parent.id, each.function.id}),
+        severity=registers.severity("error"),
+        places=frozenset({child.id, parent.id, registers.function.id}),
     )
 
 
@@ -161,9 +167,9 @@ _PERF = "pcie_bus_perf"
 def _judge_mps_uneven(case: RuleContext, peers: list[DeviceRegisters]) -> Iterator[Result]:
     """Nothing where all send one size, or where one is not known: its device has that answer already."""
     of: dict[int, list[DeviceRegisters]] = {}
-    for each in peers:
-        if each.function.max_payload_bytes is not None:
-            of.setdefault(each.function.max_payload_bytes, []).append(each)
+    for peer in peers:
+        if peer.function.max_payload_bytes is not None:
+            of.setdefault(peer.function.max_payload_bytes, []).append(peer)
     if len(of) < 2:
         return
     if case.node.cmdline is None:
@@ -174,7 +180,7 @@ def _judge_mps_uneven(case: RuleContext, peers: list[DeviceRegisters]) -> Iterat
 
 def _fail_mps_uneven(of: Mapping[int, list[DeviceRegisters]]) -> Fail:
     sizes = sorted(of)
-    said = "; ".join(f"{size} bytes: {join_labels([each.label for each in of[size]])}" for size in sizes)
+    said = "; ".join(f"{size} bytes: {join_labels([registers.label for registers in of[size]])}" for size in sizes)
     return Fail(
         subject="node",
         label="node",
@@ -182,13 +188,13 @@ def _fail_mps_uneven(of: Mapping[int, list[DeviceRegisters]]) -> Fail:
         impact="A packet larger than its peer accepts is a fatal error: one peer-to-peer transfer can stop a job.",
         remedy="Boot with pci=pcie_bus_safe instead of pci=pcie_bus_perf.",
         evidence=tuple(
-            register_evidence(each.function, "MPS", f"{size} bytes", "DevCtl: MaxPayload")
+            register_evidence(registers.function, "MPS", f"{size} bytes", "DevCtl: MaxPayload")
             for size in sizes
-            for each in of[size]
+            for registers in of[size]
         ),
         severity="warning",
         cause="uneven",
-        places=frozenset().union(*(each.places for size in sizes[1:] for each in of[size])),
+        places=frozenset().union(*(registers.places for size in sizes[1:] for registers in of[size])),
         covers=frozenset(),  # a size that is too small is another fault
     )
 
@@ -201,51 +207,52 @@ _BY_DESIGN = "pcie_bus_peer2peer"
 @rule("pcie-mps-small")
 def pcie_mps_small(case: RuleContext) -> Iterator[Result]:
     answers = (
-        _judge_mps_small(case, each) if isinstance(each, DeviceRegisters) else each for each in device_registers(case)
+        _judge_mps_small(case, register) if isinstance(register, DeviceRegisters) else register
+        for register in device_registers(case)
     )
     yield from aggregate_node_wide(answers, "PCIe packets of 128 bytes on every GPU and NIC")
 
 
-def _judge_mps_small(case: RuleContext, each: DeviceRegisters) -> Result:
-    if each.gpu and is_consumer(case, each.gpu):
-        return NotApplicable(each.subject, "a card for desktops")
-    above = case.ancestors(each.function)
+def _judge_mps_small(case: RuleContext, registers: DeviceRegisters) -> Result:
+    if registers.gpu and is_consumer(case, registers.gpu):
+        return NotApplicable(registers.subject, "a card for desktops")
+    above = case.ancestors(registers.function)
     if not above:
-        return NotApplicable(each.subject, "no port above it")
-    if each.function.max_payload_bytes is None:
-        return Unknown(each.subject, unread_reason(each.function, "the payload size"))
-    if each.function.max_payload_bytes > _LEAST:
-        return Pass(each.subject)
+        return NotApplicable(registers.subject, "no port above it")
+    if registers.function.max_payload_bytes is None:
+        return Unknown(registers.subject, unread_reason(registers.function, "the payload size"))
+    if registers.function.max_payload_bytes > _LEAST:
+        return Pass(registers.subject)
     kin = [f for f in case.topology.pci if above[-1] in (f, *case.ancestors(f)) and not f.physical_function]
     able = {f.id: f.max_payload_supported_bytes for f in kin}
     if any(size is not None and size < _BETTER for size in able.values()):
-        return Pass(each.subject)
+        return Pass(registers.subject)
     if None in able.values():
-        return Unknown(each.subject, unread_reason(next(f for f in kin if able[f.id] is None), "the payload size"))
+        return Unknown(registers.subject, unread_reason(next(f for f in kin if able[f.id] is None), "the payload size"))
     if case.node.cmdline is None:
-        return Unknown(each.subject, f"128 bytes, and whether {_BY_DESIGN} asked for it is not known")
+        return Unknown(registers.subject, f"128 bytes, and whether {_BY_DESIGN} asked for it is not known")
     if _BY_DESIGN in case.node.cmdline:
-        return NotApplicable(each.subject, f"{_BY_DESIGN} on the kernel command line: set on purpose")
-    return _fail_mps_small(each, above[-1])
+        return NotApplicable(registers.subject, f"{_BY_DESIGN} on the kernel command line: set on purpose")
+    return _fail_mps_small(registers, above[-1])
 
 
-def _fail_mps_small(each: DeviceRegisters, top: PciFunction) -> Fail:
+def _fail_mps_small(registers: DeviceRegisters, top: PciFunction) -> Fail:
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=registers.subject,
+        label=registers.label,
         summary=f"it sends PCIe packets of {_LEAST} bytes; everything below {top.id} can take {_BETTER}",
         impact="With payloads of 128 bytes a larger part of the link carries headers, and its usable "
         "bandwidth is lower.",
         remedy="Set the payload size in the BIOS to the largest or to automatic, or boot with pci=pcie_bus_safe.",
         evidence=(
-            register_evidence(each.function, "MPS", f"{_LEAST} bytes", "DevCtl: MaxPayload"),
+            register_evidence(registers.function, "MPS", f"{_LEAST} bytes", "DevCtl: MaxPayload"),
             register_evidence(
-                each.function,
+                registers.function,
                 "most that it can",
-                f"{each.function.max_payload_supported_bytes} bytes",
+                f"{registers.function.max_payload_supported_bytes} bytes",
                 "DevCap: MaxPayload",
             ),
         ),
-        severity=each.severity("warning"),
-        places=each.places,
+        severity=registers.severity("warning"),
+        places=registers.places,
     )

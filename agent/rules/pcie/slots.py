@@ -106,7 +106,7 @@ def _fail_slot_limits_card(case: RuleContext, wire: PcieLink, limit: _Limit) -> 
         ),
         severity=severity,
         cause="width" if limit.narrow else "speed",
-        places=wire.places | {each.id for each in card_functions(case, wire.child)},
+        places=wire.places | {function.id for function in card_functions(case, wire.child)},
     )
 
 
@@ -122,7 +122,7 @@ def _severity(case: RuleContext, wire: PcieLink, limit: _Limit) -> tuple[str, st
         return "info", "a card for desktops"
     if limit.narrow and wire.child.device in OFTEN_HALF and (limit.slot.max_width or 0) >= 8:
         return "info", "normal for this GPU in many servers"
-    others = [other for each in sibling_links(case, wire) if (other := possible_bandwidth(case, each)) is not None]
+    others = [other for link in sibling_links(case, wire) if (other := possible_bandwidth(case, link)) is not None]
     here = possible_bandwidth(case, wire)
     if here is not None and any(other > here for other in others):
         return "warning", "other GPUs of its kind have better ones here"
@@ -152,7 +152,7 @@ def _format_link(link: Link) -> str:
 @rule("pcie-slower-than-siblings")
 def pcie_slower_than_siblings(case: RuleContext) -> Iterator[Result]:
     families: dict[Hashable, list[PcieLink]] = defaultdict(list)
-    for wire in sorted(pcie_links(case), key=lambda each: each.child.id):
+    for wire in sorted(pcie_links(case), key=lambda link: link.child.id):
         own = card_kind(case, wire)
         if own is None:
             continue
@@ -204,17 +204,17 @@ def _fail_siblings(case: RuleContext, wire: PcieLink, like: list[PcieLink]) -> F
         subject=wire.subject,
         label=link_label(case, wire),
         summary=f"its link can do {_describe_link(case, wire)}; "
-        f"those of {join_labels([link_label(case, each) for each in like])} can do {_describe_link(case, like[0])}",
+        f"those of {join_labels([link_label(case, link) for link in like])} can do {_describe_link(case, like[0])}",
         impact=format_loss(now, full) or "What it costs is not known: the speed of the link is missing.",
         remedy="Compare slot, riser and BIOS settings with those of the others; exchange the cards.",
         evidence=(
             *(
                 Evidence(
-                    what=f"most that the link of {each.child.id} can do",
-                    value=_describe_link(case, each),
-                    source=pci_source(case, each.child.id, "max_link_width"),
+                    what=f"most that the link of {link.child.id} can do",
+                    value=_describe_link(case, link),
+                    source=pci_source(case, link.child.id, "max_link_width"),
                 )
-                for each in (wire, like[0])
+                for link in (wire, like[0])
             ),
             *retrained_evidence(wire),
         ),

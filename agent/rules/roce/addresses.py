@@ -30,36 +30,36 @@ def roce_gid_v1_only(case: RuleContext) -> Iterator[Result]:
     yield from for_each_port(case, _judge_gid_v1_only, "RoCE v1 addresses only")
 
 
-def _judge_gid_v1_only(each: RocePort) -> Result:
-    gids = each.port.gids
+def _judge_gid_v1_only(roce_port: RocePort) -> Result:
+    gids = roce_port.port.gids
     if any(gid.type == _GID_V1_ONLY_V2 for gid in gids):
-        return Pass(each.subject)
-    if each.nic.state == "other_namespace":
-        return Unknown(each.subject, "its interface is in another network namespace")
-    if not each.port.gids_known:
-        return Unknown(each.subject, "its GID table could not be read")
+        return Pass(roce_port.subject)
+    if roce_port.nic.state == "other_namespace":
+        return Unknown(roce_port.subject, "its interface is in another network namespace")
+    if not roce_port.port.gids_known:
+        return Unknown(roce_port.subject, "its GID table could not be read")
     if not gids:
-        return Unknown(each.subject, "its GID table is empty: no interface of it is in this network namespace")
+        return Unknown(roce_port.subject, "its GID table is empty: no interface of it is in this network namespace")
     if any(gid.type is None for gid in gids):
-        return Unknown(each.subject, "the types of its GIDs could not be read")
+        return Unknown(roce_port.subject, "the types of its GIDs could not be read")
     flat = all(gid.gid.lower().startswith(_LINK_LOCAL) for gid in gids)
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=roce_port.subject,
+        label=roce_port.label,
         summary=f"{len(gids)} GIDs, all of RoCE v1" + (" and link-local" if flat else ""),
         impact="This traffic passes no router, and no switch puts it into the lossless class.",
         remedy="Give the interface an address; look for a driver or firmware setting that turns RoCE v2 off.",
         evidence=tuple(
             Evidence(
-                what=f"GID {gid.index} of {each.label}",
+                what=f"GID {gid.index} of {roce_port.label}",
                 value=f"{gid.gid} {gid.type}",
-                source=f"{each.folder}/gid_attrs/types/{gid.index}",
+                source=f"{roce_port.folder}/gid_attrs/types/{gid.index}",
             )
             for gid in gids[:4]
         ),
-        severity="info" if flat else each.severity("error"),
+        severity="info" if flat else roce_port.severity("error"),
         cause="flat" if flat else "",
-        places=each.places,
+        places=roce_port.places,
     )
 
 
@@ -67,8 +67,8 @@ def _judge_gid_v1_only(each: RocePort) -> Result:
 def roce_no_ip(case: RuleContext) -> Iterator[Result]:
     faults: list[Fail] = []
     passed = 0
-    for each in roce_ports(case):
-        answer = _judge_no_ip(each) if isinstance(each, RocePort) else each
+    for port in roce_ports(case):
+        answer = _judge_no_ip(port) if isinstance(port, RocePort) else port
         passed += isinstance(answer, Pass)
         if isinstance(answer, Fail):
             faults.append(answer)
@@ -81,19 +81,19 @@ def roce_no_ip(case: RuleContext) -> Iterator[Result]:
         yield from merge_if_on_all(design, len(design), "link-local addresses only on every RoCE port")
 
 
-def _judge_no_ip(each: RocePort) -> Result:
-    gids = each.port.gids
+def _judge_no_ip(roce_port: RocePort) -> Result:
+    gids = roce_port.port.gids
     if any(not gid.gid.lower().startswith(_LINK_LOCAL) for gid in gids):
-        return Pass(each.subject)
-    netdev = visible_interface(each)
+        return Pass(roce_port.subject)
+    netdev = visible_interface(roce_port)
     if not isinstance(netdev, Netdev):
         return netdev
-    if not each.port.gids_known or not gids:
-        return Unknown(each.subject, "its GID table could not be read, or is empty")
+    if not roce_port.port.gids_known or not gids:
+        return Unknown(roce_port.subject, "its GID table could not be read, or is empty")
     source = f"ip addr show {netdev.label}"
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=roce_port.subject,
+        label=roce_port.label,
         summary=f"{len(gids)} GIDs, all link-local: {netdev.label} has no IPv4 and no global IPv6 address",
         impact="This rail reaches nothing outside its subnet; connections to rails with addresses fail.",
         remedy=f"Give {netdev.label} its address, and look why it lost it.",
@@ -101,13 +101,15 @@ def _judge_no_ip(each: RocePort) -> Result:
             Evidence(what=f"addresses of {netdev.label}", value=", ".join(netdev.addresses) or "none", source=source),
             *(
                 Evidence(
-                    what=f"GID {gid.index} of {each.label}", value=gid.gid, source=f"{each.folder}/gids/{gid.index}"
+                    what=f"GID {gid.index} of {roce_port.label}",
+                    value=gid.gid,
+                    source=f"{roce_port.folder}/gids/{gid.index}",
                 )
                 for gid in gids[:4]
             ),
         ),
-        severity=each.severity("warning"),
-        places=each.places | {netdev.id},
+        severity=roce_port.severity("warning"),
+        places=roce_port.places | {netdev.id},
     )
 
 
@@ -118,21 +120,23 @@ _GID_INDEX_WRONG_V1, _GID_INDEX_WRONG_V2 = "IB/RoCE v1", "RoCE v2"
 @rule("roce-gid-index-wrong")
 def roce_gid_index_wrong(case: RuleContext) -> Iterator[Result]:
     values = [
-        each for each in effective_settings(case, _KEY) if (parse_number(each.value) or 0) >= 0 and each.value.strip()
+        setting
+        for setting in effective_settings(case, _KEY)
+        if (parse_number(setting.value) or 0) >= 0 and setting.value.strip()
     ]
     if not values:
         why = files_unread_reason(case)
         yield Unknown("node", why) if why else NotApplicable("node", f"{_KEY} is not set: NCCL chooses a GID itself")
         return
     ports: list[RocePort] = []
-    for each in roce_ports(case):
-        if not isinstance(each, RocePort):
-            yield each
-        elif each.nic.role != "rail":
-            yield NotApplicable(each.subject, f"role {each.nic.role}: NCCL's settings are for rails")
+    for port in roce_ports(case):
+        if not isinstance(port, RocePort):
+            yield port
+        elif port.nic.role != "rail":
+            yield NotApplicable(port.subject, f"role {port.nic.role}: NCCL's settings are for rails")
         else:
-            ports.append(each)
-    answers = [_judge_port_index(each, values) for each in ports]
+            ports.append(port)
+    answers = [_judge_port_index(port, values) for port in ports]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     yield from merge_if_on_all(
@@ -140,31 +144,31 @@ def roce_gid_index_wrong(case: RuleContext) -> Iterator[Result]:
     )
 
 
-def _judge_port_index(each: RocePort, values: list[EffectiveSetting]) -> Result:
-    answers = [_judge_gid_index_wrong(each, where) for where in values]
+def _judge_port_index(roce_port: RocePort, values: list[EffectiveSetting]) -> Result:
+    answers = [_judge_gid_index_wrong(roce_port, where) for where in values]
     for kind in (Fail, Unknown):
         found = next((answer for answer in answers if isinstance(answer, kind)), None)
         if found:
             return found
-    return Pass(each.subject)
+    return Pass(roce_port.subject)
 
 
-def _judge_gid_index_wrong(each: RocePort, where: EffectiveSetting) -> Result:
+def _judge_gid_index_wrong(roce_port: RocePort, where: EffectiveSetting) -> Result:
     index = parse_number(where.value) or 0
-    if each.nic.state == "other_namespace":
-        return Unknown(each.subject, "its interface is in another network namespace")
-    if not each.port.gids_known or not each.port.gids:
-        return Unknown(each.subject, "its GID table could not be read, or is empty")
-    gid = next((gid for gid in each.port.gids if gid.index == index), None)
+    if roce_port.nic.state == "other_namespace":
+        return Unknown(roce_port.subject, "its interface is in another network namespace")
+    if not roce_port.port.gids_known or not roce_port.port.gids:
+        return Unknown(roce_port.subject, "its GID table could not be read, or is empty")
+    gid = next((gid for gid in roce_port.port.gids if gid.index == index), None)
     if gid is not None and gid.type is None:
-        return Unknown(each.subject, "the types of its GIDs could not be read")
+        return Unknown(roce_port.subject, "the types of its GIDs could not be read")
     if gid is not None and gid.type != _GID_INDEX_WRONG_V1:
-        return Pass(each.subject)
-    good = [str(other.index) for other in each.port.gids if other.type == _GID_INDEX_WRONG_V2]
+        return Pass(roce_port.subject)
+    good = [str(other.index) for other in roce_port.port.gids if other.type == _GID_INDEX_WRONG_V2]
     said = f"{gid.gid} {gid.type}" if gid else "no GID"
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=roce_port.subject,
+        label=roce_port.label,
         summary=f"{_KEY}={where.value.strip()} in {where.source}: index {index} is {said if gid else 'empty'} here",
         impact="This traffic passes no router and is in no lossless class."
         if gid
@@ -173,11 +177,15 @@ def _judge_gid_index_wrong(each: RocePort, where: EffectiveSetting) -> Result:
         + (f", or use an index of RoCE v2: here {', '.join(good[:4])}." if good else "."),
         evidence=(
             where.evidence(_KEY),
-            Evidence(what=f"GID {index} of {each.label}", value=said, source=f"{each.folder}/gid_attrs/types/{index}"),
+            Evidence(
+                what=f"GID {index} of {roce_port.label}",
+                value=said,
+                source=f"{roce_port.folder}/gid_attrs/types/{index}",
+            ),
         ),
         severity="error" if where.persistent else one_level_lower("error"),
         cause="v1" if gid else "empty",
-        places=each.places,
+        places=roce_port.places,
     )
 
 
@@ -186,7 +194,7 @@ _CHOOSES = (2, 21)
 
 @rule("roce-nccl-gid-default-old")
 def roce_nccl_gid_default_old(case: RuleContext) -> Iterator[Result]:
-    rails = [each for each in roce_ports(case) if isinstance(each, RocePort) and each.nic.role == "rail"]
+    rails = [port for port in roce_ports(case) if isinstance(port, RocePort) and port.nic.role == "rail"]
     if not rails:
         why = case.probe_failure("rdma")
         yield Unknown("node", why) if why and case.topology.nics else NotApplicable("node", "no active RoCE rail")
@@ -208,10 +216,10 @@ def roce_nccl_gid_default_old(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Iterator[Result]:
-    firsts = [(each, next((gid for gid in each.port.gids if gid.index == 0), None)) for each in rails]
-    wrong = [(each, gid) for each, gid in firsts if gid and gid.type == "IB/RoCE v1"]
+    firsts = [(rail, next((gid for gid in rail.port.gids if gid.index == 0), None)) for rail in rails]
+    wrong = [(roce_port, gid) for roce_port, gid in firsts if gid and gid.type == "IB/RoCE v1"]
     if not wrong:
-        known = all(each.port.gids_known and gid and gid.type for each, gid in firsts)
+        known = all(roce_port.port.gids_known and gid and gid.type for roce_port, gid in firsts)
         yield Pass("node") if known else Unknown("node", "GID 0 of a RoCE rail could not be read")
         return
     path, version = old[0]
@@ -225,15 +233,15 @@ def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Ite
             Evidence(what="libnccl", value=f"{path} ({version})", source="/proc/*/maps"),
             *(
                 Evidence(
-                    what=f"GID 0 of {each.label}",
+                    what=f"GID 0 of {roce_port.label}",
                     value=f"{gid.gid} {gid.type}",
-                    source=f"{each.folder}/gid_attrs/types/0",
+                    source=f"{roce_port.folder}/gid_attrs/types/0",
                 )
-                for each, gid in wrong[:4]
+                for roce_port, gid in wrong[:4]
                 if gid
             ),
         ),
-        places=frozenset().union(*(each.places for each, _ in wrong)),
+        places=frozenset().union(*(roce_port.places for roce_port, _ in wrong)),
     )
 
 

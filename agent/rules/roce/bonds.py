@@ -55,7 +55,7 @@ def bonds(case: RuleContext, roles: tuple[str, ...]) -> list[Bond]:
         if netdev.bond is None:
             continue
         members = tuple(each for each in case.topology.netdevs if each.master == netdev.label)
-        below = [case.nics[each.nic] for each in members if each.nic and each.nic in case.nics]
+        below = [case.nics[member.nic] for member in members if member.nic and member.nic in case.nics]
         nics = tuple(nic for nic in below if nic.role in roles and not nic.limited and not nic.software)
         if any(port.link_layer == "Ethernet" for nic in nics for port in nic.ports):
             found.append(Bond(netdev, members, nics))

@@ -42,11 +42,13 @@ _EVENTS = read_limit("roce-rt-rx-discards.events")
 
 @rule("roce-rt-rx-discards")
 def roce_rt_rx_discards(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda each: _judge_rx_discards(case, each), "discards of received frames")
+    yield from for_each_interface(
+        case, lambda counters: _judge_rx_discards(case, counters), "discards of received frames"
+    )
 
 
-def _judge_rx_discards(case: RuleContext, each: RocePortCounters) -> Result:
-    count, carrying = delta_of_discards(case, each), roce_priorities(case, each)
+def _judge_rx_discards(case: RuleContext, counters: RocePortCounters) -> Result:
+    count, carrying = delta_of_discards(case, counters), roce_priorities(case, counters)
     foreign = isinstance(count, CounterDelta) and _is_foreign(count, carrying)
     words = FailureText(
         "received frames discarded" + (", none of a priority of RoCE" if foreign else ""),
@@ -54,12 +56,12 @@ def _judge_rx_discards(case: RuleContext, each: RocePortCounters) -> Result:
         if foreign
         else "Each makes its sender repeat what followed: throughput collapses above about 1% loss, and "
         "collectives wait.",
-        _remedy(each),
+        _remedy(counters),
         "high" if carrying else "medium",
         "other-class" if foreign else "",
     )
     limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_EVENTS, "warning"))
-    answer = judge_count(case, each.place, count, limits, words)
+    answer = judge_count(case, counters.place, count, limits, words)
     return answer._replace(severity="info") if foreign and isinstance(answer, Fail) else answer
 
 
@@ -71,8 +73,8 @@ def _is_foreign(count: CounterDelta, carrying: frozenset[int] | None) -> bool:
     return all(m is not None and int(m[1]) not in carrying for m in found)
 
 
-def _remedy(each: RocePortCounters) -> str:
-    on = lossless_priorities(each)
+def _remedy(counters: RocePortCounters) -> str:
+    on = lossless_priorities(counters)
     state = "not known" if on is None else ", ".join(map(str, sorted(on))) or "off"
     return f"PFC here: {state}. Put RoCE into a class with PFC and headroom; look at PCIe width, ACS and IOMMU."
 
@@ -85,18 +87,21 @@ _CLEAR = 0.6  # a priority dominates with so much of the bytes
 
 @rule("roce-rt-class-usage")
 def roce_rt_class_usage(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda each: _judge_class_usage(case, each), "RDMA outside its class")
+    yield from for_each_interface(case, lambda counters: _judge_class_usage(case, counters), "RDMA outside its class")
 
 
-def _judge_class_usage(case: RuleContext, each: RocePortCounters) -> Result:
-    subject = each.place.subject
-    sent, received = delta_by_priority(case, each, "tx_prio{}_bytes"), delta_by_priority(case, each, "rx_prio{}_bytes")
+def _judge_class_usage(case: RuleContext, counters: RocePortCounters) -> Result:
+    subject = counters.place.subject
+    sent, received = (
+        delta_by_priority(case, counters, "tx_prio{}_bytes"),
+        delta_by_priority(case, counters, "rx_prio{}_bytes"),
+    )
     early = settling_reason(case)
     if not sent or not received or early:
-        why = delta(case, each.eth, ["tx_prio0_bytes"])
+        why = delta(case, counters.eth, ["tx_prio0_bytes"])
         gap = early or getattr(why, "gap", None) or "its bytes by priority are not known"
-        return with_subject(each.place, why) if isinstance(why, NotApplicable | Unknown) else Unknown(subject, gap)
-    rdma = rdma_bytes(case, each)
+        return with_subject(counters.place, why) if isinstance(why, NotApplicable | Unknown) else Unknown(subject, gap)
+    rdma = rdma_bytes(case, counters)
     if rdma is None:
         return Unknown(subject, "its RDMA bytes are not counted")
     total = sum(sent.values())
@@ -104,15 +109,15 @@ def _judge_class_usage(case: RuleContext, each: RocePortCounters) -> Result:
         return NotApplicable(subject, f"{rdma / 1e9:.1f} GB of RDMA sent in {format_window(case)}: too little to judge")
     if rdma < _MOSTLY * total:
         return NotApplicable(subject, "much of what it sends is not RDMA")
-    on = lossless_priorities(each)
+    on = lossless_priorities(counters)
     inside = sum(count for priority, count in sent.items() if priority in (on or ()))
     if on and 100 * inside < case.threshold(_CLASS_USAGE_SHARE) * total:
         return _fail_class_usage(
-            case, each, f"{100 * inside / total:.0f}% of what it sent is of priorities with PFC", "sent"
+            case, counters, f"{100 * inside / total:.0f}% of what it sent is of priorities with PFC", "sent"
         )
     ours, theirs = _dominant_priority(sent), _dominant_priority(received)
     if ours is not None and theirs is not None and ours != theirs:
-        return _fail_class_usage(case, each, f"it sends in priority {ours} and receives in {theirs}", "peers")
+        return _fail_class_usage(case, counters, f"it sends in priority {ours} and receives in {theirs}", "peers")
     if on is None:
         return Unknown(subject, "whether PFC is on could not be read")
     return Pass(subject) if on else NotApplicable(subject, "PFC is off: there is no lossless class")
@@ -124,10 +129,10 @@ def _dominant_priority(moves: dict[int, int]) -> int | None:
     return most if moves[most] >= _CLEAR * max(sum(moves.values()), 1) else None
 
 
-def _fail_class_usage(case: RuleContext, each: RocePortCounters, what: str, cause: str) -> Fail:
-    place, on = each.place, lossless_priorities(each)
+def _fail_class_usage(case: RuleContext, counters: RocePortCounters, what: str, cause: str) -> Fail:
+    place, on = counters.place, lossless_priorities(counters)
     names = [f"{way}_prio{p}_bytes" for way in ("tx", "rx") for p in range(8)]
-    rows = [(name, case.moved(each.eth.subject, name, each.eth.now)) for name in names]
+    rows = [(name, case.moved(counters.eth.subject, name, counters.eth.now)) for name in names]
     pfc = "not known" if on is None else ", ".join(map(str, sorted(on))) or "none"
     return Fail(
         subject=place.subject,
@@ -136,7 +141,7 @@ def _fail_class_usage(case: RuleContext, each: RocePortCounters, what: str, caus
         impact="What is outside the class is dropped under congestion; throughput collapses above about 1% loss.",
         remedy="Mark the traffic for the class (NCCL_IB_TC, cma_roce_tos) and trust DSCP, on all hosts alike.",
         evidence=tuple(
-            Evidence(what=name, value=f"+{move} in {format_window(case)}", source=each.eth.source(name))
+            Evidence(what=name, value=f"+{move} in {format_window(case)}", source=counters.eth.source(name))
             for name, move in rows
             if move
         ),
@@ -161,12 +166,14 @@ _CAUSES = (
 
 @rule("roce-rt-host-bound")
 def roce_rt_host_bound(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda each: _judge_host_bound(case, each), "waiting for PCIe")
+    yield from for_each_interface(case, lambda counters: _judge_host_bound(case, counters), "waiting for PCIe")
 
 
-def _judge_host_bound(case: RuleContext, each: RocePortCounters) -> Result:
+def _judge_host_bound(case: RuleContext, counters: RocePortCounters) -> Result:
     answers = [
-        judge_count(case, each.place, delta(case, each.eth, [name]), (limit,), FailureText(what, _IMPACT, _REMEDY))
+        judge_count(
+            case, counters.place, delta(case, counters.eth, [name]), (limit,), FailureText(what, _IMPACT, _REMEDY)
+        )
         for name, limit, what in _CAUSES
     ]
     return next((a for kind in (Fail, Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
@@ -190,19 +197,19 @@ def roce_rt_congested(case: RuleContext) -> Iterator[Result]:
     for answer in judge_received_pauses(case):
         paused.setdefault(answer.subject, []).append(answer)
     answers: list[Result] = []
-    for each in watch_ports(case):
-        if isinstance(each, RocePortCounters):
-            answers.append(_judge_congested(case, each, paused.pop(each.place.subject, [])))
+    for port in watch_ports(case):
+        if isinstance(port, RocePortCounters):
+            answers.append(_judge_congested(case, port, paused.pop(port.place.subject, [])))
         else:
-            answers.append(each)
-            paused.pop(each.subject, None)
+            answers.append(port)
+            paused.pop(port.subject, None)
     members = [answer for rows in paused.values() for answer in rows]  # of bonds, which have their cables
     yield from aggregate_node_wide([*answers, *members], "congestion on every RoCE port")
 
 
-def _judge_congested(case: RuleContext, each: RocePortCounters, paused: list[Result]) -> Result:
+def _judge_congested(case: RuleContext, counters: RocePortCounters, paused: list[Result]) -> Result:
     """One answer for a port: notifications, marks and pauses that come together are one congestion."""
-    answers = [*(_judge_direction(case, each, *way) for way in _WAYS), *paused]
+    answers = [*(_judge_direction(case, counters, *way) for way in _WAYS), *paused]
     faults = sorted((a for a in answers if isinstance(a, Fail)), key=lambda fault: fault.severity != "warning")
     if faults:
         return faults[0]._replace(
@@ -213,14 +220,14 @@ def _judge_congested(case: RuleContext, each: RocePortCounters, paused: list[Res
 
 
 def _judge_direction(
-    case: RuleContext, each: RocePortCounters, names: tuple[str, ...], received: bool, limit: Threshold, what: str
+    case: RuleContext, counters: RocePortCounters, names: tuple[str, ...], received: bool, limit: Threshold, what: str
 ) -> Result:
-    place, count = each.place, delta(case, each.rdma, names)
+    place, count = counters.place, delta(case, counters.rdma, names)
     if not isinstance(count, CounterDelta):
         return with_subject(place, count)
     if not count.total:
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    carried = rdma_packets(case, each, received)
+    carried = rdma_packets(case, counters, received)
     if carried is None:
         return Unknown(place.subject, "its RDMA packets are not counted")
     share = 100 * count.total / max(carried, 1)
@@ -251,11 +258,13 @@ _LEAST = read_limit("roce-cnp-ignored.events")
 
 @rule("roce-cnp-ignored")
 def roce_cnp_ignored(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_cnp_ignored(case, each), "ignored congestion notifications")
+    yield from for_each_port(
+        case, lambda counters: _judge_cnp_ignored(case, counters), "ignored congestion notifications"
+    )
 
 
-def _judge_cnp_ignored(case: RuleContext, each: RocePortCounters) -> Result:
-    place, ignored, handled = each.place, delta(case, each.rdma, _IGNORED), delta(case, each.rdma, _HANDLED)
+def _judge_cnp_ignored(case: RuleContext, counters: RocePortCounters) -> Result:
+    place, ignored, handled = counters.place, delta(case, counters.rdma, _IGNORED), delta(case, counters.rdma, _HANDLED)
     if not isinstance(ignored, CounterDelta):
         return with_subject(place, ignored)
     if not isinstance(handled, CounterDelta):

@@ -47,13 +47,13 @@ _CRC_WORDS = FailureText(
 
 @rule("roce-rt-crc")
 def roce_rt_crc(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda each: _judge_crc(case, each), "damaged frames")
+    yield from for_each_interface(case, lambda counters: _judge_crc(case, counters), "damaged frames")
 
 
-def _judge_crc(case: RuleContext, each: RocePortCounters) -> Result:
-    names = _CRC_COUNTERS if any(name in each.eth.now for name in _CRC_COUNTERS) else _KERNELS
+def _judge_crc(case: RuleContext, counters: RocePortCounters) -> Result:
+    names = _CRC_COUNTERS if any(name in counters.eth.now for name in _CRC_COUNTERS) else _KERNELS
     return judge_count(
-        case, each.place, delta(case, each.eth, names), (Limit(_CRC_PER_HOUR, "warning", HOUR),), _CRC_WORDS
+        case, counters.place, delta(case, counters.eth, names), (Limit(_CRC_PER_HOUR, "warning", HOUR),), _CRC_WORDS
     )
 
 
@@ -68,12 +68,12 @@ _LEAST_BITS = 1e12
 
 @rule("roce-fec-ber")
 def roce_fec_ber(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda each: _judge_fec_ber(case, each), "bit errors")
+    yield from for_each_interface(case, lambda counters: _judge_fec_ber(case, counters), "bit errors")
 
 
-def _judge_fec_ber(case: RuleContext, each: RocePortCounters) -> Result:
-    subject = each.place.subject
-    downs = delta(case, each.eth, _DOWNS)
+def _judge_fec_ber(case: RuleContext, counters: RocePortCounters) -> Result:
+    subject = counters.place.subject
+    downs = delta(case, counters.eth, _DOWNS)
     if isinstance(downs, CounterDelta) and downs.total:
         return NotApplicable(subject, "its link went down in the window: errors while it comes up are no measure")
     words = FailureText(
@@ -83,17 +83,17 @@ def _judge_fec_ber(case: RuleContext, each: RocePortCounters) -> Result:
         cause="lost",
     )
     lost = judge_count(
-        case, each.place, delta(case, each.eth, _LOST), (Limit(_FEC_BER_PER_HOUR, "error", HOUR),), words
+        case, counters.place, delta(case, counters.eth, _LOST), (Limit(_FEC_BER_PER_HOUR, "error", HOUR),), words
     )
     if isinstance(lost, Fail):
         return lost
-    ratio = _corrected_ratio(case, each)
+    ratio = _corrected_ratio(case, counters)
     return next((a for kind in (Fail, Unknown, Pass) for a in (ratio, lost) if isinstance(a, kind)), lost)
 
 
-def _corrected_ratio(case: RuleContext, each: RocePortCounters) -> Result:
-    place = each.place
-    fixed, bits = delta(case, each.eth, [_CORRECTED]), case.moved(each.eth.subject, _BITS, each.eth.now)
+def _corrected_ratio(case: RuleContext, counters: RocePortCounters) -> Result:
+    place = counters.place
+    fixed, bits = delta(case, counters.eth, [_CORRECTED]), case.moved(counters.eth.subject, _BITS, counters.eth.now)
     if not isinstance(fixed, CounterDelta):
         return NotApplicable(place.subject, "its driver does not count corrected bits")
     if not fixed.total:
@@ -131,12 +131,16 @@ _ICRC_WORDS = FailureText(
 
 @rule("roce-rt-icrc")
 def roce_rt_icrc(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_icrc(case, each), "altered packets")
+    yield from for_each_port(case, lambda counters: _judge_icrc(case, counters), "altered packets")
 
 
-def _judge_icrc(case: RuleContext, each: RocePortCounters) -> Result:
+def _judge_icrc(case: RuleContext, counters: RocePortCounters) -> Result:
     return judge_count(
-        case, each.place, delta(case, each.rdma, _ICRC_COUNTERS), (Limit(_ICRC_PER_HOUR, "warning", HOUR),), _ICRC_WORDS
+        case,
+        counters.place,
+        delta(case, counters.rdma, _ICRC_COUNTERS),
+        (Limit(_ICRC_PER_HOUR, "warning", HOUR),),
+        _ICRC_WORDS,
     )
 
 
@@ -159,9 +163,9 @@ _ALIKE = 4.0  # times the least of all ports: what spreading packets over severa
 @rule("roce-rt-retrans")
 def roce_rt_retrans(case: RuleContext) -> Iterator[Result]:
     ports = list(watch_ports(case))
-    answers = [_judge_retrans(case, each) if isinstance(each, RocePortCounters) else each for each in ports]
+    answers = [_judge_retrans(case, port) if isinstance(port, RocePortCounters) else port for port in ports]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
-    judged = [each for each in ports if isinstance(each, RocePortCounters)]
+    judged = [port for port in ports if isinstance(port, RocePortCounters)]
     if 1 < len(faults) == len(judged) and _is_reordering(case, judged):
         yield from (answer for answer in answers if not isinstance(answer, Fail))
         yield _report_reordering(faults)
@@ -171,13 +175,13 @@ def roce_rt_retrans(case: RuleContext) -> Iterator[Result]:
 
 def _is_reordering(case: RuleContext, ports: Sequence[RocePortCounters]) -> bool:
     """Whether all ports count packets out of order alike, and none a timeout or a frame that was dropped."""
-    counts = [(delta(case, each.rdma, _RETRANS_TIMEOUTS), delta_of_discards(case, each)) for each in ports]
+    counts = [(delta(case, port.rdma, _RETRANS_TIMEOUTS), delta_of_discards(case, port)) for port in ports]
     if any(not isinstance(one, CounterDelta) or one.total or one.gap for both in counts for one in both):
         return False
     ratios = []
-    for each in ports:
-        found = delta(case, each.rdma, (*_SENT_AGAIN, *_GAPS))
-        carried = (rdma_packets(case, each) or 0) + (rdma_packets(case, each, received=True) or 0)
+    for port in ports:
+        found = delta(case, port.rdma, (*_SENT_AGAIN, *_GAPS))
+        carried = (rdma_packets(case, port) or 0) + (rdma_packets(case, port, received=True) or 0)
         ratios.append(found.total / max(carried, 1) if isinstance(found, CounterDelta) else 0.0)
     return max(ratios) <= _ALIKE * min(ratios)
 
@@ -193,12 +197,14 @@ def _report_reordering(faults: Sequence[Fail]) -> Fail:
     )
 
 
-def _judge_retrans(case: RuleContext, each: RocePortCounters) -> Result:
+def _judge_retrans(case: RuleContext, counters: RocePortCounters) -> Result:
     overtaking = adaptive_routing(case)
-    sent = delta(case, each.rdma, _RETRANS_TIMEOUTS if overtaking else _SENT_AGAIN)
-    ways = [_judge_retrans_direction(case, each, sent, received=False, overtaking=overtaking)]
+    sent = delta(case, counters.rdma, _RETRANS_TIMEOUTS if overtaking else _SENT_AGAIN)
+    ways = [_judge_retrans_direction(case, counters, sent, received=False, overtaking=overtaking)]
     if not overtaking:
-        ways.append(_judge_retrans_direction(case, each, delta(case, each.rdma, _GAPS), received=True, overtaking=None))
+        ways.append(
+            _judge_retrans_direction(case, counters, delta(case, counters.rdma, _GAPS), received=True, overtaking=None)
+        )
     faults = sorted((way for way in ways if isinstance(way, Fail)), key=lambda way: way.severity != "error")
     doubts = [way for way in ways if isinstance(way, Unknown)]
     passed = [way for way in ways if isinstance(way, Pass)]
@@ -207,14 +213,14 @@ def _judge_retrans(case: RuleContext, each: RocePortCounters) -> Result:
 
 
 def _judge_retrans_direction(
-    case: RuleContext, each: RocePortCounters, count: CounterDelta | Result, received: bool, overtaking: str | None
+    case: RuleContext, counters: RocePortCounters, count: CounterDelta | Result, received: bool, overtaking: str | None
 ) -> Result:
-    place = each.place
+    place = counters.place
     if not isinstance(count, CounterDelta):
         return with_subject(place, count)
     if not count.total or (count.total < case.threshold(_RETRANS_LEAST) and not count.gap):
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
-    carried = rdma_packets(case, each, received)
+    carried = rdma_packets(case, counters, received)
     if carried is None:
         return Unknown(place.subject, f"{count.total} retransmissions, but its RDMA packets are not counted")
     if carried < case.threshold(_PACKETS):
@@ -232,7 +238,7 @@ def _judge_retrans_direction(
         summary=f"{count.total} {what} in {format_window(case)}: "
         f"{ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
         impact=f"{100 * ratio:.2g}% of its packets cost a go-back each; a lost last packet costs seconds.",
-        remedy=describe_loss(case, each) + (f" Only timeouts are counted: {overtaking}." if overtaking else ""),
+        remedy=describe_loss(case, counters) + (f" Only timeouts are counted: {overtaking}." if overtaking else ""),
         evidence=count.evidence,
         severity=place.severity("error" if grave else "warning"),
         places=place.places,
@@ -245,17 +251,17 @@ _ACK_TIMEOUT_PER_MINUTE = read_limit("roce-rt-ack-timeout.per_minute")
 
 @rule("roce-rt-ack-timeout")
 def roce_rt_ack_timeout(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_ack_timeout(case, each), "ACK timeouts")
+    yield from for_each_port(case, lambda counters: _judge_ack_timeout(case, counters), "ACK timeouts")
 
 
-def _judge_ack_timeout(case: RuleContext, each: RocePortCounters) -> Result:
+def _judge_ack_timeout(case: RuleContext, counters: RocePortCounters) -> Result:
     words = FailureText(
         "ACK timeouts",
         "Each stops a queue pair for up to 4.3 s (NCCL's default); seven in a row end the job.",
-        f"Look for a peer that hangs and for drops on the path. {describe_loss(case, each)}",
+        f"Look for a peer that hangs and for drops on the path. {describe_loss(case, counters)}",
     )
     limits = (Limit(_ACK_TIMEOUT_PER_MINUTE, "error", MINUTE),)
-    return judge_count(case, each.place, delta(case, each.rdma, _ACK_TIMEOUT_COUNTERS), limits, words)
+    return judge_count(case, counters.place, delta(case, counters.rdma, _ACK_TIMEOUT_COUNTERS), limits, words)
 
 
 _RETRY_EXCEEDED_COUNTERS = ("req_transport_retries_exceeded", "max_retry_exceeded", "requester_retries_exceeded")
@@ -270,14 +276,14 @@ _RETRY_EXCEEDED_WORDS = FailureText(
 
 @rule("roce-rt-retry-exceeded")
 def roce_rt_retry_exceeded(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_retry_exceeded(case, each), "broken connections")
+    yield from for_each_port(case, lambda counters: _judge_retry_exceeded(case, counters), "broken connections")
 
 
-def _judge_retry_exceeded(case: RuleContext, each: RocePortCounters) -> Result:
+def _judge_retry_exceeded(case: RuleContext, counters: RocePortCounters) -> Result:
     return judge_count(
         case,
-        each.place,
-        delta(case, each.rdma, _RETRY_EXCEEDED_COUNTERS),
+        counters.place,
+        delta(case, counters.rdma, _RETRY_EXCEEDED_COUNTERS),
         (Limit(_EVENTS, "error"),),
         _RETRY_EXCEEDED_WORDS,
     )
@@ -296,14 +302,14 @@ _RNR_WORDS = FailureText(
 
 @rule("roce-rt-rnr")
 def roce_rt_rnr(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_rnr(case, each), "receivers without buffers")
+    yield from for_each_port(case, lambda counters: _judge_rnr(case, counters), "receivers without buffers")
 
 
-def _judge_rnr(case: RuleContext, each: RocePortCounters) -> Result:
-    if each.roce.nic.role == "storage":
-        return NotApplicable(each.place.subject, "a storage NIC: its peers run out of buffers in good health")
+def _judge_rnr(case: RuleContext, counters: RocePortCounters) -> Result:
+    if counters.roce.nic.role == "storage":
+        return NotApplicable(counters.place.subject, "a storage NIC: its peers run out of buffers in good health")
     limits = (Limit(_GRAVE, "warning", MINUTE), Limit(_RNR_PER_MINUTE, "info", MINUTE))
-    return judge_count(case, each.place, delta(case, each.rdma, _RNR_COUNTERS), limits, _RNR_WORDS)
+    return judge_count(case, counters.place, delta(case, counters.rdma, _RNR_COUNTERS), limits, _RNR_WORDS)
 
 
 _DUPLICATES_COUNTERS = ("duplicate_request", "dup_req", "responder_dup_request")
@@ -317,17 +323,17 @@ _DUPLICATES_WORDS = FailureText(
 
 @rule("roce-rt-duplicates")
 def roce_rt_duplicates(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_duplicates(case, each), "duplicate requests")
+    yield from for_each_port(case, lambda counters: _judge_duplicates(case, counters), "duplicate requests")
 
 
-def _judge_duplicates(case: RuleContext, each: RocePortCounters) -> Result:
-    here = delta_of_discards(case, each)
+def _judge_duplicates(case: RuleContext, counters: RocePortCounters) -> Result:
+    here = delta_of_discards(case, counters)
     if isinstance(here, CounterDelta) and here.total:
-        return NotApplicable(each.place.subject, "it dropped received frames itself: see roce-rt-rx-discards")
+        return NotApplicable(counters.place.subject, "it dropped received frames itself: see roce-rt-rx-discards")
     return judge_count(
         case,
-        each.place,
-        delta(case, each.rdma, _DUPLICATES_COUNTERS),
+        counters.place,
+        delta(case, counters.rdma, _DUPLICATES_COUNTERS),
         (Limit(_DUPLICATES_PER_HOUR, "info", HOUR),),
         _DUPLICATES_WORDS,
     )
@@ -342,28 +348,32 @@ _LEAST_PACKETS = 1_000_000
 
 @rule("roce-rt-adaptive-retrans")
 def roce_rt_adaptive_retrans(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_adaptive(case, each), "hidden loss")
+    yield from for_each_port(case, lambda counters: _judge_adaptive(case, counters), "hidden loss")
 
 
-def _judge_adaptive(case: RuleContext, each: RocePortCounters) -> Result:
+def _judge_adaptive(case: RuleContext, counters: RocePortCounters) -> Result:
     if case.settings.facts.get("roce_mode") == "lossy":
-        return NotApplicable(each.place.subject, 'declared roce_mode = "lossy": the features do what they are for')
+        return NotApplicable(counters.place.subject, 'declared roce_mode = "lossy": the features do what they are for')
     words = FailureText(
         "adaptive timeouts and slow restarts",
         "Each costs a round trip or sets the rate back; the fabric loses packets though the usual counters are quiet.",
-        describe_loss(case, each),
+        describe_loss(case, counters),
     )
     answer = judge_count(
-        case, each.place, delta(case, each.rdma, _ADAPTIVE_TIMEOUTS), (Limit(_ADAPTIVE_PER_HOUR, "info", HOUR),), words
+        case,
+        counters.place,
+        delta(case, counters.rdma, _ADAPTIVE_TIMEOUTS),
+        (Limit(_ADAPTIVE_PER_HOUR, "info", HOUR),),
+        words,
     )
-    again, sent = delta(case, each.rdma, _RETRANSMISSIONS), rdma_packets(case, each)
+    again, sent = delta(case, counters.rdma, _RETRANSMISSIONS), rdma_packets(case, counters)
     if not isinstance(answer, Pass) or not isinstance(again, CounterDelta):
         return answer
     if again.gap:
-        return Unknown(each.place.subject, again.gap)
+        return Unknown(counters.place.subject, again.gap)
     if sent is None or sent < _LEAST_PACKETS or again.total <= case.threshold(_ADAPTIVE_RATIO) * sent:
         return answer
-    made = fail_count(case, each.place, again, Limit(_ADAPTIVE_RATIO, "info"), words)
+    made = fail_count(case, counters.place, again, Limit(_ADAPTIVE_RATIO, "info"), words)
     return made._replace(
         summary=f"{again.total} adaptive retransmissions of {sent} packets, limit {_ratio_limit(case)}"
     )

@@ -19,12 +19,12 @@ _REMEDY = "Clean or replace fibre or module; read the switch's log of the port. 
 @rule("roce-link-flap")
 def roce_link_flap(case: RuleContext) -> Iterator[Result]:
     found: list[LinkDowns] = []
-    for each in by_interface(case, read_ports(case, down=True)):
-        if isinstance(each, RocePortCounters):
-            counts = [delta(case, each.eth, [name]) for name in _COUNTERS]
-            function = (each.wire.pci if each.wire else None) or each.roce.nic.pci
-            history = each.roce.subject, each.eth.subject
-            found.append(LinkDowns(each.place, largest_delta(*counts), history, function))
+    for counters in by_interface(case, read_ports(case, down=True)):
+        if isinstance(counters, RocePortCounters):
+            counts = [delta(case, counters.eth, [name]) for name in _COUNTERS]
+            function = (counters.wire.pci if counters.wire else None) or counters.roce.nic.pci
+            history = counters.roce.subject, counters.eth.subject
+            found.append(LinkDowns(counters.place, largest_delta(*counts), history, function))
         else:
-            yield each
+            yield counters
     yield from judge_flaps(case, found, _LIMITS, _IMPACT, _REMEDY)

@@ -17,30 +17,30 @@ from agent.rules.wording import join_labels
 @rule("roce-netdev-missing")
 def roce_netdev_missing(case: RuleContext) -> Iterator[Result]:
     ports: list[RocePort] = []
-    for each in roce_ports(case, down=True):
-        if isinstance(each, RocePort):
-            ports.append(each)
+    for port in roce_ports(case, down=True):
+        if isinstance(port, RocePort):
+            ports.append(port)
         else:
-            yield each
-    shown = any(each.netdev for each in ports)
-    for each in ports:
-        yield _judge_netdev_missing(case, each, shown)
+            yield port
+    shown = any(port.netdev for port in ports)
+    for port in ports:
+        yield _judge_netdev_missing(case, port, shown)
 
 
-def _judge_netdev_missing(case: RuleContext, each: RocePort, shown: bool) -> Result:
-    if each.netdev is not None:
-        return Pass(each.subject)
+def _judge_netdev_missing(case: RuleContext, roce_port: RocePort, shown: bool) -> Result:
+    if roce_port.netdev is not None:
+        return Pass(roce_port.subject)
     if case.software.rdma_namespaces == "exclusive" or case.node.container:
-        return NotApplicable(each.subject, "namespaces are separated here: other interfaces are not to be seen")
+        return NotApplicable(roce_port.subject, "namespaces are separated here: other interfaces are not to be seen")
     if not shown:
-        return Unknown(each.subject, "no interface of any RoCE port is visible here")
-    if not each.port.gids_known:
-        return Unknown(each.subject, "its GID table could not be read")
-    lost = not each.port.gids
+        return Unknown(roce_port.subject, "no interface of any RoCE port is visible here")
+    if not roce_port.port.gids_known:
+        return Unknown(roce_port.subject, "its GID table could not be read")
+    lost = not roce_port.port.gids
     where = "and no GID: nothing uses it" if lost else "and GIDs: it is in another network namespace"
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=roce_port.subject,
+        label=roce_port.label,
         summary=f"no interface on this host, {where}",
         impact="The port carries nothing until its interface is back."
         if lost
@@ -48,15 +48,15 @@ def _judge_netdev_missing(case: RuleContext, each: RocePort, shown: bool) -> Res
         remedy="ip netns exec NAMESPACE ip link set INTERFACE netns 1; where nothing uses it, rebind the function.",
         evidence=(
             Evidence(
-                what=f"interfaces of {each.label}",
-                value=", ".join(each.port.netdevs) or "none",
-                source=f"/sys/class/infiniband/{each.nic.rdma_device or each.nic.label}/device/net",
+                what=f"interfaces of {roce_port.label}",
+                value=", ".join(roce_port.port.netdevs) or "none",
+                source=f"/sys/class/infiniband/{roce_port.nic.rdma_device or roce_port.nic.label}/device/net",
             ),
-            Evidence(what="GIDs", value=str(len(each.port.gids)), source=f"{each.folder}/gids"),
+            Evidence(what="GIDs", value=str(len(roce_port.port.gids)), source=f"{roce_port.folder}/gids"),
         ),
-        severity=each.severity("warning") if lost else "info",
+        severity=roce_port.severity("warning") if lost else "info",
         cause="lost" if lost else "elsewhere",
-        places=each.places,
+        places=roce_port.places,
     )
 
 
@@ -67,23 +67,25 @@ _WIRE_OVERHEAD = 82  # RoCEv2 over IPv4 with Ethernet framing: what a packet cos
 
 @rule("roce-mtu-small")
 def roce_mtu_small(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda each: _judge_mtu_small(case, each), "small packets")
+    yield from for_each_port(case, lambda roce_port: _judge_mtu_small(case, roce_port), "small packets")
 
 
-def _judge_mtu_small(case: RuleContext, each: RocePort) -> Result:
-    if case.virtual_machine or each.nic.virtual_function:
-        return NotApplicable(each.subject, "a virtual function or machine: the provider sets the MTU")
-    if each.nic.state == "other_namespace":
-        return Unknown(each.subject, "its interface is in another network namespace")
-    if each.netdev is None:
+def _judge_mtu_small(case: RuleContext, roce_port: RocePort) -> Result:
+    if case.virtual_machine or roce_port.nic.virtual_function:
+        return NotApplicable(roce_port.subject, "a virtual function or machine: the provider sets the MTU")
+    if roce_port.nic.state == "other_namespace":
+        return Unknown(roce_port.subject, "its interface is in another network namespace")
+    if roce_port.netdev is None:
         return Unknown(
-            each.subject, "no interface of it is visible here: in another network namespace, or not in this source"
+            roce_port.subject, "no interface of it is visible here: in another network namespace, or not in this source"
         )
-    mtu = each.netdev.mtu
+    mtu = roce_port.netdev.mtu
     if mtu is None:
-        return Unknown(each.subject, "the MTU of its interface could not be read")
-    active = _packet_size(each.port, each.netdev)
-    return Pass(each.subject) if active >= _IB_MTUS[-1] else _fail_mtu_small(each, each.netdev, mtu, active)
+        return Unknown(roce_port.subject, "the MTU of its interface could not be read")
+    active = _packet_size(roce_port.port, roce_port.netdev)
+    return (
+        Pass(roce_port.subject) if active >= _IB_MTUS[-1] else _fail_mtu_small(roce_port, roce_port.netdev, mtu, active)
+    )
 
 
 def _packet_size(port: Port, netdev: Netdev) -> int:
@@ -100,18 +102,18 @@ def active_mtu(mtu: int) -> int:
     return max((size for size in _IB_MTUS if size <= mtu - _HEADERS), default=0)
 
 
-def _fail_mtu_small(each: RocePort, netdev: Netdev, mtu: int, active: int) -> Fail:
+def _fail_mtu_small(roce_port: RocePort, netdev: Netdev, mtu: int, active: int) -> Fail:
     tiny = active < _IB_MTUS[2]  # 1024, which an MTU of 1500 gives
     able = active_mtu(mtu)
     told = f"interface MTU {mtu} limits the RoCE MTU to {active}; set at least 4200 for 4096"
     if active < able:
         told = f"the RoCE MTU is {active}, although the interface MTU {mtu} allows {able}"
-    device = each.nic.rdma_device or each.nic.label
-    row = Evidence(what=f"active MTU of {each.label}", value=str(active), source=f"ibv_devinfo -d {device}")
+    device = roce_port.nic.rdma_device or roce_port.nic.label
+    row = Evidence(what=f"active MTU of {roce_port.label}", value=str(active), source=f"ibv_devinfo -d {device}")
     payload = 100 * active / (active + _WIRE_OVERHEAD)
     return Fail(
         subject=f"netdev:{netdev.id}",
-        label=each.label,
+        label=roce_port.label,
         summary=told,
         impact=f"{payload:.1f}% of the wire are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
         remedy="ip link set INTERFACE mtu 9000 (or 4200) on all nodes, with the switches at 9216.",
@@ -119,9 +121,9 @@ def _fail_mtu_small(each: RocePort, netdev: Netdev, mtu: int, active: int) -> Fa
             Evidence(what=f"MTU of {netdev.label}", value=str(mtu), source=f"/sys/class/net/{netdev.label}/mtu"),
             *((row,) if active < able else ()),
         ),
-        severity=each.severity("error" if tiny else "warning"),
+        severity=roce_port.severity("error" if tiny else "warning"),
         cause="tiny" if tiny else "active" if active < able else "",
-        places=each.places | {netdev.id},
+        places=roce_port.places | {netdev.id},
     )
 
 
@@ -133,29 +135,29 @@ _FRAMES = read_limit("roce-mtu-mismatch.frames")
 @rule("roce-mtu-mismatch")
 def roce_mtu_mismatch(case: RuleContext) -> Iterator[Result]:
     rails: list[tuple[RocePort, Netdev]] = []
-    for each in roce_ports(case):
-        if not isinstance(each, RocePort):
-            yield each
+    for port in roce_ports(case):
+        if not isinstance(port, RocePort):
+            yield port
             continue
-        netdev = is_virtual(case, each) or visible_interface(each)
+        netdev = is_virtual(case, port) or visible_interface(port)
         if not isinstance(netdev, Netdev):
             yield netdev
         elif netdev.mtu is None:
-            yield Unknown(each.subject, f"the MTU of {netdev.label} could not be read")
+            yield Unknown(port.subject, f"the MTU of {netdev.label} could not be read")
         else:
-            yield _judge_mtu_mismatch(case, each, netdev)
-            rails += [(each, netdev)] if each.nic.role == "rail" else []
+            yield _judge_mtu_mismatch(case, port, netdev)
+            rails += [(port, netdev)] if port.nic.role == "rail" else []
     if len(rails) > 1:
         yield _merge_rails(rails)
 
 
-def _judge_mtu_mismatch(case: RuleContext, each: RocePort, netdev: Netdev) -> Result:
+def _judge_mtu_mismatch(case: RuleContext, roce_port: RocePort, netdev: Netdev) -> Result:
     mtu, told = netdev.mtu or 0, netdev.neighbor.max_frame_bytes if netdev.neighbor else None
     evidence = (_read_mtu(netdev),)
     if told and told < mtu + _FRAMING:
         row = Evidence(what="largest frame of the switch port", value=str(told), source=f"lldpctl {netdev.label}")
         summary = f"MTU {mtu} needs frames of {mtu + _FRAMING} bytes; the switch takes {told}"
-        return _fail_mtu_mismatch(each, netdev, summary, (*evidence, row), "error", "switch")
+        return _fail_mtu_mismatch(roce_port, netdev, summary, (*evidence, row), "error", "switch")
     now = netdev_counters(netdev)
     moves = {name: case.moved(f"netdev:{netdev.id}", name, now) for name in _TOO_LARGE if name in now}
     frames = sum(move or 0 for move in moves.values())
@@ -166,21 +168,21 @@ def _judge_mtu_mismatch(case: RuleContext, each: RocePort, netdev: Netdev) -> Re
             if move
         )
         summary = f"{frames} frames came in that are larger than MTU {mtu} allows"
-        return _fail_mtu_mismatch(each, netdev, summary, (*evidence, *rows), "warning", "peers")
+        return _fail_mtu_mismatch(roce_port, netdev, summary, (*evidence, *rows), "warning", "peers")
     if told is None and None in (*moves.values(), *([] if moves else [None])):
         return NotApplicable(
-            each.subject, "the switch reports no frame size, and there is no earlier sample of counters"
+            roce_port.subject, "the switch reports no frame size, and there is no earlier sample of counters"
         )
-    return Pass(each.subject)
+    return Pass(roce_port.subject)
 
 
 def _merge_rails(rails: list[tuple[RocePort, Netdev]]) -> Result:
-    sizes = {each.subject: _packet_size(each.port, netdev) for each, netdev in rails}
+    sizes = {roce_port.subject: _packet_size(roce_port.port, netdev) for roce_port, netdev in rails}
     largest = max(sizes.values())
-    small = [(each, netdev) for each, netdev in rails if sizes[each.subject] < largest]
+    small = [(roce_port, netdev) for roce_port, netdev in rails if sizes[roce_port.subject] < largest]
     if not small:
         return Pass("node")
-    labels = [f"{each.label} {sizes[each.subject]}" for each, _ in small]
+    labels = [f"{roce_port.label} {sizes[roce_port.subject]}" for roce_port, _ in small]
     return Fail(
         subject="node",
         label="node",
@@ -190,7 +192,7 @@ def _merge_rails(rails: list[tuple[RocePort, Netdev]]) -> Result:
         evidence=tuple(_read_mtu(netdev) for _, netdev in rails),
         severity="error",
         cause="rails",
-        places=frozenset().union(*(each.places | {netdev.id} for each, netdev in small)),
+        places=frozenset().union(*(roce_port.places | {netdev.id} for roce_port, netdev in small)),
     )
 
 
@@ -199,40 +201,40 @@ def _read_mtu(netdev: Netdev) -> Evidence:
 
 
 def _fail_mtu_mismatch(
-    each: RocePort, netdev: Netdev, summary: str, evidence: tuple[Evidence, ...], severity: str, cause: str
+    roce_port: RocePort, netdev: Netdev, summary: str, evidence: tuple[Evidence, ...], severity: str, cause: str
 ) -> Fail:
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=roce_port.subject,
+        label=roce_port.label,
         summary=summary,
         impact="Larger frames are dropped: large messages hang for 7 retries of 4.3 s (NCCL's default), "
         "small ones pass.",
         remedy="One MTU on all rails and nodes, and 9216 on the switches.",
         evidence=evidence,
-        severity=each.severity(severity),
+        severity=roce_port.severity(severity),
         cause=cause,
-        places=each.places | {netdev.id},
+        places=roce_port.places | {netdev.id},
     )
 
 
 @rule("rails-one-subnet")
 def rails_one_subnet(case: RuleContext) -> Iterator[Result]:
     subnets: dict[str, list[tuple[RocePort, Netdev]]] = {}
-    for each in roce_ports(case):
-        if not isinstance(each, RocePort):
-            yield each
+    for port in roce_ports(case):
+        if not isinstance(port, RocePort):
+            yield port
             continue
-        netdev = is_virtual(case, each) or visible_interface(each)
+        netdev = is_virtual(case, port) or visible_interface(port)
         if not isinstance(netdev, Netdev):
             yield netdev
-        elif each.nic.role != "rail":
-            yield NotApplicable(each.subject, f"role {each.nic.role}: not a rail")
+        elif port.nic.role != "rail":
+            yield NotApplicable(port.subject, f"role {port.nic.role}: not a rail")
         else:
             networks = {subnet for address in netdev.addresses if (subnet := find_subnet(address))}
             for subnet in networks:
-                subnets.setdefault(subnet, []).append((each, netdev))
+                subnets.setdefault(subnet, []).append((port, netdev))
             if not networks:
-                yield Pass(each.subject)
+                yield Pass(port.subject)
     for subnet, rails in sorted(subnets.items()):
         yield _judge_subnet(subnet, rails)
 
@@ -261,14 +263,18 @@ def _judge_subnet(subnet: str, rails: list[tuple[RocePort, Netdev]]) -> Result:
         return Pass(subject)
     if any("arp_ignore" not in netdev.arp or "arp_filter" not in netdev.arp for _, netdev in rails):
         return Unknown("node", f"{len(rails)} rails are in {subnet}, and how the kernel answers ARP could not be read")
-    loose = [(each, netdev) for each, netdev in rails if not netdev.arp["arp_ignore"] and not netdev.arp["arp_filter"]]
+    loose = [
+        (roce_port, netdev)
+        for roce_port, netdev in rails
+        if not netdev.arp["arp_ignore"] and not netdev.arp["arp_filter"]
+    ]
     if not loose:
         return Pass("node")
     return Fail(
         subject="node",
         label="node",
         summary=f"{len(rails)} rails are in one subnet, {subnet}, and answer ARP for each other: "
-        + join_labels([each.label for each, _ in loose]),
+        + join_labels([roce_port.label for roce_port, _ in loose]),
         impact="Peers may send the traffic of one rail to another: it is dropped, or two rails share one link.",
         evidence=tuple(
             Evidence(
@@ -279,5 +285,5 @@ def _judge_subnet(subnet: str, rails: list[tuple[RocePort, Netdev]]) -> Result:
             for _, netdev in rails[:16]
         ),
         cause=subnet,
-        places=frozenset().union(*(each.places | {netdev.id} for each, netdev in loose)),
+        places=frozenset().union(*(roce_port.places | {netdev.id} for roce_port, netdev in loose)),
     )

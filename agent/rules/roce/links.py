@@ -46,12 +46,14 @@ def roce_link_down(case: RuleContext) -> Iterator[Result]:
         else:
             yield each
     for role in ("rail", "storage"):
-        yield from _judge_role(case, [each for each in ports if each.nic.role == role])
+        yield from _judge_role(case, [roce_port for roce_port in ports if roce_port.nic.role == role])
 
 
 def _judge_role(case: RuleContext, ports: list[RocePort]) -> Iterator[Result]:
-    sockets = [_cage_state(case, each) for each in ports]
-    answers = [_judge_link_down(case, each, socket, sockets) for each, socket in zip(ports, sockets, strict=True)]
+    sockets = [_cage_state(case, port) for port in ports]
+    answers = [
+        _judge_link_down(case, roce_port, socket, sockets) for roce_port, socket in zip(ports, sockets, strict=True)
+    ]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     yield from (
@@ -59,36 +61,36 @@ def _judge_role(case: RuleContext, ports: list[RocePort]) -> Iterator[Result]:
     )
 
 
-def _cage_state(case: RuleContext, each: RocePort) -> CageState:
-    plugged = each.port.phys_state in _CABLED or is_meant_to_be_up(case, each.subject, each.port)
-    board, position = board_model(case, each.nic), position_on_card(each.nic, each.port.port)
-    return CageState(each.subject, each.nic, each.port.state == "ACTIVE", plugged, board, position)
+def _cage_state(case: RuleContext, roce_port: RocePort) -> CageState:
+    plugged = roce_port.port.phys_state in _CABLED or is_meant_to_be_up(case, roce_port.subject, roce_port.port)
+    board, position = board_model(case, roce_port.nic), position_on_card(roce_port.nic, roce_port.port.port)
+    return CageState(roce_port.subject, roce_port.nic, roce_port.port.state == "ACTIVE", plugged, board, position)
 
 
-def _judge_link_down(case: RuleContext, each: RocePort, socket: CageState, sockets: list[CageState]) -> Result:
-    state = each.port.state or ""
+def _judge_link_down(case: RuleContext, roce_port: RocePort, socket: CageState, sockets: list[CageState]) -> Result:
+    state = roce_port.port.state or ""
     if socket.active:
-        return Pass(each.subject)
+        return Pass(roce_port.subject)
     waiting = boot_settling_reason(case)
     if waiting:
-        return Unknown(each.subject, f"{state}; {waiting}")
-    netdev = unused_port_result(socket, sockets, state) or visible_interface(each)
+        return Unknown(roce_port.subject, f"{state}; {waiting}")
+    netdev = unused_port_result(socket, sockets, state) or visible_interface(roce_port)
     if not isinstance(netdev, Netdev):
         return netdev
     cause, why = _down_reason(netdev)
     return Fail(
-        subject=each.subject,
-        label=each.label,
+        subject=roce_port.subject,
+        label=roce_port.label,
         summary=f"{state}: {why}",
-        impact=_impact(case, each),
+        impact=_impact(case, roce_port),
         evidence=(
-            Evidence(what=f"state of {each.label}", value=state, source=f"{each.folder}/state"),
+            Evidence(what=f"state of {roce_port.label}", value=state, source=f"{roce_port.folder}/state"),
             *_evidence(netdev),
         ),
-        severity=each.severity("error"),
+        severity=roce_port.severity("error"),
         cause=cause,
         situation=cause.replace(" ", "-"),
-        places=each.places | {netdev.id},
+        places=roce_port.places | {netdev.id},
     )
 
 
@@ -123,9 +125,9 @@ def _evidence(netdev: Netdev) -> Iterator[Evidence]:
         )
 
 
-def _impact(case: RuleContext, each: RocePort) -> str:
+def _impact(case: RuleContext, roce_port: RocePort) -> str:
     rails = len(case.rails)
-    if each.nic.role == "rail" and rails > 1:
+    if roce_port.nic.role == "rail" and rails > 1:
         return (
             f"1 of {rails} rails: this node injects {100 / rails:.0f}% less traffic, and NCCL leaves "
             f"the rail out without a message."
@@ -145,37 +147,42 @@ class _CabledLink(NamedTuple):
 @rule("roce-speed-degraded")
 def roce_speed_degraded(case: RuleContext) -> Iterator[Result]:
     wires: list[_CabledLink] = []
-    for each in roce_ports(case):
-        if isinstance(each, RocePort):
-            for found in _cabled_links(case, each):
+    for port in roce_ports(case):
+        if isinstance(port, RocePort):
+            for found in _cabled_links(case, port):
                 if isinstance(found, _CabledLink):
                     wires.append(found)
                 else:
                     yield found
         else:
-            yield each
+            yield port
     answers = [_judge_speed_degraded(case, wire, [o for o in wires if o.kind == wire.kind]) for wire in wires]
     slow = [answer for answer in answers if isinstance(answer, Fail) and answer.severity == "info"]
     yield from (answer for answer in answers if answer not in slow)
     yield from merge_if_on_all(slow, len(slow), "slower than the NIC supports, all alike")
 
 
-def _cabled_links(case: RuleContext, each: RocePort) -> Iterator[_CabledLink | Result]:
-    silent = is_virtual(case, each) or report_hidden(each)
+def _cabled_links(case: RuleContext, roce_port: RocePort) -> Iterator[_CabledLink | Result]:
+    silent = is_virtual(case, roce_port) or report_hidden(roce_port)
     if silent:
         yield silent
         return
-    below = cabled_interfaces(case, each)
+    below = cabled_interfaces(case, roce_port)
     if not below:
-        yield Unknown(each.subject, "the members of its bond are not visible here")
+        yield Unknown(roce_port.subject, "the members of its bond are not visible here")
     for netdev in below:
         if netdev.speed_gbit_s:
-            kind = each.nic.role, board_model(case, each.nic), position_on_card(each.nic, each.port.port), netdev.master
-            yield _CabledLink(each, netdev, netdev.speed_gbit_s, kind[:3] if netdev is each.netdev else kind)
+            kind = (
+                roce_port.nic.role,
+                board_model(case, roce_port.nic),
+                position_on_card(roce_port.nic, roce_port.port.port),
+                netdev.master,
+            )
+            yield _CabledLink(roce_port, netdev, netdev.speed_gbit_s, kind[:3] if netdev is roce_port.netdev else kind)
         elif netdev.operstate == "down":
             yield NotApplicable(f"netdev:{netdev.id}", "its link is down")
         else:
-            yield Unknown(each.subject, "the speed of its interface could not be read")
+            yield Unknown(roce_port.subject, "the speed of its interface could not be read")
 
 
 def _judge_speed_degraded(case: RuleContext, wire: _CabledLink, alike: list[_CabledLink]) -> Result:
@@ -242,8 +249,8 @@ class _FecLink(NamedTuple):
 @rule("roce-fec-wrong")
 def roce_fec_wrong(case: RuleContext) -> Iterator[Result]:
     wires: list[_FecLink] = []
-    for each in roce_ports(case):
-        for found in _fec_links(case, each) if isinstance(each, RocePort) else [each]:
+    for port in roce_ports(case):
+        for found in _fec_links(case, port) if isinstance(port, RocePort) else [port]:
             if isinstance(found, _FecLink):
                 wires.append(found)
             else:
@@ -254,25 +261,27 @@ def roce_fec_wrong(case: RuleContext) -> Iterator[Result]:
     yield from merge_if_on_all(faults, len(answers), "FEC is not as it should be on every RoCE port")
 
 
-def _fec_links(case: RuleContext, each: RocePort) -> Iterator[_FecLink | Result]:
-    silent = is_virtual(case, each) or report_hidden(each)
+def _fec_links(case: RuleContext, roce_port: RocePort) -> Iterator[_FecLink | Result]:
+    silent = is_virtual(case, roce_port) or report_hidden(roce_port)
     if silent:
         yield silent
         return
-    below = cabled_interfaces(case, each)
+    below = cabled_interfaces(case, roce_port)
     if not below:
-        yield Unknown(each.subject, "the members of its bond are not visible here")
+        yield Unknown(roce_port.subject, "the members of its bond are not visible here")
     for netdev in below:
         speed = netdev.speed_gbit_s
         if speed is None:
-            yield Unknown(each.subject, "the speed of its interface could not be read")
+            yield Unknown(roce_port.subject, "the speed of its interface could not be read")
         elif speed < _LANES_OF_25G:
-            yield NotApplicable(each.subject, f"{speed:g} Gb/s: a link that may do without")
+            yield NotApplicable(roce_port.subject, f"{speed:g} Gb/s: a link that may do without")
         elif netdev.fec is None or netdev.fec.active is None:
-            yield Unknown(each.subject, "the driver does not report its active FEC")
+            yield Unknown(roce_port.subject, "the driver does not report its active FEC")
         else:
             part = netdev.module.part if netdev.module else None
-            yield _FecLink(each, netdev, netdev.fec, (each.nic.role, board_model(case, each.nic), speed, part))
+            yield _FecLink(
+                roce_port, netdev, netdev.fec, (roce_port.nic.role, board_model(case, roce_port.nic), speed, part)
+            )
 
 
 def _judge_fec_wrong(wire: _FecLink, alike: list[str | None]) -> Result:

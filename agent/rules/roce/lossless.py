@@ -36,36 +36,38 @@ def roce_lossy(case: RuleContext) -> Iterator[Result]:
     yield from for_each_port(case, _judge_lossy)
 
 
-def _judge_lossy(each: QosPath) -> Result:
-    if each.verdict != "lossy":
-        return not_judged_result(each) or Pass(each.each.subject)
-    used = f"RDMA uses priority {each.priority} ({each.how}), " if each.priority is not None else ""
-    mend = set_marking(lossless_traffic_class(each.qos)) if each.protected else set_pfc(3)
-    return fail_port(each, f"{used}PFC is on for {format_pfc(each.qos)}: see {each.cause}", mend, cause=each.cause)
+def _judge_lossy(qos_path: QosPath) -> Result:
+    if qos_path.verdict != "lossy":
+        return not_judged_result(qos_path) or Pass(qos_path.each.subject)
+    used = f"RDMA uses priority {qos_path.priority} ({qos_path.how}), " if qos_path.priority is not None else ""
+    mend = set_marking(lossless_traffic_class(qos_path.qos)) if qos_path.protected else set_pfc(3)
+    return fail_port(
+        qos_path, f"{used}PFC is on for {format_pfc(qos_path.qos)}: see {qos_path.cause}", mend, cause=qos_path.cause
+    )
 
 
 @rule("roce-pfc-off")
 def roce_pfc_off(case: RuleContext) -> Iterator[Result]:
-    yield from fail_by_cause(case, "roce-pfc-off", lambda each: _fail_pfc_off(case, each))
+    yield from fail_by_cause(case, "roce-pfc-off", lambda qos_path: _fail_pfc_off(case, qos_path))
 
 
-def _fail_pfc_off(case: RuleContext, each: QosPath) -> Fail:
-    why = each.meant or ("lost packets are counted" if each.losses else "")
-    trust = "" if each.qos.trust == "dscp" else f"{set_trust()}, "
-    pause = each.each.netdev.pause if each.each.netdev else None
+def _fail_pfc_off(case: RuleContext, qos_path: QosPath) -> Fail:
+    why = qos_path.meant or ("lost packets are counted" if qos_path.losses else "")
+    trust = "" if qos_path.qos.trust == "dscp" else f"{set_trust()}, "
+    pause = qos_path.each.netdev.pause if qos_path.each.netdev else None
     half = "; global pause off: ethtool -A INTERFACE rx off tx off" if pause and (pause.rx or pause.tx) else ""
-    lossy = "" if each.meant else ' If loss is by design, declare it: roce_mode = "lossy" below [facts].'
+    lossy = "" if qos_path.meant else ' If loss is by design, declare it: roce_mode = "lossy" below [facts].'
     return fail_port(
-        each,
+        qos_path,
         "PFC is off for every priority" + (f", and {why}" if why else "; lossy by design?"),
-        f"Drain the node, then {trust}{set_pfc(_expected_class(case, each))}{half}.{lossy}",
-        cause="meant" if each.meant else "",
+        f"Drain the node, then {trust}{set_pfc(_expected_class(case, qos_path))}{half}.{lossy}",
+        cause="meant" if qos_path.meant else "",
     )
 
 
-def _expected_class(case: RuleContext, each: QosPath) -> int:
+def _expected_class(case: RuleContext, qos_path: QosPath) -> int:
     """The class of the switch, else of other ports, else the convention."""
-    neighbor = each.each.netdev.neighbor if each.each.netdev else None
+    neighbor = qos_path.each.netdev.neighbor if qos_path.each.netdev else None
     told = [n for n, on in enumerate(neighbor.pfc[:8]) if on] if neighbor else []
     others = [lossless_priorities(netdev.qos) for netdev in case.topology.netdevs if netdev.qos]
     return next((n for n in (*told, *(n for on in others for n in on))), CONVENTION)
@@ -76,13 +78,14 @@ def roce_class_mismatch(case: RuleContext) -> Iterator[Result]:
     yield from fail_by_cause(case, "roce-class-mismatch", _fail_class_mismatch)
 
 
-def _fail_class_mismatch(each: QosPath) -> Fail:
-    marking, priority = each.marking, each.priority or 0
-    by = f"traffic class {marking.text} is DSCP {marking.dscp}: " if marking and "DSCP" in each.how else ""
+def _fail_class_mismatch(qos_path: QosPath) -> Fail:
+    marking, priority = qos_path.marking, qos_path.priority or 0
+    by = f"traffic class {marking.text} is DSCP {marking.dscp}: " if marking and "DSCP" in qos_path.how else ""
     return fail_port(
-        each,
-        f"{by}RDMA uses priority {priority} ({each.how}), PFC is on for {format_pfc(each.qos)}",
-        f"{set_marking(lossless_traffic_class(each.qos))}. Or move PFC to the class in use, here and on the switches: "
+        qos_path,
+        f"{by}RDMA uses priority {priority} ({qos_path.how}), PFC is on for {format_pfc(qos_path.qos)}",
+        f"{set_marking(lossless_traffic_class(qos_path.qos))}. Or move PFC to the class in use, "
+        "here and on the switches: "
         f"{set_pfc(priority)}.",
     )
 
@@ -92,12 +95,12 @@ def roce_trust_pcp_untagged(case: RuleContext) -> Iterator[Result]:
     yield from fail_by_cause(case, "roce-trust-pcp-untagged", _fail_trust)
 
 
-def _fail_trust(each: QosPath) -> Fail:
-    guessed = each.qos.trust_source == "APP table" and each.each.nic.driver not in ("mlx5_core", "mlx5", None)
-    severity = each.severity
+def _fail_trust(qos_path: QosPath) -> Fail:
+    guessed = qos_path.qos.trust_source == "APP table" and qos_path.each.nic.driver not in ("mlx5_core", "mlx5", None)
+    severity = qos_path.severity
     return fail_port(
-        each,
-        f"trust is PCP, and no packet has a VLAN tag: all are priority 0, PFC is on for {format_pfc(each.qos)}",
+        qos_path,
+        f"trust is PCP, and no packet has a VLAN tag: all are priority 0, PFC is on for {format_pfc(qos_path.qos)}",
         f"{set_trust()}.",
         severity=one_level_lower(severity) if guessed else severity,
         confidence="medium" if guessed else "high",
@@ -109,17 +112,17 @@ def roce_marking_unset(case: RuleContext) -> Iterator[Result]:
     yield from fail_by_cause(case, "roce-marking-unset", _fail_marking_unset)
 
 
-def _fail_marking_unset(each: QosPath) -> Fail:
-    doubt = each.marking.doubt if each.marking else None
-    mark = lossless_traffic_class(each.qos)
+def _fail_marking_unset(qos_path: QosPath) -> Fail:
+    doubt = qos_path.marking.doubt if qos_path.marking else None
+    mark = lossless_traffic_class(qos_path.qos)
     declare = "" if mark is None else f" Where launchers set it, declare it: roce_traffic_class = {mark} below [facts]."
     return fail_port(
-        each,
-        f"nothing marks RDMA: NCCL sends DSCP 0, which is priority {each.priority}; PFC is on for "
-        f"{format_pfc(each.qos)}" + (f" ({doubt})" if doubt else ""),
+        qos_path,
+        f"nothing marks RDMA: NCCL sends DSCP 0, which is priority {qos_path.priority}; PFC is on for "
+        f"{format_pfc(qos_path.qos)}" + (f" ({doubt})" if doubt else ""),
         f"{set_marking(mark)}.{declare}",
-        severity="info" if doubt else each.each.severity("error" if each.losses else "warning"),
-        confidence="low" if doubt else "high" if each.losses else "medium",
+        severity="info" if doubt else qos_path.each.severity("error" if qos_path.losses else "warning"),
+        confidence="low" if doubt else "high" if qos_path.losses else "medium",
     )
 
 
@@ -128,18 +131,18 @@ def roce_nccl_tc_suspect(case: RuleContext) -> Iterator[Result]:
     yield from fail_by_cause(case, "roce-nccl-tc-suspect", _fail_nccl_tc_suspect)
 
 
-def _fail_nccl_tc_suspect(each: QosPath) -> Fail:
-    marking = each.marking
+def _fail_nccl_tc_suspect(qos_path: QosPath) -> Fail:
+    marking = qos_path.marking
     assert marking is not None  # the chain names this cause for a marking only
-    right = lossless_traffic_class(each.qos)
+    right = lossless_traffic_class(qos_path.qos)
     if marking.wrong:
         slip = f"traffic class {marking.text!r} {marking.wrong}"
     else:
         right = marking.traffic_class * 4 + 2
         slip = f"traffic class {marking.text} is DSCP {marking.dscp}; DSCP {marking.text} would be {right}"
     return fail_port(
-        each,
-        f"{slip}: RDMA uses priority {each.priority}, PFC is on for {format_pfc(each.qos)}",
+        qos_path,
+        f"{slip}: RDMA uses priority {qos_path.priority}, PFC is on for {format_pfc(qos_path.qos)}",
         f"It should be {right}: {set_marking(right)}.",
         cause="wrong" if marking.wrong else "",
     )
@@ -147,23 +150,23 @@ def _fail_nccl_tc_suspect(each: QosPath) -> Fail:
 
 @rule("roce-vlan-no-egress-map")
 def roce_vlan_no_egress_map(case: RuleContext) -> Iterator[Result]:
-    yield from fail_by_cause(case, "roce-vlan-no-egress-map", lambda each: _fail_vlan_no_egress_map(case, each))
+    yield from fail_by_cause(case, "roce-vlan-no-egress-map", lambda qos_path: _fail_vlan_no_egress_map(case, qos_path))
 
 
-def _fail_vlan_no_egress_map(case: RuleContext, each: QosPath) -> Fail:
-    vlan = address_tags(case, each.each).vlan
+def _fail_vlan_no_egress_map(case: RuleContext, qos_path: QosPath) -> Fail:
+    vlan = address_tags(case, qos_path.each).vlan
     name = vlan.label if vlan else "VLAN"
     said = str((vlan.vlan or {}).get("egress_map") or "none") if vlan else "none"
-    to = each.protected[0]
+    to = qos_path.protected[0]
     return fail_port(
-        each,
-        f"VLAN tags carry priority {each.priority}, PFC is on for {format_pfc(each.qos)}",
+        qos_path,
+        f"VLAN tags carry priority {qos_path.priority}, PFC is on for {format_pfc(qos_path.qos)}",
         f"ip link set {name} type vlan egress 0:{to} 4:{to}, or NCCL_IB_SL={to}, or let the port trust DSCP.",
-        severity=each.each.severity("error" if each.losses else "warning"),
+        severity=qos_path.each.severity("error" if qos_path.losses else "warning"),
         confidence="medium",
         evidence=(
             Evidence(what=f"egress map of {name}", value=said, source=f"ip -d link show {name}"),
-            *path_evidence(each),
+            *path_evidence(qos_path),
         ),
     )
 
@@ -173,8 +176,8 @@ def roce_dcb_unreadable(case: RuleContext) -> Iterator[Result]:
     yield from for_each_port(case, _judge_dcb_unreadable)
 
 
-def _judge_dcb_unreadable(each: QosPath) -> Result:
-    subject, port = each.each.subject, each.each
+def _judge_dcb_unreadable(qos_path: QosPath) -> Result:
+    subject, port = qos_path.each.subject, qos_path.each
     why = unreadable_reason(port)
     if port.nic.role != "rail":
         return NotApplicable(subject, "no rail")
@@ -185,7 +188,7 @@ def _judge_dcb_unreadable(each: QosPath) -> Result:
         return Unknown(subject, why)
     name = port.netdev.label if port.netdev else "INTERFACE"
     return fail_port(
-        each,
+        qos_path,
         f"whether it is lossless is not known: {why}",
         "Run the agent on the host that has the physical function, outside of containers; in a cloud ask the provider.",
         impact="Rules about lossless classes cannot check this rail.",
@@ -199,8 +202,8 @@ def roce_dcbx_firmware_owned(case: RuleContext) -> Iterator[Result]:
     yield from for_each_readable_port(case, _judge_dcbx_firmware_owned)
 
 
-def _judge_dcbx_firmware_owned(each: QosPath, netdev: Netdev) -> Result:
-    subject, qos = each.each.subject, each.qos
+def _judge_dcbx_firmware_owned(qos_path: QosPath, netdev: Netdev) -> Result:
+    subject, qos = qos_path.each.subject, qos_path.qos
     if qos.dcbx is None and not qos.peer_pfc:
         return Unknown(subject, "who runs DCBX is not known")
     if qos.dcbx != "firmware" and not qos.peer_pfc:
@@ -208,7 +211,7 @@ def _judge_dcbx_firmware_owned(each: QosPath, netdev: Netdev) -> Result:
     peer = format_ranges(n for n, on in enumerate(qos.peer_pfc) if on) if qos.peer_pfc else "not known"
     value = f"{qos.dcbx or 'not known'} ({' '.join(qos.dcbx_modes) or 'no modes'}), PFC of the peer: {peer}"
     return fail_port(
-        each,
+        qos_path,
         "DCBX is run by the firmware of the NIC" if qos.dcbx == "firmware" else "DCBX is run with the switch",
         "Nothing where switches are meant to decide; else mlnx_qos -i INTERFACE -d os.",
         impact="The switch can replace the PFC and ETS settings of the host at any time.",
@@ -220,24 +223,24 @@ def _judge_dcbx_firmware_owned(each: QosPath, netdev: Netdev) -> Result:
 @rule("roce-cnp-class")
 def roce_cnp_class(case: RuleContext) -> Iterator[Result]:
     alike: dict[str, list[int | None]] = {}
-    for each in qos_paths(case):
-        if isinstance(each, QosPath) and each.qos.cnp_dscp is not None:
-            alike.setdefault(each.each.nic.role, []).append(each.qos.cnp_dscp)
+    for path in qos_paths(case):
+        if isinstance(path, QosPath) and path.qos.cnp_dscp is not None:
+            alike.setdefault(path.each.nic.role, []).append(path.qos.cnp_dscp)
     usual = {role: find_majority(found) for role, found in alike.items()}
     yield from for_each_readable_port(
-        case, lambda each, netdev: _judge_cnp_class(each, netdev, usual.get(each.each.nic.role))
+        case, lambda qos_path, netdev: _judge_cnp_class(qos_path, netdev, usual.get(qos_path.each.nic.role))
     )
 
 
-def _judge_cnp_class(each: QosPath, netdev: Netdev, usual: int | None) -> Result:
-    subject, cnp, dscp = each.each.subject, cnp_priority(each.qos), each.qos.cnp_dscp
+def _judge_cnp_class(qos_path: QosPath, netdev: Netdev, usual: int | None) -> Result:
+    subject, cnp, dscp = qos_path.each.subject, cnp_priority(qos_path.qos), qos_path.qos.cnp_dscp
     if cnp is None:
         return Unknown(subject, "which priority CNPs use could not be read")
     if usual is not None and dscp is not None and dscp != usual:
         told, cause = f"CNPs have DSCP {dscp}, those of other ports {usual}", "differs"
-    elif each.priority is None:
+    elif qos_path.priority is None:
         return Unknown(subject, "which priority RDMA uses is not known")
-    elif cnp == each.priority:
+    elif cnp == qos_path.priority:
         told, cause = f"CNPs share priority {cnp} with RDMA", "data"
     elif cnp == 0:
         told, cause = "CNPs have priority 0, that of ordinary traffic", "default"
@@ -245,11 +248,11 @@ def _judge_cnp_class(each: QosPath, netdev: Netdev, usual: int | None) -> Result
         return Pass(subject)
     row = Evidence(
         what=f"CNPs of {netdev.label}",
-        value=format_cnp(each.qos),
+        value=format_cnp(qos_path.qos),
         source=f"/sys/class/net/{netdev.label}/ecn/roce_np/cnp_dscp",
     )
     return fail_port(
-        each,
+        qos_path,
         told,
         "echo 48 > /sys/class/net/INTERFACE/ecn/roce_np/cnp_dscp, the same on all hosts.",
         impact="Feedback queues behind the congestion: 1 MB of queue at 400 Gb/s is 20 microseconds.",
@@ -267,42 +270,42 @@ _SIDES = {"np": "notification point", "rp": "reaction point"}
 
 @rule("roce-ecn-off")
 def roce_ecn_off(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda each, netdev: _judge_ecn_off(case, each, netdev))
+    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_ecn_off(case, qos_path, netdev))
 
 
-def _judge_ecn_off(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
-    priority, ecn = each.priority, each.qos.ecn
+def _judge_ecn_off(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
+    priority, ecn = qos_path.priority, qos_path.qos.ecn
     declared = case.settings.facts.get("roce_congestion_control")
     if declared == "none":
-        return NotApplicable(each.each.subject, 'declared roce_congestion_control = "none": PFC alone')
+        return NotApplicable(qos_path.each.subject, 'declared roce_congestion_control = "none": PFC alone')
     off = [side for side in _SIDES if _is_enabled(ecn.get(side), priority) is False]
-    marks, answered = _count_marks(case, each)
+    marks, answered = _count_marks(case, qos_path)
     if off:
         which = "every priority" if priority is None else f"priority {priority}"
         told = f"ECN is off for {which}: {' and '.join(_SIDES[side] for side in off)}"
         rows = tuple(_build_evidence(netdev, side, ecn[side]) for side in off)
     elif marks is not None and answered == 0 and marks >= case.threshold(MARKS):
         told = f"{marks} marks of congestion were received and none was answered"
-        folder = f"{each.each.folder}/hw_counters"
+        folder = f"{qos_path.each.folder}/hw_counters"
         rows = (
             Evidence(what="ECN marks, moved by", value=str(marks), source=f"{folder}/np_ecn_marked_roce_packets"),
             Evidence(what="CNPs sent, moved by", value="0", source=f"{folder}/np_cnp_sent"),
         )
     elif all(_is_enabled(ecn.get(side), priority) for side in _SIDES):
-        return Pass(each.each.subject)
+        return Pass(qos_path.each.subject)
     else:
         known = "which priority RDMA uses is not known" if ecn else "the driver does not report it"
-        return Unknown(each.each.subject, f"whether ECN is on for RDMA is not known: {known}")
-    bare = not each.protected and each.verdict != "pause"
-    programmable = declared is None and (each.each.nic.model or "").startswith(_PROGRAMMABLE)
+        return Unknown(qos_path.each.subject, f"whether ECN is on for RDMA is not known: {known}")
+    bare = not qos_path.protected and qos_path.verdict != "pause"
+    programmable = declared is None and (qos_path.each.nic.model or "").startswith(_PROGRAMMABLE)
     at = "PRIORITY" if priority is None else str(priority)
     return fail_port(
-        each,
+        qos_path,
         told + ("; PFC is off, too" if bare else ""),
         f"echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/{at}, the same for roce_rp; for good: "
         "mlxconfig -d DEVICE set ROCE_CC_PRIO_MASK_P1=255.",
         impact="Only pauses hold senders back: flows that cause no congestion get a fraction of their 400 Gb/s.",
-        severity="info" if programmable else each.each.severity("error" if bare else "warning"),
+        severity="info" if programmable else qos_path.each.severity("error" if bare else "warning"),
         evidence=rows,
         confidence="medium",
         cause=",".join(off) or "marks",
@@ -318,10 +321,10 @@ def _is_enabled(by_priority: list[bool] | None, priority: int | None) -> bool | 
     return by_priority[priority] if priority < len(by_priority) else None
 
 
-def _count_marks(case: RuleContext, each: QosPath) -> tuple[int | None, int | None]:
-    now = port_counters(each.each.port)
+def _count_marks(case: RuleContext, qos_path: QosPath) -> tuple[int | None, int | None]:
+    now = port_counters(qos_path.each.port)
     names = ("np_ecn_marked_roce_packets", "np_cnp_sent")
-    marks, answered = (case.moved(each.each.subject, name, now) for name in names)
+    marks, answered = (case.moved(qos_path.each.subject, name, now) for name in names)
     return marks, answered
 
 

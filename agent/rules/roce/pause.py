@@ -43,17 +43,17 @@ class PauseTime(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
-def pause_time(case: RuleContext, each: RocePortCounters, way: str) -> PauseTime | Result:
+def pause_time(case: RuleContext, counters: RocePortCounters, way: str) -> PauseTime | Result:
     """For how long one port was paused in the window, or why that is not known.
 
     `way`: "rx" it was held by the switch, "tx" it held the switch.
     """
     names = [_GLOBAL.format(way=way), *(name.format(way=way, p=p) for p in range(8) for name in _NAMES)]
-    count = delta(case, each.eth, names)
+    count = delta(case, counters.eth, names)
     if not isinstance(count, CounterDelta):
-        return with_subject(each.place, count)
+        return with_subject(counters.place, count)
     if not count.parts:
-        return PauseTime(0.0, "", ()) if count.gap is None else Unknown(each.place.subject, count.gap)
+        return PauseTime(0.0, "", ()) if count.gap is None else Unknown(counters.place.subject, count.gap)
     name = max(count.parts, key=lambda part: count.parts[part])
     rows = tuple(row for row in count.evidence if row.what == name)
     return PauseTime(min(scale_count(case, count.parts[name] / 1e6, 1.0), 1.0), name, rows)
@@ -67,22 +67,24 @@ _STICKS_OUT = 5.0  # times the median of the other ports
 def judge_received_pauses(case: RuleContext) -> Iterator[Result]:
     """For every interface that has a cable: whether the switch holds it back; of several, whether it is one path."""
     found: list[tuple[RocePortCounters, PauseTime]] = []
-    for each in watch_interfaces(case):
-        if not isinstance(each, RocePortCounters):
-            yield each
+    for interface in watch_interfaces(case):
+        if not isinstance(interface, RocePortCounters):
+            yield interface
             continue
-        said = pause_time(case, each, "rx")
+        said = pause_time(case, interface, "rx")
         if isinstance(said, PauseTime):
-            found.append((each, said))
+            found.append((interface, said))
         else:
             yield said
-    for each, pause in found:
-        others = [other.share for port, other in found if port is not each]
-        yield _judge_pause_received(case, each, pause, others)
+    for counters, pause in found:
+        others = [other.share for port, other in found if port is not counters]
+        yield _judge_pause_received(case, counters, pause, others)
 
 
-def _judge_pause_received(case: RuleContext, each: RocePortCounters, pause: PauseTime, others: list[float]) -> Result:
-    place, percent = each.place, 100 * pause.share
+def _judge_pause_received(
+    case: RuleContext, counters: RocePortCounters, pause: PauseTime, others: list[float]
+) -> Result:
+    place, percent = counters.place, 100 * pause.share
     if percent <= case.threshold(_INFO):
         return Pass(place.subject)
     usual = median(others) if others else pause.share
@@ -108,11 +110,11 @@ _ERROR = read_limit("roce-rt-pause-sent.error_percent")
 
 @rule("roce-rt-pause-sent")
 def roce_rt_pause_sent(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda each: _judge_pause_sent(case, each), "pause sent")
+    yield from for_each_interface(case, lambda counters: _judge_pause_sent(case, counters), "pause sent")
 
 
-def _judge_pause_sent(case: RuleContext, each: RocePortCounters) -> Result:
-    place, pause = each.place, pause_time(case, each, "tx")
+def _judge_pause_sent(case: RuleContext, counters: RocePortCounters) -> Result:
+    place, pause = counters.place, pause_time(case, counters, "tx")
     if not isinstance(pause, PauseTime):
         return pause
     percent = 100 * pause.share
@@ -139,10 +141,10 @@ _EVENTS = read_limit("roce-rt-pause-storm.events")
 
 @rule("roce-rt-pause-storm")
 def roce_rt_pause_storm(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda each: _judge_pause_storm(case, each), "pause storms")
+    yield from for_each_interface(case, lambda counters: _judge_pause_storm(case, counters), "pause storms")
 
 
-def _judge_pause_storm(case: RuleContext, each: RocePortCounters) -> Result:
+def _judge_pause_storm(case: RuleContext, counters: RocePortCounters) -> Result:
     remedy = "Drain the node; look for a GPU or PCIe device that hangs; firmware."
     stopped = FailureText(
         "pause storms that firmware ended", "Pause is off on this port, and it drops.", remedy, cause="off"
@@ -151,11 +153,11 @@ def _judge_pause_storm(case: RuleContext, each: RocePortCounters) -> Result:
         "pause storms", "One node that pauses without end can stop its whole rail in the fabric.", remedy
     )
     answers = [
-        judge_count(case, each.place, delta(case, each.eth, _ERRORS), (Limit(_EVENTS, "critical"),), stopped),
+        judge_count(case, counters.place, delta(case, counters.eth, _ERRORS), (Limit(_EVENTS, "critical"),), stopped),
         judge_count(
             case,
-            each.place,
-            sum_deltas(delta(case, each.eth, _WARNINGS), delta(case, each.rdma, _WARNINGS)),
+            counters.place,
+            sum_deltas(delta(case, counters.eth, _WARNINGS), delta(case, counters.rdma, _WARNINGS)),
             (Limit(_EVENTS, "error"),),
             storm,
         ),
@@ -172,29 +174,34 @@ _OBEYED = ("rx_global_pause", *(f"rx_prio{p}_pause" for p in range(8)))
 
 @rule("roce-rt-pause-unanswered")
 def roce_rt_pause_unanswered(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda each: _judge_pause_unanswered(case, each), "unanswered pause frames")
+    yield from for_each_interface(
+        case, lambda counters: _judge_pause_unanswered(case, counters), "unanswered pause frames"
+    )
 
 
-def _judge_pause_unanswered(case: RuleContext, each: RocePortCounters) -> Result:
-    received, foreign = delta(case, each.eth, _ALL), delta(case, each.eth, _FOREIGN)
-    obeyed = delta(case, each.eth, _OBEYED)
+def _judge_pause_unanswered(case: RuleContext, counters: RocePortCounters) -> Result:
+    received, foreign = delta(case, counters.eth, _ALL), delta(case, counters.eth, _FOREIGN)
+    obeyed = delta(case, counters.eth, _OBEYED)
     if not isinstance(received, CounterDelta) or not isinstance(foreign, CounterDelta):
         first = received if not isinstance(received, CounterDelta) else foreign
-        return judge_count(case, each.place, first, (), _WORDS)
+        return judge_count(case, counters.place, first, (), _WORDS)
     if isinstance(obeyed, CounterDelta) and obeyed.gap and received.total:
         received = CounterDelta({}, (), obeyed.gap)
     rest = max(received.total - (obeyed.total if isinstance(obeyed, CounterDelta) else 0), 0)
-    unused = _unused_priorities(case, each)
+    unused = _unused_priorities(case, counters)
     parts = {"rx_pause_ctrl_phy": rest, "rx_unsupported_op_phy": foreign.total} | unused
     rows = received.evidence + foreign.evidence + (obeyed.evidence if isinstance(obeyed, CounterDelta) else ())
     count = CounterDelta(parts, rows, received.gap or foreign.gap)
-    return judge_count(case, each.place, count, (Limit(_PER_MINUTE, "warning", MINUTE),), _WORDS)
+    return judge_count(case, counters.place, count, (Limit(_PER_MINUTE, "warning", MINUTE),), _WORDS)
 
 
-def _unused_priorities(case: RuleContext, each: RocePortCounters) -> dict[str, int]:
+def _unused_priorities(case: RuleContext, counters: RocePortCounters) -> dict[str, int]:
     """Pause frames of priorities with PFC on which (next to) nothing is sent, while something is on others."""
-    sent, pauses = delta_by_priority(case, each, "tx_prio{}_bytes"), delta_by_priority(case, each, "rx_prio{}_pause")
-    total, on = sum(sent.values()), lossless_priorities(each)
+    sent, pauses = (
+        delta_by_priority(case, counters, "tx_prio{}_bytes"),
+        delta_by_priority(case, counters, "rx_prio{}_pause"),
+    )
+    total, on = sum(sent.values()), lossless_priorities(counters)
     if not on:
         return {}
     return {f"rx_prio{p}_pause": n for p, n in pauses.items() if 100 * sent.get(p, total) < total}

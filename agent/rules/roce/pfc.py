@@ -30,22 +30,22 @@ CLASSES = read_limit("roce-pfc-multi.classes")
 
 @rule("roce-pfc-multi")
 def roce_pfc_multi(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda each, netdev: _judge_pfc_multi(case, each, netdev))
+    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_pfc_multi(case, qos_path, netdev))
 
 
-def _judge_pfc_multi(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
-    on = each.protected
+def _judge_pfc_multi(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
+    on = qos_path.protected
     if not on:
-        return NotApplicable(each.each.subject, "PFC is off")
+        return NotApplicable(qos_path.each.subject, "PFC is off")
     if len(on) <= case.threshold(CLASSES):
-        return Pass(each.each.subject)
-    keep = each.priority if each.priority in on else on[0]
+        return Pass(qos_path.each.subject)
+    keep = qos_path.priority if qos_path.priority in on else on[0]
     return fail_port(
-        each,
-        f"PFC is on for {len(on)} priorities ({format_pfc(each.qos)})",
+        qos_path,
+        f"PFC is on for {len(on)} priorities ({format_pfc(qos_path.qos)})",
         f"Keep one class for data: {set_pfc(keep)}.",
         impact=f"{len(on)} classes share the headroom of one, and a pause of any of them spreads to more traffic.",
-        severity=each.each.severity("error" if len(on) == 8 else "warning"),
+        severity=qos_path.each.severity("error" if len(on) == 8 else "warning"),
         cause="all" if len(on) == 8 else "",
     )
 
@@ -55,8 +55,8 @@ def roce_pfc_on_cnp_or_default(case: RuleContext) -> Iterator[Result]:
     yield from for_each_readable_port(case, _judge_pfc_on_cnp)
 
 
-def _judge_pfc_on_cnp(each: QosPath, netdev: Netdev) -> Result:
-    subject, on, data, cnp = each.each.subject, each.protected, each.priority, cnp_priority(each.qos)
+def _judge_pfc_on_cnp(qos_path: QosPath, netdev: Netdev) -> Result:
+    subject, on, data, cnp = qos_path.each.subject, qos_path.protected, qos_path.priority, cnp_priority(qos_path.qos)
     if not on:
         return NotApplicable(subject, "PFC is off")
     if data is None:
@@ -66,16 +66,16 @@ def _judge_pfc_on_cnp(each: QosPath, netdev: Netdev) -> Result:
     if wrong:
         row = Evidence(
             what=f"CNPs of {netdev.label}",
-            value=format_cnp(each.qos),
+            value=format_cnp(qos_path.qos),
             source=f"/sys/class/net/{netdev.label}/ecn/roce_np/cnp_dscp",
         )
         return fail_port(
-            each,
-            f"PFC covers {' and '.join(wrong)}: on for {format_pfc(each.qos)}, RDMA uses priority {data}",
+            qos_path,
+            f"PFC covers {' and '.join(wrong)}: on for {format_pfc(qos_path.qos)}, RDMA uses priority {data}",
             f"{set_pfc(data)}; CNPs belong into a strict class without PFC, 6 or 7.",
             impact="Feedback waits behind the queue that it reports, at 400 Gb/s 50 kB more for every microsecond.",
-            severity=each.each.severity("warning"),
-            evidence=(*path_evidence(each), *((row,) if cnp is not None else ())),
+            severity=qos_path.each.severity("warning"),
+            evidence=(*path_evidence(qos_path), *((row,) if cnp is not None else ())),
             cause="cnp" if "congestion" in wrong[0] else "default",
             confidence="medium",
         )
@@ -89,23 +89,23 @@ def roce_global_pause(case: RuleContext) -> Iterator[Result]:
     yield from for_each_readable_port(case, _judge_global_pause)
 
 
-def _judge_global_pause(each: QosPath, netdev: Netdev) -> Result:
-    subject, pause = each.each.subject, netdev.pause
-    if each.protected:
+def _judge_global_pause(qos_path: QosPath, netdev: Netdev) -> Result:
+    subject, pause = qos_path.each.subject, netdev.pause
+    if qos_path.protected:
         return NotApplicable(subject, "PFC is on")
-    if each.verdict == "by_design":
-        return NotApplicable(subject, each.reason)
+    if qos_path.verdict == "by_design":
+        return NotApplicable(subject, qos_path.reason)
     if not pause or not (pause.rx or pause.tx):
         off = pause is not None and pause.rx is False and pause.tx is False
         return Pass(subject) if off else Unknown(subject, "its global pause could not be read")
     ways = " and ".join(word for word, on in (("receives", pause.rx), ("sends", pause.tx)) if on)
     negotiated = " (as negotiated with the switch)" if pause.autoneg else ""
     return fail_port(
-        each,
-        f"{ways} global pause{negotiated}, and no priority has PFC" + (f": {each.meant}" if each.meant else ""),
+        qos_path,
+        f"{ways} global pause{negotiated}, and no priority has PFC" + (f": {qos_path.meant}" if qos_path.meant else ""),
         f"ethtool -A INTERFACE rx off tx off; {set_trust()}; {set_pfc(CONVENTION)}.",
         impact="A pause stops all 8 priorities, congestion feedback and SSH too, and spreads over the fabric.",
-        severity=each.each.severity("error" if each.meant else "warning"),
+        severity=qos_path.each.severity("error" if qos_path.meant else "warning"),
     )
 
 
@@ -117,9 +117,9 @@ def roce_pause_and_pfc(case: RuleContext) -> Iterator[Result]:
     yield from for_each_readable_port(case, _judge_pause_and_pfc)
 
 
-def _judge_pause_and_pfc(each: QosPath, netdev: Netdev) -> Result:
-    subject, pause = each.each.subject, netdev.pause
-    if not each.protected:
+def _judge_pause_and_pfc(qos_path: QosPath, netdev: Netdev) -> Result:
+    subject, pause = qos_path.each.subject, netdev.pause
+    if not qos_path.protected:
         return NotApplicable(subject, "PFC is off")
     if not pause or not (pause.rx or pause.tx):
         off = pause is not None and pause.rx is False and pause.tx is False
@@ -130,11 +130,11 @@ def _judge_pause_and_pfc(each: QosPath, netdev: Netdev) -> Result:
     if not in_force and not any(netdev.counters.get(name) for name in _FRAMES):
         return Pass(subject)
     return fail_port(
-        each,
-        f"global pause is on beside PFC ({format_pfc(each.qos)})",
+        qos_path,
+        f"global pause is on beside PFC ({format_pfc(qos_path.qos)})",
         "ethtool -A INTERFACE rx off tx off autoneg off.",
         impact="One end ignores the other's frames: what was to be lossless is dropped when queues fill.",
-        severity=each.each.severity("warning"),
+        severity=qos_path.each.severity("warning"),
         confidence="medium",
     )
 
@@ -149,17 +149,17 @@ _GRAVE = ("PFC", "trust", "DSCP table", "traffic class queues")  # these lose pa
 @rule("roce-pfc-nic-asymmetry")
 def roce_pfc_nic_asymmetry(case: RuleContext) -> Iterator[Result]:
     kinds: dict[str, list[QosPath]] = {}
-    for each in qos_paths(case):
-        if not isinstance(each, QosPath):
-            yield each
+    for path in qos_paths(case):
+        if not isinstance(path, QosPath):
+            yield path
             continue
-        subject, why = each.each.subject, unreadable_reason(each.each)
-        if each.each.nic.role != "rail":
+        subject, why = path.each.subject, unreadable_reason(path.each)
+        if path.each.nic.role != "rail":
             yield NotApplicable(subject, "no rail")
         elif why:
             yield Unknown(subject, why)
         else:
-            kinds.setdefault(find_device_id(case, each.each.nic), []).append(each)
+            kinds.setdefault(find_device_id(case, path.each.nic), []).append(path)
     for alike in kinds.values():
         yield from _compare(case, alike)
 
@@ -168,7 +168,7 @@ def _compare(case: RuleContext, alike: list[QosPath]) -> Iterator[Result]:
     if len(alike) < 2:
         yield NotApplicable(alike[0].each.subject, "no other rail of its kind to compare with")
         return
-    values = {each.each.subject: _format_settings(each) for each in alike}
+    values = {qos_path.each.subject: _format_settings(qos_path) for qos_path in alike}
     usual, split = {}, []
     for what in next(iter(values.values())):
         known = [row[what] for row in values.values() if row[what] is not None]
@@ -179,10 +179,10 @@ def _compare(case: RuleContext, alike: list[QosPath]) -> Iterator[Result]:
     if split:
         yield _fail_split(alike, values, split)
         return
-    for each in alike:
-        row = values[each.each.subject]
+    for qos_path in alike:
+        row = values[qos_path.each.subject]
         odd = [what for what in row if row[what] is not None and usual[what] is not None and row[what] != usual[what]]
-        yield _fail_outlier(each, alike, row, usual, odd) if odd else Pass(each.each.subject)
+        yield _fail_outlier(qos_path, alike, row, usual, odd) if odd else Pass(qos_path.each.subject)
 
 
 def _find_unchanged(case: RuleContext, what: str, values: dict[str, dict[str, str | None]]) -> str | None:
@@ -201,12 +201,12 @@ def _find_unchanged(case: RuleContext, what: str, values: dict[str, dict[str, st
     return same.pop() if changed and len(same) == 1 else None
 
 
-def _format_settings(each: QosPath) -> dict[str, str | None]:
+def _format_settings(qos_path: QosPath) -> dict[str, str | None]:
     """What is compared, as people read it; None: not read."""
-    qos, netdev = each.qos, each.each.netdev
+    qos, netdev = qos_path.qos, qos_path.each.netdev
     pause = netdev.pause if netdev else None
     return {
-        "PFC": format_ranges(each.protected),
+        "PFC": format_ranges(qos_path.protected),
         "trust": qos.trust,
         "DSCP table": _format_dscp_table(qos.dscp_prio),
         "traffic class queues": ",".join(map(str, qos.prio_tc)) or None,
@@ -227,26 +227,26 @@ def _format_dscp_table(dscp_prio: dict[str, int]) -> str | None:
 
 
 def _fail_outlier(
-    each: QosPath, alike: list[QosPath], row: dict[str, str | None], usual: dict[str, str | None], odd: list[str]
+    qos_path: QosPath, alike: list[QosPath], row: dict[str, str | None], usual: dict[str, str | None], odd: list[str]
 ) -> Fail:
-    others = [one for one in alike if one is not each]
-    all_lossy = each.verdict == "lossless" and all(one.verdict == "lossy" for one in others)
-    about = frozenset().union(*(port_ids(one) for one in (alike if all_lossy else [each])))
+    others = [one for one in alike if one is not qos_path]
+    all_lossy = qos_path.verdict == "lossless" and all(one.verdict == "lossy" for one in others)
+    about = frozenset().union(*(port_ids(one) for one in (alike if all_lossy else [qos_path])))
     return fail_port(
-        each,
+        qos_path,
         "; ".join(f"{what} is {row[what]}, on the other rails {usual[what]}" for what in odd),
         "Run the provisioning on this rail again.",
         impact="Collectives run at the speed of the slowest rail, and this one's packets are queued otherwise.",
         severity="error" if set(odd) & set(_GRAVE) else "warning",
-        evidence=tuple(_build_evidence(each, what, str(row[what])) for what in odd),
+        evidence=tuple(_build_evidence(qos_path, what, str(row[what])) for what in odd),
         cause=",".join(odd),
         places=about,
     )
 
 
 def _fail_split(alike: list[QosPath], values: dict[str, dict[str, str | None]], split: list[str]) -> Fail:
-    told = [(each, what, values[each.each.subject][what]) for what in split for each in alike]
-    rows = tuple(_build_evidence(each, what, value) for each, what, value in told if value is not None)
+    told = [(qos_path, what, values[qos_path.each.subject][what]) for what in split for qos_path in alike]
+    rows = tuple(_build_evidence(qos_path, what, value) for qos_path, what, value in told if value is not None)
     return Fail(
         subject="node",
         label="node",
@@ -256,22 +256,22 @@ def _fail_split(alike: list[QosPath], values: dict[str, dict[str, str | None]], 
         evidence=rows,
         severity="error" if set(split) & set(_GRAVE) else "warning",
         cause=",".join(split),
-        places=frozenset().union(*(port_ids(each) for each in alike)),
+        places=frozenset().union(*(port_ids(qos_path) for qos_path in alike)),
     )
 
 
 def _format_groups(alike: list[QosPath], values: dict[str, dict[str, str | None]], what: str) -> str:
     """Each value with the rails that have it."""
     groups: dict[str, list[str]] = {}
-    for each in alike:
-        value = values[each.each.subject][what]
+    for qos_path in alike:
+        value = values[qos_path.each.subject][what]
         if value is not None:
-            groups.setdefault(value, []).append(each.each.label)
+            groups.setdefault(value, []).append(qos_path.each.label)
     return ", ".join(f"{value} on {join_labels(labels)}" for value, labels in sorted(groups.items()))
 
 
-def _build_evidence(each: QosPath, what: str, value: str) -> Evidence:
-    name = each.each.netdev.label if each.each.netdev else each.each.label
+def _build_evidence(qos_path: QosPath, what: str, value: str) -> Evidence:
+    name = qos_path.each.netdev.label if qos_path.each.netdev else qos_path.each.label
     command = {
         "PFC": "dcb pfc show dev",
         "traffic class queues": "dcb ets show dev",
@@ -287,23 +287,25 @@ _ROCE = "udp:4791"
 
 @rule("roce-pfc-switch-mismatch")
 def roce_pfc_switch_mismatch(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda each, netdev: _judge_switch_pfc(case, each, netdev))
+    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_switch_pfc(case, qos_path, netdev))
 
 
-def _judge_switch_pfc(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
-    subject, neighbor = each.each.subject, netdev.neighbor
+def _judge_switch_pfc(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
+    subject, neighbor = qos_path.each.subject, netdev.neighbor
     if case.settings.facts.get("roce_mode") == "lossy":
-        return NotApplicable(subject, each.reason)
-    told = (neighbor.pfc if neighbor else None) or each.qos.peer_pfc
+        return NotApplicable(subject, qos_path.reason)
+    told = (neighbor.pfc if neighbor else None) or qos_path.qos.peer_pfc
     roce = neighbor.applications.get(_ROCE) if neighbor else None
     wrong = []
-    if told and tuple(n for n, on in enumerate(told) if on) != each.protected:
+    if told and tuple(n for n, on in enumerate(told) if on) != qos_path.protected:
         announced = format_ranges(n for n, on in enumerate(told) if on)
-        wrong.append(f"the switch announces PFC on {announced}, here it is on for {format_pfc(each.qos)}")
-    if roce is not None and each.priority is not None and roce != each.priority:
-        wrong.append(f"the switch announces priority {roce} for RoCE, RDMA here uses {each.priority} ({each.how})")
+        wrong.append(f"the switch announces PFC on {announced}, here it is on for {format_pfc(qos_path.qos)}")
+    if roce is not None and qos_path.priority is not None and roce != qos_path.priority:
+        wrong.append(
+            f"the switch announces priority {roce} for RoCE, RDMA here uses {qos_path.priority} ({qos_path.how})"
+        )
     if not wrong:
-        compared = bool(told) or (roce is not None and each.priority is not None)
+        compared = bool(told) or (roce is not None and qos_path.priority is not None)
         return Pass(subject) if compared else Unknown(subject, _unnamed_reason(neighbor is not None))
     where = f"{neighbor.system or '?'} {neighbor.port or ''}".strip() if neighbor else "the switch"
     row = Evidence(
@@ -312,15 +314,15 @@ def _judge_switch_pfc(case: RuleContext, each: QosPath, netdev: Netdev) -> Resul
         source=f"lldpcli show neighbors ports {netdev.label} details",
     )
     return fail_port(
-        each,
+        qos_path,
         "; ".join(wrong),
         "Set the same class on the interface and on its switch port.",
         impact="The switch marks no congestion in the class that RDMA uses, and has no buffer for it: packets are lost."
-        if each.verdict == "by_design"
+        if qos_path.verdict == "by_design"
         else "PFC works per hop: no pause reaches the queue that overflows, and its packets are lost.",
-        severity=each.each.severity("error"),
-        evidence=(row, *path_evidence(each)),
-        confidence="medium" if each.qos.dcbx == "firmware" else "high",
+        severity=qos_path.each.severity("error"),
+        evidence=(row, *path_evidence(qos_path)),
+        confidence="medium" if qos_path.qos.dcbx == "firmware" else "high",
         cause="pfc" if "PFC" in wrong[0] else "priority",
     )
 

@@ -63,8 +63,8 @@ def watch_ports(case: RuleContext, down: bool = False) -> Iterator[RocePortCount
 
 def read_ports(case: RuleContext, down: bool = False) -> Iterator[RocePortCounters | Result]:
     """The same, also where there is no earlier sample."""
-    for each in roce_ports(case, down):
-        yield _read_port(each, each.netdev) if isinstance(each, RocePort) else each
+    for port in roce_ports(case, down):
+        yield _read_port(port, port.netdev) if isinstance(port, RocePort) else port
 
 
 def watch_interfaces(case: RuleContext) -> Iterator[RocePortCounters | Result]:
@@ -74,81 +74,83 @@ def watch_interfaces(case: RuleContext) -> Iterator[RocePortCounters | Result]:
 
 def by_interface(case: RuleContext, ports: Iterator[RocePortCounters | Result]) -> Iterator[RocePortCounters | Result]:
     """Ports by the interfaces that have their cables."""
-    for each in ports:
-        if not isinstance(each, RocePortCounters):
-            yield each
-        elif each.roce.nic.state == "other_namespace":
-            yield Unknown(each.place.subject, "its interface is in another network namespace")
-        elif each.wire is None:
+    for port in ports:
+        if not isinstance(port, RocePortCounters):
+            yield port
+        elif port.roce.nic.state == "other_namespace":
+            yield Unknown(port.place.subject, "its interface is in another network namespace")
+        elif port.wire is None:
             yield Unknown(
-                each.place.subject,
+                port.place.subject,
                 "no interface of it is visible here: in another network namespace, or not in this source",
             )
-        elif each.wire.bond is not None:
-            bond = each.wire.label
+        elif port.wire.bond is not None:
+            bond = port.wire.label
             below = [netdev for netdev in case.topology.netdevs if netdev.master == bond]
-            yield from (_read_port(each.roce, netdev) for netdev in below)
+            yield from (_read_port(port.roce, netdev) for netdev in below)
             if not below:
-                yield Unknown(each.place.subject, f"the members of {bond} are not visible here")
+                yield Unknown(port.place.subject, f"the members of {bond} are not visible here")
         else:
-            yield each
+            yield port
 
 
-def rdma_packets(case: RuleContext, each: RocePortCounters, received: bool = False) -> int | None:
+def rdma_packets(case: RuleContext, counters: RocePortCounters, received: bool = False) -> int | None:
     """RDMA packets that a port sent or received in the window; None where nothing counts them."""
     for name in _RECEIVED if received else _SENT:
-        if name in each.rdma.now:
-            return case.moved(each.rdma.subject, name, each.rdma.now)
+        if name in counters.rdma.now:
+            return case.moved(counters.rdma.subject, name, counters.rdma.now)
     name = f"{'rx' if received else 'tx'}_vport_rdma_unicast_packets"
-    return case.moved(each.eth.subject, name, each.eth.now)
+    return case.moved(counters.eth.subject, name, counters.eth.now)
 
 
-def rdma_bytes(case: RuleContext, each: RocePortCounters, received: bool = False) -> int | None:
+def rdma_bytes(case: RuleContext, counters: RocePortCounters, received: bool = False) -> int | None:
     """Bytes of RDMA that a port sent or received in the window; None where nothing counts them."""
     way, word = ("rx", "rcv") if received else ("tx", "xmit")
     name = f"{way}_vport_rdma_unicast_bytes"
-    if name in each.eth.now:
-        return case.moved(each.eth.subject, name, each.eth.now)
-    words = case.moved(each.rdma.subject, f"port_{word}_data", each.rdma.now)  # of four bytes, as the PMA counts
+    if name in counters.eth.now:
+        return case.moved(counters.eth.subject, name, counters.eth.now)
+    words = case.moved(
+        counters.rdma.subject, f"port_{word}_data", counters.rdma.now
+    )  # of four bytes, as the PMA counts
     return None if words is None else 4 * words
 
 
-def delta_by_priority(case: RuleContext, each: RocePortCounters, counter: str) -> dict[int, int]:
+def delta_by_priority(case: RuleContext, counters: RocePortCounters, counter: str) -> dict[int, int]:
     """How a counter "tx_prio{}_bytes" moved, by priority; without those that are not there or not known."""
-    moves = {p: case.moved(each.eth.subject, counter.format(p), each.eth.now) for p in _PRIORITIES}
+    moves = {p: case.moved(counters.eth.subject, counter.format(p), counters.eth.now) for p in _PRIORITIES}
     return {priority: move for priority, move in moves.items() if move is not None}
 
 
-def lossless_priorities(each: RocePortCounters) -> frozenset[int] | None:
+def lossless_priorities(counters: RocePortCounters) -> frozenset[int] | None:
     """Priorities with PFC on; None where that was not read."""
-    qos = each.wire.qos if each.wire else None
+    qos = counters.wire.qos if counters.wire else None
     return frozenset(p for p, on in enumerate(qos.pfc) if on) if qos and qos.pfc else None
 
 
-def roce_priorities(case: RuleContext, each: RocePortCounters) -> frozenset[int] | None:
+def roce_priorities(case: RuleContext, counters: RocePortCounters) -> frozenset[int] | None:
     """Priorities that may carry RoCE here: with PFC, or with a tenth of the bytes of a port that mostly does RDMA.
 
     None where nothing says so: then it may be any.
     """
-    received, rdma = delta_by_priority(case, each, "rx_prio{}_bytes"), rdma_bytes(case, each, received=True)
+    received, rdma = delta_by_priority(case, counters, "rx_prio{}_bytes"), rdma_bytes(case, counters, received=True)
     total = sum(received.values())
     if not total or rdma is None or 2 * rdma < total:
-        return lossless_priorities(each) or None
+        return lossless_priorities(counters) or None
     return frozenset(p for p, count in received.items() if 10 * count >= total) | (
-        lossless_priorities(each) or frozenset()
+        lossless_priorities(counters) or frozenset()
     )
 
 
-def delta_of_discards(case: RuleContext, each: RocePortCounters) -> CounterDelta | Result:
+def delta_of_discards(case: RuleContext, counters: RocePortCounters) -> CounterDelta | Result:
     """Received frames that this NIC dropped for want of buffers: by priority where it counts so, else of the port."""
     per_priority = [f"rx_prio{p}_{kind}" for p in _PRIORITIES for kind in ("discards", "buf_discard", "cong_discard")]
-    of_port = per_priority if any(name in each.eth.now for name in per_priority) else PORT_DISCARDS
-    return sum_deltas(delta(case, each.eth, of_port), delta(case, each.rdma, ROCE_DISCARDS))
+    of_port = per_priority if any(name in counters.eth.now for name in per_priority) else PORT_DISCARDS
+    return sum_deltas(delta(case, counters.eth, of_port), delta(case, counters.rdma, ROCE_DISCARDS))
 
 
-def describe_loss(case: RuleContext, each: RocePortCounters) -> str:
+def describe_loss(case: RuleContext, counters: RocePortCounters) -> str:
     """Where the loss is, in a sentence: this host where its own discards moved, else somewhere else."""
-    here = delta_of_discards(case, each)
+    here = delta_of_discards(case, counters)
     if not isinstance(here, CounterDelta) or (here.gap and not here.total):
         return "Whether this host drops frames itself is not known: look at rx_discards_phy here, then at the switches."
     if here.total:
@@ -161,8 +163,8 @@ def adaptive_routing(case: RuleContext) -> str | None:
     declared = case.settings.facts.get("adaptive_routing")
     if declared is not None:
         return "declared: facts.adaptive_routing of the configuration" if declared else None
-    said = (each for each in effective_settings(case, ADAPTIVE_ROUTING) if parse_number(each.value) == 1)
-    return next((f"{ADAPTIVE_ROUTING}=1 ({each.source})" for each in said), None)
+    said = (setting for setting in effective_settings(case, ADAPTIVE_ROUTING) if parse_number(setting.value) == 1)
+    return next((f"{ADAPTIVE_ROUTING}=1 ({setting.source})" for setting in said), None)
 
 
 def _read_port(roce: RocePort, wire: Netdev | None) -> RocePortCounters:
@@ -202,5 +204,5 @@ def _port_source(roce: RocePort, name: str) -> str:
 def _for_each(
     found: Iterator[RocePortCounters | Result], judge: Callable[[RocePortCounters], Result], alike: str
 ) -> Iterator[Result]:
-    answers = (judge(each) if isinstance(each, RocePortCounters) else each for each in found)
+    answers = (judge(counters) if isinstance(counters, RocePortCounters) else counters for counters in found)
     yield from aggregate_node_wide(answers, alike)

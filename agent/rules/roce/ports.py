@@ -113,34 +113,34 @@ def for_each_port(
     case: RuleContext, judge: Callable[[RocePort], Result], alike: str, down: bool = False
 ) -> Iterator[Result]:
     """What a rule says of every RoCE port; one finding, "`alike` on every RoCE port", where all have the fault."""
-    answers = (judge(each) if isinstance(each, RocePort) else each for each in roce_ports(case, down))
+    answers = (judge(port) if isinstance(port, RocePort) else port for port in roce_ports(case, down))
     yield from aggregate_node_wide(answers, f"{alike} on every RoCE port")
 
 
-def is_virtual(case: RuleContext, each: RocePort) -> Result | None:
+def is_virtual(case: RuleContext, roce_port: RocePort) -> Result | None:
     """The answer where a hypervisor or provider decides, and not who runs this system."""
-    if case.virtual_machine or each.nic.virtual_function:
-        return NotApplicable(each.subject, "a virtual function or machine: the provider sets it")
+    if case.virtual_machine or roce_port.nic.virtual_function:
+        return NotApplicable(roce_port.subject, "a virtual function or machine: the provider sets it")
     return None
 
 
-def visible_interface(each: RocePort) -> Netdev | Unknown:
+def visible_interface(roce_port: RocePort) -> Netdev | Unknown:
     """The port's interface; unknown, where it is not in sight."""
-    if each.nic.state == "other_namespace":
-        return Unknown(each.subject, ELSEWHERE)
-    return each.netdev or Unknown(each.subject, NOT_SHOWN)
+    if roce_port.nic.state == "other_namespace":
+        return Unknown(roce_port.subject, ELSEWHERE)
+    return roce_port.netdev or Unknown(roce_port.subject, NOT_SHOWN)
 
 
-def report_hidden(each: RocePort) -> Result | None:
+def report_hidden(roce_port: RocePort) -> Result | None:
     """Unknown, where the port's interface is not in sight."""
-    netdev = visible_interface(each)
+    netdev = visible_interface(roce_port)
     return None if isinstance(netdev, Netdev) else netdev
 
 
-def cabled_interfaces(case: RuleContext, each: RocePort) -> list[Netdev]:
+def cabled_interfaces(case: RuleContext, roce_port: RocePort) -> list[Netdev]:
     """The interfaces that have the cables of a port: the members of a bond, else its own; empty: not in sight."""
-    if each.netdev is None:
+    if roce_port.netdev is None:
         return []
-    if each.netdev.bond is None:
-        return [each.netdev]
-    return [netdev for netdev in case.topology.netdevs if netdev.master == each.netdev.label]
+    if roce_port.netdev.bond is None:
+        return [roce_port.netdev]
+    return [netdev for netdev in case.topology.netdevs if netdev.master == roce_port.netdev.label]

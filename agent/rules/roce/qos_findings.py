@@ -26,15 +26,15 @@ def for_each_port(case: RuleContext, judge: Callable[[QosPath], Result]) -> Iter
     faults: list[Fail] = []
     of: dict[str, QosPath] = {}
     judged = 0
-    for each in qos_paths(case):
-        if not isinstance(each, QosPath):
-            yield each
+    for path in qos_paths(case):
+        if not isinstance(path, QosPath):
+            yield path
             continue
-        answer = judge(each)
+        answer = judge(path)
         judged += isinstance(answer, Pass | Fail)
         if isinstance(answer, Fail):
             faults.append(answer)
-            of[answer.subject] = each
+            of[answer.subject] = path
         else:
             yield answer
     if len({one.summary for one in faults}) > 1:
@@ -56,9 +56,9 @@ def _fill_port_name(one: Fail, of: Mapping[str, QosPath]) -> Fail:
 def for_each_readable_port(case: RuleContext, judge: Callable[[QosPath, Netdev], Result]) -> Iterator[Result]:
     """The same for every port whose PFC state could be read, with its interface; unknown for the others."""
 
-    def judge_readable(each: QosPath) -> Result:
-        why, netdev = unreadable_reason(each.each), each.each.netdev
-        return Unknown(each.each.subject, why or "") if why or netdev is None else judge(each, netdev)
+    def judge_readable(qos_path: QosPath) -> Result:
+        why, netdev = unreadable_reason(qos_path.each), qos_path.each.netdev
+        return Unknown(qos_path.each.subject, why or "") if why or netdev is None else judge(qos_path, netdev)
 
     yield from for_each_port(case, judge_readable)
 
@@ -66,58 +66,62 @@ def for_each_readable_port(case: RuleContext, judge: Callable[[QosPath, Netdev],
 def fail_by_cause(case: RuleContext, rule: str, make: Callable[[QosPath], Fail]) -> Iterator[Result]:
     """Faults of the ports whose chain names this rule as the cause."""
 
-    def judge(each: QosPath) -> Result:
-        return make(each) if each.cause == rule else not_judged_result(each) or Pass(each.each.subject)
+    def judge(qos_path: QosPath) -> Result:
+        return make(qos_path) if qos_path.cause == rule else not_judged_result(qos_path) or Pass(qos_path.each.subject)
 
     yield from for_each_port(case, judge)
 
 
-def not_judged_result(each: QosPath) -> Result | None:
+def not_judged_result(qos_path: QosPath) -> Result | None:
     """The answer of a port of which nothing can be said, or nothing need be."""
-    if each.verdict == "by_design":
-        return NotApplicable(each.each.subject, each.reason)
-    return Unknown(each.each.subject, each.reason) if each.verdict == "unknown" else None
+    if qos_path.verdict == "by_design":
+        return NotApplicable(qos_path.each.subject, qos_path.reason)
+    return Unknown(qos_path.each.subject, qos_path.reason) if qos_path.verdict == "unknown" else None
 
 
-def fail_port(each: QosPath, summary: str, remedy: str, **other: Any) -> Fail:
+def fail_port(qos_path: QosPath, summary: str, remedy: str, **other: Any) -> Fail:
     """A fault of one port with its whole chain as evidence; `other`: fields of Fail that are not as for lossy ports."""
     made = Fail(
-        subject=each.each.subject,
-        label=each.each.label,
+        subject=qos_path.each.subject,
+        label=qos_path.each.label,
         summary=summary,
         impact=COLLAPSE,
         remedy=remedy,
-        evidence=path_evidence(each),
-        severity=each.severity,
-        places=port_ids(each),
+        evidence=path_evidence(qos_path),
+        severity=qos_path.severity,
+        places=port_ids(qos_path),
     )
     return made._replace(**other)
 
 
-def port_ids(each: QosPath) -> frozenset[str]:
+def port_ids(qos_path: QosPath) -> frozenset[str]:
     """The port and its interface."""
-    port, netdev = each.each, each.each.netdev
+    port, netdev = qos_path.each, qos_path.each.netdev
     return port.places | ({netdev.id} if netdev else set())
 
 
-def path_evidence(each: QosPath) -> tuple[Evidence, ...]:
+def path_evidence(qos_path: QosPath) -> tuple[Evidence, ...]:
     """Every step of the chain with its source."""
-    netdev = each.each.netdev
-    return (*_marking_evidence(each), *(_interface_evidence(each, netdev) if netdev else ()), *loss_evidence(each))
+    netdev = qos_path.each.netdev
+    return (
+        *_marking_evidence(qos_path),
+        *(_interface_evidence(qos_path, netdev) if netdev else ()),
+        *loss_evidence(qos_path),
+    )
 
 
-def loss_evidence(each: QosPath) -> tuple[Evidence, ...]:
+def loss_evidence(qos_path: QosPath) -> tuple[Evidence, ...]:
     """Counters of lost packets that moved."""
-    nic, netdev = each.each.nic, each.each.netdev
-    hw = f"/sys/class/infiniband/{nic.rdma_device or nic.label}/ports/{each.each.port.port}/hw_counters"
+    nic, netdev = qos_path.each.nic, qos_path.each.netdev
+    hw = f"/sys/class/infiniband/{nic.rdma_device or nic.label}/ports/{qos_path.each.port.port}/hw_counters"
     ethtool = f"ethtool -S {netdev.label if netdev else 'INTERFACE'}"
     return tuple(
         Evidence(
-            what=f"{name} of {each.each.label}, moved by",
+            what=f"{name} of {qos_path.each.label}, moved by",
             value=str(by),
-            source=f"{hw}/{name}" if name in each.each.port.hw_counters else ethtool,
+            source=f"{hw}/{name}" if name in qos_path.each.port.hw_counters else ethtool,
         )
-        for name, by in each.losses
+        for name, by in qos_path.losses
     )
 
 
@@ -163,21 +167,21 @@ def set_marking(traffic_class: int | None) -> str:
     )
 
 
-def _marking_evidence(each: QosPath) -> Iterator[Evidence]:
-    marking = each.marking
+def _marking_evidence(qos_path: QosPath) -> Iterator[Evidence]:
+    marking = qos_path.marking
     if marking:
         value = f"{marking.text} (DSCP {marking.dscp})"
         yield Evidence(what="traffic class of RDMA", value=value, source=marking.source)
 
 
-def _interface_evidence(each: QosPath, netdev: Netdev) -> Iterator[Evidence]:
-    name, qos, priority = netdev.label, each.qos, each.priority
+def _interface_evidence(qos_path: QosPath, netdev: Netdev) -> Iterator[Evidence]:
+    name, qos, priority = netdev.label, qos_path.qos, qos_path.priority
     if qos.trust:
         source = f"dcb app show dev {name}" if qos.trust_source != "qos/trust" else f"/sys/class/net/{name}/qos/trust"
         yield Evidence(what=f"trust of {name}", value=qos.trust, source=source)
     if priority is not None:
-        known_by = f"ethtool -S {name}" if each.how.endswith("the window") else f"dcb app show dev {name}"
-        yield Evidence(what=f"priority of RDMA at {name}", value=f"{priority} ({each.how})", source=known_by)
+        known_by = f"ethtool -S {name}" if qos_path.how.endswith("the window") else f"dcb app show dev {name}"
+        yield Evidence(what=f"priority of RDMA at {name}", value=f"{priority} ({qos_path.how})", source=known_by)
         if priority < len(qos.prio_tc):
             tc = str(qos.prio_tc[priority])
             yield Evidence(what=f"traffic class queue at {name}", value=tc, source=f"dcb ets show dev {name}")

@@ -40,15 +40,15 @@ class Marking(NamedTuple):
         return self.traffic_class >> 2
 
 
-def markings(case: RuleContext, each: RocePort) -> Sequence[Marking]:
+def markings(case: RuleContext, roce_port: RocePort) -> Sequence[Marking]:
     """Traffic classes of a port, those that are in force for it only; empty where `unknown_marking_reason` says why.
 
     A class that the driver forces is that of every queue pair; else running jobs tell, else the operator, else files,
     else it is NCCL's default, 0.
     """
-    forced = each.port.traffic_class
+    forced = roce_port.port.traffic_class
     if forced is not None:
-        return (Marking(forced & 0xFF, str(forced), _forced_file(each), "forced"),)
+        return (Marking(forced & 0xFF, str(forced), _forced_file(roce_port), "forced"),)
     found = effective_settings(case, VARIABLE)
     jobs = [one for one in found if one.scope == "job"]
     declared = case.settings.facts.get("roce_traffic_class")
@@ -103,8 +103,9 @@ def _searched_sources(case: RuleContext) -> str:
     return ", ".join(case.software.nccl.searched[:4])
 
 
-def _forced_file(each: RocePort) -> str:
-    return f"/sys/class/infiniband/{each.nic.rdma_device or each.nic.label}/tc/{each.port.port}/traffic_class"
+def _forced_file(roce_port: RocePort) -> str:
+    device = roce_port.nic.rdma_device or roce_port.nic.label
+    return f"/sys/class/infiniband/{device}/tc/{roce_port.port.port}/traffic_class"
 
 
 _V2, _LINK_LOCAL = "RoCE v2", "fe80:"
@@ -119,10 +120,10 @@ class Tags(NamedTuple):
     reason: str = ""  # why not known
 
 
-def address_tags(case: RuleContext, each: RocePort) -> Tags:
+def address_tags(case: RuleContext, roce_port: RocePort) -> Tags:
     """What the addresses in use say: VLANs have a tag, the port's own interface has none."""
-    used = _used_addresses(case, each)
-    if not each.port.gids_known or not used:
+    used = _used_addresses(case, roce_port)
+    if not roce_port.port.gids_known or not used:
         return Tags(reason="which addresses RoCE uses could not be read")
     if any(gid.netdev not in case.netdevs for gid in used):
         return Tags(reason="whether its addresses are on a VLAN could not be read")
@@ -130,7 +131,7 @@ def address_tags(case: RuleContext, each: RocePort) -> Tags:
     vlans = [on[name] for name in sorted(on) if on[name].vlan]
     if not vlans:
         return Tags((0,), "no VLAN tag")
-    found = tuple(_priority(case, each, vlan) for vlan in vlans)
+    found = tuple(_priority(case, roce_port, vlan) for vlan in vlans)
     known = tuple(priority for priority in found if priority is not None)
     if len(known) < len(found):
         return Tags(reason=f"the egress map of {vlans[0].label} could not be read")
@@ -155,9 +156,9 @@ def egress_map(vlan: Netdev) -> tuple[int, ...] | None:
     return tuple(int(end) & 7 for end in ends if end.isdecimal() and len(end) < 4)
 
 
-def _priority(case: RuleContext, each: RocePort, vlan: Netdev) -> int | None:
+def _priority(case: RuleContext, roce_port: RocePort, vlan: Netdev) -> int | None:
     """The lossless one where the service level or the map of the VLAN leads to one; else what NCCL asks for."""
-    qos = each.netdev.qos if each.netdev else None
+    qos = roce_port.netdev.qos if roce_port.netdev else None
     mapped, asked = egress_map(vlan), service_level(case)
     lossless = [n for n in (asked, *(mapped or ())) if qos and n < len(qos.pfc) and qos.pfc[n]]
     if lossless:
@@ -165,9 +166,9 @@ def _priority(case: RuleContext, each: RocePort, vlan: Netdev) -> int | None:
     return None if mapped is None else asked
 
 
-def _used_addresses(case: RuleContext, each: RocePort) -> list[Gid]:
+def _used_addresses(case: RuleContext, roce_port: RocePort) -> list[Gid]:
     """RoCE v2 addresses: the one that NCCL is told to take, else those that can be routed, else all."""
-    version_2 = [gid for gid in each.port.gids if gid.type == _V2]
+    version_2 = [gid for gid in roce_port.port.gids if gid.type == _V2]
     index = next((parse_number(one.value) for one in effective_settings(case, "NCCL_IB_GID_INDEX")), None)
     told = [gid for gid in version_2 if gid.index == index]
     return told or [gid for gid in version_2 if not gid.gid.lower().startswith(_LINK_LOCAL)] or version_2
@@ -222,22 +223,24 @@ def qos_paths(case: RuleContext) -> tuple[QosPath | Result, ...]:
 
 
 def _build_paths(case: RuleContext) -> Iterator[QosPath | Result]:
-    for each in roce_ports(case):
-        yield build_path(case, each) if isinstance(each, RocePort) else each
+    for port in roce_ports(case):
+        yield build_path(case, port) if isinstance(port, RocePort) else port
 
 
-def build_path(case: RuleContext, each: RocePort) -> QosPath:
+def build_path(case: RuleContext, roce_port: RocePort) -> QosPath:
     """The chain of one port; of several interfaces below a bond the worst."""
-    ways = [_build_interface_path(case, each._replace(netdev=netdev)) for netdev in dcb_interfaces(case, each)]
+    ways = [
+        _build_interface_path(case, roce_port._replace(netdev=netdev)) for netdev in dcb_interfaces(case, roce_port)
+    ]
     worst = min(ways, key=lambda one: _ORDER.index(one.verdict))
     if case.settings.facts.get("roce_mode") != "lossy":
         return worst
     return worst._replace(verdict="by_design", cause="", reason="declared lossy: facts.roce_mode of the configuration")
 
 
-def dcb_interfaces(case: RuleContext, each: RocePort) -> Sequence[Netdev | None]:
+def dcb_interfaces(case: RuleContext, roce_port: RocePort) -> Sequence[Netdev | None]:
     """The interfaces that hold a port's DCB: below a bond its members, below a VLAN its parent."""
-    netdev = each.netdev
+    netdev = roce_port.netdev
     if netdev and netdev.vlan:
         netdev = case.netdevs.get(str(netdev.vlan.get("parent"))) or netdev
     if netdev is None or not netdev.bond:
@@ -245,25 +248,25 @@ def dcb_interfaces(case: RuleContext, each: RocePort) -> Sequence[Netdev | None]
     return [one for one in case.topology.netdevs if one.master == netdev.label] or (netdev,)
 
 
-def unreadable_reason(each: RocePort) -> str | None:
+def unreadable_reason(roce_port: RocePort) -> str | None:
     """Why DCB of a port's interface is not known; None where its PFC state is."""
-    if each.nic.virtual_function:
+    if roce_port.nic.virtual_function:
         return "a virtual function: classes are set on its physical function, which another system holds"
-    if each.nic.state == "other_namespace":
+    if roce_port.nic.state == "other_namespace":
         return "its interface is in another network namespace"
-    if each.netdev is None:
+    if roce_port.netdev is None:
         return "no interface of it is visible here: in another network namespace, or not in this source"
-    if each.netdev.qos is None:
-        return each.netdev.qos_reason or "DCB was not asked for"
-    if not each.netdev.qos.pfc:
-        return each.netdev.qos_reason or "its PFC state could not be read"
+    if roce_port.netdev.qos is None:
+        return roce_port.netdev.qos_reason or "DCB was not asked for"
+    if not roce_port.netdev.qos.pfc:
+        return roce_port.netdev.qos_reason or "its PFC state could not be read"
     return None
 
 
-def loss_deltas(case: RuleContext, each: RocePort, netdev: Netdev) -> tuple[tuple[str, int], ...]:
+def loss_deltas(case: RuleContext, roce_port: RocePort, netdev: Netdev) -> tuple[tuple[str, int], ...]:
     """Counters of lost and repeated packets that moved in the window, of a port and of its interface."""
-    now = port_counters(each.port)
-    moved = [(name, case.moved(each.subject, name, now)) for name in _LOSSES]
+    now = port_counters(roce_port.port)
+    moved = [(name, case.moved(roce_port.subject, name, now)) for name in _LOSSES]
     subject, now = f"netdev:{netdev.id}", netdev_counters(netdev)
     dropped = ["rx_discards_phy", *(f"rx_prio{n}_discards" for n in range(8))]
     moved += [(name, case.moved(subject, name, now)) for name in dropped]
@@ -280,11 +283,13 @@ def measured_priority(case: RuleContext, netdev: Netdev) -> int | None:
     return sent.index(max(sent)) if 2 * max(sent) > sum(sent) else None
 
 
-def _build_interface_path(case: RuleContext, each: RocePort) -> QosPath:
-    netdev, why = each.netdev, unreadable_reason(each)
+def _build_interface_path(case: RuleContext, roce_port: RocePort) -> QosPath:
+    netdev, why = roce_port.netdev, unreadable_reason(roce_port)
     if why or netdev is None or netdev.qos is None:
-        return QosPath(each, "unknown", why or "its interface is not known")
-    known = _worst_class(case, QosPath(each, "unknown", qos=netdev.qos, losses=loss_deltas(case, each, netdev)), netdev)
+        return QosPath(roce_port, "unknown", why or "its interface is not known")
+    known = _worst_class(
+        case, QosPath(roce_port, "unknown", qos=netdev.qos, losses=loss_deltas(case, roce_port, netdev)), netdev
+    )
     if known.protected:
         return known
     return _path_without_pfc(case, known._replace(verdict="unknown", reason="", cause=""), netdev)
@@ -304,7 +309,7 @@ def _path_without_pfc(case: RuleContext, known: QosPath, netdev: Netdev) -> QosP
     return known._replace(verdict="lossy", cause="roce-pfc-off")
 
 
-def _pfc_expected_reason(case: RuleContext, each: RocePort, netdev: Netdev) -> str:
+def _pfc_expected_reason(case: RuleContext, roce_port: RocePort, netdev: Netdev) -> str:
     """Why PFC should be on here, where it is off."""
     if case.settings.facts.get("roce_mode") == "lossless":
         return "declared lossless: facts.roce_mode of the configuration"
@@ -312,7 +317,7 @@ def _pfc_expected_reason(case: RuleContext, each: RocePort, netdev: Netdev) -> s
     if neighbor and any(neighbor.pfc):
         on = format_ranges(n for n, is_on in enumerate(neighbor.pfc) if is_on)
         return f"the switch announces PFC on priority {on}"
-    like = [other for other in roce_ports(case) if isinstance(other, RocePort) and other.nic.role == each.nic.role]
+    like = [other for other in roce_ports(case) if isinstance(other, RocePort) and other.nic.role == roce_port.nic.role]
     on_at = [one for other in like for one in dcb_interfaces(case, other) if one and one.qos and any(one.qos.pfc)]
     return f"it is on at {join_labels([one.label for one in on_at])}" if on_at else ""
 

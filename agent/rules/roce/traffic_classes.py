@@ -21,7 +21,7 @@ _DROPS = ("discards", "buf_discard")
 
 @rule("roce-headroom-small")
 def roce_headroom_small(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda each, netdev: _judge_headroom(case, each, netdev))
+    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_headroom(case, qos_path, netdev))
 
 
 def needed_bytes(metres: float, gbit_s: float, mtu: int) -> float:
@@ -33,47 +33,47 @@ def needed_bytes(metres: float, gbit_s: float, mtu: int) -> float:
     return (301 + 2.16 * metres) * gbit_s + 2.72 * mtu + _XON + _CELL
 
 
-def _judge_headroom(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
-    subject, nic = each.each.subject, each.each.nic
+def _judge_headroom(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
+    subject, nic = qos_path.each.subject, qos_path.each.nic
     driver = nic.driver or netdev.driver or ""
-    if not each.protected:
+    if not qos_path.protected:
         return NotApplicable(subject, "PFC is off")
     if not driver.startswith("mlx5") or (nic.model or "").startswith("BlueField"):
         return NotApplicable(subject, "not computed for this kind of NIC")
-    where, sizes = each.qos.buffers.get("prio_buffer", []), each.qos.buffers.get("size_bytes", [])
-    speed, mtu = netdev.speed_gbit_s or each.each.port.rate_gbit_s, netdev.mtu
-    if not speed or not mtu or len(where) < 8 or not all(0 <= where[n] < len(sizes) for n in each.protected):
+    where, sizes = qos_path.qos.buffers.get("prio_buffer", []), qos_path.qos.buffers.get("size_bytes", [])
+    speed, mtu = netdev.speed_gbit_s or qos_path.each.port.rate_gbit_s, netdev.mtu
+    if not speed or not mtu or len(where) < 8 or not all(0 <= where[n] < len(sizes) for n in qos_path.protected):
         return Unknown(subject, "buffers, speed or MTU could not be read")
-    metres = _cable_metres(case, each, netdev)
+    metres = _cable_metres(case, qos_path, netdev)
     need = needed_bytes(metres, speed, mtu)
-    small = {where[n]: sizes[where[n]] for n in each.protected if sizes[where[n]] < need}
+    small = {where[n]: sizes[where[n]] for n in qos_path.protected if sizes[where[n]] < need}
     if not small:
         return Pass(subject)
-    dropped = [name for name, _ in each.losses if name.endswith(_DROPS) or name.startswith("rx_discards")]
+    dropped = [name for name, _ in qos_path.losses if name.endswith(_DROPS) or name.startswith("rx_discards")]
     found = ", ".join(f"buffer {n} has {size // 1000} kB" for n, size in sorted(small.items()))
     return fail_port(
-        each,
+        qos_path,
         f"{found}; {need / 1000:.0f} kB are needed at {speed:g} Gb/s, MTU {mtu} and {metres:g} m of cable",
         f"mlnx_qos -i INTERFACE --cable_len {max(metres, _CABLE_METRES):.0f}: the driver computes its buffers again.",
         impact=f"{(need - min(small.values())) / 1000:.0f} kB can be lost each time that the port pauses its switch.",
-        severity=each.each.severity("error" if dropped else "warning"),
+        severity=qos_path.each.severity("error" if dropped else "warning"),
         evidence=(
             Evidence(
                 what=f"receive buffers of {netdev.label}",
                 value=f"bytes {sizes}, by priority {where}",
                 source=f"dcb buffer show dev {netdev.label}",
             ),
-            *loss_evidence(each),
+            *loss_evidence(qos_path),
         ),
         confidence="high" if dropped else "medium",
     )
 
 
-def _cable_metres(case: RuleContext, each: QosPath, netdev: Netdev) -> float:
+def _cable_metres(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> float:
     declared = case.settings.facts.get("cable_metres")
     told = [float(declared)] if isinstance(declared, int | float) else []
     told += [netdev.module.length_m] if netdev.module and netdev.module.length_m else []
-    told += [float(each.qos.cable_metres)] if each.qos.cable_metres else []
+    told += [float(qos_path.qos.cable_metres)] if qos_path.qos.cable_metres else []
     return max(told, default=_CABLE_METRES)
 
 
@@ -82,12 +82,12 @@ SHARE = read_limit("roce-prio2buffer-shared.percent")
 
 @rule("roce-prio2buffer-shared")
 def roce_prio2buffer_shared(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda each, netdev: _judge_shared_buffer(case, each, netdev))
+    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_shared_buffer(case, qos_path, netdev))
 
 
-def _judge_shared_buffer(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
-    subject, on = each.each.subject, each.protected
-    where = each.qos.buffers.get("prio_buffer", [])
+def _judge_shared_buffer(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
+    subject, on = qos_path.each.subject, qos_path.protected
+    where = qos_path.qos.buffers.get("prio_buffer", [])
     if not on or len(on) == 8:
         return NotApplicable(subject, "no priority beside lossless ones")
     if len(where) < 8:
@@ -103,7 +103,7 @@ def _judge_shared_buffer(case: RuleContext, each: QosPath, netdev: Netdev) -> Re
     if not busy:
         return Pass(subject)
     return fail_port(
-        each,
+        qos_path,
         f"priority {format_ranges(busy)} shares the receive buffer of "
         f"the lossless priority {format_ranges(on)}, and is in use",
         "mlnx_qos -i INTERFACE --prio2buffer with a buffer for the lossless priority alone.",
@@ -134,17 +134,21 @@ BUSY = read_limit("roce-ets-starved.other_percent")
 
 @rule("roce-ets-starved")
 def roce_ets_starved(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda each, netdev: _judge_ets_starved(case, each, netdev))
+    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_ets_starved(case, qos_path, netdev))
 
 
-def _judge_ets_starved(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
-    subject, qos, priority = each.each.subject, each.qos, each.priority
+def _judge_ets_starved(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
+    subject, qos, priority = qos_path.each.subject, qos_path.qos, qos_path.priority
     if len(qos.prio_tc) < 8 or len(qos.tc_tsa) < 8:
         return Unknown(subject, "its traffic class queues could not be read")
     if set(qos.tc_tsa) == {"vendor"} and len(set(qos.prio_tc)) == 8:
         return Pass(subject)
     if priority is None:
-        return Unknown(subject, "which priority RDMA uses is not known") if each.protected else _no_class_reason(each)
+        return (
+            Unknown(subject, "which priority RDMA uses is not known")
+            if qos_path.protected
+            else _no_class_reason(qos_path)
+        )
     queue = qos.prio_tc[priority]
     if not 0 <= queue < 8:
         return Unknown(subject, "its traffic class queues could not be read")
@@ -155,7 +159,7 @@ def _judge_ets_starved(case: RuleContext, each: QosPath, netdev: Netdev) -> Resu
         others = _percent(sent, [n for n in range(8) if n != priority])
         if share < case.threshold(GUARANTEED) and (others is None or others > case.threshold(BUSY)):
             told = f"ETS guarantees {share}% to the queue of RDMA (priority {priority}, queue {queue})"
-    if len(set(qos.prio_tc)) == 1 and priority in each.protected:
+    if len(set(qos.prio_tc)) == 1 and priority in qos_path.protected:
         others = _percent(sent, [n for n in range(8) if n != priority])
         if others is None:
             told = told or f"all 8 priorities share one queue ({queue}): a pause of RDMA stops all of them"
@@ -166,11 +170,11 @@ def _judge_ets_starved(case: RuleContext, each: QosPath, netdev: Netdev) -> Resu
         busy = _percent(sent, which)
         if busy is not None and busy > case.threshold(BUSY):
             told = told or f"priority {format_ranges(which)} {words} and sent {busy:.0f}% of all bytes"
-    return _fail_ets_starved(each, netdev, told) if told else Pass(subject)
+    return _fail_ets_starved(qos_path, netdev, told) if told else Pass(subject)
 
 
-def _no_class_reason(each: QosPath) -> Result:
-    return NotApplicable(each.each.subject, "PFC is off: RDMA has no class of its own")
+def _no_class_reason(qos_path: QosPath) -> Result:
+    return NotApplicable(qos_path.each.subject, "PFC is off: RDMA has no class of its own")
 
 
 def _bytes_sent(case: RuleContext, netdev: Netdev) -> list[int | None]:
@@ -186,17 +190,19 @@ def _percent(sent: list[int | None], which: list[int]) -> float | None:
     return 100 * sum(known[n] for n in which) / sum(known)
 
 
-def _fail_ets_starved(each: QosPath, netdev: Netdev, told: str) -> Fail:
-    rows = f"queue of priority 0 to 7: {each.qos.prio_tc}, {each.qos.tc_tsa}, percent {each.qos.tc_bandwidth}"
+def _fail_ets_starved(qos_path: QosPath, netdev: Netdev, told: str) -> Fail:
+    rows = (
+        f"queue of priority 0 to 7: {qos_path.qos.prio_tc}, {qos_path.qos.tc_tsa}, percent {qos_path.qos.tc_bandwidth}"
+    )
     return fail_port(
-        each,
+        qos_path,
         told,
         "mlnx_qos -i INTERFACE --tsa and --tcbw (upstream: dcb ets set), with most of the link for the class of RDMA.",
         impact="When others send, this queue gets only its share of the link.",
-        severity=each.each.severity("warning"),
+        severity=qos_path.each.severity("warning"),
         evidence=(
             Evidence(what=f"queues of {netdev.label}", value=rows, source=f"dcb ets show dev {netdev.label}"),
-            *path_evidence(each),
+            *path_evidence(qos_path),
         ),
         confidence="medium",
     )
@@ -207,12 +213,12 @@ ENOUGH = read_limit("roce-tc-rate-limited.percent")
 
 @rule("roce-tc-rate-limited")
 def roce_tc_rate_limited(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda each, netdev: _judge_tc_rate_limited(case, each, netdev))
+    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_tc_rate_limited(case, qos_path, netdev))
 
 
-def _judge_tc_rate_limited(case: RuleContext, each: QosPath, netdev: Netdev) -> Result:
-    subject, qos, rates = each.each.subject, each.qos, each.qos.max_rate_kbit_s
-    link = netdev.speed_gbit_s or each.each.port.rate_gbit_s
+def _judge_tc_rate_limited(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
+    subject, qos, rates = qos_path.each.subject, qos_path.qos, qos_path.qos.max_rate_kbit_s
+    link = netdev.speed_gbit_s or qos_path.each.port.rate_gbit_s
     if not rates:
         return Unknown(subject, "its rate limits could not be read")
     if not any(rates):
@@ -222,8 +228,8 @@ def _judge_tc_rate_limited(case: RuleContext, each: QosPath, netdev: Netdev) -> 
     low = [n for n, rate in enumerate(rates) if rate and rate / 1e6 < link * case.threshold(ENOUGH) / 100]
     if not low:
         return Pass(subject)
-    if each.priority is not None and each.priority < len(qos.prio_tc):
-        queue = qos.prio_tc[each.priority]
+    if qos_path.priority is not None and qos_path.priority < len(qos.prio_tc):
+        queue = qos.prio_tc[qos_path.priority]
         if queue not in low:
             return Pass(subject)
     elif len(low) == len(rates):
@@ -232,11 +238,11 @@ def _judge_tc_rate_limited(case: RuleContext, each: QosPath, netdev: Netdev) -> 
         return Unknown(subject, "some queues are limited, and which one RDMA uses is not known")
     limit = rates[queue] / 1e6
     return fail_port(
-        each,
+        qos_path,
         f"queue {queue} of RDMA is limited to {limit:g} Gb/s, the link runs at {link:g}",
         "mlnx_qos -i INTERFACE --ratelimit 0,0,0,0,0,0,0,0, where no tenant is meant to be limited.",
         impact=f"{100 * (1 - limit / link):.0f}% of the link cannot be used.",
-        severity=each.each.severity("warning"),
+        severity=qos_path.each.severity("warning"),
         evidence=(
             Evidence(
                 what=f"limits of queue 0 to 7 of {netdev.label}, kbit/s",

@@ -38,14 +38,14 @@ def loose_hosts(view: View) -> list[Break]:
 def unseen_ports(cluster: FabricGraph) -> list[Break]:
     """Ports that a report and the fabric files do not agree on."""
     found = []
-    for each in cluster.unseen:
-        missing = each.at is None
+    for unseen in cluster.unseen:
+        missing = unseen.at is None
         found.append(
             Break(
                 kind="not-in-fabric" if missing else "down-in-report",
-                text=f"{each.host} {each.rail or each.device}: {each.why}",
-                hosts=(each.host,),
-                ports=(cluster.place(each.at),) if each.at else (),
+                text=f"{unseen.host} {unseen.rail or unseen.device}: {unseen.why}",
+                hosts=(unseen.host,),
+                ports=(cluster.place(unseen.at),) if unseen.at else (),
                 fix="one of the two is older: look at both times, then at the port",
             )
         )
@@ -57,13 +57,14 @@ def shared_ports(cluster: FabricGraph) -> list[Break]:
     return [
         Break(
             kind="one-port-twice",
-            text=f"{cluster.place(each.at)} is reported by {' and by '.join(_end(link) for link in each.links)}",
-            hosts=tuple(link.host for link in each.links),
-            ports=(cluster.place(each.at),),
+            text=f"{cluster.place(shared_port.at)} is reported by "
+            f"{' and by '.join(_end(link) for link in shared_port.links)}",
+            hosts=tuple(link.host for link in shared_port.links),
+            ports=(cluster.place(shared_port.at),),
             compared="the newest report first",
             fix="scan the later ones again: their reports may be older than a change of cables; then look at the port",
         )
-        for each in cluster.shared
+        for shared_port in cluster.shared
     ]
 
 

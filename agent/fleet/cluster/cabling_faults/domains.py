@@ -15,7 +15,7 @@ LARGEST_GPUS = 72  # of one NVLink domain: GB200, GB300 and Vera Rubin NVL72
 def domain_breaks(cluster: FabricGraph) -> list[Break]:
     """Everything about NVLink domains that leave a node."""
     elsewhere = _other_racks(cluster)
-    told = {host for each in elsewhere for host in each.hosts}
+    told = {host for cable_break in elsewhere for host in cable_break.hosts}
     return [*_split(cluster), *elsewhere, *_odd_sizes(cluster, told)]
 
 

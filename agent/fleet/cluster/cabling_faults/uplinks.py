@@ -26,7 +26,7 @@ def uplinks(view: View) -> list[Break]:
 
 def missing(view: View, found: TrunkFaults) -> list[Break]:
     """Cables that are nowhere, a switch each."""
-    return [each for block in view.blocks for each in _missing(view, block, found, set())]
+    return [cable_break for block in view.blocks for cable_break in _missing(view, block, found, set())]
 
 
 def end(view: View, fault: Fault) -> str:
@@ -84,7 +84,7 @@ def _moved(view: View, faults: tuple[Fault, ...]) -> Break:
 def _missing(view: View, block: SwitchBlock, found: TrunkFaults, told: set[str]) -> list[Break]:
     """`told`: switches of a group that has fewer cables as a whole."""
     gone: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-    for lower in block.peers if not told else [each for each in block.peers if each not in told]:
+    for lower in block.peers if not told else [peer for peer in block.peers if peer not in told]:
         gone[lower] = [(upper, found.less[lower, upper]) for upper in block.upper if found.less.get((lower, upper))]
     extra = {lower for (lower, _), count in found.more.items() if count}
     made = []
