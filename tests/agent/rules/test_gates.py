@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.model.gpu import NvSwitch
-from agent.model.node import Nccl, NcclSetting, Service
+from agent.model.node import Event, Nccl, NcclSetting, Service
 from agent.model.profile import Profile
 from agent.model.report import NO_EARLIER_RUN, History, Known
 from agent.rules import gates
@@ -17,7 +17,7 @@ from agent.rules.context import RuleContext
 from agent.rules.engine import judge
 from agent.rules.rule import NotApplicable, Result, Unknown
 from tests.agent.rules import machines
-from tests.agent.rules.build import changed_nic, changed_port, node, probe, server, software, topology
+from tests.agent.rules.build import changed_nic, changed_port, instinct, node, probe, server, software, topology
 from tests.agent.rules.moves import gpus, infiniband, roce
 
 
@@ -155,7 +155,14 @@ def test_roce_counters_need_an_earlier_sample() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gate", "machine"), [(gates.has_gaudi, machines.gaudi_cards), (gates.has_neuron, machines.neuron_devices)]
+    ("gate", "machine"),
+    [
+        (gates.has_gaudi, machines.gaudi_cards),
+        (gates.has_neuron, machines.neuron_devices),
+        (gates.has_ascend, machines.npus),
+        (gates.has_npu_events, machines.npus),
+        (gates.has_cxl, machines.expanders),
+    ],
 )
 def test_a_vendors_rules_need_its_devices(
     gate: Callable[[RuleContext], Result | None], machine: Callable[[], RuleContext]
@@ -166,3 +173,30 @@ def test_a_vendors_rules_need_its_devices(
     assert isinstance(gate(server()), NotApplicable)
     unread = gate(probe(server(), "pci", "failed", "no"))
     assert isinstance(unread, Unknown)
+
+
+def test_lines_of_the_kernel_log_open_the_gates_of_what_they_are_about() -> None:
+    """Others do not: a line of an Xid is none of an NPU, nor of a link."""
+    of_npu, of_link, up, of_gpu = (
+        replace(server(ethernet=True), events=[Event(kind=kind, text="", source="dmesg")])
+        for kind in ("npu_reset", "link_down", "link_up", "xid")
+    )
+
+    assert gates.has_npu_events(of_npu) is None
+    assert isinstance(gates.has_npu_events(of_gpu), NotApplicable)
+    assert gates.has_roce_flaps(of_link) is None
+    assert gates.has_roce_flaps(up) is None
+    assert isinstance(gates.has_roce_flaps(of_gpu), Unknown)
+    assert isinstance(gates.has_roce_flaps(replace(server(), events=of_link.events)), NotApplicable)
+    noted = History(link_downs={"port:0000:15:00.0/1": ["2026-11-25T10:00:00Z"]})
+    assert gates.has_roce_flaps(replace(server(ethernet=True), history=noted)) is None
+
+
+def test_gates_of_amd_gpus() -> None:
+    """Open where one is there or may be hidden; with GPUDirect's own guard first."""
+    assert gates.has_amd_gpus(instinct()) is None
+    assert isinstance(gates.has_amd_gpus(server()), NotApplicable)
+    assert gates.has_amd_gpus(probe(server(), "pci", "failed", "no")) is None
+    assert gates.has_amd_rails(instinct()) is None
+    assert NotApplicable("node", "no GPU of AMD") == gates.has_amd_rails(server())
+    assert NotApplicable("node", "no NIC that could have RDMA") == gates.has_amd_rails(topology(instinct(), nics=[]))
