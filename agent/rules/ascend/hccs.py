@@ -18,6 +18,7 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import format_ranges, join_labels
 
 LINKED = ("HCCS", "SIO")
+_COUNTERS = {"crc", "retries"}
 _MOSTLY = 0.75  # of a row of the matrix
 _COMMAND = "npu-smi info -t hccs -i N -c C"
 
@@ -83,6 +84,46 @@ def hccs_lanes_degraded(case: RuleContext) -> Iterator[Result]:
     yield from _merge(case, faults, len(known), _fail_lanes(full or 0.0))
 
 
+@rule("hccs-errors")
+def hccs_errors(case: RuleContext) -> Iterator[Result]:
+    known, answers = _known_ports(case)
+    yield from answers
+    faults: list[_Ports] = []
+    for npu, links in known:
+        moves = {(at, name): _moved(case, npu, link, name) for at, link in enumerate(links) for name in _COUNTERS}
+        bad = [link for at, link in enumerate(links) if any(moves[at, name] for name in _COUNTERS)]
+        gaps = [(links[at].link, name) for (at, name), move in moves.items() if move is None]
+        if case.not_counted or not any(_COUNTERS & link.errors.keys() for link in links):
+            yield Unknown(f"gpu:{npu.id}", case.not_counted or f"no error counts in an output of {_COMMAND}")
+        elif bad:
+            faults.append(_Ports(npu, bad))
+        elif gaps:
+            port, name = min(gaps)
+            yield Unknown(f"gpu:{npu.id}", case.not_moved(f"link:{npu.id}/{port}", name))
+        else:
+            yield Pass(f"gpu:{npu.id}")
+    yield from _merge(case, faults, len(known), _fail_errors)
+
+
+def _moved(case: RuleContext, npu: Gpu, link: GpuLink, name: str) -> int | None:
+    return case.moved(f"link:{npu.id}/{link.link}", name, link.errors)
+
+
+def _fail_errors(case: RuleContext, faults: list[_Ports]) -> Fail:
+    def describe(npu: Gpu, link: GpuLink) -> str:
+        moves = {name: _moved(case, npu, link, name) for name in sorted(_COUNTERS)}
+        return ", ".join(f"+{move} {name}" for name, move in moves.items() if move)
+
+    noted = any(link.errors.get("first_error") for fault in faults for link in fault.faulty)
+    return _fail(
+        faults,
+        summary=f"HCCS port {_numbers(faults[0])} counts errors{_far_ends(faults)}",
+        impact="Packets are sent again; a port that goes on so loses lanes, then its link.",
+        severity="error" if noted else "warning",
+        describe=describe,
+    )
+
+
 def _merge(
     case: RuleContext, faults: list[_Ports], count: int, fail: Callable[[RuleContext, list[_Ports]], Fail]
 ) -> Iterator[Fail]:
@@ -130,13 +171,24 @@ def _fail_lanes(full: float) -> Callable[[RuleContext, list[_Ports]], Fail]:
     return fail
 
 
-def _fail(faults: list[_Ports], summary: str, impact: str, severity: str) -> Fail:
+def _describe_state(npu: Gpu, link: GpuLink) -> str:
+    del npu
+    return f"{link.state}, {link.signal_gbyte_s or 0:g} GB/s"
+
+
+def _fail(
+    faults: list[_Ports],
+    summary: str,
+    impact: str,
+    severity: str,
+    describe: Callable[[Gpu, GpuLink], str] = _describe_state,
+) -> Fail:
     npus = [fault.npu for fault in faults]
     pair = len(npus) == 2 and len(faults[0].faulty) == 1
     evidence = tuple(
         Evidence(
             what=f"HCCS port {link.link} of {fault.npu.label}",
-            value=f"{link.state}, {link.signal_gbyte_s or 0:g} GB/s",
+            value=describe(fault.npu, link),
             source=_COMMAND,
         )
         for fault in faults[:4]

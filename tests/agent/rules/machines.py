@@ -8,7 +8,7 @@ from agent.model.gpu import Ascend, Gpu, GpuLink, NpuPort, Remote
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.node import NumaNode
 from agent.model.pci import Cxl, CxlDevice, CxlRegion
-from agent.model.report import ProbeRun
+from agent.model.report import CountersWindow, ProbeRun
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
 from tests.agent.rules.build import (
@@ -182,7 +182,8 @@ def npus(device: str = "0xd802") -> RuleContext:
     part = {"class_code": "0x120000", "vendor": "0x19e5", "device": device, "driver": "devdrv_device_driver"}
     for each in ids:
         case = function(case, each, **part)
-    ports = [GpuLink(protocol="hccs", link=n, state="active", signal_gbyte_s=28.0) for n in range(1, 8)]
+    none = {"crc": 0, "retries": 0}
+    ports = [GpuLink(protocol="hccs", link=n, state="active", signal_gbyte_s=28.0, errors=none) for n in range(1, 8)]
     gpus = [
         Gpu(
             id=each,
@@ -211,7 +212,8 @@ def npus(device: str = "0xd802") -> RuleContext:
         )
         for n, each in enumerate(ids)
     ]  # fmt: skip
-    link = Port(port=1, link_layer="Ethernet", state="ACTIVE", rate_gbit_s=200.0)
+    stalls = {"tx_pfc4_duration_warn_cnt": 1, "tx_pfc4_duration_err_cnt": 0, "tx_pfc5_duration_err_cnt": 0}
+    link = Port(port=1, link_layer="Ethernet", state="ACTIVE", rate_gbit_s=200.0, hw_counters=stalls)
     own = tuple(
         Nic(id=f"npu-{n}-roce", label=f"NPU{n}", accelerator=each, role="rail", ports=[link])
         for n, each in enumerate(ids)
@@ -220,5 +222,8 @@ def npus(device: str = "0xd802") -> RuleContext:
     probes = {**case.probes, "npu": ProbeRun(name="npu", status="ok"), "hccn": ProbeRun(name="hccn", status="ok")}
     probes["nvml"] = ProbeRun(name="nvml", status="absent", reason="no NVIDIA driver")
     return msgspec.structs.replace(
-        topology(case, gpus=gpus, paths=paths, ascend=known), probes=probes, accelerator_nics=own
+        topology(case, gpus=gpus, paths=paths, ascend=known),
+        probes=probes,
+        accelerator_nics=own,
+        window=CountersWindow(since="2026-08-16T08:00:00Z", seconds=3600.0),
     )
