@@ -34,6 +34,7 @@ class _Fingerprint(NamedTuple):
     switches: tuple[int, ...] | None = None
     arch: str | None = None
     whole: bool = False  # a module that no board with fewer sockets takes: below PCIe switches, fewer are lost ones
+    per_cpu: int = 0  # GPUs of one superchip: where one CPU has all of them, the other has lost some
 
 
 def _product(pattern: str, profile: str, confirmed: bool = False) -> _Product:
@@ -48,9 +49,10 @@ def _fingerprint(
     arch: str | None = None,
     vendor: str = "0x10de",
     whole: bool = False,
+    per_cpu: int = 0,
 ) -> _Fingerprint:
     devices = frozenset(f"0x{device}" for device in ids.split())
-    return _Fingerprint(profile, vendor, devices, counts, switches, arch, whole)
+    return _Fingerprint(profile, vendor, devices, counts, switches, arch, whole, per_cpu)
 
 
 _PRODUCTS = (
@@ -76,8 +78,8 @@ _FINGERPRINTS = (
     _fingerprint("hgx-b200-8", "2901 2909", (8,), switches=(0,), whole=True),
     _fingerprint("hgx-b300-8", "3182", (8,), switches=(0,), whole=True),
     _fingerprint("gh200", "2342 2345 2348 237f", (1, 2, 3, 4), arch="aarch64"),
-    _fingerprint("gb200-tray", "2941", (4,), arch="aarch64"),
-    _fingerprint("gb300-tray", "31c2 31c3", (4,), arch="aarch64"),
+    _fingerprint("gb200-tray", "2941", (4,), arch="aarch64", per_cpu=2),
+    _fingerprint("gb300-tray", "31c2 31c3", (4,), arch="aarch64", per_cpu=2),
     _fingerprint("mi300x-8", "74a1", (8,), vendor="0x1002", whole=True),
     _fingerprint("mi325x-8", "74a5", (8,), vendor="0x1002", whole=True),
     _fingerprint("mi308x-8", "74a2", (8,), vendor="0x1002", whole=True),
@@ -158,6 +160,7 @@ def _match_devices(node: Node, rows: Sequence[PciFunction]) -> tuple[str | None,
             if vendor == fingerprint.vendor and device in fingerprint.devices
         )
         partial = fingerprint.whole and 0 < of_kind < fingerprint.counts[0] and _are_below_switches(node, rows)
+        partial = partial or _is_superchip_incomplete(node, rows, fingerprint.per_cpu)
         if (of_kind not in fingerprint.counts and not partial) or of_kind != sum(gpus.values()):
             continue
         if fingerprint.switches is not None and switches not in fingerprint.switches:
@@ -176,3 +179,14 @@ def _are_below_switches(node: Node, rows: Sequence[PciFunction]) -> bool:
         if is_accelerator(row.vendor, row.device, row.class_code) and not row.physical_function
     ]
     return node.virtualization is None and all(port is not None and port.parent in by_id for port in ports)
+
+
+def _is_superchip_incomplete(node: Node, rows: Sequence[PciFunction], per_cpu: int) -> bool:
+    """Whether one CPU has all its GPUs and another has fewer: boards with fewer GPUs are even. Each GPU is below a
+    port of its CPU, which a guest does not see."""
+    vendors = {row.id: row.vendor for row in rows}
+    gpus = [row for row in rows if is_accelerator(row.vendor, row.device, row.class_code)]
+    at = Counter(row.numa_node for row in gpus)
+    if node.virtualization or None in at or any(vendors.get(row.parent or "") != row.vendor for row in gpus):
+        return False
+    return max(at.values(), default=0) == per_cpu and at.total() < per_cpu * (node.cpu.sockets or 0)

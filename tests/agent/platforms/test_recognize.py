@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from agent.model.node import Node
+from agent.model.node import Cpu, Node
 from agent.model.pci import PciFunction
 from agent.platforms.recognize import recognize_platform
 
@@ -109,6 +109,30 @@ def test_modules_of_boards_with_eight_sockets_are_a_fingerprint(vendor: str, dev
         ).profile
         is None
     )
+
+
+def test_a_superchip_with_fewer_gpus_than_the_other_has_lost_some() -> None:
+    """One GPU at each CPU is another product; a guest, and a machine of one CPU, have what they are given."""
+    port = PciFunction(id="0002:00:00.0", vendor="0x10de", device="0x22b1", class_code="0x060400")
+    emulated = msgspec.structs.replace(port, vendor="0x1b36", device="0x000c")
+    four = [msgspec.structs.replace(row, parent=port.id) for row in functions("0x2941", 4)]
+    tray = Node(arch="aarch64", cpu=Cpu(sockets=2))
+
+    def recognized(node: Node, *at: int | None, above: PciFunction = port) -> str | None:
+        rows = [msgspec.structs.replace(row, numa_node=place) for row, place in zip(four, at, strict=False)]
+        return recognize_platform(node, [above, *rows]).profile
+
+    assert "gb200-tray" == recognized(tray, 0, 0)
+    assert "gb200-tray" == recognized(tray, 0, 0, 1)
+    assert "gb200-tray" == recognized(tray, None, None, None, None, above=emulated)
+    assert recognized(tray, 0, 1) is None
+    assert recognized(tray, 0) is None
+    assert recognized(tray, 0, 0, None) is None
+    assert recognized(tray, 0, 0, above=emulated) is None
+    assert recognized(msgspec.structs.replace(tray, virtualization="kvm"), 0, 0) is None
+    assert recognized(msgspec.structs.replace(tray, cpu=Cpu(sockets=1)), 0, 0) is None
+    assert recognized(msgspec.structs.replace(tray, cpu=Cpu()), 0, 0) is None
+    assert recognized(msgspec.structs.replace(tray, arch="x86_64"), 0, 0) is None
 
 
 def test_a_confirmed_name_with_other_devices_is_only_likely() -> None:
