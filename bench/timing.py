@@ -32,12 +32,13 @@ def measure_interleaved(
 
 
 def measure_once(argv: Sequence[str], extra: Mapping[str, str]) -> Cost:
-    """Run one process with its output discarded; returns the kernel's accounting."""
+    """Run one process with its output discarded; returns the kernel's accounting. Byte code is written, as users do."""
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     started = time.perf_counter()
     pid = os.posix_spawnp(
         argv[0],
         list(argv),
-        {**os.environ, **extra},
+        {**inherited, **extra},
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
             (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),

@@ -65,6 +65,11 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
     paths = build_paths(PathFinder(tree, pci, node.numa_nodes), gpus, nics, matrix)
     nics = assign_roles(nics, gather_role_context(node, pci, gpus, nics, paths, matrix, facts))
 
+    ascend = _build_ascend(facts, gpus)
+    if ascend and ascend.ports:
+        from agent.assemble.ascend import add_roce_ports  # lazy: most nodes have none
+
+        nics = add_roce_ports(nics, ascend.ports, facts)
     unlisted = len({gpu.address for gpu in driver.gpus if gpu.address} - {row.id for row in pci}) if pci else 0
     return Assembled(
         node=node,
@@ -79,7 +84,7 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
             netdevs=add_ethernet(build_netdevs(netdevs.netdevs if netdevs else (), nics, QosLookup(facts)), facts),
             paths=paths,
             cxl=_build_cxl(facts, pci),
-            ascend=_build_ascend(facts, gpus),
+            ascend=ascend,
             bandwidth_mode=driver.bandwidth_mode,
         ),
     )

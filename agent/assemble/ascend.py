@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from agent.assemble.facts import ProbeFacts
+from agent.assemble.facts import ProbeFacts, sort_key
 from agent.model.gpu import Ascend, Gpu, NpuPort, RankDevice
+from agent.model.nic import Nic, Port
 
 if TYPE_CHECKING:
     from probes.ascend.hccn import HccnFacts
@@ -40,12 +41,10 @@ def build_ascend(facts: ProbeFacts, gpus: Sequence[Gpu]) -> Ascend | None:
 
 def _build_port(npu: int, gpu: str | None, keys: Mapping[str, str], output: PortOutput | None) -> NpuPort:
     """What the port reports; where it was not asked, what was set for it."""
-    speed = output.speed_mbit_s if output else None
     return NpuPort(
         npu=npu,
         gpu=gpu,
-        state=output.state if output else None,
-        speed_gbit_s=speed / 1000 if speed else None,
+        nic=f"npu-{npu}-roce",
         address=(output.address if output else None) or keys.get("address"),
         netmask=(output.netmask if output else None) or keys.get("netmask"),
         gateway=(output.gateway if output else None) or keys.get("gateway"),
@@ -59,7 +58,38 @@ def _build_port(npu: int, gpu: str | None, keys: Mapping[str, str], output: Port
         health=output.health if output else None,
         switch_port=output.switch_port if output else None,
         settings={key: value for key, value in sorted(keys.items()) if key not in _OWN_FIELDS},
-        counters=dict(sorted(output.counters.items())) if output and output.counters else {},
+    )
+
+
+def add_roce_ports(nics: Sequence[Nic], ports: Sequence[NpuPort], facts: ProbeFacts) -> list[Nic]:
+    """The NICs of the host, and a row for the RoCE port inside each NPU: it has no function on the bus of the host."""
+    found: HccnFacts | None = facts.get("hccn")
+    outputs = {port.npu: port for port in found.outputs} if found else {}
+    own = [
+        Nic(
+            id=port.nic or f"npu-{port.npu}-roce",
+            label=f"NPU{port.npu}",
+            accelerator=port.gpu or f"npu-{port.npu}",
+            model="RoCE port of an Ascend NPU",
+            role="rail",
+            role_evidence=["inside an NPU, which alone uses it"],
+            ports=[_build_link(outputs.get(port.npu))],
+        )
+        for port in ports
+    ]
+    return sorted([*nics, *own], key=lambda nic: sort_key(nic.id))
+
+
+def _build_link(output: PortOutput | None) -> Port:
+    if output is None:
+        return Port(port=1, link_layer="Ethernet")
+    speed = output.speed_mbit_s if output.state != "down" else None
+    return Port(
+        port=1,
+        link_layer="Ethernet",
+        state={"up": "ACTIVE", "down": "DOWN"}.get(output.state or ""),
+        rate_gbit_s=speed / 1000 if speed else None,
+        hw_counters=dict(sorted((output.counters or {}).items())),
     )
 
 

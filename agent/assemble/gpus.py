@@ -117,6 +117,7 @@ class _GpuBuilder:
             driver_error=error,
             partition=_partition(gpu, row.device if row else gpu.device),
             hive=gpu.hive,
+            pcie_peers=sorted(gpu.pcie_peers, key=sort_key) if gpu.pcie_peers is not None else None,
             links=[self._link(link) for link in sorted(gpu.nvlinks, key=lambda link: link.link)],
             links_known=bool(gpu.nvlinks) or gpu.nvlink_supported is False,
             links_reason=gpu.nvlink_reason or ("no NVLink" if gpu.nvlink_supported is False else None),

@@ -71,7 +71,7 @@ def profile_learn(
         worst = next(iter(learned.findings), None)
         why = f": {worst.rule} {worst.label}" if worst else ""
         raise CliError(f"no profile is learned from a node whose verdict is {learned.summary.verdict}{why}")
-    if not learned.topology.gpus and not learned.topology.nics:
+    if not learned.topology.gpus and not learned.topology.host_nics:
         raise CliError("nothing to learn: this node has no GPU and no NIC")
     if learned.summary.verdict == "unknown":
         print_warning("some checks could not run on this node: the profile may be incomplete")

@@ -53,6 +53,8 @@ def _one_sided(ledger: Ledger, kind: str, other: Report, tables: list[tuple[_Tab
     told: set[str] = set()  # cards that are named already
     for table, rows in tables:
         for row in rows:
+            if table.kind == "nic" and row.accelerator:
+                continue  # inside an accelerator, which is named
             address = row.id if table.kind == "pci" else row.pci
             card = (address or "").rpartition(".")[0]
             if card and card in told and table.kind in ("pci", "netdev"):

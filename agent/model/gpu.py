@@ -122,6 +122,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     driver_error: str | None = None
     partition: Partition | None = None
     hive: str | None = None  # the GPUs that XGMI joins (AMD); "0": it is in none; null: not known
+    pcie_peers: list[str] | None = None  # ids of the GPUs that it reaches over PCIe (AMD); null: not known
     links: list[GpuLink] = []
     links_known: bool = False
     links_reason: str | None = None  # why links are not known, or why there are none
@@ -144,12 +145,11 @@ class NvSwitch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NpuPort(msgspec.Struct, frozen=True, kw_only=True):
-    """The RoCE port inside one Ascend NPU, of which the host has no interface. Null: not known, or never set."""
+    """Settings of the RoCE port inside an Ascend NPU, which is no interface of the host. Null: not known, or unset."""
 
     npu: int  # the physical id that hccn_tool and /etc/hccn.conf use
     gpu: str | None = None  # id of the GPU row; null: which NPU has this number is not known
-    state: str | None = None  # up | down
-    speed_gbit_s: float | None = None
+    nic: str | None = None  # id of the row in nics that has state, rate and counters
     address: str | None = None
     netmask: str | None = None
     gateway: str | None = None
@@ -161,7 +161,6 @@ class NpuPort(msgspec.Struct, frozen=True, kw_only=True):
     health: str | None = None  # as hccn_tool -net_health prints it
     switch_port: str | None = None  # of LLDP
     settings: dict[str, str] = {}  # the other keys of /etc/hccn.conf
-    counters: dict[str, int] = {}
 
 
 class RankDevice(msgspec.Struct, frozen=True, kw_only=True):

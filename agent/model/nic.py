@@ -66,11 +66,14 @@ def is_link_local(address: str) -> bool:
 
 
 class Nic(msgspec.Struct, frozen=True, kw_only=True):
-    """One network function: with an RDMA device, or one that could have it."""
+    """One network function: with an RDMA device, or one that could have it; or the ports inside an accelerator."""
 
     id: str
     label: str
     pci: str | None = None
+    accelerator: str | None = (
+        None  # id in gpus of what the ports are inside; "npu-3": which GPU has number 3 is not known
+    )
     rdma_device: str | None = None
     node_type: str | None = None  # "CA"; "RNIC" is iWARP, where nothing of RoCE applies
     numa_node: int | None = None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
-from agent.model.gpu import Ascend, Gpu, NvSwitch
-from agent.model.nic import Netdev, Nic
+from agent.model.gpu import Ascend, Gpu, NpuPort, NvSwitch
+from agent.model.nic import Netdev, Nic, Port
 from agent.model.pci import Cxl, PciFunction
 
 
@@ -42,3 +44,13 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
     cxl: Cxl | None = None  # null: no CXL memory device
     ascend: Ascend | None = None  # null: no Ascend NPU
     bandwidth_mode: str | None = None  # NVLink bandwidth mode of the system
+
+    @property
+    def host_nics(self) -> list[Nic]:
+        """NICs that the host has by itself: without the network ports inside accelerators."""
+        return [nic for nic in self.nics if nic.accelerator is None]
+
+
+def find_npu_link(nics: Iterable[Nic], port: NpuPort) -> Port:
+    """State and rate of the RoCE port of an NPU; one of which nothing is known where no row has it."""
+    return next((nic.ports[0] for nic in nics if nic.id == port.nic and nic.ports), Port(port=1))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from agent.model.finding import Location
 from agent.model.gpu import NpuPort
-from agent.model.nic import Nic
+from agent.model.nic import Nic, Port
 from agent.model.report import Report
 
 _NUMBERED = re.compile(r"(.*?)(\d{1,9})")
@@ -22,7 +22,7 @@ class DisplayNames:
         self.domains = any(not function.id.startswith("0000:") for function in topology.pci)
         self.labels = {function.id: self.short(function.id) for function in topology.pci}
         self.labels |= {netdev.id: self.short(netdev.label) for netdev in topology.netdevs}
-        self.labels |= {nic.id: self.short(nic.label) for nic in topology.nics}  # wins over its interface's name
+        self.labels |= {nic.id: self.short(nic.label) for nic in topology.host_nics}  # wins over its interface's name
         self.labels |= {gpu.id: self.short(gpu.label) for gpu in topology.gpus}
 
     def short(self, text: str) -> str:
@@ -105,7 +105,7 @@ def short_model(name: str | None) -> str:
 
 def visible_nics(report: Report) -> list[Nic]:
     """NICs to show: no software devices, and virtual functions only if there are no others."""
-    real = [nic for nic in report.topology.nics if not nic.software]
+    real = [nic for nic in report.topology.host_nics if not nic.software]
     physical = [nic for nic in real if not nic.virtual_function]
     return physical or real
 
@@ -119,9 +119,10 @@ def format_gib(mib: int | None) -> str:
     return f"{mib / 1024:.3g} GiB" if mib is not None else "size unknown"
 
 
-def describe_npu_port(port: NpuPort) -> str:
+def describe_npu_port(port: NpuPort, link: Port) -> str:
     """The RoCE port inside an NPU in a few words: `RoCE 200G up 192.0.2.10 PFC 4`."""
-    words = ["RoCE", f"{port.speed_gbit_s:g}G" if port.speed_gbit_s else "", port.state or "", port.address or ""]
+    state = {"ACTIVE": "up", "DOWN": "down"}.get(link.state or "", "")
+    words = ["RoCE", f"{link.rate_gbit_s:g}G" if link.rate_gbit_s else "", state, port.address or ""]
     if port.pfc is not None:
         words.append(f"PFC {','.join(map(str, port.pfc))}" if port.pfc else "PFC off")
     return " ".join(word for word in words if word)

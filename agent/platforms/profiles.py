@@ -77,7 +77,7 @@ def learn_profile(report: Report, name: str) -> Profile:
 
     devices = [device("gpu", gpu.pci, gpu.label) for gpu in topology.gpus if gpu.pci]
     devices += [device("nvswitch", switch.pci, f"NVSwitch {switch.pci}") for switch in topology.nvswitches]
-    for nic in topology.nics:
+    for nic in topology.host_nics:
         if nic.pci and not nic.virtual_function and not nic.software:
             port = next((port for port in nic.ports if port.state == "ACTIVE"), None)
             devices.append(
@@ -86,7 +86,7 @@ def learn_profile(report: Report, name: str) -> Profile:
                     rate_gbit_s=port.rate_gbit_s if port else None, link_layer=port.link_layer if port else None,
                 )
             )  # fmt: skip
-    rails = [nic for nic in topology.nics if nic.role == "rail"]
+    rails = [nic for nic in topology.host_nics if nic.role == "rail"]
     links = {sum(link.state in ("active", "sleep") for link in gpu.links) for gpu in topology.gpus if gpu.links_known}
     return Profile(
         name=name,

@@ -172,9 +172,9 @@ def _devices(finding: Finding, report: Report) -> Iterator[str]:
         ids |= {word.strip(",;:").partition("/")[0] for word in finding.summary.split()}
     yield from ids
     yield from _labels(ids, [(gpu.id, gpu.pci, gpu.label) for gpu in report.topology.gpus])
-    yield from _labels(ids, [(nic.id, nic.pci, nic.rdma_device or nic.label) for nic in report.topology.nics])
+    yield from _labels(ids, [(nic.id, nic.pci, nic.rdma_device or nic.label) for nic in report.topology.host_nics])
     netdevs = {netdev.nic or netdev.pci or "" for netdev in report.topology.netdevs if netdev.id in ids}
-    yield from _labels(netdevs, [(nic.id, nic.pci, nic.rdma_device or nic.label) for nic in report.topology.nics])
+    yield from _labels(netdevs, [(nic.id, nic.pci, nic.rdma_device or nic.label) for nic in report.topology.host_nics])
 
 
 def _ids(subject: str) -> Sequence[str]:

@@ -86,7 +86,7 @@ def read_node(report: Report) -> NodeFacts:
         links=tuple(links),
         healthy_links=healthy,
         rails=tuple(rails),
-        network=_network(report, topology.nics),
+        network=_network(report, topology.host_nics),
         amd_cpu=bool(cpu and cpu.vendor == "AuthenticAMD"),
         arm_cpu=report.node.arch == "aarch64",
         nccl=next((library.version for library in report.software.nccl.libraries if library.version), None),
@@ -144,7 +144,7 @@ def assume_node(profile: Profile, rails: tuple[int, float] | None) -> NodeFacts:
 
 def complete_node(node: NodeFacts, report: Report, profile: Profile | None) -> NodeFacts:
     """What the report does not say, by the platform's profile, marked as assumed; nothing where they do not fit."""
-    nics = [nic for nic in report.topology.nics if nic.role == "rail"]
+    nics = [nic for nic in report.topology.host_nics if nic.role == "rail"]
     no_rates = bool(nics) and not node.rails and all(port.state is None for nic in nics for port in nic.ports)
     if profile is None or not (node.missing or no_rates):
         return node

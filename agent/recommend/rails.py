@@ -47,7 +47,7 @@ def merge_rails(rails: Iterable[float], gpus: int) -> tuple[float, ...]:
 
 def read_rails(report: Report, gpus: list[Gpu]) -> list[RailFacts]:
     """Every port of the NICs for jobs whose rate is known, or that of its siblings."""
-    nics = [nic for nic in report.topology.nics if nic.role == "rail" and not nic.virtual_function]
+    nics = [nic for nic in report.topology.host_nics if nic.role == "rail" and not nic.virtual_function]
     ports = [(nic, port) for nic in nics for port in nic.ports]
     rates = [port.rate_gbit_s for _, port in ports if port.state == "ACTIVE" and port.rate_gbit_s]
     usual = max(rates, default=0.0)
@@ -96,7 +96,7 @@ def _label(report: Report, function: str | None) -> str | None:
         return None
     labels = {gpu.pci: gpu.label for gpu in report.topology.gpus}
     return labels.get(function) or next(
-        (nic.rdma_device or nic.label for nic in report.topology.nics if nic.pci == function), function
+        (nic.rdma_device or nic.label for nic in report.topology.host_nics if nic.pci == function), function
     )
 
 

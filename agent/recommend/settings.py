@@ -168,7 +168,7 @@ def _needed(report: Report, node: NodeFacts, version: Version) -> Iterator[Setti
 
 def _adapter_list(report: Report, set_by_host: dict[str, NcclSetting]) -> Iterator[SettingAdvice]:
     """Active RDMA ports that are no rails, and could carry traffic of jobs."""
-    nics = [nic for nic in report.topology.nics if nic.rdma_device and any(p.state == "ACTIVE" for p in nic.ports)]
+    nics = [nic for nic in report.topology.host_nics if nic.rdma_device and any(p.state == "ACTIVE" for p in nic.ports)]
     rails = sorted((nic.rdma_device or "" for nic in nics if nic.role == "rail"), key=_natural)
     others = _rivals(report)
     if not rails or not others or "NCCL_IB_HCA" in set_by_host:
@@ -188,20 +188,20 @@ def _adapter_list(report: Report, set_by_host: dict[str, NcclSetting]) -> Iterat
 def _rivals(report: Report) -> list[Nic]:
     """Storage and management NICs that are as fast as the slowest rail."""
     rates = {nic.id: max((port.rate_gbit_s or 0.0 for port in nic.ports if port.state == "ACTIVE"), default=0.0)
-             for nic in report.topology.nics if nic.rdma_device}  # fmt: skip
-    rails = [rates[nic.id] for nic in report.topology.nics if nic.role == "rail" and rates.get(nic.id)]
-    others = [nic for nic in report.topology.nics if nic.role in ("storage", "management") and rates.get(nic.id)]
+             for nic in report.topology.host_nics if nic.rdma_device}  # fmt: skip
+    rails = [rates[nic.id] for nic in report.topology.host_nics if nic.role == "rail" and rates.get(nic.id)]
+    others = [nic for nic in report.topology.host_nics if nic.role in ("storage", "management") and rates.get(nic.id)]
     return [nic for nic in others if rails and rates[nic.id] >= min(rails)]
 
 
 def _traffic_class(report: Report, set_by_host: dict[str, NcclSetting]) -> Iterator[SettingAdvice]:
     """The DSCP of the one lossless priority, where all rails agree on it."""
-    rails = {nic.id for nic in report.topology.nics if nic.role == "rail"}
+    rails = {nic.id for nic in report.topology.host_nics if nic.role == "rail"}
     classes = {_lossless_dscp(netdev) for netdev in report.topology.netdevs if netdev.nic in rails}
     if len(classes) != 1 or "NCCL_IB_TC" in set_by_host:
         return
     dscp = classes.pop()
-    forced = any(port.traffic_class for nic in report.topology.nics if nic.id in rails for port in nic.ports)
+    forced = any(port.traffic_class for nic in report.topology.host_nics if nic.id in rails for port in nic.ports)
     if dscp is None or forced:
         return
     yield SettingAdvice(
@@ -230,7 +230,7 @@ def _gid_index(report: Report, set_by_host: dict[str, NcclSetting], version: Ver
     if version >= (2, 21) or "NCCL_IB_GID_INDEX" in set_by_host:
         return
     indexes = set()
-    for nic in report.topology.nics:
+    for nic in report.topology.host_nics:
         if nic.role == "rail":
             for port in nic.ports:
                 found = [gid.index for gid in port.gids if gid.type == "RoCE v2" and "0000:ffff:" in gid.gid.lower()]
@@ -245,7 +245,7 @@ def _gid_index(report: Report, set_by_host: dict[str, NcclSetting], version: Ver
         gain="connections work, and packets carry a DSCP",
         verify="the log names the GID index of each device",
         remove="with NCCL 2.21 or later, which finds the GID by itself",
-        evidence=["topology.nics[].ports[].gids of every rail"],
+        evidence=["topology.host_nics[].ports[].gids of every rail"],
     )
 
 

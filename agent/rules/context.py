@@ -58,7 +58,8 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
     providers: Mapping[str, tuple[str, ...]]  # names of probes by the subject that their facts are about
     software: Software
     events: tuple[Event, ...]
-    topology: Topology
+    topology: Topology  # its nics are those of the host
+    accelerator_nics: tuple[Nic, ...] = ()  # network ports inside accelerators
     settings: Settings = Settings()
     window: CountersWindow | None = None
     history: History | None = None

@@ -6,6 +6,8 @@ from agent.model.report import NO_EARLIER_RUN
 from agent.rules.context import RuleContext
 from agent.rules.rule import NotApplicable, Result, Unknown
 
+HABANA, AMAZON = "Intel Habana", "Amazon"  # makers of Gaudi cards and of Neuron devices, as GPU rows name them
+
 
 def always(case: RuleContext) -> Result | None:
     """Judged on every node."""
@@ -37,33 +39,24 @@ def has_gpus(case: RuleContext) -> Result | None:
 
 def has_amd_gpus(case: RuleContext) -> Result | None:
     """Shut where there is certainly no GPU of AMD."""
-    if any(gpu.vendor == "AMD" for gpu in case.topology.gpus) or case.bus_unread is not None:
+    if _has_maker(case, "AMD") or case.bus_unread is not None:
         return None
     return NotApplicable("node", "no GPU of AMD")
 
 
 def has_gaudi(case: RuleContext) -> Result | None:
     """Shut where no Gaudi is seen."""
-    if any(gpu.vendor == "Intel Habana" for gpu in case.topology.gpus):
-        return None
-    why = case.bus_unread
-    return Unknown("node", why) if why else NotApplicable("node", "no Gaudi")
+    return _unless_seen(case, _has_maker(case, HABANA), "no Gaudi")
 
 
 def has_neuron(case: RuleContext) -> Result | None:
     """Shut where no Neuron device is seen."""
-    if any(gpu.vendor == "Amazon" for gpu in case.topology.gpus):
-        return None
-    why = case.bus_unread
-    return Unknown("node", why) if why else NotApplicable("node", "no Neuron device")
+    return _unless_seen(case, _has_maker(case, AMAZON), "no Neuron device")
 
 
 def has_ascend(case: RuleContext) -> Result | None:
     """Shut where no Ascend NPU, and no output about one, is seen."""
-    if case.topology.ascend is not None:
-        return None
-    why = case.bus_unread
-    return Unknown("node", why) if why else NotApplicable("node", "no Ascend NPU")
+    return _unless_seen(case, case.topology.ascend is not None, "no Ascend NPU")
 
 
 def has_npu_events(case: RuleContext) -> Result | None:
@@ -73,10 +66,7 @@ def has_npu_events(case: RuleContext) -> Result | None:
 
 def has_cxl(case: RuleContext) -> Result | None:
     """Shut where no CXL memory device is seen."""
-    if case.topology.cxl is not None:
-        return None
-    why = case.bus_unread
-    return Unknown("node", why) if why else NotApplicable("node", "no CXL memory device")
+    return _unless_seen(case, case.topology.cxl is not None, "no CXL memory device")
 
 
 def has_nvlink(case: RuleContext) -> Result | None:
@@ -127,7 +117,8 @@ def has_infiniband_flaps(case: RuleContext) -> Result | None:
 
 def _has_link_history(case: RuleContext) -> Result | None:
     logged = any(event.kind in ("link_down", "link_up") for event in case.events)
-    return None if logged else has_window(case)
+    noted = case.history is not None and case.history.link_downs
+    return None if logged or noted else has_window(case)
 
 
 def has_device_counters(case: RuleContext) -> Result | None:
@@ -150,6 +141,18 @@ def has_inventory(case: RuleContext) -> Result | None:
     if case.history.reason:
         return Unknown("node", case.history.reason)
     return None if case.history.inventory else NotApplicable("node", "the inventory of the last run is empty")
+
+
+def _has_maker(case: RuleContext, maker: str) -> bool:
+    return any(gpu.vendor == maker for gpu in case.topology.gpus)
+
+
+def _unless_seen(case: RuleContext, seen: bool, nothing: str) -> Result | None:
+    """What is not seen may be there all the same where the bus was not read."""
+    if seen:
+        return None
+    why = case.bus_unread
+    return Unknown("node", why) if why else NotApplicable("node", nothing)
 
 
 def _has_link_layer(case: RuleContext, link_layer: str, nothing: str) -> Result | None:

@@ -84,7 +84,8 @@ def _judge_link(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: 
     changed = _changed_settings(case, each)
     if isinstance(counted, Fail) or changed:
         return counted
-    return _judge_log(case, each, limits, impact, remedy) or counted
+    logged = _judge_log(case, each, limits, impact, remedy)
+    return logged or _judge_noted(case, each, limits, impact, remedy) or counted
 
 
 def _judge_count(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Result:
@@ -111,6 +112,23 @@ def _judge_count(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact:
         evidence=count.evidence + before[-4:],
         severity=place.severity("error"),
         places=place.places,
+    )
+
+
+def _judge_noted(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Fail | None:
+    """What was counted since the window ended: `watch` keeps the window of its last full scan; None: no fault."""
+    noted, limit = _later_downs(case, each), case.threshold(limits.half_day)
+    if len(noted) < limit:
+        return None
+    return Fail(
+        subject=each.place.subject,
+        label=each.place.label,
+        summary=f"went down {len(noted)} times since the last full scan; limit {limit:g} in 12 h",
+        impact=impact,
+        remedy=remedy,
+        evidence=(Evidence(what="times it went down, noted at", value=noted[-1], source="counters of the port"),),
+        severity=each.place.severity("error"),
+        places=each.place.places,
     )
 
 
@@ -217,6 +235,18 @@ def _earlier_downs(case: RuleContext, each: LinkDowns) -> list[str]:
         # What this run saw is in the window, also where the clock was set back meanwhile
         found.append([at for moment, at in dated if moment and first <= moment <= start and at != case.observed_at])
     return max(found, key=len)
+
+
+def _later_downs(case: RuleContext, each: LinkDowns) -> list[str]:
+    """When it was seen to go down after the window ended, where that is no more than twelve hours ago."""
+    if case.history is None:
+        return []
+    end = _parse_time(case.window.until if case.window else case.history.last_run)
+    now = _parse_time(case.observed_at)
+    if end is None or now is None or (now - end).total_seconds() > _HALF_DAY:
+        return []
+    dated = [[(_parse_time(at), at) for at in case.history.link_downs.get(subject, ())] for subject in each.history]
+    return max(([at for moment, at in rows if moment and end < moment <= now] for rows in dated), key=len, default=[])
 
 
 def _changed_settings(case: RuleContext, each: LinkDowns) -> str:

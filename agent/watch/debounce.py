@@ -43,6 +43,7 @@ AFFECTED_PROBES: dict[str, tuple[str, ...]] = {
     "driver": ("modules", "pci", "nvml"),
     "amd_ras": ("kfd",),
     "amd_fatal": ("pci", "kfd"),
+    "amd_bad_pages": ("kfd",),
     "amd_reset": ("pci", "kfd"),
     "amd_init": ("pci", "kfd"),
     "xgmi": ("kfd",),

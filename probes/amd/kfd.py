@@ -42,6 +42,7 @@ class KfdNode(NamedTuple):
     gfx: int | None  # 90402 is gfx942
     render_minor: int | None
     links: tuple[KfdLink, ...] = ()
+    peer_links: tuple[KfdLink, ...] | None = None  # over PCIe, to GPUs outside its hive; None: the driver has no list
 
 
 class KfdGraph(NamedTuple):
@@ -72,7 +73,7 @@ def read_graph(reader: HostReader) -> KfdGraph:
         raise Denied(f"{NODES}: no GPU that may be seen")
     reader.answered(f"{NODES}/*/properties")
     first = {node.number for node in _first_of_each(nodes)}
-    nodes = [node._replace(links=_links(reader, node.number)) if node.number in first else node for node in nodes]
+    nodes = [_with_links(reader, node) if node.number in first else node for node in nodes]
     if _generation(host) != before:
         reader.gap("the graph of the driver changed while it was read")
     return KfdGraph(tuple(nodes))
@@ -132,10 +133,19 @@ def _node(number: int, properties: Mapping[str, int]) -> KfdNode | None:
     )
 
 
-def _links(reader: HostReader, number: int) -> tuple[KfdLink, ...]:
-    folder = f"{NODES}/{number}/io_links"
+def _with_links(reader: HostReader, node: KfdNode) -> KfdNode:
+    """Kernels before 6.0 have no folder p2p_links; later ones have one for each node, which may be empty."""
+    folder = f"{NODES}/{node.number}"
+    peers = reader.names(f"{folder}/p2p_links")
+    return node._replace(
+        links=_links(reader, f"{folder}/io_links", reader.names(f"{folder}/io_links") or []),
+        peer_links=_links(reader, f"{folder}/p2p_links", peers) if peers is not None else None,
+    )
+
+
+def _links(reader: HostReader, folder: str, names: Sequence[str]) -> tuple[KfdLink, ...]:
     found: list[KfdLink] = []
-    for name in (reader.names(folder) or [])[:MOST_LINKS]:
+    for name in names[:MOST_LINKS]:
         try:
             said = _properties(reader.host, f"{folder}/{name}/properties")
             link = KfdLink(said["type"], said["node_to"], said.get("weight", 0), said.get("max_bandwidth", 0))

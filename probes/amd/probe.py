@@ -6,6 +6,7 @@ Kernel: Documentation/gpu/amdgpu (driver-misc, xgmi, ras).
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from probes.amd.kfd import XGMI, KfdGraph, KfdLink, KfdNode, read_graph
 from probes.amd.settings import read_settings
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
-from probes.host.interface import Host
+from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading
 
@@ -24,7 +25,12 @@ _IDENTITY = ("unique_id", "serial_number", "product_name", "vbios_version", "mem
 _PARTITION = ("current_compute_partition", "current_memory_partition")
 _RAS = ("ras/xgmi_wafl_err_count", "ras/pcie_bif_err_count", "ras/umc_err_count")
 _RAS_WORDS = {"ue": "uncorrectable", "ce": "correctable", "de": "deferred"}
+_POWER = "power/runtime_status"
 _SLEEPING = ("suspended", "suspending")
+METRICS = "gpu_metrics"
+_METRICS_BYTES, _METRICS_VERSION = 2208, (1, 7)  # struct gpu_metrics_v1_7 of kgd_pp_interface.h: MI300
+_PCIE_COUNTS = {"replays": 112, "replay_rollovers": 120}  # offsets of 64-bit counts
+_NOT_COUNTED = (1 << 64) - 1
 # MB/s of one XGMI link in one direction, by the first digits of the GPU's architecture: 25 or 32 GT/s on 16 lanes;
 # gfx950 is specified with 38.4, and its driver may still report 32
 _LINK_MBYTE_S = {906: (50_000,), 908: (50_000,), 910: (50_000,), 942: (64_000,), 950: (76_800, 64_000)}
@@ -48,7 +54,11 @@ def read(host: Host) -> Reading:
     names = {card.address: _attributes(reader, card.address) for card in cards}
     shared = _count(card.first.unique_id for card in cards)
     pairs = {(a.address, b.address): _routes(a, b) for a in cards for b in cards if a is not b}
-    gpus = tuple(_gpu(card, cards, pairs, names[card.address], shared) for card in cards)
+    counts = {card.address: _pcie_counts(reader, card.address, names[card.address]) for card in cards}
+    gpus = tuple(
+        _gpu(card, cards, pairs, names[card.address], shared)._replace(pcie_counters=counts[card.address])
+        for card in cards
+    )
     cells = tuple(
         PairCell(a.address, b.address, "XGMI")
         for a, b in combinations(cards, 2)
@@ -74,6 +84,20 @@ def parse_errors(text: str) -> dict[str, int]:
         if word.strip() in _RAS_WORDS and count.isascii() and count.isdigit() and len(count) <= 18:
             found[_RAS_WORDS[word.strip()]] = int(count)
     return found
+
+
+def parse_metrics(content: bytes) -> dict[str, int]:
+    """Counts of the PCIe link of a table of version 1.7; other versions have them elsewhere.
+
+    >>> parse_metrics(struct.pack("<HBB", 2208, 1, 7).ljust(112, b"\\0") + b"\\x05".ljust(2096, b"\\0"))
+    {'replays': 5, 'replay_rollovers': 0}
+    >>> parse_metrics(struct.pack("<HBB", 2208, 1, 8).ljust(2208, b"\\0")), parse_metrics(b"")
+    ({}, {})
+    """
+    if len(content) != _METRICS_BYTES or struct.unpack_from("<HBB", content) != (_METRICS_BYTES, *_METRICS_VERSION):
+        return {}
+    counts = {name: struct.unpack_from("<Q", content, offset)[0] for name, offset in _PCIE_COUNTS.items()}
+    return {name: count for name, count in counts.items() if count != _NOT_COUNTED}
 
 
 def split_bandwidth(gfx: int | None, mbyte_s: int) -> tuple[int, float | None]:
@@ -116,6 +140,14 @@ def _routes(a: _Card, b: _Card) -> tuple[KfdLink, ...]:
     return tuple(link for link in a.first.links if link.type == XGMI and link.target in numbers)
 
 
+def _pcie_peers(card: _Card, cards: Sequence[_Card]) -> tuple[str, ...] | None:
+    """The GPUs to which a GPU has a link over PCIe; those to far processors are in the same folder."""
+    if card.first.peer_links is None:
+        return None
+    targets = {link.target for link in card.first.peer_links}
+    return tuple(c.address for c in cards if c is not card and targets & {node.number for node in c.nodes})
+
+
 def _hops(a: _Card, b: _Card, link: KfdLink) -> int | None:
     """XGMI hops of a route by its weight; None where the driver states none."""
     inside = sum(ON_PACKAGE for card in (a, b) if len(card.nodes) > 1)
@@ -151,6 +183,7 @@ def _gpu(
         compute_partition=modes[0],
         memory_partition=modes[1],
         hive=f"{node.hive:x}" if node.hive is not None else None,
+        pcie_peers=_pcie_peers(card, cards),
         error_counts=_errors(said) or None,
     )
 
@@ -177,11 +210,26 @@ def _number_links(
 def _attributes(reader: HostReader, address: str) -> dict[str, str]:
     """Files of one function, where it is awake."""
     folder = f"{PCI}/{address}"
-    power = reader.attributes(folder, ("power/runtime_status",), source=f"{PCI}/*")
-    if power.get("power/runtime_status") in _SLEEPING:
+    power = reader.attributes(folder, (_POWER,), source=f"{PCI}/*")
+    if power.get(_POWER) in _SLEEPING:
         reader.gap(f"{address} is suspended and was left asleep")
         return {}
-    return reader.attributes(folder, (*_IDENTITY, *_PARTITION, *_RAS), source=f"{PCI}/*")
+    return {**power, **reader.attributes(folder, (*_IDENTITY, *_PARTITION, *_RAS), source=f"{PCI}/*")}
+
+
+def _pcie_counts(reader: HostReader, address: str, said: Mapping[str, str]) -> dict[str, int] | None:
+    """The table is a question to the GPU's firmware, of about 1 ms: only of one that is awake."""
+    if said.get(_POWER) != "active":
+        return None
+    try:
+        content = reader.host.read(f"{PCI}/{address}/{METRICS}", 2 * _METRICS_BYTES)
+    except Absent:
+        return None
+    except ReadError as why:
+        reader.gap(why.reason)
+        return None
+    reader.answered(f"{PCI}/*/{METRICS}")
+    return parse_metrics(content) or None
 
 
 def _errors(said: Mapping[str, str]) -> dict[str, int]:

@@ -165,6 +165,10 @@ _FORMS = (
         r"(?P<severity>correctable|uncorrectable|deferred) hardware errors detected in (?P<code>\w{1,32}) block",
     ),
     _form("amd_fatal", _AMDGPU + r".{0,40}uncorrectable hardware error ?\((?P<code>\w{1,48})\) detected"),
+    _form(
+        "amd_bad_pages",
+        _AMDGPU + r"(?:Saved bad pages.{0,24} reaches threshold|RAS records: ?\d{1,9} exceed threshold)\b",
+    ),
     _form("amd_reset", _AMDGPU + r"GPU reset begin!"),
     _form("amd_init", _AMDGPU + r"(?P<code>Fatal error during GPU init)"),
     _form("xgmi", _AMDGPU + r"XGMI: (?P<code>Failed to add node|Set topology failure|Get topology failure)"),

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.
 GPU, NIC, OTHER_NIC = "0000:19:00.0", "0000:1b:00.0", "0000:9b:00.0"
 PORT, OTHER_PORT = "enp27s0np0", "enp155s0np0"
 LOOK_SECONDS = 3
+FLAPS = 4
 PATIENCE_SECONDS = 180  # a kind of event rests up to a minute after its judging, and the guest is slow
 UNIT = "fabricscope-watch.service"
 UNITS = "/run/systemd/system"
@@ -201,3 +202,25 @@ def test_a_link_that_retrains_is_found_by_the_clock(guest: Guest, record_row: Re
         reasons([result[-1], mended[0]]),
         f"{describe(result)}; known after the restart, and gone",
     )
+
+
+def test_flaps_amid_many_events_are_found(guest: Guest, watch: Watch, record_row: RecordRow) -> None:
+    """Every function sends uevents while a link goes down again and again: few judgings, and the flaps are counted."""
+    assert [] == came(watch.until(is_silent))
+
+    storm = "for each in {1..20}; do udevadm trigger --subsystem-match=pci --action=change; done; udevadm settle"
+    events = 20 * len(guest.shell("ls /sys/bus/pci/devices").split())
+    for _ in range(FLAPS):
+        guest.tell([f"carrier {NIC} 0"])
+        guest.must("sleep", "5")
+        guest.tell([f"carrier {NIC} 1"])
+        guest.must("sleep", "5")
+    guest.shell(storm)
+    judgings = watch.until(lambda new: ("roce-link-flap", f"rocep27s0/1 ({PORT})") in came(new))
+
+    assert {"roce-link-flap", "roce-link-down"} >= {rule for rule, _ in came(judgings)}
+    assert len(judgings) < events // 20
+    assert guest.run("systemctl", "is-active", "lab-watch").code == 0
+    kernel = f"{FLAPS} times down and up, {events} uevents of PCI functions"
+    flaps = "; ".join(change["note"] for change in loud(judgings, "new") if change["what"] == "roce-link-flap")
+    record_row("A link flaps among many uevents under `watch`", kernel, f"{len(judgings)} judgings; {flaps}")

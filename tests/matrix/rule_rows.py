@@ -209,7 +209,24 @@ def _case(table: Table, row: Row) -> RuleContext:
         value = laid_over(value, _filled(table.firing))
     for change in (row.change, *row.each.values()):
         value = laid_over(value, _filled(change))
-    return case_of(value)
+    case = case_of(value)
+    unread = [key for name in _FIELDS if name != "settings" for key in _unread(value[name], getattr(case, name))]
+    assert not unread, f"the model has no field {unread}"
+    return case
+
+
+def _unread(value: Any, made: Any) -> Iterator[str]:
+    """Keys of the data that no field of the model reads: a change by such a name would change nothing."""
+    if isinstance(made, msgspec.Struct) and isinstance(value, dict):
+        names = {field.encode_name: field.name for field in _fields(type(made))}
+        for key, below in value.items():
+            yield from _unread(below, getattr(made, names[key])) if key in names else [key]
+    elif isinstance(made, Mapping):
+        for key, below in made.items():
+            yield from _unread(value[str(key)], below)
+    elif isinstance(made, list | tuple) and isinstance(value, list | tuple):
+        for one, below in zip(value, made, strict=True):
+            yield from _unread(one, below)
 
 
 @cache

@@ -83,7 +83,7 @@ def _render_page(
     """Render the page of a dataset, an engine, or both. Raises CliError."""
     from datetime import datetime, timezone
 
-    from agent.fleet.cluster.from_dataset import of_reports, wiring
+    from agent.fleet.cluster.from_dataset import Wiring, of_reports, wiring
     from agent.fleet.dataset import BadDataset, open_dataset
     from agent.fleet.engines.engine import EngineRefused
     from agent.fleet.page.build import scene
@@ -95,11 +95,13 @@ def _render_page(
         with open_engine(*source) as whole:
             tables = select_nodes(whole, chosen, where)
             quarantined = open_dataset(source[0]).manifest.quarantined if source[0] else None
-            wires = wiring(load_cluster_with_reports(fabric, whole) if fabric else of_reports(whole))
             now = datetime.now(timezone.utc)
-            return page(scene(tables, wires, wish, now, title=title, quarantined=quarantined)).encode(
-                "utf-8", "replace"
-            )
+
+            def find_wiring() -> Wiring:
+                return wiring(load_cluster_with_reports(fabric, whole) if fabric else of_reports(whole))
+
+            made = scene(tables, find_wiring, wish, now, title=title, quarantined=quarantined)
+            return page(made).encode("utf-8", "replace")
     except (EngineRefused, BadDataset, BadPattern) as error:
         raise CliError(str(error)) from error
 

@@ -27,7 +27,7 @@ class _Telling:
 
     def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
         """The rows, in any order."""
-        return self._source.rows(telling_rows(table, names, self._beside_files))
+        return self._source.many_rows(telling_rows(table, names, self._beside_files))
 
 
 def telling_rows(table: str, names: tuple[str, ...], beside_files: bool) -> Query:
@@ -63,9 +63,11 @@ def wiring(cluster: FabricGraph) -> Wiring:
     seen = views(cluster)
     units = {host: unit.name for view in seen for host, unit in view.unit_of.items()}
     leaves: dict[str, dict[int, str]] = {}
+    numbers = {
+        rail: int(found[1]) for rail in {link.rail for link in cluster.host_links} if (found := _RAIL.fullmatch(rail))
+    }
     for link in cluster.host_links:
-        matched = _RAIL.fullmatch(link.rail)
         switch = cluster.switches.get(link.at.switch)
-        if matched and switch:
-            leaves.setdefault(link.host, {})[int(matched[1])] = switch.name
+        if switch and link.rail in numbers:
+            leaves.setdefault(link.host, {})[numbers[link.rail]] = switch.name
     return Wiring(units, leaves, topology(cluster, seen))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from agent.fleet.cluster.from_fabric import Adapter, described
@@ -110,7 +110,9 @@ def tables(source: RowSource) -> ClusterTables:
     """Rows of every table, from whatever holds them."""
 
     def rows(kind: type[Any], table: str) -> list[Any]:
-        return sorted(map(kind._make, source.columns(table, kind._fields)), key=lambda row: natural(row.node))
+        made = list(map(kind._make, source.columns(table, kind._fields)))
+        places = {node: at for at, node in enumerate(sorted({row.node for row in made}, key=natural))}
+        return sorted(made, key=lambda row: places[row.node])
 
     return ClusterTables(
         rows(HostRow, "host"),
@@ -160,14 +162,16 @@ def lldp(tables: ClusterTables) -> Neighbours:
     ids = _switch_ids(chosen)
     switches: dict[str, Switch] = {}
     links: defaultdict[SwitchPort, list[HostLink]] = defaultdict(list)
+    rail_names = {row.rail: f"rail {row.rail}" for row in chosen}  # of hundreds of thousands of links these are few
+    paces = {row.speed_gbit_s: Pace(gbit_s=row.speed_gbit_s) for row in chosen}
     for row in chosen:
         switch = ids[row.neighbor_system, row.neighbor_chassis]
-        name = str(row.neighbor_system or switch)
-        switches.setdefault(switch, Switch(switch, " ".join(name.split()), by_hosts=True))
+        if switch not in switches:
+            name = str(row.neighbor_system or switch)
+            switches[switch] = Switch(switch, " ".join(name.split()), by_hosts=True)
         at = SwitchPort(switch, str(row.neighbor_port))
-        rail = f"rail {row.rail}" if row.rail is not None else str(row.label)
-        pace = Pace(gbit_s=row.speed_gbit_s)
-        links[at].append(HostLink(str(row.node), rail, str(row.label), at, pace))
+        rail = rail_names[row.rail] if row.rail is not None else str(row.label)
+        links[at].append(HostLink(str(row.node), rail, str(row.label), at, paces[row.speed_gbit_s]))
     return _neighbours(switches, links)
 
 
@@ -272,9 +276,10 @@ def _adapter(row: PortRow, nic: NicRow, several: bool) -> Adapter:
 
 def _newest_first(rows: Iterable[T], tables: ClusterTables) -> list[T]:
     """Of two hosts that claim one port of a switch, the one that was seen later has it."""
-    last = datetime.max  # noqa: DTZ901  # times of a dataset have no zone
-    ages = {row.node: last - row.observed_at for row in tables.host if row.observed_at}
-    return sorted(rows, key=lambda row: ages.get(row.node, timedelta.max))
+    seen = {row.observed_at for row in tables.host if row.observed_at}
+    places = {moment: at for at, moment in enumerate(sorted(seen, reverse=True))}
+    ages = {row.node: places[row.observed_at] for row in tables.host if row.observed_at}
+    return sorted(rows, key=lambda row: ages.get(row.node, len(places)))
 
 
 def _switch_ids(rows: Iterable[NetdevRow]) -> dict[tuple[str | None, str | None], str]:

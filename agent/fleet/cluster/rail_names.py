@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from agent.fleet.cluster.graph import HostLink, natural
 from agent.fleet.cluster.peers import most
@@ -18,6 +19,7 @@ SWAPPED = 2  # rails of a node that may be at another place before its names are
 _BY_PLACE = re.compile(r"[a-z]{2,6}?(?:P([0-9]{1,5}))?p([0-9]{1,5})s([0-9]{1,5})(?:f([0-9]{1,3}))?.*")
 
 
+@lru_cache(maxsize=1 << 12)  # every node has the same few
 def order(name: str) -> tuple[object, ...]:
     """Adapters as the bus has them, where the name says it; else by the numbers in their names.
 

@@ -6,9 +6,10 @@ Queries run in threads: only the main thread receives Ctrl-C, and not while it w
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import duckdb
 
@@ -31,6 +32,9 @@ class _Bound(NamedTuple):
     parameters: Mapping[str, Any] | None
 
 
+_Fetch = Callable[[duckdb.DuckDBPyConnection, _Bound], list[Row]]
+
+
 class Embedded(Engine):
     """One opened dataset. Where an ingest replaced files meanwhile, the dataset is opened again, once."""
 
@@ -48,6 +52,10 @@ class Embedded(Engine):
     def rows(self, query: Query) -> list[Row]:
         """See Tables."""
         return self._answered(self._bound(query))
+
+    def many_rows(self, query: Query) -> list[Row]:
+        """By Arrow, a third of the memory: fetched as rows, every text is an object of its own."""
+        return self._answered(self._bound(query), _shared)
 
     def submit(self, query: Query) -> Pending:
         """Answered by a thread, while other work is done here."""
@@ -104,16 +112,17 @@ class Embedded(Engine):
             relations.append((relation.name, _relation(relation)))
         return _Bound(with_ctes([*relations, *query.ctes("main.")], query.sql), parameters or None)
 
-    def _answered(self, bound: _Bound) -> list[Row]:
+    def _answered(self, bound: _Bound, fetch: _Fetch | None = None) -> list[Row]:
+        fetch = fetch or _fetched
         try:
-            return self._work.done(self._database, lambda: _fetched(self._database, bound))
+            return self._work.done(self._database, lambda: fetch(self._database, bound))
         except duckdb.IOException as error:  # a file is gone: an ingest has committed since
             if not self._moved():
                 raise EngineRefused(one_line(Embedded.name, error)) from error
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
         try:
-            return self._work.done(self._database, lambda: _fetched(self._database, bound))
+            return self._work.done(self._database, lambda: fetch(self._database, bound))
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
 
@@ -194,6 +203,24 @@ def _relation(relation: Relation) -> str:
 def _fetched(connection: duckdb.DuckDBPyConnection, bound: _Bound) -> list[Row]:
     rows: list[Row] = connection.execute(bound.sql, bound.parameters).fetchall()
     return rows
+
+
+def _shared(connection: duckdb.DuckDBPyConnection, bound: _Bound) -> list[Row]:
+    """Each different text of a column is one object."""
+    relation: Any = connection.sql(bound.sql, params=bound.parameters)
+    known: defaultdict[int, dict[str, str]] = defaultdict(dict)
+    rows: list[Row] = []
+    for batch in (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(_BATCH):
+        rows += zip(*(_values(column, known[at]) for at, column in enumerate(batch.columns)), strict=True)
+    return rows
+
+
+def _values(column: Any, known: dict[str, str]) -> Iterable[Any]:
+    if str(column.type) != "string":
+        return cast("list[Any]", column.to_pylist())
+    coded = column.dictionary_encode()
+    texts = [None, *(known.setdefault(text, text) for text in coded.dictionary.to_pylist())]
+    return [texts[0 if code is None else code + 1] for code in coded.indices.to_pylist()]
 
 
 def _files(dataset: Dataset, name: str) -> list[str]:

@@ -52,6 +52,10 @@ class Tables(ABC):
     def batches(self, query: Query) -> Any:
         """A pyarrow.RecordBatchReader, for what is too large for one list."""
 
+    def many_rows(self, query: Query) -> list[Row]:
+        """As `rows`; an engine may hold each different text once."""
+        return self.rows(query)
+
     def fetch_by_keys(self, lookup: LookupQuery, values: Iterable[Row]) -> list[Row]:
         """The rows of a lookup. `values`: of its keys, none twice."""
         wanted = lookup.of(values)
@@ -90,6 +94,10 @@ class Narrowed(Tables):
     def rows(self, query: Query) -> list[Row]:
         """Of those nodes."""
         return self._tables.rows(self._scoped(query))
+
+    def many_rows(self, query: Query) -> list[Row]:
+        """Of those nodes."""
+        return self._tables.many_rows(self._scoped(query))
 
     def submit(self, query: Query) -> Pending:
         """Of those nodes."""

@@ -20,6 +20,7 @@ from agent.fleet.tables import TIME
 GROUP_ROWS = 122_880  # as DuckDB writes them, and shares them out among threads
 HELD_BYTES = 8 << 20  # of one file: a host's row is a hundred times a counter's
 HELD_PARTS = 16  # each costs tens of KiB beside its bytes
+HISTORY_BYTES = 32 << 20  # of all files of history that a worker writes
 MOST_OPEN = 96
 _WITH_STATISTICS = (
     "node",
@@ -68,19 +69,25 @@ class Writer:
         self._count += len(rows)
         self._bytes += _own_bytes(rows)
         if self._count >= GROUP_ROWS or self._bytes >= HELD_BYTES:
-            self._flush()
+            self.flush()
         elif len(self._held) - self._firm >= HELD_PARTS:
             self._held[self._firm :] = [joined(self._held[self._firm :], self._plain)]
             self._firm += 1
 
+    @property
+    def held(self) -> int:
+        """Bytes of rows that are not written yet, about."""
+        return self._bytes
+
     def close(self) -> File:
         """The finished file."""
-        self._flush()
+        self.flush()
         self._writer.close()
         self._staging.finished(self.path, self._store)
         return File(self.path, self.rows)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what is held."""
         if self._held:
             whole = joined(self._held, self._plain)
             self._writer.write_table(whole, row_group_size=GROUP_ROWS)
@@ -105,6 +112,8 @@ class HistoryFiles:
             path = f"history/{table}/dt={day}/{self._staging.name()}"
             self._open[key] = Writer(self._staging, self._store, path, plain)
         self._open[key].add(rows)
+        while sum(writer.held for writer in self._open.values()) > HISTORY_BYTES:
+            max(self._open.values(), key=lambda writer: writer.held).flush()
 
     def close(self) -> list[tuple[str, File]]:
         """Table and file, all that were written."""

@@ -32,10 +32,14 @@ from agent.fleet.tables import TABLES, TEXT, TIME
 
 KEPT = tuple(name for name, table in TABLES.items() if table.history)
 _SLICE_ROWS = 1 << 16  # about; of entries whose rows are taken at once
+_PIECE_BYTES = 16 << 20  # of entries on disk that are held at once, three times as much in memory
 STATE_SCHEMA = pa.schema(
     [("node", TYPES[TEXT]), ("observed_at", TYPES[TIME]), ("generated_at", TYPES[TIME]), ("report", TYPES[TEXT])]
     + [(name, pa.string()) for name in KEPT]
 )
+
+
+Changed = dict[str, list[tuple[str, list[Entry]]]]  # by table, entries of each day
 
 
 class MergeJob(msgspec.Struct, frozen=True):
@@ -71,26 +75,18 @@ class State(msgspec.Struct):
 def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles) -> Merged:
     """Write the bucket's new files. Raises OSError."""
     state = _state(job, store)
-    given: defaultdict[str, list[Entry]] = defaultdict(list)
-    for entry in spilled.entries(job.blocks):
-        given[entry.node].append(entry)
-    edits = _edits(job, store, state, given)
-    newest = {node: edit.newest for node, edit in sorted(edits.items()) if isinstance(edit.newest, Entry)}
     made = Merged(job.bucket, {}, None, [])
-    for node, edit in edits.items():
-        made.removed += [(table, node, moment) for table, moment in edit.removed]
-        made.removed += [("sighting", node, moment) for moment in edit.unseen]
-        made.repeated += edit.repeated
-        made.fresh += len(edit.seen)
-        made.late += edit.late
+    newest: dict[str, Entry] = {}
+    *first, last = _pieces(job.blocks)
+    for blocks in first:
+        changed = _piece(job, store, spilled, history, state, blocks, made, newest)
+        for name in KEPT:
+            _changed_rows(name, changed, spilled, history)
+    changed = _piece(job, store, spilled, history, state, last, made, newest)
     if not made.fresh and job.buckets == job.manifest.buckets:
         return made
-    changed = _history(job, store, edits, history)
     for name in NAMES:
-        for day, entries in changed.get(name, []):
-            for part in _slices(entries, name):
-                for rows in spilled.rows(name, part, dated=True):
-                    history.add(name, schema(name, True), day, rows)
+        _changed_rows(name, changed, spilled, history)
         path = f"latest/{name}/bucket={job.bucket:02d}/{job.staging.name()}"
         latest = _latest(job, store, spilled, name, set(state), newest)
         file = written(job.staging, store, path, schema(name), latest)
@@ -101,6 +97,51 @@ def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles) 
     path = f"state/bucket={job.bucket:02d}/{job.staging.name()}"
     made.state = written(job.staging, store, path, STATE_SCHEMA, [_state_rows(state)])
     return made
+
+
+def _pieces(blocks: list[SpilledBlock]) -> list[list[SpilledBlock]]:
+    """At least one; all that is of a slot, and so of a node, is in one: of many reports a node memory stays bounded."""
+    pieces: list[list[SpilledBlock]] = [[]]
+    size, slot = 0, -1
+    for block in sorted(blocks, key=lambda block: block.slot):
+        if size >= _PIECE_BYTES and block.slot != slot:
+            pieces.append([])
+            size = 0
+        pieces[-1].append(block)
+        size, slot = size + block.size, block.slot
+    return pieces
+
+
+def _piece(
+    job: MergeJob,
+    store: Store,
+    spilled: Spilled,
+    history: HistoryFiles,
+    state: dict[str, State],
+    blocks: list[SpilledBlock],
+    made: Merged,
+    newest: dict[str, Entry],
+) -> Changed:
+    """Count what some nodes' reports are, and note their newest; what is left to do of their history."""
+    given: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in spilled.entries(blocks):
+        given[entry.node].append(entry)
+    edits = _edits(job, store, state, given)
+    newest |= {node: edit.newest for node, edit in sorted(edits.items()) if isinstance(edit.newest, Entry)}
+    for node, edit in edits.items():
+        made.removed += [(table, node, moment) for table, moment in edit.removed]
+        made.removed += [("sighting", node, moment) for moment in edit.unseen]
+        made.repeated += edit.repeated
+        made.fresh += len(edit.seen)
+        made.late += edit.late
+    return _history(job, store, edits, history)
+
+
+def _changed_rows(table: str, changed: Changed, spilled: Spilled, history: HistoryFiles) -> None:
+    for day, entries in changed.get(table, []):
+        for part in _slices(entries, table):
+            for rows in spilled.rows(table, part, dated=True):
+                history.add(table, schema(table, True), day, rows)
 
 
 def _state(job: MergeJob, store: Store) -> dict[str, State]:
@@ -181,9 +222,7 @@ def _slices(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
         yield part
 
 
-def _history(
-    job: MergeJob, store: Store, edits: dict[str, Edit], history: HistoryFiles
-) -> dict[str, list[tuple[str, list[Entry]]]]:
+def _history(job: MergeJob, store: Store, edits: dict[str, Edit], history: HistoryFiles) -> Changed:
     """The changes, the sightings, and rows of earlier changes; what is left: by table, entries of each day."""
     added = [(node, each) for node, edit in edits.items() for each in edit.added]
     by_day: defaultdict[str, defaultdict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))

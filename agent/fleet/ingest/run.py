@@ -33,6 +33,7 @@ from agent.version import VERSION
 
 NODES_A_BUCKET = 2048
 _FEW = 64  # reports that are not worth another process
+_MANY = 8_000  # reports after which workers hold 200 MiB that merging does not need
 _BATCH_ITEMS, _BATCH_BYTES = 32, 8 << 20
 Tell = Callable[[str, int], None]  # stage ("read", "write"), how much of it is done now
 
@@ -101,13 +102,20 @@ class _Run:
 
     def run(self, found: Iterator[Item], mover: Mover | None = None) -> Ingested:
         blocks, nodes = self._read(found, mover)
+        closed: list[Closed] = []
+        if self._told.read - self._told.repeated >= _MANY:
+            closed += self._closed()
+            self._work.renew()
         merged = self._merge(blocks, nodes) if blocks else []
-        closed = [each for each in self._work.all(End()) if isinstance(each, Closed)]
+        closed += self._closed()
         lines = updated(self._held.store, self._reasons)
         if merged or (lines and not self._held.new):  # a dataset begins with its first report
             manifest = self._manifest(merged, closed, lines)
             self._held.commit(manifest, {REASONS: lines} if lines else {})
         return self._told
+
+    def _closed(self) -> list[Closed]:
+        return [each for each in self._work.all(End()) if isinstance(each, Closed)]
 
     def _read(self, found: Iterator[Item], mover: Mover | None) -> tuple[dict[int, list[SpilledBlock]], int]:
         """Blocks by slot, and about how many nodes they are of."""

@@ -27,6 +27,7 @@ from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 from agent.fleet.tables import CLASS, COUNTER, PCI, TABLES, TIME
 
 MOST_ROWS, MOST_REPORTS, MOST_BYTES = 400_000, 4000, 64 << 20  # of an epoch
+_REMEMBERED_ROWS = 1 << 19  # of one table
 _MOMENT = "observed_at"
 _START = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLACE = {name: place for place, name in enumerate(NAMES)}
@@ -122,6 +123,7 @@ class Spilled:
     def __init__(self) -> None:
         self._mapped: tuple[tuple[str, str], Any] = ("", ""), None
         self._last: tuple[str, dict[tuple[int, ...], Any]] = "", {}  # history and what is latest ask for the same
+        self._last_rows = 0
 
     def entries(self, blocks: list[SpilledBlock]) -> list[Entry]:
         """The entries of some blocks."""
@@ -151,11 +153,12 @@ class Spilled:
 
     def _taken(self, table: str, entries: list[Entry], dated: bool) -> Any:
         key = tuple(map(id, entries))
-        if self._last[0] != table:
-            self._last = table, {}
+        if self._last[0] != table or self._last_rows > _REMEMBERED_ROWS:
+            self._last, self._last_rows = (table, {}), 0
         made = self._last[1].get(key)
         if made is None:
             made = self._last[1][key] = (entries, *self._with_node(table, entries))  # held, so that ids stay theirs
+            self._last_rows += len(made[2] or ())
         _, rows, places = made
         if not TABLES[table].history:
             self._last[1].clear()

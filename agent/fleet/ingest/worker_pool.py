@@ -47,6 +47,9 @@ class Alone:
         """One task for every worker."""
         yield self._worker.do(task)
 
+    def renew(self) -> None:
+        """Nothing to be done: this process goes on."""
+
     def close(self) -> None:
         """Nothing runs."""
 
@@ -55,18 +58,21 @@ class Workers:
     """Processes that get a task each as soon as they have done one."""
 
     def __init__(self, setup: Setup, count: int) -> None:
+        self._setup, self.count = setup, count
+        self._start()
+
+    def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
-        self.count = count
         self._idle: list[Connection[Any, Any]] = []
         self._processes = {}
         self._data = {}
         with _uninterrupted():
-            for _ in range(count):
+            for _ in range(self.count):
                 ours, theirs = context.Pipe()
                 their_data, our_data = context.Pipe(duplex=False)
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(our_data, getattr(fcntl, "F_SETPIPE_SZ", 1031), _PIPE_BYTES)  # of Linux
-                process = context.Process(target=_work, args=(setup, theirs, their_data), daemon=True)
+                process = context.Process(target=_work, args=(self._setup, theirs, their_data), daemon=True)
                 process.start()
                 theirs.close()
                 their_data.close()
@@ -88,6 +94,11 @@ class Workers:
     def all(self, task: Task) -> Iterator[Result]:
         """One task for every worker. Raises OSError, WorkerLost."""
         yield from self.each([task] * self.count)
+
+    def renew(self) -> None:
+        """Others in their place, where none has work to do: Python gives hardly any memory back."""
+        self.close()
+        self._start()
 
     def close(self) -> None:
         """End them."""

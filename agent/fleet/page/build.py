@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import msgspec
@@ -24,7 +25,7 @@ WEEK = timedelta(days=7)
 
 def scene(
     tables: Tables,
-    wires: Wiring,
+    find_wiring: Callable[[], Wiring],
     wish: Wish,
     made: datetime,
     *,
@@ -32,7 +33,7 @@ def scene(
     quarantined: int | None = 0,
 ) -> FleetScene:
     """Of the nodes in the tables. Raises EngineRefused, BadPattern."""
-    told = known(tables, wish, wires)
+    told = known(tables, wish, find_wiring)
     names = display_names(tables, told.nodes.classes.labels)
     nodes = _rename_classes(told.nodes, names)
     answer = summary.summary(tables, wish.options)
@@ -43,11 +44,11 @@ def scene(
         newest=stamp(told.newest),
         stale_after_hours=round(wish.stale_after_seconds / 3600, 2),
         nodes=nodes,
-        sections=_sections(tables, told, wires, wish, names),
+        sections=_sections(tables, told, wish, names),
         skew=skew(nodes),
         coverage=[_covered(rule) for rule in answer.coverage],
         coverage_words=describe_coverage(answer),
-        notes=_notes(told, wires),
+        notes=_notes(told),
         quarantined=quarantined,
     )
 
@@ -64,7 +65,7 @@ def _covered(rule: summary.RuleCoverage) -> Coverage:
     )  # fmt: skip
 
 
-def _sections(tables: Tables, told: DatasetFacts, wires: Wiring, wish: Wish, names: dict[str, str]) -> list[Section]:
+def _sections(tables: Tables, told: DatasetFacts, wish: Wish, names: dict[str, str]) -> list[Section]:
     options = wish.options
     numbers = answers.Numbers(told.nodes, names)
     found = list(
@@ -73,8 +74,8 @@ def _sections(tables: Tables, told: DatasetFacts, wires: Wiring, wish: Wish, nam
             answers.outliers(outliers.outliers(tables, options), numbers),
         )
     )
-    if wires.answer is not None:
-        found.append(answers.cluster(wires.answer, numbers, wish.part))
+    if told.wires.answer is not None:
+        found.append(answers.cluster(told.wires.answer, numbers, wish.part))
     start = wish.since or _since(reading.first_looks(tables), told.newest)
     if start is not None:
         found.append(answers.drift(drift.drift(tables, start, options), numbers))
@@ -91,8 +92,8 @@ def _since(firsts: list[datetime], newest: datetime | None) -> datetime | None:
     return max(firsts) if young else start
 
 
-def _notes(told: DatasetFacts, wires: Wiring) -> list[str]:
-    notes = list(wires.answer.notes) if wires.answer else []
+def _notes(told: DatasetFacts) -> list[str]:
+    notes = list(told.wires.answer.notes) if told.wires.answer else []
     alone = sum(code < 0 for code in told.nodes.classes.codes)
     who = "1 node is" if alone == 1 else f"{alone:,} nodes are"
     notes += [f"{who} of no known hardware class: compared with none"] if alone else []

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from agent.fleet.cluster.from_dataset import Wiring
-from agent.fleet.cluster.graph import natural
 from agent.fleet.engines.engine import Tables
 from agent.fleet.page import reading
 from agent.fleet.page.columns import distinct, named, ranked
@@ -19,7 +18,7 @@ from agent.fleet.page.scene import STATES, Coded, Nodes
 from agent.fleet.page.versions import FACTS, judged, lines
 from agent.fleet.questions.options import Options, of_dataset, reference
 
-Host = dict[str, Any]
+Hosts = Mapping[str, Sequence[Any]]  # columns of the table `host`
 
 
 class Wish(NamedTuple):
@@ -46,43 +45,46 @@ class DatasetFacts(NamedTuple):
     """What the dataset says of its nodes."""
 
     nodes: Nodes
-    hosts: list[Host]
     newest: datetime | None
+    wires: Wiring
 
 
-def known(tables: Tables, wish: Wish, wires: Wiring) -> DatasetFacts:
-    """All nodes in columns, in the order of their names. Raises EngineRefused, BadPattern."""
-    hosts = sorted(reading.hosts(tables), key=lambda host: (natural(host["node"]), host["node"]))
-    names = [host["node"] for host in hosts]
-    newest = of_dataset(tables, max((host["received_at"] for host in hosts if host["received_at"]), default=None))
-    now = reference(newest, wish.options) if newest else None
-    stale = [_stale(host["received_at"], now, wish.stale_after_seconds) for host in hosts]
-    classes = named("class", "class", [host["hardware_class"] for host in hosts])
+def known(tables: Tables, wish: Wish, find_wiring: Callable[[], Wiring]) -> DatasetFacts:
+    """All nodes in columns, in the order of their names. Raises EngineRefused, BadPattern.
+
+    What takes the database most memory is read first, before there is much here.
+    """
     gpus, wired = reading.gpus(tables), reading.rails(tables)
+    rules, letters = reading.letters(tables, STATES)
+    unjudged = reading.unjudged(tables)
+    wires = find_wiring()
+    hosts = reading.hosts(tables)
+    names, received = hosts["node"], hosts["received_at"]
+    newest = of_dataset(tables, max(filter(None, received), default=None))
+    now = reference(newest, wish.options) if newest else None
+    classes = named("class", "class", hosts["hardware_class"])
     made = _Shapes([gpu_shape(text) for text in gpus.all], [rail_shape(text) for text in wired.all])
     shapes = [_both(name, gpus, wired, made) for name in names]
     found = findings(names, reading.findings(tables, MOST))
-    told = judged(names, *reading.letters(tables, STATES))
-    unjudged = reading.unjudged(tables)
     lined, line_codes = distinct([(*a.lines, *b.lines) or None for a, b in shapes])
-    by_day = verdicts_by_day(tables, {host["node"]: host["received_at"] for host in hosts}, newest)
+    by_day = verdicts_by_day(tables, dict(zip(names, received, strict=True)), newest)
     came = finding_changes(tables, newest)
     changed, changed_codes = distinct([tuple(came[name]) if name in came else None for name in names])
     reasons, reason_codes = distinct([unjudged.of.get(name) for name in names])
     nodes = Nodes(
         names=names,
-        verdicts=[host["verdict"] or "unknown" for host in hosts],
-        stale=stale,
+        verdicts=[verdict or "unknown" for verdict in hosts["verdict"]],
+        stale=[_stale(at, now, wish.stale_after_seconds) for at in received],
         classes=classes,
         places=_places(names, hosts, shapes, wires, wish),
-        metrics=_metrics(tables, names, hosts, shapes, classes, newest),
+        metrics=_metrics(tables, names, received, shapes, classes, newest),
         facts=[
-            *(named(key, title, [_fact(host, key) for host in hosts]) for key, title in FACTS),
+            *(named(key, title, _fact(hosts, key)) for key, title in FACTS),
             named("vbios", "VBIOS", [gpu.versions for gpu, _ in shapes]),
             named("firmware", "firmware of rails", [rail.versions for _, rail in shapes]),
         ],
         rails=rails(names, wired, found.on_devices, wires.leaves),
-        judged=told,
+        judged=judged(names, rules, letters),
         found=found.found,
         found_sets=found.sets,
         found_codes=found.codes,
@@ -95,7 +97,7 @@ def known(tables: Tables, wish: Wish, wires: Wiring) -> DatasetFacts:
         changed_codes=changed_codes,
         pages={at: wish.pages[name] for at, name in enumerate(names) if name in wish.pages},
     )
-    return DatasetFacts(nodes, hosts, newest)
+    return DatasetFacts(nodes, newest, wires)
 
 
 def stamp(at: datetime | None) -> str | None:
@@ -124,10 +126,10 @@ def _both(name: str, gpus: reading.Texts, wired: reading.Texts, shapes: _Shapes)
 
 
 def _places(
-    names: Sequence[str], hosts: Sequence[Host], shapes: Sequence[tuple[Shape, Shape]], wires: Wiring, wish: Wish
+    names: Sequence[str], hosts: Hosts, shapes: Sequence[tuple[Shape, Shape]], wires: Wiring, wish: Wish
 ) -> list[Coded]:
     ways = (
-        ("rack", "rack", racks(names, [host["chassis_serial"] for host in hosts], wish.rack)),
+        ("rack", "rack", racks(names, hosts["chassis_serial"], wish.rack)),
         ("unit", "scalable unit", [wires.units.get(name) for name in names]),
         ("domain", "NVLink domain", domains([gpu.domain for gpu, _ in shapes])),
     )
@@ -138,15 +140,13 @@ def _places(
 def _metrics(
     tables: Tables,
     names: Sequence[str],
-    hosts: Sequence[Host],
+    received: Sequence[datetime | None],
     shapes: Sequence[tuple[Shape, Shape]],
     classes: Coded,
     newest: datetime | None,
 ) -> list[Coded]:
     errors, counted = reading.errors(tables)
-    ages = [
-        (newest - host["received_at"]).total_seconds() if newest and host["received_at"] else None for host in hosts
-    ]
+    ages = [(newest - at).total_seconds() if newest and at else None for at in received]
     links = [min((shape.link for shape in both if shape.link is not None), default=None) for both in shapes]
     bad = [-_power(errors.get(name, 0)) if name in counted else None for name in names]
     made = [
@@ -159,9 +159,11 @@ def _metrics(
     return [coded for coded in made if coded.labels]
 
 
-def _fact(host: Host, key: str) -> str | None:
-    value = host["received_at"] if key == "seen" else host[key]
-    return stamp(value) if isinstance(value, datetime) else value
+def _fact(hosts: Hosts, key: str) -> Sequence[str | None]:
+    if key != "seen":
+        return hosts[key]
+    stamps = {at: stamp(at) for at in set(hosts["received_at"])}
+    return [stamps[at] for at in hosts["received_at"]]
 
 
 def _nv(count: float) -> str:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from random import SystemRandom
 from typing import Any, NamedTuple
 
+from agent.fleet.cluster.graph import natural
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Query, Row, query, quote, statement, table_query
-from agent.fleet.table import TEXT
+from agent.fleet.engines.query import LookupQuery, Query, Row, lookup, query, quote, statement, table_query
+from agent.fleet.table import INT, TEXT
 
 US, RS = "\x1f", "\x1e"
 RULES = 1_000  # the most frequent ones; the catalogue has some 170
-BITS, PACKED = 3, 20  # of a letter, and letters in a number
+FACTOR_BITS = 48  # times 5 for the state and RULES is less than 63
 HOST = (
     "node", "observed_at", "hostname", "serial", "chassis_serial", "hardware_class", "profile", "bios", "kernel", "os",
     "driver", "cuda", "rdma_stack_version", "nccl", "settings", "generator", "verdict", "received_at",
@@ -34,16 +36,18 @@ RAIL = (
 class Texts(NamedTuple):
     """A text a node, each different one once: `of` is node -> place in `all`."""
 
-    all: list[str]
+    all: list[Any]
     of: dict[str, int]
 
 
-def hosts(tables: Tables) -> list[dict[str, Any]]:
-    """Columns `HOST` of every node."""
-    rows = tables.rows(table_query("host", HOST))
-    found = [dict(zip(HOST, row, strict=True)) for row in rows]
-    for host in found:  # datasets of earlier versions have no time of arrival
-        host["received_at"] = host["received_at"] or host["observed_at"]
+def hosts(tables: Tables) -> dict[str, list[Any]]:
+    """Columns `HOST` of every node, in the order of their names."""
+    rows = tables.many_rows(table_query("host", HOST))
+    rows.sort(key=lambda row: (natural(row[0]), row[0]))
+    columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in HOST)
+    found: dict[str, list[Any]] = dict(zip(HOST, columns, strict=True))
+    times = zip(found["received_at"], found["observed_at"], strict=True)
+    found["received_at"] = [arrived or seen for arrived, seen in times]  # earlier versions have no time of arrival
     return found
 
 
@@ -74,58 +78,74 @@ def _cell(column: str, text: bool) -> str:
     return f"coalesce(CAST({column} AS VARCHAR), '')"
 
 
-GPUS = query("page", "gpus", links=statement("page", "links"), cells=_cells(_GPU_CELLS))
-RAILS = query("page", "rails", links=statement("page", "links"), cells=_cells(_RAIL_CELLS))
-UNJUDGED = query("page", "unjudged", cells=f"{_cell('rule', True)} || chr(31) || {_cell('reason', True)}")
+def _raw(cells: Sequence[tuple[str, str]], table: str) -> str:
+    """The cells of one table in the same way, as they are: to be compared, not to be shown."""
+    mine = (f"coalesce(CAST({quote(name)} AS VARCHAR), '')" for where, name in cells if where == table)
+    return f"concat_ws(chr(31), {', '.join(mine)})"
+
+
+_NODE = {"node": TEXT}
+_LINKS = statement("page", "links")
+GPU_KINDS = query("page", "gpu_kinds", links=_LINKS, cells=_raw(_GPU_CELLS, "gpu"))
+GPUS = lookup(_NODE, "page", "gpus", links=_LINKS, cells=_cells(_GPU_CELLS))
+RAIL_KINDS = query(
+    "page", "rail_kinds", links=_LINKS, nic_cells=_raw(_RAIL_CELLS, "nic"), port_cells=_raw(_RAIL_CELLS, "port")
+)
+RAILS = lookup(_NODE, "page", "rails", links=_LINKS, cells=_cells(_RAIL_CELLS))
+UNJUDGED_KINDS = query("page", "unjudged_kinds")
+UNJUDGED = lookup(
+    _NODE, "page", "unjudged", cells=f"{_cell('judged.rule', True)} || chr(31) || {_cell('judged.reason', True)}"
+)
 FINDINGS = query("page", "findings", place=f"{_cell('node', True)} || chr(31) || {_cell('subject', True)}")
 
 
 def gpus(tables: Tables) -> Texts:
     """Rows of cells `GPU`."""
-    return _texts(tables.rows(GPUS))
+    return _told(tables, GPU_KINDS, GPUS)
 
 
 def rails(tables: Tables) -> Texts:
     """Rows of cells `RAIL`: one for each port of a rail."""
-    return _texts(tables.rows(RAILS))
+    return _told(tables, RAIL_KINDS, RAILS)
 
 
 def letters(tables: Tables, states: Mapping[str, str]) -> tuple[list[str], Texts]:
     """The rules, sorted, and of every node a letter for each: blank where its report does not know the rule.
 
-    Letters are packed into numbers by the engine: a text of its own for each of 100,000 nodes is slow to put in order.
-    A node has a rule once, so that the sum of its bits is all of them; not every engine has another way to join bits.
+    Nodes are put together by a sum over their rules, each with a random factor: that two nodes whose states differ have
+    the same sum is one chance of 2**FACTOR_BITS. Letters are then read of one node of each sum.
     """
     rules = sorted(rule for (rule,) in tables.rows(_RULES))
-    packed = tables.rows(packed_states(len(rules), states)) if rules else []
-    alphabet = [" ", *states.values()]
-    known: dict[tuple[int, ...], str] = {}
-    told = []
-    for node, *numbers in packed:
-        key = tuple(numbers)
-        if key not in known:
-            known[key] = "".join(_unpacked(key, at, alphabet) for at in range(len(rules)))
-        told.append((node, known[key]))
-    return rules, _texts(told)
+    if not rules:
+        return rules, Texts([], {})
+    chance = SystemRandom()
+    sums = state_sums(states)
+    alike = _texts(tables.fetch_by_keys(sums, [(rule, chance.getrandbits(FACTOR_BITS)) for rule in rules]))
+    places = {rule: at for at, rule in enumerate(rules)}
+    first = _first(alike)
+    found = {node: [" "] * len(rules) for node in first}
+    for node, rule, state in tables.fetch_by_keys(STATES_OF, [(node,) for node in first]):
+        if rule in places:
+            found[node][places[rule]] = states.get(state, " ")
+    return rules, Texts(["".join(found[node]) for node in first], alike.of)
 
 
 _RULES = query("page", "rules").bind(most=RULES)
 
 
-def packed_states(rules: int, states: Mapping[str, str]) -> Query:
-    """Of each node a number for each PACKED rules."""
+STATES_OF = lookup(_NODE, "page", "states")
+
+
+def state_sums(states: Mapping[str, str]) -> LookupQuery:
+    """Of each node the sum of its rules' factors, each times the number of the rule's state."""
     codes = " ".join(f"WHEN $state_{at} THEN {at}" for at in range(1, len(states) + 1))
-    parts = ", ".join(
-        f"{statement('page', 'part', part=str(at), size=str(PACKED), bits=str(BITS))} AS part_{at}"
-        for at in range(-(-rules // PACKED))
-    )
     bound = {f"state_{at}": state for at, state in enumerate(states, 1)}
-    return query("page", "states", codes=codes, parts=parts).bind(most=RULES, **bound)
+    return lookup({"rule": TEXT, "factor": INT}, "page", "state_sums", codes=codes).bind(**bound)
 
 
 def unjudged(tables: Tables) -> Texts:
     """Rows of rule and reason of what could not be judged."""
-    return _texts(tables.rows(UNJUDGED))
+    return _told(tables, UNJUDGED_KINDS, UNJUDGED)
 
 
 _FIRST_LOOKS, _ERRORS = query("page", "first_looks"), query("page", "errors")
@@ -156,13 +176,23 @@ def cells(text: str) -> list[list[str]]:
     return [row.split(US) for row in text.split(RS)] if text else []
 
 
-def _unpacked(numbers: tuple[int, ...], place: int, alphabet: list[str]) -> str:
-    part, at = divmod(place, PACKED)
-    code = numbers[part] >> (at * BITS) & (1 << BITS) - 1
-    return alphabet[code] if code < len(alphabet) else " "
+def _told(tables: Tables, kinds: Query, texts: LookupQuery) -> Texts:
+    """The text of one node of those that have the same kinds of rows, the first by name."""
+    alike = _texts(tables.many_rows(kinds))
+    first = _first(alike)
+    found: dict[str, str] = dict(tables.fetch_by_keys(texts, [(node,) for node in first]))
+    return Texts([found.get(node) or "" for node in first], alike.of)
+
+
+def _first(texts: Texts) -> list[str]:
+    """A node for each text."""
+    first: dict[int, str] = {}
+    for node, place in texts.of.items():
+        first.setdefault(place, node)
+    return [first[place] for place in range(len(texts.all))]
 
 
 def _texts(rows: Sequence[Row]) -> Texts:
-    places: dict[str, int] = {}
+    places: dict[Any, int] = {}
     of = {node: places.setdefault(text or "", len(places)) for node, text in sorted(rows, key=lambda row: str(row[0]))}
     return Texts(list(places), of)

@@ -21,7 +21,7 @@ FROM netdev AS thing
 WHERE thing.neighbor_port IS NOT NULL
 
 -- name: gpus
--- Those in an NVLink domain.
+-- Those in an NVLink domain that leaves its node.
 SELECT {columns}
 FROM gpu AS thing
-WHERE thing.cluster_uuid IS NOT NULL
+WHERE thing.cluster_uuid <> '00000000-0000-0000-0000-000000000000'

@@ -1,5 +1,6 @@
 -- `fleet html`: rows of a node folded into one text, as few of these texts differ. Cells are joined by chr(31), rows
--- by chr(30); neither is let through from a value, and an empty cell is not known.
+-- by chr(30); neither is let through from a value, and an empty cell is not known. Texts of 100,000 nodes take time and
+-- memory: first each node is told by the numbers of its kinds of rows, then one node of each such set is asked for.
 
 -- name: links
 -- PCIe links; what is not conclusive has no speed.
@@ -19,9 +20,49 @@ SELECT node, array_to_string(list_sort(list(cells)), chr(30)) AS folded
 FROM (
   SELECT gpu.node AS node, {cells} AS cells
   FROM gpu
+  JOIN wanted ON wanted.node = gpu.node
   LEFT JOIN wide ON wide.node = gpu.node AND wide.id = gpu.pci
 ) AS thing
 GROUP BY node
+
+-- name: gpu_kinds
+-- Of each node the numbers of its kinds of GPUs: they are made before the join, which holds no text then.
+WITH wide AS (
+  {links}
+),
+told AS (
+  SELECT node, pci, {cells} AS cells
+  FROM gpu
+),
+numbered AS (
+  SELECT cells, row_number() OVER (ORDER BY cells) AS place
+  FROM told
+  GROUP BY cells
+),
+thing AS (
+  SELECT
+    told.node AS node,
+    numbered.place AS place,
+    wide.conclusive_speed_gt_s AS speed,
+    wide.conclusive_width AS width,
+    wide.bandwidth_gbyte_s AS bandwidth
+  FROM told
+  JOIN numbered ON numbered.cells = told.cells
+  LEFT JOIN wide ON wide.node = told.node AND wide.id = told.pci
+),
+kind AS (
+  SELECT place, speed, width, bandwidth, row_number() OVER (ORDER BY place, speed, width, bandwidth) AS number
+  FROM thing
+  GROUP BY place, speed, width, bandwidth
+)
+SELECT thing.node AS node, array_to_string(list_sort(list(CAST(kind.number AS VARCHAR))), ',') AS kinds
+FROM thing
+JOIN kind
+  ON kind.place IS NOT DISTINCT FROM thing.place
+  AND kind.speed IS NOT DISTINCT FROM thing.speed
+  AND kind.width IS NOT DISTINCT FROM thing.width
+  AND kind.bandwidth IS NOT DISTINCT FROM thing.bandwidth
+GROUP BY thing.node
 
 -- name: rails
 -- One row of text for each port of a rail.
@@ -32,21 +73,96 @@ SELECT node, array_to_string(list_sort(list(cells)), chr(30)) AS folded
 FROM (
   SELECT nic.node AS node, {cells} AS cells
   FROM nic
+  JOIN wanted ON wanted.node = nic.node
   LEFT JOIN port ON port.node = nic.node AND port.nic = nic.id
   LEFT JOIN wide ON wide.node = nic.node AND wide.id = nic.id
   WHERE nic.rail IS NOT NULL
 ) AS thing
 GROUP BY node
 
+-- name: rail_kinds
+-- Of each node the numbers of its kinds of rails.
+WITH wide AS (
+  {links}
+),
+told AS (
+  SELECT node, id, {nic_cells} AS cells
+  FROM nic
+  WHERE rail IS NOT NULL
+),
+numbered AS (
+  SELECT cells, row_number() OVER (ORDER BY cells) AS place
+  FROM told
+  GROUP BY cells
+),
+told_port AS (
+  SELECT node, nic, {port_cells} AS cells
+  FROM port
+),
+numbered_port AS (
+  SELECT cells, row_number() OVER (ORDER BY cells) AS place
+  FROM told_port
+  GROUP BY cells
+),
+placed_port AS (
+  SELECT told_port.node AS node, told_port.nic AS nic, numbered_port.place AS place
+  FROM told_port
+  JOIN numbered_port ON numbered_port.cells = told_port.cells
+),
+thing AS (
+  SELECT
+    told.node AS node,
+    numbered.place AS place,
+    placed_port.place AS port_place,
+    wide.conclusive_speed_gt_s AS speed,
+    wide.conclusive_width AS width,
+    wide.bandwidth_gbyte_s AS bandwidth
+  FROM told
+  JOIN numbered ON numbered.cells = told.cells
+  LEFT JOIN placed_port ON placed_port.node = told.node AND placed_port.nic = told.id
+  LEFT JOIN wide ON wide.node = told.node AND wide.id = told.id
+),
+kind AS (
+  SELECT
+    place, port_place, speed, width, bandwidth,
+    row_number() OVER (ORDER BY place, port_place, speed, width, bandwidth) AS number
+  FROM thing
+  GROUP BY place, port_place, speed, width, bandwidth
+)
+SELECT thing.node AS node, array_to_string(list_sort(list(CAST(kind.number AS VARCHAR))), ',') AS kinds
+FROM thing
+JOIN kind
+  ON kind.place IS NOT DISTINCT FROM thing.place
+  AND kind.port_place IS NOT DISTINCT FROM thing.port_place
+  AND kind.speed IS NOT DISTINCT FROM thing.speed
+  AND kind.width IS NOT DISTINCT FROM thing.width
+  AND kind.bandwidth IS NOT DISTINCT FROM thing.bandwidth
+GROUP BY thing.node
+
 -- name: unjudged
 -- Rule and reason of what could not be judged.
 SELECT node, array_to_string(list_sort(list(cells)), chr(30)) AS folded
 FROM (
-  SELECT node, {cells} AS cells
-  FROM "check"
-  WHERE state = 'unknown'
+  SELECT judged.node AS node, {cells} AS cells
+  FROM "check" AS judged
+  JOIN wanted ON wanted.node = judged.node
+  WHERE judged.state = 'unknown'
 ) AS thing
 GROUP BY node
+
+-- name: unjudged_kinds
+-- Of each node the numbers of its rules and reasons.
+WITH kind AS (
+  SELECT rule, reason, row_number() OVER (ORDER BY rule, reason) AS number
+  FROM "check"
+  WHERE state = 'unknown'
+  GROUP BY rule, reason
+)
+SELECT judged.node AS node, array_to_string(list_sort(list(CAST(kind.number AS VARCHAR))), ',') AS kinds
+FROM "check" AS judged
+JOIN kind ON kind.rule IS NOT DISTINCT FROM judged.rule AND kind.reason IS NOT DISTINCT FROM judged.reason
+WHERE judged.state = 'unknown'
+GROUP BY judged.node
 
 -- name: rules
 -- The most frequent rules.
@@ -56,35 +172,20 @@ GROUP BY rule
 ORDER BY count(*) DESC, rule
 LIMIT $most
 
--- name: states
--- The state of every rule on a node, {parts} of them packed into numbers: a text for each of 100,000 nodes is slow to
--- put in order. A node has a rule once, so that the sum of its bits is all of them.
-WITH frequent AS (
-  SELECT rule
-  FROM "check"
-  GROUP BY rule
-  ORDER BY count(*) DESC, rule
-  LIMIT $most
-),
-numbered AS (
-  SELECT rule, row_number() OVER (ORDER BY rule) - 1 AS place
-  FROM frequent
-),
-coded AS (
-  SELECT
-    judged.node AS node,
-    numbered.place AS place,
-    CAST(CASE judged.state {codes} ELSE 0 END AS BIGINT) AS code
-  FROM "check" AS judged
-  JOIN numbered ON numbered.rule = judged.rule
-)
-SELECT node, {parts}
-FROM coded
-GROUP BY node
+-- name: state_sums
+-- Of each node a number that is made of the states of some rules: of two nodes it is the same where all states are.
+SELECT
+  judged.node AS node,
+  CAST(sum(wanted.factor * CAST(CASE judged.state {codes} ELSE 0 END AS BIGINT)) AS BIGINT) AS states
+FROM "check" AS judged
+JOIN wanted ON wanted.rule = judged.rule
+GROUP BY judged.node
 
--- name: part
--- One of these numbers.
-CAST(sum(CASE WHEN place // {size} = {part} THEN code << CAST(place % {size} * {bits} AS INTEGER) ELSE 0 END) AS BIGINT)
+-- name: states
+-- The rules of some nodes.
+SELECT judged.node AS node, judged.rule AS rule, judged.state AS state
+FROM "check" AS judged
+JOIN wanted ON wanted.node = judged.node
 
 -- name: first_looks
 -- When each node was first seen, as far back as the history goes.

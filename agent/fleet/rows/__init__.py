@@ -26,6 +26,7 @@ from agent.fleet.tables import COUNTER, PCI, PORT_COUNTER, TABLES
 NAMES = tuple(TABLES)
 Numbers = dict[str, Sequence[int]]
 _T = TypeVar("_T")
+_FINDING_BYTES = 1_000  # of its texts, without the evidence
 
 
 class Made(NamedTuple):
@@ -66,7 +67,7 @@ class Reader:
 
     @property
     def cost(self) -> int:
-        """Bytes of parts that are remembered, about."""
+        """Bytes of findings and of parts that are remembered, about."""
         return self._cost + self.counters.cost + self._functions.cost
 
     def read(self, report: report_fields.ReportFields, label: Label) -> Made:
@@ -78,8 +79,10 @@ class Reader:
         ends = once([gpu.id for gpu in gpus], "topology.gpus"), once([nic.id for nic in nics], "topology.nics")
         once([netdev.id for netdev in netdevs], "topology.netdevs")
         once([probe.name for probe in report.probes], "probes", "a name")
-        rails = {nic.id: place for place, nic in enumerate(nic for nic in nics if nic.role == "rail")}
-        boards = [nic for nic in nics if nic.id in rails]
+        # which ports of NPUs a report has depends on who read /etc/hccn.conf: they are no matter of hardware
+        own = [nic for nic in nics if nic.accelerator is None]
+        boards = [nic for nic in own if nic.role == "rail"]
+        rails = {nic.id: place for place, nic in enumerate(boards)}
         found = [kinds.get(gpu.pci or gpu.id) or (None, gpu.name) for gpu in gpus]
         alike = devices.hardware_class(node.vendor, node.product, found, boards)
         ids["gpu"], ids["nvlink"] = self._gpus(gpus, counted)
@@ -92,9 +95,10 @@ class Reader:
             self._count_netdev(netdev, counted)
         ids["counter"] = counted
         ids["path"], ids["check"] = self._paths(topology.paths, ends), self._checks(report.checks)
+        self._cost += sum(_FINDING_BYTES + len(each.evidence) for each in report.findings)
         own_numbers = [(number,) for number in identity.numbers(node, gpus, nics, netdevs)]
-        host = verdicts.host_row(report, label, HostTotals(len(gpus), len(rails), len(nics), alike, len(own_numbers)))
-        own = {
+        host = verdicts.host_row(report, label, HostTotals(len(gpus), len(rails), len(own), alike, len(own_numbers)))
+        tables = {
             "host": [host],
             "nic": [network.nic_row(nic, rails.get(nic.id)) for nic in nics],
             "port": [network.port_row(nic, port, rails.get(nic.id)) for nic in nics for port in nic.ports],
@@ -107,7 +111,7 @@ class Reader:
             "identity": own_numbers,
             PORT_COUNTER.name: network.port_counter_rows(nics, rails),
         }
-        for name, rows in own.items():
+        for name, rows in tables.items():
             ids[name] = self._own[name].extend(rows)
         digests = {name: self._digest(name, numbers) for name, numbers in ids.items()}
         if ids[PORT_COUNTER.name]:  # the same all day: history has the first report of each

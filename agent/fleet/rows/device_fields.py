@@ -144,6 +144,7 @@ class PortFields(msgspec.Struct, frozen=True, gc=False):
 class NicFields(msgspec.Struct, frozen=True, gc=False):
     id: str
     label: str | None = None
+    accelerator: str | None = None
     board_id: str | None = None
     node_guid: str | None = None
     system_image_guid: str | None = None

@@ -65,7 +65,7 @@ def _collect_facts(report: Report) -> dict[str, object]:
                     {"port": port.port, "state": port.state, "rate_gbit_s": port.rate_gbit_s} for port in nic.ports
                 ],
             }
-            for nic in report.topology.nics
+            for nic in report.topology.host_nics
             if nic.role == "rail"
         ],
     }

@@ -120,9 +120,9 @@ _UNUSABLE_STATES = ("vfio", "no_driver", "not_open", "error")
 
 def export(report: Report) -> str:
     """The file. If it would be too long for NCCL, NICs that are no rails are omitted."""
-    system = _SystemBuilder(report, report.topology.nics).build()
+    system = _SystemBuilder(report, report.topology.host_nics).build()
     if _count_elements(system) > MAX_ELEMENTS:
-        rails = [nic for nic in report.topology.nics if nic.role == "rail"]
+        rails = [nic for nic in report.topology.host_nics if nic.role == "rail"]
         system = _SystemBuilder(report, rails).build()
         system.children.insert(
             0, XmlComment(f"NICs that are no rails are left out: NCCL reads {MAX_ELEMENTS} elements")

@@ -64,7 +64,7 @@ def _gpu_labels(report: Report) -> Iterator[tuple[str, object]]:
 
 
 def _rail_labels(report: Report) -> Iterator[tuple[str, object]]:
-    rails = [nic for nic in report.topology.nics if nic.role == "rail"]
+    rails = [nic for nic in report.topology.host_nics if nic.role == "rail"]
     ports = [port for nic in rails for port in nic.ports]
     if rails:
         yield "rail-count", len(rails)

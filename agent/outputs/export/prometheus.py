@@ -163,7 +163,7 @@ def _gpu_families(report: Report) -> Iterator[Metric]:
 def _link_families(report: Report) -> Iterator[Metric]:
     """Conclusive PCIe links of GPUs and NICs: an idle GPU's speed would look like a fault."""
     topology = report.topology
-    labels = {n.pci: n.label for n in topology.nics[:DEVICES_LIMIT] if n.pci}
+    labels = {n.pci: n.label for n in topology.host_nics[:DEVICES_LIMIT] if n.pci}
     labels |= {g.pci: g.label for g in topology.gpus[:DEVICES_LIMIT] if g.pci}
     conclusive = [f for f in topology.pci if f.id in labels and f.link and f.link.quality.state == "conclusive"]
 
@@ -199,7 +199,7 @@ def _lanes(function: PciFunction) -> float | None:
 def _port_families(report: Report) -> Iterator[Metric]:
     ports = [
         ({"device": nic.id, "label": nic.label, "port": str(port.port), "role": nic.role}, port)
-        for nic in report.topology.nics[:DEVICES_LIMIT]
+        for nic in report.topology.host_nics[:DEVICES_LIMIT]
         for port in nic.ports
     ]
     yield Metric(

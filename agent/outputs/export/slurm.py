@@ -116,7 +116,7 @@ def _lines_for_other_files(report: Report, node: str, gpus: list[Gpu]) -> list[s
         kinds = [f"gpu:{kind}" if kind else "gpu" for kind in map(_gres_type, gpus)]
         gres = ",".join(f"{kind}:{kinds.count(kind)}" for kind in dict.fromkeys(kinds))
         lines.append(f"# slurm.conf: NodeName={node} Gres={gres}")
-    rails = {nic.id for nic in report.topology.nics if nic.role == "rail"}
+    rails = {nic.id for nic in report.topology.host_nics if nic.role == "rail"}
     leaves = sorted(
         {
             netdev.neighbor.system

@@ -21,7 +21,7 @@ class DeviceFields:
         topology = report.topology
         self.functions = {f.id: f for f in topology.pci}
         self.gpus = {gpu.id: gpu for gpu in topology.gpus}
-        self.nics = {nic.id: nic for nic in topology.nics}
+        self.nics = {nic.id: nic for nic in topology.host_nics}
         self.netdevs = topology.netdevs
 
     def render(self, key: str) -> Element:

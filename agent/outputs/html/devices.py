@@ -73,7 +73,7 @@ class _RowMaker:
         self.functions = {f.id: f for f in topology.pci}
         self.fields = DeviceFields(report)
         self.gpus = {gpu.id: gpu for gpu in topology.gpus}
-        self.nics = {nic.id: nic for nic in topology.nics}
+        self.nics = {nic.id: nic for nic in topology.host_nics}
         self.boxes = [box for node in scene.boxes for box in node.walk()]
 
     def of_kind(self, kind: str) -> Iterator[DeviceRow]:
@@ -85,7 +85,7 @@ class _RowMaker:
             yield from (self._gpu(gpu, self._box(gpu.id)) for gpu in topology.gpus if gpu.id in ids)
         elif kind == "nic":
             ids = {box.key for box in boxes}
-            yield from (self._nic(nic, self._box(nic.id)) for nic in topology.nics if nic.id in ids)
+            yield from (self._nic(nic, self._box(nic.id)) for nic in topology.host_nics if nic.id in ids)
         elif kind == "nvswitch":
             yield from (self._function(s.pci, "NVSwitch") for s in topology.nvswitches)
         elif kind == "cxl":

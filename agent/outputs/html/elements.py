@@ -62,7 +62,7 @@ class Severities:
         self.findings: dict[str, list[Finding]] = {}  # by device
         topology = report.topology
         self._interfaces = {netdev.id: netdev.nic or netdev.id for netdev in topology.netdevs}
-        self._devices = {nic.pci: nic.id for nic in topology.nics if nic.pci}
+        self._devices = {nic.pci: nic.id for nic in topology.host_nics if nic.pci}
         self._devices |= {gpu.pci: gpu.id for gpu in topology.gpus if gpu.pci}
         for finding in report.open_findings:
             for part in finding.subject.partition(":")[2].split("+"):

@@ -66,7 +66,7 @@ def find_limited_pairs(report: Report, names: DisplayNames) -> dict[str, tuple[s
     """Link -> the near pairs of a GPU and a NIC whose path it limits: it carries less than every other link there."""
     functions = {f.id: f for f in report.topology.pci}
     gpus = {gpu.id for gpu in report.topology.gpus}
-    nics = {nic.id for nic in report.topology.nics if not nic.virtual_function}
+    nics = {nic.id for nic in report.topology.host_nics if not nic.virtual_function}
     pairs_by_link: dict[str, list[str]] = {}
     for path in report.topology.paths:
         pair = {path.a, path.b}

@@ -237,7 +237,7 @@ class _Drawing:
 def _nearest_paths(report: Report) -> dict[str, str]:
     """GPU or rail -> the functions on its paths to the nearest of the others."""
     gpus = {gpu.id: "" for gpu in report.topology.gpus}
-    rails = [nic.id for nic in report.topology.nics if nic.role == "rail"]
+    rails = [nic.id for nic in report.topology.host_nics if nic.role == "rail"]
     pairs = paths_by_pair(report, gpus, dict.fromkeys(rails, ""))
     hops_by_end: dict[str, list[str]] = {}
     for gpu, nic in sorted(find_nearest_rails(pairs, gpus, rails)):

@@ -14,6 +14,7 @@ from agent.model.nic import Nic
 from agent.model.node import NumaNode
 from agent.model.pci import PciFunction
 from agent.model.report import Report
+from agent.model.topology import find_npu_link
 from agent.outputs.bus_tree import BusTree
 from agent.outputs.html.device_ports import DevicePort, describe_gpu_links, describe_nic_port, is_in_use
 from agent.outputs.html.elements import Severities
@@ -210,8 +211,9 @@ class _SceneBuilder:
         ascend = self.report.topology.ascend
         for port in ascend.ports if ascend else ():
             if port.gpu == gpu.id:
-                state = {"up": "ok", "down": "down"}.get(port.state or "", "unknown")
-                yield DevicePort("port", describe_npu_port(port), state)
+                link = find_npu_link(self.report.topology.nics, port)
+                state = {"ACTIVE": "ok", "DOWN": "down"}.get(link.state or "", "unknown")
+                yield DevicePort("port", describe_npu_port(port, link), state)
 
     def _nic(self, nic: Nic, function: PciFunction | None) -> Box:
         state = ["NVSwitch management"] if nic.limited else [nic.role] if nic.role != "unknown" else []

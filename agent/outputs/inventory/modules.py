@@ -50,7 +50,7 @@ def build_modules(topology: Topology) -> tuple[list[InventoryModule], list[Card]
     functions = {function.id: function for function in topology.pci}
     names = UniqueNames()
     modules = [_gpu_module(gpu, functions.get(gpu.pci or ""), names) for gpu in topology.gpus]
-    cards = [Card(names.assign(f"NIC {nics[0].id}", nics[0].id), nics) for nics in _group_by_card(topology.nics)]
+    cards = [Card(names.assign(f"NIC {nics[0].id}", nics[0].id), nics) for nics in _group_by_card(topology.host_nics)]
     modules += [_nic_module(card, functions) for card in cards]
     for switch in topology.nvswitches:
         modules.append(_switch_module(names.assign(f"NVSwitch {switch.id}", switch.id), functions.get(switch.pci)))

@@ -9,6 +9,7 @@ from agent.model.gpu import Gpu
 from agent.model.nic import FabricNeighbor, Netdev, Nic, Port
 from agent.model.pci import PciFunction
 from agent.model.report import Report
+from agent.model.topology import find_npu_link
 from agent.outputs.names import DisplayNames, describe_npu_port, short_model
 from agent.outputs.text.lines import Line, Span
 from agent.outputs.text.link import Footnotes, format_link
@@ -45,7 +46,8 @@ class RowBuilder:
         self.notes = Footnotes()
         self.netdevs = {netdev.label: netdev for netdev in report.topology.netdevs}
         ports = report.topology.ascend.ports if report.topology.ascend else []
-        self.npu_ports = {port.gpu: describe_npu_port(port) for port in ports}
+        nics = report.topology.nics
+        self.npu_ports = {port.gpu: describe_npu_port(port, find_npu_link(nics, port)) for port in ports}
         self.interfaces = interfaces  # full: with MTU and address; name; none
         self.findings: dict[str, list[Span]] = {}
         for finding in report.open_findings:

@@ -1,15 +1,26 @@
-"""AMD GPUs that their driver does not offer, and a setting of the kernel that RCCL warns of."""
+"""AMD GPUs that their driver does not offer, what keeps them from each other's memory, a setting of the kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
-from agent.rules.amd.gpus import KFD, NOT_OFFERED
+from agent.rules.amd.gpus import KFD, NO_HIVE, NOT_OFFERED, all_pass, find_guard, select_gpus
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, is_off_bus, kernel_log_evidence, report_no_gpu, unreachable_reason
+from agent.rules.devices import (
+    find_device_id,
+    find_function,
+    is_off_bus,
+    kernel_log_evidence,
+    report_no_gpu,
+    unreachable_reason,
+)
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+# MI300A, whose memory is that of its CPU; virtual functions of MI300X and MI325X
+_WITHOUT_OWN_MEMORY = frozenset({"0x74a0", "0x74b5", "0x74b9"})
 
 
 @rule("amd-kfd-missing")
@@ -74,3 +85,90 @@ def amd_numa_balancing(case: RuleContext) -> Iterator[Result]:
             evidence=(Evidence(what="kernel.numa_balancing", value=value, source="/proc/sys/kernel/numa_balancing"),),
             places=frozenset({"node"}),
         )
+
+
+@rule("amd-large-bar")
+def amd_large_bar(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    for gpu in case.topology.gpus:
+        yield find_guard(case, gpu) or _judge_bar(case, gpu)
+
+
+def _judge_bar(case: RuleContext, gpu: Gpu) -> Result:
+    subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
+    bar = ((function.bars_bytes if function else None) or {}).get("0")
+    if find_device_id(case, gpu) in _WITHOUT_OWN_MEMORY:
+        return NotApplicable(subject, "its memory is not behind a BAR of its own")
+    if bar is None or gpu.memory_mib is None:
+        return Unknown(subject, "the size of its BAR 0, or of its memory, is not known")
+    if bar >= gpu.memory_mib << 20:
+        return Pass(subject)
+    return Fail(
+        subject=subject,
+        label=gpu.label,
+        summary=f"BAR 0 is {bar >> 20} MiB, and its memory {gpu.memory_mib} MiB",
+        impact="Other GPUs and NICs reach only memory behind the BAR: the driver offers no peer access over PCIe.",
+        remedy="Set Above 4G Decoding and Resizable BAR in the BIOS, power cycle the node, and compare again.",
+        evidence=(
+            Evidence(what="BAR 0", value=f"{bar} bytes", source=f"/sys/bus/pci/devices/{gpu.pci}/resource"),
+            Evidence(
+                what="memory",
+                value=f"{gpu.memory_mib} MiB",
+                source=f"/sys/bus/pci/devices/{gpu.pci}/mem_info_vram_total",
+            ),
+        ),
+        places=frozenset({gpu.id}),
+    )
+
+
+@rule("amd-p2p-missing")
+def amd_p2p_missing(case: RuleContext) -> Iterator[Result]:
+    groups, answers = select_gpus(case, None, lambda gpu: gpu.hive is not None)
+    yield from answers
+    for group in groups:
+        yield from _judge_peers(group)
+
+
+def _judge_peers(group: list[Gpu]) -> Iterator[Result]:
+    outside = [(a, b) for a, b in combinations(group, 2) if a.hive == NO_HIVE or a.hive != b.hive]
+    if not outside:
+        yield from (NotApplicable(f"gpu:{gpu.id}", "XGMI joins it with all others of its model") for gpu in group)
+        return
+    if any(gpu.pcie_peers is None for gpu in group):
+        why = "the driver lists no peers over PCIe (kernels before 6.0)"
+        yield from (Unknown(f"gpu:{gpu.id}", why) for gpu in group)
+        return
+    missing = [(a, b) for a, b in outside if not (_reaches(a, b) and _reaches(b, a))]
+    cut_off = {gpu.id for pair in missing for gpu in pair}
+    yield from all_pass([gpu for gpu in group if gpu.id not in cut_off])
+    if missing:
+        yield _fail_peers(missing, len(outside))
+
+
+def _reaches(gpu: Gpu, other: Gpu) -> bool:
+    return other.id in (gpu.pcie_peers or ())
+
+
+def _fail_peers(missing: list[tuple[Gpu, Gpu]], of: int) -> Fail:
+    """One finding: of a GPU that all missing pairs have in common, of the only pair, or of the node."""
+    ends = {gpu.id: gpu.label for pair in missing for gpu in pair}
+    common = [end for end in ends if all(end in (a.id, b.id) for a, b in missing)]
+    if len(common) == 1:
+        subject, label = f"gpu:{common[0]}", ends[common[0]]
+    elif common:
+        subject, label = f"pair:{'+'.join(sorted(ends))}", " - ".join(ends.values())
+    else:
+        subject, label = "node", "node"
+    return Fail(
+        subject=subject,
+        label=label,
+        summary=f"{len(missing)} of {of} pairs of GPUs outside a common hive have no peer access over PCIe",
+        impact="RCCL copies traffic of these pairs through host memory.",
+        remedy="Set the IOMMU to passthrough, ACS off and Resizable BAR on; use a kernel with CONFIG_HSA_AMD_P2P.",
+        evidence=tuple(
+            Evidence(what=f"{a.label} - {b.label}", value="no link both ways", source=f"{KFD}/*/p2p_links/*/properties")
+            for a, b in missing[:8]
+        ),
+        confidence="medium",
+        places=frozenset(ends),
+    )

@@ -1,4 +1,4 @@
-"""Errors of XGMI links and resets of AMD GPUs, by their counters and the kernel log."""
+"""Errors of XGMI links and of memory, and resets of AMD GPUs, by their counters and the kernel log."""
 
 from __future__ import annotations
 
@@ -152,3 +152,36 @@ def _is_long_ago(case: RuleContext, events: list[Event]) -> bool:
 
 def _line(event: Event) -> Evidence:
     return Evidence(what=f"kernel log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
+
+
+@rule("amd-bad-pages")
+def amd_bad_pages(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_gpu(case)
+    lines: dict[str, list[Event]] = {}
+    for event in case.events:
+        if event.kind == "amd_bad_pages" and event.subject:
+            lines.setdefault(event.subject, []).append(event)
+    unread = case.probe_failure("kernel_log")
+    for gpu in case.topology.gpus:
+        if gpu.id in lines:
+            continue
+        if gpu.vendor != "AMD":
+            yield NotApplicable(f"gpu:{gpu.id}", "not of AMD")
+        elif unread:
+            yield Unknown(f"gpu:{gpu.id}", f"the kernel log was not read: {unread}")
+        else:
+            yield Pass(f"gpu:{gpu.id}")
+    for address in sorted(lines):  # of a log alone, or of GPUs that left the bus, too
+        yield _fail_bad_pages(case, address, lines[address])
+
+
+def _fail_bad_pages(case: RuleContext, address: str, lines: list[Event]) -> Fail:
+    return Fail(
+        subject=f"{'gpu' if address in case.gpus else 'pci'}:{address}",
+        label=device_label(case, address),
+        summary="as many pages of its memory are bad as the driver allows",
+        impact="The driver does not start this GPU again after the next load of amdgpu or restart.",
+        remedy="Drain the node and have the GPU exchanged: it does not repair further pages.",
+        evidence=tuple(map(_line, lines[-6:])),
+        places=frozenset({address}),
+    )

@@ -14,6 +14,7 @@ FULL_MESH = frozenset({"0x74a0", "0x74a1", "0x74a2", "0x74a5", "0x75a0", "0x75a3
 # Cards that a bridge joins, or that stand alone: MI60, MI50, MI100, MI210
 BRIDGED = frozenset({"0x66a0", "0x66a1", "0x738c", "0x740f"})
 NOT_OFFERED = ("vfio", "no_driver", "not_open", "error")
+NO_HIVE = "0"
 KFD = "/sys/class/kfd/kfd/topology/nodes"
 
 
@@ -27,7 +28,7 @@ def select_gpus(
     groups: dict[str, list[Gpu]] = {}
     answers: list[Result] = list(report_no_gpu(case))
     for gpu in case.topology.gpus:
-        device, answer = find_device_id(case, gpu), _not_judged(case, gpu)
+        device, answer = find_device_id(case, gpu), find_guard(case, gpu)
         if answer is not None:
             answers.append(answer)
         elif devices is not None and device not in devices:
@@ -42,7 +43,8 @@ def select_gpus(
     return [group for group in groups.values() if len(group) > 1], answers
 
 
-def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:
+def find_guard(case: RuleContext, gpu: Gpu) -> Result | None:
+    """Why a GPU is not judged; None where it is."""
     subject = f"gpu:{gpu.id}"
     absent = unreachable_reason(find_function(case, gpu))
     if gpu.vendor != "AMD":

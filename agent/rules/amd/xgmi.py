@@ -10,13 +10,12 @@ from typing import NamedTuple
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.topology import Path
-from agent.rules.amd.gpus import BRIDGED, FULL_MESH, KFD, all_pass, select_gpus
+from agent.rules.amd.gpus import BRIDGED, FULL_MESH, KFD, NO_HIVE, all_pass, select_gpus
 from agent.rules.context import RuleContext
 from agent.rules.devices import kernel_log_evidence
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
-NO_HIVE = "0"
 _REMEDY = "Reset the hive while it is idle, power cycle the node, then exchange the module or bridge."
 _LINKS = f"{KFD}/*/io_links/*/properties"
 _SEVERAL = 3  # pairs of three GPUs: what so many have, every link can do

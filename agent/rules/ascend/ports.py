@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
+from agent.model.topology import find_npu_link
 from agent.rules.ascend.npus import find_npus
 from agent.rules.context import RuleContext
 from agent.rules.gates import has_ascend
@@ -62,9 +63,10 @@ def _tool(option: str, port: NpuPort) -> str:
 def npu_roce_port_down(case: RuleContext) -> Iterator[Result]:
     yield from report_no_ports(case)
     ports = npu_ports(case)
-    up = [port for port in ports if port.state == "up"]
-    down = [port for port in ports if port.state == "down"]
-    yield from (Unknown(subject_of(p), f"no output of {_tool('link', p)}") for p in ports if p.state is None)
+    states = {port.npu: find_npu_link(case.accelerator_nics, port).state for port in ports}
+    up = [port for port in ports if states[port.npu] == "ACTIVE"]
+    down = [port for port in ports if states[port.npu] == "DOWN"]
+    yield from (Unknown(subject_of(p), f"no output of {_tool('link', p)}") for p in ports if states[p.npu] is None)
     yield from (Pass(subject_of(port)) for port in up)
     if up or (len(down) > 1 and any(port.address for port in down)):
         faults = [_fail_down(port, len(ports)) for port in down]
@@ -89,10 +91,11 @@ def _fail_down(port: NpuPort, count: int) -> Fail:
 @rule("npu-roce-speed")
 def npu_roce_speed(case: RuleContext) -> Iterator[Result]:
     yield from report_no_ports(case)
-    usual = find_majority([port.speed_gbit_s for port in npu_ports(case) if port.speed_gbit_s])
-    for port in npu_ports(case):
-        subject, speed = subject_of(port), port.speed_gbit_s
-        if port.state == "down":
+    links = [(port, find_npu_link(case.accelerator_nics, port)) for port in npu_ports(case)]
+    usual = find_majority([link.rate_gbit_s for _, link in links if link.rate_gbit_s])
+    for port, link in links:
+        subject, speed = subject_of(port), link.rate_gbit_s
+        if link.state == "DOWN":
             yield NotApplicable(subject, "down")
         elif speed is None or usual is None:
             yield Unknown(subject, "its speed is not known, or most ports have no speed in common")

@@ -8,17 +8,17 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, is_off_bus, kernel_log_evidence, unreachable_reason
+from agent.rules.gates import HABANA
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
-MAKER = "Intel Habana"
 ACCEL = "/sys/class/accel"
 _BROKEN = "Malfunction"
 
 
 def gaudi_cards(case: RuleContext) -> list[Gpu]:
     """The Gaudi cards of a node."""
-    return [gpu for gpu in case.topology.gpus if gpu.vendor == MAKER]
+    return [gpu for gpu in case.topology.gpus if gpu.vendor == HABANA]
 
 
 @rule("gaudi-missing")

@@ -44,7 +44,7 @@ def build_inventory(topology: Topology) -> list[Known]:
                 add(f"link:{gpu.id}/{link.link}", f"{gpu.label} NVLink {link.link}", None, None)
     for switch in topology.nvswitches:
         add(f"nvswitch:{switch.id}", f"NVSwitch {switch.id}", None, switch.pci)
-    for nic in topology.nics:
+    for nic in topology.host_nics:
         if nic.id == nic.pci and not (nic.virtual_function or nic.software or nic.limited):
             add(f"nic:{nic.id}", nic.label, nic.model, nic.pci, role=nic.role)
             for port in nic.ports:
@@ -150,7 +150,7 @@ def healthy_subjects(topology: Topology) -> set[str]:
         if gpu.pci not in shaky:
             found.add(f"gpu:{gpu.id}")
             found |= {f"link:{gpu.id}/{link.link}" for link in gpu.links if link.state in ("active", "sleep")}
-    for nic in topology.nics:
+    for nic in topology.host_nics:
         if nic.pci not in shaky:
             found |= {f"nic:{nic.id}", *(f"port:{nic.id}/{port.port}" for port in nic.ports)}
     return found

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.context import RuleContext
+from agent.rules.gates import AMAZON
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
-MAKER = "Amazon"
 _SIDE = 4  # trn1.32xlarge and trn2.48xlarge: 16 devices as a torus of 4 by 4
 
 
 @rule("neuron-link-asymmetric")
 def neuron_link_asymmetric(case: RuleContext) -> Iterator[Result]:
-    devices = {gpu.index: gpu for gpu in case.topology.gpus if gpu.vendor == MAKER and gpu.index is not None}
-    unnumbered = [gpu for gpu in case.topology.gpus if gpu.vendor == MAKER and gpu.index is None]
+    devices = {gpu.index: gpu for gpu in case.topology.gpus if gpu.vendor == AMAZON and gpu.index is not None}
+    unnumbered = [gpu for gpu in case.topology.gpus if gpu.vendor == AMAZON and gpu.index is None]
     for gpu in unnumbered:
         yield Unknown(f"gpu:{gpu.id}", gpu.driver_error or case.probe_failure("gpu") or "neuron-ls does not list it")
     if len(devices) == 1 and not unnumbered:

@@ -52,11 +52,10 @@ def _find_branches(case: RuleContext) -> Iterator[_Branch]:
     """Every bridge with several bridges right below it, which are the downstream ports of a switch."""
     children: dict[str, list[PciFunction]] = {}
     for function in case.topology.pci:
-        if function.parent:
-            children.setdefault(function.parent, []).append(function)
+        children.setdefault(function.parent or "", []).append(function)
     for top in case.topology.pci:
         ports = {child.id[-4:]: child for child in children.get(top.id, ()) if _is_bridge(child)}
-        if _is_bridge(top) and len(ports) > 1:
+        if len(ports) > 1:
             yield _Branch(top, ports, {place: _endpoints(port, children) for place, port in ports.items()})
 
 
@@ -89,7 +88,7 @@ def _compare(case: RuleContext, branches: Sequence[_Branch]) -> Iterator[Result]
         alike = [branch for branch in filled if kinds[branch.top.id] == kind]
         empty = [branch for branch in branches if branch not in filled]
         usual = alike[0].below[place]
-        others = [one for one in filled if one not in alike and _is_another_model(case, one.below[place], usual)]
+        others = [one for one in filled if _is_another_model(case, one.below[place], usual)]
         if empty and len(alike) == len(filled) and _is_most(len(empty), branches, place, kind):
             odd.update(branch.top.id for branch in empty)
             yield from (_fail_branch_differs(case, branch, place, alike) for branch in empty)

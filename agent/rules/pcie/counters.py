@@ -79,8 +79,14 @@ def gpu_counters_by_gpu(case: RuleContext) -> Iterator[tuple[Gpu, Subject, Count
         if absent:
             yield NotApplicable(place.subject, absent)
         else:
-            which = f" -i {gpu.index}" if gpu.index is not None else ""
-            yield gpu, place, Counters(place.subject, gpu_counters(gpu), command_source(f"nvidia-smi -q{which}"))
+            yield gpu, place, Counters(place.subject, gpu_counters(gpu), command_source(_counters_command(gpu)))
+
+
+def _counters_command(gpu: Gpu) -> str:
+    """What shows the counters of a GPU: a table of binary numbers, or a tool's output."""
+    if gpu.vendor == "AMD":
+        return f"xxd -e -g 8 -s 112 -l 16 /sys/bus/pci/devices/{gpu.id}/gpu_metrics"
+    return f"nvidia-smi -q{f' -i {gpu.index}' if gpu.index is not None else ''}"
 
 
 def error_budget(link: Link | None) -> int:

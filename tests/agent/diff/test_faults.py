@@ -393,6 +393,22 @@ def test_a_moved_cable_is_a_difference() -> None:
     )  # fmt: skip
 
 
+def test_ports_inside_an_accelerator_are_compared_and_neither_gone_nor_new() -> None:
+    """The accelerator is what can be gone; a report made without root does not have its ports."""
+    whole = scan_machine("8x910b-4s-atlas-a2")
+    unread = msgspec.structs.replace(
+        whole, topology=msgspec.structs.replace(whole.topology, nics=whole.topology.host_nics)
+    )
+
+    def run(nic: Nic, state: str) -> Nic:
+        return msgspec.structs.replace(nic, ports=[msgspec.structs.replace(nic.ports[0], state=state)])
+
+    up, down = (rows(whole, "nics", lambda nic, state=state: run(nic, state)) for state in ("ACTIVE", "DOWN"))
+
+    assert [] == [*diff(whole, unread).changes, *diff(unread, whole).changes]
+    assert [("state", "ACTIVE", "DOWN")] == [(change.what, change.old, change.new) for change in diff(up, down).changes]
+
+
 def test_other_words_of_the_same_far_end_are_none() -> None:
     """Another output, and what ran while it was made."""
     other = msgspec.structs.replace(FAR, source="ibnetdiscover", lid=9, width="2X", could_width="4X")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from agent.model.gpu import Ascend, Gpu, GpuLink, NpuPort, Remote
-from agent.model.nic import Netdev, Nic
+from agent.model.nic import Netdev, Nic, Port
 from agent.model.node import NumaNode
 from agent.model.pci import Cxl, CxlDevice, CxlRegion
 from agent.model.report import ProbeRun
@@ -204,12 +204,19 @@ def npus(device: str = "0xd802") -> RuleContext:
     ]
     roce = [
         NpuPort(
-            npu=n, gpu=each, state="up", speed_gbit_s=200.0, address=f"192.0.2.{n}", netmask="255.255.255.0",
+            npu=n, gpu=each, nic=f"npu-{n}-roce", address=f"192.0.2.{n}", netmask="255.255.255.0",
             gateway="192.0.2.254", mtu=4200, pfc=[4], tls=False, health="Success",
         )
         for n, each in enumerate(ids)
     ]  # fmt: skip
+    link = Port(port=1, link_layer="Ethernet", state="ACTIVE", rate_gbit_s=200.0)
+    own = tuple(
+        Nic(id=f"npu-{n}-roce", label=f"NPU{n}", accelerator=each, role="rail", ports=[link])
+        for n, each in enumerate(ids)
+    )
     known = Ascend(device_nodes=8, configuration="read", ports=roce)
     probes = {**case.probes, "npu": ProbeRun(name="npu", status="ok"), "hccn": ProbeRun(name="hccn", status="ok")}
     probes["nvml"] = ProbeRun(name="nvml", status="absent", reason="no NVIDIA driver")
-    return msgspec.structs.replace(topology(case, gpus=gpus, paths=paths, ascend=known), probes=probes)
+    return msgspec.structs.replace(
+        topology(case, gpus=gpus, paths=paths, ascend=known), probes=probes, accelerator_nics=own
+    )

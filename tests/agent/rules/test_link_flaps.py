@@ -9,6 +9,7 @@ from agent.model.node import Nccl
 from agent.model.report import History
 from agent.rules.context import RuleContext, Settings
 from agent.rules.counter_deltas import CounterDelta
+from agent.rules.gates import has_infiniband_flaps
 from agent.rules.infiniband.flaps import ib_link_flap
 from agent.rules.link_flaps import largest_delta
 from agent.rules.rule import NotApplicable, Pass, Unknown
@@ -39,6 +40,15 @@ def test_what_was_seen_at_the_ends_of_twelve_hours_counts() -> None:
     assert 1 == len(fails(ib_link_flap, seen("2026-04-30T23:00:00Z", "2026-05-01T10:00:00Z")))
     assert [] == fails(ib_link_flap, seen("2026-04-30T22:59:59Z", "2026-05-01T10:00:00Z"))
     assert [] == fails(ib_link_flap, seen("2026-04-30T23:00:00Z", "2026-05-01T10:00:01Z"))
+
+
+def test_links_that_were_noted_are_judged_without_an_earlier_sample() -> None:
+    """`watch` after its first full scan: no window, and it counted since."""
+    first = replace(ONCE, window=None, history=History(runs=1))
+
+    assert isinstance(has_infiniband_flaps(first), Unknown)
+    assert has_infiniband_flaps(replace(first, history=History(runs=1, link_downs={PORT: ["now"]}))) is None
+    assert isinstance(has_infiniband_flaps(replace(first, history=None)), Unknown)
 
 
 def test_what_this_run_noted_itself_is_in_the_window() -> None:

@@ -21,7 +21,15 @@ static int clear(char *words)
 	return 0;
 }
 
-static const struct fabsim_command main_commands[] = {{"clear", clear}, {}};
+/* A line of the kernel's log: what a driver of real hardware prints. */
+static int say(char *words)
+{
+	pr_info("%s\n", words);
+	return 0;
+}
+
+/* clear; log TEXT */
+static const struct fabsim_command main_commands[] = {{"clear", clear}, {"log", say}, {}};
 
 static int run(char *line)
 {

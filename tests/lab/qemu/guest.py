@@ -70,13 +70,14 @@ class Guest:
     ) -> None:
         """`name`: of its serial line. `wire`: a socket, at whose other end is a guest's network card.
 
-        `shape`: it shows that machine of `MACHINES` already, with its CPUs.
+        `shape`: it shows that machine of `MACHINES` already, with its CPUs; or it is `BARE`.
         `cpus`: with two, one a NUMA node, it has the host's time: QEMU counts instructions of one CPU only.
         """
-        self.shown: Machine | None = MACHINES[shape].machine() if shape else None
+        kept = MACHINES.get(shape) if shape else None  # none: of `BARE`
+        self.shown: Machine | None = kept.machine() if kept else None
         self._frozen = frozen(shape) if shape else FROZEN
         self.seconds = 0.0  # that the last command took, by the guest's clock
-        self._boots, self._wire, self._cpus = boot, wire, MACHINES[shape].cpus if shape else cpus
+        self._boots, self._wire, self._cpus = boot, wire, kept.cpus if kept else cpus
         self.serial = PLACE / f"serial{name}.log"
         self.serial.unlink(missing_ok=True)
         self._port, port = socket.socketpair()
@@ -94,7 +95,6 @@ class Guest:
             if self._boots:
                 self._answer(BOOT_SECONDS)
                 self.monitor.ask("stop")
-                self.shell(described.LOAD_MODULES)
             else:
                 self._thawed()
                 self._asked({"argv": ["date", "--set", f"@{time.time():.3f}"], "timeout": 10}, START_SECONDS)
@@ -262,11 +262,14 @@ class Guest:
         if tool:
             self.must("ip", "-batch", "-", text="\n".join(tool) + "\n")
 
-    def scan(self, *options: str, uptime: int = UPTIME_SECONDS) -> dict[str, Any]:
-        """The report of a scan in the guest, whose clock since boot says `uptime` seconds as it begins."""
+    def scan(self, *options: str, uptime: int | None = UPTIME_SECONDS, user: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The report of a scan in the guest, whose clock since boot says `uptime` seconds as it begins; None: its own.
+
+        `user`: the command that makes it another user's.
+        """
         own = float(self.must("cat", "/proc/uptime").split()[0])
-        shifted = ["unshare", "--time", "--boottime", str(round(uptime - own)), "--fork"]
-        done = self.run(*shifted, SCAN, "scan", "--format", "json", "--timeout", "120", "--quiet", *options)
+        shifted = [] if uptime is None else ["unshare", "--time", "--boottime", str(round(uptime - own)), "--fork"]
+        done = self.run(*shifted, *user, SCAN, "scan", "--format", "json", "--timeout", "120", "--quiet", *options)
         if done.code != 0:
             raise GuestFailed(f"scan ended with {done.code}: {done.err[-800:]}")
         report: dict[str, Any] = json.loads(done.out)

@@ -11,6 +11,7 @@ from fixtures.machine import parse_machine as described
 from tests.lab.batches import IB, ROCE, SMALL, machine
 
 THOUSAND, TWO_CPUS = "a-thousand-functions", "two-cpus"
+BARE = "bare"  # a guest that has booted, before any module of ours or of RDMA is loaded
 # Two events a function, a process an event: minutes, on an emulated CPU
 NO_UDEV = "systemctl stop systemd-udevd-kernel.socket systemd-udevd-control.socket systemd-udevd 2>&1"
 

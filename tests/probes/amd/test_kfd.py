@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections import Counter
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.amd.kfd import NODES, TOPOLOGY, address_of, parse_properties
-from probes.amd.probe import parse_errors, split_bandwidth
+from probes.amd.probe import parse_errors, parse_metrics, split_bandwidth
 from probes.catalogue import probe
 from probes.gpu.facts import Gpu, GpuFacts
 from probes.host.interface import Denied, Failed
@@ -147,6 +148,27 @@ def test_a_route_in_one_direction_is_no_pair() -> None:
     )
 
 
+def test_peers_over_pcie() -> None:
+    """A link to a processor is none to a GPU; a folder with no link to a GPU is an answer, and no folder is none."""
+    host = graph({}, {}, {})
+    host.put({f"{NODES}/1/p2p_links/0/properties": f"type {PCIE}\nnode_to 0\nweight 52\n"})
+    host.put({f"{NODES}/1/p2p_links/1/properties": f"type {PCIE}\nnode_to 3\nweight 40\n"})
+    host.put({f"{NODES}/2/p2p_links/0/properties": f"type {PCIE}\nnode_to 0\nweight 52\n"})
+
+    assert [("0000:03:00.0",), (), None] == [gpu.pcie_peers for gpu in facts(host).gpus]
+
+
+def test_peers_of_real_graphs(corpus: Path) -> None:
+    """Each MI210 reaches the four of the other hive; in one hive there is nothing to reach over PCIe."""
+
+    def peers(tree: str) -> set[int | None]:
+        read = facts(open_source(str(corpus / "accelerators" / "amd" / f"{tree}.tar.xz"), None))
+        return {None if gpu.pcie_peers is None else len(gpu.pcie_peers) for gpu in read.gpus}
+
+    assert {4} == peers("kfd-8x-mi210-2hives")
+    assert {0} == peers("kfd-8x-mi308x-cpx4")
+
+
 @pytest.mark.parametrize(("hive", "said"), [({"hive_id": 0}, "0"), ({"hive_id": 255}, "ff")])
 def test_no_hive_is_zero(hive: dict[str, int], said: str) -> None:
     """As the driver prints it; the report's ids are hexadecimal."""
@@ -232,6 +254,56 @@ def test_a_suspended_gpu_gets_no_further_read() -> None:
     assert "0000:01:00.0 is suspended and was left asleep" in (reading.reason or "")
     assert [f"{place}/power/runtime_status"] == [path for path in host.asked if path.startswith(place)]
     assert [None] == [gpu.vbios for gpu in reading.facts.gpus]
+
+
+def metrics(replays: int, rollovers: int, version: tuple[int, int] = (1, 7), size: int = 2208) -> bytes:
+    """A table as firmware fills it, with these counts."""
+    table = bytearray(b"\xff" * size)
+    struct.pack_into("<HBB", table, 0, size, *version)
+    struct.pack_into("<QQ", table, 112, replays, rollovers)
+    return bytes(table)
+
+
+@pytest.mark.parametrize(
+    ("table", "counts"),
+    [
+        (metrics(5, 1), {"replays": 5, "replay_rollovers": 1}),
+        (metrics(0, 0), {"replays": 0, "replay_rollovers": 0}),
+        (metrics((1 << 64) - 1, 3), {"replay_rollovers": 3}),
+        (metrics(5, 1, (1, 6)), {}),
+        (metrics(5, 1, (2, 7)), {}),
+        (metrics(5, 1, size=2216), {}),
+        (metrics(5, 1)[:-1], {}),
+        (metrics(5, 1) + b"\0", {}),
+        (b"\xa0\x08\x01\x07".ljust(2207, b"\0"), {}),
+        (b"", {}),
+    ],
+)
+def test_metrics_of_the_known_version_alone(table: bytes, counts: dict[str, int]) -> None:
+    """Another version has other numbers in these places."""
+    assert counts == parse_metrics(table)
+
+
+@pytest.mark.parametrize(("status", "counts"), [("active", {"replays": 5, "replay_rollovers": 1}), ("resuming", None)])
+def test_metrics_are_read_of_a_gpu_that_is_awake(status: str, counts: dict[str, int] | None) -> None:
+    """Reading them wakes one that sleeps."""
+    host = graph({})
+    place = "/sys/bus/pci/devices/0000:01:00.0"
+    host.put({f"{place}/power/runtime_status": f"{status}\n"})
+    host.files.add(f"{place}/gpu_metrics", metrics(5, 1))
+
+    assert counts == facts(host).gpus[0].pcie_counters
+    assert (f"{place}/gpu_metrics" in host.asked) is (counts is not None)
+
+
+def test_metrics_that_refuse_are_a_gap() -> None:
+    """A GPU without the file has none."""
+    host = graph({})
+    place = "/sys/bus/pci/devices/0000:01:00.0"
+    host.put({f"{place}/power/runtime_status": "active\n"})
+    assert (None, None) == (outcome(host).reason, facts(host).gpus[0].pcie_counters)
+    host.refused[f"{place}/gpu_metrics"] = Denied("gpu_metrics: EACCES", "EACCES")
+    assert "gpu_metrics: EACCES" in (outcome(host).reason or "")
 
 
 def test_errors_by_block() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.assemble import assemble
-from agent.diagnose import ScanPlan, diagnose
+from agent.config import Configuration
+from agent.diagnose import ScanPlan, build_context, diagnose
 from agent.model.report import Report
 from agent.outputs.html.page import render_html
 from agent.outputs.text.page import render_page
@@ -240,6 +241,26 @@ def test_dies_of_a_module_are_drawn() -> None:
     assert {"SIO": 8, None: 112} == kinds
 
 
+@pytest.mark.parametrize(
+    ("device", "addresses"),
+    [
+        ("0xd802", ["0000:01:00.0", "0000:c1:00.0"]),
+        ("0xd803", sorted(f"0000:{bus}:00.0" for bus in A3[:14])),
+        ("0xd806", ["0000:01:00.0", "0000:02:00.0"]),
+    ],
+)
+def test_an_npu_without_a_number_is_called_by_its_address(device: str, addresses: list[str]) -> None:
+    """Neither the driver nor a known board numbers it: the order of the bus does not, and no port becomes its own."""
+    host = node(addresses, device).put({CONFIGURATION: "address_0=10.0.0.1\naddress_1=10.0.0.2\n"})
+    outcomes = [outcome_of(probe(name), host) for name in ("pci", "npu", "hccn")]  # type: ignore[arg-type]
+    found = assemble(outcomes, providers()).topology
+    assert [(address, None, f"GPU@{address}") for address in addresses] == [
+        (gpu.id, gpu.index, gpu.label) for gpu in found.gpus
+    ]
+    assert [None, None] == [port.gpu for port in found.ascend.ports] if found.ascend else False
+    assert ["npu-0", "npu-1"] == [nic.accelerator for nic in found.nics]
+
+
 def test_numbers_without_addresses_beside_a_bus_are_not_npus_more(tmp_path: Path) -> None:
     """lspci shows two NPUs, and a matrix two numbers: they are the same, and which is which is not known."""
     lspci = "\n".join(
@@ -328,8 +349,40 @@ def test_saved_ports_are_joined_with_their_npu(tmp_path: Path) -> None:
     first, second, third = ascend.ports
     assert ("0000:c1:00.0", "10.0.0.9", 4200, "Success") == (first.gpu, first.address, first.mtu, first.health)
     assert {"udp_port_mode": "1"} == first.settings
-    assert ("0000:01:00.0", "down") == (second.gpu, second.state)
+    assert ("0000:01:00.0", "npu-1-roce") == (second.gpu, second.nic)
     assert (2, None, "10.0.0.3") == (third.npu, third.gpu, third.address)
+
+
+def test_roce_ports_are_nics_of_their_npu(tmp_path: Path) -> None:
+    """Rows that name their NPU, for the fleet and for comparison; no rule about NICs of the host sees them."""
+    (tmp_path / "sys").mkdir()
+    found = report(
+        tmp_path,
+        **{
+            "npu-smi_info.txt": INFO_A2,
+            "hccn_tool_-i_0_-link_-g.txt": "link status: UP\n",
+            "hccn_tool_-i_0_-speed_-g.txt": "Speed: 200000 Mb/s\n",
+            "hccn_tool_-i_0_-stat_-g.txt": "roce_rx_err_pkt_num:11\n",
+            "hccn_tool_-i_1_-link_-g.txt": "link status: DOWN\n",
+            "hccn_tool_-i_1_-speed_-g.txt": "Speed: 200000 Mb/s\n",
+            "hccn_tool_-i_2_-ip_-g.txt": "ipaddr:10.0.0.9\n",
+        },
+    )
+    rows = found.topology.nics
+    assert [
+        ("npu-0-roce", "NPU0", "0000:c1:00.0", "rail"),
+        ("npu-1-roce", "NPU1", "0000:01:00.0", "rail"),
+        ("npu-2-roce", "NPU2", "npu-2", "rail"),
+    ] == [(nic.id, nic.label, nic.accelerator, nic.role) for nic in rows]
+    assert [("ACTIVE", 200.0), ("DOWN", None), (None, None)] == [
+        (port.state, port.rate_gbit_s) for nic in rows for port in nic.ports
+    ]
+    assert {"roce_rx_err_pkt_num": 11} == rows[0].ports[0].hw_counters
+    assert all((nic.pci, nic.driver, nic.rdma_device, nic.numa_node) == (None,) * 4 for nic in rows)
+    assert [] == found.topology.host_nics
+    case = build_context(found, Configuration(), found.platform, None)
+    assert ([], ()) == (case.topology.nics, case.rails)
+    assert not any("npu-0-roce" in path.b for path in found.topology.paths)
 
 
 @pytest.mark.parametrize(

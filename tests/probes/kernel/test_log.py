@@ -197,6 +197,20 @@ def test_what_says_nothing_is_no_event(line: str) -> None:
         ),
         ("amdgpu 0000:dd:00.0: amdgpu: GPU reset begin!", "amd_reset", "0000:dd:00.0", None, {}),
         (
+            "amdgpu 0000:dd:00.0: amdgpu: Saved bad pages 129 reaches threshold value 128",
+            "amd_bad_pages",
+            "0000:dd:00.0",
+            None,
+            {},
+        ),
+        (
+            "amdgpu 0000:dd:00.0: amdgpu: RAS records:129 exceed threshold:128, GPU will not be initialized.",
+            "amd_bad_pages",
+            "0000:dd:00.0",
+            None,
+            {},
+        ),
+        (
             "amdgpu 0000:dd:00.0: amdgpu: Fatal error during GPU init",
             "amd_init", "0000:dd:00.0", "Fatal error during GPU init", {},
         ),

@@ -3,33 +3,53 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from agent.fleet.cluster.cabling_faults.fault import Break
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import Pace
+from agent.fleet.cluster.graph import HostLink, Pace, SwitchLink
 from agent.fleet.cluster.peers import most
 
 FEW = 0.25  # of a kind of links: if more could be faster, that is how it is set, no single cable
 
 
 class _Link(NamedTuple):
-    group: str  # the links that it is compared with
-    words: str
-    hosts: tuple[str, ...]
-    ports: tuple[str, ...]
-    pace: Pace
+    """Of a host or between switches; words are made of those alone that are reported."""
+
+    view: View
+    link: HostLink | SwitchLink
+
+    @property
+    def pace(self) -> Pace:
+        return self.link.pace
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return (self.link.host,) if isinstance(self.link, HostLink) else ()
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        place = self.view.cluster.place
+        if isinstance(self.link, HostLink):
+            return (place(self.link.at),)
+        return tuple(sorted((place(self.link.a), place(self.link.b))))
+
+    @property
+    def words(self) -> str:
+        if isinstance(self.link, HostLink):
+            return f"{self.link.host} {self.link.called} on {self.ports[0]}"
+        return " to ".join(self.ports)
 
 
 def uneven_paces(view: View) -> list[Break]:
     """Both kinds; a link is named once."""
-    groups: defaultdict[str, list[_Link]] = defaultdict(list)
-    for link in _links(view):
-        groups[link.group].append(link)
     found = []
-    for group, links in groups.items():
-        usual = most(Counter((link.pace.words, link.pace.gbit_s or 0.0) for link in links))
+    for group, links in _groups(view).items():
+        paces = Counter(link.pace for link in links)
+        kinds: Counter[tuple[str, float]] = Counter()
+        for pace, count in paces.items():
+            kinds[pace.words, pace.gbit_s or 0.0] += count
+        usual = most(kinds)
         could = [link for link in links if link.pace.could]
         told = set()
         if usual and usual[0][1]:
@@ -49,18 +69,19 @@ def uneven_paces(view: View) -> list[Break]:
     return found
 
 
-def _links(view: View) -> Iterator[_Link]:
-    place = view.cluster.place
+def _groups(view: View) -> dict[str, list[_Link]]:
+    """Links that are compared with each other, by the name of their group."""
+    groups: defaultdict[str, list[_Link]] = defaultdict(list)
     for unit in view.units.units:
+        several = len(unit.leaves) > 1
         for host in unit.hosts:
             for link in view.units.links[host]:
-                rail = f"{unit.name}'s {link.rail}" if len(unit.leaves) > 1 and link.rail else f"hosts on {unit.name}"
-                words = f"{host} {link.called} on {place(link.at)}"
-                yield _Link(rail, words, (host,), (place(link.at),), link.pace)
+                rail = f"{unit.name}'s {link.rail}" if several and link.rail else f"hosts on {unit.name}"
+                groups[rail].append(_Link(view, link))
     for trunk in view.part.switch_links:
         rows = sorted((view.tiers.get(trunk.a.switch, 0), view.tiers.get(trunk.b.switch, 0)))
-        ends = tuple(sorted((place(trunk.a), place(trunk.b))))
-        yield _Link(f"rows {rows[0]} and {rows[1]}", f"{ends[0]} to {ends[1]}", (), ends, trunk.pace)
+        groups[f"rows {rows[0]} and {rows[1]}"].append(_Link(view, trunk))
+    return groups
 
 
 def _slow(link: _Link, usual: str, compared: str) -> Break:

@@ -29,7 +29,7 @@ if sys.argv[1] == "hears nothing":
     Embedded.close = lambda self: time.sleep(100)
 answered = Embedded._answered
 endless = {"sql": "select count(*) from range(1000000000000)", "parameters": None}
-Embedded._answered = lambda self, bound: answered(self, bound._replace(**endless))
+Embedded._answered = lambda self, bound, *how: answered(self, bound._replace(**endless), *how)
 sys.exit(run(sys.argv[2:]))
 """
 

@@ -74,7 +74,7 @@ def statements() -> dict[str, Query]:
     found: dict[str, Query] = {}
     for module in MODULES:
         found.update(_of(module))
-    found["page.states"] = reading.packed_states(41, STATES)
+    found.update(_in("page.state_sums", reading.state_sums(STATES)))
     for table in ("host", "port", "nic", "netdev", "gpu"):
         for beside_files in (False, True):
             found[f"cluster.{table}.{beside_files}"] = telling_rows(table, ("node",), beside_files)

@@ -39,7 +39,7 @@ def answers(tables):
         "findings": findings(tables),
         "duplicates": duplicates(tables),
         "drift": drift(tables, SINCE),
-        "page": scene(tables, wiring(of_reports(tables)), Wish(), MADE),
+        "page": scene(tables, lambda: wiring(of_reports(tables)), Wish(), MADE),
     }
     some = narrowed(tables, Where(classes=("gb200",), nodes=("gpu0003", "gpu0004", "gpu0005")))
     asked["some"] = summary(some)

@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from agent.fleet.dataset import BadDataset, open_dataset
+from agent.fleet.ingest.spill import Entry, Epoch, Spilled, SpilledBlock
+from agent.fleet.ingest.worker_pool import Workers
 from tests.agent.fleet.small import START, as_of, files, history, lasting, named, plain, report, rows, take
 
 pytest.importorskip("duckdb")
@@ -141,11 +143,14 @@ def test_more_nodes_are_spread_over_more_buckets_and_none_is_lost(
     assert files(tmp_path / "d") == named(tmp_path / "d")
 
 
-def test_wide_rows_are_written_before_there_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limit", ["HELD_BYTES", "HISTORY_BYTES"])
+def test_wide_rows_are_written_before_there_are_many(
+    limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("agent.fleet.ingest.run.NODES_A_BUCKET", 4)  # each bucket adds to the same files of history
     sources = [report(f"gpu{n}", moment) for moment in range(3) for n in range(6)]
     take(tmp_path / "whole", *sources)
-    monkeypatch.setattr("agent.fleet.ingest.files.HELD_BYTES", 1)
+    monkeypatch.setattr(f"agent.fleet.ingest.files.{limit}", 1)
     take(tmp_path / "d", *sources)
 
     for table in open_dataset(str(tmp_path / "d")).manifest.latest:
@@ -156,6 +161,47 @@ def test_wide_rows_are_written_before_there_are_many(tmp_path: Path, monkeypatch
         for path in open_dataset(str(tmp_path / place)).history("sighting")
     ]
     assert groups[0] < groups[-1]
+
+
+def test_nodes_with_many_reports_are_merged_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = [report(f"gpu{n}", hour, f"{hour * n % 3}", ("a", f"{hour}")) for hour in range(40) for n in range(6)]
+    late, known = report("gpu2", 3.5, "late"), sources[:60]
+    take(tmp_path / "whole", *known)
+    take(tmp_path / "whole", late, *sources)
+    pieces, entries = list[int](), Spilled.entries
+
+    def noted(spilled: Spilled, blocks: list[SpilledBlock]) -> list[Entry]:
+        pieces.append(len(blocks))
+        return entries(spilled, blocks)
+
+    monkeypatch.setattr(Spilled, "entries", noted)
+    monkeypatch.setattr("agent.fleet.ingest.merging._PIECE_BYTES", 1)
+    monkeypatch.setattr("agent.fleet.ingest.spill._REMEMBERED_ROWS", 0)
+    monkeypatch.setattr("agent.fleet.ingest.spill.MOST_REPORTS", 50)  # a node's reports are in several epochs
+    take(tmp_path / "d", *known)
+    made = take(tmp_path / "d", late, *sources)
+
+    assert [2] * 6 + [4] * 6 == pieces
+    assert (181, 1, 60) == (made.fresh, made.late, made.repeated)
+    for table in ("host", "gpu", "change", "sighting"):
+        assert history(tmp_path / "d", table) == history(tmp_path / "whole", table)
+    for table in ("host", "gpu"):
+        assert rows(tmp_path / "d", table) == rows(tmp_path / "whole", table)
+
+
+def test_the_text_of_findings_is_not_held_without_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finding = {"rule": "r", "severity": "error", "subject": "node", "fingerprint": "f", "evidence": ["x" * 100_000]}
+    monkeypatch.setattr("agent.fleet.ingest.spill.MOST_BYTES", 1_000_000)
+    epochs, write = list[int](), Epoch.write
+
+    def noted(epoch: Epoch, folder: str) -> list[SpilledBlock]:
+        epochs.append(epoch.reports)
+        return write(epoch, folder)
+
+    monkeypatch.setattr(Epoch, "write", noted)
+    take(tmp_path / "d", *(report(f"gpu{n}", findings=[finding]) for n in range(25)))
+
+    assert [10, 10, 5] == epochs
 
 
 def test_a_cluster_stands_before_the_node(tmp_path: Path) -> None:
@@ -201,14 +247,28 @@ def test_any_order_and_repetition_gives_the_same_answers(
     assert history(folder / "one", "sighting") == history(folder / "two", "sighting")
 
 
-def test_two_processes_read_what_one_reads(tmp_path: Path, real_commands: None) -> None:
+@pytest.mark.parametrize("many", [8_000, 1])
+def test_two_processes_read_what_one_reads(
+    many: int, tmp_path: Path, real_commands: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After many reports others merge what was read, and what the first put into quarantine is kept."""
     reports = [report(f"gpu{n % 50}", n // 50, str(n % 3)) for n in range(150)]
     take(tmp_path / "one", *reports)
-    take(tmp_path / "two", *reports, jobs=2)
+    monkeypatch.setattr("agent.fleet.ingest.run._MANY", many)
+    renewed, renew = list[int](), Workers.renew
+
+    def noted(workers: Workers) -> None:
+        renewed.append(workers.count)
+        renew(workers)
+
+    monkeypatch.setattr(Workers, "renew", noted)
+    made = take(tmp_path / "two", *reports, b"{", jobs=2)
 
     for table in ("host", "gpu"):
         assert rows(tmp_path / "one", table) == rows(tmp_path / "two", table)
     assert history(tmp_path / "one", "change") == history(tmp_path / "two", "change")
+    assert (1, [2] if many == 1 else []) == (made.quarantined, renewed)
+    assert len(list((tmp_path / "two" / "quarantine").iterdir())) == 2
 
 
 def test_a_damaged_manifest_is_refused_and_left_alone(tmp_path: Path) -> None:

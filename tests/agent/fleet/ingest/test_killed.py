@@ -26,6 +26,7 @@ from tests.agent.fleet.small import files, history, named, report, rows, taken
 from tests.conftest import ROOT
 
 KILLS = int(os.environ.get("FABRICSCOPE_KILLS", "12"))
+pytestmark = pytest.mark.timeout(60 + 5 * KILLS)
 NODES = 70  # enough for two processes
 ARRIVED = 1_768_500_000.0  # of every file, so that both datasets have the same
 _SLACK_SECONDS = 30.0

@@ -81,7 +81,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
     engine = connect(None, str(place / "dataset"))
     wires = wiring(of_reports(engine))
     assert wires == wiring(build([], rows_of(_Rows(engine))))  # what it leaves out tells nothing
-    scene = made_of(engine, wires, Wish(), datetime(2026, 1, 16, tzinfo=timezone.utc), quarantined=2)
+    scene = made_of(engine, lambda: wires, Wish(), datetime(2026, 1, 16, tzinfo=timezone.utc), quarantined=2)
     engine.close()
     return Fleet(scene, reports, fleet.truth)
 

@@ -153,7 +153,7 @@ def test_nodes_with_nothing_to_check_are_counted_apart(tmp_path):
     idle = {"verdict": "nothing_to_check", "counts": {}, "unknown_rules": []}
     with asked(tmp_path, node("n1"), node("n2", summary=idle), node("n3", summary=idle)) as tables:
         answer = summary(tables)
-        page = known(tables, Wish(), Wiring({}, {}, None))
+        page = known(tables, Wish(), Wiring)
     assert answer.verdicts == {"ok": 1, "nothing_to_check": 2}
     assert "1 ok  2 nothing to check" in to_plain_text(summary_page(answer))
     assert sorted(looks(page.nodes)) == ["nothing_to_check", "nothing_to_check", "ok"]
@@ -163,7 +163,7 @@ def test_nodes_with_nothing_to_check_are_counted_apart(tmp_path):
 def test_a_stale_node_is_stale_also_where_it_alone_is_asked_about(tmp_path):
     with asked(tmp_path, node("n1", 0), node("n2", 30)) as tables:
         answer = summary(narrowed(tables, Where(nodes=("n1",))))
-        page = known(narrowed(tables, Where(nodes=("n1",))), Wish(), Wiring({}, {}, None))
+        page = known(narrowed(tables, Where(nodes=("n1",))), Wish(), Wiring)
     assert (answer.nodes, answer.stale, answer.verdicts) == (1, 1, {})
     assert (answer.newest, answer.oldest) == ("2026-01-16T14:00:00Z", "2026-01-15T08:00:00Z")
     assert (page.nodes.names, page.nodes.stale) == (["n1"], [True])
@@ -191,7 +191,7 @@ def test_a_report_of_the_year_1_that_a_dataset_has(tmp_path, monkeypatch):
     assert early.count(b"0001-01-01") == 2
     with asked(tmp_path, early) as tables:
         assert summary(tables).stale == 0
-        told = scene(tables, wiring(of_reports(tables)), Wish(), NOON)
+        told = scene(tables, lambda: wiring(of_reports(tables)), Wish(), NOON)
     assert told.nodes.names == ["n1"]
 
 

@@ -108,15 +108,34 @@ def test_links_counters_and_what_is_counted(shape: str, reader: Reader) -> None:
     assert {(row["subject"], row["name"]): row["value"] for row in found["counter"]} == wanted
     assert len(found["counter"]) == len(wanted)
     (host,) = found["host"]
-    assert (host["gpus"], host["nics"]) == (len(t.gpus), len(t.nics))
+    assert (host["gpus"], host["nics"]) == (len(t.gpus), len(t.host_nics))
     assert (
         host["rails"]
-        == sum(nic.role == "rail" for nic in t.nics)
+        == sum(nic.role == "rail" for nic in t.host_nics)
         == len({row["rail"] for row in found["nic"] if row["rail"] is not None})
     )
     assert host["verdict"] == report.summary.verdict
     assert host["driver"] == report.software.driver.version
     assert [row["address"] for row in found["address"]] == [a for d in t.netdevs for a in d.addresses]
+
+
+def test_ports_inside_accelerators_are_rows_and_no_matter_of_hardware(reader: Reader) -> None:
+    """A node whose /etc/hccn.conf could not be read is of the same class, and has as many NICs and rails."""
+    report = scan_machine("8x910b-4s-atlas-a2")
+    topology = report.topology
+    unread = msgspec.structs.replace(report, topology=msgspec.structs.replace(topology, nics=topology.host_nics))
+    found, hidden = tables(report, reader), tables(unread, reader)
+
+    assert [f"npu-{number}-roce" for number in range(8)] == [row["id"] for row in found["nic"]]
+    assert [("rail", None)] * 8 == [(row["role"], row["rail"]) for row in found["nic"]]
+    assert [f"NPU{number}" for number in range(8)] == [row["label"] for row in found["port"]]
+    assert [] == hidden["nic"]
+    assert (0, 0) == (found["host"][0]["nics"], found["host"][0]["rails"])
+    whole, without = (
+        read(unpack(msgspec.json.encode(dated(each))), reader, None, NOW).made.hardware_class
+        for each in (report, unread)
+    )
+    assert whole == without
 
 
 def test_qos_is_short_text_and_null_where_it_is_not_known(reader: Reader) -> None:

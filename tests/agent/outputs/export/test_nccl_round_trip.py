@@ -31,7 +31,7 @@ def test_our_reader_reads_the_same_devices_back(host: str, fault: str | None, tm
     """GPUs with number and capability, active ports with rate and GUID, NVLinks and way of every pair."""
     report = scan_machine(host, fault)
     usable = {g.id: g for g in report.topology.gpus if g.driver_state in ("open", "unknown") and g.vendor in READ}
-    nics = {n.id: n for n in report.topology.nics if not n.limited and n.state != "other_namespace"}
+    nics = {n.id: n for n in report.topology.host_nics if not n.limited and n.state != "other_namespace"}
     if not usable and not nics:
         return
     again = read_back(report, tmp_path)

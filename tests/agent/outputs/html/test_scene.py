@@ -25,8 +25,8 @@ def test_every_gpu_and_nic_has_one_box(host: str) -> None:
     report = scan_machine(host)
     keys = [box.key for node in build_scene(report).boxes for box in node.walk() if box.kind in ("gpu", "nic")]
 
-    physical = [nic for nic in report.topology.nics if not nic.virtual_function and not nic.software]
-    nics = physical or [nic for nic in report.topology.nics if not nic.software]
+    physical = [nic for nic in report.topology.host_nics if not nic.virtual_function and not nic.software]
+    nics = physical or [nic for nic in report.topology.host_nics if not nic.software]
     assert sorted(keys) == sorted([gpu.id for gpu in report.topology.gpus] + [nic.id for nic in nics])
 
 
