@@ -20,7 +20,7 @@ after that time is put right: the history is the same in whatever order the repo
 from __future__ import annotations
 
 import zlib
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,8 @@ from agent.fleet.tables import CHANGE, FORMAT, SIGHTING, TABLES
 MANIFEST = "manifest.json"
 KNOWN_FILES = "known_files.bin"
 LATEST, HISTORY, STATE, QUARANTINE = "latest", "history", "state", "quarantine"
+NodeKey = Literal["hostname", "machine-id", "serial"]  # by what a node is known
+HOSTNAME: NodeKey = "hostname"
 SLOTS = 1024  # the most buckets that there can be; a power of two, as every number of buckets
 HISTORY_TABLES = (*(each.name for each in TABLES.values() if each.history), CHANGE.name, SIGHTING.name)
 
@@ -53,6 +55,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     written_at: str = ""  # RFC 3339
     generator: str = ""  # version that wrote it
     buckets: int = 1
+    node_key: NodeKey = HOSTNAME  # datasets of earlier versions do not say it
     nodes: int = 0
     quarantined: int = 0  # lines of quarantine/reasons.ndjson
     latest: dict[str, list[File]] = {}

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from agent.fleet.dataset import HOSTNAME, NodeKey
+from agent.fleet.known_duplicates import placeholder
 from agent.fleet.receipt import receive
 from agent.fleet.rows import DamagedPart, Made, Reader
-from agent.fleet.rows.report_fields import ReportFields
+from agent.fleet.rows.report_fields import NodeFields, ReportFields
 from agent.fleet.rows.verdicts import Label
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
 
@@ -34,6 +36,13 @@ class Unfit(Exception):
 
 class _Identity(msgspec.Struct):
     schema: str = ""
+
+
+class Naming(NamedTuple):
+    """How a node is named: the prefix of its cluster, and by what it is known."""
+
+    cluster: str | None = None
+    key: NodeKey = HOSTNAME
 
 
 class ReadReport(NamedTuple):
@@ -63,13 +72,13 @@ def unpack(data: bytes) -> Text:
     return Text(text, sha256(text).hexdigest())
 
 
-def read(given: Text, reader: Reader, cluster: str | None, now: datetime, modified: float = 0.0) -> ReadReport:
+def read(given: Text, reader: Reader, naming: Naming, now: datetime, modified: float = 0.0) -> ReadReport:
     """Rows of a report. `modified`: when its file was written, seconds since 1970. Raises Unfit."""
     text, digest = given
     if b"\\" in text and b"\\u0000" in text:  # the first alone is far faster, and mostly enough
         text = _NUL.sub(_REPLACEMENT, text)
     report = _decoded(text)
-    label = _label(report, cluster, digest, now, modified)
+    label = _label(report, naming, digest, now, modified)
     try:
         return ReadReport(label, reader.read(report, label))
     except DamagedPart as error:
@@ -159,13 +168,24 @@ def _all_parts(data: bytes, packed: str, begun: Callable[[], Any], error: type[E
     return b"".join(found)
 
 
-def _label(report: ReportFields, cluster: str | None, digest: str, now: datetime, modified: float) -> Label:
-    name = (report.node.hostname or report.node.machine_id or report.node.serial or "").strip()
+def _name(node: NodeFields, key: NodeKey) -> str:
+    """What a node is known by; without that key by the next, so that its report is not lost. Raises Unfit."""
+    told = {"hostname": node.hostname, "machine-id": node.machine_id, "serial": node.serial}
+    first = (told.pop(key) or "").strip()
+    if key != HOSTNAME and placeholder(first):  # many machines have the same one
+        first = ""
+    name = next((text for each in (first, *told.values()) if each and (text := each.strip())), "")
     if not name:
         raise Unfit("it names no node: no host name, machine id or serial")
-    if len(name) > NAME_LIMIT:
-        raise Unfit(f"its host name has {len(name)} characters")
-    node = "".join(each if each.isprintable() else "?" for each in name)
+    longest = max(name, (node.hostname or "").strip(), key=len)
+    if len(longest) > NAME_LIMIT:
+        what = "host name" if longest == (node.hostname or "").strip() else "machine id or serial"
+        raise Unfit(f"its {what} has {len(longest)} characters")
+    return "".join(each if each.isprintable() else "?" for each in name)
+
+
+def _label(report: ReportFields, naming: Naming, digest: str, now: datetime, modified: float) -> Label:
+    node, cluster = _name(report.node, naming.key), naming.cluster
     generated = _time(report.generated_at, "generated_at") if report.generated_at or not report.observed_at else None
     observed = _time(report.observed_at, "observed_at") if report.observed_at else generated
     assert observed is not None

@@ -43,6 +43,7 @@ All = Annotated[bool, typer.Option("--all", help="Print whole lists.")]
 def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | None) -> FabricGraph:
     """Load the graph of fabric files and a dataset. Raises CliError."""
     from agent.fleet.cluster.build import build
+    from agent.fleet.cluster.from_dataset import by_host_names, telling
     from agent.fleet.engines import holds_tables
 
     reports_are_there = bool(dataset) or holds_tables(engine)
@@ -53,19 +54,15 @@ def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | No
         return build(files, None)
     require_libraries()
     with open_engine(dataset, engine) as reports:
-        return _build_cluster(files, reports)
+        return build(files, by_host_names(telling(reports, beside_files=bool(files))))
 
 
 def load_cluster_with_reports(fabric: list[str], reports: Tables) -> FabricGraph:
-    """The graph of fabric files and of an open dataset. Raises CliError, EngineRefused."""
-    return _build_cluster([_read_fabric_file(name) for name in fabric], reports)
-
-
-def _build_cluster(files: list[FabricFile], reports: Tables) -> FabricGraph:
+    """The graph of fabric files and of an open dataset, its nodes as there. Raises CliError, EngineRefused."""
     from agent.fleet.cluster.build import build
     from agent.fleet.cluster.from_dataset import telling
 
-    return build(files, telling(reports, beside_files=bool(files)))
+    return build([_read_fabric_file(name) for name in fabric], telling(reports, beside_files=True))
 
 
 def _read_fabric_file(name: str) -> FabricFile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -41,6 +41,14 @@ def ingest(
         str | None,
         typer.Option(metavar="NAME", help="Cluster name, put before each node name.", show_default=False),
     ] = None,
+    node_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="What a node is known by: hostname (default), machine-id or serial. The first ingest fixes it.",
+            show_default=False,
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -65,7 +73,7 @@ def ingest(
     nothing was taken.
     """
     require_libraries("pyarrow")
-    from agent.fleet.dataset import BadDataset
+    from agent.fleet.dataset import BadDataset, NodeKey
     from agent.fleet.ingest.progress import progress
     from agent.fleet.ingest.run import IngestOptions
     from agent.fleet.ingest.run import ingest as do
@@ -78,8 +86,13 @@ def ingest(
         not cluster.strip() or not cluster.isprintable() or "/" in cluster or len(cluster) > 64
     ):
         raise CliError(f"--cluster {cluster!r:.80}: expected a name of up to 64 characters without a slash")
+    key = next((each for each in get_args(NodeKey) if each == node_key), None)
+    if node_key is not None and key is None:
+        raise CliError(f"--node-key {node_key!r:.80}: expected hostname, machine-id or serial")
     count = jobs or len(os.sched_getaffinity(0))
-    request = IngestOptions(sources=sources, dataset=dataset, cluster=cluster, jobs=count, wait_seconds=wait, move=move)
+    request = IngestOptions(
+        sources=sources, dataset=dataset, cluster=cluster, node_key=key, jobs=count, wait_seconds=wait, move=move
+    )
     try:
         with progress(sys.stderr, quiet) as tell:
             result = do(request, tell)

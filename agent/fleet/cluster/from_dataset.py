@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent.fleet.cluster.answer import TopologyAnswer, topology
@@ -11,7 +12,7 @@ from agent.fleet.cluster.build import build
 from agent.fleet.cluster.fabric_view import views
 from agent.fleet.cluster.from_reports import ClusterTables as Rows
 from agent.fleet.cluster.from_reports import tables
-from agent.fleet.cluster.graph import FabricGraph
+from agent.fleet.cluster.graph import FabricGraph, natural
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Query, identifiers, query, quote, statement, table_query
 
@@ -40,6 +41,24 @@ def telling_rows(table: str, names: tuple[str, ...], beside_files: bool) -> Quer
     if table in ("netdev", "gpu"):
         return query("cluster", "interfaces" if table == "netdev" else "gpus", columns=columns)
     return table_query(table, names)
+
+
+def by_host_names(rows: Rows) -> Rows:
+    """Nodes under the names that schedulers and cables know; those that share a host name keep the dataset's."""
+    told = {
+        row.node: f"{row.cluster}/{row.hostname}" if row.cluster and row.hostname else row.hostname for row in rows.host
+    }
+    count = Counter(told.values())
+    names = {node: name for node, name in told.items() if name and name != node and count[name] == 1}
+    if not names:
+        return rows
+
+    def renamed(part: Sequence[Any]) -> list[Any]:
+        made = [row._replace(node=names.get(row.node, row.node)) for row in part]
+        places = {node: at for at, node in enumerate(sorted({row.node for row in made}, key=natural))}
+        return sorted(made, key=lambda row: places[row.node])
+
+    return Rows(*map(renamed, rows))
 
 
 _RAIL = re.compile(r"rail ([0-9]{1,4})(?: .*)?")

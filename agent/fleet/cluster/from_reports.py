@@ -35,6 +35,8 @@ class HostRow(NamedTuple):
     observed_at: datetime | None = None
     rails: int | None = None
     chassis_serial: str | None = None
+    hostname: str | None = None
+    cluster: str | None = None
 
 
 class NicRow(NamedTuple):

@@ -17,7 +17,7 @@ import msgspec
 
 from agent.fleet.collection import without_collection
 from agent.fleet.columns import HISTORY
-from agent.fleet.dataset import SLOTS, File, Manifest
+from agent.fleet.dataset import HOSTNAME, SLOTS, BadDataset, File, Manifest, NodeKey
 from agent.fleet.ingest.files import Staging, corrected, filled, gathered
 from agent.fleet.ingest.known import KnownFiles, KnownReports
 from agent.fleet.ingest.locked_dataset import Held, held
@@ -28,6 +28,8 @@ from agent.fleet.ingest.sources import Item, checked, items
 from agent.fleet.ingest.spill import SpilledBlock
 from agent.fleet.ingest.worker import BatchDone, Closed, End, ReportBatch, Rest, Setup
 from agent.fleet.ingest.worker_pool import Alone, Workers
+from agent.fleet.reading import Naming
+from agent.fleet.store import shown
 from agent.fleet.tables import FORMAT, TABLES
 from agent.version import VERSION
 
@@ -44,6 +46,7 @@ class IngestOptions(msgspec.Struct, frozen=True, kw_only=True):
     sources: list[str]
     dataset: str
     cluster: str | None = None
+    node_key: NodeKey | None = None  # None: the dataset's own
     jobs: int = 1
     wait_seconds: float = 60.0
     move: str | None = None  # a folder for the files whose reports are in the dataset
@@ -70,18 +73,19 @@ def ingest(asked: IngestOptions, tell: Tell) -> Ingested:
     """Take reports into a dataset. Raises UnreadableSource, BadDataset, WorkerLost, OSError; then it is as it was."""
     sources = checked(asked.sources)
     with held(asked.dataset, asked.wait_seconds) as dataset, without_collection():
+        naming = Naming(asked.cluster, _node_key(dataset, asked.node_key))
         now = datetime.now(timezone.utc)
         spill = os.path.join(os.path.dirname(dataset.staging), "epochs")
         os.makedirs(spill)
         staging = Staging(dataset.staging, dataset.manifest.generation + 1)
-        setup = Setup(dataset.store.url, staging, spill, asked.cluster, now, dataset.manifest)
+        setup = Setup(dataset.store.url, staging, spill, naming, now, dataset.manifest)
         mover = Mover(asked.move, sources) if asked.move is not None else None
         known = KnownFiles(dataset.store, KnownReports(dataset.store, dataset.manifest, asked.cluster))
         found = known.unknown(mover.noting(items(sources)) if mover else items(sources))
         first = list(islice(found, _FEW))
         work = Workers(setup, asked.jobs) if asked.jobs > 1 and len(first) == _FEW else Alone(setup)
         try:
-            told = _Run(dataset, staging, work, now, tell, known).run(chain(first, found), mover)
+            told = _Run(dataset, setup, work, tell, known).run(chain(first, found), mover)
             if not mover and (dataset.committed or not dataset.new):
                 known.save()
             if mover:
@@ -91,12 +95,22 @@ def ingest(asked: IngestOptions, tell: Tell) -> Ingested:
             work.close()
 
 
+def _node_key(dataset: Held, asked: NodeKey | None) -> NodeKey:
+    """Fixed by the first ingest: with another one, every node would be there twice. Raises BadDataset."""
+    if dataset.new:
+        return asked or HOSTNAME
+    known = dataset.manifest.node_key
+    if asked and asked != known:
+        raise BadDataset(
+            f"{shown(dataset.store.url)}: its nodes are known by {known}; another --node-key needs another dataset"
+        )
+    return known
+
+
 class _Run:
-    def __init__(
-        self, dataset: Held, staging: Staging, work: Workers | Alone, now: datetime, tell: Tell, known: KnownFiles
-    ) -> None:
-        self._known = known
-        self._held, self._staging, self._work, self._now, self._tell = dataset, staging, work, now, tell
+    def __init__(self, dataset: Held, setup: Setup, work: Workers | Alone, tell: Tell, known: KnownFiles) -> None:
+        self._known, self._node_key = known, setup.naming.key
+        self._held, self._staging, self._work, self._now, self._tell = dataset, setup.staging, work, setup.now, tell
         self._told = Ingested(nodes=dataset.manifest.nodes)
         self._reasons: list[RefusedReport] = []
 
@@ -199,6 +213,7 @@ class _Run:
             written_at=self._now.isoformat(),
             generator=VERSION,
             buckets=buckets,
+            node_key=self._node_key,
             nodes=nodes,
             quarantined=len(lines.splitlines()) if lines else before.quarantined,
             latest=latest,

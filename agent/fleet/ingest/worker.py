@@ -21,7 +21,7 @@ from agent.fleet.ingest.merging import Merged, MergeJob, merge
 from agent.fleet.ingest.quarantine import Quarantine, RefusedReport
 from agent.fleet.ingest.sources import Item
 from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
-from agent.fleet.reading import Unfit, read, unpack
+from agent.fleet.reading import Naming, Unfit, read, unpack
 from agent.fleet.store import Folder, ObjectStore, Store, open_no_link, store_of
 from agent.model.report import REPORT_LIMIT_BYTES
 
@@ -32,7 +32,7 @@ class Setup(msgspec.Struct, frozen=True):
     dataset: str  # URL
     staging: Staging
     spill: str  # folder
-    cluster: str | None
+    naming: Naming
     now: datetime
     manifest: Manifest = Manifest()  # before this ingest
 
@@ -92,7 +92,7 @@ class IngestWorker:
         self._quarantine = Quarantine(self._store, setup.staging.folder, setup.now.isoformat())
         self._spilled = Spilled()
         self._history = HistoryFiles(setup.staging, self._store)
-        self._known = KnownReports(self._store, setup.manifest, setup.cluster)
+        self._known = KnownReports(self._store, setup.manifest, setup.naming.cluster)
 
     def do(self, task: Task) -> Result:
         """One task."""
@@ -121,7 +121,7 @@ class IngestWorker:
                     done.known += 1
                     done.files += [file] if file else []
                     continue
-                found = read(text, self._epoch.reader, self._setup.cluster, self._setup.now, item.modified)
+                found = read(text, self._epoch.reader, self._setup.naming, self._setup.now, item.modified)
             except Unfit as error:
                 self._quarantine.add(item.name, str(error), data)
             except _Unread as error:

@@ -122,7 +122,8 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
 def _shared_name(node: str, machines: list[str]) -> Duplicate:
     some = ", ".join(machines[:_MACHINES]) + (", .." if len(machines) > _MACHINES else "")
     note = f"{len(machines)} machines report under this name ({some}), each in place of the others"
-    return Duplicate(kind=NAME, value=node, hosts=node, nodes=1, note=f"{note}: give each a host name of its own")
+    advice = "give each a name of its own, or ingest into a new dataset with another --node-key"
+    return Duplicate(kind=NAME, value=node, hosts=node, nodes=1, note=f"{note}: {advice}")
 
 
 def _twice(kind: Kind, rows: list[Row]) -> list[_Found]:

@@ -26,7 +26,7 @@ from agent.fleet.ingest.files import Staging
 from agent.fleet.ingest.sources import UnreadableSource, checked, items
 from agent.fleet.ingest.streams import BadStream, pieces, spans
 from agent.fleet.ingest.worker import BatchDone, IngestWorker, ReportBatch, Setup
-from agent.fleet.reading import Unfit, unpack
+from agent.fleet.reading import Naming, Unfit, unpack
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.ship.payload import parse_payload
 from tests.agent.fleet.small import report, rows, take, taken
@@ -43,7 +43,7 @@ def setup_at(place: Path) -> Setup:
     spill, staging = place / "spill", place / "staging"
     for each in (spill, staging):
         each.mkdir(exist_ok=True)
-    return Setup(str(place / "d"), Staging(str(staging), 1), str(spill), None, datetime.now(timezone.utc))
+    return Setup(str(place / "d"), Staging(str(staging), 1), str(spill), Naming(), datetime.now(timezone.utc))
 
 
 def test_a_folder_with_what_ship_leaves_there(tmp_path: Path) -> None:

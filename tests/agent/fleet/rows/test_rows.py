@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.fleet.reading import Unfit, read, unpack
+from agent.fleet.reading import Naming, Unfit, read, unpack
 from agent.fleet.rows import NAMES, Reader
 from agent.fleet.rows.device_fields import NicFields
 from agent.fleet.rows.devices import hardware_class
@@ -33,7 +33,7 @@ def tables(report: Report | bytes, reader: Reader | None = None) -> dict[str, li
     """Rows of a report by table, as dictionaries."""
     data = report if isinstance(report, bytes) else msgspec.json.encode(dated(report))
     reader = reader or Reader()
-    made = read(unpack(data), reader, None, NOW).made
+    made = read(unpack(data), reader, Naming(), NOW).made
     found: dict[str, list[dict[str, Any]]] = {}
     for name, numbers in zip(NAMES, made.ids, strict=True):
         if name == "counter":
@@ -132,7 +132,7 @@ def test_ports_inside_accelerators_are_rows_and_no_matter_of_hardware(reader: Re
     assert [] == hidden["nic"]
     assert (0, 0) == (found["host"][0]["nics"], found["host"][0]["rails"])
     whole, without = (
-        read(unpack(msgspec.json.encode(dated(each))), reader, None, NOW).made.hardware_class
+        read(unpack(msgspec.json.encode(dated(each))), reader, Naming(), NOW).made.hardware_class
         for each in (report, unread)
     )
     assert whole == without
@@ -178,8 +178,8 @@ def test_the_digest_of_a_table_is_of_what_lasts() -> None:
         function["power_state"] = "D3hot"
         if function["link"]:
             function["link"] |= {"quality": {"state": "idle", "reason": None}, "speed_gt_s": 2.5}
-    moved = read(unpack(msgspec.json.encode(data)), Reader(), None, NOW).made.digests
-    same = read(unpack(msgspec.json.encode(report)), Reader(), None, NOW).made.digests
+    moved = read(unpack(msgspec.json.encode(data)), Reader(), Naming(), NOW).made.digests
+    same = read(unpack(msgspec.json.encode(report)), Reader(), Naming(), NOW).made.digests
     days = {NAMES.index("port_counter")}  # its digest is the day
     assert [each for n, each in enumerate(moved) if n not in days] == [
         each for n, each in enumerate(same) if n not in days
@@ -188,7 +188,7 @@ def test_the_digest_of_a_table_is_of_what_lasts() -> None:
 
     data["topology"]["pci"][3]["serial"] = "x"
     data["node"]["kernel"] = "y"
-    other = read(unpack(msgspec.json.encode(data)), Reader(), None, NOW).made.digests
+    other = read(unpack(msgspec.json.encode(data)), Reader(), Naming(), NOW).made.digests
     assert [name for name, a, b in zip(NAMES, same, other, strict=True) if a != b] == ["host", "pci", "port_counter"]
 
 
