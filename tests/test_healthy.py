@@ -31,9 +31,13 @@ GUEST = {
 NO_OUTPUT = {
     "8x910b-4s-atlas-a2": {
         "gpu-siblings-differ",
+        "hccs-errors",
         "hccs-lanes-degraded",
         "hccs-link-down",
         "hccs-matrix-asymmetric",
+        "npu-optic-absent",
+        "npu-optic-power",
+        "npu-pfc-storm",
         "npu-roce-net-health",
         "npu-roce-port-down",
         "npu-roce-speed",

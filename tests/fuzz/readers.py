@@ -22,7 +22,7 @@ from probes.host.interface import BadSource, Failed
 from probes.kernel.log_events import lines
 from probes.text import ParseError
 from tests.fuzz import ethernet, mutations, seeds
-from tests.probes.amd import test_smi
+from tests.probes.amd import test_kfd, test_smi
 from tests.probes.ascend import test_ascend
 from tests.probes.dcb import test_tools
 from tests.probes.fabric import fabric_texts
@@ -268,6 +268,7 @@ READERS: tuple[Reader, ...] = (
     # binary
     Reader("probes.pci.config_space:decode", seeds.config_spaces, (ParseError,)),
     Reader("probes.redact.binary:serial_at", seeds.config_spaces),
+    Reader("probes.amd.probe:parse_metrics", lambda: [test_kfd.metrics(5, 1), test_kfd.metrics(5, 1, (1, 8))]),
     Reader("probes.netlink:messages", seeds.netlink, (ParseError,)),
     Reader("probes.netlink:attributes", seeds.attributes, (ParseError,)),
     Reader("probes.netlink:iter_attributes", seeds.attributes, (ParseError,)),

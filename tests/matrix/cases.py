@@ -102,7 +102,7 @@ def _every(kind: str, shape: str) -> list[str]:
     topology = scan_machine(shape).topology
     if kind == EVERY_GPU:
         return [str(gpu.pci) for gpu in topology.gpus]
-    return [str(nic.pci) for nic in topology.nics if nic.role == "rail"]
+    return [str(nic.pci) for nic in topology.host_nics if nic.role == "rail"]
 
 
 def _fits(cause: Cause, shape: str) -> bool:
@@ -115,7 +115,7 @@ def _fits(cause: Cause, shape: str) -> bool:
 
 def _is(shape: str, kind: str) -> bool:
     report = scan_machine(shape)
-    rails = [nic for nic in report.topology.nics if nic.role == "rail"]
+    rails = [nic for nic in report.topology.host_nics if nic.role == "rail"]
     layers = {port.link_layer for nic in rails for port in nic.ports}
     return {
         "all": True,
@@ -131,8 +131,8 @@ def _device(report: Report, how: str | None, kind: str, number: str) -> str:
     n = int(number)
     rows = {
         "gpu": [gpu.pci for gpu in report.topology.gpus],
-        "rail": [nic.pci for nic in report.topology.nics if nic.role == "rail"],
-        "storage": [nic.pci for nic in report.topology.nics if nic.role == "storage"],
+        "rail": [nic.pci for nic in report.topology.host_nics if nic.role == "rail"],
+        "storage": [nic.pci for nic in report.topology.host_nics if nic.role == "storage"],
         "nvswitch": [switch.pci for switch in report.topology.nvswitches],
     }[kind]
     if n >= len(rows) or rows[n] is None:
@@ -142,7 +142,7 @@ def _device(report: Report, how: str | None, kind: str, number: str) -> str:
         return _nearest(report, address)
     if how in ("netdev", "rdma"):
         if how == "rdma":
-            return next(nic.label for nic in report.topology.nics if nic.pci == address)
+            return next(nic.label for nic in report.topology.host_nics if nic.pci == address)
         found = [netdev.label for netdev in report.topology.netdevs if netdev.pci == address]
     elif how == "uplink":
         found = [each for each in _above(report, address) if _is_upstream(report, each)][:1]
@@ -171,7 +171,7 @@ def _is_upstream(report: Report, address: str) -> bool:
 
 
 def _nearest(report: Report, gpu: str) -> str:
-    rails = {nic.id for nic in report.topology.nics if nic.role == "rail"}
+    rails = {nic.id for nic in report.topology.host_nics if nic.role == "rail"}
     for kind in ("PIX", "PXB", "PHB", "NODE", "SYS"):
         for path in report.topology.paths:
             if path.pcie_kind == kind and gpu in (path.a, path.b) and rails & {path.a, path.b}:

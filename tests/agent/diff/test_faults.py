@@ -30,6 +30,7 @@ EXPECTED = {
     "amd-gpu-outside-hive": [
         "gone nvlink: GPU0/3, GPU1/3, GPU2/3, GPU3/0-2, GPU3/4-7 and 4 more",
         "new xgmi-hive-split: GPU3",
+        "changed check: amd-p2p-missing",
         "lost path by the driver: GPU3 with GPU0-2, GPU4-7",
     ],
     "amd-pair-unlinked": [

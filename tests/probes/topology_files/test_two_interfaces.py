@@ -51,7 +51,7 @@ def ways(report: Report) -> dict[tuple[str, str], str | None]:
 
 def ports(report: Report) -> dict[str, list[tuple[object, ...]]]:
     """State and LID of every port, by NIC."""
-    return {nic.id: [(p.port, p.state, p.lid, p.netdevs) for p in nic.ports] for nic in report.topology.nics}
+    return {nic.id: [(p.port, p.state, p.lid, p.netdevs) for p in nic.ports] for nic in report.topology.host_nics}
 
 
 def carried(f: PciFunction) -> float:
