@@ -51,7 +51,7 @@ def test_no_module_is_loaded_by_reading(record_row: RecordRow) -> None:
     assert "ib_core" not in before
     assert before == after
     assert "ib_core" in control  # one such socket, opened by nobody, and the kernel would have loaded it
-    said = f"{len(before)} modules before and after {len(COMMANDS)} commands, by root and by nobody"
+    said = f"{len(before)} modules before and after {len(COMMANDS)} commands, by root and by a user without privilege"
     record_row("No module is loaded by a scan; a netlink socket of RDMA would load ib_core", said, "nothing loaded")
 
 

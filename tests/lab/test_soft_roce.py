@@ -70,4 +70,4 @@ def test_loss_is_named_and_clean_traffic_is_not(guest: Guest, record_row: Record
     said = "; ".join(
         f"{finding['label']}: {finding['summary']}" for finding in lossy["findings"] if finding["severity"] != "info"
     )
-    record_row("Soft-RoCE with 3 % of its packets lost by netem, 1000 messages", kernel, said)
+    record_row("Soft-RoCE with 3% of its packets lost by netem, 1000 messages", kernel, said)

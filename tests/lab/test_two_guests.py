@@ -125,4 +125,4 @@ def test_neighbours_and_a_lossy_wire(pair: Pair, record_row: RecordRow) -> None:
         for finding in report["findings"]
         if finding["severity"] != "info"
     )
-    record_row("The wire loses 3 % of what the second sends by soft-RoCE; no finding for clean traffic", kernel, said)
+    record_row("The wire loses 3% of what the second sends by soft-RoCE; no finding for clean traffic", kernel, said)
