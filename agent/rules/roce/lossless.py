@@ -40,9 +40,9 @@ def _judge_lossy(qos_path: QosPath) -> Result:
     if qos_path.verdict != "lossy":
         return not_judged_result(qos_path) or Pass(qos_path.each.subject)
     used = f"RDMA uses priority {qos_path.priority} ({qos_path.how}), " if qos_path.priority is not None else ""
-    mend = set_marking(lossless_traffic_class(qos_path.qos)) if qos_path.protected else set_pfc(3)
+    steps = set_marking(lossless_traffic_class(qos_path.qos)) if qos_path.protected else set_pfc(3)
     return fail_port(
-        qos_path, f"{used}PFC is on for {format_pfc(qos_path.qos)}: see {qos_path.cause}", mend, cause=qos_path.cause
+        qos_path, f"{used}PFC is on for {format_pfc(qos_path.qos)}: see {qos_path.cause}", steps, cause=qos_path.cause
     )
 
 
