@@ -170,6 +170,47 @@ def _follow_links(path: str) -> str:
 
 @contextlib.contextmanager
 def _replacing(path: str, temporary: str, mode: int) -> Iterator[BinaryIO]:
+    with _ending_signals_raised(), _written_beside(path, temporary, mode) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _ending_signals_raised() -> Iterator[None]:
+    """Within it a signal whose default would end the process here and now first unwinds the stack, then ends it."""
+    import signal
+    import threading
+
+    received: list[int] = []
+
+    def unwind(number: int, _: object) -> None:
+        received.append(number)
+        if len(received) == 1:  # a second one does not stop the tidying up
+            raise _Ended
+
+    if threading.current_thread() is not threading.main_thread():  # signals go to the main thread
+        yield
+        return
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    defaults = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    try:
+        for number in defaults:
+            signal.signal(number, unwind)
+        yield
+    except _Ended:
+        pass
+    finally:
+        for number in defaults:
+            signal.signal(number, signal.SIG_DFL)
+        if received:
+            signal.raise_signal(received[0])
+
+
+class _Ended(BaseException):
+    """A signal has come that ends the process."""
+
+
+@contextlib.contextmanager
+def _written_beside(path: str, temporary: str, mode: int) -> Iterator[BinaryIO]:
     try:
         before = _stat_file(path)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

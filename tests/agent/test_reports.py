@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -21,6 +24,7 @@ from agent.model.pci import PciFunction
 from agent.model.report import Generator, Report, Source
 from agent.model.topology import Topology
 from agent.reports import PRIVATE, PUBLIC, ReportError, encode_report, read_report, write_atomically
+from tests.conftest import ROOT
 
 REPORT = Report(
     generated_at="2026-11-20T00:00:00Z",
@@ -40,6 +44,46 @@ def test_a_report_reads_back_as_it_was(tmp_path: Path) -> None:
 
     assert read_report(str(plain)) == REPORT
     assert read_report(str(packed)) == REPORT
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("moment", ["os.fdopen", "os.fsync", "os.replace"])
+@pytest.mark.usefixtures("real_commands")
+def test_a_signal_while_it_is_written_leaves_nothing(tmp_path: Path, number: signal.Signals, moment: str) -> None:
+    """The process ends by that signal, as it would have; to be asked to end a second time changes nothing."""
+    program = f"""
+import os
+from agent.reports import write_atomically
+true, true_unlink = {moment}, os.unlink
+def stopped(*given):
+    os.kill(os.getpid(), {int(number)})
+    return true(*given)
+def unlinked(*given):
+    if {number != signal.SIGINT}:
+        os.kill(os.getpid(), {int(signal.SIGTERM)})
+    return true_unlink(*given)
+{moment}, os.unlink = stopped, unlinked
+write_atomically({str(tmp_path / "r.json")!r}, b"x")
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True)
+
+    assert -number == done.returncode
+    assert [] == os.listdir(tmp_path)
+
+
+def test_where_the_program_heeds_a_signal_itself_it_is_left_to_it(tmp_path: Path) -> None:
+    """`watch` finishes what it writes."""
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
+    try:
+        with reports.open_atomically(str(tmp_path / "r.json")) as file:
+            signal.raise_signal(signal.SIGTERM)
+            file.write(b"x")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert [signal.SIGTERM] == came
+    assert b"x" == (tmp_path / "r.json").read_bytes()
 
 
 def test_keys_stand_in_the_order_of_the_schema_and_maps_are_sorted() -> None:
