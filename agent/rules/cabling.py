@@ -49,11 +49,10 @@ def find_known_rate(case: RuleContext, subject: str) -> float | None:
 
 def _known_rates(case: RuleContext) -> Iterator[tuple[str, float]]:
     known = case.history.inventory if case.history else []
-    if any(row.rate_gbit_s for row in known):
-        match = match_devices(known, build_inventory(case.topology))
-        for row in known:
-            if row.rate_gbit_s and row.subject in match.at:
-                yield match.at[row.subject], row.rate_gbit_s
+    match = match_devices(known, build_inventory(case.topology))
+    for row in known:
+        if row.rate_gbit_s and row.subject in match.at:
+            yield match.at[row.subject], row.rate_gbit_s
 
 
 def is_meant_to_be_up(case: RuleContext, subject: str, port: Port) -> bool:

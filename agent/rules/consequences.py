@@ -37,12 +37,12 @@ def find_standing(failures: Failures) -> list[Standing]:
     """The faults that nothing explains, with their consequences."""
     units = [_Unit(i, part) for i, (_, fault) in enumerate(failures) for part in _parts(fault)]
     index = _Index(failures, units)
-    direct = [index.find(rule, fault, i) for i, (rule, fault) in enumerate(failures)]
+    direct = [index.find(rule, fault) for rule, fault in failures]
     _break_cycles(failures, units, direct)
-    explained: set[int] = set().union(*direct) if direct else set()
+    explained = set[int]().union(*direct)
     whole, alone = _split(failures, units, explained)
     rows = [(i, failures[i][1], direct[i]) for i in whole]
-    rows += [(unit.owner, unit.fault, index.find(failures[unit.owner][0], unit.fault, unit.owner)) for unit in alone]
+    rows += [(unit.owner, unit.fault, index.find(failures[unit.owner][0], unit.fault)) for unit in alone]
     folded = {n for n in explained if units[n].owner not in whole}
     standing = []
     for i, fault, hit in sorted(rows, key=lambda row: row[0]):
@@ -56,7 +56,6 @@ class _Index:
 
     def __init__(self, failures: Failures, units: Sequence[_Unit]) -> None:
         self._severities = [_severity(failures[unit.owner][0], unit.fault) for unit in units]
-        self._units = units
         self._exact: dict[tuple[str, str], list[int]] = {}
         self._below: dict[tuple[str, str], list[int]] = {}
         for number, unit in enumerate(units):
@@ -67,7 +66,7 @@ class _Index:
                 if slash:
                     self._below.setdefault((name, device), []).append(number)
 
-    def find(self, rule: Rule, fault: Fail, owner: int) -> set[int]:
+    def find(self, rule: Rule, fault: Fail) -> set[int]:
         """The units that a cause explains directly."""
         places = fault.places if fault.covers is None else fault.covers
         found: set[int] = set()
@@ -77,10 +76,7 @@ class _Index:
                 if fault.covers_parts:
                     found.update(self._below.get((name, place), ()))
         notes_only = _severity(rule, fault) == "info"
-        return {
-            number for number in found
-            if self._units[number].owner != owner and not (notes_only and self._severities[number] != "info")
-        }  # fmt: skip
+        return {number for number in found if not (notes_only and self._severities[number] != "info")}
 
 
 def _parts(fault: Fail) -> list[Fail]:

@@ -77,8 +77,8 @@ def _not_judged_reason(case: RuleContext, gpu: Gpu) -> Result | None:
 
 def _nearest_path(case: RuleContext, gpu: Gpu) -> Path | None:
     rails = {nic.id for nic in case.rails}
-    ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAREST_FIRST and rails & {p.a, p.b}]
-    return min(ways, key=lambda p: (_NEAREST_FIRST.index(p.pcie_kind or ""), p.a, p.b), default=None)
+    ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in _NEAREST_FIRST and p.b in rails]
+    return min(ways, key=lambda p: (_NEAREST_FIRST.index(p.pcie_kind or ""), p.b), default=None)
 
 
 def _undecided_nic(case: RuleContext, gpu: Gpu) -> Nic | None:
@@ -109,7 +109,7 @@ def _crosses_sockets(case: RuleContext, gpu: Gpu, best: Path) -> bool | None:
     """Whether a way leads from one socket to another; None where it may. Nodes of one socket are SYS to each other."""
     if best.pcie_kind != "SYS":
         return False
-    rail = next(nic for nic in case.rails if nic.id in (best.a, best.b))
+    rail = case.nics[best.b]
     rows: dict[int | None, NumaNode] = {row.id: row for row in case.node.numa_nodes}
     here, there = rows.get(gpu.numa_node), rows.get(rail.numa_node)
     if not case.node.virtualization_known or here is None or there is None or there.id >= len(here.distances):
@@ -132,7 +132,7 @@ def _fail_distance(case: RuleContext, gpu: Gpu, best: Path) -> Fail:
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
-        summary=f"nearest rail is {_rail_label(case, best)} at {best.pcie_kind}; other GPUs have one behind a switch",
+        summary=f"nearest rail is {case.nics[best.b].label} at {best.pcie_kind}; other GPUs have one behind a switch",
         impact="NCCL does not use GPUDirect RDMA here by default: traffic is copied through host memory"
         + (", unless NCCL sends through another GPU's rail (PXN)." if linked else "."),
         remedy="Move NIC or GPU below one switch, or bring back the rail that is missing there.",
@@ -177,15 +177,10 @@ def _fail_other_socket(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
 
 def _evidence(case: RuleContext, gpu: Gpu, best: Path) -> Evidence:
     return Evidence(
-        what=f"{gpu.label} to {_rail_label(case, best)}",
+        what=f"{gpu.label} to {case.nics[best.b].label}",
         value=best.pcie_kind or "not known",
         source="nvidia-smi topo -m",
     )
-
-
-def _rail_label(case: RuleContext, path: Path) -> str:
-    nic = case.nics.get(path.a) or case.nics.get(path.b)
-    return nic.label if nic else path.b
 
 
 @rule("numa-unknown")

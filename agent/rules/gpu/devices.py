@@ -319,7 +319,7 @@ def _merge_pairs(word: str, pairs: Sequence[tuple[Gpu, Gpu]]) -> Iterator[Fail]:
     shared = [gpu for gpu in pairs[0] if len(pairs) > 1 and all(gpu.id in (a.id, b.id) for a, b in pairs)]
     if shared:
         yield _fail_p2p_blocked(
-            word, pairs, f"gpu:{shared[0].id}", shared[0].label, {shared[0].id, shared[0].pci or ""}
+            word, pairs, f"gpu:{shared[0].id}", shared[0].label, {shared[0].id, shared[0].pci or shared[0].id}
         )
     elif len(pairs) > 1:
         ends = {gpu.id for pair in pairs for gpu in pair}

@@ -172,9 +172,9 @@ def _about(pci: str, subject: str, events: Sequence[Event]) -> frozenset[str]:
     the repair of that, likewise."""
     ids = {pci, subject.partition(":")[2]}
     codes = {_effective_code(event) for event in events}
-    if codes <= _MEMORY_CODES:
+    if codes.issubset(_MEMORY_CODES):
         return frozenset(f"{name}/{'remap' if codes == {'63'} else 'memory'}" for name in ids)
-    if not codes <= _NVLINK:
+    if not codes.issubset(_NVLINK):
         return frozenset(f"{name}/xid" for name in ids)
     links = {(event.detail.get("link") or "").lstrip("0") or "0" for event in events if event.detail.get("link")}
     return frozenset(f"{name}/{link}" for name in ids for link in links or {"nvlink"})

@@ -58,13 +58,13 @@ def build_verdicts(case: RuleContext, checks: Sequence[Check], faults: Iterable[
         if check.rule in _DECIDE
         for subject in check.unknown_subjects
     }
-    ways = {False: _kernel_way(case), True: _amd_way(case)}
-    return [_build_row(case, pair, ways[pair.gpu.vendor == "AMD"], relevant, unknown) for pair in pairs(case)]
+    ways = {vendor: _find_way(case, vendor) for vendor in {gpu.vendor for gpu in case.topology.gpus}}
+    return [_build_row(case, pair, ways[pair.gpu.vendor], relevant, unknown) for pair in pairs(case)]
 
 
-def _amd_way(case: RuleContext) -> str:
-    if not any(gpu.vendor == "AMD" for gpu in case.topology.gpus):
-        return "unknown"
+def _find_way(case: RuleContext, vendor: str | None) -> str:
+    if vendor != "AMD":
+        return _kernel_way(case)
     from agent.rules.gpudirect.rocm import find_way  # lazy: most nodes have no GPU of AMD
 
     return find_way(case)

@@ -119,6 +119,7 @@ def _fail_device_count(
     missing = f"; nothing is at {join_labels(places)}" if places else ""
     known = case.history.inventory if case.history else []
     lost = {item.subject.partition(":")[2] for item in known} - case.functions.keys()
+    lost |= {device.pci for device in gone if device.pci}
     return Fail(
         subject="node",
         label="node",
@@ -131,8 +132,8 @@ def _fail_device_count(
         ),
         severity=severity,
         cause=what,
-        places=frozenset({f"count of {what}", *lost, *(device.pci or "" for device in gone)}),
-        covers=frozenset({*lost, *(device.pci or "" for device in gone), *([f"count of {what}"] if gone else [])}),
+        places=frozenset({f"count of {what}", *lost}),
+        covers=frozenset({*lost, *([f"count of {what}"] if gone else [])}),
     )
 
 

@@ -13,8 +13,8 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 _BRIDGE, _NETWORK = "0x0604", "0x02"
-_LEAST_ALIKE = 3  # branches that have a device which one lacks; of two branches, devices of that kind in both
-_LEAST_OF_TWO = 6
+_LEAST_ALIKE = 3  # branches that have a device which one lacks; of two branches, ports with that kind in both
+_LEAST_OF_TWO = 7  # seven of eight
 
 
 class _Branch(NamedTuple):
@@ -50,31 +50,22 @@ def pci_branch_differs(case: RuleContext) -> Iterator[Result]:
 
 def _find_branches(case: RuleContext) -> Iterator[_Branch]:
     """Every bridge with several bridges right below it, which are the downstream ports of a switch."""
-    children: dict[str, list[PciFunction]] = {}
+    ports: dict[str, dict[str, PciFunction]] = {}
+    below: dict[str, list[PciFunction]] = {}
     for function in case.topology.pci:
-        children.setdefault(function.parent or "", []).append(function)
+        if _is_bridge(function):
+            ports.setdefault(function.parent or "", {})[function.id[-4:]] = function
+        elif not function.physical_function:
+            for above in case.ancestors(function):
+                below.setdefault(above.id, []).append(function)
     for top in case.topology.pci:
-        ports = {child.id[-4:]: child for child in children.get(top.id, ()) if _is_bridge(child)}
-        if len(ports) > 1:
-            yield _Branch(top, ports, {place: _endpoints(port, children) for place, port in ports.items()})
+        own = ports.get(top.id, {})
+        if len(own) > 1:
+            yield _Branch(top, own, {place: tuple(below.get(port.id, ())) for place, port in own.items()})
 
 
 def _is_bridge(function: PciFunction) -> bool:
     return (function.class_code or "").startswith(_BRIDGE)
-
-
-def _endpoints(port: PciFunction, children: Mapping[str, list[PciFunction]]) -> tuple[PciFunction, ...]:
-    """All that is below a port and no bridge. Bounded: each function has one parent, and a circle is seen."""
-    found: dict[str, PciFunction] = {}
-    todo, seen = [port], {port.id}
-    while todo:
-        for child in children.get(todo.pop().id, ()):
-            if child.id not in seen:
-                seen.add(child.id)
-                todo.append(child)
-                if not _is_bridge(child) and not child.physical_function:
-                    found[child.id] = child
-    return tuple(found.values())
 
 
 def _compare(case: RuleContext, branches: Sequence[_Branch]) -> Iterator[Result]:
@@ -89,7 +80,7 @@ def _compare(case: RuleContext, branches: Sequence[_Branch]) -> Iterator[Result]
         empty = [branch for branch in branches if branch not in filled]
         usual = alike[0].below[place]
         others = [one for one in filled if _is_another_model(case, one.below[place], usual)]
-        if empty and len(alike) == len(filled) and _is_most(len(empty), branches, place, kind):
+        if empty and len(alike) == len(filled) and _is_most(case, len(empty), branches, place, kind):
             odd.update(branch.top.id for branch in empty)
             yield from (_fail_branch_differs(case, branch, place, alike) for branch in empty)
         elif others and len(alike) == len(branches) - 1 >= _LEAST_ALIKE:
@@ -115,14 +106,14 @@ def _kind(case: RuleContext, functions: Sequence[PciFunction]) -> tuple[str, str
     return kinds.pop() if len(kinds) == 1 and used else None
 
 
-def _is_most(empty: int, branches: Sequence[_Branch], place: str, kind: tuple[str, str]) -> bool:
+def _is_most(case: RuleContext, empty: int, branches: Sequence[_Branch], place: str, kind: tuple[str, str]) -> bool:
     """Whether so many have the device that a port without it is no choice of the builder."""
     if len(branches) > 2:
         return len(branches) - empty >= max(_LEAST_ALIKE, empty + 1)
-    alike = [f for branch in branches for below in branch.below.values() for f in below]
     others = [[len(branch.below[at]) for branch in branches] for at in branches[0].ports if at != place]
     complete = all(len({bool(number) for number in numbers}) == 1 for numbers in others)
-    return complete and sum((f.vendor, f.device) == kind for f in alike) >= _LEAST_OF_TWO
+    have = sum(_kind(case, below) == kind for branch in branches for below in branch.below.values())
+    return complete and have >= _LEAST_OF_TWO
 
 
 def _fail_branch_differs(case: RuleContext, branch: _Branch, place: str, others: Sequence[_Branch]) -> Fail:

@@ -128,6 +128,41 @@ def test_a_place_of_the_whole_is_one_of_each_part() -> None:
     assert [("cause", "fabric", "error", ("effect node",))] == stand((CAUSE, fault("fabric")), (EFFECT, whole))
 
 
+def test_half_of_a_finding_stands_whole() -> None:
+    """Less than half stands part by part."""
+    four = merge_failures([fault(f"port{n}") for n in range(4)], "four ports")
+    five = merge_failures([fault(f"port{n}") for n in range(5)], "five ports")
+
+    assert ["node"] == [row[1] for row in stand((CAUSE, four), (EFFECT, of_all(8))) if row[0] == "effect"]
+    assert ["port5", "port6", "port7"] == [
+        row[1] for row in stand((CAUSE, five), (EFFECT, of_all(8))) if row[0] == "effect"
+    ]
+
+
+def test_a_rule_that_names_itself_explains_nothing_by_that() -> None:
+    """Each of its findings stands."""
+    itself = rule("itself", "itself")
+
+    assert ["a", "b"] == [row[1] for row in stand((itself, fault("a")), (itself, fault("b")))]
+
+
+def test_a_place_without_a_name_explains_no_device() -> None:
+    """A device that is a part of nothing is not a part of that."""
+    assert 2 == len(stand((CAUSE, fault("node", "")), (EFFECT, fault("gpu1"))))
+
+
+def test_two_that_explain_each_other_do_not_lift_a_third() -> None:
+    """The graver explains the third, which explains the weaker: no circle, once the weaker is below the graver."""
+    weak, strong, third = rule("weak", "strong"), rule("strong", "weak", "third"), rule("third", "weak")
+    rows = stand(
+        (weak, fault("a", severity="warning")),
+        (strong, fault("a", severity="error")),
+        (third, fault("a", severity="critical")),
+    )
+
+    assert [("strong", "a", "critical", ("third a", "weak a"))] == rows
+
+
 @pytest.mark.parametrize("severities", list(itertools.product(("warning", "error"), repeat=3)))
 def test_of_a_circle_one_stands(severities: tuple[str, str, str]) -> None:
     """Three that explain each other in turn: the gravest, and of alike ones the first, with the others below it."""

@@ -21,6 +21,7 @@ from agent.rules.host.profile import device_count_low
 from tests.agent.rules.build import (
     changed_gpu,
     changed_nic,
+    changed_port,
     function,
     gpu_id,
     kinds,
@@ -64,6 +65,15 @@ def test_an_inventory_holds_devices_and_their_parts() -> None:
     assert ("uuid GPU-00000001", "NVIDIA H100 80GB HBM3") == (rows[f"gpu:{GPU}"].identity, rows[f"gpu:{GPU}"].detail)
     assert ("ConnectX-7", "rail") == (rows[f"nic:{RAIL}"].detail, rows[f"nic:{RAIL}"].role)
     assert "mlx5_1/1" == rows[f"port:{RAIL}/1"].label
+
+
+def test_only_an_active_port_has_a_rate_to_keep() -> None:
+    """What a port that is down states is no speed that it ran at."""
+    down = build_inventory(changed_port(server(2), 1, state="DOWN", rate_gbit_s=10.0).topology)
+
+    assert {f"port:{nic_id(0)}/1": 400.0, f"port:{RAIL}/1": None} == {
+        row.subject: row.rate_gbit_s for row in down if row.subject.startswith("port:")
+    }
 
 
 @pytest.mark.parametrize(
@@ -142,6 +152,18 @@ def test_what_is_missing_stays_until_it_returns() -> None:
     assert {each.subject for each in first} == {each.subject for each in later}
     assert healed
     assert {each.subject for each in first} == {each.subject for each in again}
+
+
+def test_a_rail_whose_cable_is_out_stays_a_rail() -> None:
+    """A NIC without an active port has no role that can be seen; another role is a change that counts."""
+    first = build_inventory(server().topology)
+    roles = {
+        role: {row.subject: row.role for row in merge_inventory(first, changed_nic(server(), 1, role=role).topology)[0]}
+        for role in ("unused", "storage")
+    }
+
+    assert "rail" == roles["unused"][f"nic:{RAIL}"]
+    assert "storage" == roles["storage"][f"nic:{RAIL}"]
 
 
 def test_what_was_replaced_leaves_with_its_parts() -> None:

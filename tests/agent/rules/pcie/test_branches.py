@@ -56,6 +56,7 @@ def board(switches: int, places: int, without: Collection[tuple[int, int]] = (),
         (2, 3, {(1, 2)}, []),  # five cards
         (2, 4, {(1, 2), (1, 3)}, []),
         (3, 2, {(2, 1)}, []),  # two switches have it
+        (3, 4, {(2, 1)}, []),
         (4, 2, {(2, 1)}, ["0000:22:01.0"]),
         (4, 2, {(2, 1), (1, 0)}, ["0000:21:00.0", "0000:22:01.0"]),
         (4, 2, {(2, 1), (1, 1)}, []),
@@ -74,6 +75,27 @@ def test_another_device_is_no_empty_port() -> None:
     """A drive where the others have a GPU; and where some have a drive, an empty port is nothing."""
     assert {Pass} == kinds(rule, board(4, 2, s2p1=(DRIVE, "0xa80a")))
     assert {Pass} == kinds(rule, board(4, 2, {(2, 1)}, s1p1=(DRIVE, "0xa80a")))
+
+
+def test_of_two_switches_only_devices_of_the_same_kind_count() -> None:
+    """Drives are no GPUs, and a NIC in the slot of a GPU is the builder's choice."""
+    drives = {"s0p0": (DRIVE, "0xa80a"), "s1p0": (DRIVE, "0xa80a")}
+
+    assert {Pass} == kinds(rule, board(2, 4, {(1, 2)}, **drives))
+    assert {Pass} == kinds(rule, board(2, 4, {(1, 2)}, s1p1=(NETWORK, "0x1021")))
+
+
+def test_a_place_of_cards_with_a_gpu_and_a_nic_is_not_compared() -> None:
+    """A converged card has a switch of its own, with both below: which of them is missing cannot be told."""
+    case = board(4, 2, {(2, 1)})
+    cards = [function for function in case.topology.pci if function.class_code == DISPLAY]
+    pci, nics = list(case.topology.pci), []
+    for gpu in cards:
+        port, nic = f"{gpu.id[:5]}{gpu.id[5:7]}:01.0", gpu.id.replace("0000:", "0001:")
+        pci += [bridge(port, gpu.parent), PciFunction(id=nic, parent=port, class_code=NETWORK, vendor="0x15b3")]
+        nics.append(Nic(id=nic, label=f"mlx5_{len(nics)}", pci=nic, role="rail"))
+
+    assert {Pass} == kinds(rule, replace(case, topology=msgspec.structs.replace(case.topology, pci=pci, nics=nics)))
 
 
 def test_a_rail_is_named_as_such_with_its_slot() -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from agent.rules.context import RuleContext
 from agent.rules.pcie.bandwidth import pcie_nic_starved as rule
-from agent.rules.pcie.cards import USABLE, is_sufficient
+from agent.rules.pcie.cards import USABLE, RequiredRate, is_sufficient
 from agent.rules.pcie.devices import pcie_device_gone
 from tests.agent.rules.build import (
     changed_nic,
@@ -51,6 +51,11 @@ def test_just_enough_is_enough() -> None:
     """A link carries a rate that is all that can be used of it."""
     assert is_sufficient(1.0, 8 * USABLE)
     assert not is_sufficient(1.0, 8.1 * USABLE)
+
+
+def test_what_a_link_fails_to_carry() -> None:
+    """Both ports where it is just enough for one; one port where it is too little for that."""
+    assert [800.0, 400.0] == [RequiredRate(400.0, 800.0).missed(gbyte_s) for gbyte_s in (50.0, 49.9)]
 
 
 def test_a_better_slot_that_is_enough_for_one_port_of_two_helps() -> None:
