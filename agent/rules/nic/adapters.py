@@ -35,7 +35,7 @@ def nic_fw_mixed(case: RuleContext) -> Iterator[Result]:
         yield NotApplicable("node", "no rail")
     odd = _find_other_board(case, boards)
     for board, nics in sorted(boards.items()):
-        yield from [_fail_other_board(nics[0], boards)] if nics == [odd] else _judge_fw_mixed(board, nics, unread)
+        yield from [_fail_other_board(nics[0], boards)] if odd in nics else _judge_fw_mixed(board, nics, unread)
 
 
 def _find_other_board(case: RuleContext, boards: Mapping[str, list[Nic]]) -> Nic | None:
@@ -46,7 +46,7 @@ def _find_other_board(case: RuleContext, boards: Mapping[str, list[Nic]]) -> Nic
     if len(fewest) != 1 or len(most) < _LEAST_ALIKE:
         return None
     chips = {find_device_id(case, nic) for nic in (*fewest, *most)}
-    return fewest[0] if len(chips) == 1 and None not in chips else None
+    return fewest[0] if len(chips) == 1 and "" not in chips else None
 
 
 def _fail_other_board(nic: Nic, boards: Mapping[str, list[Nic]]) -> Fail:

@@ -258,9 +258,8 @@ def find_subnet(address: str) -> str | None:
 
 
 def _judge_subnet(subnet: str, rails: list[tuple[RocePort, Netdev]]) -> Result:
-    subject = f"netdev:{rails[0][1].id}" if len(rails) == 1 else "node"
     if len({netdev.id for _, netdev in rails}) < 2:
-        return Pass(subject)
+        return Pass(f"netdev:{rails[0][1].id}")
     if any("arp_ignore" not in netdev.arp or "arp_filter" not in netdev.arp for _, netdev in rails):
         return Unknown("node", f"{len(rails)} rails are in {subnet}, and how the kernel answers ARP could not be read")
     loose = [

@@ -139,7 +139,7 @@ def _judge_pause_and_pfc(qos_path: QosPath, netdev: Netdev) -> Result:
     )
 
 
-_NO_PFC = "none"
+_NO_MEASURE = (None, "none")  # no value is usual, or PFC is off: most rails without it are no reason to take it off
 _SETTING_NAMES = {  # of what is remembered of the last run
     "PFC": ("pfc",), "trust": ("trust",), "DCBX owner": ("dcbx",), "global pause": ("pause_rx", "pause_tx"),
 }  # fmt: skip
@@ -173,8 +173,7 @@ def _compare(case: RuleContext, alike: list[QosPath]) -> Iterator[Result]:
     for what in next(iter(values.values())):
         known = [row[what] for row in values.values() if row[what] is not None]
         usual[what] = _find_unchanged(case, what, values) or find_majority(known)
-        without_pfc = what == "PFC" and usual[what] == _NO_PFC  # most rails without it are no reason to take it off
-        if len(set(known)) > 1 and (usual[what] is None or without_pfc):
+        if len(set(known)) > 1 and usual[what] in _NO_MEASURE:
             split.append(what)
     if split:
         yield _fail_split(alike, values, split)
@@ -198,7 +197,7 @@ def _find_unchanged(case: RuleContext, what: str, values: dict[str, dict[str, st
     }
     changed = {port for port in values if set(names) & changes.get(f"netdev:{netdevs.get(port, '')}", {}).keys()}
     same = {row[what] for port, row in values.items() if port not in changed and row[what] is not None}
-    return same.pop() if changed and len(same) == 1 else None
+    return same.pop() if len(same) == 1 else None
 
 
 def _format_settings(qos_path: QosPath) -> dict[str, str | None]:

@@ -153,16 +153,13 @@ def _judge_ets_starved(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> 
     if not 0 <= queue < 8:
         return Unknown(subject, "its traffic class queues could not be read")
     sent = _bytes_sent(case, netdev)
-    told = None
+    others, told = _percent(sent, [n for n in range(8) if n != priority]), None
     if qos.tc_tsa[queue] == "ets" and len(qos.tc_bandwidth) == 8:
         share = qos.tc_bandwidth[queue]
-        others = _percent(sent, [n for n in range(8) if n != priority])
         if share < case.threshold(GUARANTEED) and (others is None or others > case.threshold(BUSY)):
             told = f"ETS guarantees {share}% to the queue of RDMA (priority {priority}, queue {queue})"
-    if len(set(qos.prio_tc)) == 1 and priority in qos_path.protected:
-        others = _percent(sent, [n for n in range(8) if n != priority])
-        if others is None:
-            told = told or f"all 8 priorities share one queue ({queue}): a pause of RDMA stops all of them"
+    if len(set(qos.prio_tc)) == 1 and priority in qos_path.protected and others is None:
+        told = told or f"all 8 priorities share one queue ({queue}): a pause of RDMA stops all of them"
     strict = [n for n in range(8) if qos.tc_tsa[qos.prio_tc[n] & 7] == "strict"]
     ahead = [n for n in strict if qos.prio_tc[n] != queue and qos.tc_tsa[queue] != "vendor"]
     same = [0] if priority != 0 and qos.prio_tc[0] == queue else []

@@ -35,6 +35,14 @@ def test_all_with_the_same_fault_are_one_finding() -> None:
     assert {"a", "b"} == one.places
 
 
+def test_one_finding_explains_what_each_would() -> None:
+    """The places of those that name nothing else, and what the others name."""
+    (one,) = fold(A, B._replace(covers=frozenset({"c"})))
+
+    assert isinstance(one, Fail)
+    assert ({"a", "b"}, {"a", "c"}) == (one.places, one.covers)
+
+
 def test_those_that_were_not_judged_do_not_count() -> None:
     """They are told first, as they are."""
     silent = [Unknown("gpu:c", "not read"), NotApplicable("gpu:d", "asleep")]

@@ -68,6 +68,18 @@ def test_a_gpu_without_any_link_is_critical() -> None:
     assert "critical" == fault.severity
 
 
+def test_the_far_end_of_a_link_is_a_place_where_both_its_parts_are_known() -> None:
+    """NVML names the device alone, and not which of its links."""
+    far = [Remote(kind="gpu", id="far", link=4), Remote(kind="gpu", id="far"), Remote(kind="gpu", link=5)]
+    links = [
+        msgspec.structs.replace(link, state="inactive", remote=far[link.link]) if link.link < 3 else link
+        for link in nvlinks(18, "gpu")
+    ]
+    (fault,) = fails(rule, changed_gpu(changed_gpus(server(), links=nvlinks(18, "gpu")), 2, links=links))
+
+    assert {GPU, "far", f"{GPU}/nvlink", f"{GPU}/0", f"{GPU}/1", f"{GPU}/2", "far/4"} == fault.places
+
+
 @pytest.mark.parametrize(("count", "severity"), [(4, "error"), (18, "critical")])
 @pytest.mark.parametrize("guest", [False, True])
 def test_a_whole_board_that_lost_links_is_one_finding(count: int, severity: str, guest: bool) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
-from agent.rules.roce.interfaces import roce_mtu_mismatch, roce_mtu_small
+from agent.rules.roce.interfaces import find_subnet, roce_mtu_mismatch, roce_mtu_small
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from tests.agent.rules.build import (
     answers,
@@ -151,6 +151,11 @@ def test_only_counters_that_moved_are_evidence() -> None:
     (fault,) = fails(roce_mtu_mismatch, changed_netdev(case, 1, counters=counters))
 
     assert ["rx_oversize_pkts_phy"] == [row.what for row in fault.evidence[1:]]
+
+
+def test_a_number_of_four_digits_is_in_no_address() -> None:
+    """A report may hold any text."""
+    assert ("10.0.100.0/24", None) == (find_subnet("10.0.100.1/24"), find_subnet("10.0.1000.1/24"))
 
 
 # roce-mtu-small: when it fires, when it must not, and every guard alone.

@@ -131,6 +131,30 @@ def test_what_was_not_read_is_no_evidence(case, row: str) -> None:
     assert [] == [what for what in said if what.startswith(row)]
 
 
+def saved(role: str = "unknown", gpus: bool = False, bus: str = "absent"):
+    """Saved outputs of DCB tools: one NIC with an interface, and nothing of the PCI bus."""
+    case = changed_port(changed_nic(roce_server(1), 0, role=role), 0, state=None)
+    bare = topology(case, pci=[], gpus=case.topology.gpus if gpus else [])
+    return probe(bare, "pci", bus, "no sysfs")
+
+
+@pytest.mark.parametrize(
+    ("case", "judged"),
+    [
+        pytest.param(saved(), True, id="settings alone"),
+        pytest.param(changed_netdev(saved(), 0, qos=None), False, id="without settings"),
+        pytest.param(changed_port(saved(), 0, netdevs=[]), False, id="without an interface"),
+        pytest.param(saved(gpus=True), False, id="beside GPUs"),
+        pytest.param(saved(bus="ok"), False, id="beside a bus that was read"),
+        pytest.param(saved("rail"), False, id="a rail whose state was not read"),
+        pytest.param(saved("management"), False, id="a NIC that is known to be for something else"),
+    ],
+)
+def test_settings_that_somebody_saved_are_of_a_port_in_use(case, judged: bool) -> None:
+    """What it is for and its state are in no output; where another source could have them, they decide."""
+    assert [judged] == [isinstance(each, RocePort) for each in roce_ports(case)]
+
+
 def test_a_fault_is_about_the_interface_too() -> None:
     """Its id is not always that of the NIC."""
     case = changed_port(changed_netdev(mismatch(), 1, id="eth1"), 1, netdevs=["eth1"])
