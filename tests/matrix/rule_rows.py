@@ -162,12 +162,12 @@ def rules() -> dict[str, Rule]:
 
 def row_ids() -> list[tuple[str, str]]:
     """Rule and row of all that is to be asked; rows of the firing machine and of guards have names of their own."""
-    return [(rule, row) for rule, table in tables().items() for row in _rows(table)]
+    return [(rule, row) for rule in tables() for row in _rows(rule)]
 
 
 def row(rule: str, name: str) -> tuple[RuleContext, Row]:
     """The machine of a row, and the row with all that the rule has to answer."""
-    found = _rows(tables()[rule])[name]
+    found = _rows(rule)[name]
     texts = {name: _filled(getattr(found, name)) for name in ("says", "omits", "absorbs")}
     return _case(tables()[rule], found), msgspec.structs.replace(found, **texts)
 
@@ -175,8 +175,9 @@ def row(rule: str, name: str) -> tuple[RuleContext, Row]:
 _ANSWERS = ("finds", "unknown", "not_applicable", "passes", "says", "omits")
 
 
-def _rows(table: Table) -> dict[str, Row]:
-    made = {}
+@cache
+def _rows(rule: str) -> dict[str, Row]:
+    made, table = {}, tables()[rule]
     if table.finds:
         made["fires"] = Row(firing=True, **{name: getattr(table, name) for name in _ANSWERS})
     for guard, state in table.silent_when.items():
@@ -210,23 +211,37 @@ def _case(table: Table, row: Row) -> RuleContext:
     for change in (row.change, *row.each.values()):
         value = laid_over(value, _filled(change))
     case = case_of(value)
-    unread = [key for name in _FIELDS if name != "settings" for key in _unread(value[name], getattr(case, name))]
+    own = _own_parts(name)
+    unread = [key for field in value.keys() - {"settings"} for key in _unread(value[field], getattr(case, field), own)]
     assert not unread, f"the model has no field {unread}"
     return case
 
 
-def _unread(value: Any, made: Any) -> Iterator[str]:
+def _unread(value: Any, made: Any, own: frozenset[int]) -> Iterator[str]:
     """Keys of the data that no field of the model reads: a change by such a name would change nothing."""
+    if id(value) in own:
+        return
     if isinstance(made, msgspec.Struct) and isinstance(value, dict):
         names = {field.encode_name: field.name for field in _fields(type(made))}
         for key, below in value.items():
-            yield from _unread(below, getattr(made, names[key])) if key in names else [key]
+            yield from _unread(below, getattr(made, names[key]), own) if key in names else [key]
     elif isinstance(made, Mapping):
         for key, below in made.items():
-            yield from _unread(value[str(key)], below)
+            yield from _unread(value[str(key)], below, own)
     elif isinstance(made, list | tuple) and isinstance(value, list | tuple):
         for one, below in zip(value, made, strict=True):
-            yield from _unread(one, below)
+            yield from _unread(one, below, own)
+
+
+@cache
+def _own_parts(machine: str) -> frozenset[int]:
+    """The ids of all parts of a machine's data: a changed machine holds the same objects where nothing is changed."""
+    found, todo = set(), [data(machine)]
+    while todo:
+        part = todo.pop()
+        found.add(id(part))
+        todo += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return frozenset(found)
 
 
 @cache
