@@ -108,8 +108,8 @@ def _fail_mtu_small(roce_port: RocePort, netdev: Netdev, mtu: int, active: int) 
     told = f"interface MTU {mtu} limits the RoCE MTU to {active}; set at least 4200 for 4096"
     if active < able:
         told = f"the RoCE MTU is {active}, although the interface MTU {mtu} allows {able}"
-    device = roce_port.nic.rdma_device or roce_port.nic.label
-    row = Evidence(what=f"active MTU of {roce_port.label}", value=str(active), source=f"ibv_devinfo -d {device}")
+    source = f"ibv_devinfo -d {roce_port.nic.label}"
+    row = Evidence(what=f"active MTU of {roce_port.label}", value=str(active), source=source)
     payload = 100 * active / (active + _WIRE_OVERHEAD)
     return Fail(
         subject=f"netdev:{netdev.id}",

@@ -87,6 +87,15 @@ def test_what_may_be_here_unlisted_has_its_reason() -> None:
     assert replace(bare("0x120000")).devices_unread is None
 
 
+def test_a_probe_of_another_vendor_is_no_reason() -> None:
+    """It had nothing to ask; where all are of other vendors, they are what there is to say."""
+    case = probe(probe(server(), "nvml", "failed", "broken"), "kfd", "absent", "no accelerator of PCI vendor 0x1002")
+    others = probe(case, "nvml", "absent", "no accelerator of PCI vendor 0x10de")
+
+    assert "nvml: failed: broken" == case.probe_failure("gpu")
+    assert "nvml: absent: no accelerator of PCI vendor 0x10de" in (others.probe_failure("gpu") or "")
+
+
 def test_any_device_is_something_to_check() -> None:
     """A GPU, a NIC, an NVSwitch, or one that the last run saw."""
     case = bare("0x060400")

@@ -169,6 +169,15 @@ def test_modules_that_were_not_read_leave_the_way_open() -> None:
     assert all(row.causes for row in rows(case))
 
 
+@pytest.mark.parametrize(("kind", "concerned"), [("PIX", False), ("NODE", True)])
+def test_a_way_over_c2c_that_is_switched_off_concerns_the_pairs_that_take_it(kind: str, concerned: bool) -> None:
+    """A GPU and its rail behind one switch reach each other by PCIe."""
+    case = said(grace(server()), {"NCCL_NET_GDR_C2C": "0"})
+    paths = [msgspec.structs.replace(path, kind=kind, pcie_kind=kind) for path in case.topology.paths]
+
+    assert {concerned} == {"gdr-disabled-by-env node" in row.causes for row in rows(topology(case, paths=paths))}
+
+
 def without_names(case):
     return all_functions(changed_gpus(case, name=None), "0x030200", name=None)
 

@@ -158,6 +158,11 @@ def test_a_number_of_four_digits_is_in_no_address() -> None:
     assert ("10.0.100.0/24", None) == (find_subnet("10.0.100.1/24"), find_subnet("10.0.1000.1/24"))
 
 
+def test_all_addresses_are_no_network() -> None:
+    """And a network of two addresses joins two ports with a cable."""
+    assert (None, None, "10.0.0.0/30") == tuple(find_subnet(f"10.0.0.1/{bits}") for bits in (0, 31, 30))
+
+
 # roce-mtu-small: when it fires, when it must not, and every guard alone.
 
 
