@@ -80,10 +80,10 @@ def _compare(case: RuleContext, branches: Sequence[_Branch]) -> Iterator[Result]
         empty = [branch for branch in branches if branch not in filled]
         usual = alike[0].below[place]
         others = [one for one in filled if _is_another_model(case, one.below[place], usual)]
-        if empty and len(alike) == len(filled) and _is_most(case, len(empty), branches, place, kind):
+        if len(alike) == len(filled) and _is_most(case, len(empty), branches, place, kind):
             odd.update(branch.top.id for branch in empty)
             yield from (_fail_branch_differs(case, branch, place, alike) for branch in empty)
-        elif others and len(alike) == len(branches) - 1 >= _LEAST_ALIKE:
+        elif len(alike) == len(branches) - 1 >= _LEAST_ALIKE:
             odd.update(branch.top.id for branch in others)
             yield from (_fail_other_model(case, branch, place, alike) for branch in others)
     yield from (Pass(f"pci:{branch.top.id}") for branch in branches if branch.top.id not in odd)

@@ -115,6 +115,13 @@ def replace_slot(function: PciFunction) -> PciFunction:
     return msgspec.structs.replace(function, slot="7") if function.id == "0000:22:01.0" else function
 
 
+def test_a_missing_gpu_takes_no_rail_along() -> None:
+    """The other GPU of its switch has its rail as before."""
+    (fault,) = fails(rule, board(4, 2, {(2, 1)}))
+
+    assert {"0000:22:01.0", "count of GPUs"} == fault.places
+
+
 def test_one_switch_has_nothing_to_be_compared_with() -> None:
     """Not applicable, and no pass."""
     assert {NotApplicable} == kinds(rule, board(1, 4))
