@@ -53,6 +53,7 @@ def board(switches: int, places: int, without: Collection[tuple[int, int]] = (),
         (2, 4, {(1, 2)}, ["0000:21:02.0"]),  # 7 of 8 cards
         (2, 4, {(0, 0)}, ["0000:20:00.0"]),
         (2, 4, {(0, 3), (1, 2)}, []),  # two of eight on two switches: nobody knows what was bought
+        (2, 5, {(0, 3), (1, 2)}, []),
         (2, 3, {(1, 2)}, []),  # five cards
         (2, 4, {(1, 2), (1, 3)}, []),
         (3, 2, {(2, 1)}, []),  # two switches have it
