@@ -180,7 +180,7 @@ def _compare(case: RuleContext, alike: list[QosPath]) -> Iterator[Result]:
         return
     for qos_path in alike:
         row = values[qos_path.each.subject]
-        odd = [what for what in row if row[what] is not None and usual[what] is not None and row[what] != usual[what]]
+        odd = [what for what in row if row[what] not in (None, usual[what])]
         yield _fail_outlier(qos_path, alike, row, usual, odd) if odd else Pass(qos_path.each.subject)
 
 

@@ -18,6 +18,7 @@ from tests.agent.rules.build import (
     changed_port,
     function,
     gpu_id,
+    instinct,
     nic_id,
     probe,
     server,
@@ -39,6 +40,15 @@ DOWN = "0000:22:00.0"
 def rows(case) -> list[Gpudirect]:
     checks, faults = evaluate(case, every_rule())
     return build_verdicts(case, checks, faults)
+
+
+def test_gpus_of_amd_have_a_way_of_their_own() -> None:
+    """By the kernel of the host, not by NVIDIA's modules; cards of others have no pair."""
+    amd = msgspec.structs.replace(instinct(), software=software(instinct(), peer_memory_clients=["amdkfd"]).software)
+    other = changed_gpus(all_functions(instinct(), "0x120000", vendor="0x8086"), vendor="Intel")
+
+    assert 8 * [("ready", "peermem")] == [(row.verdict, row.via) for row in rows(amd)]
+    assert [] == rows(other)
 
 
 def of_pair(case, n: int) -> Gpudirect:

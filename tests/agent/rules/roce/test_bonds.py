@@ -94,6 +94,16 @@ def test_a_member_that_is_down_is_a_warning_and_stands_for_the_bond() -> None:
     assert [f"roce-lag-on-rails {BOND}"] == next(f.absorbs for f in findings if f.rule == "roce-lag-broken")
 
 
+def test_members_of_different_speeds_are_named() -> None:
+    """One whose speed was not read is not."""
+    case = bonded(server(ethernet=True), members=(0, 1, 2))
+    for n, speed in enumerate((100.0, 200.0, None)):
+        case = changed_netdev(case, n, speed_gbit_s=speed)
+    (fault,) = fails(roce_lag_broken, case)
+
+    assert ("speed", "bond0: its members run at different speeds: eth0 100, eth1 200") == (fault.cause, fault.summary)
+
+
 def test_two_devices_on_one_card_are_a_warning() -> None:
     """RoCE does not follow the bond."""
     (fault,) = fails(roce_lag_broken, one_card())

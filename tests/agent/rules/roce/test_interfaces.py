@@ -158,7 +158,7 @@ def test_a_number_of_four_digits_is_in_no_address() -> None:
     assert ("10.0.100.0/24", None) == (find_subnet("10.0.100.1/24"), find_subnet("10.0.1000.1/24"))
 
 
-@pytest.mark.parametrize("address", ["10.0.0.1", "10.0.0.1/", "10.0.0.1/x", "10.0.0/24"])
+@pytest.mark.parametrize("address", ["10.0.0.1", "10.0.0.1/", "10.0.0.1/x", "10.0.0/24", "10.0.x.1/24"])
 def test_what_is_no_address_with_a_length_is_in_no_network(address: str) -> None:
     """A report may hold any text."""
     assert find_subnet(address) is None
