@@ -25,6 +25,7 @@ from agent.rules.pages import Threshold
 T = TypeVar("T")
 _ACCELERATORS = ("0x0302", "0x1200")  # 3D controllers, processing accelerators
 _OTHER_VENDOR = "no accelerator of PCI vendor"  # a probe that had nothing to speak for (probes/scheduler.py)
+_CUT_LIST = "the list of lspci may be cut"  # of probes/pci/lspci.py
 _HOST_BRIDGE = "0x0600"
 SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
 
@@ -214,6 +215,8 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         listed_whole = any((f.class_code or "").startswith(_HOST_BRIDGE) for f in functions)
         if self.probe_failure("pci_sysfs") and not listed_whole:
             return "the PCI list is partial: it has no host bridge"
+        if self.probe_failure("pci_sysfs") and _CUT_LIST in (cut := self.partial_reason("pci") or ""):
+            return cut
         # an id is the address that the driver told, or a UUID, or an index
         unlisted = sum(gpu.pci is None and ":" in gpu.id for gpu in self.topology.gpus)
         if self.probe_failure("pci_sysfs") and unlisted:  # sysfs is whole: there it left the bus
@@ -257,6 +260,13 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
                 said.setdefault(f"{run.status}{': ' + run.reason if run.reason else ''}", []).append(run.name)
             return "; ".join(f"{', '.join(names)}: {why}" for why, names in said.items())
         return None
+
+    def partial_reason(self, subject: str) -> str | None:
+        """Why things of a subject may be there that no probe reported; None where one probe has all of them."""
+        runs = [self.probes[name] for name in self.providers[subject] if name in self.probes]
+        if any(run.status == "ok" for run in runs):
+            return None
+        return next((f"{run.name}: {run.reason or run.status}" for run in runs if run.status == "partial"), None)
 
 
 def parse_time(text: str | None) -> datetime | None:
