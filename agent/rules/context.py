@@ -215,12 +215,24 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         listed_whole = any((f.class_code or "").startswith(_HOST_BRIDGE) for f in functions)
         if self.probe_failure("pci_sysfs") and not listed_whole:
             return "the PCI list is partial: it has no host bridge"
-        if self.probe_failure("pci_sysfs") and _CUT_LIST in (cut := self.partial_reason("pci") or ""):
-            return cut
+        return self._cut_list or self.lists_differ
+
+    @cached_property
+    def _cut_list(self) -> str | None:
+        reason = self.partial_reason("pci") if self.probe_failure("pci_sysfs") else None
+        return reason if reason and _CUT_LIST in reason else None
+
+    @cached_property
+    def lists_differ(self) -> str | None:
+        """Why a saved PCI list and the driver's list may be of two hosts or times; None where they agree, or where the
+        PCI list is known to be cut."""
+        if self._cut_list:
+            return None
         # an id is the address that the driver told, or a UUID, or an index
         unlisted = sum(gpu.pci is None and ":" in gpu.id for gpu in self.topology.gpus)
         if self.probe_failure("pci_sysfs") and unlisted:  # sysfs is whole: there it left the bus
-            return f"the PCI list is incomplete: {unlisted} GPUs of the driver are missing from it"
+            missing = f"{unlisted} GPUs of the driver are" if unlisted > 1 else "a GPU of the driver is"
+            return f"the PCI list is incomplete: {missing} missing from it"
         return None
 
     @cached_property
