@@ -28,6 +28,7 @@ _OTHER_VENDOR = "no accelerator of PCI vendor"  # a probe that had nothing to sp
 _CUT_LIST = "the list of lspci may be cut"  # of probes/pci/lspci.py
 _HOST_BRIDGE = "0x0600"
 SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
+_CLOCK_SLACK_SECONDS = 3600.0  # saved outputs: the uptime is of another minute than the rest
 
 
 class Silence(NamedTuple):
@@ -181,6 +182,15 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         """Why `moved` does not know."""
         gaps = self.window.not_compared.get(subject, {}) if self.window else {}
         return gaps.get(counter) or gaps.get("*") or self.not_counted or f"{counter} is not among its counters"
+
+    def seconds_since(self, at: str | None) -> float | None:
+        """Seconds from a line of the kernel log to the observation. None: not known, as of a line that is dated before
+        this boot: the clock was wrong when it was written."""
+        now, then, up = parse_time(self.observed_at), parse_time(at), self.node.uptime_seconds
+        if now is None or then is None:
+            return None
+        seconds = (now - then).total_seconds()
+        return None if up is not None and seconds > up + _CLOCK_SLACK_SECONDS else seconds
 
     def threshold(self, limit: Threshold) -> float:
         """A limit as the operator set it, else its default."""
