@@ -89,8 +89,10 @@ def parse_lspci(text: str) -> LspciListing:
     denied = 0
     heads: list[str] = []
     last: LspciBlock | None = None
+    torn: str | None = None
     for block in blocks(text):
         last = block
+        torn = torn or (None if block.bytes_whole else f"bytes of {block.address} are missing from it")
         heads.append(block.head)
         denied += "<access denied>" in block.fields.get("Capabilities", ())
         draft = _draft(block)
@@ -98,7 +100,7 @@ def parse_lspci(text: str) -> LspciListing:
             drafts[draft.address].add(draft)  # two listings in one file
     if last is None:
         raise ParseError("no line that begins with a PCI address and a device, as lspci prints")
-    cut = find_cut(text, heads, last)
+    cut = find_cut(text, heads, last) or torn
     drafts[last.address].cut = cut is not None
     return LspciListing(list(drafts.values()), denied, cut)
 

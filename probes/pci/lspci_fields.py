@@ -143,6 +143,12 @@ class LspciBlock:
     fields: dict[str, list[str]] = field(default_factory=dict)  # name -> its texts, in order
     data: bytearray = field(default_factory=bytearray)
     closed: bool = False  # it was printed to its end: another function, its driver or its bytes come after it
+    torn: bool = False  # a row of its bytes is missing
+
+    @property
+    def bytes_whole(self) -> bool:
+        """Whether its bytes, where it has some, are as many as a config space has."""
+        return not self.data or (not self.torn and len(self.data) in _SIZES)
 
     def first(self, name: str) -> str:
         """The text of a field where it stands first; "" where it does not stand."""
@@ -158,6 +164,8 @@ class LspciBlock:
         """Rows follow each other; what comes after a gap is left out."""
         if offset == len(self.data):
             self.data += row
+        else:
+            self.torn = True
         self.closed = True
 
     def capabilities(self) -> list[str]:
@@ -231,7 +239,7 @@ def find_cut(text: str, heads: Iterable[str], last: LspciBlock) -> str | None:
     if not end:
         return None
     if last.data:
-        whole = len(last.data) in _SIZES
+        whole = last.bytes_whole
     elif last.fields:
         whole = bool(_ENDS_BLOCK.match(end) or (not unended and _ENDS_BLOCK_WITH_LINE.match(end)))
     else:  # a line per function, whose numbers stand at its end

@@ -223,6 +223,7 @@ BRIDGE = "00:00.0 Host bridge [0600]: Intel Corporation [8086:3258]\n"
 CARD = "19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330]\n\tControl: I/O- Mem+\n"
 DRIVER, MODULES = "\tKernel driver in use: nvidia\n", "\tKernel modules: nvidia_drm, nvidia\n"
 ENDS, BEGINS = "it ends within a function", "it begins within a function"
+TORN = "bytes of 0000:00:00.0 are missing from it"
 ROWS = hex_rows(bytes(256)) + "\n"
 
 
@@ -246,6 +247,8 @@ ROWS = hex_rows(bytes(256)) + "\n"
         (f"{BRIDGE}{ROWS}", None),
         (f"{BRIDGE}{ROWS[: ROWS.index('40: ')]}", None),  # -x
         (f"{BRIDGE}{ROWS[: ROWS.index('50: ')]}", ENDS),
+        (f"{BRIDGE}{ROWS[: ROWS.index('50: ')]}\n{BRIDGE.replace('00:', '01:', 1)}{ROWS}", TORN),
+        (f"{BRIDGE}{ROWS[: ROWS.index('50: ')]}{ROWS[ROWS.index('a0: ') :]}\n{BRIDGE.replace('00:', '01:', 1)}", TORN),
         (BRIDGE, None),
         (BRIDGE.strip(), None),
         (f"{BRIDGE}19:00.0 3D controller [0302]: NVIDIA Corp", ENDS),
