@@ -22,7 +22,7 @@ class NetworkFacts(NamedTuple):
     """Facts about the network. None: unknown; empty: there are none."""
 
     devices: Sequence[RdmaDevice]
-    devices_known: bool
+    devices_known: bool  # which there are; False: none was read, or a list of them is cut
     netdevs: Sequence[Netdev] | None
     names: Sequence[str] = ()  # of a topology matrix
 
@@ -39,7 +39,7 @@ def gather_network_facts(facts: ProbeFacts, rows: Sequence[PciFunction], names: 
     netdevs = facts.of("netdev", NetdevFacts)
     return NetworkFacts(
         devices=merge_rdma_devices(facts, {row.id for row in rows}),
-        devices_known=bool(facts.all_of("rdma", RdmaFacts)),
+        devices_known=any(found.whole for _, found in facts.all_of("rdma", RdmaFacts)),
         netdevs=netdevs.netdevs if netdevs else None,
         names=sorted(set(names.values()), key=sort_key),
     )

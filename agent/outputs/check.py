@@ -37,7 +37,7 @@ def format_nagios(report: Report, fail_on: str = "warning", stale: str | None = 
     counts = report.summary.counts
     perfdata = " ".join(f"{severity}={counts.get(severity, 0)};;;0" for severity in reversed(SEVERITIES))
     perfdata += f" silenced={report.summary.silenced};;;0" if report.summary.silenced else ""
-    lines = [f"FABRICSCOPE {word} - {_headline(report, counted, stale)} | {perfdata}"]
+    lines = [f"FABRICSCOPE {word} - {_headline(report, counted, stale)}"]
     for finding in report.findings:
         where = ", ".join(describe_location(finding.location))
         place = f" ({where})" if where else ""
@@ -46,7 +46,9 @@ def format_nagios(report: Report, fail_on: str = "warning", stale: str | None = 
         lines.append(f"{head} {finding.rule} {finding.label}: {finding.summary}{place}{why}")
     if not stale and code == UNKNOWN:
         lines += [f"UNKNOWN {_shorten_list(rules)}: {reason}" for reason, rules in _group_by_reason(report).items()]
-    return CheckResult("".join(clean(line) + "\n" for line in lines), code)
+    texts = [clean(line).replace("|", "/") for line in lines]  # what stands behind a bar is performance data
+    texts[0] += f" | {perfdata}"
+    return CheckResult("".join(f"{text}\n" for text in texts), code)
 
 
 def format_npd(report: Report, fail_on: str = "warning", stale: str | None = None) -> CheckResult:

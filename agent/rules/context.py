@@ -25,8 +25,10 @@ from agent.rules.pages import Threshold
 T = TypeVar("T")
 _ACCELERATORS = ("0x0302", "0x1200")  # 3D controllers, processing accelerators
 _OTHER_VENDOR = "no accelerator of PCI vendor"  # a probe that had nothing to speak for (probes/scheduler.py)
+_CUT_LIST = "the list of lspci may be cut"  # of probes/pci/lspci.py
 _HOST_BRIDGE = "0x0600"
 SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
+_CLOCK_SLACK_SECONDS = 3600.0  # saved outputs: the uptime is of another minute than the rest
 
 
 class Silence(NamedTuple):
@@ -181,6 +183,15 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         gaps = self.window.not_compared.get(subject, {}) if self.window else {}
         return gaps.get(counter) or gaps.get("*") or self.not_counted or f"{counter} is not among its counters"
 
+    def seconds_since(self, at: str | None) -> float | None:
+        """Seconds from a line of the kernel log to the observation. None: not known, as of a line that is dated before
+        this boot: the clock was wrong when it was written."""
+        now, then, up = parse_time(self.observed_at), parse_time(at), self.node.uptime_seconds
+        if now is None or then is None:
+            return None
+        seconds = (now - then).total_seconds()
+        return None if up is not None and seconds > up + _CLOCK_SLACK_SECONDS else seconds
+
     def threshold(self, limit: Threshold) -> float:
         """A limit as the operator set it, else its default."""
         return self.settings.thresholds.get(limit.name, limit.value)
@@ -214,10 +225,24 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         listed_whole = any((f.class_code or "").startswith(_HOST_BRIDGE) for f in functions)
         if self.probe_failure("pci_sysfs") and not listed_whole:
             return "the PCI list is partial: it has no host bridge"
+        return self._cut_list or self.lists_differ
+
+    @cached_property
+    def _cut_list(self) -> str | None:
+        reason = self.partial_reason("pci") if self.probe_failure("pci_sysfs") else None
+        return reason if reason and _CUT_LIST in reason else None
+
+    @cached_property
+    def lists_differ(self) -> str | None:
+        """Why a saved PCI list and the driver's list may be of two hosts or times; None where they agree, or where the
+        PCI list is known to be cut."""
+        if self._cut_list:
+            return None
         # an id is the address that the driver told, or a UUID, or an index
         unlisted = sum(gpu.pci is None and ":" in gpu.id for gpu in self.topology.gpus)
         if self.probe_failure("pci_sysfs") and unlisted:  # sysfs is whole: there it left the bus
-            return f"the PCI list is incomplete: {unlisted} GPUs of the driver are missing from it"
+            missing = f"{unlisted} GPUs of the driver are" if unlisted > 1 else "a GPU of the driver is"
+            return f"the PCI list is incomplete: {missing} missing from it"
         return None
 
     @cached_property
@@ -257,6 +282,13 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
                 said.setdefault(f"{run.status}{': ' + run.reason if run.reason else ''}", []).append(run.name)
             return "; ".join(f"{', '.join(names)}: {why}" for why, names in said.items())
         return None
+
+    def partial_reason(self, subject: str) -> str | None:
+        """Why things of a subject may be there that no probe reported; None where one probe has all of them."""
+        runs = [self.probes[name] for name in self.providers[subject] if name in self.probes]
+        if any(run.status == "ok" for run in runs):
+            return None
+        return next((f"{run.name}: {run.reason or run.status}" for run in runs if run.status == "partial"), None)
 
 
 def parse_time(text: str | None) -> datetime | None:

@@ -214,8 +214,12 @@ class _Outputs:
         self._merge((*facts.gpus, *lost))
 
     def take_gpus(self, gpus: tuple[Gpu, ...]) -> None:
-        """GPUs, or more about GPUs."""
-        self._merge(gpus)
+        """GPUs, or more about GPUs; not what is about GPUs of another host, or of another time."""
+        known = {gpu.uuid: gpu.index for gpu in self.gpus if gpu.uuid}
+        strange = [gpu for gpu in gpus if gpu.uuid and gpu.uuid not in known and gpu.index in known.values()]
+        for gpu in strange[:1]:
+            self.notes.append(f"GPU{gpu.index} has two UUIDs: outputs of two hosts, or of two times; one is ignored")
+        self._merge(gpu for gpu in gpus if gpu not in strange)
 
     def take_matrix(self, matrix: nvidia_smi_topo.Matrix) -> None:
         """Affinity and NUMA nodes, and the pairs."""

@@ -30,6 +30,8 @@ _SPEED = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) GB/s", re.ASCII)
 _REMOTE = re.compile(r"Remote Device ([0-9A-Fa-f:.]{12,20}): Link (\d{1,4})", re.ASCII)
 _COUNTER = re.compile(r"([A-Za-z][A-Za-z ]{1,60}): (\d{1,20})(?:e-(\d{1,4}))?", re.ASCII)
 _CAPABILITY = re.compile(r"([A-Za-z][\w ]{1,80}): (true|false)", re.ASCII)
+_LINK_START = re.compile(r"L(?:i(?:n(?:k\b|$)|$)|$)", re.ASCII)
+_LINK_STATE = re.compile(r"Link \d{1,3}: (?:\d{1,6}(?:\.\d{1,6})? GB/s|<\w{1,40}>)", re.ASCII)
 _DOWN = re.compile(r"<\w{1,40}>", re.ASCII)
 _ALL_INACTIVE = "all links are inactive"
 _CUTS = ("...", "[...]", "…")
@@ -116,9 +118,11 @@ def _parse(text: str, fact: Fact) -> NvLinks:
     if not sections:
         first = next(line.strip() for line in text.splitlines() if line.strip())
         raise ParseError(f"no GPU; it begins with: {first[:120]}")
+    notes = ["its author cut the text"] if cut else []
     if fact is _status:
         _add_inactive_links(sections)
-    notes = ["its author cut the text"] if cut else []
+        if ended_at := _drop_links_of_cut(sections, text):
+            notes.append(ended_at)
     notes += [f"GPU{one.gpu.index}: {one.misread[0]!r} is not understood" for one in sections if one.misread]
     return NvLinks(tuple(map(_gpu, sections)), "; ".join(notes) or None)
 
@@ -144,6 +148,22 @@ def _add_inactive_links(sections: list[_Section]) -> None:
             alike = [set(one.links) for one in sections if one.links and one.gpu.name == section.gpu.name]
             if alike and all(numbers == alike[0] for numbers in alike):
                 section.links = {number: NvLink(number, "inactive") for number in sorted(alike[0])}
+
+
+def _drop_links_of_cut(sections: list[_Section], text: str) -> str | None:
+    """Leave out the links of the last GPU, and return why, where the text may end before its last link: how many it
+    has is not known then. They stay where one is down: that is true however the text goes on."""
+    last = sections[-1]
+    others = [len(one.links) for one in sections[:-1] if one.gpu.name == last.gpu.name]
+    rest = "" if text.endswith(("\n", "\r")) else text.splitlines()[-1].strip()
+    within_line = bool(_LINK_START.match(rest)) and not _LINK_STATE.fullmatch(rest)
+    if not last.links or not (within_line or len(last.links) < max(others, default=0)):
+        return None
+    if any(link.state != "active" for link in last.links.values()):
+        return None
+    why = f"the text may end early: it has {len(last.links)} links of GPU{last.gpu.index}"
+    last.links, last.sentences = {}, [why]
+    return why
 
 
 def _gpu(section: _Section) -> Gpu:

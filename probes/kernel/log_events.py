@@ -137,6 +137,7 @@ def _since_boot(at: str | None, seconds: float) -> str | None:
 TEXT_CHARACTERS = 300
 _OF_LINKS, _TIMES = ("link_down", "link_up"), 32  # whose times are kept, and how many
 EVENTS_LIMIT = 500  # distinct ones; a log of one fault repeated is one row
+CODES_LIMIT = 1000  # above the limit only codes that a device has not had: details of many links hide no fault
 
 _BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
 
@@ -242,6 +243,7 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     """Events in the order of their first line, equal ones as one; and how many were left out for their number."""
     found: dict[tuple[object, ...], LogEvent] = {}
     failed: set[str | None] = set()  # NICs of whose driver a start is of interest: every boot has one
+    codes: set[tuple[object, ...]] = set()
     left_out = 0
     for event in _events(log):
         if event.code == _STARTED and event.subject not in failed:
@@ -255,8 +257,9 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
         if before is not None:
             first = before.first_at or before.at
             found[key] = event._replace(count=before.count + 1, first_at=first)
-        elif len(found) < EVENTS_LIMIT:
+        elif len(found) < (EVENTS_LIMIT if key[:3] in codes else CODES_LIMIT):
             found[key] = event
+            codes.add(key[:3])
         else:
             left_out += 1
     return list(found.values()), left_out

@@ -94,7 +94,7 @@ _HOST_BRIDGE = "0x0600"
 class PciFunctionBuilder:
     """What one source said of one function: fields of PciFunction by name, and what only its neighbours can use."""
 
-    __slots__ = ("address", "fields", "place", "secondary_bus", "virtual_functions")
+    __slots__ = ("address", "cut", "fields", "place", "secondary_bus", "virtual_functions")
 
     def __init__(self, address: str, fields: dict[str, Any] | None = None, place: Place = UNPLACED) -> None:
         self.address = address
@@ -102,12 +102,14 @@ class PciFunctionBuilder:
         self.place = place  # where the source itself tells it
         self.secondary_bus: int | None = None
         self.virtual_functions: VirtualFunctions | None = None
+        self.cut = False  # the source may say more of it
 
     def add(self, other: "PciFunctionBuilder") -> None:
         """Take from another output of the same function what this one does not say."""
         self.fields = other.fields | self.fields
         self.secondary_bus = other.secondary_bus if self.secondary_bus is None else self.secondary_bus
         self.virtual_functions = self.virtual_functions or other.virtual_functions
+        self.cut = self.cut and other.cut
 
     def add_config(self, space: ConfigSpace) -> None:
         """Take over what config space says. Fields that are there already stay: the kernel's word comes first.
@@ -139,7 +141,7 @@ def build_functions(drafts: Sequence[PciFunctionBuilder]) -> tuple[PciFunction, 
     done = []
     for draft in sorted(drafts, key=lambda draft: address_key(draft.address)):
         fields = draft.fields
-        if fields.get("driver") is None:
+        if fields.get("driver") is None and not draft.cut:
             fields["driver"] = driverless
         if fields.get("physical_function") is None:
             fields["physical_function"] = physical.get(draft.address)

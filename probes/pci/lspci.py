@@ -14,7 +14,7 @@ from typing import Any
 from probes.host.interface import Failed, Host
 from probes.pci.config_space import VirtualFunctions, decode
 from probes.pci.facts import Acs, PciFacts, PciFunctionBuilder, build_functions, has_link_control_2
-from probes.pci.lspci_fields import LspciBlock, blocks, class_code, vendor_of
+from probes.pci.lspci_fields import LspciBlock, blocks, class_code, find_cut, vendor_of
 from probes.probe import Reading
 from probes.text import ParseError
 
@@ -70,10 +70,12 @@ _GONE_HEADER = "Unknown header type 7f"
 
 @dataclass(slots=True)
 class LspciListing:
-    """What one output says: the functions, and how many hid their capabilities from who ran it."""
+    """What one output says: the functions, how many hid their capabilities from who ran it, and why there may be
+    more of them."""
 
     drafts: list[PciFunctionBuilder]
     denied: int
+    cut: str | None = None
 
 
 def parse_lspci(text: str) -> LspciListing:
@@ -85,14 +87,22 @@ def parse_lspci(text: str) -> LspciListing:
     """
     drafts: dict[str, PciFunctionBuilder] = {}
     denied = 0
+    heads: list[str] = []
+    last: LspciBlock | None = None
+    torn: str | None = None
     for block in blocks(text):
+        last = block
+        torn = torn or (None if block.bytes_whole else f"bytes of {block.address} are missing from it")
+        heads.append(block.head)
         denied += "<access denied>" in block.fields.get("Capabilities", ())
         draft = _draft(block)
         if drafts.setdefault(draft.address, draft) is not draft:
             drafts[draft.address].add(draft)  # two listings in one file
-    if not drafts:
+    if last is None:
         raise ParseError("no line that begins with a PCI address and a device, as lspci prints")
-    return LspciListing(list(drafts.values()), denied)
+    cut = find_cut(text, heads, last) or torn
+    drafts[last.address].cut = cut is not None
+    return LspciListing(list(drafts.values()), denied, cut)
 
 
 def _draft(block: LspciBlock) -> PciFunctionBuilder:
@@ -307,7 +317,13 @@ def _merged(listings: list[LspciListing]) -> list[PciFunctionBuilder]:
 
 
 def _missing(listings: list[LspciListing]) -> str | None:
+    cut = [f"the list of lspci may be cut: {listing.cut}" for listing in listings if listing.cut]
+    notes = cut[:1] if len(cut) == len(listings) else []
     denied = min(listing.denied for listing in listings)
-    if not denied:
-        return None
+    if denied:
+        notes.append(_describe_denied(denied, listings))
+    return "; ".join(notes) or None
+
+
+def _describe_denied(denied: int, listings: list[LspciListing]) -> str:
     return f"lspci hid capabilities: it needs CAP_SYS_ADMIN ({denied} of {len(listings[0].drafts)} functions)"

@@ -10,7 +10,7 @@ Indentation is not used: mail and web pages lose it. A line that opens no field 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 _CLASSES = {  # name in lower case -> class and subclass
@@ -127,6 +127,7 @@ def vendor_of(text: str) -> tuple[str | None, str | None, str]:
 _HEAD = re.compile(r"[>\s]{0,40}(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])(?:\s+(\S.*))?\s*")
 _HEX = re.compile(r"[>\s]{0,40}([0-9a-f]{2,3}): ((?:[0-9a-f]{2}\s){0,15}[0-9a-f]{2})\s*")
 _FIELD = re.compile(r"([A-Z][A-Za-z0-9/ -]{0,30}):(?:\s+|$)|(Expansion ROM|\[virtual\]|!!!)")
+_NUMBERS = re.compile(r"\[[0-9a-f]{4}:[0-9a-f]{4}\]")
 _LONGEST_FIELD = 4096
 _MARGIN = "> \t\r\n"
 
@@ -142,6 +143,12 @@ class LspciBlock:
     fields: dict[str, list[str]] = field(default_factory=dict)  # name -> its texts, in order
     data: bytearray = field(default_factory=bytearray)
     closed: bool = False  # it was printed to its end: another function, its driver or its bytes come after it
+    torn: bool = False  # a row of its bytes is missing
+
+    @property
+    def bytes_whole(self) -> bool:
+        """Whether its bytes, where it has some, are as many as a config space has."""
+        return not self.data or (not self.torn and len(self.data) in _SIZES)
 
     def first(self, name: str) -> str:
         """The text of a field where it stands first; "" where it does not stand."""
@@ -157,6 +164,8 @@ class LspciBlock:
         """Rows follow each other; what comes after a gap is left out."""
         if offset == len(self.data):
             self.data += row
+        else:
+            self.torn = True
         self.closed = True
 
     def capabilities(self) -> list[str]:
@@ -199,6 +208,43 @@ def blocks(text: str) -> Iterator[LspciBlock]:
     if block is not None:
         block.closed = block.closed or "Kernel driver in use" in block.fields or "Kernel modules" in block.fields
         yield block
+
+
+_SIZES = frozenset({64, 128, 256, 4096})  # of a config space, as -x, -xxx and -xxxx print it
+_INSIDE = re.compile(
+    r"(?:Kernel (?:driver in use|modules)|Subsystem|Control|Status|Flags|Capabilities|Interrupt|Region \d|NUMA node"
+    r"|(?:Dev|Lnk|Root|Slt)(?:Cap|Ctl|Sta)2?):"
+)
+_ENDS_BLOCK = re.compile(r"Kernel modules: \S")
+_ENDS_BLOCK_WITH_LINE = re.compile(r"(?:Kernel d|D)river in use: \S")
+
+
+def find_cut(text: str, heads: Iterable[str], last: LspciBlock) -> str | None:
+    """Why more functions may be there than a text has; None: it is whole, as far as it shows. `last`: its last one.
+
+    Of -v, -x and more a blank line ends every function; who copies a text may lose the last one.
+
+    >>> head = "19:00.0 3D controller [0302]: NVIDIA Corporation [10de:2330]"
+    >>> find_cut(f"{head}\\n\\tControl: I/O- Mem+", [], LspciBlock("0000:19:00.0", "", {"Control": [""]}))
+    'it ends within a function'
+    """
+    lines = text.splitlines()
+    for line in lines:
+        if _HEAD.fullmatch(line):
+            break
+        if _HEX.fullmatch(line) or _INSIDE.match(line.lstrip(_MARGIN)):
+            return "it begins within a function"
+    unended = not text.endswith(("\n", "\r"))
+    end = lines[-1].strip(_MARGIN)
+    if not end:
+        return None
+    if last.data:
+        whole = last.bytes_whole
+    elif last.fields:
+        whole = bool(_ENDS_BLOCK.match(end) or (not unended and _ENDS_BLOCK_WITH_LINE.match(end)))
+    else:  # a line per function, whose numbers stand at its end
+        whole = not unended or bool(_NUMBERS.search(last.head)) or not any(map(_NUMBERS.search, heads))
+    return None if whole else "it ends within a function"
 
 
 def _longer(text: str, words: str) -> str:

@@ -58,3 +58,4 @@ class RdmaFacts(NamedTuple):
     """Every RDMA device, sorted by name (numbers as numbers)."""
 
     devices: tuple[RdmaDevice, ...]
+    whole: bool = True  # False: every text that lists devices is cut; there may be more

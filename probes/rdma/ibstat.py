@@ -6,6 +6,7 @@ Parses the output of `ibstatus` (infiniband-diags): a paragraph a port, values a
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from probes.rdma import normalize as rdma_words
@@ -16,6 +17,7 @@ from probes.text import ParseError
 _ADAPTER = re.compile(rf"CA '({rdma_words.NAME})'")
 _PORT = re.compile(r"Port ([0-9]{1,3}):")
 _ENDED = re.compile(r"^[ \t]{0,8}ibpanic: ?(?:\[[0-9]{1,10}\] ?)?([^\n]{1,300})", re.MULTILINE)
+_FIELDS = frozenset({"CA type", "Node GUID", "State", "Physical state", "Rate", "Base lid", "Port GUID", "Link layer"})
 _COMMENT = re.compile(r"\s#")
 
 
@@ -37,6 +39,7 @@ def parse_ibstat(text: str) -> ParsedTool:
     if not adapters:
         raise ParseError("ibstat: no line \"CA '...'\"")
     cut = [note for adapter in adapters.values() for note in _cut(adapter)]
+    cut += _ends(text, _ADAPTER, _FIELDS, _if_last_of_port, "ibstat") if not cut else []
     if ended := _ENDED.search(text):  # at a device that it could not read: those behind it are not told
         cut.append(f"ibstat: it ended early: {ended[1].strip()[:160]}")
     return ParsedTool(tuple(_device(adapter) for adapter in adapters.values()), tuple(cut))
@@ -66,6 +69,23 @@ def _if_last_of_port(line: str) -> list[str]:
     """The unended last line, where it is the one that ends a port and is itself whole."""
     key, _, value = line.strip().partition(":")
     return [line] if key == "Link layer" and rdma_words.link_layer(value) else []
+
+
+def _ends(
+    text: str, head: re.Pattern[str], fields: frozenset[str], if_whole: Callable[[str], list[str]], tool: str
+) -> list[str]:
+    """Notes where the text begins among the fields of a device, or ends within a line: it does not list all."""
+    notes = []
+    lines, rest = rdma_words.whole_lines(text)
+    for line in lines:
+        if head.fullmatch(line.strip()):
+            break
+        if line.partition(":")[0].strip() in fields:
+            notes.append(f"{tool}: the text begins within a device")
+            break
+    if rest.strip() and not if_whole(rest):
+        notes.append(f"{tool}: the text ends within a line")
+    return notes
 
 
 def _cut(adapter: _IbstatAdapter) -> list[str]:
@@ -108,6 +128,8 @@ def _port(number: int, said: dict[str, str]) -> RdmaPort:
 
 _HEADER = re.compile(rf"[Ii]nfini[Bb]and device '({rdma_words.NAME})' port ([0-9]{{1,3}}) status:")
 
+_STATUS_FIELDS = frozenset({"default gid", "base lid", "state", "phys state", "rate", "link_layer"})
+
 
 def parse_ibstatus(text: str) -> ParsedTool:
     """Every port that the text names, by device. Raises ParseError without any.
@@ -128,6 +150,7 @@ def parse_ibstatus(text: str) -> ParsedTool:
         for (name, number), said in paragraphs.items()
         if rdma_words.link_layer(said.get("link_layer")) is None
     ]
+    cut += _ends(text, _HEADER, _STATUS_FIELDS, _if_last_of_status, "ibstatus") if not cut else []
     return ParsedTool(tuple(devices), tuple(cut))
 
 

@@ -110,6 +110,7 @@ TOOLS: tuple[tuple[tuple[str, ...], Callable[[str], ParsedTool]], ...] = (
 def read(host: Host) -> Reading:
     """`RdmaFacts` of all outputs that there are. Raises Absent without any, Failed where none can be understood."""
     said: list[tuple[RdmaDevice, ...]] = []
+    whole = False
     ask = HostReader(host)
     for argv, parse in TOOLS:
         if argv not in RDMA and not host.has_output(*argv):
@@ -123,13 +124,14 @@ def read(host: Host) -> Reading:
             continue
         said.append(parsed.devices)
         ask.answered(" ".join(argv))
+        whole = whole or not parsed.cut
         for note in parsed.cut:
             ask.gap(note)
     if not said and ask.missing:
         raise Failed(ask.missing)
     if not said:
         raise Absent("no output of ibstat, ibstatus, ibv_devinfo, rdma link, ibdev2netdev or show_gids")
-    return Reading(RdmaFacts(merge_devices(said)), ask.sources, ask.missing)
+    return Reading(RdmaFacts(merge_devices(said), whole), ask.sources, ask.missing)
 
 
 def merge_devices(said: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, ...]:

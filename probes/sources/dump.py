@@ -18,7 +18,7 @@ from typing import Protocol
 from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, OF_NPU, SAVED
 from probes.host.files import Files, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
-from probes.text import lazy_pattern
+from probes.text import decode_saved, lazy_pattern
 
 LOOK_CHARACTERS = 64 << 10
 
@@ -218,7 +218,7 @@ class SavedOutputs:
         content = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES)
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
-        return Completed(argv, 0, content.decode("utf-8", "replace"), "", 0.0)
+        return Completed(argv, 0, decode_saved(content), "", 0.0)
 
     def holds(self, argv: tuple[str, ...]) -> bool:
         """Whether there is a saved output."""
@@ -226,7 +226,7 @@ class SavedOutputs:
 
     def _start(self, name: str) -> str:
         try:
-            return self._files.read(self._paths[name], LOOK_CHARACTERS).decode("utf-8", "replace")
+            return decode_saved(self._files.read(self._paths[name], LOOK_CHARACTERS))
         except ReadError:
             return ""
 

@@ -114,6 +114,7 @@ def _single_output(path: str) -> Host | FactsSource:
     from probes.sources.dump import SavedOutputs, find_missing_name
     from probes.sources.memory import MemoryFiles
     from probes.sources.tree import TreeHost
+    from probes.text import decode_saved
     from probes.topology_files.recognize import facts_source
 
     name = os.path.basename(path)
@@ -126,8 +127,9 @@ def _single_output(path: str) -> Host | FactsSource:
         return told
     outputs = SavedOutputs(MemoryFiles({name: content}))
     if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
-        if fabric_format(content[:LOOK_CHARACTERS].decode("utf-8", "replace")):
+        start = decode_saved(content[:LOOK_CHARACTERS])
+        if fabric_format(start):
             raise BadSource(f"{path}: {OF_A_FABRIC}")
-        useless = find_missing_name(content[:LOOK_CHARACTERS].decode("utf-8", "replace"))
+        useless = find_missing_name(start)
         raise BadSource(f"{path}: {useless or 'is not recognized: it is no archive and no known output'}", SOURCES)
     return TreeHost("dump", path, MemoryFiles(), outputs)

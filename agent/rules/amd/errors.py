@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.node import Event
 from agent.rules.amd.gpus import NOT_OFFERED
-from agent.rules.context import RuleContext, parse_time
+from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, find_function, one_level_lower, report_no_gpu, unreachable_reason
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -138,16 +137,13 @@ def _is_grave(event: Event) -> bool:
 
 def _is_at_start(case: RuleContext, event: Event) -> bool:
     """Whether a line is of the first minutes of this boot."""
-    now, at, up = parse_time(case.observed_at), parse_time(event.at), case.node.uptime_seconds
-    if now is None or at is None or up is None:
-        return False
-    return (at - (now - timedelta(seconds=up))).total_seconds() < _START_SECONDS
+    age, up = case.seconds_since(event.at), case.node.uptime_seconds
+    return age is not None and up is not None and up - age < _START_SECONDS
 
 
 def _is_long_ago(case: RuleContext, events: list[Event]) -> bool:
-    now, moments = parse_time(case.observed_at), [parse_time(event.at) for event in events]
-    hours = case.threshold(_RECENT)
-    return now is not None and all(at is not None and (now - at).total_seconds() > 3600 * hours for at in moments)
+    ages, hours = [case.seconds_since(event.at) for event in events], case.threshold(_RECENT)
+    return all(age is not None and age > 3600 * hours for age in ages)
 
 
 def _line(event: Event) -> Evidence:

@@ -83,6 +83,10 @@ def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
         return Unknown(subject, "not listed by the driver, in a virtual machine")
     if driver is None:
         return Unknown(subject, "not listed by the driver, and whether one is bound to it is not known")
+    if case.lists_differ:
+        return Unknown(
+            subject, f"not listed by the driver; {case.lists_differ}: outputs of two hosts, or of two times?"
+        )
     if _EXCLUDED in (case.node.cmdline or ""):
         return Unknown(subject, f"not listed, and the kernel command line sets {_EXCLUDED}")
     return _fail_missing(case, gpu, "the driver is bound to it and does not list it")

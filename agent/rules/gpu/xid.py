@@ -222,12 +222,11 @@ def _evidence(event: Event) -> Evidence:
 def _is_over(case: RuleContext, pci: str, events: Sequence[Event]) -> bool:
     """Whether the driver works with the GPU, and nothing was said of it for a day."""
     gpu = case.gpu_by_pci.get(pci)
-    now = parse_time(case.observed_at)
-    if gpu is None or gpu.driver_state != "open" or now is None:
+    if gpu is None or gpu.driver_state != "open":
         return False
-    moments = [parse_time(event.at) for event in events if _rank(event) > 0]
+    ages = [case.seconds_since(event.at) for event in events if _rank(event) > 0]
     hours = case.threshold(_RECENT)
-    return bool(moments) and all(at is not None and (now - at).total_seconds() > 3600 * hours for at in moments)
+    return bool(ages) and all(age is not None and age > 3600 * hours for age in ages)
 
 
 _ROOT, _FOLLOWING = "149", "145"

@@ -100,10 +100,7 @@ def _partial_reason(case: RuleContext, nic: Nic) -> str | None:
     function = case.functions.get(nic.pci or "")
     if function and function.state != "present":
         return f"its NIC is {function.state}"
-    runs = [case.probes[name] for name in case.providers["rdma"] if name in case.probes]
-    if any(run.status == "ok" for run in runs):
-        return None
-    return next((f"{run.name}: {run.reason or run.status}" for run in runs if run.status == "partial"), None)
+    return case.partial_reason("rdma")
 
 
 def _unlocated_reason(case: RuleContext) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.node import Event
-from agent.rules.context import RuleContext, parse_time
+from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower, severity_by_role
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -72,9 +72,8 @@ def _fail_firmware(case: RuleContext, nic: Nic, pci: str, signs: Sequence[Event]
 
 
 def _is_old(case: RuleContext, sign: Event) -> bool:
-    now, at = parse_time(case.observed_at), parse_time(sign.at)
-    hours = case.threshold(_RECENT)
-    return now is not None and at is not None and (now - at).total_seconds() > 3600 * hours
+    age = case.seconds_since(sign.at)
+    return age is not None and age > 3600 * case.threshold(_RECENT)
 
 
 def _is_after(end: Event, sign: Event) -> bool:

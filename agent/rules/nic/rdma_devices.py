@@ -44,12 +44,11 @@ def _judge_rdma_device(case: RuleContext, nic: Nic, some_have: bool) -> Result:
         return NotApplicable(subject, absent)
     if nic.virtual_function or (case.virtual_machine and not some_have):
         return NotApplicable(subject, "a virtual function or machine: the provider decides what it can do")
-    if (
-        nic.state == "present"
-        and driver in _RDMA_MODULES
-        and any(n.rdma_device and not n.pci for n in case.nics.values())
-    ):
-        return Unknown(subject, "the PCI address of an RDMA device is not known: it may be this one's")
+    if nic.state == "present" and driver in _RDMA_MODULES:
+        if any(n.rdma_device and not n.pci for n in case.nics.values()):
+            return Unknown(subject, "the PCI address of an RDMA device is not known: it may be this one's")
+        if not nic.bond and (unread := case.partial_reason("rdma")):
+            return Unknown(subject, unread)
     if nic.state != "no_rdma_device" or driver is None:
         return NotApplicable(subject, "no driver, handed to a guest, in another namespace, or part of a bond")
     if driver not in _RDMA_MODULES:

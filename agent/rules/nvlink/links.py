@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.rules.context import RuleContext
-from agent.rules.devices import is_nvidia, report_no_gpu
+from agent.rules.devices import gpu_model, is_nvidia, report_no_gpu
 from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, NO_UUID, PLACE, for_each_gpu, gpu_ids, merge_if_on_all_gpus
 from agent.rules.nvlink.link_counts import (
     LinkCounts,
@@ -61,7 +61,7 @@ def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts
     if len(tally.active) < most:
         severity = "error" if tally.active else "critical"
         return _fail_inactive(case, tally, severity, f"{what} (peers: {most} up)")
-    if tally.form is LinkForm.BOARD and len(group) >= _WHOLE_BOARD:
+    if tally.form is LinkForm.BOARD and _is_of_whole_board(case, tally):
         return _fail_inactive(
             case, tally, "error" if tally.active else "critical", f"{what}, on a board that wires all of them"
         )
@@ -70,6 +70,11 @@ def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts
     if tally.form is LinkForm.SUPERCHIP and not tally.active and _is_in_cluster(tally.gpu):
         return _fail_inactive(case, tally, "critical", f"{what}, and its fabric has a cluster to join")
     return NotApplicable(tally.subject, f"every GPU of this model has the same {len(tally.active)} links: wired so")
+
+
+def _is_of_whole_board(case: RuleContext, tally: LinkCounts) -> bool:
+    """Those that do not answer count: one GPU that is lost makes no smaller board of the others."""
+    return sum(gpu_model(case, gpu) == tally.model for gpu in case.topology.gpus) >= _WHOLE_BOARD
 
 
 def _is_in_cluster(gpu: Gpu) -> bool:

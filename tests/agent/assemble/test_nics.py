@@ -86,6 +86,14 @@ def test_without_an_answer_about_rdma_nothing_is_said_to_be_missing() -> None:
     assert ["mlx5_7"] == [row.id for row in nics(rdma_tools=nameless).values()]
 
 
+def test_a_list_of_rdma_devices_that_is_cut_shows_no_missing_one() -> None:
+    """The device of this function may be in the rest of the text."""
+    whole = RdmaFacts(())
+
+    assert "no_rdma_device" == nics(pci=hgx(1).facts(), rdma_tools=whole)[NIC].state
+    assert "present" == nics(pci=hgx(1).facts(), rdma_tools=whole._replace(whole=False))[NIC].state
+
+
 def test_software_devices_and_devices_without_a_place_are_rows_by_name() -> None:
     """rxe is never a NIC for GPUs; an HCA type names its model."""
     result = nics(rdma=rdma(RdmaDevice("rxe0", software=True), RdmaDevice("mlx5_1", hca_type="MT4129")))

@@ -136,6 +136,15 @@ def test_hostile_text_reaches_no_terminal() -> None:
     assert len(text.splitlines()) == 2
 
 
+def test_a_bar_in_a_text_begins_no_performance_data() -> None:
+    """Plugins' texts end at the first bar: a name must neither cut the message nor add a figure."""
+    hostile = msgspec.structs.replace(report("error"), findings=[finding("error", "firmware a|critical=0;;;0")])
+    first, second = format_nagios(hostile).text.splitlines()
+
+    assert (1, 0) == (first.count("|"), second.count("|"))
+    assert first.endswith("firmware a/critical=0;;;0 | critical=0;;;0 error=1;;;0 warning=0;;;0 info=0;;;0")
+
+
 def test_a_finding_that_does_not_count_is_not_called_nothing() -> None:
     """A prolog that drains on critical only still says that there is an error."""
     assert ("1 error, below --fail-on; 1 check ran\n", 0) == format_slurm_prolog(report("error"))

@@ -35,6 +35,9 @@ def listed(case):
     return probe(probe(case, "pci", "absent", "no sysfs"), "lspci", "ok")
 
 
+CUT = "the list of lspci may be cut: it ends within a function"
+
+
 @pytest.mark.parametrize(
     ("case", "why"),
     [
@@ -42,6 +45,15 @@ def listed(case):
         pytest.param(bare(None), "the class of 1 of 1 PCI functions is unknown", id="no class files"),
         pytest.param(listed(bare("0x060400")), "the PCI list is partial: it has no host bridge", id="lspci -s"),
         pytest.param(listed(bare("0x060000")), None, id="lspci of all"),
+        pytest.param(
+            probe(listed(bare("0x060000")), "lspci", "partial", CUT),
+            f"lspci: {CUT}",
+            id="lspci that ends in the middle",
+        ),
+        pytest.param(
+            probe(listed(bare("0x060000")), "lspci", "partial", "lspci hid capabilities"), None, id="lspci without root"
+        ),
+        pytest.param(probe(bare("0x060000"), "lspci", "partial", CUT), None, id="sysfs is whole, whatever lspci is"),
         pytest.param(
             driven(listed(bare("0x060000")), "0000:19:00.0", "0000:3b:00.0"),
             "the PCI list is incomplete: 2 GPUs of the driver are missing from it",
@@ -66,6 +78,7 @@ def test_absence_needs_a_whole_bus(case, why) -> None:
         pytest.param(bare("0x120000", parent="0000:00:00.0"), "unknown", id="a card of a maker that is not known"),
         pytest.param(bare(None), "unknown", id="functions of no known class"),
         pytest.param(listed(bare("0x060400")), "unknown", id="a list that was cut"),
+        pytest.param(probe(listed(bare("0x060000")), "lspci", "partial", CUT), "unknown", id="a list without its end"),
         pytest.param(probe(bare("0x060400"), "pci", "failed", "broken"), "unknown", id="no list"),
         pytest.param(replace(bare("0x060400"), history=LOST), "critical", id="a GPU of the last run is gone"),
     ],

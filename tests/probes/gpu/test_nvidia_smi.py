@@ -88,6 +88,17 @@ def test_all_commands_make_one_machine() -> None:
     assert {"read": "GNS", "write": "GNS", "nvlink": "GNS"} == said.p2p[1, 2]
 
 
+def test_an_output_about_other_gpus_is_ignored() -> None:
+    """Links of a GPU by its number, whose UUID is another one: that file is of another host, or of another time."""
+    other = "GPU-99999999-9999-9999-9999-999999999999"
+    strange = ALL[SMI, "nvlink", "-s"].replace(UUIDS[3], other)
+    reading = read({(SMI, "-q"): QUERY, (SMI, "nvlink", "-s"): strange})
+
+    assert "GPU3 has two UUIDs: outputs of two hosts, or of two times; one is ignored" == reading.missing
+    assert list(UUIDS) == [gpu.uuid for gpu in reading.facts.gpus]
+    assert [True, True, True, False] == [bool(gpu.nvlinks) for gpu in reading.facts.gpus]
+
+
 def test_uuids_of_mig_devices_win_over_their_numbers() -> None:
     """-q has only the numbers of their instances, -L the UUIDs; without -L the numbers stay."""
     devices = "    MIG Device\n        GPU Instance ID : 1\n        Compute Instance ID : 0\n    Serial Number"

@@ -187,3 +187,43 @@ def test_all_links_inactive_are_the_links_that_its_peers_have(text: str, states:
 
     assert states == [link.state for link in gpu.nvlinks or ()]
     assert bool(states) == (gpu.nvlink_reason is None)
+
+
+FOUR_UP = "".join(f"\t Link {link}: 26.562 GB/s\n" for link in range(4))
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+@pytest.mark.parametrize(
+    ("before", "rest"),
+    [
+        (f"GPU 0: {H100}\n{FOUR_UP}", "\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n"),
+        (f"GPU 0: {H100}\n{FOUR_UP}", "\t Link 0: 26.562 GB/s\n\t Link 1: 26.5"),
+        ("", "\t Link 0: 26.562 GB/s\n\t Link 1: 26.5"),
+        ("", "\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB"),
+        ("", "\t Link 0: 26.562 GB/s\n\t L"),
+    ],
+)
+def test_a_text_that_ends_among_links_does_not_show_how_many_there_are(before: str, rest: str) -> None:
+    """The last GPU has fewer links than its peers, or the last line is cut: its links are not known."""
+    said = nvlink_text.parse_status(f"{before}GPU 1: {H100}\n{rest}")
+
+    assert (None, ()) == (said.gpus[-1].nvlink_supported, said.gpus[-1].nvlinks)
+    assert str(said.gpus[-1].nvlink_reason).startswith("the text may end early: it has ")
+    assert str(said.gpus[-1].nvlink_reason) in str(said.missing)
+    assert not before or len(said.gpus[0].nvlinks) == 4
+
+
+@pytest.mark.parametrize("before", ["", f"GPU 0: {H100}\n{FOUR_UP}"])
+@pytest.mark.parametrize("rest", [FOUR_UP, FOUR_UP.removesuffix("\n")])
+def test_a_whole_text_without_its_last_line_end_is_whole(before: str, rest: str) -> None:
+    """Editors and web pages take the last line end away."""
+    said = nvlink_text.parse_status(f"{before}GPU 1: {H100}\n{rest}")
+
+    assert (None, 4) == (said.missing, len(said.gpus[-1].nvlinks))
+
+
+def test_a_link_that_is_down_counts_wherever_the_text_ends() -> None:
+    """A cut hides no fault that stands before it."""
+    said = nvlink_text.parse_status(f"GPU 0: {H100}\n{FOUR_UP}GPU 1: {H100}\n\t Link 0: <inactive>\n\t Link 1: 26.")
+
+    assert ["inactive"] == [link.state for link in said.gpus[1].nvlinks]

@@ -6,7 +6,7 @@ import pytest
 
 from probes.host.interface import Absent, Completed, Denied, Failed
 from probes.kernel import log as kernel_log
-from probes.kernel.log_events import EVENTS_LIMIT, LINE_CHARACTERS, events, lines
+from probes.kernel.log_events import CODES_LIMIT, EVENTS_LIMIT, LINE_CHARACTERS, events, lines
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus."
@@ -287,8 +287,21 @@ def test_equal_lines_are_one_event() -> None:
 
     assert (5, "2023-11-14T22:13:21Z", "2023-11-14T22:13:25Z") == (gone.count, gone.first_at, gone.at)
     assert ("45", 1, None) == (other.code, other.count, other.first_at)
-    many, left_out = events(lines("".join(f"NVRM: Xid (PCI:{n:04x}:01:00): 79\n" for n in range(EVENTS_LIMIT + 7)), 0))
-    assert (EVENTS_LIMIT, 7) == (len(many), left_out)
+    many, left_out = events(lines("".join(f"NVRM: Xid (PCI:{n:04x}:01:00): 79\n" for n in range(CODES_LIMIT + 7)), 0))
+    assert (CODES_LIMIT, 7) == (len(many), left_out)
+
+
+def test_details_of_many_links_hide_no_other_code() -> None:
+    """One fault of a fabric is a line per link and unit of every GPU; what a GPU says after it is still an event."""
+    units = [f"U{unit:02d}" for unit in range(40)]
+    links = "".join(
+        f"4,{n},{n}000000,-;{XID.replace('79', '145')} {unit} Nonfatal XC0 i0 Link {link:02d} (0x1 0x2)\n"
+        for n, (unit, link) in enumerate((unit, link) for unit in units for link in range(18))
+    )
+    many, left_out = events(lines(f"{links}4,9999,9999000000,-;{XID}\n", 0))
+
+    assert (EVENTS_LIMIT + 1, 40 * 18 - EVENTS_LIMIT) == (len(many), left_out)
+    assert ["145", "79"] == sorted({str(event.code) for event in many})
 
 
 def test_hostile_lines_end() -> None:

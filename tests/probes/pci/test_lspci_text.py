@@ -219,6 +219,65 @@ def test_what_was_cut_off_is_unknown() -> None:
     assert (True, False) == (whole.acs_known, cut.acs_known)
 
 
+BRIDGE = "00:00.0 Host bridge [0600]: Intel Corporation [8086:3258]\n"
+CARD = "19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330]\n\tControl: I/O- Mem+\n"
+DRIVER, MODULES = "\tKernel driver in use: nvidia\n", "\tKernel modules: nvidia_drm, nvidia\n"
+ENDS, BEGINS = "it ends within a function", "it begins within a function"
+TORN = "bytes of 0000:00:00.0 are missing from it"
+ROWS = hex_rows(bytes(256)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        (f"{BRIDGE}\n{CARD}{DRIVER}{MODULES}\n", None),
+        (f"{BRIDGE}\n{CARD}{DRIVER}{MODULES}", None),  # copied without its last blank line
+        (f"{BRIDGE}\n{CARD}{DRIVER}", None),
+        (f"{BRIDGE}\n{CARD}\n", None),
+        (f"{BRIDGE}\n{CARD}\r\n\r\n", None),
+        (f"pcilib: sysfs_read_vpd: read failed: Input/output error\n$ lspci -vvv\n{BRIDGE}\n", None),
+        (f"{BRIDGE}\n{CARD}{DRIVER}{MODULES}".rstrip(), None),
+        (f"{BRIDGE}\n{CARD}", ENDS),
+        (f"{BRIDGE}\n{CARD}\tStatus: Cap+ 66MHz- UDF-", ENDS),
+        (f"{BRIDGE}\n{CARD}{DRIVER}".rstrip(), ENDS),  # "nvidia_" may have been there
+        (f"{BRIDGE}\n{CARD}\tKernel modules: ", ENDS),
+        (f"{DRIVER}\n{BRIDGE}\n", BEGINS),
+        (f"ensations+\n\t\tLnkSta: Speed 32GT/s\n\n{BRIDGE}\n", BEGINS),
+        (f"{ROWS[ROWS.index('f0: ') :]}{BRIDGE}\n", BEGINS),
+        (f"{BRIDGE}{ROWS}", None),
+        (f"{BRIDGE}{ROWS[: ROWS.index('40: ')]}", None),  # -x
+        (f"{BRIDGE}{ROWS[: ROWS.index('50: ')]}", ENDS),
+        (f"{BRIDGE}{ROWS[: ROWS.index('50: ')]}\n{BRIDGE.replace('00:', '01:', 1)}{ROWS}", TORN),
+        (f"{BRIDGE}{ROWS[: ROWS.index('50: ')]}{ROWS[ROWS.index('a0: ') :]}\n{BRIDGE.replace('00:', '01:', 1)}", TORN),
+        (BRIDGE, None),
+        (BRIDGE.strip(), None),
+        (f"{BRIDGE}19:00.0 3D controller [0302]: NVIDIA Corp", ENDS),
+        (f"{BRIDGE}19:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)", None),
+        ("00:00.0 Host bridge: Intel\n19:00.0 3D controller: NVIDIA Corp", None),  # without numbers nothing shows it
+    ],
+)
+def test_a_list_that_is_cut_shows_it_at_its_ends(text: str, cut: str | None) -> None:
+    """lspci ends every function by a blank line, which people who copy a text lose."""
+    assert cut == parse_lspci(text).cut
+
+
+def test_a_function_whose_text_is_cut_may_have_a_driver() -> None:
+    """The line that names it comes last; of a function before it nothing more will come."""
+    first = f"{BRIDGE}\n{CARD.replace('19:', '18:')}\n{CARD.replace('19:', '17:')}{DRIVER}\n"
+    functions = parsed(f"{first}{CARD}")
+
+    assert [("", "nvidia", None)] == [tuple(functions[f"0000:{bus}:00.0"].driver for bus in (18, 17, 19))]
+
+
+def test_a_cut_list_is_completed_by_a_whole_one() -> None:
+    """Text that is cut, and bytes of all functions: nothing is missing. Both cut: the reason is said once."""
+    cut = PciHost().output(TEXT, f"{BRIDGE}\n{CARD}")
+    whole = PciHost().output(TEXT, f"{BRIDGE}\n{CARD}").output(HEX, f"{BRIDGE}{ROWS}\n{CARD.splitlines()[0]}\n{ROWS}")
+
+    assert (Status.PARTIAL, f"the list of lspci may be cut: {ENDS}") == (asked(cut).status, asked(cut).reason)
+    assert (Status.OK, None) == (asked(whole).status, asked(whole).reason)
+
+
 def test_bytes_go_to_the_decoder() -> None:
     """-xxxx says what the text does not, and rows after a gap are left out."""
     data = express(link=(0x0105, 0, 0x1105), extended={0x0D: bytes.fromhex("1f001d00")})
@@ -332,7 +391,7 @@ def test_a_source_without_outputs_is_absent() -> None:
 def test_text_and_bytes_of_one_function_become_one() -> None:
     """The text's numbers stay, the bytes add what it hides; functions of either are listed."""
     text = "0000:16:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2331]\n"
-    text += "\tNUMA node: 1\n\tCapabilities: <access denied>\n"
+    text += "\tNUMA node: 1\n\tCapabilities: <access denied>\n\n"
     rows = hex_rows(express(link=(0x0105, 0, 0x1105)))
     bytes_ = f"0000:16:00.0 3D controller [0302]: x [10de:2331]\n{rows}\n\n0000:17:00.0 Bridge [0680]: y [10de:22a3]\n"
 

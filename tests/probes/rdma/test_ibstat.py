@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.rdma.ibstat import parse_ibstat
+from probes.rdma.ibstat import parse_ibstat, parse_ibstatus
 from probes.text import ParseError
 from tests.probes.rdma.rdma_machine import damaged, says_only_what_is_true, understood
 
@@ -174,3 +174,21 @@ def test_where_it_ended_early_is_told() -> None:
     assert ("ibstat: it ended early: main: stat of IB device 'mlx5_8' failed: No such file or directory",) == (
         parse_ibstat(whole + said + "\n").cut
     )
+
+
+STATUS = "Infiniband device 'mlx5_0' port 1 status:\n\tstate:\t\t 4: ACTIVE\n\tlink_layer:\t InfiniBand\n\n"
+
+
+@pytest.mark.parametrize("tool", ["ibstat", "ibstatus"])
+def test_a_text_that_is_no_whole_list_is_known_by_its_ends(tool: str) -> None:
+    """It begins among the fields of a device, or ends in the line that begins the next one; what is before stays."""
+    adapter = "CA 'mlx5_0'\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\t\tLink layer: InfiniBand\n"
+    parse, whole, rest, head = {
+        "ibstat": (parse_ibstat, adapter, "\t\tRate: 400\n", "CA 'ml"),
+        "ibstatus": (parse_ibstatus, STATUS, "\tphys state:\t 5: LinkUp\n", "Infiniband dev"),
+    }[tool]
+
+    assert () == parse(whole).cut == parse(whole.rstrip()).cut == parse(f"\n$ {tool}\n{whole}").cut
+    assert (f"{tool}: the text begins within a device",) == parse(rest + whole).cut
+    assert (f"{tool}: the text ends within a line",) == parse(whole + head).cut
+    assert ["mlx5_0"] == [device.name for device in parse(rest + whole + head).devices]

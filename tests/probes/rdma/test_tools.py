@@ -125,7 +125,16 @@ def test_a_cut_output_makes_the_reading_partial() -> None:
     outcome = outcome_of(PROBE, host)
 
     assert (Status.PARTIAL, "ibstat: mlx4_0 port 2 is cut off") == (outcome.status, outcome.reason)
+    assert not outcome.facts.whole
     assert ("56", None) == (outcome.facts.devices[0].ports[1].rate_text, outcome.facts.devices[0].ports[1].lid)
+
+
+def test_one_whole_list_is_enough() -> None:
+    """Where another tool lists all devices, a cut text hides none."""
+    host = Machine(kind="dump").says("ibstat", stdout=IBSTAT[: IBSTAT.rindex("\t\tBase lid")])
+    host.says("ibv_devices", stdout="    device\t node GUID\n    mlx4_0\t ec0d9a0300d3730b\n")
+
+    assert outcome_of(PROBE, host).facts.whole
 
 
 def test_a_tool_that_hangs_does_not_take_the_others() -> None:

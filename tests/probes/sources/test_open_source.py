@@ -135,6 +135,17 @@ def test_a_single_file_is_recognized_by_what_it_holds(tmp_path: Path) -> None:
     assert not by_name.has_output("nvidia-smi", "topo", "-m")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-8"])
+def test_a_byte_order_mark_says_how_an_output_was_saved(encoding: str, tmp_path: Path) -> None:
+    """`nvidia-smi topo -m > file` of PowerShell writes UTF-16; Notepad puts a mark before UTF-8."""
+    (tmp_path / "paste.txt").write_bytes(TOPO.encode(encoding))
+    (tmp_path / "ibstat.txt").write_bytes("CA 'mlx5_0'\r\n".encode(encoding))
+    by_content, by_name = open_source(str(tmp_path / "paste.txt")), open_source(str(tmp_path / "ibstat.txt"))
+
+    assert TOPO == by_content.run("nvidia-smi", "topo", "-m").stdout
+    assert "CA 'mlx5_0'\r\n" == by_name.run("ibstat").stdout
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
