@@ -22,6 +22,7 @@ EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -
     "cxl-width-x4": ("error", (("pcie-width-downgraded", "error", "pci:0000:5b:00.0"),)),
     "gaudi-cable-down": ("critical", (("gaudi-internal-port-down", "critical", "pair:0000:4d:00.0+0000:4e:00.0"),)),
     "gaudi-malfunction": ("critical", (("gaudi-status", "critical", "gpu:0000:9a:00.0"),)),
+    "gaudi-modules-mixed": ("warning", (("gaudi-modules-mixed", "warning", "node"),)),
     "gaudi-module-twice": ("error", (("gaudi-module-id", "error", "node"),)),
     "gaudi-no-device": ("critical", (("gaudi-missing", "critical", "gpu:0000:34:00.0"),)),
     "gaudi-scale-out-down": ("error", (("gaudi-external-port-down", "error", "gpu:0000:4e:00.0"),)),

@@ -87,6 +87,10 @@ EXPECTED = {
         "lost nvlink remote: GPU0/0-4, GPU0/6-7, GPU0/10-23, GPU1/0-16, GPU1/18-19 and 128 more",
         "lost path: 28 pairs, most of them of GPU0",
     ],
+    "gaudi-modules-mixed": [
+        "changed module: habanalabs_en",
+        "new gaudi-modules-mixed: node",
+    ],
     "gaudi-no-device": [
         "changed nvlink remote: GPU0/10, GPU0/14-15, GPU2/2-3, GPU2/23, GPU3/7 and 14 more",
         "changed driver_state: GPU1",

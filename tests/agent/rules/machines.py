@@ -6,7 +6,7 @@ import msgspec
 
 from agent.model.gpu import Ascend, Gpu, GpuLink, NpuPort, Remote
 from agent.model.nic import Netdev, Nic, Port
-from agent.model.node import NumaNode
+from agent.model.node import Module, NumaNode
 from agent.model.pci import Cxl, CxlDevice, CxlRegion
 from agent.model.report import CountersWindow, ProbeRun
 from agent.model.topology import Path
@@ -140,10 +140,19 @@ def gaudi_cards() -> RuleContext:
                 *(_gaudi_port(port, Remote(kind="network")) for port in (20, 21)),
             ],
             links_known=True,
+            error_counts={"hard_resets": 2},
         )
         for own in range(4)
     ]
-    return topology(case, gpus=gpus)
+    modules = [Module(name=name, version=f"1.18.0-{build}") for name, build in _HABANALABS.items()]
+    return msgspec.structs.replace(
+        topology(case, gpus=gpus),
+        software=msgspec.structs.replace(case.software, modules=modules),
+        window=CountersWindow(since="2026-08-16T08:00:00Z", seconds=3600.0),
+    )
+
+
+_HABANALABS = {"habanalabs": "ee698fb", "habanalabs_cn": "95323a5", "habanalabs_en": "95323a5"}  # module -> build
 
 
 def _gaudi_port(number: int, remote: Remote) -> GpuLink:

@@ -180,6 +180,13 @@ def test_a_state_other_than_operational_is_an_error() -> None:
     assert [None] == [gpu.error for gpu in facts(card(status="")).gpus]
 
 
+def test_resets_are_counted_where_the_driver_has_a_count() -> None:
+    """Nothing where there is no number."""
+    assert {"hard_resets": 3} == facts(card(hard_reset_cnt="3")).gpus[0].error_counts
+    assert facts(card()).gpus[0].error_counts is None
+    assert [None, None] == [facts(card(hard_reset_cnt=text)).gpus[0].error_counts for text in ("-1", "9" * 11)]
+
+
 @pytest.mark.parametrize("more", [{"vendor": "0x8086"}, {"pci_addr": "somewhere"}])
 def test_accelerators_of_other_drivers_are_left_alone(more: dict[str, str]) -> None:
     """The class is shared."""
