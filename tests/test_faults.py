@@ -26,6 +26,8 @@ EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -
     "gaudi-module-twice": ("error", (("gaudi-module-id", "error", "node"),)),
     "gaudi-no-device": ("critical", (("gaudi-missing", "critical", "gpu:0000:34:00.0"),)),
     "gaudi-scale-out-down": ("error", (("gaudi-external-port-down", "error", "gpu:0000:4e:00.0"),)),
+    "gaudi-scale-out-mtu": ("warning", (("gaudi-external-uneven", "warning", "gpu:0000:b3:00.0"),)),
+    "gaudi-scale-out-slow": ("warning", (("gaudi-external-uneven", "warning", "gpu:0000:9a:00.0"),)),
     "gpu-asleep": ("unknown", ()),
     "gpu-far-from-nic": ("warning", (("affinity-gpu-far-from-nic", "warning", "gpu:0000:19:00.0"),)),
     "gpu-gone": ("critical", (("pcie-device-gone", "critical", "pci:0000:19:00.0"),)),

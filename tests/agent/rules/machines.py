@@ -131,13 +131,10 @@ def gaudi_cards() -> RuleContext:
             module_id=own,
             driver_state="open",
             links=[
-                *(
-                    _gaudi_port(2 * peer + port, Remote(kind="gpu", id=gpu_id(peer), link=2 * own + port))
-                    for peer in range(4)
-                    if peer != own
-                    for port in range(2)
-                ),
-                *(_gaudi_port(port, Remote(kind="network")) for port in (20, 21)),
+                _gaudi_port(2 * peer + port, Remote(kind="gpu", id=gpu_id(peer), link=2 * own + port))
+                for peer in range(4)
+                if peer != own
+                for port in range(2)
             ],
             links_known=True,
             error_counts={"hard_resets": 2},
@@ -145,8 +142,27 @@ def gaudi_cards() -> RuleContext:
         for own in range(4)
     ]
     modules = [Module(name=name, version=f"1.18.0-{build}") for name, build in _HABANALABS.items()]
+    scale_out = tuple(
+        Nic(
+            id=f"{gpu_id(own)}-scale-out",
+            label=f"hbl_{own}",
+            accelerator=gpu_id(own),
+            role="rail",
+            ports=[
+                Port(port=n, link_layer="Ethernet", state="ACTIVE", rate_gbit_s=200.0, netdevs=[f"gaudi{own}d{n}"])
+                for n in (20, 21)
+            ],
+        )
+        for own in range(4)
+    )
+    netdevs = [
+        Netdev(id=f"{nic.accelerator}/{port.port}", label=port.netdevs[0], pci=nic.accelerator, mtu=8000)
+        for nic in scale_out
+        for port in nic.ports
+    ]
     return msgspec.structs.replace(
-        topology(case, gpus=gpus),
+        topology(case, gpus=gpus, netdevs=netdevs),
+        accelerator_nics=scale_out,
         software=msgspec.structs.replace(case.software, modules=modules),
         window=CountersWindow(since="2026-08-16T08:00:00Z", seconds=3600.0),
     )
