@@ -42,6 +42,7 @@ EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -
     "ib-port-down": ("error", (("ib-port-down", "error", "port:0000:3c:00.0/1"),)),
     "ib-rate-2x": ("error", (("ib-rate-degraded", "error", "port:0000:cc:00.0/1"),)),
     "ib-rate-hdr": ("error", (("ib-rate-degraded", "error", "port:0000:4d:00.0/1"),)),
+    "neuron-ecc": ("error", (("neuron-ecc", "error", "gpu:0000:90:1b.0"),)),
     "neuron-link-lost": ("error", (("neuron-link-asymmetric", "error", "pair:0000:20:1c.0+0000:20:1e.0"),)),
     "netdev-in-container": ("ok", ()),
     "nic-fw-mixed": ("warning", (("nic-fw-mixed", "warning", "pci:0000:dc:00.0"),)),

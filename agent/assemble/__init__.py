@@ -59,6 +59,10 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
     pci = build_functions(functions, judge, facts.of("numa", NumaFacts))
 
     gpus = build_gpus(pci, driver, "a container" if node.container else node.job_limit)
+    if (errors := facts.get("neuron_errors")) and not (node.container or node.job_limit):  # there numbers are others
+        from agent.assemble.neuron import add_error_counts  # lazy: most nodes have none
+
+        gpus = add_error_counts(gpus, errors)
     network = gather_network_facts(facts, pci, driver.nic_names)
     nics = add_neighbors(build_nics(pci, network), facts)
     nics = add_markings(nics, facts)

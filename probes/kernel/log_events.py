@@ -174,6 +174,11 @@ _FORMS = (
     _form("xgmi", _AMDGPU + r"XGMI: (?P<code>Failed to add node|Set topology failure|Get topology failure)"),
     _form("npu_heartbeat", r"\[ascend\] .{0,200}Heartbeat lost! \(device=(?P<device>\d{1,5});", "heartbeat-lost"),
     _form("npu_fault", r"\[ascend\] .{0,400}\b[Ee]vent[ _]id(?:=| ?: {0,4}\[)(?P<code>0x[0-9a-fA-F]{8})\b"),
+    _form(
+        "neuron_hw",
+        r"NEURON_HW_ERR=(?P<code>[A-Z_]{1,64}) .{0,300}?\bnd-id=(?P<device>\d{1,4}) nc-id=(?P<core>\d{1,4})\b"
+        r"(?:.{0,80}?\baction=(?P<action>[A-Z_]{1,40}))?",
+    ),
     _form("xid", rf"NVRM: Xid \((?:PCI:)?{_BDF}\): (?P<code>\d{{1,4}})\b"),
     _form(
         "sxid",
@@ -224,7 +229,7 @@ _FORMS = (
 )
 _TOKENS = (  # cheap sieve
     "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_core", "NIC Link", "AER", "DPC",
-    "irmware reset", "Rebuild failed", "amdgpu", "[ascend]",
+    "irmware reset", "Rebuild failed", "amdgpu", "[ascend]", "NEURON_HW_ERR",
 )  # fmt: skip
 
 _AER = re.compile(

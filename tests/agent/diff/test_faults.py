@@ -237,6 +237,9 @@ EXPECTED = {
         "changed check: port-module-fault, rails-one-subnet, roce-class-mismatch, roce-cnp-class, roce-dcbx-firmware-owned and 19 more",  # noqa: E501  # a line a change
         "changed check: roce-global-pause, roce-optics-power",
     ],
+    "neuron-ecc": [
+        "new neuron-ecc: GPU6",
+    ],
     "neuron-link-lost": [
         "gone nvlink: GPU5/9, GPU9/5",
         "new neuron-link-asymmetric: GPU5 - GPU9",

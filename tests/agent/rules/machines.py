@@ -193,10 +193,20 @@ def neuron_devices() -> RuleContext:
         gpus.append(
             Gpu(
                 id=gpu_id(own), label=f"GPU{own}", index=own, name="Trainium", vendor="Amazon", pci=gpu_id(own),
-                driver_state="open", links=links, links_known=True,
+                driver_state="open", links=links, links_known=True, error_counts=_NEURON_ERRORS,
             )
         )  # fmt: skip
-    return topology(case, gpus=gpus)
+    window = CountersWindow(since="2026-08-16T08:00:00Z", seconds=3600.0)
+    return msgspec.structs.replace(topology(case, gpus=gpus), window=window)
+
+
+_NEURON_ERRORS = {
+    "mem_ecc_uncorrected": 0,
+    "mem_ecc_repairable_uncorrected": 2,
+    "sram_ecc_uncorrected": 0,
+    "hw_error": 3,
+    "hw_nc_ue_error": 1,
+}
 
 
 def npus(device: str = "0xd802") -> RuleContext:
