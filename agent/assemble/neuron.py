@@ -12,9 +12,9 @@ from probes.neuron.errors import NeuronErrors
 
 def add_error_counts(gpus: Sequence[Gpu], errors: NeuronErrors) -> list[Gpu]:
     """GPUs with the counts of the device of their number."""
-    return [
-        msgspec.structs.replace(gpu, error_counts=dict(sorted(errors.devices[gpu.index].items())))
-        if gpu.vendor == "Amazon" and gpu.index in errors.devices
-        else gpu
-        for gpu in gpus
-    ]
+    return [_with_counts(gpu, errors) if gpu.vendor == "Amazon" else gpu for gpu in gpus]
+
+
+def _with_counts(gpu: Gpu, errors: NeuronErrors) -> Gpu:
+    counts = errors.devices.get(gpu.index, {}) if gpu.index is not None else {}
+    return msgspec.structs.replace(gpu, error_counts=dict(sorted(counts.items())))
