@@ -54,6 +54,7 @@ def probes() -> tuple[Probe, ...]:
         Probe("amd_smi", _amd_smi, 25.0, evidence=_saved(*AMD_SAVED), gives=("gpu",), devices=_AMD),
         Probe("gaudi", _gaudi, evidence=_saved(*HL_SMI_SAVED), gives=("gpu",), devices=(("0x1da3", "0x12"),)),
         Probe("neuron", _neuron, evidence=_saved(*NEURON_SAVED), gives=("gpu",), devices=_NEURON),
+        Probe("neuron_errors", _neuron_errors, devices=_NEURON),
         Probe("npu", _npu, evidence=_saved_npu, gives=("gpu",), devices=_NPUS),
         Probe("hccn", _hccn, evidence=_saved_hccn, devices=_NPUS),
         Probe("cxl", _cxl, evidence=_saved(*CXL_SAVED), devices=(("", "0x0502"),)),
@@ -144,6 +145,12 @@ def _npu(host: Host) -> Reading:
 
 def _neuron(host: Host) -> Reading:
     from probes.neuron.probe import read
+
+    return read(host)
+
+
+def _neuron_errors(host: Host) -> Reading:
+    from probes.neuron.errors import read
 
     return read(host)
 

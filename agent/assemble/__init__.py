@@ -59,7 +59,12 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
     pci = build_functions(functions, judge, facts.of("numa", NumaFacts))
 
     gpus = build_gpus(pci, driver, "a container" if node.container else node.job_limit)
-    nics = add_neighbors(build_nics(pci, gather_network_facts(facts, pci, driver.nic_names)), facts)
+    if (errors := facts.get("neuron_errors")) and not (node.container or node.job_limit):  # there numbers are others
+        from agent.assemble.neuron import add_error_counts  # lazy: most nodes have none
+
+        gpus = add_error_counts(gpus, errors)
+    network = gather_network_facts(facts, pci, driver.nic_names)
+    nics = add_neighbors(build_nics(pci, network), facts)
     nics = add_markings(nics, facts)
     matrix = DriverMatrix(driver.cells, gpus, nics, driver.nic_names)
     paths = build_paths(PathFinder(tree, pci, node.numa_nodes), gpus, nics, matrix)
@@ -70,6 +75,10 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
         from agent.assemble.ascend import add_roce_ports  # lazy: most nodes have none
 
         nics = add_roce_ports(nics, ascend.ports, facts)
+    if any(gpu.links and gpu.links[0].protocol == "gaudi" for gpu in gpus):
+        from agent.assemble.gaudi import move_scale_out_ports  # lazy: most nodes have none
+
+        gpus, nics = move_scale_out_ports(gpus, nics, network)
     unlisted = len({gpu.address for gpu in driver.gpus if gpu.address} - {row.id for row in pci}) if pci else 0
     return Assembled(
         node=node,

@@ -55,6 +55,7 @@ def _build_device(device: str, memdev: CxlMemdev) -> CxlDevice:
         firmware=memdev.firmware,
         numa_node=memdev.numa_node,
         health=list(memdev.health) if memdev.health is not None else None,
+        media_errors=dict(sorted(memdev.media_errors.items())) if memdev.media_errors is not None else None,
     )
 
 

@@ -19,11 +19,17 @@ def sort_key(name: str) -> Key:
 
     >>> sorted(["mlx5_10", "10000:00:00.0", "mlx5_9", "0000:e1:00.0"], key=sort_key)
     ['0000:e1:00.0', '10000:00:00.0', 'mlx5_9', 'mlx5_10']
+    >>> sorted(["0000:e1:00.0/17", "0000:e1:00.0/5", "0000:e1:00.0", "0000:40:00.0/3"], key=sort_key)
+    ['0000:40:00.0/3', '0000:e1:00.0', '0000:e1:00.0/5', '0000:e1:00.0/17']
     """
-    address = _ADDRESS.fullmatch(name)
+    address = _ADDRESS.match(name)
     if address:
-        return 0, tuple((int(part, 16), "") for part in address.groups())
-    return 1, tuple((int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(name) if part)
+        return 0, (*((int(part, 16), "") for part in address.groups()), *_natural(name[address.end() :]))
+    return 1, tuple(_natural(name))
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(text) if part]
 
 
 def card_address(address: str) -> str:

@@ -135,7 +135,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     recovery_action: str | None = None
     nvlink_bandwidth_mode: str | None = None  # of this GPU: full | reduced
     health: GpuHealth | None = None
-    error_counts: dict[str, int] = {}  # by block: "xgmi_wafl.correctable", cumulative since the driver was loaded
+    error_counts: dict[str, int] = {}  # "xgmi_wafl.correctable", "hard_resets": cumulative since the driver was loaded
     pcie_counters: dict[str, int] = {}  # of the GPU's own PCIe link, cumulative since the driver was loaded
 
 

@@ -120,6 +120,9 @@ class CxlDevice(msgspec.Struct, frozen=True, kw_only=True):
     health: list[str] | None = (
         None  # what it reports of itself: maintenance_needed, media_data_lost, ..; null: not asked
     )
+    media_errors: dict[str, int] | None = (
+        None  # poisoned ranges by source: Internal, External, Injected, ..; null: not asked
+    )
 
 
 class CxlRegion(msgspec.Struct, frozen=True, kw_only=True):

@@ -126,3 +126,12 @@ def describe_npu_port(port: NpuPort, link: Port) -> str:
     if port.pfc is not None:
         words.append(f"PFC {','.join(map(str, port.pfc))}" if port.pfc else "PFC off")
     return " ".join(word for word in words if word)
+
+
+def describe_scale_out(nic: Nic) -> str:
+    """The ports of a Gaudi that leave the box, in a few words: `scale-out 3/3 up 200G`."""
+    up = [port for port in nic.ports if port.state == "ACTIVE"]
+    known = any(port.state for port in nic.ports)
+    rates = sorted({port.rate_gbit_s for port in up if port.rate_gbit_s})
+    speed = f" {'/'.join(f'{rate:g}' for rate in rates)}G" if rates else ""
+    return f"scale-out {len(up) if known else '?'}/{len(nic.ports)} up{speed}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -54,7 +55,11 @@ def parse_cxl_list(text: str) -> CxlFacts:
     memdevs: dict[str, CxlMemdev] = {}
     regions: dict[str, CxlRegion] = {}
     for item, ports in _walk(document, (), 0):
-        if (memdev := item.get("memdev")) and ("host" in item or "health" in item) and isinstance(memdev, str):
+        if (
+            (memdev := item.get("memdev"))
+            and item.keys() & {"host", "health", "media_errors"}
+            and isinstance(memdev, str)
+        ):
             memdevs.setdefault(memdev, _memdev(memdev, item))
         if isinstance(item.get("endpoint"), str) and (device := _endpoint(item, ports)):
             memdevs[device.name] = device
@@ -88,7 +93,16 @@ def _memdev(name: str, item: Mapping[str, Any]) -> CxlMemdev:
         firmware=firmware if isinstance(firmware, str) else None,
         numa_node=_size(item.get("numa_node")),
         health=_health(item.get("health")),
+        media_errors=_media_errors(item.get("media_errors")),
     )
+
+
+def _media_errors(said: Any) -> dict[str, int] | None:
+    """Records of poison, by the source that the device states for each."""
+    if not isinstance(said, list):
+        return None
+    sources = [row.get("source") for row in _objects(said)]
+    return dict(Counter(source[:32] if isinstance(source, str) else "Unknown" for source in sources))
 
 
 def _health(said: Any) -> tuple[str, ...] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -22,6 +23,7 @@ class CxlMemdev(NamedTuple):
     endpoint: str | None = None  # the port whose uport it is; without one it cannot be used
     ports: tuple[str, ...] = ()  # above the endpoint, from the root on
     health: tuple[str, ...] | None = None  # what is wrong by its own account; None: not asked
+    media_errors: Mapping[str, int] | None = None  # poisoned ranges by source ("Internal", "Injected"); None: not asked
 
 
 class CxlRegion(NamedTuple):

@@ -44,6 +44,7 @@ class _Card(NamedTuple):
     device: str
     module: int | None
     status: str | None
+    hard_resets: int | None  # hard_reset_cnt: since the driver was loaded
     ports: Mapping[int, bool | None] = {}
     scale_out: frozenset[int] | None = None  # None: the driver does not tell
 
@@ -75,17 +76,20 @@ def _read_cards(reader: HostReader, folder: str) -> list[_Card]:
         if _is_asleep(reader, f"{folder}/{name}"):
             continue
         below = f"{folder}/{name}/device" if folder == ACCEL else f"{folder}/{name}"
-        said = reader.attributes(below, ("pci_addr", "module_id", "status"), source=f"{folder}/*")
+        said = reader.attributes(below, ("pci_addr", "module_id", "status", "hard_reset_cnt"), source=f"{folder}/*")
         address = said.get("pci_addr", "").lower()
         if not _ADDRESS.fullmatch(address):
             continue  # a card of another driver
         ids = reader.attributes(f"{PCI}/{address}", ("vendor", "device"), source=f"{PCI}/*")
         if ids.get("vendor") == HABANA:
-            module = said.get("module_id", "")
-            number = int(module) if module.isascii() and module.isdigit() and len(module) < 4 else None
+            module, resets = _to_number(said.get("module_id"), 3), _to_number(said.get("hard_reset_cnt"), 10)
             minor = int(name.lstrip("acelh"))
-            found.append(_Card(address, minor, ids.get("device", ""), number, said.get("status") or None))
-    return sorted(found)
+            found.append(_Card(address, minor, ids.get("device", ""), module, said.get("status") or None, resets))
+    return sorted(found, key=lambda card: (card.address, card.minor))
+
+
+def _to_number(text: str | None, digits: int) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
 def _is_asleep(reader: HostReader, device: str) -> bool:
@@ -161,6 +165,7 @@ def _gpu(card: _Card, board: Board | None, modules: Mapping[int, _Card]) -> Gpu:
         module_id=card.module,
         nvlink_reason=None if card.ports else "the driver shows no ports of this card",
         nvlinks=tuple(_link(card, nic, up, board, modules) for nic, up in sorted(card.ports.items())),
+        error_counts={"hard_resets": card.hard_resets} if card.hard_resets is not None else None,
         error=None if card.status in (None, OPERATIONAL) else card.status,
     )
 

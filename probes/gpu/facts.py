@@ -110,7 +110,7 @@ class Gpu(NamedTuple):
     memory_partition: str | None = None  # NPS1 | NPS2 | NPS4 | NPS8
     hive: str | None = None  # of AMD: the GPUs that XGMI joins, hexadecimal; "0": it is in none
     pcie_peers: tuple[str, ...] | None = None  # of AMD: GPUs that it reaches over PCIe, by the driver's graph
-    error_counts: Mapping[str, int] | None = None  # by block of the GPU: "xgmi_wafl.correctable"
+    error_counts: Mapping[str, int] | None = None  # by block of the GPU: "xgmi_wafl.correctable", "hard_resets"
     error: str | None = None  # the GPU is there and the driver could not open it: "GPU_IS_LOST"
 
 

@@ -175,6 +175,11 @@ _FORMS = (
     _form("xgmi", _AMDGPU + r"XGMI: (?P<code>Failed to add node|Set topology failure|Get topology failure)"),
     _form("npu_heartbeat", r"\[ascend\] .{0,200}Heartbeat lost! \(device=(?P<device>\d{1,5});", "heartbeat-lost"),
     _form("npu_fault", r"\[ascend\] .{0,400}\b[Ee]vent[ _]id(?:=| ?: {0,4}\[)(?P<code>0x[0-9a-fA-F]{8})\b"),
+    _form(
+        "neuron_hw",
+        r"NEURON_HW_ERR=(?P<code>[A-Z_]{1,64}) .{0,300}?\bnd-id=(?P<device>\d{1,4}) nc-id=(?P<core>\d{1,4})\b"
+        r"(?:.{0,80}?\baction=(?P<action>[A-Z_]{1,40}))?",
+    ),
     _form("xid", rf"NVRM: Xid \((?:PCI:)?{_BDF}\): (?P<code>\d{{1,4}})\b"),
     _form(
         "sxid",
@@ -225,13 +230,15 @@ _FORMS = (
 )
 _TOKENS = (  # cheap sieve
     "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_core", "NIC Link", "AER", "DPC",
-    "irmware reset", "Rebuild failed", "amdgpu", "[ascend]",
+    "irmware reset", "Rebuild failed", "amdgpu", "[ascend]", "NEURON_HW_ERR", "Hardware Error]",
 )  # fmt: skip
 
 _AER = re.compile(
     rf"{_BDF}: (?:AER: )?PCIe Bus Error: severity=(?P<severity>[^,]{{1,40}}), (?:type=)?(?P<layer>[^,]{{1,40}})"
 )
 _AER_BIT = re.compile(rf"{_BDF}:? +(?:AER: +)?\[ ?\d+\] (?P<name>[A-Za-z][\w ]{{0,40}}?)\s*(?:\(First\))?\s*$")
+_CXL_RECORD = re.compile(r"(?P<record>(?:\{\d{1,10}\})?)\[Hardware Error\]: +(?P<text>\S.{0,100})")
+_CXL_AGENT = re.compile(rf"agent_address: {_BDF}")
 _GPU_NAMED = re.compile(rf"NVRM: The NVIDIA GPU {_BDF}\s*$")
 _NVLINK5 = re.compile(r"\b(?P<unit>[A-Z][A-Z0-9_]{2,24}) (?P<severity>Fatal|Nonfatal)\b.*?\bLink (?P<link>-?\d+)")
 _PREVIOUS = re.compile(r"caused by previous Xid (?P<previous>\d+)")
@@ -278,12 +285,18 @@ def address(text: str) -> str:
 def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
     named: str | None = None  # a GPU whose sentence goes on in the next lines
     bus_error: tuple[Line, re.Match[str], bool] | None = None  # AER's first line, and whether a bit was told
+    cxl = _CxlRecord("", "")
     for line in log:
         if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error[1]["bdf"]:
             yield _aer(bus_error[0], bus_error[1], bit["name"])
             bus_error = (*bus_error[:2], True)
             continue
         if not any(token in line.text for token in _TOKENS):
+            continue
+        if record := _CXL_RECORD.match(line.text):
+            cxl, event = _read_record(cxl, record["record"], record["text"], line)
+            if event:
+                yield event
             continue
         if again := _AER.search(line.text):
             if bus_error and not bus_error[2]:
@@ -300,6 +313,29 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
         yield from _plain(line)
     if bus_error and not bus_error[2]:
         yield _aer(bus_error[0], bus_error[1], None)
+
+
+class _CxlRecord(NamedTuple):
+    """What the lines of a firmware's record said so far (cper_estatus_print_section)."""
+
+    record: str  # "{1}"
+    severity: str  # recoverable | fatal | corrected | info
+    of_cxl: bool = False
+
+
+def _read_record(before: _CxlRecord, record: str, text: str, line: Line) -> tuple[_CxlRecord, LogEvent | None]:
+    """The record with one more line, and the event where that line names the device."""
+    cxl = before if before.record == record else _CxlRecord(record, "")
+    if kind := re.match(r"Error \d{1,5}, type: (\w{1,20})", text):
+        return _CxlRecord(record, kind[1]), None
+    if text.startswith("section_type: "):
+        return cxl._replace(of_cxl=text.startswith("section_type: CXL Protocol Error")), None
+    agent = _CXL_AGENT.match(text) if cxl.of_cxl else None
+    if agent is None:
+        return cxl, None
+    said = f"CXL Protocol Error, {cxl.severity or 'severity not stated'}, {text}"
+    event = LogEvent("cxl_protocol", said, line.at, address(agent["bdf"]), cxl.severity or None, logged=line.logged)
+    return cxl._replace(of_cxl=False), event
 
 
 def _plain(line: Line) -> Iterator[LogEvent]:

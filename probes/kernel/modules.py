@@ -28,7 +28,7 @@ BUILT = "/lib/modules"
 BUILT_LIMIT_BYTES = 8 << 20
 _NUMBER = re.compile(r"\d{1,5}\.\d{1,5}(?:\.\d{1,5})?")
 
-FAMILIES = ("nvidia", "nv_peer_mem", "mlx", "ib_", "rdma_", "hns_roce")
+FAMILIES = ("nvidia", "nv_peer_mem", "mlx", "ib_", "rdma_", "hns_roce", "habanalabs")
 OF_INTEREST = frozenset(
     {"gdrdrv", "nouveau", "amdgpu", "vfio_pci", "iw_cm", "bnxt_re", "irdma", "i40iw", "efa", "ionic", "ionic_rdma"}
     | {"hfi1", "qib", "siw", "mana_ib", "erdma"}

@@ -124,6 +124,7 @@ READERS: tuple[Reader, ...] = (
     ),
     parser("probes.gaudi.probe:parse_hl_smi", test_gaudi.TABLE),
     lenient("probes.gaudi.probe:parse_mask", "0x23", "ffffff"),
+    lenient("probes.neuron.errors:parse_count", "3", "-1"),
     parser("probes.neuron.probe:parse_neuron_ls", test_neuron.TABLE, test_neuron.JSON),
     parser("probes.amd.kfd:parse_properties", "simd_count 416\nunique_id 1801979520617338022\n"),
     lenient("probes.amd.probe:parse_errors", "ue: 0\nce: 12\n"),

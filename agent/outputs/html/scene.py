@@ -19,7 +19,7 @@ from agent.outputs.bus_tree import BusTree
 from agent.outputs.html.device_ports import DevicePort, describe_gpu_links, describe_nic_port, is_in_use
 from agent.outputs.html.elements import Severities
 from agent.outputs.html.link_bars import LinkBar, find_limited_pairs, make_link_bar
-from agent.outputs.names import DisplayNames, compress_names, describe_npu_port, short_model
+from agent.outputs.names import DisplayNames, compress_names, describe_npu_port, describe_scale_out, short_model
 from agent.outputs.text.header import count_names
 from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
 
@@ -203,12 +203,17 @@ class _SceneBuilder:
             _unique_known([state, *_presence(function), short_model(gpu.name), self.names.short(gpu.pci or "")]),
             self.severities.devices.get(gpu.id),
             self._wire(function),
-            (*describe_gpu_links(gpu, self.severities), *self._npu_ports(gpu)),
+            (*describe_gpu_links(gpu, self.severities), *self._own_ports(gpu)),
         )
 
-    def _npu_ports(self, gpu: Gpu) -> Iterator[DevicePort]:
-        """The RoCE port inside an NPU."""
+    def _own_ports(self, gpu: Gpu) -> Iterator[DevicePort]:
+        """The RoCE port inside an NPU, or the ports of a Gaudi that leave the box."""
         ascend = self.report.topology.ascend
+        for nic in self.report.topology.nics if ascend is None else ():
+            if nic.accelerator == gpu.id:
+                states = {port.state for port in nic.ports}
+                state = "unknown" if None in states else "ok" if states == {"ACTIVE"} else "down"
+                yield DevicePort("port", describe_scale_out(nic), state)
         for port in ascend.ports if ascend else ():
             if port.gpu == gpu.id:
                 link = find_npu_link(self.report.topology.nics, port)

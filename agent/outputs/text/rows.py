@@ -10,7 +10,7 @@ from agent.model.nic import FabricNeighbor, Netdev, Nic, Port
 from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.model.topology import find_npu_link
-from agent.outputs.names import DisplayNames, describe_npu_port, short_model
+from agent.outputs.names import DisplayNames, describe_npu_port, describe_scale_out, short_model
 from agent.outputs.text.lines import Line, Span
 from agent.outputs.text.link import Footnotes, format_link
 
@@ -47,7 +47,9 @@ class RowBuilder:
         self.netdevs = {netdev.label: netdev for netdev in report.topology.netdevs}
         ports = report.topology.ascend.ports if report.topology.ascend else []
         nics = report.topology.nics
-        self.npu_ports = {port.gpu: describe_npu_port(port, find_npu_link(nics, port)) for port in ports}
+        self.own_ports = {port.gpu: describe_npu_port(port, find_npu_link(nics, port)) for port in ports}
+        if not ports:
+            self.own_ports = {nic.accelerator: describe_scale_out(nic) for nic in nics if nic.accelerator}
         self.interfaces = interfaces  # full: with MTU and address; name; none
         self.findings: dict[str, list[Span]] = {}
         for finding in report.open_findings:
@@ -73,7 +75,7 @@ class RowBuilder:
         cells = (self._link(function), _nvlink_cell(gpu), (), ())
         listed_address = gpu.id if ":" in gpu.id else None  # the driver may list addresses that are not on the bus
         place = gpu.pci or listed_address
-        items = self._items(remarks, self.npu_ports.get(gpu.id, ""), short_model(gpu.name))
+        items = self._items(remarks, self.own_ports.get(gpu.id, ""), short_model(gpu.name))
         return TreeRow(self._device(gpu.label, place), cells, self._findings(gpu.id), items)
 
     def nic(self, nic: Nic, function: PciFunction | None) -> TreeRow:

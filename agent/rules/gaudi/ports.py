@@ -1,4 +1,4 @@
-"""Ports of Gaudi cards: links inside the box by the board's wiring, and ports that leave it."""
+"""Ports of Gaudi cards: links inside the box by the board's wiring, and ports that leave it, compared among cards."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
+from agent.model.nic import Netdev, Port
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, kernel_log_evidence, unreachable_reason
 from agent.rules.gaudi.cards import gaudi_cards
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import join_labels
+from agent.rules.wording import find_majority, join_labels
 
 _STATES = "/sys/class/infiniband/hbl_*/ports/*/phys_state"
 _REMEDY = "Drain the node and power cycle it completely; then have the board, or the card that is common, exchanged."
@@ -123,43 +124,115 @@ def _states(down: list[_Wire]) -> Iterator[Evidence]:
         )
 
 
-@rule("gaudi-external-port-down")
-def gaudi_external_port_down(case: RuleContext) -> Iterator[Result]:
-    ports: dict[str, list[GpuLink]] = {}
-    cards = {gpu.id: gpu for gpu in gaudi_cards(case)}
-    for gpu in cards.values():
-        outside = [link for link in gpu.links if link.remote and link.remote.kind == "network"]
+class _ScaleOut(NamedTuple):
+    """A card and its ports that leave the box."""
+
+    gpu: Gpu
+    ports: list[Port]
+
+    @property
+    def up(self) -> list[Port]:
+        return [port for port in self.ports if port.state == "ACTIVE"]
+
+
+def _scale_out(case: RuleContext) -> tuple[list[_ScaleOut], list[Result]]:
+    """Cards whose scale-out ports are known, and the answers for the others."""
+    rows = {nic.accelerator: nic.ports for nic in case.accelerator_nics}
+    known: list[_ScaleOut] = []
+    answers: list[Result] = []
+    for gpu in gaudi_cards(case):
+        ports = rows.get(gpu.id, [])
         absent = unreachable_reason(find_function(case, gpu))
         if absent or gpu.driver_state != "open":
-            yield NotApplicable(f"gpu:{gpu.id}", absent or "the driver does not offer it, or it is not ready")
-        elif not outside or any(link.state == "unknown" for link in outside):
-            yield Unknown(
-                f"gpu:{gpu.id}", gpu.links_reason or "which ports leave the box, or their states, are not known"
-            )
+            why = absent or "the driver does not offer it, or it is not ready"
+            answers.append(NotApplicable(f"gpu:{gpu.id}", why))
+        elif not ports or any(port.state is None for port in ports):
+            why = gpu.links_reason or "which ports leave the box, or their states, are not known"
+            answers.append(Unknown(f"gpu:{gpu.id}", why))
         else:
-            ports[gpu.id] = outside
-    most = max((sum(link.state == "active" for link in outside) for outside in ports.values()), default=0)
-    for card, outside in ports.items():
-        down = [link for link in outside if link.state != "active"]
-        if most == 0:
-            yield NotApplicable(f"gpu:{card}", "no port that leaves the box is connected: traffic goes over host NICs")
-        elif len(outside) - len(down) >= most:
-            yield Pass(f"gpu:{card}")
-        else:
-            yield _fail_external(cards[card], outside, down, most)
+            known.append(_ScaleOut(gpu, ports))
+    if not any(card.up for card in known):
+        why = "no port that leaves the box is connected: traffic goes over host NICs"
+        return [], [*answers, *(NotApplicable(f"gpu:{card.gpu.id}", why) for card in known)]
+    return known, answers
 
 
-def _fail_external(gpu: Gpu, outside: list[GpuLink], down: list[GpuLink], most: int) -> Fail:
-    up = len(outside) - len(down)
+@rule("gaudi-external-port-down")
+def gaudi_external_port_down(case: RuleContext) -> Iterator[Result]:
+    known, answers = _scale_out(case)
+    yield from answers
+    most = max((len(card.up) for card in known), default=0)
+    for card in known:
+        yield Pass(f"gpu:{card.gpu.id}") if len(card.up) >= most else _fail_external(card, most)
+
+
+def _fail_external(card: _ScaleOut, most: int) -> Fail:
+    gpu, down = card.gpu, [port for port in card.ports if port.state != "ACTIVE"]
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
-        summary=f"{up} of {len(outside)} scale-out ports up, other cards have {most}; down: "
-        + join_labels([str(link.link) for link in down]),
+        summary=f"{len(card.up)} of {len(card.ports)} scale-out ports up, other cards have {most}; down: "
+        + join_labels([str(port.port) for port in down]),
         impact="Traffic between nodes runs at the speed of the card with the fewest ports.",
         remedy="Check the cable and switch port of the ports that are down, then the module in the cage.",
         evidence=tuple(
-            Evidence(what=f"{gpu.label} port {link.link}", value=link.state, source=_STATES) for link in down[:8]
+            Evidence(what=f"{gpu.label} port {port.port}", value=port.state or "", source=_STATES) for port in down[:8]
         ),
         places=frozenset({gpu.id}),
     )
+
+
+@rule("gaudi-external-uneven")
+def gaudi_external_uneven(case: RuleContext) -> Iterator[Result]:
+    known, answers = _scale_out(case)
+    yield from answers
+    ports = [(card.gpu, port) for card in known for port in card.up]
+    mtus = [(gpu, port, netdev.mtu) for gpu, port in ports if (netdev := _interface(case, port)) and netdev.mtu]
+    if not known:
+        return
+    fastest = max((port.rate_gbit_s for _, port in ports if port.rate_gbit_s), default=None)
+    values = [mtu for *_, mtu in mtus]
+    usual = find_majority(values) or (max(values) if len(values) > 1 else None)
+    slow = [
+        (gpu, port, f"{port.rate_gbit_s:g} Gb/s") for gpu, port in ports if (port.rate_gbit_s or fastest) != fastest
+    ]
+    odd = [(gpu, port, str(mtu)) for gpu, port, mtu in mtus if usual and mtu != usual]
+    if slow:
+        yield _fail_uneven("speed", slow, f"{fastest:g} Gb/s", "speed")
+    if odd:
+        yield _fail_uneven("MTU", odd, str(usual), "mtu")
+    if slow or odd:
+        return
+    if usual is None or len(mtus) < len(ports) or any(port.rate_gbit_s is None for _, port in ports):
+        yield Unknown("node", "speed or MTU of a port is not known, or one port alone is up")
+    else:
+        yield Pass("node")
+
+
+def _interface(case: RuleContext, port: Port) -> Netdev | None:
+    return next((case.netdevs[name] for name in port.netdevs if name in case.netdevs), None)
+
+
+def _fail_uneven(what: str, odd: list[tuple[Gpu, Port, str]], usual: str, attribute: str) -> Fail:
+    gpus = {gpu.id: gpu for gpu, *_ in odd}
+    first = odd[0][0]
+    named = [f"{gpu.label} port {port.port}" for gpu, port, _ in odd]
+    return Fail(
+        subject=f"gpu:{first.id}" if len(gpus) == 1 else "node",
+        label=first.label if len(gpus) == 1 else "node",
+        summary=f"{what} of scale-out ports differs: {usual}, but "
+        + join_labels([f"{name} {value}" for name, (*_, value) in zip(named, odd, strict=True)]),
+        impact="Collectives between nodes run at the speed of the slowest port."
+        if attribute == "speed"
+        else "Packets of one size do not fit all ports: connections fail, or move less than they could.",
+        evidence=tuple(
+            Evidence(what=f"{what} of {name}", value=value, source=f"/sys/class/net/{_name(port)}/{attribute}")
+            for name, (_, port, value) in zip(named[:8], odd, strict=False)
+        ),
+        cause=attribute,
+        places=frozenset(gpus),
+    )
+
+
+def _name(port: Port) -> str:
+    return port.netdevs[0] if port.netdevs else "*"

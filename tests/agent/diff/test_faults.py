@@ -87,7 +87,12 @@ EXPECTED = {
         "lost nvlink remote: GPU0/0-4, GPU0/6-7, GPU0/10-23, GPU1/0-16, GPU1/18-19 and 128 more",
         "lost path: 28 pairs, most of them of GPU0",
     ],
+    "gaudi-modules-mixed": [
+        "changed module: habanalabs_en",
+        "new gaudi-modules-mixed: node",
+    ],
     "gaudi-no-device": [
+        "gone netdev: enp52s0d17 (0000:34:00.0)",
         "changed nvlink remote: GPU0/10, GPU0/14-15, GPU2/2-3, GPU2/23, GPU3/7 and 14 more",
         "changed driver_state: GPU1",
         "new gaudi-missing: GPU1",
@@ -96,8 +101,19 @@ EXPECTED = {
         "lost path by the driver: GPU1 with GPU0, GPU2-7",
     ],
     "gaudi-scale-out-down": [
-        "changed nvlink state: GPU3/8",
+        "changed operstate: enp78s0d8",
+        "changed state: hbl_3/8",
+        "changed addresses: enp78s0d8",
         "new gaudi-external-port-down: GPU3",
+    ],
+    "gaudi-scale-out-mtu": [
+        "changed mtu: enp179s0d14-15, enp179s0d19",
+        "new gaudi-external-uneven: GPU6",
+    ],
+    "gaudi-scale-out-slow": [
+        "changed speed_gbit_s: enp154s0d3",
+        "changed rate_gbit_s: hbl_4/3",
+        "new gaudi-external-uneven: GPU4",
     ],
     "gpu-asleep": [
         "changed state: 0000:61:00.1, GPU3",
@@ -220,6 +236,9 @@ EXPECTED = {
         "new roce-netdev-missing: mlx5_10/1",
         "changed check: port-module-fault, rails-one-subnet, roce-class-mismatch, roce-cnp-class, roce-dcbx-firmware-owned and 19 more",  # noqa: E501  # a line a change
         "changed check: roce-global-pause, roce-optics-power",
+    ],
+    "neuron-ecc": [
+        "new neuron-ecc: GPU6",
     ],
     "neuron-link-lost": [
         "gone nvlink: GPU5/9, GPU9/5",

@@ -6,7 +6,7 @@ import msgspec
 
 from agent.model.gpu import Ascend, Gpu, GpuLink, NpuPort, Remote
 from agent.model.nic import Netdev, Nic, Port
-from agent.model.node import NumaNode
+from agent.model.node import Module, NumaNode
 from agent.model.pci import Cxl, CxlDevice, CxlRegion
 from agent.model.report import CountersWindow, ProbeRun
 from agent.model.topology import Path
@@ -131,19 +131,44 @@ def gaudi_cards() -> RuleContext:
             module_id=own,
             driver_state="open",
             links=[
-                *(
-                    _gaudi_port(2 * peer + port, Remote(kind="gpu", id=gpu_id(peer), link=2 * own + port))
-                    for peer in range(4)
-                    if peer != own
-                    for port in range(2)
-                ),
-                *(_gaudi_port(port, Remote(kind="network")) for port in (20, 21)),
+                _gaudi_port(2 * peer + port, Remote(kind="gpu", id=gpu_id(peer), link=2 * own + port))
+                for peer in range(4)
+                if peer != own
+                for port in range(2)
             ],
             links_known=True,
+            error_counts={"hard_resets": 2},
         )
         for own in range(4)
     ]
-    return topology(case, gpus=gpus)
+    modules = [Module(name=name, version=f"1.18.0-{build}") for name, build in _HABANALABS.items()]
+    scale_out = tuple(
+        Nic(
+            id=f"{gpu_id(own)}-scale-out",
+            label=f"hbl_{own}",
+            accelerator=gpu_id(own),
+            role="rail",
+            ports=[
+                Port(port=n, link_layer="Ethernet", state="ACTIVE", rate_gbit_s=200.0, netdevs=[f"gaudi{own}d{n}"])
+                for n in (20, 21)
+            ],
+        )
+        for own in range(4)
+    )
+    netdevs = [
+        Netdev(id=f"{nic.accelerator}/{port.port}", label=port.netdevs[0], pci=nic.accelerator, mtu=8000)
+        for nic in scale_out
+        for port in nic.ports
+    ]
+    return msgspec.structs.replace(
+        topology(case, gpus=gpus, netdevs=netdevs),
+        accelerator_nics=scale_out,
+        software=msgspec.structs.replace(case.software, modules=modules),
+        window=CountersWindow(since="2026-08-16T08:00:00Z", seconds=3600.0),
+    )
+
+
+_HABANALABS = {"habanalabs": "ee698fb", "habanalabs_cn": "95323a5", "habanalabs_en": "95323a5"}  # module -> build
 
 
 def _gaudi_port(number: int, remote: Remote) -> GpuLink:
@@ -168,10 +193,20 @@ def neuron_devices() -> RuleContext:
         gpus.append(
             Gpu(
                 id=gpu_id(own), label=f"GPU{own}", index=own, name="Trainium", vendor="Amazon", pci=gpu_id(own),
-                driver_state="open", links=links, links_known=True,
+                driver_state="open", links=links, links_known=True, error_counts=_NEURON_ERRORS,
             )
         )  # fmt: skip
-    return topology(case, gpus=gpus)
+    window = CountersWindow(since="2026-08-16T08:00:00Z", seconds=3600.0)
+    return msgspec.structs.replace(topology(case, gpus=gpus), window=window)
+
+
+_NEURON_ERRORS = {
+    "mem_ecc_uncorrected": 0,
+    "mem_ecc_repairable_uncorrected": 2,
+    "sram_ecc_uncorrected": 0,
+    "hw_error": 3,
+    "hw_nc_ue_error": 1,
+}
 
 
 def npus(device: str = "0xd802") -> RuleContext:

@@ -16,6 +16,7 @@ from probes.cxl.cxl_list import parse_cxl_list
 from probes.cxl.facts import CxlFacts
 from probes.cxl.probe import BUS, parse_number
 from probes.host.interface import Denied
+from probes.kernel.log_events import events, lines
 from probes.probe import Outcome, Status, outcome_of
 from probes.run import run_probes
 from probes.sources.memory import SymlinkNode
@@ -68,7 +69,7 @@ def test_a_device_without_endpoint_has_no_decoders() -> None:
     """What is not shown is None, and 0 is a size."""
     (memdev,) = facts(bus(ram__size="0x0", numa_node="-1", firmware_version="")).memdevs
 
-    assert ("mem0", "0000:39:00.0", 0, None, None, None, None, None, (), None) == tuple(memdev)
+    assert ("mem0", "0000:39:00.0", 0, None, None, None, None, None, (), None, None) == tuple(memdev)
 
 
 def test_an_endpoint_of_no_memory_device_and_one_without_decoder() -> None:
@@ -128,7 +129,7 @@ def test_a_saved_output_is_read_where_there_is_no_bus() -> None:
     host = Machine(kind="dump").says("cxl", "list", "-v", stdout=json.dumps(document))
     read = facts(host)
 
-    assert ("mem0", "0000:39:00.0", 128 * GIB, 0, 64 * GIB, None, 0, "endpoint2", ("root0", "port1"), None) == (
+    assert ("mem0", "0000:39:00.0", 128 * GIB, 0, 64 * GIB, None, 0, "endpoint2", ("root0", "port1"), None, None) == (
         read.memdevs[0]
     )
     assert ("region0", 64 * GIB, 2, 256, False, ("mem0",), 2, None, None, None) == read.regions[0]
@@ -187,6 +188,18 @@ def test_text_and_page_show_devices_regions_and_nodes() -> None:
     assert "NUMA 2" in page
 
 
+def test_media_errors_of_a_saved_list() -> None:
+    """By the source that the device states; none asked is not none found."""
+    records = [{"offset": "0x40000000", "length": 64, "source": "Injected"}, {"source": 5}, {"source": "Injected"}]
+    said = [{"memdev": "mem9", "media_errors": records}, {"memdev": "mem1", "host": "x", "media_errors": []}]
+    read = parse_cxl_list(json.dumps([*said, MEMDEV, {"memdev": "mem7", "host": "x", "media_errors": "many"}]))
+
+    assert {"mem1": {}, "mem7": None, "mem9": {"Injected": 2, "Unknown": 1}} == {
+        memdev.name: memdev.media_errors for memdev in read.memdevs if memdev.name != MEMDEV["memdev"]
+    }
+    assert [None] == [memdev.media_errors for memdev in read.memdevs if memdev.name == MEMDEV["memdev"]]
+
+
 def test_health_and_blocks_of_a_saved_list() -> None:
     """What a device reports that is not as it should be; a region that is not online, its devices not listed."""
     health = {"maintenance_needed": True, "performance_degraded": False, "media_normal": False, "ext_temperature": "x"}
@@ -215,3 +228,31 @@ def test_what_a_region_is_used_as(driver: str, mode: str | None) -> None:
     host.put({f"{dax}/dax0.0/driver": SymlinkNode(f"/sys/bus/dax/drivers/{driver}")})
 
     assert [(2, mode)] == [(region.numa_node, region.mode) for region in facts(host).regions]
+
+
+RECORD = """\
+[ 4711.1] {1}[Hardware Error]: event severity: recoverable
+[ 4711.1] {1}[Hardware Error]:  Error 0, type: recoverable
+[ 4711.1] {1}[Hardware Error]:   section_type: CXL Protocol Error
+[ 4711.1] {1}[Hardware Error]:   agent_type: 2, CXL Device
+[ 4711.1] {1}[Hardware Error]:   agent_address: 0000:0c:00.0
+[ 4711.1] {1}[Hardware Error]:  Error 1, type: corrected
+[ 4711.1] {1}[Hardware Error]:   section_type: PCIe error
+[ 4711.1] {1}[Hardware Error]:   agent_address: 0000:0d:00.0
+[ 4711.2] {2}[Hardware Error]:   section_type: CXL Protocol Error
+[ 4711.2] {3}[Hardware Error]:   agent_address: 0000:0e:00.0
+[ 4711.2] {4}[Hardware Error]:   section_type: CXL Protocol Error
+[ 4711.2] {4}[Hardware Error]:   agent_address: 0000:0f:00.0
+""".replace(".1]", ".100000]").replace(".2]", ".200000]")
+
+
+def test_records_of_the_firmware_in_the_kernel_log() -> None:
+    """Each line belongs to its record; sections of other kinds, and agents of other records, are no CXL errors."""
+    found, _ = events(lines(RECORD, None))
+
+    assert [("cxl_protocol", "0000:0c:00.0", "recoverable"), ("cxl_protocol", "0000:0f:00.0", None)] == [
+        (event.kind, event.subject, event.code) for event in found
+    ]
+    assert ["recoverable, agent_address", "severity not stated, agent_address"] == [
+        event.text.partition(", ")[2].partition(":")[0] for event in found
+    ]

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.model.nic import Nic, Port
 from agent.outputs.html.page import render_html
+from agent.outputs.names import describe_scale_out
 from agent.outputs.text.page import render_page
 from probes.catalogue import probe
 from probes.gaudi.probe import ACCEL, OLD_ACCEL, RDMA, parse_hl_smi, parse_mask
@@ -141,8 +143,44 @@ def test_the_report_joins_cards_and_draws_them() -> None:
 
     assert ({75.0}, 28) == ({path.bandwidth_gbyte_s for path in paths}, len(paths))
     assert "GAUDI between all 8 GPUs" in "".join(part for line in render_page(report, 100) for part, _ in line)
-    assert "GAUDI 24/24" in render_html(report)
+    assert "GAUDI 21/21" in render_html(report)
+    assert "scale-out 3/3 up 200G" in render_html(report)
     assert "</span>NVLink<" not in render_html(report)
+
+
+def test_ports_that_leave_the_box_are_network_ports_inside_the_card() -> None:
+    """Rows of NICs that name their card, with the interface of each port; no NICs of the host, and no links."""
+    topology = scan_machine(SHAPE).topology
+    own = {nic.accelerator: nic for nic in topology.nics}
+
+    assert [gpu.id for gpu in topology.gpus] == [nic.accelerator for nic in topology.nics]
+    assert [] == topology.host_nics
+    assert {21} == {len(gpu.links) for gpu in topology.gpus}
+    assert [(5, ["enp51s0d5"]), (8, ["enp51s0d8"]), (9, ["enp51s0d9"])] == [
+        (port.port, port.netdevs) for port in own[A].ports
+    ]
+    assert {("ACTIVE", 200.0, "Ethernet")} == {
+        (port.state, port.rate_gbit_s, port.link_layer) for nic in topology.nics for port in nic.ports
+    }
+
+
+def test_a_scale_out_port_that_is_down_has_no_rate() -> None:
+    """The others of its card keep theirs."""
+    report = scan_machine("", "gaudi-scale-out-down")
+    nic = next(nic for nic in report.topology.nics if nic.label == "hbl_3")
+
+    assert [(5, "ACTIVE", 200.0), (8, "DOWN", None), (9, "ACTIVE", 200.0)] == [
+        (port.port, port.state, port.rate_gbit_s) for port in nic.ports
+    ]
+    assert "scale-out 2/3 up 200G" in "".join(part for line in render_page(report, 200) for part, _ in line)
+
+
+@pytest.mark.parametrize(("states", "words"), [((None, None), "?/2 up"), (("DOWN", "DOWN"), "0/2 up")])
+def test_scale_out_ports_without_a_rate(states: tuple[str | None, ...], words: str) -> None:
+    """Nothing of speed is said."""
+    nic = Nic(id="x", label="x", ports=[Port(port=n, state=state) for n, state in enumerate(states)])
+
+    assert f"scale-out {words}" == describe_scale_out(nic)
 
 
 def test_a_real_tree_of_the_vendors_wiring(corpus: Path) -> None:
@@ -178,6 +216,13 @@ def test_a_state_other_than_operational_is_an_error() -> None:
     """As the driver writes it."""
     assert ["Malfunction"] == [gpu.error for gpu in facts(card(status="Malfunction")).gpus]
     assert [None] == [gpu.error for gpu in facts(card(status="")).gpus]
+
+
+def test_resets_are_counted_where_the_driver_has_a_count() -> None:
+    """Nothing where there is no number."""
+    assert {"hard_resets": 3} == facts(card(hard_reset_cnt="3")).gpus[0].error_counts
+    assert facts(card()).gpus[0].error_counts is None
+    assert [None, None] == [facts(card(hard_reset_cnt=text)).gpus[0].error_counts for text in ("-1", "9" * 11)]
 
 
 @pytest.mark.parametrize("more", [{"vendor": "0x8086"}, {"pci_addr": "somewhere"}])

@@ -1,0 +1,139 @@
+"""Hardware errors of Neuron devices: ECC counts, runs that the runtime counts, and lines of the kernel log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.model.node import Event
+from agent.rules.context import RuleContext
+from agent.rules.devices import find_function, unreachable_reason
+from agent.rules.gates import AMAZON
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+_LOST = ("mem_ecc_uncorrected", "sram_ecc_uncorrected")
+_REPAIRABLE = "mem_ecc_repairable_uncorrected"
+_RUNS = ("hw_error", "hw_hbm_ue_error", "hw_repairable_hbm_ue_error", "hw_nc_ue_error", "hw_dma_abort_error")
+_FOLDER = "/sys/devices/virtual/neuron_device"
+_REPLACE = "TERMINATE_INSTANCE"
+
+
+def _neuron_devices(case: RuleContext) -> Iterator[tuple[Gpu, str | None]]:
+    """Every device, and why it is not to be judged."""
+    for gpu in case.topology.gpus:
+        if gpu.vendor == AMAZON:
+            yield gpu, unreachable_reason(find_function(case, gpu))
+
+
+@rule("neuron-ecc")
+def neuron_ecc(case: RuleContext) -> Iterator[Result]:
+    for gpu, absent in _neuron_devices(case):
+        yield NotApplicable(f"gpu:{gpu.id}", absent) if absent else _judge_ecc(case, gpu)
+
+
+def _judge_ecc(case: RuleContext, gpu: Gpu) -> Result:
+    subject = f"gpu:{gpu.id}"
+    lost = {name: gpu.error_counts[name] for name in _LOST if gpu.error_counts.get(name)}
+    if lost:
+        return Fail(
+            subject=subject,
+            label=gpu.label,
+            summary="uncorrectable memory errors since the device was started: "
+            + ", ".join(f"{count} in {name.partition('_')[0].upper()}" for name, count in lost.items()),
+            impact="Results of this device may be wrong, and its jobs end.",
+            evidence=tuple(
+                Evidence(what=name, value=str(count), source=f"{_FOLDER}/neuron{gpu.index}/stats/hardware/{name}")
+                for name, count in lost.items()
+            ),
+            cause="uncorrected",
+            places=frozenset({gpu.id}),
+            situation="memory-errors",
+        )
+    if any(name not in gpu.error_counts for name in _LOST):
+        return Unknown(subject, _why_no_counts(case))
+    if not gpu.error_counts.get(_REPAIRABLE):  # drivers before 2.23 have no such count
+        return Pass(subject)
+    moved = case.moved(subject, _REPAIRABLE, gpu.error_counts)
+    if case.not_counted or moved is None:
+        return Unknown(subject, case.not_counted or case.not_moved(subject, _REPAIRABLE))
+    if not moved:
+        return Pass(subject)
+    source = f"{_FOLDER}/neuron{gpu.index}/stats/hardware/{_REPAIRABLE}"
+    return Fail(
+        subject=subject,
+        label=gpu.label,
+        summary=f"{moved} uncorrectable memory errors since the earlier sample, which the device can repair",
+        impact="Results that were computed at that time may be wrong; the repair waits for a restart.",
+        evidence=(Evidence(what=_REPAIRABLE, value=f"+{moved}", source=source),),
+        severity="warning",
+        cause="repairable",
+        places=frozenset({gpu.id}),
+        situation="other",
+    )
+
+
+def _why_no_counts(case: RuleContext) -> str:
+    run = case.probes.get("neuron_errors")
+    return (run.reason if run else None) or "the driver shows no error counts of a device with this number"
+
+
+@rule("neuron-hw-errors")
+def neuron_hw_errors(case: RuleContext) -> Iterator[Result]:
+    logged: dict[str, list[Event]] = {}
+    for event in case.events:
+        if event.kind == "neuron_hw":
+            logged.setdefault(event.detail.get("device", ""), []).append(event)
+    for gpu, absent in _neuron_devices(case):
+        if events := logged.pop(str(gpu.index), None):
+            yield _fail_logged(gpu, events)
+        else:
+            yield NotApplicable(f"gpu:{gpu.id}", absent) if absent else _judge_runs(case, gpu)
+    for _, events in sorted(logged.items()):
+        yield _fail_logged(None, events)
+
+
+def _fail_logged(gpu: Gpu | None, events: list[Event]) -> Fail:
+    device = events[0].detail.get("device", "")
+    replace = any(event.detail.get("action") == _REPLACE for event in events)
+    kinds = ", ".join(sorted({(event.code or "").replace("_", " ").lower() for event in events}))
+    return Fail(
+        subject=f"gpu:{gpu.id}" if gpu else "node",
+        label=gpu.label if gpu else "node",
+        summary=f"the runtime logged a hardware error of device {device}: {kinds}",
+        impact="Jobs on this device end, or compute with wrong data.",
+        evidence=tuple(
+            Evidence(what=f"kernel log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
+            for event in events[-4:]
+        ),
+        severity="error" if replace else None,
+        cause="" if gpu else f"device {device}",
+        places=frozenset({gpu.id if gpu else f"neuron-{device}"}),
+        situation="memory-errors" if replace else "other",
+    )
+
+
+def _judge_runs(case: RuleContext, gpu: Gpu) -> Result:
+    subject = f"gpu:{gpu.id}"
+    counts = {name: gpu.error_counts[name] for name in _RUNS if name in gpu.error_counts}
+    if not counts:
+        return Unknown(subject, _why_no_counts(case))
+    if case.not_counted:
+        return Unknown(subject, case.not_counted)
+    moves = {name: case.moved(subject, name, counts) for name in counts}
+    grown = {name: move for name, move in moves.items() if move}
+    if grown:
+        folder = f"{_FOLDER}/neuron{gpu.index}/neuron_core*/stats/status"
+        return Fail(
+            subject=subject,
+            label=gpu.label,
+            summary=f"runs ended with a hardware error since the earlier sample: {max(grown.values())}",
+            impact="Jobs on this device end, or compute with wrong data.",
+            evidence=tuple(
+                Evidence(what=name, value=f"+{move}", source=f"{folder}/{name}/total") for name, move in grown.items()
+            ),
+            places=frozenset({gpu.id}),
+            situation="other",
+        )
+    gap = next((name for name, move in moves.items() if move is None), None)
+    return Unknown(subject, case.not_moved(subject, gap)) if gap else Pass(subject)
