@@ -64,12 +64,11 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class XgmiPorts(msgspec.Struct, frozen=True, kw_only=True):
-    """The XGMI ports of an AMD GPU, all together, as its firmware states them. Null: not stated."""
+    """The XGMI ports of an AMD GPU as its firmware states them. Null: not stated."""
 
     width: int | None = None  # lanes of each
     lane_gbit_s: int | None = None
-    active: int | None = None  # ports that carry data
-    inactive: int | None = None  # ports that carry none; which peer a port leads to is not stated
+    states: list[str] = []  # active | inactive | unknown, by hardware port; which peer one leads to is not stated
 
 
 class C2c(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ _PCIE_COUNTS = {"replays": 112, "replay_rollovers": 120}  # offsets of 64-bit co
 _NOT_COUNTED = (1 << 64) - 1
 _XGMI_RATE, _XGMI_STATES, _XGMI_PORTS = 72, 264, 8  # offsets of two and of eight 16-bit words: width, rate; states
 _NOT_STATED = 0xFFFF  # also of a port that is switched off
-_INACTIVE, _ACTIVE = 0, 1
+_STATES = {0: "inactive", 1: "active", _NOT_STATED: "unknown"}
 # MB/s of one XGMI link in one direction, by the first digits of the GPU's architecture: 25 or 32 GT/s on 16 lanes;
 # gfx950 is specified with 38.4, and its driver may still report 32
 _LINK_MBYTE_S = {906: (50_000,), 908: (50_000,), 910: (50_000,), 942: (64_000,), 950: (76_800, 64_000)}
@@ -110,21 +110,17 @@ def parse_xgmi(content: bytes) -> XgmiPorts | None:
 
     >>> table = bytearray(struct.pack("<HBB", 2208, 1, 7).ljust(2208, b"\\0"))
     >>> struct.pack_into("<HH", table, 72, 16, 32)
-    >>> struct.pack_into("<8H", table, 264, 1, 1, 1, 1, 1, 1, 0, 0xFFFF)
+    >>> struct.pack_into("<8H", table, 264, 1, 1, 0, 0, *4 * [0xFFFF])
     >>> parse_xgmi(bytes(table))
-    XgmiPorts(width=16, lane_gbit_s=32, active=6, inactive=1)
+    XgmiPorts(width=16, lane_gbit_s=32, states=('active', 'active', 'inactive', 'inactive', 'unknown', 'unknown', \
+'unknown', 'unknown'))
     """
     if not _is_known_table(content):
         return None
     width, rate = (word if 0 < word < _NOT_STATED else None for word in struct.unpack_from("<HH", content, _XGMI_RATE))
-    states = struct.unpack_from(f"<{_XGMI_PORTS}H", content, _XGMI_STATES)
-    known = {*states} <= {_INACTIVE, _ACTIVE, _NOT_STATED} and {*states} != {_NOT_STATED}
-    ports = XgmiPorts(
-        width,
-        rate,
-        active=states.count(_ACTIVE) if known else None,
-        inactive=states.count(_INACTIVE) if known else None,
-    )
+    words = struct.unpack_from(f"<{_XGMI_PORTS}H", content, _XGMI_STATES)
+    known = {*words} <= _STATES.keys() and {*words} != {_NOT_STATED}
+    ports = XgmiPorts(width, rate, tuple(_STATES[word] for word in words) if known else ())
     return ports if ports != XgmiPorts() else None
 
 

@@ -60,8 +60,7 @@ class XgmiPorts(NamedTuple):
 
     width: int | None = None  # lanes
     lane_gbit_s: int | None = None
-    active: int | None = None  # ports that carry data
-    inactive: int | None = None  # ports that are on and carry none: a board may leave one without a cable
+    states: tuple[str, ...] = ()  # by hardware port: active, inactive (on, without data), unknown (off, or not stated)
 
 
 class Gpu(NamedTuple):

@@ -29,7 +29,7 @@ def xgmi_link_down(case: RuleContext) -> Iterator[Result]:
 
 
 def _has_states(gpu: Gpu) -> bool:
-    return gpu.xgmi is not None and gpu.xgmi.active is not None and gpu.links_known
+    return bool(_ports(gpu).states) and gpu.links_known
 
 
 def _ports(gpu: Gpu) -> XgmiPorts:
@@ -38,7 +38,11 @@ def _ports(gpu: Gpu) -> XgmiPorts:
 
 def _count_missing(gpu: Gpu) -> int:
     """Active ports that it has less than links to other GPUs by the driver."""
-    return len(gpu.links) - (_ports(gpu).active or 0)
+    return len(gpu.links) - _count(gpu, "active")
+
+
+def _count(gpu: Gpu, state: str) -> int:
+    return _ports(gpu).states.count(state)
 
 
 def _judge_states(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
@@ -51,31 +55,32 @@ def _judge_states(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
         why = "half of the GPUs and more have fewer active ports than links: this driver does not state them right"
         yield from (Unknown(f"gpu:{gpu_id}", why) for gpu_id in short)
         return
-    spare = max((_ports(gpu).inactive or 0 for gpu in whole), default=0)
-    unsure = [gpu.id for gpu in group if gpu.id in short and (_ports(gpu).inactive or 0) <= spare]
+    spare = max((_count(gpu, "inactive") for gpu in whole), default=0)
+    unsure = [gpu.id for gpu in group if gpu.id in short and _count(gpu, "inactive") <= spare]
     why = "its firmware states no port more to be down than that of other GPUs: one is off, or not stated"
     yield from (Unknown(f"gpu:{gpu_id}", why) for gpu_id in unsure)
     down = {gpu_id: missing for gpu_id, missing in short.items() if gpu_id not in unsure}
-    if down:
-        yield _fail_down(case, [gpu for gpu in group if gpu.id in down], _find_centre(down))
+    while down:
+        centre = _find_centre(down)
+        yield _fail_down(case, down, centre)
+        left = {gpu_id: missing - 1 for gpu_id, missing in down.items() if missing > 1 and gpu_id != centre}
+        down = left if centre else {}
 
 
 def _find_centre(short: Mapping[str, int]) -> str | None:
-    """The GPU that misses as many links as there are others that miss one."""
-    most = max(short, key=lambda gpu_id: short[gpu_id], default=None)
-    others = [missing for gpu_id, missing in short.items() if gpu_id != most]
-    return most if most and short[most] == len(others) > 1 and {*others} == {1} else None
+    """The one GPU that misses a link to each other one that misses some; None where these are fewer than two."""
+    centres = [gpu_id for gpu_id, missing in short.items() if missing == len(short) - 1 > 1]
+    return centres[0] if len(centres) == 1 else None
 
 
-def _fail_down(case: RuleContext, gpus: list[Gpu], centre: str | None) -> Fail:
+def _fail_down(case: RuleContext, down: Mapping[str, int], centre: str | None) -> Fail:
+    gpus = [case.gpus[gpu_id] for gpu_id in down]
     labels = join_labels([gpu.label for gpu in gpus])
-    if len(gpus) == 1:
-        subject, label = f"gpu:{gpus[0].id}", gpus[0].label
-        summary = f"{_count_missing(gpus[0])} of {len(gpus[0].links)} XGMI links carry no data"
-    elif centre:
-        subject, label = f"gpu:{centre}", case.gpus[centre].label
-        summary = f"{_count_missing(case.gpus[centre])} of {len(case.gpus[centre].links)} XGMI links carry no data"
-    elif [_count_missing(gpu) for gpu in gpus] == [1, 1]:
+    if centre or len(gpus) == 1:
+        gpu = case.gpus[centre] if centre else gpus[0]
+        subject, label = f"gpu:{gpu.id}", gpu.label
+        summary = f"{down[gpu.id]} of {len(gpu.links)} XGMI links carry no data"
+    elif [*down.values()] == [1, 1]:
         subject, label = f"pair:{gpus[0].id}+{gpus[1].id}", " - ".join(gpu.label for gpu in gpus)
         summary = f"the XGMI link between {gpus[0].label} and {gpus[1].label} carries no data"
     else:
@@ -90,7 +95,7 @@ def _fail_down(case: RuleContext, gpus: list[Gpu], centre: str | None) -> Fail:
             *(
                 Evidence(
                     what=f"active XGMI ports of {gpu.label}",
-                    value=f"{_ports(gpu).active}, and {len(gpu.links)} links to other GPUs",
+                    value=f"{_count(gpu, 'active')}, and {len(gpu.links)} links to other GPUs",
                     source=_source(gpu),
                 )
                 for gpu in gpus[:8]

@@ -97,7 +97,7 @@ def instinct() -> RuleContext:
             driver_state="open",
             partition=Partition(compute="SPX", memory="NPS1", count=1, expected=1),
             hive="5a01",
-            xgmi=XgmiPorts(width=16, lane_gbit_s=32, active=7, inactive=1),
+            xgmi=XgmiPorts(width=16, lane_gbit_s=32, states=[*7 * ["active"], "inactive"]),
             links=xgmi_links([other for other in ids if other != each.id]),
             links_known=True,
         )

@@ -299,9 +299,15 @@ OFF = 0xFFFF
 @pytest.mark.parametrize(
     ("table", "ports"),
     [
-        (metrics(0, 0, rate=(16, 32), states=(1, 1, 1, 1, 1, 1, 1, 0)), XgmiPorts(16, 32, 7, 1)),
-        (metrics(0, 0, rate=(16, 32), states=(1, 1, 1, 1, 1, 1, 1, OFF)), XgmiPorts(16, 32, 7, 0)),
-        (metrics(0, 0, rate=(8, 32), states=8 * (0,)), XgmiPorts(8, 32, 0, 8)),
+        (
+            metrics(0, 0, rate=(16, 32), states=(1, 1, 1, 1, 1, 1, 1, 0)),
+            XgmiPorts(16, 32, (*7 * ("active",), "inactive")),
+        ),
+        (
+            metrics(0, 0, rate=(16, 32), states=(1, 1, 1, 1, 1, 1, 1, OFF)),
+            XgmiPorts(16, 32, (*7 * ("active",), "unknown")),
+        ),
+        (metrics(0, 0, rate=(8, 32), states=8 * (0,)), XgmiPorts(8, 32, 8 * ("inactive",))),
         (metrics(0, 0, rate=(16, 32)), XgmiPorts(16, 32)),
         (metrics(0, 0, rate=(16, 32), states=(1, 2, 1, 1, 1, 1, 1, 0)), XgmiPorts(16, 32)),
         (metrics(0, 0, rate=(0, 32)), XgmiPorts(None, 32)),
