@@ -9,7 +9,19 @@ import msgspec
 
 from agent.assemble.driver_gpus import DriverGpus
 from agent.assemble.facts import sort_key
-from agent.model.gpu import C2c, Fabric, Gpu, GpuHealth, GpuLink, GpuPcie, Mig, NvSwitch, Partition, Remote
+from agent.model.gpu import (
+    C2c,
+    Fabric,
+    Gpu,
+    GpuHealth,
+    GpuLink,
+    GpuPcie,
+    Mig,
+    NvSwitch,
+    Partition,
+    Remote,
+    XgmiPorts,
+)
 from agent.model.pci import PciFunction
 from agent.platforms.devices import ACCELERATOR_MAKERS, find_device, is_accelerator, is_nvswitch
 from probes.gpu import facts as driver_gpu
@@ -118,6 +130,7 @@ class _GpuBuilder:
             partition=_partition(gpu, row.device if row else gpu.device),
             hive=gpu.hive,
             pcie_peers=sorted(gpu.pcie_peers, key=sort_key) if gpu.pcie_peers is not None else None,
+            xgmi=_xgmi(gpu.xgmi),
             links=[self._link(link) for link in sorted(gpu.nvlinks, key=lambda link: link.link)],
             links_known=bool(gpu.nvlinks) or gpu.nvlink_supported is False,
             links_reason=gpu.nvlink_reason or ("no NVLink" if gpu.nvlink_supported is False else None),
@@ -249,6 +262,12 @@ def _c2c(gpu: driver_gpu.Gpu) -> C2c | None:
 
 def _health(health: driver_gpu.GpuHealth | None) -> GpuHealth | None:
     return msgspec.convert(health._asdict(), GpuHealth) if health else None
+
+
+def _xgmi(ports: driver_gpu.XgmiPorts | None) -> XgmiPorts | None:
+    if ports is None:
+        return None
+    return XgmiPorts(width=ports.width, lane_gbit_s=ports.lane_gbit_s, states=list(ports.states))
 
 
 def _pcie_counters(gpu: driver_gpu.Gpu) -> dict[str, int]:

@@ -63,6 +63,14 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     expected: int | None = None
 
 
+class XgmiPorts(msgspec.Struct, frozen=True, kw_only=True):
+    """The XGMI ports of an AMD GPU as its firmware states them. Null: not stated."""
+
+    width: int | None = None  # lanes of each
+    lane_gbit_s: int | None = None
+    states: list[str] = []  # active | inactive | unknown, by hardware port; which peer one leads to is not stated
+
+
 class C2c(msgspec.Struct, frozen=True, kw_only=True):
     """NVLink-C2C between a Grace CPU and its GPU."""
 
@@ -125,6 +133,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     partition: Partition | None = None
     hive: str | None = None  # the GPUs that XGMI joins (AMD); "0": it is in none; null: not known
     pcie_peers: list[str] | None = None  # ids of the GPUs that it reaches over PCIe (AMD); null: not known
+    xgmi: XgmiPorts | None = None  # AMD
     links: list[GpuLink] = []
     links_known: bool = False
     links_reason: str | None = None  # why links are not known, or why there are none

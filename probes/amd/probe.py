@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from probes.amd.kfd import XGMI, KfdGraph, KfdLink, KfdNode, read_graph
 from probes.amd.settings import read_settings
-from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
+from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell, XgmiPorts
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.probe import Reading
@@ -31,6 +31,9 @@ METRICS = "gpu_metrics"
 _METRICS_BYTES, _METRICS_VERSION = 2208, (1, 7)  # struct gpu_metrics_v1_7 of kgd_pp_interface.h: MI300
 _PCIE_COUNTS = {"replays": 112, "replay_rollovers": 120}  # offsets of 64-bit counts
 _NOT_COUNTED = (1 << 64) - 1
+_XGMI_RATE, _XGMI_STATES, _XGMI_PORTS = 72, 264, 8  # offsets of two and of eight 16-bit words: width, rate; states
+_NOT_STATED = 0xFFFF  # also of a port that is switched off
+_STATES = {0: "inactive", 1: "active", _NOT_STATED: "unknown"}
 # MB/s of one XGMI link in one direction, by the first digits of the GPU's architecture: 25 or 32 GT/s on 16 lanes;
 # gfx950 is specified with 38.4, and its driver may still report 32
 _LINK_MBYTE_S = {906: (50_000,), 908: (50_000,), 910: (50_000,), 942: (64_000,), 950: (76_800, 64_000)}
@@ -54,9 +57,11 @@ def read(host: Host) -> Reading:
     names = {card.address: _attributes(reader, card.address) for card in cards}
     shared = _count(card.first.unique_id for card in cards)
     pairs = {(a.address, b.address): _routes(a, b) for a in cards for b in cards if a is not b}
-    counts = {card.address: _pcie_counts(reader, card.address, names[card.address]) for card in cards}
+    tables = {card.address: _read_metrics(reader, card.address, names[card.address]) for card in cards}
     gpus = tuple(
-        _gpu(card, cards, pairs, names[card.address], shared)._replace(pcie_counters=counts[card.address])
+        _gpu(card, cards, pairs, names[card.address], shared)._replace(
+            pcie_counters=parse_metrics(tables[card.address]) or None, xgmi=parse_xgmi(tables[card.address])
+        )
         for card in cards
     )
     cells = tuple(
@@ -94,10 +99,34 @@ def parse_metrics(content: bytes) -> dict[str, int]:
     >>> parse_metrics(struct.pack("<HBB", 2208, 1, 8).ljust(2208, b"\\0")), parse_metrics(b"")
     ({}, {})
     """
-    if len(content) != _METRICS_BYTES or struct.unpack_from("<HBB", content) != (_METRICS_BYTES, *_METRICS_VERSION):
+    if not _is_known_table(content):
         return {}
     counts = {name: struct.unpack_from("<Q", content, offset)[0] for name, offset in _PCIE_COUNTS.items()}
     return {name: count for name, count in counts.items() if count != _NOT_COUNTED}
+
+
+def parse_xgmi(content: bytes) -> XgmiPorts | None:
+    """Ports of a table of version 1.7, which numbers them by hardware and not by the GPU at the other end.
+
+    >>> table = bytearray(struct.pack("<HBB", 2208, 1, 7).ljust(2208, b"\\0"))
+    >>> struct.pack_into("<HH", table, 72, 16, 32)
+    >>> struct.pack_into("<8H", table, 264, 1, 1, 0, 0, *4 * [0xFFFF])
+    >>> parse_xgmi(bytes(table))
+    XgmiPorts(width=16, lane_gbit_s=32, states=('active', 'active', 'inactive', 'inactive', 'unknown', 'unknown', \
+'unknown', 'unknown'))
+    """
+    if not _is_known_table(content):
+        return None
+    width, rate = (word if 0 < word < _NOT_STATED else None for word in struct.unpack_from("<HH", content, _XGMI_RATE))
+    words = struct.unpack_from(f"<{_XGMI_PORTS}H", content, _XGMI_STATES)
+    known = {*words} <= _STATES.keys() and {*words} != {_NOT_STATED}
+    ports = XgmiPorts(width, rate, tuple(_STATES[word] for word in words) if known else ())
+    return ports if ports != XgmiPorts() else None
+
+
+def _is_known_table(content: bytes) -> bool:
+    head = (_METRICS_BYTES, *_METRICS_VERSION)
+    return len(content) == _METRICS_BYTES and struct.unpack_from("<HBB", content) == head
 
 
 def split_bandwidth(gfx: int | None, mbyte_s: int) -> tuple[int, float | None]:
@@ -217,19 +246,19 @@ def _attributes(reader: HostReader, address: str) -> dict[str, str]:
     return {**power, **reader.attributes(folder, (*_IDENTITY, *_PARTITION, *_RAS), source=f"{PCI}/*")}
 
 
-def _pcie_counts(reader: HostReader, address: str, said: Mapping[str, str]) -> dict[str, int] | None:
-    """The table is a question to the GPU's firmware, of about 1 ms: only of one that is awake."""
+def _read_metrics(reader: HostReader, address: str, said: Mapping[str, str]) -> bytes:
+    """The table is a question to the GPU's firmware, of about 1 ms: only of one that is awake. Empty: none."""
     if said.get(_POWER) != "active":
-        return None
+        return b""
     try:
         content = reader.host.read(f"{PCI}/{address}/{METRICS}", 2 * _METRICS_BYTES)
     except Absent:
-        return None
+        return b""
     except ReadError as why:
         reader.gap(why.reason)
-        return None
+        return b""
     reader.answered(f"{PCI}/*/{METRICS}")
-    return parse_metrics(content) or None
+    return content
 
 
 def _errors(said: Mapping[str, str]) -> dict[str, int]:

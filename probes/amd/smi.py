@@ -136,6 +136,7 @@ def _gpu(
         nvlink_supported=None if links or joined or not told else False,
         nvlink_reason=None if links else "no XGMI link is stated" if not joined else "no weight of its links is stated",
         nvlinks=links,
+        pcie_peers=_pcie_peers(place, everyone, pairs),
         error_counts=_errors(record) or None,
     )
 
@@ -158,6 +159,17 @@ def _links(
         for number, gbyte_s in (to_each[other],)
         for link in range(number)
     )
+
+
+def _pcie_peers(
+    place: str, everyone: list[str], pairs: Mapping[tuple[str, str], Mapping[str, str]]
+) -> tuple[str, ...] | None:
+    """Addresses of the GPUs that it reaches over PCIe; None where the access to one of them is not stated."""
+    others = {other: pairs.get((place, other), {}) for other in everyone if other != place}
+    over = {other: said.get("link_status") for other, said in others.items() if said.get("link_type") == "PCIE"}
+    known = all("link_type" in said for said in others.values()) and {*over.values()} <= {"ENABLED", "DISABLED"}
+    placed = all(":" in name for name in everyone)
+    return tuple(other for other, state in over.items() if state == "ENABLED") if known and placed else None
 
 
 def _errors(record: Mapping[str, Any]) -> dict[str, int]:

@@ -16,6 +16,7 @@ from probes.text import ParseError, lazy_pattern
 
 MOST_GPUS = 256
 _COLUMNS = {
+    "ACCESS TABLE": "link_status",
     "LINK TYPE TABLE": "link_type",
     "WEIGHT TABLE": "weight",
     "NUMA BW TABLE": "bandwidth",
@@ -96,7 +97,7 @@ def _add_record(found: SmiOutput, row: Mapping[str, Any]) -> None:
     links = row.get("links")
     for link in (links if isinstance(links, list) else [])[:MOST_GPUS]:
         if isinstance(link, dict) and isinstance(link.get("gpu"), int):
-            said = {key: str(link[key]) for key in ("link_type", "weight", "bandwidth") if key in link}
+            said = {key: str(link[key]) for key in ("link_type", "link_status", "weight", "bandwidth") if key in link}
             found.pairs.setdefault((name, f"GPU{link['gpu']}"), {}).update(said)
     for old, key in _OLD_KEYS.items():  # one table for each column, by peer
         cells = row.get(old)

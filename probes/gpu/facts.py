@@ -55,6 +55,14 @@ class GpuHealth(NamedTuple):
     repairs_failed: tuple[str, ...] | None = None  # row_remap, memory
 
 
+class XgmiPorts(NamedTuple):
+    """The XGMI ports of one AMD GPU, all together. Width and rate are those of each. None: not stated."""
+
+    width: int | None = None  # lanes
+    lane_gbit_s: int | None = None
+    states: tuple[str, ...] = ()  # by hardware port: active, inactive (on, without data), unknown (off, or not stated)
+
+
 class Gpu(NamedTuple):
     """One GPU as the driver or nvidia-smi sees it. None: not supported, or not said."""
 
@@ -110,6 +118,7 @@ class Gpu(NamedTuple):
     memory_partition: str | None = None  # NPS1 | NPS2 | NPS4 | NPS8
     hive: str | None = None  # of AMD: the GPUs that XGMI joins, hexadecimal; "0": it is in none
     pcie_peers: tuple[str, ...] | None = None  # of AMD: GPUs that it reaches over PCIe, by the driver's graph
+    xgmi: XgmiPorts | None = None  # of AMD: what its firmware states of its own ports
     error_counts: Mapping[str, int] | None = None  # by block of the GPU: "xgmi_wafl.correctable", "hard_resets"
     error: str | None = None  # the GPU is there and the driver could not open it: "GPU_IS_LOST"
 

@@ -11,11 +11,12 @@ from probes.text import lazy_pattern
 SYSTEM_FILE = "/etc/nccl.conf"
 LINE_BYTES = 4096  # a longer line of a user's file is no setting
 
-_WANTED = lazy_pattern(rb"(?:NCCL|HCCL|UCX|FI|NVSHMEM)_|OMPI_MCA_")  # no OMPI_ARGV: a program's arguments are its own
+# No OMPI_ARGV: a program's arguments are its own
+_WANTED = lazy_pattern(rb"(?:NCCL|HCCL|UCX|FI|NVSHMEM)_|OMPI_MCA_|(?:ROCR|HIP)_VISIBLE_DEVICES=")
 _VARIABLE = lazy_pattern(rb"(?<![A-Za-z0-9_])(?:NCCL|HCCL|UCX|FI|OMPI|NVSHMEM)_")
 # How their files' names begin. PyTorch has libcufile and libnvshmem_host mapped in its every process, used or not.
 LIBRARIES = r"(?:lib(?:nccl|hccl|nvshmem|gdrapi|cufile|fabric|ibverbs|ucs|torch_cuda)|nvshmem_transport)[-_.]"
-_MAPPED = lazy_pattern(rf"/{LIBRARIES}|/dev/(?:nvidia|davinci|infiniband/)".encode())
+_MAPPED = lazy_pattern(rf"/{LIBRARIES}|/dev/(?:nvidia|davinci|kfd|infiniband/)".encode())
 _ADDRESSES = lazy_pattern(rb"^[0-9a-f]+-[0-9a-f]+ ")  # of a map: they are random, and nobody asks for them
 _MOUNTS = lazy_pattern(rb"\s/(?:dev/shm|home(?:/\S*)?)\s")  # the size of shared memory; homes that a server holds
 _PROCESS = lazy_pattern(r"/proc/[^/]+/(?:task/[^/]+/)?(environ|maps|mounts|mountinfo)\Z")

@@ -21,7 +21,9 @@ from probes.text import lazy_pattern
 VALUE_CHARACTERS = 1023  # as much as NCCL takes of a name, and of a value
 LINES_LIMIT = 512
 # Of an environment: what is a setting, not where a rank stands or whom it calls.
-WANTED = lazy_pattern(r"(?:NCCL|HCCL|UCX|FI|NVSHMEM)_\w{1,100}\Z|OMPI_MCA_(?:btl|pml|mtl|coll|osc)\w{0,80}\Z")
+WANTED = lazy_pattern(
+    r"(?:NCCL|HCCL|UCX|FI|NVSHMEM)_\w{1,100}\Z|OMPI_MCA_(?:btl|pml|mtl|coll|osc)\w{0,80}\Z|(?:ROCR|HIP)_VISIBLE_DEVICES\Z"
+)
 # Processes that hold a GPU open and are no job.
 DAEMONS = frozenset(
     {"nv-hostengine", "dcgm-exporter", "nv-fabricmanage", "nvidia-persiste", "nvidia-imex", "Xorg", "nvidia-smi"}
@@ -93,7 +95,7 @@ def parse_maps(text: str) -> Mapped:
     paths = (fields[5].strip().removesuffix(" (deleted)") for line in lines if len(fields := line.split(None, 5)) == 6)
     return Mapped(
         libraries=tuple(sorted({path[:VALUE_CHARACTERS] for path in paths if _is_library(path)})),
-        gpu=any(re.search(r" /dev/(?:nvidia|davinci)\d", line) for line in lines),
+        gpu=any(re.search(r" /dev/(?:(?:nvidia|davinci)\d|kfd\Z)", line) for line in lines),
         rdma=any(" /dev/infiniband/uverbs" in line for line in lines),
     )
 

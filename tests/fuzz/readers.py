@@ -269,6 +269,7 @@ READERS: tuple[Reader, ...] = (
     # binary
     Reader("probes.pci.config_space:decode", seeds.config_spaces, (ParseError,)),
     Reader("probes.redact.binary:serial_at", seeds.config_spaces),
+    Reader("probes.amd.probe:parse_xgmi", lambda: [test_kfd.metrics(5, 1, rate=(16, 32), states=(1, 0))]),
     Reader("probes.amd.probe:parse_metrics", lambda: [test_kfd.metrics(5, 1), test_kfd.metrics(5, 1, (1, 8))]),
     Reader("probes.netlink:messages", seeds.netlink, (ParseError,)),
     Reader("probes.netlink:attributes", seeds.attributes, (ParseError,)),

@@ -123,19 +123,22 @@ def _judge_bar(case: RuleContext, gpu: Gpu) -> Result:
 
 @rule("amd-p2p-missing")
 def amd_p2p_missing(case: RuleContext) -> Iterator[Result]:
-    groups, answers = select_gpus(case, None, lambda gpu: gpu.hive is not None)
+    bare_metal = case.node.virtualization_known
+    groups, answers = select_gpus(
+        case, None, lambda gpu: gpu.hive is not None or (bare_metal and gpu.pcie_peers is not None)
+    )
     yield from answers
     for group in groups:
-        yield from _judge_peers(group)
+        yield from _judge_peers(case, group)
 
 
-def _judge_peers(group: list[Gpu]) -> Iterator[Result]:
-    outside = [(a, b) for a, b in combinations(group, 2) if a.hive == NO_HIVE or a.hive != b.hive]
+def _judge_peers(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
+    outside = [(a, b) for a, b in combinations(group, 2) if not _is_joined(case, a, b)]
     if not outside:
         yield from (NotApplicable(f"gpu:{gpu.id}", "XGMI joins it with all others of its model") for gpu in group)
         return
     if any(gpu.pcie_peers is None for gpu in group):
-        why = "the driver lists no peers over PCIe (kernels before 6.0)"
+        why = "the driver lists no peers over PCIe (kernels before 6.0), nor does a saved amd-smi topology"
         yield from (Unknown(f"gpu:{gpu.id}", why) for gpu in group)
         return
     missing = [(a, b) for a, b in outside if not (_reaches(a, b) and _reaches(b, a))]
@@ -143,6 +146,13 @@ def _judge_peers(group: list[Gpu]) -> Iterator[Result]:
     yield from all_pass([gpu for gpu in group if gpu.id not in cut_off])
     if missing:
         yield _fail_peers(missing, len(outside))
+
+
+def _is_joined(case: RuleContext, a: Gpu, b: Gpu) -> bool:
+    """By XGMI: in one hive; where the driver's graph was not read, by the kind of their path."""
+    if a.hive is not None and b.hive is not None:
+        return a.hive == b.hive != NO_HIVE
+    return any(path.kind == "XGMI" for path in case.topology.paths if {path.a, path.b} == {a.id, b.id})
 
 
 def _reaches(gpu: Gpu, other: Gpu) -> bool:
@@ -166,7 +176,11 @@ def _fail_peers(missing: list[tuple[Gpu, Gpu]], of: int) -> Fail:
         impact="RCCL copies traffic of these pairs through host memory.",
         remedy="Set the IOMMU to passthrough, ACS off and Resizable BAR on; use a kernel with CONFIG_HSA_AMD_P2P.",
         evidence=tuple(
-            Evidence(what=f"{a.label} - {b.label}", value="no link both ways", source=f"{KFD}/*/p2p_links/*/properties")
+            Evidence(
+                what=f"{a.label} - {b.label}",
+                value="no link both ways",
+                source=f"{KFD}/*/p2p_links/*/properties, amd-smi topology",
+            )
             for a, b in missing[:8]
         ),
         confidence="medium",

@@ -115,12 +115,17 @@ def _fail_errors(case: RuleContext, faults: list[_Ports]) -> Fail:
         return ", ".join(f"+{move} {name}" for name, move in moves.items() if move)
 
     noted = any(link.errors.get("first_error") for fault in faults for link in fault.faulty)
-    return _fail(
+    alone = [[_Ports(fault.npu, [link])] for fault in faults for link in fault.faulty]
+    whole = _fail(
         faults,
         summary=f"HCCS port {_numbers(faults[0])} counts errors{_far_ends(faults)}",
         impact="Packets are sent again; a port that goes on so loses lanes, then its link.",
         severity="error" if noted else "warning",
         describe=describe,
+    )
+    # About its ports alone: another port of the NPU is another fault
+    return whole._replace(
+        places=_port_places(faults), parts=tuple(_fail_errors(case, one) for one in alone) if len(alone) > 1 else ()
     )
 
 
@@ -137,7 +142,10 @@ def _merge(
     if is_mesh and (pair or alone):
         yield fail(case, first + others)
     elif len(faults) == count > 1:
-        yield merge_failures([fail(case, [fault]) for fault in faults], "HCCS ports of all NPUs are at fault")
+        each = [fail(case, [fault]) for fault in faults]
+        yield merge_failures(
+            [part for one in each for part in one.parts or (one,)], "HCCS ports of all NPUs are at fault"
+        )
     else:
         yield from (fail(case, [fault]) for fault in faults)
 
@@ -153,7 +161,7 @@ def _fail_down(case: RuleContext, faults: list[_Ports]) -> Fail:
         if mesh
         else f"{dead} of {ports} ports lost: this die has {100 * dead / ports:.0f}% less HCCS bandwidth.",
         severity="critical" if mesh else "error",
-    )
+    )._replace(covers=_port_places(faults) | {fault.npu.id for fault in faults}, covers_parts=False)
 
 
 def _fail_lanes(full: float) -> Callable[[RuleContext, list[_Ports]], Fail]:
@@ -166,7 +174,7 @@ def _fail_lanes(full: float) -> Callable[[RuleContext, list[_Ports]], Fail]:
             summary=f"HCCS port {ports} at {slowest:g} GB/s, other ports have {full:g}{_far_ends(faults)}",
             impact=f"{full - slowest:g} GB/s less in each direction; collectives run at the slowest port's speed.",
             severity="error",
-        )
+        )._replace(covers=_port_places(faults), covers_parts=False)
 
     return fail
 
@@ -203,6 +211,10 @@ def _fail(
         severity=severity,
         places=frozenset(npu.id for npu in npus),
     )
+
+
+def _port_places(faults: list[_Ports]) -> frozenset[str]:
+    return frozenset(f"{fault.npu.id}/{link.link}" for fault in faults for link in fault.faulty)
 
 
 def _numbers(fault: _Ports) -> str:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from agent.model.gpu import Gpu, Partition
+from agent.model.gpu import Gpu, Partition, XgmiPorts
 from agent.model.node import Driver, Module, Nccl, NcclSetting, Node, NumaNode, Platform, Software
 from agent.model.pci import Link
 from agent.model.report import ProbeRun
@@ -97,6 +97,7 @@ def instinct() -> RuleContext:
             driver_state="open",
             partition=Partition(compute="SPX", memory="NPS1", count=1, expected=1),
             hive="5a01",
+            xgmi=XgmiPorts(width=16, lane_gbit_s=32, states=[*7 * ["active"], "inactive"]),
             links=xgmi_links([other for other in ids if other != each.id]),
             links_known=True,
         )

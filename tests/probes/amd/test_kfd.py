@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.amd.kfd import NODES, TOPOLOGY, address_of, parse_properties
-from probes.amd.probe import parse_errors, parse_metrics, split_bandwidth
+from probes.amd.probe import parse_errors, parse_metrics, parse_xgmi, split_bandwidth
 from probes.catalogue import probe
-from probes.gpu.facts import Gpu, GpuFacts
+from probes.gpu.facts import Gpu, GpuFacts, XgmiPorts
 from probes.host.interface import Denied, Failed
 from probes.probe import Outcome, Status, outcome_of
 from probes.sources.open_source import open_source
@@ -256,11 +256,20 @@ def test_a_suspended_gpu_gets_no_further_read() -> None:
     assert [None] == [gpu.vbios for gpu in reading.facts.gpus]
 
 
-def metrics(replays: int, rollovers: int, version: tuple[int, int] = (1, 7), size: int = 2208) -> bytes:
-    """A table as firmware fills it, with these counts."""
+def metrics(
+    replays: int,
+    rollovers: int,
+    version: tuple[int, int] = (1, 7),
+    size: int = 2208,
+    rate: tuple[int, int] = (0xFFFF, 0xFFFF),
+    states: tuple[int, ...] = (),
+) -> bytes:
+    """A table as firmware fills it, with these counts, and lanes, rate and states of XGMI ports."""
     table = bytearray(b"\xff" * size)
     struct.pack_into("<HBB", table, 0, size, *version)
+    struct.pack_into("<HH", table, 72, *rate)
     struct.pack_into("<QQ", table, 112, replays, rollovers)
+    struct.pack_into(f"<{len(states)}H", table, 264, *states)
     return bytes(table)
 
 
@@ -284,15 +293,48 @@ def test_metrics_of_the_known_version_alone(table: bytes, counts: dict[str, int]
     assert counts == parse_metrics(table)
 
 
+OFF = 0xFFFF
+
+
+@pytest.mark.parametrize(
+    ("table", "ports"),
+    [
+        (
+            metrics(0, 0, rate=(16, 32), states=(1, 1, 1, 1, 1, 1, 1, 0)),
+            XgmiPorts(16, 32, (*7 * ("active",), "inactive")),
+        ),
+        (
+            metrics(0, 0, rate=(16, 32), states=(1, 1, 1, 1, 1, 1, 1, OFF)),
+            XgmiPorts(16, 32, (*7 * ("active",), "unknown")),
+        ),
+        (metrics(0, 0, rate=(8, 32), states=8 * (0,)), XgmiPorts(8, 32, 8 * ("inactive",))),
+        (metrics(0, 0, rate=(16, 32)), XgmiPorts(16, 32)),
+        (metrics(0, 0, rate=(16, 32), states=(1, 2, 1, 1, 1, 1, 1, 0)), XgmiPorts(16, 32)),
+        (metrics(0, 0, rate=(0, 32)), XgmiPorts(None, 32)),
+        (metrics(0, 0, rate=(16, 0)), XgmiPorts(16)),
+        (metrics(0, 0, rate=(1, 1)), XgmiPorts(1, 1)),
+        (metrics(0, 0, rate=(0xFFFE, OFF)), XgmiPorts(0xFFFE)),
+        (metrics(0, 0), None),
+        (metrics(0, 0, (1, 6), rate=(16, 32)), None),
+        (metrics(0, 0, rate=(16, 32))[:-1], None),
+        (b"", None),
+    ],
+)
+def test_xgmi_ports_of_a_table(table: bytes, ports: XgmiPorts | None) -> None:
+    """Words that are all ones are not stated; a port with them is off. No state is guessed from a strange one."""
+    assert ports == parse_xgmi(table)
+
+
 @pytest.mark.parametrize(("status", "counts"), [("active", {"replays": 5, "replay_rollovers": 1}), ("resuming", None)])
 def test_metrics_are_read_of_a_gpu_that_is_awake(status: str, counts: dict[str, int] | None) -> None:
     """Reading them wakes one that sleeps."""
     host = graph({})
     place = "/sys/bus/pci/devices/0000:01:00.0"
     host.put({f"{place}/power/runtime_status": f"{status}\n"})
-    host.files.add(f"{place}/gpu_metrics", metrics(5, 1))
+    host.files.add(f"{place}/gpu_metrics", metrics(5, 1, rate=(16, 32)))
 
     assert counts == facts(host).gpus[0].pcie_counters
+    assert (XgmiPorts(16, 32) if counts else None) == facts(host).gpus[0].xgmi
     assert (f"{place}/gpu_metrics" in host.asked) is (counts is not None)
 
 

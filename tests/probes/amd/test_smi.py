@@ -223,6 +223,35 @@ def test_weights_tell_what_is_direct(said: dict[str, object], links: int, kind: 
     assert [False if kind is None else None] * 2 == [gpu.nvlink_supported for gpu in read.gpus]
 
 
+ACCESS = f"""\
+ACCESS TABLE:
+             {A} {B}
+{A} ENABLED      ENABLED
+{B} DISABLED     ENABLED
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "peers"),
+    [
+        (TABLE.replace("XGMI", "PCIE") + ACCESS, [(B,), ()]),
+        (TABLE.replace("XGMI", "PCIE") + ACCESS.replace("DISABLED", "N/A     "), [(B,), None]),
+        (TABLE + ACCESS, [(), ()]),
+        (TABLE, [(), ()]),
+        (TABLE.replace("XGMI", "PCIE"), [None, None]),
+        (ACCESS, [None, None]),
+        (ROCM, [None, None]),
+    ],
+)
+def test_access_over_pcie(text: str, peers: list[tuple[str, ...] | None]) -> None:
+    """Each direction by itself; GPUs that XGMI joins have none, nor is it known of GPUs without an address."""
+    assert peers == [gpu.pcie_peers for gpu in facts(text).gpus]
+    states = [{**link(other, "PCIE"), "link_status": "ENABLED"} for other in (1, 0)]
+    assert [(B,), (A,)] == [
+        g.pcie_peers for g in facts(json.dumps([row(0, A, states[:1]), row(1, B, states[1:])])).gpus
+    ]
+
+
 def test_a_pair_that_one_end_states_is_none() -> None:
     """Nor is it where both say something else."""
     read = facts(json.dumps([row(0, A, [link(1)]), row(1, B, [link(0, kind="PCIE")])]))
@@ -374,6 +403,7 @@ def test_real_outputs(corpus: Path) -> None:
     assert ({3: 8}, 12) == (Counter(len(gpu.nvlinks) for gpu in hives.gpus), len(hives.pairs))
     assert [1, 0, 3, 2, 6, 7, 5, 4] == [gpu.module_id for gpu in slots.gpus]
     assert [("0000:08:00.0", False), ("0000:44:00.0", False)] == [(g.address, g.nvlink_supported) for g in pcie.gpus]
+    assert ([(), ()], 8 * [()], 8 * [None]) == tuple([g.pcie_peers for g in f.gpus] for f in (pcie, mesh, slots))
     cut = outcome_of(probe("amd_smi"), open_source(str(corpus / "text/amd/showtopo-mi250x-partialmesh-TRUNCATED.txt")))  # type: ignore[arg-type]
     assert Status.FAILED is cut.status
     assert "the row of GPU1 has 0 of 8 values" in (cut.reason or "")

@@ -32,13 +32,18 @@ def test_only_names_of_the_contract_leave_an_environment() -> None:
     assert left == filter_content("/proc/self/task/7/environ", ENVIRON + b"NCCL_CUT=1")
     assert left == filter_content("/proc/4711/environ", left)
     assert ENVIRON == filter_content("/sys/x/environ", ENVIRON)
+    amd = b"ROCR_VISIBLE_DEVICES=3\0HIP_VISIBLE_DEVICES=0\0"
+    assert amd == filter_content("/proc/1/environ", amd + b"HIP_VISIBLE_DEVICES_OF=x\0HIP_TOKEN=x\0")
 
 
 def test_maps_keep_libraries_and_device_nodes_without_addresses() -> None:
     """Nobody asks where the kernel put them."""
     maps = b"7f3a-7f3b r-xp 0 08:02 1 /usr/lib/libnccl.so.2.21.5\n55-56 r--p 0 08:02 2 /home/alice/secret\n"
     maps += b"7f3c-7f3d rw-s 0 00:06 9 /dev/nvidia0\n7f3e-7f3f rw-s 0 00:06 9 /dev/nvidia0\n"
-    left = b"0-0 r-xp 0 08:02 1 /usr/lib/libnccl.so.2.21.5\n0-0 rw-s 0 00:06 9 /dev/nvidia0\n"
+    maps += b"7f40-7f41 rw-s 0 00:06 9 /dev/kfd\n"
+    left = (
+        b"0-0 r-xp 0 08:02 1 /usr/lib/libnccl.so.2.21.5\n0-0 rw-s 0 00:06 9 /dev/kfd\n0-0 rw-s 0 00:06 9 /dev/nvidia0\n"
+    )
 
     assert left == filter_content("/proc/1/maps", maps)
     assert left == filter_content("/proc/1/maps", left)

@@ -83,6 +83,8 @@ def test_an_environment_gives_settings_and_not_where_a_rank_stands() -> None:
     content = b"OMPI_COMM_WORLD_RANK=3\0OMPI_MCA_btl=tcp\0OMPI_MCA_orte_hnp_uri=tcp://10.0.0.1\0NCCL_A=1=2\0NCCL_B\0"
 
     assert (("NCCL_A", "1=2"), ("OMPI_MCA_btl", "tcp")) == parse_environ(content)
+    content = b"ROCR_VISIBLE_DEVICES=3\0HIP_VISIBLE_DEVICES=0\0HIP_VISIBLE_DEVICES_X=1\0CUDA_VISIBLE_DEVICES=3\0"
+    assert (("HIP_VISIBLE_DEVICES", "0"), ("ROCR_VISIBLE_DEVICES", "3")) == parse_environ(content)
 
 
 def test_maps_tell_deleted_libraries_and_devices() -> None:
@@ -91,6 +93,21 @@ def test_maps_tell_deleted_libraries_and_devices() -> None:
 
     assert ("/x/libnccl.so.2.18.3",) == mapped.libraries
     assert (False, True) == (mapped.gpu, mapped.rdma)
+
+
+@pytest.mark.parametrize(
+    ("path", "gpu"),
+    [
+        ("/dev/nvidia0", True),
+        ("/dev/davinci3", True),
+        ("/dev/kfd", True),
+        ("/dev/kfd (deleted)", False),
+        ("/x/kfd", False),
+    ],
+)
+def test_a_mapped_device_node_makes_a_process_a_job(path: str, gpu: bool) -> None:
+    """Of AMD the one node of all GPUs, of which each process has pages."""
+    assert gpu == parse_maps(f"0-0 rw-s 0 00:06 9 {path}\n").gpu
 
 
 def test_nothing_there_is_known_to_be_not_set() -> None:

@@ -1,0 +1,61 @@
+"""Which GPUs a job asks for: two variables that count in different lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agent.rules.context import RuleContext
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, jobs_unread_reason
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+_RUNTIME, _HIP = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"
+_NUMBERS = re.compile(r"\d{1,3}(?:,\d{1,3})*", re.ASCII)
+_DEVICES = re.compile(r"(?:\d{1,3}|GPU-[\w-]{1,60})(?:,(?:\d{1,3}|GPU-[\w-]{1,60}))*", re.ASCII)
+
+
+@rule("amd-visible-conflict")
+def amd_visible_conflict(case: RuleContext) -> Iterator[Result]:
+    if not any(gpu.vendor == "AMD" for gpu in case.topology.gpus):
+        yield NotApplicable("node", "no GPU of AMD")
+        return
+    inner = {setting.unit: setting for setting in effective_settings(case, _HIP)}
+    both = [(one, inner[one.unit]) for one in effective_settings(case, _RUNTIME) if one.unit in inner]
+    hidden = [(outer, hip) for outer, hip in both if _find_beyond(outer.value, hip.value)]
+    why = jobs_unread_reason(case)
+    if hidden:
+        yield _fail(hidden)
+    elif why:
+        yield Unknown("node", why)
+    else:
+        yield Pass("node")
+
+
+def _find_beyond(outer: str, inner: str) -> str | None:
+    """The first number that the runtime's list is too short for, counted from 0; None where all are in it.
+
+    >>> _find_beyond("4,5,6,7", "4,5"), _find_beyond("4,5,6,7", "0,3"), _find_beyond("GPU-12ab", "1")
+    ('4', None, '1')
+    """
+    outer, inner = outer.replace(" ", ""), inner.replace(" ", "")
+    if not (_DEVICES.fullmatch(outer) and _NUMBERS.fullmatch(inner)):
+        return None
+    return next((number for number in inner.split(",") if int(number) > outer.count(",")), None)
+
+
+def _fail(hidden: list[tuple[EffectiveSetting, EffectiveSetting]]) -> Fail:
+    outer, inner = hidden[0]
+    asked = inner.value.replace(" ", "").split(",")
+    seen = asked.index(_find_beyond(outer.value, inner.value) or "")
+    more = f"; {len(hidden)} processes have such settings" if len(hidden) > 1 else ""
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{_HIP}={inner.value} counts among the GPUs that {_RUNTIME}={outer.value} leaves, from 0{more}",
+        impact=f"HIP ends at the first number that is not there: the process has {seen} of {len(asked)} GPUs.",
+        evidence=tuple(
+            setting.evidence(key) for pair in hidden[:4] for key, setting in zip((_RUNTIME, _HIP), pair, strict=True)
+        ),
+        confidence="medium",  # a process may have changed its own variables since it began
+        places=frozenset({"node"}),
+    )
