@@ -12,7 +12,7 @@ from agent.rules.engine import judge
 from agent.rules.host.inventory_matching import build_inventory
 from agent.rules.rule import Fail, Unknown
 from tests.agent.rules import moves
-from tests.agent.rules.build import changed_netdev, kinds, server, topology
+from tests.agent.rules.build import changed_netdev, kinds, server, software, topology
 
 RUN = "2026-01-15T07:00:00Z"
 
@@ -40,7 +40,8 @@ def test_a_healthy_machine_is_clean(rule, ethernet) -> None:
 
 def test_a_machine_without_gpus_and_nics_has_nothing_to_check() -> None:
     """What is not there cannot be wrong: not applicable, never unknown."""
-    bare = replace(topology(server(1), pci=[], gpus=[], nics=[], paths=[]), history=History(last_run=RUN, runs=1))
+    bare = software(topology(server(1), pci=[], gpus=[], nics=[], paths=[]), modules=[])
+    bare = replace(bare, history=History(last_run=RUN, runs=1))
     checks, findings, summary = judge(bare, every_rule())
 
     assert [] == findings
