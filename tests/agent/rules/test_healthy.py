@@ -12,7 +12,7 @@ from agent.rules.engine import judge
 from agent.rules.host.inventory_matching import build_inventory
 from agent.rules.rule import Fail, Unknown
 from tests.agent.rules import moves
-from tests.agent.rules.build import changed_netdev, kinds, server, software, topology
+from tests.agent.rules.build import changed_gpus, changed_netdev, changed_nics, kinds, server, software, topology
 
 RUN = "2026-01-15T07:00:00Z"
 
@@ -23,6 +23,7 @@ def healthy(ethernet: bool) -> RuleContext:
     case = topology(case, gpus=counted.gpus, pci=counted.pci)
     for n, netdev in enumerate(server(ethernet=ethernet).topology.netdevs):
         case = changed_netdev(case, n, qos=netdev.qos)
+    case = changed_nics(changed_gpus(case, numa_node=0), numa_node=0)
     return replace(case, history=History(last_run=RUN, runs=1, inventory=build_inventory(case.topology)))
 
 
