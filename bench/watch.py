@@ -1,17 +1,26 @@
-"""Measures `watch`: CPU time and wake-ups while idle, memory over many evaluations.
+"""Measures `watch`: CPU time and wake-ups while idle, memory over many evaluations; on a host whose cores are busy.
 
 python -m bench.watch [--minutes 5] [--judgings 100]
+python -m bench.watch --busy 2 [--minutes 5]      # processes that keep a core busy each
+
+With --busy (root): an interface of hardware is announced again and again as if it flapped (`change`, written to its
+`uevent`, which nobody acts on), and full scans are due every 20 s. Printed: how late full scans were, how many of the
+events stand in the lines, and how long they waited for their line.
 """
 
 from __future__ import annotations
 
 import argparse
+import glob
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
@@ -32,7 +41,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--judgings", type=int, default=100)
+    parser.add_argument("--busy", type=int, default=0)
     options = parser.parse_args()
+    if options.busy:
+        _under_load(options.busy, options.minutes * 60)
+        return
     argv = [sys.executable, "-m", "fabricscope", "watch", "--quiet", "--format", "ndjson", "--every", "1e6"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, bufsize=0) as watch:
         try:
@@ -65,6 +78,66 @@ def _memory(watch: subprocess.Popen[bytes], judgings: int) -> None:
     for count, row in rows:
         print(f"after {count} full scans: {row.rss_kib / 1024:.1f} MiB, ", end="")
         print(f"{row.cpu_seconds:.1f} s of CPU of its own, {row.children_seconds:.1f} s of probes")
+
+
+EVERY, SETTLE = 20.0, 1.0  # seconds
+BURST, PAUSE = 3, 7.0  # events at once, and seconds between bursts
+SPIN = "while True: pass"
+
+
+def _under_load(busy: int, seconds: float) -> None:
+    """Full scans and events beside busy processes, and without them first."""
+    for count in (0, busy):
+        load = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(count)]
+        try:
+            _print_load(count, *_watch_events(seconds))
+        finally:
+            for process in load:
+                process.kill()
+                process.wait()
+
+
+def _watch_events(seconds: float) -> tuple[list[tuple[float, Any]], list[float], ProcessCost, ProcessCost]:
+    """Lines with the moment at which they came, moments of events, and the costs before and after."""
+    (device, *_) = glob.glob("/sys/class/net/*/device") or sys.exit("no network device of hardware")
+    argv = [sys.executable, "-m", "fabricscope", "watch", "--quiet", "--format", "ndjson"]
+    argv += ["--every", f"{EVERY:g}", "--settle", f"{SETTLE:g}"]
+    rows: list[tuple[float, Any]] = []
+    events: list[float] = []
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as watch:
+        assert watch.stdout is not None
+        lines = watch.stdout
+        lines.readline()  # the first scan
+        reader = threading.Thread(target=lambda: rows.extend((time.monotonic(), json.loads(line)) for line in lines))
+        reader.start()
+        before, end = measure_process(watch.pid), time.monotonic() + seconds
+        while time.monotonic() < end - 2 * PAUSE:  # the last ones shall have their line
+            for _ in range(BURST):
+                with open(f"{os.path.dirname(device)}/uevent", "w", encoding="ascii") as file:
+                    file.write("change")
+                events.append(time.monotonic())
+            time.sleep(PAUSE)
+        time.sleep(max(end - time.monotonic(), 0))
+        after = measure_process(watch.pid)
+        watch.send_signal(signal.SIGTERM)
+        reader.join(60)
+    return rows, events, before, after
+
+
+def _print_load(
+    busy: int, rows: list[tuple[float, Any]], events: list[float], before: ProcessCost, after: ProcessCost
+) -> None:
+    scans = [at for at, line in rows if any(why["kind"] == "time" for why in line["why"])]
+    gaps = [later - sooner for sooner, later in pairwise(scans)]
+    told = [(at, why["times"]) for at, line in rows for why in line["why"] if why["source"] == "uevents"]
+    waits = [min(at - moment for at, _ in told if at > moment) for moment in events if moment < told[-1][0]]
+    took = [line["duration_seconds"] for _, line in rows]
+    own, probes = after.cpu_seconds - before.cpu_seconds, after.children_seconds - before.children_seconds
+    print(f"{busy} busy processes, load {os.getloadavg()[0]:.1f}: {len(rows)} evaluations of {max(took):.2f} s at most")
+    print(f"  full scans every {EVERY:g} s: {len(gaps)} intervals of {min(gaps):.2f} to {max(gaps):.2f} s")
+    print(f"  events: {sum(times for _, times in told)} of {len(events)} are in the lines, ", end="")
+    print(f"{min(waits):.1f} to {max(waits):.1f} s later")
+    print(f"  {own:.2f} s of CPU of its own, {probes:.2f} s of probes", flush=True)
 
 
 def _wait_for_line(watch: subprocess.Popen[bytes]) -> None:

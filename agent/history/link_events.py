@@ -56,17 +56,19 @@ def collect_settings(report: Report) -> Settings:
             "kernel": report.node.kernel,
             "driver": report.software.driver.version,
             "rdma_stack": report.software.rdma_stack.version,
+            "numa_nodes": _cpu_node_count(report),
         }
     }
     for gpu in report.topology.gpus:
         rows[f"gpu:{gpu.id}"] = {
             "vbios": gpu.vbios,
+            "numa_node": _number(gpu.numa_node),
             "mig": _on_off(gpu.mig.current) if gpu.mig else None,
             "nvlink_bandwidth_mode": gpu.nvlink_bandwidth_mode,
         }
     for nic in report.topology.nics:
         if not nic.software and not nic.virtual_function:
-            rows[f"nic:{nic.id}"] = {"firmware": nic.firmware}
+            rows[f"nic:{nic.id}"] = {"firmware": nic.firmware, "numa_node": _number(nic.numa_node)}
             rows |= {f"{PORT}:{nic.id}/{port.port}": _port_settings(port) for port in nic.ports}
     for netdev in report.topology.netdevs:
         if netdev.nic:
@@ -75,6 +77,16 @@ def collect_settings(report: Report) -> Settings:
         subject: {name: text for name, text in sorted(row.items()) if text is not None} for subject, row in rows.items()
     }
     return {subject: row for subject, row in known.items() if row}
+
+
+def _cpu_node_count(report: Report) -> str | None:
+    """NUMA nodes that have CPUs; those of GPU and CXL memory come and go with their devices."""
+    nodes = report.node.numa_nodes
+    return str(sum(bool(node.cpus) for node in nodes)) if nodes and all(n.cpus is not None for n in nodes) else None
+
+
+def _number(value: int | None) -> str | None:
+    return None if value is None else str(value)
 
 
 def _port_settings(port: Port) -> dict[str, str | None]:

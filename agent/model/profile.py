@@ -51,5 +51,6 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     rail_link_layer: Expected | None = None
     gpu_rail_kind: Expected | None = None  # PIX | PXB | PHB | NODE | SYS: of a GPU and its nearest rail
     c2c_gbyte_s: Expected | None = None  # of one GPU, one direction
+    gpu_pcie_lanes: Expected | None = None  # that the GPU itself has, in whatever slot
     module_ids: Expected | None = None  # how many baseboard sockets, numbered from 1
     devices: list[Device] = []  # of a learnt profile: each is missed when it is gone

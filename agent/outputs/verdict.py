@@ -79,7 +79,7 @@ def classify_check(check: Check, report: Report) -> str:
 def _why_unknown(report: Report) -> str:
     unread, topology = report.summary.devices_unread, report.topology
     if unread and not (topology.gpus or topology.host_nics):
-        return f"no GPU or RDMA NIC is listed, but the list is not complete: {unread}"
+        return f"no GPU or RDMA NIC is listed, but there may be some: {unread}"
     essential = report.summary.unknown_essential
     rules = report.summary.unknown_rules[: essential or None]  # 0: a report of before schema_minor 6
     more = len(rules) - _NAMED_RULES

@@ -27,6 +27,14 @@ _ACCELERATORS = ("0x0302", "0x1200")  # 3D controllers, processing accelerators
 _OTHER_VENDOR = "no accelerator of PCI vendor"  # a probe that had nothing to speak for (probes/scheduler.py)
 _CUT_LIST = "the list of lspci may be cut"  # of probes/pci/lspci.py
 _HOST_BRIDGE = "0x0600"
+# Kernel modules that drive accelerators and little else, by the PCI vendor of these
+_DRIVERS = {
+    "nvidia": "0x10de",
+    "amdgpu": "0x1002",
+    "habanalabs": "0x1da3",
+    "neuron": "0x1d0f",
+    "drv_pcie_host": "0x19e5",
+}
 SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
 _CLOCK_SLACK_SECONDS = 3600.0  # saved outputs: the uptime is of another minute than the rest
 
@@ -247,14 +255,28 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def devices_unread(self) -> str | None:
-        """Why accelerators or RDMA devices may be here that are not listed; None where the list is whole."""
+        """Why there may be accelerators or RDMA devices that are not listed; None where the list is whole."""
         if self.bus_unread:
             return self.bus_unread
         listed = {*self.gpus, *self.gpu_by_pci}
         others = [f for f in self.topology.pci if self._may_be_accelerator(f) and f.id not in listed]
         if not others:
-            return None
+            return self.idle_gpu_driver
         return f"PCI accelerators that are not supported: {', '.join(f.id for f in others[:4])}"
+
+    @cached_property
+    def idle_gpu_driver(self) -> str | None:
+        """Why a node without an accelerator may have lost its own: the driver of one is loaded and drives nothing.
+
+        None where there is none, in a guest, or where it is not known what drives a function of that vendor.
+        """
+        if self.topology.gpus or self.virtual_machine:
+            return None
+        loaded = [module.name for module in self.software.modules if module.name in _DRIVERS]
+        used = {function.driver for function in self.topology.pci}
+        unknown = {function.vendor for function in self.topology.pci if function.driver is None}
+        idle = [name for name in loaded if name not in used and _DRIVERS[name] not in unknown]
+        return f"no GPU is on the PCI bus, and its driver is loaded: {', '.join(idle)}" if idle else None
 
     def _may_be_accelerator(self, function: PciFunction) -> bool:
         """By its class; on bare metal one without a port above it is part of the CPU, as the NPUs of laptops are."""

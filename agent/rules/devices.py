@@ -15,7 +15,8 @@ NVIDIA, AMD, MELLANOX = "0x10de", "0x1002", "0x15b3"
 
 # GPUs that hang on their CPU by NVLink-C2C (GH200, GB200, GB300), where PCIe is a side way, and the B300 board, for
 # which DCGM accepts x1 and nobody says why: their PCIe width proves nothing (diag-skus.yaml of DCGM; pci.ids).
-C2C_GPUS = frozenset({"0x2342", "0x2345", "0x2348", "0x237f", "0x2941", "0x31c2", "0x31c3"})
+TRAY_GPUS = frozenset({"0x2941", "0x31c2", "0x31c3"})  # GB200, GB300
+C2C_GPUS = TRAY_GPUS | {"0x2342", "0x2345", "0x2348", "0x237f"}
 # Nor that of a die of an Atlas A3, whose link to the host is HCCS (hicann/driver, devdrv_pci.h).
 WIDTH_PROVES_NOTHING = C2C_GPUS | {"0x3182", "0xd803"}
 

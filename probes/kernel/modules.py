@@ -31,6 +31,7 @@ _NUMBER = re.compile(r"\d{1,5}\.\d{1,5}(?:\.\d{1,5})?")
 FAMILIES = ("nvidia", "nv_peer_mem", "mlx", "ib_", "rdma_", "hns_roce", "habanalabs")
 OF_INTEREST = frozenset(
     {"gdrdrv", "nouveau", "amdgpu", "vfio_pci", "iw_cm", "bnxt_re", "irdma", "i40iw", "efa", "ionic", "ionic_rdma"}
+    | {"habanalabs", "neuron", "drv_pcie_host"}
     | {"hfi1", "qib", "siw", "mana_ib", "erdma"}
 )
 RDMA_STACK = ("ib_core", "mlx5_core", "mlx4_core")  # whose presence says that there is a stack

@@ -1,4 +1,7 @@
-"""Lays pairs of causes in random order for some time, and writes what came of it into docs/scope.md (`make pairs`)."""
+"""Lays pairs of causes in random order for some time, and writes what came of it into docs/scope.md (`make pairs`).
+
+`python -m tests.matrix.measure 300 MACHINE ..` lays those of some machines only, and prints the figures.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from multiprocessing import Pool
 
 from tests.conftest import ROOT
@@ -62,9 +65,9 @@ def format_section(figures: Counter[str], pairs_in_all: int) -> str:
     return "".join(("| | |\n|---|---|\n", *(f"| {what} | {count:,} |\n" for what, count in rows)))
 
 
-def main(seconds: float) -> int:
+def main(seconds: float, machines: Sequence[str] = ()) -> int:
     """Two processes, each with machines of its own: what a machine with one cause gives is kept."""
-    drawn = every_pair()
+    drawn = [row for row in every_pair() if not machines or row[0] in machines]
     random.Random(3).shuffle(drawn)
     shapes = sorted({shape for shape, _, _ in drawn})
     halves = [[row for row in drawn if shapes.index(row[0]) % 2 == half] for half in (0, 1)]
@@ -73,7 +76,11 @@ def main(seconds: float) -> int:
         results = pool.starmap(measure, [(half, time.monotonic() + seconds) for half in halves])
     figures = sum((found for found, _ in results), Counter[str]())
     unlisted = [line for _, lines in results for line in lines]
-    PAGE.write_text(_SECTION.sub(lambda _: INTRODUCTION + format_section(figures, len(drawn)), PAGE.read_text()))
+    section = format_section(figures, len(drawn))
+    if machines:
+        sys.stdout.write(section)
+    else:
+        PAGE.write_text(_SECTION.sub(lambda _: INTRODUCTION + section, PAGE.read_text()))
     sys.stdout.write("".join(f"hidden, and no reason is listed: {line}\n" for line in unlisted))
     return 1 if unlisted else 0
 
@@ -87,4 +94,4 @@ consequence. Else `tests/matrix/consequences.toml` has the reason why the second
 """
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 900))
+    sys.exit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 900, sys.argv[2:]))

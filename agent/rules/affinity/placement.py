@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
+from agent.model.report import NO_EARLIER_RUN
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, find_function, is_on_c2c, near_rail_id, pci_source, unreachable_reason
@@ -234,4 +235,81 @@ def _fail_numa_unknown(case: RuleContext, lost: list[str]) -> Fail:
             for pci, label in zip(lost, labels, strict=True)
         ),
         places=frozenset(lost),
+    )
+
+
+@rule("numa-changed")
+def numa_changed(case: RuleContext) -> Iterator[Result]:
+    devices = {f"gpu:{gpu.id}": gpu for gpu in case.topology.gpus} | {f"nic:{nic.id}": nic for nic in case.rails}
+    if case.virtual_machine:
+        yield NotApplicable("node", "virtual machine: proximity is the hypervisor's to show")
+    elif not devices:
+        if case.bus_unread is None:
+            yield NotApplicable("node", "no GPU and no rail")
+    elif case.history is None or not case.history.runs:
+        yield Unknown("node", NO_EARLIER_RUN)
+    elif count := case.history.settings.get("node", {}).get("numa_nodes"):
+        yield _fail_numa_count(case, count)
+    else:
+        yield from _judge_numa_changed(case, devices, case.history.settings)
+
+
+def _judge_numa_changed(
+    case: RuleContext, devices: Mapping[str, Gpu | Nic], was: Mapping[str, Mapping[str, str]]
+) -> Iterator[Result]:
+    changed: list[tuple[str, str]] = []
+    for subject, device in devices.items():
+        absent = unreachable_reason(find_function(case, device))
+        before = was.get(subject, {}).get("numa_node")
+        if absent:
+            yield NotApplicable(subject, absent)
+        elif device.numa_node is None:
+            yield Unknown(subject, "its NUMA node is not known")
+        elif before is None:
+            yield Pass(subject)
+        else:
+            changed.append((subject, before))
+    if changed:
+        yield _fail_numa_changed(case, devices, changed)
+
+
+def _fail_numa_changed(case: RuleContext, devices: Mapping[str, Gpu | Nic], changed: list[tuple[str, str]]) -> Fail:
+    moves: dict[tuple[str, int | None], list[str]] = {}
+    for subject, before in changed:
+        moves.setdefault((before, devices[subject].numa_node), []).append(devices[subject].label)
+    alone = changed[0][0] if len(changed) == 1 else "node"
+    return Fail(
+        subject=alone,
+        label=devices[alone].label if alone in devices else "node",
+        summary="; ".join(f"NUMA node {now}, was {before}: {join_labels(who)}" for (before, now), who in moves.items()),
+        impact="Jobs, interrupts and buffers that are bound by number are on the wrong NUMA node for these devices.",
+        evidence=tuple(
+            Evidence(
+                what=f"NUMA node of {devices[subject].label}",
+                value=f"{devices[subject].numa_node}, was {before}",
+                source=pci_source(case, devices[subject].pci or devices[subject].id, "numa_node"),
+            )
+            for subject, before in changed[:8]
+        ),
+        cause="device",
+        places=frozenset(devices[subject].pci or devices[subject].id for subject, _ in changed),
+    )
+
+
+def _fail_numa_count(case: RuleContext, before: str) -> Fail:
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"{len(case.cpu_nodes)} NUMA nodes with CPUs, {before} in the last run: a sub-NUMA setting (NPS, SNC)",
+        impact="Bindings by number of a NUMA node mean other CPUs and other memory than before.",
+        evidence=(
+            Evidence(
+                what="NUMA nodes with CPUs",
+                value=f"{len(case.cpu_nodes)}, was {before}",
+                source="/sys/devices/system/node/has_cpu",
+            ),
+        ),
+        severity="info",
+        cause="count",
+        places=frozenset({"NUMA nodes"}),
     )

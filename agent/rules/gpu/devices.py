@@ -11,6 +11,8 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
+    AMD,
+    device_label,
     find_function,
     gpu_model,
     is_nvidia,
@@ -23,35 +25,53 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 _EXCLUDED = "NVreg_ExcludedGpus"
+# Ports of the PCIe switch on an AMD GPU card or module (pci.ids)
+_MODULE_SWITCHES = frozenset({(AMD, "0x1478"), (AMD, "0x1479"), ("0x1022", "0x1500"), ("0x1022", "0x1501")})
 
 
 @rule("gpu-missing")
 def gpu_missing(case: RuleContext) -> Iterator[Result]:
     for gpu in case.topology.gpus:
         yield _judge_missing(case, gpu)
-    if not case.topology.gpus and case.topology.nvswitches and case.bus_unread is None:
-        yield _judge_empty_board(case)
+    if not case.topology.gpus and case.bus_unread is None:
+        yield from _judge_empty_board(case)
 
 
-def _judge_empty_board(case: RuleContext) -> Result:
-    """NVSwitches and not one GPU on the bus."""
-    if case.virtual_machine:
-        return NotApplicable("node", "a virtual machine with NVSwitches alone runs the fabric manager of others")
-    if not case.node.virtualization_known:
-        return Unknown("node", "NVSwitches and no GPU, and whether this is a virtual machine is not known")
-    switches = case.topology.nvswitches
-    return Fail(
-        subject="node",
-        label="node",
-        summary=f"no GPU is on the PCI bus, and {len(switches)} NVSwitches of their baseboard are",
-        impact="No job can use this node: none of its GPUs came up.",
-        evidence=tuple(
-            Evidence(what=f"NVSwitch {switch.id}", value="on the bus", source=f"lspci -s {switch.pci}")
-            for switch in switches[:8]
-        ),
-        cause="board",
-        places=frozenset({"count of GPUs", *(switch.id for switch in switches)}),
-    )
+def _judge_empty_board(case: RuleContext) -> Iterator[Result]:
+    """Not one GPU on the bus: what is left of their board shows that there were some, their driver makes it likely."""
+    what, parts = _board_parts(case)
+    if not parts:
+        if case.idle_gpu_driver:
+            yield Unknown("node", case.idle_gpu_driver)
+    elif case.virtual_machine:
+        yield NotApplicable("node", f"a virtual machine with {what} alone runs the fabric manager of others")
+    elif not case.node.virtualization_known:
+        yield Unknown("node", f"{what} and no GPU, and whether this is a virtual machine is not known")
+    else:
+        yield Fail(
+            subject="node",
+            label="node",
+            summary=f"no GPU is on the PCI bus, and {len(parts)} {what} of their baseboard are",
+            impact="No job can use this node: none of its GPUs came up.",
+            evidence=tuple(
+                Evidence(what=device_label(case, part), value="on the bus", source=f"lspci -s {part}")
+                for part in parts[:8]
+            ),
+            cause="board",
+            places=frozenset({"count of GPUs", *parts}),
+        )
+
+
+def _board_parts(case: RuleContext) -> tuple[str, list[str]]:
+    """PCI addresses of what is on the board of GPUs, or in their modules, and what to call it."""
+    if case.topology.nvswitches:
+        return "NVSwitches", [switch.pci or switch.id for switch in case.topology.nvswitches]
+    managers = [nic.pci for nic in case.topology.nics if nic.limited and nic.pci]
+    if managers:
+        return "management functions of NVLink switches", managers
+    filled = {function.parent for function in case.topology.pci}
+    switches = [f.id for f in case.topology.pci if (f.vendor, f.device) in _MODULE_SWITCHES and f.id not in filled]
+    return "ports of PCIe switches in GPU modules", switches
 
 
 def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
+from agent.model.pci import PciFunction
 from agent.model.profile import Device, Expected, Profile
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_device_id, one_level_lower, unreachable_reason
+from agent.rules.devices import find_device_id, one_level_lower, pci_source, unreachable_reason
+from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.pcie.links import LANES, PcieLink, bandwidth, format_loss, link_label, not_judged_reason, pcie_links
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import format_ranges, join_labels
+from agent.rules.wording import join_labels
 
 NO_PROFILE = "no profile: this platform is not recognized, and --profile names none"
 
@@ -170,41 +173,6 @@ def nvswitch_missing(case: RuleContext) -> Iterator[Result]:
     )
 
 
-@rule("gpu-module-missing")
-def gpu_module_missing(case: RuleContext) -> Iterator[Result]:
-    profile = case.profile
-    due = expected_number(profile.module_ids) if profile else None
-    if profile is None or profile.module_ids is None or due is None:
-        yield NotApplicable("node", "the profile has no sockets" if profile else NO_PROFILE)
-        return
-    modules = [gpu.module_id for gpu in case.topology.gpus if gpu.driver_state == "open"]
-    told = {module for module in modules if module}
-    if case.virtual_machine or case.node.container or not told:
-        yield NotApplicable("node", "no GPU reports a module, or not all GPUs are given to us")
-        return
-    if len(told) < len(modules):
-        yield Unknown("node", "some GPUs report the number of their socket, and some do not")
-        return
-    missing = set(range(1, due + 1)) - told
-    if not missing:
-        yield Pass("node")
-        return
-    yield Fail(
-        subject="node",
-        label="node",
-        summary=f"no GPU in socket {format_ranges(missing)} of the baseboard",
-        impact=f"{len(missing)} of {due} GPUs are not there.",
-        remedy="Look at the GPU in that socket: power, seating, the BMC's log.",
-        evidence=(
-            Evidence(what="modules reported", value=format_ranges(told), source="nvidia-smi -q"),
-            profile_evidence(profile, "sockets", profile.module_ids),
-        ),
-        severity=severity_by_confidence(case, profile.module_ids, "warning"),
-        cause=f"socket {format_ranges(missing)}",
-        places=frozenset({"count of GPUs", *(g.id for g in case.topology.gpus if g.driver_state != "open")}),
-    )
-
-
 @rule("profile-differs")
 def profile_differs(case: RuleContext) -> Iterator[Result]:
     profile = case.profile
@@ -214,14 +182,14 @@ def profile_differs(case: RuleContext) -> Iterator[Result]:
     at = {device.pci: device for device in profile.devices if device.pci}
     for gpu in case.topology.gpus:
         yield from _judge_links(case, profile, gpu.id)
+    yield from _judge_lanes(case, profile)
     for pci in sorted(at.keys() & case.functions.keys()):
         yield _judge_profile_device(case, profile, at[pci], pci)
 
 
 def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[Result]:
     gpu, due = case.gpus[gpu_id], expected_number(profile.nvlinks_per_gpu)
-    function = case.functions.get(gpu.pci or "")
-    model = f"{(function.vendor or '')[2:]}:{(function.device or '')[2:]}" if function else ""
+    model = _model(case.functions.get(gpu.pci or ""))
     if profile.nvlinks_per_gpu is None or not due or model not in profile.gpu_devices or gpu.driver_state != "open":
         return
     subject = f"gpu:{gpu.id}"
@@ -257,9 +225,55 @@ def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[R
     )
 
 
+def _model(function: PciFunction | None) -> str:
+    """As profiles name it: "10de:2330"; "" where nothing is known."""
+    return f"{(function.vendor or '')[2:]}:{(function.device or '')[2:]}" if function else ""
+
+
+def _judge_lanes(case: RuleContext, profile: Profile) -> Iterator[Result]:
+    """Each GPU against the lanes that its model has: where all report fewer, none differs from the others."""
+    expected, due = profile.gpu_pcie_lanes, expected_number(profile.gpu_pcie_lanes)
+    if expected is None or not due:
+        return
+    gpus = (
+        wire for wire in pcie_links(case)
+        if wire.child.id in case.gpu_by_pci and _model(wire.child) in profile.gpu_devices
+    )  # fmt: skip
+    answers = (_judge_lanes_of_gpu(case, profile, expected, due, wire) for wire in gpus)
+    yield from aggregate_node_wide(answers, f"all GPUs report fewer PCIe lanes than the {due} of their model")
+
+
+def _judge_lanes_of_gpu(case: RuleContext, profile: Profile, expected: Expected, due: int, wire: PcieLink) -> Result:
+    silent, link = not_judged_reason(case, wire), wire.child.link
+    if silent:
+        return silent
+    if link is None or link.max_width not in LANES:
+        return Unknown(wire.subject, "how many lanes the GPU has is not known")
+    if link.max_width >= due:
+        return Pass(wire.subject)
+    now, full = bandwidth(link.max_speed_gt_s, link.max_width), bandwidth(link.max_speed_gt_s, due)
+    return Fail(
+        subject=wire.subject,
+        label=link_label(case, wire),
+        summary=f"the GPU reports x{link.max_width} as the most that it can do; its model has x{due}",
+        impact=format_loss(now, full) or "Every copy to and from the GPU has fewer lanes than it could.",
+        evidence=(
+            Evidence(
+                what=f"max link width of {wire.child.id}",
+                value=f"x{link.max_width}",
+                source=pci_source(case, wire.child.id, "max_link_width"),
+            ),
+            profile_evidence(profile, "PCIe lanes of a GPU", expected),
+        ),
+        severity="warning" if expected.confidence == "high" else "info",  # of the model, which the PCI id shows
+        cause="lanes",
+        places=wire.places,
+    )
+
+
 def _judge_profile_device(case: RuleContext, profile: Profile, good: Device, pci: str) -> Result:
     function, subject = case.functions[pci], f"pci:{pci}"
-    model = f"{(function.vendor or '')[2:]}:{(function.device or '')[2:]}"
+    model = _model(function)
     if unreachable_reason(function):
         return NotApplicable(subject, unreachable_reason(function) or "")
     if good.vendor_device and model != good.vendor_device:

@@ -9,7 +9,7 @@ import pytest
 
 from agent.history.state import LINK_DOWN_LIMIT, LINK_DOWN_SECONDS, HostState, add_history, update_state
 from agent.model.nic import Qos
-from agent.model.node import Driver
+from agent.model.node import Driver, NumaNode
 from agent.model.report import History, Report
 from agent.rules.context import RuleContext
 from tests.agent.history.build import DAY, counting, moved_rail, report
@@ -20,6 +20,7 @@ from tests.agent.rules.build import (
     changed_port,
     gpu_id,
     nic_id,
+    node,
     server,
     software,
 )
@@ -148,6 +149,23 @@ def test_what_is_remembered_is_bounded() -> None:
             id="gpu",
         ),
         pytest.param(
+            changed_gpu(server(), 0, numa_node=0),
+            changed_gpu(server(), 0, numa_node=1),
+            f"gpu:{gpu_id(0)}",
+            {"numa_node": "0"},
+            id="NUMA node of a GPU",
+        ),
+        pytest.param(
+            changed_nic(server(), 0, numa_node=1),
+            changed_nic(server(), 0, numa_node=0),
+            f"nic:{RAIL}",
+            {"numa_node": "1"},
+            id="NUMA node of a NIC",
+        ),
+        pytest.param(
+            server(), node(server(), numa_nodes=[NumaNode(id=0, cpus="0-111")]), "node", {"numa_nodes": "2"}, id="NPS"
+        ),
+        pytest.param(
             server(), software(server(), driver=Driver(version="580")), "node", {"driver": "570.124.06"}, id="node"
         ),
     ],
@@ -157,6 +175,21 @@ def test_a_changed_setting_is_told_with_what_it_was(
 ) -> None:
     """Over a reboot, too."""
     assert {subject: row} == history(after(report(was)), report(now, 60.0, boot_id="boot-2")).settings
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        pytest.param([NumaNode(id=0, cpus="0-55"), NumaNode(id=1)], id="one whose CPUs are not known"),
+        pytest.param([], id="not read"),
+        pytest.param(
+            [NumaNode(id=0, cpus="0-55"), NumaNode(id=1, cpus="56-111"), NumaNode(id=2, cpus="")], id="memory of a GPU"
+        ),
+    ],
+)
+def test_numa_nodes_are_counted_by_their_cpus(nodes: list[NumaNode]) -> None:
+    """Memory comes and goes with its device, and a gap is no change."""
+    assert {} == history(after(report(server())), report(node(server(), numa_nodes=nodes), 60.0)).settings
 
 
 @pytest.mark.parametrize(

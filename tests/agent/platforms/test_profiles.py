@@ -84,7 +84,7 @@ def test_what_is_chosen() -> None:
     assert "hgx-h100-8" == choose_profile("auto", platform).profile.name  # type: ignore[union-attr]
     assert "likely" == choose_profile("auto", platform).platform.confidence
     assert choose_profile("none", platform).profile is None
-    assert choose_profile("auto", Platform(profile="l40s", confidence="likely")).profile is None
+    assert choose_profile("auto", Platform(profile="geforce", confidence="likely")).profile is None
     assert "exact" == choose_profile("gb200-tray", platform).platform.confidence
     with pytest.raises(BadProfile, match="no built-in profile"):
         choose_profile("hgx-h999", platform)

@@ -7,11 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from agent.model.gpu import NvSwitch
+from agent.model.node import Module
 from agent.model.report import CountersWindow, History, Known
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
 from agent.rules.engine import judge
-from tests.agent.rules.build import changed_nic, changed_nics, nic_id, node, probe, server, topology, virtual
+from tests.agent.rules.build import changed_nic, changed_nics, nic_id, node, probe, server, software, topology, virtual
 from tests.agent.rules.rows import bridge
 
 GPU = Known(subject="gpu:0000:19:00.0", label="GPU0", identity="GPU-1", detail="NVIDIA H100 80GB HBM3")
@@ -27,7 +28,7 @@ def driven(case, *ids: str, pci: str | None = None):
 def bare(class_code: str | None, parent: str | None = None):
     """No GPU, no NIC; one function of that class."""
     only = msgspec.structs.replace(bridge("0000:00:00.0", parent, "root_port"), class_code=class_code)
-    return topology(server(1), pci=[only], gpus=[], nics=[], paths=[])
+    return software(topology(server(1), pci=[only], gpus=[], nics=[], paths=[]), modules=[])
 
 
 def listed(case):
@@ -80,6 +81,7 @@ def test_absence_needs_a_whole_bus(case, why) -> None:
         pytest.param(listed(bare("0x060400")), "unknown", id="a list that was cut"),
         pytest.param(probe(listed(bare("0x060000")), "lspci", "partial", CUT), "unknown", id="a list without its end"),
         pytest.param(probe(bare("0x060400"), "pci", "failed", "broken"), "unknown", id="no list"),
+        pytest.param(software(bare("0x060400"), modules=[Module(name="nvidia")]), "unknown", id="a driver of GPUs"),
         pytest.param(replace(bare("0x060400"), history=LOST), "critical", id="a GPU of the last run is gone"),
     ],
 )

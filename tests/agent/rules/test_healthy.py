@@ -12,7 +12,7 @@ from agent.rules.engine import judge
 from agent.rules.host.inventory_matching import build_inventory
 from agent.rules.rule import Fail, Unknown
 from tests.agent.rules import moves
-from tests.agent.rules.build import changed_netdev, kinds, server, topology
+from tests.agent.rules.build import changed_gpus, changed_netdev, changed_nics, kinds, server, software, topology
 
 RUN = "2026-01-15T07:00:00Z"
 
@@ -23,6 +23,7 @@ def healthy(ethernet: bool) -> RuleContext:
     case = topology(case, gpus=counted.gpus, pci=counted.pci)
     for n, netdev in enumerate(server(ethernet=ethernet).topology.netdevs):
         case = changed_netdev(case, n, qos=netdev.qos)
+    case = changed_nics(changed_gpus(case, numa_node=0), numa_node=0)
     return replace(case, history=History(last_run=RUN, runs=1, inventory=build_inventory(case.topology)))
 
 
@@ -40,7 +41,8 @@ def test_a_healthy_machine_is_clean(rule, ethernet) -> None:
 
 def test_a_machine_without_gpus_and_nics_has_nothing_to_check() -> None:
     """What is not there cannot be wrong: not applicable, never unknown."""
-    bare = replace(topology(server(1), pci=[], gpus=[], nics=[], paths=[]), history=History(last_run=RUN, runs=1))
+    bare = software(topology(server(1), pci=[], gpus=[], nics=[], paths=[]), modules=[])
+    bare = replace(bare, history=History(last_run=RUN, runs=1))
     checks, findings, summary = judge(bare, every_rule())
 
     assert [] == findings
