@@ -67,7 +67,7 @@ def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts
         )
     if tally.form is LinkForm.BOARD and not tally.active and not case.virtual_machine:
         return _fail_inactive(case, tally, "critical", f"{what}, on a board that wires them")
-    if tally.form is LinkForm.SUPERCHIP and not tally.active and _is_in_cluster(tally.gpu):
+    if not tally.active and _is_in_cluster(tally.gpu):
         return _fail_inactive(case, tally, "critical", f"{what}, and its fabric has a cluster to join")
     return NotApplicable(tally.subject, f"every GPU of this model has the same {len(tally.active)} links: wired so")
 

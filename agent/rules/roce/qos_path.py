@@ -104,8 +104,7 @@ def _searched_sources(case: RuleContext) -> str:
 
 
 def _forced_file(roce_port: RocePort) -> str:
-    device = roce_port.nic.rdma_device or roce_port.nic.label
-    return f"/sys/class/infiniband/{device}/tc/{roce_port.port.port}/traffic_class"
+    return f"/sys/class/infiniband/{roce_port.nic.label}/tc/{roce_port.port.port}/traffic_class"
 
 
 _V2, _LINK_LOCAL = "RoCE v2", "fe80:"

@@ -179,10 +179,12 @@ def test_modules_that_were_not_read_leave_the_way_open() -> None:
     assert all(row.causes for row in rows(case))
 
 
-@pytest.mark.parametrize(("kind", "concerned"), [("PIX", False), ("NODE", True)])
-def test_a_way_over_c2c_that_is_switched_off_concerns_the_pairs_that_take_it(kind: str, concerned: bool) -> None:
-    """A GPU and its rail behind one switch reach each other by PCIe."""
-    case = said(grace(server()), {"NCCL_NET_GDR_C2C": "0"})
+@pytest.mark.parametrize(
+    ("board", "kind", "concerned"), [(grace, "PIX", False), (grace, "NODE", True), (direct_nic, "NODE", False)]
+)
+def test_a_way_over_c2c_that_is_switched_off_concerns_the_pairs_that_take_it(board, kind: str, concerned: bool) -> None:
+    """A GPU and its rail behind one switch reach each other by PCIe, and so they do by data-direct functions."""
+    case = said(board(server()), {"NCCL_NET_GDR_C2C": "0"})
     paths = [msgspec.structs.replace(path, kind=kind, pcie_kind=kind) for path in case.topology.paths]
 
     assert {concerned} == {"gdr-disabled-by-env node" in row.causes for row in rows(topology(case, paths=paths))}
