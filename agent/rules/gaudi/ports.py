@@ -47,8 +47,8 @@ def gaudi_internal_port_down(case: RuleContext) -> Iterator[Result]:
             yield why
     wires = list(_wires(judged))
     down = [wire for wire in wires if wire.down]
-    if why := _switched_off_reason(judged, wires, down):
-        yield Unknown("node", why)
+    if off := _switched_off_reason(judged, wires, down):
+        yield Unknown("node", off)
         return
     dead: set[str] = set()
     hurt = sorted({_pair_of(wire) for wire in down}, key=sorted)
