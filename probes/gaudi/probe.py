@@ -52,7 +52,8 @@ class _Card(NamedTuple):
 def read(host: Host) -> Reading:
     """Every card that habanalabs has opened. Raises ReadError where it shows none."""
     reader = HostReader(host)
-    folder = next((folder for folder in (ACCEL, OLD_ACCEL) if reader.names(folder)), None)
+    names = {folder: reader.names(folder) for folder in (ACCEL, OLD_ACCEL)}
+    folder = next((folder for folder in names if names[folder]), None)
     cards = _read_cards(reader, folder) if folder else []
     if not cards:
         for argv in HL_SMI_SAVED:
@@ -61,13 +62,23 @@ def read(host: Host) -> Reading:
                     return Reading(parse_hl_smi(host.run(*argv).stdout), (" ".join(argv),))
                 except ParseError as why:
                     raise Failed(str(why)) from None
-        raise Absent(f"no card in {ACCEL}")
+        if names[ACCEL] != [] or names[OLD_ACCEL] or not _is_on_bus(reader):
+            raise Absent(f"no card in {ACCEL}")
+        reader.answered(ACCEL)  # the class is there, and the driver made no device of any card
     ports = _read_ports(reader)
     cards = [
         card._replace(ports=ports[card.address][0], scale_out=ports[card.address][1]) if card.address in ports else card
         for card in cards
     ]
     return Reading(build_facts(cards), reader.sources, reader.missing)
+
+
+def _is_on_bus(reader: HostReader) -> bool:
+    """Whether a PCI function is of this maker."""
+    addresses = reader.names(PCI) or ()
+    return any(
+        reader.attributes(f"{PCI}/{one}", ("vendor",), source=f"{PCI}/*").get("vendor") == HABANA for one in addresses
+    )
 
 
 def _read_cards(reader: HostReader, folder: str) -> list[_Card]:

@@ -49,6 +49,9 @@ def _gpus_by_distance(case: RuleContext) -> Iterator[Result]:
         elif _undecided_nic(case, gpu):
             doubtful.append(gpu)
             yield Unknown(f"gpu:{gpu.id}", "whether the NIC near it is a rail is not known")
+        elif case.bus_unread:
+            doubtful.append(gpu)
+            yield Unknown(f"gpu:{gpu.id}", f"a rail near it may not be listed: {case.bus_unread}")
         else:
             far.append((gpu, best))
     usual = len(near) >= _SURELY * (len(doubtful) + len(far))

@@ -48,20 +48,42 @@ def gaudi_internal_port_down(case: RuleContext) -> Iterator[Result]:
             yield why
     wires = list(_wires(judged))
     down = [wire for wire in wires if wire.down]
-    if len(down) * 2 > len(wires):
-        yield Unknown("node", f"{len(down)} of {len(wires)} links inside the box are down: they may be switched off")
+    if off := _switched_off_reason(judged, wires, down):
+        yield Unknown("node", off)
         return
-    hurt = sorted({frozenset((wire.a.id, wire.b.id)) for wire in down}, key=sorted)
-    for pair in sorted({frozenset((wire.a.id, wire.b.id)) for wire in wires}, key=sorted):
-        known = all(wire.known for wire in wires if {wire.a.id, wire.b.id} == pair)
+    dead: set[str] = set()
+    hurt = sorted({_pair_of(wire) for wire in down}, key=sorted)
+    for pair in sorted({_pair_of(wire) for wire in wires}, key=sorted):
+        known = all(wire.known for wire in wires if _pair_of(wire) == pair)
         if pair not in hurt:
             a, b = sorted(pair)
             yield Pass(f"pair:{a}+{b}") if known else Unknown(f"pair:{a}+{b}", "the state of a port could not be read")
+    for card in judged:
+        own = sorted({_pair_of(wire) for wire in wires if card in _pair_of(wire)}, key=sorted)
+        if len(own) > 1 and all(wire.down for wire in wires if card in _pair_of(wire)):
+            yield _fail_card(case, cards[card], [wire for wire in down if card in _pair_of(wire)], own)
+            dead.add(card)
+    hurt = [pair for pair in hurt if dead.isdisjoint(pair)]
     common = frozenset.intersection(*hurt) if len(hurt) > 1 else frozenset[str]()
     if common:
-        yield _fail_card(case, cards[min(common)], down, hurt)
+        yield _fail_card(case, cards[min(common)], [wire for wire in down if _pair_of(wire) in hurt], hurt)
     else:
-        yield from (_fail_pair(case, [wire for wire in down if {wire.a.id, wire.b.id} == pair], wires) for pair in hurt)
+        yield from (_fail_pair(case, [wire for wire in down if _pair_of(wire) == pair], wires) for pair in hurt)
+
+
+def _pair_of(wire: _Wire) -> frozenset[str]:
+    return frozenset((wire.a.id, wire.b.id))
+
+
+def _switched_off_reason(cards: dict[str, Gpu], wires: list[_Wire], down: list[_Wire]) -> str | None:
+    """Why links that are down may be off on purpose: the driver's mask of ports counts for every card alike."""
+    count = f"{len(down)} of {len(wires)} links inside the box are down"
+    off = {frozenset(link.link for link in card.links if link.state == "inactive") for card in cards.values()}
+    if down and len(down) == len(wires):
+        return f"{count}: they may be switched off"
+    if down and len(cards) > 1 and len(off) == 1:
+        return f"{count}, by the same ports of every card: they may be switched off"
+    return None
 
 
 def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:

@@ -21,6 +21,7 @@ from agent.rules.devices import (
     report_no_gpu,
     unreachable_reason,
 )
+from agent.rules.gates import AMAZON
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
@@ -77,7 +78,7 @@ def _board_parts(case: RuleContext) -> tuple[str, list[str]]:
 def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
     subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
     if not is_nvidia(case, gpu):
-        return NotApplicable(subject, "not of NVIDIA: its driver is not asked")
+        return _judge_other_maker(case, gpu)
     absent = unreachable_reason(function)
     if absent and not is_off_bus(function):
         return NotApplicable(subject, absent)
@@ -110,6 +111,16 @@ def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
     if _EXCLUDED in (case.node.cmdline or ""):
         return Unknown(subject, f"not listed, and the kernel command line sets {_EXCLUDED}")
     return _fail_missing(case, gpu, "the driver is bound to it and does not list it")
+
+
+def _judge_other_maker(case: RuleContext, gpu: Gpu) -> Result:
+    """The rules of its maker find one that is missing from a list. Where there is no list, nobody looked at all."""
+    subject = f"gpu:{gpu.id}"
+    unlisted = gpu.driver_state == "not_open" and gpu.vendor == AMAZON  # no rule of its own
+    limited = case.node.container or case.node.job_limit or unreachable_reason(find_function(case, gpu))
+    if limited or not (unlisted or gpu.driver_state == "unknown"):
+        return NotApplicable(subject, "not of NVIDIA: the rules of its maker judge it")
+    return Unknown(subject, gpu.driver_error or case.probe_failure("gpu") or "its driver's list does not show it")
 
 
 def _fail_missing(case: RuleContext, gpu: Gpu, what: str) -> Fail:

@@ -22,6 +22,7 @@ from agent.rules.devices import (
     severity_by_role,
     unreachable_reason,
 )
+from agent.rules.gates import AMAZON, HABANA
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.pcie.links import report_log_alone
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -155,6 +156,7 @@ def _judge_containment(case: RuleContext, place: str, events: list[Event]) -> Re
 
 _WRONG = {"nouveau": "nvidia", "nova_core": "nvidia", "nvidiafb": "nvidia"}  # drive the GPU's display, run no CUDA
 _RIGHT = {NVIDIA: "nvidia", AMD: "amdgpu", MELLANOX: "mlx5_core"}
+_MODULES = {"NVIDIA": "nvidia", "AMD": "amdgpu", HABANA: "habanalabs", AMAZON: "neuron"}  # by the maker of GPU rows
 _PARTITION = "pci-pf-stub"
 
 
@@ -185,7 +187,8 @@ def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
 def _severity_of_all(case: RuleContext, faults: list[Fail], fault: Fail) -> str | None:
     """Critical where no GPU has a driver on a host that has one installed: its jobs do not start."""
     driver = case.software.driver
-    installed = bool(driver.library or driver.packages) or any(row.name == "nvidia" for row in case.software.modules)
+    due = {_MODULES.get(gpu.vendor or "") for gpu in case.topology.gpus}
+    installed = bool(driver.library or driver.packages) or any(row.name in due for row in case.software.modules)
     whole = installed and len(faults) == len(case.topology.gpus) and all(one.severity == "warning" for one in faults)
     return "critical" if whole else fault.severity
 

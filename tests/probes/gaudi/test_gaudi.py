@@ -231,6 +231,29 @@ def test_accelerators_of_other_drivers_are_left_alone(more: dict[str, str]) -> N
     assert (Status.ABSENT, "no card in /sys/class/accel") == outcome(card(**more))[1::2][:2]
 
 
+@pytest.mark.parametrize(
+    ("folders", "vendor", "status"),
+    [
+        ((ACCEL,), "0x1da3", Status.OK),
+        ((), "0x1da3", Status.ABSENT),
+        ((ACCEL,), "0x10de", Status.ABSENT),
+        ((f"{ACCEL}/accel0",), "0x1da3", Status.ABSENT),
+        ((ACCEL, f"{OLD_ACCEL}/hl0"), "0x1da3", Status.ABSENT),
+    ],
+)
+def test_an_empty_class_says_that_the_driver_made_no_device(
+    folders: tuple[str, ...], vendor: str, status: Status
+) -> None:
+    """A card is on the bus, and nothing in the class: not one is offered. Without the class nothing is known."""
+    host = Machine(live=True, kind="live").put({f"/sys/bus/pci/devices/{A}/vendor": f"{vendor}\n"})
+    for folder in folders:
+        host.files.add(folder, {})
+    ended = outcome(host)
+
+    assert status == ended.status
+    assert (status is Status.OK) == (ended.facts is not None and ended.facts.gpus == ())
+
+
 def test_what_may_not_be_read_is_named() -> None:
     """A mask that is none, or that is refused."""
     damaged, refused = outcome(card(infiniband__hbl_0__ports_mask="all")), card(infiniband__hbl_0__ports_mask="1")

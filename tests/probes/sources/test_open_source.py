@@ -135,6 +135,24 @@ def test_a_single_file_is_recognized_by_what_it_holds(tmp_path: Path) -> None:
     assert not by_name.has_output("nvidia-smi", "topo", "-m")
 
 
+@pytest.mark.parametrize(
+    "date",
+    [
+        "[Mi Nov 25 10:00:00 2026] ",
+        "[\u4e09 11\u6708 25 10:00:00 2026] ",
+        "[mer. nov. 25 10:00:00 2026] ",
+        "2026-11-25T10:00:00,123456+01:00 ",
+        "",
+    ],
+)
+def test_a_kernel_log_is_recognized_in_every_language(date: str, tmp_path: Path) -> None:
+    """`dmesg -T` writes names of days and months as the locale has them."""
+    text = f"{date}NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.\n"
+    (tmp_path / "paste.txt").write_text(text)
+
+    assert text == open_source(str(tmp_path / "paste.txt")).run("dmesg").stdout
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-8"])
 def test_a_byte_order_mark_says_how_an_output_was_saved(encoding: str, tmp_path: Path) -> None:
     """`nvidia-smi topo -m > file` of PowerShell writes UTF-16; Notepad puts a mark before UTF-8."""
