@@ -89,6 +89,13 @@ received_at time~ when the report arrived: time of its file or archive member; o
 clock_skew_seconds float~ the node's clock minus the time of arrival; negative: behind, or sent late; null: not known
 threads_per_core int more than 1: SMT is on
 numa_memory_gib text memory of each NUMA node, in the order of their numbers, blank between; null: not known of all
+pci_digest int~ of its rows of table pci, as far as questions compare them; 0: none; null: ingested before
+link_digest int~ of table link
+gpu_digest int~ of table gpu
+nic_digest int~ of table nic
+port_digest int~ of table port
+netdev_digest int~ of table netdev
+check_digest int~ of table check
 """,
         of=None,
     ),

@@ -164,8 +164,8 @@ def lldp(tables: ClusterTables) -> Neighbours:
     ids = _switch_ids(chosen)
     switches: dict[str, Switch] = {}
     links: defaultdict[SwitchPort, list[HostLink]] = defaultdict(list)
-    rail_names = {row.rail: f"rail {row.rail}" for row in chosen}  # of hundreds of thousands of links these are few
-    paces = {row.speed_gbit_s: Pace(gbit_s=row.speed_gbit_s) for row in chosen}
+    rail_names = {rail: f"rail {rail}" for rail in {row.rail for row in chosen}}  # few, of many thousands of links
+    paces = {speed: Pace(gbit_s=speed) for speed in {row.speed_gbit_s for row in chosen}}
     for row in chosen:
         switch = ids[row.neighbor_system, row.neighbor_chassis]
         if switch not in switches:

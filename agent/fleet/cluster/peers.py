@@ -51,9 +51,12 @@ class Cohort(NamedTuple):
 def groups(places_of: Mapping[str, Counter[str]]) -> tuple[list[Cohort], list[str]]:
     """Groups, the largest first, and members that hang between groups."""
     alike: defaultdict[frozenset[str], list[str]] = defaultdict(list)
+    seen: dict[int, frozenset[str]] = {}  # members can share one object
     for member, places in places_of.items():
         if places:
-            alike[frozenset(places)].append(member)
+            if id(places) not in seen:
+                seen[id(places)] = frozenset(places)
+            alike[seen[id(places)]].append(member)
     order = sorted(alike.items(), key=lambda item: (-len(item[1]), -len(item[0]), sorted(item[0])))
     seeds: list[frozenset[str]] = []
     at: defaultdict[str, list[int]] = defaultdict(list)
@@ -61,8 +64,10 @@ def groups(places_of: Mapping[str, Counter[str]]) -> tuple[list[Cohort], list[st
     loose: list[str] = []
     for shared, these in order:
         weight: Counter[str] = Counter()
-        for each in these:
-            weight.update(places_of[each])
+        times = Counter([id(places_of[each]) for each in these])
+        for places in {id(places_of[each]): places_of[each] for each in these}.values():
+            for place, count in places.items():
+                weight[place] += count * times[id(places)]
         nearest, share = _nearest(weight, seeds, at)
         if nearest is not None and share > 0.5:
             members[nearest] += these

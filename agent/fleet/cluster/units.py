@@ -43,7 +43,13 @@ def units(part: FabricPart, switches: Mapping[str, Switch]) -> Units:
     links: defaultdict[str, list[HostLink]] = defaultdict(list)
     for link in part.host_links:
         links[link.host].append(link)
-    places = {host: Counter(link.at.switch for link in these) for host, these in links.items()}
+    same: dict[tuple[str, ...], Counter[str]] = {}  # most nodes of a unit are on the same switches
+    places = {}
+    for host, these in links.items():
+        switches_of = tuple([link.at.switch for link in these])
+        if switches_of not in same:
+            same[switches_of] = Counter(switches_of)
+        places[host] = same[switches_of]
     found, loose = groups(places)
     same_names([group.members for group in found], links)
     made, taken = [], set[str]()

@@ -152,8 +152,7 @@ class Embedded(Engine):
     def _make(self, name: str) -> None:
         """A view with all columns, also those that files of an earlier version lack: it may have no file at all."""
         files = _files(self._dataset, name)
-        source = self._source(name, files) if files else "range(0)"
-        there = {row[0] for row in self._database.execute(f"DESCRIBE FROM {source}").fetchall()} if files else set()
+        source, there = self._source(name, files) if files else ("range(0)", set())
         chosen = ", ".join(
             _time(column.name)
             if column.type == TIME and column.name in there
@@ -164,18 +163,29 @@ class Embedded(Engine):
         )
         self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT {chosen} FROM {source}')  # noqa: S608  # our names
 
-    def _source(self, name: str, files: list[str]) -> str:
+    def _source(self, name: str, files: list[str]) -> tuple[str, set[str]]:
+        """What is read, and its columns."""
         if not self._dataset.store.remote:
             listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-            return f"read_parquet([{listed}], hive_partitioning = false, union_by_name = true)"
+            counts = self._database.execute(f"SELECT name, count(*) FROM parquet_schema([{listed}]) GROUP BY name")  # noqa: S608  # our names
+            there = dict(counts.fetchall())
+            wanted = {column.name for column in schema.columns(name)} & there.keys()
+            # told to unite schemas, every query reads that of every file again
+            differ = any(there[column] < len(files) for column in wanted)
+            by_name = ", union_by_name = true" if differ else ""
+            return f"read_parquet([{listed}], hive_partitioning = false{by_name})", wanted
         # DuckDB's own readers of object stores are extensions, fetched from the network: pyarrow's are here
         from pyarrow import dataset as arrow
+
+        from agent.fleet.columns import schema as arrow_schema
 
         store: Any = self._dataset.store
         skip = len(store.full("")) if store.full("").endswith("/") else len(store.full("")) + 1
         paths = ["/".join(part for part in (store.root, file[skip:]) if part) for file in files]
-        self._database.register(f"files_{name}", arrow.dataset(paths, filesystem=store.filesystem, format="parquet"))
-        return f'"files_{name}"'
+        whole = arrow_schema(name.removeprefix(schema.HISTORY), name.startswith(schema.HISTORY))
+        made = arrow.dataset(paths, filesystem=store.filesystem, format="parquet", schema=whole)
+        self._database.register(f"files_{name}", made)
+        return f'"files_{name}"', set(whole.names)
 
     def _shut(self) -> None:
         """From here on: no file but the dataset's, no network, no extension, no setting."""

@@ -54,9 +54,10 @@ def known(tables: Tables, wish: Wish, find_wiring: Callable[[], Wiring]) -> Data
 
     What takes the database most memory is read first, before there is much here.
     """
-    gpus, wired = reading.gpus(tables), reading.rails(tables)
-    rules, letters = reading.letters(tables, STATES)
-    unjudged = reading.unjudged(tables)
+    digests = reading.NodeDigests(tables)
+    gpus, wired = reading.gpus(tables, digests), reading.rails(tables, digests)
+    rules, letters = reading.letters(tables, STATES, digests)
+    unjudged = reading.unjudged(tables, digests)
     wires = find_wiring()
     hosts = reading.hosts(tables)
     names, received = hosts["node"], hosts["received_at"]

@@ -5,11 +5,14 @@ Cells are joined by US, rows by RS; neither is let through from a value. "" is n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from random import SystemRandom
 from typing import Any, NamedTuple
 
+from agent.fleet.alike import digest_column
 from agent.fleet.cluster.graph import natural
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Tables
@@ -17,6 +20,7 @@ from agent.fleet.engines.query import LookupQuery, Query, Row, lookup, query, qu
 from agent.fleet.table import INT, TEXT
 
 US, RS = "\x1f", "\x1e"
+MOST_KINDS = 5_000  # of nodes: beyond, the engine tells them apart
 RULES = 1_000  # the most frequent ones; the catalogue has some 170
 FACTOR_BITS = 48  # times 5 for the state and RULES is less than 63
 HOST = (
@@ -99,35 +103,67 @@ UNJUDGED = lookup(
 FINDINGS = query("page", "findings", place=f"{_cell('node', True)} || chr(31) || {_cell('subject', True)}")
 
 
-def gpus(tables: Tables) -> Texts:
+class NodeDigests:
+    """Digests of all nodes' rows (agent/fleet/alike.py); none, where an earlier version ingested some of the nodes."""
+
+    def __init__(self, tables: Tables) -> None:
+        rows = tables.rows(DIGESTS)
+        self._rows = sorted(rows, key=lambda row: str(row[0])) if all(None not in row for row in rows) else []
+
+    def alike(self, *names: str) -> Texts | None:
+        """Nodes with the same digests of these tables together; None: not known, or there are too many kinds."""
+        places: dict[Row, int] = {}
+        chosen = itemgetter(*(_DIGESTED.index(name) + 1 for name in names))
+        of = {row[0]: places.setdefault(chosen(row), len(places)) for row in self._rows}
+        return Texts(list(places), of) if of and len(places) <= MOST_KINDS else None
+
+
+_DIGESTED = ("gpu", "nic", "port", "link", "check")
+DIGESTS = table_query("host", ("node", *map(digest_column, _DIGESTED)))
+
+
+def gpus(tables: Tables, digests: NodeDigests) -> Texts:
     """Rows of cells `GPU`."""
-    return _told(tables, GPU_KINDS, GPUS)
+    return _told(tables, digests.alike("gpu", "link"), GPU_KINDS, GPUS)
 
 
-def rails(tables: Tables) -> Texts:
+def rails(tables: Tables, digests: NodeDigests) -> Texts:
     """Rows of cells `RAIL`: one for each port of a rail."""
-    return _told(tables, RAIL_KINDS, RAILS)
+    return _told(tables, digests.alike("nic", "port", "link"), RAIL_KINDS, RAILS)
 
 
-def letters(tables: Tables, states: Mapping[str, str]) -> tuple[list[str], Texts]:
+def letters(tables: Tables, states: Mapping[str, str], digests: NodeDigests) -> tuple[list[str], Texts]:
     """The rules, sorted, and of every node a letter for each: blank where its report does not know the rule.
 
-    Nodes are put together by a sum over their rules, each with a random factor: that two nodes whose states differ have
-    the same sum is one chance of 2**FACTOR_BITS. Letters are then read of one node of each sum.
+    Without digests nodes are put together by a sum over their rules, each with a random factor: that two nodes whose
+    states differ have the same sum is one chance of 2**FACTOR_BITS. Letters are then read of one node of each sum.
     """
-    rules = sorted(rule for (rule,) in tables.rows(_RULES))
-    if not rules:
-        return rules, Texts([], {})
-    chance = SystemRandom()
-    sums = state_sums(states)
-    alike = _texts(tables.fetch_by_keys(sums, [(rule, chance.getrandbits(FACTOR_BITS)) for rule in rules]))
+    alike = digests.alike("check")
+    if alike is None:
+        rules = [rule for (rule,) in tables.rows(_RULES)]
+        chance = SystemRandom()
+        factors = [(rule, chance.getrandbits(FACTOR_BITS)) for rule in rules]
+        alike = _texts(tables.fetch_by_keys(state_sums(states), factors))
+        rows = tables.fetch_by_keys(STATES_OF, [(node,) for node in _first(alike)])
+    else:
+        rows = tables.fetch_by_keys(STATES_OF, [(node,) for node in _first(alike)])
+        rules = _most_frequent(rows, alike)
+    rules.sort()
     places = {rule: at for at, rule in enumerate(rules)}
     first = _first(alike)
     found = {node: [" "] * len(rules) for node in first}
-    for node, rule, state in tables.fetch_by_keys(STATES_OF, [(node,) for node in first]):
+    for node, rule, state in rows:
         if rule in places:
             found[node][places[rule]] = states.get(state, " ")
-    return rules, Texts(["".join(found[node]) for node in first], alike.of)
+    return rules, _distinct(["".join(found[node]) for node in first], alike.of)
+
+
+def _most_frequent(rows: Sequence[Row], alike: Texts) -> list[str]:
+    """As the query `rules` finds them. `rows`: node and rule of one node of each kind."""
+    nodes, counts = Counter(alike.of.values()), Counter[str]()
+    for node, rule, _ in rows:
+        counts[rule] += nodes[alike.of[node]]
+    return sorted(counts, key=lambda rule: (-counts[rule], rule))[:RULES]
 
 
 _RULES = query("page", "rules").bind(most=RULES)
@@ -143,9 +179,9 @@ def state_sums(states: Mapping[str, str]) -> LookupQuery:
     return lookup({"rule": TEXT, "factor": INT}, "page", "state_sums", codes=codes).bind(**bound)
 
 
-def unjudged(tables: Tables) -> Texts:
+def unjudged(tables: Tables, digests: NodeDigests) -> Texts:
     """Rows of rule and reason of what could not be judged."""
-    return _told(tables, UNJUDGED_KINDS, UNJUDGED)
+    return _told(tables, digests.alike("check"), UNJUDGED_KINDS, UNJUDGED)
 
 
 _FIRST_LOOKS, _ERRORS = query("page", "first_looks"), query("page", "errors")
@@ -176,12 +212,19 @@ def cells(text: str) -> list[list[str]]:
     return [row.split(US) for row in text.split(RS)] if text else []
 
 
-def _told(tables: Tables, kinds: Query, texts: LookupQuery) -> Texts:
-    """The text of one node of those that have the same kinds of rows, the first by name."""
-    alike = _texts(tables.many_rows(kinds))
+def _told(tables: Tables, alike: Texts | None, kinds: Query, texts: LookupQuery) -> Texts:
+    """The text of one node of those that have the same rows, the first by name. `kinds`: where no digests are known."""
+    alike = _texts(tables.many_rows(kinds)) if alike is None else alike
     first = _first(alike)
     found: dict[str, str] = dict(tables.fetch_by_keys(texts, [(node,) for node in first]))
-    return Texts([found.get(node) or "" for node in first], alike.of)
+    return _distinct([found.get(node) or "" for node in first], alike.of)
+
+
+def _distinct(texts: Sequence[str], of: Mapping[str, int]) -> Texts:
+    """Each different text once; without nodes that have none."""
+    places: dict[str, int] = {}
+    place_of = [places.setdefault(text, len(places)) if text else -1 for text in texts]
+    return Texts(list(places), {node: place_of[place] for node, place in of.items() if place_of[place] >= 0})
 
 
 def _first(texts: Texts) -> list[str]:

@@ -33,6 +33,25 @@ WHERE coalesce(received_at, observed_at) < $moment
 SELECT node, cluster, hardware_class
 FROM host
 
+-- name: kinds
+-- Nodes by class and by the digests of their rows (agent/fleet/alike.py): how many, one of them, and of few nodes all.
+-- Of what no digest is known each node is alone.
+SELECT
+  hardware_class,
+  {digests},
+  min(node) AS first_node,
+  count(*) AS nodes,
+  CASE WHEN count(*) <= $few THEN list(node) END AS names
+FROM host
+GROUP BY hardware_class, {digests}, CASE WHEN {digest} IS NULL THEN node END
+LIMIT $most
+
+-- name: nodes_of_kinds
+-- The nodes of such a kind, in one table.
+SELECT thing.node, thing.hardware_class, thing.{digest}
+FROM host AS thing
+SEMI JOIN wanted ON {matching}
+
 -- name: columns
 -- Some columns of a table.
 SELECT {columns}

@@ -36,6 +36,13 @@ FROM {table} AS thing
 SEMI JOIN wanted ON {matching}
 WHERE {which}
 
+-- name: things_of_nodes
+-- All things of some nodes.
+SELECT thing.node, {label} AS thing_label, {keys}
+FROM {table} AS thing
+SEMI JOIN wanted ON {matching}
+WHERE {which}
+
 -- name: group_nodes
 -- How many nodes the things of a group are on.
 SELECT {keys}, count(DISTINCT thing.node) AS nodes

@@ -36,6 +36,13 @@ SELECT rule, state, reason, count(*) AS nodes
 FROM "check"
 GROUP BY rule, state, reason
 
+-- name: rule_states_of_kinds
+-- The same, of one node in place of many.
+SELECT judged.rule, judged.state, judged.reason, CAST(sum(wanted.nodes) AS BIGINT) AS nodes
+FROM "check" AS judged
+JOIN wanted ON judged.node = wanted.node
+GROUP BY judged.rule, judged.state, judged.reason
+
 -- name: rule_states_of_nodes
 SELECT judged.rule, judged.state, judged.reason, count(*) AS nodes
 FROM "check" AS judged

@@ -141,6 +141,7 @@ class TablePass(NamedTuple):
     keys: tuple[str, ...]
     counts: Query  # how often each row of keys occurs
     things: LookupQuery  # node, label and keys
+    of_nodes: LookupQuery  # the same of all things of some nodes
     nodes: dict[str | None, LookupQuery]  # nodes of a class and a place that things share, by place
     labelled: bool  # whether things have a label of their own
 
@@ -164,14 +165,16 @@ def _part(table: str, only: str, attributes: list[Attribute]) -> TablePass:
         for place in dict.fromkeys(attribute.place for attribute in attributes)
         if (table, place) in _SHARED
     }
-    return TablePass(table, attributes, keys, counts, things, nodes, table in _LABELS)
+    of_nodes = _lookup("things_of_nodes", table, keys, which, ("node",))
+    return TablePass(table, attributes, keys, counts, things, of_nodes, nodes, table in _LABELS)
 
 
-def _lookup(name: str, table: str, keys: tuple[str, ...], which: str) -> LookupQuery:
+def _lookup(name: str, table: str, keys: tuple[str, ...], which: str, by: tuple[str, ...] | None = None) -> LookupQuery:
+    """`by`: what is looked up; None: the keys, of which each can be null."""
     return lookup(
-        key_types(table, keys), "outliers", name,
-        keys=identifiers(keys, "thing"), table=quote(table), which=which, matching=matching(keys),
-        label=_LABELS.get(table, "thing.node"),
+        key_types(table, by or keys), "outliers", name,
+        keys=identifiers(keys, "thing"), table=quote(table), which=which,
+        matching=matching(by or keys, null_safe=by is None), label=_LABELS.get(table, "thing.node"),
     )  # fmt: skip
 
 

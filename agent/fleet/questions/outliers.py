@@ -18,8 +18,10 @@ from agent.fleet.questions.attributes import PARTS, Attribute, TablePass
 from agent.fleet.questions.baseline import CLASS, Usual, counted, planned, usual
 from agent.fleet.questions.deviations import Deviation, Mixed, Outlier, PeerGroup, folded
 from agent.fleet.questions.in_common import with_common_facts
+from agent.fleet.questions.kinds import KINDS, Kinds
 from agent.fleet.questions.multisets import COUNTS, bags
 from agent.fleet.questions.options import ORDINARY, Options, stale_nodes
+from agent.fleet.questions.pass_rows import PassRows, pass_rows
 from agent.fleet.questions.peer_classes import FACTS, Lost, Wider, peer_classes
 from agent.fleet.table import TEXT
 
@@ -44,23 +46,25 @@ class Outliers(msgspec.Struct, frozen=True, kw_only=True):
 
 def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
-    facts, begun = tables.submit(FACTS), [tables.submit(part.counts) for part in PARTS]
+    facts, alike = tables.submit(FACTS), tables.submit(KINDS)
     words, sums, times = [tables.submit(count) for count in COUNTS], tables.submit(MEMORY), tables.submit(PROBES)
     numa_sums, racks, ahead = tables.submit(NUMA_MEMORY), tables.submit(DOMAINS), tables.submit(CLOCKS)
     peers = peer_classes(tables, facts, options)
+    kinds = Kinds(tables, alike)
+    passes = [pass_rows(tables, part, kinds) for part in PARTS]
     odds: list[Deviation] = []
     mixed: dict[tuple[str, str], list[tuple[Attribute, Any, dict[Any, int]]]] = {}
     shifted: set[str] = set()  # nodes with another number of rails: their rail 3 may be their neighbours' rail 4
-    for part, counts_begun in zip(PARTS, begun, strict=True):
-        every = counts_begun()
+    for part, source in zip(PARTS, passes, strict=True):
+        every = source.counts()
         rows = [row for row in every if row[0] in peers.of]
-        groups = _counted(tables, part, rows, peers.of, options)
+        groups = _counted(source, part, rows, peers.of, options)
         expected = _baselines(groups, options)
-        found = list(_found(tables, part, rows, expected, peers.of, shifted))
+        found = list(_found(source, part, rows, expected, peers.of, shifted))
         if part.table == "host":
             found += _lost(peers.lost, expected)
             for wider in peers.wider:
-                found += _of_small_classes(tables, part, every, wider, options)
+                found += _of_small_classes(source, part, every, wider, options)
         shifted |= {odd.node for odd in found if odd.group.key == "rails"}
         odds += found
         for (attribute, name, place), counts in groups.items():
@@ -94,7 +98,7 @@ def _lost(lost: list[Lost], expected: _Expected) -> Iterator[Deviation]:
 
 
 def _of_small_classes(
-    tables: Tables, part: TablePass, rows: list[Row], wider: Wider, options: Options
+    source: PassRows, part: TablePass, rows: list[Row], wider: Wider, options: Options
 ) -> Iterator[Deviation]:
     """Nodes of small classes that differ from what is usual in the wider one.
 
@@ -102,14 +106,14 @@ def _of_small_classes(
     """
     part = part._replace(attributes=[each for each in part.attributes if each.key in wider.attributes])
     of = dict.fromkeys(wider.members, wider.name)
-    expected = _baselines(_counted(tables, part, [row for row in rows if row[0] in of], of, options), options)
+    expected = _baselines(_counted(source, part, [row for row in rows if row[0] in of], of, options), options)
     for name in sorted(wider.small):
         own = [row for row in rows if row[0] == name]
         judged = part
         if not wider.same_gpus:
             odd = [{attribute for attribute, *_ in _differing(part, row, expected, of)} for row in own]
             judged = part._replace(attributes=[each for each in part.attributes if any(each not in row for row in odd)])
-        yield from _found(tables, judged, own, expected, of, set())
+        yield from _found(source, judged, own, expected, of, set())
 
 
 def _domains(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
@@ -126,7 +130,7 @@ def _domains(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Op
         yield Deviation(group, normal, domain, normal.value, node, None)
 
 
-def _counted(tables: Tables, part: TablePass, rows: list[Row], of: Mapping[str, str], options: Options) -> _Groups:
+def _counted(source: PassRows, part: TablePass, rows: list[Row], of: Mapping[str, str], options: Options) -> _Groups:
     """How often each value occurs in each group, of groups that enough nodes are in."""
     groups: dict[tuple[Attribute, str, Any], list[tuple[Any, int]]] = {}
     for row in rows:
@@ -136,11 +140,13 @@ def _counted(tables: Tables, part: TablePass, rows: list[Row], of: Mapping[str, 
             if value not in _NOT_KNOWN and (place is not None or not attribute.place):
                 groups.setdefault((attribute, of[named[CLASS]], place), []).append((value, row[-1]))
     counts = {key: counted(rows) for key, rows in groups.items()}
-    few = _few_nodes(tables, part, counts, options)
+    few = _few_nodes(source, part, counts, options)
     return {key: count for key, count in counts.items() if (key[1], key[0].place, key[2]) not in few}
 
 
-def _few_nodes(tables: Tables, part: TablePass, counts: _Groups, options: Options) -> set[tuple[str, str | None, Any]]:
+def _few_nodes(
+    source: PassRows, part: TablePass, counts: _Groups, options: Options
+) -> set[tuple[str, str | None, Any]]:
     """Groups of many things that are of too few nodes: five GPUs of one node are no five nodes."""
     unsure: dict[str | None, dict[Row, None]] = {}
     for (attribute, name, place), count in counts.items():
@@ -149,7 +155,7 @@ def _few_nodes(tables: Tables, part: TablePass, counts: _Groups, options: Option
             unsure.setdefault(attribute.place, {})[(name, place) if attribute.place else (name,)] = None
     few = set()
     for column, groups in unsure.items():
-        for row in tables.fetch_by_keys(part.nodes[column], groups):
+        for row in source.nodes(column, groups):
             if row[-1] < options.fewest:
                 few.add((row[0], column, row[1] if column else None))
     return few
@@ -161,7 +167,7 @@ def _baselines(groups: _Groups, options: Options) -> _Expected:
 
 
 def _found(
-    tables: Tables,
+    source: PassRows,
     part: TablePass,
     rows: list[Row],
     expected: _Expected,
@@ -173,7 +179,7 @@ def _found(
     for (attribute, name, _), each in expected.items():
         elsewhere.setdefault((attribute, name), set()).update(each.values)
     odd = [row[:-1] for row in rows if any(_differing(part, row, expected, of))]
-    for node, label, *row in tables.fetch_by_keys(part.things, odd):
+    for node, label, *row in source.things(odd):
         for attribute, place, value, normal in _differing(part, row, expected, of):
             if attribute.rails and node in shifted and value in elsewhere[attribute, of[row[0]]]:
                 continue

@@ -11,6 +11,7 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query
 from agent.fleet.hostlist import fold
+from agent.fleet.questions.kinds import KINDS, Kind, Kinds
 from agent.fleet.questions.options import ORDINARY, Options, earlier, is_silent, of_dataset, reference
 from agent.fleet.table import INT, TEXT
 from agent.model.finding import VERDICTS
@@ -74,7 +75,7 @@ class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 def summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
     """Verdicts by class, coverage by rule, the worst nodes."""
-    begun, states, bad = (tables.submit(query) for query in (HOURS, STATES, BAD))
+    begun, alike, bad = (tables.submit(query) for query in (HOURS, KINDS, BAD))
     hours = begun()
     if not hours:
         return FleetSummary(nodes=0, stale_after_seconds=options.stale_after_seconds)
@@ -96,7 +97,7 @@ def summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
         stale_hosts=fold(node for node, _, _ in stale),
         classes=classes,
         coverage=_coverage(
-            states(),
+            _states(tables, Kinds(tables, alike).of("check")),
             tables.fetch_by_keys(OLD_STATES, [(node,) for node, _, _ in stale]),
             sum(hardware_class.nodes - hardware_class.stale for hardware_class in classes),
         ),
@@ -165,8 +166,16 @@ def _frequent(reasons: dict[str, int]) -> list[tuple[str, int]]:
 
 HOURS, BAD = query("summary", "hours"), query("summary", "nodes_with_findings")
 STATES = query("summary", "rule_states")
+STATES_OF_KINDS = lookup({"node": TEXT, "nodes": INT}, "summary", "rule_states_of_kinds")
 OLD = lookup({"hour": INT}, "summary", "nodes_of_hours")
 OLD_STATES = lookup({"node": TEXT}, "summary", "rule_states_of_nodes")
+
+
+def _states(tables: Tables, kinds: list[Kind] | None) -> list[Row]:
+    """How each rule ended, why, and on how many nodes."""
+    if kinds is None:
+        return tables.rows(STATES)
+    return tables.fetch_by_keys(STATES_OF_KINDS, [(kind.node, kind.nodes) for kind in kinds])
 
 
 def _by_state(rows: Iterable[Row]) -> dict[str, dict[str, int]]:

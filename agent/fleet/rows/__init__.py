@@ -14,12 +14,13 @@ import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
+from agent.fleet.alike import COMPARED
 from agent.fleet.rows import device_fields, devices, identity, network, report_fields, verdicts
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.functions import FunctionReader
 from agent.fleet.rows.recent import DamagedPart as DamagedPart
 from agent.fleet.rows.recent import Recent, decoded, once
-from agent.fleet.rows.unique_rows import CounterRows, Functions, Rows, Shared
+from agent.fleet.rows.unique_rows import ComparedColumns, CounterRows, Functions, Rows, Shared
 from agent.fleet.rows.verdicts import HostTotals, Label
 from agent.fleet.tables import COUNTER, PCI, PORT_COUNTER, TABLES
 
@@ -57,6 +58,7 @@ class Reader:
         self.counters = CounterRows()
         self._cost = 0
         self._digests: dict[object, str] = {}
+        self._alike: dict[object, int] = {}
         self._recent = Recent()
         self._functions = FunctionReader(self._pci, self._shared["link"], self.counters)
 
@@ -97,9 +99,7 @@ class Reader:
         ids["path"], ids["check"] = self._paths(topology.paths, ends), self._checks(report.checks)
         self._cost += sum(_FINDING_BYTES + len(finding.evidence) for finding in report.findings)
         own_numbers = [(number,) for number in identity.numbers(node, gpus, nics, netdevs)]
-        host = verdicts.host_row(report, label, HostTotals(len(gpus), len(rails), len(own), alike, len(own_numbers)))
         tables = {
-            "host": [host],
             "nic": [network.nic_row(nic, rails.get(nic.id)) for nic in nics],
             "port": [network.port_row(nic, port, rails.get(nic.id)) for nic in nics for port in nic.ports],
             "netdev": [_netdev_row(netdev, place, rails) for place, netdev in enumerate(netdevs)],
@@ -113,6 +113,9 @@ class Reader:
         }
         for name, rows in tables.items():
             ids[name] = self._own[name].extend(rows)
+        compared = [self._compared_digest(name, ids[name]) for name in COMPARED]
+        totals = HostTotals(len(gpus), len(rails), len(own), alike, len(own_numbers), compared)
+        ids["host"] = self._own["host"].extend([verdicts.host_row(report, label, totals)])
         digests = {name: self._digest(name, numbers) for name, numbers in ids.items()}
         if ids[PORT_COUNTER.name]:  # the same all day: history has the first report of each
             digests[PORT_COUNTER.name] = label.observed_at.date().isoformat()
@@ -192,6 +195,18 @@ class Reader:
             self._cost += len(key)
         return part
 
+    def _compared_digest(self, table: str, numbers: Sequence[int]) -> int:
+        """Of rows that many nodes have, once for all of these."""
+        held = self.unique[table]
+        if table in self._own:
+            return _COMPARED[table].digest([held.row(number) for number in numbers])
+        key = (table, *(self._pci.kinds_of(numbers) if table == PCI.name else numbers))
+        digest = self._alike.get(key)
+        if digest is None:
+            digest = self._alike[key] = _COMPARED[table].digest([held.row(number) for number in numbers])
+            self._cost += 300 + 36 * len(numbers)
+        return digest
+
     def _digest(self, table: str, numbers: Sequence[int]) -> str:
         """Of rows that many nodes have, once for all of these."""
         if not TABLES[table].history:
@@ -210,6 +225,7 @@ _GPU_LINKS = Decoder(list[device_fields.GpuLinkFields])
 _PATHS, _CHECKS = Decoder(list[device_fields.PathFields]), Decoder(list[report_fields.CheckFields])
 _SHARED = ("link", "nvlink", "path", "check")  # tables whose rows are mostly those of other nodes
 _NOT_OWN = (*_SHARED, PCI.name, COUNTER.name)
+_COMPARED = {name: ComparedColumns(TABLES[name]) for name in COMPARED}
 
 
 def _different(addresses: list[str]) -> Iterable[str]:

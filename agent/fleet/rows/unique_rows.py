@@ -10,6 +10,7 @@ from operator import itemgetter
 
 import msgspec
 
+from agent.fleet.alike import COMPARED
 from agent.fleet.rows.devices import Row
 from agent.fleet.tables import Table
 
@@ -17,6 +18,21 @@ _MOST, _LEAST = 2**63 - 1, -(2**63)  # of a column; counters are 64 bits without
 _NOTHING: range = range(0)
 _ENDS = b",nul]"  # null columns at the end count for nothing: a later version may add some
 _encode = msgspec.json.Encoder().encode
+
+
+class ComparedColumns:
+    """Digests of a node's rows, of the columns that questions compare."""
+
+    def __init__(self, table: Table) -> None:
+        names = [column.name for column in table.own]
+        self._compared = itemgetter(*(names.index(name) for name in COMPARED[table.name]))
+
+    def digest(self, rows: Sequence[Row]) -> int:
+        """64 bits with a sign; 0: there are no rows."""
+        if not rows:
+            return 0
+        digest = blake2b(_encode(list(map(self._compared, rows))), digest_size=8).digest()
+        return int.from_bytes(digest, "big", signed=True)
 
 
 class Rows:
@@ -89,6 +105,10 @@ class Functions:
         """A whole row."""
         kind = self.kinds[self.kind[number]]
         return (*kind[: self.serial_at], self.serials[number], *kind[self.serial_at + 1 :])
+
+    def kinds_of(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Numbers of these rows without their serial numbers."""
+        return [self.kind[number] for number in numbers]
 
     def add(self, row: Row) -> int:
         """The row's number."""

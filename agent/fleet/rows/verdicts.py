@@ -33,6 +33,7 @@ class HostTotals(NamedTuple):
     nics: int
     hardware_class: str
     identities: int
+    digests: Sequence[int]  # of the tables in alike.COMPARED
 
 
 class Label(NamedTuple):
@@ -110,6 +111,7 @@ def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
         label.clock_skew_seconds,
         cpu.threads_per_core,
         _numa_memory(n.numa_nodes),
+        *counted.digests,
     )
 
 

@@ -95,6 +95,21 @@ def test_files_of_an_earlier_version_lack_columns(dataset):
     engine.close()
 
 
+@pytest.mark.parametrize("older", [0, -1])
+def test_a_column_that_some_files_have(tmp_path, monkeypatch, older):
+    monkeypatch.setattr("agent.fleet.ingest.run.NODES_A_BUCKET", 4)
+    take(tmp_path / "dataset", *(report(f"n{n}") for n in range(6)))
+    files = sorted(open_dataset(str(tmp_path / "dataset")).latest("host"))
+    assert len(files) == 2
+    whole = parquet.read_table(files[older])
+    parquet.write_table(whole.drop_columns(["driver"]), files[older])
+    engine = engine_of(tmp_path / "dataset")
+    rows = engine.rows(table_query("host", ["node", "driver"]))
+    assert {node for node, driver in rows if driver is None} == set(whole["node"].to_pylist())
+    assert len(rows) == 6
+    engine.close()
+
+
 def test_files_of_a_later_version_have_more(dataset):
     for path in open_dataset(str(dataset)).latest("host"):
         whole = parquet.read_table(path)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.fleet.dataset import open_dataset
 from bench.fleet.plan import plan
 from tests.agent.fleet.engines.servers import free_port, needed, reachable
 from tests.conftest import ROOT
@@ -103,6 +104,27 @@ def test_tables_are_those_of_a_folder(datasets):
     assert folder == url
     folder, url = (told("export", "csv", "history_host", "--dataset", each) for each in datasets)
     assert sorted(folder.splitlines()) == sorted(url.splitlines())
+
+
+@pytest.mark.parametrize("older", [0, -1])
+def test_a_column_that_some_files_have(bucket, sweeps, older):
+    """Files of an earlier version lack it: what others have is there."""
+    from pyarrow import parquet
+
+    url = bucket.replace("PLACE", f"mixed{older}")
+    for sweep in sweeps:
+        told("ingest", sweep, "--dataset", url)
+    asked = "select count(*) as rows, count(services) as known from history_host"
+    before = json.loads(told("query", asked, "--format", "json", "--dataset", url))
+    dataset = open_dataset(url)
+    path = sorted(file.path for file in dataset.manifest.history["host"])[older]
+    whole = parquet.read_table(dataset.store.opened(path))
+    with dataset.store.filesystem.open_output_stream(dataset.store.at(path)) as stream:
+        parquet.write_table(whole.drop_columns(["services"]), stream)
+    after = json.loads(told("query", asked, "--format", "json", "--dataset", url))
+    lost = len(whole) - whole["services"].null_count
+    assert [(row["rows"], row["known"]) for row in after] == [(row["rows"], row["known"] - lost) for row in before]
+    assert 0 < lost < before[0]["known"]
 
 
 def test_the_page_is_that_of_a_folder(datasets):

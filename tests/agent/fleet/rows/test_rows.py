@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
 import pytest
 
+from agent.fleet.alike import COMPARED, digest_column
 from agent.fleet.reading import Naming, Unfit, read, unpack
 from agent.fleet.rows import NAMES, Reader
 from agent.fleet.rows.device_fields import NicFields
@@ -251,3 +253,35 @@ def test_the_far_end_of_an_infiniband_cable() -> None:
     row = tables(msgspec.json.encode(report))["port"][0]
 
     assert [row[f"neighbor_{each}"] for each in ("guid", "name", "port")] == [far["node_guid"], far["name"], 7]
+
+
+def test_digests_are_of_what_is_compared() -> None:
+    report = msgspec.to_builtins(dated(scan_machine("8xh100-sxm-2s-8xcx7-ib-4nvsw")))
+
+    def digests(reader: Reader, data: dict[str, Any]) -> dict[str, int]:
+        (row,) = tables(msgspec.json.encode(data), reader)["host"]
+        return {name: row[digest_column(name)] for name in COMPARED}
+
+    reader = Reader()
+    before = digests(reader, report)
+    assert 0 not in before.values()
+    topology = report["topology"]
+    for function in topology["pci"]:
+        function["serial"] = function["serial"] and f"x{function['serial']}"
+    for gpu in topology["gpus"]:
+        gpu["uuid"] = f"other-{gpu['uuid']}"
+    for nic in topology["nics"]:
+        nic["node_guid"] = "0c42:a103:0000:0001"
+    assert digests(reader, report) == digests(Reader(), report) == before
+
+    def other(change: Callable[[], Any]) -> set[str]:
+        change()
+        after = digests(reader, report)
+        assert digests(Reader(), report) == after
+        return {name for name in COMPARED if after[name] != before[name]}
+
+    assert other(lambda: topology["gpus"][3].update(vbios="x")) == {"gpu"}
+    assert other(lambda: topology["pci"][3].update(max_payload_bytes=64)) == {"gpu", "pci"}
+    assert other(lambda: report["checks"][0].update(state="disabled")) == {"gpu", "pci", "check"}
+    assert other(lambda: topology["nics"][0].update(firmware="x")) == {"gpu", "pci", "check", "nic"}
+    assert digests(reader, {**report, "topology": {}})["gpu"] == 0
