@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.episodes.news import ALARMING, News, news_since
+from agent.fleet.episodes.silences import NONE, Silences
 from agent.fleet.questions.findings import Findings, findings
 from agent.fleet.questions.options import Options, earlier
 from agent.fleet.questions.summary import FleetSummary, summary
@@ -23,11 +24,11 @@ OTHERS = "others"
 WINDOW = timedelta(hours=24)
 
 
-def metrics(tables: Tables, options: Options, quarantined: int | None = None) -> str:
-    """The metrics file. Raises EngineRefused."""
+def metrics(tables: Tables, options: Options, quarantined: int | None = None, silences: Silences = NONE) -> str:
+    """The metrics file. `silences`: of news; those of `tables` are silenced already. Raises EngineRefused."""
     now = options.now or datetime.now(timezone.utc).replace(tzinfo=None)
     answer, found = summary(tables, options), findings(tables, options)
-    news = news_since(tables, earlier(now, WINDOW), options, least="info")
+    news = news_since(tables, earlier(now, WINDOW), options, least="info", silences=silences)
     families = [
         *_node_families(answer),
         *_finding_families(found),

@@ -39,6 +39,13 @@ What `detail` has, by kind (always the value and the "usual" one, where the flee
   threads_per_core. numa-memory: memory_gib, numa_node. nvlink-clique: clique. nvlink-domain: cluster_uuid.
 - uplink-swapped: the ports of both cables, "+" between. uplink-half-unit: leaves; the subject is the first.
 - clock-ahead, clock-behind: seconds. Only on request: a stream has no time of arrival that shows them.
+- mtu-1500-first: mtu, of another rail. dscp-map: dscp (what differs). nic-lost: rails (that are left).
+- nccl-setting: setting. nccl-version: nccl. small-class-KIND: as KIND, on one of two nodes of a product (h200-twin-1).
+- nvlink-domain-other: cluster_uuid, that of the next rack. duplicate-ip-prefix: address; the second has another length.
+- same-name (three hosts, by the names they should have): name. gpu-moved (two hosts): gpus, uuids of these.
+- flapping: there in every second sweep; from six sweeps on. node-never: no report at all. stale-finding: days, width.
+- port-shared (two hosts): switch, port. spine-dark: fabric; the subject is the spine.
+- uplink-older is noise, and on request: a link that is slower and can do no more, which iblinkinfo tells.
 - stale: days since it was observed. slow-probe: probe, seconds.
 - damaged-truncated, damaged-not-json, damaged-schema: readable (false). newer-minor is read, and is noise.
 

@@ -11,16 +11,23 @@ import argparse
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from agent.fleet.cluster.from_dataset import telling
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Tables
+from agent.fleet.episodes.news import news_since
+from agent.fleet.expected.compare import compare
+from agent.fleet.expected.sources import ExpectedNode
 from agent.fleet.hostlist import fold, unfold
 from agent.fleet.questions.drift import drift
 from agent.fleet.questions.duplicates import duplicates
 from agent.fleet.questions.findings import findings
+from agent.fleet.questions.options import ORDINARY
 from agent.fleet.questions.outliers import outliers
 from agent.fleet.questions.summary import summary
+from bench.fleet import cabling
 
 # what is planted -> what tells it
 OUTLIERS = {
@@ -60,6 +67,21 @@ OUTLIERS = {
     "numa-memory": {"memory"},
     "nvlink-clique": {"gpu-clique"},
     "nvlink-domain": {"gpu-cluster-uuid"},
+    "mtu-1500-first": {"rail-mtu"},
+    "dscp-map": {"rail-dscp-prio"},
+    "nic-lost": {"rails"},
+    "nccl-setting": {"settings"},
+    "nccl-version": {"nccl"},
+    "nvlink-domain-other": {"gpu-cluster-uuid"},
+    "small-class-kernel": {"kernel"},
+    "small-class-os": {"os"},
+    "small-class-cmdline": {"cmdline"},
+    "small-class-driver": {"driver"},
+    "small-class-nccl-version": {"nccl"},
+    "small-class-nccl-setting": {"settings"},
+    "clock-ahead": {"clock"},
+    "flapping": {"pcie-width"},
+    "stale-finding": {"pcie-width"},
     "drift-driver": {"driver"},
     "drift-gpu-lost": {"gpus"},
     "drift-firmware": {"nic-firmware"},
@@ -70,16 +92,21 @@ DUPLICATES = {
     "duplicate-serial": {"serial number"},
     "duplicate-machine-id": {"machine-id"},
     "duplicate-ip": {"IP address"},
+    "duplicate-ip-prefix": {"IP address"},
     "duplicate-lid": {"LID"},
     "duplicate-gpu-uuid": {"GPU UUID"},
+    "same-name": {"node name"},
 }
 SAME_GUID = ("port GUID", "MAC address")  # a NIC that has another's GUID has these, too
 DRIFT = {
     "drift-driver": {"host driver"},
     "drift-gpu-lost": {"GPU gone"},
     "drift-firmware": {"NIC firmware"},
+    "gpu-moved": {"GPU moved"},
 }
-SILENT = ("stale", "node-gone")
+NEWS = {"flapping": {"flapping"}}
+STALE = ("stale", "stale-finding")
+SILENT = (*STALE, "node-gone")
 UNREADABLE = ("damaged-truncated", "damaged-not-json", "damaged-schema")
 
 
@@ -92,37 +119,69 @@ class Compared(NamedTuple):
 
 
 def hosts(truth: Mapping[str, Any], *kinds: str) -> set[str]:
-    """Nodes with one of these oddities."""
-    return {host for odd in truth["oddities"] if odd["kind"] in kinds for host in odd["hosts"]}
+    """Nodes with one of these oddities, by the names that a dataset has."""
+    return {host for odd in truth["oddities"] if odd["kind"] in kinds for host in _names(odd)}
 
 
-def compared(tables: Tables, truth: Mapping[str, Any]) -> dict[str, Compared]:
-    """Every question beside the truth."""
-    second = datetime.fromisoformat(truth["sweeps"][-1].removesuffix("Z")) - timedelta(seconds=1)
-    changes = drift(tables, second)
+def _names(odd: Mapping[str, Any]) -> list[str]:
+    return [odd["detail"]["name"]] if odd["kind"] == "same-name" else list(odd["hosts"])
+
+
+def compared(tables: Tables, truth: Mapping[str, Any], fabrics: Mapping[str, str] | None = None) -> dict[str, Compared]:
+    """Every question beside the truth. `fabrics`: text of each InfiniBand fabric's file; None: nothing of cables."""
+    before, last = (_before(truth["sweeps"][number]) for number in (min(1, len(truth["sweeps"]) - 1), -1))
+    changes = drift(tables, before)
     shared = _told((each.kind, each.hosts) for each in duplicates(tables).duplicates)
     shared -= {(kind, host) for host in hosts(truth, "duplicate-guid") for kind in SAME_GUID}
     wrong = findings(tables).findings
     found = _told((each.rule, each.hosts) for each in wrong if not each.of_class)
     lost = hosts(truth, "gpus-half-lost", "gpus-all-lost")  # by its own report such a node is in a class of its own
-    found -= {(each.rule, host) for each in wrong if each.of_class for host in lost}
     odd = [each for each in truth["oddities"] if each["kind"] not in UNREADABLE]
-    return {
+    own = {(one["rule"], host) for each in odd for one in each["findings"] for host in each["hosts"]}
+    found -= {(each.rule, host) for each in wrong if each.of_class for host in lost} - own
+    answers = {
         "outliers": _sides(truth, OUTLIERS, _told((each.attribute, each.hosts) for each in outliers(tables).outliers)),
         "duplicates": _sides(truth, DUPLICATES, shared),
-        "findings": _compared(
-            {(one["rule"], host) for each in odd for one in each["findings"] for host in each["hosts"]}, found
-        ),
+        "findings": _compared(own, found),
         "drift": _sides(
             truth,
             DRIFT,
             _told((f"{each.subject} {each.what}", each.hosts) for each in changes.changes if each.subject != "finding"),
         ),
         "stale": _compared(
-            {("stale", host) for host in hosts(truth, "stale")}, _told([("stale", summary(tables).stale_hosts)])
+            {("stale", host) for host in hosts(truth, *STALE)}, _told([("stale", summary(tables).stale_hosts)])
         ),
-        "silent": _compared({("silent", host) for host in hosts(truth, *SILENT)}, _told([("silent", changes.silent)])),
-    }
+        "silent": _compared(
+            {("silent", host) for host in hosts(truth, *SILENT)}, _told([("silent", drift(tables, last).silent)])
+        ),
+        "expected": _expected(tables, truth),
+        "news": _sides(truth, NEWS, _told((item.kind, item.node) for item in news_since(tables, before, ORDINARY).items
+                                          if item.kind in ("flapping", "back"))),
+    }  # fmt: skip
+    if fabrics is not None:
+        answers["cables"] = _of_cables(tables, truth, fabrics)
+    return answers
+
+
+def _before(sweep: str) -> datetime:
+    return datetime.fromisoformat(sweep.removesuffix("Z")) - timedelta(seconds=1)
+
+
+def _expected(tables: Tables, truth: Mapping[str, Any]) -> Compared:
+    """Beside a list of all nodes by their own names."""
+    listed = [ExpectedNode(host) for group in truth["groups"] for host in unfold(group["hosts"])]
+    answer = compare(tables, listed, ORDINARY)
+    nameless = {host for odd in truth["oddities"] if odd["kind"] == "same-name" for host in odd["hosts"]}
+    never = hosts(truth, "node-never", *UNREADABLE) | nameless
+    return _compared(
+        {("never", host) for host in never} | {("unexpected", name) for name in hosts(truth, "same-name")},
+        {(row.what, row.node) for row in answer.rows if row.what in ("never", "unexpected")},
+    )
+
+
+def _of_cables(tables: Tables, truth: Mapping[str, Any], fabrics: Mapping[str, str]) -> Compared:
+    said = cabling.told(*cabling.found(fabrics, telling(tables, bool(fabrics))))
+    return _compared(cabling.planted(truth, by_reports=True), said)
 
 
 def _told(answers: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
@@ -142,12 +201,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dataset")
     parser.add_argument("truth")
+    parser.add_argument(
+        "--fabric", metavar="FOLDER", help="files of all InfiniBand fabrics; then cables are judged, too"
+    )
     given = parser.parse_args()
+    paths = sorted(Path(given.fabric).iterdir()) if given.fabric else []
+    fabrics = {path.name: path.read_text() for path in paths} if given.fabric else None
     with open(given.truth, encoding="utf-8") as file:
         truth = json.load(file)
     engine = connect(None, given.dataset)
     wrong = 0
-    for question, sides in compared(engine, truth).items():
+    for question, sides in compared(engine, truth, fabrics).items():
         print(f"{question}: {sides.right} found, {len(sides.missed)} missed, {len(sides.invented)} invented")
         for said, side in (("missed", sides.missed), ("invented", sides.invented)):
             for what in sorted({what for what, _ in side}):

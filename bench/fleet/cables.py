@@ -8,7 +8,10 @@ from bench.fleet.fabric import Fabric, Port
 from bench.fleet.groups import Group
 from bench.fleet.planting import Planter
 
-LEAST_UNITS = 3  # more than so many show what is usual
+LEAST_UNITS = 4  # more than so many show what is usual
+LEAST_SPINES = 4
+LEAST_LEAVES = 8
+SLOWER = {"NDR": "HDR", "HDR": "EDR"}
 Plant = Callable[[Planter, str], bool]
 
 
@@ -29,7 +32,10 @@ def swapped_rails(planter: Planter, kind: str) -> bool:
 
 def swapped_ports(planter: Planter, kind: str) -> bool:
     """Two nodes of a unit, each in the other's port of one leaf."""
-    group = planter.group(_cabled, nodes=2)
+    # of two rails none is the one that is right, and where ports follow no pattern none is wrong
+    group = planter.group(
+        lambda each: _cabled(each) and _fabric(each).rails > 2 and not _fabric(each).scattered, nodes=2
+    )
     if group is None:
         return False
     unit = planter.random.randrange(max(group.nodes // group.platform.unit, 1))
@@ -72,32 +78,84 @@ def uplink(what: Callable[[str], str | None]) -> Plant:
             return False
         fabric = _fabric(planter.random.choice(fit))
         assert fabric.wiring is not None
-        leaf, n = planter.random.randrange(fabric.leaves), planter.random.randrange(fabric.up)
-        port = Port(leaf, fabric.down + 1 + n)
-        if port in fabric.uplinks:
+        port = _uplink(planter, fabric)
+        if port is None:
             return False
         fabric.uplinks[port] = what(fabric.wiring.speed)
         detail = {"fabric": fabric.name, "link": fabric.uplinks[port], "usual": f"4x{fabric.wiring.speed}"}
-        return planter.odd(kind, [], f"switch:{fabric.switch_name(leaf)}/{port.number}", detail)
+        return planter.odd(kind, [], f"switch:{fabric.switch_name(port.switch)}/{port.number}", detail)
 
     return plant
 
 
 def swapped_uplinks(planter: Planter, kind: str) -> bool:
     """Two cables of two leaves, each at the spine of the other."""
-    fit = [
-        group for group in planter.groups if group.subnet and _fabric(group).tiers == 2 and _fabric(group).spines > 1
-    ]
+    fit = [group for group in planter.groups if group.subnet and _fabric(group).spines > 1]
+    fit = [group for group in fit if _fabric(group).tiers == 2 or _fabric(group).layout == "fat-tree"]
+    fit = [group for group in fit if _fabric(group).leaves >= LEAST_LEAVES]  # two of six are no exception
+    fit = [group for group in fit if not _fabric(group).exchanged]  # of several it is open which cable is whose
     if not fit:
         return False
     fabric = _fabric(planter.random.choice(fit))
-    one, other = planter.random.sample(range(fabric.leaves), 2)
-    ports = Port(one, fabric.down + 1), Port(other, fabric.down + fabric.up)
-    if set(ports) & (fabric.uplinks.keys() | fabric.exchanged.keys()):
+    leaves = [leaf for leaf in range(fabric.leaves) if not _is_odd(fabric, leaf)]
+    pods = fabric.groups if fabric.tiers == 3 else fabric.leaves
+    pairs = [(one, other) for one in leaves for other in leaves if one % pods != other % pods]  # it must not join pods
+    if not pairs:
         return False
+    one, other = planter.random.choice(pairs)
+    ports = Port(one, fabric.down + 1), Port(other, fabric.down + fabric.up)
     fabric.exchanged |= {ports[0]: ports[1], ports[1]: ports[0]}
     names = [f"{fabric.switch_name(port.switch)}/{port.number}" for port in ports]
     return planter.odd(kind, [], f"switch:{'+'.join(sorted(names))}", {"fabric": fabric.name})
+
+
+def older_ports(planter: Planter, kind: str) -> bool:
+    """A cable upwards that is slower, and its ends can do no more: iblinkinfo tells that, ibnetdiscover does not."""
+    fit = [group for group in planter.groups if group.subnet and _fabric(group).tiers == 2]
+    if not fit:
+        return False
+    fabric = _fabric(planter.random.choice(fit))
+    assert fabric.wiring is not None
+    port = _uplink(planter, fabric)
+    if port is None:
+        return False
+    fabric.uplinks[port] = f"4x{SLOWER[fabric.wiring.speed]}"
+    fabric.best.add(port)
+    where = f"{fabric.switch_name(port.switch)}/{port.number}"
+    return planter.noise(kind, where, {"fabric": fabric.name, "link": fabric.uplinks[port]})
+
+
+def dark_spine(planter: Planter, kind: str) -> bool:
+    """A spine between others is off: no leaf has a cable to it, and no file knows it."""
+    fit = [group for group in planter.groups if group.subnet and _fabric(group).tiers == 2]
+    fit = [group for group in fit if _fabric(group).spines > LEAST_SPINES and not _fabric(group).dark]
+    if not fit:
+        return False
+    fabric = _fabric(planter.random.choice(fit))
+    wrong = (*fabric.uplinks, *fabric.exchanged)
+    ends = {fabric.above(port.switch, port.number - fabric.down - 1).switch for port in wrong}
+    free = [spine for spine in range(fabric.leaves + 1, fabric.leaves + fabric.spines - 1) if spine not in ends]
+    if not free:
+        return False
+    fabric.dark.add(planter.random.choice(free))
+    (name,) = map(fabric.switch_name, fabric.dark)
+    return planter.odd(kind, [], f"switch:{name}", {"fabric": fabric.name})
+
+
+def shared_port(planter: Planter, kind: str) -> bool:
+    """By LLDP a node is at another's port: its cable was moved, and the other's report is older."""
+    group = planter.group(lambda each: _cabled(each) and each.subnet is None, nodes=2)
+    if group is None:
+        return False
+    unit = planter.random.randrange(max(group.nodes // group.platform.unit, 1))
+    node, peer = planter.node(group, unit), planter.node(group, unit)
+    if node is None or peer is None:
+        return False
+    fabric = _fabric(group)
+    port = fabric.meant(peer - group.first, 0)
+    fabric.moved[node - group.first, 0] = port
+    detail = {"switch": fabric.switch_name(port.switch), "port": port.number}
+    return planter.odd(kind, [node, peer], f"port:{group.templates.shape.rails[0]}/1", detail)
 
 
 def half_unit(planter: Planter, kind: str) -> bool:
@@ -108,10 +166,31 @@ def half_unit(planter: Planter, kind: str) -> bool:
     fabric = _fabric(planter.random.choice(fit))
     if fabric.thin_units:
         return False
-    unit = planter.random.randrange(fabric.units - 1)  # the last one may have fewer nodes
+    units = set(range(fabric.units - 1))  # the last one may have fewer nodes
+    units -= {port.switch // fabric.rails for port in (*fabric.uplinks, *fabric.exchanged)}
+    if not units:
+        return False
+    unit = planter.random.choice(sorted(units))
     fabric.thin_units.add(unit)
     leaves = [fabric.switch_name(unit * fabric.rails + rail) for rail in range(fabric.rails)]
     return planter.odd(kind, [], f"switch:{leaves[0]}", {"fabric": fabric.name, "leaves": leaves})
+
+
+def _uplink(planter: Planter, fabric: Fabric) -> Port | None:
+    """A port upwards of a leaf of which nothing was planted yet."""
+    leaves = [leaf for leaf in range(fabric.leaves) if not _is_odd(fabric, leaf)]
+    leaf = planter.random.choice(leaves or [0])
+    places = [n for n in range(fabric.up) if fabric.above(leaf, n).switch not in fabric.dark]
+    return Port(leaf, fabric.down + 1 + planter.random.choice(places)) if leaves and places else None
+
+
+def _is_odd(fabric: Fabric, leaf: int) -> bool:
+    """Whether something of its cables upwards was planted already."""
+    return any(port.switch == leaf for port in (*fabric.uplinks, *fabric.exchanged)) or _is_thin(fabric, leaf)
+
+
+def _is_thin(fabric: Fabric, leaf: int) -> bool:
+    return fabric.layout == "rail" and leaf // fabric.rails in fabric.thin_units
 
 
 def _cabled(group: Group) -> bool:
@@ -140,8 +219,10 @@ CABLES: dict[str, Plant] = {
     "cable-swapped-ports": swapped_ports,
     "rail-wrong-leaf": wrong_leaf,
     "uplink-missing": uplink(lambda _: None),
-    "uplink-slow": uplink(lambda speed: "4x" + {"NDR": "HDR", "HDR": "EDR"}[speed]),
+    "uplink-slow": uplink(lambda speed: f"4x{SLOWER[speed]}"),
     "uplink-swapped": swapped_uplinks,
     "uplink-half-unit": half_unit,
+    "spine-dark": dark_spine,
+    "port-shared": shared_port,
     "uplink-narrow": uplink(lambda speed: f"2x{speed}"),
 }

@@ -1,8 +1,9 @@
 """The switches of one group: which port every rail is plugged into, and the whole as ibnetdiscover would print it.
 
 Rail-optimized: rail k of a unit is on leaf k of that unit, in the port of the node's place. Fat tree: all rails of a
-node are on one leaf. Up to as many leaves as a spine has ports every leaf is on every spine; above that, spines are
-grouped by rail and core switches join them: a fabric has as many units as half of a switch's ports, at most.
+node are on one leaf. Pair: the same, on two leaves that are joined with each other. Up to as many leaves as a spine
+has ports every leaf is on every spine; above that, spines are grouped by rail and core switches join them: a fabric
+has as many units as half of a switch's ports, at most.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import NamedTuple
 from bench.fleet.identity import switch_guid, switch_mac
 from bench.fleet.platforms import Wiring
 
-LAYOUTS = ("rail", "fat-tree")
+LAYOUTS = ("rail", "fat-tree", "pair")
+_SCATTER = 7  # no factor of a unit
 
 
 class Port(NamedTuple):
@@ -33,6 +35,7 @@ class Rail(NamedTuple):
     guid: str  # 16 digits
     lid: int
     speed: str
+    meant: Port  # where it should be
 
 
 @dataclass
@@ -51,7 +54,10 @@ class Fabric:
     wiring: Wiring | None = None
     moved: dict[tuple[int, int], Port] = field(default_factory=dict)
     uplinks: dict[Port, str | None] = field(default_factory=dict)  # "4xHDR", "2xNDR"; none: no cable
+    best: set[Port] = field(default_factory=set)  # of cables upwards whose ends can do no more
     exchanged: dict[Port, Port] = field(default_factory=dict)  # of cables upwards: each goes where the other should
+    dark: set[int] = field(default_factory=set)  # switches that are off
+    scattered: bool = False  # a node is on another port of each leaf
     thin_units: set[int] = field(default_factory=set)  # those with half of their cables upwards
 
     def __post_init__(self) -> None:
@@ -61,6 +67,8 @@ class Fabric:
             self.leaves = self.units * self.rails
         else:
             self.per_leaf = max(self.radix // 2 // self.rails, 1)
+            if self.layout == "pair" and self.nodes > 2 * self.per_leaf:
+                raise ValueError(f"{self.nodes} nodes of {self.name}: on two switches are at most {2 * self.per_leaf}")
             self.down = self.per_leaf * self.rails
             self.leaves = math.ceil(self.nodes / self.per_leaf)
         self.up = max(int(self.down / self.oversubscription), 1)
@@ -70,6 +78,9 @@ class Fabric:
 
     def _plan_spines(self) -> None:
         """Two tiers where a spine has a port for every leaf; else spines by rail, and cores over them."""
+        if self.layout == "pair":
+            self.tiers, self.spines, self.cores = 1, 0, 0
+            return
         fits = [n for n in range(1, self.up + 1) if self.up % n == 0 and self.leaves * (self.up // n) <= self.radix]
         self.tiers = 2 if fits else 3
         self.cores = 0
@@ -89,7 +100,10 @@ class Fabric:
     def meant(self, node: int, rail: int) -> Port:
         """Where it should be."""
         if self.layout == "rail":
-            return Port(node // self.unit * self.rails + rail, node % self.unit + 1)
+            place = node % self.unit
+            if self.scattered:
+                place = (place * _SCATTER + rail * 5) % self.unit
+            return Port(node // self.unit * self.rails + rail, place + 1)
         return Port(node // self.per_leaf, node % self.per_leaf * self.rails + rail + 1)
 
     def told(self, port: Port) -> tuple[str, str, str]:
@@ -126,18 +140,25 @@ class Fabric:
     def cables(self) -> Iterator[tuple[Port, Port, str]]:
         """Between switches: the lower port, the upper one, width and speed."""
         usual = f"4x{self.wiring.speed}" if self.wiring else ""
-        for leaf in range(self.leaves):
-            for n in range(self.up):
-                if self.tiers == 2:
-                    upper = Port(self.leaves + n // self.per_spine, leaf * self.per_spine + n % self.per_spine + 1)
-                else:
-                    group = leaf % self.groups
-                    upper = Port(self.leaves + group * self.up + n, leaf // self.groups + 1)
-                yield from self._cable(Port(leaf, self.down + 1 + n), upper, usual)
-        if self.tiers == 3:
-            yield from self._to_cores(usual)
+        for lower, upper in self.meant_cables():
+            yield from self._cable(lower, upper, usual)
 
-    def _to_cores(self, usual: str) -> Iterator[tuple[Port, Port, str]]:
+    def meant_cables(self) -> Iterator[tuple[Port, Port]]:
+        """The same as they should be."""
+        for leaf in range(self.leaves if self.spines else self.leaves - 1):
+            yield from ((Port(leaf, self.down + 1 + n), self.above(leaf, n)) for n in range(self.up))
+        if self.tiers == 3:
+            yield from self._to_cores()
+
+    def above(self, leaf: int, n: int) -> Port:
+        """The far end of a leaf's cable upwards, from 0; of two leaves without a spine, at the other one."""
+        if not self.spines:
+            return Port(leaf + 1, self.down + 1 + n)
+        if self.tiers == 2:
+            return Port(self.leaves + n // self.per_spine, leaf * self.per_spine + n % self.per_spine + 1)
+        return Port(self.leaves + leaf % self.groups * self.up + n, leaf // self.groups + 1)
+
+    def _to_cores(self) -> Iterator[tuple[Port, Port]]:
         for spine in range(self.spines):
             group, number = divmod(spine, self.up)
             for n in range(self.core_ports):
@@ -147,17 +168,20 @@ class Fabric:
                     lower = Port(
                         self.leaves + spine, self.radix // 2 + n * (self.radix // 2 // self.core_ports) + k + 1
                     )
-                    yield from self._cable(lower, upper, usual)
+                    yield lower, upper
 
     def _cable(self, lower: Port, upper: Port, usual: str) -> Iterator[tuple[Port, Port, str]]:
+        if {lower.switch, upper.switch} & self.dark:
+            return
         what = self.uplinks.get(lower, usual)
         thin = lower.switch < self.leaves and lower.switch // self.rails in self.thin_units
         if what is not None and not (thin and (lower.number - self.down) % 2):
             yield self.exchanged.get(lower, lower), upper, what
 
-    def text(self, rails: Mapping[Port, Rail]) -> Iterator[str]:
-        """The fabric as ibnetdiscover prints it, a node a piece. Every switch has an aggregation node (SHARP)."""
-        assert self.wiring is not None
+    def ends(
+        self, rails: Mapping[Port, Rail]
+    ) -> tuple[dict[int, dict[int, tuple[Port, str]]], dict[int, dict[int, Rail]]]:
+        """By switch and port: far ends of cables between switches with their width and speed, and rails."""
         ends: dict[int, dict[int, tuple[Port, str]]] = {}
         for lower, upper, what in self.cables():
             ends.setdefault(lower.switch, {})[lower.number] = (upper, what)
@@ -165,13 +189,19 @@ class Fabric:
         below: dict[int, dict[int, Rail]] = {}
         for port, rail in rails.items():
             below.setdefault(port.switch, {})[port.number] = rail
+        return ends, below
+
+    def text(self, rails: Mapping[Port, Rail]) -> Iterator[str]:
+        """The fabric as ibnetdiscover prints it, a node a piece. Every switch has an aggregation node (SHARP)."""
+        assert self.wiring is not None
+        ends, below = self.ends(rails)
         root = self.guid(0)
         yield "#\n# Topology file: generated on Thu Jan 15 08:00:00 2026\n#\n"
         yield f"# Initiated from node {root} port {root}\n"
-        for number in range(self.switches):
+        there = [number for number in range(self.switches) if number not in self.dark]
+        for number in there:
             yield self._switch(number, ends.get(number, {}), below.get(number, {}))
-        for number in range(self.switches):
-            yield self._aggregation(number)
+        yield from map(self._aggregation, there)
         for port, rail in rails.items():
             yield self._adapter(port, rail)
 
@@ -180,7 +210,7 @@ class Fabric:
         guid = self.guid(number)
         lines = [
             f"\nvendid=0x2c9\ndevid={self.wiring.device_id}\nsysimgguid=0x{guid}\nswitchguid=0x{guid}({guid})",
-            f'Switch\t{self.radix + 1} "S-{guid}"\t\t# "{self._description(number)}" '
+            f'Switch\t{self.radix + 1} "S-{guid}"\t\t# "{self.description(number)}" '
             f"enhanced port 0 lid {number + 1} lmc 0",
         ]
         for port in sorted({*ends, *below}):
@@ -193,7 +223,7 @@ class Fabric:
                 continue
             far, what = ends[port]
             lines.append(
-                f'[{port}]\t"S-{self.guid(far.switch)}"[{far.number}]\t\t# "{self._description(far.switch)}" '
+                f'[{port}]\t"S-{self.guid(far.switch)}"[{far.number}]\t\t# "{self.description(far.switch)}" '
                 f"lid {far.switch + 1} {what}"
             )
         sharp = _sharp(guid)
@@ -211,7 +241,7 @@ class Fabric:
             f"\nvendid=0x2c9\ndevid=0xcf09\nsysimgguid=0x{guid}\ncaguid=0x{sharp}\n"
             f'Ca\t1 "H-{sharp}"\t\t# "Mellanox Technologies Aggregation Node"\n'
             f'[1]({sharp}) \t"S-{guid}"[{self.radix + 1}]\t\t# lid {self.switches + number + 1} lmc 0 '
-            f'"{self._description(number)}" lid {number + 1} 4x{self.wiring.speed}\n'
+            f'"{self.description(number)}" lid {number + 1} 4x{self.wiring.speed}\n'
         )
 
     def _adapter(self, port: Port, rail: Rail) -> str:
@@ -220,10 +250,11 @@ class Fabric:
             f"\nvendid=0x2c9\ndevid={self.wiring.hca_device_id}\nsysimgguid=0x{rail.guid}\ncaguid=0x{rail.guid}\n"
             f'Ca\t1 "H-{rail.guid}"\t\t# "{rail.hostname} {rail.device}"\n'
             f'[1]({rail.guid}) \t"S-{self.guid(port.switch)}"[{port.number}]\t\t# lid {rail.lid} lmc 0 '
-            f'"{self._description(port.switch)}" lid {port.switch + 1} {rail.speed}\n'
+            f'"{self.description(port.switch)}" lid {port.switch + 1} {rail.speed}\n'
         )
 
-    def _description(self, number: int) -> str:
+    def description(self, number: int) -> str:
+        """Its node description."""
         assert self.wiring is not None
         return f"MF0;{self.switch_name(number)}:{self.wiring.model}/U1"
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from bench.fleet.platforms import Platform, Shape
+from bench.fleet.platforms import Platform, Shape, nccl
 from fixtures.loader import read_table
 
 
@@ -23,6 +23,8 @@ class Odd(NamedTuple):
 
 
 Make = Callable[[Platform, Shape], Odd | None]  # none: that platform cannot have it
+NCCL_CONF = "/etc/nccl.conf"
+OTHER_NCCL = "2.19.3"
 _FIRMWARE = {"a100-ib": ("20.39.1002", "20.43.2026")}  # an older one, and the usual
 _NEWER_CARDS = ("28.39.1002", "28.43.2026")
 
@@ -124,6 +126,14 @@ def _mtu(platform: Platform, shape: Shape) -> Odd | None:
     )
 
 
+def _mtu_of_the_first(platform: Platform, shape: Shape) -> Odd | None:
+    """The same on another rail: another answer."""
+    if shape.infiniband or not shape.rails:
+        return None
+    at = shape.rails[0]
+    return Odd(f"netdev:{at}", {"mtu": 1500}, {"device": {at: {"net": {"mtu": 1500}}}})
+
+
 def _pfc(platform: Platform, shape: Shape) -> Odd | None:
     if shape.infiniband or not shape.rails:
         return None
@@ -162,7 +172,8 @@ def _no_driver(platform: Platform, shape: Shape) -> Odd | None:
     if shape.infiniband or not shape.rails:
         return None
     at = shape.rails[-1]
-    return Odd(f"pci:{at}", {"driver": "", "usual": "mlx5_core"}, {"device": {at: {"driver": ""}}})
+    detail = {"driver": "", "usual": "mlx5_core", "rails": len(shape.rails)}
+    return Odd(f"pci:{at}", detail, {"device": {at: {"driver": ""}}})
 
 
 def _unknown_checks(platform: Platform, shape: Shape) -> Odd | None:
@@ -176,6 +187,28 @@ def _gpu_lost(platform: Platform, shape: Shape) -> Odd | None:
         return None
     at = shape.gpus[-1]
     return Odd(f"gpu:{at}", {"gpus": len(shape.gpus) - 1, "usual": len(shape.gpus)}, {"pci": {"remove": [at]}})
+
+
+def _nic_lost(platform: Platform, shape: Shape) -> Odd | None:
+    """A rail in the middle: the later ones get the names and numbers of those before them."""
+    if not shape.infiniband or len(shape.rails) < 4:
+        return None
+    rail = len(shape.rails) // 2
+    at = shape.rails[rail]
+    return Odd(f"pci:{at}", {"rails": len(shape.rails) - 1}, {"pci": {"remove": [at]}}, {rail: ""})
+
+
+def _nccl_setting(platform: Platform, shape: Shape) -> Odd | None:
+    """One line more in /etc/nccl.conf."""
+    if not shape.gpus:
+        return None
+    files = read_table("hosts", platform.shape).get("files", {})
+    text = files.get(NCCL_CONF, "") + "NCCL_IB_QPS_PER_CONNECTION=4\n"
+    return Odd("node", {"setting": "NCCL_IB_QPS_PER_CONNECTION=4"}, {"files": {NCCL_CONF: text}})
+
+
+def _nccl_version(platform: Platform, shape: Shape) -> Odd | None:
+    return Odd("node", {"nccl": OTHER_NCCL}, nccl(OTHER_NCCL)) if platform.nccl else None
 
 
 def _small_reads(platform: Platform, shape: Shape) -> Odd | None:
@@ -275,6 +308,7 @@ OVERLAYS: dict[str, Make] = {
     "cmdline": _cmdline,
     "nvlink-fewer": _fewer_nvlinks,
     "mtu-1500": _mtu,
+    "mtu-1500-first": _mtu_of_the_first,
     "pfc-off": _pfc,
     "trust-pcp": _trust,
     "port-slow": _slow_port,
@@ -293,12 +327,20 @@ OVERLAYS: dict[str, Make] = {
     "prio-tc": _of_device("prio_tc", [0] * 8, {"net": {"qos": {"prio_tc": [0] * 8}}}, True, _is_roce),
     "cnp-dscp": _of_device("cnp_dscp", 46, {"net": {"ecn": {"cnp_dscp": 46}}}, True, _is_roce),
     "cnp-priority": _of_device("cnp_priority", 3, {"net": {"ecn": {"cnp_priority": 3}}}, True, _is_roce),
+    "dscp-map": _of_device("dscp", {"10": 4}, {"net": {"qos": {"dscp": {"10": 4}}}}, True, _is_roce),
+    "nic-lost": _nic_lost,
+    "nccl-setting": _nccl_setting,
+    "nccl-version": _nccl_version,
     "acs-on": _acs,
     "os": _system("os", "Ubuntu 20.04.6 LTS"),
     "smt-off": _no_smt,
     "numa-memory": _small_numa_node,
     "nvlink-clique": _of_rack("clique", 7),
     "nvlink-domain": _of_rack("cluster_uuid", "ab" * 16),
+}
+OF_SMALL_CLASSES: dict[str, Make] = {
+    f"small-class-{kind}": OVERLAYS[kind]
+    for kind in ("kernel", "os", "cmdline", "driver", "nccl-version", "nccl-setting")
 }
 DRIFTS: dict[str, Make] = {  # from one sweep on
     "drift-driver": _driver,

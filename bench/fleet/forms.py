@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bench.fleet.identity import Identity, uuid
+from bench.fleet.identity import Identity, domain, uuid
 
 DAY = 86_400
 _POOL = 4_096
@@ -139,7 +139,7 @@ def seconds(node: Node, keys: Sequence[int], usual: Sequence[float]) -> list[str
 
 
 def _domain(node: Node) -> str:
-    return uuid(hashlib.sha256(f"{node.who.seed}/domain/{node.who.place.rack}".encode()).hexdigest()[:32])
+    return domain(node.who.seed, node.who.place.rack)
 
 
 def _one(make: Callable[[Node], str]) -> Callable[[Node, Sequence[int]], list[str]]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from bench.fleet.fabric import Fabric, Port, Rail
 from bench.fleet.identity import Far, Identity, Place
-from bench.fleet.platforms import BY_NAME, PAIR, PLATFORMS, Platform, Templates
+from bench.fleet.platforms import BY_NAME, PAIR, PLATFORMS, TWINS, Platform, Templates
 
 _LEAST = 4  # nodes of a group; a smaller share goes to the first platform
 _ROCE_RADIX = 128
+DEVICE = "device"  # of what is planted: the name of a rail's RDMA device
 LINK = "link"  # of what is planted: what the fabric's file says of a rail's link; "": nothing
 
 
@@ -68,12 +69,14 @@ class Group:
             over = overs.get(index, {})
             who = Identity(seed, self.place(index), over)
             devices = self.templates.devices(self.style(index))
+            devices = tuple(over.get((DEVICE, rail), name) for rail, name in enumerate(devices))
             for rail, digits in enumerate(who.hexes(keys)):
                 lid = int(over.get(("lid", rail), who.place.lids[rail]))
                 speed = over.get((LINK, rail), f"4x{self.fabric.wiring.speed}")
                 port = self.fabric.port(local, rail)
                 if speed:
-                    yield port, Rail(who.place.hostname, devices[rail], f"b83fd20300{digits}", lid, speed)
+                    guid, meant = f"b83fd20300{digits}", self.fabric.meant(local, rail)
+                    yield port, Rail(who.place.hostname, devices[rail], guid, lid, speed, meant)
 
 
 def groups(nodes: int, seed: int, mix: Mapping[str, float] | None, layout: str, oversubscription: float) -> list[Group]:
@@ -95,6 +98,7 @@ def groups(nodes: int, seed: int, mix: Mapping[str, float] | None, layout: str, 
                 fabric = Fabric(
                     name, seed, switches, size, platform.unit, rails, radix, layout, oversubscription, platform.wiring
                 )
+                fabric.scattered = platform.scattered
                 switches += fabric.switches
             if platform.wiring:
                 subnets += 1
@@ -117,10 +121,11 @@ def _counts(nodes: int, mix: Mapping[str, float] | None) -> list[tuple[Platform,
         if unknown:
             raise ValueError(f"no platform {unknown[0]!r}: there are {', '.join(BY_NAME)}")
     wanted = [(BY_NAME[name], share) for name, share in mix.items()] if mix else [(p, p.share) for p in PLATFORMS]
-    whole = sum(share for _, share in wanted)
-    counts = {p.name: int(nodes * share / whole) for p, share in wanted}
+    whole = sum(share for platform, share in wanted if platform.share)  # pairs are two nodes whatever their share
+    counts = {p.name: int(nodes * share / whole) if p.share else p.unit for p, share in wanted}
     if mix is None:
         counts[PAIR.name] = 2 if nodes >= 40 else 0
+        counts |= {twin.name: 2 if nodes >= 200 else 0 for twin in TWINS}
     for platform, _ in wanted[1:]:
         if counts[platform.name] < (platform.unit if platform.rack else _LEAST) and mix is None:
             counts[platform.name] = 0

@@ -72,6 +72,11 @@ def uuid(digits: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
+def domain(seed: int, rack: int) -> str:
+    """The NVLink domain of a rack."""
+    return uuid(hashlib.sha256(f"{seed}/domain/{rack}".encode()).hexdigest()[:32])
+
+
 def switch_guid(seed: int, number: int) -> str:
     """A switch's GUID, 16 digits, of another range than those of nodes."""
     return f"b0cf0e0300{(number * _SPREAD + seed) & 0xFFFFFF:06x}"

@@ -6,20 +6,24 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bench.fleet.cables import CABLES, Plant
-from bench.fleet.faults import DRIFTS, OVERLAYS, Make
+from bench.fleet.cables import CABLES, Plant, older_ports
+from bench.fleet.faults import DRIFTS, OF_SMALL_CLASSES, OVERLAYS, Make, Odd
 from bench.fleet.forms import Moment, Node, write
-from bench.fleet.groups import LINK, Group
-from bench.fleet.identity import Identity
+from bench.fleet.groups import DEVICE, LINK, Group
+from bench.fleet.identity import Identity, domain
 from bench.fleet.planting import LEAST, Effect, Planter
 
 DAMAGES = ("truncated", "not-json", "other-schema")
 STALE_DAYS = 9
+SCRAPPED_DAYS = 40
+FLAPPING_SWEEPS = 6
+SAME_NAME = 3
 SLOW_SECONDS = 11.5
 CLOCK_SECONDS = 23 * 3_600
 NODES_A_FAULT = 2_500
 PLATFORMS_A_FAULT = 2
-ON_REQUEST = ("clock-ahead", "clock-behind")  # seen by the times of files, which a stream has none of
+# clocks are seen by the times of files, which a stream has none of; what ends of links can do by iblinkinfo
+ON_REQUEST = ("clock-ahead", "clock-behind", "uplink-older")
 
 
 def _overlaid(make: Make, drift: bool = False) -> Plant:
@@ -43,11 +47,33 @@ def _overlaid(make: Make, drift: bool = False) -> Plant:
         scanned.add(group.platform.name)
         odd = make(group.platform, group.templates.shape)
         assert odd is not None
-        over = {(LINK, rail): what for rail, what in odd.links.items()}
         sweep = planter.later() if drift else 0
-        planter.effect(node, Effect(odd.overlay, over, sweep))
+        planter.effect(node, Effect(odd.overlay, _in_the_fabric(group, odd), sweep))
         findings = _new_findings(group, odd.overlay)
         return planter.odd(kind, [node], odd.subject, odd.detail, sweep=sweep, findings=findings)
+
+    return plant
+
+
+def _in_the_fabric(group: Group, odd: Odd) -> dict[tuple[str, int], str]:
+    """What the fabric's file has otherwise: links, and the names of the other devices."""
+    names = group.templates.of("plain", odd.overlay).devices if odd.links else {}
+    over = {(DEVICE, rail): names[at] for rail, at in enumerate(group.templates.shape.rails) if at in names}
+    return over | {(LINK, rail): what for rail, what in odd.links.items()}
+
+
+def _of_small_class(make: Make) -> Plant:
+    """One of two nodes of a product, beside many of another with the same devices."""
+
+    def plant(planter: Planter, kind: str) -> bool:
+        found = planter.of_small_class()
+        odd = make(found[0].platform, found[0].templates.shape) if found else None
+        if found is None or odd is None:
+            return False
+        group, node = found
+        planter.effect(node, Effect(odd.overlay))
+        findings = _new_findings(group, odd.overlay)
+        return planter.odd(kind, [node], odd.subject, odd.detail, findings=findings)
 
     return plant
 
@@ -66,8 +92,8 @@ def _new_findings(group: Group, overlay: Mapping[str, Any]) -> list[dict[str, st
     return [{"rule": rule, "subject": subject, "severity": severity} for rule, subject, severity in rows]
 
 
-def _duplicate(form: str, name: str) -> Plant:
-    """Two nodes with one number: the second has borrowed it from the first."""
+def _duplicate(form: str, name: str, prefix: int = 0) -> Plant:
+    """Two nodes with one number: the second has borrowed it from the first. `prefix`: length of its address there."""
 
     def plant(planter: Planter, kind: str) -> bool:
         group = planter.group(lambda each: _has(each, form), nodes=2)
@@ -80,8 +106,9 @@ def _duplicate(form: str, name: str) -> Plant:
         key = _key(group, form, rail)
         who = Identity(planter.seed, group.place(lender))
         text = who.hexes([key])[0] if form == "number" else write(Node(who, Moment(0, 0.0)), form, [key])[0]
-        planter.effect(borrower, Effect(over={(form, key): text}))
         at = shape.rails[rail] if shape.rails else ""
+        overlay = {"device": {at: {"net": {"prefix": prefix}}}} if prefix else {}
+        planter.effect(borrower, Effect(overlay, {(form, key): text}))
         subjects = {"number": f"pci:{at}", "lid": f"port:{at}/1", "ip": f"netdev:{at}"}
         detail: dict[str, Any] = {name: text}
         if form == "number":  # a MAC and the GIDs are made of it
@@ -118,6 +145,85 @@ def _stale(planter: Planter, kind: str) -> bool:
         return False
     planter.effect(found[1], Effect(stale_days=STALE_DAYS))
     return planter.odd(kind, [found[1]], "node", {"days": STALE_DAYS})
+
+
+def _stale_finding(planter: Planter, kind: str) -> bool:
+    """It had a finding when it was last heard of, long ago."""
+    make = OVERLAYS["gpu-link-narrow"]
+    found = planter.one(lambda group: make(group.platform, group.templates.shape) is not None)
+    if found is None:
+        return False
+    group, node = found
+    odd = make(group.platform, group.templates.shape)
+    assert odd is not None
+    planter.effect(node, Effect(odd.overlay, stale_days=SCRAPPED_DAYS))
+    findings = _new_findings(group, odd.overlay)
+    return planter.odd(kind, [node], odd.subject, {"days": SCRAPPED_DAYS, **odd.detail}, findings=findings)
+
+
+def _flapping(planter: Planter, kind: str) -> bool:
+    """A finding that is there in every second sweep; began three times in six of them."""
+    make = OVERLAYS["gpu-link-narrow"]
+    if planter.sweeps < FLAPPING_SWEEPS:
+        return False
+    found = planter.one(lambda group: make(group.platform, group.templates.shape) is not None)
+    if found is None:
+        return False
+    group, node = found
+    odd = make(group.platform, group.templates.shape)
+    assert odd is not None
+    sweep = (planter.sweeps - 1) % 2  # it is there in the last one
+    planter.effect(node, Effect(odd.overlay, sweep=sweep, flaps=True))
+    findings = _new_findings(group, odd.overlay)
+    return planter.odd(kind, [node], odd.subject, odd.detail, sweep=sweep, findings=findings)
+
+
+def _never(planter: Planter, kind: str) -> bool:
+    """It never sent anything."""
+    found = planter.one(lambda _: True)
+    if found is None:
+        return False
+    planter.effect(found[1], Effect(gone=True))
+    return planter.odd(kind, [found[1]], "node", {})
+
+
+def _same_name(planter: Planter, kind: str) -> bool:
+    """Machines without a name of their own."""
+    group = planter.group(lambda each: each.subnet is None, nodes=SAME_NAME)
+    nodes = [node for _ in range(SAME_NAME) if group and (node := planter.node(group)) is not None]
+    if planter.sweeps < 2 or len(nodes) < SAME_NAME:
+        return False
+    for node in nodes:
+        planter.effect(node, Effect(over={("hostname", 0): "localhost"}))
+    return planter.odd(kind, nodes, "node", {"name": "localhost"})
+
+
+def _moved_gpu(planter: Planter, kind: str) -> bool:
+    """From a sweep on the GPUs of two nodes are in each other's slot."""
+    group = planter.group(lambda each: len(each.templates.shape.gpus) > 3, nodes=2)
+    nodes = [node for _ in range(2) if group and (node := planter.node(group)) is not None]
+    if planter.sweeps < 2 or group is None or len(nodes) < 2:
+        return False
+    sweep, slots, forms = planter.later(), (0, 2), ("uuid", "gpu-serial")
+    moments = [Node(Identity(planter.seed, group.place(node)), Moment(0, 0.0)) for node in nodes]
+    texts = [[write(moment, form, [slot])[0] for form in forms] for moment, slot in zip(moments, slots, strict=True)]
+    for node, slot, others in zip(nodes, slots, reversed(texts), strict=True):
+        planter.effect(node, Effect(over={(form, slot): text for form, text in zip(forms, others, strict=True)},
+                                    sweep=sweep))  # fmt: skip
+    detail = {"gpus": [f"GPU{slot}" for slot in slots], "uuids": [pair[0] for pair in texts]}
+    return planter.odd(kind, nodes, "node", detail, sweep=sweep)
+
+
+def _other_domain(planter: Planter, kind: str) -> bool:
+    """A tray in the NVLink domain of another rack: one host too many there."""
+    group = planter.group(lambda each: each.platform.rack and each.nodes > each.platform.unit)
+    node = planter.node(group) if group else None
+    if group is None or node is None:
+        return False
+    racks = [group.first_rack, group.first_rack + 1]
+    (other,) = {*racks} - {group.place(node).rack} if group.place(node).rack in racks else {racks[0]}
+    planter.effect(node, Effect(over={("domain", 0): domain(planter.seed, other)}))
+    return planter.odd(kind, [node], "node", {"cluster_uuid": domain(planter.seed, other)})
 
 
 def _gone(planter: Planter, kind: str) -> bool:
@@ -170,15 +276,24 @@ def _damaged(damage: str) -> Plant:
 KINDS: dict[str, Plant] = {
     **{kind: _overlaid(make) for kind, make in OVERLAYS.items()},
     **{kind: _overlaid(make, drift=True) for kind, make in DRIFTS.items()},
+    **{kind: _of_small_class(make) for kind, make in OF_SMALL_CLASSES.items()},
+    "nvlink-domain-other": _other_domain,
+    "gpu-moved": _moved_gpu,
+    "flapping": _flapping,
     "node-gone": _gone,
+    "node-never": _never,
+    "same-name": _same_name,
     "duplicate-guid": _duplicate("number", "node_guid"),
     "duplicate-serial": _duplicate("serial", "serial"),
     "duplicate-machine-id": _duplicate("machine-id", "machine_id"),
     "duplicate-ip": _duplicate("ip", "address"),
+    "duplicate-ip-prefix": _duplicate("ip", "address", prefix=24),
     "duplicate-lid": _duplicate("lid", "lid"),
     "duplicate-gpu-uuid": _duplicate("uuid", "uuid"),
     **CABLES,
+    "uplink-older": older_ports,
     "stale": _stale,
+    "stale-finding": _stale_finding,
     "slow-probe": _slow_probe,
     "clock-ahead": _clock(CLOCK_SECONDS),
     "clock-behind": _clock(-CLOCK_SECONDS),

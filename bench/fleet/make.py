@@ -18,7 +18,7 @@ from typing import BinaryIO
 from bench.fleet.fabric import LAYOUTS
 from bench.fleet.forms import stamp
 from bench.fleet.kinds import KINDS
-from bench.fleet.plan import FIRST, HOUR, Plan, plan
+from bench.fleet.plan import FABRIC_FORMS, FIRST, HOUR, Plan, plan
 from bench.fleet.platforms import BY_NAME
 
 _OBSERVED = re.compile(rb'"observed_at": ?"([0-9TZ:.+-]{20,32})"')
@@ -47,7 +47,7 @@ def main(words: list[str] | None = None) -> int:
         if given.truth:
             Path(given.truth).write_text(json.dumps(made.truth, indent=1) + "\n")
         if given.fabric:
-            _fabrics(made, Path(given.fabric))
+            _fabrics(made, Path(given.fabric), given.fabric_form)
         if given.out:
             _out(made, given)
     except BrokenPipeError:  # the reader has had enough
@@ -87,11 +87,12 @@ def _ndjson(made: Plan, file: BinaryIO, packed: bool) -> Iterable[int]:
 
 def _folder(made: Plan, place: Path, packed: bool) -> Iterable[int]:
     """raw/<time of the sweep>/<host>.json, as they would lie in an inventory."""
+    clocks = {odd["hosts"][0]: odd["detail"]["seconds"] for odd in made.truth["oddities"] if "clock" in odd["kind"]}
     for sweep in range(made.sweeps):
         folder = place / "raw" / stamp(FIRST + sweep * HOUR).replace(":", "")
         folder.mkdir(parents=True, exist_ok=True)
         for hostname, data in made.named(sweep):
-            arrived = _arrival(data, float(FIRST + sweep * HOUR))
+            arrived = _arrival(data, float(FIRST + sweep * HOUR)) - clocks.get(hostname, 0)
             if packed:
                 squeeze = zlib.compressobj(_COMPRESSION, wbits=31)
                 data = squeeze.compress(data) + squeeze.flush()
@@ -103,21 +104,21 @@ def _folder(made: Plan, place: Path, packed: bool) -> Iterable[int]:
 
 
 def _arrival(data: bytes, otherwise: float) -> float:
-    """When a report arrives: a second after it was observed. `otherwise`: of one that is damaged."""
+    """When a report arrives by the node's clock: a second after it was observed. `otherwise`: of a damaged one."""
     found = _OBSERVED.search(data)
     return datetime.fromisoformat(found[1].decode().replace("Z", "+00:00")).timestamp() + 1 if found else otherwise
 
 
-def _fabrics(made: Plan, place: Path) -> None:
+def _fabrics(made: Plan, place: Path, form: str) -> None:
     """One fabric: that file. Several: a folder, a file each."""
     if len(made.fabrics) == 1:
         with place.open("w") as file:
-            file.writelines(made.fabric_text())
+            file.writelines(made.fabric_text(form=form))
         return
     place.mkdir(parents=True, exist_ok=True)
     for name in made.fabrics:
-        with (place / f"{name}.ibnetdiscover").open("w") as file:
-            file.writelines(made.fabric_text(name))
+        with (place / f"{name}.{form}").open("w") as file:
+            file.writelines(made.fabric_text(name, form))
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -149,7 +150,10 @@ def _parser() -> argparse.ArgumentParser:
     asked.add_argument("--ndjson", action="store_true", help="one file, a report a line")
     asked.add_argument("--gz", action="store_true", help="compressed")
     asked.add_argument("--truth", metavar="FILE", help="what is odd, as JSON")
-    asked.add_argument("--fabric", metavar="FILE", help="the fabric as ibnetdiscover tells it; of several: a folder")
+    asked.add_argument("--fabric", metavar="FILE", help="the fabric as a tool tells it; of several: a folder")
+    asked.add_argument(
+        "--fabric-form", choices=FABRIC_FORMS, default="ibnetdiscover", help="ndt: where its cables belong (UFM)"
+    )
     asked.add_argument(
         "--fault", metavar="KIND=COUNT", action="append",
         help=f"instead of every kind once in 2,500 nodes; `none` for none. Kinds: {', '.join(KINDS)}",

@@ -10,12 +10,14 @@ from math import gcd
 from typing import Any
 
 from agent.model.report import SCHEMA, SCHEMA_MINOR
+from bench.fleet.fabric import Fabric
 from bench.fleet.forms import DAY, Moment, Node, stamp
 from bench.fleet.groups import Group, groups
 from bench.fleet.identity import NODES, Identity
 from bench.fleet.kinds import DAMAGES, KINDS, defaults
+from bench.fleet.other_files import iblinkinfo, ndt
 from bench.fleet.planting import Effect, Planted, Planter
-from bench.fleet.platforms import ROLLOUT
+from bench.fleet.platforms import PAIR, ROLLOUT
 
 FORMAT = "fabricscope.fleet-truth/1"
 FIRST = 1_768_464_000  # 2026-01-15T08:00:00Z
@@ -24,6 +26,7 @@ _SPREAD_SECONDS = 900  # of one sweep
 _SETTLED = 2_000  # seconds after a start at which a node is looked at, at least
 _RESTARTS = 97  # one node in so many is started anew between two sweeps
 _USUAL = Effect()
+FABRIC_FORMS = {"ibnetdiscover": Fabric.text, "iblinkinfo": iblinkinfo, "ndt": ndt}
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,13 @@ class Plan:
         """Names of the InfiniBand fabrics."""
         return [group.name for group in self.groups if group.subnet]
 
-    def fabric_text(self, name: str | None = None) -> Iterator[str]:
-        """One InfiniBand fabric (the first) as ibnetdiscover prints it, in pieces. Raises ValueError."""
+    def fabric_text(self, name: str | None = None, form: str = "ibnetdiscover") -> Iterator[str]:
+        """One InfiniBand fabric (the first) in a file of that form (FABRIC_FORMS), in pieces. Raises ValueError."""
         for group in self.groups:
             if group.subnet and name in (None, group.name):
                 assert group.fabric is not None
                 overs = {index: effect.over for index, effect in self.planted.effects.items()}
-                return group.fabric.text(dict(group.rails(self.seed, overs)))
+                return FABRIC_FORMS[form](group.fabric, dict(group.rails(self.seed, overs)))
         raise ValueError(f"no InfiniBand fabric {name!r}: there are {', '.join(self.fabrics) or 'none'}")
 
     @property
@@ -82,7 +85,7 @@ class Plan:
         }
 
     def _report(self, group: Group, index: int, sweep: int, effect: Effect, one_line: bool) -> bytes:
-        there = sweep >= effect.sweep
+        there = sweep >= effect.sweep and not (effect.flaps and (sweep - effect.sweep) % 2)
         overlay, over = (effect.overlay, effect.over) if there else ({}, {})
         template = group.templates.of(group.style(index), overlay or None)
         who = Identity(self.seed, group.place(index), over)
@@ -130,7 +133,7 @@ def _noise(made: list[Group], planter: Planter) -> None:
         detail = {"firmware": ROLLOUT, "group": group.name, "of": group.nodes}
         planter.noise("firmware-rollout", f"every second one of {_hosts(group)}", detail)
     for group in made:
-        if group.nodes == 2:
+        if group.platform is PAIR:
             planter.effect(group.first + 1, Effect(overlay={"software": {"driver": "535.183.06"}}))
             planter.noise("class-of-two", _hosts(group), {"what": "driver", "group": group.name})
     if any(group.platform.name == "b200-ib" for group in made):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from bench.fleet.groups import Group
+from bench.fleet.platforms import TWINS
 
 ODD_SHARE = 3  # of a group's nodes at most one in so many is odd
 LEAST = 8  # nodes that a group has, so that most of them can be said to be alike
@@ -24,6 +25,7 @@ class Effect(NamedTuple):
     stale_days: int = 0
     damage: str = ""  # truncated | not-json | other-schema | newer-minor
     gone: bool = False  # it sends no report
+    flaps: bool = False  # it is so in every second sweep
     clock_seconds: int = 0  # its clock is ahead by that; negative: behind
 
 
@@ -71,6 +73,16 @@ class Planter:
         group = self.group(suits)
         node = self.node(group) if group else None
         return (group, node) if group and node is not None else None
+
+    def of_small_class(self) -> tuple[Group, int] | None:
+        """A node of two that are a class of their own, with the devices of many others."""
+        for group in self.groups:
+            twins = range(group.first, group.first + group.nodes)
+            free = [n for n in twins if group.platform in TWINS and n not in self.done.effects]
+            if free:
+                self.done.effects[free[0]] = Effect()
+                return group, free[0]
+        return None
 
     def later(self) -> int:
         """A sweep from which on something is so."""

@@ -36,21 +36,36 @@ class Platform(NamedTuple):
     wiring: Wiring | None = None  # InfiniBand
     lldp: bool = False  # the far ends of its rails are reported by LLDP
     rack: bool = False  # a unit is one NVLink domain
+    nccl: str = ""  # version of the library that all of them have
+    product: str = ""  # instead of the fixture's: another class, with the same devices
+    scattered: bool = False  # a node's ports on its leaves follow no pattern: two ToR switches a rack
 
 
 PLATFORMS = (
     Platform("h100-ib", "8xh100-sxm-2s-8xcx7-ib-4nvsw", 0.40, 32, NDR),
-    Platform("h200-roce", "8xh200-sxm-2s-16xcx7-roce-4nvsw", 0.22, 32, lldp=True),
+    Platform("h200-roce", "8xh200-sxm-2s-16xcx7-roce-4nvsw", 0.22, 32, lldp=True, nccl="2.27.3"),
     Platform("b200-ib", "8xb200-sxm-2s-8xcx7-ib-hidden-nvsw", 0.10, 32, NDR),
     Platform("gb200-ib", "4xgb200-tray-2xgrace-4xcx7-ib", 0.10, 18, NDR, rack=True),
     Platform("a100-ib", "8xa100-sxm4-2s-nps4-8xcx6-ib-6nvsw", 0.08, 20, HDR),
-    Platform("l40s-roce", "8xl40s-pcie-2s-2xcx7-roce", 0.06, 32, lldp=True),
+    Platform("l40s-roce", "8xl40s-pcie-2s-2xcx7-roce", 0.04, 32, lldp=True),
+    Platform("l40s-tor", "8xl40s-pcie-2s-2xcx7-roce", 0.02, 16, lldp=True, product="ESC8000A-E12", scattered=True),
     Platform("cpu", "cpu-only-2s", 0.04, 40),
 )
 PAIR = Platform("rtx3090", "4xrtx3090-1s-nvlink-pairs", 0.0, 2)  # two nodes, which differ: neither is the odd one
-BY_NAME = {platform.name: platform for platform in (*PLATFORMS, PAIR)}
+# two nodes each: classes too small for a majority, with the GPUs of many others
+TWINS = tuple(
+    Platform(f"h200-twin-{n}", "8xh200-sxm-2s-16xcx7-roce-4nvsw", 0.0, 2, nccl="2.27.3", product=f"XE9680-{n}")
+    for n in range(1, 4)
+)
+BY_NAME = {platform.name: platform for platform in (*PLATFORMS, PAIR, *TWINS)}
 
 _OLDER_DISK = {"vendor": "0x1e0f", "device": "0x0001", "name": "KIOXIA CM6 NVMe SSD"}
+
+
+def nccl(version: str) -> dict[str, Any]:
+    """NCCL of that version, as a package installs it; "": none."""
+    folder = "/usr/lib/x86_64-linux-gnu"
+    return {"links": {f"{folder}/libnccl.so.2": f"{folder}/libnccl.so.{version}"}} if version else {}
 
 
 class Shape(NamedTuple):
@@ -127,7 +142,10 @@ class Templates:
         if self.platform.rack:
             for address in self.shape.gpus:
                 device[address] = {"gpu": {"cluster_uuid": OWN_DOMAIN, "clique": 1, "chassis": [1, 1]}}
-        return {"device": device} if device else {}
+        lasting: dict[str, Any] = {"device": device} if device else {}
+        if self.platform.product:
+            lasting["system"] = {"product": self.platform.product}
+        return lasting | nccl(self.platform.nccl)
 
     def _style(self, style: str) -> dict[str, Any]:
         """Differences that mean nothing."""

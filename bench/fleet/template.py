@@ -58,6 +58,7 @@ class Template:
         self._numbers, self._usual = marking.numbers, marking.usual
         self._recipes = [_recipe_marked(recipe, marking) for recipe in recipes]
         self._cuts: dict[bool, _Cut] = {}
+        self.devices = {nic.id: str(nic.rdma_device) for nic in report.topology.nics}
         self.findings = [(finding.rule, finding.subject, finding.severity) for finding in report.findings]
 
     def render(self, node: Node, one_line: bool = False) -> str:

@@ -11,7 +11,15 @@ import typer
 from agent.cli import options as opt
 from agent.cli.errors import CliError
 from agent.cli.fleet.news import Severity
-from agent.cli.fleet.options import Dataset, EngineUrl, WhereOption, query_tables
+from agent.cli.fleet.options import (
+    AMBIGUOUS_HINT,
+    Dataset,
+    EngineUrl,
+    SilencesOption,
+    WhereOption,
+    query_tables,
+    read_silences,
+)
 from agent.cli.fleet.questions import parse_duration, print_answer, utc_now
 
 if TYPE_CHECKING:
@@ -41,6 +49,7 @@ def expected(
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,
+    silences: SilencesOption = None,
     stale_after: Annotated[
         str, typer.Option(metavar="DURATION", help="Reports older than this are stale: 90m, 24h, 7d.")
     ] = "24h",
@@ -61,12 +70,16 @@ def expected(
     """
     nodes = [node for source in sources for node in _read(source)]
     seconds = parse_duration(stale_after)
-    with query_tables(dataset, engine, where) as tables:
+    with query_tables(dataset, engine, where, read_silences(silences)) as tables:
         from agent.fleet.expected.compare import ExpectedRow, compare, kubernetes_drain, slurm_drain
+        from agent.fleet.node_names import AmbiguousName
         from agent.fleet.questions.options import Options
         from agent.fleet.text.expected import page
 
-        answer = compare(tables, nodes, Options(stale_after_seconds=seconds, now=utc_now()), drain_at.value)
+        try:
+            answer = compare(tables, nodes, Options(stale_after_seconds=seconds, now=utc_now()), drain_at.value)
+        except AmbiguousName as error:
+            raise CliError(str(error), AMBIGUOUS_HINT) from error
         if form in (ExpectedFormat.SLURM_DRAIN, ExpectedFormat.KUBERNETES_DRAIN):
             from agent.cli.output import deliver
 

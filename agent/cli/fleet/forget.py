@@ -9,7 +9,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, print_warning
-from agent.cli.fleet.options import require_libraries
+from agent.cli.fleet.options import AMBIGUOUS_HINT, require_libraries
 from agent.cli.fleet.questions import parse_duration
 
 
@@ -55,12 +55,15 @@ def forget(
     from agent.fleet.hostlist import fold
     from agent.fleet.ingest.forgetting import Wanted
     from agent.fleet.ingest.forgetting import forget as do
+    from agent.fleet.node_names import AmbiguousName
 
     wanted = Wanted(dataset=dataset, nodes=names, unseen=spans[0], history=spans[1], dry_run=dry_run, wait_seconds=wait)
     try:
         result = do(wanted)
     except BadDataset as error:
         raise CliError(str(error)) from error
+    except AmbiguousName as error:
+        raise CliError(str(error), AMBIGUOUS_HINT) from error
     except OSError as error:
         raise CliError(
             f"{dataset}: cannot be written: {error.strerror or str(error)[:200]}; it is as it was"

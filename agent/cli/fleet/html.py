@@ -12,14 +12,17 @@ from agent.cli.fleet.cluster import Fabric, load_cluster_with_reports
 from agent.cli.fleet.options import (
     Dataset,
     EngineUrl,
+    SilencesOption,
     WhereOption,
     open_engine,
     parse_where,
+    read_silences,
     require_libraries,
     select_nodes,
 )
 
 if TYPE_CHECKING:
+    from agent.fleet.episodes.silences import Silences
     from agent.fleet.page.from_dataset import Wish
 
 NodesDir = Annotated[
@@ -60,6 +63,7 @@ def html(
     title: Title = "Fleet",
     stale_after: StaleAfter = "24h",
     since: Since = None,
+    silences: SilencesOption = None,
     output: opt.Output = None,
 ) -> None:
     """Write the fleet as one HTML page.
@@ -74,11 +78,16 @@ def html(
     from agent.fleet.page.from_dataset import Wish
 
     wish = Wish(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where), utc_now())
-    deliver(_render_page((dataset, engine), fabric, where, wish, title), output)
+    deliver(_render_page((dataset, engine), fabric, where, wish, title, read_silences(silences)), output)
 
 
 def _render_page(
-    source: tuple[str | None, str | None], fabric: list[str] | None, where: list[str] | None, wish: Wish, title: str
+    source: tuple[str | None, str | None],
+    fabric: list[str] | None,
+    where: list[str] | None,
+    wish: Wish,
+    title: str,
+    silenced: Silences,
 ) -> bytes:
     """Render the page of a dataset, an engine, or both. Raises CliError."""
     from datetime import datetime, timezone
@@ -86,6 +95,7 @@ def _render_page(
     from agent.fleet.cluster.from_dataset import Wiring, of_reports, wiring
     from agent.fleet.dataset import BadDataset, open_dataset
     from agent.fleet.engines.engine import EngineRefused
+    from agent.fleet.episodes.silences import silence
     from agent.fleet.page.build import scene
     from agent.fleet.page.locations import BadPattern
     from agent.fleet.page.page import page
@@ -93,7 +103,7 @@ def _render_page(
     chosen = parse_where(where)
     try:
         with open_engine(*source) as whole:
-            tables = select_nodes(whole, chosen, where)
+            tables = silence(select_nodes(whole, chosen, where), silenced)
             quarantined = open_dataset(source[0]).manifest.quarantined if source[0] else None
             now = datetime.now(timezone.utc)
 

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 PRINTED_LINES = 5
 
+NodeKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KEY",
+        help="What a node is known by: hostname (default), machine-id or serial. The first ingest fixes it.",
+        show_default=False,
+    ),
+]
+
 
 def ingest(
     sources: Annotated[
@@ -41,14 +50,7 @@ def ingest(
         str | None,
         typer.Option(metavar="NAME", help="Cluster name, put before each node name.", show_default=False),
     ] = None,
-    node_key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY",
-            help="What a node is known by: hostname (default), machine-id or serial. The first ingest fixes it.",
-            show_default=False,
-        ),
-    ] = None,
+    node_key: NodeKeyOption = None,
     jobs: Annotated[
         int | None,
         typer.Option(

@@ -10,7 +10,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, print_warning
-from agent.cli.fleet.options import Dataset, EngineUrl, WhereOption, query_tables
+from agent.cli.fleet.options import Dataset, EngineUrl, SilencesOption, WhereOption, query_tables, read_silences
 from agent.cli.fleet.questions import parse_duration, parse_time, utc_now
 
 if TYPE_CHECKING:
@@ -41,14 +41,6 @@ class Severity(str, Enum):
     CRITICAL = "critical"
 
 
-SilencesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="TOML with [[silence]] entries: the keys of a node's configuration, and node.",
-        show_default=False,
-    ),
-]
 LeastSeverity = Annotated[Severity, typer.Option("--severity", help="Lowest severity that counts.")]
 
 
@@ -118,25 +110,6 @@ def news(
         _write_state(state, left)
     if answer.alarming:
         raise typer.Exit(1)
-
-
-def read_silences(path: str | None) -> Silences:
-    """The fleet's silence file; entries that have ended are counted on stderr. Raises CliError."""
-    from agent.fleet.episodes.silences import NONE, SilenceFile, Silences
-    from agent.fleet.hostlist import BadHostlist
-    from agent.toml_file import TomlError, read_toml
-
-    if path is None:
-        return NONE
-    try:
-        found = Silences(read_toml(path, SilenceFile).silence, utc_now().date())
-    except TomlError as error:
-        raise CliError(str(error)) from error
-    except BadHostlist as error:
-        raise CliError(f"{path}: node: {error}") from error
-    if found.ended:
-        print_warning(f"{path}: {found.ended} {'entry has' if found.ended == 1 else 'entries have'} ended")
-    return found
 
 
 def _compare_with_last(

@@ -18,6 +18,7 @@ from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
     from agent.fleet.engines.engine import Engine, Tables, Where
+    from agent.fleet.episodes.silences import Silences
 
 
 class AnswerFormat(str, Enum):
@@ -56,6 +57,15 @@ WhereOption = Annotated[
         "--where",
         metavar="KEY=VALUE",
         help="Only these nodes: cluster=NAME, class=PART, nodes=gpu[001-128]. May be repeated.",
+        show_default=False,
+    ),
+]
+SilencesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="TOML with [[silence]] entries: the keys of a node's configuration, and node.",
+        envvar="FABRICSCOPE_SILENCES",
         show_default=False,
     ),
 ]
@@ -141,12 +151,19 @@ def _close_soon(engine: Engine) -> None:
 
 
 @contextmanager
-def query_tables(dataset: str | None, engine: str | None, where: list[str] | None) -> Iterator[Tables]:
-    """Open the tables of the selected nodes. Raises CliError."""
+def query_tables(
+    dataset: str | None, engine: str | None, where: list[str] | None, silences: Silences | None = None
+) -> Iterator[Tables]:
+    """Open the tables of the selected nodes; findings of a silence file are silenced in them. Raises CliError."""
     require_libraries("duckdb")
     chosen = parse_where(where)
     with open_engine(dataset, engine) as engine_:
-        yield select_nodes(engine_, chosen, where)
+        tables = select_nodes(engine_, chosen, where)
+        if silences is not None:
+            from agent.fleet.episodes.silences import silence
+
+            tables = silence(tables, silences)
+        yield tables
 
 
 def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tables:
@@ -154,12 +171,29 @@ def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tab
     from agent.fleet.engines.engine import narrowed
     from agent.fleet.engines.query import table_query
 
+    if chosen.nodes:
+        chosen = _name_nodes(engine_, chosen)
     tables = narrowed(engine_, chosen)
     if any(chosen) and not tables.rows(table_query("host", ["node"])):
         raise CliError(f"no node of the dataset matches {' '.join(where or [])}")
     if chosen.nodes:
         _warn_of_missing(engine_, chosen)
     return tables
+
+
+AMBIGUOUS_HINT = "name one of them instead"
+
+
+def _name_nodes(engine_: Engine, chosen: Where) -> Where:
+    """The same with nodes as the dataset calls them: people have host names. Raises CliError."""
+    from agent.fleet.engines.query import table_query
+    from agent.fleet.node_names import AmbiguousName, NodeNames
+
+    names = NodeNames((node, host) for node, host in engine_.rows(table_query("host", ["node", "hostname"])))
+    try:
+        return chosen._replace(nodes=tuple(names.find(name) or name for name in chosen.nodes))
+    except AmbiguousName as error:
+        raise CliError(f"--where nodes: {error}", AMBIGUOUS_HINT) from error
 
 
 def _warn_of_missing(engine_: Engine, chosen: Where) -> None:
@@ -172,6 +206,27 @@ def _warn_of_missing(engine_: Engine, chosen: Where) -> None:
     missing = set(chosen.nodes) - present
     if missing:
         print_warning(f"no report from {fold(missing)}")
+
+
+def read_silences(path: str | None) -> Silences:
+    """The fleet's silence file; entries that have ended are counted on stderr. Raises CliError."""
+    from datetime import datetime, timezone
+
+    from agent.fleet.episodes.silences import NONE, SilenceFile, Silences
+    from agent.fleet.hostlist import BadHostlist
+    from agent.toml_file import TomlError, read_toml
+
+    if path is None:
+        return NONE
+    try:
+        found = Silences(read_toml(path, SilenceFile).silence, datetime.now(timezone.utc).date())
+    except TomlError as error:
+        raise CliError(str(error)) from error
+    except BadHostlist as error:
+        raise CliError(f"{path}: node: {error}") from error
+    if found.ended:
+        print_warning(f"{path}: {found.ended} {'entry has' if found.ended == 1 else 'entries have'} ended")
+    return found
 
 
 INSTALL = "the fleet's libraries are not installed: pip install 'fabricscope[fleet]'"

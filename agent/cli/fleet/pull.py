@@ -11,6 +11,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, print_warning
+from agent.cli.fleet.ingest import NodeKeyOption, ingest
 
 if TYPE_CHECKING:
     from agent.receive.pull import PullOptions
@@ -30,6 +31,7 @@ def pull(
         str | None,
         typer.Option(metavar="DIR|URL", help="Load them into this dataset, too.", envvar="FABRICSCOPE_DATASET"),
     ] = None,
+    node_key: NodeKeyOption = None,
     command: Annotated[str, typer.Option(metavar="COMMAND", help="What prints a report on the host.")] = COMMAND,
     ssh: Annotated[str, typer.Option(metavar="COMMAND", help="ssh with options, such as 'ssh -F FILE'.")] = "ssh",
     jobs: Annotated[int, typer.Option(metavar="NUMBER", help="Hosts at the same time.", min=1, max=512)] = 32,
@@ -50,6 +52,8 @@ def pull(
 
     if not nodes:
         raise CliError("--nodes is missing: a host list, such as gpu[001-128]")
+    if node_key is not None and not dataset:
+        raise CliError("--node-key is for --dataset: reports in a folder have all keys")
     if not to and not dataset:
         raise CliError("--to or --dataset is missing: where the reports go")
     try:
@@ -64,25 +68,26 @@ def pull(
     program = (*words, "-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(int(min(timeout, 30)), 1)}")
     options = PullOptions(program, command, jobs, timeout)
     if to:
-        failed = _pull_and_load(hosts, to, dataset, options, quiet)
+        failed = _pull_and_load(hosts, to, (dataset, node_key), options, quiet)
     else:
         with TemporaryDirectory(prefix="fabricscope-pull-") as folder:
-            failed = _pull_and_load(hosts, folder, dataset, options, quiet)
+            failed = _pull_and_load(hosts, folder, (dataset, node_key), options, quiet)
     if failed:
         raise typer.Exit(1)
 
 
-def _pull_and_load(hosts: list[str], folder: str, dataset: str | None, options: PullOptions, quiet: bool) -> int:
-    """Fetch all, and load them; how many failed. Raises CliError."""
+def _pull_and_load(
+    hosts: list[str], folder: str, into: tuple[str | None, str | None], options: PullOptions, quiet: bool
+) -> int:
+    """Fetch all, and load them; how many failed. `into`: dataset and node key. Raises CliError."""
+    dataset, node_key = into
     try:
         os.makedirs(folder, mode=0o750, exist_ok=True)
     except OSError as error:
         raise CliError(f"{folder}: {error.strerror}") from error
     failed = _pull_all(hosts, folder, options, quiet)
     if dataset and failed < len(hosts):
-        from agent.cli.fleet.ingest import ingest
-
-        ingest([folder], dataset=dataset, quiet=quiet)
+        ingest([folder], dataset=dataset, node_key=node_key, quiet=quiet)
     return failed
 
 

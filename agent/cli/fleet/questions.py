@@ -11,7 +11,16 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
-from agent.cli.fleet.options import Dataset, EngineUrl, Form, WhereOption, choose_format, query_tables
+from agent.cli.fleet.options import (
+    Dataset,
+    EngineUrl,
+    Form,
+    SilencesOption,
+    WhereOption,
+    choose_format,
+    query_tables,
+    read_silences,
+)
 
 if TYPE_CHECKING:
     from agent.outputs.text.lines import Line
@@ -83,13 +92,14 @@ def findings(
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,
+    silences: SilencesOption = None,
     form: Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
     """Findings of all nodes, grouped by rule."""
     format_name = choose_format(form, output)
-    with query_tables(dataset, engine, where) as tables:
+    with query_tables(dataset, engine, where, read_silences(silences)) as tables:
         from agent.fleet.questions.findings import FindingGroup
         from agent.fleet.questions.findings import findings as ask
         from agent.fleet.questions.options import Options

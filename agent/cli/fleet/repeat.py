@@ -7,8 +7,17 @@ from typing import Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.fleet.news import LeastSeverity, Severity, SilencesOption, read_silences
-from agent.cli.fleet.options import Dataset, EngineUrl, Form, WhereOption, choose_format, query_tables
+from agent.cli.fleet.news import LeastSeverity, Severity
+from agent.cli.fleet.options import (
+    Dataset,
+    EngineUrl,
+    Form,
+    SilencesOption,
+    WhereOption,
+    choose_format,
+    query_tables,
+    read_silences,
+)
 from agent.cli.fleet.questions import parse_time, print_answer, utc_now
 
 

@@ -10,7 +10,17 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
-from agent.cli.fleet.options import Dataset, EngineUrl, Form, WhereOption, choose_format, open_engine, query_tables
+from agent.cli.fleet.options import (
+    Dataset,
+    EngineUrl,
+    Form,
+    SilencesOption,
+    WhereOption,
+    choose_format,
+    open_engine,
+    query_tables,
+    read_silences,
+)
 
 
 class TableFormat(str, Enum):
@@ -58,11 +68,12 @@ def export(
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,
+    silences: SilencesOption = None,
     output: opt.Output = None,
 ) -> None:
     """Export a table, or metrics for Prometheus.
 
-    CSV, JSON (one object per line) or one Parquet file.
+    CSV, JSON (one object per line) or one Parquet file. Silences count for prometheus; a table has what nodes reported.
     """
     from agent.cli.fleet.options import require_libraries
 
@@ -72,7 +83,7 @@ def export(
     if form is TableFormat.PROMETHEUS:
         if table is not None:
             raise CliError("prometheus exports no table: fleet export prometheus")
-        _export_metrics(dataset, engine, where, output)
+        _export_metrics(dataset, engine, where, silences, output)
         return
     if table is None:
         raise CliError(f"which table? tables: {', '.join(schema.names())}")
@@ -96,16 +107,19 @@ def export(
                 write_table(tables, table, form.value, out)
 
 
-def _export_metrics(dataset: str | None, engine: str | None, where: list[str] | None, output: str | None) -> None:
+def _export_metrics(
+    dataset: str | None, engine: str | None, where: list[str] | None, silences: str | None, output: str | None
+) -> None:
     from agent.cli.fleet.questions import utc_now
     from agent.cli.output import deliver
     from agent.fleet.dataset import open_dataset
     from agent.fleet.metrics import metrics
     from agent.fleet.questions.options import Options
 
-    with query_tables(dataset, engine, where) as tables:
+    silenced = read_silences(silences)
+    with query_tables(dataset, engine, where, silenced) as tables:
         quarantined = open_dataset(dataset).manifest.quarantined if dataset else None
-        text = metrics(tables, Options(now=utc_now()), quarantined)
+        text = metrics(tables, Options(now=utc_now()), quarantined, silenced)
     deliver(text.encode("utf-8", "replace"), output)
 
 

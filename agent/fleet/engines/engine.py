@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from agent.fleet.dataset import BadDataset, Dataset, open_dataset
-from agent.fleet.engines.query import SCOPE, LookupQuery, Pending, Query, Relation, Row, query
+from agent.fleet.engines.query import FINDING, SCOPE, LookupQuery, Pending, Query, Relation, Row, query
 from agent.fleet.table import TEXT
 
 _SCOPE = query("fleet", "scope")
@@ -125,6 +125,39 @@ class Narrowed(Tables):
                 and (not parts or any(part in (hardware_class or "").lower() for part in parts))
             ]
         return Relation(SCOPE, {"node": TEXT}, [(node,) for node in nodes])
+
+
+class Silenced(Tables):
+    """The same tables, in which some findings are silenced. `known`: the table SILENCES."""
+
+    def __init__(self, tables: Tables, known: Relation) -> None:
+        self._tables, self._known = tables, known
+
+    @property
+    def whole(self) -> Tables:
+        """Of all nodes, silenced as well."""
+        return self if self._tables.whole is self._tables else Silenced(self._tables.whole, self._known)
+
+    def rows(self, query: Query) -> list[Row]:
+        """With them silenced."""
+        return self._tables.rows(self._silenced(query))
+
+    def many_rows(self, query: Query) -> list[Row]:
+        """With them silenced."""
+        return self._tables.many_rows(self._silenced(query))
+
+    def submit(self, query: Query) -> Pending:
+        """With them silenced."""
+        return self._tables.submit(self._silenced(query))
+
+    def batches(self, query: Query) -> Any:
+        """With them silenced."""
+        return self._tables.batches(self._silenced(query))
+
+    def _silenced(self, query: Query) -> Query:
+        if FINDING not in query.tables:
+            return query
+        return query._replace(relations=(*query.relations, self._known), silenced=True)
 
 
 def narrowed(tables: Tables, where: Where) -> Tables:

@@ -17,6 +17,8 @@ Row = tuple[Any, ...]
 Pending = Callable[[], list[Row]]  # waits for the rows
 WANTED = "wanted"  # the table of the keys that are looked up
 SCOPE = "scope"  # the table of the nodes that are asked about, where these are not all
+SILENCES = "silences"  # the table of findings that the operator of the fleet silenced
+FINDING = "finding"
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _HEAD = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^ *--.*\n?", re.MULTILINE)
@@ -32,12 +34,16 @@ class Relation(NamedTuple):
 
 
 class Query(NamedTuple):
-    """One SELECT, its parameters, and the tables that are bound to it. `scoped`: only of the nodes of SCOPE."""
+    """One SELECT, its parameters, and the tables that are bound to it.
+
+    `scoped`: only of the nodes of SCOPE. `silenced`: findings of SILENCES are as if their nodes had silenced them.
+    """
 
     sql: str
     parameters: Mapping[str, Any] = {}
     relations: tuple[Relation, ...] = ()
     scoped: bool = False
+    silenced: bool = False
 
     def bind(self, **parameters: Any) -> Query:
         """With these parameters, too."""
@@ -49,11 +55,25 @@ class Query(NamedTuple):
         return tables_of(self.sql)
 
     def ctes(self, schema: str = "") -> list[tuple[str, str]]:
-        """Names and SELECTs that stand before it, so that tables have the rows of some nodes only.
+        """Names and SELECTs that stand before it, so that tables have the rows of some nodes only, and silences.
 
         `schema`: of the tables, where an engine takes their bare names for those that it reads.
         """
-        return [(name, _scoped(quote(name), schema)) for name in self.tables] if self.scoped else []
+        made = {name: _scoped(quote(name), schema) for name in self.tables} if self.scoped else {}
+        if self.silenced and FINDING in self.tables:
+            made[FINDING] = _with_silences(made.get(FINDING, f"SELECT * FROM {schema}{FINDING}"))  # noqa: S608
+        return list(made.items())
+
+
+def _with_silences(findings: str) -> str:
+    known = {"silenced": "TRUE", "silenced_reason": "known.reason", "silenced_until": "known.until"}
+    columns = [
+        f"CASE WHEN coalesce(found.silenced, FALSE) THEN found.{name} WHEN coalesce(known.reason, '') <> '' "
+        f"THEN {known[name]} ELSE found.{name} END AS {name}" if name in known else f'found."{name}"'
+        for name in (column.name for column in schema.columns(FINDING))
+    ]  # fmt: skip
+    same = " AND ".join(f"known.{key} = found.{key}" for key in ("node", "rule", "subject", "fingerprint"))
+    return f"SELECT {', '.join(columns)} FROM ({findings}) AS found LEFT JOIN {SILENCES} AS known ON {same}"  # noqa: S608  # our names
 
 
 def _scoped(table: str, schema: str) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
 
-from agent.fleet.episodes.history import Episode
+from agent.fleet.engines.engine import Silenced, Tables
+from agent.fleet.engines.query import SILENCES, Relation, lookup, matching
 from agent.fleet.hostlist import unfold
+from agent.fleet.table import TEXT
 
+_KNOWN = dict.fromkeys(("node", "rule", "subject", "fingerprint", "reason", "until"), TEXT)
+_OF_RULES = lookup({"rule": TEXT}, "episodes", "findings_of_rules", matching=matching(("rule",), null_safe=False))
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -32,6 +36,30 @@ class SilenceFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     silence: list[FleetSilence] = []
 
 
+class KnownPart(Protocol):
+    """What an entry is compared with: a finding, or an episode of one."""
+
+    @property
+    def node(self) -> str: ...  # noqa: D102
+    @property
+    def rule(self) -> str: ...  # noqa: D102
+    @property
+    def subject(self) -> str: ...  # noqa: D102
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+    @property
+    def label(self) -> str | None: ...  # noqa: D102
+
+
+class _Finding(NamedTuple):
+    node: str
+    rule: str
+    severity: str
+    subject: str
+    fingerprint: str
+    label: str | None
+
+
 class Silences:
     """Entries that are in force on a day. Raises BadHostlist."""
 
@@ -45,7 +73,12 @@ class Silences:
                 continue
             self._by_rule.setdefault(entry.rule, []).append((nodes, entry))
 
-    def find(self, finding: Episode) -> FleetSilence | None:
+    @property
+    def rules(self) -> list[str]:
+        """The rules of all entries."""
+        return sorted(self._by_rule)
+
+    def find(self, finding: KnownPart) -> FleetSilence | None:
         """The first entry for a finding."""
         for nodes, entry in self._by_rule.get(finding.rule, ()):
             if (nodes is None or finding.node in nodes) and (entry.device is None or entry.device in _names(finding)):
@@ -56,7 +89,20 @@ class Silences:
 NONE = Silences((), datetime.date.min)
 
 
-def _names(finding: Episode) -> set[str | None]:
+def _names(finding: KnownPart) -> set[str | None]:
     """By what an entry can name the device of a finding."""
     _, _, rest = finding.subject.partition(":")
     return {finding.subject, rest or finding.subject, rest.partition("/")[0], finding.label, finding.fingerprint} - {""}
+
+
+def silence(tables: Tables, silences: Silences) -> Tables:
+    """The same tables, in which findings of these entries are as if their nodes' operators had silenced them."""
+    rows = []
+    for row in tables.whole.fetch_by_keys(_OF_RULES, [(rule,) for rule in silences.rules]):
+        finding = _Finding(*row)
+        entry = silences.find(finding)
+        if entry is not None:
+            reason = f"{entry.reason} ({entry.ticket})" if entry.ticket else entry.reason
+            until = entry.until.isoformat() if entry.until else None
+            rows.append((finding.node, finding.rule, finding.subject, finding.fingerprint, reason, until))
+    return Silenced(tables, Relation(SILENCES, _KNOWN, rows)) if rows else tables

@@ -11,13 +11,14 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query
 from agent.fleet.episodes.history import is_at_least
-from agent.fleet.episodes.news import ARRIVALS
 from agent.fleet.expected.sources import ExpectedNode
 from agent.fleet.hostlist import fold
+from agent.fleet.node_names import NodeNames, short_name
 from agent.fleet.questions.options import Options, earlier, reference
 from agent.fleet.questions.summary import stamp
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+ARRIVALS = query("episodes", "named_arrivals")
 FINDINGS = query("episodes", "severe_findings")
 
 
@@ -26,6 +27,7 @@ class ExpectedRow(msgspec.Struct, frozen=True, kw_only=True):
 
     what: str
     node: str
+    hostname: str | None = None  # of an unexpected node, where it is not what the dataset calls it
     state: str | None = None  # in the words of the list
     reason: str | None = None
     last_report: str | None = None
@@ -52,9 +54,14 @@ class ExpectedAnswer(msgspec.Struct, frozen=True, kw_only=True):
 def compare(
     tables: Tables, nodes: Iterable[ExpectedNode], options: Options, drain_at: str = "critical"
 ) -> ExpectedAnswer:
-    """Nodes of a list beside those of the dataset. Names are compared without a cluster's prefix and a domain."""
-    listed = {_short(node.name): node for node in nodes}
-    there = {_short(node): (node, received) for node, received in tables.rows(ARRIVALS)}
+    """Nodes of a list beside those of the dataset. Names are compared without a cluster's prefix and a domain.
+
+    Raises AmbiguousName.
+    """
+    listed = {short_name(node.name): node for node in nodes}
+    there = {node: (hostname, received) for node, hostname, received in tables.rows(ARRIVALS)}
+    names = NodeNames((node, hostname) for node, (hostname, _) in there.items())
+    found = {short: names.find_short(expected.name) for short, expected in listed.items()}
     newest = max((received for _, received in there.values() if received), default=None)
     cut = earlier(reference(newest, options), timedelta(seconds=options.stale_after_seconds)) if newest else None
     bad: dict[str, set[str]] = {}
@@ -63,7 +70,8 @@ def compare(
             bad.setdefault(node, set()).add(rule)
     rows, reporting = [], 0
     for short, expected in listed.items():
-        node, received = there.get(short, (None, None))
+        node = found[short]
+        received = there[node][1] if node is not None else None
         silent = node is not None and cut is not None and (received is None or received < cut)
         reporting += node is not None and not silent
         last = stamp(received) if received else None
@@ -75,10 +83,16 @@ def compare(
             rows.append(_row("silent", expected, last))
         if node is not None and not silent and not expected.out and node in bad:
             rows.append(_row("drain", expected, last, sorted(bad[node])))
+    matched = set(found.values())
     rows += [
-        ExpectedRow(what="unexpected", node=node, last_report=stamp(received) if received else None)
-        for short, (node, received) in there.items()
-        if short not in listed
+        ExpectedRow(
+            what="unexpected",
+            node=node,
+            hostname=hostname if hostname and short_name(hostname) != short_name(node) else None,
+            last_report=stamp(received) if received else None,
+        )
+        for node, (hostname, received) in there.items()
+        if node not in matched
     ]
     return ExpectedAnswer(expected=len(listed), reporting=reporting, rows=rows)
 
@@ -92,14 +106,6 @@ def _row(what: str, expected: ExpectedNode, last: str | None, rules: list[str] |
         last_report=last,
         rules=rules or [],
     )
-
-
-def _short(name: str) -> str:
-    """
-    >>> _short("east/GPU001.site.org"), _short("gpu001")
-    ('gpu001', 'gpu001')
-    """
-    return name.rsplit("/", 1)[-1].split(".")[0].lower()
 
 
 def slurm_drain(found: ExpectedAnswer) -> str:

@@ -17,6 +17,7 @@ from agent.fleet.ingest.files import HistoryFiles, Staging, Void, corrected, fil
 from agent.fleet.ingest.history import day_of, read_batches
 from agent.fleet.ingest.locked_dataset import Held, held
 from agent.fleet.ingest.merging import KEPT, STATE_SCHEMA
+from agent.fleet.node_names import NodeNames
 from agent.fleet.store import Store
 from agent.fleet.tables import CHANGE, SIGHTING, TABLES, TIME
 from agent.version import VERSION
@@ -33,7 +34,9 @@ class Forgotten(msgspec.Struct, kw_only=True):
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What to take out: nodes by name, nodes without a report for so long, history before so long ago."""
+    """What to take out: nodes by name, of the dataset or their host names; nodes without a report for so long; history
+    before so long ago.
+    """
 
     dataset: str
     nodes: list[str] = []
@@ -44,7 +47,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def forget(wanted: Wanted, now: datetime | None = None) -> Forgotten:
-    """Raises BadDataset, OSError; then the dataset is as it was."""
+    """Raises BadDataset, AmbiguousName, OSError; then the dataset is as it was."""
     now = now or datetime.now(timezone.utc)
     with held(wanted.dataset, wanted.wait_seconds) as dataset:
         if dataset.new:
@@ -88,18 +91,20 @@ def _commit(
 
 
 def _chosen(store: Store, manifest: Manifest, wanted: Wanted, now: datetime) -> tuple[list[str], list[str]]:
-    """Nodes of the dataset that are meant, and names that it does not have."""
-    plain = pa.schema([each for each in schema("host") if each.name in ("node", "observed_at", "received_at")])
-    asked, cut = set(wanted.nodes), now - wanted.unseen if wanted.unseen is not None else None
-    known, chosen = set(), set()
-    for file in manifest.latest.get("host", []):
-        for batch in read_batches(store, file, plain):
-            for row in batch.to_pylist():
-                known.add(row["node"])
-                seen = row["received_at"] or row["observed_at"]
-                if row["node"] in asked or (cut is not None and (seen is None or seen < cut)):
-                    chosen.add(row["node"])
-    return sorted(chosen), sorted(asked - known)
+    """Nodes of the dataset that are meant, and names that it does not have. Raises AmbiguousName."""
+    wanted_columns = ("node", "hostname", "observed_at", "received_at")
+    plain = pa.schema([column for column in schema("host") if column.name in wanted_columns])
+    cut = now - wanted.unseen if wanted.unseen is not None else None
+    files = manifest.latest.get("host", [])
+    rows = [row for file in files for batch in read_batches(store, file, plain) for row in batch.to_pylist()]
+    names = NodeNames((row["node"], row["hostname"]) for row in rows)
+    found = {name: names.find(name) for name in wanted.nodes}
+    chosen = {node for node in found.values() if node is not None}
+    for row in rows:
+        seen = row["received_at"] or row["observed_at"]
+        if cut is not None and (seen is None or seen < cut):
+            chosen.add(row["node"])
+    return sorted(chosen), sorted(name for name, node in found.items() if node is None)
 
 
 def _rewritten(store: Store, staging: Staging, files: Iterable[File], plain: Any, nodes: list[str]) -> list[File]:

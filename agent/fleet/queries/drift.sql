@@ -2,10 +2,10 @@
 -- is; the rows of that moment are in the table's history.
 
 -- name: silent_nodes
--- Nodes without a report since.
+-- Nodes of which no report arrived since, whatever time their clocks have.
 SELECT node
 FROM host
-WHERE observed_at <= $moment
+WHERE coalesce(received_at, observed_at) <= $moment
 
 -- name: recent_changes
 -- Every node and table that changed since, and when last.

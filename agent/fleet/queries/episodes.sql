@@ -34,11 +34,22 @@ WHERE ended IS NULL OR ended > $moment
 SELECT node, coalesce(received_at, observed_at) AS received_at
 FROM host
 
+-- name: findings_of_rules
+-- The findings of newest reports that an entry of a silence file may be for.
+SELECT thing.node, thing.rule, thing.severity, thing.subject, thing.fingerprint, thing.label
+FROM finding AS thing
+SEMI JOIN wanted ON {matching}
+
 -- name: severe_findings
 -- Findings of newest reports that may want a node out of service.
 SELECT node, rule, severity
 FROM finding
 WHERE severity IN ('critical', 'error', 'warning') AND NOT coalesce(silenced, FALSE)
+
+-- name: named_arrivals
+-- The same, and what each node calls itself.
+SELECT node, hostname, coalesce(received_at, observed_at) AS received_at
+FROM host
 
 -- name: far_ports
 -- What a fabric file of the host has at the far end of an RDMA port.

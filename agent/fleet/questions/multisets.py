@@ -19,19 +19,23 @@ ABSENT = "(absent)"
 
 
 class Bag(NamedTuple):
-    """One such column. `whole`: a word that is not there is known to be absent."""
+    """One such column. `whole`: a word that is not there is known to be absent.
+
+    `chosen`: a small class may have words of its own; of those that no node of it has as the wider class, none is odd.
+    """
 
     key: str
     what: str
     column: str
     whole: bool = True
     own: frozenset[str] = frozenset()
+    chosen: bool = False
     common: str | None = None  # column without these; null: ingested before there was that column
 
 
 BAGS = (
     Bag("cmdline", "kernel command line", "cmdline", own=OWN, common="cmdline_common"),
-    Bag("settings", "NCCL setting", "settings"),
+    Bag("settings", "NCCL setting", "settings", chosen=True),
     Bag("services", "service", "services", whole=False),
 )
 
@@ -59,7 +63,7 @@ def bags(tables: Tables, begun: list[Pending], peers: PeerClasses, options: Opti
             if bag.key in wider.attributes:
                 of = dict.fromkeys(wider.members, wider.name)
                 members = [row for row in rows if row[0] in of]
-                yield from _odd(tables, bag, choice, members, of, wider.small, options)
+                yield from _odd(tables, bag, choice, members, of, wider.small, options, chosen=bag.chosen)
 
 
 def _compared(bag: Bag) -> str:
@@ -94,8 +98,9 @@ def _odd(
     of: Mapping[str, str],
     judged: Container[str],
     options: Options,
+    chosen: bool = False,
 ) -> Iterator[Deviation]:
-    """`rows`: class, text, how many. `of`: as which class each is compared."""  # fmt: skip
+    """`rows`: class, text, how many. `of`: as which class each is compared. `chosen`: see Bag."""  # fmt: skip
     texts: dict[str, Counter[str]] = {}
     for name, each, count in rows:
         texts.setdefault(of[name], Counter())[each] += count
@@ -103,13 +108,20 @@ def _odd(
     expected = {
         name: _expected({each: parsed[each] for each in often}, often, bag, options) for name, often in texts.items()
     }
+    meant: dict[str, set[str]] = {}  # words by class that all of its texts have otherwise
+    for name, each, _ in rows if chosen else ():
+        differing = {word for word, *_ in _differing(parsed[each], expected[of[name]], bag)}
+        meant[name] = meant.get(name, differing) & differing
     asked = [
         (name, each)
         for name, each, _ in rows
-        if name in judged and any(_differing(parsed[each], expected[of[name]], bag))
+        if name in judged
+        and any(word not in meant.get(name, ()) for word, *_ in _differing(parsed[each], expected[of[name]], bag))
     ]
     for node, name, whole in tables.fetch_by_keys(choice, asked):
         for word, has, should, normal in _differing(words(whole, bag.own), expected[of[name]], bag):
+            if word in meant.get(name, ()):
+                continue
             yield Deviation(PeerGroup(bag.key, bag.what, of[name], word, "node"), normal, has, should, node, None)
 
 

@@ -7,6 +7,7 @@ differ are fetched. What is not known is never odd.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -59,7 +60,7 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
         every = source.counts()
         rows = [row for row in every if row[0] in peers.of]
         groups = _counted(source, part, rows, peers.of, options)
-        expected = _baselines(groups, options)
+        expected = _baselines(groups, options, peers.devices)
         found = list(_found(source, part, rows, expected, peers.of, shifted))
         if part.table == "host":
             found += _lost(peers.lost, expected)
@@ -68,7 +69,8 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
         shifted |= {odd.node for odd in found if odd.group.key == "rails"}
         odds += found
         for (attribute, name, place), counts in groups.items():
-            if usual(counts, options) is None and planned(counts, options) is not None:
+            normal = expected.get((attribute, name, place))
+            if normal is not None and normal.others:
                 mixed.setdefault((attribute.key, name), []).append((attribute, place, counts))
     odds += bags(tables, words, peers, options)
     odds += memory(tables, sums, peers.of, options)
@@ -161,9 +163,23 @@ def _few_nodes(
     return few
 
 
-def _baselines(groups: _Groups, options: Options) -> _Expected:
-    found = {key: usual(counts, options) or planned(counts, options) for key, counts in groups.items()}
+def _baselines(
+    groups: _Groups, options: Options, devices: Mapping[str, Mapping[str, int]] = MappingProxyType({})
+) -> _Expected:
+    """`devices`: see PeerClasses."""
+    found = {
+        key: usual(counts, options) or _died(key[0], key[1], counts, devices) or planned(counts, options)
+        for key, counts in groups.items()
+    }
     return {key: each for key, each in found.items() if each is not None}
+
+
+def _died(
+    attribute: Attribute, name: str, counts: Mapping[Any, int], devices: Mapping[str, Mapping[str, int]]
+) -> Usual | None:
+    """How many devices a class has whose nodes lost some: also where so many did that it looks like a roll-out."""
+    value = devices.get(name, {}).get(attribute.key) if attribute.table == "host" else None
+    return Usual(value, counts[value], sum(counts.values())) if value in counts else None
 
 
 def _found(

@@ -18,7 +18,7 @@ from agent.platforms.profiles import list_profiles, load_profile
 
 FACTS = query("outliers", "class_facts")
 EARLIER = lookup({"hardware_class": TEXT}, "outliers", "earlier_classes")
-_OF_THE_GPU = frozenset(("driver", "driver-open", "cuda", "cmdline"))
+_OF_THE_GPU = frozenset(("driver", "driver-open", "cuda", "cmdline", "settings"))
 _RAILS = "rails"
 _OF_THE_SYSTEM = frozenset(("kernel", "os", "nccl"))  # the same whatever GPU a node has
 
@@ -67,6 +67,7 @@ class PeerClasses(NamedTuple):
     too_few: dict[str, int]
     wider: list[Wider]
     lost: list[Lost]
+    devices: Mapping[str, Mapping[str, int]]  # of classes that others were put back to: GPUs and rails before any died
 
 
 def peer_classes(tables: Tables, facts: Pending, options: Options) -> PeerClasses:
@@ -96,6 +97,11 @@ def peer_classes(tables: Tables, facts: Pending, options: Options) -> PeerClasse
         too_few={peer_class.name: peer_class.nodes for peer_class in small},
         wider=_wider(small, classes.values(), options),
         lost=[row.lost for row in earlier if of.get(row.name) == row.name],
+        devices={
+            peers: {"gpus": classes[peers].gpus, "rails": classes[peers].devices.get(_RAILS, 0)}
+            for name, peers in of.items()
+            if name != peers
+        },
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.fleet.expected.compare import ExpectedAnswer, ExpectedRow
+from agent.fleet.hostlist import fold
 from agent.fleet.text.parts import count, hosts, number, told
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line
 
@@ -27,8 +28,14 @@ def page(found: ExpectedAnswer, width: int = 80) -> list[Line]:
         if not rows:
             continue
         lines += [BLANK, make_heading(f"{title}: {count(len(rows), 'node')}")]
+        numbered = [row for row in rows if row.hostname]  # by a key that is no host name
+        for row in sorted(numbered, key=lambda row: (row.hostname or "", row.node)):
+            lines += told(f"{row.hostname} ({row.node})", width, style=style)
+        rows = [row for row in rows if not row.hostname]
+        if not rows:
+            continue
         if what in ("never", "unexpected"):
-            lines += told(hosts(found.hosts(what), len(rows)), width, style=style)
+            lines += told(hosts(fold(row.node for row in rows), len(rows)), width, style=style)
         else:
             for row in sorted(rows, key=lambda row: row.node):
                 lines += told(_line(row), width, style=style)

@@ -175,7 +175,7 @@ def test_without_infiniband_there_is_no_fabric_to_print() -> None:
 
 def test_lldp_tells_of_the_leaf_and_port_that_the_plan_says() -> None:
     faults = {"cable-swapped-ports": 1, "rail-wrong-leaf": 1}
-    fleet = plan(40, 2, faults, mix={"l40s-roce": 1})
+    fleet = plan(40, 2, faults, mix={"h200-roce": 1})
     truth = {odd["kind"]: odd for odd in fleet.truth["oddities"]}
     odd = {}
     for data in fleet.reports():
@@ -183,7 +183,7 @@ def test_lldp_tells_of_the_leaf_and_port_that_the_plan_says() -> None:
         far = [netdev.neighbor for netdev in report.topology.netdevs if netdev.neighbor]
         unit, place = divmod(int(str(report.node.hostname)[3:]) - 1, 32)
         for rail, end in enumerate(far):
-            if (end.system, end.port) != (f"l40s-roce-1-leaf-u{unit + 1:02d}-r{rail}", f"Ethernet{place + 1}"):
+            if (end.system, end.port) != (f"h200-roce-1-leaf-u{unit + 1:02d}-r{rail}", f"Ethernet{place + 1}"):
                 odd[report.node.hostname, rail] = (end.system, end.port)
     swapped, lost = truth["cable-swapped-ports"], truth["rail-wrong-leaf"]
     one, other = swapped["detail"]["ports"]

@@ -118,7 +118,7 @@ def dark_spines(view: View, told: set[str]) -> list[Break]:
     """
     found = []
     for block in view.blocks if not view.cluster.cut else ():
-        if len(block.peers) <= AGREE or told & set(block.peers):
+        if len(block.peers) <= AGREE or told >= set(block.peers):
             continue
         names = _skipped([view.name(upper) for upper in block.places])
         ports = _unused_ports(view, block)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,19 @@ import pytest
 
 from agent.cli.main import run
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.cabling_faults import Break, breaks
-from agent.fleet.cluster.cabling_pattern import by_pattern
-from agent.fleet.cluster.expected_cables import Cable
+from agent.fleet.cluster.cabling_faults import Break
+from agent.fleet.cluster.expected_cables import Cable, Cables
 from agent.fleet.cluster.fabric_kind import what
 from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.slurm import conf
+from bench.fleet import cabling
 from bench.fleet.cables import CABLES
 from bench.fleet.plan import Plan, plan
 from probes.fabric.files import read_fabric
 
 pytestmark = pytest.mark.slow
-INFINIBAND = {"h100-ib": 0.5, "b200-ib": 0.2, "gb200-ib": 0.15, "a100-ib": 0.15}
-FAULTS = dict.fromkeys(CABLES, 3)
+INFINIBAND = {"h100-ib": 0.3, "b200-ib": 0.14, "gb200-ib": 0.42, "a100-ib": 0.14}
+FAULTS = dict.fromkeys(CABLES, 3) | {"spine-dark": 2}
 
 
 @cache
@@ -36,49 +38,15 @@ def found(made: Plan) -> tuple[list[Break], list[Cable], set[tuple[str, int, flo
     wrong: list[Break] = []
     moved: list[Cable] = []
     kinds = set()
+    dark = {odd["detail"]["fabric"] for odd in made.truth["oddities"] if odd["kind"] == "spine-dark"}
     for name in made.fabrics:
-        cluster = build([FabricFile(name, read_fabric("".join(made.fabric_text(name)), name))], None)
-        seen = views(cluster)
-        wrong += breaks(cluster, seen)
-        moved += by_pattern(cluster, seen).wrong
-        kinds |= {(kind.kind, kind.levels, kind.oversubscription) for kind in map(what, seen)}
+        text = "".join(made.fabric_text(name))
+        breaks, cables = cabling.found({name: text})
+        wrong, moved = wrong + breaks, moved + cables
+        seen = views(build([FabricFile(name, read_fabric(text, name))], None))
+        if name not in dark:  # without a spine there is less bandwidth up
+            kinds |= {(kind.kind, kind.levels, kind.oversubscription) for kind in map(what, seen)}
     return wrong, moved, kinds
-
-
-def told(wrong: list[Break], moved: list[Cable]) -> set[tuple[str, str]]:
-    """In the words of the truth: kind, and host or place."""
-    said: set[tuple[str, str]] = set()
-    for each in wrong:
-        if each.kind == "swapped-cables":
-            said.add(("cable-swapped-rails", "+".join(each.hosts)))
-        elif each.kind == "rail-elsewhere":
-            said.add(("rail-wrong-leaf", each.hosts[0]))
-        elif each.kind == "missing-uplink":
-            said |= {("uplink-missing", end) for end in each.should}
-        elif each.kind == "swapped-uplinks":
-            said.add(("uplink-swapped", "+".join(sorted(each.ports))))
-        elif each.kind == "fewer-uplinks":
-            said.add(("uplink-half-unit", each.ports[0]))
-        elif each.kind == "uneven-pace":
-            said.add(("uplink-slower", next(port for port in each.ports if "leaf" in port)))
-        else:
-            said.add((each.kind, each.text))
-    rails = {host for each in wrong for host in each.hosts}
-    pairs = {
-        tuple(sorted((each.end.split()[0], (each.there or "").split()[0])))
-        for each in moved
-        if each.state == "swapped" and each.there and each.end.split()[0] not in rails
-    }
-    return said | {("cable-swapped-ports", "+".join(pair)) for pair in pairs}
-
-
-def truth(made: Plan) -> set[tuple[str, str]]:
-    """What was planted."""
-    said = set()
-    for odd in made.truth["oddities"]:
-        kind = "uplink-slower" if odd["kind"] in ("uplink-slow", "uplink-narrow") else odd["kind"]
-        said.add((kind, "+".join(sorted(odd["hosts"])) or odd["subject"].removeprefix("switch:")))
-    return said
 
 
 def test_rail_optimized_fabrics() -> None:
@@ -87,9 +55,9 @@ def test_rail_optimized_fabrics() -> None:
 
     wrong, moved, kinds = found(made)
 
-    assert truth(made) == told(wrong, moved)
-    assert len(truth(made)) >= 15
-    assert {kind for kind, _ in truth(made)} >= {"uplink-half-unit", "uplink-swapped"}
+    assert cabling.planted(made.truth) == cabling.told(wrong, moved)
+    assert len(cabling.planted(made.truth)) >= 15
+    assert {kind for kind, _ in cabling.planted(made.truth)} >= {"uplink-half-unit", "uplink-swapped"}
     assert {("rail-optimized", 2, 1.0)} == kinds
 
 
@@ -99,7 +67,7 @@ def test_fat_trees() -> None:
 
     wrong, moved, kinds = found(made)
 
-    assert truth(made) == told(wrong, moved)
+    assert cabling.planted(made.truth) == cabling.told(wrong, moved)
     assert {("fat-tree", 2, 2.0)} == kinds
 
 
@@ -124,10 +92,80 @@ def test_where_a_rail_belongs() -> None:
     assert meant == {each.hosts[0]: next(iter(each.should.values())) for each in wrong if each.kind == "rail-elsewhere"}
 
 
+def test_a_link_that_can_do_no_more_is_not_slow() -> None:
+    """iblinkinfo has what both ends can do."""
+    made = plan(240, 2, FAULTS | {"uplink-older": 2}, mix=INFINIBAND)
+    older = [each["hosts"] for each in made.truth["noise"] if each["kind"] == "uplink-older"]
+    said, by_ibnetdiscover = set(), set()
+    for name in made.fabrics:
+        said |= cabling.told(*cabling.found({name: "".join(made.fabric_text(name, "iblinkinfo"))}))
+        by_ibnetdiscover |= cabling.told(*cabling.found({name: "".join(made.fabric_text(name))}))
+
+    assert cabling.planted(made.truth) == said
+    assert {("uneven-pace", each) for each in older} == by_ibnetdiscover - said
+    assert older
+
+
+def test_a_file_that_lost_its_tabs() -> None:
+    """As mail and chat do it: the same answer."""
+    made = plan(60, 2, {"cable-swapped-rails": 1}, mix={"a100-ib": 1})
+    text = "".join(made.fabric_text())
+
+    assert cabling.found({"f": text}) == cabling.found({"f": text.replace("\t", " ")})
+    assert cabling.planted(made.truth) == cabling.told(*cabling.found({"f": text.replace("\t", " ")}))
+
+
+def test_the_plan_of_ufm(tmp_path: Path, capfdbinary: Any) -> None:
+    """It has what was planted and no more; that of another fabric is refused."""
+    made = plan(60, 2, {"cable-swapped-rails": 1, "cable-swapped-ports": 1, "uplink-missing": 1}, mix={"a100-ib": 1})
+    other = plan(60, 3, {}, mix={"gb200-ib": 1})
+    for name, whose, form in (("f", made, "ibnetdiscover"), ("ndt", made, "ndt"), ("other", other, "ndt")):
+        (tmp_path / name).write_text("".join(whose.fabric_text(form=form)))
+    fabric = ["fleet", "cables", "--fabric", str(tmp_path / "f")]
+
+    assert 0 == run([*fabric, "--plan", str(tmp_path / "ndt"), "--format", "json"])
+    wrong = msgspec.json.decode(capfdbinary.readouterr().out, type=Cables).wrong
+    assert 2 == run([*fabric, "--plan", str(tmp_path / "other")])
+    assert b"is it the plan of another fabric" in capfdbinary.readouterr().err
+
+    kinds = {odd["kind"]: odd for odd in made.truth["oddities"]}
+    moved = [each.end.split()[0] for each in wrong if each.state == "swapped"]
+    swapped = [*kinds["cable-swapped-rails"]["hosts"] * 2, *kinds["cable-swapped-ports"]["hosts"]]
+    assert sorted(swapped) == sorted(moved)
+    (missing,) = [each for each in wrong if each.state != "swapped"]
+    assert "missing" == missing.state
+    assert kinds["uplink-missing"]["subject"].removeprefix("switch:") in (missing.end, missing.should)
+
+
+def test_one_swapped_pair_of_uplinks_merges_no_pods_for_slurm() -> None:
+    """Three tiers: each pod stays a switch of its own, and all names are such as the switches have."""
+    said = []
+    for faults in ({"uplink-swapped": 1}, {}):
+        made = plan(100, 2, faults, mix={"a100-ib": 1}, layout="fat-tree")
+        assert len(faults) == len(made.truth["oddities"])
+        cluster = build([FabricFile("f", read_fabric("".join(made.fabric_text()), "f"))], None)
+        said.append([line for line in conf(cluster, views(cluster)).splitlines() if line.startswith("SwitchName")])
+    names = [line.split()[0].partition("=")[2] for line in said[0]]
+
+    assert said[0] == said[1]
+    assert len(names) == len(set(names)) > 50
+    known = re.compile(r"a100-ib-1-leaf-\d+|a100-ib-1-(spine|core)(-\d)?")
+    assert [] == [name for name in names if not known.fullmatch(name)]
+
+
+def test_two_leaves_that_are_joined_with_each_other_are_one_pair() -> None:
+    """By several cables."""
+    made = plan(8, 1, {}, mix={"h100-ib": 1}, layout="pair")
+    (view,) = views(build([FabricFile("f", read_fabric("".join(made.fabric_text()), "f"))], None))
+
+    assert "1 of 1 pairs of them are joined" in what(view).evidence
+    assert ([], []) == found(made)[:2]
+
+
 def test_by_lldp_of_the_reports(tmp_path: Path, capfdbinary: Any, real_commands: None) -> None:
     """RoCE: no fabric file; through ingest and the command line. NVLink domains are racks."""
-    faults = dict.fromkeys(("cable-swapped-rails", "cable-swapped-ports", "rail-wrong-leaf"), 1)
-    made = plan(70, 1, faults, mix={"h200-roce": 0.7, "gb200-ib": 0.3})
+    faults = dict.fromkeys(("cable-swapped-rails", "cable-swapped-ports", "rail-wrong-leaf", "port-shared"), 1)
+    made = plan(104, 1, faults, mix={"h200-roce": 0.5, "gb200-ib": 0.2, "l40s-tor": 0.3})
     mine = {odd["kind"]: odd for odd in made.truth["oddities"] if odd["hosts"][0] in _roce(made)}
     with (tmp_path / "reports.ndjson").open("wb") as file:
         for data in made.reports(0, one_line=True):
@@ -142,7 +180,7 @@ def test_by_lldp_of_the_reports(tmp_path: Path, capfdbinary: Any, real_commands:
     assert 0 == run(["fleet", "cables", "--dataset", str(tmp_path / "d"), "--format", "json"])
     cables = msgspec.json.decode(capfdbinary.readouterr().out)
 
-    said = told(msgspec.convert(answer["breaks"], list[Break]), msgspec.convert(cables["wrong"], list[Cable]))
+    said = cabling.told(msgspec.convert(answer["breaks"], list[Break]), msgspec.convert(cables["wrong"], list[Cable]))
     assert {(kind, "+".join(sorted(odd["hosts"]))) for kind, odd in mine.items()} == said
     assert mine
     assert ["rail-optimized"] == [fabric["kind"] for fabric in answer["fabrics"]]

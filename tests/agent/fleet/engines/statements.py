@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.fleet.cluster.from_dataset import telling_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
-from agent.fleet.episodes import history, news, repeat
+from agent.fleet.episodes import history, news, repeat, silences
 from agent.fleet.expected import compare
 from agent.fleet.page import class_names, days, reading
 from agent.fleet.page.scene import STATES
@@ -57,6 +57,7 @@ MODULES = (
     news,
     repeat,
     compare,
+    silences,
 )
 VALUES = {TEXT: "x", INT: 1, FLOAT: 0.5, BOOL: True, TIME: SINCE}
 

@@ -196,7 +196,7 @@ UNKNOWN = ("array_to_string", "list_sort", "epoch", "contains")  # functions of 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_statement_has_its_sql(dialect):
     for name, each in statements().items():
-        for sql in (each.sql, *(select for _, select in each._replace(scoped=True).ctes())):
+        for sql in (each.sql, *(select for _, select in each._replace(scoped=True, silenced=True).ctes())):
             written = translated(sql, dialect)
             typed = re.sub(r"\{(\w+): \}", r"{\1: String}", written)  # ClickHouse's type is added where it is bound
             tree = sqlglot.parse_one(typed, dialect=dialect)

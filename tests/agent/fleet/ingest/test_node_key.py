@@ -9,6 +9,7 @@ import pytest
 
 from agent.cli.main import run
 from agent.fleet.dataset import MANIFEST, BadDataset, open_dataset
+from agent.fleet.node_names import NodeNames
 from tests.agent.fleet.small import report, rows, take
 from tests.texts import error_lines
 
@@ -16,6 +17,7 @@ pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow.parquet")
 
 A, B = "aaaa1111bbbb2222cccc3333dddd4444", "eeee5555ffff6666aaaa7777bbbb8888"
+C = "ffff9999eeee8888dddd7777cccc6666"
 
 
 def named(hostname: str | None, machine_id: str | None = None, serial: str | None = None, hour: float = 0) -> bytes:
@@ -133,3 +135,76 @@ def test_cables_and_scheduler_outputs_have_the_hosts_own_names(
     assert ids[0] not in output
     assert "localhost" not in output  # two have it, and each is found by its own key
     assert ids[2][:-4] in output
+
+
+LIST = (named("gpu1", A, "SN001"), named("localhost", B, "SN002"), named("localhost", C, "SN003", 1))
+
+
+@pytest.fixture
+def by_machine(tmp_path: Path) -> str:
+    """A dataset by machine id: gpu1, and two machines without a name of their own."""
+    take(tmp_path / "d", *LIST, node_key="machine-id")
+    return str(tmp_path / "d")
+
+
+@pytest.mark.parametrize("name", ["gpu1", A])
+def test_host_names_and_keys_choose_nodes(
+    name: str, by_machine: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert run(["fleet", "summary", "--dataset", by_machine, "--where", f"nodes={name}", "--format", "json"]) == 0
+    out, err = capfdbinary.readouterr()
+    assert (json.loads(out)["nodes"], err) == (1, b"")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["summary", "--where", "nodes=gpu1,localhost"],
+        ["forget", "localhost"],
+        ["expected", "{here}/nodes"],
+    ],
+)
+def test_a_name_of_several_nodes_is_an_error_that_lists_them(
+    words: list[str], by_machine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "nodes").write_text("gpu1 localhost\n")
+    assert run(["fleet", *(word.format(here=tmp_path) for word in words), "--dataset", by_machine]) == 2
+    line, *_ = error_lines(capsys.readouterr().err)
+    assert "'localhost' is the name of 2 nodes: " in line
+    assert all(machine in line for machine in (B, C))
+    assert len(rows(tmp_path / "d", "host", "node")) == 3
+
+
+def test_lists_of_host_names_are_compared(
+    by_machine: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    (tmp_path / "nodes").write_text(f"gpu1.site.org gpu2 {B}\n")
+    command = ["fleet", "expected", str(tmp_path / "nodes"), "--dataset", by_machine]
+    assert run([*command, "--format", "json"]) == 0
+    answer = json.loads(capfdbinary.readouterr().out)
+    assert (answer["expected"], answer["reporting"]) == (3, 2)
+    assert [(row["what"], row["node"], row["hostname"]) for row in answer["rows"]] == [
+        ("never", "gpu2", None), ("unexpected", C, "localhost"),
+    ]  # fmt: skip
+    assert run(command) == 0
+    assert f"localhost ({C})" in capfdbinary.readouterr().out.decode()
+
+
+def test_a_node_is_forgotten_by_its_host_name(
+    by_machine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["fleet", "forget", f"gpu1,{B},gpu9", "--dataset", by_machine]) == 0
+    assert "not in the dataset: gpu9" in capsys.readouterr().err
+    assert rows(tmp_path / "d", "host", "node") == [(C,)]
+
+
+def test_the_key_of_the_dataset_comes_before_host_names() -> None:
+    """A host that is called as another's machine id."""
+    names = NodeNames([("a", "b"), ("b", "c"), ("east/x", "x.site.org")])
+    assert [names.find(name) for name in ("a", "b", "c", "x")] == ["a", "b", "b", None]
+    assert [names.find_short(name) for name in ("X", "west/x.other.org", "y")] == ["east/x", "east/x", None]
+
+
+def test_pull_needs_a_dataset_for_a_key(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(["fleet", "pull", "--nodes", "gpu1", "--to", str(tmp_path), "--node-key", "serial"]) == 2
+    assert "--node-key is for --dataset" in error_lines(capsys.readouterr().err)[0]

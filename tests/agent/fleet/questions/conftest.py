@@ -10,10 +10,12 @@ import pytest
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
 from agent.fleet.ingest.run import IngestOptions, ingest
+from bench.fleet.cables import CABLES
 from bench.fleet.kinds import KINDS, ON_REQUEST
-from bench.fleet.plan import plan
+from bench.fleet.plan import Plan, plan
 
-OF_CABLES = ("cable-", "rail-wrong", "uplink-")  # tests/agent/fleet/cluster asks for these
+OF_CABLES = tuple(CABLES)  # tests/agent/fleet/cluster asks for these
+ON_THEIR_OWN = ("flapping", *ON_REQUEST)  # tests with fleets of their own ask for these
 
 
 class Fleet(NamedTuple):
@@ -22,15 +24,16 @@ class Fleet(NamedTuple):
     path: Path
     engine: Engine
     truth: dict[str, Any]
+    fabrics: dict[str, str]
 
     def hosts(self, *kinds: str) -> set[str]:
         """Nodes with one of these oddities."""
         return {host for odd in self.truth["oddities"] if odd["kind"] in kinds for host in odd["hosts"]}
 
 
-def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> dict[str, Any]:
-    """Make reports, take them in, and give the truth."""
-    faults = {kind: 1 for kind in KINDS if not kind.startswith(OF_CABLES) and kind not in ON_REQUEST}
+def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> Plan:
+    """Make reports, and take them in."""
+    faults = {kind: 1 for kind in KINDS if kind not in OF_CABLES and kind not in ON_THEIR_OWN}
     fleet = plan(nodes, seed, faults, sweeps=2, mix=mix)
     for sweep in (0, 1):
         source = place / f"sweep-{sweep}.ndjson"
@@ -39,13 +42,15 @@ def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> di
                 file.write(data.replace(b"\n", b" ") + b"\n")
         ingest(IngestOptions(sources=[str(source)], dataset=str(place / "dataset")), lambda _stage, _done: None)
         source.unlink()
-    return fleet.truth
+    return fleet
 
 
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory):
     place = tmp_path_factory.mktemp("fleet")
-    truth = made(place, 220, 8, {"gb200-ib": 2, "l40s-roce": 1, "h200-roce": 2})
+    twins = {f"h200-twin-{n}": 1.0 for n in (1, 2, 3)}
+    fleet = made(place, 256, 3, {"gb200-ib": 2, "l40s-roce": 1, "h200-roce": 3, **twins})
     engine = connect(None, str(place / "dataset"))
-    yield Fleet(place / "dataset", engine, truth)
+    fabrics = {name: "".join(fleet.fabric_text(name)) for name in fleet.fabrics}
+    yield Fleet(place / "dataset", engine, fleet.truth, fabrics)
     engine.close()

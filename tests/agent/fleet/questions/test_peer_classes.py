@@ -37,6 +37,33 @@ def test_nodes_that_lost_their_gpus_together_are_found_in_the_history(tmp_path):
         assert told(tables) == [("gpus", "n[00-05]", "4", "8")]
 
 
+def test_so_many_lost_gpus_that_it_looks_like_a_roll_out(tmp_path):
+    """Devices die, they are not rolled out: nobody has "4 or 8"."""
+    first = [made(n) for n in range(40)]
+    then = [made(n, 1, gpus=HALF if n < 12 else ALL) for n in range(40)]
+    with asked(tmp_path, *first, *then) as tables:
+        answer = outliers(tables)
+    assert [(each.attribute, each.hosts, each.usual, each.usual_count, each.of) for each in answer.outliers] == [
+        ("gpus", "n[00-11]", "8", 28, 40)
+    ]
+    assert (answer.mixed, answer.classes) == ([], {"V P, 8x GPU": 40})
+
+
+def test_several_that_lost_different_gpus(tmp_path):
+    """Each is a class of its own, too small to be meant so, and together they are more than a fifth."""
+    with asked(tmp_path, *(made(n, gpus=ALL[: {0: 4, 1: 6, 2: 7}.get(n, 8)]) for n in range(10))) as tables:
+        answer = outliers(tables)
+    assert sorted((each.hosts, each.value) for each in answer.outliers) == [("n00", "4"), ("n01", "6"), ("n02", "7")]
+    assert answer.mixed == []
+
+
+def test_other_values_are_still_mixed_where_many_lost_gpus(tmp_path):
+    first = [made(n) for n in range(40)]
+    then = [made(n, 1, gpus=HALF if n < 12 else ALL, kernel="6.8" if n % 2 else "6.9") for n in range(40)]
+    with asked(tmp_path, *first, *then) as tables:
+        assert [each.attribute for each in outliers(tables).mixed] == ["kernel"]
+
+
 def test_a_product_with_fewer_gpus_is_a_class_of_its_own(tmp_path):
     reports = [made(n, gpus=HALF if n < 6 else ALL) for n in range(30)]
     with asked(tmp_path, *reports) as tables:
@@ -78,11 +105,11 @@ def test_of_an_unknown_product_nothing_is_missed(tmp_path):
         assert told(tables) == []
 
 
-def small(n, odd, **more):
-    """Two of these nodes are of another product, one of them with something odd."""
+def small(n, odd, common=None, **more):
+    """Two of these nodes are of another product, one of them with something odd. `common`: of all others."""
     report = {"kernel": "6.8", "os": "U 24", "cmdline": "ro quiet", "arch": "x86_64",
               "software": {"driver": {"version": "1"}}}  # fmt: skip
-    return made(n, **{**report, **({"product": "Q", **more} if n < 2 else {}), **(odd if n == 1 else {})})
+    return made(n, **{**report, **({"product": "Q", **more} if n < 2 else common or {}), **(odd if n == 1 else {})})
 
 
 @pytest.mark.parametrize(
@@ -103,6 +130,41 @@ def test_a_class_of_two_is_compared_with_nodes_that_have_the_same_gpus(tmp_path,
         [expected] if expected else []
     )
     assert {each.hardware_class for each in answer.outliers} <= {"all nodes with GPU"}
+
+
+def nccl(*settings):
+    found = [{"key": key, "value": value, "source": "/etc/nccl.conf", "scope": "system"} for key, value in settings]
+    return {"software": {"driver": {"version": "1"}, "nccl": {"settings": found, "searched": ["/etc/nccl.conf"]}}}
+
+
+TC, HCA, QPS = ("NCCL_IB_TC", "106"), ("NCCL_IB_HCA", "mlx5_9"), ("NCCL_IB_QPS_PER_CONNECTION", "4")
+
+
+@pytest.mark.parametrize(
+    ("of_others", "of_class", "of_one", "expected"),
+    [
+        ([TC], [TC], [TC, QPS], [("n01", "NCCL_IB_QPS_PER_CONNECTION=4", "(absent)")]),
+        ([TC], [TC], [], [("n01", "(absent)", "NCCL_IB_TC=106")]),
+        ([TC], [TC], [("NCCL_IB_TC", "0")], [("n01", "NCCL_IB_TC=0", "NCCL_IB_TC=106")]),
+        ([TC], [TC, HCA], [TC, HCA], []),  # both nodes of the class: its NICs have other names
+        ([TC], [], [], []),
+        ([TC], [HCA], [HCA, QPS], [("n01", "NCCL_IB_QPS_PER_CONNECTION=4", "(absent)")]),
+        ([TC], [TC], [TC], []),
+    ],
+)
+def test_nccl_settings_of_a_class_of_two(tmp_path, of_others, of_class, of_one, expected):
+    """Beside all nodes with the same GPUs; what both nodes of the class have otherwise is meant so."""
+    reports = [small(n, nccl(*of_one), nccl(*of_others), **nccl(*of_class)) for n in range(NODES)]
+    with asked(tmp_path, *reports) as tables:
+        answer = outliers(tables)
+    assert [(each.hosts, each.value, each.usual) for each in answer.outliers] == expected
+    assert {each.hardware_class for each in answer.outliers} <= {"all nodes with GPU"}
+
+
+def test_nccl_settings_of_other_gpus_are_not_compared(tmp_path):
+    reports = [small(n, nccl(TC, QPS), nccl(TC), gpu_name="B", **nccl(TC)) for n in range(NODES)]
+    with asked(tmp_path, *reports) as tables:
+        assert told(tables) == []
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import pytest
 from agent.fleet.cluster.from_dataset import of_reports, wiring
 from agent.fleet.dataset import open_dataset
 from agent.fleet.engines import connect
-from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import query
+from agent.fleet.engines.engine import Tables, Where, narrowed
+from agent.fleet.engines.query import query, table_query
 from agent.fleet.episodes.news import news_since
 from agent.fleet.episodes.repeat import repeats
+from agent.fleet.episodes.silences import NONE, FleetSilence, Silences, silence
 from agent.fleet.page import build
 from agent.fleet.page.data import packed
 from agent.fleet.page.from_dataset import Wish
@@ -83,14 +84,65 @@ def test_what_is_silenced_and_what_counts_again_came_and_went(tmp_path: Path) ->
     assert [(each.node, each.kind) for each in news] == [("b", "new"), ("a", "gone")]
 
 
+HERE = Silences([FleetSilence(rule="bad-link", node="n[4-9]", reason="ticket <7>", until=date(2026, 2, 1))], date.min)
+OF_THE_NEWEST = ("findings", "job: faults", "job: costs", "nodes to drain")  # the others look into the history
+
+
+@pytest.mark.parametrize("question", OF_THE_NEWEST)
+@pytest.mark.parametrize("nodes", [(), ("n0", "n4")])
+def test_the_same_of_what_the_operator_of_the_fleet_silenced(
+    question: str, nodes: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Also of some nodes."""
+    answers = []
+    for place, found, silences in (("by the node", SILENCED, NONE), ("here", OPEN, HERE), ("open", OPEN, NONE)):
+        (tmp_path / place).mkdir()
+        with asked(tmp_path / place, *fleet(found)) as tables:
+            answers.append(QUESTIONS[question](silence(narrowed(tables, Where(nodes=nodes)), silences)))
+    assert answers[0] == answers[1]
+    assert answers[0] != answers[2]
+
+
+@pytest.mark.parametrize(
+    ("entry", "silenced"),
+    [
+        ({}, ["n0", "n4"]),
+        ({"node": "n4"}, ["n4"]),
+        ({"node": "n4", "device": "GPU0"}, ["n4"]),
+        ({"device": "GPU1"}, []),
+        ({"rule": "other"}, []),
+        ({"until": date(2026, 1, 14)}, []),
+        ({"until": date(2026, 1, 15)}, ["n0", "n4"]),
+    ],
+)
+def test_what_an_entry_is_for(entry: dict[str, Any], silenced: list[str], tmp_path: Path) -> None:
+    silences = Silences([FleetSilence(**{"rule": "bad-link", "reason": "r"} | entry)], date(2026, 1, 15))
+    with asked(tmp_path, *fleet(OPEN)) as tables:
+        rows = silence(tables, silences).rows(table_query("finding", ("node", "silenced")))
+    assert sorted(node for node, is_silenced in rows if is_silenced) == silenced
+
+
+def test_what_a_node_silenced_keeps_its_own_reason(tmp_path: Path) -> None:
+    with asked(tmp_path, *fleet(SILENCED)) as tables:
+        rows = silence(tables, Silences([FleetSilence(rule="bad-link", reason="here")], date.min)).rows(
+            table_query("finding", ("node", "silenced_reason", "silenced_until"))
+        )
+    assert sorted(rows) == [("n0", "here", None), ("n4", "ticket <7>", "2026-02-01")]
+
+
 def shown(tables: Tables) -> FleetScene:
     """The page of a dataset."""
     return build.scene(tables, lambda: wiring(of_reports(tables)), Wish(), datetime(2026, 1, 16, tzinfo=timezone.utc))
 
 
-def test_the_page_has_it_apart_with_reason_and_day(tmp_path: Path) -> None:
-    with asked(tmp_path, *fleet(SILENCED, finding("bad-link", "GPU1", "error"))) as tables:
-        page = shown(tables)
+@pytest.mark.parametrize(("found", "device"), [(SILENCED, None), (OPEN, "GPU0")])
+def test_the_page_has_it_apart_with_reason_and_day(found: dict[str, Any], device: str | None, tmp_path: Path) -> None:
+    """By the node's operator, or the fleet's."""
+    entry = FleetSilence(
+        rule="bad-link", node="n4", device=device, reason="ticket <7>", until=date(2026, 2, 1), ticket=None
+    )
+    with asked(tmp_path, *fleet(found, finding("bad-link", "GPU1", "error"))) as tables:
+        page = shown(silence(tables, Silences([entry] if device else [], date.min)))
     sections = {each.anchor: each.said for each in page.sections}
     why = "silenced until 2026-02-01: ticket <7>"
     assert [(each.about, each.nodes, each.more, each.quiet) for each in sections["silenced"]] == [

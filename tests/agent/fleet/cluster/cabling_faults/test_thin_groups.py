@@ -117,6 +117,15 @@ def test_a_dark_spine_that_all_leaves_share() -> None:
     )
 
 
+def test_a_dark_spine_beside_a_unit_that_is_half_wired() -> None:
+    """Neither hides the other."""
+    plant = dark(rails(units=6, spines=8), "spine4")
+    for leaf in range(1, 5):
+        for spine in range(7):
+            plant.cut(f"su3-leaf{leaf}", UP + 2 * spine + (2 if spine > 2 else 0))
+    assert sorted(each.kind for each in plant.breaks()) == ["dark-spine", "fewer-uplinks"]
+
+
 def _in_use(plant: Plant) -> None:
     plant.cable("login1 mlx5_0", 1, "su1-leaf1", 39)
 
