@@ -149,9 +149,15 @@ _SENT_AGAIN = (
     *("packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err"),
     *("seq_err_naks_rcvd", "to_retransmits"),
     *("Nak Sequence Error", "Nak Sequence Error Implied", "RTO"),
+    "roce_new_pkt_rty_num",  # Ascend
 )
 _RETRANS_TIMEOUTS = ("local_ack_timeout_err", "roce_adp_retrans_to", "to_retransmits", "RTO")
-_GAPS = ("out_of_sequence", "oos_drop_count", "Rcvd Out of order packets")  # what a receiver counts
+_GAPS = (
+    "out_of_sequence",
+    "oos_drop_count",
+    "Rcvd Out of order packets",
+    "roce_out_of_order_num",
+)  # what a receiver counts
 _RETRANS_WARN = read_limit("roce-rt-retrans.warning_ratio")
 _RETRANS_ERROR = read_limit("roce-rt-retrans.error_ratio")
 _RETRANS_LEAST = read_limit("roce-rt-retrans.events")

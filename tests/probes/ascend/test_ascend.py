@@ -294,13 +294,19 @@ def test_a_transcript_of_hccn_tool() -> None:
         "hccn_tool -i 4 -pfc -g\nPFC configuration:\npriority 0 1 2 3 4 5 6 7\nenabled  0 0 0 0 1 0 0 0\n"
         "cat x\ndev_id:5, tls switch[1](0:disable, 1:enable)\n[devid 6]link down count : 2\n"
         "hccn_tool -i 7 -stat -g\nroce_rx_err_pkt_num:11\n"
+        "hccn_tool -i 8 -pfc_stat -g\ntx_pfc4_duration_time=12.345ms\ntx_pfc5_duration_time=7ms\n"
+        "rx_pfc4_duration_time=0.5ms\ntx_pfc4_duration_err_cnt:3\ntx_pfc8_duration_time=1ms\n"
     )
-    assert [3, 4, 5, 6, 7] == [port.npu for port in ports]
+    assert [3, 4, 5, 6, 7, 8] == [port.npu for port in ports]
     assert ("up", 200_000) == (ports[0].state, ports[0].speed_mbit_s)
     assert (4,) == ports[1].pfc
     assert ports[2].tls is True
     assert {"link_down_events": 2} == ports[3].counters
     assert {"roce_rx_err_pkt_num": 11} == ports[4].counters
+    assert ports[5].counters == {
+        "tx_pfc4_duration_us": 12_345, "tx_pfc5_duration_us": 7000, "rx_pfc4_duration_us": 500,
+        "tx_pfc4_duration_err_cnt": 3,
+    }  # fmt: skip
 
 
 OPTICAL = """\
