@@ -25,11 +25,12 @@ _KERNEL_COUNTS = re.compile(
 # Packets of RDMA, by driver: of the port, its driver's own, the interface's (mlx5, bnxt, irdma)
 _SENT = (
     *("port_xmit_packets", "unicast_xmit_packets", "rdma_tx_packets", "tx_pkts", "TxUDP"),
+    "tx_rdma_ucast_pkts",  # ionic
     "roce_tx_all_pkt_num",  # Ascend
 )
 _RECEIVED = (
     *("port_rcv_packets", "unicast_rcv_packets", "rdma_rx_packets", "rx_pkts", "RxUDP"),
-    "roce_rx_all_pkt_num",
+    *("rx_rdma_ucast_pkts", "roce_rx_all_pkt_num"),
 )
 _PRIORITIES = range(8)
 # Frames that this NIC dropped for want of a buffer: of a priority, of the whole port, of RoCE alone (bnxt)
