@@ -16,6 +16,7 @@ from probes.host.commands import (
     NEURON_SAVED,
     NPU_HCCS,
     NPU_SAVED,
+    NPU_SIO,
     NVIDIA_SMI,
     NVIDIA_SMI_SAVED,
     PCI,
@@ -162,7 +163,7 @@ def _hccn(host: Host) -> Reading:
 
 
 def _saved_npu(host: Host) -> bool:
-    return _saved(*NPU_SAVED)(host) or bool(host.saved_arguments(*NPU_HCCS))
+    return _saved(*NPU_SAVED)(host) or any(host.saved_arguments(*argv) for argv in (NPU_HCCS, NPU_SIO))
 
 
 def _saved_hccn(host: Host) -> bool:

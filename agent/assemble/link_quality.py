@@ -27,6 +27,7 @@ from probes.pci.sysfs import PciFunction
 
 _NO_WIDTH = (0, 63, 255)  # link down, all-ones, LnkCap read as 0
 _QEMU, _AMAZON, _BROADCOM, _MICROCHIP, _MELLANOX, _NVIDIA = "0x1b36", "0x1d0f", "0x1000", "0x11f8", "0x15b3", "0x10de"
+_NICS_WITH_SWITCH = (_MELLANOX, "0x1dd8")
 _AMD = "0x1022"
 _AM4_CHIPSET, _AM4_LANES = "0x57ad", 4  # X570 "Matisse Switch Upstream" (pci.ids); AM4 has x4 of PCIe 4.0 for it
 _SYNTHETIC_SUBSYSTEMS = ("0x100b", "0x2004", "0x2005")  # PEX890xx virtual ports (pci.ids, vendor 1000)
@@ -224,11 +225,11 @@ def _current_and_maximum(function: PciFunction) -> tuple[tuple[float | None, flo
 
 
 def _is_inside_card(function: PciFunction, above: PciFunction) -> bool:
-    """Whether the link is behind the switch of a card: AMD GPUs, ConnectX and BlueField have one."""
+    """Whether the link is behind the switch of a card: AMD GPUs, ConnectX, BlueField and Pensando NICs have one."""
     if (above.vendor, above.device) in CARD_SWITCHES:
         return True
     network = (function.class_code or "").startswith(("0x02", "0x08"))
-    return function.vendor == above.vendor == _MELLANOX and is_bridge(above) and network
+    return function.vendor == above.vendor and above.vendor in _NICS_WITH_SWITCH and is_bridge(above) and network
 
 
 def _is_chipset_link(function: PciFunction) -> bool:

@@ -97,7 +97,12 @@ def has_profile(case: RuleContext) -> Result | None:
 
 def has_roce_counters(case: RuleContext) -> Result | None:
     """Shut without RoCE, and without an earlier sample of its counters."""
-    return has_roce(case) or has_window(case)
+    return (None if _has_inner_ports(case) else has_roce(case)) or has_window(case)
+
+
+def _has_inner_ports(case: RuleContext) -> bool:
+    """Whether counters of RoCE ports inside accelerators are there: they are judged as those of NICs."""
+    return any(port.hw_counters for nic in case.accelerator_nics for port in nic.ports)
 
 
 def has_infiniband_counters(case: RuleContext) -> Result | None:
@@ -107,7 +112,7 @@ def has_infiniband_counters(case: RuleContext) -> Result | None:
 
 def has_roce_flaps(case: RuleContext) -> Result | None:
     """Shut without RoCE, and where neither counters nor the kernel log hold what links did."""
-    return has_roce(case) or _has_link_history(case)
+    return (None if _has_inner_ports(case) else has_roce(case)) or _has_link_history(case)
 
 
 def has_infiniband_flaps(case: RuleContext) -> Result | None:

@@ -21,7 +21,12 @@ from agent.rules.wording import join_labels
 
 _DEVICES = 4  # of one finding, for which commands are written out; of more the first stands for all
 _WORDS = re.compile(r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX)\b")
-_TOOLS = {"nvidia-smi": "NVIDIA", "amd-smi": "AMD"}  # a command of one serves the parts of its maker alone
+_TOOLS = {
+    "nvidia-smi": "NVIDIA",
+    "amd-smi": "AMD",
+    "hccn_tool": "Huawei",
+    "npu-smi": "Huawei",
+}  # a command of one serves the parts of its maker alone
 _COMMAND = re.compile(r"^- `([^`]+)`", re.MULTILINE)
 _CODE = re.compile(r"(:\s|\s\()?`([^`]*)`(\))?")
 CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")

@@ -35,6 +35,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
 _COUNTER = re.compile(
     r"((?:mac|roce|nic)_[a-z0-9_]{3,60}) *: *(\d{1,20})|(tx_pfc\d_duration_(?:warn|err)_cnt) *: *(\d{1,20})"
 )
+_PAUSED = re.compile(r"((?:tx|rx)_pfc[0-7]_duration)_time *[=:] *(\d{1,12})(?:\.(\d{1,6}))? *ms")
 _OPTICAL = re.compile(
     r"(present|temperature|high power enable reg|vendor (?:name|part number|serial number)|xsfp identifier|Vcc"
     r"|[TR]x Power[0-7]|(?:[TR]xPower|Temp) (?:High|Low) Thres|Tx Bias[0-7]|[TR]x Los Flag) *: *(.{1,40})"
@@ -160,6 +161,10 @@ def _take_line(collector: _Collector, line: str) -> None:
         name, count = counter[1] or counter[3], counter[2] or counter[4]
         if collector.loop is None:
             collector.take("counters", {name: int(count)})
+        return
+    if paused := _PAUSED.fullmatch(line):
+        microseconds = int(paused[2]) * 1000 + int((paused[3] or "0").ljust(3, "0")[:3])
+        collector.take("counters", {f"{paused[1]}_us": microseconds})
         return
     if downs := _DOWNS.fullmatch(line):
         collector.take("counters", {"link_down_events": int(downs[1])})

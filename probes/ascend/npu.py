@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from probes.ascend.npu_smi import MOST_NPUS, VENDOR, parse_hccs, parse_info, parse_topology
-from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell
-from probes.host.commands import NPU_HCCS, NPU_INFO, NPU_TOPOLOGY
+from probes.ascend.npu_smi import MOST_NPUS, VENDOR, parse_hccs, parse_info, parse_sio, parse_topology
+from probes.gpu.facts import Gpu, GpuFacts, PairCell
+from probes.host.commands import NPU_HCCS, NPU_INFO, NPU_SIO, NPU_TOPOLOGY
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.probe import Reading
@@ -38,16 +38,22 @@ def read(host: Host) -> Reading:
     if npus is None:
         npus, attached = _find_on_bus(reader)
     if matrix := _read_output(reader, parse_topology, *NPU_TOPOLOGY):
-        known = {npu.index for npu in npus}
+        listed = {npu.index for npu in npus}
         npus = [npu._replace(cpu_affinity=matrix.cpus.get(npu.index)) if npu.index is not None else npu for npu in npus]
-        npus += [Gpu(index=n, vendor=VENDOR, cpu_affinity=cpus) for n, cpus in matrix.cpus.items() if n not in known]
+        npus += [Gpu(index=n, vendor=VENDOR, cpu_affinity=cpus) for n, cpus in matrix.cpus.items() if n not in listed]
         cells = matrix.pairs
-    ports = _saved_ports(reader, npus)
-    npus += [Gpu(index=index, vendor=VENDOR) for index in ports if index not in {npu.index for npu in npus}]
+    ports = _saved_of_npus(reader, npus, parse_hccs, *NPU_HCCS)
+    errors = _saved_of_npus(reader, npus, parse_sio, *NPU_SIO)
+    known = {npu.index for npu in npus}
+    npus += [Gpu(index=index, vendor=VENDOR) for index in sorted({*ports, *errors}) if index not in known]
     if not npus and attached is None:
         raise Absent(reader.missing or "no device node of an NPU, and no saved output of npu-smi")
     gpus = tuple(
-        npu._replace(nvlinks=ports.get(-1 if npu.index is None else npu.index, ()), nvlink_reason=_NO_LINKS)
+        npu._replace(
+            nvlinks=ports.get(-1 if npu.index is None else npu.index, ()),
+            nvlink_reason=_NO_LINKS,
+            error_counts=errors.get(-1 if npu.index is None else npu.index),
+        )
         for npu in npus
     )
     by_address = {gpu.address for gpu in gpus}
@@ -122,18 +128,18 @@ def _modules(gpus: tuple[Gpu, ...]) -> list[PairCell]:
     return [PairCell(by_number[die], by_number[die + 1], "SIO") for die in range(0, len(by_number), 2)]
 
 
-def _saved_ports(reader: HostReader, npus: list[Gpu]) -> dict[int, tuple[NvLink, ...]]:
-    """HCCS ports by physical id: of a card with one chip that is the card's number, with two it is in order."""
+def _saved_of_npus(reader: HostReader, npus: list[Gpu], parse: Callable[[str], T], *argv: str) -> dict[int, T]:
+    """Outputs about one chip each, by physical id: of a card with one chip the card's number, with two in order."""
     if reader.host.live:
         return {}
-    names = [place for text in reader.host.saved_arguments(*NPU_HCCS) if (place := _PLACE.fullmatch(text))]
+    names = [place for text in reader.host.saved_arguments(*argv) if (place := _PLACE.fullmatch(text))]
     chips = 2 if any(int(place[2]) for place in names) or len({npu.index for npu in npus}) > 8 else 1
-    ports = {}
+    outputs = {}
     for place in names[:MOST_NPUS]:
-        found = _read_output(reader, parse_hccs, *NPU_HCCS, place[0])
+        found = _read_output(reader, parse, *argv, place[0])
         if found:
-            ports[int(place[1]) * chips + int(place[2])] = found
-    return ports
+            outputs[int(place[1]) * chips + int(place[2])] = found
+    return outputs
 
 
 def _read_output(reader: HostReader, parse: Callable[[str], T], *argv: str) -> T | None:

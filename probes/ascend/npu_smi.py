@@ -31,6 +31,7 @@ _KINDS = {
 _NEAREST = ("SIO", "HCCS", "UB", "PIX", "PXB", "NODE", "SYS")
 _NO_NAMES = ("xxx", "Ascend910")  # of a virtual machine; of A2 and A3 alike
 _HCCS_LINE = re.compile(r"[ \t]*hccs ([a-z ]{2,30}?) *: *\[?([^\]\n]*)\]?[ \t]*")
+_SIO_LINE = re.compile(r"[ \t]*([TR]X) Error Count *: *(\d{1,18})[ \t]*", re.ASCII)
 _COUNTS = {"retry count": "retries", "error count": "crc"}
 
 
@@ -136,6 +137,19 @@ def parse_hccs(text: str) -> tuple[NvLink, ...]:
     if not lists or len({len(values) for values in lists}) != 1:
         raise ParseError("no lines about HCCS ports, or lines of different length")
     return tuple(_port(rows, column) for column in range(len(lists[0])))
+
+
+def parse_sio(text: str) -> dict[str, int]:
+    """Errors between the two dies of a module, by direction: `npu-smi info -t sio-info -i N -c C`. Raises ParseError.
+
+    >>> parse_sio("\\tTX Error Count                 : 0\\n\\tRX Error Count                 : 3\\n")
+    {'sio.tx': 0, 'sio.rx': 3}
+    """
+    found = [match for line in text.splitlines() if (match := _SIO_LINE.fullmatch(line[:400]))]
+    counts = {f"sio.{match[1].lower()}": int(match[2]) for match in found}
+    if not counts or len(counts) < len(found):
+        raise ParseError("no count of errors between dies, or those of several dies")
+    return counts
 
 
 def _port(rows: dict[str, list[str]], column: int) -> NvLink:

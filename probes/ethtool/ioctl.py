@@ -43,6 +43,8 @@ _WANTED = re.compile(
             r"rx_roce_(?:discards|good_(?:bytes|packets)|error[a-z_]*)|rx_discard_(?:bytes|packets)_cos[0-7]",
             r"rx_fec_(?:corrected|uncorrectable)_blocks|rx_pcs_symbol_err|rx_corrected_bits|rx_fcs_err_frames",
             r"[rt]x_(?:bytes|packets)_(?:pri|cos)[0-7]|link_down_events",
+            # ionic
+            r"frames_rx_bad_fcs",
             # ice, i40e
             r"[rt]x_priority_[0-7]_x(?:on|off)(?:_2_xoff)?(?:\.nic)?|port\.[rt]x_priority_[0-7]_x(?:on|off)(?:_[rt]x)?",
             r"link_x(?:on|off)_[rt]x(?:\.nic)?|port\.link_x(?:on|off)_[rt]x",
@@ -58,6 +60,8 @@ def wanted(counters: Mapping[str, int]) -> dict[str, int]:
 
     >>> wanted({"rx_prio3_pause": 7, "ch0_poll": 12, "rx0_packets": 9, "rx_discards_phy": 2**64 - 1})
     {'rx_prio3_pause': 7}
+    >>> wanted({"frames_rx_bad_fcs": 1, "frames_rx_bad_all": 1})
+    {'frames_rx_bad_fcs': 1}
     """
     kept = ((name, value) for name, value in counters.items() if _WANTED.fullmatch(name) and value != NOT_KNOWN)
     return dict(sorted(kept)[:MOST])

@@ -107,6 +107,7 @@ AMD_SAVED = AMD_SMI_SAVED + ROCM_SMI_SAVED
 NPU_INFO = ("npu-smi", "info")
 NPU_TOPOLOGY = ("npu-smi", "info", "-t", "topo")
 NPU_HCCS = ("npu-smi", "info", "-t", "hccs", "-i", "-c")
+NPU_SIO = ("npu-smi", "info", "-t", "sio-info", "-i", "-c")
 HCCN = ("hccn_tool",)  # many of its outputs one after the other, each below its command
 _HCCN_OPTIONS = (
     "-ip",
@@ -126,7 +127,7 @@ _HCCN_OPTIONS = (
 )
 HCCN_OF_NPU = tuple(("hccn_tool", "-i", option, "-g") for option in _HCCN_OPTIONS)
 RANK_TABLE = ("hccl.json",)  # files, by their names
-OF_NPU = (NPU_HCCS, *HCCN_OF_NPU)
+OF_NPU = (NPU_HCCS, NPU_SIO, *HCCN_OF_NPU)
 NPU_SAVED = (NPU_INFO, NPU_TOPOLOGY)
 HCCN_CONF = ("hccn.conf",)
 HCCN_SAVED = (HCCN, HCCN_CONF, RANK_TABLE)

@@ -128,6 +128,10 @@ _USELESS = (
         "does not state its NPU; save it as npu-smi_info_-t_hccs_-i_0_-c_0.txt",
     ),
     (
+        r"^[ \t]*[TR]X Error Count *:",
+        "does not state its NPU; save it as npu-smi_info_-t_sio-info_-i_0_-c_0.txt",
+    ),
+    (
         r"^(?:ipaddr|net health status|link status|PFC configuration|link up count|packet statistics) *:",
         "is an output of hccn_tool that does not state its NPU; save it as hccn_tool_-i_0_-link_-g.txt",
     ),

@@ -133,6 +133,7 @@ READERS: tuple[Reader, ...] = (
     parser("probes.ascend.npu_smi:parse_info", test_ascend.INFO_A2),
     parser("probes.ascend.npu_smi:parse_topology", test_ascend.TOPOLOGY),
     parser("probes.ascend.npu_smi:parse_hccs", test_ascend.HCCS),
+    parser("probes.ascend.npu_smi:parse_sio", test_ascend.SIO),
     parser(
         "probes.ascend.hccn_tool:parse_hccn",
         "hccn_tool -i 3 -ip -g\nipaddr:10.0.0.1\n[devid 2]link down count : 1\nenabled  0 0 0 0 1 0 0 0\n",

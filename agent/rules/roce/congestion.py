@@ -185,9 +185,9 @@ _LEAST_PACKETS = 1_000_000
 _LEAST_SECONDS = 600.0  # a burst of all-to-all is no congestion to speak of
 # What is counted, and whether it is measured against packets received: sent for marks seen, got for what was sent
 _WAYS = (
-    (("np_cnp_sent", "cnpSent"), True, _CNPS, "notifications sent"),
-    (("rp_cnp_handled", "cnpHandled"), False, _CNPS, "notifications received"),
-    (("np_ecn_marked_roce_packets", "RxECNMrkd"), True, _MARKS, "packets marked"),
+    (("np_cnp_sent", "cnpSent", "tx_rdma_cnp_pkts"), True, _CNPS, "notifications sent"),
+    (("rp_cnp_handled", "cnpHandled", "rx_rdma_cnp_pkts"), False, _CNPS, "notifications received"),
+    (("np_ecn_marked_roce_packets", "RxECNMrkd", "rx_rdma_ecn_pkts"), True, _MARKS, "packets marked"),
 )
 
 

@@ -35,7 +35,13 @@ from agent.rules.roce.port_counters import (
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
-_CRC_COUNTERS = ("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_fcs_err_frames", "rx_crc_errors.nic")
+_CRC_COUNTERS = (
+    "rx_crc_errors_phy",
+    "rx_symbol_err_phy",
+    "rx_fcs_err_frames",
+    "frames_rx_bad_fcs",
+    "rx_crc_errors.nic",
+)
 _KERNELS = ("rx_crc_errors",)  # of any driver, where its own are not there
 _CRC_PER_HOUR = read_limit("roce-rt-crc.per_hour")
 _CRC_WORDS = FailureText(
@@ -144,14 +150,20 @@ def _judge_icrc(case: RuleContext, counters: RocePortCounters) -> Result:
     )
 
 
-# What a sender counts of packets that it had to send again: mlx5, bnxt_re, irdma
+# What a sender counts of packets that it had to send again: mlx5, bnxt_re, irdma, ionic
 _SENT_AGAIN = (
     *("packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err"),
     *("seq_err_naks_rcvd", "to_retransmits"),
     *("Nak Sequence Error", "Nak Sequence Error Implied", "RTO"),
+    *("req_rx_pkt_seq_err", "req_rx_impl_nak_seq_err"),
+    "roce_new_pkt_rty_num",  # Ascend
 )
 _RETRANS_TIMEOUTS = ("local_ack_timeout_err", "roce_adp_retrans_to", "to_retransmits", "RTO")
-_GAPS = ("out_of_sequence", "oos_drop_count", "Rcvd Out of order packets")  # what a receiver counts
+# What a receiver counts
+_GAPS = (
+    *("out_of_sequence", "oos_drop_count", "Rcvd Out of order packets"),
+    *("resp_rx_outouf_seq", "roce_out_of_order_num"),
+)
 _RETRANS_WARN = read_limit("roce-rt-retrans.warning_ratio")
 _RETRANS_ERROR = read_limit("roce-rt-retrans.error_ratio")
 _RETRANS_LEAST = read_limit("roce-rt-retrans.events")
@@ -264,7 +276,10 @@ def _judge_ack_timeout(case: RuleContext, counters: RocePortCounters) -> Result:
     return judge_count(case, counters.place, delta(case, counters.rdma, _ACK_TIMEOUT_COUNTERS), limits, words)
 
 
-_RETRY_EXCEEDED_COUNTERS = ("req_transport_retries_exceeded", "max_retry_exceeded", "requester_retries_exceeded")
+_RETRY_EXCEEDED_COUNTERS = (
+    *("req_transport_retries_exceeded", "max_retry_exceeded", "requester_retries_exceeded"),
+    "req_tx_retry_excd_err",  # ionic
+)
 _EVENTS = read_limit("roce-rt-retry-exceeded.events")
 _RETRY_EXCEEDED_WORDS = FailureText(
     "queue pairs gave up (retries exceeded)",
@@ -290,7 +305,14 @@ def _judge_retry_exceeded(case: RuleContext, counters: RocePortCounters) -> Resu
 
 
 # Told by the peer that it had no buffer posted; and the same seen here as receiver
-_RNR_COUNTERS = ("rnr_nak_retry_err", "rnr_naks_rcvd", "RNR received", "requester_rnr_nak", "out_of_buffer")
+_RNR_COUNTERS = (
+    "rnr_nak_retry_err",
+    "rnr_naks_rcvd",
+    "RNR received",
+    "requester_rnr_nak",
+    "out_of_buffer",
+    "resp_rx_outof_buf",
+)
 _RNR_PER_MINUTE = read_limit("roce-rt-rnr.per_minute")
 _GRAVE = read_limit("roce-rt-rnr.warning_per_minute")
 _RNR_WORDS = FailureText(
@@ -312,7 +334,7 @@ def _judge_rnr(case: RuleContext, counters: RocePortCounters) -> Result:
     return judge_count(case, counters.place, delta(case, counters.rdma, _RNR_COUNTERS), limits, _RNR_WORDS)
 
 
-_DUPLICATES_COUNTERS = ("duplicate_request", "dup_req", "responder_dup_request")
+_DUPLICATES_COUNTERS = ("duplicate_request", "dup_req", "responder_dup_request", "resp_rx_dup_request")
 _DUPLICATES_PER_HOUR = read_limit("roce-rt-duplicates.per_hour")
 _DUPLICATES_WORDS = FailureText(
     "duplicate requests",

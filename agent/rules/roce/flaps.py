@@ -12,7 +12,9 @@ from agent.rules.rule import Result, rule
 
 _COUNTERS = ("carrier_down_count", "link_down_events_phy", "link_down_events")
 _LIMITS = read_limits("roce-link-flap")
-_IMPACT = "Its traffic stops for seconds each time; after about 30 s of retries (7 of 4.3 s) a NCCL job ends."
+_IMPACT = (
+    "Its traffic stops for seconds each time; after about 30 s of retries (7 of 4.3 s) a job of NCCL or HCCL ends."
+)
 _REMEDY = "Clean or replace fibre or module; read the switch's log of the port. Several at once: the switch."
 
 
@@ -22,7 +24,8 @@ def roce_link_flap(case: RuleContext) -> Iterator[Result]:
     for counters in by_interface(case, read_ports(case, down=True)):
         if isinstance(counters, RocePortCounters):
             counts = [delta(case, counters.eth, [name]) for name in _COUNTERS]
-            function = (counters.wire.pci if counters.wire else None) or counters.roce.nic.pci
+            nic = counters.roce.nic
+            function = (counters.wire.pci if counters.wire else None) or nic.pci or nic.accelerator
             history = counters.roce.subject, counters.eth.subject
             found.append(LinkDowns(counters.place, largest_delta(*counts), history, function))
         else:

@@ -30,8 +30,8 @@ from agent.rules.roce.port_counters import (
 )
 from agent.rules.rule import Fail, Pass, Result, Unknown, rule
 
-# Microseconds of pause: mlx5 by priority and of the whole port, bnxt by priority
-_NAMES = ("{way}_prio{p}_pause_duration", "pfc_pri{p}_{way}_duration_us")
+# Microseconds of pause: mlx5 by priority and of the whole port, bnxt and Ascend by priority
+_NAMES = ("{way}_prio{p}_pause_duration", "pfc_pri{p}_{way}_duration_us", "{way}_pfc{p}_duration_us")
 _GLOBAL = "{way}_global_pause_duration"
 
 
@@ -121,13 +121,17 @@ def _judge_pause_sent(case: RuleContext, counters: RocePortCounters) -> Result:
     if percent <= case.threshold(_PAUSE_SENT_WARN):
         return Pass(place.subject)
     grave = percent > case.threshold(_ERROR)
+    inside = counters.roce.nic.accelerator is not None
     return Fail(
         subject=place.subject,
         label=place.label,
         summary=f"paused its switch for {percent:.0f}% of {format_window(case)}, "
         f"limit {case.threshold(_ERROR if grave else _PAUSE_SENT_WARN):g}%",
-        impact=f"{percent:.0f}% of the time this host takes nothing in; what waits fills switches and stops others.",
-        remedy="The host is the slow part: the NIC's PCIe link, ACS, IOMMU, the NUMA node of the memory.",
+        impact=f"{percent:.0f}% of the time this {'NPU' if inside else 'host'} takes nothing in; what waits fills "
+        "switches and stops others.",
+        remedy="The NPU is the slow part: find the job that uses it, and why it takes its packets late."
+        if inside
+        else "The host is the slow part: the NIC's PCIe link, ACS, IOMMU, the NUMA node of the memory.",
         evidence=pause.evidence,
         severity=place.severity("error" if grave else "warning"),
         places=place.places,

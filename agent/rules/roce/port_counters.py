@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from agent.model.counters import netdev_counters, port_counters
-from agent.model.nic import Netdev
+from agent.model.nic import Netdev, Nic, Port
 from agent.rules import gates
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import CounterDelta, Counters, Subject, delta, sum_deltas
 from agent.rules.nccl.settings import effective_settings, parse_number
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.roce.ports import RocePort, roce_ports
-from agent.rules.rule import Result, Unknown
+from agent.rules.rule import NotApplicable, Result, Unknown
 
 # What sysfs and netlink count of every interface: where nothing else is there, the driver's own were not read
 _KERNEL_COUNTS = re.compile(
@@ -23,8 +23,15 @@ _KERNEL_COUNTS = re.compile(
     r"|rx_otherhost_dropped|dcb_pfc_(sent|received)_\d"
 )
 # Packets of RDMA, by driver: of the port, its driver's own, the interface's (mlx5, bnxt, irdma)
-_SENT = ("port_xmit_packets", "unicast_xmit_packets", "rdma_tx_packets", "tx_pkts", "TxUDP")
-_RECEIVED = ("port_rcv_packets", "unicast_rcv_packets", "rdma_rx_packets", "rx_pkts", "RxUDP")
+_SENT = (
+    *("port_xmit_packets", "unicast_xmit_packets", "rdma_tx_packets", "tx_pkts", "TxUDP"),
+    "tx_rdma_ucast_pkts",  # ionic
+    "roce_tx_all_pkt_num",  # Ascend
+)
+_RECEIVED = (
+    *("port_rcv_packets", "unicast_rcv_packets", "rdma_rx_packets", "rx_pkts", "RxUDP"),
+    *("rx_rdma_ucast_pkts", "roce_rx_all_pkt_num"),
+)
 _PRIORITIES = range(8)
 # Frames that this NIC dropped for want of a buffer: of a priority, of the whole port, of RoCE alone (bnxt)
 ADAPTIVE_ROUTING = "NCCL_IB_ADAPTIVE_ROUTING"
@@ -63,8 +70,13 @@ def watch_ports(case: RuleContext, down: bool = False) -> Iterator[RocePortCount
 
 def read_ports(case: RuleContext, down: bool = False) -> Iterator[RocePortCounters | Result]:
     """The same, also where there is no earlier sample."""
-    for port in roce_ports(case, down):
-        yield _read_port(port, port.netdev) if isinstance(port, RocePort) else port
+    inside = [(nic, port) for nic in case.accelerator_nics for port in nic.ports if port.hw_counters]
+    for each in roce_ports(case, down):
+        if isinstance(each, RocePort):
+            yield _read_port(each, each.netdev)
+        elif not (inside and isinstance(each, NotApplicable) and each.subject == "node"):
+            yield each
+    yield from (_read_inside(nic, port) for nic, port in inside if down or port.state == "ACTIVE")
 
 
 def watch_interfaces(case: RuleContext) -> Iterator[RocePortCounters | Result]:
@@ -79,6 +91,8 @@ def by_interface(case: RuleContext, ports: Iterator[RocePortCounters | Result]) 
             yield port
         elif port.roce.nic.state == "other_namespace":
             yield Unknown(port.place.subject, "its interface is in another network namespace")
+        elif port.roce.nic.accelerator is not None:
+            yield port
         elif port.wire is None:
             yield Unknown(
                 port.place.subject,
@@ -150,6 +164,8 @@ def delta_of_discards(case: RuleContext, counters: RocePortCounters) -> CounterD
 
 def describe_loss(case: RuleContext, counters: RocePortCounters) -> str:
     """Where the loss is, in a sentence: this host where its own discards moved, else somewhere else."""
+    if counters.roce.nic.accelerator is not None:
+        return "Look for drops on the switches and on the peers, and whether PFC protects the class of HCCL."
     here = delta_of_discards(case, counters)
     if not isinstance(here, CounterDelta) or (here.gap and not here.total):
         return "Whether this host drops frames itself is not known: look at rx_discards_phy here, then at the switches."
@@ -179,6 +195,18 @@ def _read_port(roce: RocePort, wire: Netdev | None) -> RocePortCounters:
         _interface_counters(wire, roce.subject),
         Subject(subject, label, places, roce.nic),
     )
+
+
+def _read_inside(nic: Nic, port: Port) -> RocePortCounters:
+    """A port inside an accelerator: the host has no interface of it, and its own counters are of wire and RDMA."""
+    roce = RocePort(nic, port, None)
+    counters = Counters(roce.subject, port_counters(port), lambda name: _accelerator_source(nic, name))
+    return RocePortCounters(roce, counters, None, counters, Subject(roce.subject, roce.label, roce.places, nic))
+
+
+def _accelerator_source(nic: Nic, name: str) -> str:
+    option = "link_stat" if name == "link_down_events" else "pfc_stat" if "_duration_" in name else "stat"
+    return f"hccn_tool -i {nic.label.removeprefix('NPU')} -{option} -g"
 
 
 def _interface_counters(wire: Netdev | None, port: str) -> Counters:

@@ -36,7 +36,9 @@ class RocePort(NamedTuple):
     @property
     def places(self) -> frozenset[str]:
         """What a fault of this port is about."""
-        return frozenset({f"{self.nic.id}/{self.port.port}", self.nic.id, self.nic.pci or self.nic.id})
+        return frozenset(
+            {f"{self.nic.id}/{self.port.port}", self.nic.id, self.nic.pci or self.nic.accelerator or self.nic.id}
+        )
 
     @property
     def folder(self) -> str:

@@ -199,6 +199,18 @@ def test_inside_a_connectx_the_nic_s_link_is_no_wire_but_the_gpu_s_is() -> None:
     assert ["untrusted", "conclusive", "conclusive"] == [classify(board, item).state for item in (nic, gpu, up)]
 
 
+def test_inside_a_pensando_card_the_link_that_counts_is_the_card_s() -> None:
+    """A virtual port leads to each function of the card; a NIC of another maker below it is none of the card's."""
+    board = Board()
+    root = board.root_port("0000:40:01.0")
+    up = board.upstream("0000:41:00.0", root, vendor="0x1dd8", device="0x1000")
+    down = board.downstream("0000:42:01.0", up, vendor="0x1dd8", device="0x1001")
+    nic = board.device("0000:44:00.0", down, "0x020000", "0x1dd8", "0x1002", speed=GEN1, max_speed=GEN5)
+    other = board.device("0000:45:00.0", down, "0x020000", "0x14e4", "0x1760", speed=GEN4, max_speed=GEN5)
+
+    assert ["untrusted", "conclusive", "conclusive"] == [classify(board, item).state for item in (nic, other, up)]
+
+
 def test_nvswitches_and_what_leads_only_to_them_are_management() -> None:
     """Narrow by design; a switch that leads to a GPU too is not."""
     board = hgx(1)

@@ -10,6 +10,7 @@ from agent.model.node import Module, NumaNode
 from agent.model.pci import Cxl, CxlDevice, CxlRegion
 from agent.model.report import CountersWindow, ProbeRun
 from agent.model.topology import Path
+from agent.rules.ascend.npus import DIES
 from agent.rules.context import RuleContext
 from tests.agent.rules.build import (
     changed_netdev,
@@ -229,6 +230,7 @@ def npus(device: str = "0xd802") -> RuleContext:
             driver_state="open",
             links=ports,
             links_known=True,
+            error_counts={"sio.tx": 0, "sio.rx": 0} if device in DIES else {},
         )
         for n, each in enumerate(ids)
     ]

@@ -8,12 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from agent.model.finding import SEVERITIES
-from agent.rules.catalogue import every_rule
 from agent.rules.consequences import Standing, find_standing
-from agent.rules.engine import judge
 from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, Rule
-from tests.matrix.rule_rows import row
 
 
 def fault(subject: str, *places: str, **more: object) -> Fail:
@@ -175,21 +172,3 @@ def test_of_a_circle_one_stands(severities: tuple[str, str, str]) -> None:
     assert rows
     assert max(severities, key=SEVERITIES.index) == max((row[2] for row in rows), key=SEVERITIES.index)
     assert 3 == sum(1 + len(row[3]) for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("name", "names"),
-    [
-        ("another port lost lanes", ["hccs-errors HCCS port 3", "hccs-lanes-degraded HCCS port 5"]),
-        ("another port is down", ["hccs-errors HCCS port 3", "hccs-link-down HCCS port 5"]),
-        ("of two ports one lost lanes", ["hccs-errors HCCS port 3, 5", "hccs-lanes-degraded HCCS port 5"]),
-        ("of three ports two lost lanes", ["hccs-errors HCCS port 3", "hccs-lanes-degraded HCCS port 5-6"]),
-    ],
-)
-def test_a_port_explains_no_errors_of_another_port(name: str, names: list[str]) -> None:
-    """What is left of errors of several ports stands: alone where it is the smaller part."""
-    found = judge(row("hccs-errors", name)[0], every_rule())[1]
-
-    texts = sorted(f"{finding.rule} {finding.summary}" for finding in found)
-    assert len(names) == len(texts)
-    assert all(text.startswith(start) for text, start in zip(texts, names, strict=True)), texts

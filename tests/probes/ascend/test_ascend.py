@@ -16,7 +16,7 @@ from agent.outputs.text.page import render_page
 from probes.ascend.hccn import CONFIGURATION, HccnFacts, parse_hccn_conf
 from probes.ascend.hccn_tool import parse_hccn
 from probes.ascend.npu import PCI
-from probes.ascend.npu_smi import parse_hccs, parse_info, parse_topology
+from probes.ascend.npu_smi import parse_hccs, parse_info, parse_sio, parse_topology
 from probes.ascend.rank_table import parse_rank_table
 from probes.catalogue import probe, providers
 from probes.gpu.facts import GpuFacts
@@ -51,6 +51,7 @@ HCCS = (
     "\thccs health status : OK\n\thccs lane mode : [4  2  0 ]\n\thccs link speed : [224  112  0 ]\n"
     "\thccs retry count : [0  7  0 ]\n\thccs error count : [0  9  0 ]\n\thccs first error lane : 2\n"
 )
+SIO = "\tTX Error Count                 : 0\n\tRX Error Count                 : 3\n"
 
 
 def node(addresses: list[str], device: str = "0xd802", nodes: int | None = None, **files: str) -> Machine:
@@ -193,6 +194,23 @@ def test_saved_outputs_give_hccs_pairs_and_ports(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("text", ["", "TX Error Count : NA\n", SIO + SIO, "hccs lane mode : [4]\n"])
+def test_errors_between_dies_that_are_none_or_of_several_are_refused(text: str) -> None:
+    """Whose they are would not be known."""
+    with pytest.raises(ParseError):
+        parse_sio(text)
+
+
+def test_errors_between_dies_are_of_the_die(tmp_path: Path) -> None:
+    """A card has two chips; one that only such an output names is there as well."""
+    found = report(tmp_path, **{f"npu-smi_info_-t_sio-info_-i_1_-c_{chip}.txt": SIO for chip in (0, 1)})
+
+    assert [(2, {"sio.rx": 3, "sio.tx": 0}), (3, {"sio.rx": 3, "sio.tx": 0})] == [
+        (gpu.index, gpu.error_counts) for gpu in found.topology.gpus
+    ]
+    assert all(not gpu.links for gpu in found.topology.gpus)
+
+
 def test_ports_are_drawn_beside_their_npu(tmp_path: Path) -> None:
     """What is known of the RoCE port in the text, and below the links in the picture."""
     found = report(
@@ -294,13 +312,19 @@ def test_a_transcript_of_hccn_tool() -> None:
         "hccn_tool -i 4 -pfc -g\nPFC configuration:\npriority 0 1 2 3 4 5 6 7\nenabled  0 0 0 0 1 0 0 0\n"
         "cat x\ndev_id:5, tls switch[1](0:disable, 1:enable)\n[devid 6]link down count : 2\n"
         "hccn_tool -i 7 -stat -g\nroce_rx_err_pkt_num:11\n"
+        "hccn_tool -i 8 -pfc_stat -g\ntx_pfc4_duration_time=12.345ms\ntx_pfc5_duration_time=7ms\n"
+        "rx_pfc4_duration_time=0.5ms\ntx_pfc4_duration_err_cnt:3\ntx_pfc8_duration_time=1ms\n"
     )
-    assert [3, 4, 5, 6, 7] == [port.npu for port in ports]
+    assert [3, 4, 5, 6, 7, 8] == [port.npu for port in ports]
     assert ("up", 200_000) == (ports[0].state, ports[0].speed_mbit_s)
     assert (4,) == ports[1].pfc
     assert ports[2].tls is True
     assert {"link_down_events": 2} == ports[3].counters
     assert {"roce_rx_err_pkt_num": 11} == ports[4].counters
+    assert ports[5].counters == {
+        "tx_pfc4_duration_us": 12_345, "tx_pfc5_duration_us": 7000, "rx_pfc4_duration_us": 500,
+        "tx_pfc4_duration_err_cnt": 3,
+    }  # fmt: skip
 
 
 OPTICAL = """\
@@ -486,6 +510,7 @@ def test_roce_ports_are_nics_of_their_npu(tmp_path: Path) -> None:
     ("text", "why"),
     [
         (HCCS, "does not state its NPU"),
+        (SIO, "does not state its NPU"),
         ("link status: UP\n", "hccn_tool"),
         ('{"version": "2.0", "rank_list": []}', "2.0"),
     ],
