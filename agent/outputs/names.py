@@ -128,6 +128,17 @@ def describe_npu_port(port: NpuPort, link: Port) -> str:
     return " ".join(word for word in words if word)
 
 
+def name_link_layer(nic: Nic, port: Port) -> str:
+    """What people call the kind of a port.
+
+    >>> name_link_layer(Nic(id="x", label="x", driver="efa"), Port(port=1, link_layer="unspecified"))
+    'EFA'
+    """
+    if nic.driver == "efa":
+        return "EFA"
+    return {"InfiniBand": "IB", "Ethernet": "RoCE"}.get(port.link_layer or "", port.link_layer or "")
+
+
 def describe_scale_out(nic: Nic) -> str:
     """The ports of a Gaudi that leave the box, in a few words: `scale-out 3/3 up 200G`."""
     up = [port for port in nic.ports if port.state == "ACTIVE"]
