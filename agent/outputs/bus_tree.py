@@ -12,7 +12,7 @@ _BRIDGE, _NVME = "0x0604", "0x0108"
 
 
 class BusTree:
-    """Lookups in the PCI tree of one report, and the walk from its roots; NVMe drives are part of it on request."""
+    """Lookups in the PCI tree of one report, and the walk from its roots; NVMe drives and CXL memory on request."""
 
     def __init__(self, report: Report, with_drives: bool = False) -> None:
         topology = report.topology
@@ -22,6 +22,8 @@ class BusTree:
         self.nics: dict[str | None, Nic] = {n.pci: n for n in nics if n.pci in self.functions}
         self.switches = {s.pci for s in topology.nvswitches if s.pci in self.functions}
         self.drives = {f.id for f in topology.pci if with_drives and (f.class_code or "").startswith(_NVME)}
+        memories = topology.cxl.devices if topology.cxl and with_drives else []
+        self.memories = {device.id: device for device in memories if device.id in self.functions}
         # devices without a known bus
         self.unplaced_gpus = [g for g in topology.gpus if g.pci not in self.functions]
         self.unplaced_nics = [n for n in nics if n.pci not in self.functions]
@@ -67,7 +69,7 @@ class BusTree:
     def _leading_to_devices(self) -> set[str]:
         """The drawn devices and every bridge above them. A cycle of parents ends the walk."""
         drawn: set[str] = set()
-        for place in (*self.gpus, *self.nics, *self.switches, *self.drives):
+        for place in (*self.gpus, *self.nics, *self.switches, *self.drives, *self.memories):
             bridge = self.functions.get(place or "")
             while bridge and bridge.id not in drawn:
                 drawn.add(bridge.id)

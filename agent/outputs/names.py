@@ -128,10 +128,21 @@ def describe_npu_port(port: NpuPort, link: Port) -> str:
     return " ".join(word for word in words if word)
 
 
+def name_link_layer(nic: Nic, port: Port) -> str:
+    """What people call the kind of a port.
+
+    >>> name_link_layer(Nic(id="x", label="x", driver="efa"), Port(port=1, link_layer="unspecified"))
+    'EFA'
+    """
+    if nic.driver == "efa":
+        return "EFA"
+    return {"InfiniBand": "IB", "Ethernet": "RoCE"}.get(port.link_layer or "", port.link_layer or "")
+
+
 def describe_scale_out(nic: Nic) -> str:
-    """The ports of a Gaudi that leave the box, in a few words: `scale-out 3/3 up 200G`."""
+    """The ports of a Gaudi that leave the box, in a few words: `scale-out 3/3 200G`."""
     up = [port for port in nic.ports if port.state == "ACTIVE"]
     known = any(port.state for port in nic.ports)
     rates = sorted({port.rate_gbit_s for port in up if port.rate_gbit_s})
     speed = f" {'/'.join(f'{rate:g}' for rate in rates)}G" if rates else ""
-    return f"scale-out {len(up) if known else '?'}/{len(nic.ports)} up{speed}"
+    return f"scale-out {len(up) if known else '?'}/{len(nic.ports)}{speed}"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic, Port
 from agent.outputs.html.elements import Severities
+from agent.outputs.names import name_link_layer
 
 UNUSED_ROLES = ("auxiliary", "unused")  # of NICs whose links and ports are drawn in grey
 
@@ -65,9 +66,8 @@ def describe_gpu_links(gpu: Gpu, severities: Severities) -> tuple[DevicePort, ..
 def describe_nic_port(nic: Nic, port: Port, severities: Severities) -> DevicePort:
     """`IB 400G NDR`, with the state where it is not ACTIVE."""
     up = port.state == "ACTIVE"
-    layer = {"InfiniBand": "IB", "Ethernet": "RoCE"}.get(port.link_layer or "", port.link_layer or "")
-    speed = port.speed if port.speed and port.link_layer != "Ethernet" else ""
-    words = [f"p{port.port}" if len(nic.ports) > 1 else "", layer]
+    speed = port.speed if port.speed and port.link_layer == "InfiniBand" else ""
+    words = [f"p{port.port}" if len(nic.ports) > 1 else "", name_link_layer(nic, port)]
     words += [f"{port.rate_gbit_s:g}G" if port.rate_gbit_s else "", speed]
     words += [] if up else [(port.state or "state not known").lower(), port.phys_state or ""]
     state = "ok" if up else "down" if port.state else "unknown"

@@ -13,6 +13,7 @@ ROW, DEVICE_HIGH = 46, 36  # of a device: its row, its box
 MARGIN, HEAD, BETWEEN = 12, 30, 22  # around the picture; of a NUMA node's title; between NUMA nodes
 CPU, RAIL = 48, 12  # widths: a socket; the side of a NUMA node from which links start
 GAP, INNER, DEVICE, PORT, BAND = 124, 118, 252, 150, 84  # widths: link, switch, device, port, NVSwitch
+STUB, LANE = 26, 102  # from a device to the text of its port; the same where links between GPUs are drawn before it
 THICK = 14.0  # the link of this picture that can carry most
 THIN = 1.5
 
@@ -62,6 +63,7 @@ class PictureLayout(NamedTuple):
     rails: list[Rect]  # of every NUMA node, the side from which its links start
     band: Rect | None  # the NVSwitches, where GPUs' NVLinks end
     scale: float  # thickness of a bar for one GB/s
+    stub: float  # from a device to the text of its port
 
     def find(self, key: str) -> PlacedBox | None:
         """The box with a key."""
@@ -72,7 +74,8 @@ def compute_layout(scene: Scene) -> PictureLayout:
     """Compute the positions of all boxes."""
     hung = [box for node in scene.boxes if node.key != UNPLACED for box in node.children]
     columns = max((_depth(box) for box in hung), default=0) - 1  # of switches; -1: nothing hangs anywhere
-    maker = _LayoutBuilder(columns)
+    stub = LANE if scene.direct else STUB
+    maker = _LayoutBuilder(columns, stub)
     top = float(MARGIN)
     for node in scene.boxes:
         top = maker.node(node, top) + BETWEEN
@@ -84,17 +87,17 @@ def compute_layout(scene: Scene) -> PictureLayout:
         band = Rect(maker.right + BETWEEN, first, BAND, last - first)
     wide = (band.right if band else maker.right) + MARGIN
     high = max(top - BETWEEN, 0.0) + MARGIN
-    return PictureLayout(wide, high, maker.placed, maker.sockets, maker.rails, band, THICK / most)
+    return PictureLayout(wide, high, maker.placed, maker.sockets, maker.rails, band, THICK / most, stub)
 
 
 class _LayoutBuilder:
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, stub: int) -> None:
         self.placed: list[PlacedBox] = []
         self.sockets: list[PlacedSocket] = []
         self.rails: list[Rect] = []
         self.left = MARGIN + CPU + 10 + RAIL
         self.devices = self.left + (columns * (GAP + INNER) + GAP if columns >= 0 else -RAIL)
-        self.right = self.devices + DEVICE + PORT
+        self.right = self.devices + DEVICE + PORT + stub - STUB
 
     def node(self, node: Box, top: float) -> float:
         """Place a NUMA node as a frame around its rows; returns its lower edge."""

@@ -187,7 +187,7 @@ class _Drawing:
             el("title", f"{item.box.title} port: {port.text}"),
             _bar(x, x + 14, y, 3, "now"),
             el("circle", cx=x + 17, cy=y, r=3.5, class_="end"),
-            el("text", _cut_text(port.text, PORT - 30), x=x + 26, y=y + 4, class_="small"),
+            el("text", _cut_text(port.text, PORT - 30), x=x + self.layout.stub, y=y + 4, class_="small"),
             class_=f"port {port.state} {port.tone}",
         )
 
@@ -201,10 +201,7 @@ class _Drawing:
         if band is None or "switch" not in port.far:
             if not self.seen.direct:
                 group.append(_bar(x, x + 14, y, 3, "now"))
-            aside = (
-                {"x": x + PORT - 8, "class_": "small ends"} if self.seen.direct else {"x": x + 26, "class_": "small"}
-            )
-            group.append(el("text", text, y=y + 4, **aside))
+            group.append(el("text", text, x=x + self.layout.stub, y=y + 4, class_="small"))
             return group
         group.append(_bar(x, band.x, y, NVLINK_THICK, "could"))
         group.append(_bar(x, band.x, y, max(THIN, NVLINK_THICK * port.up / max(port.all, 1)), "now"))

@@ -12,14 +12,21 @@ from typing import NamedTuple
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
-from agent.model.pci import PciFunction
+from agent.model.pci import CxlDevice, PciFunction
 from agent.model.report import Report
 from agent.model.topology import find_npu_link
 from agent.outputs.bus_tree import BusTree
 from agent.outputs.html.device_ports import DevicePort, describe_gpu_links, describe_nic_port, is_in_use
 from agent.outputs.html.elements import Severities
 from agent.outputs.html.link_bars import LinkBar, find_limited_pairs, make_link_bar
-from agent.outputs.names import DisplayNames, compress_names, describe_npu_port, describe_scale_out, short_model
+from agent.outputs.names import (
+    DisplayNames,
+    compress_names,
+    describe_npu_port,
+    describe_scale_out,
+    format_gib,
+    short_model,
+)
 from agent.outputs.text.header import count_names
 from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
 
@@ -61,7 +68,7 @@ class Box(NamedTuple):
     """One named box; `key` is its id, by which findings and paths refer to it."""
 
     key: str
-    kind: str  # node | bus | switch | gpu | nic | nvswitch | drive
+    kind: str  # node | bus | switch | gpu | nic | nvswitch | drive | memory
     title: str
     words: tuple[str, ...]
     severity: str | None  # of the worst finding on it
@@ -172,6 +179,8 @@ class _SceneBuilder:
             return self._nic(nic, function)
         if function.id in self.tree.drives:
             return self._drive(function)
+        if memory := self.tree.memories.get(function.id):
+            return self._memory(memory, function)
         kind = "nvswitch" if function.id in self.tree.switches else "switch"
         return Box(
             function.id,
@@ -182,6 +191,16 @@ class _SceneBuilder:
             self._wire(function),
             children=tuple(self._boxes(self.tree.visible_below(function))),
         )
+
+    def _memory(self, device: CxlDevice, function: PciFunction) -> Box:
+        """A CXL expander, with the NUMA node that is its memory."""
+        regions = self.report.topology.cxl.regions if self.report.topology.cxl else []
+        node = next((region.numa_node for region in regions if device.id in region.devices), None)
+        size = format_gib(device.ram_mib) if device.memdev else "no memory device"
+        size += f" as NUMA {node}" if node is not None else ""
+        words = _unique_known([*_presence(function), size, self.names.short(device.id)])
+        title, severity = f"CXL {device.memdev or 'memory'}", self.severities.devices.get(device.id)
+        return Box(device.id, "memory", title, words, severity, self._wire(function))
 
     def _drive(self, function: PciFunction) -> Box:
         model = short_model(function.name)

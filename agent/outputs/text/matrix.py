@@ -5,6 +5,7 @@ Equal entries are combined: one sentence if all pairs are equal, one row or colu
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -34,6 +35,7 @@ LINKS = {  # by the first letters of a kind
 KINDS_BY_DISTANCE = ("C2C", "PIX", "PXB", "PHB", "NODE", "SYS")  # nearest first
 MAX_SIZE = 32  # rows or columns of a readable matrix
 GUTTER = 4  # columns between two matrices side by side
+MIN_TORUS_SIDE = 3  # of two each neighbor is the other one
 MIN_BLOCK_LINES = 4  # a block of fewer lines is a sentence, not a table
 Pairs = Mapping[tuple[str, str], Path]
 
@@ -60,6 +62,8 @@ def render_gpu_matrix(report: Report, width: int) -> list[Line]:
         lines = wrap_paragraph(
             f"{min(kinds)} between {'both' if len(labels) == 2 else f'all {len(labels)}'} GPUs{under}", width
         )
+    elif torus := find_torus(report, pairs):
+        lines = _draw_torus(torus, pairs, width)
     elif len(labels) > MAX_SIZE:
         lines = wrap_paragraph(_count_kinds(path for (a, b), path in pairs.items() if a < b), width)
     else:
@@ -67,6 +71,38 @@ def render_gpu_matrix(report: Report, width: int) -> list[Line]:
         labels_in_order = [names.labels[label] for label in labels]
         lines = _draw(TextMatrix(labels_in_order, labels_in_order, cells), width)
     return lines + _render_disagreements(report, labels, labels, width)
+
+
+def find_torus(report: Report, pairs: Pairs) -> list[list[str]]:
+    """Labels of Neuron devices row by row, where their links are a whole square torus and no other; else nothing."""
+    by_index = {gpu.index: gpu for gpu in report.topology.gpus if gpu.index is not None}
+    count = len(report.topology.gpus)
+    side = math.isqrt(count)
+    if side < MIN_TORUS_SIDE or side * side != count or set(by_index) != set(range(count)):
+        return []
+    if len(pairs) < count * (count - 1):
+        return []
+    places = {gpu.id: divmod(index, side) for index, gpu in by_index.items()}
+    for (a, b), path in pairs.items():
+        apart = sorted(abs(x - y) for x, y in zip(places[a], places[b], strict=True))
+        if (path.kind == "NEURON") != (apart in ([0, 1], [0, side - 1])):
+            return []
+    return [[by_index[row * side + column].label for column in range(side)] for row in range(side)]
+
+
+def _draw_torus(torus: list[list[str]], pairs: Pairs, width: int) -> list[Line]:
+    wide = max(len(label) for row in torus for label in row) + 2
+    others = sorted({path.kind or "?" for path in pairs.values()} - {"NEURON"}, key=_distance)
+    below = f"all other pairs over PCIe: {', '.join(others)} (each pair: --format json)" if others else ""
+    return [
+        *wrap_paragraph(
+            f"torus of {len(torus)} x {len(torus)}: NEURON to both neighbors in the row and in the column, "
+            "the last of which is joined with the first",
+            min(width, 80),
+        ),
+        *(((f"    {''.join(label.ljust(wide) for label in row)}".rstrip(), ""),) for row in torus),
+        *(wrap_paragraph(below, width) if below else ()),
+    ]
 
 
 def render_rail_matrix(report: Report, width: int) -> list[Line]:

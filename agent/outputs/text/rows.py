@@ -10,7 +10,7 @@ from agent.model.nic import FabricNeighbor, Netdev, Nic, Port
 from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.model.topology import find_npu_link
-from agent.outputs.names import DisplayNames, describe_npu_port, describe_scale_out, short_model
+from agent.outputs.names import DisplayNames, describe_npu_port, describe_scale_out, name_link_layer, short_model
 from agent.outputs.text.lines import Line, Span
 from agent.outputs.text.link import Footnotes, format_link
 
@@ -89,7 +89,7 @@ class RowBuilder:
         state: list[Span] = []
         for port in nic.ports:
             state += [("  ", "")] if state else []
-            state.append(_port_cell(port, several=len(nic.ports) > 1))
+            state.append(_port_cell(nic, port))
         role = "role unknown" if nic.role == "unknown" else nic.role
         cells = (self._link(function), tuple(state), ((role, ""),), self._interfaces(nic))
         items = self._items(remarks, ", ".join(details), short_model(nic.model))
@@ -146,13 +146,13 @@ def _nvlink_cell(gpu: Gpu) -> Line:
     return tuple(spans)
 
 
-def _port_cell(port: Port, several: bool) -> Span:
+def _port_cell(nic: Nic, port: Port) -> Span:
     """`IB 400G NDR up`, `RoCE 200G up MTU 4096 GID 3`: the GID to use is a v2 one, preferably of an IPv4 address."""
     up = port.state == "ACTIVE"
     roce = port.link_layer == "Ethernet"
-    layer = {"InfiniBand": "IB", "Ethernet": "RoCE"}.get(port.link_layer or "", port.link_layer or "")
-    words = [f"p{port.port}" if several else "", layer, f"{port.rate_gbit_s:g}G" if port.rate_gbit_s else ""]
-    words.append(port.speed if port.speed and not roce else "")
+    words = [f"p{port.port}" if len(nic.ports) > 1 else "", name_link_layer(nic, port)]
+    words.append(f"{port.rate_gbit_s:g}G" if port.rate_gbit_s else "")
+    words.append(port.speed if port.speed and port.link_layer == "InfiniBand" else "")
     if up:
         words += ["up", *(_roce_words(port) if roce else [])]
     else:

@@ -165,6 +165,7 @@ def _render_cxl(report: Report, names: DisplayNames, width: int) -> list[Line]:
         parts = [
             format_gib(device.ram_mib) if device.memdev else "no memory device",
             f"Gen{generation(link.speed_gt_s)} x{link.width}" if link and link.width and link.speed_gt_s else "",
+            f"at NUMA {device.numa_node}" if device.numa_node is not None else "",
             function.driver or "no driver" if function and function.driver is not None else "",
         ]
         name = f"CXL {device.memdev or 'memory'}"

@@ -36,6 +36,9 @@ def expected_number(expected: Expected | None) -> int | None:
     return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
+_AWS = "Amazon EC2"
+
+
 @rule("device-count-low")
 def device_count_low(case: RuleContext) -> Iterator[Result]:
     profile = case.profile
@@ -89,6 +92,9 @@ def _judge_rail_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
     ]
     if len(alike) >= due:
         yield Pass("node")
+        return
+    if not alike and case.node.vendor == _AWS:
+        yield NotApplicable("node", "no EFA is attached: that is chosen when an instance is started")
         return
     gone = [device for device in _empty_locations(case, profile, "nic") if device.role == "rail"]
     counted = f"{len(alike)} NICs of the rails' model"

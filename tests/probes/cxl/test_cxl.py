@@ -180,7 +180,7 @@ def test_text_and_page_show_devices_regions_and_nodes() -> None:
     page = render_html(report)
 
     assert "memory only: NUMA 2 of region0, NUMA 3" in text
-    assert "CXL mem0 a9:00.0  128 GiB, Gen5 x8, cxl_pci" in text
+    assert "CXL mem0 a9:00.0  128 GiB, Gen5 x8, at NUMA 1, cxl_pci" in text
     assert "CXL memory d3:00.0  no memory device, Gen5 x8, no driver" in text
     assert "CXL region1  256 GiB over mem0, not committed" in text
     assert ">mem0<" in page

@@ -7,12 +7,12 @@ import pytest
 
 from agent.model.pci import Link, LinkQuality
 from agent.outputs.html.elements import severity_by_box
-from agent.outputs.html.layout import compute_layout
+from agent.outputs.html.layout import LANE, STUB, compute_layout
 from agent.outputs.html.link_bars import make_link_bar
 from agent.outputs.html.scene import Box, Scene, build_scene
 from tests.machines import HOSTS, scan_machine
 
-H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
+H100, CXL = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "2xl40s-2s-4xcxl"
 
 
 def boxes(scene: Scene) -> dict[str, Box]:
@@ -158,3 +158,38 @@ def test_an_interface_belongs_to_its_nic_and_a_pair_to_both() -> None:
     assert severities[netdev.nic or ""] == "warning"
     assert severities[gpu] == "critical"
     assert severities[nic] in ("info", "warning")
+
+
+def test_cxl_memory_hangs_where_its_slot_is() -> None:
+    """Each expander at its socket, with the node that is its memory; none is joined with NVMe drives."""
+    nodes = {node.key: {box.title: box for box in node.walk()} for node in build_scene(scan_machine(CXL)).boxes}
+
+    assert ("128 GiB as NUMA 2", "39:00.0") == nodes["numa:0"]["CXL mem3"].words
+    assert ["CXL mem1", "CXL mem0"] == [title for title in nodes["numa:1"] if title.startswith("CXL")]
+    assert nodes["numa:0"]["CXL mem2"].wire is not None
+    assert "NVMe" in nodes["numa:0"]
+
+
+def test_cxl_memory_without_driver_region_or_place() -> None:
+    """What is missing is said; a device without a known function is not drawn."""
+    report = scan_machine(CXL, "cxl-no-driver")
+    cxl = report.topology.cxl
+    assert cxl is not None
+    bare = boxes(build_scene(report))["0000:d3:00.0"]
+    topology = msgspec.structs.replace(
+        report.topology,
+        cxl=msgspec.structs.replace(cxl, devices=[msgspec.structs.replace(cxl.devices[0], id="mem0")], regions=[]),
+    )
+
+    assert ("CXL memory", ("no memory device", "d3:00.0"), "error") == (bare.title, bare.words, bare.severity)
+    assert not any(
+        box.kind == "memory" for box in boxes(build_scene(msgspec.structs.replace(report, topology=topology))).values()
+    )
+
+
+def test_texts_of_ports_stand_beside_links_between_gpus() -> None:
+    """Not below them: where GPUs are joined directly, the picture is wider by the lane of these links."""
+    joined, apart = (compute_layout(build_scene(scan_machine(host))) for host in ("8xgaudi3-2s", CXL))
+
+    assert (LANE, STUB) == (joined.stub, apart.stub)
+    assert LANE - STUB == joined.wide - apart.wide

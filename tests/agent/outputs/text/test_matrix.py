@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import msgspec
 
 from agent.model.finding import Gpudirect
@@ -132,3 +134,41 @@ def test_the_worst_come_first_with_their_causes() -> None:
         "    - gdr-no-path: modules could not be listed\n"
         "  ready (DMA-BUF): GPU4 – mlx5_4\n"
     ) == text
+
+
+def torus(side: int, broken: tuple[int, int] | None = None) -> Topology:
+    """Devices of a square torus; `broken`: two of which the link is missing."""
+    gpus = [rows.gpu(f"0000:{n:02x}:00.0", n) for n in range(side * side)]
+    paths = []
+    for a, b in combinations(range(side * side), 2):
+        apart = sorted(abs(x - y) for x, y in zip(divmod(a, side), divmod(b, side), strict=True))
+        joined = apart in ([0, 1], [0, side - 1]) and (a, b) != broken
+        paths.append(make_path(gpus[a].id, gpus[b].id, "NEURON" if joined else "PHB"))
+    return Topology(gpus=gpus, paths=paths)
+
+
+def test_a_whole_torus_is_drawn_as_one() -> None:
+    """Row by row, and a sentence for all pairs without a link."""
+    text = to_plain_text(render_gpu_matrix(report(torus(4)), 80))
+
+    assert "torus of 4 x 4" in text
+    assert "    GPU4   GPU5   GPU6   GPU7\n" in text
+    assert text.endswith("all other pairs over PCIe: PHB (each pair: --format json)\n")
+    assert "torus of 3 x 3" in to_plain_text(render_gpu_matrix(report(torus(3)), 80))
+
+
+def test_what_is_no_whole_torus_is_a_matrix() -> None:
+    """A link that is missing or one too many, a pair that is not known, a device without number, other counts."""
+    whole = torus(4)
+    replace = msgspec.structs.replace
+    others = [
+        torus(4, (5, 6)),
+        replace(whole, paths=[replace(path, kind="NEURON") if k == 4 else path for k, path in enumerate(whole.paths)]),
+        replace(whole, paths=whole.paths[:-1]),
+        replace(whole, gpus=[replace(whole.gpus[0], index=None), *whole.gpus[1:]]),
+        replace(whole, gpus=[replace(whole.gpus[0], index=16), *whole.gpus[1:]]),
+        replace(whole, gpus=[*whole.gpus, rows.gpu("0000:40:00.0", 16)]),
+        torus(2),
+    ]
+
+    assert [""] * 7 == ["torus" * ("torus" in to_plain_text(render_gpu_matrix(report(each), 200))) for each in others]
