@@ -21,7 +21,13 @@ from tests.conftest import ROOT
 from tests.release.test_container import VERSIONS
 
 KUBECTL = shutil.which("kubectl")
-FOLDERS = ("container", "kubernetes/nodes", "kubernetes/collector")
+FOLDERS = (
+    "container",
+    "kubernetes/nodes",
+    "kubernetes/collector",
+    "kubernetes/nodes-mtls",
+    "kubernetes/collector-mtls",
+)
 DOCS = (ROOT / "docs" / "kubernetes.md").read_text()
 pytestmark = [
     pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed"),
@@ -124,6 +130,37 @@ def test_secrets_are_those_that_the_docs_create() -> None:
     assert secrets == set(re.findall(r"create secret \w+ (\S+)", DOCS))
     assert {"token", "ca.crt"} == set(re.findall(r"/etc/fabricscope/([a-z.]+)", rendered("kubernetes/nodes")))
     assert "--from-file=token --from-file=ca.crt" in DOCS
+
+
+def test_with_certificates_there_is_no_token() -> None:
+    """A certificate of the node itself, and nothing else is another than with a token."""
+    ship, receive = (_containers(f"kubernetes/{name}-mtls") for name in ("nodes", "collector"))
+    (script,), (arguments,) = [each["command"][2] for each in ship if each["name"] == "ship"], [
+        each["args"] for each in receive if each["name"] == "receive"
+    ]  # fmt: skip
+    mounts = {mount["mountPath"] for each in ship if each["name"] == "ship" for mount in each["volumeMounts"]}
+
+    assert "token" not in rendered("kubernetes/nodes-mtls").replace("automountServiceAccountToken", "")
+    assert {"/etc/fabricscope-client/tls.crt", "/etc/fabricscope-client/tls.key", "/etc/fabricscope/ca.crt"} == set(
+        re.findall(r"--(?:cert|key|ca) (\S+)", script)
+    )
+    assert {"/etc/fabricscope-client", "/etc/fabricscope"} < mounts
+    assert "--client-ca=/etc/fabricscope/client-ca/ca.crt" in arguments
+    assert not any(each.startswith("--clients") for each in arguments)
+    assert "fabricscope-clients\n" not in rendered("kubernetes/collector-mtls")
+    assert "`/etc/fabricscope/client`" in DOCS
+    for name in ("nodes", "collector"):
+        one, other = ({_called(each) for each in objects(f"kubernetes/{name}{more}")} for more in ("", "-mtls"))
+        assert one == other
+
+
+def _containers(folder: str) -> list[Any]:
+    found = [each["spec"]["template"]["spec"] for each in objects(folder) if "template" in each.get("spec", {})]
+    return [container for pod in found for container in pod["containers"]]
+
+
+def _called(found: Any) -> tuple[str, str]:
+    return found["kind"], found["metadata"]["name"]
 
 
 def test_reports_are_sent_to_the_service() -> None:

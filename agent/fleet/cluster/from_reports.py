@@ -23,7 +23,7 @@ from agent.fleet.cluster.graph import (
     natural,
     switch_name,
 )
-from agent.fleet.cluster.peers import SHARE
+from agent.fleet.cluster.peers import AGREE, SHARE
 
 _NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # NVLink ends at the node
 
@@ -250,6 +250,7 @@ def _not_there(
     for ports in up.values():
         for adapter, there in ports:
             rails[adapter.rail][there] += 1
+    whole: list[Unseen] = []
     for host, ports in up.items():
         gone = [
             adapter
@@ -258,10 +259,12 @@ def _not_there(
         ]
         said = f"up for its host ({_moment(times.get(host))}), not in the fabric ({when})"
         if len(gone) == len(ports) > 1:
-            yield Unseen(host, f"all {len(ports)} rails", "", said)
+            whole.append(Unseen(host, f"all {len(ports)} rails", "", said))
             continue
         for adapter in gone:
             yield Unseen(host, adapter.rail, adapter.device, said)
+    if len(whole) < AGREE:  # else they are of another fabric, whose file is not here; a note has their number
+        yield from whole
 
 
 def _moment(time: datetime | None) -> str:

@@ -102,7 +102,12 @@ def silenced(numbers: Numbers) -> Section | None:
         words = first.summary or rule
         words = ("For example: " if len(nodes) > 1 and first.summary else "") + f"{words[:1].upper()}{words[1:]}"
         said.append(Said(words=words, about=rule, severity=severity, nodes=nodes, more=[("why", why)], quiet=True))
-    return Section(title="Silenced", anchor="silenced", said=said, note="They count in no verdict.")
+    return Section(
+        title="Silenced",
+        anchor="silenced",
+        said=said,
+        note="Not among the findings above. Verdicts are those of the nodes' own reports.",
+    )
 
 
 def outliers(answer: Outliers, numbers: Numbers) -> Section:

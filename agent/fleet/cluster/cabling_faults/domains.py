@@ -54,7 +54,8 @@ def _other_racks(cluster: FabricGraph) -> list[Break]:
             elif not clear and len(domain.hosts) == 1 and rack in home and home[rack].id != domain.id:
                 other = home[rack]
                 text = f"{host} is alone in NVLink domain {domain.id}; the others of rack {rack} are in {other.id}"
-                found.append(_of_rack(host, text, f"{len(other.hosts)} hosts of rack {rack} are in {other.id}"))
+                count = sum(cluster.racks.get(each) == rack for each in other.hosts)
+                found.append(_of_rack(host, text, f"{count} hosts of rack {rack} are in {other.id}"))
     return found
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import pytest
+
 from agent.fleet.cluster.build import build
 from agent.fleet.cluster.cabling_faults import breaks
 from agent.fleet.cluster.cabling_pattern import by_pattern
@@ -92,6 +94,18 @@ def test_a_port_that_is_up_and_not_in_the_file() -> None:
         "not in the fabric (file Thu Jan 15 08:00:00 2026)"
     )
     assert "missing-rail" in found
+
+
+@pytest.mark.parametrize(("count", "told"), [(2, 2), (3, 0), (4, 0)])
+def test_several_nodes_that_are_wholly_gone_are_of_another_fabric(count: int, told: int) -> None:
+    """Of a fabric whose file is not given, fewer than a quarter of all: none of them is a break."""
+    plant = rails(nodes=20)
+    tables = reports(plant)
+    for node in range(1, count + 1):
+        for rail in range(4):
+            plant.cut(f"n{node:03d} mlx5_{rail}")
+
+    assert told == sum(each.kind == "not-in-fabric" for each in plant.breaks(tables))
 
 
 def test_a_node_that_is_wholly_gone_is_one_break() -> None:
