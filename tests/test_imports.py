@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from fixtures.build import write_capture
 from tests.conftest import ROOT
 
 HEAVY = {
@@ -77,3 +80,22 @@ def test_a_command_imports_what_it_needs_and_no_more(
     assert ALLOWED[arguments] == heavy
     if "typer" not in heavy and sys.version_info >= (3, 11):  # before, msgspec needs typing_extensions
         assert not DEAR & modules
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [
+        ("8xl40s-pcie-2s-2xcx7-roce", set[str]()),
+        ("8xmi300x-2s-8xcx7-roce", {"probes.amd"}),
+        ("8x910b-4s-atlas-a2", {"probes.ascend", "agent.assemble.ascend"}),
+    ],
+)
+def test_a_scan_imports_what_reads_its_accelerators(
+    shape: str, wanted: set[str], real_commands: None, tmp_path: Path
+) -> None:
+    """A host with NICs and NVIDIA GPUs pays for no other vendor's probes."""
+    write_capture(shape, None, tmp_path / "capture")
+    modules = loaded(["scan", "--source", str(tmp_path / "capture"), "--format", "json", "--output", os.devnull])
+    vendors = ("probes.amd", "probes.ascend", "probes.gaudi", "probes.neuron", "probes.cxl", "agent.assemble.ascend")
+
+    assert wanted == {name for name in vendors if any(f"{module}.".startswith(f"{name}.") for module in modules)}

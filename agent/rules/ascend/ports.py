@@ -22,6 +22,7 @@ CONFIGURATION = "/etc/hccn.conf"
 _HEALTHY = ("Success", "Init", "Detect ip set")  # mind-cluster counts these as healthy
 _FAULTY = ("Socket fail", "Receive timeout", "Unreachable", "Time exceeded", "Fault", "Thread error")
 _EVEN_SETTINGS = ("prio_tc", "tc_cfg", "tcbw", "tsa", "static_speed", "dcqcn_en_enable", "multi_qp_count")
+_FEC = {"rs": "RS", "no": "off"}  # "auto" is what the ends agree on
 _MESSAGES = {"gateway": "the gateway", "netmask": "the netmask", "mtu": "the MTU", "pfc": "PFC"}
 
 
@@ -108,6 +109,33 @@ def npu_roce_speed(case: RuleContext) -> Iterator[Result]:
                 summary=f"its RoCE port runs at {speed:g} Gb/s, most others at {usual:g} Gb/s",
                 impact=f"{usual - speed:g} Gb/s less; collectives over nodes run at the slowest port's speed.",
                 evidence=(Evidence(what="speed", value=f"{speed:g} Gb/s", source=_tool("speed", port)),),
+                places=places_of(port),
+            )
+
+
+@rule("npu-fec-mismatch")
+def npu_fec_mismatch(case: RuleContext) -> Iterator[Result]:
+    yield from report_no_ports(case)
+    ports = npu_ports(case)
+    usual = find_majority([port.fec for port in ports if port.fec in _FEC])
+    for port in ports:
+        subject = subject_of(port)
+        if find_npu_link(case.accelerator_nics, port).state == "DOWN":
+            yield NotApplicable(subject, "down")
+        elif port.fec not in _FEC:
+            yield Unknown(subject, f"FEC is {port.fec}" if port.fec else f"no output of {_tool('fec', port)}")
+        elif usual is None:
+            yield Unknown(subject, "most ports have no FEC in common")
+        elif port.fec == usual:
+            yield Pass(subject)
+        else:
+            yield Fail(
+                subject=subject,
+                label=label_of(port),
+                summary=f"FEC of its RoCE port is {_FEC[port.fec]}, of most others {_FEC[usual]}",
+                impact="Both ends of a link need the same FEC: the link counts bit errors, flaps, or does not come up.",
+                evidence=(Evidence(what="FEC", value=_FEC[port.fec], source=_tool("fec", port)),),
+                confidence="medium",
                 places=places_of(port),
             )
 

@@ -14,7 +14,7 @@ from agent.rules.counter_deltas import CounterDelta, Counters, Subject, delta, s
 from agent.rules.nccl.settings import effective_settings, parse_number
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.roce.ports import RocePort, roce_ports
-from agent.rules.rule import NotApplicable, Result, Unknown
+from agent.rules.rule import Result, Unknown
 
 # What sysfs and netlink count of every interface: where nothing else is there, the driver's own were not read
 _KERNEL_COUNTS = re.compile(
@@ -74,7 +74,7 @@ def read_ports(case: RuleContext, down: bool = False) -> Iterator[RocePortCounte
     for each in roce_ports(case, down):
         if isinstance(each, RocePort):
             yield _read_port(each, each.netdev)
-        elif not (inside and isinstance(each, NotApplicable) and each.subject == "node"):
+        elif not (inside and each.subject == "node"):  # "no RoCE port"
             yield each
     yield from (_read_inside(nic, port) for nic, port in inside if down or port.state == "ACTIVE")
 

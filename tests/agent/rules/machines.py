@@ -245,7 +245,7 @@ def npus(device: str = "0xd802") -> RuleContext:
     roce = [
         NpuPort(
             npu=n, gpu=each, nic=f"npu-{n}-roce", address=f"192.0.2.{n}", netmask="255.255.255.0",
-            gateway="192.0.2.254", mtu=4200, pfc=[4], tls=False, health="Success", module=module,
+            gateway="192.0.2.254", mtu=4200, pfc=[4], tls=False, health="Success", module=module, fec="rs",
         )
         for n, each in enumerate(ids)
     ]  # fmt: skip
