@@ -13,7 +13,7 @@ from probes.sources.capture import CaptureHost
 from tests.conftest import ROOT
 
 HOSTS = sorted(path.stem for path in (ROOT / "fixtures" / "hosts").glob("*.toml"))
-NO_NIC = {"2xl40s-2s-4xcxl", "8x910b-4s-atlas-a2", "8xgaudi3-2s"}  # of these machines
+NO_NIC = {"2xl40s-2s-4xcxl", "8x910b-4s-atlas-a2", "8xgaudi3-2s", "trn1-16xtrainium"}  # none with an interface
 FAULTS = sorted(path.stem for path in (ROOT / "fixtures" / "faults").glob("*.toml"))
 
 
