@@ -11,7 +11,7 @@ from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
 _PORTS = ("root_port", "downstream")
-_LEAST_LANES = 8  # below: bays of drives, whose pins detect a SATA drive, too
+_CARD_LANES = (8, 12, 16, 32)  # with fewer: bays of drives, whose pins detect a SATA drive, too
 
 
 @rule("pcie-slot-card-missing")
@@ -43,7 +43,7 @@ def _judge_slot(case: RuleContext, port: PciFunction, filled: bool, tells: bool)
         return NotApplicable(subject, "the port sleeps")
     if port.link_disabled or port.slot_powered is False:
         return NotApplicable(subject, "the slot or its link is switched off")
-    if link is None or not link.max_width or link.max_width < _LEAST_LANES or link.max_width == 255:
+    if link is None or link.max_width not in _CARD_LANES:
         return NotApplicable(subject, "a slot of few lanes, as drives have")
     if port.link_active is None or port.slot_powered is None:
         return Unknown(subject, "whether its link is up, or the slot has power, is not reported")
