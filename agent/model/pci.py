@@ -95,6 +95,9 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     ten_bit_tags_supported: bool | None = None  # as requester; a port's: as completer
     retrained: list[str] | None = None  # of a port's link status: "bandwidth_managed", "autonomous"; sticky, undated
     link_disabled: bool | None = None
+    slot_occupied: bool | None = None  # of a port with a slot: a card is detected; null: no slot, or not readable
+    slot_powered: bool | None = None
+    link_active: bool | None = None  # of a port, as it reports it itself
     aspm: str | None = None
     bars_bytes: dict[str, int] | None = None
     config_bytes: int | None = None

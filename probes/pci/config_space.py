@@ -37,6 +37,9 @@ class Express(NamedTuple):
 
     port_type: str | None
     slot_number: int | None  # SltCap, of ports with a slot
+    slot_occupied: bool | None  # SltSta: presence is detected, by pins or by the link's receivers
+    slot_powered: bool | None  # SltCtl; True too where the slot has no power controller
+    link_active: bool | None  # LnkSta of ports that report it (LnkCap)
     max_payload_supported_bytes: int | None  # DevCap
     max_payload_bytes: int | None  # DevCtl
     max_read_request_bytes: int | None  # DevCtl
@@ -185,14 +188,19 @@ def _express(data: bytes, at: int) -> Express:
     link_control = _u16(data, at + 0x10) if has_link else None
     link_status = _u16(data, at + 0x12) if has_link else None
     slot = _u32(data, at + 0x14) if flags is not None and flags & 0x100 and kind in _PORTS else None
+    slot_control, slot_status = (None if slot is None else _u16(data, at + offset) for offset in (0x18, 0x1A))
     link_control_2 = _u16(data, at + 0x30) if has_link and version >= 2 else None
     device_capability_2 = _u32(data, at + 0x24) if version >= 2 else None
     device_control_2 = _u16(data, at + 0x28) if version >= 2 else None
     ten_bit = 0x10000 if kind in (*_PORTS, "upstream") else 0x20000
     port_status = link_status if kind in _PORTS else None
+    reports_active = link_capability is not None and bool(link_capability & 0x100000)
     return Express(
         port_type=kind,
         slot_number=None if slot is None else slot >> 19,
+        slot_occupied=None if slot_status is None else bool(slot_status & 0x40),
+        slot_powered=None if slot is None or slot_control is None else not (slot & 2 and slot_control & 0x400),
+        link_active=bool(port_status & 0x2000) if reports_active and port_status is not None else None,
         max_payload_supported_bytes=None if device_capability is None else 128 << (device_capability & 7),
         max_payload_bytes=None if device_control is None else 128 << (device_control >> 5 & 7),
         max_read_request_bytes=None if device_control is None else 128 << (device_control >> 12 & 7),

@@ -57,6 +57,9 @@ class PciFunction(NamedTuple):
     port_type: str | None = None
     target_link_speed_gt_s: float | None = None  # LnkCtl2
     link_disabled: bool | None = None  # LnkCtl bit 4
+    slot_occupied: bool | None = None  # SltSta bit 6, of ports with a slot: presence is detected
+    slot_powered: bool | None = None  # SltCtl bit 10, turned round; True too where the slot has no power controller
+    link_active: bool | None = None  # LnkSta bit 13, of ports that report it
     max_payload_bytes: int | None = None  # DevCtl
     max_payload_supported_bytes: int | None = None  # DevCap
     max_read_request_bytes: int | None = None  # DevCtl
@@ -215,6 +218,9 @@ def _link_fields(space: ConfigSpace, address: str) -> dict[str, Any]:
         "max_link_width": link.max_width,
         "target_link_speed_gt_s": link.target_speed_gt_s if has_link_control_2(link.port_type, address) else None,
         "link_disabled": link.link_disabled,
+        "slot_occupied": link.slot_occupied,
+        "slot_powered": link.slot_powered,
+        "link_active": link.link_active,
         "max_payload_bytes": link.max_payload_bytes,
         "max_payload_supported_bytes": link.max_payload_supported_bytes,
         "max_read_request_bytes": link.max_read_request_bytes,

@@ -208,6 +208,8 @@ def _link(block: LspciBlock, port: str | None) -> dict[str, Any]:
     tags = _flags(f"{block.first('DevCtl2')} {block.first('AtomicOpsCtl')}")  # that line is wrapped after AtomicOpsCtl
     ten_bit = "10BitTagComp" if port in ("root_port", "upstream", "downstream") else "10BitTagReq"
     port_flags = status_flags if port in ("root_port", "downstream") else {}
+    slot = port_flags and _flags(block.first("SltSta").partition("Changed:")[0])
+    reports_active = _flags(capability).get("LLActRep")
     return {
         "current_link_speed_gt_s": _speed(status),
         "current_link_width": _found(_WIDTH, status),
@@ -215,6 +217,9 @@ def _link(block: LspciBlock, port: str | None) -> dict[str, Any]:
         "max_link_width": _found(_WIDTH, capability),
         "target_link_speed_gt_s": target,
         "link_disabled": control_flags.get("LnkDisable", control_flags.get("Disabled")),
+        "slot_occupied": slot.get("PresDet"),
+        "slot_powered": True if _flags(block.first("SltCap")).get("PwrCtrl") is False else None,  # "Control" is no name
+        "link_active": port_flags.get("DLActive") if reports_active else None,
         "max_payload_bytes": _found(_MAX_PAYLOAD, device),
         "max_payload_supported_bytes": _found(_MAX_PAYLOAD, block.first("DevCap")),
         "max_read_request_bytes": _found(_MAX_READ, device),

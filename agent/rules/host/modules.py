@@ -41,7 +41,6 @@ def gpu_module_missing(case: RuleContext) -> Iterator[Result]:
         remedy="Look at the GPU in that socket: power, seating, the BMC's log.",
         evidence=(Evidence(what="modules reported", value=format_ranges(told), source="nvidia-smi -q"), *known),
         severity=severity_by_confidence(case, expected, "warning") if expected else "error",
-        confidence="high" if known else "medium",
         cause=f"socket {format_ranges(missing)}",
         places=frozenset({"count of GPUs", *(g.id for g in case.topology.gpus if g.driver_state != "open")}),
     )
@@ -54,4 +53,4 @@ def _sockets_of_tray(case: RuleContext, told: Collection[int]) -> int | None:
     """
     in_rack = case.node.chassis.slot or case.node.chassis.tray
     models = {find_device_id(case, gpu) for gpu in case.topology.gpus}
-    return max(told, default=None) if in_rack and models and models <= TRAY_GPUS else None
+    return max(told, default=None) if in_rack and models.issubset(TRAY_GPUS) else None

@@ -143,6 +143,9 @@ def test_settings_that_config_space_tells_are_fields() -> None:
         ten_bit_tags=False,
         ten_bit_tags_supported=True,
         link_disabled=True,
+        slot_occupied=True,
+        slot_powered=True,
+        link_active=False,
     )
     row = rows(pci=PciFacts((function,)))[NIC]
 
@@ -152,6 +155,7 @@ def test_settings_that_config_space_tells_are_fields() -> None:
         row.ten_bit_tags_supported,
         row.link_disabled,
     )
+    assert (True, True, False) == (row.slot_occupied, row.slot_powered, row.link_active)
 
 
 @pytest.mark.parametrize(("raw", "width"), [(0, 0), (16, 16), (255, None), (None, None)])

@@ -48,6 +48,7 @@ EXPECTED = {
         "changed check: gdr-acs-on-path, pcie-mps-mismatch, pcie-mps-small",
         "changed check: gdr-gdrcopy-missing, gdr-gds-not-ready, gdr-ibgda-regkey",
         "changed check: gdr-mrrs-small, gdr-relaxed-ordering-off",
+        "changed check: pcie-slot-card-missing",
         "lost acs, aspm, ats, extended_tags, max_payload_bytes, max_read_request_bytes, relaxed_ordering: GPU0-7",
         "lost chassis serial, serial: node",
         "lost acs, aspm, extended_tags, max_payload_bytes, max_read_request_bytes, relaxed_ordering: 0000:3a:00.0, 0000:4a:00.0, 0000:4a:01.0, 0000:4a:02.0, 0000:5a:00.0 and 62 more",  # noqa: E501  # a line a change
@@ -153,7 +154,7 @@ EXPECTED = {
         "changed width: GPU1",
     ],
     "gpu-link-einval": [
-        "changed check: pcie-ends-disagree, pcie-link-down, pcie-speed-downgraded, pcie-width-downgraded",
+        "changed check: pcie-ends-disagree, pcie-link-down, pcie-speed-downgraded, pcie-width-downgraded, profile-differs",  # noqa: E501  # a line a change
         "changed check: pcie-slot-limits-card, pcie-slower-than-siblings",
         "lost link (unreadable): 0000:d9:01.0, GPU7",
     ],
@@ -330,7 +331,6 @@ EXPECTED = {
         "changed check: nvlink-matrix-uneven",
         "changed check: nvlink-unused-by-mig",
         "changed check: nvls-unavailable",
-        "changed check: profile-differs",
         "changed probe: nvml",
         "lost bar1_mib, driver_state, fabric, memory_mib, nvlinks, recovery_action, vbios, virtualization: GPU0-7",
         "lost driver cuda: node",

@@ -80,6 +80,46 @@ def test_a_downstream_port_has_bus_numbers_a_slot_and_retrain_bits() -> None:
 
 
 @pytest.mark.parametrize(
+    ("slot", "control", "status", "expected"),
+    [
+        (0x2, 0x0000, 0x40, (True, True)),
+        (0x2, 0x0400, 0x40, (True, False)),  # its power controller is off
+        (0x0, 0x0400, 0x00, (False, True)),  # no power controller: the bit means nothing
+    ],
+)
+def test_a_slot_reports_its_card_and_its_power(slot: int, control: int, status: int, expected) -> None:
+    """SltCap, SltCtl and SltSta of a port that has a slot; without one they are no registers."""
+    data = bytearray(express(kind=6, link=(0x0105, 0, 0x1103)))
+    put(data, EXPRESS_AT + 0x14, slot, 4)
+    put(data, EXPRESS_AT + 0x18, control)
+    put(data, EXPRESS_AT + 0x1A, status)
+    none = decode(bytes(data)).pcie
+    put(data, EXPRESS_AT + 2, 2 | 6 << 4 | 0x100)
+    link = decode(bytes(data)).pcie
+
+    assert none is not None
+    assert link is not None
+    assert (None, None) == (none.slot_occupied, none.slot_powered)
+    assert expected == (link.slot_occupied, link.slot_powered)
+
+
+@pytest.mark.parametrize(
+    ("kind", "capability", "status", "expected"),
+    [(6, 0x100105, 0x3103, True), (4, 0x100105, 0x1103, False), (6, 0x0105, 0x3103, None), (0, 0x100105, 0x3103, None)],
+)
+def test_a_port_that_can_reports_whether_its_link_is_up(kind: int, capability: int, status: int, expected) -> None:
+    """LnkSta has a bit for it, which means something in ports whose LnkCap says so."""
+    data = bytearray(express(kind=kind, link=(0, 0, 0)))
+    put(data, EXPRESS_AT + 0x0C, capability, 4)
+    put(data, EXPRESS_AT + 0x12, status)
+
+    link = decode(bytes(data)).pcie
+
+    assert link is not None
+    assert expected is link.link_active
+
+
+@pytest.mark.parametrize(
     ("kind", "capability", "control", "expected"),
     [
         (0, 0x20000, 0x1000, (True, True)),  # an endpoint: as requester

@@ -186,6 +186,9 @@ _TEXT_ONLY = {
 _UNLIKE = {  # the tree was made from the text, and keeps less of it
     "bars_bytes",
     "config_bytes",
+    "slot_occupied",
+    "slot_powered",
+    "link_active",
     "subsystem_vendor",
     "subsystem_device",
     "vendor_name",

@@ -424,3 +424,30 @@ def test_an_output_that_is_none_is_a_failure_with_its_words() -> None:
 
     assert Status.FAILED is outcome.status
     assert "lspci -D -nn -vvv: pcilib: Cannot open /proc/bus/pci (exit 1)" == outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(("PwrCtrl-", "LLActRep+", "PresDet+", "DLActive-"), (True, True, False), id="no link to its card"),
+        pytest.param(("PwrCtrl-", "LLActRep+", "PresDet-", "DLActive+"), (False, True, True), id="the opposite"),
+        pytest.param(("PwrCtrl+", "LLActRep-", "PresDet+", "DLActive-"), (True, None, None), id="not to be known"),
+    ],
+)
+def test_a_slot_and_its_card(words: tuple[str, ...], expected: tuple[bool | None, ...]) -> None:
+    """PresDet stands three times; what counts is the state, not whether it changed or is announced."""
+    control, reports, present, active = words
+    other = "PresDet-" if present == "PresDet+" else "PresDet+"
+    text = (
+        "19:00.0 PCI bridge: x\n\tCapabilities: [68] Express (v2) Downstream Port (Slot+), MSI 00\n"
+        f"\t\tLnkCap:\tPort #1, Speed 32GT/s, Width x16\n\t\t\tClockPM- Surprise+ {reports} BwNot+\n"
+        f"\t\tLnkSta:\tSpeed 2.5GT/s, Width x0\n\t\t\tTrErr- Train- SlotClk- {active} BWMgmt- ABWMgmt-\n"
+        f"\t\tSltCap:\tAttnBtn- {control} MRL- AttnInd- PwrInd- HotPlug- Surprise-\n"
+        f"\t\tSltCtl:\tEnable: AttnBtn- PwrFlt- MRL- {other} CmdCplt- HPIrq- LinkChg-\n"
+        "\t\t\tControl: AttnInd Unknown, PwrInd Unknown, Power- Interlock-\n"
+        f"\t\tSltSta:\tStatus: AttnBtn- PowerFlt- MRL- CmdCplt- {present} Interlock-\n"
+        f"\t\t\tChanged: MRL- {other} LinkState-\n"
+    )
+    function = one(text)
+
+    assert expected == (function.slot_occupied, function.slot_powered, function.link_active)
