@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import time
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,7 @@ from agent.cli.main import run
 from agent.fleet.cluster.from_dataset import of_reports, wiring
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import EngineRefused, Where, narrowed
+from agent.fleet.episodes.silences import FleetSilence, Silences, silence
 from agent.fleet.page.build import scene
 from agent.fleet.page.from_dataset import Wish
 from agent.fleet.questions.drift import drift
@@ -26,7 +27,7 @@ from agent.fleet.questions.outliers import outliers
 from agent.fleet.questions.summary import summary
 from tests.agent.fleet.engines.servers import free_port, java_needed, needed, reachable
 from tests.agent.fleet.questions.nodes import finding
-from tests.agent.fleet.questions.test_silenced import QUESTIONS, SILENCED, fleet
+from tests.agent.fleet.questions.test_silenced import OF_THE_NEWEST, QUESTIONS, SILENCED, fleet
 from tests.agent.fleet.small import take
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
@@ -99,9 +100,21 @@ def silenced(tmp_path_factory):
     place = tmp_path_factory.mktemp("silenced") / "dataset"
     take(place, *fleet(SILENCED, finding("bad-link", "GPU1", "error")))
     engine = connect(None, str(place))
-    found = answers(engine) | {name: str(ask(engine)) for name, ask in QUESTIONS.items()}
+    found = answers_of_silenced(engine)
     engine.close()
     return place, found
+
+
+def answers_of_silenced(engine):
+    """Also with what the operator of the fleet silenced, of all nodes and of some."""
+    entries = [{"node": "n0"}, {"device": "GPU1"}]
+    known = [Silences([FleetSilence(rule="bad-link", reason="r", **entry)], date.min) for entry in entries]
+    here, some = silence(engine, known[0]), silence(narrowed(engine, Where(nodes=("n0", "n4"))), known[1])
+    found = answers(engine) | {name: str(ask(engine)) for name, ask in QUESTIONS.items()}
+    found |= {f"{name}, silenced here": str(QUESTIONS[name](here)) for name in OF_THE_NEWEST}
+    found |= {f"{name} of some, silenced here": str(QUESTIONS[name](some)) for name in OF_THE_NEWEST}
+    assert found["findings, silenced here"] != found["findings"] != found["findings of some, silenced here"]
+    return found
 
 
 def test_silenced_findings_by_clickhouse(silenced):
@@ -127,7 +140,7 @@ def test_silenced_findings_by_postgresql(silenced, postgres):
 def same_of_silenced(url, dataset, expected):
     engine = connect(url, dataset)
     try:
-        found = answers(engine) | {name: str(ask(engine)) for name, ask in QUESTIONS.items()}
+        found = answers_of_silenced(engine)
     finally:
         engine.close()
     assert found == expected
