@@ -66,7 +66,7 @@ def _judge_empty_board(case: RuleContext) -> Iterator[Result]:
 def _board_parts(case: RuleContext) -> tuple[str, list[str]]:
     """PCI addresses of what is on the board of GPUs, or in their modules, and what to call it."""
     if case.topology.nvswitches:
-        return "NVSwitches", [switch.pci or switch.id for switch in case.topology.nvswitches]
+        return "NVSwitches", [switch.id for switch in case.topology.nvswitches]
     managers = [nic.pci for nic in case.topology.nics if nic.limited and nic.pci]
     if managers:
         return "management functions of NVLink switches", managers
