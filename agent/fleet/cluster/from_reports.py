@@ -171,9 +171,9 @@ def lldp(tables: ClusterTables) -> Neighbours:
         if switch not in switches:
             name = str(row.neighbor_system or switch)
             switches[switch] = Switch(switch, " ".join(name.split()), by_hosts=True)
-        at = SwitchPort(switch, str(row.neighbor_port))
-        rail = rail_names[row.rail] if row.rail is not None else str(row.label)
-        links[at].append(HostLink(str(row.node), rail, str(row.label), at, paces[row.speed_gbit_s]))
+        at, label = SwitchPort(switch, str(row.neighbor_port)), str(row.label)
+        rail = rail_names[row.rail] if row.rail is not None else label
+        links[at].append(HostLink(row.node, rail, label, at, paces[row.speed_gbit_s]))
     return _neighbours(switches, links)
 
 

@@ -108,7 +108,7 @@ class NodeDigests:
 
     def __init__(self, tables: Tables) -> None:
         rows = tables.rows(DIGESTS)
-        self._rows = sorted(rows, key=lambda row: str(row[0])) if all(None not in row for row in rows) else []
+        self._rows = sorted(rows) if all(None not in row for row in rows) else []
 
     def alike(self, *names: str) -> Texts | None:
         """Nodes with the same digests of these tables together; None: not known, or there are too many kinds."""
@@ -184,7 +184,8 @@ def unjudged(tables: Tables, digests: NodeDigests) -> Texts:
     return _told(tables, digests.alike("check"), UNJUDGED_KINDS, UNJUDGED)
 
 
-_FIRST_LOOKS, _ERRORS = query("page", "first_looks"), query("page", "errors")
+_FIRST_LOOKS, _COUNTED = query("page", "first_looks"), query("page", "counted_nodes")
+_ERROR_COUNTERS, _ERRORS = query("page", "error_counters"), lookup({"name": TEXT}, "page", "errors")
 
 
 def first_looks(tables: Tables) -> list[datetime]:
@@ -203,8 +204,8 @@ def findings(tables: Tables, most: int) -> list[Row]:
 
 def errors(tables: Tables) -> tuple[dict[str, int], set[str]]:
     """Sum of error counters of each node that has some, and the nodes of which any counter was read."""
-    rows = tables.rows(_ERRORS)
-    return {node: int(count or 0) for node, count in rows if count}, {node for node, _ in rows}
+    rows = tables.fetch_by_keys(_ERRORS, tables.rows(_ERROR_COUNTERS))
+    return {node: int(count) for node, count in rows if count}, {node for (node,) in tables.rows(_COUNTED)}
 
 
 def cells(text: str) -> list[list[str]]:

@@ -245,22 +245,27 @@ SELECT
   silenced_until
 FROM ranked
 
--- name: errors
--- The sum of the error counters of each node of which any counter was read.
-SELECT
-  node,
-  sum(
-    CASE
-      WHEN contains(lower(name), 'err')
-        OR contains(lower(name), 'discard')
-        OR contains(lower(name), 'link_downed')
-        OR contains(lower(name), 'recovery')
-      THEN value
-      ELSE 0
-    END
-  ) AS errors
+-- name: error_counters
+-- Names of error counters: few, and looked at once each.
+SELECT named.name
+FROM (SELECT name FROM counter GROUP BY name) AS named
+WHERE contains(lower(named.name), 'err')
+  OR contains(lower(named.name), 'discard')
+  OR contains(lower(named.name), 'link_downed')
+  OR contains(lower(named.name), 'recovery')
+
+-- name: counted_nodes
+-- Nodes of which any counter was read.
+SELECT node
 FROM counter
 GROUP BY node
+
+-- name: errors
+-- The sum of some counters of each node.
+SELECT counted.node, sum(counted.value) AS errors
+FROM counter AS counted
+SEMI JOIN wanted ON counted.name = wanted.name
+GROUP BY counted.node
 
 -- name: boards
 -- The model of every board.

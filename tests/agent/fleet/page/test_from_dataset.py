@@ -23,6 +23,7 @@ from agent.fleet.page.days import finding_changes, verdicts_by_day
 from agent.fleet.page.devices import gbyte_s
 from agent.fleet.page.from_dataset import Wish
 from agent.fleet.page.page import page
+from agent.fleet.page.reading import errors
 from agent.fleet.page.scene import SEVERITY, STATES, FleetScene, looks, worst_first
 from bench.fleet.plan import plan
 from tests.agent.fleet import small
@@ -283,4 +284,21 @@ def test_a_severity_that_became_another_is_neither_new_nor_gone(tmp_path: Path) 
     )  # fmt: skip
     engine = connect(None, str(tmp_path / "d"))
     assert finding_changes(engine, datetime(2026, 1, 15, 10)) == {}  # noqa: DTZ001
+    engine.close()
+
+
+def test_error_counters_are_summed_and_others_only_show_that_they_were_read(tmp_path: Path) -> None:
+    def node(name: str, **counters: int) -> bytes:
+        port = {"port": 1, "counters": counters}
+        return small.report(name, topology={"nics": [{"id": "0000:01:00.0", "label": "mlx5_0", "ports": [port]}]})
+
+    small.take(
+        tmp_path / "dataset",
+        node("bad", symbol_error=3, link_downed=2, port_rcv_data=7, VL15_Dropped=1),
+        node("upper", PORT_XMIT_DISCARDS=5),
+        node("good", port_rcv_data=9),
+        node("silent"),
+    )
+    engine = connect(None, str(tmp_path / "dataset"))
+    assert errors(engine) == ({"bad": 5, "upper": 5}, {"bad", "upper", "good"})
     engine.close()
