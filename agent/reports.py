@@ -128,8 +128,8 @@ def open_atomically(path: str, mode: int = PUBLIC) -> Iterator[BinaryIO]:
     """
     target = _follow_links(path)
     with contextlib.suppress(FileNotFoundError):
-        found = os.stat(path)
-        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        file_stat = os.stat(path)
+        if not (stat.S_ISREG(file_stat.st_mode) or stat.S_ISDIR(file_stat.st_mode)):
             descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a reader: ENXIO
             os.set_blocking(descriptor, True)
             with os.fdopen(descriptor, "wb") as device:
@@ -156,13 +156,13 @@ def _follow_links(path: str) -> str:
         path = os.path.abspath(path)
         folder = os.path.dirname(path)
         try:
-            found, above = os.lstat(path), os.stat(folder)
+            path_stat, above = os.lstat(path), os.stat(folder)
         except OSError:
             return path  # opening it says why
         shared = above.st_mode & stat.S_ISVTX and above.st_mode & stat.S_IWOTH
-        if shared and found.st_uid not in (os.geteuid(), above.st_uid):
+        if shared and path_stat.st_uid not in (os.geteuid(), above.st_uid):
             raise OSError(errno.EACCES, "another user put it into a folder that all may write to", path)
-        if not stat.S_ISLNK(found.st_mode):
+        if not stat.S_ISLNK(path_stat.st_mode):
             return path
         path = os.path.join(folder, os.readlink(path))
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
@@ -232,8 +232,8 @@ def _written_beside(path: str, temporary: str, mode: int) -> Iterator[BinaryIO]:
 
 def _stat_file(path: str) -> os.stat_result | None:
     with contextlib.suppress(OSError):
-        found = os.lstat(path)
-        return found if stat.S_ISREG(found.st_mode) else None
+        file_stat = os.lstat(path)
+        return file_stat if stat.S_ISREG(file_stat.st_mode) else None
     return None
 
 

@@ -51,7 +51,7 @@ def fit(table: Path) -> list[Fit]:
     """Every healthy row of a class that is modelled, on whole nodes of eight GPUs."""
     with table.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    return [made for row in rows if (made := _fit(row)) is not None]
+    return [item for row in rows if (item := _fit(row)) is not None]
 
 
 def summarize(rows: Iterable[Fit]) -> list[str]:
@@ -100,14 +100,14 @@ def _fit(row: dict[str, str]) -> Fit | None:
     collective = {"alltoall": "all_to_all"}.get(row["collective"], row["collective"])
     version = version_of(row["nccl"] if re.fullmatch(r"2\.\d+(\.\d+)?", row["nccl"]) else None, [])
     request = Request(collective, int(row["size_bytes"]), int(row["nodes"]), version)
-    made = predict([_node(profile, row)], request, HEALTHY)
+    result = predict([_node(profile, row)], request, HEALTHY)
     measured = float(row["busbw_gbyte_s"])
     if not measured:
         return None
-    low, high = made.range_gbyte_s or (0.0, 0.0)
+    low, high = result.range_gbyte_s or (0.0, 0.0)
     return Fit(
         row["id"], row["class"], row["machine"], request.nodes, collective, request.size, measured,
-        made.busbw_gbyte_s, low <= measured <= high,
+        result.busbw_gbyte_s, low <= measured <= high,
     )  # fmt: skip
 
 

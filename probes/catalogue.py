@@ -52,13 +52,13 @@ def probes() -> tuple[Probe, ...]:
         pci.PROBE,
         Probe("nvml", _nvml, 25.0, gives=("gpu",)),
         Probe("kfd", _kfd, gives=("gpu",), devices=_AMD),
-        Probe("amd_smi", _amd_smi, 25.0, evidence=_saved(*AMD_SAVED), gives=("gpu",), devices=_AMD),
-        Probe("gaudi", _gaudi, evidence=_saved(*HL_SMI_SAVED), gives=("gpu",), devices=(("0x1da3", "0x12"),)),
-        Probe("neuron", _neuron, evidence=_saved(*NEURON_SAVED), gives=("gpu",), devices=_NEURON),
+        Probe("amd_smi", _amd_smi, 25.0, evidence=_has_saved(*AMD_SAVED), gives=("gpu",), devices=_AMD),
+        Probe("gaudi", _gaudi, evidence=_has_saved(*HL_SMI_SAVED), gives=("gpu",), devices=(("0x1da3", "0x12"),)),
+        Probe("neuron", _neuron, evidence=_has_saved(*NEURON_SAVED), gives=("gpu",), devices=_NEURON),
         Probe("neuron_errors", _neuron_errors, devices=_NEURON),
         Probe("npu", _npu, evidence=_saved_npu, gives=("gpu",), devices=_NPUS),
         Probe("hccn", _hccn, evidence=_saved_hccn, devices=_NPUS),
-        Probe("cxl", _cxl, evidence=_saved(*CXL_SAVED), devices=(("", "0x0502"),)),
+        Probe("cxl", _cxl, evidence=_has_saved(*CXL_SAVED), devices=(("", "0x0502"),)),
         rdma_sysfs.PROBE,
         Probe("rdma_netlink", _rdma_netlink),
         netdev.PROBE,
@@ -72,17 +72,17 @@ def probes() -> tuple[Probe, ...]:
         limits.PROBE,
         nccl.PROBE,
         log.PROBE,
-        Probe("lspci", _lspci, fallback_for="pci", evidence=_saved(*PCI), gives=("pci",)),
+        Probe("lspci", _lspci, fallback_for="pci", evidence=_has_saved(*PCI), gives=("pci",)),
         Probe(
             "nvidia_smi",
             _nvidia_smi,
             30.0,
             fallback_for="nvml",
-            evidence=_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED),
+            evidence=_has_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED),
             gives=("gpu",),
         ),
-        Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_saved(*RDMA, *RDMA_SAVED), gives=("rdma",)),
-        Probe("lsmod", modules.read_lsmod, fallback_for="modules", evidence=_saved(*SYSTEM), gives=("modules",)),
+        Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_has_saved(*RDMA, *RDMA_SAVED), gives=("rdma",)),
+        Probe("lsmod", modules.read_lsmod, fallback_for="modules", evidence=_has_saved(*SYSTEM), gives=("modules",)),
     )
 
 
@@ -90,18 +90,18 @@ def probes() -> tuple[Probe, ...]:
 def providers() -> Mapping[str, tuple[str, ...]]:
     """The probes whose facts are about a subject, in catalogue order, by subject; a probe's own name is one."""
     by_subject: dict[str, tuple[str, ...]] = {}
-    for each in probes():
-        for subject in each.gives or (each.name,):
-            by_subject[subject] = (*by_subject.get(subject, ()), each.name)
+    for probe in probes():
+        for subject in probe.gives or (probe.name,):
+            by_subject[subject] = (*by_subject.get(subject, ()), probe.name)
     return by_subject
 
 
 def probe(name: str) -> Probe:
     """The probe of that name."""
-    return next(each for each in probes() if each.name == name)
+    return next(probe for probe in probes() if probe.name == name)
 
 
-def _saved(*commands: tuple[str, ...]) -> Callable[[Host], bool]:
+def _has_saved(*commands: tuple[str, ...]) -> Callable[[Host], bool]:
     """Whether a recorded source holds the output of any of these commands."""
     return lambda host: any(host.has_output(*argv) for argv in commands)
 
@@ -163,11 +163,11 @@ def _hccn(host: Host) -> Reading:
 
 
 def _saved_npu(host: Host) -> bool:
-    return _saved(*NPU_SAVED)(host) or any(host.saved_arguments(*argv) for argv in (NPU_HCCS, NPU_SIO))
+    return _has_saved(*NPU_SAVED)(host) or any(host.saved_arguments(*argv) for argv in (NPU_HCCS, NPU_SIO))
 
 
 def _saved_hccn(host: Host) -> bool:
-    return _saved(*HCCN_SAVED)(host) or any(host.saved_arguments(*argv) for argv in HCCN_OF_NPU)
+    return _has_saved(*HCCN_SAVED)(host) or any(host.saved_arguments(*argv) for argv in HCCN_OF_NPU)
 
 
 def _cxl(host: Host) -> Reading:
@@ -177,7 +177,7 @@ def _cxl(host: Host) -> Reading:
 
 
 def _rdma_netlink(host: Host) -> Reading:
-    if not _answers(host) and not _saved(*RDMA_SYSTEM_SAVED)(host):
+    if not _answers(host) and not _has_saved(*RDMA_SYSTEM_SAVED)(host):
         raise Absent(f"a {host.kind} holds no netlink answers")
     from probes.rdma.netlink import read
 
@@ -225,7 +225,7 @@ def _dcb(host: Host) -> Reading:
 
 
 def _lldp(host: Host) -> Reading:
-    if not _answers(host) and not _saved(*LLDP, *LLDP_SAVED)(host):
+    if not _answers(host) and not _has_saved(*LLDP, *LLDP_SAVED)(host):
         raise Absent("no saved output of lldpctl")
     from probes.netdev.lldp import read
 

@@ -60,8 +60,10 @@ class Lock:
 
 def run_folder() -> str | None:
     """The folder of the locks: of this user alone. None where there can be none."""
-    told = os.environ.get(FOLDER_VARIABLE)
-    folder = os.path.realpath(told) if told else _usual_folder()  # a service's is a link where its user is dynamic
+    configured = os.environ.get(FOLDER_VARIABLE)
+    folder = (
+        os.path.realpath(configured) if configured else _usual_folder()
+    )  # a service's is a link where its user is dynamic
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)

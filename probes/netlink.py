@@ -131,15 +131,15 @@ def messages(reply: bytes) -> list[Message]:
     >>> messages(request(NEW_LINK, 0, b"abcd") + request(IS_DONE, 0, bytes(4)))
     [Message(type=16, flags=0, payload=b'abcd')]
     """
-    found = []
+    parsed = []
     for raw in _records(reply, 0, HEADER, "a header", "a message"):
         _, kind, flags, _, _ = HEADER.unpack_from(raw)
         payload = raw[HEADER.size :]
         if kind in (IS_ERROR, IS_DONE):
             _check(payload)
             continue
-        found.append(Message(kind, flags, payload))
-    return found
+        parsed.append(Message(kind, flags, payload))
+    return parsed
 
 
 def whole_messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:

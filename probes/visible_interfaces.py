@@ -13,8 +13,8 @@ RDMA_FOLDERS = ("/sys/class/infiniband", "/sys/kernel/config/rdma_cm")
 
 def interfaces(reader: HostReader) -> list[str]:
     """Interfaces that sysfs or saved outputs show, without the loopback."""
-    found = set(netdev_sysfs.folders(reader)) | set(shown_links(reader))
-    return sorted(found - {"lo"}, key=natural)[:MOST_INTERFACES]
+    names = set(netdev_sysfs.folders(reader)) | set(shown_links(reader))
+    return sorted(names - {"lo"}, key=natural)[:MOST_INTERFACES]
 
 
 def holds_output(host: Host, *commands: tuple[str, ...]) -> bool:

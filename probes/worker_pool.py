@@ -58,7 +58,7 @@ class WorkerPool(Scheduler):
             return False
         lock = self._lock(probe)
         if isinstance(lock, LockHolder):
-            return self._held(probe, lock)
+            return self._is_locked(probe, lock)
         foreign = [worker.descriptor for worker in self.running]
         worker = Worker(probe, self.host, self.record, lock, [*foreign, self.selector.fileno()])
         self.running.append(worker)
@@ -71,7 +71,7 @@ class WorkerPool(Scheduler):
         except OSError:  # no place for locks: better a probe without one than no probe
             return None
 
-    def _held(self, probe: Probe, holder: LockHolder) -> bool:
+    def _is_locked(self, probe: Probe, holder: LockHolder) -> bool:
         """Somebody has the lock. A healthy run is waited for; a stuck child is told at once, when it is seen twice:
         between taking the lock and writing its name a new holder shows the name of the one before."""
         now = time.monotonic()

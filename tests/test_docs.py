@@ -119,7 +119,7 @@ def test_the_faults_of_clusters_are_found_as_the_page_states() -> None:
         named, proved = _quoted(rules), [_find_rules(proof, answer) for proof in _quoted(proofs)]
         assert bool(named) != answer.startswith("not found"), fault
         assert set(named) <= set().union(*proved), fault
-        assert all(found & set(named) for found in proved), fault
+        assert all(result & set(named) for result in proved), fault
 
 
 def _quoted(cell: str) -> list[str]:
@@ -133,4 +133,4 @@ def _find_rules(proof: str, answer: str) -> set[str]:
         wanted = row(rule, name)[1]
         return {rule} if (wanted.unknown if answer.startswith("unknown") else wanted.finds) else set()
     cause = causes()[proof]
-    return {found[0] for found in (*cause.finds, *cause.informs)}
+    return {item[0] for item in (*cause.finds, *cause.informs)}

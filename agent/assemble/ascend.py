@@ -18,23 +18,23 @@ _OWN_FIELDS = {"address", "netmask", "gateway", "netdetect", "mtu", "bitmap", "t
 
 def build_ascend(facts: ProbeFacts, gpus: Sequence[Gpu]) -> Ascend | None:
     """None without an NPU, and without any output about one."""
-    found: HccnFacts | None = facts.get("hccn")
-    if found is None:
+    hccn: HccnFacts | None = facts.get("hccn")
+    if hccn is None:
         return Ascend() if any(gpu.vendor == "Huawei" for gpu in gpus) else None
     ids = {gpu.index: gpu.id for gpu in gpus if gpu.index is not None}
-    outputs = {port.npu: port for port in found.outputs if port.npu is not None}
+    outputs = {port.npu: port for port in hccn.outputs if port.npu is not None}
     return Ascend(
-        device_nodes=found.device_nodes,
-        driver_version=found.driver_version,
-        firmware_version=found.firmware_version,
-        configuration=found.configuration,
+        device_nodes=hccn.device_nodes,
+        driver_version=hccn.driver_version,
+        firmware_version=hccn.firmware_version,
+        configuration=hccn.configuration,
         ports=[
-            _build_port(npu, ids.get(npu), found.keys.get(npu, {}), outputs.get(npu))
-            for npu in sorted({*found.keys, *outputs})
+            _build_port(npu, ids.get(npu), hccn.keys.get(npu, {}), outputs.get(npu))
+            for npu in sorted({*hccn.keys, *outputs})
         ],
         rank_tables=[
             RankDevice(server=rank.server, npu=rank.npu, address=rank.address, source="rank table")
-            for rank in found.ranks
+            for rank in hccn.ranks
         ],
     )
 
@@ -88,8 +88,8 @@ def _build_module(optics: PortOptics) -> TransceiverModule:
 
 def add_roce_ports(nics: Sequence[Nic], ports: Sequence[NpuPort], facts: ProbeFacts) -> list[Nic]:
     """The NICs of the host, and a row for the RoCE port inside each NPU: it has no function on the bus of the host."""
-    found: HccnFacts | None = facts.get("hccn")
-    outputs = {port.npu: port for port in found.outputs} if found else {}
+    hccn: HccnFacts | None = facts.get("hccn")
+    outputs = {port.npu: port for port in hccn.outputs} if hccn else {}
     own = [
         Nic(
             id=port.nic or f"npu-{port.npu}-roce",

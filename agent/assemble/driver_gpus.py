@@ -147,7 +147,7 @@ def _is_placed(gpu_facts: GpuFacts) -> bool:
 def _drop_placeless(gpus: Sequence[Gpu], functions: Sequence[PciFunction], vendor: str) -> tuple[Gpu, ...]:
     """Without GPUs that have a number only, where others have addresses: which is which is not known."""
     on_bus = any(f.vendor == vendor and is_accelerator(f.vendor, f.device, f.class_code) for f in functions)
-    return tuple(gpu for gpu in gpus if gpu.address or not (on_bus or any(each.address for each in gpus)))
+    return tuple(gpu for gpu in gpus if gpu.address or not (on_bus or any(gpu.address for gpu in gpus)))
 
 
 def _could_be_listed(function: PciFunction) -> bool:

@@ -129,14 +129,14 @@ def find_beside_lost_gpu(rows: Mapping[str, PciRow], devices: Iterable[str], gpu
             seen.update(child.id for child in todo)
         return True
 
-    due: dict[tuple[object, ...], set[str]] = {}
+    expected_ids: dict[tuple[object, ...], set[str]] = {}
     for gpu in gpus:
         for _, shape, port in switches(gpu):
-            due.setdefault(shape, set()).add(port)
+            expected_ids.setdefault(shape, set()).add(port)
     return frozenset(
         device
         for device in devices
         for top, shape, _ in switches(device)
         for child in children[top]
-        if child.id[-4:] in due.get(shape, ()) and is_empty(child)
+        if child.id[-4:] in expected_ids.get(shape, ()) and is_empty(child)
     )

@@ -361,7 +361,7 @@ def _decide_unused(
     for candidate in candidates:
         role, evidence = decided[candidate.nic.id]
         stays = role == "rail" and (candidate.near or placeless or candidate.nic.pci in around.lost_gpu) and fault
-        meant = candidate.was_up or candidate.nic.pci in around.set_up
-        if kind(candidate) not in lit and not stays and not meant:
+        is_configured = candidate.was_up or candidate.nic.pci in around.set_up
+        if kind(candidate) not in lit and not stays and not is_configured:
             unused[candidate.nic.id] = "unused", [*evidence, "no signal, nor on any port like it"]
     return unused

@@ -109,13 +109,13 @@ def _command(typed: tuple[str, ...], command: Any) -> Command:
 
 def _option(parameter: Any, typed: tuple[str, ...], names: dict[str, tuple[str, ...]]) -> Option:
     default = getattr(parameter.default, "value", parameter.default)
-    shown = parameter.show_default and not parameter.is_flag and default is not None
+    show_default = parameter.show_default and not parameter.is_flag and default is not None
     value = None if parameter.is_flag else _value(parameter, typed, names)
     return Option(
         tuple(sorted(parameter.opts, key=len)),
         value,
         parameter.help or "",
-        (f"{default:g}" if isinstance(default, float) else str(default)) if shown else None,
+        (f"{default:g}" if isinstance(default, float) else str(default)) if show_default else None,
     )
 
 

@@ -142,16 +142,16 @@ def fish_completion(tree: Command, head: str) -> str:
 
 
 def _fish_lines(command: Command) -> list[str]:
-    when = f"complete -c fabricscope -n '__fabricscope_at {command.name}'".replace(
+    condition = f"complete -c fabricscope -n '__fabricscope_at {command.name}'".replace(
         " '__fabricscope_at '", " __fabricscope_at"
     )
     lines = [
-        f"{when} -a {subcommand.words[-1]} -d {_fish_quoted(subcommand.help)}\n" for subcommand in command.commands
+        f"{condition} -a {subcommand.words[-1]} -d {_fish_quoted(subcommand.help)}\n" for subcommand in command.commands
     ]
     lines += [
-        f"{when}{_fish_value(argument.value)} -d {_fish_quoted(argument.help)}\n" for argument in command.arguments
+        f"{condition}{_fish_value(argument.value)} -d {_fish_quoted(argument.help)}\n" for argument in command.arguments
     ]
-    return lines + [f"{when}{_fish_option(option)}\n" for option in command.options]
+    return lines + [f"{condition}{_fish_option(option)}\n" for option in command.options]
 
 
 def _fish_option(option: Option) -> str:

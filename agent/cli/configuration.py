@@ -75,6 +75,6 @@ def _format_thresholds(limits: dict[str, float], rules: Sequence[Rule]) -> Itera
 def _format_key(name: str, value: Any, is_default: bool, choices: str) -> str:
     from agent.platforms.profiles import to_toml_value
 
-    shown = "" if value is None else to_toml_value(value)
+    value_text = "" if value is None else to_toml_value(value)
     note = f"  # {choices}" if choices else ""
-    return f"# {name} = {shown}".rstrip() + note if is_default else f"{name} = {shown}{note}"
+    return f"# {name} = {value_text}".rstrip() + note if is_default else f"{name} = {value_text}{note}"

@@ -56,22 +56,22 @@ def is_same_host(old: Report, new: Report) -> bool:
 
 
 def _notes(old: Report, new: Report, same_host: bool, between: CounterSpan) -> list[str]:
-    found = []
+    notes = []
     if not same_host:
-        found.append("two hosts: compared by slot and label; serial numbers, addresses and counters are left out")
+        notes.append("two hosts: compared by slot and label; serial numbers, addresses and counters are left out")
     if between.rebooted and same_host:
-        found.append("the host was restarted in between: counters begin again")
+        notes.append("the host was restarted in between: counters begin again")
     if same_host and (between.seconds or 0) < 0:
-        found.append("OLD was observed after NEW: counters are not compared")
+        notes.append("OLD was observed after NEW: counters are not compared")
     if old.source.kind != new.source.kind:
-        found.append(f"the evidence differs: {old.source.kind} and {new.source.kind}")
+        notes.append(f"the evidence differs: {old.source.kind} and {new.source.kind}")
     if old.config.changed != new.config.changed:
-        found.append("the reports were judged by different configurations")
+        notes.append("the reports were judged by different configurations")
     if old.generator.version != new.generator.version:
-        found.append(
+        notes.append(
             f"the reports were judged by different versions ({old.generator.version}, {new.generator.version})"
         )
-    return found
+    return notes
 
 
 def _side(report: Report) -> Side:

@@ -15,7 +15,7 @@ DEPTH_LIMIT = 64  # no bus is that deep; a hostile report may go in circles
 def spots(functions: Sequence[PciFunction]) -> dict[str, Spot]:
     """Spot by id, of those whose way to a root bus is known."""
     rows = {row.id: row for row in functions}
-    found: dict[str, Spot] = {}
+    spots_by_id: dict[str, Spot] = {}
     for row in functions:
         way: list[str] = []
         at: PciFunction | None = row
@@ -26,8 +26,8 @@ def spots(functions: Sequence[PciFunction]) -> dict[str, Spot]:
             at = rows[at.parent]
         root = at.root_bus if at is not None else None
         if root and len(way) < DEPTH_LIMIT:
-            found[row.id] = (root, tuple(reversed(way)))
-    return found
+            spots_by_id[row.id] = (root, tuple(reversed(way)))
+    return spots_by_id
 
 
 def roots(old: Mapping[str, Spot], new: Mapping[str, Spot], same: Mapping[str, str]) -> dict[str, str]:

@@ -32,9 +32,9 @@ def devices(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
     )
     _one_sided(ledger, "gone", new, [(table, table.matched.gone) for table in tables])
     _one_sided(ledger, "new", old, [(table, table.matched.new) for table in tables])
-    _elsewhere(ledger, old, new, pairs)
+    _add_moves(ledger, old, new, pairs)
     if pairs.same_host:
-        _replaced(ledger, pairs)
+        _add_replacements(ledger, pairs)
     for table in tables:
         for a, b in table.matched.pairs if table.kind != "pci" else ():
             if a.label != b.label:
@@ -44,28 +44,28 @@ def devices(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
                 ledger.add("devices", "renamed", table.kind, place)
 
 
-def answered(report: Report, probes: Sequence[str]) -> bool:
+def was_read(report: Report, probes: Sequence[str]) -> bool:
     """Whether the report can tell that such a thing is not there."""
     return any(run.name in probes and run.status in ANSWERED for run in report.probes)
 
 
 def _one_sided(ledger: Ledger, kind: str, other: Report, tables: list[tuple[_Table, list[Any]]]) -> None:
-    told: set[str] = set()  # cards that are named already
+    reported: set[str] = set()  # cards that are named already
     for table, rows in tables:
         for row in rows:
             if table.kind == "nic" and row.accelerator:
                 continue  # inside an accelerator, which is named
             address = row.id if table.kind == "pci" else row.pci
             card = (address or "").rpartition(".")[0]
-            if card and card in told and table.kind in ("pci", "netdev"):
+            if card and card in reported and table.kind in ("pci", "netdev"):
                 continue
-            told.add(card)
+            reported.add(card)
             ident, label = f"{table.kind}:{row.id}", _label(row)
             place = ChangedThing(old=ident, label=label) if kind == "gone" else ChangedThing(new=ident, label=label)
-            if not answered(other, table.probes):
+            if not was_read(other, table.probes):
                 ledger.unknown("lost" if kind == "gone" else "gained", "whether it is there", place)
             else:
-                ledger.add("devices", kind, _what(table.kind, row), place)
+                ledger.add("devices", kind, _describe_kind(table.kind, row), place)
 
 
 def _label(row: Any) -> str:
@@ -75,7 +75,7 @@ def _label(row: Any) -> str:
     return f"{row.label} ({detail})" if detail else str(row.label)
 
 
-def _what(kind: str, row: Any) -> str:
+def _describe_kind(kind: str, row: Any) -> str:
     if kind == "pci":
         return "bridge" if _is_bridge(row) else "PCI device"
     return kind
@@ -85,7 +85,7 @@ def _is_bridge(row: PciFunction) -> bool:
     return (row.class_code or "").startswith(BRIDGE)
 
 
-def _elsewhere(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
+def _add_moves(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
     """Moved: another place. Renumbered: the same place, and only its bus is called otherwise."""
     names_old, names_new = _names(old), _names(new)
     slots_old, slots_new = _slots(old), _slots(new)
@@ -123,16 +123,16 @@ def _names(report: Report) -> dict[str, tuple[str, str]]:
 def _slots(report: Report) -> dict[str, str]:
     """The slot's label: the function's own, else that of the port above it."""
     rows = {row.id: row for row in report.topology.pci}
-    found: dict[str, str] = {}
+    slots: dict[str, str] = {}
     for row in report.topology.pci:
         above = rows.get(row.parent or "")
         slot = row.slot or (above.slot if above else None)
         if slot:
-            found[row.id] = slot
-    return found
+            slots[row.id] = slot
+    return slots
 
 
-def _replaced(ledger: Ledger, pairs: Pairing) -> None:
+def _add_replacements(ledger: Ledger, pairs: Pairing) -> None:
     for kind, table, identity in (("gpu", pairs.gpus, gpu_identity), ("nic", pairs.nics, nic_identity)):
         for a, b in table.pairs:
             before, after = identity(a), identity(b)

@@ -66,11 +66,11 @@ class Ledger:
         for (kind, _, place), names in self._unknown.items():
             self.add("evidence", kind, ", ".join(sorted(set(names))), place)
         self._unknown.clear()
-        made = [
+        changes = [
             Change(**key._asdict(), subjects=sorted(places, key=lambda place: (natural(place.label), repr(place))))
             for key, places in self._found.values()
         ]
-        return sorted(made, key=_order)
+        return sorted(changes, key=_order)
 
 
 def subject_kind(place: ChangedThing) -> str:

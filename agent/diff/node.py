@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent.diff.change import ChangedThing
-from agent.diff.devices import answered
+from agent.diff.devices import was_read
 from agent.diff.ledger import Ledger
 from agent.model.node import Node
 from agent.model.report import Report
@@ -40,15 +40,15 @@ def software(ledger: Ledger, old: Report, new: Report) -> None:
     a, b = old.software, new.software
     ledger.fields(NODE, a.driver, b.driver, dict.fromkeys(("version", "open", "cuda"), "software"), "driver ")
     ledger.fields(NODE, a.rdma_stack, b.rdma_stack, {"kind": "software", "version": "software"}, "rdma stack ")
-    if answered(old, ("modules", "lsmod")) and answered(new, ("modules", "lsmod")):
+    if was_read(old, ("modules", "lsmod")) and was_read(new, ("modules", "lsmod")):
         versions = [{module.name: module.version for module in side.modules} for side in (a, b)]
-        _named(ledger, "module", versions[0], versions[1])
+        _compare_named(ledger, "module", versions[0], versions[1])
     states = [
         {service.name: f"{service.state} {service.version or ''}".strip() for service in side.services}
         for side in (a, b)
     ]
     if states[0] and states[1]:
-        _named(ledger, "service", states[0], states[1])
+        _compare_named(ledger, "service", states[0], states[1])
     _words(ledger, "software", "peer memory clients", a.peer_memory_clients, b.peer_memory_clients)
     libraries = [
         [f"{library.path} {library.version or ''}".strip() for library in side.nccl.libraries] for side in (a, b)
@@ -102,7 +102,7 @@ def _numa(ledger: Ledger, a: Node, b: Node) -> None:
         _memory(ledger, "memory_mib", place, one.memory_mib, other.memory_mib)
 
 
-def _named(ledger: Ledger, what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def _compare_named(ledger: Ledger, what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     for name in sorted(old.keys() | new.keys()):
         ident = f"{what}:{name}"
         if name not in old:

@@ -28,7 +28,7 @@ def page(diff: Diff, width: int = 80) -> list[Line]:
         if changes:
             lines += [BLANK, make_heading(group.capitalize())]
             for similar in _similar(changes):
-                lines += _told(similar, width)
+                lines += _render_changes(similar, width)
     return lines
 
 
@@ -37,51 +37,51 @@ def _new(diff: Diff, width: int) -> list[Line]:
 
 
 def _side(side: Side) -> str:
-    when = f", observed {side.observed_at}" if side.observed_at else ""
-    return f"{side.hostname or '(host name not known)'}, {side.source}{when}: {side.verdict}"
+    observed = f", observed {side.observed_at}" if side.observed_at else ""
+    return f"{side.hostname or '(host name not known)'}, {side.source}{observed}: {side.verdict}"
 
 
 def _similar(changes: Sequence[Change]) -> Iterable[list[Change]]:
     """Changes of one kind of thing side by side, as a machine that changed as a whole has one for each device."""
-    found: dict[tuple[str, ...], list[Change]] = {}
+    groups: dict[tuple[str, ...], list[Change]] = {}
     for change in changes:
         alike = "" if change.kind in ("lost", "gained") else change.what
-        found.setdefault((change.kind, alike, subject_kind(change.subjects[0]), change.note or ""), []).append(change)
-    return found.values()
+        groups.setdefault((change.kind, alike, subject_kind(change.subjects[0]), change.note or ""), []).append(change)
+    return groups.values()
 
 
-def _told(changes: list[Change], width: int) -> list[Line]:
+def _render_changes(changes: list[Change], width: int) -> list[Line]:
     lines: list[Line] = []
-    shown = changes if len(changes) <= SHOWN else changes[: SHOWN - 1]
-    for change in shown:
+    visible = changes if len(changes) <= SHOWN else changes[: SHOWN - 1]
+    for change in visible:
         mark = MARKS.get(change.kind, "~")
         lines += wrap_paragraph(sentence(change), width, "      ", STYLES.get(change.kind, ""), first=f"  {mark} ")
-    rest = changes[len(shown) :]
+    rest = changes[len(visible) :]
     if rest:
         labels = [place.label for change in rest for place in change.subjects]
-        text = f"{rest[0].what} {rest[0].kind} otherwise on {folded(labels)}"
+        text = f"{rest[0].what} {rest[0].kind} otherwise on {fold_labels(labels)}"
         lines += wrap_paragraph(text, width, "      ", "dim", first="    ")
     return lines
 
 
 def sentence(change: Change) -> str:
     """One change in one line, without its mark."""
-    who = folded([place.label for place in change.subjects])
+    who = fold_labels([place.label for place in change.subjects])
     values = f"{_value(change.old)} -> {_value(change.new)}"
     note = f" ({change.note})" if change.note else ""
     if change.kind in ("gone", "new", "renamed", "renumbered"):
-        told = f"{change.what} {change.kind}: {who}"
+        text = f"{change.what} {change.kind}: {who}"
     elif change.kind in ("lost", "gained"):
-        told = f"{WORDS[change.kind]} of {who}: {change.what}"
+        text = f"{WORDS[change.kind]} of {who}: {change.what}"
     elif change.kind == "changed" and isinstance(change.old, list) and isinstance(change.new, list):
-        told = f"{who}  {change.what}: {_words(change.old, change.new)}"
+        text = f"{who}  {change.what}: {_words(change.old, change.new)}"
     elif change.kind == "grew":
         rate = f", {change.per_second:g}/s" if change.per_second is not None else ""
-        told = f"{who}  {change.what} {values} (+{_more(change)}{rate})"
+        text = f"{who}  {change.what} {values} (+{_more(change)}{rate})"
     else:
         verb = "" if change.kind == "changed" else f" {change.kind}"
-        told = f"{who}  {change.what}{verb}: {values}"
-    return told + note
+        text = f"{who}  {change.what}{verb}: {values}"
+    return text + note
 
 
 def _more(change: Change) -> str:
@@ -105,7 +105,7 @@ def _value(value: Value) -> str:
     return "none" if value in (None, "") else str(value)
 
 
-def folded(labels: Sequence[str]) -> str:
+def fold_labels(labels: Sequence[str]) -> str:
     """Many names in few words.
 
     >>> folded(["GPU4/0", "GPU4/1", "GPU4/2", "GPU5/7"])
@@ -118,9 +118,9 @@ def folded(labels: Sequence[str]) -> str:
     if len(names) > 2 and all(len(end) == 2 for end in ends):
         return _pairs([(a, b) for a, b in ends])
     runs = _runs(names)
-    shown = runs if len(runs) <= SHOWN else runs[: SHOWN - 1]
-    rest = len(names) - sum(run.last - run.first + 1 for run in shown)
-    return ", ".join(run.text for run in shown) + (f" and {rest} more" if rest else "")
+    visible = runs if len(runs) <= SHOWN else runs[: SHOWN - 1]
+    rest = len(names) - sum(run.last - run.first + 1 for run in visible)
+    return ", ".join(run.text for run in visible) + (f" and {rest} more" if rest else "")
 
 
 def _pairs(ends: list[tuple[str, str]]) -> str:
@@ -128,7 +128,7 @@ def _pairs(ends: list[tuple[str, str]]) -> str:
     everyone = {end for pair in ends for end in pair}
     for common in sorted(everyone, key=natural):
         if all(common in pair for pair in ends):
-            return f"{common} with {folded([b if a == common else a for a, b in ends])}"
+            return f"{common} with {fold_labels([b if a == common else a for a, b in ends])}"
     most = max(sorted(everyone, key=natural), key=lambda end: sum(end in pair for pair in ends))
     return f"{len(ends)} pairs, most of them of {most}"
 
@@ -151,8 +151,8 @@ def _runs(names: Sequence[str]) -> list[_TextRun]:
     """Names that differ in their last number only, as a range."""
     runs: list[_TextRun] = []
     for name in names:
-        found = re.fullmatch(r"(.*?)([0-9]{1,6})", name, re.DOTALL)
-        stem, number = (found[1], int(found[2])) if found and str(int(found[2])) == found[2] else (name, -1)
+        match = re.fullmatch(r"(.*?)([0-9]{1,6})", name, re.DOTALL)
+        stem, number = (match[1], int(match[2])) if match and str(int(match[2])) == match[2] else (name, -1)
         if runs and number > 0 and runs[-1].stem == stem and runs[-1].last == number - 1:
             runs[-1] = runs[-1]._replace(last=number)
         else:

@@ -63,7 +63,7 @@ def pairing(old: Report, new: Report, same_host: bool) -> Pairing:
     ids = {x.id: y.id for x, y in pci.pairs}
     gpus = _match(a.gpus, b.gpus, _gpu_keys(ids, same_host))
     nics = _match(a.nics, b.nics, _nic_keys(ids, same_host))
-    netdevs = _match(_wired(a.netdevs), _wired(b.netdevs), _netdev_keys(ids, same_host))
+    netdevs = _match(_select_lasting(a.netdevs), _select_lasting(b.netdevs), _netdev_keys(ids, same_host))
     for table in (gpus, nics, netdevs):
         ids |= {x.id: y.id for x, y in table.pairs}
     return Pairing(same_host, old_spots, new_spots, root_of, pci, gpus, nics, netdevs, ids)
@@ -91,7 +91,7 @@ def _by_identity(old: Report, new: Report) -> dict[str, str]:
     for row in old.topology.pci:
         card, _, number = row.id.rpartition(".")
         beside = f"{cards[card]}.{number}" if card in cards else None
-        if beside in there and row.id not in same and beside not in taken and _alike(row, there[beside]):
+        if beside in there and row.id not in same and beside not in taken and _is_same_device(row, there[beside]):
             same[row.id] = beside
             taken.add(beside)
     return same
@@ -105,7 +105,7 @@ def _identities(report: Report) -> dict[Hashable, str]:
     ]
     keys += [(("gpu", gpu_identity(gpu)), gpu.pci) for gpu in report.topology.gpus if gpu.pci and gpu_identity(gpu)]
     keys += [(("nic", nic_identity(nic)), nic.pci) for nic in report.topology.nics if nic.pci and nic_identity(nic)]
-    return {key: ids[0] for key, ids in _grouped(keys).items() if len(ids) == 1}
+    return {key: ids[0] for key, ids in _group_by_key(keys).items() if len(ids) == 1}
 
 
 def _functions(
@@ -172,7 +172,7 @@ def _netdev_keys(ids: Mapping[str, str], same_host: bool) -> Keys:
     return ((port(ids.get), port(lambda pci: pci)), *name, *mac)
 
 
-def _wired(netdevs: Iterable[Netdev]) -> list[Netdev]:
+def _select_lasting(netdevs: Iterable[Netdev]) -> list[Netdev]:
     """Without interfaces that come and go with containers and guests: those on no device, no bond, no VLAN."""
     return [netdev for netdev in netdevs if netdev.pci or netdev.bond is not None or netdev.vlan is not None]
 
@@ -183,8 +183,8 @@ def _match(old: Sequence[Row], new: Sequence[Row], keys: Keys) -> Matched:
     right = {id(row): row for row in new}
     pairs: list[tuple[Row, Row]] = []
     for of_old, of_new in keys:
-        before = _grouped((of_old(row), row) for row in left.values())
-        after = _grouped((of_new(row), row) for row in right.values())
+        before = _group_by_key((of_old(row), row) for row in left.values())
+        after = _group_by_key((of_new(row), row) for row in right.values())
         for key, rows in before.items():
             others = after.get(key, [])
             if len(rows) == len(others) == 1:
@@ -193,12 +193,12 @@ def _match(old: Sequence[Row], new: Sequence[Row], keys: Keys) -> Matched:
     return Matched(pairs, list(left.values()), list(right.values()))
 
 
-def _grouped(keyed: Iterable[tuple[Hashable | None, Any]]) -> dict[Hashable, list[Any]]:
-    found: dict[Hashable, list[Any]] = {}
+def _group_by_key(keyed: Iterable[tuple[Hashable | None, Any]]) -> dict[Hashable, list[Any]]:
+    groups: dict[Hashable, list[Any]] = {}
     for key, row in keyed:
         if key is not None:
-            found.setdefault(key, []).append(row)
-    return found
+            groups.setdefault(key, []).append(row)
+    return groups
 
 
 def _card(ident: str) -> str:
@@ -209,5 +209,5 @@ def _kind(row: PciFunction) -> Hashable:
     return (row.vendor, row.device)
 
 
-def _alike(a: PciFunction, b: PciFunction) -> bool:
+def _is_same_device(a: PciFunction, b: PciFunction) -> bool:
     return _kind(a) == _kind(b)

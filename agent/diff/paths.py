@@ -30,7 +30,7 @@ def paths(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
     sides = _Sides(old, new, pairs, _labels(new), (_unsure(old), _unsure(new)))
     after = {_ends(path.a, path.b): path for path in new.topology.paths}
     for path in old.topology.paths:
-        ends = _mapped(path.a, path.b, pairs)
+        ends = _map_ends(path.a, path.b, pairs)
         other = after.get(ends) if ends else None
         if ends and other:
             _path(ledger, sides, path, other)
@@ -41,7 +41,7 @@ def gpudirect(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
     labels = _labels(new)
     after = {_ends(verdict.gpu, verdict.nic): verdict for verdict in new.gpudirect}
     for verdict in old.gpudirect:
-        ends = _mapped(verdict.gpu, verdict.nic, pairs)
+        ends = _map_ends(verdict.gpu, verdict.nic, pairs)
         other = after.get(ends) if ends else None
         if ends and other:
             place = _place((verdict.gpu, verdict.nic), (other.gpu, other.nic), labels)
@@ -81,7 +81,7 @@ def _ends(a: str, b: str) -> tuple[str, str]:
     return (a, b) if a <= b else (b, a)
 
 
-def _mapped(a: str, b: str, pairs: Pairing) -> tuple[str, str] | None:
+def _map_ends(a: str, b: str, pairs: Pairing) -> tuple[str, str] | None:
     one, other = pairs.ids.get(a), pairs.ids.get(b)
     return _ends(one, other) if one and other else None
 

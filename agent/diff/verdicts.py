@@ -15,20 +15,20 @@ ANSWERED = ("ok", "partial")
 
 def verdicts(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
     """A finding is the same by its fingerprint, else by its rule and the subject that it stands on."""
-    told: set[str] = set()
+    reported: set[str] = set()
     after = {finding.fingerprint: finding for finding in new.findings} if pairs.same_host else {}
     subjects = {(f.rule, _subject(f.subject, {})): f for f in new.findings}
     met: set[int] = set()
     for finding in old.findings:
         other = after.get(finding.fingerprint) or subjects.get((finding.rule, _subject(finding.subject, pairs.ids)))
         if other is None or id(other) in met:
-            told.add(finding.rule)
+            reported.add(finding.rule)
             ledger.add(
                 "findings",
                 "gone",
                 finding.rule,
                 ChangedThing(old=finding.subject, label=finding.label),
-                note=_said(finding),
+                note=_describe_finding(finding),
             )
             continue
         met.add(id(other))
@@ -37,15 +37,15 @@ def verdicts(ledger: Ledger, old: Report, new: Report, pairs: Pairing) -> None:
         ledger.compare("findings", f"{finding.rule} silenced", place, *map(_silence, (finding, other)))
     for finding in new.findings:
         if id(finding) not in met:
-            told.add(finding.rule)
+            reported.add(finding.rule)
             ledger.add(
                 "findings",
                 "new",
                 finding.rule,
                 ChangedThing(new=finding.subject, label=finding.label),
-                note=_said(finding),
+                note=_describe_finding(finding),
             )
-    _checks(ledger, old, new, told)
+    _checks(ledger, old, new, reported)
 
 
 def probes(ledger: Ledger, old: Report, new: Report) -> None:
@@ -65,14 +65,14 @@ def probes(ledger: Ledger, old: Report, new: Report) -> None:
             ledger.add("evidence", "changed", "probe", place, run.status, other.status, note=reason)
 
 
-def _checks(ledger: Ledger, old: Report, new: Report, told: set[str]) -> None:
+def _checks(ledger: Ledger, old: Report, new: Report, reported: set[str]) -> None:
     """Rules that are judged otherwise, but for those whose findings say it already."""
     absorbed = {line.partition(" ")[0] for side in (old, new) for finding in side.findings for line in finding.absorbs}
     after = {check.rule: check for check in new.checks}
     for check in old.checks:
         other = after.get(check.rule)
         idle = other and {check.state, other.state} == {"pass", "unknown"} and (_idle(old, check) or _idle(new, other))
-        if other and not idle and check.rule not in told | absorbed:
+        if other and not idle and check.rule not in reported | absorbed:
             place = ChangedThing(old=f"rule:{check.rule}", new=f"rule:{check.rule}", label=check.rule)
             ledger.compare("findings", "check", place, check.state, other.state, note=other.reason or check.reason)
 
@@ -104,5 +104,5 @@ def _silence(finding: Finding) -> str:
     return describe_silence(finding.silenced) if finding.silenced else "no"
 
 
-def _said(finding: Finding) -> str:
+def _describe_finding(finding: Finding) -> str:
     return f"{finding.severity}: {finding.summary}"

@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from agent.fleet.store import BadStore, Store, shown, store_of
+from agent.fleet.store import BadStore, Store, hide_secrets, store_of
 from agent.fleet.tables import CHANGE, FORMAT, SIGHTING, TABLES
 
 MANIFEST = "manifest.json"
@@ -33,7 +33,7 @@ LATEST, HISTORY, STATE, QUARANTINE = "latest", "history", "state", "quarantine"
 NodeKey = Literal["hostname", "machine-id", "serial"]  # by what a node is known
 HOSTNAME: NodeKey = "hostname"
 SLOTS = 1024  # the most buckets that there can be; a power of two, as every number of buckets
-HISTORY_TABLES = (*(each.name for each in TABLES.values() if each.history), CHANGE.name, SIGHTING.name)
+HISTORY_TABLES = (*(table.name for table in TABLES.values() if table.history), CHANGE.name, SIGHTING.name)
 
 
 class BadDataset(Exception):
@@ -83,7 +83,7 @@ def open_dataset(url: str) -> Dataset:
     store = store_at(url)
     manifest = read_manifest(store)
     if manifest is None:
-        raise BadDataset(f"{shown(url)}: no dataset: it has no {MANIFEST} (fabricscope fleet ingest makes one)")
+        raise BadDataset(f"{hide_secrets(url)}: no dataset: it has no {MANIFEST} (fabricscope fleet ingest makes one)")
     return Dataset(store, manifest)
 
 
@@ -95,13 +95,13 @@ def store_at(url: str) -> Store:
     except BadStore as error:
         raise BadDataset(str(error)) from error
     except UnicodeEncodeError as error:  # what reads and writes Parquet takes no such name
-        plain = shown(url).encode("utf-8", "backslashreplace").decode()
+        plain = hide_secrets(url).encode("utf-8", "backslashreplace").decode()
         raise BadDataset(f"{plain}: a dataset's name has to be UTF-8") from error
 
 
 def read_manifest(store: Store) -> Manifest | None:
     """The manifest, or None where there is none. Raises BadDataset."""
-    where = f"{shown(store.url).rstrip('/')}/{MANIFEST}"
+    where = f"{hide_secrets(store.url).rstrip('/')}/{MANIFEST}"
     try:
         data = store.read(MANIFEST)
     except (FileNotFoundError, NotADirectoryError):

@@ -34,22 +34,22 @@ def fold(names: Iterable[str], suffix: bool = True) -> str:
     return ",".join(
         "".join(text + number for text, number in zip(texts, (*row, ""), strict=True))
         for texts in sorted(shapes)
-        for row in (_sorted(shapes[texts]) if texts[-1] and not suffix else _rows(shapes[texts], texts[-1]))
+        for row in (_sort_rows(shapes[texts]) if texts[-1] and not suffix else _rows(shapes[texts], texts[-1]))
     )
 
 
 def unfold(text: str) -> list[str]:
     """The names of a list, in its order, each once. Raises BadHostlist."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for word in _words(text):
-        room = LIMIT - len(found)
+        room = LIMIT - len(names)
         for name in _names(word, room):
-            found[name] = None
-    return list(found)
+            names[name] = None
+    return list(names)
 
 
-def _sorted(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    return sorted(rows, key=lambda row: [_order(_NUMBER.search(each)[0]) for each in row])  # type: ignore[index]  # all have
+def _sort_rows(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    return sorted(rows, key=lambda row: [_order(_NUMBER.search(name)[0]) for name in row])  # type: ignore[index]  # all have
 
 
 def _order(number: str) -> tuple[int, int]:
@@ -67,11 +67,11 @@ def _rows(numbers: set[tuple[str, ...]], end: str) -> list[tuple[str, ...]]:
             # one width in a bracket: older ClusterShell pads all of a bracket alike
             width = len(row[place]) if len(row[place]) in widths else 0
             same.setdefault((row[:place], row[place + 1 :], width), []).append(row[place])
-        rows = [(*before, _bracket(each), *after) for (before, after, _), each in same.items()]
-    return [row if end else _closed(row) for row in _sorted(rows)]
+        rows = [(*before, _bracket(values), *after) for (before, after, _), values in same.items()]
+    return [row if end else _close_name(row) for row in _sort_rows(rows)]
 
 
-def _closed(row: tuple[str, ...]) -> tuple[str, ...]:
+def _close_name(row: tuple[str, ...]) -> tuple[str, ...]:
     """Slurm wants a bracket at the end of a name that has one."""
     return (*row[:-1], f"[{row[-1]}]") if "[" in "".join(row[:-1]) and "[" not in row[-1] else row
 
@@ -120,8 +120,8 @@ def _names(word: str, room: int) -> Iterator[str]:
         texts.append(before)
         brackets.append(_numbers(inside, word))
     texts.append(rest)
-    for each in texts:
-        if _ODD & set(each):
+    for part in texts:
+        if _ODD & set(part):
             raise BadHostlist(f"only names, commas and brackets are understood: {_short(word)}")
     size = 1
     for numbers in brackets:
@@ -133,7 +133,7 @@ def _names(word: str, room: int) -> Iterator[str]:
 
 
 def _numbers(inside: str, word: str) -> list[str]:
-    found: list[str] = []
+    numbers: list[str] = []
     for part in inside.split(","):
         matched = _RANGE.fullmatch(part.strip())
         if not matched:
@@ -144,8 +144,8 @@ def _numbers(inside: str, word: str) -> list[str]:
             raise BadHostlist(f"{part.strip()} is no rising range in {_short(word)}")
         if (high - low) // int(step or 1) >= LIMIT:
             raise BadHostlist(f"more than {LIMIT} hosts: {_short(word)}")
-        found += [str(each).zfill(len(first)) for each in range(low, high + 1, int(step or 1))]
-    return found
+        numbers += [str(number).zfill(len(first)) for number in range(low, high + 1, int(step or 1))]
+    return numbers
 
 
 def _short(text: str) -> str:

@@ -85,7 +85,7 @@ def own_mac(mac: str, driver: str | None, label: str | None) -> bool:
 _DISKS = ("root", "rootflags", "rootfstype", "resume", "rd.lvm.lv", "rd.luks.uuid", "rd.md.uuid", "ostree")
 _NAMES = ("ip", "BOOTIF", "ifname", "nameserver", "hostname", "systemd.hostname", "systemd.machine_id")
 OWN = frozenset(("BOOT_IMAGE", "initrd", *_DISKS, *_NAMES))
-PATTERN = f"(^| )({'|'.join(re.escape(each) for each in sorted(OWN))})=[^ ]*"  # for engines, too: RE2, POSIX, Java
+PATTERN = f"(^| )({'|'.join(re.escape(name) for name in sorted(OWN))})=[^ ]*"  # for engines, too: RE2, POSIX, Java
 _OWN = re.compile(PATTERN)
 
 

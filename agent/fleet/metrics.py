@@ -12,9 +12,9 @@ from datetime import datetime, timedelta, timezone
 from agent.fleet.engines.engine import Tables
 from agent.fleet.episodes.news import ALARMING, News, news_since
 from agent.fleet.episodes.silences import NONE, Silences
-from agent.fleet.questions.findings import Findings, findings
-from agent.fleet.questions.options import Options, earlier
-from agent.fleet.questions.summary import FleetSummary, summary
+from agent.fleet.questions.findings import Findings, find_findings
+from agent.fleet.questions.options import Options, subtract_time
+from agent.fleet.questions.summary import FleetSummary, build_summary
 from agent.model.finding import SEVERITIES, VERDICTS
 from agent.outputs.export.prometheus import Metric, Sample, format_family
 from agent.version import VERSION
@@ -27,11 +27,11 @@ WINDOW = timedelta(hours=24)
 def metrics(tables: Tables, options: Options, quarantined: int | None = None, silences: Silences = NONE) -> str:
     """The metrics file. `silences`: of news; those of `tables` are silenced already. Raises EngineRefused."""
     now = options.now or datetime.now(timezone.utc).replace(tzinfo=None)
-    answer, found = summary(tables, options), findings(tables, options)
-    news = news_since(tables, earlier(now, WINDOW), options, least="info", silences=silences)
+    answer, finding_answer = build_summary(tables, options), find_findings(tables, options)
+    news = news_since(tables, subtract_time(now, WINDOW), options, least="info", silences=silences)
     families = [
         *_node_families(answer),
-        *_finding_families(found),
+        *_finding_families(finding_answer),
         *_news_families(news),
         *_own_families(answer, quarantined),
     ]
@@ -58,9 +58,9 @@ def _node_families(answer: FleetSummary) -> Iterator[Metric]:
     )
 
 
-def _finding_families(found: Findings) -> Iterator[Metric]:
+def _finding_families(finding_answer: Findings) -> Iterator[Metric]:
     nodes: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for finding in found.findings:
+    for finding in finding_answer.findings:
         key = (finding.rule, finding.severity)
         if key not in nodes and len(nodes) >= RULES_LIMIT:
             key = (OTHERS, finding.severity)
@@ -72,8 +72,8 @@ def _finding_families(found: Findings) -> Iterator[Metric]:
     ):
         samples = [Sample({"rule": rule, "severity": word}, counts[place]) for (rule, word), counts in nodes.items()]
         yield Metric(name, text, samples)
-    if found.lost is not None:
-        lost = [Sample({}, found.lost.percent / 100)]
+    if finding_answer.lost is not None:
+        lost = [Sample({}, finding_answer.lost.percent / 100)]
         yield Metric("fleet_lost_bandwidth_ratio", "Share of the inter-node bandwidth that faults cost.", lost)
 
 

@@ -64,7 +64,7 @@ class Text(NamedTuple):
 
 def unpack(data: bytes) -> Text:
     """The text of a report: JSON, plain, gzip or zstd. Raises Unfit."""
-    text = unpacked(data)
+    text = decompress_report(data)
     if len(text) > REPORT_LIMIT_BYTES:
         raise Unfit(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
     if not text or text.isspace():
@@ -77,7 +77,7 @@ def read(given: Text, reader: Reader, naming: Naming, now: datetime, modified: f
     text, digest = given
     if b"\\" in text and b"\\u0000" in text:  # the first alone is far faster, and mostly enough
         text = _NUL.sub(_REPLACEMENT, text)
-    report = _decoded(text)
+    report = _decode(text)
     label = _label(report, naming, digest, now, modified)
     try:
         return ReadReport(label, reader.read(report, label))
@@ -85,7 +85,7 @@ def read(given: Text, reader: Reader, naming: Naming, now: datetime, modified: f
         raise Unfit(f"a damaged report: {error}") from error
 
 
-def _decoded(text: bytes) -> ReportFields:
+def _decode(text: bytes) -> ReportFields:
     """Raises Unfit, for JSON that is no report of ours by its schema."""
     try:
         report = _REPORT.decode(text)
@@ -99,8 +99,8 @@ def _decoded(text: bytes) -> ReportFields:
         raise Unfit(f"not JSON, or damaged: {error}{several}") from error
     if schema == SCHEMA:
         raise Unfit(f"a damaged report: {fault}")
-    said = f"its schema is {schema!r:.60}" if schema else "it has no schema field"
-    raise Unfit(f"not a report that this version reads ({SCHEMA}): {said}")
+    problem = f"its schema is {schema!r:.60}" if schema else "it has no schema field"
+    raise Unfit(f"not a report that this version reads ({SCHEMA}): {problem}")
 
 
 def _schema(text: bytes) -> str:
@@ -110,16 +110,16 @@ def _schema(text: bytes) -> str:
         return ""
 
 
-def unpacked(data: bytes) -> bytes:
+def decompress_report(data: bytes) -> bytes:
     """Without gzip or zstd; a byte more than a report can have, where it has more. Raises Unfit."""
     if data[:2] == GZIP:
-        return _inflated(data)
+        return _inflate(data)
     if data[:4] == ZSTD:
         return _unzstd(data)
     return data
 
 
-def _inflated(data: bytes) -> bytes:
+def _inflate(data: bytes) -> bytes:
     inflate = zlib.decompressobj(wbits=31)
     try:
         out = inflate.decompress(data, REPORT_LIMIT_BYTES + 1)
@@ -141,7 +141,7 @@ def _unzstd(data: bytes) -> bytes:
 
 def _all_parts(data: bytes, packed: str, begun: Callable[[], Any], error: type[Exception], step: int) -> bytes:
     """Members of a gzip, frames of a zstd: several one after the other are one. Zeros at the end are padding."""
-    found: list[bytes] = []
+    parts: list[bytes] = []
     inflate, size, count = begun(), 0, 1
     padding = len(data.rstrip(b"\0"))  # from there on, or from within the last part
     for start in range(0, len(data), step):
@@ -155,33 +155,33 @@ def _all_parts(data: bytes, packed: str, begun: Callable[[], Any], error: type[E
                 if count > MOST_PARTS:
                     raise Unfit(f"damaged {packed}: more than {MOST_PARTS} parts")
             try:
-                found.append(inflate.decompress(left))
+                parts.append(inflate.decompress(left))
             except error as fault:
                 where = f" in part {count}, or no {packed} behind the one before" if count > 1 else ""
                 raise Unfit(f"damaged {packed}: {fault}{where}") from fault
             left = inflate.unused_data if inflate.eof else b""
-            size += len(found[-1])
+            size += len(parts[-1])
             if size > REPORT_LIMIT_BYTES:
-                return b"".join(found)[: REPORT_LIMIT_BYTES + 1]
+                return b"".join(parts)[: REPORT_LIMIT_BYTES + 1]
     if not inflate.eof:
         raise Unfit(f"truncated {packed}")
-    return b"".join(found)
+    return b"".join(parts)
 
 
 def _name(node: NodeFields, key: NodeKey) -> str:
     """What a node is known by; without that key by the next, so that its report is not lost. Raises Unfit."""
-    told = {"hostname": node.hostname, "machine-id": node.machine_id, "serial": node.serial}
-    first = (told.pop(key) or "").strip()
+    names = {"hostname": node.hostname, "machine-id": node.machine_id, "serial": node.serial}
+    first = (names.pop(key) or "").strip()
     if key != HOSTNAME and placeholder(first):  # many machines have the same one
         first = ""
-    name = next((text for each in (first, *told.values()) if each and (text := each.strip())), "")
+    name = next((text for name in (first, *names.values()) if name and (text := name.strip())), "")
     if not name:
         raise Unfit("it names no node: no host name, machine id or serial")
     longest = max(name, (node.hostname or "").strip(), key=len)
     if len(longest) > NAME_LIMIT:
         what = "host name" if longest == (node.hostname or "").strip() else "machine id or serial"
         raise Unfit(f"its {what} has {len(longest)} characters")
-    return "".join(each if each.isprintable() else "?" for each in name)
+    return "".join(character if character.isprintable() else "?" for character in name)
 
 
 def _label(report: ReportFields, naming: Naming, digest: str, now: datetime, modified: float) -> Label:
@@ -204,10 +204,10 @@ def _label(report: ReportFields, naming: Naming, digest: str, now: datetime, mod
 def _time(text: str, name: str) -> datetime:
     """UTC where it says no zone. Raises Unfit."""
     try:
-        told = msgspec.convert(text, datetime)
-        told = told.astimezone(timezone.utc) if told.tzinfo else told.replace(tzinfo=timezone.utc)
+        moment = msgspec.convert(text, datetime)
+        moment = moment.astimezone(timezone.utc) if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
     except (msgspec.ValidationError, OverflowError, ValueError) as error:
         raise Unfit(f"a damaged report: {name} is no time: {text!r:.40}") from error
-    if told < EARLIEST:
+    if moment < EARLIEST:
         raise Unfit(f"its time is before 1970: {name} is {text!r:.40}")
-    return told
+    return moment

@@ -14,7 +14,7 @@ def tables() -> str:
     return "\n".join(_table(table) for table in (*TABLES.values(), CHANGE, SIGHTING))
 
 
-def renewed(page: str) -> str:
+def renew_page(page: str) -> str:
     """A page with its tables as they are now. Raises ValueError where it has no place for them."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
@@ -25,9 +25,9 @@ def renewed(page: str) -> str:
 
 def _table(table: Table) -> str:
     """Volatile columns stand in italics."""
-    key = ", ".join(f"`{each}`" for each in ("node", *table.key))
-    kept = "" if table.history else " No history."
-    lines = [f"### {table.name}", "", f"{table.about} Key: {key}.{kept}", "", "| column | type | |", "|---|---|---|"]
+    key = ", ".join(f"`{name}`" for name in ("node", *table.key))
+    note = "" if table.history else " No history."
+    lines = [f"### {table.name}", "", f"{table.about} Key: {key}.{note}", "", "| column | type | |", "|---|---|---|"]
     for column in table.columns[1:]:
         name = f"*{column.name}*" if column.volatile else f"`{column.name}`"
         lines.append(f"| {name} | {column.type} | {column.about.replace('|', chr(92) + '|')} |")
@@ -39,6 +39,6 @@ if __name__ == "__main__":
         text = file.read()
     if sys.argv[1] == "--write":
         with open(sys.argv[2], "w", encoding="utf-8") as file:
-            file.write(renewed(text))
-    elif renewed(text) != text:
+            file.write(renew_page(text))
+    elif renew_page(text) != text:
         sys.exit(f"{sys.argv[2]} is not current: make docs")

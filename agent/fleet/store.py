@@ -17,7 +17,7 @@ class BadStore(Exception):
 FileIdentity = tuple[int, ...]  # of a local file as it is now; empty: not told
 
 
-class Listed(NamedTuple):
+class FileInfo(NamedTuple):
     """A file of a store."""
 
     path: str  # below the store's root, "/" between
@@ -50,14 +50,14 @@ class Store(Protocol):
     def remove(self, path: str) -> None:
         """Remove a file; none is there: fine."""
 
-    def listed(self, folder: str) -> Iterator[Listed]:
+    def listed(self, folder: str) -> Iterator[FileInfo]:
         """Every file below a folder, however deep; none where there is no such folder."""
 
 
 def store_of(url: str) -> Store:
     """The store at a path or URL. Raises BadStore."""
-    scheme, found, rest = url.partition("://")
-    if not found:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
         return Folder(os.path.abspath(url))
     if scheme == "file":
         return Folder(os.path.abspath(rest))
@@ -66,14 +66,14 @@ def store_of(url: str) -> Store:
     try:
         filesystem, root = fs.FileSystem.from_uri(url)
     except (OSError, ValueError, NotImplementedError) as error:  # no store, no URL, none in this pyarrow
-        raise BadStore(f"{shown(url)}: {_first_line(error).replace(url, shown(url))}") from error
+        raise BadStore(f"{hide_secrets(url)}: {_first_line(error).replace(url, hide_secrets(url))}") from error
     return ObjectStore(url, filesystem, root)
 
 
-def shown(url: str) -> str:
+def hide_secrets(url: str) -> str:
     """An address without what may be a secret: user, password, options."""
-    scheme, found, rest = url.partition("://")
-    if not found:
+    scheme, separator, rest = url.partition("://")
+    if not separator:
         return url
     place, slash, path = rest.partition("?")[0].partition("/")
     return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
@@ -125,15 +125,20 @@ class Folder:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.full(path))
 
-    def listed(self, folder: str) -> Iterator[Listed]:
+    def listed(self, folder: str) -> Iterator[FileInfo]:
         """By os.walk; links to folders are not followed."""
         for place, folders, names in os.walk(self.full(folder)):
             folders.sort()
             for name in sorted(names):
                 path = os.path.join(place, name)
                 with contextlib.suppress(OSError):  # gone meanwhile
-                    told = os.stat(path)
-                    yield Listed(os.path.relpath(path, self.root), told.st_size, told.st_mtime, identity_of(told))
+                    folder_stat = os.stat(path)
+                    yield FileInfo(
+                        os.path.relpath(path, self.root),
+                        folder_stat.st_size,
+                        folder_stat.st_mtime,
+                        identity_of(folder_stat),
+                    )
 
 
 class ObjectStore:
@@ -179,24 +184,24 @@ class ObjectStore:
         with contextlib.suppress(FileNotFoundError):
             self.filesystem.delete_file(self.at(path))
 
-    def listed(self, folder: str) -> Iterator[Listed]:
+    def listed(self, folder: str) -> Iterator[FileInfo]:
         """One listing."""
         from pyarrow import fs
 
         selector = fs.FileSelector(self.at(folder), allow_not_found=True, recursive=True)
         skip = len(self.root) + 1 if self.root else 0
-        for each in self.filesystem.get_file_info(selector):
-            if each.type == fs.FileType.File:
-                yield Listed(each.path[skip:], each.size or 0, (each.mtime_ns or 0) / 1e9)
+        for info in self.filesystem.get_file_info(selector):
+            if info.type == fs.FileType.File:
+                yield FileInfo(info.path[skip:], info.size or 0, (info.mtime_ns or 0) / 1e9)
 
     def at(self, path: str) -> str:
         """The path of a file as pyarrow wants it."""
         return "/".join(part for part in (self.root, path) if part)
 
 
-def identity_of(told: os.stat_result) -> FileIdentity:
+def identity_of(file_stat: os.stat_result) -> FileIdentity:
     """Another one after every change: the time of change (ctime) cannot be set back."""
-    return told.st_size, told.st_mtime_ns, told.st_ctime_ns, told.st_ino
+    return file_stat.st_size, file_stat.st_mtime_ns, file_stat.st_ctime_ns, file_stat.st_ino
 
 
 def open_no_link(path: str, flags: int) -> int:

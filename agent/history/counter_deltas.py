@@ -93,6 +93,6 @@ def _find_wrapped(before: Mapping[str, int], now: Counted, usable: list[str], de
     return deltas if is_certain else {}
 
 
-def _describe_decrease(shown: str, before: Mapping[str, int], now: Counted, name: str = "") -> str:
-    name = name or shown
-    return f"{shown} fell from {before[name]} to {now.counters[name]}".strip()
+def _describe_decrease(name_shown: str, before: Mapping[str, int], now: Counted, name: str = "") -> str:
+    name = name or name_shown
+    return f"{name_shown} fell from {before[name]} to {now.counters[name]}".strip()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from agent.history.window import compare_samples, take_sample
-from agent.model.counters import AER, GPU, LINK, NETDEV, PORT, counted
+from agent.model.counters import AER, GPU, LINK, NETDEV, PORT, list_counted
 from agent.model.report import CountersWindow, Report
 from probes.probe import Outcome, Probe
 
@@ -56,7 +56,7 @@ def _read_once(report: Report, second: Sequence[Outcome]) -> dict[str, str]:
     kinds = {
         kind: lost[name] for name in lost if _answered_first(report, name) for kind in COUNTERS_OF_PROBE.get(name, ())
     }
-    reasons = {item.subject: kinds.get(item.subject.partition(":")[0]) for item in counted(report.topology)}
+    reasons = {item.subject: kinds.get(item.subject.partition(":")[0]) for item in list_counted(report.topology)}
     return {subject: reason for subject, reason in reasons.items() if reason}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from agent.history.counter_deltas import WHOLE_SUBJECT, CounterDeltas, compute_deltas, is_count
-from agent.model.counters import Counted, counted
+from agent.model.counters import Counted, list_counted
 from agent.model.identity import Earlier, identities
 from agent.model.report import CountersWindow, Report
 
@@ -33,7 +33,7 @@ def take_sample(report: Report) -> CounterSample | None:
     up = report.node.uptime_seconds
     if up is None:
         return None
-    rows = {item.subject: _valid_counters(item) for item in counted(report.topology)}
+    rows = {item.subject: _valid_counters(item) for item in list_counted(report.topology)}
     lasting = identities(report.topology)
     return CounterSample(
         uptime_seconds=up,
@@ -54,7 +54,7 @@ def compare_samples(base: CounterSample, report: Report, kinds: Collection[str] 
     gaps: dict[str, dict[str, str]] = {}
     earlier = Earlier(base.identity, base.counters, report.topology)
     rows = 0
-    for now in counted(report.topology):
+    for now in list_counted(report.topology):
         if not now.counters or (kinds and now.subject.partition(":")[0] not in kinds):
             continue
         was = earlier.subject(now.subject)
@@ -110,11 +110,11 @@ def carry_window(full: Report, report: Report) -> Report:
     window = full.counters_window
     if window is None:
         return msgspec.structs.replace(report, counters_window=None)
-    then = {item.subject for item in counted(full.topology)}
+    then = {item.subject for item in list_counted(full.topology)}
     earlier = Earlier(identities(full.topology), then, report.topology)
     moved: dict[str, dict[str, int]] = {}
     gaps: dict[str, dict[str, str]] = {}
-    for now in counted(report.topology):
+    for now in list_counted(report.topology):
         was = earlier.subject(now.subject)
         if was is None:
             if now.counters:

@@ -68,7 +68,7 @@ def netdev_counters(netdev: Netdev) -> dict[str, int]:
     return {**(netdev.counters or {}), **{f"{name}_{n}": count for name, row in rows for n, count in enumerate(row)}}
 
 
-def counted(topology: Topology) -> Iterator[Counted]:
+def list_counted(topology: Topology) -> Iterator[Counted]:
     """Every subject that has counters; those that matter most come first."""
     for function in topology.pci:
         yield Counted(f"{AER}:{function.id}", aer_counters(function))

@@ -19,22 +19,22 @@ _BRIDGE = "0x0604"
 def identities(topology: Topology) -> dict[str, str]:
     """Subject -> lasting identity, of subjects that have one which no other of their kind has."""
     functions = {function.id: function for function in topology.pci}
-    found: dict[str, str | None] = {f"pci:{f.id}": function_identity(f) for f in topology.pci}
+    identity_of: dict[str, str | None] = {f"pci:{f.id}": function_identity(f) for f in topology.pci}
     for gpu in topology.gpus:
         own = f"uuid {gpu.uuid}" if gpu.uuid else f"serial {gpu.serial}" if gpu.serial else None
-        found[f"gpu:{gpu.id}"] = own
-        found |= {f"link:{gpu.id}/{link.link}": own and f"{own}/{link.link}" for link in gpu.links}
+        identity_of[f"gpu:{gpu.id}"] = own
+        identity_of |= {f"link:{gpu.id}/{link.link}": own and f"{own}/{link.link}" for link in gpu.links}
     for switch in topology.nvswitches:
-        found[f"nvswitch:{switch.id}"] = function_identity(functions.get(switch.pci))
+        identity_of[f"nvswitch:{switch.id}"] = function_identity(functions.get(switch.pci))
     guids: dict[str, str | None] = {}
     for nic in topology.nics:
         own = guids[nic.id] = nic_identity(nic, functions.get(nic.pci or ""))
-        found[f"nic:{nic.id}"] = own
-        found |= {f"port:{nic.id}/{port.port}": own and f"{own}/{port.port}" for port in nic.ports}
+        identity_of[f"nic:{nic.id}"] = own
+        identity_of |= {f"port:{nic.id}/{port.port}": own and f"{own}/{port.port}" for port in nic.ports}
     for netdev in topology.netdevs:
-        found[f"netdev:{netdev.id}"] = _netdev(netdev, guids)
-    times = Counter((subject.partition(":")[0], own) for subject, own in found.items())
-    return {subject: own for subject, own in found.items() if own and times[subject.partition(":")[0], own] == 1}
+        identity_of[f"netdev:{netdev.id}"] = _netdev(netdev, guids)
+    times = Counter((subject.partition(":")[0], own) for subject, own in identity_of.items())
+    return {subject: own for subject, own in identity_of.items() if own and times[subject.partition(":")[0], own] == 1}
 
 
 class Earlier:

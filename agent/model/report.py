@@ -123,11 +123,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 def schema_text() -> str:
     """JSON Schema, draft 2020-12, indented, a newline at the end."""
     (whole,), parts = msgspec.json.schema_components([Report], ref_template="#/$defs/{name}")
-    made = {
+    document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:{SCHEMA.replace('/', ':')}.{SCHEMA_MINOR}",
         "title": SCHEMA,
         **whole,
         "$defs": parts,
     }
-    return msgspec.json.format(msgspec.json.encode(made), indent=2).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"

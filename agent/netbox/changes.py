@@ -101,33 +101,33 @@ def order_moves(places: Mapping[int, str], targets: Mapping[int, str], aside: st
     >>> order_moves({1: "a", 2: "b", 3: "c"}, {1: "b", 2: "c"}, "x")
     OrderedMoves(steps=[], stuck=[2, 1])
     """
-    where, held = dict(places), {place: who for who, place in places.items()}
+    where, place_of = dict(places), {place: who for who, place in places.items()}
     waiting = {who: to for who, to in targets.items() if where.get(who) != to}
     steps: list[tuple[int, str]] = []
     stuck: list[int] = []
 
     def move(who: int, to: str) -> None:
-        held.pop(where.get(who, ""), None)
-        where[who], held[to] = to, who
+        place_of.pop(where.get(who, ""), None)
+        where[who], place_of[to] = to, who
         steps.append((who, to))
 
     while waiting:
-        free = [who for who, to in waiting.items() if to not in held]
-        blocked = [who for who, to in waiting.items() if to in held and held[to] not in waiting]
+        free = [who for who, to in waiting.items() if to not in place_of]
+        blocked = [who for who, to in waiting.items() if to in place_of and place_of[to] not in waiting]
         if free:
             move(free[0], waiting.pop(free[0]))
         elif blocked:
             stuck += blocked
             waiting = {who: to for who, to in waiting.items() if who not in blocked}
         else:
-            move(_find_ring_member(waiting, held), aside)
+            move(_find_ring_member(waiting, place_of), aside)
     return OrderedMoves(steps, stuck)
 
 
-def _find_ring_member(waiting: Mapping[int, str], held: Mapping[str, int]) -> int:
+def _find_ring_member(waiting: Mapping[int, str], place_of: Mapping[str, int]) -> int:
     """One that holds what another of its ring waits for: everybody's place is held by somebody who waits."""
     who, seen = next(iter(waiting)), set()
     while who not in seen:
         seen.add(who)
-        who = held[waiting[who]]
+        who = place_of[waiting[who]]
     return who

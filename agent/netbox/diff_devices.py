@@ -67,22 +67,22 @@ def _diff_findings(diff: DeviceDiff) -> DiffResult:
     changes = []
     device = diff.current.device
     if device is None or has_new_findings(diff):
-        due = make_entry(
+        entry = make_entry(
             diff.node.findings,
             parse_open_findings(diff.current.journal.comments if diff.current.journal else None),
             diff.node.not_judged,
         )
-        if due is not None:
+        if entry is not None:
             body = {
                 "assigned_object_type": "dcim.device",
                 "assigned_object_id": diff.device,
-                "kind": due.kind,
-                "comments": due.comments,
+                "kind": entry.kind,
+                "comments": entry.comments,
                 "tags": [{"slug": TAG}],
             }
             changes.append(
                 NetBoxChange(
-                    "journal entry", "create", "journal entry", diff.key, "findings", body, after={"": due.summary}
+                    "journal entry", "create", "journal entry", diff.key, "findings", body, after={"": entry.summary}
                 )
             )
     wanted = {"fabricscope_verdict": diff.node.verdict, "fabricscope_findings": summarize_findings(diff.node.findings)}
@@ -117,9 +117,9 @@ def diff_shared(nodes: Sequence[DesiredNode], shared: SharedState, wanted: Itera
     for name in FIELDS:
         custom_field = next((field for field in shared.custom_fields if field.name == name), None)
         if custom_field is None:
-            changes.append(_field(name))
+            changes.append(_make_field(name))
         elif "dcim.device" not in custom_field.object_types:
-            changes.append(_widened(custom_field))
+            changes.append(_widen(custom_field))
     modules = {module_type_name(module): module for node in nodes for module in node.modules}
     makers: dict[str, str] = {}
     for name, module in sorted(modules.items()):
@@ -162,7 +162,7 @@ def _tag() -> NetBoxChange:
     return NetBoxChange("tag", "create", "tag", "", TAG, body)
 
 
-def _field(name: str) -> NetBoxChange:
+def _make_field(name: str) -> NetBoxChange:
     label, about = _ABOUT[name]
     body = {
         "name": name,
@@ -175,7 +175,7 @@ def _field(name: str) -> NetBoxChange:
     return NetBoxChange("custom field", "create", "custom field", "", name, body)
 
 
-def _widened(field: CustomField) -> NetBoxChange:
+def _widen(field: CustomField) -> NetBoxChange:
     body = {"object_types": [*field.object_types, "dcim.device"]}
     return NetBoxChange(
         "custom field", "update", "custom field", "", field.name, body, field.id, after={"of": "devices"}

@@ -85,8 +85,8 @@ def diff_modules(diff: DeviceDiff, pairs: Sequence[ModulePair]) -> DiffResult:
             moves[pair.module.id] = pair.wanted.bay
     gone = _find_missing(diff, pairs)
     pruned = {change.id for change in gone.changes if change.kind == "module"}
-    moved, held = _move_modules(diff, moves, pruned, notes)
-    changes = [item for item in changes if (item.stage, item.name) not in held]
+    moved, held_bays = _move_modules(diff, moves, pruned, notes)
+    changes = [item for item in changes if (item.stage, item.name) not in held_bays]
     return DiffResult(changes + gone.changes + moved, notes + gone.notes)
 
 

@@ -87,10 +87,10 @@ def _entry_kind(new: Sequence[InventoryFinding], gone: Sequence[str]) -> str:
 def _section(title: str, lines: Sequence[str]) -> list[str]:
     if not lines:
         return []
-    shown = [f"- {text}" for text in lines[:LINE_LIMIT]]
+    lines_shown = [f"- {text}" for text in lines[:LINE_LIMIT]]
     if len(lines) > LINE_LIMIT:
-        shown.append(f"- and {len(lines) - LINE_LIMIT} more")
-    return [f"{title}:", "\n".join(shown)]
+        lines_shown.append(f"- and {len(lines) - LINE_LIMIT} more")
+    return [f"{title}:", "\n".join(lines_shown)]
 
 
 def _format_finding(finding: InventoryFinding) -> str:

@@ -82,8 +82,8 @@ def _match_node(reported: ReportedNode, devices: Sequence[NetBoxDevice], create:
 
 
 def _list_devices(devices: Sequence[NetBoxDevice]) -> str:
-    shown = [f"{device.name or 'no name'} ({device.site.name if device.site else 'no site'})" for device in devices[:4]]
-    return ", ".join(shown) + (", .." if len(devices) > 4 else "")
+    names = [f"{device.name or 'no name'} ({device.site.name if device.site else 'no site'})" for device in devices[:4]]
+    return ", ".join(names) + (", .." if len(devices) > 4 else "")
 
 
 def _reject_duplicates(matches: list[NodeMatch], identity: Callable[[NodeMatch], str | None]) -> None:

@@ -75,13 +75,13 @@ def _section(
     if subtitle:
         lines.append(make_line((f"  {subtitle}", "dim")))
     plain = [change for change in own_changes if not _goes_without_saying(change, own_changes)]
-    for alike in _alike(plain):
-        shown = alike if len(alike) <= LINE_LIMIT else alike[: LINE_LIMIT - 1]
-        for change in shown:
+    for alike in _group_alike(plain):
+        visible = alike if len(alike) <= LINE_LIMIT else alike[: LINE_LIMIT - 1]
+        for change in visible:
             style = _STYLES[change.action]
             lines += wrap_paragraph(sentence(change), width, "      ", style, first=f"  {_MARKS[change.action]} ")
-        if len(shown) < len(alike):
-            lines.append(make_line((f"    and {len(alike) - len(shown)} more of {alike[0].kind}", "dim")))
+        if len(visible) < len(alike):
+            lines.append(make_line((f"    and {len(alike) - len(visible)} more of {alike[0].kind}", "dim")))
     if len(plain) < len(own_changes):
         lines.append(make_line((f"    and {len(own_changes) - len(plain)} bays and addresses of these", "dim")))
     for failure in refused:
@@ -105,7 +105,7 @@ def _goes_without_saying(change: NetBoxChange, others: Sequence[NetBoxChange]) -
     return any(other.kind == needed and other.name == change.name and other.stage != "primary MAC" for other in others)
 
 
-def _alike(changes: Sequence[NetBoxChange]) -> list[list[NetBoxChange]]:
+def _group_alike(changes: Sequence[NetBoxChange]) -> list[list[NetBoxChange]]:
     groups: dict[tuple[str, str], list[NetBoxChange]] = {}
     for change in changes:
         groups.setdefault((change.kind, change.action), []).append(change)

@@ -36,8 +36,8 @@ def group_findings(findings: Sequence[Finding], names: DisplayNames) -> list[Fin
         texts = _mask(finding.remedy, own), _mask(finding.impact, own), describe_cost(finding)
         key = finding.rule, finding.severity, finding.confidence, *texts
         blocks.setdefault(key, []).append(finding)
-    made = [_make_block(members, names) for members in blocks.values()]
-    return sorted(made, key=lambda block: -SEVERITIES.index(block.first.severity))
+    grouped = [_make_block(members, names) for members in blocks.values()]
+    return sorted(grouped, key=lambda block: -SEVERITIES.index(block.first.severity))
 
 
 def describe_cost(finding: Finding) -> str:

@@ -40,8 +40,8 @@ def count_findings(counts: dict[str, int]) -> str:
     ('1 error, 2 warnings, 3 notes', '')
     """
     words = {"critical": "critical", "error": "error", "warning": "warning", "info": "note"}
-    shown = [(counts[severity], words[severity]) for severity in reversed(SEVERITIES) if counts.get(severity)]
-    return ", ".join(f"{count} {word}" + ("s" if count > 1 and word != "critical" else "") for count, word in shown)
+    parts = [(counts[severity], words[severity]) for severity in reversed(SEVERITIES) if counts.get(severity)]
+    return ", ".join(f"{count} {word}" + ("s" if count > 1 and word != "critical" else "") for count, word in parts)
 
 
 def join_notes(text: str, counts: str) -> str:

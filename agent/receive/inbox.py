@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent.fleet.reading import Unfit, unpacked
+from agent.fleet.reading import Unfit, decompress_report
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.receive.clients import Client
 from agent.reports import PRIVATE, replace_file
@@ -152,7 +152,7 @@ class TooLarge(Exception):
 def unpack(body: bytes) -> bytes:
     """The bytes of a report without gzip or zstd, never more than one can have. Raises TooLarge, BadPayload."""
     try:
-        data = unpacked(body)
+        data = decompress_report(body)
     except Unfit as error:
         raise BadPayload(str(error)) from error
     if len(data) > REPORT_LIMIT_BYTES:

@@ -86,14 +86,14 @@ def answer_job(reports: Sequence[Report], question: Question) -> Recommendation:
 def answer_nodes(nodes: Sequence[NodeFacts], question: Question, repairs: Sequence[Repair]) -> Recommendation:
     """For a job on all these nodes: the least over them, with the node and device that set it."""
     version = version_of(question.nccl, nodes)
-    asked = question._replace(nodes=len(nodes))
+    options = question._replace(nodes=len(nodes))
     differing = list({node._replace(host=""): node for node in reversed(nodes)}.values())[::-1]
     order = sorted(repairs, key=lambda repair: (-repair.percent, repair.host or "", repair.rule, repair.device))
     gpus = sum(len(node.gpus) for node in nodes)
     return Recommendation(
         machine=f"{len(nodes)} nodes, {gpus} GPUs, the first: {nodes[0].title}" if nodes else "no nodes",
         missing=sorted({f"{node.host}: {field}" for node in nodes for field in node.missing}),
-        predictions=_predictions(differing, asked, version, (AS_IS, HEALTHY)) if nodes else [],
+        predictions=_predictions(differing, options, version, (AS_IS, HEALTHY)) if nodes else [],
         repairs=order,
         summary=_summarize(nodes, order),
     )

@@ -29,19 +29,23 @@ _DIRECT_CAUSES = (
 
 def explain_log(log: NcclLog, node: NodeFacts | None, report: Report | None = None) -> LogAnswer:
     """Compare a log with a machine; with none, what the log itself shows."""
-    found, right, open_questions = [], [], []
+    matching, right, open_questions = [], [], []
     for name, compare in _COMPARISONS:
         answer = compare(log, node, report)
         if isinstance(answer, str):
             open_questions.append(f"{name}: {answer}")
         elif answer:
-            found += answer
+            matching += answer
         else:
             right.append(name)
-    found += _compare_settings(log, node)
-    found += [_affinity(log)] if log.no_affinity else []
+    matching += _compare_settings(log, node)
+    matching += [_affinity(log)] if log.no_affinity else []
     return LogAnswer(
-        machine=node.title if node else None, log=log, differences=found, as_expected=right, not_compared=open_questions
+        machine=node.title if node else None,
+        log=log,
+        differences=matching,
+        as_expected=right,
+        not_compared=open_questions,
     )
 
 
@@ -199,13 +203,13 @@ def _compare_choices(log: NcclLog, node: NodeFacts | None, report: Report | None
     rows = []
     for row in known:
         request = Request(row.collective, row.size_bytes, log.nodes or 1, parse_version(log.version))
-        made = predict([node], request, HEALTHY)
-        if made.algorithm is None or (made.algorithm, made.protocol) == (row.algorithm, row.protocol):
+        predicted = predict([node], request, HEALTHY)
+        if predicted.algorithm is None or (predicted.algorithm, predicted.protocol) == (row.algorithm, row.protocol):
             continue
         causes = [cause for key in ("NCCL_ALGO", "NCCL_PROTO") for cause in _setting_cause(log, key)]
         causes += ["a tuner plugin chooses, or the graphs differ"]
         what = f"{row.collective} of {row.size_bytes} bytes"
-        seen, expected = f"{row.algorithm} {row.protocol}", f"{made.algorithm} {made.protocol}"
+        seen, expected = f"{row.algorithm} {row.protocol}", f"{predicted.algorithm} {predicted.protocol}"
         rows.append(Difference(what=what, seen=seen, expected=expected, reasons=causes))
     return rows
 

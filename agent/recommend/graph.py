@@ -80,7 +80,7 @@ def plan_nvls(node: SearchInput) -> ChannelPlan:
     else:
         return NO_PLAN
     inter = speed
-    for faster in reversed([each for each in speeds if each > speed] if node.rails_gbyte_s else []):
+    for faster in reversed([candidate for candidate in speeds if candidate > speed] if node.rails_gbyte_s else []):
         if inter >= 2 * speed or faster > fastest:
             break
         inter = faster

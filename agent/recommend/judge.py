@@ -24,27 +24,27 @@ _HINT = "`recommend explain-log` with the output of NCCL_DEBUG=INFO shows what N
 
 
 def judge_table(
-    table: MeasuredTable, node: NodeFacts, answer: Recommendation, version: Version, asked: Asked
+    table: MeasuredTable, node: NodeFacts, answer: Recommendation, version: Version, question: Asked
 ) -> MeasuredAnswer:
     """`answer`: what is recommended for that machine."""
     rows = [row for row in table.rows if row.tool == "nccl-tests"]
-    judged = list(_judge_collectives(rows, table, node, answer, version, asked))
+    judged = list(_judge_collectives(rows, table, node, answer, version, question))
     for tool, judge in (("nvbandwidth", _judge_copy), ("perftest", _judge_rdma)):
         others = [row for row in table.rows if row.tool == tool]
-        usual = {name: median(row.gbyte_s for row in others if _test(row) == name) for name in map(_test, others)}
-        judged += [_with_siblings(judge(row, node), usual[_test(row)]) for row in others]
+        median_of = {name: median(row.gbyte_s for row in others if _test(row) == name) for name in map(_test, others)}
+        judged += [_with_siblings(judge(row, node), median_of[_test(row)]) for row in others]
     verdict = next((name for name in _WORST if any(row.verdict == name for row in judged)), NOT_JUDGED)
     return MeasuredAnswer(machine=node.title, verdict=verdict, rows=judged)
 
 
 def _judge_collectives(
     rows: Sequence[Measurement], table: MeasuredTable, node: NodeFacts, answer: Recommendation, version: Version,
-    asked: Asked,
+    question: Asked,
 ) -> Iterator[JudgedMeasurement]:  # fmt: skip
     ranks = table.ranks if table.ranks and table.ranks > 1 else max(map(_ranks_of, rows[-3:]), default=0)
-    nodes = asked[1] or (ranks // len(node.gpus) if node.gpus and ranks % len(node.gpus) == 0 else 0)
+    nodes = question[1] or (ranks // len(node.gpus) if node.gpus and ranks % len(node.gpus) == 0 else 0)
     for row in rows:
-        collective = asked[0] or _collective_of(row, ranks)
+        collective = question[0] or _collective_of(row, ranks)
         named = Measurement(
             tool=row.tool, what=collective, size_bytes=row.size_bytes, gbyte_s=row.gbyte_s,
             algbw_gbyte_s=row.algbw_gbyte_s, reduces=row.reduces,
@@ -167,11 +167,11 @@ def _by_share(
     )  # fmt: skip
 
 
-def _with_siblings(row: JudgedMeasurement, usual: float) -> JudgedMeasurement:
+def _with_siblings(row: JudgedMeasurement, median_gbyte_s: float) -> JudgedMeasurement:
     """A figure that is far below the others of its test is low, whatever the nominal rate."""
-    if row.verdict in (LOW, ABOVE) or row.measured.gbyte_s >= _SIBLINGS * usual:
+    if row.verdict in (LOW, ABOVE) or row.measured.gbyte_s >= _SIBLINGS * median_gbyte_s:
         return row
-    reasons = [f"the others of this test reach {usual:.1f} GB/s", *row.reasons]
+    reasons = [f"the others of this test reach {median_gbyte_s:.1f} GB/s", *row.reasons]
     return JudgedMeasurement(
         measured=row.measured, verdict=LOW, expected_gbyte_s=row.expected_gbyte_s, range_gbyte_s=row.range_gbyte_s,
         reasons=reasons,

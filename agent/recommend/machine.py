@@ -111,7 +111,7 @@ def assume_node(profile: Profile, rails: tuple[int, float] | None) -> NodeFacts:
     mesh = "910B" if profile.name == "ascend-a2" else None
     mesh = next((key for key in _MESH_SUM_GBYTE_S if key.lower() in profile.name.lower()), mesh)
     kind = ("hccs" if mesh == "910B" else "xgmi") if mesh else "nvlink" if links else "none"
-    each = _MESH_SUM_GBYTE_S[mesh] if mesh else links * nvlink_gbyte_s(sm, parse_version(None))
+    gpu_gbyte_s = _MESH_SUM_GBYTE_S[mesh] if mesh else links * nvlink_gbyte_s(sm, parse_version(None))
     number, rate = rails or _profile_rails(profile)
     path = pcie_gbyte_s(64.0 if "b300" in profile.name else 32.0 if sm >= 90 or mesh else 16.0 if sm >= 80 else 8.0, 16)
     path /= max(1, number // max(1, count))  # several NICs of a GPU share its slot's lanes
@@ -128,8 +128,8 @@ def assume_node(profile: Profile, rails: tuple[int, float] | None) -> NodeFacts:
         kind=kind,
         gpus=tuple(f"GPU{index}" for index in range(count)),
         sm=sm,
-        links=(each,) * count,
-        healthy_links=each,
+        links=(gpu_gbyte_s,) * count,
+        healthy_links=gpu_gbyte_s,
         rails=tuple(planned._replace(label=f"NIC{index}") for index in range(number)),
         network="EFA" if "xlarge" in profile.name else "InfiniBand",
         amd_cpu=False,
@@ -218,17 +218,17 @@ def _read_mesh(gpus: list[Gpu], vendor: str, report: Report) -> tuple[str, list[
     """Full meshes of xGMI and HCCS: the sum of a GPU's links, by its model, and the share of them that is up."""
     kind = "xgmi" if vendor == "AMD" else "hccs"
     name = next((gpu.name or "" for gpu in gpus), "")
-    each = next((value for key, value in _MESH_SUM_GBYTE_S.items() if key in name), 0.0)
+    gpu_gbyte_s = next((value for key, value in _MESH_SUM_GBYTE_S.items() if key in name), 0.0)
     joined = any(link for gpu in gpus for link in gpu.links) or any(
         (path.kind or "") == kind.upper() for path in report.topology.paths
     )
-    if not each or not joined or len(gpus) != _MESH_SIZE:
+    if not gpu_gbyte_s or not joined or len(gpus) != _MESH_SIZE:
         return "none", [], 0.0
     shares = []
     for gpu in gpus:
         known = [link for link in gpu.links if link.state != "unknown"]
         shares.append(sum(link.state in ("active", "sleep") for link in known) / len(known) if known else 1.0)
-    return kind, [each * share for share in shares], each
+    return kind, [gpu_gbyte_s * share for share in shares], gpu_gbyte_s
 
 
 def _paths_nv(gpu: Gpu, report: Report) -> int:

@@ -145,8 +145,8 @@ def _read_channel(reader: _Reader, text: str) -> bool:
     match = _CHANNEL.match(text)
     if match is None:
         return False
-    _, found, way = text[match.end() :].partition("via ")
-    if found:
+    _, separator, way = text[match.end() :].partition("via ")
+    if separator:
         parts = way.split()[0].split("/") if way.split() else []
         numbers = [part for part in parts if not part.partition("(")[0].isdigit()]  # without the NIC's number
         reader.transports["/".join(numbers)[:60]] += 1

@@ -148,14 +148,14 @@ def _judge(model: Model, cluster: Cluster, at: Degrees, compute: float, speeds: 
 
 def _memory(model: Model, at: Degrees, micro_batches: int, zero3: bool, saved: int) -> tuple[float, str]:
     """GB of a GPU: the first stage of a pipeline holds the activations of as many micro-batches as there are stages."""
-    held, shards = held_params(model, at), at.data * at.context
-    weights = (_WEIGHTS + _STATES) * held / shards if zero3 else _WEIGHTS * held + _STATES * held / shards
+    params, shards = held_params(model, at), at.data * at.context
+    weights = (_WEIGHTS + _STATES) * params / shards if zero3 else _WEIGHTS * params + _STATES * params / shards
     flying = min(at.pipeline, micro_batches)
     layer = model.micro_batch * model.sequence * model.hidden / (at.tensor * at.context)
     activations = saved * layer * model.layers / at.pipeline * flying + (_SAVED * layer if saved != _SAVED else 0)
     sharding = f"16 bytes / {shards}" if zero3 else f"(4 + 12/{shards}) bytes"
     formula = (
-        f"{held / 1e9:.3g}e9 parameters x {sharding} = {weights / 1e9:.3g} GB; activations {saved} x b s h / (t c) x "
+        f"{params / 1e9:.3g}e9 parameters x {sharding} = {weights / 1e9:.3g} GB; activations {saved} x b s h / (t c) x "
         f"{model.layers // at.pipeline} layers x {flying} in flight = {activations / 1e9:.3g} GB"
     )
     return (weights + activations) / 1e9, formula

@@ -106,8 +106,8 @@ _WIRES_OK = _Wires(1.0)
 def _plans(nodes: Sequence[NodeFacts], request: Request, healthy: bool) -> dict[str, ChannelPlan]:
     """The graphs that the job gets: the least over its nodes, and over the healthy ones that are not described."""
     if not nodes[0].regular:
-        found = [search_rings(len(node.gpus), node.mesh, node.sm, request.version) for node in nodes]
-        return {RING: plan_of_job(found)}
+        ring_sets = [search_rings(len(node.gpus), node.mesh, node.sm, request.version) for node in nodes]
+        return {RING: plan_of_job(ring_sets)}
     inputs = [node.search_input(request.nodes, request.version, healthy) for node in nodes]
     if not healthy and len(nodes) < request.nodes:
         inputs.append(nodes[0].search_input(request.nodes, request.version, True))

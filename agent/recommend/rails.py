@@ -41,8 +41,8 @@ def merge_rails(rails: Iterable[float], gpus: int) -> tuple[float, ...]:
     bandwidth = sorted(rails, reverse=True)
     if not gpus or len(bandwidth) <= gpus or len(bandwidth) % gpus:
         return tuple(bandwidth)
-    each = len(bandwidth) // gpus
-    return tuple(sum(bandwidth[start : start + each]) for start in range(0, len(bandwidth), each))
+    rails_per_gpu = len(bandwidth) // gpus
+    return tuple(sum(bandwidth[start : start + rails_per_gpu]) for start in range(0, len(bandwidth), rails_per_gpu))
 
 
 def read_rails(report: Report, gpus: list[Gpu]) -> list[RailFacts]:
@@ -50,13 +50,13 @@ def read_rails(report: Report, gpus: list[Gpu]) -> list[RailFacts]:
     nics = [nic for nic in report.topology.host_nics if nic.role == "rail" and not nic.virtual_function]
     ports = [(nic, port) for nic in nics for port in nic.ports]
     rates = [port.rate_gbit_s for _, port in ports if port.state == "ACTIVE" and port.rate_gbit_s]
-    usual = max(rates, default=0.0)
+    best_rate = max(rates, default=0.0)
     rows = []
     for nic in nics:
         for port in nic.ports or [Port(port=1)]:
             rate = (port.rate_gbit_s or 0.0) if port.state == "ACTIVE" else 0.0
-            if rate or usual:
-                rows.append(_read_rail(report, nic, rate / 8, max(rate, usual) / 8, gpus))
+            if rate or best_rate:
+                rows.append(_read_rail(report, nic, rate / 8, max(rate, best_rate) / 8, gpus))
     return rows
 
 
@@ -103,7 +103,7 @@ def _label(report: Report, function: str | None) -> str | None:
 def _maximum(report: Report, functions: frozenset[str]) -> float | None:
     """What the slowest link of a path could do: of each link the lesser of its two ends, as NCCL reads it."""
     rows = {function.id: function for function in report.topology.pci}
-    found = []
+    fastest = []
     for name in functions:
         function = rows.get(name)
         if function is None or function.port_type in _UPPER_ENDS or function.parent not in functions:
@@ -113,8 +113,8 @@ def _maximum(report: Report, functions: frozenset[str]) -> float | None:
         link, above = _known_link(function), _known_link(far_end)
         if link is not None:
             speed, width = link if above is None else (min(link[0], above[0]), min(link[1], above[1]))
-            found.append(pcie_gbyte_s(speed, width))
-    return min(found, default=None)
+            fastest.append(pcie_gbyte_s(speed, width))
+    return min(fastest, default=None)
 
 
 def _known_link(function: PciFunction | None) -> tuple[float, int] | None:

@@ -86,7 +86,7 @@ class _Search:
     def _next(self, ring: list[int]) -> Iterator[int]:
         """GPUs that the last one reaches with enough bandwidth left: the most first, then by number."""
         last = ring[-1]
-        found = [
+        candidates = [
             gpu for gpu in range(self._gpus) if gpu not in ring and self._left.get((last, gpu), 0.0) >= self._speed
         ]
-        yield from sorted(found, key=lambda gpu: (-self._left[last, gpu], gpu))
+        yield from sorted(candidates, key=lambda gpu: (-self._left[last, gpu], gpu))

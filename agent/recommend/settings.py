@@ -104,7 +104,7 @@ _HARMFUL = {
 
 def advise(report: Report, node: NodeFacts, version: Version) -> Advice:
     """What to set, what to remove, and what is not needed."""
-    settings = [*_harmful(report, node, version), *_needed(report, node, version)]
+    settings = [*_harmful(report, node, version), *_list_needed(report, node, version)]
     named = {setting.name for setting in settings}
     return Advice(settings, [row for row in _not_needed(report, node, version) if row.name not in named])
 
@@ -146,7 +146,7 @@ def _harmful(report: Report, node: NodeFacts, version: Version) -> Iterator[Sett
             )
 
 
-def _needed(report: Report, node: NodeFacts, version: Version) -> Iterator[SettingAdvice]:
+def _list_needed(report: Report, node: NodeFacts, version: Version) -> Iterator[SettingAdvice]:
     set_by_host = {setting.key: setting for setting in report.software.nccl.settings}
     yield from _adapter_list(report, set_by_host)
     if node.network == "RoCE":
@@ -222,8 +222,8 @@ def _lossless_dscp(netdev: Netdev) -> int | None:
         return None
     priority = qos.pfc.index(True)
     values = sorted(int(dscp) for dscp, prio in qos.dscp_prio.items() if prio == priority and dscp.isdigit())
-    usual = [value for value in values if value in (24, 26)]
-    return next(iter(sorted(usual, reverse=True)), values[0] if len(values) == 1 else None)
+    usual_values = [value for value in values if value in (24, 26)]
+    return next(iter(sorted(usual_values, reverse=True)), values[0] if len(values) == 1 else None)
 
 
 def _gid_index(report: Report, set_by_host: dict[str, NcclSetting], version: Version) -> Iterator[SettingAdvice]:
@@ -233,8 +233,8 @@ def _gid_index(report: Report, set_by_host: dict[str, NcclSetting], version: Ver
     for nic in report.topology.host_nics:
         if nic.role == "rail":
             for port in nic.ports:
-                found = [gid.index for gid in port.gids if gid.type == "RoCE v2" and "0000:ffff:" in gid.gid.lower()]
-                indexes.add(min(found, default=None))
+                indices = [gid.index for gid in port.gids if gid.type == "RoCE v2" and "0000:ffff:" in gid.gid.lower()]
+                indexes.add(min(indices, default=None))
     if len(indexes) != 1 or None in indexes:
         return
     yield SettingAdvice(

@@ -110,16 +110,16 @@ def pipeline_traffic(model: Model, at: Degrees, speeds: Speeds, micro_batches: i
 
 def data_traffic(model: Model, at: Degrees, speeds: Speeds, micro_batches: int, zero3: bool, window: float) -> Traffic:
     """Gradients and parameters. `window`: seconds of compute that they hide behind."""
-    d, held = at.data * at.context, held_params(model, at)
+    d, params = at.data * at.context, held_params(model, at)
     in_node = min(d, max(1, speeds.domain // (at.tensor * at.pipeline), min(at.context, speeds.domain // at.tensor)))
     times, count = (3 * micro_batches, f"3 x {micro_batches}") if zero3 else (2, "2")
-    volume = times * (d - 1) / d * BYTES * held
-    reached, where = speeds.of(ALL_GATHER, d, in_node, BYTES * held / (model.layers / at.pipeline))
+    volume = times * (d - 1) / d * BYTES * params
+    reached, where = speeds.of(ALL_GATHER, d, in_node, BYTES * params / (model.layers / at.pipeline))
     if in_node == 1 and d > 1:
         reached, where = speeds.nic, "one NIC of each GPU"
     seconds = volume / reached / 1e9 if reached else 0.0
     least = max(0.0, seconds - window) / seconds if seconds else 0.0
-    formula = f"{count} x ({d}-1)/{d} x 2 bytes x {held / 1e9:.2f}e9 parameters of a GPU"
+    formula = f"{count} x ({d}-1)/{d} x 2 bytes x {params / 1e9:.2f}e9 parameters of a GPU"
     return _traffic("data", d, volume, reached, where, (least, 1.0), formula, "arXiv 1910.02054; least: behind compute")
 
 

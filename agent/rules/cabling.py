@@ -114,5 +114,5 @@ def _card_is_complete(cage: CageState, sockets: Sequence[CageState]) -> bool:
     for other in sockets:
         if other.board == cage.board:
             counts[other.card] = counts.get(other.card, 0) + other.active
-    usual = find_majority(counts.values()) or max(counts.values())
-    return counts[cage.card] >= max(usual, 1)
+    usual_count = find_majority(counts.values()) or max(counts.values())
+    return counts[cage.card] >= max(usual_count, 1)

@@ -69,14 +69,14 @@ class _Index:
     def find(self, rule: Rule, fault: Fail) -> set[int]:
         """The units that a cause explains directly."""
         places = fault.places if fault.covers is None else fault.covers
-        found: set[int] = set()
+        indices: set[int] = set()
         for name in rule.absorbs:
             for place in places:
-                found.update(self._exact.get((name, place), ()))
+                indices.update(self._exact.get((name, place), ()))
                 if fault.covers_parts:
-                    found.update(self._below.get((name, place), ()))
+                    indices.update(self._below.get((name, place), ()))
         notes_only = _severity(rule, fault) == "info"
-        return {number for number in found if not (notes_only and self._severities[number] != "info")}
+        return {number for number in indices if not (notes_only and self._severities[number] != "info")}
 
 
 def _parts(fault: Fail) -> list[Fail]:
@@ -124,14 +124,14 @@ def _split(failures: Failures, units: Sequence[_Unit], explained: set[int]) -> t
 
 def _follow(hit: set[int], units: Sequence[_Unit], direct: Sequence[set[int]]) -> set[int]:
     """Consequences, and what they in turn explain."""
-    found: set[int] = set()
+    indices: set[int] = set()
     todo = list(hit)
     while todo:
         number = todo.pop()
-        if number not in found:
-            found.add(number)
+        if number not in indices:
+            indices.add(number)
             todo += direct[units[number].owner]
-    return found
+    return indices
 
 
 def _stand(

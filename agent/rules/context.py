@@ -127,11 +127,11 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def paths_of(self) -> Mapping[str, tuple[Path, ...]]:
         """Paths by either end."""
-        found: dict[str, list[Path]] = {}
+        paths_by_end: dict[str, list[Path]] = {}
         for path in self.topology.paths:
-            found.setdefault(path.a, []).append(path)
-            found.setdefault(path.b, []).append(path)
-        return {end: tuple(paths) for end, paths in found.items()}
+            paths_by_end.setdefault(path.a, []).append(path)
+            paths_by_end.setdefault(path.b, []).append(path)
+        return {end: tuple(paths) for end, paths in paths_by_end.items()}
 
     @cached_property
     def memo(self) -> dict[str, Any]:
@@ -148,8 +148,8 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         key = f"{make.__module__}.{make.__qualname__}"
         if key not in self.memo:
             self.memo[key] = tuple(make(self))
-        made: tuple[T, ...] = self.memo[key]
-        return made
+        values: tuple[T, ...] = self.memo[key]
+        return values
 
     @property
     def virtual_machine(self) -> bool:
@@ -299,10 +299,10 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
             runs = [run for run in runs if not (run.reason or "").startswith(_OTHER_VENDOR)] or runs
             if not runs:
                 return f"{'|'.join(names)}: not run"
-            said: dict[str, list[str]] = {}
+            reasons: dict[str, list[str]] = {}
             for run in runs:
-                said.setdefault(f"{run.status}{': ' + run.reason if run.reason else ''}", []).append(run.name)
-            return "; ".join(f"{', '.join(names)}: {why}" for why, names in said.items())
+                reasons.setdefault(f"{run.status}{': ' + run.reason if run.reason else ''}", []).append(run.name)
+            return "; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items())
         return None
 
     def partial_reason(self, subject: str) -> str | None:

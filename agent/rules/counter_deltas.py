@@ -89,11 +89,11 @@ def delta(case: RuleContext, counters: Counters, names: Iterable[str]) -> Counte
     return CounterDelta({}, (), early) if early else CounterDelta(parts, rows, gaps[0] if gaps else None)
 
 
-def sum_deltas(*each: CounterDelta | Result) -> CounterDelta | Result:
+def sum_deltas(*deltas: CounterDelta | Result) -> CounterDelta | Result:
     """Several sums as one: of what can be counted, else the first answer that says why nothing can."""
-    sums = [one for one in each if isinstance(one, CounterDelta)]
+    sums = [one for one in deltas if isinstance(one, CounterDelta)]
     if not sums:
-        return next((one for one in each if isinstance(one, Unknown)), each[0])
+        return next((one for one in deltas if isinstance(one, Unknown)), deltas[0])
     parts: dict[str, int] = {}
     for one in sums:
         parts.update(one.parts)

@@ -152,8 +152,8 @@ def pci_source(case: RuleContext, pci: str, attribute: str) -> str:
 
 def kernel_log_evidence(case: RuleContext, pci: str) -> tuple[Evidence, ...]:
     """The last two lines that the kernel log has of a device."""
-    said = [event for event in case.events if event.subject in (pci, f"pci:{pci}")]
-    return tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in said[-2:])
+    events = [event for event in case.events if event.subject in (pci, f"pci:{pci}")]
+    return tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in events[-2:])
 
 
 _KINDS = {

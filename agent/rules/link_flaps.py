@@ -54,22 +54,22 @@ class LinkDowns(NamedTuple):
     function: str | None = None  # the PCI function that the kernel log names
 
 
-def largest_delta(*each: CounterDelta | Result) -> CounterDelta | Result:
+def largest_delta(*answers: CounterDelta | Result) -> CounterDelta | Result:
     """Of counters of the same events the one that moved most: they are not added."""
-    sums = [one for one in each if isinstance(one, CounterDelta)]
+    sums = [one for one in answers if isinstance(one, CounterDelta)]
     if sums:
         return max(sums, key=lambda one: (one.total, one.gap is None))
-    return next((one for one in each if isinstance(one, Unknown)), each[0])
+    return next((one for one in answers if isinstance(one, Unknown)), answers[0])
 
 
 def judge_flaps(
-    case: RuleContext, found: Sequence[LinkDowns], limits: FlapLimits, impact: str, remedy: str
+    case: RuleContext, all_downs: Sequence[LinkDowns], limits: FlapLimits, impact: str, remedy: str
 ) -> list[Result]:
     """An answer for every link; one finding where several went down: then the switch is suspected."""
-    answers = [_judge_link(case, downs, limits, impact, remedy) for downs in found]
+    answers = [_judge_link(case, downs, limits, impact, remedy) for downs in all_downs]
     faults = [answer for answer in answers if isinstance(answer, Fail) and answer.cause != _OUTAGE]
     outages = [answer for answer in answers if isinstance(answer, Fail) and answer.cause == _OUTAGE]
-    judged = len(found) - sum(isinstance(answer, NotApplicable) for answer in answers)
+    judged = len(all_downs) - sum(isinstance(answer, NotApplicable) for answer in answers)
     others: list[Result] = [answer for answer in answers if not isinstance(answer, Fail)]
     summary = f"{len(faults)} of {judged} links went down in the same time: suspect the switch"
     return [
@@ -132,18 +132,18 @@ def _judge_noted(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact
     )
 
 
-def _judge_log(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Fail | None:
+def _judge_log(case: RuleContext, port_downs: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Fail | None:
     """What the kernel log has of the link in the last day, without the first minutes after boot; None: no fault."""
-    downs, ups = (_logged_ages(case, kind, each.function) for kind in ("link_down", "link_up"))
+    downs, ups = (_logged_ages(case, kind, port_downs.function) for kind in ("link_down", "link_up"))
     recent, day = sum(age <= _HALF_DAY for age in downs), sum(age <= 2 * _HALF_DAY for age in downs)
-    place = each.place
+    place = port_downs.place
     fault = Fail(
         subject=place.subject,
         label=place.label,
         summary="",
         impact=impact,
         remedy=remedy,
-        evidence=_log_evidence(case, each.function),
+        evidence=_log_evidence(case, port_downs.function),
         severity=place.severity("error"),
         places=place.places,
     )
@@ -165,12 +165,12 @@ def _judge_log(case: RuleContext, each: LinkDowns, limits: FlapLimits, impact: s
 
 def _pair_outages(downs: Sequence[float], ups: Sequence[float]) -> list[tuple[float, float]]:
     """Ages at which the link went down and came up again, of the last day; both sorted, the oldest first."""
-    found = []
+    outages = []
     for up in ups:
         before = [down for down in downs if down >= up]
         if before and up <= 2 * _HALF_DAY:
-            found.append((before[-1], up))
-    return found
+            outages.append((before[-1], up))
+    return outages
 
 
 def _logged_ages(case: RuleContext, kind: str, function: str | None) -> list[float]:
@@ -229,12 +229,12 @@ def _earlier_downs(case: RuleContext, downs: LinkDowns) -> list[str]:
         first = start + timedelta(seconds=seconds - _HALF_DAY)
     except (OverflowError, ValueError):  # a report may hold any number
         return []
-    found: list[list[str]] = [[]]
+    runs: list[list[str]] = [[]]
     for subject in downs.history:  # a port and its interface are one link: what one of them says, not both
         dated = [(_parse_time(at), at) for at in case.history.link_downs.get(subject, ())]
         # What this run saw is in the window, also where the clock was set back meanwhile
-        found.append([at for moment, at in dated if moment and first <= moment <= start and at != case.observed_at])
-    return max(found, key=len)
+        runs.append([at for moment, at in dated if moment and first <= moment <= start and at != case.observed_at])
+    return max(runs, key=len)
 
 
 def _later_downs(case: RuleContext, downs: LinkDowns) -> list[str]:

@@ -37,10 +37,10 @@ def fold_with_silences(
 def find_silence(silences: Sequence[Silence], rule: str, fault: Fail, case: RuleContext) -> Silence | None:
     """The first entry for a fault; one of several devices is silenced where each of them is."""
     own = [silence for silence in silences if silence.rule == rule]
-    found = next((silence for silence in own if silence.device is None), None)
-    found = found or _find_by_name(own, rule, fault, case)
-    if found or not fault.parts:
-        return found
+    by_rule = next((silence for silence in own if silence.device is None), None)
+    by_rule = by_rule or _find_by_name(own, rule, fault, case)
+    if by_rule or not fault.parts:
+        return by_rule
     of_parts = [_find_by_name(own, rule, part, case) for part in fault.parts]
     known = [silence for silence in of_parts if silence is not None]
     if len(known) < len(of_parts):

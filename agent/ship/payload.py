@@ -137,11 +137,11 @@ def compress(data: bytes, compression: str) -> bytes:
 
 def _format_utc(text: str) -> str:
     try:
-        when = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        when = when.astimezone(timezone.utc) if when.tzinfo else when
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        moment = moment.astimezone(timezone.utc) if moment.tzinfo else moment
     except (ValueError, OverflowError) as error:
         raise BadPayload(f"a damaged report: its time is {text!r:.40}") from error
-    return when.strftime("%Y%m%dT%H%M%SZ").rjust(16, "0")
+    return moment.strftime("%Y%m%dT%H%M%SZ").rjust(16, "0")
 
 
 def _safe_name(text: str | None) -> str:

@@ -100,7 +100,7 @@ class Journal:
         try:
             os.close(os.open(self._tombstone_path(kind, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
         except OSError:  # no room for as much as a name: it is counted if the state can be written
-            self._increment(kind)
+            self._count_up(kind)
 
     def save(self) -> None:
         """Count, and write the state. What cannot be written is reported."""
@@ -115,7 +115,7 @@ class Journal:
         for name in names:
             kind = name.partition(".")[0]
             if name not in counted and kind in DROP_KINDS:
-                self._increment(kind)
+                self._count_up(kind)
         self.state.folding = names
         try:
             self._write()
@@ -126,7 +126,7 @@ class Journal:
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(self._tombstones, name))
 
-    def _increment(self, kind: str) -> None:
+    def _count_up(self, kind: str) -> None:
         setattr(self.state.dropped, kind, getattr(self.state.dropped, kind) + 1)
 
     def _write(self) -> None:

@@ -81,7 +81,9 @@ class Evaluator:
         if names is not None and not full:
             read = with_fallbacks(names, self._catalogue) & self._selected
             plan = plan._replace(
-                only=read, skip=(), preloaded={name: kept for name, kept in self._outcomes.items() if name not in read}
+                only=read,
+                skip=(),
+                preloaded={name: outcome for name, outcome in self._outcomes.items() if name not in read},
             )
         host = self._host()
         read_at = host.observed_at or utc_now()

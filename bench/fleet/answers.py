@@ -14,19 +14,19 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent.fleet.cluster.from_dataset import telling
+from agent.fleet.cluster.from_dataset import read_identity_rows
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Tables
 from agent.fleet.episodes.news import news_since
 from agent.fleet.expected.compare import compare
 from agent.fleet.expected.sources import ExpectedNode
 from agent.fleet.hostlist import fold, unfold
-from agent.fleet.questions.drift import drift
-from agent.fleet.questions.duplicates import duplicates
-from agent.fleet.questions.findings import findings
+from agent.fleet.questions.drift import find_drift
+from agent.fleet.questions.duplicates import find_duplicates
+from agent.fleet.questions.findings import find_findings
 from agent.fleet.questions.options import ORDINARY
-from agent.fleet.questions.outliers import outliers
-from agent.fleet.questions.summary import summary
+from agent.fleet.questions.outliers import find_outliers
+from agent.fleet.questions.summary import build_summary
 from bench.fleet import cabling
 
 # what is planted -> what tells it
@@ -120,7 +120,7 @@ class Compared(NamedTuple):
 
 def hosts(truth: Mapping[str, Any], *kinds: str) -> set[str]:
     """Nodes with one of these oddities, by the names that a dataset has."""
-    return {host for odd in truth["oddities"] if odd["kind"] in kinds for host in _names(odd)}
+    return {host for outlier in truth["oddities"] if outlier["kind"] in kinds for host in _names(outlier)}
 
 
 def _names(odd: Mapping[str, Any]) -> list[str]:
@@ -130,29 +130,31 @@ def _names(odd: Mapping[str, Any]) -> list[str]:
 def compared(tables: Tables, truth: Mapping[str, Any], fabrics: Mapping[str, str] | None = None) -> dict[str, Compared]:
     """Every question beside the truth. `fabrics`: text of each InfiniBand fabric's file; None: nothing of cables."""
     before, last = (_before(truth["sweeps"][number]) for number in (min(1, len(truth["sweeps"]) - 1), -1))
-    changes = drift(tables, before)
-    shared = _told((each.kind, each.hosts) for each in duplicates(tables).duplicates)
+    changes = find_drift(tables, before)
+    shared = _told((each.kind, each.hosts) for each in find_duplicates(tables).duplicates)
     shared -= {(kind, host) for host in hosts(truth, "duplicate-guid") for kind in SAME_GUID}
-    wrong = findings(tables).findings
-    found = _told((each.rule, each.hosts) for each in wrong if not each.of_class)
+    wrong = find_findings(tables).findings
+    result = _told((item.rule, item.hosts) for item in wrong if not item.of_class)
     lost = hosts(truth, "gpus-half-lost", "gpus-all-lost")  # by its own report such a node is in a class of its own
-    odd = [each for each in truth["oddities"] if each["kind"] not in UNREADABLE]
-    own = {(one["rule"], host) for each in odd for one in each["findings"] for host in each["hosts"]}
-    found -= {(each.rule, host) for each in wrong if each.of_class for host in lost} - own
+    outlier = [item for item in truth["oddities"] if item["kind"] not in UNREADABLE]
+    own = {(one["rule"], host) for outlier in outlier for one in outlier["findings"] for host in outlier["hosts"]}
+    result -= {(item.rule, host) for item in wrong if item.of_class for host in lost} - own
     answers = {
-        "outliers": _sides(truth, OUTLIERS, _told((each.attribute, each.hosts) for each in outliers(tables).outliers)),
+        "outliers": _sides(
+            truth, OUTLIERS, _told((outlier.attribute, outlier.hosts) for outlier in find_outliers(tables).outliers)
+        ),
         "duplicates": _sides(truth, DUPLICATES, shared),
-        "findings": _compared(own, found),
+        "findings": _compared(own, result),
         "drift": _sides(
             truth,
             DRIFT,
             _told((f"{each.subject} {each.what}", each.hosts) for each in changes.changes if each.subject != "finding"),
         ),
         "stale": _compared(
-            {("stale", host) for host in hosts(truth, *STALE)}, _told([("stale", summary(tables).stale_hosts)])
+            {("stale", host) for host in hosts(truth, *STALE)}, _told([("stale", build_summary(tables).stale_hosts)])
         ),
         "silent": _compared(
-            {("silent", host) for host in hosts(truth, *SILENT)}, _told([("silent", drift(tables, last).silent)])
+            {("silent", host) for host in hosts(truth, *SILENT)}, _told([("silent", find_drift(tables, last).silent)])
         ),
         "expected": _expected(tables, truth),
         "news": _sides(truth, NEWS, _told((item.kind, item.node) for item in news_since(tables, before, ORDINARY).items
@@ -180,7 +182,7 @@ def _expected(tables: Tables, truth: Mapping[str, Any]) -> Compared:
 
 
 def _of_cables(tables: Tables, truth: Mapping[str, Any], fabrics: Mapping[str, str]) -> Compared:
-    said = cabling.told(*cabling.found(fabrics, telling(tables, bool(fabrics))))
+    said = cabling.told(*cabling.found(fabrics, read_identity_rows(tables, bool(fabrics))))
     return _compared(cabling.planted(truth, by_reports=True), said)
 
 
@@ -213,9 +215,9 @@ def main() -> None:
     wrong = 0
     for question, sides in compared(engine, truth, fabrics).items():
         print(f"{question}: {sides.right} found, {len(sides.missed)} missed, {len(sides.invented)} invented")
-        for said, side in (("missed", sides.missed), ("invented", sides.invented)):
+        for result, side in (("missed", sides.missed), ("invented", sides.invented)):
             for what in sorted({what for what, _ in side}):
-                print(f"  {said} {what}: {fold(host for one, host in side if one == what)}")
+                print(f"  {result} {what}: {fold(host for one, host in side if one == what)}")
             wrong += len(side)
     engine.close()
     raise SystemExit(bool(wrong))

@@ -97,15 +97,16 @@ def main() -> None:
     parser.add_argument("reports")
     parser.add_argument("dataset")
     parser.add_argument("--runs", type=int, default=3)
-    asked = parser.parse_args()
+    request = parser.parse_args()
     print(
-        f"{open_dataset(asked.dataset).manifest.nodes:,} nodes, {os.path.getsize(asked.reports) / 1e6:,.0f} MB of JSON"
+        f"{open_dataset(request.dataset).manifest.nodes:,} nodes, "
+        f"{os.path.getsize(request.reports) / 1e6:,.0f} MB of JSON"
     )
     print("| question | way | wall s | CPU s | MiB |")
     print("|---|---|---|---|---|")
-    guessed = GUESSED.format(file=asked.reports)
-    typed = RAW.format(file=asked.reports, topology=_TOPOLOGY)
-    ours = [sys.executable, "-m", "fabricscope", "fleet", "query", "--dataset", asked.dataset, "--format", "json"]
+    guessed = GUESSED.format(file=request.reports)
+    typed = RAW.format(file=request.reports, topology=_TOPOLOGY)
+    ours = [sys.executable, "-m", "fabricscope", "fleet", "query", "--dataset", request.dataset, "--format", "json"]
     for name, (query, plain) in QUESTIONS.items():
         ways = {
             "fabricscope fleet query": [*ours, query],
@@ -114,10 +115,10 @@ def main() -> None:
         }
         answers = []
         for way, command in ways.items():
-            cost = least([measured(command) for _ in range(asked.runs)])
+            cost = least([measured(command) for _ in range(request.runs)])
             answers.append(cost.answer)
             print(f"| {name} | {way} | {cost.wall:.2f} | {cost.cpu:.2f} | {cost.memory:.0f} |", flush=True)
-        if any(each != answers[0] for each in answers):
+        if any(answer != answers[0] for answer in answers):
             raise SystemExit(f"{name}: the answers differ: {answers}")
 
 

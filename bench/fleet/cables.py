@@ -17,10 +17,10 @@ Plant = Callable[[Planter, str], bool]
 
 def swapped_rails(planter: Planter, kind: str) -> bool:
     """Two rails of a node, each in the other's leaf."""
-    found = planter.one(lambda group: _cabled(group) and len(group.templates.shape.rails) >= 4)
-    if found is None:
+    result = planter.one(lambda group: _cabled(group) and len(group.templates.shape.rails) >= 4)
+    if result is None:
         return False
-    group, node = found
+    group, node = result
     fabric, local, a, b = _fabric(group), node - group.first, 1, 2
     one, other = fabric.meant(local, a), fabric.meant(local, b)
     fabric.moved |= {(local, a): other, (local, b): one}
@@ -61,11 +61,11 @@ def wrong_leaf(planter: Planter, kind: str) -> bool:
     node = planter.node(group, planter.random.randrange(fabric.units - 1))
     if node is None:
         return False
-    meant = fabric.meant(node - group.first, rail)
+    intended = fabric.meant(node - group.first, rail)
     there = Port((fabric.units - 1) * fabric.rails + rail, _free(fabric, rail))
     fabric.moved[node - group.first, rail] = there
     detail = {"rail": rail, "switch": fabric.switch_name(there.switch), "port": there.number}
-    detail |= {"meant": fabric.switch_name(meant.switch)}
+    detail |= {"meant": fabric.switch_name(intended.switch)}
     return planter.odd(kind, [node], f"port:{group.templates.shape.rails[rail]}/1", detail)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.cabling_faults import Break, breaks
-from agent.fleet.cluster.cabling_pattern import by_pattern
+from agent.fleet.cluster.cabling_faults import CablingFault, find_cabling_faults
+from agent.fleet.cluster.cabling_pattern import judge_by_pattern
 from agent.fleet.cluster.expected_cables import Cable
-from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.fabric_view import build_views
 from agent.fleet.cluster.from_reports import ClusterTables
 from probes.fabric.files import read_fabric
 
@@ -30,14 +30,14 @@ _ALIKE = {
 _OF_CABLES = ("cable-", "rail-wrong", "uplink-", "spine-", "port-shared")
 
 
-def found(fabrics: Mapping[str, str], tables: ClusterTables | None = None) -> tuple[list[Break], list[Cable]]:
+def found(fabrics: Mapping[str, str], tables: ClusterTables | None = None) -> tuple[list[CablingFault], list[Cable]]:
     """What breaks the cluster and which cables are wrong. `fabrics`: text of each fabric's file, by its name."""
     cluster = build([FabricFile(name, read_fabric(text, name)) for name, text in fabrics.items()], tables)
-    seen = views(cluster)
-    return breaks(cluster, seen), by_pattern(cluster, seen).wrong
+    seen = build_views(cluster)
+    return find_cabling_faults(cluster, seen), judge_by_pattern(cluster, seen).wrong
 
 
-def told(wrong: Iterable[Break], moved: Iterable[Cable]) -> Told:
+def told(wrong: Iterable[CablingFault], moved: Iterable[Cable]) -> Told:
     """In the words of the truth."""
     said: Told = set()
     wrong = list(wrong)

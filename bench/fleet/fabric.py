@@ -139,9 +139,9 @@ class Fabric:
 
     def cables(self) -> Iterator[tuple[Port, Port, str]]:
         """Between switches: the lower port, the upper one, width and speed."""
-        usual = f"4x{self.wiring.speed}" if self.wiring else ""
+        usual_value = f"4x{self.wiring.speed}" if self.wiring else ""
         for lower, upper in self.meant_cables():
-            yield from self._cable(lower, upper, usual)
+            yield from self._cable(lower, upper, usual_value)
 
     def meant_cables(self) -> Iterator[tuple[Port, Port]]:
         """The same as they should be."""

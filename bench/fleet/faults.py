@@ -230,8 +230,10 @@ def _gpus_lost(share: int) -> Make:
         """The last of so many parts of the GPUs."""
         if len(shape.gpus) < 4:
             return None
-        kept = len(shape.gpus) - len(shape.gpus) // share
-        return Odd("node", {"gpus": kept, "usual": len(shape.gpus)}, {"pci": {"remove": list(shape.gpus[kept:])}})
+        remaining = len(shape.gpus) - len(shape.gpus) // share
+        return Odd(
+            "node", {"gpus": remaining, "usual": len(shape.gpus)}, {"pci": {"remove": list(shape.gpus[remaining:])}}
+        )
 
     return make
 

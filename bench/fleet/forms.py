@@ -77,8 +77,8 @@ def usual_seconds(probe: str, number: int) -> float:
 
 
 def _hexes(node: Node, keys: Sequence[int]) -> list[tuple[str, str, str]]:
-    made = node.who.hexes(keys)
-    return [(text[:2], text[2:4], text[4:]) for text in made]
+    result = node.who.hexes(keys)
+    return [(text[:2], text[2:4], text[4:]) for text in result]
 
 
 def _guid(node: Node, keys: Sequence[int]) -> list[str]:
@@ -111,8 +111,8 @@ def _ip(node: Node, keys: Sequence[int]) -> list[str]:
 
 def _ip_in_gid(node: Node, keys: Sequence[int]) -> list[str]:
     if node.who.over:  # a borrowed address is in the GID, too
-        told = [text.split(".") for text in write(node, "ip", keys)]
-        return [f"{int(z):02x}{int(a):02x}:{int(b):02x}{int(c):02x}" for z, a, b, c in told]
+        result = [text.split(".") for text in write(node, "ip", keys)]
+        return [f"{int(z):02x}{int(a):02x}:{int(b):02x}{int(c):02x}" for z, a, b, c in result]
     return [f"0a{a:02x}:{b:02x}{c:02x}" for a, b, c in map(node.who.address, keys)]
 
 
@@ -135,7 +135,7 @@ def seconds(node: Node, keys: Sequence[int], usual: Sequence[float]) -> list[str
     """What probes took, some more and some less than is usual."""
     first = node.who.place.number * 131 + node.when.hours * 11
     noise = [_NOISE[(first + key * 37) % _POOL] for key in keys]
-    return [repr(max(round(each * factor, 3), 0.001)) for each, factor in zip(usual, noise, strict=True)]
+    return [repr(max(round(item * factor, 3), 0.001)) for item, factor in zip(usual, noise, strict=True)]
 
 
 def _domain(node: Node) -> str:

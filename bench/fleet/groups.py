@@ -81,7 +81,7 @@ class Group:
 
 def groups(nodes: int, seed: int, mix: Mapping[str, float] | None, layout: str, oversubscription: float) -> list[Group]:
     """All groups of a fleet. `mix`: platform -> share."""
-    made: list[Group] = []
+    result: list[Group] = []
     templates: dict[str, Templates] = {}
     width = max(4, len(str(nodes)))
     first = racks = switches = subnets = 0
@@ -104,14 +104,14 @@ def groups(nodes: int, seed: int, mix: Mapping[str, float] | None, layout: str, 
                 subnets += 1
                 subnet = f"fe80:0000:0000:{subnets:04x}"
             word = "gpu" if kind.shape.gpus else "cpu"
-            made.append(
+            result.append(
                 Group(name, platform, kind, first, size, racks, fabric, subnet, f"{word}%0{width}d", hosts[word])
             )
-            made[-1].alike = size > 2
+            result[-1].alike = size > 2
             first += size
             hosts[word] += size
             racks += math.ceil(size / platform.unit)
-    return made
+    return result
 
 
 def _counts(nodes: int, mix: Mapping[str, float] | None) -> list[tuple[Platform, int]]:
@@ -138,9 +138,9 @@ def _sizes(platform: Platform, count: int) -> list[int]:
     """Groups that one fabric can hold, about equal, in whole units but the last."""
     most = platform.unit * (platform.wiring.radix // 2 if platform.wiring else 64)
     parts = math.ceil(count / most)
-    each = math.ceil(math.ceil(count / parts) / platform.unit) * platform.unit
+    item = math.ceil(math.ceil(count / parts) / platform.unit) * platform.unit
     sizes = []
     while count > 0:
-        sizes.append(min(each, count))
+        sizes.append(min(item, count))
         count -= sizes[-1]
     return sizes

@@ -48,10 +48,10 @@ class Identity:
     def hexes(self, keys: Sequence[int]) -> list[str]:
         """24 bits that no other device of the fleet has, as six digits: what GUIDs, MACs and serials end with."""
         first = self.place.number * _PER_NODE
-        made = [f"{((first + key) * _SPREAD + self.seed) & 0xFFFFFF:06x}" for key in keys]
+        result = [f"{((first + key) * _SPREAD + self.seed) & 0xFFFFFF:06x}" for key in keys]
         if self.over:
-            made = [self.over.get(("number", key), text) for key, text in zip(keys, made, strict=True)]
-        return made
+            result = [self.over.get(("number", key), text) for key, text in zip(keys, result, strict=True)]
+        return result
 
     def bits(self, key: int) -> str:
         """32 hex digits made up for this node."""

@@ -40,17 +40,17 @@ def _overlaid(make: Make, drift: bool = False) -> Plant:
                 return False
             return _can(group, kind) and make(group.platform, group.templates.shape) is not None
 
-        found = planter.one(suits)
-        if found is None:
+        result = planter.one(suits)
+        if result is None:
             return False
-        group, node = found
+        group, node = result
         scanned.add(group.platform.name)
-        odd = make(group.platform, group.templates.shape)
-        assert odd is not None
+        outlier = make(group.platform, group.templates.shape)
+        assert outlier is not None
         sweep = planter.later() if drift else 0
-        planter.effect(node, Effect(odd.overlay, _in_the_fabric(group, odd), sweep))
-        findings = _new_findings(group, odd.overlay)
-        return planter.odd(kind, [node], odd.subject, odd.detail, sweep=sweep, findings=findings)
+        planter.effect(node, Effect(outlier.overlay, _in_the_fabric(group, outlier), sweep))
+        findings = _new_findings(group, outlier.overlay)
+        return planter.odd(kind, [node], outlier.subject, outlier.detail, sweep=sweep, findings=findings)
 
     return plant
 
@@ -86,9 +86,9 @@ def _can(group: Group, kind: str) -> bool:
 
 def _new_findings(group: Group, overlay: Mapping[str, Any]) -> list[dict[str, str]]:
     """What a node's own report says because of it."""
-    usual = {(rule, subject) for rule, subject, _ in group.templates.of().findings}
-    found = group.templates.of("plain", overlay).findings
-    rows = [row for row in found if row[:2] not in usual]
+    usual_value = {(rule, subject) for rule, subject, _ in group.templates.of().findings}
+    result = group.templates.of("plain", overlay).findings
+    rows = [row for row in result if row[:2] not in usual_value]
     return [{"rule": rule, "subject": subject, "severity": severity} for rule, subject, severity in rows]
 
 
@@ -140,11 +140,11 @@ def _key(group: Group, form: str, rail: int) -> int:
 
 def _stale(planter: Planter, kind: str) -> bool:
     """Nothing new was heard of it for days."""
-    found = planter.one(lambda _: True)
-    if found is None:
+    result = planter.one(lambda _: True)
+    if result is None:
         return False
-    planter.effect(found[1], Effect(stale_days=STALE_DAYS))
-    return planter.odd(kind, [found[1]], "node", {"days": STALE_DAYS})
+    planter.effect(result[1], Effect(stale_days=STALE_DAYS))
+    return planter.odd(kind, [result[1]], "node", {"days": STALE_DAYS})
 
 
 def _stale_finding(planter: Planter, kind: str) -> bool:
@@ -228,32 +228,32 @@ def _other_domain(planter: Planter, kind: str) -> bool:
 
 def _gone(planter: Planter, kind: str) -> bool:
     """From a sweep on it sends nothing."""
-    found = planter.one(lambda _: True) if planter.sweeps > 1 else None
-    if found is None:
+    result = planter.one(lambda _: True) if planter.sweeps > 1 else None
+    if result is None:
         return False
     sweep = planter.later()
-    planter.effect(found[1], Effect(sweep=sweep, gone=True))
-    return planter.odd(kind, [found[1]], "node", {}, sweep=sweep)
+    planter.effect(result[1], Effect(sweep=sweep, gone=True))
+    return planter.odd(kind, [result[1]], "node", {}, sweep=sweep)
 
 
 def _clock(seconds: int) -> Plant:
     """Its clock is wrong, all the time."""
 
     def plant(planter: Planter, kind: str) -> bool:
-        found = planter.one(lambda group: group.nodes > LEAST)
-        if found is None:
+        result = planter.one(lambda group: group.nodes > LEAST)
+        if result is None:
             return False
-        planter.effect(found[1], Effect(clock_seconds=seconds))
-        return planter.odd(kind, [found[1]], "node", {"seconds": seconds})
+        planter.effect(result[1], Effect(clock_seconds=seconds))
+        return planter.odd(kind, [result[1]], "node", {"seconds": seconds})
 
     return plant
 
 
 def _slow_probe(planter: Planter, kind: str) -> bool:
-    found = planter.one(lambda group: bool(group.templates.shape.gpus))
-    if found is None:
+    result = planter.one(lambda group: bool(group.templates.shape.gpus))
+    if result is None:
         return False
-    group, node = found
+    group, node = result
     names = [run.name for run in group.templates.healthy.probes]
     over = {("seconds", names.index("nvml")): str(SLOW_SECONDS), ("total", 0): str(SLOW_SECONDS + 1.2)}
     planter.effect(node, Effect(over=over))
@@ -262,13 +262,13 @@ def _slow_probe(planter: Planter, kind: str) -> bool:
 
 def _damaged(damage: str) -> Plant:
     def plant(planter: Planter, kind: str) -> bool:
-        found = planter.one(lambda _: True)
-        if found is None:
+        result = planter.one(lambda _: True)
+        if result is None:
             return False
-        planter.effect(found[1], Effect(damage=damage))
+        planter.effect(result[1], Effect(damage=damage))
         if damage in DAMAGES:
-            return planter.odd(kind, [found[1]], "node", {"readable": False})
-        return planter.noise(kind, planter.hostname(found[1]), {"readable": True})
+            return planter.odd(kind, [result[1]], "node", {"readable": False})
+        return planter.noise(kind, planter.hostname(result[1]), {"readable": True})
 
     return plant
 

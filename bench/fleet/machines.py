@@ -22,8 +22,8 @@ from probes.catalogue import providers
 
 def scanned(shape: str, overlay: Mapping[str, Any]) -> Report:
     """The report of a fixture machine with that laid over its description, as a scan of a live host writes it."""
-    made = capture_machine(parse_machine(merge_tables(read_table("hosts", shape), dict(overlay)), shape))
-    report, _ = diagnose(host_in_memory(made, shape), ScanPlan())
+    result = capture_machine(parse_machine(merge_tables(read_table("hosts", shape), dict(overlay)), shape))
+    report, _ = diagnose(host_in_memory(result, shape), ScanPlan())
     return msgspec.structs.replace(report, source=Source(kind="live"))
 
 
@@ -48,8 +48,8 @@ def recipes(report: Report) -> list[Recipe]:
         observed_at=report.observed_at,
         profile=profile,
     )
-    found = {}
+    collected = {}
     for rule, fault in engine.evaluate(case, rules_for(case))[1]:
         identity = fingerprints.lasting_identity(fault.subject, case)
-        found[fingerprints.fingerprint(rule.name, fault, case)] = Recipe(rule.name, fault.cause, [identity], [])
-    return [found[finding.fingerprint] for finding in report.findings]
+        collected[fingerprints.fingerprint(rule.name, fault, case)] = Recipe(rule.name, fault.cause, [identity], [])
+    return [collected[finding.fingerprint] for finding in report.findings]

@@ -31,7 +31,7 @@ def main(words: list[str] | None = None) -> int:
     try:
         faults = None if given.fault is None else dict(_pair(text) for text in given.fault if text != "none")
         mix = None if given.mix is None else dict(map(_share, given.mix))
-        made = plan(
+        result = plan(
             given.nodes,
             given.seed,
             faults,
@@ -45,11 +45,11 @@ def main(words: list[str] | None = None) -> int:
         return 2
     try:
         if given.truth:
-            Path(given.truth).write_text(json.dumps(made.truth, indent=1) + "\n")
+            Path(given.truth).write_text(json.dumps(result.truth, indent=1) + "\n")
         if given.fabric:
-            _fabrics(made, Path(given.fabric), given.fabric_form)
+            _fabrics(result, Path(given.fabric), given.fabric_form)
         if given.out:
-            _out(made, given)
+            _out(result, given)
     except BrokenPipeError:  # the reader has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
@@ -105,8 +105,8 @@ def _folder(made: Plan, place: Path, packed: bool) -> Iterable[int]:
 
 def _arrival(data: bytes, otherwise: float) -> float:
     """When a report arrives by the node's clock: a second after it was observed. `otherwise`: of a damaged one."""
-    found = _OBSERVED.search(data)
-    return datetime.fromisoformat(found[1].decode().replace("Z", "+00:00")).timestamp() + 1 if found else otherwise
+    match = _OBSERVED.search(data)
+    return datetime.fromisoformat(match[1].decode().replace("Z", "+00:00")).timestamp() + 1 if match else otherwise
 
 
 def _fabrics(made: Plan, place: Path, form: str) -> None:
@@ -142,28 +142,28 @@ def _share(text: str) -> tuple[str, float]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    asked = argparse.ArgumentParser(prog="python -m bench.fleet.make", description=__doc__)
-    asked.add_argument("--nodes", type=int, default=1000, help="how many (1000)")
-    asked.add_argument("--seed", type=int, default=1, help="another one makes another fleet (1)")
-    asked.add_argument("--sweeps", type=int, default=1, help="an hour apart")
-    asked.add_argument("--out", help="a folder, a file (with --ndjson), or - for NDJSON on stdout")
-    asked.add_argument("--ndjson", action="store_true", help="one file, a report a line")
-    asked.add_argument("--gz", action="store_true", help="compressed")
-    asked.add_argument("--truth", metavar="FILE", help="what is odd, as JSON")
-    asked.add_argument("--fabric", metavar="FILE", help="the fabric as a tool tells it; of several: a folder")
-    asked.add_argument(
+    request = argparse.ArgumentParser(prog="python -m bench.fleet.make", description=__doc__)
+    request.add_argument("--nodes", type=int, default=1000, help="how many (1000)")
+    request.add_argument("--seed", type=int, default=1, help="another one makes another fleet (1)")
+    request.add_argument("--sweeps", type=int, default=1, help="an hour apart")
+    request.add_argument("--out", help="a folder, a file (with --ndjson), or - for NDJSON on stdout")
+    request.add_argument("--ndjson", action="store_true", help="one file, a report a line")
+    request.add_argument("--gz", action="store_true", help="compressed")
+    request.add_argument("--truth", metavar="FILE", help="what is odd, as JSON")
+    request.add_argument("--fabric", metavar="FILE", help="the fabric as a tool tells it; of several: a folder")
+    request.add_argument(
         "--fabric-form", choices=FABRIC_FORMS, default="ibnetdiscover", help="ndt: where its cables belong (UFM)"
     )
-    asked.add_argument(
+    request.add_argument(
         "--fault", metavar="KIND=COUNT", action="append",
         help=f"instead of every kind once in 2,500 nodes; `none` for none. Kinds: {', '.join(KINDS)}",
     )  # fmt: skip
-    asked.add_argument(
+    request.add_argument(
         "--mix", metavar="PLATFORM=SHARE", action="append", help=f"instead of all. Platforms: {', '.join(BY_NAME)}"
     )
-    asked.add_argument("--layout", choices=LAYOUTS, default="rail")
-    asked.add_argument("--oversubscription", type=float, default=1.0, help="of the leaves: 2 for half of the uplinks")
-    return asked
+    request.add_argument("--layout", choices=LAYOUTS, default="rail")
+    request.add_argument("--oversubscription", type=float, default=1.0, help="of the leaves: 2 for half of the uplinks")
+    return request
 
 
 if __name__ == "__main__":

@@ -114,21 +114,21 @@ def plan(
     unknown = sorted(set(faults or ()) - set(KINDS))
     if unknown:
         raise ValueError(f"no kind {unknown[0]!r} of fault: there are {', '.join(KINDS)}")
-    made = groups(nodes, seed, mix, layout, oversubscription)
-    planter = Planter(made, seed, sweeps)
-    _noise(made, planter)
+    result = groups(nodes, seed, mix, layout, oversubscription)
+    planter = Planter(result, seed, sweeps)
+    _noise(result, planter)
     for kind, count in defaults(nodes) if faults is None else faults.items():
         for _ in range(count):
             if not KINDS[kind](planter, kind):
                 break  # no more room for it
-    return Plan(nodes, seed, sweeps, tuple(made), planter.done)
+    return Plan(nodes, seed, sweeps, tuple(result), planter.done)
 
 
 def _noise(made: list[Group], planter: Planter) -> None:
     """Half of one RoCE platform gets another firmware, as planned; and a class of two nodes that differ."""
     roce = [group for group in made if group.platform.lldp and group.nodes >= 16]
     platform = max(roce, key=lambda each: each.nodes).platform.name if roce else None
-    for group in (each for each in roce if each.platform.name == platform):
+    for group in (item for item in roce if item.platform.name == platform):
         group.rollout = True
         detail = {"firmware": ROLLOUT, "group": group.name, "of": group.nodes}
         planter.noise("firmware-rollout", f"every second one of {_hosts(group)}", detail)

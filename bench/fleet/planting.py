@@ -53,7 +53,7 @@ class Planter:
     def group(self, suits: Suits, nodes: int = 1) -> Group | None:
         """A group that suits and has room for so many odd nodes; large ones more often."""
         fit = [group for group in self.groups if self._left.get(group.first, 0) >= nodes and suits(group)]
-        return self.random.choices(fit, [each.nodes for each in fit])[0] if fit else None
+        return self.random.choices(fit, [item.nodes for item in fit])[0] if fit else None
 
     def node(self, group: Group, unit: int | None = None) -> int | None:
         """A node of a group (of a unit of it) that is still as it should be; it counts as odd from now on."""

@@ -104,16 +104,16 @@ class Templates:
     def of(self, style: str = "plain", overlay: Mapping[str, Any] | None = None) -> Template:
         """The template of that style, with an oddity laid over it."""
         name = f"{style} {overlay or ''}"
-        made = self._made.get(name)
-        if made is None:
+        result = self._made.get(name)
+        if result is None:
             if name == "plain ":
                 report = self.healthy
             else:
                 self.of()  # numbers of devices are those of the healthy machine
                 table = functools.reduce(merge_tables, (self._lasting, self._style(style), dict(overlay or {})))
                 report = scanned(self.platform.shape, table)
-            made = self._made[name] = Template(report, self._keys, recipes(report))
-        return made
+            result = self._made[name] = Template(report, self._keys, recipes(report))
+        return result
 
     def key(self, kind: str, of: str) -> int:
         """The number of a device in the slots of this platform's templates."""

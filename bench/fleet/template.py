@@ -70,12 +70,12 @@ class Template:
         values = [""] * cut.slots
         for form, keys, places in cut.groups:
             if form == "fingerprint":
-                made = [fingerprint(node, self._recipes[key]) for key in keys]
+                result = [fingerprint(node, self._recipes[key]) for key in keys]
             elif form == "seconds":
-                made = replaced(node, form, keys, seconds(node, keys, [self._usual[key] for key in keys]))
+                result = replaced(node, form, keys, seconds(node, keys, [self._usual[key] for key in keys]))
             else:
-                made = write(node, form, keys)
-            for place, text in zip(places, made, strict=True):
+                result = write(node, form, keys)
+            for place, text in zip(places, result, strict=True):
                 values[place] = text
         parts = [""] * (2 * len(cut.gaps) + 1)
         parts[::2] = cut.pieces
@@ -94,15 +94,15 @@ class _Cut(NamedTuple):
 
 def _cut(text: str, numbers: list[Slot]) -> _Cut:
     pieces, gaps, end = [], [], 0
-    for found in _MARKS.finditer(text):
-        form, key, count = found.groups()
+    for result in _MARKS.finditer(text):
+        form, key, count = result.groups()
         gaps.append(numbers[int(count)] if count is not None else (form, int(key)))
-        pieces.append(text[end : found.start()])
-        end = found.end()
+        pieces.append(text[end : result.start()])
+        end = result.end()
     slots = sorted(set(gaps))
     order = {slot: n for n, slot in enumerate(slots)}
     groups = [
-        (form, [key for each, key in slots if each == form], [order[slot] for slot in slots if slot[0] == form])
+        (form, [key for item, key in slots if item == form], [order[slot] for slot in slots if slot[0] == form])
         for form in dict.fromkeys(form for form, _ in slots)
     ]
     return _Cut([*pieces, text[end:]], [order[slot] for slot in gaps], groups, len(slots))
@@ -155,8 +155,8 @@ class _Marking:
                 value = re.sub(rf"(?<![\w.-]){re.escape(text)}(?![\w.-])", mark, value)
             return _FAR.sub(lambda found: f"§far-{'switch' if found[1] == 'leaf' else 'port'}.{found[2]}§", value)
         if isinstance(value, dict):
-            return {name: self._told_again(each) for name, each in value.items()}
-        return [self._told_again(each) for each in value] if isinstance(value, list) else value
+            return {name: self._told_again(item) for name, item in value.items()}
+        return [self._told_again(item) for item in value] if isinstance(value, list) else value
 
     def _repeated(self, text: str | None, mark: str) -> str | None:
         if text:
@@ -215,8 +215,8 @@ class _Marking:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {name: self._texts(each) for name, each in value.items()}
-        return [self._texts(each) for each in value] if isinstance(value, list) else value
+            return {name: self._texts(item) for name, item in value.items()}
+        return [self._texts(item) for item in value] if isinstance(value, list) else value
 
     def _mark(self, found: re.Match[str]) -> str:
         kind, text = str(found.lastgroup), found.group()

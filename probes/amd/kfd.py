@@ -85,14 +85,14 @@ def parse_properties(text: str) -> dict[str, int]:
     >>> parse_properties("simd_count 416\\nunique_id 1801979520617338022\\n")["simd_count"]
     416
     """
-    found = {}
+    properties = {}
     for line in text.splitlines():
         key, _, value = line.partition(" ")
         if key and value.isascii() and value.isdigit() and len(value) <= 20:
-            found[key] = int(value)
-    if not found:
+            properties[key] = int(value)
+    if not properties:
         raise ParseError(f"no properties in {text[:60]!r}")
-    return found
+    return properties
 
 
 def address_of(properties: Mapping[str, int]) -> str | None:
@@ -144,11 +144,16 @@ def _with_links(reader: HostReader, node: KfdNode) -> KfdNode:
 
 
 def _links(reader: HostReader, folder: str, names: Sequence[str]) -> tuple[KfdLink, ...]:
-    found: list[KfdLink] = []
+    links: list[KfdLink] = []
     for name in names[:MOST_LINKS]:
         try:
-            said = _properties(reader.host, f"{folder}/{name}/properties")
-            link = KfdLink(said["type"], said["node_to"], said.get("weight", 0), said.get("max_bandwidth", 0))
+            properties = _properties(reader.host, f"{folder}/{name}/properties")
+            link = KfdLink(
+                properties["type"],
+                properties["node_to"],
+                properties.get("weight", 0),
+                properties.get("max_bandwidth", 0),
+            )
         except Denied:
             continue  # it leads to a GPU that may not be seen
         except (ReadError, ParseError) as why:
@@ -156,8 +161,8 @@ def _links(reader: HostReader, folder: str, names: Sequence[str]) -> tuple[KfdLi
         except KeyError as missing:
             reader.gap(f"{folder}/{name}: no {missing}")
         else:
-            found.append(link)
-    return tuple(found)
+            links.append(link)
+    return tuple(links)
 
 
 def _properties(host: Host, path: str) -> dict[str, int]:

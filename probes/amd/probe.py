@@ -82,13 +82,13 @@ def parse_errors(text: str) -> dict[str, int]:
     >>> parse_errors("ue: 0\\nce: 12\\n")
     {'uncorrectable': 0, 'correctable': 12}
     """
-    found = {}
+    errors = {}
     for line in text.splitlines():
         word, _, count = line.partition(":")
         count = count.strip()
         if word.strip() in _RAS_WORDS and count.isascii() and count.isdigit() and len(count) <= 18:
-            found[_RAS_WORDS[word.strip()]] = int(count)
-    return found
+            errors[_RAS_WORDS[word.strip()]] = int(count)
+    return errors
 
 
 def parse_metrics(content: bytes) -> dict[str, int]:
@@ -187,23 +187,23 @@ def _gpu(
     card: _Card,
     cards: Sequence[_Card],
     pairs: Mapping[tuple[str, str], tuple[KfdLink, ...]],
-    said: Mapping[str, str],
+    properties: Mapping[str, str],
     shared: Mapping[int | None, int],
 ) -> Gpu:
     node = card.first
     alone = node.unique_id is not None and shared[node.unique_id] == 1
     links = _number_links(card, cards, pairs)
-    vram = said.get("mem_info_vram_total", "")
-    modes = [said.get(name) for name in _PARTITION]
+    vram = properties.get("mem_info_vram_total", "")
+    modes = [properties.get(name) for name in _PARTITION]
     return Gpu(
         address=card.address,
         vendor=AMD,
         device=f"0x{node.device:04x}",
         uuid=f"GPU-{node.unique_id:016x}" if alone else None,
-        serial=said.get("serial_number") or None,
+        serial=properties.get("serial_number") or None,
         minor=node.render_minor,
-        name=said.get("product_name") or None,
-        vbios=said.get("vbios_version") or None,
+        name=properties.get("product_name") or None,
+        vbios=properties.get("vbios_version") or None,
         memory_mib=int(vram) >> 20 if vram.isascii() and vram.isdigit() and len(vram) <= 18 else None,
         nvlink_supported=None if links else False,
         nvlink_reason=None if links else "the driver shows no XGMI link of this GPU",
@@ -213,7 +213,7 @@ def _gpu(
         memory_partition=modes[1],
         hive=f"{node.hive:x}" if node.hive is not None else None,
         pcie_peers=_pcie_peers(card, cards),
-        error_counts=_errors(said) or None,
+        error_counts=_errors(properties) or None,
     )
 
 
@@ -261,9 +261,9 @@ def _read_metrics(reader: HostReader, address: str, said: Mapping[str, str]) -> 
     return content
 
 
-def _errors(said: Mapping[str, str]) -> dict[str, int]:
+def _errors(properties: Mapping[str, str]) -> dict[str, int]:
     counts = {}
     for name in _RAS:
         block = name.removeprefix("ras/").removesuffix("_err_count")
-        counts.update({f"{block}.{kind}": count for kind, count in parse_errors(said.get(name, "")).items()})
+        counts.update({f"{block}.{kind}": count for kind, count in parse_errors(properties.get(name, "")).items()})
     return counts

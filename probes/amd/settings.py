@@ -37,11 +37,11 @@ def parse_options(text: str) -> dict[str, str]:
     >>> parse_options("CONFIG_PCI_P2PDMA=y\\n# CONFIG_DMABUF_MOVE_NOTIFY is not set\\n")
     {'CONFIG_PCI_P2PDMA': 'y', 'CONFIG_DMABUF_MOVE_NOTIFY': 'n'}
     """
-    found = {}
+    options = {}
     for option in OPTIONS:
         match = re.search(rf"^{option}=([ymn])$", text, re.MULTILINE)
-        found[option] = match[1] if match else "n"
-    return found
+        options[option] = match[1] if match else "n"
+    return options
 
 
 def _options(reader: HostReader, path: str) -> dict[str, str]:

@@ -35,7 +35,7 @@ def read(host: Host) -> Reading:
     live = host.live or host.kind == "capture"
     if live:
         _leave_asleep(host)
-    found, why = SmiOutput({}, {}), ""
+    parsed, why = SmiOutput({}, {}), ""
     for argv in AMD_LIBRARY if live else tuple(argv for argv in AMD_SAVED if host.has_output(*argv)):
         name = " ".join(argv)
         try:
@@ -48,12 +48,12 @@ def read(host: Host) -> Reading:
         if output.cut:
             reader.gap(f"{name}: the output is cut, its end is missing")
         for number, record in output.gpus.items():
-            found.gpus.setdefault(number, {}).update(record)
-        for pair, said in output.pairs.items():
-            found.pairs.setdefault(pair, {}).update(said)
-    if not found.gpus and not found.pairs:
+            parsed.gpus.setdefault(number, {}).update(record)
+        for pair, link in output.pairs.items():
+            parsed.pairs.setdefault(pair, {}).update(link)
+    if not parsed.gpus and not parsed.pairs:
         raise Failed(why or "the outputs name no GPU")
-    return Reading(build_facts(found), reader.sources, reader.missing)
+    return Reading(build_facts(parsed), reader.sources, reader.missing)
 
 
 def _leave_asleep(host: Host) -> None:
@@ -68,14 +68,14 @@ def _leave_asleep(host: Host) -> None:
                 raise Skipped(f"{name} is suspended, and the amdsmi library would wake it")
 
 
-def build_facts(found: SmiOutput) -> GpuFacts:
+def build_facts(output: SmiOutput) -> GpuFacts:
     """GPUs by address, each once; where no output names addresses, by number."""
-    places = {name: _address(record) or name for name, record in found.gpus.items()}
+    places = {name: _address(record) or name for name, record in output.gpus.items()}
     records: dict[str, tuple[int | None, Mapping[str, Any]]] = {}
-    for name in sorted(found.gpus, key=lambda name: int(name[3:])):
-        records.setdefault(places[name], (int(name[3:]), found.gpus[name]))
+    for name in sorted(output.gpus, key=lambda name: int(name[3:])):
+        records.setdefault(places[name], (int(name[3:]), output.gpus[name]))
     partitioned = len(records) < len(places)
-    pairs = {(places.get(a, a), places.get(b, b)): said for (a, b), said in found.pairs.items()}
+    pairs = {(places.get(a, a), places.get(b, b)): link for (a, b), link in output.pairs.items()}
     for end in sorted({end for pair in pairs for end in pair} - set(records)):
         records[end] = None, {}  # a table names addresses only
     serials = Counter(_text(record, "asic", "asic_serial") for _, record in records.values())
@@ -88,7 +88,7 @@ def build_facts(found: SmiOutput) -> GpuFacts:
         for a, b in sorted(pairs)
         if a < b and all(pairs.get(pair, {}).get("link_type") == "XGMI" for pair in ((a, b), (b, a)))
     )
-    versions = {_text(record, "driver", "version") for record in found.gpus.values()} - {None}
+    versions = {_text(record, "driver", "version") for record in output.gpus.values()} - {None}
     version = versions.pop() if len(versions) == 1 else None
     return GpuFacts(gpus, pairs=cells, attached=len(gpus), vendor=AMD, driver_version=version)
 
@@ -115,8 +115,8 @@ def _gpu(
 ) -> Gpu:
     device = _text(record, "asic", "device_id")
     links = _links(place, everyone, pairs, _gfx(device))
-    told = any(place in pair and "link_type" in said for pair, said in pairs.items())
-    joined = any(place in pair and said.get("link_type") == "XGMI" for pair, said in pairs.items())
+    is_linked = any(place in pair and "link_type" in link for pair, link in pairs.items())
+    joined = any(place in pair and link.get("link_type") == "XGMI" for pair, link in pairs.items())
     serial = _text(record, "asic", "asic_serial")
     unique = as_number(serial) if serials[serial] == 1 else None
     name = _text(record, "asic", "market_name")
@@ -128,12 +128,12 @@ def _gpu(
         uuid=f"GPU-{unique:016x}" if unique else None,
         name=name if name and "AMD" in name else None,
         vbios=_text(record, "vbios", "part_number"),
-        memory_mib=as_number(_at(record, "vram", "size")),
-        module_id=as_number(_at(record, "asic", "oam_id")),
-        numa_node=as_number(_at(record, "numa", "node")),
+        memory_mib=as_number(_read_field(record, "vram", "size")),
+        module_id=as_number(_read_field(record, "asic", "oam_id")),
+        numa_node=as_number(_read_field(record, "numa", "node")),
         compute_partition=_text(record, "partition", "compute_partition") or _text(record, "accelerator_type"),
         memory_partition=_text(record, "partition", "memory_partition") or _text(record, "memory"),
-        nvlink_supported=None if links or joined or not told else False,
+        nvlink_supported=None if links or joined or not is_linked else False,
         nvlink_reason=None if links else "no XGMI link is stated" if not joined else "no weight of its links is stated",
         nvlinks=links,
         pcie_peers=_pcie_peers(place, everyone, pairs),
@@ -147,9 +147,9 @@ def _links(
     """Direct links, numbered by the place of the GPU that each leads to; a weight of 0 is none that is stated."""
     to_each: dict[str, tuple[int, float | None]] = {}
     for other in everyone:
-        said = pairs.get((place, other), {})
-        if said.get("link_type") == "XGMI" and as_number(said.get("weight")) in _DIRECT:
-            most = said.get("bandwidth", "").rpartition("-")[2]
+        fields = pairs.get((place, other), {})
+        if fields.get("link_type") == "XGMI" and as_number(fields.get("weight")) in _DIRECT:
+            most = fields.get("bandwidth", "").rpartition("-")[2]
             to_each[other] = split_bandwidth(gfx, as_number(most) or 0)
     step = max((number for number, _ in to_each.values()), default=1)
     return tuple(
@@ -175,9 +175,9 @@ def _pcie_peers(
 def _errors(record: Mapping[str, Any]) -> dict[str, int]:
     blocks = record.get("ecc_blocks")
     blocks = {key.lower(): value for key, value in blocks.items()} if isinstance(blocks, dict) else {}
-    said = blocks.get(_BLOCK)
+    block = blocks.get(_BLOCK)
     counts = {
-        _COUNTS.get(key.lower()): as_number(value) for key, value in (said if isinstance(said, dict) else {}).items()
+        _COUNTS.get(key.lower()): as_number(value) for key, value in (block if isinstance(block, dict) else {}).items()
     }
     return {f"{_BLOCK}.{kind}": count for kind, count in counts.items() if kind and count is not None}
 
@@ -186,7 +186,7 @@ def _gfx(device: str | None) -> int | None:
     return _GFX.get((device or "").lower()[:5])
 
 
-def _at(record: Mapping[str, Any], *keys: str) -> Any:
+def _read_field(record: Mapping[str, Any], *keys: str) -> Any:
     value: Any = record
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
@@ -195,5 +195,5 @@ def _at(record: Mapping[str, Any], *keys: str) -> Any:
 
 def _text(record: Mapping[str, Any], *keys: str) -> str | None:
     """A text; None for "N/A" and the like."""
-    value = _at(record, *keys)
+    value = _read_field(record, *keys)
     return value[:120] if isinstance(value, str) and value not in ("", "N/A") else None

@@ -48,19 +48,19 @@ def parse_smi(text: str) -> SmiOutput:
     """One output of either tool. Raises ParseError."""
     if text.startswith("$ "):
         text = text.partition("\n")[2]
-    found = SmiOutput({}, {})
+    output = SmiOutput({}, {})
     if text.lstrip()[:1] in ("[", "{"):
         for document in _documents(text.strip()):
-            _add_document(found, document)
+            _add_document(output, document)
     elif _BOX_FIRST.search(text):
-        _add_box(found, text)
+        _add_box(output, text)
     elif text.lstrip().startswith("GPU:"):
-        _add_sections(found, text)
+        _add_sections(output, text)
     else:
-        _add_tables(found, text)
-    if not found.gpus and not found.pairs:
+        _add_tables(output, text)
+    if not output.gpus and not output.pairs:
         raise ParseError(f"nothing of a GPU in {text[:60]!r}")
-    return found._replace(cut="ROCm S" in text[:200] and _ROCM_END not in text and text.lstrip()[:1] != "{")
+    return output._replace(cut="ROCm S" in text[:200] and _ROCM_END not in text and text.lstrip()[:1] != "{")
 
 
 def _documents(text: str) -> Iterator[Any]:
@@ -76,87 +76,87 @@ def _documents(text: str) -> Iterator[Any]:
         raise ParseError(f"no JSON, cut or elided: {str(why)[:80]}") from why
 
 
-def _add_document(found: SmiOutput, document: Any) -> None:
+def _add_document(output: SmiOutput, document: Any) -> None:
     if isinstance(document, dict) and ("system" in document or any(key.startswith("card") for key in document)):
-        _add_rocm(found, document)
+        _add_rocm(output, document)
         return
     if isinstance(document, dict):
         lists = (document.get(key) for key in ("gpu_data", "current_partition"))
         document = next((rows for rows in lists if isinstance(rows, list)), [document])
     for row in (document if isinstance(document, list) else [])[:MOST_GPUS]:
         if isinstance(row, dict):
-            _add_record(found, row)
+            _add_record(output, row)
 
 
-def _add_record(found: SmiOutput, row: Mapping[str, Any]) -> None:
+def _add_record(output: SmiOutput, row: Mapping[str, Any]) -> None:
     number = row.get("gpu", row.get("gpu_id"))
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 10_000:
         return
     name = f"GPU{number}"
-    found.gpus.setdefault(name, {}).update({key.lower(): value for key, value in row.items()})
+    output.gpus.setdefault(name, {}).update({key.lower(): value for key, value in row.items()})
     links = row.get("links")
     for link in (links if isinstance(links, list) else [])[:MOST_GPUS]:
         if isinstance(link, dict) and isinstance(link.get("gpu"), int):
-            said = {key: str(link[key]) for key in ("link_type", "link_status", "weight", "bandwidth") if key in link}
-            found.pairs.setdefault((name, f"GPU{link['gpu']}"), {}).update(said)
+            fields = {key: str(link[key]) for key in ("link_type", "link_status", "weight", "bandwidth") if key in link}
+            output.pairs.setdefault((name, f"GPU{link['gpu']}"), {}).update(fields)
     for old, key in _OLD_KEYS.items():  # one table for each column, by peer
         cells = row.get(old)
         for peer, value in list(cells.items() if isinstance(cells, dict) else ())[:MOST_GPUS]:
             if peer.startswith("gpu_") and peer[4:].isdigit():
-                found.pairs.setdefault((name, f"GPU{int(peer[4:8])}"), {})[key] = str(value)
+                output.pairs.setdefault((name, f"GPU{int(peer[4:8])}"), {})[key] = str(value)
 
 
-def _add_rocm(found: SmiOutput, document: Mapping[str, Any]) -> None:
+def _add_rocm(output: SmiOutput, document: Mapping[str, Any]) -> None:
     system = document.get("system")
     for key, value in (system if isinstance(system, dict) else {}).items():
         if match := _DRM_PAIR.fullmatch(key):
-            said = {_DRM_KEYS[match[1]]: str(value)}
+            link = {_DRM_KEYS[match[1]]: str(value)}
             for pair in ((match[2], match[3]), (match[3], match[2])):
-                found.pairs.setdefault((f"GPU{pair[0]}", f"GPU{pair[1]}"), {}).update(said)
-                found.gpus.setdefault(f"GPU{pair[0]}", {})
+                output.pairs.setdefault((f"GPU{pair[0]}", f"GPU{pair[1]}"), {}).update(link)
+                output.gpus.setdefault(f"GPU{pair[0]}", {})
     for card, rows in document.items():
         if card.startswith("card") and card[4:].isdigit() and len(card) < 9 and isinstance(rows, dict):
-            _add_rocm_facts(found, int(card[4:]), {str(key): str(value) for key, value in rows.items()})
+            _add_rocm_facts(output, int(card[4:]), {str(key): str(value) for key, value in rows.items()})
 
 
-def _add_rocm_facts(found: SmiOutput, number: int, said: Mapping[str, str]) -> None:
-    own = found.gpus.setdefault(f"GPU{number}", {})
-    if bus := said.get("PCI Bus"):
+def _add_rocm_facts(output: SmiOutput, number: int, values: Mapping[str, str]) -> None:
+    own = output.gpus.setdefault(f"GPU{number}", {})
+    if bus := values.get("PCI Bus"):
         own["bdf"] = bus
-    if node := said.get("(Topology) Numa Node"):
+    if node := values.get("(Topology) Numa Node"):
         own["numa"] = {"node": node}
 
 
-def _add_tables(found: SmiOutput, text: str) -> None:
+def _add_tables(output: SmiOutput, text: str) -> None:
     lines = iter(text.splitlines())
     for line in lines:
         if title := _TITLE.match(line.strip()):
             key = _COLUMNS.get(title[1].rstrip("=: "))
-            _add_table(found, key, title[1].rstrip("=: "), lines)
+            _add_table(output, key, title[1].rstrip("=: "), lines)
         elif match := _XGMI_ROW.match(line):
-            found.gpus.setdefault(match[1], {})["bdf"] = match[2]
+            output.gpus.setdefault(match[1], {})["bdf"] = match[2]
         elif match := _ROCM_LINE.match(line):
-            _add_rocm_facts(found, int(match[1]), {match[2].strip(): match[3].strip()})
+            _add_rocm_facts(output, int(match[1]), {match[2].strip(): match[3].strip()})
 
 
-def _add_table(found: SmiOutput, key: str | None, title: str, lines: Iterator[str]) -> None:
+def _add_table(output: SmiOutput, key: str | None, title: str, lines: Iterator[str]) -> None:
     """A square of values below a line of names."""
     columns = next(lines, "").split()
     if key is None or not columns or not all(map(_NAME.fullmatch, columns)) or len(columns) > MOST_GPUS:
         return
     for column in columns:
         if column.startswith("GPU"):
-            found.gpus.setdefault(column, {})
+            output.gpus.setdefault(column, {})
     for expected in columns:
         name, *values = next(lines, "").split() or [""]
         if name != expected or len(values) != len(columns):
             raise ParseError(f"{title}: the row of {expected} has {len(values)} of {len(columns)} values")
         for column, value in zip(columns, values, strict=True):
             if column != name:
-                found.pairs.setdefault((name, column), {})[key] = value
+                output.pairs.setdefault((name, column), {})[key] = value
 
 
-def _add_sections(found: SmiOutput, text: str) -> None:
+def _add_sections(output: SmiOutput, text: str) -> None:
     """`amd-smi list`, `static`, `metric`: lines `KEY: value`, sections by their indentation."""
     own: dict[str, Any] = {}
     path: list[tuple[int, dict[str, Any]]] = []
@@ -166,9 +166,9 @@ def _add_sections(found: SmiOutput, text: str) -> None:
             continue
         depth = len(line) - len(line.lstrip())
         if not depth and key == "GPU" and value.strip().isascii() and value.strip().isdigit():
-            if len(found.gpus) >= MOST_GPUS:
+            if len(output.gpus) >= MOST_GPUS:
                 return
-            own = found.gpus.setdefault(f"GPU{int(value.strip()[:6])}", {})
+            own = output.gpus.setdefault(f"GPU{int(value.strip()[:6])}", {})
             path = [(0, own)]
             continue
         while len(path) > 1 and path[-1][0] >= depth:
@@ -181,18 +181,18 @@ def _add_sections(found: SmiOutput, text: str) -> None:
                 raise ParseError(f"{key}: is a value and a section")
 
 
-def _add_box(found: SmiOutput, text: str) -> None:
+def _add_box(output: SmiOutput, text: str) -> None:
     """`amd-smi` alone: two lines for each GPU, the first with its address."""
     driver = _BOX_DRIVER.search(text)
     lines = text.splitlines()
     for line, after in pairwise(lines):
         first = _BOX_FIRST.match(line)
-        if first is None or len(found.gpus) >= MOST_GPUS:
+        if first is None or len(output.gpus) >= MOST_GPUS:
             continue
         second = _BOX_SECOND.match(after)
         if second is None:
             raise ParseError(f"no second line of {first[1]}")
-        found.gpus[f"GPU{int(second[1])}"] = {
+        output.gpus[f"GPU{int(second[1])}"] = {
             "bdf": first[1],
             "asic": {"market_name": first[2], "oam_id": second[2]},
             "partition": {"compute_partition": second[3], "memory_partition": second[4]},

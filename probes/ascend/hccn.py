@@ -63,13 +63,13 @@ def parse_hccn_conf(text: str) -> dict[int, dict[str, str]]:
     >>> parse_hccn_conf("address_0=10.0.0.1\\nbitmap_0=0,0,0,0,1,0,0,0\\n# x\\nIPv6address_1=::1\\n")
     {0: {'address': '10.0.0.1', 'bitmap': '0,0,0,0,1,0,0,0'}, 1: {'IPv6address': '::1'}}
     """
-    found: dict[int, dict[str, str]] = {}
+    addresses_by_npu: dict[int, dict[str, str]] = {}
     for line in text.splitlines()[:4096]:
         match = _LINE.fullmatch(line)
         value = match[3].strip() if match else ""
         if match and value and int(match[2]) < MOST_NPUS:
-            found.setdefault(int(match[2]), {})[match[1]] = value
-    return dict(sorted(found.items()))
+            addresses_by_npu.setdefault(int(match[2]), {})[match[1]] = value
+    return dict(sorted(addresses_by_npu.items()))
 
 
 def _configuration(reader: HostReader) -> tuple[dict[int, dict[str, str]], str]:

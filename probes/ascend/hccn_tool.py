@@ -169,8 +169,8 @@ def _take_line(collector: _Collector, line: str) -> None:
     if downs := _DOWNS.fullmatch(line):
         collector.take("counters", {"link_down_events": int(downs[1])})
         return
-    if said := _OPTICAL.fullmatch(line):
-        collector.take(f"optical {said[1]}", said[2].strip())
+    if field := _OPTICAL.fullmatch(line):
+        collector.take(f"optical {field[1]}", field[2].strip())
         return
     for name, form in _FORMS:
         if match := form.match(line):
@@ -237,8 +237,8 @@ def _quantity(rows: dict[str, str], field: str) -> float | None:
 
 def _lanes(rows: dict[str, str], field: str) -> list[tuple[int, float]]:
     """Lanes count from 1, as those of other modules."""
-    said = [(lane, _quantity(rows, f"{field}{lane}")) for lane in range(8)]
-    return [(lane + 1, value) for lane, value in said if value is not None]
+    powers = [(lane, _quantity(rows, f"{field}{lane}")) for lane in range(8)]
+    return [(lane + 1, value) for lane, value in powers if value is not None]
 
 
 def _to_dbm(milliwatts: float) -> float:

@@ -89,9 +89,9 @@ def _find_on_bus(reader: HostReader) -> tuple[list[Gpu], int | None]:
         return [], None
     devices: dict[str, str] = {}
     for address in reader.names(PCI) or []:
-        found = reader.attributes(f"{PCI}/{address}", ("vendor", "class", "device"), source=f"{PCI}/*")
-        if found.get("vendor") == VENDOR and found.get("class", "").startswith(_CLASS):
-            devices[address] = found.get("device", "")
+        identity = reader.attributes(f"{PCI}/{address}", ("vendor", "class", "device"), source=f"{PCI}/*")
+        if identity.get("vendor") == VENDOR and identity.get("class", "").startswith(_CLASS):
+            devices[address] = identity.get("device", "")
     numbers = _numbers_of_driver(reader, devices) or number_by_board(devices)
     if devices and not numbers:
         reader.gap("which PCI function is which NPU is not known: dev_id of each function is for root")

@@ -50,8 +50,8 @@ def _servers(table: Any) -> Iterator[dict[str, Any]]:
     holders = [*(groups if isinstance(groups, list) else ()), table]
     for holder in holders:
         for name in ("server_list", "instance_list"):
-            found = holder.get(name) if isinstance(holder, dict) else None
-            yield from (server for server in (found if isinstance(found, list) else ()) if isinstance(server, dict))
+            value = holder.get(name) if isinstance(holder, dict) else None
+            yield from (server for server in (value if isinstance(value, list) else ()) if isinstance(server, dict))
 
 
 def _devices(server: dict[str, Any]) -> Iterator[RankDevice]:

@@ -80,10 +80,10 @@ class _ExtraReader:
     def _is_asleep(self, function: str) -> bool:
         """A state that cannot be read is taken for sleep, unless the kernel keeps none."""
         try:
-            said = self.host.attributes(function, ("power/runtime_status", "power_state"))
+            states = self.host.attributes(function, ("power/runtime_status", "power_state"))
         except ReadError:
             return True
-        words = [said.get(name, b"") for name in ("power/runtime_status", "power_state")]
+        words = [states.get(name, b"") for name in ("power/runtime_status", "power_state")]
         if any(isinstance(word, ReadError) for word in words):
             return True
         status, state = (word.decode("ascii", "replace").strip() for word in words if isinstance(word, bytes))

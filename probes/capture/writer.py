@@ -31,12 +31,16 @@ def write_capture(recording: Recording, path: str, version: str | None = None) -
         raise OSError(errno.EINVAL, f"a capture is a folder or one of {', '.join(COMPRESSIONS)}", path)
     entries = [CaptureEntry("manifest.json", _json(_manifest(recording, version)))]
     entries += _files(recording)
-    entries += _numbered("commands", [_command(argv, recording.commands[argv]) for argv in sorted(recording.commands)])
+    entries += _number_documents(
+        "commands", [_command(argv, recording.commands[argv]) for argv in sorted(recording.commands)]
+    )
     if recording.nvml:
         calls = [_call(*call, recording.nvml[call]) for call in sorted(recording.nvml)]
         entries.append(CaptureEntry("nvml.json", _json(calls)))
-    entries += _numbered("netlink", [_exchange(*q, recording.netlink[q]) for q in sorted(recording.netlink)])
-    entries += _numbered("ethtool", [_asked(*q, recording.ethtool[q]) for q in sorted(recording.ethtool)])
+    entries += _number_documents("netlink", [_exchange(*q, recording.netlink[q]) for q in sorted(recording.netlink)])
+    entries += _number_documents(
+        "ethtool", [_record_question(*q, recording.ethtool[q]) for q in sorted(recording.ethtool)]
+    )
     _check_size(entries, path)
     if compression is None:
         _write_folder(entries, path)
@@ -96,7 +100,7 @@ def _files(recording: Recording) -> list[CaptureEntry]:
     return [CaptureEntry("files", None), *entries.values()]
 
 
-def _numbered(folder: str, documents: list[dict[str, Any]]) -> list[CaptureEntry]:
+def _number_documents(folder: str, documents: list[dict[str, Any]]) -> list[CaptureEntry]:
     return [CaptureEntry(f"{folder}/{i:03}.json", _json(document)) for i, document in enumerate(documents)]
 
 
@@ -124,7 +128,7 @@ def _exchange(protocol: int, request: bytes, answer: bytes | Refusal) -> dict[st
     return question | {"reply": base64.b64encode(answer).decode()}
 
 
-def _asked(interface: str, request: bytes, answer: bytes | Refusal) -> dict[str, Any]:
+def _record_question(interface: str, request: bytes, answer: bytes | Refusal) -> dict[str, Any]:
     question: dict[str, Any] = {"interface": interface, "request": base64.b64encode(request).decode()}
     if isinstance(answer, Refusal):
         return question | {"error": _error(answer)}
@@ -144,7 +148,7 @@ def _write_tar(entries: list[CaptureEntry], path: str, compression: str) -> None
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            with _compressed(file, compression) as stream:
+            with _open_compressed(file, compression) as stream:
                 _pack(entries, stream)
             file.flush()
             os.fsync(file.fileno())
@@ -172,7 +176,7 @@ def _pack(entries: list[CaptureEntry], stream: IO[bytes]) -> None:
 
 
 @contextmanager
-def _compressed(file: IO[bytes], compression: str) -> Iterator[IO[bytes]]:
+def _open_compressed(file: IO[bytes], compression: str) -> Iterator[IO[bytes]]:
     if compression == "gzip":
         import gzip
 

@@ -105,12 +105,13 @@ def _media_errors(said: Any) -> dict[str, int] | None:
     return dict(Counter(source[:32] if isinstance(source, str) else "Unknown" for source in sources))
 
 
-def _health(said: Any) -> tuple[str, ...] | None:
+def _health(health: Any) -> tuple[str, ...] | None:
     """What a device reports of itself that is not as it should be."""
-    if not isinstance(said, dict):
+    if not isinstance(health, dict):
         return None
     return tuple(
-        [name for name in _HEALTH if said.get(name) is True] + ["media_normal"] * (said.get("media_normal") is False)
+        [name for name in _HEALTH if health.get(name) is True]
+        + ["media_normal"] * (health.get("media_normal") is False)
     )
 
 

@@ -38,7 +38,9 @@ def read(host: Host) -> Reading:
 
         return read_saved(host)
     reader.answered(BUS)
-    endpoints = {name.removeprefix("endpoint"): _find_memdev(reader, name) for name in _numbered(names, "endpoint")}
+    endpoints = {
+        name.removeprefix("endpoint"): _find_memdev(reader, name) for name in _sort_by_number(names, "endpoint")
+    }
     decoders: dict[str, list[str]] = {}
     for name in names:
         if (decoder := _DECODER.fullmatch(name)) and decoder[1] in endpoints:
@@ -46,9 +48,9 @@ def read(host: Host) -> Reading:
     port_of = {memdev: port for port, memdev in endpoints.items() if memdev}
     memdevs = tuple(
         _read_memdev(reader, name, port_of.get(name), decoders.get(port_of.get(name, ""), []))
-        for name in _numbered(names, "mem")
+        for name in _sort_by_number(names, "mem")
     )
-    regions = tuple(_read_region(reader, name, endpoints, names) for name in _numbered(names, "region"))
+    regions = tuple(_read_region(reader, name, endpoints, names) for name in _sort_by_number(names, "region"))
     return Reading(CxlFacts(memdevs, regions), reader.sources, reader.missing)
 
 
@@ -61,7 +63,7 @@ def parse_number(text: str | None) -> int | None:
     return int(text, 0 if text.startswith("0x") else 10) if text and _NUMBER.fullmatch(text) else None
 
 
-def _numbered(names: Iterable[str], kind: str) -> list[str]:
+def _sort_by_number(names: Iterable[str], kind: str) -> list[str]:
     """mem0, mem1, .. by number; `nvdimm-bridge0` and its like are no such names."""
     form = re.compile(rf"{kind}([0-9]{{1,5}})")
     matches = [match for name in names if (match := form.fullmatch(name))]

@@ -47,15 +47,15 @@ def question(name: str, command: int) -> bytes:
 def parse_ieee(payload: bytes) -> Dcb:
     """The answer to IEEE_GET. Raises ParseError."""
     top = _body(payload)
-    said = attributes(top.get(IEEE, b""))
-    ets = _unpacked(ETS_STRUCT, said.get(ETS))
-    pfc = _unpacked(PFC_STRUCT, said.get(PFC))
-    rates = _unpacked(MAXRATE_STRUCT, said.get(MAXRATE))
-    buffer = _unpacked(BUFFER_STRUCT, said.get(BUFFER))
-    peer = _unpacked(PFC_STRUCT, said.get(PEER_PFC))
+    payloads = attributes(top.get(IEEE, b""))
+    ets = _unpack(ETS_STRUCT, payloads.get(ETS))
+    pfc = _unpack(PFC_STRUCT, payloads.get(PFC))
+    rates = _unpack(MAXRATE_STRUCT, payloads.get(MAXRATE))
+    buffer = _unpack(BUFFER_STRUCT, payloads.get(BUFFER))
+    peer = _unpack(PFC_STRUCT, payloads.get(PEER_PFC))
     return Dcb(
         SOURCE,
-        trust_order=_order(said.get(TRUST_TABLE)),
+        trust_order=_order(payloads.get(TRUST_TABLE)),
         pfc=_bits(pfc[1]) if pfc else None,
         delay=pfc[3] if pfc else None,
         frames_sent=pfc[4:12] if pfc else None,
@@ -66,7 +66,7 @@ def parse_ieee(payload: bytes) -> Dcb:
         max_rate_kbit_s=rates,
         prio_buffer=buffer[:8] if buffer else None,
         buffer_bytes=buffer[8:16] if buffer else None,
-        applications=_applications(said[APP_TABLE]) if APP_TABLE in said else None,
+        applications=_applications(payloads[APP_TABLE]) if APP_TABLE in payloads else None,
         dcbx=_modes(top.get(DCBX)),
         peer_pfc=_bits(peer[1]) if peer else None,
     )
@@ -80,12 +80,12 @@ def parse_dcbx(payload: bytes) -> tuple[str, ...] | None:
 def parse_cee(payload: bytes) -> Dcb:
     """The answer to CEE_GET: PFC, and who sets it; priority groups are no traffic classes. Raises ParseError."""
     top = _body(payload)
-    said = attributes(top.get(CEE, b""))
-    priorities = attributes(said.get(CEE_PFC, b""))  # DCB_PFC_UP_ATTR_0 is 1
-    told = [priorities.get(number, b"") for number in range(1, 9)]
+    payloads = attributes(top.get(CEE, b""))
+    priorities = attributes(payloads.get(CEE_PFC, b""))  # DCB_PFC_UP_ATTR_0 is 1
+    groups = [priorities.get(number, b"") for number in range(1, 9)]
     return Dcb(
         SOURCE,
-        pfc=tuple(bool(value[0]) for value in told) if all(told) else None,
+        pfc=tuple(bool(value[0]) for value in groups) if all(groups) else None,
         dcbx=_modes(top.get(DCBX)),
     )
 
@@ -96,7 +96,7 @@ def _body(payload: bytes) -> dict[int, bytes]:
     return attributes(payload, HEAD.size)
 
 
-def _unpacked(form: struct.Struct, raw: bytes | None) -> tuple[int, ...] | None:
+def _unpack(form: struct.Struct, raw: bytes | None) -> tuple[int, ...] | None:
     """The fields of a structure; raises ParseError where it is too short to be one."""
     if raw is None:
         return None
@@ -115,13 +115,13 @@ def _bits(mask: int) -> tuple[bool, ...]:
 
 
 def _applications(raw: bytes) -> tuple[Application, ...]:
-    found = []
+    applications = []
     for kind, value in iter_attributes(raw):
         if kind in (IEEE_APP, DCB_APP) and len(value) >= APP_STRUCT.size:
             selector, priority, protocol = APP_STRUCT.unpack_from(value)
             if priority < 8:
-                found.append(Application(SELECTORS.get(selector, str(selector)), protocol, priority))
-    return tuple(sorted(set(found)))
+                applications.append(Application(SELECTORS.get(selector, str(selector)), protocol, priority))
+    return tuple(sorted(set(applications)))
 
 
 def _order(raw: bytes | None) -> tuple[str, ...] | None:

@@ -46,9 +46,9 @@ def read(host: Host) -> Reading:
     ethernet = [
         (link.name, pci, folder)
         for link, pci, folder in here
-        if link.type in (None, ETHERNET) and (pci or (link.kind is None and _saved(HostReader(host), link.name)))
+        if link.type in (None, ETHERNET) and (pci or (link.kind is None and _read_saved(HostReader(host), link.name)))
     ]
-    rows = tuple(_interface(reader, *each, number < MOST_SAVED) for number, each in enumerate(ethernet[:MOST]))
+    rows = tuple(_interface(reader, *place, number < MOST_SAVED) for number, place in enumerate(ethernet[:MOST]))
     markings = tuple(_markings(reader))
     if not rows and not markings:
         raise Absent("no Ethernet interface of a PCI device is seen here")
@@ -56,18 +56,18 @@ def read(host: Host) -> Reading:
 
 
 def _interface(reader: HostReader, name: str, pci: str | None, folder: str | None, with_saved: bool) -> DcbInterface:
-    said: list[Dcb] = []
+    answers: list[Dcb] = []
     reason = None
     try:
-        said.append(_driver(reader, name))
+        answers.append(_driver(reader, name))
     except ReadError as why:
         reason = _reason(why)
     row = DcbInterface(name, pci)
     if folder:
-        said += _ofed(reader, folder)
+        answers += _read_ofed(reader, folder)
         row = _with_ecn(reader, folder, row)
-    said += _saved(reader, name) if with_saved else []
-    return row._replace(said=tuple(said), reason=reason)
+    answers += _read_saved(reader, name) if with_saved else []
+    return row._replace(said=tuple(answers), reason=reason)
 
 
 def _reason(why: ReadError) -> str:
@@ -80,43 +80,43 @@ def _reason(why: ReadError) -> str:
 
 def _driver(reader: HostReader, name: str) -> Dcb:
     """What the driver answers. Raises ReadError."""
-    said = _asked(reader, name, dcb_netlink.IEEE_GET, dcb_netlink.parse_ieee)
-    if said.dcbx is None:
+    answer = _query(reader, name, dcb_netlink.IEEE_GET, dcb_netlink.parse_ieee)
+    if answer.dcbx is None:
         with contextlib.suppress(ReadError):  # a driver without that operation
-            said = said._replace(dcbx=_asked(reader, name, dcb_netlink.GET_DCBX, dcb_netlink.parse_dcbx))
-    if said.pfc is None and said.prio_tc is None:
+            answer = answer._replace(dcbx=_query(reader, name, dcb_netlink.GET_DCBX, dcb_netlink.parse_dcbx))
+    if answer.pfc is None and answer.prio_tc is None:
         try:
-            older = _asked(reader, name, dcb_netlink.CEE_GET, dcb_netlink.parse_cee)
+            older = _query(reader, name, dcb_netlink.CEE_GET, dcb_netlink.parse_cee)
         except ReadError:
-            return said
-        said = said._replace(pfc=older.pfc, dcbx=said.dcbx or older.dcbx)
-    return said
+            return answer
+        answer = answer._replace(pfc=older.pfc, dcbx=answer.dcbx or older.dcbx)
+    return answer
 
 
-def _asked(reader: HostReader, name: str, command: int, parse: Callable[[bytes], T]) -> T:
+def _query(reader: HostReader, name: str, command: int, parse: Callable[[bytes], T]) -> T:
     """One question. Raises ReadError, also for an answer that cannot be read."""
     try:
         answer = netlink.messages(reader.host.netlink(netlink.ROUTE, dcb_netlink.question(name, command)))
         payload = next((m.payload for m in answer if m.type == dcb_netlink.GET_DCB), None)
         if payload is None:
             raise Failed("DCB netlink: an answer without content")
-        said = parse(payload)
+        parsed = parse(payload)
     except ParseError as why:
         raise Failed(str(why)) from why
     reader.answered("DCB netlink RTM_GETDCB")
-    return said
+    return parsed
 
 
-def _ofed(reader: HostReader, folder: str) -> list[Dcb]:
+def _read_ofed(reader: HostReader, folder: str) -> list[Dcb]:
     names = ("trust", "pfc", "prio2buffer", "buffer_size")
-    said = reader.attributes(f"{folder}/qos", names, source=f"{sysfs.CLASS}/*/qos")
-    pfc = _eight(said.get("pfc"))
+    files = reader.attributes(f"{folder}/qos", names, source=f"{sysfs.CLASS}/*/qos")
+    pfc = _eight(files.get("pfc"))
     row = Dcb(
         "qos/trust",
-        trust=said["trust"] if said.get("trust") in ("dscp", "pcp") else None,
+        trust=files["trust"] if files.get("trust") in ("dscp", "pcp") else None,
         pfc=tuple(number == 1 for number in pfc) if pfc and max(pfc) <= 1 else None,
-        prio_buffer=_eight(said.get("prio2buffer")),
-        buffer_bytes=_eight(said.get("buffer_size")),
+        prio_buffer=_eight(files.get("prio2buffer")),
+        buffer_bytes=_eight(files.get("buffer_size")),
     )
     return [row] if row != Dcb("qos/trust") else []
 
@@ -137,24 +137,24 @@ def _with_ecn(reader: HostReader, folder: str, row: DcbInterface) -> DcbInterfac
     ecn = {}
     for point in ("np", "rp"):
         place = f"{folder}/ecn/roce_{point}/enable"
-        said = reader.attributes(place, PRIORITIES, source=f"{sysfs.CLASS}/*/ecn/roce_{point}/enable")
-        if said:
-            ecn[point] = tuple({"0": False, "1": True}.get(said.get(priority, "")) for priority in PRIORITIES)
+        files = reader.attributes(place, PRIORITIES, source=f"{sysfs.CLASS}/*/ecn/roce_{point}/enable")
+        if files:
+            ecn[point] = tuple({"0": False, "1": True}.get(files.get(priority, "")) for priority in PRIORITIES)
     names = ("cnp_dscp", "cnp_802p_prio")
     cnp = reader.attributes(f"{folder}/ecn/roce_np", names, source=f"{sysfs.CLASS}/*/ecn/roce_np")
     return row._replace(
         ecn=ecn or None,
-        cnp_dscp=_below(64, cnp.get("cnp_dscp")),
-        cnp_priority=_below(8, cnp.get("cnp_802p_prio")),
+        cnp_dscp=_parse_bounded(64, cnp.get("cnp_dscp")),
+        cnp_priority=_parse_bounded(8, cnp.get("cnp_802p_prio")),
     )
 
 
-def _below(bound: int, text: str | None) -> int | None:
+def _parse_bounded(bound: int, text: str | None) -> int | None:
     number = sysfs.whole(text)
     return number if number is not None and number < bound else None
 
 
-def _saved(reader: HostReader, name: str) -> list[Dcb]:
+def _read_saved(reader: HostReader, name: str) -> list[Dcb]:
     """Saved outputs for this interface: no tool is run."""
     if reader.host.live or not SAVED.fullmatch(name):
         return []
@@ -162,23 +162,23 @@ def _saved(reader: HostReader, name: str) -> list[Dcb]:
     for about in DCB_OBJECTS:
         as_json, as_text = ("dcb", "-j", about, "show", "dev", name), ("dcb", about, "show", "dev", name)
         questions += [(argv, partial(parse_dcb, about)) for argv in (as_json, as_text)]
-    found = []
+    answers = []
     for argv, parse in questions:
         text = reader.output(*argv) if reader.host.has_output(*argv) else None
         if text is None:
             continue
         try:
-            found.append(parse(text))
+            answers.append(parse(text))
         except ParseError as why:
             reader.gap(f"{' '.join(argv)}: {why}")
     control = read_saved_interface(reader, parse_flow_control, "ethtool", "-S", name)
-    return [*found, Dcb("ethtool -S", pfc=control[0])] if control is not None else found
+    return [*answers, Dcb("ethtool -S", pfc=control[0])] if control is not None else answers
 
 
 def _markings(reader: HostReader) -> list[TrafficMarking]:
     """A forced traffic class (OFED), and rdma-cm's default mode where somebody made its folder."""
     configured = set(reader.names(CONFIGURED) or ())
-    found = []
+    markings = []
     for device in sorted((reader.names(INFINIBAND) or [])[:MOST], key=natural):
         status = reader.text(
             f"{INFINIBAND}/{device}/device/power/runtime_status", source=f"{INFINIBAND}/*/device/power"
@@ -197,8 +197,8 @@ def _markings(reader: HostReader) -> list[TrafficMarking]:
             if port in modes:
                 mode = reader.text(f"{folder}/{port}/default_roce_mode", source=f"{CONFIGURED}/*/default_roce_mode")
                 row = row._replace(default_roce_mode=mode if mode and len(mode) <= 32 else None)
-            found.append(row)
-    return found
+            markings.append(row)
+    return markings
 
 
 def traffic_class(text: str) -> int | None:

@@ -38,65 +38,67 @@ def parse_dcb(about: str, text: str) -> Dcb:
     >>> parse_dcb("pfc", "pfc-cap 8 macsec-bypass off delay 0\nprio-pfc " + " ".join(f"{i}:off" for i in range(8))).pfc
     (False, False, False, False, False, False, False, False)
     """
-    said = _json(text) if text.lstrip()[:1] in ("{", "[") else _words(text)
-    made = _told(about, said)
-    if made == Dcb("dcb") or (about == "app" and not made.applications and said.keys() - {*_TABLES, "default_prio"}):
+    values = _json(text) if text.lstrip()[:1] in ("{", "[") else _words(text)
+    parsed = _parse_dump(about, values)
+    if parsed == Dcb("dcb") or (
+        about == "app" and not parsed.applications and values.keys() - {*_TABLES, "default_prio"}
+    ):
         raise ParseError(f"dcb {about}: nothing in it that is known")
-    return made
+    return parsed
 
 
-def _told(about: str, said: Mapping[str, Any]) -> Dcb:
+def _parse_dump(about: str, values: Mapping[str, Any]) -> Dcb:
     if about == "app":
-        return Dcb("dcb", applications=_applications(said))
+        return Dcb("dcb", applications=_applications(values))
     if about == "dcbx":
-        return Dcb("dcb", dcbx=tuple(ours for theirs, ours in _MODES.items() if _is_told(said, theirs)) or None)
+        return Dcb("dcb", dcbx=tuple(ours for theirs, ours in _MODES.items() if _is_told(values, theirs)) or None)
     if about == "apptrust":
-        order = said.get("order")
+        order = values.get("order")
         return Dcb("dcb", trust_order=tuple(map(str, order)) if isinstance(order, list) else None)
-    pfc = _list(said, "prio_pfc", _FLAGS.get)
+    pfc = _list(values, "prio_pfc", _FLAGS.get)
     return Dcb(
         "dcb",
         pfc=tuple(map(bool, pfc)) if pfc else None,
-        delay=_number(said.get("delay")),
-        frames_sent=_list(said, "requests", _number),
-        frames_received=_list(said, "indications", _number),
-        prio_tc=_list(said, "prio_tc", _number),
-        tc_bandwidth=_list(said, "tc_bw", _number),
-        tc_tsa=_list(said, "tc_tsa", lambda word: word if isinstance(word, str) and len(word) <= 16 else None),
-        prio_buffer=_list(said, "prio_buffer", _number),
-        buffer_bytes=_list(said, "buffer_size", _bytes),
+        delay=_number(values.get("delay")),
+        frames_sent=_list(values, "requests", _number),
+        frames_received=_list(values, "indications", _number),
+        prio_tc=_list(values, "prio_tc", _number),
+        tc_bandwidth=_list(values, "tc_bw", _number),
+        tc_tsa=_list(values, "tc_tsa", lambda word: word if isinstance(word, str) and len(word) <= 16 else None),
+        prio_buffer=_list(values, "prio_buffer", _number),
+        buffer_bytes=_list(values, "buffer_size", _bytes),
     )
 
 
 def _json(text: str) -> dict[str, Any]:
     try:
-        said = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         raise ParseError("dcb: not JSON") from None
-    if isinstance(said, list) and len(said) == 1:
-        said = said[0]
-    if not isinstance(said, dict):
+    if isinstance(document, list) and len(document) == 1:
+        document = document[0]
+    if not isinstance(document, dict):
         raise ParseError("dcb: not a JSON object")
-    return said
+    return document
 
 
 def _words(text: str) -> dict[str, Any]:
     """Text as its JSON: a name and pairs are a list or a table, a name and a word are a value."""
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for line in text.splitlines():
         words = line.split()
         name = words[0].replace("-", "_").rstrip(":") if words else ""
         pairs = [_PAIR.fullmatch(word) or _SIZED.fullmatch(word) for word in words[1:]]
         if name == "order":
-            said[name] = words[1:]
+            values[name] = words[1:]
         elif pairs and all(pairs):
-            if not isinstance(said.get(name), list):
-                said[name] = []
-            said[name] += [[pair[1], pair[2]] for pair in pairs if pair]
+            if not isinstance(values.get(name), list):
+                values[name] = []
+            values[name] += [[pair[1], pair[2]] for pair in pairs if pair]
         else:
-            said |= {word.replace("-", "_"): value for word, value in zip(words[::2], words[1::2], strict=False)}
-            said |= {word: True for word in words if word in _MODES}
-    return {name: _array(value) if name not in _TABLES else value for name, value in said.items()}
+            values |= {word.replace("-", "_"): value for word, value in zip(words[::2], words[1::2], strict=False)}
+            values |= {word: True for word in words if word in _MODES}
+    return {name: _array(value) if name not in _TABLES else value for name, value in values.items()}
 
 
 def _array(value: Any) -> Any:
@@ -106,9 +108,9 @@ def _array(value: Any) -> Any:
     return value
 
 
-def _list(said: Mapping[str, Any], name: str, read: Any) -> tuple[Any, ...] | None:
+def _list(document: Mapping[str, Any], name: str, read: Any) -> tuple[Any, ...] | None:
     """The eight values of a list, where each can be read."""
-    rows = said.get(name)
+    rows = document.get(name)
     if not isinstance(rows, list) or len(rows) != 8:
         return None
     values = [read(row) if isinstance(row, (str, int, bool)) else None for row in rows]
@@ -126,21 +128,21 @@ def _bytes(value: Any) -> int | None:
     return round(float(match[1]) * _SIZES[match[2]]) if match else _number(value)
 
 
-def _is_told(said: Mapping[str, Any], word: str) -> bool:
-    return any(said.get(name) is True for name in (word, word.replace("-", "_")))
+def _is_told(values: Mapping[str, Any], word: str) -> bool:
+    return any(values.get(name) is True for name in (word, word.replace("-", "_")))
 
 
-def _applications(said: Mapping[str, Any]) -> tuple[Application, ...]:
-    found = []
+def _applications(values: Mapping[str, Any]) -> tuple[Application, ...]:
+    applications = []
     for name, selector in _TABLES.items():
-        rows = said.get(name)
+        rows = values.get(name)
         for row in rows if isinstance(rows, list) else ():
             if isinstance(row, list) and len(row) >= 2:
                 protocol = _PROTOCOLS.get(selector, _number)(row[0])
                 priority = _number(row[1])
                 if protocol is not None and priority is not None and priority < 8 and protocol < 1 << 16:
-                    found.append(Application(selector, protocol, priority))
-    return tuple(sorted(set(found)))
+                    applications.append(Application(selector, protocol, priority))
+    return tuple(sorted(set(applications)))
 
 
 def _ethertype(value: Any) -> int | None:
@@ -215,32 +217,32 @@ def parse_mlnx_qos(text: str) -> Dcb:
 
 
 def _mlnx_applications(lines: list[str]) -> tuple[Application, ...]:
-    found = []
+    applications = []
     for line in lines:
         match = _DSCPS.match(line)
         if match:
             dscps = (int(word) for word in match[2].replace(",", " ").split() if len(word) <= 3)
-            found += [Application("dscp", dscp, int(match[1])) for dscp in dscps if dscp < 64]
-    return tuple(sorted(set(found)))
+            applications += [Application("dscp", dscp, int(match[1])) for dscp in dscps if dscp < 64]
+    return tuple(sorted(set(applications)))
 
 
 def _classes(lines: list[str]) -> dict[str, Any]:
     """The class of each priority, where every one is told; lists by traffic class, where each of the eight is told:
     some versions leave out classes without a priority."""
-    told: dict[int, re.Match[str]] = {}
+    matches: dict[int, re.Match[str]] = {}
     prio_tc: dict[int, int] = {}
     current = None
     for line in lines:
         match = _CLASS.match(line)
         if match:
             current = int(match[1])
-            told[current] = match
+            matches[current] = match
         elif current is not None and (of := _PRIORITIES.match(line)):
             prio_tc |= dict.fromkeys(map(int, re.split(r"[ ,\t]+", of[1])), current)
     placed = {"prio_tc": tuple(prio_tc[number] for number in range(8))} if len(prio_tc) == 8 else {}
-    if set(told) != set(range(8)):
+    if set(matches) != set(range(8)):
         return placed
-    rows = [told[number] for number in range(8)]
+    rows = [matches[number] for number in range(8)]
     rates = [_kbit_s(row[2]) for row in rows]
     known = {
         "tc_tsa": tuple(row[3] for row in rows),

@@ -55,7 +55,7 @@ _WANTED = re.compile(
 )
 
 
-def wanted(counters: Mapping[str, int]) -> dict[str, int]:
+def select_wanted(counters: Mapping[str, int]) -> dict[str, int]:
     """Those that the report keeps, by the driver's names; at most MOST.
 
     >>> wanted({"rx_prio3_pause": 7, "ch0_poll": 12, "rx0_packets": 9, "rx_discards_phy": 2**64 - 1})
@@ -63,8 +63,10 @@ def wanted(counters: Mapping[str, int]) -> dict[str, int]:
     >>> wanted({"frames_rx_bad_fcs": 1, "frames_rx_bad_all": 1})
     {'frames_rx_bad_fcs': 1}
     """
-    kept = ((name, value) for name, value in counters.items() if _WANTED.fullmatch(name) and value != NOT_KNOWN)
-    return dict(sorted(kept)[:MOST])
+    wanted_counters = (
+        (name, value) for name, value in counters.items() if _WANTED.fullmatch(name) and value != NOT_KNOWN
+    )
+    return dict(sorted(wanted_counters)[:MOST])
 
 
 GDRVINFO, GPAUSEPARAM, GSTRINGS, GSTATS, GSSET_INFO, GFECPARAM = 0x03, 0x12, 0x1B, 0x1D, 0x37, 0x50
@@ -122,13 +124,13 @@ def fec_request() -> bytes:
 
 def parse_driver(reply: bytes) -> DriverInfo:
     """GDRVINFO's answer. Raises ParseError."""
-    _, driver, version, firmware, *_ = _unpacked(DRIVER, reply)
+    _, driver, version, firmware, *_ = _unpack(DRIVER, reply)
     return DriverInfo(_text(driver), _text(version), _text(firmware))
 
 
 def parse_count(reply: bytes) -> int:
     """GSSET_INFO's answer: 0 where the driver has no counters. Raises ParseError."""
-    _, _, sets, count = _unpacked(SET_INFO, reply)
+    _, _, sets, count = _unpack(SET_INFO, reply)
     if count > MOST_COUNTERS:
         raise ParseError(f"ethtool: {count} counters")
     return int(count) if sets & 1 << STATISTICS_SET else 0
@@ -137,23 +139,25 @@ def parse_count(reply: bytes) -> int:
 def parse_counters(names: bytes, values: bytes) -> dict[str, int]:
     """Counters by the driver's names, of the answers to GSTRINGS and GSTATS. Raises ParseError where they differ in
     length: the driver was set up anew in between."""
-    (_, _, named), (_, counted) = _unpacked(STRINGS, names), _unpacked(COUNTS, values)
+    (_, _, named), (_, counted) = _unpack(STRINGS, names), _unpack(COUNTS, values)
     if named != counted or len(names) < STRINGS.size + named * NAME_BYTES or len(values) < COUNTS.size + counted * 8:
         raise ParseError(f"ethtool: {named} names of counters and {counted} values")
-    each = (_text(names[at : at + NAME_BYTES]) for at in range(STRINGS.size, STRINGS.size + named * NAME_BYTES, 32))
+    names_read = (
+        _text(names[at : at + NAME_BYTES]) for at in range(STRINGS.size, STRINGS.size + named * NAME_BYTES, 32)
+    )
     numbers = struct.unpack_from(f"={counted}Q", values, COUNTS.size)
-    return {name: number for name, number in zip(each, numbers, strict=True) if name}
+    return {name: number for name, number in zip(names_read, numbers, strict=True) if name}
 
 
 def parse_pause(reply: bytes) -> PauseReading:
     """GPAUSEPARAM's answer. Raises ParseError."""
-    _, autoneg, rx, tx = _unpacked(PAUSE, reply)
+    _, autoneg, rx, tx = _unpack(PAUSE, reply)
     return PauseReading(bool(rx), bool(tx), bool(autoneg))
 
 
 def parse_fec(reply: bytes) -> FecReading:
     """GFECPARAM's answer. Raises ParseError."""
-    _, active, configured, _ = _unpacked(FEC, reply)
+    _, active, configured, _ = _unpack(FEC, reply)
     words: Mapping[int, str] = FEC_BITS
     return FecReading(
         active=words.get(active),
@@ -162,7 +166,7 @@ def parse_fec(reply: bytes) -> FecReading:
     )
 
 
-def _unpacked(form: struct.Struct, reply: bytes) -> tuple[int, ...]:
+def _unpack(form: struct.Struct, reply: bytes) -> tuple[int, ...]:
     if len(reply) < form.size:
         raise ParseError(f"ethtool: an answer of {len(reply)} bytes where {form.size} are due")
     return form.unpack_from(reply)

@@ -111,38 +111,38 @@ def get_request(family: int, command: int, index: int) -> bytes:
 def eeprom_request(family: int, index: int, page: int, offset: int, length: int, address: int = 0x50) -> bytes:
     """Bytes of one page of the module; those of a page are 128 to 255, those of the lower memory 0 to 127."""
     numbers = struct.pack("=I", offset), struct.pack("=I", length), bytes([page]), bytes(1), bytes([address])
-    asked = b"".join(attribute(kind, value) for kind, value in enumerate(numbers, EEPROM_OFFSET))
-    return request(family, IS_REQUEST, GENERIC_HEAD.pack(EEPROM_GET, 1, 0) + _header(index, 0) + asked)
+    attributes_sent = b"".join(attribute(kind, value) for kind, value in enumerate(numbers, EEPROM_OFFSET))
+    return request(family, IS_REQUEST, GENERIC_HEAD.pack(EEPROM_GET, 1, 0) + _header(index, 0) + attributes_sent)
 
 
 def parse_pause(reply: bytes) -> PauseReading:
     """PAUSE_GET's reply. Raises ParseError."""
-    said = generic_attributes(reply, PAUSE_REPLY)
-    return PauseReading(_flag(said.get(PAUSE_RX)), _flag(said.get(PAUSE_TX)), _flag(said.get(PAUSE_AUTONEG)))
+    values = generic_attributes(reply, PAUSE_REPLY)
+    return PauseReading(_flag(values.get(PAUSE_RX)), _flag(values.get(PAUSE_TX)), _flag(values.get(PAUSE_AUTONEG)))
 
 
 def parse_link_modes(reply: bytes) -> LinkModes:
     """LINKMODES_GET's reply: the mask of "ours" is what the port supports, the value what it offers. Raises
     ParseError."""
-    said = generic_attributes(reply, LINKMODES_REPLY)
-    supported = set_bits(attributes(said.get(MODES_OURS, b"")).get(BITS_MASK, b""))
+    values = generic_attributes(reply, LINKMODES_REPLY)
+    supported = set_bits(attributes(values.get(MODES_OURS, b"")).get(BITS_MASK, b""))
     fec = tuple(word for bit, word in FEC_MODES.items() if bit in supported)
-    return LinkModes(_flag(said.get(MODES_AUTONEG)), fastest(supported), fec)
+    return LinkModes(_flag(values.get(MODES_AUTONEG)), fastest(supported), fec)
 
 
 def parse_fec(reply: bytes) -> FecReading:
     """FEC_GET's reply. Raises ParseError."""
-    said = generic_attributes(reply, FEC_REPLY)
-    modes = set_bits(attributes(said.get(FEC_CONFIGURED, b"")).get(BITS_VALUE, b""))
+    values = generic_attributes(reply, FEC_REPLY)
+    modes = set_bits(attributes(values.get(FEC_CONFIGURED, b"")).get(BITS_VALUE, b""))
     counters: dict[str, int] = {}
-    for kind, value in attributes(said.get(FEC_STATISTICS, b"")).items():
+    for kind, value in attributes(values.get(FEC_STATISTICS, b"")).items():
         if kind in FEC_COUNTERS and len(value) >= 8:  # the sum; then a number a lane
             (number,) = struct.unpack_from("=Q", value)
             counters |= {FEC_COUNTERS[kind]: number} if number != NOT_KNOWN else {}
     return FecReading(
-        active=FEC_MODES.get(unsigned(said.get(FEC_ACTIVE)) or 0),
+        active=FEC_MODES.get(parse_unsigned(values.get(FEC_ACTIVE)) or 0),
         configured=tuple(word for bit, word in FEC_MODES.items() if bit in modes),
-        auto=_flag(said.get(FEC_AUTO)),
+        auto=_flag(values.get(FEC_AUTO)),
         counters=counters,
     )
 
@@ -161,12 +161,12 @@ def _header(index: int, flags: int) -> bytes:
     return attribute(HEADER | NESTED, inner)
 
 
-def unsigned(raw: bytes | None) -> int | None:
+def parse_unsigned(raw: bytes | None) -> int | None:
     """A number of one, two, four or eight bytes."""
     form = {1: "=B", 2: "=H", 4: "=I", 8: "=Q"}.get(len(raw)) if raw is not None else None
     return int(struct.unpack(form, raw)[0]) if form and raw is not None else None
 
 
 def _flag(raw: bytes | None) -> bool | None:
-    number = unsigned(raw)
+    number = parse_unsigned(raw)
     return None if number is None else bool(number)

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from probes import netlink as codec
 from probes.ethtool import ioctl as ioctl
 from probes.ethtool import netlink as genl
-from probes.ethtool.ioctl import wanted
+from probes.ethtool.ioctl import select_wanted
 from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
 from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
@@ -59,17 +59,17 @@ def read(host: Host) -> Reading:
     family = family_of(reader)
     functions = rdma_sysfs.functions(host)
     deadline = time.monotonic() + SECONDS
-    found = []
+    interfaces = []
     for one in seen[:MOST_INTERFACES]:
         if time.monotonic() > deadline:
             reader.gap(f"some interfaces: drivers or the kernel's network lock were busy for more than {SECONDS:.0f} s")
             break
         interface = _InterfaceReader(reader, one.link.name, one.link.index, family)
         if functions.get(one.place.pci or "") is not None or one.of_accelerator:
-            found.append(interface.driver())
+            interfaces.append(interface.driver())
         else:
-            found.append(interface.read(with_counters=one.place.pci in functions))
-    answered = tuple(ethernet for ethernet in found if ethernet != Ethernet(ethernet.name))
+            interfaces.append(interface.read(with_counters=one.place.pci in functions))
+    answered = tuple(ethernet for ethernet in interfaces if ethernet != Ethernet(ethernet.name))
     if not answered:
         raise Absent(reader.missing or "no driver answers to ethtool")
     return Reading(EthtoolFacts(answered), reader.sources, reader.missing)
@@ -94,10 +94,10 @@ class _InterfaceReader:
 
     def driver(self) -> Ethernet:
         """What the driver says of itself: this asks no hardware."""
-        said = self._ioctl("ethtool -i", ioctl.driver_request(), ioctl.parse_driver)
-        if said is None:
+        info = self._ioctl("ethtool -i", ioctl.driver_request(), ioctl.parse_driver)
+        if info is None:
             return Ethernet(self.name)
-        return Ethernet(self.name, driver=said.driver, version=said.version, firmware=said.firmware)
+        return Ethernet(self.name, driver=info.driver, version=info.version, firmware=info.firmware)
 
     def read(self, with_counters: bool) -> Ethernet:
         """Everything; a question without an answer is a gap, but for what the driver does not have."""
@@ -124,10 +124,10 @@ class _InterfaceReader:
         if self.family is None or self.index is None:
             return None
         request = genl.get_request(self.family, command, self.index)
-        return self._said(what, lambda: parse(self.reader.host.netlink(codec.GENERIC, request)))
+        return self._query(what, lambda: parse(self.reader.host.netlink(codec.GENERIC, request)))
 
     def _ioctl(self, what: str, request: bytes, parse: Callable[[bytes], T]) -> T | None:
-        return self._said(what, lambda: parse(self._struct(request)))
+        return self._query(what, lambda: parse(self._struct(request)))
 
     def _struct(self, request: bytes) -> bytes:
         return self.reader.host.ethtool(self.name, request)
@@ -138,13 +138,13 @@ class _InterfaceReader:
             if not count:
                 return {}
             names = self._struct(ioctl.names_request(count))
-            return wanted(ioctl.parse_counters(names, self._struct(ioctl.values_request(count))))
+            return select_wanted(ioctl.parse_counters(names, self._struct(ioctl.values_request(count))))
 
-        return self._said("ethtool -S", every)
+        return self._query("ethtool -S", every)
 
-    def _said(self, source: str, answer: Callable[[], T]) -> T | None:
+    def _query(self, source: str, answer: Callable[[], T]) -> T | None:
         try:
-            said = answer()
+            result = answer()
         except Absent:
             return None
         except ReadError as why:
@@ -155,4 +155,4 @@ class _InterfaceReader:
             self.reader.gap(f"{self.name}: {source}: {why}")
             return None
         self.reader.answered(source)
-        return said
+        return result

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from probes.ethtool.ioctl import NOT_KNOWN, DriverInfo, wanted
+from probes.ethtool.ioctl import NOT_KNOWN, DriverInfo, select_wanted
 from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
 from probes.ethtool.probe import Ethernet, EthtoolFacts
 from probes.host.interface import Absent, Host
@@ -39,7 +39,7 @@ def parse_pair(line: str) -> tuple[str, str] | None:
 
 def parse_pairs(text: str) -> Iterator[tuple[str, str]]:
     """Of every line that has a key."""
-    return (found for line in text.splitlines() if (found := parse_pair(line)) is not None)
+    return (pair for line in text.splitlines() if (pair := parse_pair(line)) is not None)
 
 
 _COUNTER = re.compile(r"[ \t]*(\S{1,80}):[ \t]*([0-9]{1,20})[ \t]*\r?")
@@ -56,11 +56,11 @@ def parse_settings(text: str) -> LinkModes | None:
     >>> parse_settings("\tSupported link modes:   100000baseSR4/Full\n\t\t200000baseCR4/Full\n\tAuto-negotiation: on\n")
     LinkModes(autoneg=True, max_speed_mbit_s=200000, fec_supported=(), speed_mbit_s=None)
     """
-    said = _sections(text)
-    speeds = [int(each) for each in _SPEED.findall(said.get("Supported link modes", ""))]
-    fec = tuple(_FEC[word] for word in said.get("Supported FEC modes", "").lower().split() if word in _FEC)
-    autoneg = _SWITCH.get(said.get("Auto-negotiation", "").lower())
-    runs = _RUNS.fullmatch(said.get("Speed", ""))
+    sections = _sections(text)
+    speeds = [int(speed) for speed in _SPEED.findall(sections.get("Supported link modes", ""))]
+    fec = tuple(_FEC[word] for word in sections.get("Supported FEC modes", "").lower().split() if word in _FEC)
+    autoneg = _SWITCH.get(sections.get("Auto-negotiation", "").lower())
+    runs = _RUNS.fullmatch(sections.get("Speed", ""))
     if not speeds and not fec and autoneg is None and runs is None:
         return None
     return LinkModes(autoneg, max(speeds, default=None), fec if fec != ("off",) else (), int(runs[1]) if runs else None)
@@ -72,8 +72,8 @@ def parse_pause(text: str) -> PauseReading | None:
     >>> parse_pause("Pause parameters for ens6f0:\nAutonegotiate:\ton\nRX:\t\ton\nTX:\t\toff\nRX negotiated: off\n")
     PauseReading(rx=True, tx=False, autoneg=True)
     """
-    said = {key: _SWITCH.get(value.lower()) for key, value in parse_pairs(text)}
-    pause = PauseReading(said.get("RX"), said.get("TX"), said.get("Autonegotiate"))
+    values = {key: _SWITCH.get(value.lower()) for key, value in parse_pairs(text)}
+    pause = PauseReading(values.get("RX"), values.get("TX"), values.get("Autonegotiate"))
     return pause if pause != PauseReading() else None
 
 
@@ -83,9 +83,9 @@ def parse_fec(text: str) -> FecReading | None:
     >>> parse_fec("Supported/Configured FEC encodings: Auto RS BaseR\nActive FEC encoding: RS\n")
     FecReading(active='rs', configured=('rs', 'baser'), auto=True, counters={})
     """
-    said = dict(parse_pairs(text))
-    configured = next((said[key] for key in said if key.endswith("onfigured FEC encodings")), "").lower().split()
-    active = next((said[key] for key in said if key.startswith("Active FEC encoding")), "").lower()
+    values = dict(parse_pairs(text))
+    configured = next((values[key] for key in values if key.endswith("onfigured FEC encodings")), "").lower().split()
+    active = next((values[key] for key in values if key.startswith("Active FEC encoding")), "").lower()
     if not configured and not active:
         return None
     every = {f"fec_{name}": value for name, value in _counters(text).items() if name.startswith(("corr", "uncorr"))}
@@ -101,7 +101,7 @@ def parse_statistics(text: str) -> dict[str, int] | None:
     {'rx_discards_phy': 3}
     """
     every = _counters(text)
-    return wanted(every) if every else None
+    return select_wanted(every) if every else None
 
 
 def parse_flow_control(text: str) -> tuple[tuple[bool, ...], bool] | None:
@@ -125,24 +125,24 @@ def parse_driver(text: str) -> DriverInfo | None:
     >>> parse_driver("driver: mlx5_core\nversion: 5.0-0\nfirmware-version: 14.23.1020 (MT_2420110034)\n").driver
     'mlx5_core'
     """
-    said = dict(parse_pairs(text))
-    if not said.get("driver"):
+    values = dict(parse_pairs(text))
+    if not values.get("driver"):
         return None
-    return DriverInfo(said["driver"], said.get("version") or None, said.get("firmware-version") or None)
+    return DriverInfo(values["driver"], values.get("version") or None, values.get("firmware-version") or None)
 
 
 def _sections(text: str) -> dict[str, str]:
     """Values by their keys; lines without a key go on with the last."""
-    said: dict[str, str] = {}
+    sections: dict[str, str] = {}
     last = ""
     for line in text.splitlines():
-        found = parse_pair(line)
-        if found:
-            last = found[0]
-            said[last] = found[1]
+        pair = parse_pair(line)
+        if pair:
+            last = pair[0]
+            sections[last] = pair[1]
         elif last:
-            said[last] += f" {line.strip()}"
-    return said
+            sections[last] += f" {line.strip()}"
+    return sections
 
 
 def _counters(text: str) -> dict[str, int]:
@@ -155,7 +155,7 @@ T = TypeVar("T")
 def read_saved(host: Host) -> Reading:
     """What was saved of every interface. Raises Absent where nothing was."""
     reader = HostReader(host)
-    found = []
+    saved = []
     for name in interfaces(reader):
         driver = read_saved_interface(reader, parse_driver, "ethtool", "-i", name)
         ethernet = Ethernet(
@@ -169,10 +169,10 @@ def read_saved(host: Host) -> Reading:
             firmware=driver.firmware if driver else None,
         )
         if ethernet != Ethernet(name):
-            found.append(ethernet)
-    if not found:
+            saved.append(ethernet)
+    if not saved:
         raise Absent("no saved output of ethtool")
-    return Reading(EthtoolFacts(tuple(found)), reader.sources, reader.missing)
+    return Reading(EthtoolFacts(tuple(saved)), reader.sources, reader.missing)
 
 
 def _no_pause(reader: HostReader, name: str) -> PauseReading | None:

@@ -62,5 +62,5 @@ def read_fabric(text: str, name: str) -> Fabric:
         return ibnetdiscover.parse_nodes(text, name)
     if kind is not None:
         return Fabric(kind, {}, (), (f"{name}: {kind} is not read: how it names the far ends is not known for sure",))
-    said = "neither ibnetdiscover, iblinkinfo, ibhosts, ibswitches nor ibdiagnet2.net_dump or .db_csv"
-    return Fabric("unknown", {}, (), (f"{name}: is not recognized: {said}",))
+    sources = "neither ibnetdiscover, iblinkinfo, ibhosts, ibswitches nor ibdiagnet2.net_dump or .db_csv"
+    return Fabric("unknown", {}, (), (f"{name}: is not recognized: {sources}",))

@@ -68,8 +68,8 @@ def kind_in_name(name: str) -> str:
     >>> kind_in_name("MF0;leaf-1:MQM9700/U1"), kind_in_name("gpu-7 mlx5_0"), kind_in_name("leaf1")
     ('switch', 'ca', 'unknown')
     """
-    said = describe_node(FabricNode("", "unknown", name))
-    return {"host": "ca", "aggregation": "ca"}.get(said.role, said.role)
+    description = describe_node(FabricNode("", "unknown", name))
+    return {"host": "ca", "aggregation": "ca"}.get(description.role, description.role)
 
 
 def guid16(digits: str) -> str:

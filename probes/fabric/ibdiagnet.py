@@ -124,8 +124,10 @@ class _CsvReader:
         link = FabricLink(self._end(here), self._end(there))
         if a is not None:
             could_width, could_speed = _could(a, b) if b else (None, None)
-            told = bool(b and a.widths and b.widths and a.speeds and b.speeds) or None
-            link = FabricLink(link.a, link.b, a.width, a.speed, a.state, a.phys_state, could_width, could_speed, told)
+            can_compare = bool(b and a.widths and b.widths and a.speeds and b.speeds) or None
+            link = FabricLink(
+                link.a, link.b, a.width, a.speed, a.state, a.phys_state, could_width, could_speed, can_compare
+            )
         self.wiring.link(link, number)
 
     def _end(self, place: tuple[str, int]) -> FabricEnd:
@@ -188,13 +190,13 @@ def _fields(line: str) -> list[str]:
 
 
 def _guid(text: str | None) -> str | None:
-    found = _GUID.fullmatch(text or "")
-    return guid16(found[1]) if found else None
+    match = _GUID.fullmatch(text or "")
+    return guid16(match[1]) if match else None
 
 
 def _place(row: Row, guid: str, port: str) -> tuple[str, int] | None:
-    said, number = _guid(row[guid]), row[port]
-    return (said, int(number)) if said and number.isdecimal() and len(number) <= 3 else None
+    guid_value, number = _guid(row[guid]), row[port]
+    return (guid_value, int(number)) if guid_value and number.isdecimal() and len(number) <= 3 else None
 
 
 def _code(row: Row, name: str) -> int:
@@ -277,26 +279,26 @@ def _row(
     last = columns["Neighbor Description"]
     if here is None or len(fields) <= last:
         return None
-    said = {word: fields[at] for word, at in columns.items()}
-    port = said["IB#"]
+    values = {word: fields[at] for word, at in columns.items()}
+    port = values["IB#"]
     if not port.isdecimal() or len(port) > 3:
         return None
-    guid = _GUID.fullmatch(said["Neighbor Guid"])
+    guid = _GUID.fullmatch(values["Neighbor Guid"])
     description = ":".join(line.split(":")[last:]).strip().strip('"').strip()
     if guid:
         far = guid16(guid[1])
         wiring.node(FabricNode(far, kind_in_name(description), description))
-    up = said["Sta"] != "DOWN" and guid is not None
-    speed = _SPEED_WORDS.get(said["LSA"]) or speed_named(said["LSA"])
+    up = values["Sta"] != "DOWN" and guid is not None
+    speed = _SPEED_WORDS.get(values["LSA"]) or speed_named(values["LSA"])
     link = FabricLink(
         FabricEnd(here.guid, int(port), None, here.lid),
         None,
-        width=lanes(said["LWA"]) if up else None,
+        width=lanes(values["LWA"]) if up else None,
         speed=speed if up else None,
-        state=_STATE_WORDS.get(said["Sta"]),
-        phys_state=_PHYS_STATE_WORDS.get(said["PhysSta"].replace("_", " ")),
+        state=_STATE_WORDS.get(values["Sta"]),
+        phys_state=_PHYS_STATE_WORDS.get(values["PhysSta"].replace("_", " ")),
     )
-    return _DumpRow(number, link.a, link, guid16(guid[1]) if guid else None, said["N#"], lid_of(said["NLID"]))
+    return _DumpRow(number, link.a, link, guid16(guid[1]) if guid else None, values["N#"], lid_of(values["NLID"]))
 
 
 def _link(wiring: FabricBuilder, row: _DumpRow, labels: dict[tuple[str, str], int]) -> None:

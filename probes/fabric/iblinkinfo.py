@@ -59,9 +59,9 @@ def parse(text: str, name: str) -> Fabric:
                 rows.append(row)
                 if here.kind == "ca" and not here.guid:
                     here = here._replace(guid=row.guid)
-        elif found := _HEADER.fullmatch(line.strip()):
-            guid = guid16(found[2]) if found[2] else ""
-            here = FabricNode(guid, _KINDS[found[1]], found[3].strip(), guid_of_port=True)
+        elif match := _HEADER.fullmatch(line.strip()):
+            guid = guid16(match[2]) if match[2] else ""
+            here = FabricNode(guid, _KINDS[match[1]], match[3].strip(), guid_of_port=True)
             if here.guid:
                 wiring.node(here)
                 wiring.listed[here.guid] = None
@@ -93,7 +93,9 @@ def _row(wiring: FabricBuilder, number: int, line: str, here: FabricNode) -> _Li
     if not _is_named(wiring, guid):
         wiring.node(here._replace(guid=guid, lid=lid if is_switch else None))
     end = FabricEnd(guid, port, None if is_switch else own_guid, lid)
-    return _with_far(wiring, _LinkRow(number, guid, end, _said(line[own.end() + 3 : arrow])), line, line[arrow + 3 :])
+    return _with_far(
+        wiring, _LinkRow(number, guid, end, _parse_middle(line[own.end() + 3 : arrow])), line, line[arrow + 3 :]
+    )
 
 
 def _with_far(wiring: FabricBuilder, row: _LinkRow, line: str, right: str) -> _LinkRow | None:
@@ -118,7 +120,7 @@ def _with_far(wiring: FabricBuilder, row: _LinkRow, line: str, right: str) -> _L
     )
 
 
-def _said(middle: str) -> FabricLink:
+def _parse_middle(middle: str) -> FabricLink:
     """What stands between "==(" and "==>": "4X 25.78125 Gbps Active/  LinkUp)", or without what runs if it is down."""
     state, _, phys = middle.partition(") (HOQ")[0].rstrip().removesuffix(")").rpartition("/")
     words, speed = state.split(), _SPEED.search(state)
@@ -143,9 +145,9 @@ def _join(wiring: FabricBuilder, rows: list[_LinkRow]) -> None:
         known[place] = row.guid if known.get(place, row.guid) == row.guid else None
         guids[row.guid, row.own.port] = row.own.port_guid
         ports.setdefault(row.guid, set()).add(row.own.port)
-    for each, numbers in ports.items():
-        if len(numbers) > 1 and wiring.nodes[each].kind == "unknown":  # ports of a channel adapter have a GUID each
-            wiring.nodes[each] = wiring.nodes[each]._replace(kind="switch")
+    for port, numbers in ports.items():
+        if len(numbers) > 1 and wiring.nodes[port].kind == "unknown":  # ports of a channel adapter have a GUID each
+            wiring.nodes[port] = wiring.nodes[port]._replace(kind="switch")
     for row in rows:
         far: FabricEnd | None = None
         if row.far_port is not None:

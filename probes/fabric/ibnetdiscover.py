@@ -59,8 +59,8 @@ def parse(text: str, name: str) -> Fabric:
                 wiring.problem(number, "a port without a node", line)
             else:
                 _port(wiring, here, number, line)
-        elif found := _ID.match(line):
-            ids[found[1]] = found[2]
+        elif match := _ID.match(line):
+            ids[match[1]] = match[2]
         elif node := _NODE.fullmatch(line.partition("#")[0].rstrip()):
             here, ids = _node(node, line.partition("#")[2], ids), {}
             wiring.node(here)
@@ -71,15 +71,15 @@ def parse(text: str, name: str) -> Fabric:
     return wiring.fabric()
 
 
-def _node(found: re.Match[str], comment: str, ids: dict[str, str]) -> FabricNode:
-    name, rest = _quoted(comment)
+def _node(match: re.Match[str], comment: str, ids: dict[str, str]) -> FabricNode:
+    name, rest = _split_quoted(comment)
     lid = _SWITCH_LID.match(rest.removeprefix(" enhanced").removeprefix(" base"))
     image = ids.get("sysimgguid")
     return FabricNode(
-        guid=found[3],
-        kind=KINDS[found[2]],
+        guid=match[3],
+        kind=KINDS[match[2]],
         name=name,
-        ports=int(found[1]),
+        ports=int(match[1]),
         lid=lid_of(lid[1]) if lid else None,
         vendor_id=_number(ids.get("vendid")),
         device_id=_number(ids.get("devid")),
@@ -89,22 +89,22 @@ def _node(found: re.Match[str], comment: str, ids: dict[str, str]) -> FabricNode
 
 def _port(wiring: FabricBuilder, here: FabricNode, number: int, line: str) -> None:
     head, _, comment = line.partition("#")
-    found = _PORT.fullmatch(head.rstrip())
-    if found is None:
+    match = _PORT.fullmatch(head.rstrip())
+    if match is None:
         wiring.problem(number, "no far end of a port", line)
         return
     tail = _tail(comment.lstrip())
-    kind, guid = KINDS[found[3]], found[4]
+    kind, guid = KINDS[match[3]], match[4]
     far_lid = tail.far_lid if kind == "switch" else None
     wiring.node(FabricNode(guid, kind, tail.name, lid=far_lid))
-    own = FabricEnd(here.guid, int(found[1]), _guid(found[2]), here.lid if here.kind == "switch" else tail.own_lid)
-    far = FabricEnd(guid, int(found[5]), _guid(found[6]), tail.far_lid)
+    own = FabricEnd(here.guid, int(match[1]), _guid(match[2]), here.lid if here.kind == "switch" else tail.own_lid)
+    far = FabricEnd(guid, int(match[5]), _guid(match[6]), tail.far_lid)
     wiring.link(FabricLink(own, far, tail.width, tail.speed), number)
 
 
 def _tail(comment: str) -> _Tail:
     own = _OWN_LID.match(comment)
-    name, rest = _quoted(comment)
+    name, rest = _split_quoted(comment)
     runs = _RUNS.match(rest)
     return _Tail(
         lid_of(own[1]) if own else None,
@@ -115,7 +115,7 @@ def _tail(comment: str) -> _Tail:
     )
 
 
-def _quoted(comment: str) -> tuple[str, str]:
+def _split_quoted(comment: str) -> tuple[str, str]:
     """The description between the first and the last quote, and what follows it."""
     begin, end = comment.find('"'), comment.rfind('"')
     return (comment[begin + 1 : end], comment[end + 1 :]) if 0 <= begin < end else ("", "")
@@ -164,35 +164,35 @@ def parse_nodes(text: str, name: str) -> Fabric:
     """A list of nodes; the GUIDs are those of nodes. Never raises."""
     wiring = FabricBuilder("ibnodes", name)
     for number, line in numbered_lines(text):
-        found = _LISTED_NODE.match(line.strip()) if len(line) <= LONGEST_LINE else None
-        if found is None:
+        match = _LISTED_NODE.match(line.strip()) if len(line) <= LONGEST_LINE else None
+        if match is None:
             if line.strip():
                 wiring.problem(number, "no node of the list", line)
             continue
-        said = line.strip()[found.end() :]
-        end = said.rfind('"')
-        lid = _LISTED_LID.match(said[end + 1 :]) if end >= 0 else None
+        comment = line.strip()[match.end() :]
+        end = comment.rfind('"')
+        lid = _LISTED_LID.match(comment[end + 1 :]) if end >= 0 else None
         wiring.node(
             FabricNode(
-                guid=found[2],
-                kind={"Ca": "ca", "Switch": "switch"}.get(found[1], "router"),
-                name=said[:end] if end >= 0 else said,
-                ports=int(found[3]),
+                guid=match[2],
+                kind={"Ca": "ca", "Switch": "switch"}.get(match[1], "router"),
+                name=comment[:end] if end >= 0 else comment,
+                ports=int(match[3]),
                 lid=lid_of(lid[1]) if lid else None,
-                vendor_id=found[5],
-                device_id=found[4],
+                vendor_id=match[5],
+                device_id=match[4],
             )
         )
     return wiring.fabric()
 
 
-def _names(said: str) -> tuple[str, str]:
+def _names(comment: str) -> tuple[str, str]:
     """The two of "a' - 'b' )"."""
-    near, _, far = said.partition("' - '")
+    near, _, far = comment.partition("' - '")
     return near, far.removesuffix(")").rstrip().removesuffix("'")
 
 
-def _end(wiring: FabricBuilder, found: re.Match[str], name: str) -> FabricEnd:
-    kind, lid, guid = KINDS[found[1]], lid_of(found[2]), found[4]
+def _end(wiring: FabricBuilder, match: re.Match[str], name: str) -> FabricEnd:
+    kind, lid, guid = KINDS[match[1]], lid_of(match[2]), match[4]
     wiring.node(FabricNode(guid, kind, name, lid=lid if kind == "switch" else None, guid_of_port=True))
-    return FabricEnd(guid, int(found[3]), None if kind == "switch" else guid, lid)
+    return FabricEnd(guid, int(match[3]), None if kind == "switch" else guid, lid)

@@ -43,13 +43,13 @@ def read(host: Host) -> Reading:
     ask = HostReader(host)
     saved: list[SavedFabric] = []
     for argv in outputs(host):
-        said = ask.output(*argv)
-        if said is None:
+        output = ask.output(*argv)
+        if output is None:
             continue
         from probes.fabric.files import read_fabric  # lazy: few sources hold a fabric
 
         source = " ".join(argv)
-        fabric = read_fabric(said, source)
+        fabric = read_fabric(output, source)
         for problem in fabric.problems[:SHOWN]:
             ask.gap(problem)
         if fabric.nodes and fabric.format_name not in WITHOUT_LINKS:
@@ -69,7 +69,7 @@ def outputs(host: Host) -> Iterator[tuple[str, ...]]:
         return
     rails = [("-C", device, "-P", port) for device in _devices(host) for port in PORTS]
     for argv in IB_FABRIC_SAVED:
-        yield from (each for each in (argv, *((*argv, *rail) for rail in rails)) if host.has_output(*each))
+        yield from (command for command in (argv, *((*argv, *rail) for rail in rails)) if host.has_output(*command))
 
 
 def _devices(host: Host) -> list[str]:

@@ -98,13 +98,13 @@ class FabricBuilder:
         if len(self._problems) >= MOST_PROBLEMS:
             self._more += 1
             return
-        shown = line.strip()[:SHOWN]
-        self._problems.append(f"{self._name}, line {number}: {why}" + (f": {shown!r}" if shown else ""))
+        excerpt = line.strip()[:SHOWN]
+        self._problems.append(f"{self._name}, line {number}: {why}" + (f": {excerpt!r}" if excerpt else ""))
 
     def node(self, new: FabricNode) -> None:
         """A node, or more about one."""
         known = self.nodes.get(new.guid)
-        self.nodes[new.guid] = new if known is None else _completed(known, new)
+        self.nodes[new.guid] = new if known is None else _complete(known, new)
 
     def link(self, new: FabricLink, number: int) -> None:
         """A link as one of its ends tells it."""
@@ -123,7 +123,7 @@ class FabricBuilder:
                 del self._links[at]
             self._put(new)
         elif len(joined) == 1 and _keys(self._links[joined[0]]) == keys:
-            self._put(self._merged(self._links[joined[0]], new, number), joined[0])
+            self._put(self._merge(self._links[joined[0]], new, number), joined[0])
         else:
             self._note(number, f"{port}, or its far end, has two far ends: the first stands")
             if len(self._twice) < MOST_TWICE:
@@ -150,10 +150,10 @@ class FabricBuilder:
         for key in _keys(link):
             self._at[key] = at
 
-    def _merged(self, old: FabricLink, told: FabricLink, number: int) -> FabricLink:
+    def _merge(self, old: FabricLink, newer: FabricLink, number: int) -> FabricLink:
         """What both ends say. Where they differ nothing is known: the link changed while the file was made."""
-        turned = _key(told.a) != _key(old.a)
-        new = told._replace(a=told.b, b=told.a) if turned and told.b else told
+        turned = _key(newer.a) != _key(old.a)
+        new = newer._replace(a=newer.b, b=newer.a) if turned and newer.b else newer
         differ = [
             name
             for name in ("width", "speed", "state", "phys_state")
@@ -169,8 +169,8 @@ class FabricBuilder:
             name: None if name in differ else getattr(new, name) if getattr(old, name) is None else getattr(old, name)
             for name in FabricLink._fields[2:]
         }
-        far = _completed(old.b, new.b) if old.b and new.b else None
-        return FabricLink(_completed(old.a, new.a), far, **words)
+        far = _complete(old.b, new.b) if old.b and new.b else None
+        return FabricLink(_complete(old.a, new.a), far, **words)
 
 
 def _key(end: FabricEnd) -> tuple[str, int]:
@@ -181,7 +181,7 @@ def _keys(link: FabricLink) -> set[tuple[str, int]]:
     return {_key(end) for end in (link.a, link.b) if end}
 
 
-def _completed(known: T, new: T) -> T:
+def _complete(known: T, new: T) -> T:
     """What is known, and from the new one what was not."""
     if known == new:
         return known

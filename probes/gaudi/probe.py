@@ -82,21 +82,21 @@ def _is_on_bus(reader: HostReader) -> bool:
 
 
 def _read_cards(reader: HostReader, folder: str) -> list[_Card]:
-    found: list[_Card] = []
+    cards: list[_Card] = []
     for name in [name for name in reader.names(folder) or () if _CARD.fullmatch(name)][:MOST]:
         if _is_asleep(reader, f"{folder}/{name}"):
             continue
         below = f"{folder}/{name}/device" if folder == ACCEL else f"{folder}/{name}"
-        said = reader.attributes(below, ("pci_addr", "module_id", "status", "hard_reset_cnt"), source=f"{folder}/*")
-        address = said.get("pci_addr", "").lower()
+        files = reader.attributes(below, ("pci_addr", "module_id", "status", "hard_reset_cnt"), source=f"{folder}/*")
+        address = files.get("pci_addr", "").lower()
         if not _ADDRESS.fullmatch(address):
             continue  # a card of another driver
         ids = reader.attributes(f"{PCI}/{address}", ("vendor", "device"), source=f"{PCI}/*")
         if ids.get("vendor") == HABANA:
-            module, resets = _to_number(said.get("module_id"), 3), _to_number(said.get("hard_reset_cnt"), 10)
+            module, resets = _to_number(files.get("module_id"), 3), _to_number(files.get("hard_reset_cnt"), 10)
             minor = int(name.lstrip("acelh"))
-            found.append(_Card(address, minor, ids.get("device", ""), module, said.get("status") or None, resets))
-    return sorted(found, key=lambda card: (card.address, card.minor))
+            cards.append(_Card(address, minor, ids.get("device", ""), module, files.get("status") or None, resets))
+    return sorted(cards, key=lambda card: (card.address, card.minor))
 
 
 def _to_number(text: str | None, digits: int) -> int | None:
@@ -114,7 +114,7 @@ def _is_asleep(reader: HostReader, device: str) -> bool:
 
 def _read_ports(reader: HostReader) -> dict[str, tuple[dict[int, bool | None], frozenset[int] | None]]:
     """By address: the state of every port, and which of them leave the box."""
-    found = {}
+    ports = {}
     for name in [name for name in reader.names(RDMA) or () if _PORTS_OF.fullmatch(name)][:MOST]:
         try:
             address = reader.host.resolve(f"{RDMA}/{name}/device").rsplit("/", 1)[-1]
@@ -123,8 +123,8 @@ def _read_ports(reader: HostReader) -> dict[str, tuple[dict[int, bool | None], f
             continue
         if _is_asleep(reader, f"{RDMA}/{name}"):
             continue
-        said = reader.attributes(f"{RDMA}/{name}", ("ports_mask", "ext_ports_mask"), source=f"{RDMA}/*")
-        nics = parse_mask(said.get("ports_mask"))
+        files = reader.attributes(f"{RDMA}/{name}", ("ports_mask", "ext_ports_mask"), source=f"{RDMA}/*")
+        nics = parse_mask(files.get("ports_mask"))
         if nics is None:
             reader.gap(f"{name} does not state which ports it has")
             continue
@@ -132,8 +132,8 @@ def _read_ports(reader: HostReader) -> dict[str, tuple[dict[int, bool | None], f
         for port, nic in enumerate(sorted(nics), 1):
             text = reader.text(f"{RDMA}/{name}/ports/{port}/phys_state", source=f"{RDMA}/*/ports/*/phys_state")
             states[nic] = text.startswith("5") if text else None
-        found[address] = states, parse_mask(said.get("ext_ports_mask"))
-    return found
+        ports[address] = states, parse_mask(files.get("ext_ports_mask"))
+    return ports
 
 
 def parse_mask(text: str | None) -> frozenset[int] | None:

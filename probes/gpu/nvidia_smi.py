@@ -58,18 +58,18 @@ def parse_list(text: str) -> tuple[Gpu, ...]:
     """
     if len(text) > _LIMIT_CHARACTERS:
         raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
-    found: list[tuple[int, str, str, list[str]]] = []
+    gpus: list[tuple[int, str, str, list[str]]] = []
     for line in map(str.strip, text.splitlines()):
         if len(line) > _LIMIT_LINE:
             continue
         if gpu := _GPU.fullmatch(line):
-            found.append((int(gpu[1]), gpu[2], gpu[3], []))
-        elif found and (mig := _MIG.fullmatch(line)):
-            found[-1][3].append(mig[1])
-    if not found:
+            gpus.append((int(gpu[1]), gpu[2], gpu[3], []))
+        elif gpus and (mig := _MIG.fullmatch(line)):
+            gpus[-1][3].append(mig[1])
+    if not gpus:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise ParseError(f"no GPU; it begins with: {first[:120]}")
-    return tuple(Gpu(index=index, name=name, uuid=uuid, mig_instances=tuple(migs)) for index, name, uuid, migs in found)
+    return tuple(Gpu(index=index, name=name, uuid=uuid, mig_instances=tuple(migs)) for index, name, uuid, migs in gpus)
 
 
 def lost_gpus(text: str) -> tuple[Gpu, ...]:
@@ -79,13 +79,13 @@ def lost_gpus(text: str) -> tuple[Gpu, ...]:
     >>> lost.index, lost.address, lost.error
     (None, '0000:cb:00.0', 'Unknown Error')
     """
-    found = []
+    lost = []
     for line in text[:_LIMIT_CHARACTERS].splitlines():
         match = _LOST.search(line[:_LIMIT_LINE])
         if match:
             index, address = int(match[1]) if match[1] else None, match[2] or match[3]
-            found.append(Gpu(index, normal_address(address) if address else None, error=match[4].strip()))
-    return tuple(dict.fromkeys(found))
+            lost.append(Gpu(index, normal_address(address) if address else None, error=match[4].strip()))
+    return tuple(dict.fromkeys(lost))
 
 
 def refusal(text: str) -> str | None:
@@ -125,21 +125,21 @@ def read(host: Host) -> Reading:
         missing = find_missing_driver(host) if host.kind == "capture" else None  # what stopped it on the live host, too
         if missing:
             raise Absent(missing)
-    said = _Outputs(host)
+    outputs = _Outputs(host)
     for argv, parse in (
         (_XML, nvidia_smi_query.parse_xml),
         (_TEXT, nvidia_smi_query.parse_text),
         (_CSV, nvidia_smi_query.parse_csv),
     ):
-        if not said.queried and (argv is not _CSV or host.has_output(*argv)):
-            said.ask(argv, parse, said.take_facts)
-    said.ask(_LIST, _gpus, said.take_gpus)
-    said.ask(_TOPO, _matrix, said.take_matrix)
+        if not outputs.queried and (argv is not _CSV or host.has_output(*argv)):
+            outputs.ask(argv, parse, outputs.take_facts)
+    outputs.ask(_LIST, _gpus, outputs.take_gpus)
+    outputs.ask(_TOPO, _matrix, outputs.take_matrix)
     for name, argv in _P2P.items():
-        said.ask(argv, nvidia_smi_topo.parse_p2p, partial(said.take_p2p, name))
+        outputs.ask(argv, nvidia_smi_topo.parse_p2p, partial(outputs.take_p2p, name))
     for argv, links in _NVLINK.items():
-        said.ask(argv, partial(_links, links), said.take_gpus)
-    return said.reading()
+        outputs.ask(argv, partial(_links, links), outputs.take_gpus)
+    return outputs.reading()
 
 
 def _gpus(text: str) -> tuple[tuple[Gpu, ...], str | None]:
@@ -152,8 +152,8 @@ def _matrix(text: str) -> tuple[nvidia_smi_topo.Matrix, str | None]:
 
 
 def _links(parse: Callable[[str], nvlink_text.NvLinks], text: str) -> tuple[tuple[Gpu, ...], str | None]:
-    said = parse(text)
-    return said.gpus, said.missing
+    links = parse(text)
+    return links.gpus, links.missing
 
 
 class _Outputs:
@@ -255,7 +255,7 @@ class _Outputs:
         for gpu in gpus:
             at = _place(self.gpus, gpu)
             if at is not None:
-                self.gpus[at] = _joined(self.gpus[at], gpu)
+                self.gpus[at] = _join(self.gpus[at], gpu)
             elif _only_numbered(gpu) and any(known.index is None for known in self.gpus):
                 self.unplaced.append(f"GPU{gpu.index}")
             else:
@@ -283,13 +283,13 @@ def _differ(known: Gpu, gpu: Gpu) -> bool:
     return any(a is not None and b is not None and a != b for a, b in values)
 
 
-def _joined(known: Gpu, more: Gpu) -> Gpu:
+def _join(known: Gpu, more: Gpu) -> Gpu:
     """What was known stays; what was not is added. NVLinks are joined by number."""
     new = {}
     for name in Gpu._fields:
-        old, said = getattr(known, name), getattr(more, name)
-        if old in (None, ()) and said not in (None, ()):
-            new[name] = said
+        old, added = getattr(known, name), getattr(more, name)
+        if old in (None, ()) and added not in (None, ()):
+            new[name] = added
     if known.nvlinks and more.nvlinks:
         new["nvlinks"] = _joined_links(known.nvlinks, more.nvlinks)
     if more.mig_instances and any("/" in name for name in known.mig_instances):

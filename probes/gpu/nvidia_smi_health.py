@@ -47,8 +47,8 @@ TEXT: Names = {
     "ecc": ("ECC Mode/Current", "Ecc Mode/Current"),
     "ecc_pending": ("ECC Mode/Pending", "Ecc Mode/Pending"),
     **{
-        f"{_ECC}{when}:{part}": (f"ECC Errors/{head}/{label}",)
-        for when, head in (("volatile", "Volatile"), ("aggregate", "Aggregate"))
+        f"{_ECC}{kind}:{part}": (f"ECC Errors/{head}/{label}",)
+        for kind, head in (("volatile", "Volatile"), ("aggregate", "Aggregate"))
         for part, label in (
             ("sram_parity", "SRAM Uncorrectable Parity"),
             ("sram_secded", "SRAM Uncorrectable SEC-DED"),
@@ -87,8 +87,8 @@ XML: Names = {
     "ecc": ("ecc_mode/current_ecc",),
     "ecc_pending": ("ecc_mode/pending_ecc",),
     **{
-        f"{_ECC}{when}:{part}": (f"ecc_errors/{when}/{label}",)
-        for when in ("volatile", "aggregate")
+        f"{_ECC}{kind}:{part}": (f"ecc_errors/{kind}/{label}",)
+        for kind in ("volatile", "aggregate")
         for part, label in (
             ("sram_parity", "sram_uncorrectable_parity"),
             ("sram_secded", "sram_uncorrectable_secded"),
@@ -118,7 +118,7 @@ CSV: Names = {
     "persistence": ("persistence_mode",),
     "ecc": ("ecc.mode.current",),
     "ecc_pending": ("ecc.mode.pending",),
-    **{f"{_ECC}{when}:total": (f"ecc.errors.uncorrected.{when}.total",) for when in ("volatile", "aggregate")},
+    **{f"{_ECC}{kind}:total": (f"ecc.errors.uncorrected.{kind}.total",) for kind in ("volatile", "aggregate")},
     "sram_threshold": ("ecc.errors.uncorrected.aggregate.sram.thresholdExceeded",),
     "remap_pending": ("remapped_rows.pending",),
     "remap_failed": ("remapped_rows.failure",),
@@ -126,7 +126,7 @@ CSV: Names = {
 }
 
 
-def read_health(said: Mapping[str, str], utilization_percent: int | None) -> GpuHealth | None:
+def read_health(values: Mapping[str, str], utilization_percent: int | None) -> GpuHealth | None:
     """The health in these values, by the names of the tables above; None where there is nothing of it.
 
     >>> read_health({"limit:hw_slowdown": "Active", "unc:volatile:dram": "2", "unc:volatile:sram": "1"}, None)[:1]
@@ -134,10 +134,10 @@ def read_health(said: Mapping[str, str], utilization_percent: int | None) -> Gpu
     """
 
     def read(kind: Callable[[str], T | None], name: str) -> T | None:
-        return kind(said[name]) if name in said else None
+        return kind(values[name]) if name in values else None
 
     health = GpuHealth(
-        clock_limits=_clock_limits(said),
+        clock_limits=_clock_limits(values),
         sm_clock_mhz=read(_whole, "sm_clock"),
         sm_clock_max_mhz=read(_whole, "sm_clock_max"),
         application_clock_mhz=read(_whole, "application_clock"),
@@ -145,40 +145,40 @@ def read_health(said: Mapping[str, str], utilization_percent: int | None) -> Gpu
         power_limit_watts=read(_number, "power_limit"),
         power_limit_requested_watts=read(_number, "power_requested"),
         power_limit_default_watts=read(_number, "power_default"),
-        persistence=_flag(_ENABLED, said.get("persistence")),
-        ecc=_flag(_ENABLED, said.get("ecc")),
-        ecc_pending=_flag(_ENABLED, said.get("ecc_pending")),
-        uncorrectable_volatile=_uncorrectable(said, "volatile"),
-        uncorrectable_aggregate=_uncorrectable(said, "aggregate"),
-        sram_threshold_exceeded=_flag(_YES, said.get("sram_threshold")),
-        repairs_pending=_repairs(said, _REPAIRS_PENDING),
-        repairs_failed=_repairs(said, _REPAIRS_FAILED),
+        persistence=_flag(_ENABLED, values.get("persistence")),
+        ecc=_flag(_ENABLED, values.get("ecc")),
+        ecc_pending=_flag(_ENABLED, values.get("ecc_pending")),
+        uncorrectable_volatile=_uncorrectable(values, "volatile"),
+        uncorrectable_aggregate=_uncorrectable(values, "aggregate"),
+        sram_threshold_exceeded=_flag(_YES, values.get("sram_threshold")),
+        repairs_pending=_repairs(values, _REPAIRS_PENDING),
+        repairs_failed=_repairs(values, _REPAIRS_FAILED),
     )
     return None if health == GpuHealth() else health._replace(utilization_percent=utilization_percent)
 
 
-def _clock_limits(said: Mapping[str, str]) -> tuple[str, ...] | None:
+def _clock_limits(values: Mapping[str, str]) -> tuple[str, ...] | None:
     """None where a reason is neither active nor not, or where none is active and the list has no end."""
-    states = {name: _flag(_ACTIVE, said[_LIMIT + name]) for name in CLOCK_LIMITS.values() if _LIMIT + name in said}
+    states = {name: _flag(_ACTIVE, values[_LIMIT + name]) for name in CLOCK_LIMITS.values() if _LIMIT + name in values}
     active = tuple(name for name, state in states.items() if state)
     if None in states.values() or not (active or {"hw_slowdown", "sw_thermal_slowdown"} <= states.keys()):
         return None
     return active
 
 
-def _uncorrectable(said: Mapping[str, str], when: str) -> int | None:
+def _uncorrectable(values: Mapping[str, str], kind: str) -> int | None:
     """Errors of all memories together; None where one of them is not printed."""
     for group in _GROUPS:
-        counts = [_whole(said.get(f"{_ECC}{when}:{part}", "")) for part in group]
+        counts = [_whole(values.get(f"{_ECC}{kind}:{part}", "")) for part in group]
         known = [count for count in counts if count is not None]
         if len(known) == len(group):
             return sum(known)
     return None
 
 
-def _repairs(said: Mapping[str, str], names: Mapping[str, str]) -> tuple[str, ...] | None:
+def _repairs(values: Mapping[str, str], names: Mapping[str, str]) -> tuple[str, ...] | None:
     """None where none is reported, and that of rows or pages is not known."""
-    states = {word: state for name, word in names.items() if (state := _flag(_YES, said.get(name))) is not None}
+    states = {word: state for name, word in names.items() if (state := _flag(_YES, values.get(name))) is not None}
     words = tuple(word for word, state in states.items() if state)
     return words if words or {"row_remap", "page_retirement"} & states.keys() else None
 

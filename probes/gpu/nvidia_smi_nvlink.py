@@ -132,13 +132,13 @@ def _take(section: _Section, line: str, fact: Fact) -> None:
     if match is None:
         section.sentences.append(line[:200])
         return
-    number, said = int(match[1]), match[2].strip()
+    number, text = int(match[1]), match[2].strip()
     known = section.links.get(number, NvLink(number, "unknown"))
-    told = known if _DOWN.fullmatch(said) and fact is not _status else fact(known, said)
-    if told is None or number >= _MOST_LINKS:
+    updated = known if _DOWN.fullmatch(text) and fact is not _status else fact(known, text)
+    if updated is None or number >= _MOST_LINKS:
         section.misread.append(line[:80])
     else:
-        section.links[number] = told
+        section.links[number] = updated
 
 
 def _add_inactive_links(sections: list[_Section]) -> None:
@@ -172,26 +172,26 @@ def _gpu(section: _Section) -> Gpu:
         links = tuple(section.links[number] for number in sorted(section.links))
         return section.gpu._replace(nvlink_supported=True, nvlinks=links)
     reason = section.sentences[0] if section.sentences else "nvidia-smi reports nothing of its links"
-    said = reason.lower()
+    text = reason.lower()
     supported = None
-    if "does not have or support nvlink" in said:
+    if "does not have or support nvlink" in text:
         supported = False
-    elif _ALL_INACTIVE in said:
+    elif _ALL_INACTIVE in text:
         supported = True
     return section.gpu._replace(nvlink_supported=supported, nvlink_reason=reason)
 
 
-def _status(link: NvLink, said: str) -> NvLink | None:
-    if speed := _SPEED.fullmatch(said):
+def _status(link: NvLink, text: str) -> NvLink | None:
+    if speed := _SPEED.fullmatch(text):
         return link._replace(state="active", speed_gbyte_s=float(speed[1]))
-    if _DOWN.fullmatch(said):
-        word = said[1:-1].lower()
+    if _DOWN.fullmatch(text):
+        word = text[1:-1].lower()
         return link._replace(state=word if word in ("inactive", "sleep") else "unknown")
     return None
 
 
-def _errors(link: NvLink, said: str) -> NvLink | None:
-    counter = _COUNTER.fullmatch(said)
+def _errors(link: NvLink, text: str) -> NvLink | None:
+    counter = _COUNTER.fullmatch(text)
     name = LINK_ERRORS.get(counter[1]) if counter else None
     if counter is None or name is None:
         return link  # traffic, FEC buckets, N/A: nothing of ours
@@ -201,8 +201,8 @@ def _errors(link: NvLink, said: str) -> NvLink | None:
     return link._replace(errors={**(link.errors or {}), name: number})
 
 
-def _remote(link: NvLink, said: str) -> NvLink | None:
-    far = _REMOTE.fullmatch(said)
+def _remote(link: NvLink, text: str) -> NvLink | None:
+    far = _REMOTE.fullmatch(text)
     if far is None:
         return None
     try:
@@ -211,8 +211,8 @@ def _remote(link: NvLink, said: str) -> NvLink | None:
         return None
 
 
-def _capability(link: NvLink, said: str) -> NvLink | None:
-    known = _CAPABILITY.fullmatch(said)
+def _capability(link: NvLink, text: str) -> NvLink | None:
+    known = _CAPABILITY.fullmatch(text)
     return link._replace(capabilities={**(link.capabilities or {}), known[1]: known[2] == "true"}) if known else None
 
 

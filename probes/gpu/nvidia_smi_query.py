@@ -122,7 +122,7 @@ def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], boo
             current, headings, slices = sections.setdefault(gpu[1], {"address": gpu[1]}), [], 0
         else:
             indent = len(line.expandtabs()) - len(line.expandtabs().lstrip())
-            headings = _below(headings, indent)
+            headings = _select_headings(headings, indent)
             name, colon, value = f"{words} ".partition(" : ")
             if colon:
                 path = "/".join([*(heading for _, heading in headings), name.strip()])
@@ -135,7 +135,7 @@ def _sections(text: str) -> tuple[dict[str, str], dict[str, dict[str, str]], boo
     return top, sections, cut
 
 
-def _below(headings: list[tuple[int, str]], indent: int) -> list[tuple[int, str]]:
+def _select_headings(headings: list[tuple[int, str]], indent: int) -> list[tuple[int, str]]:
     """The headings that a line of this indent stands below."""
     return [heading for heading in headings if heading[0] < indent]
 
@@ -143,9 +143,9 @@ def _below(headings: list[tuple[int, str]], indent: int) -> list[tuple[int, str]
 def _gpu_of_text(section: Mapping[str, str], index: int | None) -> Gpu:
     values = {"address": section["address"]}
     for name, places in _TEXT_FIELDS.items():
-        said = next((section[place] for place in places if place in section), None)
-        if said is not None:
-            values.setdefault(name, said)
+        value = next((section[place] for place in places if place in section), None)
+        if value is not None:
+            values.setdefault(name, value)
     devices = (f"{_MIG_DEVICE} {number}/" for number in range(_LIMIT_MIG))
     numbers = ((section.get(f"{at}GPU Instance ID"), section.get(f"{at}Compute Instance ID")) for at in devices)
     return nvidia_smi_words.gpu(values, index, _numbered_instances(values.get("uuid"), numbers))
@@ -264,9 +264,9 @@ def _root(text: str) -> ElementTree.Element:
 def _gpu_of_xml(element: ElementTree.Element, index: int | None) -> Gpu:
     values = {}
     for name, places in _XML_FIELDS.items():
-        said = next((text for place in places if (text := _text(element, place)) is not None), None)
-        if said is not None:
-            values[name] = said
+        value = next((text for place in places if (text := _text(element, place)) is not None), None)
+        if value is not None:
+            values[name] = value
     address = element.get("id") or _text(element, "pci/pci_bus_id")
     devices = element.findall("mig_devices/mig_device")[:_LIMIT_MIG]
     named = tuple(uuid for device in devices if (uuid := _text(device, "uuid")) and uuid.startswith("MIG-"))
@@ -378,7 +378,7 @@ def _table(text: str) -> tuple[list[str], list[list[str]]]:
 def _values(row: Mapping[str, str]) -> dict[str, str]:
     values = {}
     for name, fields in _FIELDS.items():
-        said = next((row[field] for field in fields if field in row), None)
-        if said is not None:
-            values[name] = said
+        value = next((row[field] for field in fields if field in row), None)
+        if value is not None:
+            values[name] = value
     return values

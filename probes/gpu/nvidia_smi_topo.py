@@ -81,16 +81,16 @@ def parse_table(text: str, words: Iterable[str]) -> MatrixTable:
     reader = _TableReader(words)
     lines = _ANSI.sub("", text).splitlines()
     at = reader.read_heading(lines)
-    found, to_the_end = reader.rows(lines[at:])
-    if not found:
+    table_rows, to_the_end = reader.rows(lines[at:])
+    if not table_rows:
         raise ParseError(f"a heading of {len(reader.columns)} columns and no row")
-    read = {label: reader.row(label, physical) for label, physical in reversed(found)}  # the first of a name stays
+    read = {label: reader.row(label, physical) for label, physical in reversed(table_rows)}  # the first of a name stays
     ended = text.endswith(("\n", "\r")) and all(gpu in read for gpu in filter(_ACCELERATOR.fullmatch, reader.columns))
     if to_the_end and not ended:  # the last word of the last row may be the beginning of a longer one
-        last, physical = found[-1]
+        last, physical = table_rows[-1]
         read[last] = reader.row(last, reader.without_doubtful_word(physical))
-    rows = tuple(row for label in dict(found) if (row := read[label]))
-    unreadable = tuple(label for label in dict(found) if read[label] is None)
+    rows = tuple(row for label in dict(table_rows) if (row := read[label]))
+    unreadable = tuple(label for label in dict(table_rows) if read[label] is None)
     return MatrixTable(reader.columns, reader.tail, rows, unreadable)
 
 
@@ -110,7 +110,7 @@ class _TableReader:
             after = at + 1
             while after < min(at + _LIMIT_PIECES, len(lines)) and self._continues(lines[after]):
                 after += 1
-            for text in (line, *reversed(_joined(lines[at:after]))):
+            for text in (line, *reversed(_join_lines(lines[at:after]))):
                 if self._is_heading(text):  # a wrapped heading is the last of these that makes sense
                     self.columns, self.tail = self._split(text)
             if self.columns:
@@ -120,20 +120,20 @@ class _TableReader:
 
     def rows(self, lines: Sequence[str]) -> tuple[list[tuple[str, list[str]]], bool]:
         """The rows with their physical lines, and whether the text ends with them."""
-        found: list[tuple[str, list[str]]] = []
+        rows: list[tuple[str, list[str]]] = []
         for line in lines:
             if self._starts_row(line):
-                found.append((line.split()[0], [line]))
-            elif found and not (line.strip() and _CONTINUED.fullmatch(line)):
-                return found, False
-            elif found:
-                found[-1][1].append(line)
-        return found, True
+                rows.append((line.split()[0], [line]))
+            elif rows and not (line.strip() and _CONTINUED.fullmatch(line)):
+                return rows, False
+            elif rows:
+                rows[-1][1].append(line)
+        return rows, True
 
     def row(self, label: str, physical: Sequence[str]) -> MatrixRow | None:
         """A row from its line, or from the pieces of its wrapped line; None where no reading fits the heading."""
         readings = [
-            row for text in _joined(physical) if (row := self._by_tabs(label, text) or self._by_words(label, text))
+            row for text in _join_lines(physical) if (row := self._by_tabs(label, text) or self._by_words(label, text))
         ]
         return next((row for row in readings if row.tail is not None), readings[0] if readings else None)
 
@@ -171,7 +171,7 @@ class _TableReader:
         if len(self.tail) == len(_TAIL) and len(rest) > len(_TAIL):  # a doubled tab stands before the last heading
             rest = [*rest[:2], *(part for part in rest[2:] if part)]
             rest += [""] * (len(_TAIL) - len(rest))
-        return self._checked(label, parts[1 : count + 1], rest)
+        return self._check_row(label, parts[1 : count + 1], rest)
 
     def _by_words(self, label: str, line: str) -> MatrixRow | None:
         at, cells = line.index(label) + len(label), []
@@ -185,9 +185,9 @@ class _TableReader:
             at = match.end()
         if line[at : at + 1].strip():
             return None
-        return self._checked(label, cells, line[at:].split())
+        return self._check_row(label, cells, line[at:].split())
 
-    def _checked(self, label: str, cells: Sequence[str], rest: Sequence[str]) -> MatrixRow | None:
+    def _check_row(self, label: str, cells: Sequence[str], rest: Sequence[str]) -> MatrixRow | None:
         if len(cells) != len(self.columns):
             return None
         if [name for name, word in zip(self.columns, cells, strict=True) if word == "X"] != [label]:
@@ -198,7 +198,7 @@ class _TableReader:
         return None if any(rest) else MatrixRow(label, others, None)
 
 
-def _joined(physical: Sequence[str]) -> tuple[str, ...]:
+def _join_lines(physical: Sequence[str]) -> tuple[str, ...]:
     """The readings of a line that may have been wrapped: between words, or at a column, within a word."""
     if len(physical) == 1:
         return (physical[0],)
@@ -249,12 +249,12 @@ def _pairs(table: MatrixTable, rows: Mapping[str, MatrixRow]) -> tuple[tuple[Pai
     cells, notes = [], []
     for place, a in enumerate(table.columns):
         for b in table.columns[place + 1 :]:
-            said = {rows[row].cells[column] for row, column in ((a, b), (b, a)) if row in rows} - set(_SAYS_NOTHING)
-            if len(said) == 1:
-                kind = said.pop()
+            words = {rows[row].cells[column] for row, column in ((a, b), (b, a)) if row in rows} - set(_SAYS_NOTHING)
+            if len(words) == 1:
+                kind = words.pop()
                 cells.append(PairCell(a, b, "SYS" if kind == "SOC" else kind))
-            elif said:
-                notes.append(f"{a}-{b} is {' one way and '.join(sorted(said))} the other")
+            elif words:
+                notes.append(f"{a}-{b} is {' one way and '.join(sorted(words))} the other")
     return tuple(cells), notes
 
 
@@ -262,8 +262,8 @@ def _gpu(label: str, row: MatrixRow | None, headings: tuple[str, ...]) -> Gpu:
     index = int(label.removeprefix("GPU"))
     if row is None or row.tail is None:
         return Gpu(index=index)
-    said = dict(zip(headings, row.tail, strict=True))
-    cpus, numa, own = (said.get(heading, "") for heading in ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID"))
+    values = dict(zip(headings, row.tail, strict=True))
+    cpus, numa, own = (values.get(heading, "") for heading in ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID"))
     return Gpu(
         index=index,
         cpu_affinity=_canonical(cpus) if _CPULIST.fullmatch(cpus) else None,

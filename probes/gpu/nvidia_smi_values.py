@@ -52,21 +52,21 @@ def gpu(values: Mapping[str, str], index: int | None = None, mig_instances: tupl
     >>> said.address, said.pstate, said.link_width, said.serial
     ('0000:19:00.0', 0, 16, None)
     """
-    said = {name: word for name, text in values.items() if (word := meaning(text)) is not None}
+    words = {name: word for name, text in values.items() if (word := meaning(text)) is not None}
 
     def as_(kind: Callable[[str], T | None], name: str) -> T | None:
-        return kind(said[name]) if name in said else None
+        return kind(words[name]) if name in words else None
 
     return Gpu(
         index=index,
         address=as_(_address, "address"),
-        uuid=said.get("uuid"),
-        serial=said.get("serial"),
+        uuid=words.get("uuid"),
+        serial=words.get("serial"),
         minor=as_(number, "minor"),
-        name=said.get("name"),
-        architecture=said.get("architecture"),
-        compute_capability=said.get("compute_capability"),
-        vbios=said.get("vbios"),
+        name=words.get("name"),
+        architecture=words.get("architecture"),
+        compute_capability=words.get("compute_capability"),
+        vbios=words.get("vbios"),
         memory_mib=as_(number, "memory"),
         bar1_mib=as_(number, "bar1"),
         module_id=as_(number, "module_id"),
@@ -79,19 +79,19 @@ def gpu(values: Mapping[str, str], index: int | None = None, mig_instances: tupl
         gpu_max_generation=as_(number, "gpu_max_generation"),
         host_max_generation=as_(number, "host_max_generation"),
         replays=as_(number, "replays"),
-        pcie_counters=_counted(as_(number, "rollovers")),
-        chassis_serial=said.get("chassis_serial"),
-        slot=said.get("slot") if "chassis_serial" in said else None,
-        tray=said.get("tray") if "chassis_serial" in said else None,
-        mig_current=as_(_enabled, "mig_current"),
-        mig_pending=as_(_enabled, "mig_pending"),
+        pcie_counters=_count_rollovers(as_(number, "rollovers")),
+        chassis_serial=words.get("chassis_serial"),
+        slot=words.get("slot") if "chassis_serial" in words else None,
+        tray=words.get("tray") if "chassis_serial" in words else None,
+        mig_current=as_(_parse_enabled, "mig_current"),
+        mig_pending=as_(_parse_enabled, "mig_pending"),
         mig_instances=mig_instances,
-        virtualization=_VIRTUALIZATIONS.get(said.get("virtualization", "").lower()),
-        fabric=_fabric(said),
-        c2c_enabled=as_(_enabled, "c2c"),
-        addressing_mode=_ADDRESSING_MODES.get(said.get("addressing_mode", "").lower()),
+        virtualization=_VIRTUALIZATIONS.get(words.get("virtualization", "").lower()),
+        fabric=_fabric(words),
+        c2c_enabled=as_(_parse_enabled, "c2c"),
+        addressing_mode=_ADDRESSING_MODES.get(words.get("addressing_mode", "").lower()),
         recovery_action=as_(_slug, "recovery_action"),
-        health=read_health(said, as_(number, "utilization")),
+        health=read_health(words, as_(number, "utilization")),
         error=next((_FAILED[word] for text in values.values() if (word := _bare(text).lower()) in _FAILED), None),
     )
 
@@ -133,7 +133,7 @@ def _pstate(word: str) -> int | None:
     return int(match[1]) if match and int(match[1]) < 16 else None
 
 
-def _enabled(word: str) -> bool | None:
+def _parse_enabled(word: str) -> bool | None:
     return _ENABLED.get(word.lower())
 
 
@@ -142,35 +142,35 @@ def _slug(word: str) -> str:
     return "_".join(re.findall(r"[a-z0-9]+", word.lower()))
 
 
-def _counted(rollovers: int | None) -> dict[str, int] | None:
+def _count_rollovers(rollovers: int | None) -> dict[str, int] | None:
     return None if rollovers is None else {"replay_rollovers": rollovers}
 
 
-def _fabric(said: Mapping[str, str]) -> GpuFabric | None:
+def _fabric(values: Mapping[str, str]) -> GpuFabric | None:
     """Fabric registration; None where the state is N/A, which is printed for "not supported" and for "no answer"."""
-    state = _FABRIC_STATES.get(said.get("fabric_state", "").lower())
+    state = _FABRIC_STATES.get(values.get("fabric_state", "").lower())
     if state is None:
         return None
     completed = state == "completed"
     return GpuFabric(
         state=state,
-        status=_slug(said["fabric_status"]) if completed and "fabric_status" in said else None,
-        clique=number(said["fabric_clique"]) if "fabric_clique" in said else None,
-        cluster_uuid=said.get("fabric_uuid"),
-        health=_health(said),
+        status=_slug(values["fabric_status"]) if completed and "fabric_status" in values else None,
+        clique=number(values["fabric_clique"]) if "fabric_clique" in values else None,
+        cluster_uuid=values.get("fabric_uuid"),
+        health=_health(values),
     )
 
 
-def _health(said: Mapping[str, str]) -> dict[str, str] | None:
+def _health(values: Mapping[str, str]) -> dict[str, str] | None:
     """In the words of `nvml_words`; None where all are N/A. "Bandwidth: Full" is degraded_bandwidth "false"."""
-    bandwidth = {"full": "false", "degraded": "true"}.get(said.get("health_bandwidth", "").lower())
+    bandwidth = {"full": "false", "degraded": "true"}.get(values.get("health_bandwidth", "").lower())
     words = {
         "degraded_bandwidth": bandwidth,
-        "route_recovery": _TRUE_FALSE.get(said.get("health_route_recovery", "").lower()),
-        "route_unhealthy": _TRUE_FALSE.get(said.get("health_route_unhealthy", "").lower()),
-        "access_timeout_recovery": _TRUE_FALSE.get(said.get("health_access_timeout", "").lower()),
-        "incorrect_configuration": _slug(said["health_configuration"]) if "health_configuration" in said else None,
-        "partition_assigned": _TRUE_FALSE.get(said.get("health_partition", "").lower()),
-        "summary": _slug(said["health_summary"]) if "health_summary" in said else None,
+        "route_recovery": _TRUE_FALSE.get(values.get("health_route_recovery", "").lower()),
+        "route_unhealthy": _TRUE_FALSE.get(values.get("health_route_unhealthy", "").lower()),
+        "access_timeout_recovery": _TRUE_FALSE.get(values.get("health_access_timeout", "").lower()),
+        "incorrect_configuration": _slug(values["health_configuration"]) if "health_configuration" in values else None,
+        "partition_assigned": _TRUE_FALSE.get(values.get("health_partition", "").lower()),
+        "summary": _slug(values["health_summary"]) if "health_summary" in values else None,
     }
     return {name: word or "not_supported" for name, word in words.items()} if any(words.values()) else None

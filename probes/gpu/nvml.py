@@ -56,7 +56,7 @@ def c2c_links(ask: NvmlQueryProtocol, index: int) -> dict[str, Any]:
     count = plausible_count(ask.fields(index, [(_C2C_COUNT, 0)]).get((_C2C_COUNT, 0)), _MOST_C2C)
     if not count:
         return {}
-    said = ask.fields(index, [(_C2C_STATUS, link) for link in range(count)])
+    answers = ask.fields(index, [(_C2C_STATUS, link) for link in range(count)])
     more = ask.fields(index, [(field, link) for link in range(count) for field in (_C2C_MAX, *C2C_ERRORS)])
     sums: dict[tuple[int, int], int | float] = {}
     for field in (_C2C_MAX, *C2C_ERRORS):
@@ -65,33 +65,35 @@ def c2c_links(ask: NvmlQueryProtocol, index: int) -> dict[str, Any]:
             sums[field, 0] = sum(values)
     most = sums.get((_C2C_MAX, 0))
     return {
-        "c2c_links": tuple(C2C_STATES.get(int(said.get((_C2C_STATUS, link), -1)), "unknown") for link in range(count)),
+        "c2c_links": tuple(
+            C2C_STATES.get(int(answers.get((_C2C_STATUS, link), -1)), "unknown") for link in range(count)
+        ),
         "c2c_max_gbyte_s": most / 1000 if most else None,
         "c2c_errors": _counters(sums, C2C_ERRORS),
     }
 
 
-def _counters(said: Fields, names: Mapping[int, str]) -> dict[str, int] | None:
+def _counters(answers: Fields, names: Mapping[int, str]) -> dict[str, int] | None:
     """Counters by name, of fields of scope 0; None where the driver has none of them."""
-    return {name: int(said[field, 0]) for field, name in names.items() if (field, 0) in said} or None
+    return {name: int(answers[field, 0]) for field, name in names.items() if (field, 0) in answers} or None
 
 
-def bandwidth_mode(said: Mapping[str, int] | None) -> str | None:
+def bandwidth_mode(answer: Mapping[str, int] | None) -> str | None:
     """`bIsBest` says whether anything was taken away. `bwMode` is one of up to 23 that the GPU lists, not a number of
     the system's five modes."""
-    if said is None:
+    if answer is None:
         return None
-    return "full" if said["bIsBest"] else "reduced"
+    return "full" if answer["bIsBest"] else "reduced"
 
 
-def place(said: Mapping[str, Any] | None) -> dict[str, Any]:
+def place(answer: Mapping[str, Any] | None) -> dict[str, Any]:
     """Where in a rack the GPU sits. Without a chassis the numbers mean nothing: they are then zeros."""
-    if said is None or not said["chassisSerialNumber"]:
+    if answer is None or not answer["chassisSerialNumber"]:
         return {}
     return {
-        "chassis_serial": said["chassisSerialNumber"],
-        "slot": str(said["slotNumber"]),
-        "tray": str(said["trayIndex"]),
+        "chassis_serial": answer["chassisSerialNumber"],
+        "slot": str(answer["slotNumber"]),
+        "tray": str(answer["trayIndex"]),
     }
 
 
@@ -144,10 +146,10 @@ def read(host: Host) -> Reading:
     require_driver(host)
     _init(host)
     ask = NvmlQuery(host)
-    said = host.nvml("nvmlDeviceGetCount_v2")
-    count = plausible_count(said, _MOST_GPUS)
+    device_count = host.nvml("nvmlDeviceGetCount_v2")
+    count = plausible_count(device_count, _MOST_GPUS)
     if count is None:
-        raise Failed(f"nvmlDeviceGetCount_v2 returns {said!r:.40}: no number of GPUs")
+        raise Failed(f"nvmlDeviceGetCount_v2 returns {device_count!r:.40}: no number of GPUs")
     gpus = with_known_remotes(_with_addresses(host, [_gpu(ask, index) for index in range(count)]))
     p2p = _p2p(ask, gpus)
     cuda = ask("nvmlSystemGetCudaDriverVersion_v2")
@@ -267,12 +269,12 @@ def _with_addresses(host: Host, gpus: list[Gpu]) -> list[Gpu]:
 
 
 def _p2p(ask: NvmlQuery, gpus: list[Gpu]) -> dict[tuple[int, int], dict[str, str]]:
-    said = {}
+    states = {}
     for a, b in _ordered_pairs(gpus):
         words = {name: ask.word(P2P_STATUSES, "nvmlDeviceGetP2PStatus", a, b, at) for name, at in P2P_INDEXES.items()}
         if any(words.values()):
-            said[a, b] = {name: word for name, word in words.items() if word}
-    return said
+            states[a, b] = {name: word for name, word in words.items() if word}
+    return states
 
 
 def _pairs(ask: NvmlQuery, gpus: list[Gpu], p2p: Mapping[tuple[int, int], Mapping[str, str]]) -> tuple[PairCell, ...]:

@@ -108,15 +108,15 @@ def pair_kind(a: Gpu, b: Gpu, p2p_nvlink: str | None, gpus: Iterable[Gpu]) -> st
 
 
 def _links_to(gpu: Gpu, address: str | None) -> int:
-    return sum(1 for link in gpu.nvlinks if address and link.remote_address == address and _up(link))
+    return sum(1 for link in gpu.nvlinks if address and link.remote_address == address and _is_up(link))
 
 
 def _links_to_switches(gpu: Gpu, gpus: set[str]) -> int:
-    ends = [link for link in gpu.nvlinks if _up(link) and link.remote_kind not in ("gpu", "cpu")]
+    ends = [link for link in gpu.nvlinks if _is_up(link) and link.remote_kind not in ("gpu", "cpu")]
     return sum(1 for link in ends if link.remote_address not in gpus)
 
 
-def _up(link: NvLink) -> bool:
+def _is_up(link: NvLink) -> bool:
     return link.state in ("active", "sleep")
 
 
@@ -125,12 +125,12 @@ def _states(ask: NvmlQueryProtocol, index: int, architecture: int | None, count:
 
     Without a count, links are asked for until the driver says that there is no such link.
     """
-    said: Fields = {}
+    answers: Fields = {}
     if architecture is None or architecture >= HOPPER:
-        said = ask.fields(index, [(_STATE, link) for link in range(count or _MOST_LINKS)])
-    if said:
-        here = range(count) if count else [link for _, link in said]
-        return {link: _state(said.get((_STATE, link))) for link in here}
+        answers = ask.fields(index, [(_STATE, link) for link in range(count or _MOST_LINKS)])
+    if answers:
+        here = range(count) if count else [link for _, link in answers]
+        return {link: _state(answers.get((_STATE, link))) for link in here}
     states: dict[int, str] = {}
     for link in range(count or _MOST_LINKS):
         number = ask("nvmlDeviceGetNvLinkState", index, link)
@@ -149,21 +149,21 @@ def _links(
 ) -> tuple[NvLink, ...]:
     counters = _ERRORS_NVLINK5 if architecture is not None and architecture >= BLACKWELL else _ERRORS
     of_links = [(field, link) for link in states for field in (_SPEED, _REMOTE_LINK, *counters)]
-    said = ask.fields(index, [(_SPEED_OF_ALL, 0), *of_links])
+    answers = ask.fields(index, [(_SPEED_OF_ALL, 0), *of_links])
     return tuple(
-        _link(ask, index, link, state, said, _errors(ask, index, link, counters, said))
+        _link(ask, index, link, state, answers, _errors(ask, index, link, counters, answers))
         for link, state in states.items()
     )
 
 
 def _link(
-    ask: NvmlQueryProtocol, index: int, link: int, state: str, said: Fields, errors: Mapping[str, int] | None
+    ask: NvmlQueryProtocol, index: int, link: int, state: str, answers: Fields, errors: Mapping[str, int] | None
 ) -> NvLink:
     up = state in ("active", "sleep")
     version = ask("nvmlDeviceGetNvLinkVersion", index, link)
     kind = ask("nvmlDeviceGetNvLinkRemoteDeviceType", index, link) if up else None
-    remote = said.get((_REMOTE_LINK, link)) if up else None
-    speed_mbyte_s = said.get((_SPEED, link), said.get((_SPEED_OF_ALL, 0))) if up else None
+    remote = answers.get((_REMOTE_LINK, link)) if up else None
+    speed_mbyte_s = answers.get((_SPEED, link), answers.get((_SPEED_OF_ALL, 0))) if up else None
     return NvLink(
         link=link,
         state=state,
@@ -177,12 +177,14 @@ def _link(
 
 
 def _errors(
-    ask: NvmlQueryProtocol, index: int, link: int, counters: Mapping[int, str], said: Fields
+    ask: NvmlQueryProtocol, index: int, link: int, counters: Mapping[int, str], answers: Fields
 ) -> dict[str, int] | None:
-    errors = {name: int(said[field, link]) for field, name in counters.items() if (field, link) in said}
+    errors = {name: int(answers[field, link]) for field, name in counters.items() if (field, link) in answers}
     if not errors and counters is _ERRORS:
-        asked = {name: ask("nvmlDeviceGetNvLinkErrorCounter", index, link, at) for at, name in _ERROR_COUNTERS.items()}
-        errors = {name: number for name, number in asked.items() if number is not None}
+        counters_read = {
+            name: ask("nvmlDeviceGetNvLinkErrorCounter", index, link, at) for at, name in _ERROR_COUNTERS.items()
+        }
+        errors = {name: number for name, number in counters_read.items() if number is not None}
     return errors or None
 
 

@@ -21,14 +21,14 @@ def require_driver(host: Host) -> None:
     Raises Skipped where PCI holds no NVIDIA GPU, or one of the driver's GPUs is asleep; Absent where GPUs are there
     and the driver is not.
     """
-    found = list_pci_gpus(host)
-    if found is None:
+    gpus = list_pci_gpus(host)
+    if gpus is None:
         if host.live:
             raise Absent(f"no {_DEVICES}: whether there are GPUs to ask for is not known")
         return
-    if not found:
+    if not gpus:
         raise Skipped("no NVIDIA GPU on the PCI bus")
-    for gpu in found:
+    for gpu in gpus:
         if gpu.asleep:
             raise Skipped(f"GPU {gpu.address} is asleep; NVML would wake it")
     missing = find_missing_driver(host) if host.live else None
@@ -50,18 +50,18 @@ def list_pci_gpus(host: Host) -> list[PciGpu] | None:
         addresses = host.listdir(_DEVICES)
     except ReadError:
         return None
-    found, untold = [], False
+    gpu_addresses, untold = [], False
     for address in addresses:
         try:
-            said = host.attributes(f"{_DEVICES}/{address}", ("vendor", "class"))
+            ids = host.attributes(f"{_DEVICES}/{address}", ("vendor", "class"))
         except ReadError:
             continue  # it vanished between the listing and now
-        vendor, kind = said.get("vendor"), said.get("class")
+        vendor, kind = ids.get("vendor"), ids.get("class")
         if not isinstance(vendor, bytes) or not isinstance(kind, bytes):
             untold = True
         elif vendor.strip() == b"0x10de" and kind.startswith(b"0x03"):
-            found.append(PciGpu(address, _asleep(host, f"{_DEVICES}/{address}")))
-    return None if untold and not found else found
+            gpu_addresses.append(PciGpu(address, _asleep(host, f"{_DEVICES}/{address}")))
+    return None if untold and not gpu_addresses else gpu_addresses
 
 
 def find_missing_driver(host: Host) -> str | None:

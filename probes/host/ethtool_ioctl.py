@@ -58,7 +58,7 @@ def check(request: bytes) -> int:
     if command in (GSTRINGS, GSTATS):
         if len(request) != (12 if command == GSTRINGS else 8):
             raise ValueError(f"an ethtool request of {len(request)} bytes")
-        if _counted(command, request) > MOST_COUNTERS:
+        if _read_count(command, request) > MOST_COUNTERS:
             raise ValueError(f"more than {MOST_COUNTERS} counters")
     return int(command)
 
@@ -75,13 +75,13 @@ def check_netlink(request: bytes, ethtool_family: Callable[[], int]) -> None:
         raise ValueError(f"message {kind} of generic netlink is no question of probes/host/ethtool_ioctl.py")
 
 
-def _counted(command: int, content: bytes | array[int]) -> int:
+def _read_count(command: int, content: bytes | array[int]) -> int:
     return int(struct.unpack_from("=I", content, 8 if command == GSTRINGS else 4)[0])
 
 
 def _length(command: int, request: bytes, answer: array[int]) -> int:
     if command == GSTRINGS:
-        return 12 + 32 * min(_counted(command, answer), MOST_COUNTERS)
+        return 12 + 32 * min(_read_count(command, answer), MOST_COUNTERS)
     if command == GSTATS:
-        return 8 + 8 * min(_counted(command, answer), MOST_COUNTERS)
+        return 8 + 8 * min(_read_count(command, answer), MOST_COUNTERS)
     return len(request)

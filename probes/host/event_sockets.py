@@ -65,7 +65,7 @@ class NetlinkGroup:
 
     def waiting(self) -> list[bytes]:
         """See Place.waiting."""
-        found: list[bytes] = []
+        messages: list[bytes] = []
         for _ in range(AT_ONCE):
             try:
                 data, sender = self._socket.recvfrom(DATAGRAM_BYTES)
@@ -77,8 +77,8 @@ class NetlinkGroup:
                     raise Overrun from None
                 raise error_from_errno(error, self._about) from None
             if sender[0] == 0:  # anybody may write to us; only the kernel's port is 0
-                found.append(data)
-        return found
+                messages.append(data)
+        return messages
 
     def close(self) -> None:
         """See Place.close."""
@@ -114,7 +114,7 @@ class KernelLog:
 
     def waiting(self) -> list[bytes]:
         """See Place.waiting."""
-        found: list[bytes] = []
+        records: list[bytes] = []
         for _ in range(AT_ONCE):
             try:
                 record = os.read(self._descriptor, RECORD_BYTES)
@@ -126,8 +126,8 @@ class KernelLog:
                 raise error_from_errno(error, PLACE) from None
             if not record:
                 raise Failed(f"{PLACE}: it has ended", "EIO")
-            found.append(record)
-        return found
+            records.append(record)
+        return records
 
     def close(self) -> None:
         """See Place.close."""

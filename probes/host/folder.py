@@ -55,7 +55,7 @@ class FolderFiles:
         with Reasons(path):
             descriptor = open_regular(self._place(path), not self._last, path)
             try:
-                return filter_content(path, _content(descriptor, limit, path))
+                return filter_content(path, _read_content(descriptor, limit, path))
             finally:
                 os.close(descriptor)
 
@@ -255,7 +255,7 @@ def _kind_below(name: str, descriptor: int) -> int:
         return 0
 
 
-def _content(descriptor: int, limit: int, path: str) -> bytes:
+def _read_content(descriptor: int, limit: int, path: str) -> bytes:
     """To the end or the limit. A short read is no end: seq files give a page at a time."""
     limit = min(limit, OUTPUT_LIMIT_BYTES)
     content = os.read(descriptor, min(limit, FIRST_CHUNK_BYTES))

@@ -33,21 +33,21 @@ def tail() -> bytes:
 
 
 def _records(descriptor: int, until: float) -> deque[bytes]:
-    kept: deque[bytes] = deque()
+    records: deque[bytes] = deque()
     size = 0
     while time.monotonic() < until:
         try:
             record = os.read(descriptor, RECORD_BYTES)
         except BlockingIOError:
-            return kept
+            return records
         except BrokenPipeError:  # overwritten before it was read: the next read is of what came after
             continue
         except OSError as error:
             raise error_from_errno(error, PLACE) from None
         if not record:
-            return kept
-        kept.append(record)
+            return records
+        records.append(record)
         size += len(record)
         while size > TAIL_BYTES:
-            size -= len(kept.popleft())
+            size -= len(records.popleft())
     raise TimedOut(f"{PLACE}: no end within {SECONDS:g} s", "ETIMEDOUT")

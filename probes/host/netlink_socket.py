@@ -117,7 +117,7 @@ def _ask(protocol: int, request: bytes, seconds: float) -> bytes:
     subject = f"netlink protocol {protocol}, message {kind}"
     for _ in range(TRIES):
         try:
-            reply, interrupted = _asked(
+            reply, interrupted = _query(
                 protocol, request, flags & IS_DUMP == IS_DUMP, subject, time.monotonic() + seconds
             )
         except OSError as error:
@@ -127,7 +127,7 @@ def _ask(protocol: int, request: bytes, seconds: float) -> bytes:
     raise Failed(f"{subject}: the kernel's list changed during each of {TRIES} readings", "EINTR")
 
 
-def _asked(protocol: int, request: bytes, dump: bool, subject: str, deadline: float) -> tuple[bytes, bool]:
+def _query(protocol: int, request: bytes, dump: bool, subject: str, deadline: float) -> tuple[bytes, bool]:
     import socket
 
     parts: list[bytes] = []

@@ -31,7 +31,7 @@ def call(function: str, *arguments: Any) -> Any:
     try:
         return adapter(nvml, *arguments)
     except nvml.NVMLError as error:
-        raise _unanswered(nvml, function, error) from None
+        raise _make_error(nvml, function, error) from None
     except UnicodeDecodeError:
         raise Failed(f"{function}: the answer is not text", "UNDECODABLE") from None
 
@@ -45,7 +45,7 @@ def _binding() -> ModuleType:
     return module
 
 
-def _unanswered(nvml: ModuleType, function: str, error: Any) -> ReadError:
+def _make_error(nvml: ModuleType, function: str, error: Any) -> ReadError:
     code = _error_names(nvml).get(error.value, str(error.value))
     kind = {
         "LIBRARY_NOT_FOUND": Absent,
@@ -64,10 +64,10 @@ def _error_names(nvml: ModuleType) -> Mapping[int, str]:
 
 def _function(nvml: ModuleType, name: str) -> Any:
     """A wrapper of the binding; one that it lacks is the same answer as a symbol that the driver lacks."""
-    found = getattr(nvml, name, None)
-    if found is None:
+    function = getattr(nvml, name, None)
+    if function is None:
         raise nvml.NVMLError(nvml.NVML_ERROR_FUNCTION_NOT_FOUND)
-    return found
+    return function
 
 
 def _device(nvml: ModuleType, index: int) -> Any:

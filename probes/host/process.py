@@ -73,8 +73,8 @@ def describe_process(pid: int) -> str | None:
     except (psutil.Error, OSError, ValueError):
         return None
     name = _first_line(f"/proc/{pid}/comm") or "unnamed"
-    shown = "".join(character if character.isprintable() else "?" for character in name)
-    return f"{shown} of {user}, {condition(pid)}, running for {format_age(seconds)}"
+    printable = "".join(character if character.isprintable() else "?" for character in name)
+    return f"{printable} of {user}, {condition(pid)}, running for {format_age(seconds)}"
 
 
 def format_age(seconds: float) -> str:

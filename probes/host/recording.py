@@ -107,7 +107,7 @@ class RecordingHost:
         try:
             content = self._host.read(path, limit)
         except ReadError as why:
-            self._refused(self._real(path), path, why)
+            self._record_refusal(self._real(path), path, why)
             raise
         self.recording.keep(self._real(path), content)
         return content
@@ -117,14 +117,14 @@ class RecordingHost:
         try:
             answers = self._host.attributes(directory, names)
         except ReadError as why:
-            self._refused(self._real(directory), directory, why)
+            self._record_refusal(self._real(directory), directory, why)
             raise
         real = self._real(directory)
         self.recording.directories.add(real)
         for name, answer in answers.items():
             place = self._real(f"{real}/{name}")
             if isinstance(answer, ReadError):
-                self._refused(place, f"{directory}/{name}", answer)
+                self._record_refusal(place, f"{directory}/{name}", answer)
             else:
                 self.recording.keep(place, answer)
         return answers
@@ -134,7 +134,7 @@ class RecordingHost:
         try:
             names = self._host.listdir(path)
         except ReadError as why:
-            self._refused(self._real(path), path, why)
+            self._record_refusal(self._real(path), path, why)
             raise
         self.recording.listings.setdefault(self._real(path), names)
         return names
@@ -149,7 +149,7 @@ class RecordingHost:
             if why.code == "EINVAL":  # it is there, and no link
                 self.recording.directories.add(place)
             else:
-                self._refused(place, path, why)
+                self._record_refusal(place, path, why)
             raise
         self.recording.links.setdefault(place, text)
         return text
@@ -159,7 +159,7 @@ class RecordingHost:
         try:
             real = self._host.resolve(path)
         except ReadError as why:
-            self._refused(self._real(path), path, why)
+            self._record_refusal(self._real(path), path, why)
             raise
         self.recording.directories.add(self._real(path))
         return real
@@ -223,7 +223,7 @@ class RecordingHost:
         try:
             answer = self._host.udev(path)
         except ReadError as why:
-            self._refused(place, place, why)
+            self._record_refusal(place, place, why)
             raise
         self.recording.keep(place, record(answer))
         return answer
@@ -245,7 +245,7 @@ class RecordingHost:
             self.recording.links[here] = text
         return text
 
-    def _refused(self, place: str, path: str, why: ReadError) -> None:
+    def _record_refusal(self, place: str, path: str, why: ReadError) -> None:
         """What a replay would answer by itself, because nothing is there, needs no record."""
         if not (isinstance(why, Absent) and why.reason == f"{path}: {os.strerror(errno.ENOENT)}"):
             self.recording.refusals.setdefault(place, Refusal.of(why).renamed(path, place))

@@ -61,9 +61,9 @@ def job_of_cgroup(text: str) -> str | None:
     >>> job_of_cgroup("0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0")
     'Slurm job 4711'
     """
-    found = _SLURM_JOB.search(text)
-    if found:
-        return f"Slurm job {found[1]}"
+    match = _SLURM_JOB.search(text)
+    if match:
+        return f"Slurm job {match[1]}"
     return "a Kubernetes pod" if "kubepods" in text else None
 
 

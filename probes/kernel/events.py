@@ -58,13 +58,13 @@ class Listener:
         self,
         name: str,
         place: EventSource,
-        told: Callable[[bytes], list[KernelEvent]],
+        parse: Callable[[bytes], list[KernelEvent]],
         again: Callable[[], None] = lambda: None,
     ) -> None:
         """`told`: the events of one piece. `again`: learns anew how things are, where something was lost."""
         self.name = name
         self._place = place
-        self._told = told
+        self._told = parse
         self._again = again
 
     def fileno(self) -> int:
@@ -91,14 +91,14 @@ class Listener:
 
 def listeners() -> tuple[list[Listener], list[str]]:
     """Every place of this host that can be listened to; and a line for each that cannot, with what would allow it."""
-    found, refused = [], []
+    all_listeners, refused = [], []
     for name, opened in ((RTNETLINK, _interfaces), (UEVENTS, _devices), (LOG, _log)):
         try:
-            found.append(opened(name))
+            all_listeners.append(opened(name))
         except ReadError as why:
             reason = why.reason.removeprefix(f"{name}: ")
             refused.append(f"{name} is not listened to: {reason}; its lines are seen by full scans only")
-    return found, refused
+    return all_listeners, refused
 
 
 class Interfaces:
@@ -136,8 +136,8 @@ class Interfaces:
         self._known[index] = now
         if before is None:
             return "is new"
-        told = [text for text in _differences(before, now) if text]
-        return ", ".join(told[:MOST_DIFFERENCES]) or None
+        changes = [text for text in _differences(before, now) if text]
+        return ", ".join(changes[:MOST_DIFFERENCES]) or None
 
 
 class _State(NamedTuple):
@@ -196,18 +196,18 @@ def parse_uevent(data: bytes) -> Uevent:
 
 def device_events(datagram: bytes) -> list[KernelEvent]:
     """The event of one uevent, where it is of a device that we look at. Raises ParseError."""
-    said = parse_uevent(datagram)
-    subsystem, name = said.properties.get("SUBSYSTEM", ""), said.path.rpartition("/")[2]
+    fields = parse_uevent(datagram)
+    subsystem, name = fields.properties.get("SUBSYSTEM", ""), fields.path.rpartition("/")[2]
     kind = GPU if subsystem.startswith("nvidia") else SUBSYSTEMS.get(subsystem)
-    if subsystem == "net" and "/virtual/" not in said.path:  # of others rtnetlink says more
+    if subsystem == "net" and "/virtual/" not in fields.path:  # of others rtnetlink says more
         kind = INTERFACE
     if subsystem == "module" and is_relevant(name):
         kind = MODULE
     if kind is None:
         return []
-    driver = said.properties.get("DRIVER", "")
-    by = f" (driver {driver})" if driver and said.action in ("bind", "unbind") else ""
-    return [KernelEvent(kind, name, f"{subsystem} {name}: {said.action}{by}"[:TEXT_CHARACTERS], UEVENTS)]
+    driver = fields.properties.get("DRIVER", "")
+    by = f" (driver {driver})" if driver and fields.action in ("bind", "unbind") else ""
+    return [KernelEvent(kind, name, f"{subsystem} {name}: {fields.action}{by}"[:TEXT_CHARACTERS], UEVENTS)]
 
 
 class Log:
@@ -219,16 +219,16 @@ class Log:
     def told(self, record: bytes) -> list[KernelEvent]:
         """The events of one record, and of the one before where that said nothing by itself."""
         text = record.decode("utf-8", "replace")
-        found = _events_in(self._begun + text)
-        self._begun = "" if found else text
-        return found
+        events = _events_in(self._begun + text)
+        self._begun = "" if events else text
+        return events
 
 
 def _events_in(text: str) -> list[KernelEvent]:
-    found, _ = log_events(lines(text, None))
+    events, _ = log_events(lines(text, None))
     return [
         KernelEvent(log_event.kind, log_event.subject, log_event.text[:TEXT_CHARACTERS], LOG)
-        for log_event in found
+        for log_event in events
         if (log_event.kind, log_event.code) not in OF_THE_READER
     ]
 

@@ -33,14 +33,14 @@ def read(host: Host) -> Reading:
     source, log = _log(host, reader, boot_time)
     from probes.kernel.log_events import events  # some thirty patterns: not for a source without a log
 
-    found, left_out = events(log)
+    found_events, left_out = events(log)
     if left_out:
         reader.gap(f"{left_out} more events of other kinds or devices are not listed")
     whole = _whole(log)
     if whole is False:
         reader.gap("the beginning of the log was overwritten: journalctl -k -b may have it")
     since = log[0].at or log[0].logged
-    return Reading(KernelLogFacts(tuple(found), source, since, whole), reader.sources, reader.missing)
+    return Reading(KernelLogFacts(tuple(found_events), source, since, whole), reader.sources, reader.missing)
 
 
 PROBE = Probe("kernel_log", read, 15.0)
@@ -52,8 +52,8 @@ def parse_boot_time(stat: str) -> int | None:
     >>> parse_boot_time("cpu 1 2\nbtime 1700000000\nprocesses 5\n"), parse_boot_time("")
     (1700000000, None)
     """
-    found = re.search(r"^btime (\d{1,12})$", stat, re.MULTILINE)
-    return int(found[1]) if found else None
+    match = re.search(r"^btime (\d{1,12})$", stat, re.MULTILINE)
+    return int(match[1]) if match else None
 
 
 def _log(host: Host, reader: HostReader, boot_time: int | None) -> tuple[str, Sequence[Line]]:

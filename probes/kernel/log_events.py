@@ -74,7 +74,7 @@ def is_kernel_log(log: Sequence[Line]) -> bool:
     return any(not line.continued or _UNDATED.search(line.text) for line in log)
 
 
-def moment(boot_time: int | None, seconds: float) -> str | None:
+def format_time(boot_time: int | None, seconds: float) -> str | None:
     """The time of a message.
 
     >>> moment(1_700_000_000, 12.5), moment(None, 12.5)
@@ -94,12 +94,14 @@ def _line(raw: str, boot_time: int | None) -> Line | None:
         if int(record["priority"]) >> 3 != _KERNEL_FACILITY:
             return None  # written by a program
         seconds = int(record["microseconds"]) / 1e6
-        at = moment(boot_time, seconds)
+        at = format_time(boot_time, seconds)
         return Line(record["text"], at, _since_boot(at, seconds), int(record["sequence"]), seconds)
     if raw.startswith(" ") and "=" in raw and re.fullmatch(r" [A-Z]+=\S*", raw):
         return None  # a property of the record before
     if printed := _PRINTED.match(raw):
-        return None if _OTHER_TAG.match(printed["text"]) and not printed["seconds"] else _printed(printed, boot_time)
+        return (
+            None if _OTHER_TAG.match(printed["text"]) and not printed["seconds"] else _parse_printed(printed, boot_time)
+        )
     if syslog := _SYSLOG.match(raw):
         if syslog["tag"] != "kernel":
             return None
@@ -110,14 +112,14 @@ def _line(raw: str, boot_time: int | None) -> Line | None:
     return Line(raw.strip(), continued=True)
 
 
-def _printed(found: re.Match[str], boot_time: int | None) -> Line:
-    if found["seconds"]:
-        seconds = float(found["seconds"])
-        at = moment(boot_time, seconds)
-        return Line(found["text"], at, _since_boot(at, seconds), None, seconds)
-    if found["iso"]:
-        return Line(found["text"], _utc(found["iso"]), None)
-    return Line(found["text"], None, found["ctime"])
+def _parse_printed(match: re.Match[str], boot_time: int | None) -> Line:
+    if match["seconds"]:
+        seconds = float(match["seconds"])
+        at = format_time(boot_time, seconds)
+        return Line(match["text"], at, _since_boot(at, seconds), None, seconds)
+    if match["iso"]:
+        return Line(match["text"], _utc(match["iso"]), None)
+    return Line(match["text"], None, match["ctime"])
 
 
 def _utc(text: str) -> str | None:
@@ -248,7 +250,7 @@ _SXID_LINK = re.compile(r"\bLink (?P<link>\d+)\b")
 
 def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     """Events in the order of their first line, equal ones as one; and how many were left out for their number."""
-    found: dict[tuple[object, ...], LogEvent] = {}
+    by_key: dict[tuple[object, ...], LogEvent] = {}
     failed: set[str | None] = set()  # NICs of whose driver a start is of interest: every boot has one
     codes: set[tuple[object, ...]] = set()
     left_out = 0
@@ -258,18 +260,18 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
         if event.kind == "mlx5":
             failed.add(event.subject)
         key = (event.kind, event.subject, event.code, event.detail)
-        before = found.get(key)
-        if event.kind in _OF_LINKS and (when := event.at or event.logged):
-            event = event._replace(times=(*(before.times if before else ()), when)[-_TIMES:])
+        before = by_key.get(key)
+        if event.kind in _OF_LINKS and (date := event.at or event.logged):
+            event = event._replace(times=(*(before.times if before else ()), date)[-_TIMES:])
         if before is not None:
             first = before.first_at or before.at
-            found[key] = event._replace(count=before.count + 1, first_at=first)
-        elif len(found) < (EVENTS_LIMIT if key[:3] in codes else CODES_LIMIT):
-            found[key] = event
+            by_key[key] = event._replace(count=before.count + 1, first_at=first)
+        elif len(by_key) < (EVENTS_LIMIT if key[:3] in codes else CODES_LIMIT):
+            by_key[key] = event
             codes.add(key[:3])
         else:
             left_out += 1
-    return list(found.values()), left_out
+    return list(by_key.values()), left_out
 
 
 def address(text: str) -> str:
@@ -358,11 +360,11 @@ def _plain(line: Line) -> Iterator[LogEvent]:
 
 
 def _xid(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for pattern in (_NVLINK5, _PREVIOUS, _RECOVERY):
         if match := pattern.search(text):
-            found |= {key: value for key, value in match.groupdict().items() if value}
-    return found
+            fields |= {key: value for key, value in match.groupdict().items() if value}
+    return fields
 
 
 def _sxid(text: str) -> dict[str, str]:

@@ -108,7 +108,9 @@ def read(host: Host) -> Reading:
         nvidia_packages=packages,
         nvidia_built=_built(reader) if installed and known and "nvidia" not in names else None,
         nvidia_numa_nodes=_numa_nodes(reader, gpus or ()),
-        nvidia_held=None if host.live or host.kind == "capture" else _held(reader, gpus or ()),  # those asked NVML
+        nvidia_held=None
+        if host.live or host.kind == "capture"
+        else _read_gpu_files(reader, gpus or ()),  # those asked NVML
     )
     if gpus is not None:
         reader.answered(f"{NVIDIA}/gpus")
@@ -186,10 +188,10 @@ def parse_nvidia_version(text: str) -> tuple[str, bool]:
     ('535.54.03', False)
     """
     line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
-    found = re.search(r"Kernel Module(?: for \S{1,32})? {1,8}(\d{1,5}\.\d{1,5}(?:\.\d{1,5})?)(?!\S)", line)
-    if not found:
+    match = re.search(r"Kernel Module(?: for \S{1,32})? {1,8}(\d{1,5}\.\d{1,5}(?:\.\d{1,5})?)(?!\S)", line)
+    if not match:
         raise ParseError(f"{NVIDIA}/version: no NVRM version in {text[:80]!r}")
-    return found[1], "Open Kernel Module" in line
+    return match[1], "Open Kernel Module" in line
 
 
 def parse_params(text: str) -> dict[str, str]:
@@ -208,9 +210,9 @@ def parse_numa_status(text: str) -> int | None:
     >>> parse_numa_status("Node:      250\nStatus:    online\nAddress:   40000000000\nSize:      3f0000000\n")
     250
     """
-    said = parse_params(text)
-    node = said.get("Node", "")
-    return int(node) if said.get("Status") == "online" and re.fullmatch("[0-9]{1,6}", node) else None
+    values = parse_params(text)
+    node = values.get("Node", "")
+    return int(node) if values.get("Status") == "online" and re.fullmatch("[0-9]{1,6}", node) else None
 
 
 def parse_information(text: str) -> NvidiaGpu:
@@ -219,9 +221,9 @@ def parse_information(text: str) -> NvidiaGpu:
     >>> parse_information("Model: \t\t NVIDIA L4\nGPU UUID: \t GPU-????\nVideo BIOS: \t 95.04\nGPU Excluded:\t No\n")
     NvidiaGpu(model='NVIDIA L4', uuid=None, vbios='95.04', excluded=False)
     """
-    said = {key: value for key, value in parse_params(text).items() if value and "?" not in value}
-    excluded = {"Yes": True, "No": False}.get(said.get("GPU Excluded", ""))
-    return NvidiaGpu(said.get("Model"), said.get("GPU UUID"), said.get("Video BIOS"), excluded)
+    values = {key: value for key, value in parse_params(text).items() if value and "?" not in value}
+    excluded = {"Yes": True, "No": False}.get(values.get("GPU Excluded", ""))
+    return NvidiaGpu(values.get("Model"), values.get("GPU UUID"), values.get("Video BIOS"), excluded)
 
 
 def rdma_stack(modules: Iterable[KernelModule], known: bool) -> tuple[str, str | None]:
@@ -271,8 +273,8 @@ def _library(reader: HostReader) -> str | None:
 
 
 def _packages(reader: HostReader) -> tuple[str, ...]:
-    found = {name for folder in DKMS for name in reader.names(folder) or () if _NUMBER.fullmatch(name)}
-    return tuple(sorted(found))
+    packages = {name for folder in DKMS for name in reader.names(folder) or () if _NUMBER.fullmatch(name)}
+    return tuple(sorted(packages))
 
 
 def _built(reader: HostReader) -> bool | None:
@@ -294,13 +296,13 @@ def _numa_nodes(reader: HostReader, gpus: Iterable[str]) -> dict[str, int] | Non
     return nodes or None
 
 
-def _held(reader: HostReader, gpus: Iterable[str]) -> dict[str, NvidiaGpu] | None:
-    held: dict[str, NvidiaGpu] = {}
+def _read_gpu_files(reader: HostReader, gpus: Iterable[str]) -> dict[str, NvidiaGpu] | None:
+    gpus_by_address: dict[str, NvidiaGpu] = {}
     for gpu in gpus:
         text = reader.text(f"{NVIDIA}/gpus/{gpu}/information", source=f"{NVIDIA}/gpus/*/information")
         if text:
-            held[gpu.lower()] = parse_information(text)
-    return held or None
+            gpus_by_address[gpu.lower()] = parse_information(text)
+    return gpus_by_address or None
 
 
 def _names(users: str) -> tuple[str, ...]:

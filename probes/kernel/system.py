@@ -110,8 +110,8 @@ def _without_flag(signs: VirtualizationSigns, cloud: str | None) -> tuple[str | 
 
 
 def _firmware(dmi: Mapping[str, str], table: tuple[tuple[str, str], ...]) -> str | None:
-    said = [dmi[name] for name in DMI_FIELDS if name in dmi]
-    return next((name for start, name in table for text in said if text.startswith(start)), None)
+    values = [dmi[name] for name in DMI_FIELDS if name in dmi]
+    return next((name for start, name in table for text in values if text.startswith(start)), None)
 
 
 def _x86_flag(cpuinfo: str) -> bool | None:
@@ -121,8 +121,8 @@ def _x86_flag(cpuinfo: str) -> bool | None:
 
 
 def _value(cpuinfo: str, key: str) -> str | None:
-    found = re.search(rf"^{key}[ \t]*:[ \t]*(.*)$", cpuinfo, re.MULTILINE)
-    return found[1].strip() if found else None
+    match = re.search(rf"^{key}[ \t]*:[ \t]*(.*)$", cpuinfo, re.MULTILINE)
+    return match[1].strip() if match else None
 
 
 DMI_FOLDERS = ("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id")
@@ -195,8 +195,8 @@ def parse_version(text: str) -> str | None:
     >>> parse_version("Linux version 6.8.0-49-generic (buildd@lcy02) (gcc 13.2.0) #49-Ubuntu SMP")
     '6.8.0-49-generic'
     """
-    found = re.match(r"Linux version (\S{1,128})", text)
-    return found[1] if found else None
+    match = re.match(r"Linux version (\S{1,128})", text)
+    return match[1] if match else None
 
 
 def parse_os_release(text: str) -> str | None:
@@ -205,10 +205,10 @@ def parse_os_release(text: str) -> str | None:
     >>> parse_os_release('NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 22.04.5 LTS"\n')
     'Ubuntu 22.04.5 LTS'
     """
-    found = re.search(r"^PRETTY_NAME=(.*)$", text, re.MULTILINE)
-    if not found:
+    match = re.search(r"^PRETTY_NAME=(.*)$", text, re.MULTILINE)
+    if not match:
         return None
-    value = found[1].strip()
+    value = match[1].strip()
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         value = value[1:-1]
     return re.sub(r"\\(.)", r"\1", value) or None
@@ -233,9 +233,9 @@ def parse_uname(text: str) -> dict[str, str]:
     words = text[:1024].split()
     if words[:1] != ["Linux"] or len(words) < 4:
         return {}
-    said = {"HostName": words[1], "OSRelease": words[2]}
+    values = {"HostName": words[1], "OSRelease": words[2]}
     arch = next((word for word in reversed(words) if word in MACHINE_SUFFIXES), None)
-    return said | {"Architecture": arch} if arch else said
+    return values | {"Architecture": arch} if arch else values
 
 
 def parse_uptime_seconds(text: str) -> float:
@@ -244,10 +244,10 @@ def parse_uptime_seconds(text: str) -> float:
     >>> parse_uptime_seconds("350735.47 234388.90")
     350735.47
     """
-    found = re.match(r"\d{1,12}(?:\.\d{1,9})?", text)
-    if not found or not found[0].isascii():
+    match = re.match(r"\d{1,12}(?:\.\d{1,9})?", text)
+    if not match or not match[0].isascii():
         raise ParseError(f"/proc/uptime: {text[:80]!r}")
-    return float(found[0])
+    return float(match[0])
 
 
 def arch_of(cpuinfo: str, kernel: str | None) -> str | None:
@@ -272,7 +272,7 @@ def _hostname(reader: HostReader) -> str | None:
 
 
 def _signs(reader: HostReader, cpuinfo: str | None) -> VirtualizationSigns:
-    dmi = next((said for folder in DMI_FOLDERS if (said := reader.attributes(folder, DMI_FIELDS))), {})
+    dmi = next((values for folder in DMI_FOLDERS if (values := reader.attributes(folder, DMI_FIELDS))), {})
     hypervisor = reader.text("/sys/hypervisor/type")
     return VirtualizationSigns(
         cpuinfo=cpuinfo,

@@ -111,8 +111,8 @@ def version_of(path: str) -> str | None:
     >>> version_of("/usr/lib/libnccl.so.2.21.5"), version_of("/usr/lib/libnccl.so.2")
     ('2.21.5', None)
     """
-    found = _VERSION.search(path)
-    return found[1] if found else None
+    match = _VERSION.search(path)
+    return match[1] if match else None
 
 
 def is_nccl(path: str) -> bool:
@@ -166,10 +166,10 @@ def find_jobs(host: Host) -> Jobs:
     if not pids or not (host.live or host.kind == "capture"):
         return Jobs(hidden="the source holds no processes")
     kernel = frozenset((_text(host, KERNEL_THREADS) or "").split()) | {"2"}
-    until, denied, found = time.monotonic() + SECONDS, False, list[NcclJob]()
+    until, denied, jobs = time.monotonic() + SECONDS, False, list[NcclJob]()
     for number, pid in enumerate(pid for pid in pids if pid not in kernel):
         if number == PROCESSES_LIMIT or time.monotonic() > until:
-            return Jobs(tuple(found), f"not all of {len(pids)} processes were looked at")
+            return Jobs(tuple(jobs), f"not all of {len(pids)} processes were looked at")
         try:
             mapped = parse_maps(as_text(host.read(f"/proc/{pid}/maps", OUTPUT_LIMIT_BYTES)))
         except Absent:
@@ -177,11 +177,11 @@ def find_jobs(host: Host) -> Jobs:
         except ReadError:
             denied = True
             continue
-        job = _job(host, pid, mapped, len(found) < ENVIRONMENTS_LIMIT)
+        job = _job(host, pid, mapped, len(jobs) < ENVIRONMENTS_LIMIT)
         if job:
-            found.append(job)
+            jobs.append(job)
     hidden = "some processes may be looked into by root only, with CAP_SYS_PTRACE"
-    return Jobs(tuple(found), hidden if denied else None)
+    return Jobs(tuple(jobs), hidden if denied else None)
 
 
 def _job(host: Host, pid: str, mapped: Mapped, ask: bool) -> NcclJob | None:
@@ -196,10 +196,10 @@ def _job(host: Host, pid: str, mapped: Mapped, ask: bool) -> NcclJob | None:
             settings = parse_environ(host.read(f"/proc/{pid}/environ"))
         except ReadError:
             settings = None
-    return NcclJob(pid, name, mapped, settings, _apart(host, pid))
+    return NcclJob(pid, name, mapped, settings, _has_own_mounts(host, pid))
 
 
-def _apart(host: Host, pid: str) -> bool | None:
+def _has_own_mounts(host: Host, pid: str) -> bool | None:
     try:
         return host.readlink(f"/proc/{pid}/ns/mnt") != host.readlink("/proc/self/ns/mnt")
     except ReadError:

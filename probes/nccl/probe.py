@@ -117,18 +117,18 @@ class _ConfReader:
 def read(host: Host) -> Reading:
     """Everything of NCCL that can be seen. Raises Absent where the source has neither files nor processes."""
     reader = _ConfReader(host)
-    found = find_jobs(host)
+    jobs = find_jobs(host)
     reader.file(SYSTEM_FILE, "system")
     mounts = reader.host_reader.text("/proc/self/mounts", 1 << 20)
     _users(reader, mounts or "")
-    _environments(reader, found)
-    libraries = _libraries(reader, found)
+    _environments(reader, jobs)
+    libraries = _libraries(reader, jobs)
     whole = host.live or host.kind == "capture"
     if not whole and not reader.settings and not reader.not_settings and not libraries:
         raise Absent(f"neither {SYSTEM_FILE} nor processes nor libraries of NCCL are in this source")
-    files, devices = _named_files(reader, found)
-    if found.hidden:
-        reader.unread.append(f"jobs: {found.hidden}")
+    files, devices = _named_files(reader, jobs)
+    if jobs.hidden:
+        reader.unread.append(f"jobs: {jobs.hidden}")
     facts = NcclFacts(
         settings=tuple(reader.settings[:SETTINGS_LIMIT]),
         not_settings=tuple(reader.not_settings[:SETTINGS_LIMIT]),
@@ -137,11 +137,11 @@ def read(host: Host) -> Reading:
         others=tuple(library for library in libraries if not is_nccl(library.path) and not is_plugin(library.path)),
         searched=tuple(dict.fromkeys(reader.searched)),
         unread=tuple(dict.fromkeys(reader.unread)),
-        jobs=None if found.hidden else len(found.jobs),
-        jobs_unread=None if found.hidden else sum(job.settings is None for job in found.jobs),
+        jobs=None if jobs.hidden else len(jobs.jobs),
+        jobs_unread=None if jobs.hidden else sum(job.settings is None for job in jobs.jobs),
         files=files,
         devices=devices,
-        limits=tuple(limit for job in found.jobs[:LIMITS_LIMIT] if (limit := _limit(reader, job))),
+        limits=tuple(limit for job in jobs.jobs[:LIMITS_LIMIT] if (limit := _limit(reader, job))),
         shared_memory=parse_shared_memory(mounts) if mounts else None,
     )
     return Reading(facts, reader.host_reader.sources or ("/proc",), reader.host_reader.missing)
@@ -163,7 +163,7 @@ def parse_shared_memory(mounts: str) -> str | None:
     if not options:
         return None
     sizes = (re.fullmatch(r"size=([0-9]{1,15})([kmg]?)", option) for option in options[-1])  # the last one is on top
-    size = next((found for found in sizes if found), None)
+    size = next((size for size in sizes if size), None)
     if size is None:
         return "default"
     return str(int(size[1]) * {"": 1, "k": 1024, "m": 1 << 20, "g": 1 << 30}[size[2]] // 1024)
@@ -204,10 +204,10 @@ def _homes(reader: _ConfReader, mounts: str) -> list[str]:
     return []
 
 
-def _environments(reader: _ConfReader, found: Jobs) -> None:
+def _environments(reader: _ConfReader, found_jobs: Jobs) -> None:
     """Jobs that set the same are one row: ranks of one program."""
     alike: dict[tuple[str, tuple[tuple[str, str], ...]], list[NcclJob]] = {}
-    for job in found.jobs:
+    for job in found_jobs.jobs:
         if job.settings is None:
             reader.unread.append(f"environment of {job.label}")
         else:
@@ -232,9 +232,9 @@ def _file_of_job(reader: _ConfReader, path: str, job: NcclJob) -> None:
         reader.unread.append(f"{path}: named by {job.label}, and not called *nccl*.conf")
 
 
-def _libraries(reader: _ConfReader, found: Jobs) -> list[NcclLibraryFile]:
+def _libraries(reader: _ConfReader, jobs: Jobs) -> list[NcclLibraryFile]:
     """Installed ones, by the link of their name; mapped ones, by the file's own name."""
-    used = Counter(path for job in found.jobs for path in job.mapped.libraries)
+    used = Counter(path for job in jobs.jobs for path in job.mapped.libraries)
     versions: dict[str, str | None] = {}
     for folder in FOLDERS:
         for name in NAMES:
@@ -253,9 +253,9 @@ def _libraries(reader: _ConfReader, found: Jobs) -> list[NcclLibraryFile]:
     return [NcclLibraryFile(path, versions[path], used[path]) for path in sorted(versions)]
 
 
-def _named_files(reader: _ConfReader, found: Jobs) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+def _named_files(reader: _ConfReader, jobs: Jobs) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Which of the files that settings name are there, and the devices of topologies that root wrote."""
-    apart = {f"environment of {job.label}" for job in found.jobs if job.apart is not False}
+    apart = {f"environment of {job.label}" for job in jobs.jobs if job.apart is not False}
     there, devices = list[str](), dict[str, tuple[str, ...]]()
     for setting in reader.settings:
         path = setting.value

@@ -46,27 +46,27 @@ def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
     >>> link.name, link.type, link.mtu, link.operstate, link.carrier, link.parent_pci
     ('ib0', 32, 4092, 'up', True, '0000:1a:00.0')
     """
-    found: list[NetlinkLink] = []
+    links: list[NetlinkLink] = []
     layer = False  # the line before was the link layer's: what comes now says the kind
     for line in text.splitlines():
         head = _HEAD.fullmatch(line)
-        if head is not None and len(found) < _MOST_LINKS:
-            found.append(_link(head))
+        if head is not None and len(links) < _MOST_LINKS:
+            links.append(_link(head))
             layer = False
-        elif found and (said := _LAYER.match(line)) is not None:
-            found[-1] = _with_layer(found[-1], said, line)
+        elif links and (match := _LAYER.match(line)) is not None:
+            links[-1] = _with_layer(links[-1], match, line)
             layer = True
         elif layer:
-            found[-1] = _with_parent(_with_kind(found[-1], line.split()), line)
+            links[-1] = _with_parent(_with_kind(links[-1], line.split()), line)
             layer = False
-        elif found and found[-1].kind == "vlan" and (told := _EGRESS.search(line)):
-            found[-1] = found[-1]._replace(vlan_egress=",".join(told[1].split()))
-        elif found and " parentbus " in f" {line.strip()}":
-            found[-1] = _with_parent(found[-1], line)
-    if not found:
+        elif links and links[-1].kind == "vlan" and (egress := _EGRESS.search(line)):
+            links[-1] = links[-1]._replace(vlan_egress=",".join(egress[1].split()))
+        elif links and " parentbus " in f" {line.strip()}":
+            links[-1] = _with_parent(links[-1], line)
+    if not links:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise ParseError(f"ip printed no interface; it begins with: {first[:120]}")
-    return tuple(found)
+    return tuple(links)
 
 
 def _link(head: re.Match[str]) -> NetlinkLink:
@@ -86,9 +86,9 @@ def _link(head: re.Match[str]) -> NetlinkLink:
     )
 
 
-def _with_layer(link: NetlinkLink, said: re.Match[str], line: str) -> NetlinkLink:
-    address = said[2] if said[2] and said[2].strip("0:") else None
-    return _with_parent(link._replace(type=_TYPES.get(said[1]), mac=address), line)
+def _with_layer(link: NetlinkLink, match: re.Match[str], line: str) -> NetlinkLink:
+    address = match[2] if match[2] and match[2].strip("0:") else None
+    return _with_parent(link._replace(type=_TYPES.get(match[1]), mac=address), line)
 
 
 def _with_parent(link: NetlinkLink, line: str) -> NetlinkLink:
@@ -102,10 +102,10 @@ def _with_parent(link: NetlinkLink, line: str) -> NetlinkLink:
 def _with_kind(link: NetlinkLink, words: list[str]) -> NetlinkLink:
     if not words or words[0] not in _KINDS:
         return link._replace(lower=None)
-    said = dict(_WORDS.findall(" ".join(words[:40])))
+    values = dict(_WORDS.findall(" ".join(words[:40])))
     kind = words[0]
-    bond = {key: said[key] for key in ("mode", "miimon") if key in said} if kind == "bond" else None
-    vlan = _whole(said.get("id")) if kind == "vlan" else None
+    bond = {key: values[key] for key in ("mode", "miimon") if key in values} if kind == "bond" else None
+    vlan = _whole(values.get("id")) if kind == "vlan" else None
     lower, egress = (link.lower, "") if kind == "vlan" else (None, None)  # a map, if any, comes on the next line
     return link._replace(kind=kind, bond=bond, vlan_id=vlan, lower=lower, vlan_egress=egress)
 

@@ -72,95 +72,99 @@ def parse_lldp(text: str) -> LldpFacts:
     9216
     """
     try:
-        said = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         raise ParseError("lldpctl: not JSON") from None
-    if not isinstance(said, dict) or "lldp" not in said:
+    if not isinstance(document, dict) or "lldp" not in document:
         raise ParseError("lldpctl: no neighbours in it")
-    rows = [_neighbor(name, row) for top in _each(said["lldp"]) for name, row in _named(top.get("interface"))]
+    rows = [
+        _neighbor(name, row)
+        for top in _list_tables(document["lldp"])
+        for name, row in _list_named(top.get("interface"))
+    ]
     return LldpFacts(tuple(sorted(rows[:MOST], key=lambda row: (natural(row.interface), row.system or ""))))
 
 
-def _neighbor(interface: str, said: Mapping[str, Any]) -> LldpNeighbor:
-    port = _one(said.get("port"))
-    system, chassis = next(_named(said.get("chassis")), (None, {}))
-    made = LldpNeighbor(
+def _neighbor(interface: str, values: Mapping[str, Any]) -> LldpNeighbor:
+    port = _one(values.get("port"))
+    system, chassis = next(_list_named(values.get("chassis")), (None, {}))
+    neighbor = LldpNeighbor(
         interface,
         system=_value(chassis.get("name")) or system or None,
         chassis=_value(_one(chassis.get("id")).get("value")),
         port=_value(_one(port.get("id")).get("value")),
         port_description=_value(port.get("descr")),
         max_frame_bytes=_number(port.get("mfs")),
-        vlan=_vlan(said.get("vlan")),
+        vlan=_vlan(values.get("vlan")),
     )
-    for top in _each(said.get("unknown-tlvs")):
-        for tlv in _each(top.get("unknown-tlv")):
-            made = _with_tlv(made, tlv)
-    return made
+    for top in _list_tables(values.get("unknown-tlvs")):
+        for tlv in _list_tables(top.get("unknown-tlv")):
+            neighbor = _with_tlv(neighbor, tlv)
+    return neighbor
 
 
-def _with_tlv(made: LldpNeighbor, tlv: Mapping[str, Any]) -> LldpNeighbor:
+def _with_tlv(neighbor: LldpNeighbor, tlv: Mapping[str, Any]) -> LldpNeighbor:
     """With what an IEEE 802.1Qaz TLV tells; the value is that behind OUI and subtype."""
     if re.sub("[^0-9A-F]", "", str(tlv.get("oui", "")).upper()[:16]) != IEEE:
-        return made
+        return neighbor
     subtype, value = _number(tlv.get("subtype")), _hex(_value(tlv.get("value")))
     if subtype == PFC and len(value) >= 2:
-        return made._replace(pfc=tuple(bool(value[1] >> priority & 1) for priority in range(8)))
+        return neighbor._replace(pfc=tuple(bool(value[1] >> priority & 1) for priority in range(8)))
     if subtype == ETS and len(value) >= 21:
         tcs = tuple(half for byte in value[1:5] for half in (byte >> 4, byte & 15))
-        return made._replace(prio_tc=tcs, tc_bandwidth=tuple(value[5:13]))
+        return neighbor._replace(prio_tc=tcs, tc_bandwidth=tuple(value[5:13]))
     if subtype == APPLICATIONS:
         entries = (value[at : at + 3] for at in range(1, len(value) - 2, 3))
-        told = {
+        priorities = {
             f"{SELECTORS.get(entry[0] & 7, entry[0] & 7)}:{int.from_bytes(entry[1:], 'big')}": entry[0] >> 5
             for entry in entries
         }
-        return made._replace(applications=tuple(sorted({**dict(made.applications), **told}.items())))
-    return made
+        return neighbor._replace(applications=tuple(sorted({**dict(neighbor.applications), **priorities}.items())))
+    return neighbor
 
 
-def _vlan(said: Any) -> int | None:
+def _vlan(value: Any) -> int | None:
     """The untagged VLAN: the one marked as the port's own, else the only one."""
-    vlans = list(_each(said))
+    vlans = list(_list_tables(value))
     own = [vlan for vlan in vlans if vlan.get("pvid") in (True, "yes")]
     chosen = own or (vlans if len(vlans) == 1 else [])
     return _number(chosen[0].get("vlan-id")) if chosen else None
 
 
-def _named(said: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _list_named(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Tables with their names, in both shapes: {"eth0": {..}}, [{"eth0": {..}}], [{"name": "eth0", ..}].
 
     What has no name, or whose name is told inside ([{"value": ".."}]), has "".
     """
-    for table in _each(said):
+    for table in _list_tables(value):
         if isinstance(table.get("name"), str):
             yield table["name"][:LONGEST], table
         elif table.keys() & {"id", "name", "via", "port"}:
             yield "", table
         else:
-            yield from ((name[:LONGEST], row) for name, rows in table.items() for row in _each(rows))
+            yield from ((name[:LONGEST], row) for name, rows in table.items() for row in _list_tables(rows))
 
 
-def _each(said: Any) -> Sequence[Mapping[str, Any]]:
+def _list_tables(value: Any) -> Sequence[Mapping[str, Any]]:
     """Tables, whether one or a list of them."""
-    return [row for row in (said if isinstance(said, list) else [said]) if isinstance(row, dict)][:MOST]
+    return [row for row in (value if isinstance(value, list) else [value]) if isinstance(row, dict)][:MOST]
 
 
-def _one(said: Any) -> Mapping[str, Any]:
-    return next(iter(_each(said)), {})
+def _one(value: Any) -> Mapping[str, Any]:
+    return next(iter(_list_tables(value)), {})
 
 
-def _value(said: Any) -> str | None:
+def _value(value: Any) -> str | None:
     """A text, in both shapes: "x", {"value": "x"}, [{"value": "x"}]."""
-    if isinstance(said, list):
-        said = said[0] if said else None
-    if isinstance(said, dict):
-        said = said.get("value")
-    return said[: 4 * LONGEST] if isinstance(said, str) and said else None
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, dict):
+        value = value.get("value")
+    return value[: 4 * LONGEST] if isinstance(value, str) and value else None
 
 
-def _number(said: Any) -> int | None:
-    text = str(said) if isinstance(said, int) and not isinstance(said, bool) else _value(said) or ""
+def _number(value: Any) -> int | None:
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else _value(value) or ""
     return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
 
 

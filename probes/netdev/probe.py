@@ -92,14 +92,14 @@ def read(host: Host) -> Reading:
         printed = shown_links(reader)
         if not folders and not printed:
             raise Absent(f"no network interface: {why.reason}; nothing in {sysfs.CLASS}") from why
-        links = tuple(_filled(link, printed.pop(link.name, None)) for link in sysfs.links(reader, folders))
-        seen = [_beside(reader, link, folders[link.name]) for link in links]
+        links = tuple(_fill(link, printed.pop(link.name, None)) for link in sysfs.links(reader, folders))
+        seen = [_read_sysfs_facts(reader, link, folders[link.name]) for link in links]
         seen += [SourceView(link, None, _place_as_printed(link)) for link in printed.values()]
         links += tuple(printed.values())
         reader.gap(f"addresses, and kinds but bond and vlan: {why.reason}")
         count = _counters_of_sysfs
     else:
-        seen = [_seen(reader, link) for link in links]
+        seen = [_read_sysfs_view(reader, link) for link in links]
         addresses = _addresses(reader)
         _note_other_namespace(reader, links)
         count = _counters_of_netlink
@@ -121,10 +121,10 @@ PROBE = Probe("netdev", read)
 def on_pci(reader: HostReader) -> list[SourceView]:
     """The interfaces of PCI devices that are awake, sorted by name."""
     try:
-        seen = [_seen(reader, link) for link in _links(reader)]
+        seen = [_read_sysfs_view(reader, link) for link in _links(reader)]
     except ReadError:
         folders = sysfs.folders(reader)
-        seen = [_beside(reader, link, folders[link.name]) for link in sysfs.links(reader, folders)]
+        seen = [_read_sysfs_facts(reader, link, folders[link.name]) for link in sysfs.links(reader, folders)]
     return sorted((one for one in seen if one.place.pci and one.awake), key=lambda one: natural(one.link.name))
 
 
@@ -151,7 +151,7 @@ def _links(reader: HostReader) -> tuple[NetlinkLink, ...]:
     return links
 
 
-def _filled(link: NetlinkLink, printed: NetlinkLink | None) -> NetlinkLink:
+def _fill(link: NetlinkLink, printed: NetlinkLink | None) -> NetlinkLink:
     """A link of sysfs, and what only ip says of it."""
     if printed is None:
         return link
@@ -167,17 +167,17 @@ def _place_as_printed(link: NetlinkLink) -> sysfs.DevicePlace:
 
 def _addresses(reader: HostReader) -> dict[int, tuple[str, ...]] | None:
     """Addresses by the link's index, IPv4 first; None: not known."""
-    found: dict[int, list[tuple[int, bytes, str]]] = {}
+    by_index: dict[int, list[tuple[int, bytes, str]]] = {}
     try:
         for payload in _ask(reader, netlink.addresses_request(), netlink.NEW_ADDRESS, "RTM_GETADDR"):
             address = rtnetlink.parse_address(payload)
             if address:
                 index, family, raw, text = address
-                found.setdefault(index, []).append((family, raw, text))
+                by_index.setdefault(index, []).append((family, raw, text))
     except (ReadError, ParseError) as why:
         reader.gap(f"addresses: {why}")
         return None
-    return {index: tuple(text for _, _, text in sorted(some)) for index, some in found.items()}
+    return {index: tuple(text for _, _, text in sorted(some)) for index, some in by_index.items()}
 
 
 def _ask(reader: HostReader, request: bytes, kind: int, name: str) -> list[bytes]:
@@ -190,14 +190,14 @@ def _ask(reader: HostReader, request: bytes, kind: int, name: str) -> list[bytes
     return [message.payload for message in answer if message.type == kind]
 
 
-def _seen(reader: HostReader, link: NetlinkLink) -> SourceView:
+def _read_sysfs_view(reader: HostReader, link: NetlinkLink) -> SourceView:
     """A link of netlink with what sysfs says of it, where sysfs shows the same interface."""
     if link.kind and link.kind not in PORTS_OF_A_DEVICE:
         return SourceView(link, None, sysfs.DevicePlace(virtual=True))
     folder = f"{sysfs.CLASS}/{link.name}"
-    said = reader.attributes(folder, ("ifindex", "address"), source=f"{sysfs.CLASS}/*")
-    if (sysfs.whole(said.get("ifindex")), sysfs.mac(said.get("address"))) == (link.index, link.mac):
-        return _beside(reader, link, folder)
+    files = reader.attributes(folder, ("ifindex", "address"), source=f"{sysfs.CLASS}/*")
+    if (sysfs.whole(files.get("ifindex")), sysfs.mac(files.get("address"))) == (link.index, link.mac):
+        return _read_sysfs_facts(reader, link, folder)
     return SourceView(link, None, sysfs.DevicePlace(link.parent_pci), awake=_awake(reader, link.parent_pci))
 
 
@@ -209,7 +209,7 @@ def _note_other_namespace(reader: HostReader, links: tuple[NetlinkLink, ...]) ->
         reader.gap(f"in another network namespace, and not described: {', '.join(names)}")
 
 
-def _beside(reader: HostReader, link: NetlinkLink, folder: str) -> SourceView:
+def _read_sysfs_facts(reader: HostReader, link: NetlinkLink, folder: str) -> SourceView:
     """What sysfs adds to a link. The last thing that is read here is whether the device sleeps."""
     place = sysfs.place(reader, folder)
     if place.pci is None and link.parent_pci:
@@ -247,8 +247,8 @@ def _counters_of_sysfs(reader: HostReader, one: SourceView) -> dict[str, int] | 
     names = rtnetlink.COUNTERS.split()
     if one.folder is None:
         return None
-    said = reader.attributes(f"{one.folder}/statistics", names, source=f"{sysfs.CLASS}/*/statistics")
-    return {name: number for name in names if (number := sysfs.whole(said.get(name))) is not None} or None
+    files = reader.attributes(f"{one.folder}/statistics", names, source=f"{sysfs.CLASS}/*/statistics")
+    return {name: number for name in names if (number := sysfs.whole(files.get(name))) is not None} or None
 
 
 def _speeds(reader: HostReader, seen: list[SourceView]) -> dict[str, int]:
@@ -316,8 +316,8 @@ def _netdev(
         bond = {**(link.bond or {}), "slaves": tuple(sorted(slaves, key=natural))}
     vlan: dict[str, int | str] | None = None
     if link.vlan_id is not None:
-        told = {"parent": link.lower or None, "egress_map": link.vlan_egress}
-        vlan = {"id": link.vlan_id, **{key: value for key, value in told.items() if value is not None}}
+        vlan_values = {"parent": link.lower or None, "egress_map": link.vlan_egress}
+        vlan = {"id": link.vlan_id, **{key: value for key, value in vlan_values.items() if value is not None}}
     return Netdev(
         name=link.name,
         address=one.place.pci,

@@ -60,8 +60,8 @@ class NetlinkLink(NamedTuple):
 def parse_links(payloads: Iterable[bytes]) -> tuple[NetlinkLink, ...]:
     """The links of one dump; references between them become names. Raises ParseError."""
     raw = [(_link_header(payload), attributes(payload, LINK.size)) for payload in payloads]
-    names = {header[1]: _text(said.get(NAME)) for header, said in raw}
-    return tuple(_link(header, said, names) for header, said in raw if names[header[1]])
+    names = {header[1]: _text(payloads.get(NAME)) for header, payloads in raw}
+    return tuple(_link(header, payloads, names) for header, payloads in raw if names[header[1]])
 
 
 def parse_address(payload: bytes) -> tuple[int, int, bytes, str] | None:
@@ -72,8 +72,8 @@ def parse_address(payload: bytes) -> tuple[int, int, bytes, str] | None:
     if len(payload) < ADDRESS.size:
         raise ParseError(f"rtnetlink: an address of {len(payload)} bytes")
     family, prefix, _, _, index = ADDRESS.unpack_from(payload)
-    said = attributes(payload, ADDRESS.size)
-    raw = said.get(IFA_LOCAL, said.get(IFA_ADDRESS, b""))  # point to point: IFA_ADDRESS is the other end
+    payloads = attributes(payload, ADDRESS.size)
+    raw = payloads.get(IFA_LOCAL, payloads.get(IFA_ADDRESS, b""))  # point to point: IFA_ADDRESS is the other end
     if (family, len(raw)) not in FAMILIES:
         return None
     import socket  # lazy: files alone tell no address
@@ -107,33 +107,33 @@ def _link_header(payload: bytes) -> tuple[int, int, int]:
     return kind, index, flags
 
 
-def _link(header: tuple[int, int, int], said: Mapping[int, bytes], names: Mapping[int, str | None]) -> NetlinkLink:
+def _link(header: tuple[int, int, int], payloads: Mapping[int, bytes], names: Mapping[int, str | None]) -> NetlinkLink:
     kind, index, flags = header
-    info = attributes(said.get(LINKINFO, b""))
+    info = attributes(payloads.get(LINKINFO, b""))
     software = _text(info.get(KIND))
     data = attributes(info.get(DATA, b"")) if software in ("bond", "vlan") else {}
-    carrier = _number(said.get(CARRIER))
-    lower = _number(said.get(LOWER)) if software == "vlan" and LOWER_NAMESPACE not in said else None
+    carrier = _number(payloads.get(CARRIER))
+    lower = _number(payloads.get(LOWER)) if software == "vlan" and LOWER_NAMESPACE not in payloads else None
     return NetlinkLink(
         name=names[index] or "",
         index=index,
         type=kind,
         flags=flags,
-        mac=mac_text(said.get(MAC, b"")),
-        mtu=_number(said.get(MTU)),
-        operstate=_word(OPERSTATES, said.get(OPERSTATE)),
+        mac=mac_text(payloads.get(MAC, b"")),
+        mtu=_number(payloads.get(MTU)),
+        operstate=_word(OPERSTATES, payloads.get(OPERSTATE)),
         carrier=None if carrier is None or not flags & ADMIN_UP else bool(carrier),
-        carrier_changes=_number(said.get(CARRIER_CHANGES)),
-        carrier_up_count=_number(said.get(CARRIER_UP)),
-        carrier_down_count=_number(said.get(CARRIER_DOWN)),
+        carrier_changes=_number(payloads.get(CARRIER_CHANGES)),
+        carrier_up_count=_number(payloads.get(CARRIER_UP)),
+        carrier_down_count=_number(payloads.get(CARRIER_DOWN)),
         kind=software,
-        master=names.get(_number(said.get(MASTER)) or 0),
+        master=names.get(_number(payloads.get(MASTER)) or 0),
         lower=names.get(lower or 0),
         vlan_id=_number(data.get(VLAN_ID)) if software == "vlan" else None,
         vlan_egress=_mappings(data.get(VLAN_EGRESS, b"")) if software == "vlan" else None,
         bond=_bond(data, names) if software == "bond" else None,
-        port_name=_text(said.get(PORT_NAME)),
-        parent_pci=_text(said.get(PARENT)) if _text(said.get(PARENT_BUS)) == "pci" else None,
+        port_name=_text(payloads.get(PORT_NAME)),
+        parent_pci=_text(payloads.get(PARENT)) if _text(payloads.get(PARENT_BUS)) == "pci" else None,
     )
 
 

@@ -33,12 +33,12 @@ def shown_links(reader: HostReader) -> dict[str, NetlinkLink]:
     if reader.host.live or reader.host.kind == "capture":
         return links
     if not links and not sysfs.folders(reader):  # a list of interfaces is whole: what it lacks is not here
-        links = {name: NetlinkLink(name) for name in _named(reader.host)}
+        links = {name: NetlinkLink(name) for name in _list_names(reader.host)}
     addresses = _addresses(reader) if links else {}
     return {name: _with_device(reader, link, addresses.get(name)) for name, link in links.items()}
 
 
-def _named(host: Host) -> list[str]:
+def _list_names(host: Host) -> list[str]:
     names = {name for argv in OF_INTERFACE for name in host.saved_arguments(*argv) if _NAME.fullmatch(name)}
     return sorted(names - {"lo"})[:MOST_INTERFACES]
 

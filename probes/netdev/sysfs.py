@@ -47,19 +47,19 @@ def folders(reader: HostReader) -> dict[str, str]:
     if reader.host.live:
         return {}
     if reader.host not in _below_functions:
-        _below_functions[reader.host] = _asked(HostReader(reader.host))
-    found, missing = _below_functions[reader.host]
+        _below_functions[reader.host] = _list_interfaces(HostReader(reader.host))
+    interfaces, missing = _below_functions[reader.host]
     if missing:
         reader.gap(missing)
-    return dict(found)
+    return dict(interfaces)
 
 
-def _asked(reader: HostReader) -> tuple[dict[str, str], str | None]:
-    found = {}
+def _list_interfaces(reader: HostReader) -> tuple[dict[str, str], str | None]:
+    drivers = {}
     for function in (reader.names(PCI) or [])[:MOST_FUNCTIONS]:
         for name in reader.names(f"{PCI}/{function}/net") or ():
-            found[name] = f"{PCI}/{function}/net/{name}"
-    return found, reader.missing
+            drivers[name] = f"{PCI}/{function}/net/{name}"
+    return drivers, reader.missing
 
 
 def place(reader: HostReader, folder: str) -> DevicePlace:
@@ -132,8 +132,8 @@ def mac(text: str | None) -> str | None:
 
 
 def _link(reader: HostReader, name: str, folder: str, vlan: tuple[int, str] | None) -> NetlinkLink:
-    said = reader.attributes(folder, ATTRIBUTES, source=f"{CLASS}/*")
-    flags = whole(said.get("flags"))
+    files = reader.attributes(folder, ATTRIBUTES, source=f"{CLASS}/*")
+    flags = whole(files.get("flags"))
     master = reader.link(f"{folder}/master")
     bond = _bond(reader, folder)
     carrier = None
@@ -141,16 +141,16 @@ def _link(reader: HostReader, name: str, folder: str, vlan: tuple[int, str] | No
         carrier = reader.attributes(folder, ("carrier",), source=f"{CLASS}/*").get("carrier")
     return NetlinkLink(
         name=name,
-        index=whole(said.get("ifindex")),
-        type=whole(said.get("type")),
+        index=whole(files.get("ifindex")),
+        type=whole(files.get("type")),
         flags=flags,
-        mac=mac(said.get("address")),
-        mtu=whole(said.get("mtu")),
-        operstate=said.get("operstate") or None,
+        mac=mac(files.get("address")),
+        mtu=whole(files.get("mtu")),
+        operstate=files.get("operstate") or None,
         carrier=carrier == "1" if carrier in ("0", "1") else None,
-        carrier_changes=whole(said.get("carrier_changes")),
-        carrier_up_count=whole(said.get("carrier_up_count")),
-        carrier_down_count=whole(said.get("carrier_down_count")),
+        carrier_changes=whole(files.get("carrier_changes")),
+        carrier_up_count=whole(files.get("carrier_up_count")),
+        carrier_down_count=whole(files.get("carrier_down_count")),
         kind="bond" if bond else "vlan" if vlan else None,
         master=master.rsplit("/", 1)[-1] if master else None,
         lower=vlan[1] if vlan else None,
@@ -162,8 +162,8 @@ def _link(reader: HostReader, name: str, folder: str, vlan: tuple[int, str] | No
 def _bond(reader: HostReader, folder: str) -> dict[str, str] | None:
     """A bond's settings; sysfs prints a word and its number ("802.3ad 4")."""
     keys = ("mode", "miimon", "xmit_hash_policy", "active_slave")
-    said = reader.attributes(f"{folder}/bonding", keys, source=f"{CLASS}/*/bonding")
-    return {key: said[key].split()[0] for key in keys if said.get(key)} or None
+    files = reader.attributes(f"{folder}/bonding", keys, source=f"{CLASS}/*/bonding")
+    return {key: files[key].split()[0] for key in keys if files.get(key)} or None
 
 
 def _vlans(reader: HostReader) -> dict[str, tuple[int, str]]:

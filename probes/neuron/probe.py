@@ -35,11 +35,13 @@ class _Device(NamedTuple):
 
 def read(host: Host) -> Reading:
     """What the first output that is there states. Raises ReadError."""
-    asked = NEURON if host.live or host.kind == "capture" else [argv for argv in NEURON_SAVED if host.has_output(*argv)]
-    if not asked:
+    commands = (
+        NEURON if host.live or host.kind == "capture" else [argv for argv in NEURON_SAVED if host.has_output(*argv)]
+    )
+    if not commands:
         raise Absent("no saved output of neuron-ls")
     try:
-        return Reading(parse_neuron_ls(host.run(*asked[0]).stdout), (" ".join(asked[0]),))
+        return Reading(parse_neuron_ls(host.run(*commands[0]).stdout), (" ".join(commands[0]),))
     except ParseError as why:
         raise Failed(str(why)) from None
 
@@ -72,7 +74,7 @@ def _parse_json(text: str) -> list[_Device]:
         document = json.loads(text)
     except (ValueError, RecursionError) as why:
         raise ParseError(f"neuron-ls: no JSON, cut or elided: {str(why)[:80]}") from why
-    found: list[_Device] = []
+    devices: list[_Device] = []
     for row in document[:MOST]:
         if not isinstance(row, dict) or not isinstance(row.get("bdf"), str):
             continue
@@ -81,8 +83,8 @@ def _parse_json(text: str) -> list[_Device]:
         if not isinstance(number, int) or not all(map(_is_number, (number, *peers))):
             continue
         memory = size >> 20 if isinstance(size, int) and _is_number(size) else None
-        found.append(_Device(number, _address(row["bdf"]), tuple(peers), memory, _numa(str(row.get("numa_node")))))
-    return found
+        devices.append(_Device(number, _address(row["bdf"]), tuple(peers), memory, _numa(str(row.get("numa_node")))))
+    return devices
 
 
 def _is_number(value: Any) -> bool:
@@ -95,17 +97,21 @@ def _parse_table(text: str) -> list[_Device]:
     if len(rows) < 2:
         return []
     names = [f"{above} {below}".strip() for above, below in zip(rows[0], rows[1], strict=False)]
-    found: list[_Device] = []
+    devices: list[_Device] = []
     for row in rows[2 : 2 + 64 * MOST]:
-        said = dict(zip(names, row, strict=False))
-        number, bdf, peers = said.get("NEURON DEVICE", ""), said.get("PCI BDF", ""), said.get("CONNECTED DEVICES", "")
-        if not number.isascii() or not number.isdigit() or len(number) > 4 or len(found) >= MOST:
+        cells = dict(zip(names, row, strict=False))
+        number, bdf, peers = (
+            cells.get("NEURON DEVICE", ""),
+            cells.get("PCI BDF", ""),
+            cells.get("CONNECTED DEVICES", ""),
+        )
+        if not number.isascii() or not number.isdigit() or len(number) > 4 or len(devices) >= MOST:
             continue  # another process of the device above
-        size = _SIZE.fullmatch(said.get("NEURON MEMORY", ""))
+        size = _SIZE.fullmatch(cells.get("NEURON MEMORY", ""))
         memory = int(size[1]) << (10 if size[2] == "GB" else 0) if size else None
         joined = tuple(int(peer) for peer in peers.split(",")) if _LIST.fullmatch(peers) else ()
-        found.append(_Device(int(number), _address(bdf), joined, memory, _numa(said.get("NUMA NODE", ""))))
-    return found
+        devices.append(_Device(int(number), _address(bdf), joined, memory, _numa(cells.get("NUMA NODE", ""))))
+    return devices
 
 
 def _address(bdf: str) -> str:

@@ -10,10 +10,10 @@ from probes.optics.facts import (
     ModuleReading,
     celsius,
     dbm,
-    flagged,
     identifier,
     lanes_in_use,
     milliamperes,
+    read_flags,
     text,
     thresholds,
     volts,
@@ -46,7 +46,7 @@ def is_paged(lower: bytes) -> bool:
 def parse(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> ModuleReading:
     """The module. `lower` and `upper` have 128 bytes; of `pages` those of 1, 2 and 0x11 that could be read."""
     media = _media(lower, upper)
-    said = ModuleReading(
+    reading = ModuleReading(
         identifier=identifier(lower[0]),
         media=media,
         vendor=text(upper[1:17]),
@@ -57,10 +57,10 @@ def parse(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> ModuleReadi
     )
     advertised = pages.get(1, b"")
     if media in ("copper", "active_copper") or not is_paged(lower) or len(advertised) < 128:
-        return said
+        return reading
     monitors, lane_monitors = advertised[159 - 128], advertised[160 - 128]
     temperature, voltage = bool(monitors & 1), bool(monitors & 2)
-    return said._replace(
+    return reading._replace(
         temperature_c=celsius(lower[14:16]) if temperature else None,
         voltage_v=volts(lower[16:18]) if voltage else None,
         flags=tuple(
@@ -93,7 +93,7 @@ def _lanes(page: bytes, advertised: bytes, absent: int) -> tuple[LaneReading, ..
     if len(page) < 128 or not monitors & 7:
         return ()
     lanes = [lane for lane in LANES if not absent >> lane - 1 & 1]
-    flags = flagged(
+    flags = read_flags(
         {name: page[at - 128] for name, at in LANE_FLAGS.items() if _has(name, advertised)},
         lanes,
     )

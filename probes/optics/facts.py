@@ -74,8 +74,8 @@ def text(raw: bytes) -> str | None:
     >>> text(b"Mellanox        "), text(bytes(16)), text(b"\xff" * 16)
     ('Mellanox', None, None)
     """
-    said = "".join(chr(byte) for byte in raw if 0x20 <= byte < 0x7F).strip()
-    return said or None
+    printable = "".join(chr(byte) for byte in raw if 0x20 <= byte < 0x7F).strip()
+    return printable or None
 
 
 def celsius(raw: bytes) -> float:
@@ -111,8 +111,8 @@ def thresholds(what: str, unit: str, raw: bytes) -> dict[str, float]:
     """
     if len(raw) < 8 or not any(raw) or set(raw) == {0xFF}:
         return {}
-    made = {"c": celsius, "v": volts, "ma": milliamperes, "dbm": dbm}[unit]
-    return {f"{what}_{level}_{unit}": made(raw[2 * at : 2 * at + 2]) for at, level in enumerate(LEVELS)}
+    values = {"c": celsius, "v": volts, "ma": milliamperes, "dbm": dbm}[unit]
+    return {f"{what}_{level}_{unit}": values(raw[2 * at : 2 * at + 2]) for at, level in enumerate(LEVELS)}
 
 
 def lanes_in_use(lanes: Sequence[LaneReading]) -> tuple[LaneReading, ...]:
@@ -131,7 +131,7 @@ def lanes_in_use(lanes: Sequence[LaneReading]) -> tuple[LaneReading, ...]:
     )
 
 
-def flagged(names: Mapping[str, int], lanes: Sequence[int]) -> dict[int, tuple[str, ...]]:
+def read_flags(names: Mapping[str, int], lanes: Sequence[int]) -> dict[int, tuple[str, ...]]:
     """Flags by lane, of bytes in which bit 0 is lane 1.
 
     >>> flagged({"rx_los": 0b10, "tx_fault": 0}, (1, 2))

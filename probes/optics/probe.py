@@ -62,7 +62,7 @@ def read(host: Host) -> Reading:
     if family is None:
         raise Absent("this kernel has no ethtool netlink")
     functions = rdma_sysfs.functions(host)
-    found: list[ModuleSocket] = []
+    sockets: list[ModuleSocket] = []
     deadline = time.monotonic() + SECONDS
     denied: str | None = None  # why this process may not read any
     for one in netdev.on_pci(reader)[:MOST_INTERFACES]:
@@ -80,17 +80,17 @@ def read(host: Host) -> Reading:
             why_not = f"not reached: the modules before it took {SECONDS:.0f} s"
             reader.gap(f"{name}: {why_not}")
         if why_not:
-            found.append(ModuleSocket(name, reason=why_not))
+            sockets.append(ModuleSocket(name, reason=why_not))
             continue
         try:
-            found.append(_socket(reader, name, Memory(host, family, index)))
+            sockets.append(_socket(reader, name, Memory(host, family, index)))
         except Denied as why:
             reader.gap(NEEDS)
             denied = f"{why.code or 'EPERM'}: {NEEDS}"
-            found.append(ModuleSocket(name, reason=denied))
-    if not found:
+            sockets.append(ModuleSocket(name, reason=denied))
+    if not sockets:
         raise Absent("no interface of a PCI device that is awake")
-    return Reading(OpticsFacts(tuple(found)), reader.sources, reader.missing)
+    return Reading(OpticsFacts(tuple(sockets)), reader.sources, reader.missing)
 
 
 class Memory:
@@ -128,13 +128,13 @@ def module_of(memory: Memory) -> ModuleReading:
         raise ParseError(f"a module of kind 0x{code:02x}, whose memory is laid out in another way")
     lower, upper = memory.bytes_of(optics_reads.LOWER), memory.bytes_of(optics_reads.UPPER)
     if code in SFF8636:
-        said = sff.parse_sff8636(lower, upper, {})
-        if said.media in CABLES or not sff.is_paged(lower):
-            return said
+        reading = sff.parse_sff8636(lower, upper, {})
+        if reading.media in CABLES or not sff.is_paged(lower):
+            return reading
         return sff.parse_sff8636(lower, upper, {3: memory.page(optics_reads.SFF8636_THRESHOLDS)})
-    said = optics_cmis.parse(lower, upper, {})
-    if said.media in CABLES or not optics_cmis.is_paged(lower):
-        return said
+    reading = optics_cmis.parse(lower, upper, {})
+    if reading.media in CABLES or not optics_cmis.is_paged(lower):
+        return reading
     memory.page(optics_reads.CMIS_FLAGS)  # those of the past; what is flagged now is flagged again
     wanted = {
         1: optics_reads.CMIS_ADVERTISED,
@@ -170,6 +170,6 @@ def _meaning(why: ReadError) -> str:
 
 def _virtual(reader: HostReader, pci: str) -> str | None:
     """Why there is no module: a virtual function has none, and its firmware logs an error for every question."""
-    said = reader.attributes(f"{PCI}/{pci}", ("vendor", "device"), source=f"{PCI}/*")
-    guest = said.get("vendor") == "0x15b3" and said.get("device") in VIRTUAL
+    ids = reader.attributes(f"{PCI}/{pci}", ("vendor", "device"), source=f"{PCI}/*")
+    guest = ids.get("vendor") == "0x15b3" and ids.get("device") in VIRTUAL
     return "a virtual function has no module" if guest or reader.link(f"{PCI}/{pci}/physfn") else None

@@ -63,31 +63,31 @@ def parse(text: str) -> ModuleReading | None:
     ('SFP', 'UDC-2', 36.75)
     """
     every = list(parse_pairs(text))
-    said = dict(reversed(every))  # of a key that comes twice, the first
-    code = _CODE.search(said.get("Identifier", ""))
+    values = dict(reversed(every))  # of a key that comes twice, the first
+    code = _CODE.search(values.get("Identifier", ""))
     if not code:
         return None
-    media = _media([value for _, value in every], said)
-    state = next((word for key, word in _STATES.items() if key in said.get("Module State", "")), None)
-    length = said.get("Length (Copper or Active cable)") or said.get("Cable assembly length")
+    media = _media([value for _, value in every], values)
+    state = next((word for key, word in _STATES.items() if key in values.get("Module State", "")), None)
+    length = values.get("Length (Copper or Active cable)") or values.get("Cable assembly length")
     if media in ("copper", "active_copper"):
-        length = length or said.get("Length (Copper)")
+        length = length or values.get("Length (Copper)")
     module = ModuleReading(
         identifier=IDENTIFIERS.get(int(code[1], 16), f"0x{code[1].lower()}"),
         media=media,
-        vendor=said.get("Vendor name") or None,
-        part=said.get("Vendor PN") or None,
-        serial=said.get("Vendor SN") or None,
+        vendor=values.get("Vendor name") or None,
+        part=values.get("Vendor PN") or None,
+        serial=values.get("Vendor SN") or None,
         length_m=_number(length) or None,
-        standard=_standard(said.get("Transceiver type", "")),
+        standard=_standard(values.get("Transceiver type", "")),
         state=state,
     )
     if media in ("copper", "active_copper"):
         return module
-    return _measured(module, every, lanes_are_flagged=int(code[1], 16) not in CMIS)
+    return _add_measurements(module, every, lanes_are_flagged=int(code[1], 16) not in CMIS)
 
 
-def _measured(module: ModuleReading, every: list[tuple[str, str]], lanes_are_flagged: bool) -> ModuleReading:
+def _add_measurements(module: ModuleReading, every: list[tuple[str, str]], lanes_are_flagged: bool) -> ModuleReading:
     """Monitors and flags. Of CMIS modules no limits of lanes are believed to be flagged: ethtool (6.1, and its
     source of 2025) tests the lane's number for its bit, so a flag of lane 1 is printed at lane 2, one of lane 4 never.
     """
@@ -105,7 +105,7 @@ def _measured(module: ModuleReading, every: list[tuple[str, str]], lanes_are_fla
         if not subject:
             continue
         what = _WHAT[int((subject.lastgroup or "w0")[1:])][1]
-        lane = int(found[1]) + 1 - first if (found := _LANE.search(key)) else 1 if _UNITS[what] in ("dbm", "ma") else 0
+        lane = int(match[1]) + 1 - first if (match := _LANE.search(key)) else 1 if _UNITS[what] in ("dbm", "ma") else 0
         level = _LEVEL.search(key)
         number = _value(what, value)
         if level is None:
@@ -121,40 +121,44 @@ def _measured(module: ModuleReading, every: list[tuple[str, str]], lanes_are_fla
     return module._replace(
         temperature_c=alone.get("temperature"),
         voltage_v=alone.get("voltage"),
-        thresholds=_known(limits),
+        thresholds=_select_known(limits),
         flags=tuple(flags.get(0, ())),
         lanes=lanes_in_use(
             [
                 LaneReading(
-                    lane, said.get("rx_power"), said.get("tx_power"), said.get("tx_bias"), tuple(flags.get(lane, ()))
+                    lane,
+                    values.get("rx_power"),
+                    values.get("tx_power"),
+                    values.get("tx_bias"),
+                    tuple(flags.get(lane, ())),
                 )
-                for lane, said in sorted(lanes.items())
+                for lane, values in sorted(lanes.items())
             ]
         ),
     )
 
 
-def _known(limits: dict[str, float]) -> dict[str, float]:
+def _select_known(limits: dict[str, float]) -> dict[str, float]:
     """Without those of a thing whose four limits are all zero or no light: the module has none."""
-    kept = dict(limits)
+    limit_values = dict(limits)
     for what, unit in _UNITS.items():
         names = [f"{what}_{level}_{unit}" for level in LEVELS]
         if all(limits.get(name) in (None, 0.0, NO_LIGHT_DBM) for name in names):
             for name in names:
-                kept.pop(name, None)
-    return kept
+                limit_values.pop(name, None)
+    return limit_values
 
 
 def _value(what: str, value: str) -> float | None:
     if _UNITS[what] != "dbm":
         return _number(value)
-    found = _DBM.search(value)
-    return None if not found else NO_LIGHT_DBM if found[1] == "-inf" else float(found[1])
+    match = _DBM.search(value)
+    return None if not match else NO_LIGHT_DBM if match[1] == "-inf" else float(match[1])
 
 
 def _number(value: str | None) -> float | None:
-    found = _NUMBER.match(value or "")
-    return float(found[0]) if found else None
+    match = _NUMBER.match(value or "")
+    return float(match[0]) if match else None
 
 
 def _standard(transceiver_type: str) -> str | None:
@@ -163,17 +167,19 @@ def _standard(transceiver_type: str) -> str | None:
     >>> _standard("100G Ethernet: 100G Base-LR4"), _standard("10G Ethernet: 10G Base-SR")
     ('100GBASE-LR4', None)
     """
-    found = _STANDARD.search(transceiver_type)
-    return f"100GBASE-{found[1]}" if found else None
+    match = _STANDARD.search(transceiver_type)
+    return f"100GBASE-{match[1]}" if match else None
 
 
-def _media(values: list[str], said: dict[str, str]) -> str:
+def _media(values: list[str], fields: dict[str, str]) -> str:
     if any(word in value for value in values for word in _ACTIVE_WORDS):
         return "active_copper"
-    if any(word in value for value in values for word in _COPPER_WORDS) or "CR4" in said.get("Transceiver type", ""):
+    if any(word in value for value in values for word in _COPPER_WORDS) or "CR4" in fields.get("Transceiver type", ""):
         return "copper"
     known = (
-        "Laser wavelength" in said or "Laser" in said.get("Transmitter technology", "") or "VCSEL" in " ".join(values)
+        "Laser wavelength" in fields
+        or "Laser" in fields.get("Transmitter technology", "")
+        or "VCSEL" in " ".join(values)
     )
     return "optical" if known else "unknown"
 
@@ -182,7 +188,7 @@ def read_saved(host: Host) -> Reading:
     """The modules whose memory was printed. Raises Absent where none was."""
     reader = HostReader(host)
     modules = ((name, read_saved_interface(reader, parse, "ethtool", "-m", name)) for name in interfaces(reader))
-    found = tuple(ModuleSocket(name, module) for name, module in modules if module)
-    if not found:
+    sockets = tuple(ModuleSocket(name, module) for name, module in modules if module)
+    if not sockets:
         raise Absent("no saved output of ethtool -m")
-    return Reading(OpticsFacts(found), reader.sources, reader.missing)
+    return Reading(OpticsFacts(sockets), reader.sources, reader.missing)

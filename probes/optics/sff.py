@@ -14,10 +14,10 @@ from probes.optics.facts import (
     ModuleReading,
     celsius,
     dbm,
-    flagged,
     identifier,
     lanes_in_use,
     milliamperes,
+    read_flags,
     text,
     thresholds,
     volts,
@@ -41,7 +41,7 @@ def parse_sff8636(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> Mod
     """The module. `lower` and `upper` have 128 bytes; `pages` may hold page 3."""
     media = _media(upper)
     cable = media != "optical" or upper[2] in CABLE_CONNECTORS
-    said = ModuleReading(
+    reading = ModuleReading(
         identifier=identifier(lower[0]),
         media=media,
         vendor=text(upper[20:36]),
@@ -51,11 +51,11 @@ def parse_sff8636(lower: bytes, upper: bytes, pages: Mapping[int, bytes]) -> Mod
         standard=STANDARDS.get(upper[64]) if upper[3] & EXTENDED else None,
     )
     if media in ("copper", "active_copper") or not any(lower[22:58]):
-        return said  # measures nothing
+        return reading  # measures nothing
     temperature, voltage, tx_power = any(lower[22:24]), any(lower[26:28]), bool(upper[92] & TX_POWER_MONITORED)
     # an active cable may not measure what it receives; where all light is gone, the loss of signal tells it
     rx_power, bias = any(lower[RX_POWER:TX_BIAS]), any(lower[TX_BIAS:TX_POWER])
-    return said._replace(
+    return reading._replace(
         temperature_c=celsius(lower[22:24]) if temperature else None,
         voltage_v=volts(lower[26:28]) if voltage else None,
         flags=tuple(_module_flags(lower, temperature, voltage)),
@@ -99,7 +99,7 @@ def _lanes(lower: bytes, upper: bytes, rx_power: bool, tx_power: bool, bias: boo
     for what, first, has in (("tx_power", 13, tx_power), ("tx_bias", 11, bias), ("rx_power", 9, rx_power)):
         if has:
             levels |= {f"{what}_{level}": _level_bits(lower[first : first + 2], at) for at, level in enumerate(LEVELS)}
-    flags = flagged(plain | levels, LANES)
+    flags = read_flags(plain | levels, LANES)
     return lanes_in_use(
         [
             LaneReading(
@@ -147,7 +147,7 @@ def parse_sff8472(serial: bytes, diagnostics: bytes) -> ModuleReading:
     media = "copper" if serial[8] & PASSIVE else "active_copper" if serial[8] & ACTIVE else "optical"
     if serial[2] == COPPER_PIGTAIL and media == "optical":
         media = "copper"
-    said = ModuleReading(
+    reading = ModuleReading(
         identifier=identifier(serial[0]),
         media=media,
         vendor=text(serial[20:36]),
@@ -156,12 +156,12 @@ def parse_sff8472(serial: bytes, diagnostics: bytes) -> ModuleReading:
         length_m=float(serial[18]) if media != "optical" and serial[18] else None,  # else: how far OM4 fibre may go
     )
     if media != "optical" or len(diagnostics) < 120 or not has_monitors(serial):
-        return said
+        return reading
     module_flags = _flags(diagnostics, (("temperature", 112, 7), ("voltage", 112, 5)))
     lane_flags = _flags(diagnostics, (("tx_power", 112, 1), ("tx_bias", 112, 3), ("rx_power", 113, 7)))
     plain = (("rx_los", STATUS_RX_LOS), ("tx_fault", STATUS_TX_FAULT))
     lane_flags += [name for name, bit in plain if diagnostics[110] & bit]
-    return said._replace(
+    return reading._replace(
         temperature_c=celsius(diagnostics[96:98]),
         voltage_v=volts(diagnostics[98:100]),
         flags=tuple(module_flags),

@@ -105,14 +105,14 @@ def decode(data: bytes) -> ConfigSpace:
         return ConfigSpace(size=len(data), gone=True)
     header_type = data[0x0E] & 0x7F if len(data) > 0x0E else None
     bridge = header_type in (1, 2)
-    found, pcie_known = _capabilities(data, header_type)
-    express = _express(data, found[_CAP_EXPRESS]) if _CAP_EXPRESS in found else None
-    extended, extended_known = _extended(data)
+    capabilities, pcie_known = _capabilities(data, header_type)
+    express = _express(data, capabilities[_CAP_EXPRESS]) if _CAP_EXPRESS in capabilities else None
+    extended, extended_known = _read_extended(data)
     if pcie_known and express is None:
         extended_known = True  # what we read there belongs to PCI Express functions only
     acs, ats = extended.get(_EXT_ACS), extended.get(_EXT_ATS)
     ats_control = None if ats is None else _u16(data, ats + 6)
-    subsystem = _subsystem_at(header_type, found)
+    subsystem = _subsystem_at(header_type, capabilities)
     vendor = _u16(data, 0)
     virtual = vendor == 0xFFFF
     return ConfigSpace(
@@ -126,7 +126,7 @@ def decode(data: bytes) -> ConfigSpace:
         header_type=header_type,
         secondary_bus=data[0x19] if bridge and len(data) > 0x19 else None,
         subordinate_bus=data[0x1A] if bridge and len(data) > 0x1A else None,
-        power_state=_power_state(data, found.get(_CAP_POWER)),
+        power_state=_power_state(data, capabilities.get(_CAP_POWER)),
         pcie_known=pcie_known,
         pcie=express,
         extended_known=extended_known,
@@ -147,35 +147,35 @@ def _capabilities(data: bytes, header_type: int | None) -> tuple[dict[int, int],
     if not status & 0x10:
         return {}, len(data) >= HEADER_BYTES
     pointer = _u8(data, 0x14 if header_type == 2 else 0x34)
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     seen: set[int] = set()
     while pointer is not None and pointer & 0xFC:
         at = pointer & 0xFC
         identity, pointer = _u8(data, at), _u8(data, at + 1)
         if identity is None or identity == 0xFF or at < 0x40 or at in seen:
-            return found, False
+            return offsets, False
         seen.add(at)
-        found.setdefault(identity, at)
-    return found, pointer is not None
+        offsets.setdefault(identity, at)
+    return offsets, pointer is not None
 
 
-def _extended(data: bytes) -> tuple[dict[int, int], bool]:
+def _read_extended(data: bytes) -> tuple[dict[int, int], bool]:
     """The same for the extended list; each offset is visited once, so the walk is bounded by the data."""
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     seen: set[int] = set()
     at = CONVENTIONAL_BYTES
     if data[at : at + 4] == data[:4]:
-        return found, False  # a bridge on the way drops the upper address bits: the header is seen again
+        return offsets, False  # a bridge on the way drops the upper address bits: the header is seen again
     while at:
         header = _u32(data, at)
         if header is None or header == _ALL_ONES or at in seen or at < CONVENTIONAL_BYTES:
-            return found, False
+            return offsets, False
         if header == 0:
             break
         seen.add(at)
-        found.setdefault(header & 0xFFFF, at)
+        offsets.setdefault(header & 0xFFFF, at)
         at = header >> 20 & 0xFFC
-    return found, True
+    return offsets, True
 
 
 def _express(data: bytes, at: int) -> Express:
@@ -221,11 +221,11 @@ def _express(data: bytes, at: int) -> Express:
     )
 
 
-def _subsystem_at(header_type: int | None, found: Mapping[int, int]) -> int | None:
+def _subsystem_at(header_type: int | None, capabilities: Mapping[int, int]) -> int | None:
     if header_type == 0:
         return 0x2C
-    if header_type == 1 and _CAP_SUBSYSTEM in found:
-        return found[_CAP_SUBSYSTEM] + 4
+    if header_type == 1 and _CAP_SUBSYSTEM in capabilities:
+        return capabilities[_CAP_SUBSYSTEM] + 4
     return 0x40 if header_type == 2 else None
 
 

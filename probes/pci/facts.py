@@ -170,7 +170,7 @@ def _sits_at_root(draft: PciFunctionBuilder) -> bool:
 
 def _physical_functions(drafts: Sequence[PciFunctionBuilder]) -> dict[str, str]:
     """Virtual function -> its physical one, by the routing ids of the SR-IOV capability."""
-    found = {}
+    functions_of = {}
     for draft in drafts:
         virtual = draft.virtual_functions
         if virtual is None or not virtual.offset:
@@ -179,8 +179,8 @@ def _physical_functions(drafts: Sequence[PciFunctionBuilder]) -> dict[str, str]:
             address = neighbour(draft.address, virtual.offset + number * virtual.stride)
             if address is None:
                 break
-            found[address] = draft.address
-    return found
+            functions_of[address] = draft.address
+    return functions_of
 
 
 def _config_fields(space: ConfigSpace, address: str) -> dict[str, Any]:

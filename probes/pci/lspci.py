@@ -167,12 +167,12 @@ def _bridge_subsystem(block: LspciBlock) -> str:
 
 
 def _bars(block: LspciBlock) -> dict[str, int] | None:
-    found = {}
+    bars = {}
     for number in "012345":
         size = _SIZE.search(block.first(f"Region {number}"))
         if size is not None:
-            found[number] = int(size.group(1)) << _SIZE_UNITS[size.group(2)]
-    return found or None
+            bars[number] = int(size.group(1)) << _SIZE_UNITS[size.group(2)]
+    return bars or None
 
 
 def _add_capabilities(draft: PciFunctionBuilder, block: LspciBlock) -> None:
@@ -203,7 +203,7 @@ def _whole(block: LspciBlock, express: bool) -> bool:
 def _link(block: LspciBlock, port: str | None) -> dict[str, Any]:
     capability, status, control = block.first("LnkCap"), block.first("LnkSta"), block.first("LnkCtl")
     device, control_flags, status_flags = block.first("DevCtl"), _flags(control), _flags(status)
-    target = _target(block, _speed(status)) if has_link_control_2(port, block.address) else None
+    target = _target(block, _parse_speed(status)) if has_link_control_2(port, block.address) else None
     aspm = _ASPM.search(control)
     tags = _flags(f"{block.first('DevCtl2')} {block.first('AtomicOpsCtl')}")  # that line is wrapped after AtomicOpsCtl
     ten_bit = "10BitTagComp" if port in ("root_port", "upstream", "downstream") else "10BitTagReq"
@@ -211,18 +211,18 @@ def _link(block: LspciBlock, port: str | None) -> dict[str, Any]:
     slot = port_flags and _flags(block.first("SltSta").partition("Changed:")[0])
     reports_active = _flags(capability).get("LLActRep")
     return {
-        "current_link_speed_gt_s": _speed(status),
-        "current_link_width": _found(_WIDTH, status),
-        "max_link_speed_gt_s": _speed(capability),
-        "max_link_width": _found(_WIDTH, capability),
+        "current_link_speed_gt_s": _parse_speed(status),
+        "current_link_width": _search_number(_WIDTH, status),
+        "max_link_speed_gt_s": _parse_speed(capability),
+        "max_link_width": _search_number(_WIDTH, capability),
         "target_link_speed_gt_s": target,
         "link_disabled": control_flags.get("LnkDisable", control_flags.get("Disabled")),
         "slot_occupied": slot.get("PresDet"),
         "slot_powered": True if _flags(block.first("SltCap")).get("PwrCtrl") is False else None,  # "Control" is no name
         "link_active": port_flags.get("DLActive") if reports_active else None,
-        "max_payload_bytes": _found(_MAX_PAYLOAD, device),
-        "max_payload_supported_bytes": _found(_MAX_PAYLOAD, block.first("DevCap")),
-        "max_read_request_bytes": _found(_MAX_READ, device),
+        "max_payload_bytes": _search_number(_MAX_PAYLOAD, device),
+        "max_payload_supported_bytes": _search_number(_MAX_PAYLOAD, block.first("DevCap")),
+        "max_read_request_bytes": _search_number(_MAX_READ, device),
         "relaxed_ordering": _flags(device).get("RlxdOrd"),
         "extended_tags": _flags(device).get("ExtTag"),
         "extended_tags_supported": _flags(block.first("DevCap")).get("ExtTag"),
@@ -236,7 +236,7 @@ def _link(block: LspciBlock, port: str | None) -> dict[str, Any]:
 
 def _target(block: LspciBlock, current: float | None) -> float | None:
     """LnkCtl2. An empty register is printed as 2.5 GT/s: on a link that runs faster it says nothing."""
-    target = _speed(block.first("LnkCtl2"))
+    target = _parse_speed(block.first("LnkCtl2"))
     return None if target == _EMPTY_TARGET_GT_S and current and current > target else target
 
 
@@ -269,12 +269,12 @@ def _flags(text: str) -> dict[str, bool]:
     return {name: sign == "+" for name, sign in _FLAG.findall(text)}
 
 
-def _speed(text: str) -> float | None:
+def _parse_speed(text: str) -> float | None:
     match = _SPEED.search(text)
     return float(match.group(1)) if match and match.group(1) else None
 
 
-def _found(pattern: re.Pattern[str], text: str) -> int | None:
+def _search_number(pattern: re.Pattern[str], text: str) -> int | None:
     match = pattern.search(text)
     return int(match.group(1)) if match else None
 
@@ -294,11 +294,11 @@ HEX = ("lspci", "-D", "-nn", "-xxxx")
 
 def read(host: Host) -> Reading:
     """The functions of the outputs that the source holds; a live host is asked once. Raises Absent, Failed."""
-    asked = [argv for argv in (TEXT, HEX) if host.has_output(*argv)] or [TEXT]
-    listings = [_listing(host, argv) for argv in asked]
+    commands = [argv for argv in (TEXT, HEX) if host.has_output(*argv)] or [TEXT]
+    listings = [_listing(host, argv) for argv in commands]
     return Reading(
-        PciFacts(build_functions(_merged(listings))),
-        sources=tuple(" ".join(argv) for argv in asked),
+        PciFacts(build_functions(_merge(listings))),
+        sources=tuple(" ".join(argv) for argv in commands),
         missing=_missing(listings),
     )
 
@@ -312,13 +312,13 @@ def _listing(host: Host, argv: tuple[str, ...]) -> LspciListing:
         raise Failed(f"{' '.join(argv)}: {first or why} (exit {done.returncode})") from None
 
 
-def _merged(listings: list[LspciListing]) -> list[PciFunctionBuilder]:
+def _merge(listings: list[LspciListing]) -> list[PciFunctionBuilder]:
     """One draft a function: the first output's, completed by the next."""
-    found: dict[str, PciFunctionBuilder] = {}
+    by_address: dict[str, PciFunctionBuilder] = {}
     for draft in (draft for listing in listings for draft in listing.drafts):
-        if found.setdefault(draft.address, draft) is not draft:
-            found[draft.address].add(draft)
-    return list(found.values())
+        if by_address.setdefault(draft.address, draft) is not draft:
+            by_address[draft.address].add(draft)
+    return list(by_address.values())
 
 
 def _missing(listings: list[LspciListing]) -> str | None:

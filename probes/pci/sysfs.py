@@ -68,7 +68,7 @@ def bars(text: str) -> dict[str, int] | None:
     >>> bars("0x0000000096000000 0x0000000096ffffff 0x0000000000140204\\n0x0 0x0 0x0")
     {'0': 16777216}
     """
-    found = {}
+    bars = {}
     read = False
     for number, line in enumerate(text.splitlines()[:_BARS]):
         if line == _NO_BAR:
@@ -80,8 +80,8 @@ def bars(text: str) -> dict[str, int] | None:
         read = True
         start, end, flags = (int(part, 16) for part in match.groups())
         if flags and end > start:
-            found[str(number)] = end - start + 1
-    return found if read else None
+            bars[str(number)] = end - start + 1
+    return bars if read else None
 
 
 def aer_counters(text: str) -> dict[str, int] | None:
@@ -90,19 +90,19 @@ def aer_counters(text: str) -> dict[str, int] | None:
     >>> aer_counters("RxErr 3\\nReceiver Error 2\\nTOTAL_ERR_COR 3")
     {'RxErr': 3, 'Receiver Error': 2, 'TOTAL_ERR_COR': 3}
     """
-    return dict(_counted(text)) or None
+    return dict(_parse_counts(text)) or None
 
 
 @lru_cache(maxsize=256)
-def _counted(text: str) -> tuple[tuple[str, int], ...]:
+def _parse_counts(text: str) -> tuple[tuple[str, int], ...]:
     """Nearly all functions of a host say the same: nothing was counted."""
-    found = {}
+    counts = {}
     for line in text.splitlines():
         name, _, count = line.strip().rpartition(" ")
         number = decimal(count)
         if name and number is not None:
-            found[name.strip()] = number
-    return tuple(found.items())
+            counts[name.strip()] = number
+    return tuple(counts.items())
 
 
 __all__ = ["PROBE", "Acs", "PciFacts", "PciFunction", "read_pci"]
@@ -139,7 +139,7 @@ _NAMED = ("0x03", "0x12", "0x02", "0x0680", "0x0604", "0x0108")  # GPUs, NICs, s
 
 def read_pci(host: Host) -> Reading:
     """Every function of /sys/bus/pci. Raises Absent where the source has no PCI bus."""
-    drafts = [_draft(host, address, folders, place) for address, (folders, place) in _found(host).items()]
+    drafts = [_draft(host, address, folders, place) for address, (folders, place) in _find_functions(host).items()]
     slots, types = _slots(host), _iommu_types(host, drafts)
     names: dict[tuple[Any, ...], dict[str, str | None]] = {}  # by what udev looks them up with: one question a model
     for draft in drafts:
@@ -147,7 +147,7 @@ def read_pci(host: Host) -> Reading:
         fields["slot"] = slots.get(draft.address.rsplit(".", 1)[0], slots.get(bus_of(draft.address)))
         fields["iommu_type"] = types.get(fields.get("iommu_group"))
         if str(fields.get("class_code")).startswith(_NAMED):
-            model = tuple(fields.get(each) for each in _MODEL)
+            model = tuple(fields.get(name) for name in _MODEL)
             if None in model or not names.get(model):
                 names[model] = _names(host, draft.address)
             fields.update(names[model])
@@ -159,7 +159,7 @@ def read_pci(host: Host) -> Reading:
 PROBE = Probe("pci", read_pci, gives=("pci", "pci_sysfs"))
 
 
-def _found(host: Host) -> dict[str, tuple[list[str], Place]]:
+def _find_functions(host: Host) -> dict[str, tuple[list[str], Place]]:
     """Address -> the folders that describe it, and its place in the tree.
 
     The kernel's entries are links that tell the place. Trees made by other tools may hold plain folders, or keep
@@ -227,10 +227,10 @@ def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
 def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> Mapping[str, bytes | ReadError]:
     if len(folders) == 1:
         return host.attributes(folders[0], names)
-    found: dict[str, bytes | ReadError] = {}
+    answers: dict[str, bytes | ReadError] = {}
     for folder in folders:
-        found |= host.attributes(folder, names)
-    return found
+        answers |= host.attributes(folder, names)
+    return answers
 
 
 def _texts(answers: Mapping[str, bytes | ReadError]) -> dict[str, str]:
@@ -288,24 +288,24 @@ def _add_registers(
 
 def _slots(host: Host) -> dict[str, str]:
     """What a slot holds ("0000:19:00", or a whole bus "0000:19") -> the slot's name."""
-    found: dict[str, str] = {}
+    slots: dict[str, str] = {}
     for name in _names_in(host, SLOTS):
         try:
-            found.setdefault(host.read(f"{SLOTS}/{name}/address").decode("ascii", "replace").strip(), name)
+            slots.setdefault(host.read(f"{SLOTS}/{name}/address").decode("ascii", "replace").strip(), name)
         except ReadError:
             continue
-    return found
+    return slots
 
 
 def _iommu_types(host: Host, drafts: Iterable[PciFunctionBuilder]) -> dict[int | None, str]:
     """IOMMU group -> "DMA", "DMA-FQ", "identity"; kernels before 5.11 do not say."""
-    found: dict[int | None, str] = {}
+    types: dict[int | None, str] = {}
     for group in sorted({group for draft in drafts if (group := draft.fields.get("iommu_group")) is not None}):
         try:
-            found[group] = host.read(f"{IOMMU_GROUPS}/{group}/type").decode("ascii", "replace").strip()
+            types[group] = host.read(f"{IOMMU_GROUPS}/{group}/type").decode("ascii", "replace").strip()
         except ReadError:
             continue
-    return found
+    return types
 
 
 def _names(host: Host, address: str) -> dict[str, str | None]:
@@ -324,8 +324,8 @@ def _link_name(host: Host, path: str) -> str | None:
     return text and text.rstrip("/").rsplit("/", 1)[-1]
 
 
-def _missing(found: Iterable[PciFunction]) -> str | None:
-    awake = [function for function in found if not (function.asleep or function.gone or function.vanished)]
+def _missing(functions: Iterable[PciFunction]) -> str | None:
+    awake = [function for function in functions if not (function.asleep or function.gone or function.vanished)]
     unread = sum(not function.config_bytes for function in awake)
     short = sum(0 < (function.config_bytes or 0) <= HEADER_BYTES and not function.acs_known for function in awake)
     reasons = [

@@ -49,19 +49,19 @@ def _adapters(text: str) -> dict[str, _IbstatAdapter]:
     """The indentation says nothing: mail programs lose it."""
     adapters: dict[str, _IbstatAdapter] = {}
     current: _IbstatAdapter | None = None
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     lines, rest = rdma_words.whole_lines(text)
     for line in [*lines, *_if_last_of_port(rest)]:
         bare = line.strip()
         if match := _ADAPTER.fullmatch(bare):
             current = adapters[match[1]] = _IbstatAdapter(match[1])
-            said = current.said
+            fields = current.said
         elif current and (match := _PORT.fullmatch(bare)):
-            said = current.ports[int(match[1])] = {}
+            fields = current.ports[int(match[1])] = {}
         elif current:
             key, colon, value = bare.partition(":")
             if colon:
-                said.setdefault(key.strip(), _COMMENT.split(value, maxsplit=1)[0].strip())
+                fields.setdefault(key.strip(), _COMMENT.split(value, maxsplit=1)[0].strip())
     return adapters
 
 
@@ -91,8 +91,8 @@ def _ends(
 def _cut(adapter: _IbstatAdapter) -> list[str]:
     notes = [
         f"ibstat: {adapter.name} port {number} is cut off"
-        for number, said in adapter.ports.items()
-        if rdma_words.link_layer(said.get("Link layer")) is None and not said.get("Port GUID")
+        for number, fields in adapter.ports.items()
+        if rdma_words.link_layer(fields.get("Link layer")) is None and not fields.get("Port GUID")
     ]
     ports = rdma_words.number(adapter.said.get("Number of ports"))
     if ports is None or ports > len(adapter.ports):
@@ -101,28 +101,28 @@ def _cut(adapter: _IbstatAdapter) -> list[str]:
 
 
 def _device(adapter: _IbstatAdapter) -> RdmaDevice:
-    said = adapter.said
+    fields = adapter.said
     return RdmaDevice(
         name=adapter.name,
-        firmware=said.get("Firmware version") or None,
-        hca_type=said.get("CA type") or None,
-        node_guid=rdma_words.guid(said.get("Node GUID")),
-        system_image_guid=rdma_words.guid(said.get("System image GUID")),
+        firmware=fields.get("Firmware version") or None,
+        hca_type=fields.get("CA type") or None,
+        node_guid=rdma_words.guid(fields.get("Node GUID")),
+        system_image_guid=rdma_words.guid(fields.get("System image GUID")),
         software=rdma_words.is_software(adapter.name),
         ports=tuple(_port(number, port) for number, port in sorted(adapter.ports.items())),
     )
 
 
-def _port(number: int, said: dict[str, str]) -> RdmaPort:
+def _port(number: int, fields: dict[str, str]) -> RdmaPort:
     return RdmaPort(
         port=number,
-        link_layer=rdma_words.link_layer(said.get("Link layer")),
-        state=rdma_words.state(said.get("State")),
-        phys_state=rdma_words.physical_state(said.get("Physical state")),
-        rate_text=said.get("Rate") or None,
-        lid=rdma_words.number(said.get("Base lid")),
-        sm_lid=rdma_words.number(said.get("SM lid")),
-        port_guid=rdma_words.guid(said.get("Port GUID")),
+        link_layer=rdma_words.link_layer(fields.get("Link layer")),
+        state=rdma_words.state(fields.get("State")),
+        phys_state=rdma_words.physical_state(fields.get("Physical state")),
+        rate_text=fields.get("Rate") or None,
+        lid=rdma_words.number(fields.get("Base lid")),
+        sm_lid=rdma_words.number(fields.get("SM lid")),
+        port_guid=rdma_words.guid(fields.get("Port GUID")),
     )
 
 
@@ -142,13 +142,13 @@ def parse_ibstatus(text: str) -> ParsedTool:
     if not paragraphs:
         raise ParseError("ibstatus: no line \"Infiniband device '...' port N status:\"")
     ports: dict[str, list[RdmaPort]] = {}
-    for (name, number), said in sorted(paragraphs.items()):
-        ports.setdefault(name, []).append(_port_of_status(number, said))
+    for (name, number), fields in sorted(paragraphs.items()):
+        ports.setdefault(name, []).append(_port_of_status(number, fields))
     devices = [RdmaDevice(name, software=rdma_words.is_software(name), ports=tuple(of)) for name, of in ports.items()]
     cut = [
         f"ibstatus: {name} port {number} is cut off"
-        for (name, number), said in paragraphs.items()
-        if rdma_words.link_layer(said.get("link_layer")) is None
+        for (name, number), fields in paragraphs.items()
+        if rdma_words.link_layer(fields.get("link_layer")) is None
     ]
     cut += _ends(text, _HEADER, _STATUS_FIELDS, _if_last_of_status, "ibstatus") if not cut else []
     return ParsedTool(tuple(devices), tuple(cut))
@@ -156,16 +156,16 @@ def parse_ibstatus(text: str) -> ParsedTool:
 
 def _paragraphs(text: str) -> dict[tuple[str, int], dict[str, str]]:
     paragraphs: dict[tuple[str, int], dict[str, str]] = {}
-    said: dict[str, str] | None = None
+    fields: dict[str, str] | None = None
     lines, rest = rdma_words.whole_lines(text)
     for line in [*lines, *_if_last_of_status(rest)]:
         bare = line.strip()
         if match := _HEADER.fullmatch(bare):
-            said = paragraphs[match[1], int(match[2])] = {}
-        elif said is not None:
+            fields = paragraphs[match[1], int(match[2])] = {}
+        elif fields is not None:
             key, colon, value = bare.partition(":")
             if colon:
-                said.setdefault(key.strip(), value.strip())
+                fields.setdefault(key.strip(), value.strip())
     return paragraphs
 
 
@@ -175,15 +175,15 @@ def _if_last_of_status(line: str) -> list[str]:
     return [line] if key == "link_layer" and rdma_words.link_layer(value) else []
 
 
-def _port_of_status(number: int, said: dict[str, str]) -> RdmaPort:
-    default = rdma_words.gid(said.get("default gid"))
+def _port_of_status(number: int, fields: dict[str, str]) -> RdmaPort:
+    default = rdma_words.gid(fields.get("default gid"))
     return RdmaPort(
         port=number,
-        link_layer=rdma_words.link_layer(said.get("link_layer")),
-        state=rdma_words.state(said.get("state")),
-        phys_state=rdma_words.physical_state(said.get("phys state")),
-        rate_text=said.get("rate") or None,
-        lid=rdma_words.number(said.get("base lid")),
-        sm_lid=rdma_words.number(said.get("sm lid")),
+        link_layer=rdma_words.link_layer(fields.get("link_layer")),
+        state=rdma_words.state(fields.get("state")),
+        phys_state=rdma_words.physical_state(fields.get("phys state")),
+        rate_text=fields.get("rate") or None,
+        lid=rdma_words.number(fields.get("base lid")),
+        sm_lid=rdma_words.number(fields.get("sm lid")),
         gids=(GidEntry(0, default),) if default else (),
     )

@@ -123,39 +123,39 @@ def _cut(device: _Device) -> list[str]:
 
 
 def _build_devices(device: _Device, ended: bool) -> RdmaDevice:
-    said = device.said
-    part = rdma_words.number(said.get("vendor_part_id"))
-    soft = said.get("vendor_id") in _SOFTWARE_VENDORS or rdma_words.is_software(device.name)
+    fields = device.said
+    part = rdma_words.number(fields.get("vendor_part_id"))
+    soft = fields.get("vendor_id") in _SOFTWARE_VENDORS or rdma_words.is_software(device.name)
     last = next(reversed(device.ports), None)
     # EFA: older versions print the link layer of its ports as InfiniBand
-    unspecified = said.get("transport", "").startswith("unspecified") or said.get("vendor_id") == _AMAZON
+    unspecified = fields.get("transport", "").startswith("unspecified") or fields.get("vendor_id") == _AMAZON
     ports = tuple(_port(number, port, ended or number != last) for number, port in sorted(device.ports.items()))
     return RdmaDevice(
         name=device.name,
-        node_type="RNIC" if said.get("transport", "").startswith("iWARP") else None,
-        firmware=said.get("fw_ver") or None,
-        board_id=said.get("board_id") or None,
-        hca_type=f"MT{part}" if part and said.get("vendor_id") == _MELLANOX else None,
-        node_guid=rdma_words.guid(said.get("node_guid")),
-        system_image_guid=rdma_words.guid(said.get("sys_image_guid")),
+        node_type="RNIC" if fields.get("transport", "").startswith("iWARP") else None,
+        firmware=fields.get("fw_ver") or None,
+        board_id=fields.get("board_id") or None,
+        hca_type=f"MT{part}" if part and fields.get("vendor_id") == _MELLANOX else None,
+        node_guid=rdma_words.guid(fields.get("node_guid")),
+        system_image_guid=rdma_words.guid(fields.get("sys_image_guid")),
         software=soft,
         ports=tuple(port._replace(link_layer="Unknown") for port in ports) if unspecified else ports,
     )
 
 
 def _port(number: int, port: _DevinfoPort, ended: bool) -> RdmaPort:
-    said = port.said
+    fields = port.said
     return RdmaPort(
         port=number,
-        link_layer=rdma_words.link_layer(said.get("link_layer")),
-        state=rdma_words.state(said.get("state")),
-        phys_state=rdma_words.physical_state(said.get("phys_state")),
-        rate_text=_rate(said.get("active_width", ""), said.get("active_speed", "")),
-        lid=rdma_words.number(said.get("port_lid")),
-        sm_lid=rdma_words.number(said.get("sm_lid")),
-        active_mtu=rdma_words.number(said.get("active_mtu")),
+        link_layer=rdma_words.link_layer(fields.get("link_layer")),
+        state=rdma_words.state(fields.get("state")),
+        phys_state=rdma_words.physical_state(fields.get("phys_state")),
+        rate_text=_rate(fields.get("active_width", ""), fields.get("active_speed", "")),
+        lid=rdma_words.number(fields.get("port_lid")),
+        sm_lid=rdma_words.number(fields.get("sm_lid")),
+        active_mtu=rdma_words.number(fields.get("active_mtu")),
         gids=tuple(gid for _, gid in sorted(port.gids.items())),
-        gids_known=ended and "gid_tbl_len" in said,
+        gids_known=ended and "gid_tbl_len" in fields,
     )
 
 

@@ -52,14 +52,14 @@ def read(host: Host) -> Reading:
     try:
         payloads = _ask(reader, GET, "RDMA_NLDEV_CMD_GET")
     except ReadError as why:
-        facts = _saved(reader)
+        facts = _read_saved(reader)
         if facts is None:
             if why.code == "EPROTONOSUPPORT":
                 raise Absent("RDMA netlink is not there: the kernel module ib_core is not loaded") from why
             raise
         return Reading(facts, reader.sources, reader.missing)
-    found = parse_devices(payloads)
-    devices = tuple(_with_ports(reader, index, device) for index, device in found[:MOST_DEVICES])
+    parsed = parse_devices(payloads)
+    devices = tuple(_with_ports(reader, index, device) for index, device in parsed[:MOST_DEVICES])
     facts = RdmaNetlinkFacts(tuple(sorted(devices, key=lambda d: natural(d.name))), _namespaces(reader))
     return Reading(facts, reader.sources, reader.missing)
 
@@ -76,20 +76,20 @@ def question(kind: int, device: int | None = None) -> bytes:
 
 def parse_devices(payloads: list[bytes]) -> list[tuple[int, NetlinkDevice]]:
     """Index and device; one without index or name is left out. Raises Failed for what is no list of attributes."""
-    found = []
-    for said in map(_attributes, payloads):
-        index, name = _number(said.get(DEVICE_INDEX)), _text(said.get(DEVICE_NAME))
-        protocol = _text(said.get(PROTOCOL))
+    devices = []
+    for values in map(_attributes, payloads):
+        index, name = _number(values.get(DEVICE_INDEX)), _text(values.get(DEVICE_NAME))
+        protocol = _text(values.get(PROTOCOL))
         if index is not None and name:
-            found.append((index, NetlinkDevice(name, protocol if protocol in PROTOCOLS else None)))
-    return found
+            devices.append((index, NetlinkDevice(name, protocol if protocol in PROTOCOLS else None)))
+    return devices
 
 
 def parse_ports(payloads: list[bytes]) -> tuple[tuple[int, str], ...]:
     """Ports that have a network interface in our namespace. Raises Failed."""
     rows = []
-    for said in map(_attributes, payloads):
-        port, interface = _number(said.get(PORT_INDEX)), _text(said.get(INTERFACE_NAME))
+    for values in map(_attributes, payloads):
+        port, interface = _number(values.get(PORT_INDEX)), _text(values.get(INTERFACE_NAME))
         if port is not None and interface:
             rows.append((port, interface))
     return tuple(sorted(set(rows)))
@@ -107,14 +107,14 @@ def parse_system(text: str) -> str | None:
 
 def parse_dev(text: str) -> tuple[NetlinkDevice, ...]:
     """`rdma dev`: "0: mlx5_0: node_type ca protocol roce fw ..". Older versions do not print the protocol."""
-    found = {}
+    devices = {}
     for line in text.splitlines()[:MOST_DEVICES]:
         match = re.match(r"[0-9]{1,6}: ([\w.-]{1,64}): (.*)", line)
         if match:
             protocol = re.search(r"\bprotocol (\w{1,16})", match[2])
             known = protocol[1] if protocol and protocol[1] in PROTOCOLS else None
-            found[match[1]] = NetlinkDevice(match[1], known)
-    return tuple(sorted(found.values(), key=lambda device: natural(device.name)))
+            devices[match[1]] = NetlinkDevice(match[1], known)
+    return tuple(sorted(devices.values(), key=lambda device: natural(device.name)))
 
 
 def _with_ports(reader: HostReader, index: int, device: NetlinkDevice) -> NetlinkDevice:
@@ -145,11 +145,11 @@ def _ask(reader: HostReader, kind: int, name: str, device: int | None = None) ->
     return [message.payload for message in answer if message.type == kind]
 
 
-def _saved(reader: HostReader) -> RdmaNetlinkFacts | None:
+def _read_saved(reader: HostReader) -> RdmaNetlinkFacts | None:
     outputs = {argv: reader.output(*argv) for argv in SAVED_SYSTEM + SAVED_DEVICES if reader.host.has_output(*argv)}
     if not outputs:
         return None
-    devices = next((found for argv in SAVED_DEVICES if (found := parse_dev(outputs.get(argv) or ""))), ())
+    devices = next((parsed for argv in SAVED_DEVICES if (parsed := parse_dev(outputs.get(argv) or ""))), ())
     modes = (parse_system(outputs.get(argv) or "") for argv in SAVED_SYSTEM)
     return RdmaNetlinkFacts(devices, next((mode for mode in modes if mode), None))
 

@@ -82,7 +82,7 @@ def parse_show_gids(text: str) -> ParsedTool:
     """
     lines, rest = rdma_words.whole_lines(text)
     rows: dict[str, dict[int, dict[int, GidEntry]]] = {}
-    found = 0
+    row_count = 0
     count: int | None = None
     head = False
     for line in [*lines, *([rest] if _COUNT.fullmatch(rest.strip()) else [])]:
@@ -93,11 +93,11 @@ def parse_show_gids(text: str) -> ParsedTool:
         elif row := _row(words):
             name, port, gid = row
             rows.setdefault(name, {}).setdefault(port, {})[gid.index] = gid
-            found += 1
+            row_count += 1
     if not rows and not head:
         raise ParseError("show_gids: no table of GIDs")
-    devices = [_device(name, ports, found == count) for name, ports in rows.items()]
-    return ParsedTool(tuple(devices), () if found == count else (_why(found, count),))
+    devices = [_device(name, ports, row_count == count) for name, ports in rows.items()]
+    return ParsedTool(tuple(devices), () if row_count == count else (_describe_gap(row_count, count),))
 
 
 def _row(words: list[str]) -> tuple[str, int, GidEntry] | None:
@@ -138,7 +138,7 @@ def _port(number: int, gids: dict[int, GidEntry], whole: bool) -> RdmaPort:
     )
 
 
-def _why(found: int, count: int | None) -> str:
+def _describe_gap(row_count: int, count: int | None) -> str:
     if count is None:
         return "show_gids: the closing count is missing, the table may be cut off"
-    return f"show_gids: {count} GIDs were found, the text holds {found}"
+    return f"show_gids: {count} GIDs were found, the text holds {row_count}"

@@ -33,8 +33,8 @@ class RdmaFiles(HostReader):
     def attributes(self, directory: str, names: Iterable[str], source: str | None = None) -> dict[str, str]:
         """name -> text of the files that say something. One that holds nothing but its own name was blanked out by
         whoever published the tree: it is left out, too."""
-        said = super().attributes(directory, names, source)
-        return {name: text for name, text in said.items() if text not in ("", name)}
+        values = super().attributes(directory, names, source)
+        return {name: text for name, text in values.items() if text not in ("", name)}
 
     def listed(self, directory: str) -> list[str]:
         """The names in a folder; none where there is no such folder."""
@@ -63,7 +63,7 @@ def read_ports(ask: RdmaFiles, place: str, below: str | None, limited: str | Non
 
     Of a limited function neither counters nor tables are read.
     """
-    numbers = _numbered(ask.listed(f"{place}/ports"))
+    numbers = _list_numbers(ask.listed(f"{place}/ports"))
     netdevs = _netdevs(ask, below)
     ports = [
         _port(ask, f"{place}/ports/{number}", number, _of_port(netdevs, number, len(numbers)), limited)
@@ -77,18 +77,18 @@ def read_ports(ask: RdmaFiles, place: str, below: str | None, limited: str | Non
 
 
 def _port(ask: RdmaFiles, place: str, number: int, netdevs: set[str], limited: str | None) -> RdmaPort:
-    said = ask.attributes(place, _STATE_OF_ACCELERATOR if limited == OF_ACCELERATOR else _STATE)
-    layer = said.get("link_layer")
+    files = ask.attributes(place, _STATE_OF_ACCELERATOR if limited == OF_ACCELERATOR else _STATE)
+    layer = files.get("link_layer")
     gids, gids_known = ([], False) if limited else _gids(ask, place)
     netdevs = netdevs | {gid.netdev for gid in gids if gid.netdev}
     return RdmaPort(
         port=number,
         link_layer=layer,
-        state=_word(said.get("state")),
-        phys_state=_word(said.get("phys_state")),
-        rate_text=said.get("rate"),
-        lid=rdma_words.number(said.get("lid")),
-        sm_lid=rdma_words.number(said.get("sm_lid")),
+        state=_word(files.get("state")),
+        phys_state=_word(files.get("phys_state")),
+        rate_text=files.get("rate"),
+        lid=rdma_words.number(files.get("lid")),
+        sm_lid=rdma_words.number(files.get("sm_lid")),
         port_guid=_port_guid(gids) if layer == "InfiniBand" else None,
         gids=tuple(gids),
         gids_known=gids_known,
@@ -106,10 +106,10 @@ def _word(text: str | None) -> str | None:
 
 def _gids(ask: RdmaFiles, place: str) -> tuple[list[GidEntry], bool]:
     """(The used entries, whether the whole table was read)."""
-    indexes = _numbered(ask.listed(f"{place}/gids"))
+    indexes = _list_numbers(ask.listed(f"{place}/gids"))
     before = ask.missing
-    said = ask.attributes(f"{place}/gids", map(str, indexes[:MOST_GIDS]))
-    used = {name: gid for name, text in said.items() if (gid := rdma_words.gid(text))}
+    values = ask.attributes(f"{place}/gids", map(str, indexes[:MOST_GIDS]))
+    used = {name: gid for name, text in values.items() if (gid := rdma_words.gid(text))}
     types = ask.attributes(f"{place}/gid_attrs/types", used) if used else {}
     netdevs = ask.attributes(f"{place}/gid_attrs/ndevs", used) if used else {}
     gids = [GidEntry(int(name), gid, types.get(name), netdevs.get(name)) for name, gid in used.items()]
@@ -124,14 +124,14 @@ def _port_guid(gids: list[GidEntry]) -> str | None:
 
 def _pkeys(ask: RdmaFiles, place: str) -> list[str]:
     """Used P_Keys in table order. Each read can be a firmware command: an unused block ends the search."""
-    indexes = iter(_numbered(ask.listed(f"{place}/pkeys")))
+    indexes = iter(_list_numbers(ask.listed(f"{place}/pkeys")))
     used: list[str] = []
     while block := list(islice(indexes, PKEY_BLOCK)):
-        said = ask.attributes(f"{place}/pkeys", map(str, block))
-        found = [key for index in block if (key := said.get(str(index))) and rdma_words.number(key)]
-        if not found:
+        values = ask.attributes(f"{place}/pkeys", map(str, block))
+        keys = [key for index in block if (key := values.get(str(index))) and rdma_words.number(key)]
+        if not keys:
             break
-        used += found
+        used += keys
     return used
 
 
@@ -142,20 +142,20 @@ def _counters(ask: RdmaFiles, folder: str) -> dict[str, int] | None:
         return None
     if len(names) > MOST_COUNTERS:
         ask.gap(f"{folder}: only {MOST_COUNTERS} of {len(names)} counters were read")
-    said = ask.attributes(folder, names[:MOST_COUNTERS])
-    read = {name: int(text) for name, text in sorted(said.items()) if _COUNT.fullmatch(text)}
+    values = ask.attributes(folder, names[:MOST_COUNTERS])
+    read = {name: int(text) for name, text in sorted(values.items()) if _COUNT.fullmatch(text)}
     return {name: value for name, value in read.items() if value < ALL_ONES}
 
 
 def _netdevs(ask: RdmaFiles, below: str | None) -> dict[str, int | None]:
     """Interface -> number of its port (from 0), for the interfaces of the device that an RDMA device hangs from."""
-    found: dict[str, int | None] = {}
+    names: dict[str, int | None] = {}
     for name in ask.listed(f"{below}/net") if below else ():
         if _REPRESENTOR.search(name):
             continue
-        said = ask.attributes(f"{below}/net/{name}", ("dev_port", "dev_id"))
-        found[name] = rdma_words.number(said.get("dev_port", said.get("dev_id")))
-    return found
+        files = ask.attributes(f"{below}/net/{name}", ("dev_port", "dev_id"))
+        names[name] = rdma_words.number(files.get("dev_port", files.get("dev_id")))
+    return names
 
 
 def _of_port(netdevs: dict[str, int | None], number: int, ports: int) -> set[str]:
@@ -163,7 +163,7 @@ def _of_port(netdevs: dict[str, int | None], number: int, ports: int) -> set[str
     return {name for name, at in netdevs.items() if at == number - 1 or (at is None and ports == 1)}
 
 
-def _numbered(names: Iterable[str]) -> list[int]:
+def _list_numbers(names: Iterable[str]) -> list[int]:
     return sorted(int(name) for name in names if name.isascii() and name.isdigit() and len(name) <= 6)
 
 
@@ -208,8 +208,8 @@ def read(host: Host) -> Reading:
     """`RdmaFacts` of a host. Raises Absent where the source cannot say whether there are devices."""
     ask = RdmaFiles(host)
     source, places = _places(ask)
-    found = [_found(ask, name, place) for name, place in places]
-    devices = [_device(ask, function, _limited(function, found)) for function in found]
+    functions = [_find_function(ask, name, place) for name, place in places]
+    devices = [_device(ask, function, _find_limit(function, functions)) for function in functions]
     ordered = sorted(filter(None, devices), key=lambda device: rdma_words.in_order(device.name))
     bare = [device.name for device in ordered if not device.ports and not device.asleep]
     if bare:
@@ -224,11 +224,13 @@ def functions(host: Host) -> dict[str, str | None]:
     """PCI functions with an RDMA device that is awake -> why their counters must not be read, or None."""
     ask = RdmaFiles(host)
     try:
-        found = [_found(ask, name, place) for name, place in _places(ask)[1]]
+        function_list = [_find_function(ask, name, place) for name, place in _places(ask)[1]]
     except ReadError:
         return {}
     return {
-        function.address: _limited(function, found) for function in found if function.address and not function.asleep
+        function.address: _find_limit(function, function_list)
+        for function in function_list
+        if function.address and not function.asleep
     }
 
 
@@ -254,16 +256,16 @@ def _tells_all(host: Host) -> bool:
 
 def _below_functions(ask: RdmaFiles) -> list[tuple[str, str]]:
     """Devices of a tree that kept the folders of the PCI functions, but not the classes."""
-    found = []
+    rdma_functions = []
     for function in ask.listed(FUNCTIONS)[:MOST_FUNCTIONS]:
         folder = f"{FUNCTIONS}/{function}/infiniband"
-        found += [(name, f"{folder}/{name}") for name in ask.listed(folder)]
-    return found
+        rdma_functions += [(name, f"{folder}/{name}") for name in ask.listed(folder)]
+    return rdma_functions
 
 
-def _found(ask: RdmaFiles, name: str, place: str) -> _RdmaFunction:
-    real = _resolved(ask, place) or place
-    below = _resolved(ask, f"{place}/device")
+def _find_function(ask: RdmaFiles, name: str, place: str) -> _RdmaFunction:
+    real = _resolve(ask, place) or place
+    below = _resolve(ask, f"{place}/device")
     if below is None and not real.startswith(CLASS):
         below = real.rsplit("/infiniband/", 1)[0]
     function = _RdmaFunction(name, place, real, below, _function(below))
@@ -278,7 +280,7 @@ def _found(ask: RdmaFiles, name: str, place: str) -> _RdmaFunction:
     return function
 
 
-def _resolved(ask: RdmaFiles, path: str) -> str | None:
+def _resolve(ask: RdmaFiles, path: str) -> str | None:
     try:
         return ask.host.resolve(path)
     except ReadError:
@@ -296,11 +298,11 @@ def _function(below: str | None) -> str | None:
 
 def _asleep(ask: RdmaFiles, function: str) -> bool:
     """Whether a read could wake the function."""
-    said = ask.attributes(f"{function}/power", ("runtime_status",))
-    return said.get("runtime_status") in ("suspended", "suspending")
+    files = ask.attributes(f"{function}/power", ("runtime_status",))
+    return files.get("runtime_status") in ("suspended", "suspending")
 
 
-def _limited(function: _RdmaFunction, every: Sequence[_RdmaFunction]) -> str | None:
+def _find_limit(function: _RdmaFunction, every: Sequence[_RdmaFunction]) -> str | None:
     """Why a function's counters must not be read: it belongs to the fabric manager or an accelerator, not to jobs."""
     if function.pci.get("class", "").startswith(_ACCELERATOR_CLASS) or function.name.startswith(_ACCELERATOR_NAMES):
         return OF_ACCELERATOR
@@ -330,21 +332,21 @@ def _slot(function: _RdmaFunction) -> str:
 def _device(ask: RdmaFiles, function: _RdmaFunction, limited: str | None) -> RdmaDevice | None:
     if function.asleep:
         return RdmaDevice(function.name, address=function.address, asleep=True)
-    said = function.identity
+    identity = function.identity
     ports = read_ports(ask, function.place, function.below, limited)
-    if not ports and not said and _tells_all(ask.host) and _gone(ask, function.place):
+    if not ports and not identity and _tells_all(ask.host) and _gone(ask, function.place):
         ask.gap(f"{function.name} vanished while it was read")
         return None
     return RdmaDevice(
         name=function.name,
         address=None if function.software else function.address,
-        node_type=said.get("node_type", "").partition(": ")[2] or None,
-        firmware=said.get("fw_ver"),
-        board_id=said.get("board_id"),
-        hca_type=said.get("hca_type"),
-        node_guid=rdma_words.guid(said.get("node_guid")),
-        system_image_guid=rdma_words.guid(said.get("sys_image_guid")),
-        node_description=said.get("node_desc"),
+        node_type=identity.get("node_type", "").partition(": ")[2] or None,
+        firmware=identity.get("fw_ver"),
+        board_id=identity.get("board_id"),
+        hca_type=identity.get("hca_type"),
+        node_guid=rdma_words.guid(identity.get("node_guid")),
+        system_image_guid=rdma_words.guid(identity.get("sys_image_guid")),
+        node_description=identity.get("node_desc"),
         software=function.software,
         limited=limited,
         ports=ports,

@@ -40,7 +40,7 @@ def parse_rdma_link(text: str) -> ParsedTool:
     """
     ports: dict[str, dict[int, RdmaPort]] = {}
     cut = []
-    for line in _unwrapped(text):
+    for line in _unwrap(text):
         match = _LINK.match(line)
         if not match:
             continue
@@ -58,7 +58,7 @@ def parse_rdma_link(text: str) -> ParsedTool:
     return ParsedTool(tuple(devices), tuple(cut))
 
 
-def _unwrapped(text: str) -> list[str]:
+def _unwrap(text: str) -> list[str]:
     """One line a link: mail programs wrap them, and `-d` prints capabilities below. A blank line ends a link."""
     whole: list[list[str]] = []
     open_ = False
@@ -75,18 +75,18 @@ def _unwrapped(text: str) -> list[str]:
 
 
 def _port(number: int, words: list[str]) -> RdmaPort:
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for key, value in pairwise(words):
         if key in _KEYS and value not in _KEYS:
-            said.setdefault(key, value)
+            fields.setdefault(key, value)
     return RdmaPort(
         port=number,
         link_layer=rdma_words.link_layer("InfiniBand") if "subnet_prefix" in words else None,  # no other port has one
-        state=rdma_words.state(said.get("state")),
-        phys_state=rdma_words.physical_state(said.get("physical_state")),
-        lid=rdma_words.number(said.get("lid")),
-        sm_lid=rdma_words.number(said.get("sm_lid")),
-        netdevs=(said["netdev"],) if "netdev" in said else (),
+        state=rdma_words.state(fields.get("state")),
+        phys_state=rdma_words.physical_state(fields.get("physical_state")),
+        lid=rdma_words.number(fields.get("lid")),
+        sm_lid=rdma_words.number(fields.get("sm_lid")),
+        netdevs=(fields["netdev"],) if "netdev" in fields else (),
     )
 
 
@@ -109,71 +109,71 @@ TOOLS: tuple[tuple[tuple[str, ...], Callable[[str], ParsedTool]], ...] = (
 
 def read(host: Host) -> Reading:
     """`RdmaFacts` of all outputs that there are. Raises Absent without any, Failed where none can be understood."""
-    said: list[tuple[RdmaDevice, ...]] = []
+    answers: list[tuple[RdmaDevice, ...]] = []
     whole = False
     ask = HostReader(host)
     for argv, parse in TOOLS:
         if argv not in RDMA and not host.has_output(*argv):
             continue
         try:
-            parsed = _asked(host, argv, parse)
+            parsed = _run_tool(host, argv, parse)
         except Absent:
             continue
         except ReadError as why:
             ask.gap(why.reason)
             continue
-        said.append(parsed.devices)
+        answers.append(parsed.devices)
         ask.answered(" ".join(argv))
         whole = whole or not parsed.cut
         for note in parsed.cut:
             ask.gap(note)
-    if not said and ask.missing:
+    if not answers and ask.missing:
         raise Failed(ask.missing)
-    if not said:
+    if not answers:
         raise Absent("no output of ibstat, ibstatus, ibv_devinfo, rdma link, ibdev2netdev or show_gids")
-    return Reading(RdmaFacts(merge_devices(said), whole), ask.sources, ask.missing)
+    return Reading(RdmaFacts(merge_devices(answers), whole), ask.sources, ask.missing)
 
 
-def merge_devices(said: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, ...]:
+def merge_devices(answers: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, ...]:
     """One row a device, what an earlier source lacks taken from a later one; sorted by name.
 
     >>> [device.firmware for device in merge_devices([[RdmaDevice("a")], [RdmaDevice("a", firmware="1")]])]
     ['1']
     """
     devices: dict[str, RdmaDevice] = {}
-    for device in (device for source in said for device in source):
+    for device in (device for source in answers for device in source):
         known = devices.get(device.name)
         devices[device.name] = _completed_device(known, device) if known else device
     return tuple(devices[name] for name in sorted(devices, key=rdma_words.in_order))
 
 
-def _asked(host: Host, argv: tuple[str, ...], parse: Callable[[str], ParsedTool]) -> ParsedTool:
+def _run_tool(host: Host, argv: tuple[str, ...], parse: Callable[[str], ParsedTool]) -> ParsedTool:
     completed = host.run(*argv)
     try:
         return parse(completed.stdout)
     except ParseError as why:
         first = next(iter(completed.stderr.strip().splitlines()), "")
-        said = f" (exit {completed.returncode}: {first[:100]})" if completed.returncode or first else ""
-        raise Failed(f"{why}{said}") from why
+        problem = f" (exit {completed.returncode}: {first[:100]})" if completed.returncode or first else ""
+        raise Failed(f"{why}{problem}") from why
 
 
 def _completed_device(first: RdmaDevice, second: RdmaDevice) -> RdmaDevice:
     ports = {port.port: port for port in first.ports}
     for port in second.ports:
         ports[port.port] = _completed_port(ports[port.port], port) if port.port in ports else port
-    return _completed(first, second)._replace(ports=tuple(port for _, port in sorted(ports.items())))
+    return _complete(first, second)._replace(ports=tuple(port for _, port in sorted(ports.items())))
 
 
 def _completed_port(first: RdmaPort, second: RdmaPort) -> RdmaPort:
     gids = {gid.index: gid for gid in first.gids}
     for gid in second.gids:
-        gids[gid.index] = _completed(gids[gid.index], gid) if gid.index in gids else gid
+        gids[gid.index] = _complete(gids[gid.index], gid) if gid.index in gids else gid
     netdevs = sorted({*first.netdevs, *second.netdevs}, key=rdma_words.in_order)
-    whole = _completed(first, second)
+    whole = _complete(first, second)
     return whole._replace(gids=tuple(gid for _, gid in sorted(gids.items())), netdevs=tuple(netdevs))
 
 
-def _completed(first: Row, second: Row) -> Row:
+def _complete(first: Row, second: Row) -> Row:
     lacking = [name for name in first._fields if _lacks(getattr(first, name))]
     return first._replace(**{name: getattr(second, name) for name in lacking})
 

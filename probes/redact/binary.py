@@ -169,7 +169,7 @@ def _information(value: bytes) -> bytes:
     def inner(number: int, data: bytes) -> bytes | None:
         if number == INFO_DATA:
             return _rewrite_attributes(
-                data, lambda each, it: it if each in numbers and (len(it) <= 8 or each in maps) else None
+                data, lambda code, it: it if code in numbers and (len(it) <= 8 or code in maps) else None
             )
         return data if number == INFO_KIND else None
 
@@ -185,9 +185,9 @@ def _bodies(protocol: int, reply: bytes) -> Iterator[tuple[int, bytes]]:
 def _rewrite_attributes(data: bytes, new: Value) -> bytes:
     parts = []
     for number, value, kind in flagged_attributes(data):
-        kept = new(number, value)
-        if kept is not None:
-            parts.append(attribute(kind, kept))
+        attribute_bytes = new(number, value)
+        if attribute_bytes is not None:
+            parts.append(attribute(kind, attribute_bytes))
     return b"".join(parts)
 
 
@@ -253,12 +253,12 @@ def _rewrite_generic(texts: TextRedactor, request: bytes, kind: int, head: bytes
         return _filter_attributes(body, FAMILY_KEPT) if command == NEW_FAMILY else None
     if command not in KEPT:
         return None
-    said = attributes(body)
-    inner = attributes(said.get(genl.HEADER, b""))
+    payloads = attributes(body)
+    inner = attributes(payloads.get(genl.HEADER, b""))
     header = _attribute_or_nothing(genl.DEVICE_INDEX, inner.get(genl.DEVICE_INDEX, b""))
     header += _attribute_or_nothing(genl.DEVICE_NAME, texts.content(inner.get(genl.DEVICE_NAME, b"")))
     new = _attribute_or_nothing(genl.HEADER | genl.NESTED, header) + _filter_attributes(body, KEPT[command])
-    data = said.get(genl.EEPROM_DATA) if command == genl.EEPROM_REPLY else None
+    data = payloads.get(genl.EEPROM_DATA) if command == genl.EEPROM_REPLY else None
     if not data:
         return new
     at = _module_serial_at(request, data)
@@ -277,9 +277,9 @@ def _rewrite_generic(texts: TextRedactor, request: bytes, kind: int, head: bytes
 
 def _module_serial_at(request: bytes, data: bytes) -> int | None:
     """Where the serial number begins in what was read; 0: there is none; None: that is not known."""
-    asked = attributes(request, HEADER.size + GENERIC_HEAD.size)
+    payloads = attributes(request, HEADER.size + GENERIC_HEAD.size)
     page, offset, address = (
-        genl.unsigned(asked.get(kind)) for kind in (genl.EEPROM_PAGE, genl.EEPROM_OFFSET, genl.EEPROM_ADDRESS)
+        genl.parse_unsigned(payloads.get(kind)) for kind in (genl.EEPROM_PAGE, genl.EEPROM_OFFSET, genl.EEPROM_ADDRESS)
     )
     if address != MEMORY or page != 0:
         return 0

@@ -62,21 +62,21 @@ _END = rf"(?:CA|SW|RT) {{1,5}}[0-9]{{1,5}} {{1,2}}[0-9]{{1,3}} 0x{_HEX} "
 _PORTS = re.compile(rf"{_END}[0-9?]{{1,2}}x? [A-Z0-9?]{{3,5}}(?: - {_END}\(|) +'")
 
 
-def learn(texts: TextRedactor, said: str) -> None:
+def learn(texts: TextRedactor, output: str) -> None:
     """Every GUID of an output."""
-    for digits in _DIGITS.findall(said):
+    for digits in _DIGITS.findall(output):
         texts.learn_guid(bytes.fromhex(guid16(digits)))
 
 
-def rewrite_fabric_output(texts: TextRedactor, said: str) -> str | None:
+def rewrite_fabric_output(texts: TextRedactor, output: str) -> str | None:
     """The output with pseudonyms for names, and for GUIDs that were cut short; None where its form is not known."""
     lines = {"ibnetdiscover": _topology, "iblinkinfo": _links, "ibnetdiscover -p": _ports}.get(
-        fabric_format(said) or ""
+        fabric_format(output) or ""
     )
     if lines is None:
         return None
-    kept = (lines(texts, line.rstrip()) if line.strip() else "" for line in said.split("\n"))
-    return "\n".join(_SHORT.sub(lambda found: _guid(texts, found[0]), line) for line in kept if line is not None)
+    rewritten = (lines(texts, line.rstrip()) if line.strip() else "" for line in output.split("\n"))
+    return "\n".join(_SHORT.sub(lambda match: _guid(texts, match[0]), line) for line in rewritten if line is not None)
 
 
 def _guid(texts: TextRedactor, digits: str) -> str:
@@ -88,12 +88,12 @@ def _name(texts: TextRedactor, description: str) -> str:
     bare = description.strip()
     if not bare or _VENDORS.fullmatch(bare):
         return description
-    said = describe_node(FabricNode("", "unknown", bare))
-    if said.role == "host" and said.name and said.device:
-        return description.replace(bare, f"{texts.names.host_of_fabric(said.name)} {said.device}")
-    if said.model and said.name and _MODEL.fullmatch(said.model) and _PART.fullmatch(said.part or "U1"):
-        kept = f":{said.model}/{said.part}" if said.part else f":{said.model}"
-        return description.replace(bare, f"MF0;{texts.names.host_of_fabric(said.name)}{kept}")
+    node = describe_node(FabricNode("", "unknown", bare))
+    if node.role == "host" and node.name and node.device:
+        return description.replace(bare, f"{texts.names.host_of_fabric(node.name)} {node.device}")
+    if node.model and node.name and _MODEL.fullmatch(node.model) and _PART.fullmatch(node.part or "U1"):
+        suffix = f":{node.model}/{node.part}" if node.part else f":{node.model}"
+        return description.replace(bare, f"MF0;{texts.names.host_of_fabric(node.name)}{suffix}")
     return description.replace(bare, texts.names.host_of_fabric(bare))
 
 

@@ -79,8 +79,8 @@ def _gather(texts: TextRedactor, recording: Recording) -> None:
             hosts.add(f".{text.strip()}")
         elif SERIAL_FILES.search(path):
             serials.add(text.strip().strip("\0"))
-        elif path.endswith("/node_desc") and (found := NODE_DESCRIPTION.match(text)):
-            hosts.add(found[1])
+        elif path.endswith("/node_desc") and (match := NODE_DESCRIPTION.match(text)):
+            hosts.add(match[1])
         elif path.endswith("/config") and (at := binary.serial_at(content)) is not None:
             texts.learn_guid(content[at : at + binary.SERIAL_BYTES][::-1])
         if path in BOOT_TEXTS or SETTINGS.search(path):
@@ -89,7 +89,7 @@ def _gather(texts: TextRedactor, recording: Recording) -> None:
         if "Serial" in function and isinstance(answer, str):
             serials.add(answer)
         elif isinstance(answer, dict):
-            serials.update(said for name, said in answer.items() if "Serial" in name and isinstance(said, str))
+            serials.update(value for name, value in answer.items() if "Serial" in name and isinstance(value, str))
     for (protocol, request), reply in recording.netlink.items():
         if isinstance(reply, bytes) and protocol == GENERIC:
             serials.add(binary.module_serial(request, reply) or "")
@@ -98,16 +98,16 @@ def _gather(texts: TextRedactor, recording: Recording) -> None:
     for argv, answer in recording.commands.items():
         if argv[0] in ("lldpctl", "lldpcli") and isinstance(answer, Completed):
             hosts.update(_systems(answer.stdout))
-            for said in _LLDP_ADDRESSES.findall(answer.stdout):
-                texts.ipv4.update(addresses_in(said))
+            for address in _LLDP_ADDRESSES.findall(answer.stdout):
+                texts.ipv4.update(addresses_in(address))
         elif argv[0] in redact_fabric.TOOLS and isinstance(answer, Completed):
             redact_fabric.learn(texts, answer.stdout)
     for text in _texts(recording):
         texts.learn(text)
         for digits in _GUID_FIELD.findall(text):
             texts.learn_guid(bytes.fromhex(digits))
-        serials.update(found for pattern in _SERIALS for found in pattern.findall(text))
-        hosts.update(found for pattern in _HOSTS for found in pattern.findall(text))
+        serials.update(match for pattern in _SERIALS for match in pattern.findall(text))
+        hosts.update(match for pattern in _HOSTS for match in pattern.findall(text))
     texts.know(_words(texts.names, recording, hosts, serials))
 
 
@@ -170,7 +170,7 @@ class _Rewriter:
         """Names behind a label first, however short they are; then what is known wherever it stands."""
         for pattern in _HOSTS:
             text = pattern.sub(self.labelled, text)
-        text = _HOMES.sub(lambda found: self.texts.names.user(found[0]), text)
+        text = _HOMES.sub(lambda match: self.texts.names.user(match[0]), text)
         return self.texts.text(text)
 
     def labelled(self, match: re.Match[str]) -> str:
@@ -188,12 +188,16 @@ class _Rewriter:
             listings={text(path): self.listing(path, listed) for path, listed in old.listings.items()},
             refusals={text(path): self.refusal(why) for path, why in old.refusals.items()},
             commands=dict(self.command(argv, answer) for argv, answer in old.commands.items()),
-            nvml={(function, text(given)): self.nvml(function, said) for (function, given), said in old.nvml.items()},
-            netlink={
-                (protocol, binary.rewrite_request(self.texts, protocol, request)): self.netlink(protocol, request, said)
-                for (protocol, request), said in old.netlink.items()
+            nvml={
+                (function, text(given)): self.nvml(function, answer) for (function, given), answer in old.nvml.items()
             },
-            ethtool={(text(name), q): self.ethtool(q, said) for (name, q), said in old.ethtool.items()},
+            netlink={
+                (protocol, binary.rewrite_request(self.texts, protocol, request)): self.netlink(
+                    protocol, request, answer
+                )
+                for (protocol, request), answer in old.netlink.items()
+            },
+            ethtool={(text(name), q): self.ethtool(q, answer) for (name, q), answer in old.ethtool.items()},
             lost={name: self.refusal(why) for name, why in old.lost.items()},
             unanswered={name: self.refusal(why) for name, why in old.unanswered.items()},
             missing=[text(line) for line in old.missing],
@@ -210,19 +214,19 @@ class _Rewriter:
     def file(self, path: str, content: bytes) -> bytes:
         if path.endswith("/config"):
             return binary.rewrite_config_space(self.texts, content)
-        said = content.decode("latin-1")
-        bare = said.strip().strip("\0")
+        text = content.decode("latin-1")
+        bare = text.strip().strip("\0")
         if path in HOSTS and bare not in NO_HOSTS:
-            return said.replace(bare, self.texts.names.host(bare)).encode("latin-1")
+            return text.replace(bare, self.texts.names.host(bare)).encode("latin-1")
         if path == DOMAIN and bare not in NO_HOSTS:
-            return said.replace(bare, self.texts.names.domain(bare)).encode("latin-1")
+            return text.replace(bare, self.texts.names.domain(bare)).encode("latin-1")
         if SERIAL_FILES.search(path) and meaning(bare) and self.text(bare) == bare:
-            return said.replace(bare, self.texts.names.serial(bare)).encode("latin-1")
+            return text.replace(bare, self.texts.names.serial(bare)).encode("latin-1")
         if path.startswith(PAM):
-            said = _PAM_USERS.sub(self.user, said)
+            text = _PAM_USERS.sub(self.user, text)
         if path.endswith("/node_desc"):
-            said = NODE_DESCRIPTION.sub(self.labelled, said)
-        return self.text(said).encode("latin-1")
+            text = NODE_DESCRIPTION.sub(self.labelled, text)
+        return self.text(text).encode("latin-1")
 
     def command(
         self, argv: tuple[str, ...], answer: Completed | Refusal
@@ -249,15 +253,15 @@ class _Rewriter:
         if "Serial" in function and isinstance(answer, str) and meaning(answer):
             return self.texts.names.serial(answer)
         if isinstance(answer, dict):
-            return {name: self.nvml(name, said) for name, said in answer.items()}
+            return {name: self.nvml(name, part) for name, part in answer.items()}
         return self.plain(answer)
 
     def plain(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {key: self.plain(each) for key, each in value.items()}
-        return [self.plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+            return {key: self.plain(item) for key, item in value.items()}
+        return [self.plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
     def ethtool(self, request: bytes, answer: bytes | Refusal) -> bytes | Refusal:
         if isinstance(answer, Refusal):

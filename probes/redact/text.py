@@ -51,15 +51,17 @@ class Pseudonyms:
             return value
         infix = value[3:5]
         if infix not in INFIXES:
-            return self._kept("guid", value, lambda: _with_middle(self._bytes("guid", value)))
+            return self._pseudonym("guid", value, lambda: _with_middle(self._bytes("guid", value)))
         mac = value[:3] + value[5:]
-        flipped = infix == FLIPPED and (_flipped(mac) in self.macs or (mac not in self.macs and bool(mac[0] & LOCAL)))
-        new = _flipped(self._mac(_flipped(mac))) if flipped else self._mac(mac)
+        flipped = infix == FLIPPED and (_flip(mac) in self.macs or (mac not in self.macs and bool(mac[0] & LOCAL)))
+        new = _flip(self._mac(_flip(mac))) if flipped else self._mac(mac)
         return new[:3] + infix + new[3:]
 
     def uuid(self, value: bytes) -> bytes:
         """Sixteen bytes; all alike (none, unknown) stay."""
-        return value if len(set(value)) == 1 else self._kept("uuid", value, lambda: self._bytes("uuid", value)[:16])
+        return (
+            value if len(set(value)) == 1 else self._pseudonym("uuid", value, lambda: self._bytes("uuid", value)[:16])
+        )
 
     def ipv4(self, value: bytes) -> bytes:
         """Four bytes, in 10.0.0.0/8; addresses that share n bits after the first byte still do. Special ones stay."""
@@ -67,7 +69,7 @@ class Pseudonyms:
         if address.is_loopback or address.is_multicast or address.is_unspecified or value[0] in (0, 255):
             return value
         rest = bytes(byte ^ self._bytes("ipv4", value[:i])[0] for i, byte in enumerate(value) if i)
-        return self._kept("ipv4", value, lambda: b"\x0a" + rest)
+        return self._pseudonym("ipv4", value, lambda: b"\x0a" + rest)
 
     def ipv6(self, value: bytes) -> bytes:
         """Sixteen bytes: an IPv6 address or a GID. The interface part is a GUID's, or stays where it is a small number;
@@ -90,12 +92,12 @@ class Pseudonyms:
 
     def serial(self, text: str) -> str:
         """As long, with digits for digits and letters for letters."""
-        return self._kept_text("serial", text, lambda: self._alike(text))
+        return self._pseudonym_text("serial", text, lambda: self._rewrite_alike(text))
 
     def host(self, text: str) -> str:
         """The name of a host, by its first label, whatever its case; its domain has a pseudonym of its own."""
         label, dot, domain = text.partition(".")
-        name = self._kept_text(
+        name = self._pseudonym_text(
             "host", label.lower(), lambda: f"host-{self._bytes('host', _raw(label.lower())).hex()[:6]}"
         )
         return name + (f".{self.domain(domain)}" if dot else "")
@@ -106,46 +108,46 @@ class Pseudonyms:
         label = _raw(text.lower())
         if ("host", label) in self.given:
             return self.host(text)
-        made = self._bytes("fabric", label).hex()[:12]
-        return self._kept_text("fabric", text.lower(), lambda: f"host-{made}")
+        digest = self._bytes("fabric", label).hex()[:12]
+        return self._pseudonym_text("fabric", text.lower(), lambda: f"host-{digest}")
 
     def domain(self, text: str) -> str:
         """A domain's name."""
         lower = text.lower()
-        return self._kept_text(
+        return self._pseudonym_text(
             "domain", lower, lambda: f"domain-{self._bytes('domain', _raw(lower)).hex()[:6]}.invalid"
         )
 
     def user(self, text: str) -> str:
         """The name of a person's account."""
-        return self._kept_text("user", text, lambda: f"user-{self._bytes('user', _raw(text)).hex()[:6]}")
+        return self._pseudonym_text("user", text, lambda: f"user-{self._bytes('user', _raw(text)).hex()[:6]}")
 
     def _mac(self, value: bytes) -> bytes:
         new = self._bytes("mac", value)[:6]
-        return self._kept("mac", value, lambda: bytes([new[0] & ~GROUP | LOCAL]) + new[1:])
+        return self._pseudonym("mac", value, lambda: bytes([new[0] & ~GROUP | LOCAL]) + new[1:])
 
-    def _alike(self, text: str) -> str:
+    def _rewrite_alike(self, text: str) -> str:
         stream = self._bytes("serial", _raw(text)) * (len(text) // 32 + 1)
         return "".join(_one_of(character, byte) for character, byte in zip(text, stream, strict=False))
 
     def _bytes(self, kind: str, value: bytes) -> bytes:
         return hmac.digest(self._key, kind.encode() + b"\0" + value, "sha256")
 
-    def _kept(self, kind: str, value: bytes, made: Callable[[], bytes]) -> bytes:
+    def _pseudonym(self, kind: str, value: bytes, make: Callable[[], bytes]) -> bytes:
         known = self.given.get((kind, value))
         if known is None:
-            known = self.given[kind, value] = made()
+            known = self.given[kind, value] = make()
         return known
 
-    def _kept_text(self, kind: str, text: str, made: Callable[[], str]) -> str:
-        return self._kept(kind, _raw(text), lambda: _raw(made())).decode("utf-8", "surrogateescape")
+    def _pseudonym_text(self, kind: str, text: str, make: Callable[[], str]) -> str:
+        return self._pseudonym(kind, _raw(text), lambda: _raw(make())).decode("utf-8", "surrogateescape")
 
 
 def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _flipped(mac: bytes) -> bytes:
+def _flip(mac: bytes) -> bytes:
     return bytes([mac[0] ^ LOCAL]) + mac[1:]
 
 
@@ -155,7 +157,7 @@ def _with_middle(new: bytes) -> bytes:
 
 
 def _one_of(character: str, byte: int) -> str:
-    characters = next((each for each in CLASSES if character in each), character)
+    characters = next((class_ for class_ in CLASSES if character in class_), character)
     return characters[byte % len(characters)]
 
 
@@ -230,7 +232,7 @@ class TextRedactor:
         """The same text with pseudonyms."""
         if self._words is not None:
             text = self._words.sub(lambda match: self.words[match[0].lower()], text)
-        return _SHAPES.sub(self._written, text)
+        return _SHAPES.sub(self._rewrite_match, text)
 
     def content(self, content: bytes) -> bytes:
         """The same for a file's bytes."""
@@ -247,7 +249,7 @@ class TextRedactor:
         raw = _ipv6(text)
         return raw if raw in self.ipv6 or any(len(group) > 2 for group in text.split(":")) else None
 
-    def _written(self, match: re.Match[str]) -> str:
+    def _rewrite_match(self, match: re.Match[str]) -> str:
         text = match[0]
         kinds: dict[str, Callable[[str], str]] = {
             "uuid": self._uuid,
@@ -256,12 +258,12 @@ class TextRedactor:
             "ipv4": self._ipv4,
             "run": self._run,
         }
-        found = next(kind for kind in kinds if match[kind])
-        return kinds[found](text)
+        matched = next(kind for kind in kinds if match[kind])
+        return kinds[matched](text)
 
     def _uuid(self, text: str) -> str:
         new = self.names.uuid(bytes.fromhex(text.replace("-", ""))).hex()
-        return _cased("-".join((new[:8], new[8:12], new[12:16], new[16:20], new[20:])), text)
+        return _match_case("-".join((new[:8], new[8:12], new[12:16], new[16:20], new[20:])), text)
 
     def _pairs(self, text: str) -> str:
         raw = bytes.fromhex(text.replace(text[2], ""))
@@ -270,19 +272,19 @@ class TextRedactor:
         else:
             ways = {_MAC: self.names.mac, _GUID: self.names.guid, _INFINIBAND: self.names.infiniband}
             new = ways.get(len(raw), bytes)(raw)
-        return _cased(new.hex(text[2]), text)
+        return _match_case(new.hex(text[2]), text)
 
     def _groups(self, text: str) -> str:
         """A GUID or a GID in groups of four, an IPv6 address; a colon after it is no part of it."""
         bare = text[:-1] if text.endswith(":") and not text.endswith("::") else text
         if _GUID_GROUPS.fullmatch(bare):
             digits = self.names.guid(bytes.fromhex(bare.replace(":", ""))).hex()
-            return _cased(":".join(digits[i : i + 4] for i in range(0, 16, 4)), bare) + text[len(bare) :]
+            return _match_case(":".join(digits[i : i + 4] for i in range(0, 16, 4)), bare) + text[len(bare) :]
         raw = self._address(bare)
         if raw is None or (hidden := self.names.ipv6(raw)) == raw:
             return text
         written = hidden.hex(":", 2) if len(bare) == 39 else _like(ipaddress.IPv6Address(hidden), bare)
-        return _cased(written, bare) + text[len(bare) :]
+        return _match_case(written, bare) + text[len(bare) :]
 
     def _ipv4(self, text: str) -> str:
         """Only where it is known to be an address: versions look the same."""
@@ -291,17 +293,17 @@ class TextRedactor:
 
     def _run(self, text: str) -> str:
         """Digits without anything between them: known values, and what is as long as a UUID."""
-        size, odd = divmod(len(text), 2)
-        raw = b"" if odd else bytes.fromhex(text)
+        size, remainder = divmod(len(text), 2)
+        raw = b"" if remainder else bytes.fromhex(text)
         if size == _MAC and raw in self.names.macs:
-            return _cased(self.names.mac(raw).hex(), text)
+            return _match_case(self.names.mac(raw).hex(), text)
         if size == _GUID and (raw in self.guids or self._is_made_of_a_mac(raw)):
-            return _cased(self.names.guid(raw).hex(), text)
-        if size == _UUID and not odd:
+            return _match_case(self.names.guid(raw).hex(), text)
+        if size == _UUID and not remainder:
             is_address = raw in self.ipv6 or raw.startswith(b"\xfe\x80" + bytes(6))
-            return _cased((self.names.ipv6 if is_address else self.names.uuid)(raw).hex(), text)
+            return _match_case((self.names.ipv6 if is_address else self.names.uuid)(raw).hex(), text)
         if size == _INFINIBAND and raw[4:] in self.ipv6:
-            return _cased(self.names.infiniband(raw).hex(), text)
+            return _match_case(self.names.infiniband(raw).hex(), text)
         return text
 
     def _is_made_of_a_mac(self, raw: bytes) -> bool:
@@ -310,8 +312,8 @@ class TextRedactor:
 
 def addresses_in(text: str) -> Iterable[bytes]:
     """Whatever looks like an IPv4 address: for texts that hold such, as a kernel's command line."""
-    found = (_packed_ipv4(match[0]) for match in _SHAPES.finditer(text) if match["ipv4"])
-    return [raw for raw in found if raw is not None]
+    addresses = (_packed_ipv4(match[0]) for match in _SHAPES.finditer(text) if match["ipv4"])
+    return [raw for raw in addresses if raw is not None]
 
 
 def _ipv6(text: str) -> bytes | None:
@@ -340,6 +342,6 @@ def _like(new: ipaddress.IPv6Address, old: str) -> str:
     )
 
 
-def _cased(new: str, old: str) -> str:
+def _match_case(new: str, old: str) -> str:
     """In capitals where the old one was."""
     return new.upper() if old != old.lower() else new

@@ -123,13 +123,13 @@ def _member(stream: DecompressedStream, header: _Header, extended: dict[str, str
     if kind == FILE and name.endswith("/") and header.type != b"S":
         kind = DIRECTORY
     if kind == FILE:
-        return Member(name, kind, link, _content(stream, header, extended, size))
+        return Member(name, kind, link, _read_content(stream, header, extended, size))
     if header.type not in b"123456":
-        stream.skip(_padded(size))
+        stream.skip(_pad(size))
     return None if header.type == b"V" else Member(name, kind, link)
 
 
-def _content(stream: DecompressedStream, header: _Header, extended: dict[str, str], size: int) -> bytes:
+def _read_content(stream: DecompressedStream, header: _Header, extended: dict[str, str], size: int) -> bytes:
     """A file's content, at most CONTENT_LIMIT_BYTES of it; the stream is left at the next header."""
     if header.type == b"S":
         segments, whole = _gnu_segments(stream, header.block)
@@ -140,21 +140,21 @@ def _content(stream: DecompressedStream, header: _Header, extended: dict[str, st
         segments, used = _written_segments(stream)
         size, whole = size - used, _decimal(extended.get("GNU.sparse.realsize", ""))
     else:
-        return _taken(stream, size)
-    return _filled(_taken(stream, size), segments, whole)
+        return _read_exactly(stream, size)
+    return _fill_segments(_read_exactly(stream, size), segments, whole)
 
 
-def _taken(stream: DecompressedStream, size: int) -> bytes:
+def _read_exactly(stream: DecompressedStream, size: int) -> bytes:
     if size < 0:
         raise _Malformed("a negative size")
     content = stream.read(min(size, CONTENT_LIMIT_BYTES))
     if len(content) != min(size, CONTENT_LIMIT_BYTES):
         raise stream.bad("is cut short in the middle of a file")
-    stream.skip(_padded(size) - len(content))
+    stream.skip(_pad(size) - len(content))
     return content
 
 
-def _filled(data: bytes, segments: list[tuple[int, int]], whole: int) -> bytes:
+def _fill_segments(data: bytes, segments: list[tuple[int, int]], whole: int) -> bytes:
     """A sparse file as a reader sees it: its segments where they belong, zeros between them."""
     content = bytearray(min(whole, CONTENT_LIMIT_BYTES))
     at = 0
@@ -208,7 +208,7 @@ def _pairs(numbers: list[int]) -> list[tuple[int, int]]:
 def _extension(stream: DecompressedStream, header: _Header) -> bytes:
     if not 0 <= header.size <= EXTENSION_LIMIT_BYTES:
         raise _Malformed(f"a header of {header.size} bytes")
-    return _taken(stream, header.size)
+    return _read_exactly(stream, header.size)
 
 
 def _pax(data: bytes) -> dict[str, str]:
@@ -270,7 +270,7 @@ def _decimal(text: str) -> int:
     return int(text)
 
 
-def _padded(size: int) -> int:
+def _pad(size: int) -> int:
     return -(-size // BLOCK_BYTES) * BLOCK_BYTES
 
 
@@ -291,7 +291,7 @@ def load(path: str) -> MemoryFiles | None:
         if not is_tar(start):
             return None
         files = MemoryFiles()
-        entries = kept = 0
+        entries = size = 0
         of_sos = False
         for member in members(stream):
             of_sos = of_sos or is_of_sos(member.name)
@@ -305,10 +305,10 @@ def load(path: str) -> MemoryFiles | None:
             except ValueError as error:
                 raise stream.bad(f"is refused: its member {member.name[:120]!a} {error}") from None
             entries += max(1, new)
-            kept += len(member.content) + len(member.name) + len(member.link)
+            size += len(member.content) + len(member.name) + len(member.link)
             if entries > ENTRIES_LIMIT:
                 raise stream.bad(f"is refused: it holds more than {ENTRIES_LIMIT:,} files")
-            if kept > KEPT_LIMIT_BYTES:
+            if size > KEPT_LIMIT_BYTES:
                 raise stream.bad(f"is refused: it holds more than {KEPT_LIMIT_BYTES >> 20} MiB")
         return files
 

@@ -181,9 +181,9 @@ class _Log:
         listed = _LISTED.match(text)
         if listed is not None:
             text = text[listed.end() :]
-            made = _MADE.search(listed[1])
-            if made is not None and made[2].startswith(b"/proc/"):  # made the moment it is read
-                self._zone = self._zone or _text(made[1])
+            match = _MADE.search(listed[1])
+            if match is not None and match[2].startswith(b"/proc/"):  # made the moment it is read
+                self._zone = self._zone or _text(match[1])
         path = _kept_path(name)
         if path is None or why_not == b" does not exist" or self._files.find(path) is not None:
             return
@@ -191,37 +191,37 @@ class _Log:
             if why_not is not None or section.cut:
                 self._files.add(path, SpecialNode("a file that the bug report has not whole"))
             else:
-                self._files.add(path, self._counted(text.removesuffix(b"\n")))
+                self._files.add(path, self._count(text.removesuffix(b"\n")))
         except ValueError:
             raise self._stream.bad(f"is damaged: it has {path[:120]!a} as a file and as a folder") from None
 
     def _take_start(self, text: bytes) -> None:
-        said = {field[1]: _text(field[2]) for field in _FIELD.finditer(text)}
-        self._date = said.get(b"Date", "")
-        if said.get(b"uname"):
-            self._keep("uname_-a", said[b"uname"].encode())
+        fields = {field[1]: _text(field[2]) for field in _FIELD.finditer(text)}
+        self._date = fields.get(b"Date", "")
+        if fields.get(b"uname"):
+            self._keep("uname_-a", fields[b"uname"].encode())
 
     def _take_commands(self, section: LogSection, text: bytes) -> None:
-        found = list(_COMMAND.finditer(text))
-        for at, command in enumerate(found):
-            last = at + 1 == len(found)
+        matches = list(_COMMAND.finditer(text))
+        for at, command in enumerate(matches):
+            last = at + 1 == len(matches)
             if last and section.cut:
                 break
-            output = text[command.end() + 2 : len(text) if last else found[at + 1].start()]
+            output = text[command.end() + 2 : len(text) if last else matches[at + 1].start()]
             words = _text(command[1] or command[2] or b"").replace('"', "").split()
             if not words or (tool := words[0].rpartition("/")[2]) not in _TOOLS:
                 continue
             name = saved_name((tool, *words[1:]))
             if tool == "lspci" and "-d" in words:
-                self._outputs["filtered"] = self._outputs.get("filtered", b"") + self._counted(output)
+                self._outputs["filtered"] = self._outputs.get("filtered", b"") + self._count(output)
             else:
                 self._keep(name, output.removesuffix(b"\n"))
 
     def _keep(self, name: str, output: bytes) -> None:
         if name and name not in self._outputs:
-            self._outputs[name] = self._counted(output)
+            self._outputs[name] = self._count(output)
 
-    def _counted(self, content: bytes) -> bytes:
+    def _count(self, content: bytes) -> bytes:
         self._kept += len(content)
         if self._kept > KEPT_LIMIT_BYTES:
             raise self._stream.bad(f"is refused: it holds more than {KEPT_LIMIT_BYTES >> 20} MiB of what is asked for")

@@ -58,7 +58,7 @@ class CaptureHost:
         self._commands: dict[tuple[str, ...], Completed | Refusal] = dict(reader.each("/commands", _command))
         self._nvml: RecordedNvml = reader.calls("/nvml.json")
         self._netlink: dict[tuple[int, bytes], bytes | Refusal] = dict(reader.each("/netlink", _exchange))
-        self._ethtool: dict[tuple[str, bytes], bytes | Refusal] = dict(reader.each("/ethtool", _asked))
+        self._ethtool: dict[tuple[str, bytes], bytes | Refusal] = dict(reader.each("/ethtool", _parse_question))
         self._refused_names: dict[str, list[str]] = {}
         for place in self._refusals:
             directory, name = parent_and_name(place)
@@ -189,31 +189,35 @@ class _DocumentReader:
             raise self.bad(f"is a damaged capture: {place[1:]}: {key}")
         return value
 
-    def table(self, manifest: Any, key: str, made: Callable[[Any], Any]) -> dict[str, Any]:
+    def table(self, manifest: Any, key: str, convert: Callable[[Any], Any]) -> dict[str, Any]:
         rows = manifest.get(key) or {}
         return dict(
-            self._made(lambda: [(str(name), made(value)) for name, value in rows.items()], f"manifest.json: {key}")
+            self._convert(
+                lambda: [(str(name), convert(value)) for name, value in rows.items()], f"manifest.json: {key}"
+            )
         )
 
-    def each(self, folder: str, made: Callable[[Any], tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    def each(self, folder: str, convert: Callable[[Any], tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         if folder[1:] not in self._names:
             return []
         try:
             names = self._evidence.listdir(folder)
         except ReadError as why:
             raise self.bad(f"is a capture that cannot be read: {why}") from None
-        return [self._made(partial(made, self.document(f"{folder}/{name}")), f"{folder[1:]}/{name}") for name in names]
+        return [
+            self._convert(partial(convert, self.document(f"{folder}/{name}")), f"{folder[1:]}/{name}") for name in names
+        ]
 
     def calls(self, place: str) -> RecordedNvml:
         if place[1:] not in self._names:
             return RecordedNvml()
         rows = self.document(place)
-        made: RecordedNvml = self._made(lambda: RecordedNvml([_call(row) for row in rows]), place[1:])
-        return made
+        recorded: RecordedNvml = self._convert(lambda: RecordedNvml([_call(row) for row in rows]), place[1:])
+        return recorded
 
-    def _made(self, made: Callable[[], Any], place: str) -> Any:
+    def _convert(self, convert: Callable[[], Any], place: str) -> Any:
         try:
-            return made()
+            return convert()
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
             raise self.bad(f"is a damaged capture: {place}") from None
 
@@ -250,7 +254,7 @@ def _exchange(row: Any) -> tuple[tuple[int, bytes], bytes | Refusal]:
     return question, _refusal(row["error"]) if "error" in row else _bytes(row["reply"])
 
 
-def _asked(row: Any) -> tuple[tuple[str, bytes], bytes | Refusal]:
+def _parse_question(row: Any) -> tuple[tuple[str, bytes], bytes | Refusal]:
     question = _text(row["interface"]), _bytes(row["request"])
     return question, _refusal(row["error"]) if "error" in row else _bytes(row["reply"])
 

@@ -40,7 +40,7 @@ def _number(answer: Any) -> bool:
     return type(answer) is int and -_NUMBER_LIMIT < answer < _NUMBER_LIMIT
 
 
-def _measured(answer: Any) -> bool:
+def _is_measured(answer: Any) -> bool:
     return answer is None or _number(answer) or (isinstance(answer, float) and math.isfinite(answer))
 
 
@@ -50,7 +50,7 @@ def _or_none(shape: Shape) -> Shape:
 
 def _numbers(count: int | None = None) -> Shape:
     return lambda answer: (
-        isinstance(answer, list) and count in (None, len(answer)) and all(_number(each) for each in answer)
+        isinstance(answer, list) and count in (None, len(answer)) and all(_number(number) for number in answer)
     )
 
 
@@ -61,8 +61,8 @@ def _table(**fields: Shape) -> Shape:
 
 
 def _rows(answer: Any) -> bool:
-    row = _table(id=_number, scope=_number, **{"return": _number, "value": _measured})
-    return isinstance(answer, list) and all(row(each) for each in answer)
+    row = _table(id=_number, scope=_number, **{"return": _number, "value": _is_measured})
+    return isinstance(answer, list) and all(row(item) for item in answer)
 
 
 _TEXTS = frozenset({"GetUUID", "GetName", "GetSerial", "GetVbiosVersion", "GetMigDeviceHandleByIndex"})
@@ -159,7 +159,7 @@ class RecordedNvml:
         """See Host.nvml."""
         call = function, json.dumps(arguments)
         if call not in self._answers and function == FIELD_VALUES and len(arguments) == 2:
-            return self._composed(*arguments)
+            return self._compose(*arguments)
         if call not in self._answers:
             raise Absent(f"{function}: not recorded")
         answer = self._answers[call]
@@ -167,10 +167,10 @@ class RecordedNvml:
             raise answer.error()
         return answer
 
-    def _composed(self, device: Any, asked: list[list[int]]) -> list[dict[str, Any]]:
+    def _compose(self, device: Any, field_rows: list[list[int]]) -> list[dict[str, Any]]:
         """The batch, put together from every batch that was recorded of this device."""
-        rows = [self._fields.get((device, field, scope)) for field, scope in asked]
+        rows = [self._fields.get((device, field, scope)) for field, scope in field_rows]
         if not any(rows):
             raise Absent(f"{FIELD_VALUES}: not recorded")
         nothing = {"return": NOT_RECORDED, "value": None}
-        return [row or {"id": f, "scope": s, **nothing} for row, (f, s) in zip(rows, asked, strict=True)]
+        return [row or {"id": f, "scope": s, **nothing} for row, (f, s) in zip(rows, field_rows, strict=True)]

@@ -202,12 +202,12 @@ class SavedOutputs:
     def arguments(self, argv: tuple[str, ...]) -> list[str]:
         """See Host.saved_arguments."""
         wanted, options = _parts(saved_name(argv))
-        found = set()
+        arguments = set()
         for name in self._paths:
             words, others = _parts(_stem(name))
             if words[: len(wanted)] == wanted and len(words) > len(wanted) and _same(options, others) is not None:
-                found.add("_".join(words[len(wanted) :]))
-        return sorted(found)
+                arguments.add("_".join(words[len(wanted) :]))
+        return sorted(arguments)
 
     def name_of(self, argv: tuple[str, ...]) -> str | None:
         """Which output serves where this command's is wanted."""

@@ -69,15 +69,15 @@ class MemoryFiles:
             if not name:
                 continue
             if not isinstance(node, dict):
-                raise absent(real, errno.ENOTDIR)
+                raise make_absent(real, errno.ENOTDIR)
             if name not in node:
-                raise absent(real, errno.ENOENT)
+                raise make_absent(real, errno.ENOENT)
             node = node[name]
         return node
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """See Host.read."""
-        node = self._at(path)
+        node = self._find_node(path)
         if isinstance(node, bytes):
             return filter_content(path, node[:limit])
         what = node.what if isinstance(node, SpecialNode) else "a directory"
@@ -85,9 +85,9 @@ class MemoryFiles:
 
     def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
         """See Host.attributes."""
-        folder = self._at(directory)
+        folder = self._find_node(directory)
         if not isinstance(folder, dict):
-            raise absent(directory, errno.ENOTDIR)
+            raise make_absent(directory, errno.ENOTDIR)
         answers: dict[str, bytes | ReadError] = {}
         for name in dict.fromkeys(names):
             node = folder.get(name)
@@ -99,9 +99,9 @@ class MemoryFiles:
 
     def listdir(self, path: str) -> list[str]:
         """See Host.listdir."""
-        node = self._at(path)
+        node = self._find_node(path)
         if not isinstance(node, dict):
-            raise absent(path, errno.ENOTDIR)
+            raise make_absent(path, errno.ENOTDIR)
         return sorted(node)
 
     def readlink(self, path: str) -> str:
@@ -110,7 +110,7 @@ class MemoryFiles:
         try:
             node = self.node(f"{follow(directory, self._link_text)}/{name}")
         except Absent as why:
-            raise _named(path, why) from None
+            raise _rename(path, why) from None
         if not isinstance(node, SymlinkNode):
             raise Absent(f"{path}: not a symbolic link", "EINVAL")
         return node.text
@@ -120,7 +120,7 @@ class MemoryFiles:
         try:
             return follow(path, self._link_text)
         except Absent as why:
-            raise _named(path, why) from None
+            raise _rename(path, why) from None
 
     def locate(self, path: str) -> str:
         """See Files.locate."""
@@ -131,7 +131,7 @@ class MemoryFiles:
         node = self.find(directory)
         return MemoryFiles(node) if isinstance(node, dict) else None
 
-    def _at(self, path: str) -> Node:
+    def _find_node(self, path: str) -> Node:
         return self.node(self.resolve(path))
 
     def _link_text(self, here: str) -> str | None:
@@ -139,11 +139,11 @@ class MemoryFiles:
         return node.text if isinstance(node, SymlinkNode) else None
 
 
-def absent(path: str, code: int) -> Absent:
+def make_absent(path: str, code: int) -> Absent:
     """The same words as a folder's answer: a replay must read like the original."""
     return Absent(f"{path}: {os.strerror(code)}", errno.errorcode[code])
 
 
-def _named(path: str, why: Absent) -> Absent:
+def _rename(path: str, why: Absent) -> Absent:
     """The reason names the path that was asked for, not the component where it ended."""
-    return absent(path, getattr(errno, why.code or "ENOENT"))
+    return make_absent(path, getattr(errno, why.code or "ENOENT"))

@@ -25,22 +25,22 @@ SOURCES = (
 def open_source(path: str | None, root: str | None = None) -> Host | FactsSource:
     """This host, this host seen through a folder, saved evidence, or a file that is already facts. Raises BadSource."""
     if root is not None:
-        return _rooted(path, root)
+        return _open_rooted(path, root)
     if path is None:
         from probes.host.live import LiveHost
 
         return LiveHost()
     if os.path.isdir(path):
-        return _recognized(path, _folder(path))
+        return _recognize(path, _folder(path))
     from probes.sources.archive import load
 
     store = load(path)
     if store is None:
         return _bug_report(path) or _single_output(path)
-    return _recognized(path, store)
+    return _recognize(path, store)
 
 
-def _rooted(path: str | None, root: str) -> Host:
+def _open_rooted(path: str | None, root: str) -> Host:
     from probes.host.live import RootedHost
 
     if path is not None:
@@ -61,7 +61,7 @@ def _folder(path: str) -> Files:
     return files
 
 
-def _recognized(path: str, store: Files) -> Host:
+def _recognize(path: str, store: Files) -> Host:
     """The host that a store holds, where need be in its one leading folder."""
     host = _host(path, store)
     if host is None:
@@ -122,9 +122,9 @@ def _single_output(path: str) -> Host | FactsSource:
         content = LiveFiles().read(os.path.abspath(path), OUTPUT_LIMIT_BYTES)
     except ReadError as why:
         raise BadSource(f"{path}: cannot be read: {why}") from None
-    told = facts_source(path, content)
-    if told is not None:
-        return told
+    source = facts_source(path, content)
+    if source is not None:
+        return source
     outputs = SavedOutputs(MemoryFiles({name: content}))
     if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
         start = decode_saved(content[:LOOK_CHARACTERS])

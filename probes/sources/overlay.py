@@ -11,7 +11,7 @@ from typing import Any
 from probes.host.files import follow, locate, parent_and_name, read_each
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Failed, Host, ReadError, Refusal
 from probes.host.udev import properties_in, record_of
-from probes.sources.memory import SymlinkNode, absent
+from probes.sources.memory import SymlinkNode, make_absent
 
 Change = bytes | str | SymlinkNode | ReadError | None
 Answer = str | Completed | ReadError
@@ -49,7 +49,7 @@ class OverlayHost:
         if real not in self._files:
             if real in self._added:
                 raise Failed(f"{path}: is a directory, which is not read", "EINVAL")
-            with _named(real, path):
+            with _renaming(real, path):
                 return self._base.read(real, limit)
         change = self._files[real]
         if isinstance(change, ReadError):
@@ -67,10 +67,10 @@ class OverlayHost:
         """See Host.listdir."""
         real = self.resolve(path)
         if real in self._files:
-            raise absent(path, errno.ENOTDIR)
+            raise make_absent(path, errno.ENOTDIR)
         added = self._added.get(real, set())
         try:
-            with _named(real, path):
+            with _renaming(real, path):
                 names = set(self._base.listdir(real))
         except Absent:
             if not added:
@@ -82,9 +82,9 @@ class OverlayHost:
     def readlink(self, path: str) -> str:
         """See Host.readlink."""
         directory, name = parent_and_name(path)
-        with _named(directory, path):
+        with _renaming(directory, path):
             place = f"{self.resolve(directory).rstrip('/')}/{name}"
-        with _named(place, path):
+        with _renaming(place, path):
             text = self._link_text(place)
         if text is None:
             raise Absent(f"{path}: not a symbolic link", "EINVAL")
@@ -122,8 +122,8 @@ class OverlayHost:
     def saved_arguments(self, *argv: str) -> list[str]:
         """See Host.saved_arguments."""
         mine = [command for command in self._commands if not self.live and command[:-1] == argv]
-        kept = {name for name in self._base.saved_arguments(*argv) if (*argv, name) not in self._commands}
-        return sorted(kept | {command[-1] for command in mine if self.has_output(*command)})
+        names = {name for name in self._base.saved_arguments(*argv) if (*argv, name) not in self._commands}
+        return sorted(names | {command[-1] for command in mine if self.has_output(*command)})
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
@@ -161,7 +161,7 @@ class OverlayHost:
         if here in self._files:
             change = self._files[here]
             if change is None:
-                raise absent(here, errno.ENOENT)
+                raise make_absent(here, errno.ENOENT)
             return change.text if isinstance(change, SymlinkNode) else None
         if here in self._added:
             return None
@@ -174,7 +174,7 @@ class OverlayHost:
 
 
 @contextmanager
-def _named(real: str, path: str) -> Iterator[None]:
+def _renaming(real: str, path: str) -> Iterator[None]:
     """A reason names the path that was asked for, not the place where it leads."""
     try:
         yield

@@ -92,8 +92,8 @@ class _SosOutputs(SavedOutputs):
 
 def _from_manifest(files: Files) -> dict[str, _SosCommand]:
     """Name as sos mangles it -> the command, as the manifest has it; one that ended well before one that did not."""
-    found: dict[str, _SosCommand] = {}
-    for command in _commands(_document(files)):
+    commands: dict[str, _SosCommand] = {}
+    for command in _commands(_read_manifest(files)):
         line, status, place = command.get("exec"), command.get("return_code"), command.get("filepath")
         if not isinstance(line, str):
             continue
@@ -108,23 +108,23 @@ def _from_manifest(files: Files) -> dict[str, _SosCommand]:
             continue
         if run.place and not is_file(files, run.place):
             continue
-        known = found.get(name)
+        known = commands.get(name)
         if known is None or (known.status and not run.status):
-            found[name] = run._replace(cut=run.cut or _is_cut(files, run.place))
-    return found
+            commands[name] = run._replace(cut=run.cut or _is_cut(files, run.place))
+    return commands
 
 
 def _from_names(files: Files) -> dict[str, _SosCommand]:
     """The same from the file names alone."""
     slow = {saved_name(tuple(line.split())) for line in _TIMED_OUT.findall(_text(files, LOG))}
-    found: dict[str, _SosCommand] = {}
-    for plugin in _listed(files, f"/{COMMANDS_FOLDER}"):
+    commands: dict[str, _SosCommand] = {}
+    for plugin in _list_folder(files, f"/{COMMANDS_FOLDER}"):
         folder = f"/{COMMANDS_FOLDER}/{plugin}"
-        for name in filter(_is_ours, _listed(files, folder)):
-            if name not in found and is_file(files, f"{folder}/{name}"):
+        for name in filter(_is_ours, _list_folder(files, folder)):
+            if name not in commands and is_file(files, f"{folder}/{name}"):
                 status = TIMED_OUT if name in slow else 0
-                found[name] = _SosCommand(name, f"{folder}/{name}", status, _is_cut(files, f"{folder}/{name}"))
-    return found
+                commands[name] = _SosCommand(name, f"{folder}/{name}", status, _is_cut(files, f"{folder}/{name}"))
+    return commands
 
 
 def _is_ours(name: str) -> bool:
@@ -138,7 +138,7 @@ def _is_cut(files: Files, place: str) -> bool:
         return False
 
 
-def _document(files: Files) -> Any:
+def _read_manifest(files: Files) -> Any:
     import json  # a scan of no sosreport does not pay for it
 
     try:
@@ -152,14 +152,14 @@ def _commands(document: Any) -> list[dict[str, Any]]:
     """What stands below components.report.plugins.*.commands."""
     for key in ("components", "report", "plugins"):
         document = document.get(key) if isinstance(document, dict) else None
-    found: list[dict[str, Any]] = []
+    rows_of: list[dict[str, Any]] = []
     for plugin in document.values() if isinstance(document, dict) else ():
         rows = plugin.get("commands") if isinstance(plugin, dict) else None
-        found += [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    return found
+        rows_of += [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return rows_of
 
 
-def _listed(files: Files, folder: str) -> list[str]:
+def _list_folder(files: Files, folder: str) -> list[str]:
     try:
         return files.listdir(folder)[:NAMES_LIMIT]
     except ReadError:
@@ -176,4 +176,4 @@ def _text(files: Files, place: str) -> str:
 def _observed_at(files: Files) -> str | None:
     """When it was made, where a date is there with its zone: the manifest and the log keep local time without one."""
     lines = (line for place in DATES for line in _text(files, place).splitlines()[:5])
-    return next((when for line in lines if (when := parse_date_output(line))), None)
+    return next((moment for line in lines if (moment := parse_date_output(line))), None)

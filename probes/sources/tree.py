@@ -40,18 +40,18 @@ def parse_date_output(text: str, offset: str | None = None) -> str | None:
     >>> parse_date_output("Tue Oct 27 14:31:54 EDT 2009"), parse_date_output("Tue Oct 27 14:31:54 EDT 2009", "-0400")
     (None, '2009-10-27T18:31:54Z')
     """
-    found = _DATE.fullmatch(text) or _YEAR_BEFORE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text) or _YEAR_BEFORE.fullmatch(text)
+    if match is None:
         return None
-    zone, half = found["zone"] or "", found["half"]
+    zone, half = match["zone"] or "", match["half"]
     east = _east(zone if zone in ("UTC", "GMT") or _OFFSET.fullmatch(zone) else offset)
     if east is None:
         return None
-    hour = int(found["hour"]) % 12 + (12 if half == "PM" else 0) if half else int(found["hour"])
+    hour = int(match["hour"]) % 12 + (12 if half == "PM" else 0) if half else int(match["hour"])
     try:
-        month, day = _MONTHS.index(found[1] or found[4]) + 1, int(found[2] or found[3])
+        month, day = _MONTHS.index(match[1] or match[4]) + 1, int(match[2] or match[3])
         local = datetime(
-            int(found["year"]), month, day, hour, int(found["minute"]), int(found["second"]), tzinfo=timezone(east)
+            int(match["year"]), month, day, hour, int(match["minute"]), int(match["second"]), tzinfo=timezone(east)
         )
         return local.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError):
@@ -61,11 +61,11 @@ def parse_date_output(text: str, offset: str | None = None) -> str | None:
 def _east(zone: str | None) -> timedelta | None:
     if zone in ("UTC", "GMT"):
         return timedelta(0)
-    found = _OFFSET.fullmatch(zone or "")
-    if found is None:
+    match = _OFFSET.fullmatch(zone or "")
+    if match is None:
         return None
-    size = timedelta(hours=int(found[2]), minutes=int(found[3] or 0))
-    return -size if found[1] == "-" else size
+    size = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
+    return -size if match[1] == "-" else size
 
 
 class TreeHost:
@@ -150,27 +150,27 @@ class BundleHost(TreeHost):
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """See Host.read."""
-        with self._said(path):
+        with self._naming(path):
             return super().read(path, limit)
 
     def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         """See Host.attributes."""
-        with self._said(directory):
+        with self._naming(directory):
             return super().attributes(directory, names)
 
     def listdir(self, path: str) -> list[str]:
         """See Host.listdir."""
-        with self._said(path):
+        with self._naming(path):
             return super().listdir(path)
 
     def readlink(self, path: str) -> str:
         """See Host.readlink."""
-        with self._said(path):
+        with self._naming(path):
             return super().readlink(path)
 
     def resolve(self, path: str) -> str:
         """See Host.resolve."""
-        with self._said(path):
+        with self._naming(path):
             return super().resolve(path)
 
     def run(self, *argv: str) -> Completed:
@@ -183,7 +183,7 @@ class BundleHost(TreeHost):
             raise Absent(f"{lacking} ({why})" if why else lacking) from None
 
     @contextmanager
-    def _said(self, path: str) -> Iterator[None]:
+    def _naming(self, path: str) -> Iterator[None]:
         try:
             yield
         except Absent as why:

@@ -198,12 +198,12 @@ def _threads(reader: HostReader, online: str) -> int | None:
     """Threads of the first online processor's core."""
     try:
         first = parse_cpulist(online)[0]
-        said = reader.attributes(
+        files = reader.attributes(
             f"{FOLDER}/cpu{first}/topology",
             ("core_cpus_list", "thread_siblings_list"),
             source=f"{FOLDER}/cpu*/topology",
         )
-        return len(parse_cpulist(said.get("core_cpus_list") or said.get("thread_siblings_list", ""))) or None
+        return len(parse_cpulist(files.get("core_cpus_list") or files.get("thread_siblings_list", ""))) or None
     except (ParseError, IndexError):
         return None  # sockets say it, too
 
@@ -226,16 +226,16 @@ def _packages(reader: HostReader, online: str) -> int | None:
         packages: set[int] = set()
         while left:
             cpu = min(left)
-            said = reader.attributes(
+            files = reader.attributes(
                 f"{FOLDER}/cpu{cpu}/topology",
                 ("physical_package_id", "package_cpus_list", "core_siblings_list"),
                 source=f"{FOLDER}/cpu*/topology",
             )
-            package = _number(said.get("physical_package_id"))
+            package = _number(files.get("physical_package_id"))
             if package is None:  # "-1": the firmware does not say
                 return None
             packages.add(package)
-            left -= {cpu, *parse_cpulist(said.get("package_cpus_list") or said.get("core_siblings_list", ""))}
+            left -= {cpu, *parse_cpulist(files.get("package_cpus_list") or files.get("core_siblings_list", ""))}
     except ParseError as why:
         reader.gap(str(why))
         return None

@@ -37,7 +37,7 @@ def parse_dmidecode(text: str) -> DmiFacts:
     >>> parse_dmidecode("Handle 0x0100, DMI type 1, 27 bytes\nSystem Information\n\tProduct Name: DGXH100\n").product
     'DGXH100'
     """
-    said: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     handles, title = 0, ""
     for line in text.splitlines():
         if _HANDLE.match(line):
@@ -48,11 +48,11 @@ def parse_dmidecode(text: str) -> DmiFacts:
             name, _, value = line.strip().partition(":")
             field = _LINES.get((title, name))
             if field is not None:
-                said.setdefault(field, meaning(value[:256]))
+                values.setdefault(field, meaning(value[:256]))
     if not handles:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
         raise ParseError(f"dmidecode printed no structure; it begins with: {first[:120]}")
-    return DmiFacts(**said)
+    return DmiFacts(**values)
 
 
 FOLDERS = ("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id")
@@ -134,12 +134,12 @@ def parse_modalias(text: str) -> DmiFacts:
     >>> parse_modalias("dmi:bvnDellInc.:bvr2.0.21:svnDellInc.:pnPowerEdgeR820:pvr:rvnDellInc.:rn:").product
     'PowerEdgeR820'
     """
-    said: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for part in text.split(":")[1:]:
-        found = MODALIAS.fullmatch(part)
-        if found and found[1] in MODALIAS_FIELDS:
-            said.setdefault(MODALIAS_FIELDS[found[1]], meaning(found[2]))
-    return DmiFacts(**said)
+        match = MODALIAS.fullmatch(part)
+        if match and match[1] in MODALIAS_FIELDS:
+            values.setdefault(MODALIAS_FIELDS[match[1]], meaning(match[2]))
+    return DmiFacts(**values)
 
 
 def meaning(text: str) -> str | None:
@@ -155,7 +155,7 @@ def meaning(text: str) -> str | None:
 
 
 def _from_dmi(folder: str, answers: Mapping[str, bytes | ReadError]) -> Reading:
-    said: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     denied: list[str] = []
     others: list[str] = []
     for name, answer in answers.items():
@@ -164,10 +164,10 @@ def _from_dmi(folder: str, answers: Mapping[str, bytes | ReadError]) -> Reading:
         elif isinstance(answer, ReadError):
             others.append(answer.reason)
         else:
-            said[FIELDS[name]] = meaning(as_text(answer))
+            values[FIELDS[name]] = meaning(as_text(answer))
     reasons = ([f"serial numbers need root ({', '.join(denied)})"] if denied else []) + others
-    sources = tuple(f"{folder}/{name}" for name in answers if FIELDS[name] in said)
-    return Reading(DmiFacts(**said), sources, "; ".join(reasons) or None)
+    sources = tuple(f"{folder}/{name}" for name in answers if FIELDS[name] in values)
+    return Reading(DmiFacts(**values), sources, "; ".join(reasons) or None)
 
 
 def _from_dmidecode(reader: HostReader) -> Reading:

@@ -61,8 +61,8 @@ def parse_limits(text: str) -> str | None:
     >>> parse_limits("Max locked memory         8388608              8388608              bytes     ")
     '8388608'
     """
-    found = re.search(r"^Max locked memory +(unlimited|[0-9]{1,20}) ", text, re.MULTILINE)
-    return found[1] if found else None
+    match = re.search(r"^Max locked memory +(unlimited|[0-9]{1,20}) ", text, re.MULTILINE)
+    return match[1] if match else None
 
 
 def parse_exempt(status: str) -> bool | None:
@@ -71,8 +71,8 @@ def parse_exempt(status: str) -> bool | None:
     >>> parse_exempt("CapEff:\t000001ffffffffff\n"), parse_exempt("CapEff:\t00000000a80425fb\n")
     (True, False)
     """
-    found = re.search(r"^CapEff:\s*([0-9a-fA-F]{1,16})$", status, re.MULTILINE)
-    return bool(int(found[1], 16) >> CAP_IPC_LOCK & 1) if found else None
+    match = re.search(r"^CapEff:\s*([0-9a-fA-F]{1,16})$", status, re.MULTILINE)
+    return bool(int(match[1], 16) >> CAP_IPC_LOCK & 1) if match else None
 
 
 def parse_unit(texts: Iterable[str]) -> str | None:
@@ -81,11 +81,11 @@ def parse_unit(texts: Iterable[str]) -> str | None:
     >>> parse_unit(["[Service]\nLimitMEMLOCK=64K\n", "[Service]\nLimitMEMLOCK=infinity\n"]), parse_unit(["[Unit]\n"])
     ('unlimited', None)
     """
-    said = None
+    limit = None
     for text in texts:
         for value in re.findall(r"^LimitMEMLOCK[ \t]*=[ \t]*(\S*)[ \t]*$", text, re.MULTILINE):
-            said = value.partition(":")[0]
-    return bytes_of(said) if said else None
+            limit = value.partition(":")[0]
+    return bytes_of(limit) if limit else None
 
 
 def bytes_of(value: str) -> str | None:
@@ -96,8 +96,8 @@ def bytes_of(value: str) -> str | None:
     """
     if value in ("infinity", "unlimited"):
         return "unlimited"
-    found = re.fullmatch(r"([0-9]{1,15})([KMGT]?)", value)
-    return str(int(found[1]) * _UNITS[found[2].lower()]) if found else None
+    match = re.fullmatch(r"([0-9]{1,15})([KMGT]?)", value)
+    return str(int(match[1]) * _UNITS[match[2].lower()]) if match else None
 
 
 def parse_pam(text: str, path: str) -> list[ResourceLimit]:
@@ -123,14 +123,14 @@ def parse_pam(text: str, path: str) -> list[ResourceLimit]:
 def _services(reader: HostReader) -> tuple[ResourceLimit, ...]:
     """Of each service that runs, its first process's limit; of one that does not, its unit's, where that says one."""
     folder = next((cgroup for cgroup in CGROUPS if reader.names(cgroup)), CGROUPS[0])
-    found = []
+    services = []
     for name in SERVICES:
         pid = (reader.text(f"{folder}/{name}.service/cgroup.procs") or "").split()[:1]
-        said = of_process(reader, pid[0], f"{name}.service") if pid and pid[0].isdecimal() else None
-        unit = None if said else parse_unit(_unit_texts(reader, f"{name}.service"))
-        if said or unit:
-            found.append(said or ResourceLimit(f"{name}.service", unit or ""))
-    return tuple(found)
+        limits = of_process(reader, pid[0], f"{name}.service") if pid and pid[0].isdecimal() else None
+        unit = None if limits else parse_unit(_unit_texts(reader, f"{name}.service"))
+        if limits or unit:
+            services.append(limits or ResourceLimit(f"{name}.service", unit or ""))
+    return tuple(services)
 
 
 def of_process(reader: HostReader, pid: str, who: str, rdma: bool = False) -> ResourceLimit | None:
@@ -164,13 +164,13 @@ def _nodes(reader: HostReader) -> tuple[str, ...] | None:
     names = reader.names("/dev") if host.live or host.kind == "capture" else None
     if names is None:
         return None
-    found = []
+    nodes = []
     for folder in NODE_FOLDERS:
         if folder and folder.rstrip("/") not in names:
             continue
         listed = reader.names(f"/dev/{folder}".rstrip("/"))
         if listed is None:
             return None
-        found += [folder + name for name in listed if _NODE.match(folder + name)]
+        nodes += [folder + name for name in listed if _NODE.match(folder + name)]
     reader.answered("/dev")
-    return tuple(found[:NODES_LIMIT])
+    return tuple(nodes[:NODES_LIMIT])

@@ -63,15 +63,15 @@ def parse_memory_mib(text: str) -> int:
     >>> parse_memory_mib("Node 0 MemTotal:       97280 kB"), parse_memory_mib("MemTotal: 2052540 kB")
     (95, 2004)
     """
-    found = MEMORY.search(text)
-    if not found:
+    match = MEMORY.search(text)
+    if not match:
         raise ParseError(f"no MemTotal in {text[:80]!r}")
-    return int(found[1]) // 1024
+    return int(match[1]) // 1024
 
 
 def _node(reader: HostReader, node: int, nodes: int) -> NumaNodeFacts:
-    said = reader.attributes(f"{FOLDER}/node{node}", ("cpulist", "distance", "meminfo"), source=f"{FOLDER}/node*")
-    cpus = said.get("cpulist")
+    files = reader.attributes(f"{FOLDER}/node{node}", ("cpulist", "distance", "meminfo"), source=f"{FOLDER}/node*")
+    cpus = files.get("cpulist")
     memory_mib: int | None = None
     distances: tuple[int, ...] = ()
     try:
@@ -81,8 +81,8 @@ def _node(reader: HostReader, node: int, nodes: int) -> NumaNodeFacts:
         reader.gap(f"node{node}: {why}")
         cpus = None
     try:
-        distances = parse_distances(said.get("distance", ""))
-        memory_mib = parse_memory_mib(said["meminfo"]) if "meminfo" in said else None
+        distances = parse_distances(files.get("distance", ""))
+        memory_mib = parse_memory_mib(files["meminfo"]) if "meminfo" in files else None
     except ParseError as why:
         reader.gap(f"node{node}: {why}")
     if len(distances) != nodes:  # a row that does not fit cannot be read by position

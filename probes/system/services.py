@@ -30,9 +30,9 @@ _STATE = lazy_pattern(r"[A-Z][A-Z_]{1,39}", re.ASCII)
 
 def fabric_manager_version(reader: HostReader) -> str | None:
     """What the installed program says of itself; else what it wrote when it last started. None: neither."""
-    said = parse_version(reader.output("nv-fabricmanager", "--version") or "")
-    if said:
-        return said
+    version = parse_version(reader.output("nv-fabricmanager", "--version") or "")
+    if version:
+        return version
     log = reader.text(LOG, READ_LIMIT_BYTES) or ""
     return parse_version(log) if len(log) < READ_LIMIT_BYTES - 4 else None  # cut: its last start is not in it
 
@@ -45,23 +45,23 @@ def parse_version(text: str) -> str | None:
     >>> parse_version("[INFO] Fabric Manager version 535.54.03 is running with the following configuration options")
     '535.54.03'
     """
-    found = _VERSION.findall(text)
-    return found[-1] if found else None
+    matches = _VERSION.findall(text)
+    return matches[-1] if matches else None
 
 
 def read_imex(reader: HostReader, running: bool) -> dict[str, str]:
     """How many nodes IMEX is told of ("0": none), and the state of the local daemon where it runs. What is not known
     is left out."""
-    said = {}
+    values = {}
     names = reader.names(NODES_CONFIG.rpartition("/")[0])
     if names is not None:
         text = reader.text(NODES_CONFIG, READ_LIMIT_BYTES) if NODES_CONFIG.rpartition("/")[2] in names else ""
         if text is not None:
-            said["nodes_config"] = str(parse_nodes(text))
+            values["nodes_config"] = str(parse_nodes(text))
     state = parse_state(reader.output("nvidia-imex-ctl", "-q") or "") if running else None
     if state:
-        said["node"] = state
-    return said
+        values["node"] = state
+    return values
 
 
 def parse_nodes(text: str) -> int:
@@ -168,7 +168,7 @@ def read(host: Host) -> Reading:
         traces = SystemdTraces(
             unit=units.get(unit),
             invoked=None if invoked is None else f"invocation:{unit}" in invoked,
-            populated=_populated(reader, f"{folder}/{unit}", unit in groups) if groups is not None else None,
+            populated=_is_populated(reader, f"{folder}/{unit}", unit in groups) if groups is not None else None,
             process=_process(reader, name),
         )
         services.append(ServiceState(name, state_of(traces)))
@@ -232,8 +232,8 @@ def parse_populated(text: str) -> bool | None:
     >>> parse_populated("populated 1\nfrozen 0\n")
     True
     """
-    found = re.search(r"^populated ([01])$", text, re.MULTILINE)
-    return found[1] == "1" if found else None
+    match = re.search(r"^populated ([01])$", text, re.MULTILINE)
+    return match[1] == "1" if match else None
 
 
 def _units(reader: HostReader) -> dict[str, str]:
@@ -260,14 +260,14 @@ def _groups(reader: HostReader) -> tuple[frozenset[str] | None, str]:
     return None, CGROUPS[0]
 
 
-def _populated(reader: HostReader, group: str, there: bool) -> bool | None:
+def _is_populated(reader: HostReader, group: str, there: bool) -> bool | None:
     if not there:
         return False
-    said = reader.attributes(group, ("cgroup.events", "cgroup.procs"), source=group)
-    populated = parse_populated(said.get("cgroup.events", ""))
+    files = reader.attributes(group, ("cgroup.events", "cgroup.procs"), source=group)
+    populated = parse_populated(files.get("cgroup.events", ""))
     if populated is not None:
         return populated
-    return bool(said["cgroup.procs"]) if "cgroup.procs" in said else None
+    return bool(files["cgroup.procs"]) if "cgroup.procs" in files else None
 
 
 def _process(reader: HostReader, name: str) -> bool:

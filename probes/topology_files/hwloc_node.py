@@ -52,32 +52,32 @@ class HwlocNode(NamedTuple):
     memory_mib: int | None
 
 
-def infos(said: Element) -> dict[str, str]:
+def infos(element: Element) -> dict[str, str]:
     """The name-value pairs of an object, the first of each name; empty values are none."""
-    found: dict[str, str] = {}
-    for info in said.each("info"):
+    values: dict[str, str] = {}
+    for info in element.each("info"):
         name, value = info.said("name"), info.said("value")
         if name and value:
-            found.setdefault(name, value)
-    return found
+            values.setdefault(name, value)
+    return values
 
 
 def numa_nodes(machine: Element) -> list[HwlocNode]:
     """Every NUMA node, in the order of the file. Raises ParseError."""
-    found: dict[int, HwlocNode] = {}
-    for said in objects(machine, "NUMANode"):
-        number = decimal(said.said("os_index") or "")
-        if number is None or number < 0 or number in found or len(found) >= _NODES_LIMIT:
+    nodes: dict[int, HwlocNode] = {}
+    for element in objects(machine, "NUMANode"):
+        number = decimal(element.said("os_index") or "")
+        if number is None or number < 0 or number in nodes or len(nodes) >= _NODES_LIMIT:
             raise ParseError("NUMA nodes without a number of their own")
-        found[number] = HwlocNode(number, _members(said.said("cpuset")), True, _mib(said.said("local_memory")))
+        nodes[number] = HwlocNode(number, _members(element.said("cpuset")), True, _mib(element.said("local_memory")))
     taken: set[int] = set()
-    for number in sorted(found):
-        node = found[number]
+    for number in sorted(nodes):
+        node = nodes[number]
         if node.cpus is not None and node.cpus & taken:
-            found[number] = node._replace(own=False)  # the kernel gives a processor to one node only
+            nodes[number] = node._replace(own=False)  # the kernel gives a processor to one node only
         elif node.cpus:
             taken |= node.cpus
-    return list(found.values())
+    return list(nodes.values())
 
 
 class Locality:
@@ -86,14 +86,15 @@ class Locality:
     def __init__(self, nodes: Sequence[HwlocNode]) -> None:
         self.with_cpus = frozenset(node.id for node in nodes if node.own and node.cpus != frozenset())
 
-    def node(self, said: Element, above: int | None) -> int | None:
+    def node(self, numa_element: Element, above: int | None) -> int | None:
         """The one node with processors that the object is near; None where it is near several. `above`: of the
         object that holds it, for what says nothing of itself."""
-        near = _members(said.said("nodeset"))
+        near = _members(numa_element.said("nodeset"))
         if near is None:
-            own = [child for child in said.each("object") if child.said("type") == "NUMANode"]
+            own = [child for child in numa_element.each("object") if child.said("type") == "NUMANode"]
             numbers = [
-                decimal(element.said("os_index") or "") for element in (own or [said] if _is_node(said) else own)
+                decimal(element.said("os_index") or "")
+                for element in (own or [numa_element] if _is_node(numa_element) else own)
             ]
             near = frozenset(number for number in numbers if number is not None)
         if not near:
@@ -105,21 +106,21 @@ class Locality:
 def numa_facts(root: Element, machine: Element, nodes: Sequence[HwlocNode]) -> NumaFacts | None:
     """The nodes by number, with the kernel's distances where the file holds them."""
     rows = _distances(root, machine, [node.id for node in nodes])
-    made = [NumaNodeFacts(node.id, _cpus(node), node.memory_mib, rows.get(node.id, ())) for node in nodes]
-    return NumaFacts(tuple(sorted(made, key=lambda node: node.id))) if made else None
+    facts = [NumaNodeFacts(node.id, _cpus(node), node.memory_mib, rows.get(node.id, ())) for node in nodes]
+    return NumaFacts(tuple(sorted(facts, key=lambda node: node.id))) if facts else None
 
 
 def kernel(root: Element, machine: Element, nodes: Sequence[HwlocNode]) -> KernelFacts:
     """Names of the system, and whether its firmware is a virtual machine's."""
-    said = infos(root) | infos(machine)
-    signs = {name: said[key] for key, name in _SIGNS.items() if key in said}
-    platform = f"platform\t: {said['PlatformName']}" if "PlatformName" in said else None
+    values = infos(root) | infos(machine)
+    signs = {name: values[key] for key, name in _SIGNS.items() if key in values}
+    platform = f"platform\t: {values['PlatformName']}" if "PlatformName" in values else None
     kind, known = detect_virtualization(VirtualizationSigns(cpuinfo=platform, dmi=signs))
     sizes = [node.memory_mib for node in nodes]
     return KernelFacts(
-        hostname=said.get("HostName"),
-        kernel=said.get("OSRelease"),
-        arch=said.get("Architecture"),
+        hostname=values.get("HostName"),
+        kernel=values.get("OSRelease"),
+        arch=values.get("Architecture"),
         virtualization=kind,
         virtualization_known=known,
         memory_mib=sum(size for size in sizes if size) if sizes and None not in sizes else None,
@@ -128,41 +129,41 @@ def kernel(root: Element, machine: Element, nodes: Sequence[HwlocNode]) -> Kerne
 
 def dmi(machine: Element) -> DmiFacts | None:
     """What the firmware calls the machine; on POWER, its model."""
-    said = infos(machine)
-    found = {name: meaning(said[key]) for key, name in _DMI.items() if key in said}
-    if not found and "PlatformModel" in said:
-        found["product"] = said["PlatformModel"]
-    return DmiFacts(**found) if found else None
+    values = infos(machine)
+    fields = {name: meaning(values[key]) for key, name in _DMI.items() if key in values}
+    if not fields and "PlatformModel" in values:
+        fields["product"] = values["PlatformModel"]
+    return DmiFacts(**fields) if fields else None
 
 
 def cpu(machine: Element) -> CpuPackage | None:
     """The processors, as the first package names them."""
-    packages = [said for kind in _PACKAGES for said in objects(machine, kind)]
-    said = infos(machine) | (infos(packages[0]) if packages else {})
+    packages = [package for kind in _PACKAGES for package in objects(machine, kind)]
+    values = infos(machine) | (infos(packages[0]) if packages else {})
     online = _members(machine.said("cpuset"))
-    found = CpuPackage(
-        vendor=said.get("CPUVendor") or _implementer(said.get("CPUImplementer")),
-        family=decimal(said.get("CPUFamilyNumber", "")),
-        model=decimal(said.get("CPUModelNumber", "")),
-        name=said.get("CPUModel"),
+    package = CpuPackage(
+        vendor=values.get("CPUVendor") or _implementer(values.get("CPUImplementer")),
+        family=decimal(values.get("CPUFamilyNumber", "")),
+        model=decimal(values.get("CPUModelNumber", "")),
+        name=values.get("CPUModel"),
         sockets=len(packages) or None,
         online=masks.cpulist(sorted(online)) if online else None,
     )
-    return None if found == CpuPackage() else found
+    return None if package == CpuPackage() else package
 
 
 def objects(above: Element, kind: str) -> Iterator[Element]:
     """Objects of one kind below another, in the order of the file; what is below devices is none of the machine."""
     for child in above.each("object"):
-        said = child.said("type")
-        if said == kind:
+        type_name = child.said("type")
+        if type_name == kind:
             yield child
-        if said not in _NOT_OF_THE_TREE:
+        if type_name not in _NOT_OF_THE_TREE:
             yield from objects(child, kind)
 
 
-def _is_node(said: Element) -> bool:
-    return said.said("type") == "NUMANode"
+def _is_node(element: Element) -> bool:
+    return element.said("type") == "NUMANode"
 
 
 def _members(mask: str | None) -> frozenset[int] | None:
@@ -200,7 +201,7 @@ def _distances(root: Element, machine: Element, ids: Sequence[int]) -> dict[int,
             return _rows(indexes, values, ids)
     for table in machine.each("distances"):
         base = _real(table.said("latency_base"))
-        latencies = [_real(each.said("value")) for each in table.each("latency")]
+        latencies = [_real(value.said("value")) for value in table.each("latency")]
         return _rows(list(ids), [round(base * latency) for latency in latencies], ids)
     return {}
 
@@ -263,33 +264,33 @@ def gpus(devices: Sequence[HwlocDevice], told_by: str) -> GpuFacts | None:
     numbered = [device for device in devices if device.address and _NUMBERED.fullmatch(device.name)]
     if not numbered:
         models = {d.address: model for d in devices if d.address and (model := infos(d.said).get("GPUModel"))}
-        made = [Gpu(address=address, name=models[address], nvlink_reason=_NOT_SAID) for address in sorted(models)]
-        return GpuFacts(tuple(made), told_by=told_by) if made else None
+        gpus = [Gpu(address=address, name=models[address], nvlink_reason=_NOT_SAID) for address in sorted(models)]
+        return GpuFacts(tuple(gpus), told_by=told_by) if gpus else None
     by_nvml = all(device.name.startswith("nvml") for device in numbered)
     return GpuFacts(tuple(map(_gpu, numbered)), pairs=tuple(_xgmi(numbered)), told_by=None if by_nvml else told_by)
 
 
 def rdma(devices: Sequence[HwlocDevice]) -> RdmaFacts | None:
     """RDMA devices with state, LID and GIDs of their ports."""
-    found = {d.name: _device(d) for d in devices if d.name and d.is_rdma}
-    return RdmaFacts(tuple(found[name] for name in sorted(found))) if found else None
+    rdma_devices = {d.name: _device(d) for d in devices if d.name and d.is_rdma}
+    return RdmaFacts(tuple(rdma_devices[name] for name in sorted(rdma_devices))) if rdma_devices else None
 
 
 def netdevs(devices: Sequence[HwlocDevice]) -> NetdevFacts | None:
     """Interfaces of PCI functions."""
-    found = {d.name: _netdev(d) for d in devices if d.name and d.is_interface}
-    return NetdevFacts(tuple(found[name] for name in sorted(found))) if found else None
+    interfaces = {d.name: _netdev(d) for d in devices if d.name and d.is_interface}
+    return NetdevFacts(tuple(interfaces[name] for name in sorted(interfaces))) if interfaces else None
 
 
 def _gpu(device: HwlocDevice) -> Gpu:
-    said = infos(device.said)
-    uuid = said.get("NVIDIAUUID") or said.get("AMDUUID") or ""
+    values = infos(device.said)
+    uuid = values.get("NVIDIAUUID") or values.get("AMDUUID") or ""
     return Gpu(
         index=_index(device.name),
         address=device.address,
-        name=said.get("GPUModel"),
+        name=values.get("GPUModel"),
         uuid=uuid if uuid.strip("0") else None,
-        serial=said.get("NVIDIASerial") or said.get("AMDSerial"),
+        serial=values.get("NVIDIASerial") or values.get("AMDSerial"),
         nvlink_reason=_NOT_SAID if device.name.startswith("nvml") else None,
     )
 
@@ -312,9 +313,9 @@ def _xgmi(devices: Sequence[HwlocDevice]) -> Iterator[PairCell]:
 
 
 def _device(device: HwlocDevice) -> RdmaDevice:
-    said = infos(device.said)
+    values = infos(device.said)
     ports: dict[int, RdmaPort] = {}
-    for key, value in said.items():
+    for key, value in values.items():
         match = _PORT.fullmatch(key)
         if match is None:
             continue
@@ -330,8 +331,8 @@ def _device(device: HwlocDevice) -> RdmaDevice:
     return RdmaDevice(
         name=device.name,
         address=device.address,
-        node_guid=said.get("NodeGUID"),
-        system_image_guid=said.get("SysImageGUID"),
+        node_guid=values.get("NodeGUID"),
+        system_image_guid=values.get("SysImageGUID"),
         ports=tuple(ports[number] for number in sorted(ports)),
     )
 
@@ -341,11 +342,11 @@ def _hexadecimal(text: str) -> int | None:
 
 
 def _netdev(device: HwlocDevice) -> Netdev:
-    said = infos(device.said)
-    port = said.get("Port", "")
+    values = infos(device.said)
+    port = values.get("Port", "")
     return Netdev(
         device.name,
         address=device.address,
-        mac=said.get("Address"),
+        mac=values.get("Address"),
         dev_port=int(port) - 1 if re.fullmatch(r"[1-9][0-9]{0,2}", port) else None,
     )

@@ -72,9 +72,9 @@ def parse(content: bytes) -> PreparsedFacts:
         "rdma": hwloc_node.rdma(walk.devices),
         "netdev": hwloc_node.netdevs(walk.devices),
     }
-    told = {name: said for name, said in facts.items() if said is not None}
-    whole = [name for name in ("numa", "cpu", "dmi") if name in told]
-    return PreparsedFacts(told, {name: reason for name, reason in _UNSAID.items() if name not in whole})
+    known = {name: fact for name, fact in facts.items() if fact is not None}
+    whole = [name for name in ("numa", "cpu", "dmi") if name in known]
+    return PreparsedFacts(known, {name: reason for name, reason in _UNSAID.items() if name not in whole})
 
 
 class _Walk:
@@ -103,15 +103,15 @@ class _Walk:
                 self.through(child, self.locality.node(child, node), bus, parent)
 
     def _function(
-        self, said: Element, address: str, node: int | None, bus: str | None, parent: str | None
+        self, element: Element, address: str, node: int | None, bus: str | None, parent: str | None
     ) -> PciFunction:
         if not is_address(address):
             raise ParseError(f"not a PCI address: {address[:40]!r}")
         if address in self.functions:
             raise ParseError(f"names {address} twice")
-        ids = _IDS.fullmatch(said.said("pci_type") or "")
+        ids = _IDS.fullmatch(element.said("pci_type") or "")
         known = ids if ids and ids[2] + ids[3] != "00000000" else None  # zeros: hwloc could not read them
-        info = hwloc_node.infos(said)
+        info = hwloc_node.infos(element)
         function = PciFunction(
             address,
             parent,
@@ -126,7 +126,7 @@ class _Walk:
             vendor_name=info.get("PCIVendor"),
             numa_node=node,
             slot=info.get("PCISlot"),
-            link_gbyte_s=_gbyte_s(said.said("pci_link_speed")),
+            link_gbyte_s=_gbyte_s(element.said("pci_link_speed")),
         )
         self.functions[address] = function
         return function

@@ -83,8 +83,8 @@ class LinkedGpu(NamedTuple):
     @property
     def number(self) -> int | None:
         """The driver's number of it."""
-        said = decimal(self.element.said("dev") or "")
-        return said if said is not None and 0 <= said < 4096 else None
+        number = decimal(self.element.said("dev") or "")
+        return number if number is not None and 0 <= number < 4096 else None
 
 
 def pairs(gpus: Sequence[LinkedGpu]) -> Iterator[PairCell]:
@@ -105,12 +105,12 @@ def pairs(gpus: Sequence[LinkedGpu]) -> Iterator[PairCell]:
 
 def _targets(gpu: LinkedGpu, tag: str) -> dict[str, int]:
     """Links by where they lead. A file for a kind of machine may let a GPU lead to itself: that is none."""
-    found: dict[str, int] = {}
+    targets: dict[str, int] = {}
     for link in gpu.element.each(tag):
         target = (link.said("target") or "").lower()
         if target != gpu.address:
-            found[target] = found.get(target, 0) + _count(link)
-    return found
+            targets[target] = targets.get(target, 0) + _count(link)
+    return targets
 
 
 def _to_switches(gpu: LinkedGpu) -> int:
@@ -171,26 +171,26 @@ def parse(content: bytes) -> PreparsedFacts:
     hosts = {node.element.said("host_hash") for node in nodes}
     if len(hosts) > 1:
         raise ParseError(f"describes {len(hosts)} hosts, fused for NVLink between nodes: not one machine")
-    found = _TopologyParts(amd=version is not None and version >= 2)
+    parts = _TopologyParts(amd=version is not None and version >= 2)
     for node in nodes:
-        _walk(found, node, node.element, None)
-    if not found.functions and not found.nets:
+        _walk(parts, node, node.element, None)
+    if not parts.functions and not parts.nets:
         raise ParseError("no <cpu> with a device in it")
-    found.nets = of_functions(found.nets, found.functions)
-    xml_tree.check(found.functions.values())
+    parts.nets = of_functions(parts.nets, parts.functions)
+    xml_tree.check(parts.functions.values())
     facts = {
-        "pci": PciFacts(tuple(sorted(found.functions.values(), key=lambda f: address_key(f.address)))),
+        "pci": PciFacts(tuple(sorted(parts.functions.values(), key=lambda f: address_key(f.address)))),
         "numa": _numa(nodes),
         "cpu": _cpu(nodes),
         "kernel": _kernel(nodes),
-        "nvml": _gpus(found),
-        "rdma": _devices(found),
-        "netdev": _interfaces(found),
+        "nvml": _gpus(parts),
+        "rdma": _devices(parts),
+        "netdev": _interfaces(parts),
     }
     unsaid = dict(_UNSAID)
     if version is None or version > 2:
         unsaid["pci"] += f"; its version ({system.said('version')!r:.20}) is newer than 2, and was read as that"
-    return PreparsedFacts({name: said for name, said in facts.items() if said is not None}, unsaid)
+    return PreparsedFacts({name: fact for name, fact in facts.items() if fact is not None}, unsaid)
 
 
 _UNSAID = {
@@ -207,20 +207,20 @@ _UNSAID = {
 }
 
 
-def _walk(found: _TopologyParts, node: _NcclNode, element: Element, above: str | None) -> None:
+def _walk(parts: _TopologyParts, node: _NcclNode, element: Element, above: str | None) -> None:
     """Everything below one <cpu> or <pci>, whose address is `above`."""
     for child in element.children:
         if child.tag == "pci":
-            function = _function(found, node, child, above)
-            found.add(function)
-            _walk(found, node, child, function.address)
-        elif child.tag == "gpu" and above is not None and len(found.gpus) < xml_tree.GPUS_LIMIT:
-            found.gpus.append(LinkedGpu(above, child))
+            function = _function(parts, node, child, above)
+            parts.add(function)
+            _walk(parts, node, child, function.address)
+        elif child.tag == "gpu" and above is not None and len(parts.gpus) < xml_tree.GPUS_LIMIT:
+            parts.gpus.append(LinkedGpu(above, child))
         elif child.tag == "nic":
-            found.nets += [Net(above, decimal(net.said("port") or ""), net) for net in child.each("net")]
+            parts.nets += [Net(above, decimal(net.said("port") or ""), net) for net in child.each("net")]
 
 
-def _function(found: _TopologyParts, node: _NcclNode, element: Element, above: str | None) -> PciFunction:
+def _function(parts: _TopologyParts, node: _NcclNode, element: Element, above: str | None) -> PciFunction:
     address = normal_address(element.said("busid") or "")
     class_code = identifier(element.said("class") or "")
     vendor = _id(element, "vendor")
@@ -236,7 +236,7 @@ def _function(found: _TopologyParts, node: _NcclNode, element: Element, above: s
         above,
         "",
         class_code=class_code,
-        vendor=vendor or (found.gpu_vendor if gpu else None),
+        vendor=vendor or (parts.gpu_vendor if gpu else None),
         device=_id(element, "device"),
         subsystem_vendor=_id(element, "subsystem_vendor"),
         subsystem_device=_id(element, "subsystem_device"),
@@ -259,8 +259,8 @@ def _doubt(vendor: str | None, said_by_driver: bool) -> str | None:
 
 def _id(element: Element, name: str) -> str | None:
     """An id; None for the ffff of a function that does not exist."""
-    said = identifier(element.said(name) or "")
-    return None if said == "0xffff" else said
+    value = identifier(element.said(name) or "")
+    return None if value == "0xffff" else value
 
 
 def _node_id(cpu: Element) -> int | None:
@@ -285,21 +285,21 @@ def _cpulist(affinity: str | None) -> str | None:
 
 def _cpu(nodes: Sequence[_NcclNode]) -> CpuPackage | None:
     first = nodes[0].element
-    said = CpuPackage(
+    package = CpuPackage(
         vendor=first.said("vendor"),
         family=_family(decimal(first.said("familyid") or "")),
         model=decimal(first.said("modelid") or ""),
     )
-    return None if said == CpuPackage() else said
+    return None if package == CpuPackage() else package
 
 
-def _family(said: int | None) -> int | None:
+def _family(value: int | None) -> int | None:
     """NCCL adds the extended family of cpuid shifted by four: 175 is AMD's 25, 15 + 10. Files by hand say 25.
 
     >>> _family(175), _family(25), _family(6), _family(None)
     (25, 25, 6, None)
     """
-    return 15 + (said >> 4) if said is not None and said > 15 and said & 15 == 15 else said
+    return 15 + (value >> 4) if value is not None and value > 15 and value & 15 == 15 else value
 
 
 def _kernel(nodes: Sequence[_NcclNode]) -> KernelFacts | None:
@@ -307,16 +307,16 @@ def _kernel(nodes: Sequence[_NcclNode]) -> KernelFacts | None:
     return KernelFacts(arch=_ARCHITECTURES.get(architecture, architecture)) if architecture else None
 
 
-def _gpus(found: _TopologyParts) -> GpuFacts | None:
-    if not found.gpus:
+def _gpus(parts: _TopologyParts) -> GpuFacts | None:
+    if not parts.gpus:
         return None
-    gpus = [_gpu(found, linked) for linked in found.gpus]
-    return GpuFacts(tuple(gpus), pairs=tuple(pairs(found.gpus)), told_by=NAME)
+    gpus = [_gpu(parts, linked) for linked in parts.gpus]
+    return GpuFacts(tuple(gpus), pairs=tuple(pairs(parts.gpus)), told_by=NAME)
 
 
-def _gpu(found: _TopologyParts, linked: LinkedGpu) -> Gpu:
+def _gpu(parts: _TopologyParts, linked: LinkedGpu) -> Gpu:
     sm = decimal(linked.element.said("sm") or "")
-    nvidia = found.gpu_vendor == _NVIDIA
+    nvidia = parts.gpu_vendor == _NVIDIA
     return Gpu(
         index=linked.number,
         address=linked.address,
@@ -326,10 +326,10 @@ def _gpu(found: _TopologyParts, linked: LinkedGpu) -> Gpu:
     )
 
 
-def _devices(found: _TopologyParts) -> RdmaFacts | None:
+def _devices(parts: _TopologyParts) -> RdmaFacts | None:
     """RDMA devices with their ports. NCCL's own merged devices ("mlx5_0+mlx5_1") are none."""
     devices: dict[str, RdmaDevice] = {}
-    for address, number, net in found.nets:
+    for address, number, net in parts.nets:
         name = net.said("name")
         if name is None or number is None or not 0 < number < 256 or "+" in name or address is None:
             continue
@@ -361,8 +361,8 @@ def _guid(text: str | None) -> str | None:
     return ":".join(digits[at : at + 4] for at in range(0, 16, 4))
 
 
-def _interfaces(found: _TopologyParts) -> NetdevFacts | None:
+def _interfaces(parts: _TopologyParts) -> NetdevFacts | None:
     """Their speed is not told: 10 Gb/s is what NCCL writes where it knows none."""
-    names = {net.said("name"): address for address, number, net in found.nets if number == 0}
+    names = {net.said("name"): address for address, number, net in parts.nets if number == 0}
     plain = [Netdev(name, address=names[name]) for name in sorted(filter(None, names))]
     return NetdevFacts(tuple(plain)) if plain else None

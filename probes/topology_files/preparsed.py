@@ -24,11 +24,11 @@ class FactsSource:
     live = False
     observed_at = None
 
-    def __init__(self, kind: str, path: str, format_name: str, told: PreparsedFacts) -> None:
+    def __init__(self, kind: str, path: str, format_name: str, facts: PreparsedFacts) -> None:
         self.kind = kind
         self.path = path
         self.format_name = format_name
-        self.told = told
+        self.told = facts
 
     def outcomes(self, probes: Iterable[Probe]) -> list[Outcome]:
         """One outcome for each of these probes, in their order."""

@@ -102,12 +102,12 @@ def _address(item: Mapping[str, Any]) -> str:
 def _draft(item: Mapping[str, Any], listed: set[str]) -> PciFunctionBuilder:
     address = _address(item)
     draft = PciFunctionBuilder(address, place=place_in_path(item["realpath"], listed))
-    found = _MODALIAS.fullmatch(_text(item, "modalias") or "")
-    if found:
+    match = _MODALIAS.fullmatch(_text(item, "modalias") or "")
+    if match:
         draft.fields |= {
-            name: f"0x{number.lower()}" for name, number in zip(_FROM_MODALIAS, found.groups(), strict=False)
+            name: f"0x{number.lower()}" for name, number in zip(_FROM_MODALIAS, match.groups(), strict=False)
         }
-        draft.fields["class_code"] = "0x" + "".join(found.groups()[4:]).lower()
+        draft.fields["class_code"] = "0x" + "".join(match.groups()[4:]).lower()
     draft.fields["numa_node"] = _number(item, "numa_node", -1)
     draft.fields["iommu_group"] = _number(item, "iommu_group", 0)
     draft.add_config(decode(_config(address, item.get("config"))))
@@ -129,14 +129,14 @@ def _config(address: str, encoded: object) -> bytes:
 
 def _names(items: list[Mapping[str, Any]], subsystem: str) -> Iterator[tuple[str, str]]:
     """Every name of one kind once, sorted, with the address that it is below."""
-    found: dict[str, str] = {}
+    names_of: dict[str, str] = {}
     for item in items:
         below = item.get("subsystems")
         names = below.get(subsystem) if isinstance(below, dict) else None
         for name in names[:_NAMES_LIMIT] if isinstance(names, list) else ():
             if isinstance(name, str) and _NAME.fullmatch(name):
-                found.setdefault(name, _address(item))
-    yield from sorted(found.items())
+                names_of.setdefault(name, _address(item))
+    yield from sorted(names_of.items())
 
 
 def _text(item: Mapping[str, Any], key: str) -> str | None:

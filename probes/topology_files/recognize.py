@@ -26,11 +26,11 @@ def facts_source(path: str, content: bytes) -> FactsSource | None:
         raise BadSource(f"{path}: is a NCCL graph, which lists rings and trees; the topology is another file")
     if start not in _READERS:
         return None
-    kind, said, parse = _READERS[start]
+    kind, title, parse = _READERS[start]
     try:
-        return FactsSource(kind, path, said, parse(content))
+        return FactsSource(kind, path, title, parse(content))
     except ParseError as why:
-        raise BadSource(f"{path}: is refused as {said}: {why}") from None
+        raise BadSource(f"{path}: is refused as {title}: {why}") from None
 
 
 def start_of(content: bytes) -> str | None:

@@ -113,8 +113,8 @@ def test_silences_are_read_with_their_days(tmp_path: Path) -> None:
         Silence("ib-port-down", "riser ordered", "mlx5_3", "2026-03-31", "OPS-1"),
         Silence("roce-mtu-small", "by design", None, "2026-04-01", None, True),
     )
-    shown = write(tmp_path, format_configuration(configuration, None, ()))
-    assert load_configuration(shown, NAMES) == configuration
+    output = write(tmp_path, format_configuration(configuration, None, ()))
+    assert load_configuration(output, NAMES) == configuration
 
 
 @pytest.mark.parametrize(

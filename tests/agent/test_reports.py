@@ -225,14 +225,14 @@ def test_a_new_file_has_its_mode_and_one_that_is_there_keeps_its_own(tmp_path: P
 
 def test_a_file_keeps_its_owner_or_loses_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the group cannot be kept, ours may not read it."""
-    target, asked = tmp_path / "report.json", []
+    target, request = tmp_path / "report.json", []
     target.write_bytes(b"")
     target.chmod(0o664)
     theirs = _owned(os.lstat(target), 4711, 4712)
     monkeypatch.setattr(reports, "_stat_file", lambda path: theirs)
-    monkeypatch.setattr(os, "fchown", lambda descriptor, *ids: asked.append(ids))
+    monkeypatch.setattr(os, "fchown", lambda descriptor, *ids: request.append(ids))
     write_atomically(str(target), b"x")
-    assert ([(4711, 4712)], 0o664) == (asked, target.stat().st_mode & 0o777)
+    assert ([(4711, 4712)], 0o664) == (request, target.stat().st_mode & 0o777)
 
     def refuse(descriptor: int, *ids: int) -> None:
         raise PermissionError

@@ -130,8 +130,8 @@ def test_groups_of_the_iommu_are_read(whole: Seen, flooded: Seen, fatal: Seen, r
     assert rows[PAIR[0]]["iommu_group"] != rows[PAIR[1]]["iommu_group"]
     assert ("gdr-iommu-translated", "error", "node") in above_info(flooded.report)
     assert "gdr-iommu-translated" not in {finding["rule"] for finding in fatal.report["findings"]}
-    said = summary(flooded.report, "gdr-iommu-translated")
-    record_row("The IOMMU translates for one GPU and its rail", flooded.kernel, said)
+    result = summary(flooded.report, "gdr-iommu-translated")
+    record_row("The IOMMU translates for one GPU and its rail", flooded.kernel, result)
 
 
 def summary(report: dict[str, Any], rule: str) -> str:

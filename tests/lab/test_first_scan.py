@@ -51,8 +51,8 @@ def test_no_module_is_loaded_by_reading(record_row: RecordRow) -> None:
     assert "ib_core" not in before
     assert before == after
     assert "ib_core" in control  # one such socket, opened by nobody, and the kernel would have loaded it
-    said = f"{len(before)} modules before and after {len(COMMANDS)} commands, by root and by a user without privilege"
-    record_row("No module is loaded by a scan; a netlink socket of RDMA would load ib_core", said, "nothing loaded")
+    result = f"{len(before)} modules before and after {len(COMMANDS)} commands, by root and by a user without privilege"
+    record_row("No module is loaded by a scan; a netlink socket of RDMA would load ib_core", result, "nothing loaded")
 
 
 def test_a_user_without_privilege_sees_the_healthy_machine(guest: Guest, record_row: RecordRow) -> None:
@@ -63,8 +63,8 @@ def test_a_user_without_privilege_sees_the_healthy_machine(guest: Guest, record_
     assert [] == above_info(report)
     assert "ok" == report["summary"]["verdict"]
     assert [] == [probe for probe in report["probes"] if probe["status"] in ("failed", "timed_out")]
-    said = f"verdict {report['summary']['verdict']}; in part or denied: {', '.join(denied) or 'none'}"
-    record_row("A scan by a user without privilege", guest.must(*NOBODY, "id", "-u").strip(), said)
+    result = f"verdict {report['summary']['verdict']}; in part or denied: {', '.join(denied) or 'none'}"
+    record_row("A scan by a user without privilege", guest.must(*NOBODY, "id", "-u").strip(), result)
 
 
 def test_rails_in_one_subnet_are_found(guest: Guest, record_row: RecordRow) -> None:
@@ -95,9 +95,9 @@ def test_a_rail_without_its_rdma_device_is_found(guest: Guest, record_row: Recor
     assert ("rdma-device-missing", "error", f"pci:{NIC}") in above_info(one)
     assert {"rdma-device-missing"} == {rule for rule, _, _ in above_info(one)}
     assert [("rdma-device-missing", "critical", "node")] == above_info(every)
-    said = f"{summary(one, 'rdma-device-missing')}; {summary(every, 'rdma-device-missing')}"
+    result = f"{summary(one, 'rdma-device-missing')}; {summary(every, 'rdma-device-missing')}"
     kernel = guest.shell("ls /sys/class/infiniband | wc -l; grep -c mlx5_ib /proc/modules || true")
-    record_row("A rail without its RDMA device; all rails, and mlx5_ib is unloaded", kernel, said)
+    record_row("A rail without its RDMA device; all rails, and mlx5_ib is unloaded", kernel, result)
 
 
 def test_flaps_are_found_by_the_kernel_log_alone(record_row: RecordRow) -> None:

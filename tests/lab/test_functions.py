@@ -21,5 +21,5 @@ def test_a_thousand_functions(guest: Guest, record_row: RecordRow) -> None:
     assert "ok" == run["status"]
     assert len(thousand().nodes) <= len(functions)
     assert [] == above_info(report)
-    said = f"{len(functions)} functions in {run['duration_seconds']:.0f} s; nothing above info"
-    record_row("A thousand functions", f"{len(thousand().nodes)} functions, 112 ports of 7 switches", said)
+    result = f"{len(functions)} functions in {run['duration_seconds']:.0f} s; nothing above info"
+    record_row("A thousand functions", f"{len(thousand().nodes)} functions, 112 ports of 7 switches", result)

@@ -63,8 +63,8 @@ def test_a_gpu_that_is_taken_away_is_missed_until_it_is_back(
     """By sysfs: remove, and rescan of its bus."""
     assert [("inventory-lost", "critical", f"gpu:{GPU}")] == above_info(changed)
     assert [] == above_info(back)
-    said = "; ".join(finding["summary"] for finding in changed["findings"] if finding["severity"] == "critical")
-    record_row("A GPU that is removed from the bus between two scans", f"no {GPU}", said)
+    result = "; ".join(finding["summary"] for finding in changed["findings"] if finding["severity"] == "critical")
+    record_row("A GPU that is removed from the bus between two scans", f"no {GPU}", result)
 
 
 def test_a_sleeping_gpu_is_left_asleep(guest: Guest, record_row: RecordRow) -> None:

@@ -22,10 +22,10 @@ def test_a_host_bridge_without_a_numa_node(guest: Guest, record_row: RecordRow) 
     healthy = guest.scan(*PART)
     guest.become(machine(IB, cause.overlay))
     report = guest.scan(*PART)
-    shown = guest.shell(f"head -v /sys/bus/pci/devices/{GPU}/numa_node /sys/devices/system/node/node?/cpulist")
+    output = guest.shell(f"head -v /sys/bus/pci/devices/{GPU}/numa_node /sys/devices/system/node/node?/cpulist")
 
     assert ["0", "1"] == [node["cpus"] for node in healthy["node"]["numa_nodes"]]
     assert [] == above_info(healthy)
     assert sorted(tuple(finding) for finding in filled(cause.finds, IB)) == above_info(report)
     (items,) = [finding["summary"] for finding in report["findings"] if finding["rule"] == "numa-unknown"]
-    record_row(cause.about, shown, items)
+    record_row(cause.about, output, items)

@@ -58,12 +58,12 @@ class NotHere(Exception):
 @cache
 def causes() -> dict[str, Cause]:
     """Every cause by name ("roce/pfc-off-one-rail")."""
-    found = {}
+    collected = {}
     tables = (ROOT / "tests" / "matrix").glob("*.toml")
     for path in sorted(path for path in tables if path.name != CONSEQUENCES):
         for name, table in tomllib.loads(path.read_text()).items():
-            found[f"{path.stem}/{name}"] = msgspec.convert(table, Cause)
-    return found
+            collected[f"{path.stem}/{name}"] = msgspec.convert(table, Cause)
+    return collected
 
 
 def pairs() -> list[tuple[str, str]]:
@@ -79,20 +79,20 @@ def machines_of(cause: Cause) -> list[str]:
 
 def overlaid(shape: str, overlay: dict[str, Any]) -> CaptureHost:
     """A machine with an overlay whose placeholders are filled in, in memory."""
-    made = capture_machine(described(merge_tables(read_table("hosts", shape), filled(overlay, shape)), shape))
-    return host_in_memory(made, shape)
+    result = capture_machine(described(merge_tables(read_table("hosts", shape), filled(overlay, shape)), shape))
+    return host_in_memory(result, shape)
 
 
 def filled(value: Any, shape: str) -> Any:
     """The same with every placeholder replaced. Raises NotHere."""
     if isinstance(value, dict):
         for every in {EVERY_GPU, EVERY_RAIL} & value.keys():
-            each = dict.fromkeys(_every(every, shape), value[every])
+            item = dict.fromkeys(_every(every, shape), value[every])
             own = {filled(key, shape): table for key, table in value.items() if key != every}
-            value = merge_tables(each, own)
-        return {filled(key, shape): filled(each, shape) for key, each in value.items()}
+            value = merge_tables(item, own)
+        return {filled(key, shape): filled(item, shape) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(filled(each, shape) for each in value)
+        return type(value)(filled(item, shape) for item in value)
     if isinstance(value, str):
         return PLACEHOLDER.sub(lambda found: _device(scan_machine(shape), *found.groups()), value)
     return value
@@ -143,26 +143,26 @@ def _device(report: Report, how: str | None, kind: str, number: str) -> str:
     if how in ("netdev", "rdma"):
         if how == "rdma":
             return next(nic.label for nic in report.topology.host_nics if nic.pci == address)
-        found = [netdev.label for netdev in report.topology.netdevs if netdev.pci == address]
+        result = [netdev.label for netdev in report.topology.netdevs if netdev.pci == address]
     elif how == "uplink":
-        found = [each for each in _above(report, address) if _is_upstream(report, each)][:1]
+        result = [item for item in _above(report, address) if _is_upstream(report, item)][:1]
     elif how in ("above", "top"):
-        found = _above(report, address)[:1] if how == "above" else _above(report, address)[-1:]
+        result = _above(report, address)[:1] if how == "above" else _above(report, address)[-1:]
     else:
         return address
-    if not found:
+    if not result:
         raise NotHere(f"{how}:{kind}{n}")
-    return found[0]
+    return result[0]
 
 
 def _above(report: Report, address: str) -> list[str]:
     """Bridges above a function, nearest first."""
     parents = {function.id: function.parent for function in report.topology.pci}
-    found = []
+    collected = []
     while above := parents.get(address):
-        found.append(above)
+        collected.append(above)
         address = above
-    return found
+    return collected
 
 
 def _is_upstream(report: Report, address: str) -> bool:

@@ -142,9 +142,11 @@ def tables() -> dict[str, Table]:
     read: dict[str, Table] = {}
     for path in sorted(FOLDER.glob("*.toml")):
         if path.stem != GUARDS:
-            found = msgspec.convert(tomllib.loads(path.read_text()), dict[str, Table])
-            assert not read.keys() & found.keys(), f"{path.name}: {sorted(read.keys() & found.keys())} stand elsewhere"
-            read.update(found)
+            result = msgspec.convert(tomllib.loads(path.read_text()), dict[str, Table])
+            assert not read.keys() & result.keys(), (
+                f"{path.name}: {sorted(read.keys() & result.keys())} stand elsewhere"
+            )
+            read.update(result)
     return read
 
 
@@ -167,9 +169,9 @@ def row_ids() -> list[tuple[str, str]]:
 
 def row(rule: str, name: str) -> tuple[RuleContext, Row]:
     """The machine of a row, and the row with all that the rule has to answer."""
-    found = _rows(rule)[name]
-    texts = {name: _filled(getattr(found, name)) for name in ("says", "omits", "absorbs")}
-    return _case(tables()[rule], found), msgspec.structs.replace(found, **texts)
+    result = _rows(rule)[name]
+    texts = {name: _filled(getattr(result, name)) for name in ("says", "omits", "absorbs")}
+    return _case(tables()[rule], result), msgspec.structs.replace(result, **texts)
 
 
 _ANSWERS = ("finds", "unknown", "not_applicable", "passes", "says", "omits")
@@ -177,17 +179,17 @@ _ANSWERS = ("finds", "unknown", "not_applicable", "passes", "says", "omits")
 
 @cache
 def _rows(rule: str) -> dict[str, Row]:
-    made, table = {}, tables()[rule]
+    collected, table = {}, tables()[rule]
     if table.finds:
-        made["fires"] = Row(firing=True, **{name: getattr(table, name) for name in _ANSWERS})
+        collected["fires"] = Row(firing=True, **{name: getattr(table, name) for name in _ANSWERS})
     for guard, state in table.silent_when.items():
-        made[f"silent when: {guard}"] = _silenced(table, guards()[guard], state)
+        collected[f"silent when: {guard}"] = _silenced(table, guards()[guard], state)
     for name, row in table.rows.items():
-        each = {f"{name}: {what}": {what: change} for what, change in row.each.items()}
-        more = {one: msgspec.structs.replace(row, each=change) for one, change in each.items()} or {name: row}
-        assert not made.keys() & more.keys(), f"two rows of one name: {made.keys() & more.keys()}"
-        made |= more
-    return made
+        item = {f"{name}: {what}": {what: change} for what, change in row.each.items()}
+        more = {one: msgspec.structs.replace(row, each=change) for one, change in item.items()} or {name: row}
+        assert not collected.keys() & more.keys(), f"two rows of one name: {collected.keys() & more.keys()}"
+        collected |= more
+    return collected
 
 
 def _silenced(table: Table, guard: dict[str, Any], said: str) -> Row:
@@ -262,11 +264,11 @@ _fields = cache(msgspec.structs.fields)
 
 def _plain(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
-        fields = [(each, getattr(value, each.name)) for each in _fields(type(value))]
-        return {each.encode_name: _plain(now) for each, now in fields if now != _default(each)}
+        fields = [(field, getattr(value, field.name)) for field in _fields(type(value))]
+        return {item.encode_name: _plain(now) for item, now in fields if now != _default(item)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:
@@ -277,12 +279,12 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 def case_of(value: Mapping[str, Any]) -> RuleContext:
     """The case that this data is of."""
-    made = {
+    result = {
         name: msgspec.convert(value[name], kind, str_keys=True) for name, kind in _FIELDS.items() if name != "settings"
     }
     given = value["settings"]
     thresholds, facts = MappingProxyType(given["thresholds"]), MappingProxyType(given["facts"])
-    return RuleContext(**made, settings=Settings(frozenset(given["disabled"]), thresholds, facts))
+    return RuleContext(**result, settings=Settings(frozenset(given["disabled"]), thresholds, facts))
 
 
 def laid_over(value: Any, change: Any) -> Any:
@@ -352,8 +354,8 @@ def words(answers: list[Result]) -> str:
 def _texts(answer: Result) -> Iterator[str]:
     if isinstance(answer, Fail):
         yield from (answer.label, answer.summary, answer.impact, answer.remedy, answer.confidence)
-        for each in answer.evidence:
-            yield from (str(each.what), str(each.value), str(each.source))
+        for item in answer.evidence:
+            yield from (str(item.what), str(item.value), str(item.source))
         yield f"places: {' '.join(sorted(answer.places))}."
         yield f"covers: {' '.join(sorted(answer.covers or ()))}."
         yield f"situation: {answer.situation}."
@@ -366,9 +368,9 @@ _PLACEHOLDER = re.compile(r"\{(?:(above|uplink|top):)?(gpu|rail|port|netdev)(\d+
 
 def _filled(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_filled(key): _filled(each) for key, each in value.items()}
+        return {_filled(key): _filled(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_filled(each) for each in value]
+        return [_filled(item) for item in value]
     return _PLACEHOLDER.sub(lambda found: address(*found.groups()), value) if isinstance(value, str) else value
 
 

@@ -27,9 +27,9 @@ def lay_on(name: str, shape: str, share: str) -> Laid:
     """The cause on that many devices. Raises Collision where it is one fact of the whole machine."""
     cause, devices = causes()[name], _devices(causes()[name], shape)
     count = {"half": len(devices) // 2, "all but one": len(devices) - 1, "all": len(devices)}[share]
-    each = [_moved(cause, device) for device in devices[:count]]
-    whole = each[0]
-    for other in each[1:]:
+    item = [_moved(cause, device) for device in devices[:count]]
+    whole = item[0]
+    for other in item[1:]:
         whole = msgspec.structs.replace(
             whole,
             overlay=merge({}, whole.overlay, other.overlay, "overlay"),
@@ -47,13 +47,13 @@ def _devices(cause: Cause, shape: str) -> Sequence[str]:
     if len(named) != 1 or not cause.finds or EVERY_GPU in text or EVERY_RAIL in text:
         return ()
     kind = re.sub(r"\d+$", "", named.pop())
-    found = []
+    collected = []
     try:
         while True:
-            filled(_renamed(msgspec.structs.astuple(cause), f"{kind}{len(found)}"), shape)
-            found.append(f"{kind}{len(found)}")
+            filled(_renamed(msgspec.structs.astuple(cause), f"{kind}{len(collected)}"), shape)
+            collected.append(f"{kind}{len(collected)}")
     except NotHere:
-        return found
+        return collected
 
 
 def _moved(cause: Cause, device: str) -> Cause:
@@ -68,9 +68,9 @@ def _moved(cause: Cause, device: str) -> Cause:
 
 def _renamed(value: Any, device: str) -> Any:
     if isinstance(value, dict):
-        return {_renamed(key, device): _renamed(each, device) for key, each in value.items()}
+        return {_renamed(key, device): _renamed(item, device) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_renamed(each, device) for each in value)
+        return type(value)(_renamed(item, device) for item in value)
     if isinstance(value, str):
         return PLACEHOLDER.sub(lambda found: f"{{{found[1] + ':' if found[1] else ''}{device}}}", value)
     return value

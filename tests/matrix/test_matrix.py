@@ -13,9 +13,9 @@ def test_a_cause_is_found_once_and_by_name(name: str, shape: str) -> None:
     """Nothing else is said of that machine above info."""
     cause = causes()[name]
     report = seen(cause, shape)
-    told = [(f.rule, f.severity, f.subject) for f in report.findings if f.severity != "info"]
+    result = [(f.rule, f.severity, f.subject) for f in report.findings if f.severity != "info"]
 
-    assert sorted(filled(cause.finds, shape)) == sorted(told)
+    assert sorted(filled(cause.finds, shape)) == sorted(result)
     infos = {(f.rule, f.subject) for f in report.findings if f.severity == "info"}
     assert set(filled(cause.informs, shape)) <= infos
     assert set(cause.unknown) <= {check.rule for check in report.checks if check.state == "unknown"}

@@ -20,8 +20,8 @@ def test_a_rule_answers_as_its_row_says(rule: str, name: str) -> None:
 
     assert wanted(expected) == counted(answered(answers, rules()[rule].severity), wanted(expected))
     text = words(answers)
-    assert [] == [said for said in expected.says if said not in text], text
-    assert [] == [said for said in expected.omits if said in text], text
+    assert [] == [item for item in expected.says if item not in text], text
+    assert [] == [item for item in expected.omits if item in text], text
     if expected.absorbs:
         assert expected.absorbs in [f.absorbs for f in judge(case, every_rule())[1] if f.rule == rule]
     if expected.state:

@@ -21,7 +21,7 @@ def test_every_cause_has_a_line_with_its_rules() -> None:
 
 def test_every_rule_that_a_cause_names_is_one() -> None:
     """A rule of another name would be looked for in vain."""
-    named = {rule for cause in causes().values() for rule in (*(found[0] for found in cause.finds), *cause.unknown)}
+    named = {rule for cause in causes().values() for rule in (*(result[0] for result in cause.finds), *cause.unknown)}
     named |= {rule for cause in causes().values() for rule, _ in cause.informs}
 
     assert set() == named - {rule.name for rule in every_rule()}

@@ -82,7 +82,7 @@ def lay(shape: str, first: str, second: str) -> Laid:
     body = {**_frame(shape), **merge(base, one, other, "")}
     config = merge(*({}, causes()[first].config, causes()[second].config), "config")
     report = msgspec.convert(body, Report)
-    wanted = [tuple(found) for name in (first, second) for found in filled(causes()[name].finds, shape)]
+    wanted = [tuple(result) for name in (first, second) for result in filled(causes()[name].finds, shape)]
     return compare(judge_all(report, msgspec.convert(config, Configuration)), wanted)
 
 

@@ -50,20 +50,20 @@ def _child(mutant: Mutant, tests: list[pytest.Item], write: int) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
-    said = "none"
+    result = "none"
     try:
         put(mutant)
     except BaseException as e:  # noqa: BLE001  # said to the parent
-        said = f"cannot be made: {e!r}"
+        result = f"cannot be made: {e!r}"
     else:
         for number, item in enumerate(tests):
             signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
             try:
                 execute(item)
             except BaseException:  # noqa: BLE001  # a test may fail by anything
-                said = str(number)
+                result = str(number)
                 break
-    os.write(write, said.encode())
+    os.write(write, result.encode())
     os._exit(0)
 
 
@@ -73,10 +73,10 @@ def _reap(
     pid, _ = os.wait()
     number, tests, read = running.pop(pid)
     with os.fdopen(read) as pipe:
-        said = pipe.read()
-    if said.startswith("cannot"):
-        raise RuntimeError(f"{mutants[number].name} {said}")
-    noticed = {"none": None, "": "it does not end"}.get(said, said)
+        result = pipe.read()
+    if result.startswith("cannot"):
+        raise RuntimeError(f"{mutants[number].name} {result}")
+    noticed = {"none": None, "": "it does not end"}.get(result, result)
     if noticed is not None and noticed.isdigit():
         noticed = tests[int(noticed)].nodeid
     outcomes[number] = Outcome(mutants[number], len(tests), noticed)

@@ -43,7 +43,7 @@ class Mutant(NamedTuple):
 
 def mutants(module: str, source: str) -> list[Mutant]:
     """Every mutant of a module, in the order of its code."""
-    found: list[Mutant] = []
+    result: list[Mutant] = []
     counted: Counter[str] = Counter()
     for statement in ast.parse(source).body:
         for owner, (text, node, apply, narrows) in _of_statement(statement):
@@ -52,24 +52,24 @@ def mutants(module: str, source: str) -> list[Mutant]:
             if counted[name] > 1:
                 name += f" (#{counted[name]})"
             lines = range(getattr(node, "lineno", 1), (getattr(node, "end_lineno", None) or 1) + 1)
-            found.append(Mutant(name, module, statement, owner, lines, apply, narrows))
-    return found
+            result.append(Mutant(name, module, statement, owner, lines, apply, narrows))
+    return result
 
 
 def _of_statement(statement: ast.stmt) -> Iterator[tuple[tuple[str, ...], Found]]:
     if isinstance(statement, ast.FunctionDef):
-        yield from (((statement.name,), each) for each in _of_body(statement))
+        yield from (((statement.name,), item) for item in _of_body(statement))
     elif isinstance(statement, ast.ClassDef):
         for inner in statement.body:
-            yield from (((statement.name, *owner), each) for owner, each in _of_statement(inner) if owner)
+            yield from (((statement.name, *owner), item) for owner, item in _of_statement(inner) if owner)
     elif isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         name = ast.unparse(targets[0])
         if all(isinstance(target, ast.Name) for target in targets):
-            yield from (((), each) for each in _of_constant(name, statement))
-        yield from (((name, "<lambda>"), each) for each in _of_lambdas(statement.value))
+            yield from (((), item) for item in _of_constant(name, statement))
+        yield from (((name, "<lambda>"), of_lambda) for of_lambda in _of_lambdas(statement.value))
     elif isinstance(statement, ast.Expr):
-        yield from ((("<lambda>",), each) for each in _of_lambdas(statement.value))
+        yield from ((("<lambda>",), of_lambda) for of_lambda in _of_lambdas(statement.value))
 
 
 def _of_constant(name: str, statement: ast.Assign | ast.AnnAssign) -> Iterator[Found]:

@@ -48,15 +48,15 @@ class _Objects(NamedTuple):
 @cache
 def _objects() -> _Objects:
     """Every function that exists, whatever holds it: a name, a decorator, a table, a partial, a closure."""
-    found = _Objects({}, [])
+    result = _Objects({}, [])
     gc.collect()
-    for each in gc.get_objects():
-        if type(each) is FunctionType:
-            code = each.__code__
-            found.functions.setdefault((code.co_filename, code.co_name, code.co_firstlineno), []).append(each)
-        elif type(each) is _Cached and str(each.__module__).startswith("agent.rules."):
-            found.caches.append(each)
-    return found
+    for get_object in gc.get_objects():
+        if type(get_object) is FunctionType:
+            code = get_object.__code__
+            result.functions.setdefault((code.co_filename, code.co_name, code.co_firstlineno), []).append(get_object)
+        elif type(get_object) is _Cached and str(get_object.__module__).startswith("agent.rules."):
+            result.caches.append(get_object)
+    return result
 
 
 def look_around() -> None:

@@ -69,11 +69,11 @@ class Reach:
         """Tests that reach a mutant: its family's, for what all share some families'; the quickest first."""
         if mutant.owner:
             keys = [(mutant.module, number) for number in mutant.lines]
-            found = {item for key in keys for item in self._by_line.get(key, ())}
+            result = {item for key in keys for item in self._by_line.get(key, ())}
         else:  # a constant
-            found = set(self._seconds)
+            result = set(self._seconds)
         families = _families_of(mutant)
-        mine = [item for item in found if family_of(item) in families]
+        mine = [item for item in result if family_of(item) in families]
         own = f"test_{mutant.module.rpartition('.')[2]}.py"
         return sorted(mine, key=lambda item: (own not in item.nodeid, self._seconds[item], item.nodeid))
 
@@ -92,11 +92,11 @@ def family_of(item: pytest.Item) -> str | None:
     """The family of rules that a test is of; "" of what they share, None of none."""
     if item.nodeid.startswith(_UNIT_TESTS):
         return item.nodeid.partition("::")[0].removeprefix(_UNIT_TESTS).rpartition("/")[0]  # "/" may be in an id
-    asked: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    if "rule" in asked:  # a row
-        return _families().get(asked["rule"])
-    cause = causes().get(asked.get("name", ""))
-    names = [*(found[0] for found in (*cause.finds, *cause.informs)), *cause.unknown] if cause else []
+    request: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    if "rule" in request:  # a row
+        return _families().get(request["rule"])
+    cause = causes().get(request.get("name", ""))
+    names = [*(result[0] for result in (*cause.finds, *cause.informs)), *cause.unknown] if cause else []
     return next((_families()[name] for name in names if name in _families()), None)
 
 

@@ -34,8 +34,8 @@ _NO_RULES = frozenset({"pages", "catalogue", "engine", "fingerprints", "renamed"
 
 def modules(wanted: list[str]) -> list[str]:
     """Modules of rules and of what they share: all, or those below the names given."""
-    found = [path.relative_to(ROOT) for path in sorted(RULES.rglob("*.py")) if path.stem not in _NO_RULES]
-    names = [".".join(path.with_suffix("").parts) for path in found]
+    result = [path.relative_to(ROOT) for path in sorted(RULES.rglob("*.py")) if path.stem not in _NO_RULES]
+    names = [".".join(path.with_suffix("").parts) for path in result]
     full = [f"agent.rules.{name}" for name in wanted]
     return [n for n in names if not full or any(n == w or n.startswith(f"{w}.") for w in full)]
 
@@ -91,8 +91,8 @@ def run(names: list[str], part: str, jobs: int, again: bool = False) -> list[Out
     listed = known() if again else None
     for module in modules(names):
         path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
-        found = mutants(module, path.read_text())
-        wanted += [m for m in found if in_part(m.name, part) and (listed is None or m.name in listed)]
+        result = mutants(module, path.read_text())
+        wanted += [m for m in result if in_part(m.name, part) and (listed is None or m.name in listed)]
     families = {family_of_module(m.module) for m in wanted}
     folders = [TESTS / family for family in sorted(families) if family] if "" not in families else [TESTS]
     outcomes = _met(wanted, [*(folder for folder in folders if folder.is_dir()), ROWS], jobs)
@@ -131,9 +131,9 @@ def main() -> int:
     for outcome in outcomes:
         if given.verbose or (outcome.noticed_by is None and outcome.mutant.name not in listed):
             print(f"{outcome.mutant.lines[0]:4} {outcome.mutant.name}  <- {outcome.noticed_by or outcome.tests}")
-    asked = tuple(f"{module}{end}" for module in modules(given.rules) for end in (".", ":"))
-    asked = asked if given.rules else ("",)
-    gone = [n for n in listed if n not in lived and n.startswith(asked) and in_part(n, given.part)]
+    request = tuple(f"{module}{end}" for module in modules(given.rules) for end in (".", ":"))
+    request = request if given.rules else ("",)
+    gone = [n for n in listed if n not in lived and n.startswith(request) and in_part(n, given.part)]
     for name in gone:
         print(f"strike from known.txt, a test notices it now or it is no more: {name}")
     _tell(outcomes)
@@ -144,13 +144,13 @@ def main() -> int:
 
 
 def _tell(outcomes: list[Outcome]) -> None:
-    made, typed, left = Counter[str](), Counter[str](), Counter[str]()
+    result, typed, left = Counter[str](), Counter[str](), Counter[str]()
     for outcome in outcomes:
         for family in (outcome.mutant.module.split(".")[2], "all"):
-            made[family] += 1
+            result[family] += 1
             typed[family] += outcome.noticed_by == "mypy"
             left[family] += outcome.noticed_by is None
-    for family, count in sorted(made.items(), key=lambda pair: (pair[0] == "all", pair[0])):
+    for family, count in sorted(result.items(), key=lambda pair: (pair[0] == "all", pair[0])):
         tested = count - typed[family] - left[family]
         print(f"{family:20} {count:5} mutants: {tested:5} by a test, {typed[family]:4} by mypy, {left[family]:4} not")
 

@@ -52,21 +52,22 @@ def test_what_is_changed(code: str, changes: list[str]) -> None:
     """Conditions, their operands, limits and early ends; no text."""
     body = code.replace("\n", "\n  ")
 
-    assert [f"m.f: {text}" for text in changes] == [each.name for each in mutants("m", f"def f():\n  {body}\n")]
+    assert [f"m.f: {text}" for text in changes] == [mutant.name for mutant in mutants("m", f"def f():\n  {body}\n")]
 
 
 def test_constants_move_by_a_step() -> None:
     """Whole numbers by one, others by a tenth; of a threshold its default."""
-    found = [
-        each.name for each in mutants("m", "A = 5\nB: float = 2.0\nC = Threshold('a.b', 1.0, 'what', 'unit')\nD = 'x'")
+    result = [
+        mutant.name
+        for mutant in mutants("m", "A = 5\nB: float = 2.0\nC = Threshold('a.b', 1.0, 'what', 'unit')\nD = 'x'")
     ]
 
-    assert ["4", "6", "1.8", "2.2", "0.9", "1.1"] == [name.rpartition("-> ")[2].strip("`") for name in found]
+    assert ["4", "6", "1.8", "2.2", "0.9", "1.1"] == [name.rpartition("-> ")[2].strip("`") for name in result]
 
 
 def test_two_of_the_same_have_two_names() -> None:
     """The list of known ones tells them apart."""
-    names = [each.name for each in mutants("m", "def f():\n  if a: b()\n  if a: c()\n")]
+    names = [item.name for item in mutants("m", "def f():\n  if a: b()\n  if a: c()\n")]
 
     assert len(names) == len(set(names)) == 4
 
@@ -110,7 +111,7 @@ def test_a_function_is_changed_wherever_it_is_held(
     module.__file__ = str(tmp_path / "shelved.py")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(compile(SHELVED, module.__file__, "exec", dont_inherit=True), vars(module))
-    (mutant,) = [each for each in mutants(module.__name__, SHELVED) if each.name.endswith(f".{name}")]
+    (mutant,) = [mutant for mutant in mutants(module.__name__, SHELVED) if mutant.name.endswith(f".{name}")]
     look_around()
 
     assert not eval(ask, vars(module))

@@ -50,7 +50,7 @@ def _errors(texts: dict[str, str]) -> Counter[str]:
             Path(folder, f"{name}.py").write_text(text)
         command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--no-error-summary"]
         command += ["--no-pretty", "--show-absolute-path", *(str(Path(folder, f"{name}.py")) for name in texts)]
-        said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
-    if said.returncode not in (0, 1):
-        raise RuntimeError(f"mypy: {said.stdout[-500:]}{said.stderr[-500:]}")
-    return Counter(Path(line.partition(":")[0]).stem for line in said.stdout.splitlines() if ": error:" in line)
+        completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    if completed.returncode not in (0, 1):
+        raise RuntimeError(f"mypy: {completed.stdout[-500:]}{completed.stderr[-500:]}")
+    return Counter(Path(line.partition(":")[0]).stem for line in completed.stdout.splitlines() if ": error:" in line)

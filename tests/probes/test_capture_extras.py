@@ -106,9 +106,9 @@ def test_a_sleeping_device_is_asked_for_nothing_more(status: str, state: str) ->
     """Neither by its function nor by its interface or RDMA device."""
     watched = host(status.encode(), state)
     record_extras(Recording(), watched, 10)
-    asked = {path.removeprefix(f"{FUNCTION}/") for path in watched.asked if path.startswith(FUNCTION)}
+    request = {path.removeprefix(f"{FUNCTION}/") for path in watched.asked if path.startswith(FUNCTION)}
 
-    assert {"power/runtime_status", "power_state"} == asked
+    assert {"power/runtime_status", "power_state"} == request
 
 
 def test_a_state_that_cannot_be_read_is_taken_for_sleep() -> None:
@@ -131,11 +131,11 @@ def test_what_a_probe_was_answered_stays() -> None:
 @pytest.mark.parametrize("shape", HOSTS[::3])
 def test_a_replay_with_the_extras_gives_the_same_report(shape: str, tmp_path: Path) -> None:
     """They are for later versions: this one is told nothing by them that it did not know."""
-    made = machine(shape)
-    report, recording = diagnose(made, ScanPlan(record=True))
+    result = machine(shape)
+    report, recording = diagnose(result, ScanPlan(record=True))
     assert recording is not None
     before = len(recording.files)
-    record_extras(recording, made, 30)
+    record_extras(recording, result, 30)
     write_capture(recording, str(tmp_path / "c.tar"))
     again, _ = diagnose(open_source(str(tmp_path / "c.tar"), None), ScanPlan())
 

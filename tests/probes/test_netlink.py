@@ -16,10 +16,10 @@ from probes.text import ParseError
 
 def test_requests_only_ask():
     """rtnetlink numbers its verbs NEW, DEL, GET, SET: every request of ours is a GET."""
-    for asked in (netlink.links_request(), netlink.addresses_request(), netlink.statistics_request(7)):
-        length, kind, flags, _, _ = netlink.HEADER.unpack_from(asked)
+    for message in (netlink.links_request(), netlink.addresses_request(), netlink.statistics_request(7)):
+        length, kind, flags, _, _ = netlink.HEADER.unpack_from(message)
 
-        assert len(asked) == length
+        assert len(message) == length
         assert 2 == kind % 4
         assert flags & 0x1
 

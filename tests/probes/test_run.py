@@ -401,11 +401,11 @@ def test_a_healthy_run_at_the_same_time_is_waited_for() -> None:
 def test_a_lock_that_stays_held_by_the_healthy_is_timed_out(lock_folder: Path) -> None:
     """After the probe's own bound, in words that blame nobody."""
     os.mkdir(lock_folder, 0o700)
-    held = locks.acquire_lock(str(lock_folder), "one")
-    assert isinstance(held, locks.Lock)
-    held.name_holder(os.getpid(), 100.0)
+    holder = locks.acquire_lock(str(lock_folder), "one")
+    assert isinstance(holder, locks.Lock)
+    holder.name_holder(os.getpid(), 100.0)
     outcome = one(name, 0.4)
-    held.close()
+    holder.close()
 
     assert Status.TIMED_OUT == outcome.status
     assert f"another run is still at it (pid {os.getpid()}, " in (outcome.reason or "")
@@ -422,10 +422,10 @@ def test_a_tool_that_cannot_be_killed_keeps_the_lock(tmp_path: Path, lock_folder
         return Reading(run_tool(("ibstat",), 0.3, (str(tmp_path),)), ())
 
     assert Status.TIMED_OUT == one(abandons, 5).status
-    held = locks.acquire_lock(str(lock_folder), "one")
+    holder = locks.acquire_lock(str(lock_folder), "one")
     os.kill(int(mark.read_text()), signal.SIGKILL)
 
-    assert isinstance(held, locks.LockHolder)
+    assert isinstance(holder, locks.LockHolder)
 
 
 @pytest.mark.parametrize("place", ["/proc/nowhere", "{tmp}/file", "{tmp}/open"])
@@ -496,11 +496,11 @@ def test_a_fall_back_runs_only_where_it_is_needed() -> None:
         Probe("bad", fails),
         partial,
     ).outcomes
-    said = {o.name: (o.status, o.reason) for o in outcomes}
+    result = {o.name: (o.status, o.reason) for o in outcomes}
 
-    assert (Status.SKIPPED, "good answered") == said["for_good"]
-    assert (Status.SKIPPED, "partial answered") == said["for_partial"]
-    assert (Status.OK, None) == said["for_bad"] == said["for_nobody"]
+    assert (Status.SKIPPED, "good answered") == result["for_good"]
+    assert (Status.SKIPPED, "partial answered") == result["for_partial"]
+    assert (Status.OK, None) == result["for_bad"] == result["for_nobody"]
 
 
 def recorded(**files: bytes) -> CaptureHost:
@@ -520,11 +520,11 @@ def test_a_recorded_host_is_asked_in_this_process() -> None:
         Probe("first", lambda _: Reading(os.getpid(), ())),
         host=recorded(),
     ).outcomes
-    said = {o.name: (o.status, o.facts) for o in outcomes}
+    result = {o.name: (o.status, o.facts) for o in outcomes}
 
-    assert (Status.OK, here) == said["first"]
-    assert (Status.OK, "replayed") == said["second"]
-    assert (Status.SKIPPED, None) == said["third"] == said["fourth"]
+    assert (Status.OK, here) == result["first"]
+    assert (Status.OK, "replayed") == result["second"]
+    assert (Status.SKIPPED, None) == result["third"] == result["fourth"]
     assert ["second", "third", "fourth", "first"] == [o.name for o in outcomes]
 
 
@@ -686,11 +686,11 @@ class TestProbesOfOneVendor:
     @staticmethod
     def bus(*functions: tuple[str | None, str | None]) -> Callable[[Host], Reading]:
         """A bus with these vendors and classes."""
-        made = tuple(
+        result = tuple(
             PciFunction(f"0000:0{n}:00.0", None, "0000:00", vendor=v, class_code=c)
             for n, (v, c) in enumerate(functions)
         )
-        return lambda _: Reading(PciFacts(made), ())
+        return lambda _: Reading(PciFacts(result), ())
 
     @pytest.mark.parametrize("live", [False, True])
     def test_one_without_a_part_does_not_run(self, live: bool) -> None:

@@ -69,8 +69,8 @@ def test_outputs_of_one_interface_alone_are_a_source() -> None:
 )
 def test_the_driver_states_what_is_below_an_interface(driver: str, address: str | None, virtual: bool) -> None:
     """A representor states the device of another port."""
-    for shown in ({"ip__d_link": IP}, {}):
-        (netdev,) = probe("netdev").read(saved(ethtool__i_mce0=DRIVER.format(driver), **shown)).facts.netdevs
+    for output in ({"ip__d_link": IP}, {}):
+        (netdev,) = probe("netdev").read(saved(ethtool__i_mce0=DRIVER.format(driver), **output)).facts.netdevs
         assert (address, virtual) == (netdev.address, netdev.virtual)
 
 

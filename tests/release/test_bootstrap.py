@@ -50,12 +50,12 @@ def test_it_is_unpacked_once_and_runs_from_there(packed: Path, tmp_path: Path) -
     cache = tmp_path / "cache"
     code, first, _ = run(packed, "scan", FABRICSCOPE_CACHE=str(cache))
     folder = Path(first.split()[0])
-    made = folder.stat().st_mtime_ns
+    result = folder.stat().st_mtime_ns
 
     assert (0, [folder.name], "scan") == (code, os.listdir(cache), first.split()[1])
     assert not any(path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH) for path in (cache, folder, *folder.rglob("*")))
     assert (7, f"{folder} seven", "") == run(packed, "seven", FABRICSCOPE_CACHE=str(cache))
-    assert made == folder.stat().st_mtime_ns
+    assert result == folder.stat().st_mtime_ns
 
 
 def test_a_damaged_copy_is_made_anew(packed: Path, tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_a_folder_that_others_can_change_is_refused(packed: Path, tmp_path: Path
             pytest.skip("only root can give a folder away")
         os.chown(cache, owner, owner)
 
-    code, out, said = run(packed, "scan", FABRICSCOPE_CACHE=str(cache))
+    code, out, result = run(packed, "scan", FABRICSCOPE_CACHE=str(cache))
     assert (2, "") == (code, out)
-    assert said == f"fabricscope: no place to unpack to: FABRICSCOPE_CACHE={cache} (other users may write there)"
+    assert result == f"fabricscope: no place to unpack to: FABRICSCOPE_CACHE={cache} (other users may write there)"
     assert 3 == run(packed, "check", FABRICSCOPE_CACHE=str(cache))[0]
 
 
@@ -161,19 +161,19 @@ def test_what_it_is_not_made_for_is_told_in_one_line(tmp_path: Path, python: str
     (tmp_path / "lib" / "fabricscope.py").write_text(PROGRAM)
     write_archive(tmp_path / "f.pyz", tmp_path / "lib", python, machine)
 
-    code, out, said = run(tmp_path / "f.pyz", "scan")
+    code, out, result = run(tmp_path / "f.pyz", "scan")
     assert (2, "") == (code, out)
-    assert said.startswith(f"fabricscope: made for Python {python} on {machine}; ")
-    assert 1 == len(said.splitlines())
+    assert result.startswith(f"fabricscope: made for Python {python} on {machine}; ")
+    assert 1 == len(result.splitlines())
 
 
 def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
     """A host can be asked by a checksum which build it has."""
-    made = []
+    collected = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "fabricscope.py").write_text(PROGRAM)
         write_archive(tmp_path / f"{name}.pyz", tmp_path / name)
-        made.append((tmp_path / f"{name}.pyz").read_bytes())
+        collected.append((tmp_path / f"{name}.pyz").read_bytes())
 
-    assert made[0] == made[1]
+    assert collected[0] == collected[1]

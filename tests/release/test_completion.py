@@ -93,10 +93,10 @@ def test_fish(
     monkeypatch.setenv("HOME", str(tmp_path))
     before, begun, expected = CASES[case]
     line = " ".join(("fabricscope", *before.split(), begun))
-    found = offered(["fish", "-N", "-c", f"source {share[FISH]}; complete -C '{line}'"])
+    result = offered(["fish", "-N", "-c", f"source {share[FISH]}; complete -C '{line}'"])
 
-    assert expected <= {each.partition("\t")[0].rstrip("/") for each in found}
-    assert all(each.startswith(begun) for each in found)
+    assert expected <= {item.partition("\t")[0].rstrip("/") for item in result}
+    assert all(item.startswith(begun) for item in result)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -109,11 +109,11 @@ def test_zsh(
     monkeypatch.setenv("HOME", str(tmp_path))
     before, begun, expected = CASES[case]
     line = " ".join(("fabricscope", *before.split(), begun))
-    found = offered(["zsh", "-f", str(HERE / "zsh_matches.zsh"), str(share[ZSH].parent), line])
+    result = offered(["zsh", "-f", str(HERE / "zsh_matches.zsh"), str(share[ZSH].parent), line])
 
-    last = {each.rpartition(",")[2].rpartition("/")[2] for each in expected}  # zsh tells the part that it completes
-    assert last == found & last
-    assert len(found) < 12 or not begun
+    last = {item.rpartition(",")[2].rpartition("/")[2] for item in expected}  # zsh tells the part that it completes
+    assert last == result & last
+    assert len(result) < 12 or not begun
 
 
 # The manual page: whole, and without a complaint of what renders it.
@@ -135,12 +135,12 @@ def test_groff_has_no_complaint_and_shows_every_command_and_option(share: dict[s
         ["man", "--warnings", "-l", str(share[MANUAL])], capture_output=True, text=True, check=False,
         env={"PATH": "/usr/bin:/bin", "MANWIDTH": "80", "LC_ALL": "C.UTF-8"},
     )  # fmt: skip
-    shown = " ".join(done.stdout.replace("‐\n", "").split())
+    output = " ".join(done.stdout.replace("‐\n", "").split())
 
     assert ("", 0) == (done.stderr, done.returncode)
     assert 80 >= max(len(line) for line in done.stdout.splitlines())
     for command in walk_commands(read_commands(app)):
         if command.words and not command.commands:
-            assert f" fabricscope {command.name} " in shown
+            assert f" fabricscope {command.name} " in output
         for option in command.options:
-            assert ", ".join(option.names) in shown
+            assert ", ".join(option.names) in output

@@ -20,7 +20,7 @@ VERSIONS = ("1.30", "1.34")  # recursiveReadOnly is known from 1.30 on
 def daemonset() -> Any:
     """The committed one."""
     return next(
-        each for each in yaml.safe_load_all((FOLDER / "daemonset.yaml").read_text()) if each["kind"] == "DaemonSet"
+        item for item in yaml.safe_load_all((FOLDER / "daemonset.yaml").read_text()) if item["kind"] == "DaemonSet"
     )
 
 
@@ -32,12 +32,12 @@ def patched(one: Any, other: Any) -> Any:
     if (
         isinstance(one, list)
         and isinstance(other, list)
-        and all("name" in each for each in other if isinstance(each, dict))
+        and all("name" in item for item in other if isinstance(item, dict))
     ):
         if not other or not isinstance(other[0], dict):
             return other
-        names = {each["name"]: each for each in other}
-        return [patched(each, names.pop(each["name"], {})) for each in one] + list(names.values())
+        names = {item["name"]: item for item in other}
+        return [patched(item, names.pop(item["name"], {})) for item in one] + list(names.values())
     return other
 
 
@@ -50,8 +50,8 @@ def as_root() -> Any:
 def test_both_are_valid(version: str) -> None:
     """Strictly: a key that the schema does not know is an error."""
     validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed").validate
-    for each in (*yaml.safe_load_all((FOLDER / "daemonset.yaml").read_text()), as_root()):
-        validate(each, version, strict=True)
+    for item in (*yaml.safe_load_all((FOLDER / "daemonset.yaml").read_text()), as_root()):
+        validate(item, version, strict=True)
     with pytest.raises(Exception, match="unexpected"):
         validate(patched(daemonset(), {"spec": {"template": {"spec": {"hostNetworks": True}}}}), version, strict=True)
 
@@ -97,13 +97,13 @@ def test_what_it_runs_is_a_command_with_these_options() -> None:
     command, *options = container["args"]
     known = {
         name
-        for each in walk_commands(read_commands(app))
-        if each.words == (command,)
-        for o in each.options
+        for walk_command in walk_commands(read_commands(app))
+        if walk_command.words == (command,)
+        for o in walk_command.options
         for name in o.names
     }
 
-    assert {each.partition("=")[0] for each in options} <= known
+    assert {option.partition("=")[0] for option in options} <= known
 
 
 def test_the_image_runs_as_the_user_of_the_daemonset() -> None:
@@ -112,7 +112,7 @@ def test_the_image_runs_as_the_user_of_the_daemonset() -> None:
 
     assert f"\nUSER {user['runAsUser']}:{user['runAsGroup']}\n" in CONTAINERFILE
     copied = [
-        each for line in re.findall(r"^COPY (?!--from)(.*) \S+$", CONTAINERFILE, re.MULTILINE) for each in line.split()
+        item for line in re.findall(r"^COPY (?!--from)(.*) \S+$", CONTAINERFILE, re.MULTILINE) for item in line.split()
     ]
-    assert [] == [each for each in copied if not (ROOT / each).exists()]
+    assert [] == [item for item in copied if not (ROOT / item).exists()]
     assert {"agent", "probes", "systemd", "release", "fabricscope.py"} <= set(copied)

@@ -57,7 +57,7 @@ def test_the_model_is_grafanas(name: str) -> None:
     for panel in panels:
         if panel["type"] != "row":
             wanted = {"type": source["pluginId"], "uid": f"${{{source['name']}}}"}
-            assert {json.dumps(wanted)} == {json.dumps(each["datasource"]) for each in (panel, *panel["targets"])}
+            assert {json.dumps(wanted)} == {json.dumps(item["datasource"]) for item in (panel, *panel["targets"])}
             assert len(panel["targets"]) == len({target["refId"] for target in panel["targets"]})
     variables = {variable["name"] for variable in dashboard["templating"]["list"]}
     texts = json.dumps([target for _, target in targets(name)])

@@ -53,8 +53,8 @@ def objects(folder: str) -> list[Any]:
 def pods() -> Iterator[Any]:
     """The pod of each workload."""
     for folder in FOLDERS[1:]:
-        for found in objects(folder):
-            spec = found.get("spec", {})
+        for result in objects(folder):
+            spec = result.get("spec", {})
             spec = spec.get("jobTemplate", {}).get("spec", spec)
             if "template" in spec:
                 yield spec["template"]["spec"]
@@ -72,18 +72,18 @@ def containers() -> Iterator[Any]:
 def test_what_is_rendered_is_valid(folder: str, version: str) -> None:
     """Strictly."""
     validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed").validate
-    for found in objects(folder):
-        validate(found, version, strict=True)
-        assert "fabricscope" in (found["metadata"].get("namespace"), found["metadata"]["name"])
+    for result in objects(folder):
+        validate(result, version, strict=True)
+        assert "fabricscope" in (result["metadata"].get("namespace"), result["metadata"]["name"])
 
 
 def test_nodes_have_the_daemonset_and_one_container_more() -> None:
     """The patch keeps what it does not name."""
-    (one,) = [found for found in objects("container") if found["kind"] == "DaemonSet"]
-    (more,) = [found for found in objects("kubernetes/nodes") if found["kind"] == "DaemonSet"]
+    (one,) = [item for item in objects("container") if item["kind"] == "DaemonSet"]
+    (more,) = [item for item in objects("kubernetes/nodes") if item["kind"] == "DaemonSet"]
     pod = more["spec"]["template"]["spec"]
 
-    assert ["fabricscope", "ship"] == sorted(each["name"] for each in pod["containers"])
+    assert ["fabricscope", "ship"] == sorted(item["name"] for item in pod["containers"])
     assert one["spec"]["template"]["spec"]["containers"][0] in pod["containers"]
     assert pod["hostNetwork"] is True
 
@@ -99,14 +99,17 @@ def test_every_container_is_closed() -> None:
     for pod in pods():
         assert pod["automountServiceAccountToken"] is False
         assert pod["securityContext"]["runAsNonRoot"] is True
-        assert {mount["name"] for each in pod["containers"] for mount in each["volumeMounts"]} <= {
+        assert {mount["name"] for item in pod["containers"] for mount in item["volumeMounts"]} <= {
             volume["name"] for volume in pod["volumes"]
         }
 
 
 def test_every_command_and_option_exists() -> None:
     """Of arguments and of scripts; scripts are read by sh."""
-    known = {each.words: {name for o in each.options for name in o.names} for each in walk_commands(read_commands(app))}
+    known = {
+        walk_command.words: {name for o in walk_command.options for name in o.names}
+        for walk_command in walk_commands(read_commands(app))
+    }
     count = 0
     for container in containers():
         lines = [" ".join(container["args"])] if "args" in container else []
@@ -124,7 +127,7 @@ def test_every_command_and_option_exists() -> None:
 def test_secrets_are_those_that_the_docs_create() -> None:
     """And each file of them that a command names."""
     secrets = {volume["secret"]["secretName"] for pod in pods() for volume in pod["volumes"] if "secret" in volume} | {
-        source["secretRef"]["name"] for each in containers() for source in each.get("envFrom", [])
+        source["secretRef"]["name"] for container in containers() for source in container.get("envFrom", [])
     }
 
     assert secrets == set(re.findall(r"create secret \w+ (\S+)", DOCS))
@@ -165,7 +168,7 @@ def _called(found: Any) -> tuple[str, str]:
 
 def test_reports_are_sent_to_the_service() -> None:
     """By its name and port, which the docs name for the certificate."""
-    (service,) = [found for found in objects("kubernetes/collector") if found["kind"] == "Service"]
+    (service,) = [item for item in objects("kubernetes/collector") if item["kind"] == "Service"]
     name = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
 
     assert f"--to https://{name}:{service['spec']['ports'][0]['port']}/" in rendered("kubernetes/nodes")
@@ -174,10 +177,10 @@ def test_reports_are_sent_to_the_service() -> None:
 
 def test_reports_that_were_ingested_are_deleted_after_the_days_of_the_unit(tmp_path: Path) -> None:
     """Where ingest moves them to, and there alone; a folder that is not there yet is no failure."""
-    (job,) = [found for found in objects("kubernetes/collector") if found["metadata"]["name"] == "fabricscope-ingest"]
+    (job,) = [item for item in objects("kubernetes/collector") if item["metadata"]["name"] == "fabricscope-ingest"]
     pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (expire,), (ingest,) = pod["initContainers"], pod["containers"]
-    (taken,) = [each.partition("=")[2] for each in ingest["args"] if each.startswith("--move=")]
+    (taken,) = [item.partition("=")[2] for item in ingest["args"] if item.startswith("--move=")]
     unit = (ROOT / "systemd" / "fabricscope-ingest.service").read_text()
     (days,) = re.findall(r"find \S+/taken -type f -mtime \+(\d+) -delete", unit)
     script = expire["command"][2].replace("/fleet/", f"{tmp_path}/")
@@ -191,6 +194,6 @@ def test_reports_that_were_ingested_are_deleted_after_the_days_of_the_unit(tmp_p
             os.utime(at / f"{age}.json", (time.time() - age * 86400,) * 2)
     subprocess.run(["sh", "-ec", script], check=True)
 
-    assert [f"{int(days) - 1}.json"] == [each.name for each in folder.iterdir()]
+    assert [f"{int(days) - 1}.json"] == [item.name for item in folder.iterdir()]
     assert 2 == len(list((tmp_path / "reports").iterdir()))
     assert f"`taken` for {days} days" in DOCS

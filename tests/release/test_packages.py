@@ -185,5 +185,5 @@ def test_debians_scripts_name_the_units(deb_root: Path) -> None:
     }
     purged = set((laid / "DEBIAN/postrm").read_text().split())
     dataset = "/var/lib/fabricscope-fleet"  # of a whole fleet: not for a package to delete
-    assert {f"/var/lib/{each}" for each in states} - {dataset} <= purged
+    assert {f"/var/lib/{state}" for state in states} - {dataset} <= purged
     assert dataset not in purged

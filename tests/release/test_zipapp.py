@@ -39,9 +39,9 @@ def test_it_scans_as_the_checkout_does(pyz: Path, tmp_path: Path) -> None:
     """A capture in zstd: msgspec, zstandard and every probe's code are there, and the report is the same."""
     capture = tmp_path / "capture.tar.zst"
     write_capture(DESCRIBED, FAULT, capture)
-    told = ["scan", "--source", str(capture), "--format", "json"]
-    here = subprocess.run([sys.executable, "-m", "fabricscope", *told], capture_output=True, text=True, check=True)
-    there = run(pyz, *told)
+    result = ["scan", "--source", str(capture), "--format", "json"]
+    here = subprocess.run([sys.executable, "-m", "fabricscope", *result], capture_output=True, text=True, check=True)
+    there = run(pyz, *result)
 
     assert ("", 0) == (there.stderr, there.returncode)
     assert steady(here.stdout) == steady(there.stdout)
@@ -51,9 +51,9 @@ def test_it_scans_as_the_checkout_does(pyz: Path, tmp_path: Path) -> None:
 def steady(text: str) -> dict[str, object]:
     """A report without its times."""
     report = json.loads(text)
-    for each in (report, *report["probes"]):
+    for item in (report, *report["probes"]):
         for name in ("generated_at", "duration_seconds"):
-            each.pop(name, None)
+            item.pop(name, None)
     return report  # type: ignore[no-any-return]  # of JSON
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import ROOT
 
-UNITS = sorted(each for kind in ("service", "timer", "path") for each in (ROOT / "systemd").glob(f"*.{kind}"))
+UNITS = sorted(item for kind in ("service", "timer", "path") for item in (ROOT / "systemd").glob(f"*.{kind}"))
 ANALYZE = shutil.which("systemd-analyze")
 EXPOSURE_LIMIT = 2.2  # 0 is nothing, 10 everything; CAP_SYS_ADMIN alone is most of it
 EXPOSURE_LIMITS = {
@@ -43,7 +43,7 @@ def test_a_unit_has_no_mistake(unit: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("unit", [u for u in UNITS if u.suffix == ".service"], ids=lambda unit: unit.name)
 def test_a_service_can_do_little(unit: Path) -> None:
     """systemd's own score."""
-    found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", analyze("security", "--offline=true", str(unit)))
+    match = re.search(r"Overall exposure level for \S+: ([0-9.]+)", analyze("security", "--offline=true", str(unit)))
 
-    assert found is not None
-    assert float(found[1]) <= EXPOSURE_LIMITS.get(unit.name, EXPOSURE_LIMIT)
+    assert match is not None
+    assert float(match[1]) <= EXPOSURE_LIMITS.get(unit.name, EXPOSURE_LIMIT)

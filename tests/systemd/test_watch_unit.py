@@ -56,7 +56,7 @@ def test_its_exposure_is_what_was_measured(real_commands: None) -> None:
     version = re.search(r"systemd (\d+)", analyze("--version"))
     if version is None or int(version[1]) != MEASURED:
         pytest.skip(f"the score was measured with systemd {MEASURED}")
-    found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", analyze("security", "--offline=true", str(PLACE)))
+    match = re.search(r"Overall exposure level for \S+: ([0-9.]+)", analyze("security", "--offline=true", str(PLACE)))
 
-    assert found is not None
-    assert float(found[1]) <= EXPOSURE
+    assert match is not None
+    assert float(match[1]) <= EXPOSURE

@@ -45,9 +45,9 @@ def cables(
     """
     import msgspec
 
-    from agent.fleet.cluster.cabling_pattern import by_pattern
-    from agent.fleet.cluster.cabling_plan import BadPlan, by_plan, read_plan
-    from agent.fleet.cluster.fabric_view import views
+    from agent.fleet.cluster.cabling_pattern import judge_by_pattern
+    from agent.fleet.cluster.cabling_plan import BadPlan, judge_by_plan, read_plan
+    from agent.fleet.cluster.fabric_view import build_views
 
     format_name = choose_format(form, output)
     planned = None
@@ -62,16 +62,16 @@ def cables(
         if not planned:
             raise CliError(f"{plan}: empty: expected lines of node, rail, switch, port")
     cluster = load_cluster(fabric, dataset, engine)
-    seen = views(cluster)
+    seen = build_views(cluster)
     try:
-        cables_found = by_pattern(cluster, seen) if planned is None else by_plan(cluster, seen, planned)
+        cables_found = judge_by_pattern(cluster, seen) if planned is None else judge_by_plan(cluster, seen, planned)
     except BadPlan as error:
         raise CliError(f"{plan}: {error}") from error
     cables_found = msgspec.structs.replace(cables_found, notes=list(cluster.notes))
     if format_name == "text":
-        from agent.fleet.cluster.text import cables_page
+        from agent.fleet.cluster.text import render_cables_page
 
-        show(lambda width: cables_page(cables_found, cluster.sources, width, everything), output, no_color)
+        show(lambda width: render_cables_page(cables_found, cluster.sources, width, everything), output, no_color)
     elif format_name == "json":
         deliver(msgspec.json.format(msgspec.json.encode(cables_found)) + b"\n", output)
     else:

@@ -43,7 +43,7 @@ All = Annotated[bool, typer.Option("--all", help="Print whole lists.")]
 def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | None) -> FabricGraph:
     """Load the graph of fabric files and a dataset. Raises CliError."""
     from agent.fleet.cluster.build import build
-    from agent.fleet.cluster.from_dataset import by_host_names, telling
+    from agent.fleet.cluster.from_dataset import read_identity_rows, rename_by_host
     from agent.fleet.engines import holds_tables
 
     reports_are_there = bool(dataset) or holds_tables(engine)
@@ -54,19 +54,19 @@ def load_cluster(fabric: list[str] | None, dataset: str | None, engine: str | No
         return build(files, None)
     require_libraries()
     with open_engine(dataset, engine) as reports:
-        return build(files, by_host_names(telling(reports, beside_files=bool(files))))
+        return build(files, rename_by_host(read_identity_rows(reports, beside_files=bool(files))))
 
 
 def load_cluster_with_reports(fabric: list[str], reports: Tables) -> FabricGraph:
     """The graph of fabric files and of an open dataset, its nodes as there. Raises CliError, EngineRefused."""
     from agent.fleet.cluster.build import build
-    from agent.fleet.cluster.from_dataset import telling
+    from agent.fleet.cluster.from_dataset import read_identity_rows
 
-    return build([_read_fabric_file(name) for name in fabric], telling(reports, beside_files=True))
+    return build([_read_fabric_file(name) for name in fabric], read_identity_rows(reports, beside_files=True))
 
 
 def _read_fabric_file(name: str) -> FabricFile:
-    from agent.fleet.cluster.build import FabricFile, generated
+    from agent.fleet.cluster.build import FabricFile, read_generated_date
     from probes.fabric.files import read_fabric
 
     data = _read_bytes(name)
@@ -82,7 +82,7 @@ def _read_fabric_file(name: str) -> FabricFile:
             f"too many for a topology; the first: {fabric.problems[0].removeprefix(f'{label}, ')}",
             "save the tool's output as it is: an editor, a chat or a table may have changed its blanks",
         )
-    return FabricFile(label, fabric, generated(text))
+    return FabricFile(label, fabric, read_generated_date(text))
 
 
 def _read_bytes(name: str) -> bytes:

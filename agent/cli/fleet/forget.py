@@ -53,11 +53,13 @@ def forget(
     require_libraries("pyarrow")
     from agent.fleet.dataset import BadDataset
     from agent.fleet.hostlist import fold
-    from agent.fleet.ingest.forgetting import Wanted
+    from agent.fleet.ingest.forgetting import ForgetRequest
     from agent.fleet.ingest.forgetting import forget as do
     from agent.fleet.node_names import AmbiguousName
 
-    wanted = Wanted(dataset=dataset, nodes=names, unseen=spans[0], history=spans[1], dry_run=dry_run, wait_seconds=wait)
+    wanted = ForgetRequest(
+        dataset=dataset, nodes=names, unseen=spans[0], history=spans[1], dry_run=dry_run, wait_seconds=wait
+    )
     try:
         result = do(wanted)
     except BadDataset as error:

@@ -23,7 +23,7 @@ from agent.cli.fleet.options import (
 
 if TYPE_CHECKING:
     from agent.fleet.episodes.silences import Silences
-    from agent.fleet.page.from_dataset import Wish
+    from agent.fleet.page.from_dataset import PageOptions
 
 NodesDir = Annotated[
     str | None,
@@ -75,9 +75,9 @@ def html(
 
     seconds, moment = parse_duration(stale_after), parse_time(since) if since is not None else None
     require_libraries()
-    from agent.fleet.page.from_dataset import Wish
+    from agent.fleet.page.from_dataset import PageOptions
 
-    wish = Wish(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where), utc_now())
+    wish = PageOptions(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where), utc_now())
     deliver(_render_page((dataset, engine), fabric, where, wish, title, read_silences(silences)), output)
 
 
@@ -85,18 +85,18 @@ def _render_page(
     source: tuple[str | None, str | None],
     fabric: list[str] | None,
     where: list[str] | None,
-    wish: Wish,
+    wish: PageOptions,
     title: str,
     silenced: Silences,
 ) -> bytes:
     """Render the page of a dataset, an engine, or both. Raises CliError."""
     from datetime import datetime, timezone
 
-    from agent.fleet.cluster.from_dataset import Wiring, of_reports, wiring
+    from agent.fleet.cluster.from_dataset import Wiring, build_from_reports, read_wiring
     from agent.fleet.dataset import BadDataset, open_dataset
     from agent.fleet.engines.engine import EngineRefused
     from agent.fleet.episodes.silences import silence
-    from agent.fleet.page.build import scene
+    from agent.fleet.page.build import build_scene
     from agent.fleet.page.locations import BadPattern
     from agent.fleet.page.page import page
 
@@ -108,21 +108,21 @@ def _render_page(
             now = datetime.now(timezone.utc)
 
             def find_wiring() -> Wiring:
-                return wiring(load_cluster_with_reports(fabric, whole) if fabric else of_reports(whole))
+                return read_wiring(load_cluster_with_reports(fabric, whole) if fabric else build_from_reports(whole))
 
-            made = scene(tables, find_wiring, wish, now, title=title, quarantined=quarantined)
-            return page(made).encode("utf-8", "replace")
+            fleet_scene = build_scene(tables, find_wiring, wish, now, title=title, quarantined=quarantined)
+            return page(fleet_scene).encode("utf-8", "replace")
     except (EngineRefused, BadDataset, BadPattern) as error:
         raise CliError(str(error)) from error
 
 
 def _find_node_pages(folder: str | None, output: str | None) -> dict[str, str]:
     """The pages of the nodes below a folder, by node. Raises CliError."""
-    from agent.fleet.page.page import pages
+    from agent.fleet.page.page import render_pages
 
     if folder is None:
         return {}
     try:
-        return pages(folder, output)
+        return render_pages(folder, output)
     except OSError as error:
         raise CliError(f"--nodes-dir {folder}: {error.strerror or error}") from error

@@ -88,7 +88,7 @@ def ingest(
         not cluster.strip() or not cluster.isprintable() or "/" in cluster or len(cluster) > 64
     ):
         raise CliError(f"--cluster {cluster!r:.80}: expected a name of up to 64 characters without a slash")
-    key = next((each for each in get_args(NodeKey) if each == node_key), None)
+    key = next((get_arg for get_arg in get_args(NodeKey) if get_arg == node_key), None)
     if node_key is not None and key is None:
         raise CliError(f"--node-key {node_key!r:.80}: expected hostname, machine-id or serial")
     count = jobs or len(os.sched_getaffinity(0))
@@ -110,10 +110,10 @@ def ingest(
 
 def _describe_write_error(error: OSError, dataset: str) -> str:
     """Describe a write error; the failed file may have no name or an internal one."""
-    from agent.fleet.store import shown
+    from agent.fleet.store import hide_secrets
 
     why = os.strerror(error.errno) if error.errno else error.strerror or str(error)[:200]
-    return f"{shown(dataset)}: cannot be written: {why}; it is as it was"
+    return f"{hide_secrets(dataset)}: cannot be written: {why}; it is as it was"
 
 
 def _describe_nothing(result: Ingested) -> str:
@@ -130,7 +130,7 @@ def _troubles(result: Ingested) -> Iterator[tuple[list[str], str]]:
 
 
 def _print_summary(result: Ingested, dataset: str, quiet: bool) -> None:
-    from agent.fleet.store import shown
+    from agent.fleet.store import hide_secrets
 
     for lines, what in _troubles(result):
         for line in lines[:PRINTED_LINES]:
@@ -147,4 +147,4 @@ def _print_summary(result: Ingested, dataset: str, quiet: bool) -> None:
     if result.vanished or result.unread:
         parts.append(f"{len(result.vanished) + len(result.unread):,} not read")
     reports = f"{result.read:,} report{'s'[: result.read != 1]}"
-    print(f"{reports}: {', '.join(parts)}; {result.nodes:,} node{'s'[: result.nodes != 1]} in {shown(dataset)}")
+    print(f"{reports}: {', '.join(parts)}; {result.nodes:,} node{'s'[: result.nodes != 1]} in {hide_secrets(dataset)}")

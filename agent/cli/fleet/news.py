@@ -162,8 +162,8 @@ def _body(answer: News, form: NewsFormat) -> bytes:
 
     from agent.fleet.text.news import slack, webhook
 
-    made: Any = slack(answer) if form is NewsFormat.SLACK else webhook(answer)
-    return msgspec.json.encode(made)
+    payload: Any = slack(answer) if form is NewsFormat.SLACK else webhook(answer)
+    return msgspec.json.encode(payload)
 
 
 def _print(answer: News, form: NewsFormat, output: str | None, no_color: bool) -> None:

@@ -168,12 +168,12 @@ def query_tables(
 
 def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tables:
     """An open engine's tables of the selected nodes; `where`: the option's text. Raises CliError."""
-    from agent.fleet.engines.engine import narrowed
+    from agent.fleet.engines.engine import narrow
     from agent.fleet.engines.query import table_query
 
     if chosen.nodes:
         chosen = _name_nodes(engine_, chosen)
-    tables = narrowed(engine_, chosen)
+    tables = narrow(engine_, chosen)
     if any(chosen) and not tables.rows(table_query("host", ["node"])):
         raise CliError(f"no node of the dataset matches {' '.join(where or [])}")
     if chosen.nodes:
@@ -198,11 +198,11 @@ def _name_nodes(engine_: Engine, chosen: Where) -> Where:
 
 def _warn_of_missing(engine_: Engine, chosen: Where) -> None:
     """Say which of the named nodes never sent a report: the answer is about the others."""
-    from agent.fleet.engines.engine import Where, narrowed
+    from agent.fleet.engines.engine import Where, narrow
     from agent.fleet.engines.query import table_query
     from agent.fleet.hostlist import fold
 
-    present = {node for (node,) in narrowed(engine_, Where(nodes=chosen.nodes)).rows(table_query("host", ["node"]))}
+    present = {node for (node,) in narrow(engine_, Where(nodes=chosen.nodes)).rows(table_query("host", ["node"]))}
     missing = set(chosen.nodes) - present
     if missing:
         print_warning(f"no report from {fold(missing)}")

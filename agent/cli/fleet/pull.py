@@ -95,11 +95,11 @@ def _pull_all(hosts: list[str], folder: str, options: PullOptions, quiet: bool) 
     """Fetch all; how many failed. Raises CliError."""
     from agent.receive.pull import pull
 
-    shown = sys.stderr.isatty() and not quiet
+    show_progress = sys.stderr.isatty() and not quiet
     done = failed = 0
     try:
         for result in pull(hosts, folder, options):
-            if shown:
+            if show_progress:
                 sys.stderr.write("\r\033[K")
             if result.problem:
                 failed += 1
@@ -107,12 +107,12 @@ def _pull_all(hosts: list[str], folder: str, options: PullOptions, quiet: bool) 
             elif result.node.partition(".")[0] != result.host.partition(".")[0]:
                 print_warning(f"{result.host}: its report is of {result.node!r:.80}")
             done += 1
-            if shown:
+            if show_progress:
                 _draw(done, len(hosts), failed)
     except OSError as error:
         raise CliError(f"{options.ssh[0]}: {error.strerror}") from error
     finally:
-        if shown:
+        if show_progress:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
     if not quiet:

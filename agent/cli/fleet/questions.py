@@ -45,7 +45,7 @@ def summary(
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.options import Options
         from agent.fleet.questions.summary import ClassLine
-        from agent.fleet.questions.summary import summary as ask
+        from agent.fleet.questions.summary import build_summary as ask
         from agent.fleet.text.summary import page
 
         answer = ask(tables, Options(stale_after_seconds=seconds, now=utc_now()))
@@ -81,7 +81,7 @@ def outliers(
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.deviations import Outlier
         from agent.fleet.questions.options import Options
-        from agent.fleet.questions.outliers import outliers as ask
+        from agent.fleet.questions.outliers import find_outliers as ask
         from agent.fleet.text.outliers import page
 
         answer = ask(tables, Options(majority=majority, fewest=fewest, now=utc_now()))
@@ -101,7 +101,7 @@ def findings(
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where, read_silences(silences)) as tables:
         from agent.fleet.questions.findings import FindingGroup
-        from agent.fleet.questions.findings import findings as ask
+        from agent.fleet.questions.findings import find_findings as ask
         from agent.fleet.questions.options import Options
         from agent.fleet.text.findings import page
 
@@ -126,7 +126,7 @@ def duplicates(
     format_name = choose_format(form, output)
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.duplicates import Duplicate
-        from agent.fleet.questions.duplicates import duplicates as ask
+        from agent.fleet.questions.duplicates import find_duplicates as ask
         from agent.fleet.text.duplicates import page
 
         answer = ask(tables)
@@ -154,7 +154,7 @@ def drift(
     format_name, moment = choose_format(form, output), parse_time(since)
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.questions.drift import DriftChange
-        from agent.fleet.questions.drift import drift as ask
+        from agent.fleet.questions.drift import find_drift as ask
         from agent.fleet.text.drift import page
 
         answer = ask(tables, moment)

@@ -66,14 +66,14 @@ def topology(
 
     As text, a picture, Slurm's files or topograph's model.
     """
-    from agent.fleet.cluster.fabric_view import views
+    from agent.fleet.cluster.fabric_view import build_views
 
     format_ = form or _choose_format(output)
     only = _parse_nodes(nodes)
     cluster = load_cluster(fabric, dataset, engine)
-    seen = views(cluster)
+    seen = build_views(cluster)
     if format_ is TopologyFormat.TEXT:
-        from agent.fleet.cluster.answer import topology as answer
+        from agent.fleet.cluster.answer import build_topology_answer as answer
         from agent.fleet.cluster.text import page
 
         result = answer(cluster, seen)
@@ -87,23 +87,23 @@ def _render(format_: TopologyFormat, cluster: FabricGraph, seen: list[View], onl
     if format_ is TopologyFormat.JSON:
         import msgspec
 
-        from agent.fleet.cluster.answer import topology as answer
+        from agent.fleet.cluster.answer import build_topology_answer as answer
 
         return msgspec.json.format(msgspec.json.encode(answer(cluster, seen))) + b"\n"
     if format_ is TopologyFormat.SVG:
-        from agent.fleet.cluster.cabling_faults import breaks
-        from agent.fleet.cluster.picture import picture
+        from agent.fleet.cluster.cabling_faults import find_cabling_faults
+        from agent.fleet.cluster.picture import draw_picture
 
-        return picture(cluster, seen, breaks(cluster, seen)).encode("utf-8", "replace")
+        return draw_picture(cluster, seen, find_cabling_faults(cluster, seen)).encode("utf-8", "replace")
     if format_ in (TopologyFormat.TOPOGRAPH, TopologyFormat.NFD):
-        from agent.fleet.cluster.topograph import labels, model
+        from agent.fleet.cluster.topograph import format_labels, format_model
 
-        text = model(cluster, seen) if format_ is TopologyFormat.TOPOGRAPH else labels(cluster, seen)
+        text = format_model(cluster, seen) if format_ is TopologyFormat.TOPOGRAPH else format_labels(cluster, seen)
         return text.encode("utf-8", "replace")
-    from agent.fleet.cluster.slurm import Nothing, conf, yaml
+    from agent.fleet.cluster.slurm import Nothing, format_conf, format_yaml
 
     try:
-        text = (conf if format_ is TopologyFormat.SLURM_CONF else yaml)(cluster, seen, only)
+        text = (format_conf if format_ is TopologyFormat.SLURM_CONF else format_yaml)(cluster, seen, only)
     except Nothing as error:
         raise CliError(str(error)) from error
     return text.encode("utf-8", "replace")

@@ -124,21 +124,21 @@ def recommend_machine(
         return
     from agent.cli.request import ReportRequest
 
-    asked = RecommendOptions(collective.value if collective else None, size, nodes, nccl, rails, dataset, hosts)
+    options = RecommendOptions(collective.value if collective else None, size, nodes, nccl, rails, dataset, hosts)
     request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, profile=profile)
     if measured is not None:
-        run_measured(request, asked, measured, form.value, output, no_color)
+        run_measured(request, options, measured, form.value, output, no_color)
     else:
-        run_recommend(request, asked, form.value, output, no_color)
+        run_recommend(request, options, form.value, output, no_color)
 
 
 def run_recommend(
-    request: ReportRequest, asked: RecommendOptions, form: str, output: str | None, no_color: bool
+    request: ReportRequest, options: RecommendOptions, form: str, output: str | None, no_color: bool
 ) -> None:
     """Answer and write it. Raises CliError where no row can be given."""
     from agent.cli.output import deliver, show
 
-    answer = _answer(request, asked)
+    answer = _answer(request, options)
     if not answer.predictions:
         raise CliError(f"nothing can be predicted: missing {', '.join(answer.missing)}")
     if form == "json":
@@ -160,7 +160,7 @@ def run_recommend(
 
 
 def run_measured(
-    request: ReportRequest, asked: RecommendOptions, path: str, form: str, output: str | None, no_color: bool
+    request: ReportRequest, options: RecommendOptions, path: str, form: str, output: str | None, no_color: bool
 ) -> None:
     """Judge a table of measurements. Raises CliError where it has no figure."""
     from agent.cli.output import deliver, show
@@ -171,12 +171,12 @@ def run_measured(
     from agent.recommend.measured_tables import read_tables
     from agent.recommend.predict import version_of
 
-    if form not in ("text", "json") or asked.dataset is not None or asked.size is not None:
+    if form not in ("text", "json") or options.dataset is not None or options.size is not None:
         raise CliError("--measured: one machine, --format text or json; not --dataset or --size")
     table = read_tables(read_lines(path))
     if not table.rows:
         raise CliError(f"{path}: no row of nccl-tests, nvbandwidth or perftest")
-    question, rails = _question(asked), parse_rails(asked.rails)
+    question, rails = _question(options), parse_rails(options.rails)
     if _is_platform(request):
         profile = load_platform(request.profile)
         node, answer = assume_node(profile, rails), answer_profile(profile, rails, question)
@@ -184,7 +184,7 @@ def run_measured(
         report = request.make_report()[0]
         node, answer = read_node(report), answer_report(report, question)
     version = version_of(question.nccl, [node])
-    judged = judge_table(table, node, answer, version, (asked.collective, asked.nodes))
+    judged = judge_table(table, node, answer, version, (options.collective, options.nodes))
     if form == "json":
         import msgspec
 
@@ -195,11 +195,11 @@ def run_measured(
         show(lambda width: render_measured(judged, width), output, no_color)
 
 
-def _question(asked: RecommendOptions) -> Question:
+def _question(options: RecommendOptions) -> Question:
     from agent.recommend.answer import Question
 
-    size = parse_size(asked.size) if asked.size is not None else None
-    return Question(asked.collective, size, asked.nodes, _check_version(asked.nccl))
+    size = parse_size(options.size) if options.size is not None else None
+    return Question(options.collective, size, options.nodes, _check_version(options.nccl))
 
 
 def _is_platform(request: ReportRequest) -> bool:
@@ -207,15 +207,15 @@ def _is_platform(request: ReportRequest) -> bool:
     return request.profile not in ("auto", "none") and not (request.source or request.report or request.root)
 
 
-def _answer(request: ReportRequest, asked: RecommendOptions) -> Recommendation:
+def _answer(request: ReportRequest, options: RecommendOptions) -> Recommendation:
     from agent.recommend.answer import answer_profile, answer_report
 
-    question, rails = _question(asked), parse_rails(asked.rails)
-    if asked.dataset is not None:
-        if request.source or request.report or request.root or rails or asked.nodes:
+    question, rails = _question(options), parse_rails(options.rails)
+    if options.dataset is not None:
+        if request.source or request.report or request.root or rails or options.nodes:
             raise CliError("--dataset takes --hosts; not --source, --root, --report, --rails or --nodes")
-        return _answer_job(asked.dataset, asked.hosts, question)
-    if asked.hosts is not None:
+        return _answer_job(options.dataset, options.hosts, question)
+    if options.hosts is not None:
         raise CliError("--hosts needs --dataset DIR: the reports of the nodes")
     if _is_platform(request):
         return answer_profile(load_platform(request.profile), rails, question)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from agent.fleet.cluster.cabling_faults import Break, breaks
-from agent.fleet.cluster.fabric_kind import what
+from agent.fleet.cluster.cabling_faults import CablingFault, find_cabling_faults
+from agent.fleet.cluster.fabric_kind import classify_fabric
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph, natural
 from agent.fleet.hostlist import fold
@@ -69,11 +69,11 @@ class TopologyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     fabrics: list[FabricRow]
     nvlink: list[DomainRow]
     nvlink_words: str | None
-    breaks: list[Break]
+    breaks: list[CablingFault]
     notes: list[str]
 
 
-def topology(cluster: FabricGraph, views: list[View]) -> TopologyAnswer:
+def build_topology_answer(cluster: FabricGraph, views: list[View]) -> TopologyAnswer:
     """The answer from the graph."""
     domains = [
         DomainRow(domain=domain.id, nodes=len(domain.hosts), gpus=domain.gpus, hosts=fold(domain.hosts))
@@ -81,16 +81,16 @@ def topology(cluster: FabricGraph, views: list[View]) -> TopologyAnswer:
     ]
     return TopologyAnswer(
         sources=list(cluster.sources),
-        fabrics=[_fabric(view) for view in views],
+        fabrics=[_make_fabric(view) for view in views],
         nvlink=sorted(domains, key=lambda domain: natural(domain.hosts)),
-        nvlink_words=_nvlink(cluster),
-        breaks=breaks(cluster, views),
+        nvlink_words=_find_nvlink(cluster),
+        breaks=find_cabling_faults(cluster, views),
         notes=list(cluster.notes),
     )
 
 
-def _fabric(view: View) -> FabricRow:
-    kind = what(view)
+def _make_fabric(view: View) -> FabricRow:
+    kind = classify_fabric(view)
     return FabricRow(
         kind=kind.kind,
         sure=kind.sure,
@@ -101,7 +101,7 @@ def _fabric(view: View) -> FabricRow:
         ports=len(view.part.host_links),
         switches=len(view.part.switches),
         cables=len(view.part.switch_links),
-        rows=list(_rows(view)),
+        rows=list(_list_rows(view)),
         units=[
             UnitRow(
                 name=unit.name,
@@ -116,20 +116,20 @@ def _fabric(view: View) -> FabricRow:
     )
 
 
-def _rows(view: View) -> Iterator[SwitchTier]:
+def _list_rows(view: View) -> Iterator[SwitchTier]:
     for row in sorted(set(view.tiers.values())):
-        these = [view.name(each) for each, tier in view.tiers.items() if tier == row]
+        these = [view.name(switch) for switch, tier in view.tiers.items() if tier == row]
         yield SwitchTier(row=row, switches=len(these), names=fold(these))
 
 
-def _nvlink(cluster: FabricGraph) -> str | None:
+def _find_nvlink(cluster: FabricGraph) -> str | None:
     """What the NVLink domains are, in words."""
     if not cluster.domains:
         return None
     shapes = Counter((len(domain.hosts), domain.gpus) for domain in cluster.domains)
-    told = ", ".join(
+    text = ", ".join(
         f"{count:,} of {hosts} hosts with {gpus} GPUs" for (hosts, gpus), count in sorted(shapes.items(), reverse=True)
     )
     whole = shapes.get(NVL72, 0)
     kind = "NVL72 blocks" if whole * 2 > len(cluster.domains) else "NVLink domains"
-    return f"{kind}: {told} (cluster UUID and clique of the reports)"
+    return f"{kind}: {text} (cluster UUID and clique of the reports)"

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from agent.fleet.cluster.expected_cables import Cable, Cables, Should, held_places, not_right
+from agent.fleet.cluster.expected_cables import Cable, Cables, ExpectedCable, list_used_places, list_wrong_cables
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.from_fabric import described
+from agent.fleet.cluster.from_fabric import parse_node_description
 from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchPort, switch_name
 
 PLAN_LIMIT = 2_000_000  # lines
@@ -39,28 +39,30 @@ class Planned(NamedTuple):
         return f"line {self.line} of the plan" + (f", cable length {self.length}" if self.length else "")
 
 
-def by_plan(cluster: FabricGraph, views: list[View], planned: Iterable[Planned]) -> Cables:
+def judge_by_plan(cluster: FabricGraph, views: list[View], planned: Iterable[Planned]) -> Cables:
     """Each line of the plan; and cables of its nodes that it does not have. Raises BadPlan."""
     known = _Known(cluster)
-    rows: list[Should] = []
+    rows: list[ExpectedCable] = []
     lost: list[Cable] = []
-    meant: set[SwitchPort] = set()
+    planned_ports: set[SwitchPort] = set()
     hosts: set[str] = set()
     meant_lines = list(planned)
     for line in meant_lines:
         hosts.add(line.node.lower())
         switch = known.switch(line.switch)
         if switch is None:
-            lost.append(_unknown(line))
+            lost.append(_report_unknown(line))
             continue
-        end, found = known.end(line)
-        rows.append(Should(end, SwitchPort(switch, port_of(line.port)), found, line.why))
-        if found:
-            meant.add(found)
+        end, far_end = known.end(line)
+        rows.append(ExpectedCable(end, SwitchPort(switch, normalize_port(line.port)), far_end, line.why))
+        if far_end:
+            planned_ports.add(far_end)
     off = [row for row in rows if row.found != row.should]
-    wrong = [*not_right(cluster, off, held_places(views)), *lost]
+    wrong = [*list_wrong_cables(cluster, off, list_used_places(views)), *lost]
     wrong += [
-        _unplanned(cluster, link) for link in cluster.host_links if link.host.lower() in hosts and link.at not in meant
+        _report_unplanned(cluster, link)
+        for link in cluster.host_links
+        if link.host.lower() in hosts and link.at not in planned_ports
     ]
     count = len(rows) + len(lost)
     placed = sum(known.has(line) for line in meant_lines)
@@ -89,10 +91,10 @@ def read_plan(lines: Iterable[str]) -> Iterator[Planned]:
             if reader.line_num > PLAN_LIMIT:
                 raise BadPlan(f"more than {PLAN_LIMIT:,} lines")
             names, first = first, False
-            if names and (ndt := _ndt_columns(cells)) is not None:
+            if names and (ndt := _find_ndt_columns(cells)) is not None:
                 continue
             if ndt is not None:
-                yield from _of_ndt(reader.line_num, cells, ndt)
+                yield from _read_ndt(reader.line_num, cells, ndt)
                 continue
             if names and cells[0].lower() in ("node", "host", "hostname"):
                 continue
@@ -110,7 +112,7 @@ def _is_comment(line: str) -> bool:
     return line.lstrip().startswith("#") and "startdevice" not in line.lower()
 
 
-def _ndt_columns(cells: list[str]) -> dict[str, int] | None:
+def _find_ndt_columns(cells: list[str]) -> dict[str, int] | None:
     """Places of the columns of an NDT file by their names; None: it is no line of names of one.
 
     >>> _ndt_columns(["rack #", "#Fields:StartDevice", "StartPort", "EndDevice", "EndPort", "Cable_Length"])
@@ -122,7 +124,7 @@ def _ndt_columns(cells: list[str]) -> dict[str, int] | None:
     return columns if all(name in columns for name in _NDT_COLUMNS) else None
 
 
-def _of_ndt(line: int, cells: list[str], columns: dict[str, int]) -> Iterator[Planned]:
+def _read_ndt(line: int, cells: list[str], columns: dict[str, int]) -> Iterator[Planned]:
     """The cable of a line, the node's end first; a port that is meant to be off has none. Raises BadPlan."""
 
     def cell(name: str) -> str:
@@ -136,30 +138,30 @@ def _of_ndt(line: int, cells: list[str], columns: dict[str, int]) -> Iterator[Pl
         )
     if cell("state").lower() in ("disabled", "disable") or cell("domain").lower() == "out-of-scope":
         return
-    if (described(start) or ("", ""))[1]:  # "HOST ADAPTER"; a switch has no adapter
+    if (parse_node_description(start) or ("", ""))[1]:  # "HOST ADAPTER"; a switch has no adapter
         start, start_port, end, end_port = end, end_port, start, start_port
-    host = described(end)
+    host = parse_node_description(end)
     if host and host[1]:
         node, rail = host
     else:
-        node, rail = switch_name(end), _ndt_port(end_port)
-    yield Planned(line, node, rail, switch_name(start), _ndt_port(start_port), cell("cable length"))
+        node, rail = switch_name(end), _format_ndt_port(end_port)
+    yield Planned(line, node, rail, switch_name(start), _format_ndt_port(start_port), cell("cable length"))
 
 
-def _ndt_port(text: str) -> str:
+def _format_ndt_port(text: str) -> str:
     """The InfiniBand port number: cages of two ports count both.
 
     >>> _ndt_port("Port 21"), _ndt_port("Port 3/2"), _ndt_port("Blade 2_Port 1/1"), _ndt_port("swp3")
     ('21', '6', '1', 'swp3')
     """
-    found = _NDT_PORT.fullmatch(text)
-    if not found:
+    match = _NDT_PORT.fullmatch(text)
+    if not match:
         return text
-    cage, half = int(found[1]), found[2]
+    cage, half = int(match[1]), match[2]
     return str((cage - 1) * 2 + int(half)) if half else str(cage)
 
 
-def port_of(text: str) -> str:
+def normalize_port(text: str) -> str:
     """A port's number as the fabric has it; other names of ports are left as they are.
 
     >>> port_of(" 007 "), port_of("swp3"), port_of("Ethernet1/5")
@@ -198,24 +200,24 @@ class _Known:
         """How the end of a planned cable is called, and where it is."""
         own = self.switch(planned.node) if planned.node.lower() not in self.links else None
         if own is not None:
-            at = SwitchPort(own, port_of(planned.rail))
+            at = SwitchPort(own, normalize_port(planned.rail))
             return self.cluster.place(at), self.far.get(at)
-        link = _of_plan(self.links.get(planned.node.lower(), {}), planned.rail)
+        link = _find_planned_link(self.links.get(planned.node.lower(), {}), planned.rail)
         return f"{planned.node} {link.called if link else planned.rail}", link.at if link else None
 
 
-def _of_plan(links: Mapping[str, HostLink], rail: str) -> HostLink | None:
+def _find_planned_link(links: Mapping[str, HostLink], rail: str) -> HostLink | None:
     wanted = rail.lower()
     return links.get(wanted) or (links.get(f"rail {int(wanted)}") if wanted.isdecimal() and len(wanted) < 5 else None)
 
 
-def _unknown(planned: Planned) -> Cable:
+def _report_unknown(planned: Planned) -> Cable:
     why = f"line {planned.line} of the plan: no switch {planned.switch} here"
     return Cable(
         end=f"{planned.node} {planned.rail}", state="unknown", should=f"{planned.switch}/{planned.port}", why=why
     )
 
 
-def _unplanned(cluster: FabricGraph, link: HostLink) -> Cable:
+def _report_unplanned(cluster: FabricGraph, link: HostLink) -> Cable:
     end = f"{link.host} {link.called}"
     return Cable(end=end, state="unplanned", found=cluster.place(link.at), why="the plan has its node, not this cable")

@@ -43,7 +43,7 @@ class Cables(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str] = []  # what could not be read or joined
 
 
-class Should(NamedTuple):
+class ExpectedCable(NamedTuple):
     """Where an end should be, and where it is."""
 
     end: str
@@ -52,34 +52,34 @@ class Should(NamedTuple):
     why: str
 
 
-def not_right(cluster: FabricGraph, off: list[Should], held: Mapping[SwitchPort, str]) -> list[Cable]:
+def list_wrong_cables(cluster: FabricGraph, off: list[ExpectedCable], holders: Mapping[SwitchPort, str]) -> list[Cable]:
     """In words; two that are at each other's place are a swap."""
     place = {(row.found, row.should): row for row in off if row.found}
-    made = []
+    cables = []
     for row in off:
         other = place.get((row.should, row.found)) if row.found else None
-        made.append(
+        cables.append(
             Cable(
                 end=row.end,
                 state="swapped" if other else "elsewhere" if row.found else "missing",
                 should=cluster.place(row.should),
                 found=cluster.place(row.found) if row.found else None,
-                there=held.get(row.should),
+                there=holders.get(row.should),
                 why=row.why,
             )
         )
-    return made
+    return cables
 
 
-def held_places(views: list[View]) -> dict[SwitchPort, str]:
+def list_used_places(views: list[View]) -> dict[SwitchPort, str]:
     """What is on every port, in words."""
-    found = {}
+    holders = {}
     for view in views:
-        for at, held in view.used.items():
-            if isinstance(held, HostLink):
-                found[at] = f"{held.host} {held.called}"
-            elif isinstance(held, SwitchLink):
-                found[at] = view.cluster.place(held.b if held.a == at else held.a)
+        for at, holder in view.used.items():
+            if isinstance(holder, HostLink):
+                holders[at] = f"{holder.host} {holder.called}"
+            elif isinstance(holder, SwitchLink):
+                holders[at] = view.cluster.place(holder.b if holder.a == at else holder.a)
             else:
-                found[at] = f"an adapter that names no host ({held.guid})"
-    return found
+                holders[at] = f"an adapter that names no host ({holder.guid})"
+    return holders

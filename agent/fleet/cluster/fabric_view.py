@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 
-from agent.fleet.cluster.fabrics import FabricPart, parts
-from agent.fleet.cluster.graph import FabricGraph, HostLink, Nameless, SwitchLink, SwitchPort
-from agent.fleet.cluster.switch_tiers import SwitchBlock, blocks, tiers
-from agent.fleet.cluster.units import Unit, Units, units
+from agent.fleet.cluster.fabrics import FabricPart, split_fabric
+from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink, SwitchPort, UnknownAdapter
+from agent.fleet.cluster.switch_tiers import SwitchBlock, build_blocks, find_tiers
+from agent.fleet.cluster.units import Unit, Units, build_units
 
 
 class View:
@@ -18,13 +18,13 @@ class View:
     def __init__(self, cluster: FabricGraph, part: FabricPart) -> None:
         self.cluster = cluster
         self.part = part
-        self.tiers: dict[str, int] = tiers(part, cluster.switches, self.nameless)
-        self.units: Units = units(part, cluster.switches)
+        self.tiers: dict[str, int] = find_tiers(part, cluster.switches, self.nameless)
+        self.units: Units = build_units(part, cluster.switches)
 
     @cached_property
     def blocks(self) -> list[SwitchBlock]:
         """Between each row and the next."""
-        return blocks(self.part, self.tiers, self.cluster.switches)
+        return build_blocks(self.part, self.tiers, self.cluster.switches)
 
     @cached_property
     def block_of(self) -> dict[str, SwitchBlock]:
@@ -34,7 +34,7 @@ class View:
     @cached_property
     def leaves(self) -> set[str]:
         """Switches of the first row."""
-        return {each for each, tier in self.tiers.items() if tier == 1}
+        return {switch for switch, tier in self.tiers.items() if tier == 1}
 
     @cached_property
     def levels(self) -> int:
@@ -42,10 +42,10 @@ class View:
         return max(self.tiers.values(), default=0)
 
     @cached_property
-    def nameless(self) -> list[Nameless]:
+    def nameless(self) -> list[UnknownAdapter]:
         """Adapters in this fabric that do not say which host they are in."""
         own = set(self.part.switches)
-        return [each for each in self.cluster.nameless if each.at.switch in own]
+        return [adapter for adapter in self.cluster.nameless if adapter.at.switch in own]
 
     @cached_property
     def unit_of(self) -> dict[str, Unit]:
@@ -53,29 +53,31 @@ class View:
         return {host: unit for unit in self.units.units for host in unit.hosts}
 
     @cached_property
-    def used(self) -> Mapping[SwitchPort, HostLink | SwitchLink | Nameless]:
+    def used(self) -> Mapping[SwitchPort, HostLink | SwitchLink | UnknownAdapter]:
         """What is on every port of a switch that has something on it."""
-        found: dict[SwitchPort, HostLink | SwitchLink | Nameless] = {link.at: link for link in self.part.host_links}
-        found |= {each.at: each for each in self.nameless}
+        used: dict[SwitchPort, HostLink | SwitchLink | UnknownAdapter] = {
+            link.at: link for link in self.part.host_links
+        }
+        used |= {adapter.at: adapter for adapter in self.nameless}
         for link in self.part.switch_links:
-            found[link.a] = found[link.b] = link
-        return found
+            used[link.a] = used[link.b] = link
+        return used
 
     @cached_property
-    def down(self) -> Mapping[str, list[HostLink | Nameless]]:
+    def down(self) -> Mapping[str, list[HostLink | UnknownAdapter]]:
         """Ports of hosts, by their switch."""
-        found: defaultdict[str, list[HostLink | Nameless]] = defaultdict(list)
+        links: defaultdict[str, list[HostLink | UnknownAdapter]] = defaultdict(list)
         for link in self.part.host_links:
-            found[link.at.switch].append(link)
+            links[link.at.switch].append(link)
         for adapter in self.nameless:
-            found[adapter.at.switch].append(adapter)
-        return found
+            links[adapter.at.switch].append(adapter)
+        return links
 
     def name(self, switch: str) -> str:
         """As people call it."""
         return self.cluster.switches[switch].name
 
 
-def views(cluster: FabricGraph) -> list[View]:
+def build_views(cluster: FabricGraph) -> list[View]:
     """Every fabric that has a host or a cable, the largest first."""
-    return [View(cluster, part) for part in parts(cluster) if part.host_links or part.switch_links]
+    return [View(cluster, part) for part in split_fabric(cluster) if part.host_links or part.switch_links]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink, natural
-from agent.fleet.cluster.peers import Joined, most
+from agent.fleet.cluster.peers import Joined, find_most
 
 ALIKE = 0.8  # of the hosts on a leaf, those that share a leaf in the other plane too
 _NO_CABLES = ("switches", "of which no cable to another is known")
@@ -25,7 +25,7 @@ class FabricPart(NamedTuple):
     planes: tuple[tuple[str, ...], ...]
 
 
-def parts(cluster: FabricGraph) -> list[FabricPart]:
+def split_fabric(cluster: FabricGraph) -> list[FabricPart]:
     """The fabrics, the one with most hosts' links first."""
     joined = Joined()
     cabled = {end for link in cluster.switch_links for end in (link.a.switch, link.b.switch)}
@@ -35,33 +35,35 @@ def parts(cluster: FabricGraph) -> list[FabricPart]:
         if switch.by_hosts and switch.id not in cabled:  # nothing shows what joins them: taken as one
             joined.join(_NO_CABLES, switch.id)
     found_planes: defaultdict[object, list[str]] = defaultdict(list)
-    for each in cluster.switches:
-        found_planes[joined.find(each)].append(each)
-    planes = apart(cluster, list(found_planes.values()))
-    plane_of = {each: number for number, these in enumerate(planes) for each in these}
-    kin = _kin(cluster, plane_of, len(planes))
+    for guid in cluster.switches:
+        found_planes[joined.find(guid)].append(guid)
+    planes = split_planes(cluster, list(found_planes.values()))
+    plane_of = {switch: number for number, these in enumerate(planes) for switch in these}
+    kin = _join_kin(cluster, plane_of, len(planes))
     for link in cluster.switch_links:  # one plane, but for a cable at the wrong place
         kin.join(plane_of[link.a.switch], plane_of[link.b.switch])
-    found: defaultdict[object, list[tuple[str, ...]]] = defaultdict(list)
+    planes_by_key: defaultdict[object, list[tuple[str, ...]]] = defaultdict(list)
     for number, these in enumerate(planes):
-        found[kin.find(number)].append(tuple(sorted(these, key=lambda each: natural(cluster.switches[each].name))))
-    return sorted(_built(cluster, found), key=lambda part: (-len(part.host_links), part.switches))
+        planes_by_key[kin.find(number)].append(
+            tuple(sorted(these, key=lambda switch: natural(cluster.switches[switch].name)))
+        )
+    return sorted(_build_parts(cluster, planes_by_key), key=lambda part: (-len(part.host_links), part.switches))
 
 
-def _built(cluster: FabricGraph, found: Mapping[object, list[tuple[str, ...]]]) -> Iterator[FabricPart]:
-    owner = {switch: key for key, planes in found.items() for plane in planes for switch in plane}
+def _build_parts(cluster: FabricGraph, planes_by_key: Mapping[object, list[tuple[str, ...]]]) -> Iterator[FabricPart]:
+    owner = {switch: key for key, planes in planes_by_key.items() for plane in planes for switch in plane}
     hosts: defaultdict[object, list[HostLink]] = defaultdict(list)
     trunks: defaultdict[object, list[SwitchLink]] = defaultdict(list)
     for host_link in cluster.host_links:
         hosts[owner[host_link.at.switch]].append(host_link)
     for link in cluster.switch_links:
         trunks[owner[link.a.switch]].append(link)
-    for key, planes in found.items():
-        switches = tuple(each for plane in planes for each in plane)
+    for key, planes in planes_by_key.items():
+        switches = tuple(switch for plane in planes for switch in plane)
         yield FabricPart(switches, tuple(hosts[key]), tuple(trunks[key]), tuple(planes))
 
 
-def _kin(cluster: FabricGraph, plane_of: Mapping[str, int], count: int) -> Joined:
+def _join_kin(cluster: FabricGraph, plane_of: Mapping[str, int], count: int) -> Joined:
     """Planes with one link a host each, whose hosts share leaves alike: rails that nothing joins above."""
     kin = Joined()
     links: defaultdict[int, Counter[str]] = defaultdict(Counter)
@@ -75,7 +77,7 @@ def _kin(cluster: FabricGraph, plane_of: Mapping[str, int], count: int) -> Joine
     leaders: list[int] = []
     for plane in single:
         for leader in leaders:
-            if _alike(leaf[plane], leaf[leader]) and _alike(leaf[leader], leaf[plane]):
+            if _share_leaves(leaf[plane], leaf[leader]) and _share_leaves(leaf[leader], leaf[plane]):
                 kin.join(leader, plane)
                 break
         else:
@@ -84,7 +86,7 @@ def _kin(cluster: FabricGraph, plane_of: Mapping[str, int], count: int) -> Joine
     return kin
 
 
-def _alike(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+def _share_leaves(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Hosts that share a leaf in the one mostly share one in the other."""
     both = one.keys() & other.keys()
     if len(both) < 0.5 * min(len(one), len(other)) or not both:
@@ -92,14 +94,14 @@ def _alike(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     together: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for host in both:
         together[one[host]][other[host]] += 1
-    return sum(max(each.values()) for each in together.values()) >= ALIKE * len(both)
+    return sum(max(counts.values()) for counts in together.values()) >= ALIKE * len(both)
 
 
 STRAY = 0.02  # of the cables of a plane: more are meant
 _ROUNDS = 4  # rows above the leaves
 
 
-def apart(cluster: FabricGraph, planes: list[list[str]]) -> list[list[str]]:
+def split_planes(cluster: FabricGraph, planes: list[list[str]]) -> list[list[str]]:
     """The planes, of which some were taken for one because of a few cables between switches of two rails."""
     rails: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for link in cluster.host_links:
@@ -107,15 +109,15 @@ def apart(cluster: FabricGraph, planes: list[list[str]]) -> list[list[str]]:
     own: defaultdict[str, list[SwitchLink]] = defaultdict(list)
     for cable in cluster.switch_links:
         own[cable.a.switch].append(cable)
-    found = []
+    split_parts = []
     for plane in planes:
         links = [link for switch in plane for link in own[switch]]
-        found += _split(plane, links, rails)
-    return found
+        split_parts += _split(plane, links, rails)
+    return split_parts
 
 
 def _split(plane: list[str], links: list[SwitchLink], rails: Mapping[str, Counter[str]]) -> list[list[str]]:
-    rail = _rail_of(plane, links, rails)
+    rail = _find_rails(plane, links, rails)
     if len(rail) < len(plane) or len(set(rail.values())) < 2:
         return [plane]
     strays = [link for link in links if rail[link.a.switch] != rail[link.b.switch]]
@@ -131,30 +133,30 @@ def _split(plane: list[str], links: list[SwitchLink], rails: Mapping[str, Counte
     return list(parts.values()) if len(parts) == len(set(rail.values())) else [plane]
 
 
-def _rail_of(plane: list[str], links: list[SwitchLink], rails: Mapping[str, Counter[str]]) -> dict[str, str]:
+def _find_rails(plane: list[str], links: list[SwitchLink], rails: Mapping[str, Counter[str]]) -> dict[str, str]:
     """The rail that a switch carries, or that most of the switches beside it do; only those of which it is clear."""
     beside: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for link in links:
         beside[link.a.switch][link.b.switch] += 1
         beside[link.b.switch][link.a.switch] += 1
-    found: dict[str, str] = {}
+    rail_by_host: dict[str, str] = {}
     for switch in plane:
-        clear = most(rails[switch]) if switch in rails else None
+        clear = find_most(rails[switch]) if switch in rails else None
         if clear and clear[0]:
-            found[switch] = clear[0]
+            rail_by_host[switch] = clear[0]
         elif switch in rails:
             return {}  # a leaf of several rails
     for _ in range(_ROUNDS):
         new = {}
         for switch in plane:
-            if switch in found:
+            if switch in rail_by_host:
                 continue
             near: Counter[str] = Counter()
             for far, count in beside[switch].items():
-                if far in found:
-                    near[found[far]] += count
-            clear = most(near)
+                if far in rail_by_host:
+                    near[rail_by_host[far]] += count
+            clear = find_most(near)
             if clear:
                 new[switch] = clear[0]
-        found |= new
-    return found
+        rail_by_host |= new
+    return rail_by_host

@@ -7,19 +7,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from agent.fleet.cluster.answer import TopologyAnswer, topology
+from agent.fleet.cluster.answer import TopologyAnswer, build_topology_answer
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.fabric_view import build_views
 from agent.fleet.cluster.from_reports import ClusterTables as Rows
-from agent.fleet.cluster.from_reports import tables
+from agent.fleet.cluster.from_reports import read_tables
 from agent.fleet.cluster.graph import FabricGraph, natural
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Query, identifiers, query, quote, statement, table_query
 
 
-def telling(source: Tables, beside_files: bool) -> Rows:
+def read_identity_rows(source: Tables, beside_files: bool) -> Rows:
     """`beside_files`: of a fabric, whose ports are found by their GUIDs. Raises EngineRefused."""
-    return tables(_Telling(source, beside_files))
+    return read_tables(_Telling(source, beside_files))
 
 
 class _Telling:
@@ -28,10 +28,10 @@ class _Telling:
 
     def columns(self, table: str, names: tuple[str, ...]) -> Iterable[tuple[Any, ...]]:
         """The rows, in any order."""
-        return self._source.many_rows(telling_rows(table, names, self._beside_files))
+        return self._source.many_rows(query_identity_rows(table, names, self._beside_files))
 
 
-def telling_rows(table: str, names: tuple[str, ...], beside_files: bool) -> Query:
+def query_identity_rows(table: str, names: tuple[str, ...], beside_files: bool) -> Query:
     """Columns of the rows of a table that tell something."""
     columns = identifiers(names, "thing")
     if table in ("port", "nic"):
@@ -43,20 +43,20 @@ def telling_rows(table: str, names: tuple[str, ...], beside_files: bool) -> Quer
     return table_query(table, names)
 
 
-def by_host_names(rows: Rows) -> Rows:
+def rename_by_host(rows: Rows) -> Rows:
     """Nodes under the names that schedulers and cables know; those that share a host name keep the dataset's."""
-    told = {
+    names_of = {
         row.node: f"{row.cluster}/{row.hostname}" if row.cluster and row.hostname else row.hostname for row in rows.host
     }
-    count = Counter(told.values())
-    names = {node: name for node, name in told.items() if name and name != node and count[name] == 1}
+    count = Counter(names_of.values())
+    names = {node: name for node, name in names_of.items() if name and name != node and count[name] == 1}
     if not names:
         return rows
 
     def renamed(part: Sequence[Any]) -> list[Any]:
-        made = [row._replace(node=names.get(row.node, row.node)) for row in part]
-        places = {node: at for at, node in enumerate(sorted({row.node for row in made}, key=natural))}
-        return sorted(made, key=lambda row: places[row.node])
+        renamed_rows = [row._replace(node=names.get(row.node, row.node)) for row in part]
+        places = {node: at for at, node in enumerate(sorted({row.node for row in renamed_rows}, key=natural))}
+        return sorted(renamed_rows, key=lambda row: places[row.node])
 
     return Rows(*map(renamed, rows))
 
@@ -72,21 +72,21 @@ class Wiring(NamedTuple):
     answer: TopologyAnswer | None = None
 
 
-def of_reports(source: Tables) -> FabricGraph:
+def build_from_reports(source: Tables) -> FabricGraph:
     """The graph where there is no fabric file: what reports tell alone. Raises EngineRefused."""
-    return build([], telling(source, beside_files=False))
+    return build([], read_identity_rows(source, beside_files=False))
 
 
-def wiring(cluster: FabricGraph) -> Wiring:
+def read_wiring(cluster: FabricGraph) -> Wiring:
     """From the graph of the cluster."""
-    seen = views(cluster)
+    seen = build_views(cluster)
     units = {host: unit.name for view in seen for host, unit in view.unit_of.items()}
     leaves: dict[str, dict[int, str]] = {}
     numbers = {
-        rail: int(found[1]) for rail in {link.rail for link in cluster.host_links} if (found := _RAIL.fullmatch(rail))
+        rail: int(match[1]) for rail in {link.rail for link in cluster.host_links} if (match := _RAIL.fullmatch(rail))
     }
     for link in cluster.host_links:
         switch = cluster.switches.get(link.at.switch)
         if switch and link.rail in numbers:
             leaves.setdefault(link.host, {})[numbers[link.rail]] = switch.name
-    return Wiring(units, leaves, topology(cluster, seen))
+    return Wiring(units, leaves, build_topology_answer(cluster, seen))

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from agent.fleet.cluster.graph import (
     HostLink,
-    Nameless,
-    Pace,
+    LinkRate,
     Switch,
     SwitchLink,
     SwitchPort,
-    pace,
+    UnknownAdapter,
+    make_link_rate,
     switch_name,
     switch_part,
 )
@@ -48,7 +48,7 @@ class FabricFileContent(NamedTuple):
     switches: tuple[Switch, ...]
     host_links: tuple[HostLink, ...]
     switch_links: tuple[SwitchLink, ...]
-    nameless: tuple[Nameless, ...]
+    nameless: tuple[UnknownAdapter, ...]
     guids: frozenset[str]
     notes: tuple[str, ...]
     cut: bool
@@ -58,7 +58,7 @@ class _Port(NamedTuple):
     node: FabricNode
     end: FabricEnd
     at: SwitchPort
-    pace: Pace
+    pace: LinkRate
 
 
 def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> FabricFileContent:
@@ -72,13 +72,13 @@ def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> FabricFile
     direct, cut = 0, False
     for fabric in files:
         nodes = fabric.nodes
-        partial = _partial(fabric)
+        partial = _find_partial(fabric)
         cut = cut or bool(partial)
         for node in nodes.values():
             if node.kind == "switch" and not (node.guid in switches and switches[node.guid].whole):
                 name, part = switch_name(node.name), switch_part(node.name)
-                made = Switch(node.guid, name, node.ports, whole=node.guid not in partial, part=part)
-                switches[node.guid] = made
+                switch = Switch(node.guid, name, node.ports, whole=node.guid not in partial, part=part)
+                switches[node.guid] = switch
         if partial:
             why = ", or of a part of the fabric: it names nodes that it does not list" if not fabric.cut else ""
             notes.append(f"{fabric.format_name}: a file is cut{why}; nothing is missed")
@@ -86,34 +86,34 @@ def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> FabricFile
         for link in fabric.links:
             if link.b is None or (link.state or "").lower() == "down":
                 continue
-            one, other = _kind(nodes, link.a), _kind(nodes, link.b)
+            one, other = _format_kind(nodes, link.a), _format_kind(nodes, link.b)
             if one == other == "switch":
-                trunk = _trunk(link)
+                trunk = _make_trunk(link)
                 if trunk.a not in taken and trunk.b not in taken:
                     taken |= {trunk.a, trunk.b}
                     trunks.append(trunk)
             elif "switch" in (one, other):
                 far, near = (link.b, link.a) if one == "switch" else (link.a, link.b)
-                found, at = nodes.get(far.guid), SwitchPort(near.guid, str(near.port))
-                own = found is None or found.kind != "ca" or _of_switch(found, nodes.get(near.guid))
-                if found is not None and not own and at not in taken:
+                far_node, at = nodes.get(far.guid), SwitchPort(near.guid, str(near.port))
+                own = far_node is None or far_node.kind != "ca" or _is_of_switch(far_node, nodes.get(near.guid))
+                if far_node is not None and not own and at not in taken:
                     taken.add(at)
-                    ports.append(_Port(found, far, at, _pace(link)))
+                    ports.append(_Port(far_node, far, at, _make_pace(link)))
             else:
                 direct += 1
-        for adapter, at in _doubled(fabric, taken):
+        for adapter, at in _find_doubled(fabric, taken):
             taken.add(at)
             doubled.append((adapter, at))
-    notes += _said_of_doubled(doubled, switches)
+    notes += _describe_doubled(doubled, switches)
     if direct:
         notes.append(f"{direct} links of two adapters without a switch are left out")
-    named, nameless = _named(ports, adapters)
-    nameless = (*nameless, *(Nameless(far.guid, "", at) for far, at in doubled))
-    guids = frozenset(each for port in ports for each in (port.node.guid, port.end.port_guid) if each)
+    named, nameless = _join_hosts(ports, adapters)
+    nameless = (*nameless, *(UnknownAdapter(far.guid, "", at) for far, at in doubled))
+    guids = frozenset(guid for port in ports for guid in (port.node.guid, port.end.port_guid) if guid)
     return FabricFileContent(tuple(switches.values()), named, tuple(trunks), nameless, guids, tuple(notes), cut)
 
 
-def described(said: str) -> tuple[str, str] | None:
+def parse_node_description(node_description: str) -> tuple[str, str] | None:
     """Host and adapter of a NodeDescription; none where it names no host.
 
     >>> described("luna-0541 mlx5_9"), described("selene-cache-02 mlx5_1 "), described("n1 HCA-2"), described("node7")
@@ -121,7 +121,7 @@ def described(said: str) -> tuple[str, str] | None:
     >>> described("MT4129 ConnectX7   Mellanox Technologies"), described("localhost HCA-6"), described("")
     (None, None, None)
     """
-    words = said.replace("'", " ").split()
+    words = node_description.replace("'", " ").split()
     if not 1 <= len(words) <= 2 or re.match(r"MT[0-9]{3}|ConnectX", words[0]):
         return None
     host, device = words[0], words[1] if len(words) == 2 else ""
@@ -130,18 +130,18 @@ def described(said: str) -> tuple[str, str] | None:
     return host, device
 
 
-def _doubled(fabric: Fabric, taken: set[SwitchPort]) -> Iterator[tuple[FabricNode, SwitchPort]]:
+def _find_doubled(fabric: Fabric, taken: set[SwitchPort]) -> Iterator[tuple[FabricNode, SwitchPort]]:
     """Adapters that one more port of a switch has."""
     for link in fabric.twice:
         for near, far in ((link.a, link.b), (link.b, link.a)):
-            if near is None or far is None or _kind(fabric.nodes, near) != "switch":
+            if near is None or far is None or _format_kind(fabric.nodes, near) != "switch":
                 continue
-            at, found = SwitchPort(near.guid, str(near.port)), fabric.nodes.get(far.guid)
-            if found is not None and found.kind == "ca" and at not in taken:
-                yield found, at
+            at, far_node = SwitchPort(near.guid, str(near.port)), fabric.nodes.get(far.guid)
+            if far_node is not None and far_node.kind == "ca" and at not in taken:
+                yield far_node, at
 
 
-def _said_of_doubled(doubled: list[tuple[FabricNode, SwitchPort]], switches: Mapping[str, Switch]) -> Iterator[str]:
+def _describe_doubled(doubled: list[tuple[FabricNode, SwitchPort]], switches: Mapping[str, Switch]) -> Iterator[str]:
     for far, at in doubled[:5]:
         name = switches[at.switch].name if at.switch in switches else at.switch
         yield (
@@ -152,12 +152,12 @@ def _said_of_doubled(doubled: list[tuple[FabricNode, SwitchPort]], switches: Map
         yield f"{len(doubled) - 5} more such GUIDs"
 
 
-def _kind(nodes: Mapping[str, FabricNode], end: FabricEnd) -> str:
+def _format_kind(nodes: Mapping[str, FabricNode], end: FabricEnd) -> str:
     node = nodes.get(end.guid)
     return node.kind if node else "unknown"
 
 
-def _partial(fabric: Fabric) -> set[str]:
+def _find_partial(fabric: Fabric) -> set[str]:
     """Nodes of which not all may be told: named by others and not listed, and the one listed last before the end."""
     if fabric.cut:
         return set(fabric.nodes)
@@ -167,30 +167,30 @@ def _partial(fabric: Fabric) -> set[str]:
     return unlisted | {fabric.listed[-1]} if listed and unlisted else set()
 
 
-def _of_switch(node: FabricNode, switch: FabricNode | None) -> bool:
+def _is_of_switch(node: FabricNode, switch: FabricNode | None) -> bool:
     """The aggregation node within a switch: it shares the switch's system image."""
     if "aggregation node" in node.name.lower():
         return True
     return bool(node.system_image_guid and switch and node.system_image_guid == switch.system_image_guid)
 
 
-def _pace(link: FabricLink) -> Pace:
-    made = pace(link.width, link.speed, link.could_width, link.could_speed)
-    return made._replace(best=bool(link.could_told and made.could is None and made.gbit_s is not None))
+def _make_pace(link: FabricLink) -> LinkRate:
+    link_pace = make_link_rate(link.width, link.speed, link.could_width, link.could_speed)
+    return link_pace._replace(best=bool(link.could_told and link_pace.could is None and link_pace.gbit_s is not None))
 
 
-def _trunk(link: FabricLink) -> SwitchLink:
+def _make_trunk(link: FabricLink) -> SwitchLink:
     assert link.b is not None
     a, b = sorted((SwitchPort(link.a.guid, str(link.a.port)), SwitchPort(link.b.guid, str(link.b.port))))
-    return SwitchLink(a, b, _pace(link))
+    return SwitchLink(a, b, _make_pace(link))
 
 
-def _named(
+def _join_hosts(
     ports: Iterable[_Port], adapters: Mapping[str, Adapter]
-) -> tuple[tuple[HostLink, ...], tuple[Nameless, ...]]:
+) -> tuple[tuple[HostLink, ...], tuple[UnknownAdapter, ...]]:
     """Links of hosts, and adapters whose host is not known: unnamed, or of a name that several machines have."""
     listed = list(ports)
-    names = [described(port.node.name) for port in listed]
+    names = [parse_node_description(port.node.name) for port in listed]
     uses = Counter((name, port.end.port) for name, port in zip(names, listed, strict=True) if name and name[1])
     joined, nameless = [], []
     for name, port in zip(names, listed, strict=True):
@@ -198,15 +198,15 @@ def _named(
         if known:
             joined.append(HostLink(known.host, known.rail, known.device, port.at, port.pace, port.node.guid))
         elif name is None or uses[name, port.end.port] > 1:
-            nameless.append(Nameless(port.node.guid, port.node.name, port.at, port.pace))
+            nameless.append(UnknownAdapter(port.node.guid, port.node.name, port.at, port.pace))
         else:
             many = (port.node.ports or 1) > 1 or port.end.port > 1
             device = f"{name[1]}/{port.end.port}" if many and name[1] else name[1]
             joined.append(HostLink(name[0], device, device, port.at, port.pace, port.node.guid))
-    return tuple(_each_once(joined)), tuple(nameless)
+    return tuple(_list_once(joined)), tuple(nameless)
 
 
-def _each_once(links: Iterable[HostLink]) -> Iterator[HostLink]:
+def _list_once(links: Iterable[HostLink]) -> Iterator[HostLink]:
     """A rail that a host has twice is compared by its adapter instead."""
     listed = list(links)
     uses = Counter((link.host, link.rail) for link in listed)

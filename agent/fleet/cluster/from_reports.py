@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from agent.fleet.cluster.from_fabric import Adapter, described
+from agent.fleet.cluster.from_fabric import Adapter, parse_node_description
 from agent.fleet.cluster.graph import (
     Domain,
     HostLink,
-    Pace,
+    LinkRate,
+    PortMismatch,
     SharedPort,
     Switch,
     SwitchPort,
-    Unseen,
-    guid,
     natural,
+    parse_guid,
     switch_name,
 )
 from agent.fleet.cluster.peers import AGREE, SHARE
@@ -108,13 +108,13 @@ class RowSource(Protocol):
         """The rows, in any order."""
 
 
-def tables(source: RowSource) -> ClusterTables:
+def read_tables(source: RowSource) -> ClusterTables:
     """Rows of every table, from whatever holds them."""
 
     def rows(kind: type[Any], table: str) -> list[Any]:
-        made = list(map(kind._make, source.columns(table, kind._fields)))
-        places = {node: at for at, node in enumerate(sorted({row.node for row in made}, key=natural))}
-        return sorted(made, key=lambda row: places[row.node])
+        rows = list(map(kind._make, source.columns(table, kind._fields)))
+        places = {node: at for at, node in enumerate(sorted({row.node for row in rows}, key=natural))}
+        return sorted(rows, key=lambda row: places[row.node])
 
     return ClusterTables(
         rows(HostRow, "host"),
@@ -133,39 +133,39 @@ class Neighbours(NamedTuple):
     shared: tuple[SharedPort, ...] = ()
 
 
-def adapters(tables: ClusterTables) -> tuple[dict[str, Adapter], list[str]]:
+def build_adapters(tables: ClusterTables) -> tuple[dict[str, Adapter], list[str]]:
     """Adapters by node and port GUID, and notes on GUIDs that two hosts claim."""
     devices = {(row.node, row.id): row for row in tables.nic if not row.virtual_function}
     many = Counter((row.node, row.nic) for row in tables.port)
-    found: dict[str, Adapter] = {}
+    adapters: dict[str, Adapter] = {}
     claimed: set[str] = set()
     for row in tables.port:
         nic = devices.get((row.node, row.nic))
         if nic is None or row.link_layer != "InfiniBand":
             continue
         several = many[row.node, row.nic] > 1
-        made = _adapter(row, nic, several)
-        for key in (guid(row.port_guid), "" if several else guid(nic.node_guid)):
-            if key and found.setdefault(key, made) != made:
+        adapter = _make_adapter(row, nic, several)
+        for key in (parse_guid(row.port_guid), "" if several else parse_guid(nic.node_guid)):
+            if key and adapters.setdefault(key, adapter) != adapter:
                 claimed.add(key)
     for key in claimed:
-        del found[key]
+        del adapters[key]
     notes = [f"GUID {key} is in the reports of more than one port: not joined by it" for key in sorted(claimed)[:5]]
     if len(claimed) > 5:
         notes.append(f"{len(claimed) - 5} more such GUIDs (fabricscope fleet duplicates)")
-    return found, notes
+    return adapters, notes
 
 
-def lldp(tables: ClusterTables) -> Neighbours:
+def read_lldp(tables: ClusterTables) -> Neighbours:
     """Switches and links by LLDP, of rails; where no rail is known, of every interface of an RDMA device."""
-    told = [row for row in tables.netdev if row.neighbor_port and (row.neighbor_system or row.neighbor_chassis)]
-    rails = [row for row in told if row.rail is not None]
-    chosen = _newest_first(rails or [row for row in told if row.nic], tables)
+    rows = [row for row in tables.netdev if row.neighbor_port and (row.neighbor_system or row.neighbor_chassis)]
+    rails = [row for row in rows if row.rail is not None]
+    chosen = _sort_newest_first(rails or [row for row in rows if row.nic], tables)
     ids = _switch_ids(chosen)
     switches: dict[str, Switch] = {}
     links: defaultdict[SwitchPort, list[HostLink]] = defaultdict(list)
     rail_names = {rail: f"rail {rail}" for rail in {row.rail for row in chosen}}  # few, of many thousands of links
-    paces = {speed: Pace(gbit_s=speed) for speed in {row.speed_gbit_s for row in chosen}}
+    paces = {speed: LinkRate(gbit_s=speed) for speed in {row.speed_gbit_s for row in chosen}}
     for row in chosen:
         switch = ids[row.neighbor_system, row.neighbor_chassis]
         if switch not in switches:
@@ -174,40 +174,42 @@ def lldp(tables: ClusterTables) -> Neighbours:
         at, label = SwitchPort(switch, str(row.neighbor_port)), str(row.label)
         rail = rail_names[row.rail] if row.rail is not None else label
         links[at].append(HostLink(row.node, rail, label, at, paces[row.speed_gbit_s]))
-    return _neighbours(switches, links)
+    return _build_neighbours(switches, links)
 
 
-def infiniband(tables: ClusterTables) -> Neighbours:
+def read_infiniband(tables: ClusterTables) -> Neighbours:
     """Switches and links by what a host's own fabric file told of the far ends of its ports."""
     devices = {(row.node, row.id): row for row in tables.nic}
     many = Counter((row.node, row.nic) for row in tables.port)
     switches: dict[str, Switch] = {}
     links: defaultdict[SwitchPort, list[HostLink]] = defaultdict(list)
-    for row in _newest_first(tables.port, tables):
-        far, name = guid(row.neighbor_guid), str(row.neighbor_name or "")
-        host = described(name)
+    for row in _sort_newest_first(tables.port, tables):
+        far, name = parse_guid(row.neighbor_guid), str(row.neighbor_name or "")
+        host = parse_node_description(name)
         if not far or row.neighbor_port is None or (host and host[1]):
             continue
         switches.setdefault(far, Switch(far, switch_name(name) or far, by_hosts=True))
         at = SwitchPort(far, str(row.neighbor_port))
-        made = _adapter(row, devices.get((row.node, row.nic), NicRow(row.node, row.nic)), many[row.node, row.nic] > 1)
-        pace = Pace(gbit_s=row.rate_gbit_s)
-        links[at].append(HostLink(made.host, made.rail, made.device, at, pace, guid(row.port_guid)))
-    return _neighbours(switches, links)
+        adapter = _make_adapter(
+            row, devices.get((row.node, row.nic), NicRow(row.node, row.nic)), many[row.node, row.nic] > 1
+        )
+        pace = LinkRate(gbit_s=row.rate_gbit_s)
+        links[at].append(HostLink(adapter.host, adapter.rail, adapter.device, at, pace, parse_guid(row.port_guid)))
+    return _build_neighbours(switches, links)
 
 
-def _neighbours(switches: Mapping[str, Switch], links: Mapping[SwitchPort, Sequence[HostLink]]) -> Neighbours:
+def _build_neighbours(switches: Mapping[str, Switch], links: Mapping[SwitchPort, Sequence[HostLink]]) -> Neighbours:
     """Of several hosts at one port the first has the link; all of them are in `shared`."""
     shared = (
         SharedPort(at, tuple({link.host: link for link in reversed(these)}.values())[::-1])
         for at, these in links.items()
         if len(these) > 1
     )
-    first = _apart(these[0] for these in links.values())
+    first = _split_ports(these[0] for these in links.values())
     return Neighbours(tuple(switches.values()), first, tuple(port for port in shared if len(port.links) > 1))
 
 
-def domains(tables: ClusterTables) -> tuple[Domain, ...]:
+def read_domains(tables: ClusterTables) -> tuple[Domain, ...]:
     """NVLink domains that leave a node."""
     hosts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in tables.gpu:
@@ -217,7 +219,9 @@ def domains(tables: ClusterTables) -> tuple[Domain, ...]:
     return tuple(Domain(key, tuple(sorted(hosts[key], key=natural)), hosts[key].total()) for key in sorted(hosts))
 
 
-def unseen(tables: ClusterTables, guids: frozenset[str], joined: Iterable[HostLink], when: str) -> Iterator[Unseen]:
+def find_mismatches(
+    tables: ClusterTables, guids: frozenset[str], joined: Iterable[HostLink], fabric_time: str
+) -> Iterator[PortMismatch]:
     """Ports that their host calls up and the fabric does not show, and the other way round.
 
     Only where nearly all ports that are up are there: else the files are of another fabric. `when`: the files' time.
@@ -229,49 +233,51 @@ def unseen(tables: ClusterTables, guids: frozenset[str], joined: Iterable[HostLi
     up: defaultdict[str, list[tuple[Adapter, bool]]] = defaultdict(list)
     for row in tables.port:
         nic = devices.get((row.node, row.nic))
-        key = guid(row.port_guid)
+        key = parse_guid(row.port_guid)
         if nic is None or row.link_layer != "InfiniBand" or row.rail is None or not key:
             continue
-        made = _adapter(row, nic, many[row.node, row.nic] > 1)
-        there = key in guids or guid(nic.node_guid) in guids
+        adapter = _make_adapter(row, nic, many[row.node, row.nic] > 1)
+        there = key in guids or parse_guid(nic.node_guid) in guids
         state = str(row.state or "").upper()
         if state == "ACTIVE":
-            up[made.host].append((made, there))
+            up[adapter.host].append((adapter, there))
         elif there and state == "DOWN":
-            why = f"the fabric shows it ({when}), its host calls it down ({_moment(times.get(made.host))})"
-            yield Unseen(made.host, made.rail, made.device, why, at.get((made.host, made.device)))
-    yield from _not_there(up, times, when)
+            why = (
+                f"the fabric shows it ({fabric_time}), its host calls it down ({_format_time(times.get(adapter.host))})"
+            )
+            yield PortMismatch(adapter.host, adapter.rail, adapter.device, why, at.get((adapter.host, adapter.device)))
+    yield from _find_absent(up, times, fabric_time)
 
 
-def _not_there(
-    up: Mapping[str, list[tuple[Adapter, bool]]], times: Mapping[str, datetime | None], when: str
-) -> Iterator[Unseen]:
+def _find_absent(
+    up: Mapping[str, list[tuple[Adapter, bool]]], times: Mapping[str, datetime | None], fabric_time: str
+) -> Iterator[PortMismatch]:
     rails: defaultdict[str, Counter[bool]] = defaultdict(Counter)
     for ports in up.values():
         for adapter, there in ports:
             rails[adapter.rail][there] += 1
-    whole: list[Unseen] = []
+    whole: list[PortMismatch] = []
     for host, ports in up.items():
         gone = [
             adapter
             for adapter, there in ports
             if not there and rails[adapter.rail][True] >= SHARE * rails[adapter.rail].total()
         ]
-        said = f"up for its host ({_moment(times.get(host))}), not in the fabric ({when})"
+        reason = f"up for its host ({_format_time(times.get(host))}), not in the fabric ({fabric_time})"
         if len(gone) == len(ports) > 1:
-            whole.append(Unseen(host, f"all {len(ports)} rails", "", said))
+            whole.append(PortMismatch(host, f"all {len(ports)} rails", "", reason))
             continue
         for adapter in gone:
-            yield Unseen(host, adapter.rail, adapter.device, said)
+            yield PortMismatch(host, adapter.rail, adapter.device, reason)
     if len(whole) < AGREE:  # else they are of another fabric, whose file is not here; a note has their number
         yield from whole
 
 
-def _moment(time: datetime | None) -> str:
+def _format_time(time: datetime | None) -> str:
     return f"report of {time:%Y-%m-%d %H:%M}" if time else "report of unknown time"
 
 
-def _adapter(row: PortRow, nic: NicRow, several: bool) -> Adapter:
+def _make_adapter(row: PortRow, nic: NicRow, several: bool) -> Adapter:
     rail = nic.rail if row.rail is None else row.rail
     device = str(nic.rdma_device or nic.label or row.nic)
     if several:
@@ -279,7 +285,7 @@ def _adapter(row: PortRow, nic: NicRow, several: bool) -> Adapter:
     return Adapter(str(row.node), f"rail {rail}" if rail is not None else device, device)
 
 
-def _newest_first(rows: Iterable[T], tables: ClusterTables) -> list[T]:
+def _sort_newest_first(rows: Iterable[T], tables: ClusterTables) -> list[T]:
     """Of two hosts that claim one port of a switch, the one that was seen later has it."""
     seen = {row.observed_at for row in tables.host if row.observed_at}
     places = {moment: at for at, moment in enumerate(sorted(seen, reverse=True))}
@@ -296,15 +302,15 @@ def _switch_ids(rows: Iterable[NetdevRow]) -> dict[tuple[str | None, str | None]
         if name and own:
             chassis[name].add(own)
             names[own].add(name)
-    found = {}
+    switch_ids = {}
     for name, own in pairs:
         known = name or (next(iter(names[own])) if own and len(names[own]) == 1 else None)
         shared = known is not None and len(chassis[known]) > 1
-        found[name, own] = str(own if (shared and own) or known is None else known)
-    return found
+        switch_ids[name, own] = str(own if (shared and own) or known is None else known)
+    return switch_ids
 
 
-def _apart(links: Iterable[HostLink]) -> tuple[HostLink, ...]:
+def _split_ports(links: Iterable[HostLink]) -> tuple[HostLink, ...]:
     """A rail of several ports is compared port by port."""
     listed = list(links)
     uses = Counter((link.host, link.rail) for link in listed)

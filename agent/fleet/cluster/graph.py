@@ -37,7 +37,7 @@ class SwitchPort(NamedTuple):
     port: str
 
 
-class Pace(NamedTuple):
+class LinkRate(NamedTuple):
     """What a link runs at, and what both of its ends could, where a tool says that it is more."""
 
     width: int | None = None
@@ -61,7 +61,7 @@ class HostLink(NamedTuple):
     rail: str  # "rail 3" where the host's report says so, else the adapter's name: "mlx5_5", "HCA-6"
     device: str
     at: SwitchPort
-    pace: Pace = Pace()
+    pace: LinkRate = LinkRate()
     guid: str = ""
 
     @property
@@ -77,16 +77,16 @@ class SwitchLink(NamedTuple):
 
     a: SwitchPort
     b: SwitchPort
-    pace: Pace = Pace()
+    pace: LinkRate = LinkRate()
 
 
-class Nameless(NamedTuple):
+class UnknownAdapter(NamedTuple):
     """An adapter that does not say which host it is in."""
 
     guid: str
     said: str
     at: SwitchPort
-    pace: Pace = Pace()
+    pace: LinkRate = LinkRate()
 
 
 class Domain(NamedTuple):
@@ -97,7 +97,7 @@ class Domain(NamedTuple):
     gpus: int = 0
 
 
-class Unseen(NamedTuple):
+class PortMismatch(NamedTuple):
     """A port that a report and a fabric file disagree on. `why` says how."""
 
     host: str
@@ -120,9 +120,9 @@ class FabricGraph(NamedTuple):
     switches: Mapping[str, Switch]
     host_links: tuple[HostLink, ...] = ()
     switch_links: tuple[SwitchLink, ...] = ()
-    nameless: tuple[Nameless, ...] = ()
+    nameless: tuple[UnknownAdapter, ...] = ()
     domains: tuple[Domain, ...] = ()
-    unseen: tuple[Unseen, ...] = ()
+    unseen: tuple[PortMismatch, ...] = ()
     rails: Mapping[str, int] = {}  # that a host has by its report
     racks: Mapping[str, str] = {}  # serial number of the rack that a host is in, by its report
     shared: tuple[SharedPort, ...] = ()
@@ -141,7 +141,9 @@ class FabricGraph(NamedTuple):
         return f"{switch.name if switch else at.switch}/{at.port}"
 
 
-def pace(width: int | None, speed: str | None, could_width: int | None = None, could_speed: str | None = None) -> Pace:
+def make_link_rate(
+    width: int | None, speed: str | None, could_width: int | None = None, could_speed: str | None = None
+) -> LinkRate:
     """Pace of an InfiniBand link by the names of its width and speed.
 
     >>> pace(4, "HDR").gbit_s, pace(2, "HDR").words, pace(4, "HDR", could_speed="NDR").could, pace(None, None).gbit_s
@@ -151,10 +153,10 @@ def pace(width: int | None, speed: str | None, could_width: int | None = None, c
     could = None
     if could_width or could_speed:
         could = f"{could_width or width or '?'}x{could_speed or speed or '?'}"
-    return Pace(width, speed, width * lane if width is not None and lane is not None else None, could)
+    return LinkRate(width, speed, width * lane if width is not None and lane is not None else None, could)
 
 
-def guid(text: str | None) -> str:
+def parse_guid(text: str | None) -> str:
     """A GUID in any writing as 16 hex digits; "" where it is none, or all zeros.
 
     >>> guid("b83f:d203:0076:f96b"), guid("0x2c90300a1b2c3"), guid("0000:0000:0000:0000"), guid("mlx5_0"), guid(None)
@@ -166,25 +168,25 @@ def guid(text: str | None) -> str:
     return digits.zfill(16)
 
 
-def switch_name(said: str) -> str:
+def switch_name(description: str) -> str:
     """A switch's NodeDescription as people call the switch.
 
     >>> switch_name("MF0;LG28-08:MQM8700/U1"), switch_name("SwitchX -  Mellanox Technologies"), switch_name(" a ; b:c ")
     ('LG28-08', 'SwitchX - Mellanox Technologies', 'a ; b:c')
     """
-    said = " ".join(said.split()).strip("'")
-    found = re.fullmatch(r"MF0;([^:;]+):.*", said)
-    return (found[1] if found else said).strip()
+    description = " ".join(description.split()).strip("'")
+    match = re.fullmatch(r"MF0;([^:;]+):.*", description)
+    return (match[1] if match else description).strip()
 
 
-def switch_part(said: str) -> str:
+def switch_part(description: str) -> str:
     """The board of a chassis that a switch's NodeDescription names.
 
     >>> switch_part("MF0;director-1:CS7520/L03/U1"), switch_part("leaf1")
     ('L03/U1', '')
     """
-    found = re.fullmatch(r"MF0;[^:;]+:[^/]{1,64}/(\S{1,64})", " ".join(said.split()).strip("'"))
-    return found[1] if found else ""
+    match = re.fullmatch(r"MF0;[^:;]+:[^/]{1,64}/(\S{1,64})", " ".join(description.split()).strip("'"))
+    return match[1] if match else ""
 
 
 @lru_cache(maxsize=1 << 17)  # names of hosts come once for each of their ports
@@ -214,20 +216,20 @@ def shape(name: str) -> str:
     return re.sub(r"[0-9]+", "#", name)
 
 
-def distinct_names(switches: Iterable[Switch]) -> dict[str, Switch]:
+def make_names_distinct(switches: Iterable[Switch]) -> dict[str, Switch]:
     """By id; of a name that several have each gets its board, else its id into it: a name leads to one switch."""
     listed = list(switches)
     count = Counter(switch.name for switch in listed)
-    boards = Counter(_on_board(each) for each in listed)
+    boards = Counter(_strip_board(switch) for switch in listed)
     named = {}
-    for each in listed:
-        name = each.name or f"switch {each.id}"
-        if each.name and count[each.name] > 1:
-            board = _on_board(each)
-            name = board if each.part and boards[board] == 1 and board not in count else f"{name} {each.id}"
-        named[each.id] = each._replace(name=name)
+    for guid in listed:
+        name = guid.name or f"switch {guid.id}"
+        if guid.name and count[guid.name] > 1:
+            board = _strip_board(guid)
+            name = board if guid.part and boards[board] == 1 and board not in count else f"{name} {guid.id}"
+        named[guid.id] = guid._replace(name=name)
     return named
 
 
-def _on_board(switch: Switch) -> str:
+def _strip_board(switch: Switch) -> str:
     return f"{switch.name}/{switch.part}"

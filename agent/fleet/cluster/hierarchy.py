@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agent.fleet.cluster.fabric_kind import neighbourhoods, what
+from agent.fleet.cluster.fabric_kind import classify_fabric, join_neighbourhoods
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import SwitchLink, natural
 from agent.fleet.cluster.peers import Joined
 from agent.fleet.cluster.switch_tiers import SwitchBlock
-from agent.fleet.cluster.trunks import odd
+from agent.fleet.cluster.trunks import find_trunk_faults
 from agent.fleet.cluster.units import Unit
 
 
@@ -36,15 +36,15 @@ class Tree(NamedTuple):
     placed: dict[str, str]
 
 
-def tree(views: list[View]) -> Tree:
+def build_tree(views: list[View]) -> Tree:
     """Every host once: in the first fabric, the one with most ports, that has it in a unit."""
     seen: set[str] = set()
     placed: dict[str, str] = {}
     roots: list[Level] = []
     names: set[str] = set()
     for view in views:
-        levels = _units(view, seen, placed, names)
-        roots += _up(view, levels, names)
+        levels = _list_unit_levels(view, seen, placed, names)
+        roots += _join_by_switches(view, levels, names)
     return Tree(tuple(roots), placed)
 
 
@@ -55,27 +55,27 @@ def walk(roots: Iterable[Level]) -> Iterable[Level]:
         yield level
 
 
-def _units(view: View, seen: set[str], placed: dict[str, str], names: set[str]) -> list[tuple[Unit, Level]]:
+def _list_unit_levels(view: View, seen: set[str], placed: dict[str, str], names: set[str]) -> list[tuple[Unit, Level]]:
     extra: defaultdict[str, list[str]] = defaultdict(list)
     for host in view.units.loose:
         if host not in seen and view.units.units:
             links = view.units.links[host]
             near = max(view.units.units, key=lambda unit: sum(link.at.switch in unit.leaves for link in links))
             extra[near.name].append(host)
-    made = []
+    units = []
     for unit in view.units.units:
         own = [host for host in unit.hosts if host not in seen] + extra[unit.name]
         if own:
-            name = _free(unit.name, names)
+            name = _find_free_name(unit.name, names)
             placed |= dict.fromkeys(extra[unit.name], name)
             leaves = [view.name(leaf) for leaf in unit.leaves]
             about = leaves[0] if len(leaves) == 1 else f"{len(leaves)} leaves: {leaves[0]} .. {leaves[-1]}"
             seen.update(own)
-            made.append((unit, Level(name, 1, tuple(sorted(own, key=natural)), (), about)))
-    return made
+            units.append((unit, Level(name, 1, tuple(sorted(own, key=natural)), (), about)))
+    return units
 
 
-def _up(view: View, levels: list[tuple[Unit, Level]], names: set[str]) -> list[Level]:
+def _join_by_switches(view: View, levels: list[tuple[Unit, Level]], names: set[str]) -> list[Level]:
     """Groups that switches of one more row join, until all are one or there are no more rows."""
     joined = Joined()
     for unit, _ in levels:
@@ -83,23 +83,23 @@ def _up(view: View, levels: list[tuple[Unit, Level]], names: set[str]) -> list[L
             joined.join(unit.leaves[0], leaf)
     ends: dict[Level, str] = {level: unit.leaves[0] for unit, level in levels}
     now = [level for _, level in levels]
-    links = _trusted_links(view)
+    links = _list_trusted_links(view)
     for tier in range(2, view.levels + 1):
         for link in links:
             rows = view.tiers.get(link.a.switch, 99), view.tiers.get(link.b.switch, 99)
             if max(rows) <= tier:
                 joined.join(link.a.switch, link.b.switch)
-        now = _grouped(view, now, ends, joined, tier, names)
-    return _beside(view, now, ends, links, joined, names)
+        now = _group_joined(view, now, ends, joined, tier, names)
+    return _join_by_links(view, now, ends, links, joined, names)
 
 
-def _trusted_links(view: View) -> list[SwitchLink]:
+def _list_trusted_links(view: View) -> list[SwitchLink]:
     """Cables between switches that show what belongs together: one at the wrong switch must not merge two zones.
 
     Left out: cables that are reported as wrong, and those to the spines of another block than most of a switch's.
     """
-    found = odd(view)
-    faults = [fault for group in (*found.swapped, *found.moved) for fault in group]
+    trunk_faults = find_trunk_faults(view)
+    faults = [fault for group in (*trunk_faults.swapped, *trunk_faults.moved) for fault in group]
     wrong = {fault.near for fault in faults if fault.near}
     own = {lower: block.places for block in view.blocks for lower in block.lower}
     claimed = {
@@ -109,19 +109,19 @@ def _trusted_links(view: View) -> list[SwitchLink]:
     }
     for block in view.blocks:
         if len(block.lower) == 1:  # between blocks: it belongs where most of its cables go
-            own[block.lower[0]] = _main_places(view, block)
-    kept = []
+            own[block.lower[0]] = _find_main_places(view, block)
+    trusted = []
     for link in view.part.switch_links:
         if link.a in wrong or link.b in wrong:
             continue
-        low, high = sorted((link.a.switch, link.b.switch), key=lambda each: view.tiers.get(each, 99))
+        low, high = sorted((link.a.switch, link.b.switch), key=lambda switch: view.tiers.get(switch, 99))
         adjacent = view.tiers.get(high, 99) - view.tiers.get(low, 99) == 1
         if not adjacent or high in own.get(low, ()) or claimed.get(high, 1) == 1:
-            kept.append(link)
-    return kept
+            trusted.append(link)
+    return trusted
 
 
-def _main_places(view: View, block: SwitchBlock) -> frozenset[str]:
+def _find_main_places(view: View, block: SwitchBlock) -> frozenset[str]:
     """The upper switches of the larger block that has most of its cables; its own where there is none."""
     (lower,) = block.lower
     rivals = [
@@ -132,7 +132,7 @@ def _main_places(view: View, block: SwitchBlock) -> frozenset[str]:
     return rivals[counts.index(most_cables)].places if most_cables else block.places
 
 
-def _beside(
+def _join_by_links(
     view: View,
     now: list[Level],
     ends: dict[Level, str],
@@ -142,14 +142,14 @@ def _beside(
 ) -> list[Level]:
     """What is joined without a switch above: groups of a dragonfly, then all."""
     tier = view.levels + 1
-    if what(view).kind == "dragonfly":
-        now = _grouped(view, now, ends, neighbourhoods(view), tier, names)
+    if classify_fabric(view).kind == "dragonfly":
+        now = _group_joined(view, now, ends, join_neighbourhoods(view), tier, names)
     for link in links:
         joined.join(link.a.switch, link.b.switch)
-    return _grouped(view, now, ends, joined, tier + 1, names)
+    return _group_joined(view, now, ends, joined, tier + 1, names)
 
 
-def _grouped(
+def _group_joined(
     view: View, now: list[Level], ends: dict[Level, str], joined: Joined, tier: int, names: set[str]
 ) -> list[Level]:
     groups: defaultdict[object, list[Level]] = defaultdict(list)
@@ -161,23 +161,25 @@ def _grouped(
     for switch, row in view.tiers.items():
         if row == tier:
             above[joined.find(switch)].append(view.name(switch))
-    made = []
+    levels = []
     for root, members in groups.items():
         if len(members) == 1:
-            made.append(members[0])
+            levels.append(members[0])
             continue
         upper = sorted(above[root], key=natural)
-        kind = _called(upper)
+        kind = _find_common_name(upper)
         whole = len(groups) == 1
-        name = _free(kind or ("top" if whole else f"{'row' if upper else 'group'}{tier}-{len(made) + 1}"), names)
+        name = _find_free_name(
+            kind or ("top" if whole else f"{'row' if upper else 'group'}{tier}-{len(levels) + 1}"), names
+        )
         about = f"{len(upper)} switches in row {tier}" if upper else "joined directly, without a switch above"
         level = Level(name, tier, (), tuple(members), about)
         ends[level] = ends[members[0]]
-        made.append(level)
-    return made
+        levels.append(level)
+    return levels
 
 
-def _called(names: list[str]) -> str:
+def _find_common_name(names: list[str]) -> str:
     """What the names of switches begin with, without half a number; "" where that is nothing.
 
     >>> _called(["CSPINE1-01", "CSPINE1-80"]), _called(["CCORE1-001", "CCORE2-140"]), _called(["a1", "b1"])
@@ -190,7 +192,7 @@ def _called(names: list[str]) -> str:
     return common if len(common) > 1 and len(names) > 1 else ""
 
 
-def _free(name: str, names: set[str]) -> str:
+def _find_free_name(name: str, names: set[str]) -> str:
     chosen, number = name, 2
     while chosen in names:
         chosen, number = f"{name}-{number}", number + 1

@@ -16,7 +16,7 @@ SHARE = 0.75  # this part of all: one of four may be wrong
 T = TypeVar("T")
 
 
-class Most(NamedTuple):
+class Majority(NamedTuple):
     """How many of how many have it."""
 
     agree: int
@@ -28,7 +28,7 @@ class Most(NamedTuple):
         return f"{self.agree:,} of {self.of:,}"
 
 
-def most(counts: Counter[T]) -> tuple[T, Most] | None:
+def find_most(counts: Counter[T]) -> tuple[T, Majority] | None:
     """What most have, or none where no majority is clear.
 
     >>> most(Counter(a=3, b=1)), most(Counter(a=2)), most(Counter(a=5, b=3))
@@ -38,7 +38,7 @@ def most(counts: Counter[T]) -> tuple[T, Most] | None:
         return None
     value, agree = counts.most_common(1)[0]
     of = counts.total()
-    return (value, Most(agree, of)) if agree >= AGREE and agree >= SHARE * of else None
+    return (value, Majority(agree, of)) if agree >= AGREE and agree >= SHARE * of else None
 
 
 class Cohort(NamedTuple):
@@ -48,7 +48,7 @@ class Cohort(NamedTuple):
     places: frozenset[str]
 
 
-def groups(places_of: Mapping[str, Counter[str]]) -> tuple[list[Cohort], list[str]]:
+def group_peers(places_of: Mapping[str, Counter[str]]) -> tuple[list[Cohort], list[str]]:
     """Groups, the largest first, and members that hang between groups."""
     alike: defaultdict[frozenset[str], list[str]] = defaultdict(list)
     seen: dict[int, frozenset[str]] = {}  # members can share one object
@@ -68,7 +68,7 @@ def groups(places_of: Mapping[str, Counter[str]]) -> tuple[list[Cohort], list[st
         for places in {id(places_of[each]): places_of[each] for each in these}.values():
             for place, count in places.items():
                 weight[place] += count * times[id(places)]
-        nearest, share = _nearest(weight, seeds, at)
+        nearest, share = _find_nearest(weight, seeds, at)
         if nearest is not None and share > 0.5:
             members[nearest] += these
         elif nearest is not None and len(these) == 1 and len(members[nearest]) > 2:
@@ -78,11 +78,11 @@ def groups(places_of: Mapping[str, Counter[str]]) -> tuple[list[Cohort], list[st
                 at[place].append(len(seeds))
             seeds.append(shared)
             members.append(list(these))
-    made = [Cohort(tuple(own), seed) for own, seed in zip(members, seeds, strict=True)]
-    return sorted(made, key=lambda group: (-len(group.members), sorted(group.places))), loose
+    cohorts = [Cohort(tuple(own), seed) for own, seed in zip(members, seeds, strict=True)]
+    return sorted(cohorts, key=lambda group: (-len(group.members), sorted(group.places))), loose
 
 
-def _nearest(
+def _find_nearest(
     weight: Counter[str], seeds: list[frozenset[str]], at: Mapping[str, list[int]]
 ) -> tuple[int | None, float]:
     """The group with most of the cables, and its part of them."""
@@ -92,7 +92,7 @@ def _nearest(
             shared[number] += count
     if not shared:
         return None, 0.0
-    number = min(shared, key=lambda each: (-shared[each], len(seeds[each]), each))
+    number = min(shared, key=lambda seed_number: (-shared[seed_number], len(seeds[seed_number]), seed_number))
     return number, shared[number] / weight.total()
 
 

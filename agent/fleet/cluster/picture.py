@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element, tostring
 
-from agent.fleet.cluster.cabling_faults import Break
+from agent.fleet.cluster.cabling_faults import CablingFault
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph
-from agent.fleet.cluster.picture_content import GAP, HIGH, HOSTS, FabricPicture, PictureBox, scenes
+from agent.fleet.cluster.picture_content import GAP, HIGH, HOSTS, FabricPicture, PictureBox, build_pictures
 from agent.outputs.export.svg import apply_palette
 from agent.outputs.html.elements import el
 
@@ -35,13 +35,13 @@ _STYLE = """
 """
 
 
-def picture(cluster: FabricGraph, views: list[View], found: list[Break]) -> str:
+def draw_picture(cluster: FabricGraph, views: list[View], faults: list[CablingFault]) -> str:
     """One SVG file with all fabrics, one below the other."""
     root = el("svg", class_="cluster", role="img")
     high, wide = EDGE, LEAST
     drawn = []
-    for number, scene in enumerate(scenes(cluster, views, found), 1):
-        group, size = _fabric(scene, number if len(views) > 1 else 0)
+    for number, scene in enumerate(build_pictures(cluster, views, faults), 1):
+        group, size = _draw_fabric(scene, number if len(views) > 1 else 0)
         group.set("transform", f"translate(0 {high:g})")
         drawn.append(group)
         high, wide = high + size[1] + EDGE, max(wide, size[0])
@@ -51,7 +51,7 @@ def picture(cluster: FabricGraph, views: list[View], found: list[Break]) -> str:
     what = f"{len(cluster.switches)} switches, {len({link.host for link in cluster.host_links})} hosts"
     for name, value in (("viewBox", f"0 0 {wide:g} {high:g}"), ("width", f"{wide:g}"), ("height", f"{high:g}")):
         root.set(name, value)
-    root.set("aria-label", f"The cluster: {what}, {len(found)} things break it")
+    root.set("aria-label", f"The cluster: {what}, {len(faults)} things break it")
     style = el("style")
     style.text = f"{apply_palette(_STYLE, 1)}@media (prefers-color-scheme: dark) {{{apply_palette(_STYLE, 2)}}}\n"
     root.extend([style, el("rect", width="100%", height="100%", class_="paper"), *drawn])
@@ -59,30 +59,32 @@ def picture(cluster: FabricGraph, views: list[View], found: list[Break]) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-def _fabric(scene: FabricPicture, number: int) -> tuple[Element, tuple[float, float]]:
+def _draw_fabric(scene: FabricPicture, number: int) -> tuple[Element, tuple[float, float]]:
     """One fabric and how large it is."""
-    widths = {row: _width(boxes) for row, boxes in scene.rows.items()}
-    told = 2 * EDGE + len(scene.words) * SMALL
-    wide = max([LEAST, told, *(len(boxes) * (widths[row] + GAP) + 2 * EDGE for row, boxes in scene.rows.items())])
+    widths = {row: _compute_width(boxes) for row, boxes in scene.rows.items()}
+    text_width = 2 * EDGE + len(scene.words) * SMALL
+    wide = max([LEAST, text_width, *(len(boxes) * (widths[row] + GAP) + 2 * EDGE for row, boxes in scene.rows.items())])
     rows = sorted(scene.rows, reverse=True)
     at: dict[str, tuple[float, float]] = {}
     for line, row in enumerate(rows):
         boxes = scene.rows[row]
         step = (wide - 2 * EDGE) / len(boxes)
         even = [EDGE + step * (place + 0.5) for place in range(len(boxes))]
-        for box, x in zip(boxes, _below(scene, boxes, at, widths[row], wide) if row == HOSTS else even, strict=True):
+        for box, x in zip(
+            boxes, _place_hosts(scene, boxes, at, widths[row], wide) if row == HOSTS else even, strict=True
+        ):
             at[box.key] = x, TITLE + line * ROW
     group = el("g", el("text", (f"{number}: " if number else "") + scene.title, x=EDGE, y=16, class_="head"))
     if scene.words:
         group.append(el("text", scene.words, x=EDGE, y=33, class_="small"))
-    group.extend(_wires(scene, at))
+    group.extend(_draw_wires(scene, at))
     for row in rows:
-        cut = _shared(scene.rows[row], widths[row])
-        group.extend(_box(box, at[box.key], widths[row], cut) for box in scene.rows[row])
+        cut = _count_shared_letters(scene.rows[row], widths[row])
+        group.extend(_draw_box(box, at[box.key], widths[row], cut) for box in scene.rows[row])
     return group, (wide, TITLE + (len(rows) - 1) * ROW + HIGH + EDGE)
 
 
-def _below(
+def _place_hosts(
     scene: FabricPicture, boxes: list[PictureBox], at: Mapping[str, tuple[float, float]], own: float, wide: float
 ) -> list[float]:
     """Hosts below their leaves, as far as there is room."""
@@ -90,53 +92,55 @@ def _below(
     for upper, lower in scene.wires:
         if upper in at:
             over[lower].append(at[upper][0])
-    found: list[float] = []
+    positions: list[float] = []
     for box in boxes:
         wanted = sum(over[box.key]) / len(over[box.key]) if over[box.key] else 0.0
-        found.append(max(wanted, found[-1] + own + GAP if found else EDGE + own / 2))
+        positions.append(max(wanted, positions[-1] + own + GAP if positions else EDGE + own / 2))
     limit = wide - EDGE - own / 2
-    for place in reversed(range(len(found))):
-        found[place] = min(found[place], limit)
-        limit = found[place] - own - GAP
-    return found
+    for place in reversed(range(len(positions))):
+        positions[place] = min(positions[place], limit)
+        limit = positions[place] - own - GAP
+    return positions
 
 
-def _width(boxes: list[PictureBox]) -> float:
+def _compute_width(boxes: list[PictureBox]) -> float:
     longest = max(max(len(box.name), len(box.words)) for box in boxes)
     room = 1500.0 / len(boxes) - GAP
     return max(NARROWEST, min(WIDEST, longest * LETTER + 14, max(room, NARROWEST)))
 
 
-def _wires(scene: FabricPicture, at: dict[str, tuple[float, float]]) -> list[Element]:
+def _draw_wires(scene: FabricPicture, at: dict[str, tuple[float, float]]) -> list[Element]:
     most = max(scene.wires.values(), default=1)
     calm: list[Element] = []
     loud: list[Element] = []
     for (upper, lower), count in sorted(scene.wires.items()):
         (x, y), (far_x, far_y) = at[upper], at[lower]
         broken = scene.broken.get((upper, lower), [])
-        said = f"{count:,} cable{'s'[: count != 1]}" + "".join(f"; {each}" for each in broken[:20])
+        tooltip = f"{count:,} cable{'s'[: count != 1]}" + "".join(f"; {fault}" for fault in broken[:20])
         middle = (y + HIGH + far_y) / 2
         path = f"M{x:g} {y + HIGH:g}C{x:g} {middle:g} {far_x:g} {middle:g} {far_x:g} {far_y:g}"
         thick = 1.0 + 5.0 * (count / most) ** 0.5
-        made = el("path", el("title", said), d=path, class_="wire broken" if broken else "wire", stroke_width=thick)
-        (loud if broken else calm).append(made)
+        element = el(
+            "path", el("title", tooltip), d=path, class_="wire broken" if broken else "wire", stroke_width=thick
+        )
+        (loud if broken else calm).append(element)
     return calm + loud
 
 
-def _shared(boxes: list[PictureBox], wide: float) -> int:
+def _count_shared_letters(boxes: list[PictureBox], wide: float) -> int:
     """Letters that all names of a row begin with, up to a break, where a name is too long: they tell nothing apart."""
-    if len(boxes) < 2 or max(len(box.name) for box in boxes) <= _room(wide, LETTER):
+    if len(boxes) < 2 or max(len(box.name) for box in boxes) <= _compute_room(wide, LETTER):
         return 0
     common = os.path.commonprefix([box.name for box in boxes])  # noqa: RUF071  # names, no paths
     return max((common.rfind(mark) + 1 for mark in "-_. "), default=0)
 
 
-def _box(box: PictureBox, at: tuple[float, float], wide: float, cut: int = 0) -> Element:
+def _draw_box(box: PictureBox, at: tuple[float, float], wide: float, cut: int = 0) -> Element:
     x, y = at
     narrow = box.kind == "hosts" and wide <= NARROWEST
     name, words = box.words.split(" ") if narrow else (f"…{box.name[cut:]}" if cut else box.name, box.words)
-    said = "\n".join([f"{box.name}: {box.words}", *box.members[:40], *box.breaks[:40]])
-    group = el("g", el("title", said), class_=f"{box.kind}{' broken' if box.breaks else ''}")
+    tooltip = "\n".join([f"{box.name}: {box.words}", *box.members[:40], *box.breaks[:40]])
+    group = el("g", el("title", tooltip), class_=f"{box.kind}{' broken' if box.breaks else ''}")
     group.append(el("rect", x=x - wide / 2, y=y, width=wide, height=HIGH, rx=6))
     group.append(el("text", _cut(name, wide), x=x, y=y + 18, class_="middle"))
     group.append(el("text", _cut(words, wide, SMALL), x=x, y=y + 34, class_="small middle"))
@@ -146,10 +150,10 @@ def _box(box: PictureBox, at: tuple[float, float], wide: float, cut: int = 0) ->
     return group
 
 
-def _room(wide: float, letter: float) -> int:
+def _compute_room(wide: float, letter: float) -> int:
     return max(int((wide - 6) / letter), 3)
 
 
 def _cut(text: str, wide: float, letter: float = LETTER) -> str:
-    most = _room(wide, letter)
+    most = _compute_room(wide, letter)
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -6,11 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.fleet.cluster.cabling_faults import Break
-from agent.fleet.cluster.fabric_kind import WORDS, what
+from agent.fleet.cluster.cabling_faults import CablingFault
+from agent.fleet.cluster.fabric_kind import WORDS, classify_fabric
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph, natural
-from agent.fleet.cluster.peers import groups
+from agent.fleet.cluster.peers import group_peers
 from agent.fleet.hostlist import fold
 
 GAP, HIGH = 12.0, 44.0  # pixels between boxes, and of a box
@@ -40,12 +40,12 @@ class FabricPicture(NamedTuple):
     broken: dict[tuple[str, str], list[str]]
 
 
-def scenes(cluster: FabricGraph, views: list[View], found: Sequence[Break]) -> Iterator[FabricPicture]:
+def build_pictures(cluster: FabricGraph, views: list[View], faults: Sequence[CablingFault]) -> Iterator[FabricPicture]:
     """A scene a fabric."""
     places = _Places(cluster)
-    touched = [(cable_break, places.switches(cable_break)) for cable_break in found]
+    touched = [(cable_break, places.switches(cable_break)) for cable_break in faults]
     for view in views:
-        yield _scene(view, [(fault, ends) for fault, ends in touched if ends or fault.hosts])
+        yield _build_picture(view, [(fault, ends) for fault, ends in touched if ends or fault.hosts])
 
 
 class _Places:
@@ -54,12 +54,12 @@ class _Places:
     def __init__(self, cluster: FabricGraph) -> None:
         self.by_name = {switch.name: switch.id for switch in cluster.switches.values()}
 
-    def switches(self, cable_break: Break) -> list[str]:
+    def switches(self, cable_break: CablingFault) -> list[str]:
         """Those that it names, the near end of a cable before its far end."""
-        said = [*cable_break.ports, *(text for pair in cable_break.should.items() for text in pair)]
-        return list(dict.fromkeys(switch for text in said for switch in self._of(text)))
+        labels = [*cable_break.ports, *(text for pair in cable_break.should.items() for text in pair)]
+        return list(dict.fromkeys(switch for text in labels for switch in self._list_members(text)))
 
-    def _of(self, text: str) -> Iterator[str]:
+    def _list_members(self, text: str) -> Iterator[str]:
         end = len(text)
         while end > 0:
             if text[:end] in self.by_name:
@@ -68,20 +68,20 @@ class _Places:
             end = text.rfind("/", 0, end)
 
 
-def _scene(view: View, touched: list[tuple[Break, list[str]]]) -> FabricPicture:
-    box_of = _boxes(view)
+def _build_picture(view: View, touched: list[tuple[CablingFault, list[str]]]) -> FabricPicture:
+    box_of = _name_boxes(view)
     members: defaultdict[str, list[str]] = defaultdict(list)
     for switch, key in box_of.items():
         members[key].append(switch)
     hosts = {host: f"hosts {unit.name}" for unit in view.units.units for host in unit.hosts}
     hosts |= dict.fromkeys(view.units.loose, "hosts in no unit")
     if len({*hosts.values()}) > MOST:
-        hosts = _fewer(view, hosts, box_of)
+        hosts = _reduce_groups(view, hosts, box_of)
     wires: Counter[tuple[str, str]] = Counter()
     for link in view.part.switch_links:
         a, b = link.a.switch, link.b.switch
         if a in box_of and b in box_of and view.tiers[a] != view.tiers[b]:
-            low, high = sorted((a, b), key=lambda each: view.tiers[each])
+            low, high = sorted((a, b), key=lambda switch: view.tiers[switch])
             wires[box_of[high], box_of[low]] += 1
     for end in view.part.host_links:
         if end.at.switch in box_of:
@@ -96,14 +96,14 @@ def _scene(view: View, touched: list[tuple[Break, list[str]]]) -> FabricPicture:
         for pair in wires:
             if pair[0] in keys and pair[1] in keys:
                 broken[pair].append(cable_break.text)
-    rows = _rows(view, members, hosts, own)
-    kind = what(view)
+    rows = _group_rows(view, members, hosts, own)
+    kind = classify_fabric(view)
     return FabricPicture(
-        WORDS[kind.kind], "; ".join(kind.evidence[:2]), _ordered(rows, wires), dict(wires), dict(broken)
+        WORDS[kind.kind], "; ".join(kind.evidence[:2]), _order_rows(rows, wires), dict(wires), dict(broken)
     )
 
 
-def _rows(
+def _group_rows(
     view: View, members: Mapping[str, list[str]], hosts: Mapping[str, str], own: Mapping[str, list[str]]
 ) -> dict[int, list[PictureBox]]:
     rows: defaultdict[int, list[PictureBox]] = defaultdict(list)
@@ -117,7 +117,7 @@ def _rows(
             if tier == 1
             else "switch"
         )
-        name = names[0] if len(names) == 1 else _called(key, names)
+        name = names[0] if len(names) == 1 else _name_box(key, names)
         rows[tier].append(
             PictureBox(key, "leaf" if tier == 1 else "switch", name, words, tuple(names), tuple(own.get(key, ())))
         )
@@ -133,14 +133,14 @@ def _rows(
     return {row: sorted(boxes, key=lambda box: (natural(box.name), box.key)) for row, boxes in rows.items()}
 
 
-def _called(key: str, names: list[str]) -> str:
+def _name_box(key: str, names: list[str]) -> str:
     """The key says it where it is a unit's name; else what folding makes of the names, if that is short."""
     name = key.partition(" ")[2]
     folded = fold(names)
     return name or (folded if len(folded) < 26 else f"{names[0]} ..")
 
 
-def _boxes(view: View) -> dict[str, str]:
+def _name_boxes(view: View) -> dict[str, str]:
     """Every switch that is drawn -> the box that it is in."""
     rows: defaultdict[int, list[str]] = defaultdict(list)
     for switch, tier in view.tiers.items():
@@ -151,41 +151,41 @@ def _boxes(view: View) -> dict[str, str]:
         if len(switches) <= SINGLE:
             box_of |= {switch: f"{view.name(switch)} " for switch in switches}
         elif tier == 1:
-            box_of |= _by_unit(view, switches)
+            box_of |= _group_by_unit(view, switches)
         else:
-            box_of |= _by_below(view, switches, tier, box_of)
+            box_of |= _group_by_below(view, switches, tier, box_of)
     return box_of
 
 
-def _by_unit(view: View, switches: list[str]) -> dict[str, str]:
-    made = {leaf: f"unit {unit.name}" for unit in view.units.units for leaf in unit.leaves}
-    made = {switch: made.get(switch, f"{view.name(switch)} ") for switch in switches}
-    keys = sorted({*made.values()}, key=natural)
+def _group_by_unit(view: View, switches: list[str]) -> dict[str, str]:
+    group_of = {leaf: f"unit {unit.name}" for unit in view.units.units for leaf in unit.leaves}
+    group_of = {switch: group_of.get(switch, f"{view.name(switch)} ") for switch in switches}
+    keys = sorted({*group_of.values()}, key=natural)
     if len(keys) <= MOST:
-        return made
+        return group_of
     share = -(-len(keys) // MOST)
     chunk = {key: f"units {keys[n - n % share].partition(' ')[2]} .." for n, key in enumerate(keys)}
-    return {switch: chunk[key] for switch, key in made.items()}
+    return {switch: chunk[key] for switch, key in group_of.items()}
 
 
-def _by_below(view: View, switches: list[str], tier: int, box_of: Mapping[str, str]) -> dict[str, str]:
+def _group_by_below(view: View, switches: list[str], tier: int, box_of: Mapping[str, str]) -> dict[str, str]:
     """Switches that hang on the same boxes below are one box."""
     below: dict[str, Counter[str]] = {switch: Counter() for switch in switches}
     for link in view.part.switch_links:
         for near, far in ((link.a.switch, link.b.switch), (link.b.switch, link.a.switch)):
             if near in below and view.tiers.get(far, 0) == tier - 1:
                 below[near][box_of[far]] += 1
-    made, loose = groups(below)
-    found = {switch: f"{tier}.{number} " for number, group in enumerate(made) for switch in group.members}
-    return found | {switch: f"{view.name(switch)} " for switch in (*loose, *(set(switches) - {*found, *loose}))}
+    cohorts, loose = group_peers(below)
+    group_of = {switch: f"{tier}.{number} " for number, group in enumerate(cohorts) for switch in group.members}
+    return group_of | {switch: f"{view.name(switch)} " for switch in (*loose, *(set(switches) - {*group_of, *loose}))}
 
 
-def _fewer(view: View, hosts: Mapping[str, str], box_of: Mapping[str, str]) -> dict[str, str]:
+def _reduce_groups(view: View, hosts: Mapping[str, str], box_of: Mapping[str, str]) -> dict[str, str]:
     """Hosts by the box of their first leaf."""
     return {host: f"hosts {box_of.get(view.units.links[host][0].at.switch, key)}" for host, key in hosts.items()}
 
 
-def _ordered(rows: dict[int, list[PictureBox]], wires: Mapping[tuple[str, str], int]) -> dict[int, list[PictureBox]]:
+def _order_rows(rows: dict[int, list[PictureBox]], wires: Mapping[tuple[str, str], int]) -> dict[int, list[PictureBox]]:
     """Each above what it joins: the order of a row above the leaves follows the middle of what is below it."""
     beside: defaultdict[str, list[str]] = defaultdict(list)
     for upper, lower in wires:
@@ -197,8 +197,8 @@ def _ordered(rows: dict[int, list[PictureBox]], wires: Mapping[tuple[str, str], 
         near = rows.get(1 if row == HOSTS else row - 1, [])
         at = {box.key: place / len(near) for place, box in enumerate(near)}
         mean = {
-            box.key: sum(at[each] for each in beside[box.key] if each in at)
-            / max(sum(each in at for each in beside[box.key]), 1)
+            box.key: sum(at[key] for key in beside[box.key] if key in at)
+            / max(sum(key in at for key in beside[box.key]), 1)
             for box in rows[row]
         }
         rows[row].sort(key=lambda box: (mean[box.key], natural(box.name)))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from agent.fleet.cluster.graph import HostLink, natural
-from agent.fleet.cluster.peers import most
+from agent.fleet.cluster.peers import find_most
 
 Links = dict[str, list[HostLink]]
 Names = tuple[str, ...]
@@ -26,43 +26,43 @@ def order(name: str) -> tuple[object, ...]:
     >>> sorted(["ibP2p1s0", "ibp1s0", "ibp26s0"], key=order), sorted(["mlx5_10", "mlx5_9"], key=order)
     (['ibp1s0', 'ibp26s0', 'ibP2p1s0'], ['mlx5_9', 'mlx5_10'])
     """
-    found = _BY_PLACE.fullmatch(name)
-    if found:
-        return 0, tuple(int(group or 0) for group in found.groups()), natural(name)
+    match = _BY_PLACE.fullmatch(name)
+    if match:
+        return 0, tuple(int(group or 0) for group in match.groups()), natural(name)
     return 1, (), natural(name)
 
 
-def same_names(units: Sequence[Iterable[str]], links: Links) -> None:
+def unify_names(units: Sequence[Iterable[str]], links: Links) -> None:
     """Rename the rails of nodes that name them otherwise than most of their unit, in place."""
-    usual: list[Names] = []
+    usual_names: list[Names] = []
     others: list[dict[str, Names]] = []
     votes: defaultdict[Names, defaultdict[str, Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
     for hosts in units:
-        named = {host: _names(links[host]) for host in hosts}
-        chosen = _usual(named.values())
-        usual.append(chosen)
+        named = {host: _read_names(links[host]) for host in hosts}
+        chosen = _find_usual_names(named.values())
+        usual_names.append(chosen)
         others.append({host: names for host, names in named.items() if names and chosen and names != chosen})
         if not others[-1]:
             continue
-        rail_of = _rail_of_leaf(chosen, [links[host] for host, names in named.items() if names == chosen])
+        rail_of = _find_rail_of_leaf(chosen, [links[host] for host, names in named.items() if names == chosen])
         for host, names in others[-1].items():
             for link in links[host]:
                 if link.at.switch in rail_of:
                     votes[names][link.rail][rail_of[link.at.switch]] += 1
-    for chosen, these in zip(usual, others, strict=True):
+    for chosen, these in zip(usual_names, others, strict=True):
         for host, names in these.items():
-            rails = _meaning(names, votes, len(chosen)) or _by_order(names, chosen, votes, links[host])
+            rails = _match_by_leaf(names, votes, len(chosen)) or _match_by_order(names, chosen, votes, links[host])
             if rails and len(set(rails.values())) == len(rails):
                 links[host] = [link._replace(rail=chosen[rails[link.rail]]) for link in links[host]]
 
 
-def _names(links: Iterable[HostLink]) -> Names:
+def _read_names(links: Iterable[HostLink]) -> Names:
     """Of a node's rails in order; () where one has none, or two have the same."""
     names = tuple(sorted((link.rail for link in links), key=order))
     return names if all(names) and len(set(names)) == len(names) else ()
 
 
-def _usual(named: Iterable[Names]) -> Names:
+def _find_usual_names(named: Iterable[Names]) -> Names:
     """The names of most nodes, of those with the usual number of adapters."""
     counts = Counter(names for names in named if names)
     sizes: Counter[int] = Counter()
@@ -72,7 +72,7 @@ def _usual(named: Iterable[Names]) -> Names:
     return next((names for names, _ in counts.most_common() if len(names) == size), ())
 
 
-def _rail_of_leaf(chosen: Names, nodes: Iterable[list[HostLink]]) -> dict[str, int]:
+def _find_rail_of_leaf(chosen: Names, nodes: Iterable[list[HostLink]]) -> dict[str, int]:
     """Leaf -> place of its rail among the usual names, where a leaf has one rail."""
     at: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for links in nodes:
@@ -83,18 +83,18 @@ def _rail_of_leaf(chosen: Names, nodes: Iterable[list[HostLink]]) -> dict[str, i
     return {leaf_of[rail]: place for place, rail in enumerate(chosen) if rail in leaf_of and uses[leaf_of[rail]] == 1}
 
 
-def _meaning(names: Names, votes: Mapping[Names, Mapping[str, Counter[int]]], size: int) -> dict[str, int] | None:
+def _match_by_leaf(names: Names, votes: Mapping[Names, Mapping[str, Counter[int]]], size: int) -> dict[str, int] | None:
     """What the nodes that name them so show by their cables."""
-    found = {}
+    meanings = {}
     for name in names:
-        clear = most(votes.get(names, {}).get(name, Counter()))
+        clear = find_most(votes.get(names, {}).get(name, Counter()))
         if clear is None or clear[0] >= size:
             return None
-        found[name] = clear[0]
-    return found
+        meanings[name] = clear[0]
+    return meanings
 
 
-def _by_order(
+def _match_by_order(
     names: Names, chosen: Names, votes: Mapping[Names, Mapping[str, Counter[int]]], links: list[HostLink]
 ) -> dict[str, int] | None:
     """The first is the first. A node with fewer is read by one that has all and names them the same."""
@@ -105,10 +105,10 @@ def _by_order(
         whole = next((vote for vote in votes if len(vote) == len(chosen) and set(names) < set(vote)), ())
     if len(whole) != len(chosen):
         return None
-    found = {name: place for place, name in enumerate(whole)}
-    told = votes.get(names, {})
-    strange = sum(bool(told.get(link.rail)) and found[link.rail] not in told[link.rail] for link in links)
+    position_of = {name: place for place, name in enumerate(whole)}
+    counts = votes.get(names, {})
+    strange = sum(bool(counts.get(link.rail)) and position_of[link.rail] not in counts[link.rail] for link in links)
     if strange > SWAPPED:  # these names count in another order: where the cables are is what they mean
-        own = {link.rail: told[link.rail].most_common(1)[0][0] for link in links if told.get(link.rail)}
+        own = {link.rail: counts[link.rail].most_common(1)[0][0] for link in links if counts.get(link.rail)}
         return own if len(own) == len(names) else None
-    return {name: found[name] for name in names}
+    return {name: position_of[name] for name in names}

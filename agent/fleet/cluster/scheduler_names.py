@@ -18,14 +18,14 @@ def clean(name: str, otherwise: str = "switch") -> str:
     return fit or otherwise
 
 
-def unique(names: Iterable[str], taken: Iterable[str] = (), otherwise: str = "switch") -> dict[str, str]:
+def make_unique(names: Iterable[str], taken: Iterable[str] = (), otherwise: str = "switch") -> dict[str, str]:
     """Each cleaned, none twice: the second of a name gets "-2".
 
     >>> unique(["a b", "a-b", "c"], taken=["c"])
     {'a b': 'a-b', 'a-b': 'a-b-2', 'c': 'c-2'}
     """
     used = set(taken)
-    made = {}
+    unique_names = {}
     for name in names:
         fit = chosen = clean(name, otherwise)
         number = 2
@@ -33,11 +33,11 @@ def unique(names: Iterable[str], taken: Iterable[str] = (), otherwise: str = "sw
             tail = f"-{number}"
             chosen, number = fit[: LIMIT - len(tail)] + tail, number + 1
         used.add(chosen)
-        made[name] = chosen
-    return made
+        unique_names[name] = chosen
+    return unique_names
 
 
-def node_names(hosts: Iterable[str]) -> dict[str, str | None]:
+def make_node_names(hosts: Iterable[str]) -> dict[str, str | None]:
     """Hosts as Slurm calls its nodes: without a cluster's prefix and a domain; None where it would take no such name.
 
     Two hosts whose short names are the same keep their domains.
@@ -52,14 +52,14 @@ def node_names(hosts: Iterable[str]) -> dict[str, str | None]:
     count: dict[str, int] = {}
     for name in short.values():
         count[name] = count.get(name, 0) + 1
-    made: dict[str, str | None] = {}
+    names: dict[str, str | None] = {}
     for host in listed:
         name = short[host] if count[short[host]] == 1 else host.rsplit("/", 1)[-1]
-        made[host] = name if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", name) else None
-    return made
+        names[host] = name if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", name) else None
+    return names
 
 
-def comment(text: str) -> str:
+def format_comment(text: str) -> str:
     """What a name may be in a comment: one line of plain letters.
 
     >>> comment("leaf\\n\\x1b[31m é")
@@ -68,7 +68,7 @@ def comment(text: str) -> str:
     return re.sub(r"[^ -~]", "?", text)[:200]
 
 
-def yaml_text(text: str) -> str:
+def format_yaml_text(text: str) -> str:
     """A YAML scalar: plain where it can only be read as this text, else quoted.
 
     >>> yaml_text("gpu[001-018]"), yaml_text("on"), yaml_text("12"), yaml_text("1e3"), yaml_text("")

@@ -10,25 +10,27 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from agent.fleet.cluster.fabrics import FabricPart
-from agent.fleet.cluster.graph import Nameless, Switch, SwitchPort, natural, shape
-from agent.fleet.cluster.peers import AGREE, Cohort, Most, groups, most
+from agent.fleet.cluster.graph import Switch, SwitchPort, UnknownAdapter, natural, shape
+from agent.fleet.cluster.peers import AGREE, Cohort, Majority, find_most, group_peers
 
 MANY = 8  # cables of a switch, of which one may be at a wrong place
 
 
-def tiers(part: FabricPart, switches: Mapping[str, Switch], nameless: Iterable[Nameless] = ()) -> dict[str, int]:
+def find_tiers(
+    part: FabricPart, switches: Mapping[str, Switch], nameless: Iterable[UnknownAdapter] = ()
+) -> dict[str, int]:
     """Every switch's row; those that no host reaches are left out. `nameless`: hosts too, whoever they are."""
     hosts = Counter(link.at.switch for link in part.host_links)
-    hosts.update(each.at.switch for each in nameless)
+    hosts.update(adapter.at.switch for adapter in nameless)
     beside: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for link in part.switch_links:
         beside[link.a.switch][link.b.switch] += 1
         beside[link.b.switch][link.a.switch] += 1
-    leaves = _leaves(hosts, beside)
-    found = _distances(leaves, beside)
-    bare = _bare(found, leaves, switches)
-    found = _distances(leaves | bare, beside) if bare else found
-    return {switch: found[switch] for switch in part.switches if switch in found}  # a set has no order of its own
+    leaves = _find_leaves(hosts, beside)
+    tier_of = _measure_distances(leaves, beside)
+    bare = _find_bare(tier_of, leaves, switches)
+    tier_of = _measure_distances(leaves | bare, beside) if bare else tier_of
+    return {switch: tier_of[switch] for switch in part.switches if switch in tier_of}  # a set has no order of its own
 
 
 def direct(part: FabricPart, leaves: set[str]) -> float:
@@ -38,25 +40,25 @@ def direct(part: FabricPart, leaves: set[str]) -> float:
     return sum(end == 2 for end in ends) / touching if touching else 0.0
 
 
-def _leaves(hosts: Mapping[str, int], beside: Mapping[str, Counter[str]]) -> set[str]:
+def _find_leaves(hosts: Mapping[str, int], beside: Mapping[str, Counter[str]]) -> set[str]:
     """Switches with hosts, but not those which join switches that have many more."""
-    strong = _strong(hosts)
+    strong = _find_strong(hosts)
     ends = sum(count for switch in strong for count in beside.get(switch, Counter()).values())
     among = sum(count for switch in strong for far, count in beside.get(switch, Counter()).items() if far in strong)
     if ends and among > 0.5 * ends:  # routers with hosts, joined to each other
         return set(hosts)
-    found = set()
-    rows = _distances(strong, beside)
+    leaves = set()
+    rows = _measure_distances(strong, beside)
     for switch in hosts:
         near = beside.get(switch, Counter())
         to_strong = sum(count for far, count in near.items() if far in strong)
         above = rows.get(switch, 1) % 2 == 0 and len(near) > 0  # a manager's switch on a core: leaves are at odd ones
         if switch in strong or (to_strong < 0.5 * near.total() and not above) or not near:
-            found.add(switch)
-    return found
+            leaves.add(switch)
+    return leaves
 
 
-def _strong(hosts: Mapping[str, int]) -> set[str]:
+def _find_strong(hosts: Mapping[str, int]) -> set[str]:
     """Switches with at least half the hosts of the switch on which the middle one of all hosts is."""
     if not hosts:
         return set()
@@ -71,15 +73,15 @@ def _strong(hosts: Mapping[str, int]) -> set[str]:
     return {switch for switch, count in hosts.items() if count * 2 >= middle}
 
 
-def _distances(leaves: set[str], beside: Mapping[str, Counter[str]]) -> dict[str, int]:
+def _measure_distances(leaves: set[str], beside: Mapping[str, Counter[str]]) -> dict[str, int]:
     """Row by row. A single cable at a wrong place draws no switch down to the row that its neighbours are in."""
-    found = dict.fromkeys(leaves, 1)
+    distance_of = dict.fromkeys(leaves, 1)
     row, last = 1, leaves
     while last:
         reached: Counter[str] = Counter()
         for near in last:
             for far, count in beside.get(near, {}).items():
-                if far not in found:
+                if far not in distance_of:
                     reached[far] += count
         firm = {far for far, count in reached.items() if count > 1 or beside[far].total() < MANY}
         strays = {
@@ -88,16 +90,16 @@ def _distances(leaves: set[str], beside: Mapping[str, Counter[str]]) -> dict[str
             if 2 * sum(count for near, count in beside[far].items() if near in firm) > beside[far].total()
         }
         row, last = row + 1, reached.keys() - strays
-        found.update(dict.fromkeys(last, row))
-    return found
+        distance_of.update(dict.fromkeys(last, row))
+    return distance_of
 
 
-def _bare(found: Mapping[str, int], leaves: set[str], switches: Mapping[str, Switch]) -> set[str]:
+def _find_bare(tier_of: Mapping[str, int], leaves: set[str], switches: Mapping[str, Switch]) -> set[str]:
     """Switches above the second row that are named as only leaves are: leaves without a host that is up."""
     leaf_shapes = {shape(switches[leaf].name) for leaf in leaves}
-    others = {shape(switches[each].name) for each, tier in found.items() if tier == 2}
+    others = {shape(switches[switch].name) for switch, tier in tier_of.items() if tier == 2}
     named = leaf_shapes - others
-    return {each for each, tier in found.items() if tier > 2 and shape(switches[each].name) in named}
+    return {switch for switch, tier in tier_of.items() if tier > 2 and shape(switches[switch].name) in named}
 
 
 _DESIGN = 4  # switches above: that one cable to each of so many is out at once is no fault
@@ -114,13 +116,13 @@ class SwitchBlock(NamedTuple):
     lower: tuple[str, ...]
     upper: tuple[str, ...]
     cables: Mapping[tuple[str, str], int]
-    usual: Mapping[str, tuple[int, Most]]
+    usual: Mapping[str, tuple[int, Majority]]
     ends: Mapping[SwitchPort, SwitchPort]
     peers: tuple[str, ...]
     places: frozenset[str] = frozenset()
 
 
-def blocks(part: FabricPart, tiers: Mapping[str, int], switches: Mapping[str, Switch]) -> list[SwitchBlock]:
+def build_blocks(part: FabricPart, tiers: Mapping[str, int], switches: Mapping[str, Switch]) -> list[SwitchBlock]:
     """The blocks between each row and the next."""
     above: defaultdict[int, defaultdict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     ends: defaultdict[str, list[tuple[SwitchPort, SwitchPort]]] = defaultdict(
@@ -134,21 +136,24 @@ def blocks(part: FabricPart, tiers: Mapping[str, int], switches: Mapping[str, Sw
         tier = min(one, other)
         above[tier][low.switch][high.switch] += 1
         ends[low.switch].append((low, high))
-    found = []
+    blocks = []
     for tier in sorted(above):
         reached = Counter(high for counts in above[tier].values() for high in counts)
         aside = frozenset(high for high, count in reached.items() if count == 1)  # a gateway of one leaf, not a spine
-        made, loose = groups(above[tier])
-        stray = _strays(made, above[tier])
-        found += [
-            _block(tier, cohort.members, cohort.places - stray[n], above[tier], ends, switches, aside)
-            for n, cohort in enumerate(made)
+        cohorts, loose = group_peers(above[tier])
+        stray = _list_strays(cohorts, above[tier])
+        blocks += [
+            _build_block(tier, cohort.members, cohort.places - stray[n], above[tier], ends, switches, aside)
+            for n, cohort in enumerate(cohorts)
         ]
-        found += [_block(tier, (each,), frozenset(above[tier][each]), above[tier], ends, switches) for each in loose]
-    return found
+        blocks += [
+            _build_block(tier, (switch,), frozenset(above[tier][switch]), above[tier], ends, switches)
+            for switch in loose
+        ]
+    return blocks
 
 
-def _block(
+def _build_block(
     tier: int, members: tuple[str, ...], places: frozenset[str], above: Mapping[str, Counter[str]],
     ends: Mapping[str, list[tuple[SwitchPort, SwitchPort]]], switches: Mapping[str, Switch],
     aside: frozenset[str] = frozenset(),
@@ -159,55 +164,57 @@ def _block(
     lower = tuple(sorted(members, key=key))  # type: ignore[arg-type]  # tuples, which do compare
     aside = aside if len(lower) > 1 else frozenset()
     places -= aside
-    told = all(switches[place].whole for place in places)
-    peers = _peers(tuple(each for each in lower if told or switches[each].whole), places, above, switches)
+    all_read = all(switches[place].whole for place in places)
+    peers = _list_peers(
+        tuple(switch for switch in lower if all_read or switches[switch].whole), places, above, switches
+    )
     upper = tuple(sorted({far for peer in peers for far in above[peer]} - aside | places, key=key))  # type: ignore[arg-type]
     cables = {(low, high): count for low in lower for high, count in above[low].items()}
-    every = most(Counter(cables.get((low, high), 0) for low in peers for high in places))
-    usual = {}
+    every = find_most(Counter(cables.get((low, high), 0) for low in peers for high in places))
+    usual_counts = {}
     for high in upper:
         counts = Counter(cables.get((low, high), 0) for low in peers)
-        clear = most(counts)
+        clear = find_most(counts)
         if clear and clear[0] > 0:
-            usual[high] = clear
+            usual_counts[high] = clear
         elif every and every[0] > 0 and high in places and (len(peers) < AGREE or 2 * counts[every[0]] > len(peers)):
-            usual[high] = every  # few leaves, or several odd ones: held against each other over all their spines
+            usual_counts[high] = every  # few leaves, or several odd ones: held against each other over all their spines
     far = set(upper)
     own: dict[SwitchPort, SwitchPort] = {}
-    for one, other in (pair for each in lower for pair in ends[each]):
+    for one, other in (pair for switch in lower for pair in ends[switch]):
         if other.switch in far:
             own[one], own[other] = other, one
-    return SwitchBlock(tier, lower, upper, cables, usual, own, peers, places)
+    return SwitchBlock(tier, lower, upper, cables, usual_counts, own, peers, places)
 
 
-def _strays(made: list[Cohort], above: Mapping[str, Counter[str]]) -> list[set[str]]:
+def _list_strays(cohorts: list[Cohort], above: Mapping[str, Counter[str]]) -> list[set[str]]:
     """Of each group: places that one of its members has alone, while several of another group have them."""
-    reached = [Counter(place for member in group.members for place in above[member]) for group in made]
+    reached = [Counter(place for member in group.members for place in above[member]) for group in cohorts]
     often = {place for counts in reached for place, count in counts.items() if count > 1}
     return [
         {place for place, count in counts.items() if count == 1 and place in often} if len(group.members) > 1 else set()
-        for group, counts in zip(made, reached, strict=True)
+        for group, counts in zip(cohorts, reached, strict=True)
     ]
 
 
-def _peers(
+def _list_peers(
     lower: tuple[str, ...], places: frozenset[str], above: Mapping[str, Counter[str]], switches: Mapping[str, Switch]
 ) -> tuple[str, ...]:
     """A service switch with two cables to one of ten spines is not a leaf that lost nine of them."""
     if not lower:
         return ()
-    shapes = Counter(shape(switches[each].name) for each in lower)
-    usual, count = shapes.most_common(1)[0]
-    told = count * 2 > len(lower) and usual not in {shape(switches[place].name) for place in places}
-    middle = sorted(above[each].total() for each in lower)[len(lower) // 2]
+    shapes = Counter(shape(switches[switch].name) for switch in lower)
+    usual_shape, count = shapes.most_common(1)[0]
+    is_common = count * 2 > len(lower) and usual_shape not in {shape(switches[place].name) for place in places}
+    middle = sorted(above[switch].total() for switch in lower)[len(lower) // 2]
 
     def peer(text: str) -> bool:
         counts = [above[text][far] for far in places]
         if len(counts) >= _DESIGN and 0 < min(counts) == max(counts) and 4 * sum(counts) <= 3 * middle:
             return False  # fewer, and the same to every one of them: so it was meant
-        if told and shape(switches[text].name) == usual:
+        if is_common and shape(switches[text].name) == usual_shape:
             return True
         reached = len(places & above[text].keys())
-        return 2 * above[text].total() >= middle and (not told or reached >= 0.75 * len(places))
+        return 2 * above[text].total() >= middle and (not is_common or reached >= 0.75 * len(places))
 
-    return tuple(each for each in lower if peer(each))
+    return tuple(switch for switch in lower if peer(switch))

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from agent.fleet.cluster.answer import FabricRow, TopologyAnswer, UnitRow
-from agent.fleet.cluster.cabling_faults import KINDS, Break
+from agent.fleet.cluster.cabling_faults import KINDS, CablingFault
 from agent.fleet.cluster.expected_cables import STATES, Cable, Cables
 from agent.fleet.cluster.fabric_kind import WORDS
-from agent.fleet.text.parts import hosts, told
+from agent.fleet.text.parts import hosts, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 SHOWN = 30  # rows of a list; the rest is counted, and stands in the JSON
@@ -21,23 +21,23 @@ def page(answer: TopologyAnswer, width: int, every: bool = False) -> list[Line]:
     limit = 10**9 if every else SHOWN
     lines = wrap_paragraph("from " + "; ".join(answer.sources), width, "  ", "dim", first="")
     for number, fabric in enumerate(answer.fabrics, 1):
-        lines += [BLANK, *_fabric(fabric, number if len(answer.fabrics) > 1 else 0, width, limit)]
+        lines += [BLANK, *_render_fabric(fabric, number if len(answer.fabrics) > 1 else 0, width, limit)]
     if answer.nvlink_words:
         lines += [BLANK, make_heading("NVLink"), *wrap_paragraph(answer.nvlink_words, width)]
         for domain in answer.nvlink[:limit]:
             named = domain.hosts if every else hosts(domain.hosts, domain.nodes)
-            lines += told(named, width, " " * 14, f"  {domain.nodes:>4} hosts  ")
-        lines += _more(len(answer.nvlink) - limit)
+            lines += wrap_item(named, width, " " * 14, f"  {domain.nodes:>4} hosts  ")
+        lines += _render_more(len(answer.nvlink) - limit)
     if not answer.fabrics and not answer.nvlink:
         lines += [BLANK, *wrap_paragraph("No switch, no link and no NVLink domain is known.", width)]
     else:
-        lines += [BLANK, *_breaks(answer.breaks, width, limit)]
+        lines += [BLANK, *_render_breaks(answer.breaks, width, limit)]
     for note in answer.notes:
         lines += wrap_paragraph(f"note: {note}", width, "      ", "dim", first="")
     return lines
 
 
-def cables_page(answer: Cables, sources: Sequence[str], width: int, every: bool = False) -> list[Line]:
+def render_cables_page(answer: Cables, sources: Sequence[str], width: int, every: bool = False) -> list[Line]:
     """`fleet cables` as text."""
     limit = 10**9 if every else SHOWN
     by = "the plan" if answer.by == "plan" else "the pattern that most cables follow"
@@ -54,13 +54,13 @@ def cables_page(answer: Cables, sources: Sequence[str], width: int, every: bool 
         these = list(group)
         lines += [BLANK, make_line((f"{STATES[state].capitalize()} ({len(these):,})", "head"))]
         for cable in these[:limit]:
-            lines += wrap_paragraph(_cable(cable), width, "      ", first="  ")
+            lines += wrap_paragraph(_format_cable(cable), width, "      ", first="  ")
             lines += wrap_paragraph(cable.why, width, "      ", "dim")
-        lines += _more(len(these) - limit)
+        lines += _render_more(len(these) - limit)
     return [*lines, BLANK, *noted] if noted else lines
 
 
-def _cable(cable: Cable) -> str:
+def _format_cable(cable: Cable) -> str:
     if cable.should is None:
         return f"{cable.end} is on {cable.found}"
     if cable.state == "unknown":
@@ -74,19 +74,19 @@ def _cable(cable: Cable) -> str:
     return f"{cable.end} {where}, and should be on {cable.should}{there}"
 
 
-def _fabric(fabric: FabricRow, number: int, width: int, limit: int) -> Iterator[Line]:
+def _render_fabric(fabric: FabricRow, number: int, width: int, limit: int) -> Iterator[Line]:
     sure = "" if fabric.sure == "sure" else f" ({fabric.sure})"
     title = f"Fabric {number}: " if number else "Fabric: "
     kind = WORDS[fabric.kind]
     levels = f", {fabric.levels} levels of switches" if fabric.levels > 1 else ""
     over = f", {fabric.oversubscription:.3g}:1" if fabric.oversubscription else ""
     yield make_heading(f"{title}{kind}{levels}{over}{sure}")
-    for each in fabric.evidence:
-        yield from wrap_paragraph(each, width, "    ", first="  ")
+    for line in fabric.evidence:
+        yield from wrap_paragraph(line, width, "    ", first="  ")
     for row in reversed(fabric.rows):
         called = "leaves" if row.row == 1 else f"row {row.row}"
-        names = _short(row.names, 3 * width)
-        yield from told(names, width, " " * 18, f"  {called:<8}{row.switches:>6,}  ", "dim")
+        names = _format_short(row.names, 3 * width)
+        yield from wrap_item(names, width, " " * 18, f"  {called:<8}{row.switches:>6,}  ", "dim")
     if fabric.units:
         yield make_line(
             (
@@ -94,8 +94,8 @@ def _fabric(fabric: FabricRow, number: int, width: int, limit: int) -> Iterator[
                 "bold",
             )
         )
-        yield from _units(fabric.units[:limit], width, limit > SHOWN)
-        yield from _more(len(fabric.units) - limit)
+        yield from _render_units(fabric.units[:limit], width, limit > SHOWN)
+        yield from _render_more(len(fabric.units) - limit)
     if fabric.in_no_unit:
         left = len(fabric.in_no_unit) - limit
         more = f" and {left:,} more" if left > 0 else ""
@@ -104,7 +104,7 @@ def _fabric(fabric: FabricRow, number: int, width: int, limit: int) -> Iterator[
         )
 
 
-def _units(units: Sequence[UnitRow], width: int, every: bool) -> Iterator[Line]:
+def _render_units(units: Sequence[UnitRow], width: int, every: bool) -> Iterator[Line]:
     wide = min(max(len(unit.name) for unit in units), 28)
     for unit in units:
         name = unit.name if len(unit.name) <= wide else unit.name[: wide - 1] + "…"
@@ -115,32 +115,32 @@ def _units(units: Sequence[UnitRow], width: int, every: bool) -> Iterator[Line]:
             yield make_line(f"{first} {named}")
         else:
             yield make_line(first.rstrip())
-            yield from told(named, width, " " * 8, first=" " * 8)
+            yield from wrap_item(named, width, " " * 8, first=" " * 8)
 
 
-def _breaks(found: Sequence[Break], width: int, limit: int) -> Iterator[Line]:
-    if not found:
+def _render_breaks(faults: Sequence[CablingFault], width: int, limit: int) -> Iterator[Line]:
+    if not faults:
         yield make_line(("No deviation from its peers.", "ok"))
         return
-    yield make_heading(f"Deviations from the expected layout: {len(found):,}")
-    for kind, group in groupby(found, key=lambda cable_break: cable_break.kind):
+    yield make_heading(f"Deviations from the expected layout: {len(faults):,}")
+    for kind, group in groupby(faults, key=lambda cable_break: cable_break.kind):
         these = list(group)
         yield make_line((f"  {KINDS[kind]} ({len(these):,})", "bold"))
         for fault in these[:limit]:
-            yield from told(fault.text, width, "      ", "    ", "error")
+            yield from wrap_item(fault.text, width, "      ", "    ", "error")
             if fault.compared:
-                yield from told(fault.compared, width, "      ", "      ", "dim")
-        yield from _more(len(these) - limit)
+                yield from wrap_item(fault.compared, width, "      ", "      ", "dim")
+        yield from _render_more(len(these) - limit)
         fixes = list(dict.fromkeys(fault.fix for fault in these))
         if len(fixes) == 1 and fixes[0]:
             yield from wrap_paragraph(f"→ {fixes[0]}", width, "      ", first="    ")
 
 
-def _more(count: int) -> list[Line]:
+def _render_more(count: int) -> list[Line]:
     return (
         [make_line((f"    … and {count:,} more: --all shows them, --format json has them", "dim"))] if count > 0 else []
     )
 
 
-def _short(text: str, most: int) -> str:
+def _format_short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -13,85 +13,91 @@ from hashlib import sha256
 
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph
-from agent.fleet.cluster.hierarchy import Level, tree, walk
-from agent.fleet.cluster.scheduler_names import clean, node_names, unique, yaml_text
+from agent.fleet.cluster.hierarchy import Level, build_tree, walk
+from agent.fleet.cluster.scheduler_names import clean, format_yaml_text, make_node_names, make_unique
 from agent.fleet.hostlist import fold
 from agent.outputs.export.nfd import LABEL_LIMIT, NAMESPACE
 
 _DOMAIN = "accelerator.topology.test/domain"  # what a model's blocks tell their NVLink domain by
 
 
-def model(cluster: FabricGraph, views: list[View]) -> str:
+def format_model(cluster: FabricGraph, views: list[View]) -> str:
     """The model as YAML."""
-    made = tree(views)
-    hosts = [host for level in walk(made.roots) for host in level.nodes]
+    topology_tree = build_tree(views)
+    hosts = [host for level in walk(topology_tree.roots) for host in level.nodes]
     every = [*hosts, *(host for domain in cluster.domains for host in domain.hosts)]
-    nodes = {host: name for host, name in node_names(dict.fromkeys(every)).items() if name}
-    names = unique(level.name for level in walk(made.roots))
+    nodes = {host: name for host, name in make_node_names(dict.fromkeys(every)).items() if name}
+    names = make_unique(level.name for level in walk(topology_tree.roots))
     domain_of = {host: domain.id for domain in cluster.domains for host in domain.hosts}
-    lines = ["# A model for topograph's simulation, by fabricscope", "switches:" if made.roots else "switches: {}"]
-    for level in walk(made.roots):
+    lines = [
+        "# A model for topograph's simulation, by fabricscope",
+        "switches:" if topology_tree.roots else "switches: {}",
+    ]
+    for level in walk(topology_tree.roots):
         if level.below:
-            lines += [f"  {yaml_text(names[level.name])}:", "    switches:"]
-            lines += [f"    - {yaml_text(names[each.name])}" for each in level.below]
+            lines += [f"  {format_yaml_text(names[level.name])}:", "    switches:"]
+            lines += [f"    - {format_yaml_text(names[lower.name])}" for lower in level.below]
         else:
-            lines.append(f"  {yaml_text(names[level.name])}: {{}}")
+            lines.append(f"  {format_yaml_text(names[level.name])}: {{}}")
     blocks: list[str] = []
-    for level in walk(made.roots):
+    for level in walk(topology_tree.roots):
         by_domain: defaultdict[str, list[str]] = defaultdict(list)
         for host in level.nodes:
             if host in nodes:
                 by_domain[domain_of.get(host, "")].append(nodes[host])
         for domain, own in sorted(by_domain.items()):
-            blocks += _block(names[level.name], own, domain)
+            blocks += _format_block(names[level.name], own, domain)
     placed = set(hosts)
     for domain_ in cluster.domains:
         own = [nodes[host] for host in domain_.hosts if host in nodes and host not in placed]
         placed |= set(domain_.hosts)
         if own:
-            blocks += _block("", own, domain_.id)
+            blocks += _format_block("", own, domain_.id)
     lines += ["blocks:", *blocks] if blocks else ["blocks: []"]
     return "\n".join(lines) + "\n"
 
 
-def labels(cluster: FabricGraph, views: list[View]) -> str:
+def format_labels(cluster: FabricGraph, views: list[View]) -> str:
     """A line a node: its name, and labels by blanks, as `kubectl label node` takes them."""
-    made = tree(views)
+    topology_tree = build_tree(views)
     above: dict[str, list[str]] = {}
-    for root in made.roots:
-        _tiers(root, [], above)
+    for root in topology_tree.roots:
+        _add_tiers(root, [], above)
     domains = {host: domain.id for domain in cluster.domains for host in domain.hosts}
     hosts = list(dict.fromkeys([*above, *domains]))
-    nodes = node_names(hosts)
+    nodes = make_node_names(hosts)
     lines = []
     for host in hosts:
         name = nodes[host]
         if name is None:
             continue
-        said = [f"{NAMESPACE}/fabric-tier-{tier}={_value(each)}" for tier, each in enumerate(above.get(host, ()), 1)]
+        node_labels = [
+            f"{NAMESPACE}/fabric-tier-{tier}={_format_value(switch)}"
+            for tier, switch in enumerate(above.get(host, ()), 1)
+        ]
         if host in domains:
-            said.append(f"{NAMESPACE}/nvlink-domain={_value(domains[host])}")
-        lines.append(" ".join([name, *said]))
+            node_labels.append(f"{NAMESPACE}/nvlink-domain={_format_value(domains[host])}")
+        lines.append(" ".join([name, *node_labels]))
     return "\n".join(lines) + "\n" if lines else ""
 
 
-def _tiers(level: Level, over: list[str], above: dict[str, list[str]]) -> None:
+def _add_tiers(level: Level, over: list[str], above: dict[str, list[str]]) -> None:
     for host in level.nodes:
         above[host] = [level.name, *over]
-    for each in level.below:
-        _tiers(each, [level.name, *over], above)
+    for lower in level.below:
+        _add_tiers(lower, [level.name, *over], above)
 
 
-def _block(switch: str, own: list[str], domain: str) -> list[str]:
-    first = f"- switch: {yaml_text(switch)}" if switch else "- nodes:"
+def _format_block(switch: str, own: list[str], domain: str) -> list[str]:
+    first = f"- switch: {format_yaml_text(switch)}" if switch else "- nodes:"
     lines = [first, *(["  nodes:"] if switch else [])]
-    lines += [f"  - {yaml_text(part)}" for part in re.split(r",(?![^\[]*\])", fold(own, suffix=False))]
+    lines += [f"  - {format_yaml_text(part)}" for part in re.split(r",(?![^\[]*\])", fold(own, suffix=False))]
     if domain:
-        lines += ["  annotations:", f"    {_DOMAIN}: {yaml_text(domain)}"]
+        lines += ["  annotations:", f"    {_DOMAIN}: {format_yaml_text(domain)}"]
     return lines
 
 
-def _value(text: str) -> str:
+def _format_value(text: str) -> str:
     """A label's value; a longer name keeps its start and ends in a digest, so that two stay two."""
     fit = re.sub(r"[^A-Za-z0-9]+$", "", clean(text))
     if len(text) <= LABEL_LIMIT:

@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from agent.fleet.cluster.fabrics import FabricPart
 from agent.fleet.cluster.graph import HostLink, Switch, natural
-from agent.fleet.cluster.peers import Most, groups, most
-from agent.fleet.cluster.rail_names import order, same_names
+from agent.fleet.cluster.peers import Majority, find_most, group_peers
+from agent.fleet.cluster.rail_names import order, unify_names
 
 
 class UnitRail(NamedTuple):
     """The leaf of a rail within a unit, and how many of its nodes have it there."""
 
     leaf: str
-    most: Most
+    most: Majority
 
 
 class Unit(NamedTuple):
@@ -27,7 +27,7 @@ class Unit(NamedTuple):
     leaves: tuple[str, ...]
     hosts: tuple[str, ...]
     rails: Mapping[str, UnitRail]
-    usual: tuple[int, Most] | None
+    usual: tuple[int, Majority] | None
 
 
 class Units(NamedTuple):
@@ -38,7 +38,7 @@ class Units(NamedTuple):
     links: Mapping[str, tuple[HostLink, ...]]
 
 
-def units(part: FabricPart, switches: Mapping[str, Switch]) -> Units:
+def build_units(part: FabricPart, switches: Mapping[str, Switch]) -> Units:
     """The units of one fabric."""
     links: defaultdict[str, list[HostLink]] = defaultdict(list)
     for link in part.host_links:
@@ -50,41 +50,43 @@ def units(part: FabricPart, switches: Mapping[str, Switch]) -> Units:
         if switches_of not in same:
             same[switches_of] = Counter(switches_of)
         places[host] = same[switches_of]
-    found, loose = groups(places)
-    same_names([group.members for group in found], links)
-    made, taken = [], set[str]()
-    by_name = [tuple(sorted(group.places, key=lambda place: natural(switches[place].name))) for group in found]
+    cohorts, loose = group_peers(places)
+    unify_names([group.members for group in cohorts], links)
+    unit_list, taken = [], set[str]()
+    by_name = [tuple(sorted(group.places, key=lambda place: natural(switches[place].name))) for group in cohorts]
     order = sorted(
-        zip(by_name, found, strict=True), key=lambda pair: [natural(switches[each].name) for each in pair[0]]
+        zip(by_name, cohorts, strict=True), key=lambda pair: [natural(switches[switch].name) for switch in pair[0]]
     )
     common = Counter(_name([switches[leaf].name for leaf in leaves]) for leaves, _ in order)
     for leaves, group in order:
         names = [switches[leaf].name for leaf in leaves]
         own = _name(names)
-        name = _free([own, names[0]] if common[own] == 1 else [names[0]], taken)  # what several share names none
+        name = _find_free_name(
+            [own, names[0]] if common[own] == 1 else [names[0]], taken
+        )  # what several share names none
         hosts = tuple(sorted(group.members, key=natural))
-        usual = most(Counter(len(links[host]) for host in hosts))
-        made.append(Unit(name, leaves, hosts, _rails(hosts, links), usual))
+        usual_rails = find_most(Counter(len(links[host]) for host in hosts))
+        unit_list.append(Unit(name, leaves, hosts, _find_rails(hosts, links), usual_rails))
     ordered = {host: tuple(sorted(these, key=_order)) for host, these in links.items()}
-    return Units(tuple(made), tuple(sorted(loose, key=natural)), ordered)
+    return Units(tuple(unit_list), tuple(sorted(loose, key=natural)), ordered)
 
 
 def _order(link: HostLink) -> tuple[object, ...]:
     return order(link.rail or link.device), natural(link.at.port)
 
 
-def _rails(hosts: Iterable[str], links: Mapping[str, list[HostLink]]) -> dict[str, UnitRail]:
+def _find_rails(hosts: Iterable[str], links: Mapping[str, list[HostLink]]) -> dict[str, UnitRail]:
     at: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for host in hosts:
         for link in links[host]:
             if link.rail:
                 at[link.rail][link.at.switch] += 1
-    found = {}
+    rails = {}
     for rail in sorted(at, key=order):
-        clear = most(at[rail])
+        clear = find_most(at[rail])
         if clear:
-            found[rail] = UnitRail(*clear)
-    return found
+            rails[rail] = UnitRail(*clear)
+    return rails
 
 
 def _name(leaves: list[str]) -> str:
@@ -94,14 +96,18 @@ def _name(leaves: list[str]) -> str:
     ('LG28', 'leaf1', 'B09-LEAF-05', 'a')
     """
     split = [re.split(r"([^A-Za-z0-9]+)", leaf) for leaf in leaves]
-    if len(leaves) == 1 or len({len(each) for each in split}) > 1:
+    if len(leaves) == 1 or len({len(word) for word in split}) > 1:
         return leaves[0]
-    same = [each[0] for each in zip(*split, strict=True) if len(set(each)) == 1 and re.match(r"[A-Za-z0-9]", each[0])]
+    same = [
+        letters[0]
+        for letters in zip(*split, strict=True)
+        if len(set(letters)) == 1 and re.match(r"[A-Za-z0-9]", letters[0])
+    ]
     name = "-".join(same)
     return name if len(name) > 1 else leaves[0]
 
 
-def _free(names: list[str], taken: set[str]) -> str:
+def _find_free_name(names: list[str], taken: set[str]) -> str:
     """The first of these that no other has, else the first with a number."""
     chosen, number = next((name for name in names if name not in taken), names[0]), 2
     while chosen in taken:

@@ -22,7 +22,7 @@ def connect(url: str | None, dataset: str | None) -> Engine:
     Raises EngineRefused.
     """
     from agent.fleet.engines.engine import EngineRefused
-    from agent.fleet.store import shown
+    from agent.fleet.store import hide_secrets
 
     scheme = _scheme(url)
     if scheme in OVER_FILES and not dataset:
@@ -32,7 +32,9 @@ def connect(url: str | None, dataset: str | None) -> Engine:
 
         return Embedded(str(dataset))
     if scheme in TRANSLATED and find_spec("sqlglot") is None:
-        raise EngineRefused(f"{shown(str(url))}: a library is missing: sqlglot (pip install 'fabricscope[engines]')")
+        raise EngineRefused(
+            f"{hide_secrets(str(url))}: a library is missing: sqlglot (pip install 'fabricscope[engines]')"
+        )
     if scheme == "chdb":
         from agent.fleet.engines.clickhouse import Chdb
 
@@ -49,7 +51,7 @@ def connect(url: str | None, dataset: str | None) -> Engine:
         from agent.fleet.engines.clickhouse import ClickHouse
 
         return ClickHouse(str(url))
-    raise EngineRefused(f"{shown(str(url))}: no such engine: duckdb, chdb, spark, local, postgres, clickhouse")
+    raise EngineRefused(f"{hide_secrets(str(url))}: no such engine: duckdb, chdb, spark, local, postgres, clickhouse")
 
 
 def holds_tables(url: str | None) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import EngineRefused, dataset_at, one_line
 from agent.fleet.engines.query import Relation, Row
-from agent.fleet.engines.translated import OverFiles, Translated, arrow_rows, refused
-from agent.fleet.store import shown
+from agent.fleet.engines.translated import OverFiles, Translated, arrow_rows, raise_refused
+from agent.fleet.store import hide_secrets
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 _TYPES = {TEXT: "String", INT: "Int64", FLOAT: "Float64", BOOL: "Bool", TIME: "DateTime64(6, 'UTC')"}
@@ -27,10 +27,10 @@ class ClickHouse(Translated):
 
     def __init__(self, url: str) -> None:
         super().__init__("clickhouse")
-        self._client = _client(shown(url), dsn=url)
-        with refused(shown(url)):
-            if not self._client.command("EXISTS TABLE host"):
-                raise EngineRefused(f"{shown(url)}: no table host")
+        self._connect = _connect(hide_secrets(url), dsn=url)
+        with raise_refused(hide_secrets(url)):
+            if not self._connect.command("EXISTS TABLE host"):
+                raise EngineRefused(f"{hide_secrets(url)}: no table host")
 
     def relation(self, relation: Relation) -> str:
         """See Translated."""
@@ -38,11 +38,11 @@ class ClickHouse(Translated):
 
     def fetch(self, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
         """See Translated."""
-        return _fetched(self._client, sql, parameters)
+        return _fetch_rows(self._connect, sql, parameters)
 
     def close(self) -> None:
         """Disconnect."""
-        self._client.close()
+        self._connect.close()
 
 
 class Chdb(OverFiles):
@@ -56,9 +56,9 @@ class Chdb(OverFiles):
             raise EngineRefused("chdb: a dataset in a folder is asked for")
         super().__init__("chdb", dataset)
         logging.getLogger("clickhouse_connect").setLevel(logging.ERROR)  # it tells on stderr what chDB has no use for
-        self._client = _client("chdb", interface="chdb")
-        with refused("chdb"):
-            self._client.command("SET use_hive_partitioning = 0")  # bucket=07 in a path is no column of ours
+        self._connect = _connect("chdb", interface="chdb")
+        with raise_refused("chdb"):
+            self._connect.command("SET use_hive_partitioning = 0")  # bucket=07 in a path is no column of ours
 
     def make_view(self, name: str, files: list[str]) -> None:
         """See OverFiles."""
@@ -70,7 +70,7 @@ class Chdb(OverFiles):
                 f"CAST(NULL, 'Nullable({_TYPES[column.type]})') AS `{column.name}`" for column in schema.columns(name)
             )
             sources = f"SELECT {nothing} WHERE 0"
-        self._client.command(f"CREATE OR REPLACE VIEW `{name}` AS {sources}")
+        self._connect.command(f"CREATE OR REPLACE VIEW `{name}` AS {sources}")
 
     def relation(self, relation: Relation) -> str:
         """See Translated."""
@@ -78,14 +78,14 @@ class Chdb(OverFiles):
 
     def fetch(self, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
         """See Translated."""
-        return _fetched(self._client, sql, parameters)
+        return _fetch_rows(self._connect, sql, parameters)
 
     def close(self) -> None:
         """Close the database, which was never on disk."""
-        self._client.close()
+        self._connect.close()
 
 
-def _client(name: str, **address: str) -> Any:
+def _connect(name: str, **address: str) -> Any:
     try:
         import clickhouse_connect
 
@@ -107,9 +107,9 @@ def _relation(relation: Relation) -> str:
     return f"SELECT {columns} FROM (SELECT arrayJoin(arrayZip({lists})) AS bound)"  # noqa: S608  # our names
 
 
-def _fetched(client: Any, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
-    def typed(found: re.Match[str]) -> str:
-        return f"{{{found[1]}:{_TYPES[_PARAMETERS[type(parameters[found[1]])]]}}}"
+def _fetch_rows(client: Any, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
+    def typed(match: re.Match[str]) -> str:
+        return f"{{{match[1]}:{_TYPES[_PARAMETERS[type(parameters[match[1]])]]}}}"
 
     return arrow_rows(client.query_arrow(_PARAMETER.sub(typed, sql), parameters=dict(parameters), use_strings=True))
 

@@ -17,7 +17,7 @@ from agent.fleet.dataset import Dataset
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Engine, EngineRefused, dataset_at, one_line
 from agent.fleet.engines.query import Pending, Query, Relation, Row, with_ctes
-from agent.fleet.engines.sql import AtWork, selected
+from agent.fleet.engines.sql import AtWork, select_rows
 from agent.fleet.engines.views import views
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
@@ -51,25 +51,25 @@ class Embedded(Engine):
 
     def rows(self, query: Query) -> list[Row]:
         """See Tables."""
-        return self._answered(self._bound(query))
+        return self._run_query(self._bound(query))
 
     def many_rows(self, query: Query) -> list[Row]:
         """By Arrow, a third of the memory: fetched as rows, every text is an object of its own."""
-        return self._answered(self._bound(query), _shared)
+        return self._run_query(self._bound(query), _fetch_shared)
 
     def submit(self, query: Query) -> Pending:
         """Answered by a thread, while other work is done here."""
         bound = self._bound(query)
         if self._dataset.store.remote:  # what is registered belongs to one connection
-            return partial(self._answered, bound)
+            return partial(self._run_query, bound)
         cursor = self._database.cursor()  # a connection of its own to the same database
-        begun = self._work.begun(cursor, lambda: _fetched(cursor, bound))
+        begun = self._work.begun(cursor, lambda: _fetch_rows(cursor, bound))
 
         def rows() -> list[Row]:
             try:
                 return begun.result()
             except duckdb.Error:
-                return self._answered(bound)  # in this thread, where files that have moved are opened again
+                return self._run_query(bound)  # in this thread, where files that have moved are opened again
 
         return rows
 
@@ -93,7 +93,7 @@ class Embedded(Engine):
             self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS {select}')
         self._database.execute("SET TimeZone = 'UTC'")
         self._shut()
-        return selected(self._database, self._work, sql, Embedded.name)
+        return select_rows(self._database, self._work, sql, Embedded.name)
 
     def close(self) -> None:
         """Close the database, which was never on disk."""
@@ -112,12 +112,12 @@ class Embedded(Engine):
             relations.append((relation.name, _relation(relation)))
         return _Bound(with_ctes([*relations, *query.ctes("main.")], query.sql), parameters or None)
 
-    def _answered(self, bound: _Bound, fetch: _Fetch | None = None) -> list[Row]:
-        fetch = fetch or _fetched
+    def _run_query(self, bound: _Bound, fetch: _Fetch | None = None) -> list[Row]:
+        fetch = fetch or _fetch_rows
         try:
             return self._work.done(self._database, lambda: fetch(self._database, bound))
         except duckdb.IOException as error:  # a file is gone: an ingest has committed since
-            if not self._moved():
+            if not self._has_moved():
                 raise EngineRefused(one_line(Embedded.name, error)) from error
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
@@ -132,14 +132,14 @@ class Embedded(Engine):
         try:
             self._make(name)
         except duckdb.IOException as error:
-            if not self._moved():
+            if not self._has_moved():
                 raise EngineRefused(one_line(Embedded.name, error)) from error
             self._make(name)
         except duckdb.Error as error:
             raise EngineRefused(one_line(Embedded.name, error)) from error
         self._views.add(name)
 
-    def _moved(self) -> bool:
+    def _has_moved(self) -> bool:
         """Whether another state of the dataset is in force now; its files are taken then."""
         before = self._dataset.manifest
         self._dataset = dataset_at(self._url)
@@ -210,12 +210,12 @@ def _relation(relation: Relation) -> str:
     return f"SELECT {', '.join(columns)}"
 
 
-def _fetched(connection: duckdb.DuckDBPyConnection, bound: _Bound) -> list[Row]:
+def _fetch_rows(connection: duckdb.DuckDBPyConnection, bound: _Bound) -> list[Row]:
     rows: list[Row] = connection.execute(bound.sql, bound.parameters).fetchall()
     return rows
 
 
-def _shared(connection: duckdb.DuckDBPyConnection, bound: _Bound) -> list[Row]:
+def _fetch_shared(connection: duckdb.DuckDBPyConnection, bound: _Bound) -> list[Row]:
     """Each different text of a column is one object."""
     relation: Any = connection.sql(bound.sql, params=bound.parameters)
     known: defaultdict[int, dict[str, str]] = defaultdict(dict)

@@ -160,6 +160,6 @@ class Silenced(Tables):
         return query._replace(relations=(*query.relations, self._known), silenced=True)
 
 
-def narrowed(tables: Tables, where: Where) -> Tables:
+def narrow(tables: Tables, where: Where) -> Tables:
     """The tables of the nodes that are asked about."""
     return Narrowed(tables, where) if any(where) else tables

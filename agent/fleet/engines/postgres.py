@@ -14,9 +14,9 @@ from typing import Any
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import Engine, EngineRefused, one_line
 from agent.fleet.engines.query import Relation, Row, identifiers, quote, table_query
-from agent.fleet.engines.translated import Translated, refused
+from agent.fleet.engines.translated import Translated, raise_refused
 from agent.fleet.engines.views import ABOUT, views
-from agent.fleet.store import shown
+from agent.fleet.store import hide_secrets
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME, Column
 from agent.fleet.tables import FORMAT
 
@@ -38,18 +38,18 @@ class Postgres(Translated):
 
             self._connection = psycopg.connect(url, connect_timeout=20, autocommit=True)
         except ImportError as error:
-            raise EngineRefused(one_line(f"{shown(url)}: a library is missing", error)) from error
+            raise EngineRefused(one_line(f"{hide_secrets(url)}: a library is missing", error)) from error
         except Exception as error:  # as in `refused`; many repeat the address
-            raise EngineRefused(one_line(shown(url), error).replace(url, shown(url))) from error
+            raise EngineRefused(one_line(hide_secrets(url), error).replace(url, hide_secrets(url))) from error
         self._connection.adapters.register_loader("timestamptz", _without_zone())
         self._cursor = psycopg.RawCursor(self._connection)
-        with refused(self.name):
+        with raise_refused(self.name):
             self._connection.execute("SET TIME ZONE 'UTC'")
             self._connection.execute(f"SET search_path = {SCHEMA}")
             ((host,),) = self.fetch("SELECT to_regclass('host')::text", {})
         if host is None:
             raise EngineRefused(
-                f"{shown(url)}: no table {SCHEMA}.host: `fabricscope fleet load --engine URL` puts them there"
+                f"{hide_secrets(url)}: no table {SCHEMA}.host: `fabricscope fleet load --engine URL` puts them there"
             )
 
     def relation(self, relation: Relation) -> str:
@@ -63,7 +63,7 @@ class Postgres(Translated):
     def fetch(self, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
         """Numbered parameters: with named ones, every % would be one."""
         names = list(dict.fromkeys(_PARAMETER.findall(sql)))
-        numbered = _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", sql)
+        numbered = _PARAMETER.sub(lambda match: f"${names.index(match[1]) + 1}", sql)
         rows: list[Row] = self._cursor.execute(numbered, [parameters[name] for name in names]).fetchall()
         return rows
 
@@ -102,15 +102,19 @@ def load(source: Engine, url: str) -> dict[str, int]:
     import psycopg
 
     if url.partition("://")[0] not in ("postgres", "postgresql"):
-        raise EngineRefused(f"{shown(url)}: tables are loaded into postgres:// only; others read the dataset's files")
+        raise EngineRefused(
+            f"{hide_secrets(url)}: tables are loaded into postgres:// only; others read the dataset's files"
+        )
     try:
         with psycopg.connect(url, connect_timeout=20) as connection, connection.cursor() as cursor:
             return _Load(source, cursor).run()
     except psycopg.errors.LockNotAvailable as error:
-        raise EngineRefused(f"{shown(url)}: another session has used its tables for {_LOCK_SECONDS} s") from error
+        raise EngineRefused(
+            f"{hide_secrets(url)}: another session has used its tables for {_LOCK_SECONDS} s"
+        ) from error
     except psycopg.Error as error:
-        message = " ".join(str(error).replace(url, shown(url)).split())
-        raise EngineRefused(f"{shown(url)}: {message[:300]}") from error
+        message = " ".join(str(error).replace(url, hide_secrets(url)).split())
+        raise EngineRefused(f"{hide_secrets(url)}: {message[:300]}") from error
 
 
 class _Load:
@@ -137,7 +141,7 @@ class _Load:
             self._make_view(name, select)
         for name in (*counts, *ABOUT):
             execute(
-                f"INSERT INTO {_qualified(_REGISTRY)} VALUES (%s, %s, now(), %s) ON CONFLICT (name) DO UPDATE"  # noqa: S608  # our names
+                f"INSERT INTO {_qualify(_REGISTRY)} VALUES (%s, %s, now(), %s) ON CONFLICT (name) DO UPDATE"  # noqa: S608  # our names
                 " SET rows = excluded.rows, loaded_at = excluded.loaded_at, format = excluded.format",
                 [name, counts.get(name), FORMAT],
             )
@@ -150,14 +154,14 @@ class _Load:
             execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'Reports of fabricscope, put here by `fabricscope fleet load`'")
         if self._kind(_REGISTRY) is None:
             execute(
-                f"CREATE TABLE {_qualified(_REGISTRY)}"
+                f"CREATE TABLE {_qualify(_REGISTRY)}"
                 " (name text PRIMARY KEY, rows bigint, loaded_at timestamptz NOT NULL, format text NOT NULL)"
             )
-            execute(f"COMMENT ON TABLE {_qualified(_REGISTRY)} IS 'Tables and views of the last load'")
+            execute(f"COMMENT ON TABLE {_qualify(_REGISTRY)} IS 'Tables and views of the last load'")
 
     def _check_relations(self) -> None:
         """Raises EngineRefused where a relation of our names is not one that a load created."""
-        self._cursor.execute(f"SELECT name FROM {_qualified(_REGISTRY)}")  # noqa: S608  # our name
+        self._cursor.execute(f"SELECT name FROM {_qualify(_REGISTRY)}")  # noqa: S608  # our name
         created = {name for (name,) in self._cursor.fetchall()}
         for name, expected in {**dict.fromkeys(schema.names(), "r"), **dict.fromkeys(ABOUT, "v")}.items():
             kind = self._kind(name)
@@ -166,16 +170,18 @@ class _Load:
             if kind == "r":
                 types = self._column_types(name)
                 for column in schema.columns(name):
-                    found, wanted = types.get(column.name), _CATALOG_TYPES[column.type]
-                    if found not in (None, wanted):
-                        raise EngineRefused(f"{SCHEMA}.{name}.{column.name} is {found}, expected {wanted}: drop it")
+                    catalog_type, wanted = types.get(column.name), _CATALOG_TYPES[column.type]
+                    if catalog_type not in (None, wanted):
+                        raise EngineRefused(
+                            f"{SCHEMA}.{name}.{column.name} is {catalog_type}, expected {wanted}: drop it"
+                        )
 
     def _stage(self, name: str) -> None:
         """A copy that no other session sees, so that its tables are locked for as long as rows are moved only."""
         wanted = schema.columns(name)
-        self._cursor.execute(f"CREATE TEMP TABLE {_staged(name)} ({_definitions(wanted)}) ON COMMIT DROP")
+        self._cursor.execute(f"CREATE TEMP TABLE {_name_staging(name)} ({_definitions(wanted)}) ON COMMIT DROP")
         texts = [column.type == TEXT for column in wanted]
-        with self._cursor.copy(f"COPY {_staged(name)} FROM STDIN (FORMAT csv, NULL '')") as copy:
+        with self._cursor.copy(f"COPY {_name_staging(name)} FROM STDIN (FORMAT csv, NULL '')") as copy:
             for batch in self._source.batches(table_query(name)):
                 copy.write(_csv(batch, texts))
 
@@ -184,19 +190,19 @@ class _Load:
         execute = self._cursor.execute
         if self._kind(name) is None:
             key = identifiers(schema.key(name))
-            execute(f"CREATE TABLE {_qualified(name)} ({_definitions(wanted)}, PRIMARY KEY ({key}))")
+            execute(f"CREATE TABLE {_qualify(name)} ({_definitions(wanted)}, PRIMARY KEY ({key}))")
         types = self._column_types(name)
         for column in wanted:
             if column.name not in types:
-                execute(f"ALTER TABLE {_qualified(name)} ADD COLUMN {_definitions([column])}")
-            execute(f"COMMENT ON COLUMN {_qualified(name)}.{quote(column.name)} IS {_literal(column.about)}")
-        execute(f"COMMENT ON TABLE {_qualified(name)} IS {_literal(schema.about(name))}")
+                execute(f"ALTER TABLE {_qualify(name)} ADD COLUMN {_definitions([column])}")
+            execute(f"COMMENT ON COLUMN {_qualify(name)}.{quote(column.name)} IS {_literal(column.about)}")
+        execute(f"COMMENT ON TABLE {_qualify(name)} IS {_literal(schema.about(name))}")
 
     def _column_types(self, name: str) -> dict[str, str]:
         self._cursor.execute(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
             " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
-            [_qualified(name)],
+            [_qualify(name)],
         )
         return dict(self._cursor.fetchall())
 
@@ -206,37 +212,35 @@ class _Load:
         names = schema.names()
         latest = [name for name in names if name != "host" and not name.startswith(schema.HISTORY)]
         for name in latest:
-            execute(f"ALTER TABLE {_qualified(name)} DROP CONSTRAINT IF EXISTS {name}_node_fkey")
-        execute(f"TRUNCATE {', '.join(map(_qualified, names))}")
+            execute(f"ALTER TABLE {_qualify(name)} DROP CONSTRAINT IF EXISTS {name}_node_fkey")
+        execute(f"TRUNCATE {', '.join(map(_qualify, names))}")
         counts = {}
         for name in names:
             columns = identifiers(column.name for column in schema.columns(name))
             execute(
-                f"INSERT INTO {_qualified(name)} ({columns}) SELECT {columns} FROM {_staged(name)}"  # noqa: S608  # our names
+                f"INSERT INTO {_qualify(name)} ({columns}) SELECT {columns} FROM {_name_staging(name)}"  # noqa: S608  # our names
                 " ON CONFLICT DO NOTHING"
             )
             counts[name] = self._cursor.rowcount
         for name in latest:
             execute(
-                f"ALTER TABLE {_qualified(name)} ADD CONSTRAINT {name}_node_fkey"
-                f" FOREIGN KEY (node) REFERENCES {_qualified('host')} (node)"
+                f"ALTER TABLE {_qualify(name)} ADD CONSTRAINT {name}_node_fkey"
+                f" FOREIGN KEY (node) REFERENCES {_qualify('host')} (node)"
             )
         for name in names:
-            execute(f"ANALYZE {_qualified(name)}")
+            execute(f"ANALYZE {_qualify(name)}")
         return counts
 
     def _make_view(self, name: str, select: str) -> None:
-        from agent.fleet.engines.translated import translated
+        from agent.fleet.engines.translated import translate
 
         self._cursor.execute(f"SET LOCAL search_path = {SCHEMA}")
-        self._cursor.execute(f"CREATE OR REPLACE VIEW {_qualified(name)} AS {translated(select, 'postgres')}")
-        self._cursor.execute(f"COMMENT ON VIEW {_qualified(name)} IS {_literal(ABOUT[name])}")
+        self._cursor.execute(f"CREATE OR REPLACE VIEW {_qualify(name)} AS {translate(select, 'postgres')}")
+        self._cursor.execute(f"COMMENT ON VIEW {_qualify(name)} IS {_literal(ABOUT[name])}")
 
     def _kind(self, name: str) -> str | None:
         """The kind of a relation of the schema, as pg_class has it; None: there is none."""
-        kind: str | None = self._value(
-            "SELECT relkind::text FROM pg_class WHERE oid = to_regclass(%s)", _qualified(name)
-        )
+        kind: str | None = self._value("SELECT relkind::text FROM pg_class WHERE oid = to_regclass(%s)", _qualify(name))
         return kind
 
     def _value(self, sql: str, *parameters: Any) -> Any:
@@ -244,11 +248,11 @@ class _Load:
         return row and row[0]
 
 
-def _qualified(name: str) -> str:
+def _qualify(name: str) -> str:
     return f"{SCHEMA}.{quote(name)}"
 
 
-def _staged(name: str) -> str:
+def _name_staging(name: str) -> str:
     return quote(f"staged_{name}")
 
 
@@ -266,12 +270,12 @@ def _csv(batch: Any, texts: list[bool]) -> str:
     columns = [column.to_pylist() for column in batch.columns]
     for row in zip(*columns, strict=True):
         cells = (
-            "" if value is None else _quoted(value) if text else str(value)
+            "" if value is None else _quote(value) if text else str(value)
             for value, text in zip(row, texts, strict=True)
         )
         out.write(",".join(cells) + "\n")
     return out.getvalue()
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return '"' + value.replace("\0", "\ufffd").replace('"', '""') + '"'

@@ -59,7 +59,7 @@ class Query(NamedTuple):
 
         `schema`: of the tables, where an engine takes their bare names for those that it reads.
         """
-        made = {name: _scoped(quote(name), schema) for name in self.tables} if self.scoped else {}
+        made = {name: _scope(quote(name), schema) for name in self.tables} if self.scoped else {}
         if self.silenced and FINDING in self.tables:
             made[FINDING] = _with_silences(made.get(FINDING, f"SELECT * FROM {schema}{FINDING}"))  # noqa: S608
         return list(made.items())
@@ -76,7 +76,7 @@ def _with_silences(findings: str) -> str:
     return f"SELECT {', '.join(columns)} FROM ({findings}) AS found LEFT JOIN {SILENCES} AS known ON {same}"  # noqa: S608  # our names
 
 
-def _scoped(table: str, schema: str) -> str:
+def _scope(table: str, schema: str) -> str:
     return f"SELECT {table}.* FROM {schema}{table} AS {table} SEMI JOIN {SCOPE} ON {table}.node = {SCOPE}.node"  # noqa: S608  # our names
 
 

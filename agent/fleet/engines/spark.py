@@ -11,7 +11,7 @@ from typing import Any
 from agent.fleet.engines import schema
 from agent.fleet.engines.engine import EngineRefused, dataset_at
 from agent.fleet.engines.query import Relation, Row
-from agent.fleet.engines.translated import OverFiles, arrow_rows, refused
+from agent.fleet.engines.translated import OverFiles, arrow_rows, raise_refused
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 _QUIET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "log4j2.properties")
@@ -35,7 +35,7 @@ class Spark(OverFiles):
         if master == url:
             _reach(url)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1" if master == "local[*]" else "")
-        with refused(url):
+        with raise_refused(url):
             self._session: Any = (
                 SparkSession.builder.master(master)
                 .appName("fabricscope fleet")

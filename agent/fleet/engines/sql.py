@@ -27,11 +27,11 @@ class AtWork:
 
     def done(self, connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> _T:
         """What it gives."""
-        return self._begun(self._here, connection, work).result()
+        return self._begin(self._here, connection, work).result()
 
     def begun(self, connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> Future[_T]:
         """The same, to be waited for later."""
-        return self._begun(self._beside, connection, work)
+        return self._begin(self._beside, connection, work)
 
     def close(self) -> None:
         """Interrupt what nobody waits for any more, and wait until it has ended."""
@@ -42,7 +42,7 @@ class AtWork:
                 connection.interrupt()  # more than once: one that is only beginning does not notice
             time.sleep(0.01)
 
-    def _begun(
+    def _begin(
         self, by: ThreadPoolExecutor, connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]
     ) -> Future[_T]:
         future = by.submit(work)
@@ -57,7 +57,7 @@ _PIECE = 8192  # rows
 _WITH_ZONE = "TIMESTAMP WITH TIME ZONE"
 
 
-def selected(
+def select_rows(
     database: duckdb.DuckDBPyConnection, work: AtWork, sql: str, name: str
 ) -> tuple[list[str], Iterator[list[Row]]]:
     """Names of its columns, and its rows in pieces. Raises EngineRefused, also from the pieces."""
@@ -67,12 +67,14 @@ def selected(
         kinds = [statement.type.name for statement in statements]
         if kinds != ["SELECT"]:
             raise EngineRefused(f"one SELECT is asked for, and this is {_kinds(kinds)}: the dataset is only read")
-        told = work.done(database, lambda: database.sql(statements[0]))
-        if any(_WITH_ZONE in str(kind) for kind in told.types):  # fetched without Arrow, they need a further library
-            reader = work.done(database, lambda: told.to_arrow_reader(_PIECE))
-            return unlike(told.columns), _pieces(work, database, name, lambda: _of_batch(reader))
+        relation = work.done(database, lambda: database.sql(statements[0]))
+        if any(
+            _WITH_ZONE in str(kind) for kind in relation.types
+        ):  # fetched without Arrow, they need a further library
+            reader = work.done(database, lambda: relation.to_arrow_reader(_PIECE))
+            return make_distinct(relation.columns), _pieces(work, database, name, lambda: _of_batch(reader))
         cursor = work.done(database, lambda: database.execute(statements[0]))
-        names = unlike([each[0] for each in cursor.description or []])
+        names = make_distinct([column[0] for column in cursor.description or []])
         return names, _pieces(work, database, name, lambda: cursor.fetchmany(_PIECE))
     except UnicodeEncodeError as error:
         raise EngineRefused("the query is no UTF-8") from error
@@ -80,7 +82,7 @@ def selected(
         raise EngineRefused(one_line(name, error)) from error
 
 
-def unlike(names: Sequence[str]) -> list[str]:
+def make_distinct(names: Sequence[str]) -> list[str]:
     """With numbers behind those that another column has, so that none hides the other.
 
     >>> unlike(["a", "a", "b", "a_1", "a"])
@@ -88,15 +90,15 @@ def unlike(names: Sequence[str]) -> list[str]:
     """
     left, numbers = set(names), dict.fromkeys(names, 0)
     taken: set[str] = set()
-    made = []
+    distinct_names = []
     for name in names:
-        each = name
-        while each in taken or (each != name and each in left):
+        unique_name = name
+        while unique_name in taken or (unique_name != name and unique_name in left):
             numbers[name] += 1
-            each = f"{name}_{numbers[name]}"
-        taken.add(each)
-        made.append(each)
-    return made
+            unique_name = f"{name}_{numbers[name]}"
+        taken.add(unique_name)
+        distinct_names.append(unique_name)
+    return distinct_names
 
 
 def _pieces(
@@ -121,7 +123,7 @@ def _of_batch(reader: Any) -> list[Row]:
             for column in batch.columns
         ]
         if len(batch):
-            return list(zip(*(each.to_pylist() for each in plain), strict=True))
+            return list(zip(*(column.to_pylist() for column in plain), strict=True))
     return []
 
 

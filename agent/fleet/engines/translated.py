@@ -22,7 +22,7 @@ from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
 
 @contextmanager
-def refused(name: str) -> Iterator[None]:
+def raise_refused(name: str) -> Iterator[None]:
     """Whatever an engine raises becomes EngineRefused, one line that begins with its name."""
     try:
         yield
@@ -43,7 +43,7 @@ class Translated(Engine):
 
     def rows(self, query: Query) -> list[Row]:
         """See Tables."""
-        with refused(self.name):
+        with raise_refused(self.name):
             for table in query.tables:
                 self.make_table(table)
             parameters = dict(query.parameters)
@@ -52,8 +52,8 @@ class Translated(Engine):
                 columns = zip(*relation.rows, strict=True) if relation.rows else ([] for _ in relation.columns)
                 parameters.update((f"{relation.name}_{at}", list(values)) for at, values in enumerate(columns))
                 ctes.append((relation.name, self.relation(relation)))
-            ctes += [(name, translated(select, self.dialect)) for name, select in query.ctes()]
-            return self.fetch(with_ctes(ctes, translated(query.sql, self.dialect), self.mark), parameters)
+            ctes += [(name, translate(select, self.dialect)) for name, select in query.ctes()]
+            return self.fetch(with_ctes(ctes, translate(query.sql, self.dialect), self.mark), parameters)
 
     def batches(self, query: Query) -> Any:
         """See Tables: of a whole table, all at once."""
@@ -114,7 +114,7 @@ def arrow_rows(table: Any) -> list[Row]:
 
 
 @cache
-def translated(sql: str, dialect: str) -> str:
+def translate(sql: str, dialect: str) -> str:
     """A statement of DuckDB in another dialect."""
     tree = sqlglot.parse_one(sql, dialect="duckdb")
     rewrite = _REWRITES.get(dialect)
@@ -125,7 +125,7 @@ def translated(sql: str, dialect: str) -> str:
 
 def _clickhouse(node: exp.Expression) -> exp.Expression:
     """ClickHouse has functions of its own for lists, and divides integers to fractions."""
-    folded = _folded(node)
+    folded = _match_fold(node)
     if folded is not None:
         cells, separator = folded
         return _call("arrayStringConcat", _call("arraySort", _call("groupArray", cells)), separator)
@@ -144,7 +144,7 @@ def _clickhouse(node: exp.Expression) -> exp.Expression:
 
 def _postgres(node: exp.Expression) -> exp.Expression:
     """PostgreSQL sorts lists where it makes them, and joins by no condition that takes null for a value."""
-    folded = _folded(node)
+    folded = _match_fold(node)
     if folded is not None:
         cells, separator = folded
         return exp.GroupConcat(
@@ -165,7 +165,7 @@ def _postgres(node: exp.Expression) -> exp.Expression:
     return node
 
 
-def _folded(node: exp.Expression) -> tuple[exp.Expression, exp.Expression] | None:
+def _match_fold(node: exp.Expression) -> tuple[exp.Expression, exp.Expression] | None:
     """Of `array_to_string(list_sort(list(cells)), separator)`: cells and separator."""
     if isinstance(node, exp.ArrayToString) and isinstance(node.this, exp.ArraySort):
         values = node.this.this

@@ -12,8 +12,8 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query
 from agent.fleet.episodes.history import Episode, episodes, is_at_least
 from agent.fleet.episodes.silences import NONE, Silences
-from agent.fleet.questions.options import Options, earlier, reference
-from agent.fleet.questions.summary import stamp
+from agent.fleet.questions.options import Options, find_reference_time, subtract_time
+from agent.fleet.questions.summary import format_stamp
 from agent.model.finding import SEVERITIES
 
 KINDS = ("new", "back", "worse", "flapping", "silent", "gone", "reporting")
@@ -89,11 +89,13 @@ def news_since(
     tables: Tables, since: datetime, options: Options, least: str = "warning", silences: Silences = NONE
 ) -> News:
     """By the history: what began or ended after a moment."""
-    found = episodes(tables, since, least)
-    items, silenced = _sorted_out(_of_history(found, since), silences)
-    before = earlier(since, timedelta(seconds=options.stale_after_seconds))
-    items += [NewsItem(kind="silent", node=node) for node, received in _silent(tables, options) if received >= before]
-    return _news(tables, items, silenced, found, stamp(since))
+    episode_list = episodes(tables, since, least)
+    items, silenced = _sorted_out(_of_history(episode_list, since), silences)
+    before = subtract_time(since, timedelta(seconds=options.stale_after_seconds))
+    items += [
+        NewsItem(kind="silent", node=node) for node, received in _list_silent(tables, options) if received >= before
+    ]
+    return _news(tables, items, silenced, episode_list, format_stamp(since))
 
 
 def news_since_last(
@@ -101,14 +103,14 @@ def news_since_last(
 ) -> tuple[News, NewsState]:
     """By what the last run left: also what arrived late is news."""
     now = options.now or datetime.min  # noqa: DTZ901  # times of a dataset have no zone
-    found = episodes(tables, earlier(now, FLAP_WINDOW), least)
-    silent = [node for node, _ in _silent(tables, options)]
-    window = earlier(now, FLAP_WINDOW), datetime.fromisoformat(last.written_at).replace(tzinfo=None)
-    items, silenced = _sorted_out(_of_state(found, last, least, *window), silences)
+    episode_list = episodes(tables, subtract_time(now, FLAP_WINDOW), least)
+    silent = [node for node, _ in _list_silent(tables, options)]
+    window = subtract_time(now, FLAP_WINDOW), datetime.fromisoformat(last.written_at).replace(tzinfo=None)
+    items, silenced = _sorted_out(_of_state(episode_list, last, least, *window), silences)
     known = set(last.nodes)
     items += [NewsItem(kind="silent", node=node) for node in silent if node not in last.silent and node in known]
     items += [NewsItem(kind="reporting", node=node) for node in last.silent if node not in silent]
-    return _news(tables, items, silenced, found, last.written_at), state_of(tables, options, least)
+    return _news(tables, items, silenced, episode_list, last.written_at), state_of(tables, options, least)
 
 
 def state_of(tables: Tables, options: Options, least: str = "warning") -> NewsState:
@@ -117,25 +119,25 @@ def state_of(tables: Tables, options: Options, least: str = "warning") -> NewsSt
     there = [episode for episode in episodes(tables, now, least) if episode.ended is None]
     return NewsState(
         format=STATE_FORMAT,
-        written_at=stamp(now),
+        written_at=format_stamp(now),
         findings=[
             KnownFinding(
                 episode.node, episode.rule, episode.subject, episode.fingerprint, episode.severity, episode.label
             )
             for episode in there
         ],
-        silent=[node for node, _ in _silent(tables, options)],
+        silent=[node for node, _ in _list_silent(tables, options)],
         nodes=sorted(node for node, _ in tables.rows(ARRIVALS)),
     )
 
 
-def _of_history(found: list[Episode], since: datetime) -> Iterator[tuple[Episode, NewsItem]]:
-    begins = Counter(episode.key for episode in found if episode.began > since and not episode.is_continuation)
-    told = set()
-    for episode in found:
+def _of_history(episode_list: list[Episode], since: datetime) -> Iterator[tuple[Episode, NewsItem]]:
+    begins = Counter(episode.key for episode in episode_list if episode.began > since and not episode.is_continuation)
+    seen = set()
+    for episode in episode_list:
         if begins[episode.key] >= FLAPS:
-            if episode.key not in told:
-                told.add(episode.key)
+            if episode.key not in seen:
+                seen.add(episode.key)
                 yield episode, _item("flapping", episode, times=begins[episode.key])
         elif episode.ended is None and episode.began > since:
             if episode.is_continuation:
@@ -148,20 +150,20 @@ def _of_history(found: list[Episode], since: datetime) -> Iterator[tuple[Episode
 
 
 def _of_state(
-    found: list[Episode], last: NewsState, least: str, window: datetime, last_run: datetime
+    episode_list: list[Episode], last: NewsState, least: str, window: datetime, last_run: datetime
 ) -> Iterator[tuple[Episode, NewsItem]]:
     known = {finding.key: finding for finding in last.findings if is_at_least(finding.severity, least)}
-    begun = [episode for episode in found if episode.began > window and not episode.is_continuation]
+    begun = [episode for episode in episode_list if episode.began > window and not episode.is_continuation]
     begins, again = (
         Counter(episode.key for episode in begun),
         {episode.key for episode in begun if episode.began > last_run},
     )
     flapping = {key for key in again if begins[key] >= FLAPS}
-    newest = {episode.key: episode for episode in found}
+    newest = {episode.key: episode for episode in episode_list}
     for key in sorted(flapping):
         yield newest[key], _item("flapping", newest[key], times=begins[key])
     there = set(flapping)
-    for episode in found:
+    for episode in episode_list:
         if episode.ended is not None or episode.key in flapping:
             continue
         there.add(episode.key)
@@ -170,7 +172,7 @@ def _of_state(
             yield episode, _item("back" if episode.previous_ended is not None else "new", episode)
         elif _is_graver(episode.severity, before.severity):
             yield episode, _item("worse", episode, before=before.severity)
-    ended = {episode.key: episode for episode in found if episode.ended is not None}
+    ended = {episode.key: episode for episode in episode_list if episode.ended is not None}
     for key, before in known.items():
         if key not in there:
             end = ended.get(key)
@@ -181,9 +183,9 @@ def _of_state(
 _NO_TIME = datetime.min  # noqa: DTZ901  # not known
 
 
-def _sorted_out(found: Iterable[tuple[Episode, NewsItem]], silences: Silences) -> tuple[list[NewsItem], int]:
+def _sorted_out(pairs: Iterable[tuple[Episode, NewsItem]], silences: Silences) -> tuple[list[NewsItem], int]:
     items, silenced = [], 0
-    for episode, item in found:
+    for episode, item in pairs:
         if silences.find(episode) is None:
             items.append(item)
         else:
@@ -201,8 +203,8 @@ def _item(kind: str, episode: Episode, times: int | None = None, before: str | N
         label=episode.label,
         part=episode.part,
         serial=episode.part_serial,
-        began=stamp(episode.began) if episode.began != _NO_TIME else None,
-        ended=stamp(episode.ended) if episode.ended is not None and episode.ended != _NO_TIME else None,
+        began=format_stamp(episode.began) if episode.began != _NO_TIME else None,
+        ended=format_stamp(episode.ended) if episode.ended is not None and episode.ended != _NO_TIME else None,
         times=times,
         before=before,
     )
@@ -212,17 +214,17 @@ def _is_graver(severity: str, before: str | None) -> bool:
     return before is not None and before in SEVERITIES and SEVERITIES.index(severity) > SEVERITIES.index(before)
 
 
-def _news(tables: Tables, items: list[NewsItem], silenced: int, found: list[Episode], since: str) -> News:
+def _news(tables: Tables, items: list[NewsItem], silenced: int, episode_list: list[Episode], since: str) -> News:
     newest = max((received for _, received in tables.rows(ARRIVALS) if received), default=None)
     order = {kind: place for place, kind in enumerate(KINDS)}
     return News(
         since=since,
-        newest=stamp(newest) if newest else None,
+        newest=format_stamp(newest) if newest else None,
         items=sorted(
             items, key=lambda item: (order[item.kind], -_rank(item), item.rule or "", item.node, item.subject or "")
         ),
         silenced=silenced,
-        open=sum(episode.ended is None for episode in found),
+        open=sum(episode.ended is None for episode in episode_list),
     )
 
 
@@ -230,11 +232,11 @@ def _rank(item: NewsItem) -> int:
     return SEVERITIES.index(item.severity) if item.severity else -1
 
 
-def _silent(tables: Tables, options: Options) -> list[tuple[str, datetime]]:
+def _list_silent(tables: Tables, options: Options) -> list[tuple[str, datetime]]:
     """Nodes whose last report arrived too long ago, and when."""
     arrivals = [(node, received) for node, received in tables.rows(ARRIVALS) if received]
     if not arrivals:
         return []
     newest = max(received for _, received in arrivals)
-    cut = earlier(reference(newest, options), timedelta(seconds=options.stale_after_seconds))
+    cut = subtract_time(find_reference_time(newest, options), timedelta(seconds=options.stale_after_seconds))
     return sorted((node, received) for node, received in arrivals if received < cut)

@@ -13,7 +13,7 @@ from agent.fleet.engines.query import Row, key_types, lookup, matching
 from agent.fleet.episodes.history import Episode, episodes, gravest
 from agent.fleet.episodes.silences import NONE, Silences
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.summary import stamp
+from agent.fleet.questions.summary import format_stamp
 from agent.model.finding import SEVERITIES
 
 _PORT = key_types("port", ("node", "nic", "port"))
@@ -61,8 +61,8 @@ def repeats(
         groups.setdefault(_identity(episode), []).append(episode)
     often = [group for group in groups.values() if _count(group) >= times]
     far = _far_ends(tables, [episode for group in often for episode in group])
-    found = [_offender(group, since, now, far) for group in often]
-    return Repeats(since=stamp(since), times=times, offenders=sorted(found, key=_rank), silenced=silenced)
+    offenders = [_offender(group, since, now, far) for group in often]
+    return Repeats(since=format_stamp(since), times=times, offenders=sorted(offenders, key=_rank), silenced=silenced)
 
 
 def _count(group: Iterable[Episode]) -> int:
@@ -88,9 +88,9 @@ def _offender(group: list[Episode], since: datetime, now: datetime, far: dict[tu
         severity=gravest(episode.severity for episode in group),
         episodes=_count(group),
         open=any(episode.ended is None for episode in group),
-        hours=round(_covered(group, since, now) / timedelta(hours=1), 1),
-        first=stamp(min(episode.began for episode in group)),
-        last=stamp(last.began),
+        hours=round(_sum_open_time(group, since, now) / timedelta(hours=1), 1),
+        first=format_stamp(min(episode.began for episode in group)),
+        last=format_stamp(last.began),
         rules=sorted(rules.items(), key=lambda item: (-item[1], item[0])),
         far_end=next(
             (far[episode.node, episode.subject] for episode in group if (episode.node, episode.subject) in far), None
@@ -98,7 +98,7 @@ def _offender(group: list[Episode], since: datetime, now: datetime, far: dict[tu
     )
 
 
-def _covered(group: Iterable[Episode], since: datetime, now: datetime) -> timedelta:
+def _sum_open_time(group: Iterable[Episode], since: datetime, now: datetime) -> timedelta:
     """The time in which at least one was there."""
     covered, until = timedelta(), since
     for began, ended in sorted((episode.began, episode.ended or now) for episode in group):
@@ -113,11 +113,11 @@ def _rank(offender: Offender) -> tuple[int, int, str]:
     return -offender.episodes, -SEVERITIES.index(offender.severity), offender.hosts
 
 
-def _far_ends(tables: Tables, found: list[Episode]) -> dict[tuple[str, str], str]:
+def _far_ends(tables: Tables, episode_list: list[Episode]) -> dict[tuple[str, str], str]:
     """What the cables of ports among the subjects lead to, by node and subject."""
     ports: dict[tuple[str, str, int], str] = {}
     nodes: dict[tuple[str], None] = {}
-    for episode in found:
+    for episode in episode_list:
         kind, _, rest = episode.subject.partition(":")
         nic, _, number = rest.rpartition("/")
         if kind == "port" and number.isdecimal() and len(number) < 6:

@@ -14,8 +14,8 @@ from agent.fleet.episodes.history import is_at_least
 from agent.fleet.expected.sources import ExpectedNode
 from agent.fleet.hostlist import fold
 from agent.fleet.node_names import NodeNames, short_name
-from agent.fleet.questions.options import Options, earlier, reference
-from agent.fleet.questions.summary import stamp
+from agent.fleet.questions.options import Options, find_reference_time, subtract_time
+from agent.fleet.questions.summary import format_stamp
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 ARRIVALS = query("episodes", "named_arrivals")
@@ -63,7 +63,11 @@ def compare(
     names = NodeNames((node, hostname) for node, (hostname, _) in there.items())
     found = {short: names.find_short(expected.name) for short, expected in listed.items()}
     newest = max((received for _, received in there.values() if received), default=None)
-    cut = earlier(reference(newest, options), timedelta(seconds=options.stale_after_seconds)) if newest else None
+    cut = (
+        subtract_time(find_reference_time(newest, options), timedelta(seconds=options.stale_after_seconds))
+        if newest
+        else None
+    )
     bad: dict[str, set[str]] = {}
     for node, rule, severity in tables.rows(FINDINGS):
         if is_at_least(severity, drain_at):
@@ -74,7 +78,7 @@ def compare(
         received = there[node][1] if node is not None else None
         silent = node is not None and cut is not None and (received is None or received < cut)
         reporting += node is not None and not silent
-        last = stamp(received) if received else None
+        last = format_stamp(received) if received else None
         if expected.out:
             rows.append(_row("out", expected, last))
         elif node is None:
@@ -89,7 +93,7 @@ def compare(
             what="unexpected",
             node=node,
             hostname=hostname if hostname and short_name(hostname) != short_name(node) else None,
-            last_report=stamp(received) if received else None,
+            last_report=format_stamp(received) if received else None,
         )
         for node, (hostname, received) in there.items()
         if node not in matched
@@ -108,23 +112,23 @@ def _row(what: str, expected: ExpectedNode, last: str | None, rules: list[str] |
     )
 
 
-def slurm_drain(found: ExpectedAnswer) -> str:
+def slurm_drain(answer: ExpectedAnswer) -> str:
     """Lines for a shell: nothing here runs them."""
-    return _commands(found, 'scontrol update NodeName={node} State=DRAIN Reason="fabricscope: {reason}"')
+    return _commands(answer, 'scontrol update NodeName={node} State=DRAIN Reason="fabricscope: {reason}"')
 
 
-def kubernetes_drain(found: ExpectedAnswer) -> str:
+def kubernetes_drain(answer: ExpectedAnswer) -> str:
     """Lines for a shell: cordon, so that running pods end by themselves."""
-    return _commands(found, "kubectl cordon {node}  # fabricscope: {reason}")
+    return _commands(answer, "kubectl cordon {node}  # fabricscope: {reason}")
 
 
-def _commands(found: ExpectedAnswer, command: str) -> str:
+def _commands(answer: ExpectedAnswer, command: str) -> str:
     """One for each node to drain; a name that a shell could take for something else gets a comment."""
     lines = [
         command.format(node=row.node, reason=_reason(row))
         if _PLAIN.fullmatch(row.node)
         else f"# no command for a node of this name: {ascii(row.node)[:80]}"
-        for row in found.of("drain")
+        for row in answer.of("drain")
     ]
     return "".join(f"{line}\n" for line in lines)
 

@@ -42,14 +42,14 @@ class ExpectedNode(NamedTuple):
 def read_expected(data: bytes) -> list[ExpectedNode]:
     """The nodes of a list, each once; of several entries one that is in service counts. Raises BadNodeList."""
     text = data.decode("utf-8-sig", "replace")
-    found: dict[str, ExpectedNode] = {}
+    nodes: dict[str, ExpectedNode] = {}
     for node in _of_json(text) if text.lstrip().startswith(("{", "[")) and _is_json(text) else _of_lines(text):
-        known = found.get(node.name)
+        known = nodes.get(node.name)
         if known is None or (known.out and not node.out):
-            found[node.name] = node
-    if not found:
+            nodes[node.name] = node
+    if not nodes:
         raise BadNodeList("it names no node")
-    return list(found.values())
+    return list(nodes.values())
 
 
 def _is_json(text: str) -> bool:
@@ -113,7 +113,7 @@ def _of_lines(text: str) -> Iterator[ExpectedNode]:
             raise BadNodeList(f"line {number}: {error}") from error
         reason = " ".join(words[2:])[:_MOST_REASON] if is_slurm else ""
         for name in names:
-            out = is_slurm and any(each.startswith(_OUT_OF_SLURM) for each in state.split("+"))
+            out = is_slurm and any(flag.startswith(_OUT_OF_SLURM) for flag in state.split("+"))
             yield ExpectedNode(name, words[1] if is_slurm else None, out, None if reason in ("", "none") else reason)
 
 

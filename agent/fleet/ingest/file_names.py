@@ -21,7 +21,7 @@ HEAD_BYTES = 1 << 16  # of a file, for `ours`
 _PACKED = (".gz", ".zst", ".bz2", ".xz")
 
 
-_OURS = tuple(each.rpartition("/")[2] for each in (MANIFEST, REASONS))
+_OURS = tuple(path.rpartition("/")[2] for path in (MANIFEST, REASONS))
 
 
 _MANIFEST = re.compile(rb'\s*\{\s*"format"\s*:\s*"fabricscope\.dataset/')
@@ -48,7 +48,7 @@ def may_be_ours(path: str) -> bool:
     return path.rpartition("/")[2] in _OURS
 
 
-def ours(head: bytes) -> bool:
+def is_ours(head: bytes) -> bool:
     """Whether it is a dataset's manifest, or the reasons of a quarantine.
 
     >>> ours(b'{"format": "fabricscope.dataset/1", "generation": 3'), ours(b'{"schema": "fabricscope.report/1"}')

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from agent.fleet.columns import PARQUET, TYPES, by_dictionary, packed_schema, schema
 from agent.fleet.dataset import File
-from agent.fleet.ingest.history import day_of, joined, read_batches
+from agent.fleet.ingest.history import day_of, join_tables, read_batches
 from agent.fleet.store import Store
 from agent.fleet.tables import TIME
 
@@ -67,11 +67,11 @@ class Writer:
             return
         self._held.append(rows)
         self._count += len(rows)
-        self._bytes += _own_bytes(rows)
+        self._bytes += _count_bytes(rows)
         if self._count >= GROUP_ROWS or self._bytes >= HELD_BYTES:
             self.flush()
         elif len(self._held) - self._firm >= HELD_PARTS:
-            self._held[self._firm :] = [joined(self._held[self._firm :], self._plain)]
+            self._held[self._firm :] = [join_tables(self._held[self._firm :], self._plain)]
             self._firm += 1
 
     @property
@@ -89,7 +89,7 @@ class Writer:
     def flush(self) -> None:
         """Write what is held."""
         if self._held:
-            whole = joined(self._held, self._plain)
+            whole = join_tables(self._held, self._plain)
             self._writer.write_table(whole, row_group_size=GROUP_ROWS)
             self.rows += len(whole)
         self._held, self._count, self._bytes, self._firm = [], 0, 0, 0
@@ -126,12 +126,12 @@ class HistoryFiles:
         self._open.clear()
 
 
-def _own_bytes(rows: Any) -> int:
+def _count_bytes(rows: Any) -> int:
     """About; dictionaries are shared with other rows."""
     return sum(4 * len(rows) if pa.types.is_dictionary(column.type) else column.nbytes for column in rows.columns)
 
 
-def written(staging: Staging, store: Store, path: str, plain: Any, parts: Iterable[Any]) -> File | None:
+def write_file(staging: Staging, store: Store, path: str, plain: Any, parts: Iterable[Any]) -> File | None:
     """A file with these rows; None, and no file, where there are none."""
     writer = None
     for rows in parts:
@@ -146,7 +146,7 @@ SMALL_ROWS = 1 << 20
 Void = tuple[str, str, int]  # table, node, moment
 
 
-def corrected(
+def correct_history(
     store: Store, staging: Staging, history: dict[str, list[File]], voids: list[Void]
 ) -> dict[str, list[File]]:
     """History's files without some rows; a change is taken out with the rows of its table. Raises OSError."""
@@ -155,19 +155,21 @@ def corrected(
         by_day[table, day_of(moment)].append((node, table, moment))
         if table != "sighting":
             by_day["change", day_of(moment)].append((node, table, moment))
-    made = dict(history)
-    for (table, when), mine in by_day.items():
-        made[table] = [
-            kept
-            for file in made[table]
-            for kept in ([file] if f"/dt={when}/" not in file.path else _without(store, staging, file, table, mine))
+    corrected_history = dict(history)
+    for (table, day), mine in by_day.items():
+        corrected_history[table] = [
+            remaining
+            for file in corrected_history[table]
+            for remaining in (
+                [file] if f"/dt={day}/" not in file.path else _write_without(store, staging, file, table, mine)
+            )
         ]
-    return made
+    return corrected_history
 
 
-def gathered(store: Store, staging: Staging, history: dict[str, list[File]]) -> dict[str, list[File]]:
+def gather_small(store: Store, staging: Staging, history: dict[str, list[File]]) -> dict[str, list[File]]:
     """History's files, where a day of a table has many small ones made into one. Raises OSError."""
-    made = {}
+    by_table = {}
     for table, files in history.items():
         days: defaultdict[str, list[File]] = defaultdict(list)
         for file in files:
@@ -175,16 +177,16 @@ def gathered(store: Store, staging: Staging, history: dict[str, list[File]]) -> 
                 days[file.path.rpartition("/")[0]].append(file)
         many = {folder: small for folder, small in days.items() if len(small) > MOST_FILES}
         gone = {file.path for small in many.values() for file in small}
-        made[table] = [file for file in files if file.path not in gone]
+        by_table[table] = [file for file in files if file.path not in gone]
         plain = schema(table, True)
         for folder, small in many.items():
             rows = (batch for file in small for batch in read_batches(store, file, plain))
-            new = written(staging, store, f"{folder}/{staging.name()}", plain, rows)
-            made[table] += [new] if new else []
-    return made
+            new = write_file(staging, store, f"{folder}/{staging.name()}", plain, rows)
+            by_table[table] += [new] if new else []
+    return by_table
 
 
-def _without(store: Store, staging: Staging, file: File, table: str, voids: list[Void]) -> list[File]:
+def _write_without(store: Store, staging: Staging, file: File, table: str, voids: list[Void]) -> list[File]:
     plain = schema(table, True)
     names = ["node", "table", "observed_at"] if table == "change" else ["node", "observed_at"]
     columns = dict(zip(("node", "table", "observed_at"), zip(*voids, strict=True), strict=True))
@@ -195,22 +197,22 @@ def _without(store: Store, staging: Staging, file: File, table: str, voids: list
             "observed_at": pa.array(columns["observed_at"], pa.int64()).cast(TYPES[TIME]),
         }
     ).select(names)
-    parts = [_kept(batch, void, names) for batch in read_batches(store, file, plain)]
+    parts = [_select_kept(batch, void, names) for batch in read_batches(store, file, plain)]
     if sum(len(part) for part in parts) == file.rows:
         return [file]
     folder = file.path.rpartition("/")[0]
-    new = written(staging, store, f"{folder}/{staging.name()}", plain, parts)
+    new = write_file(staging, store, f"{folder}/{staging.name()}", plain, parts)
     return [new] if new else []
 
 
-def _kept(batch: Any, void: Any, names: list[str]) -> Any:
+def _select_kept(batch: Any, void: Any, names: list[str]) -> Any:
     keys = pa.table({name: batch[name].cast(void[name].type) for name in names})
     keys = keys.append_column("place", pa.array(range(len(batch)), pa.int64()))
     left = keys.join(void, keys=names, join_type="left anti")
     return batch.take(left["place"].combine_chunks().sort())
 
 
-def filled(store: Store, staging: Staging, latest: dict[str, list[File]], history: dict[str, list[File]]) -> None:
+def fill_missing(store: Store, staging: Staging, latest: dict[str, list[File]], history: dict[str, list[File]]) -> None:
     """No table is without a file: an engine would not know its columns. Raises OSError."""
     name = staging.name
     for files, path, past in (

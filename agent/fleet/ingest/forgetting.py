@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import BadDataset, File, Manifest
-from agent.fleet.ingest.files import HistoryFiles, Staging, Void, corrected, filled, written
+from agent.fleet.ingest.files import HistoryFiles, Staging, Void, correct_history, fill_missing, write_file
 from agent.fleet.ingest.history import day_of, read_batches
-from agent.fleet.ingest.locked_dataset import Held, held
+from agent.fleet.ingest.locked_dataset import OpenDataset, open_dataset
 from agent.fleet.ingest.merging import KEPT, STATE_SCHEMA
 from agent.fleet.node_names import NodeNames
 from agent.fleet.store import Store
@@ -33,7 +33,7 @@ class Forgotten(msgspec.Struct, kw_only=True):
     history_rows: int = 0
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ForgetRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What to take out: nodes by name, of the dataset or their host names; nodes without a report for so long; history
     before so long ago.
     """
@@ -46,31 +46,33 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     wait_seconds: float = 60.0
 
 
-def forget(wanted: Wanted, now: datetime | None = None) -> Forgotten:
+def forget(wanted: ForgetRequest, now: datetime | None = None) -> Forgotten:
     """Raises BadDataset, AmbiguousName, OSError; then the dataset is as it was."""
     now = now or datetime.now(timezone.utc)
-    with held(wanted.dataset, wanted.wait_seconds) as dataset:
+    with open_dataset(wanted.dataset, wanted.wait_seconds) as dataset:
         if dataset.new:
             raise BadDataset(f"{wanted.dataset}: no dataset: nothing to forget")
         store, before = dataset.store, dataset.manifest
         staging = Staging(dataset.staging, before.generation + 1)
-        nodes, unknown = _chosen(store, before, wanted, now)
-        made = Forgotten(nodes=nodes, unknown=unknown)
+        nodes, unknown = _choose_nodes(store, before, wanted, now)
+        forgotten = Forgotten(nodes=nodes, unknown=unknown)
         latest, state, history = dict(before.latest), list(before.state), dict(before.history)
         if wanted.history is not None:
-            history, made.history_rows = _without_old(store, staging, history, now - wanted.history)
+            history, forgotten.history_rows = _drop_old(store, staging, history, now - wanted.history)
         if nodes and not wanted.dry_run:
-            latest = {table: _rewritten(store, staging, files, schema(table), nodes) for table, files in latest.items()}
-            state = _rewritten(store, staging, state, STATE_SCHEMA, nodes)
+            latest = {
+                table: _rewrite_files(store, staging, files, schema(table), nodes) for table, files in latest.items()
+            }
+            state = _rewrite_files(store, staging, state, STATE_SCHEMA, nodes)
             _add_ends(store, staging, history, nodes, now)
-        if not wanted.dry_run and (nodes or made.history_rows):
-            filled(store, staging, latest, history)
+        if not wanted.dry_run and (nodes or forgotten.history_rows):
+            fill_missing(store, staging, latest, history)
             _commit(dataset, before, now, latest, state, history)
-        return made
+        return forgotten
 
 
 def _commit(
-    dataset: Held,
+    dataset: OpenDataset,
     before: Manifest,
     now: datetime,
     latest: dict[str, list[File]],
@@ -90,7 +92,9 @@ def _commit(
     dataset.commit(manifest, {})
 
 
-def _chosen(store: Store, manifest: Manifest, wanted: Wanted, now: datetime) -> tuple[list[str], list[str]]:
+def _choose_nodes(
+    store: Store, manifest: Manifest, wanted: ForgetRequest, now: datetime
+) -> tuple[list[str], list[str]]:
     """Nodes of the dataset that are meant, and names that it does not have. Raises AmbiguousName."""
     wanted_columns = ("node", "hostname", "observed_at", "received_at")
     plain = pa.schema([column for column in schema("host") if column.name in wanted_columns])
@@ -107,21 +111,21 @@ def _chosen(store: Store, manifest: Manifest, wanted: Wanted, now: datetime) -> 
     return sorted(chosen), sorted(name for name, node in found.items() if node is None)
 
 
-def _rewritten(store: Store, staging: Staging, files: Iterable[File], plain: Any, nodes: list[str]) -> list[File]:
+def _rewrite_files(store: Store, staging: Staging, files: Iterable[File], plain: Any, nodes: list[str]) -> list[File]:
     """The files without rows of these nodes; one that has none stays."""
     gone = pa.array(nodes, pa.string())
-    found = []
+    new_files = []
     for file in files:
-        parts = [_without(batch, gone) for batch in read_batches(store, file, plain)]
+        parts = [_filter_nodes(batch, gone) for batch in read_batches(store, file, plain)]
         if sum(map(len, parts)) == file.rows:
-            found.append(file)
+            new_files.append(file)
             continue
-        new = written(staging, store, f"{file.path.rpartition('/')[0]}/{staging.name()}", plain, parts)
-        found += [new] if new else []
-    return found
+        new = write_file(staging, store, f"{file.path.rpartition('/')[0]}/{staging.name()}", plain, parts)
+        new_files += [new] if new else []
+    return new_files
 
 
-def _without(batch: Any, gone: Any) -> Any:
+def _filter_nodes(batch: Any, gone: Any) -> Any:
     return batch.filter(pc.invert(pc.is_in(batch["node"].cast(pa.string()), value_set=gone)))
 
 
@@ -145,33 +149,35 @@ def _add_ends(store: Store, staging: Staging, history: dict[str, list[File]], no
         history[table] = [*history.get(table, []), file]
 
 
-def _without_old(
+def _drop_old(
     store: Store, staging: Staging, history: dict[str, list[File]], cut: datetime
 ) -> tuple[dict[str, list[File]], int]:
     """History without what was no longer so at `cut`: of each node and table the state of that moment stays."""
     before = sum(file.rows for files in history.values() for file in files)
     moment = int(cut.timestamp() * 1_000_000)
-    old = [file for file in history.get(CHANGE.name, []) if _day_of(file) <= day_of(moment)]
-    last = _last_changes(store, old, moment)
-    kept: defaultdict[str, set[int]] = defaultdict(set)
+    old = [file for file in history.get(CHANGE.name, []) if _find_day(file) <= day_of(moment)]
+    last = _find_last_changes(store, old, moment)
+    moments: defaultdict[str, set[int]] = defaultdict(set)
     for (node, _), observed in last.items():
-        kept[node].add(observed)
-    for when in sorted({_day_of(file) for file in old}):
-        voids = list(_void(store, [file for file in old if _day_of(file) == when], last, moment))
-        history = corrected(store, staging, history, voids)
-    for when in sorted({_day_of(file) for file in history.get(SIGHTING.name, [])}):
-        if when <= day_of(moment):
-            files = [file for file in history[SIGHTING.name] if _day_of(file) == when]
-            history = corrected(store, staging, history, list(_void_sightings(store, files, kept, moment)))
+        moments[node].add(observed)
+    for day in sorted({_find_day(file) for file in old}):
+        voids = list(_list_void(store, [file for file in old if _find_day(file) == day], last, moment))
+        history = correct_history(store, staging, history, voids)
+    for day in sorted({_find_day(file) for file in history.get(SIGHTING.name, [])}):
+        if day <= day_of(moment):
+            files = [file for file in history[SIGHTING.name] if _find_day(file) == day]
+            history = correct_history(
+                store, staging, history, list(_list_void_sightings(store, files, moments, moment))
+            )
     return history, before - sum(file.rows for files in history.values() for file in files)
 
 
-def _day_of(file: File) -> str:
+def _find_day(file: File) -> str:
     return file.path.split("/dt=")[1].split("/")[0]
 
 
-def _changes(store: Store, files: list[File], table: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
-    plain = pa.schema([each for each in schema(table, True) if each.name in columns])
+def _read_changes(store: Store, files: list[File], table: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+    plain = pa.schema([column for column in schema(table, True) if column.name in columns])
     for file in files:
         for batch in read_batches(store, file, plain):
             moments = batch["observed_at"].cast(pa.int64()).to_pylist()
@@ -179,23 +185,23 @@ def _changes(store: Store, files: list[File], table: str, columns: tuple[str, ..
             yield from zip(*others, moments, strict=True)
 
 
-def _last_changes(store: Store, files: list[File], moment: int) -> dict[tuple[str, str], int]:
+def _find_last_changes(store: Store, files: list[File], moment: int) -> dict[tuple[str, str], int]:
     """Of each node and table, when it last changed until a moment."""
-    found: dict[tuple[str, str], int] = {}
-    for node, table, observed in _changes(store, files, CHANGE.name, ("node", "table", "observed_at")):
-        if observed <= moment and observed > found.get((node, table), -1):
-            found[node, table] = observed
-    return found
+    newest: dict[tuple[str, str], int] = {}
+    for node, table, observed in _read_changes(store, files, CHANGE.name, ("node", "table", "observed_at")):
+        if observed <= moment and observed > newest.get((node, table), -1):
+            newest[node, table] = observed
+    return newest
 
 
-def _void(store: Store, files: list[File], last: dict[tuple[str, str], int], moment: int) -> Iterator[Void]:
-    for node, table, observed in _changes(store, files, CHANGE.name, ("node", "table", "observed_at")):
+def _list_void(store: Store, files: list[File], last: dict[tuple[str, str], int], moment: int) -> Iterator[Void]:
+    for node, table, observed in _read_changes(store, files, CHANGE.name, ("node", "table", "observed_at")):
         if observed <= moment and last[node, table] != observed and table in TABLES:
             yield table, node, observed
 
 
-def _void_sightings(store: Store, files: list[File], kept: dict[str, set[int]], moment: int) -> Iterator[Void]:
+def _list_void_sightings(store: Store, files: list[File], moments: dict[str, set[int]], moment: int) -> Iterator[Void]:
     """Reports that no state that is kept is of."""
-    for node, observed in _changes(store, files, SIGHTING.name, ("node", "observed_at")):
-        if observed <= moment and observed not in kept.get(node, ()):
+    for node, observed in _read_changes(store, files, SIGHTING.name, ("node", "observed_at")):
+        if observed <= moment and observed not in moments.get(node, ()):
             yield SIGHTING.name, node, observed

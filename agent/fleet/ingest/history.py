@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from agent.fleet.columns import packed_schema, schema
 from agent.fleet.dataset import BadDataset, File, Manifest
-from agent.fleet.store import Store, shown
+from agent.fleet.store import Store, hide_secrets
 
 
 class Sighting(NamedTuple):
@@ -83,17 +83,17 @@ def is_late(known: NodeHistory, given: Iterable[Given]) -> bool:
     """Whether more has to be known of the node than its newest sighting."""
     newest = max(known.sightings.values(), default=None)
     return newest is not None and any(
-        each.sighting.observed <= newest.observed and each.sighting != newest for each in given
+        report.sighting.observed <= newest.observed and report.sighting != newest for report in given
     )
 
 
-def merged(known: NodeHistory, given: Sequence[Given], tables: Sequence[str]) -> Edit:
+def merge_reports(known: NodeHistory, given: Sequence[Given], tables: Sequence[str]) -> Edit:
     """Put reports into a node's history."""
     best: dict[int, Given] = {}
-    for each in given:
-        moment = each.sighting.observed
-        if moment not in best or best[moment].sighting < each.sighting:
-            best[moment] = each
+    for report in given:
+        moment = report.sighting.observed
+        if moment not in best or best[moment].sighting < report.sighting:
+            best[moment] = report
     fresh = {
         moment: given
         for moment, given in best.items()
@@ -105,14 +105,14 @@ def merged(known: NodeHistory, given: Sequence[Given], tables: Sequence[str]) ->
     added: list[Added] = []
     removed: list[tuple[str, int]] = []
     for table in tables:
-        _table(table, known.changes.get(table, {}), fresh, moments, added, removed)
+        _check_table(table, known.changes.get(table, {}), fresh, moments, added, removed)
     seen = [fresh[moment].sighting for moment in sorted(fresh)]
     unseen = sorted(fresh.keys() & known.sightings.keys())
     late = sum(moment <= max(known.sightings) for moment in fresh) if known.sightings else 0
     return Edit(fresh.get(moments[-1]), added, removed, seen, unseen, late, len(given) - len(fresh))
 
 
-def _table(
+def _check_table(
     table: str,
     known: Mapping[int, TableVersion],
     fresh: Mapping[int, Given],
@@ -148,14 +148,14 @@ BATCH_ROWS = 1 << 16
 
 def read_history(store: Store, manifest: Manifest, nodes: list[str]) -> dict[str, NodeHistory]:
     """All sightings and changes of some nodes. Raises OSError."""
-    found = {node: NodeHistory({}, {}) for node in nodes}
+    histories = {node: NodeHistory({}, {}) for node in nodes}
     sightings: dict[str, dict[int, Sighting]] = defaultdict(dict)
     changes: dict[str, dict[str, dict[int, TableVersion]]] = defaultdict(lambda: defaultdict(dict))
-    for row in _rows(store, manifest.history.get("sighting", []), nodes, "sighting"):
+    for row in _read_rows(store, manifest.history.get("sighting", []), nodes, "sighting"):
         sightings[row["node"]][row["observed_at"]] = Sighting(row["observed_at"], row["generated_at"], row["report"])
-    for row in _rows(store, manifest.history.get("change", []), nodes, "change"):
+    for row in _read_rows(store, manifest.history.get("change", []), nodes, "change"):
         changes[row["node"]][row["table"]][row["observed_at"]] = TableVersion(row["digest"], row["rows"])
-    return {node: NodeHistory(sightings[node], changes[node]) for node in found}
+    return {node: NodeHistory(sightings[node], changes[node]) for node in histories}
 
 
 def read_copies(store: Store, manifest: Manifest, wanted: list[tuple[str, Added]]) -> Iterator[tuple[str, Added, Any]]:
@@ -163,16 +163,16 @@ def read_copies(store: Store, manifest: Manifest, wanted: list[tuple[str, Added]
     by_file: dict[tuple[str, str], list[tuple[str, Added]]] = defaultdict(list)
     for node, added in wanted:
         by_file[added.table, day_of(added.copied)].append((node, added))
-    for (table, when), asked in by_file.items():
-        files = [file for file in manifest.history.get(table, []) if f"/dt={when}/" in file.path]
-        nodes = sorted({node for node, _ in asked})
-        parts = [part for part in _filtered(store, files, schema(table, True), nodes) if len(part)]
+    for (table, day), rows_wanted in by_file.items():
+        files = [file for file in manifest.history.get(table, []) if f"/dt={day}/" in file.path]
+        nodes = sorted({node for node, _ in rows_wanted})
+        parts = [part for part in _filter_files(store, files, schema(table, True), nodes) if len(part)]
         if not parts:
             continue
         rows = pa.concat_tables(parts)
-        for node, added in asked:
+        for node, added in rows_wanted:
             same = pc.and_(
-                pc.equal(rows["node"], node), pc.equal(rows["observed_at"], pa.scalar(added.copied, _moment()))
+                pc.equal(rows["node"], node), pc.equal(rows["observed_at"], pa.scalar(added.copied, _make_time_field()))
             )
             yield node, added, rows.filter(same)
 
@@ -182,25 +182,25 @@ def read_batches(store: Store, file: File, plain: Any) -> Iterator[Any]:
 
     Raises BadDataset.
     """
-    text = [each.name for each in plain if each.type == pa.string()]
+    text = [field.name for field in plain if field.type == pa.string()]
     try:
         opened = pq.ParquetFile(store.opened(file.path), read_dictionary=text, memory_map=not store.remote)
         with opened:
-            there = [each.name for each in plain if each.name in opened.schema_arrow.names]
+            there = [field.name for field in plain if field.name in opened.schema_arrow.names]
             for batch in opened.iter_batches(BATCH_ROWS, columns=there):
-                yield fitted(pa.Table.from_batches([batch]), plain)
+                yield fit_columns(pa.Table.from_batches([batch]), plain)
     except (pa.ArrowException, OSError) as error:
-        where = f"{shown(store.url).rstrip('/')}/{file.path}"
-        said = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
-        raise BadDataset(f"{where}: cannot be read, or damaged: {said}") from error
+        where = f"{hide_secrets(store.url).rstrip('/')}/{file.path}"
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+        raise BadDataset(f"{where}: cannot be read, or damaged: {reason}") from error
 
 
-def fitted(rows: Any, plain: Any) -> Any:
+def fit_columns(rows: Any, plain: Any) -> Any:
     """A table with exactly the columns of `plain`, text by dictionary."""
-    return joined([rows], plain)
+    return join_tables([rows], plain)
 
 
-def joined(parts: list[Any], plain: Any) -> Any:
+def join_tables(parts: list[Any], plain: Any) -> Any:
     """Tables as one, in one piece, with exactly the columns of `plain`, text by dictionary; what one lacks is null."""
     there = [set(part.column_names) for part in parts]
     columns = []
@@ -211,11 +211,11 @@ def joined(parts: list[Any], plain: Any) -> Any:
                 chunks += rows.column(field.name).chunks
             else:
                 chunks.append(pa.nulls(len(rows), field.type))
-        columns.append(_column(chunks, field.type))
+        columns.append(_read_column(chunks, field.type))
     return pa.table(columns, schema=packed_schema(plain))
 
 
-def _column(chunks: list[Any], kind: Any) -> Any:
+def _read_column(chunks: list[Any], kind: Any) -> Any:
     if not pa.types.is_dictionary(kind):
         return pa.chunked_array([chunk if chunk.type == kind else chunk.cast(kind) for chunk in chunks], kind)
     if all(chunk.type == kind for chunk in chunks):
@@ -227,30 +227,30 @@ def _column(chunks: list[Any], kind: Any) -> Any:
 
 def day_of(micros: int) -> str:
     """The partition of a moment: "2026-01-15"."""
-    return _day_of(micros // _DAY_MICROS)
+    return _find_day(micros // _DAY_MICROS)
 
 
 @lru_cache(1024)
-def _day_of(number: int) -> str:
+def _find_day(number: int) -> str:
     return (_START + timedelta(days=number)).date().isoformat()
 
 
-def _filtered(store: Store, files: Iterable[File], plain: Any, nodes: list[str]) -> Iterator[Any]:
+def _filter_files(store: Store, files: Iterable[File], plain: Any, nodes: list[str]) -> Iterator[Any]:
     wanted = pa.array(nodes, pa.string())
     for file in files:
         for batch in read_batches(store, file, plain):
             yield batch.filter(pc.is_in(batch["node"].cast(pa.string()), value_set=wanted))
 
 
-def _rows(store: Store, files: list[File], nodes: list[str], table: str) -> Iterator[dict[str, Any]]:
+def _read_rows(store: Store, files: list[File], nodes: list[str], table: str) -> Iterator[dict[str, Any]]:
     """As dictionaries, with times in microseconds."""
-    for part in _filtered(store, files, schema(table, True), nodes):
+    for part in _filter_files(store, files, schema(table, True), nodes):
         plain = {
             name: part[name].cast(pa.int64()) for name in part.column_names if pa.types.is_timestamp(part[name].type)
         }
-        made = pa.table({name: plain.get(name, part[name]) for name in part.column_names})
-        yield from made.to_pylist()
+        columns = pa.table({name: plain.get(name, part[name]) for name in part.column_names})
+        yield from columns.to_pylist()
 
 
-def _moment() -> Any:
+def _make_time_field() -> Any:
     return pa.timestamp("us", tz="UTC")

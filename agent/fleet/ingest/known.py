@@ -51,18 +51,18 @@ class KnownReports:
         return place < len(self._digests) and self._digests[place] == number
 
     def _read(self) -> array[int]:
-        found: array[int] = array("Q")
-        plain = pa.schema([each for each in schema(_SIGHTING, True) if each.name in ("node", "report")])
+        digests: array[int] = array("Q")
+        plain = pa.schema([column for column in schema(_SIGHTING, True) if column.name in ("node", "report")])
         newest_first = sorted(self._manifest.history.get(_SIGHTING, []), key=lambda file: file.path, reverse=True)
         for file in newest_first:
-            if len(found) >= MOST:
+            if len(digests) >= MOST:
                 break
             for batch in read_batches(self._store, file, plain):
-                ours = self._of_cluster(batch["node"].cast(pa.string()))
-                found.extend(int(each, 16) for each in batch.filter(ours)["report"].to_pylist() if each)
-        return _sorted(found)
+                ours = self._filter_cluster(batch["node"].cast(pa.string()))
+                digests.extend(int(digest, 16) for digest in batch.filter(ours)["report"].to_pylist() if digest)
+        return _sort_numbers(digests)
 
-    def _of_cluster(self, nodes: pa.ChunkedArray) -> pa.ChunkedArray:
+    def _filter_cluster(self, nodes: pa.ChunkedArray) -> pa.ChunkedArray:
         """The same report with another --cluster is that of another node."""
         if self._cluster is None:
             return pc.invert(pc.match_substring(nodes, "/"))
@@ -74,7 +74,7 @@ class KnownFiles:
 
     def __init__(self, store: Store, reports: KnownReports) -> None:
         self._store, self._reports = store, reports
-        self._keys, self._digests = _loaded(store)
+        self._keys, self._digests = _load(store)
         self._seen = bytearray(len(self._keys))
         self._new: dict[int, int] = {}
         self.skipped = 0
@@ -82,7 +82,7 @@ class KnownFiles:
     def unknown(self, items: Iterable[Item]) -> Iterator[Item]:
         """The items that have to be read. Raises BadDataset."""
         for item in items:
-            if item.identity and self._has(_key(item.file, item.identity)):
+            if item.identity and self._has(_make_key(item.file, item.identity)):
                 self.skipped += 1
             else:
                 yield item
@@ -97,8 +97,8 @@ class KnownFiles:
             return
         crowded = len(self._keys) + len(self._new) > MOST_FILES
         old = zip(self._keys, self._digests, self._seen, strict=True)
-        kept = {key: digest for key, digest, seen in old if seen or not crowded} | self._new
-        rows = sorted(kept.items())[:MOST_FILES]
+        remaining = {key: digest for key, digest, seen in old if seen or not crowded} | self._new
+        rows = sorted(remaining.items())[:MOST_FILES]
         columns = (array("Q", (row[at] for row in rows)).tobytes() for at in (0, 1))
         with contextlib.suppress(OSError):
             self._store.replace(KNOWN_FILES, _MAGIC + b"".join(columns))
@@ -111,28 +111,28 @@ class KnownFiles:
         return True
 
 
-def read_file(path: str, told: stat_result, digest: str) -> ReadFile | None:
+def read_file(path: str, file_stat: stat_result, digest: str) -> ReadFile | None:
     """What to remember of a file; `told`: before it was read. None: it may be changing still."""
-    if time.time() - told.st_ctime < SETTLED_SECONDS:
+    if time.time() - file_stat.st_ctime < SETTLED_SECONDS:
         return None
-    return _key(path, identity_of(told)), int(digest[:16], 16)
+    return _make_key(path, identity_of(file_stat)), int(digest[:16], 16)
 
 
-def _sorted(numbers: array[int]) -> array[int]:
+def _sort_numbers(numbers: array[int]) -> array[int]:
     """As `sorted` does it, which makes an object of each."""
-    made = array("Q")
+    digests = array("Q")
     if numbers:
         column = pa.Array.from_buffers(pa.uint64(), len(numbers), [None, pa.py_buffer(numbers)])
-        made.frombytes(column.take(pc.array_sort_indices(column)).buffers()[1])
-    return made
+        digests.frombytes(column.take(pc.array_sort_indices(column)).buffers()[1])
+    return digests
 
 
-def _key(path: str, identity: FileIdentity) -> int:
+def _make_key(path: str, identity: FileIdentity) -> int:
     text = "/".join((*map(str, identity), path)).encode("utf-8", "surrogateescape")
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big")
 
 
-def _loaded(store: Store) -> tuple[array[int], array[int]]:
+def _load(store: Store) -> tuple[array[int], array[int]]:
     """None where it is not there, or not as it was written."""
     keys, digests = array("Q"), array("Q")
     try:

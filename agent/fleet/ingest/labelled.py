@@ -32,32 +32,32 @@ def is_labelled(head: bytes) -> bool:
 
 def join_labelled(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[str, bytes]]:
     """Whole reports with the number of the line on which each begins; what is no part of one as it is."""
-    held: dict[bytes, tuple[int, bytearray]] = {}
+    parts: dict[bytes, tuple[int, bytearray]] = {}
     size = 0
     for number, line in lines:
         match = _LINE.match(line)
         label = match[1] if match else b""
         text = line[match.end() if match else 0 :].rstrip(b"\r\n")
         begins = text.startswith(_START)
-        if label not in held and not begins:
+        if label not in parts and not begins:
             if text.strip():
                 yield str(number), text
             continue
-        if begins and label in held:
-            first, part = held.pop(label)
+        if begins and label in parts:
+            first, part = parts.pop(label)
             size -= len(part) + _LABEL_BYTES
             yield str(first), bytes(part) + _END
-        if label not in held:
-            held[label] = number, bytearray()
+        if label not in parts:
+            parts[label] = number, bytearray()
             size += _LABEL_BYTES
-        first, part = held[label]
+        first, part = parts[label]
         part += text
         size += len(text)
         if size > HELD_BYTES or not match or (text.endswith(b"}") and _is_json(part)):
-            del held[label]
+            del parts[label]
             size -= len(part) + _LABEL_BYTES
             yield str(first), bytes(part) + _END
-    for first, part in held.values():
+    for first, part in parts.values():
         yield str(first), bytes(part) + _END
 
 

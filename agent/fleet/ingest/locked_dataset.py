@@ -27,7 +27,7 @@ from agent.fleet.dataset import (
     read_manifest,
     store_at,
 )
-from agent.fleet.store import Folder, Store, shown
+from agent.fleet.store import Folder, Store, hide_secrets
 
 LOCK, STAGING = ".lock", ".staging"
 _SYNCS = 16
@@ -38,7 +38,7 @@ _OURS = re.compile(
 _LEFT = re.compile(rf"(?:{re.escape(MANIFEST)}|{re.escape(KNOWN_FILES)})\.[0-9a-f]+\.tmp")
 
 
-class Held:
+class OpenDataset:
     """The dataset, as it is while nobody else writes."""
 
     def __init__(self, store: Store, manifest: Manifest | None, staging: str) -> None:
@@ -60,11 +60,11 @@ class Held:
         if store.remote:
             now = read_manifest(store)
             if (now.generation if now else 0) != self.manifest.generation:
-                raise BadDataset(f"{shown(store.url)}: another ingest has committed meanwhile; run it again")
+                raise BadDataset(f"{hide_secrets(store.url)}: another ingest has committed meanwhile; run it again")
         data = msgspec.json.encode(manifest, order="deterministic")
         store.replace(MANIFEST, msgspec.json.format(data, indent=1) + b"\n")
         self.committed = True
-        gone = _named(self.manifest) - _named(manifest)
+        gone = _list_names(self.manifest) - _list_names(manifest)
         self.manifest = manifest
         for path in sorted(gone):
             with contextlib.suppress(OSError):  # the next ingest tries again
@@ -74,7 +74,7 @@ class Held:
         """Remove files of ours that no manifest names: an ingest was killed. Raises OSError."""
         if self.new and not self.store.remote:
             return
-        named = _named(self.manifest)
+        named = _list_names(self.manifest)
         limit = time.time() - GRACE_SECONDS if self.store.remote else float("inf")
         for folder in (LATEST, HISTORY, STATE):
             for listed in self.store.listed(folder):
@@ -88,7 +88,7 @@ class Held:
         """
         paths = [os.path.join(place, name) for place, _, names in os.walk(self.staging) for name in names]
         with ThreadPoolExecutor(_SYNCS) as pool:
-            list(pool.map(_synced, paths))
+            list(pool.map(_sync, paths))
         if os.path.isdir(os.path.join(self.staging, QUARANTINE)):
             _close_to_others(store.full(QUARANTINE))
         for local in paths:
@@ -102,7 +102,7 @@ def _close_to_others(quarantine: str) -> None:
         os.chmod(quarantine, 0o700)
 
 
-def _synced(path: str) -> None:
+def _sync(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -111,34 +111,34 @@ def _synced(path: str) -> None:
 
 
 @contextlib.contextmanager
-def held(url: str, wait_seconds: float) -> Iterator[Held]:
+def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
     """Hold a dataset, made where there is none. Raises BadDataset, OSError."""
     store = store_at(url)
     if isinstance(store, Folder):
-        with _locked(store, wait_seconds):
-            manifest = _checked(store)
+        with _list_locked(store, wait_seconds):
+            manifest = _check_folder(store)
             place = store.full(STAGING)
             shutil.rmtree(place, ignore_errors=True)
             staging = os.path.join(place, "files")
             os.makedirs(staging)
-            made = Held(store, manifest, staging)
+            dataset = OpenDataset(store, manifest, staging)
             try:
-                made.tidy()
-                yield made
+                dataset.tidy()
+                yield dataset
             finally:
                 shutil.rmtree(place, ignore_errors=True)
-                if made.new and not made.committed:
+                if dataset.new and not dataset.committed:
                     _remove_empty(store)
         return
     with tempfile.TemporaryDirectory(prefix="fabricscope-ingest-", ignore_cleanup_errors=True) as place:
         staging = os.path.join(place, "files")
         os.makedirs(staging)
-        made = Held(store, read_manifest(store), staging)
-        made.tidy()
-        yield made
+        dataset = OpenDataset(store, read_manifest(store), staging)
+        dataset.tidy()
+        yield dataset
 
 
-def _checked(store: Folder) -> Manifest | None:
+def _check_folder(store: Folder) -> Manifest | None:
     """Only an empty folder becomes a dataset: files in it might be somebody's. Raises BadDataset."""
     manifest = read_manifest(store)
     if manifest is None:
@@ -161,7 +161,7 @@ def _remove_empty(store: Folder) -> None:
 
 
 @contextlib.contextmanager
-def _locked(store: Folder, wait_seconds: float) -> Iterator[None]:
+def _list_locked(store: Folder, wait_seconds: float) -> Iterator[None]:
     until = time.monotonic() + wait_seconds
     while True:
         descriptor = _open_lock(store)
@@ -198,6 +198,6 @@ def _lock(store: Folder, descriptor: int) -> bool:
         return False
 
 
-def _named(manifest: Manifest) -> set[str]:
+def _list_names(manifest: Manifest) -> set[str]:
     parts = [*manifest.latest.values(), *manifest.history.values(), manifest.state]
     return {file.path for part in parts for file in part}

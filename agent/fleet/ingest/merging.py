@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from agent.fleet.columns import TYPES, schema
 from agent.fleet.dataset import File, Manifest, slot_of
-from agent.fleet.ingest.files import HistoryFiles, Staging, written
+from agent.fleet.ingest.files import HistoryFiles, Staging, write_file
 from agent.fleet.ingest.history import (
     Edit,
     NodeHistory,
@@ -20,7 +20,7 @@ from agent.fleet.ingest.history import (
     TableVersion,
     day_of,
     is_late,
-    merged,
+    merge_reports,
     read_batches,
     read_copies,
     read_history,
@@ -75,31 +75,31 @@ class State(msgspec.Struct):
 def merge(job: MergeJob, store: Store, spilled: Spilled, history: HistoryFiles) -> Merged:
     """Write the bucket's new files. Raises OSError."""
     state = _state(job, store)
-    made = Merged(job.bucket, {}, None, [])
+    result = Merged(job.bucket, {}, None, [])
     newest: dict[str, Entry] = {}
-    *first, last = _pieces(job.blocks)
+    *first, last = _split_pieces(job.blocks)
     for blocks in first:
-        changed = _piece(job, store, spilled, history, state, blocks, made, newest)
+        changed = _merge_piece(job, store, spilled, history, state, blocks, result, newest)
         for name in KEPT:
-            _changed_rows(name, changed, spilled, history)
-    changed = _piece(job, store, spilled, history, state, last, made, newest)
-    if not made.fresh and job.buckets == job.manifest.buckets:
-        return made
+            _write_changed_rows(name, changed, spilled, history)
+    changed = _merge_piece(job, store, spilled, history, state, last, result, newest)
+    if not result.fresh and job.buckets == job.manifest.buckets:
+        return result
     for name in NAMES:
-        _changed_rows(name, changed, spilled, history)
+        _write_changed_rows(name, changed, spilled, history)
         path = f"latest/{name}/bucket={job.bucket:02d}/{job.staging.name()}"
-        latest = _latest(job, store, spilled, name, set(state), newest)
-        file = written(job.staging, store, path, schema(name), latest)
+        latest = _read_latest(job, store, spilled, name, set(state), newest)
+        file = write_file(job.staging, store, path, schema(name), latest)
         if file:
-            made.latest[name] = file
+            result.latest[name] = file
     for node, entry in newest.items():
         state[node] = State(entry.sighting, dict(zip(NAMES, entry.digests, strict=True)))
     path = f"state/bucket={job.bucket:02d}/{job.staging.name()}"
-    made.state = written(job.staging, store, path, STATE_SCHEMA, [_state_rows(state)])
-    return made
+    result.state = write_file(job.staging, store, path, STATE_SCHEMA, [_state_rows(state)])
+    return result
 
 
-def _pieces(blocks: list[SpilledBlock]) -> list[list[SpilledBlock]]:
+def _split_pieces(blocks: list[SpilledBlock]) -> list[list[SpilledBlock]]:
     """At least one; all that is of a slot, and so of a node, is in one: of many reports a node memory stays bounded."""
     pieces: list[list[SpilledBlock]] = [[]]
     size, slot = 0, -1
@@ -112,41 +112,41 @@ def _pieces(blocks: list[SpilledBlock]) -> list[list[SpilledBlock]]:
     return pieces
 
 
-def _piece(
+def _merge_piece(
     job: MergeJob,
     store: Store,
     spilled: Spilled,
     history: HistoryFiles,
     state: dict[str, State],
     blocks: list[SpilledBlock],
-    made: Merged,
+    result: Merged,
     newest: dict[str, Entry],
 ) -> Changed:
     """Count what some nodes' reports are, and note their newest; what is left to do of their history."""
     given: defaultdict[str, list[Entry]] = defaultdict(list)
     for entry in spilled.entries(blocks):
         given[entry.node].append(entry)
-    edits = _edits(job, store, state, given)
+    edits = _plan_edits(job, store, state, given)
     newest |= {node: edit.newest for node, edit in sorted(edits.items()) if isinstance(edit.newest, Entry)}
     for node, edit in edits.items():
-        made.removed += [(table, node, moment) for table, moment in edit.removed]
-        made.removed += [("sighting", node, moment) for moment in edit.unseen]
-        made.repeated += edit.repeated
-        made.fresh += len(edit.seen)
-        made.late += edit.late
-    return _history(job, store, edits, history)
+        result.removed += [(table, node, moment) for table, moment in edit.removed]
+        result.removed += [("sighting", node, moment) for moment in edit.unseen]
+        result.repeated += edit.repeated
+        result.fresh += len(edit.seen)
+        result.late += edit.late
+    return _write_history(job, store, edits, history)
 
 
-def _changed_rows(table: str, changed: Changed, spilled: Spilled, history: HistoryFiles) -> None:
+def _write_changed_rows(table: str, changed: Changed, spilled: Spilled, history: HistoryFiles) -> None:
     for day, entries in changed.get(table, []):
-        for part in _slices(entries, table):
+        for part in _slice_entries(entries, table):
             for rows in spilled.rows(table, part, dated=True):
                 history.add(table, schema(table, True), day, rows)
 
 
 def _state(job: MergeJob, store: Store) -> dict[str, State]:
     """Nodes of this bucket."""
-    found = {}
+    states = {}
     for file in job.sources:
         for batch in read_batches(store, file, STATE_SCHEMA):
             times = {name: batch[name].cast(pa.int64()) for name in ("observed_at", "generated_at")}
@@ -154,8 +154,8 @@ def _state(job: MergeJob, store: Store) -> dict[str, State]:
                 node = row.pop("node")
                 if slot_of(node) % job.buckets == job.bucket:
                     sighting = Sighting(row.pop("observed_at"), row.pop("generated_at"), row.pop("report"))
-                    found[node] = State(sighting, {name: digest or "" for name, digest in row.items()})
-    return found
+                    states[node] = State(sighting, {name: digest or "" for name, digest in row.items()})
+    return states
 
 
 def _state_rows(state: dict[str, State]) -> Any:
@@ -171,16 +171,16 @@ def _state_rows(state: dict[str, State]) -> Any:
     return pa.table(columns, schema=STATE_SCHEMA)
 
 
-def _edits(job: MergeJob, store: Store, state: dict[str, State], given: dict[str, list[Entry]]) -> dict[str, Edit]:
+def _plan_edits(job: MergeJob, store: Store, state: dict[str, State], given: dict[str, list[Entry]]) -> dict[str, Edit]:
     """What is to be done for each node; all of its past is read only where a report comes late."""
-    short = {node: _short(state.get(node)) for node in given}
+    short = {node: _shorten_history(state.get(node)) for node in given}
     late = sorted(node for node, entries in given.items() if is_late(short[node], entries))
     if late:
         short |= read_history(store, job.manifest, late)
-    return {node: merged(short[node], entries, KEPT) for node, entries in given.items()}
+    return {node: merge_reports(short[node], entries, KEPT) for node, entries in given.items()}
 
 
-def _short(state: State | None) -> NodeHistory:
+def _shorten_history(state: State | None) -> NodeHistory:
     """What the state tells: enough for reports that are newer."""
     if state is None:
         return NodeHistory({}, {})
@@ -189,7 +189,7 @@ def _short(state: State | None) -> NodeHistory:
     return NodeHistory({moment: state.sighting}, changes)
 
 
-def _latest(
+def _read_latest(
     job: MergeJob, store: Store, spilled: Spilled, table: str, before: set[str], newest: dict[str, Entry]
 ) -> Iterator[Any]:
     """Rows of nodes that stay as they are, then those of nodes that have a newer report."""
@@ -203,11 +203,11 @@ def _latest(
                     nodes = batch["node"].cast(pa.string())
                     stays = pc.and_not(pc.is_in(nodes, value_set=own), pc.is_in(nodes, value_set=new))
                     yield batch.filter(stays)
-    for part in _slices(list(newest.values()), table):
+    for part in _slice_entries(list(newest.values()), table):
         yield from spilled.rows(table, part)
 
 
-def _slices(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
+def _slice_entries(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
     """Entries by epoch, so that few maps are open, in pieces of a bounded number of rows."""
     entries = sorted(entries, key=lambda entry: (entry.epoch, entry.node, entry.observed))
     part: list[Entry] = []
@@ -222,21 +222,24 @@ def _slices(entries: list[Entry], table: str) -> Iterator[list[Entry]]:
         yield part
 
 
-def _history(job: MergeJob, store: Store, edits: dict[str, Edit], history: HistoryFiles) -> Changed:
+def _write_history(job: MergeJob, store: Store, edits: dict[str, Edit], history: HistoryFiles) -> Changed:
     """The changes, the sightings, and rows of earlier changes; what is left: by table, entries of each day."""
-    added = [(node, each) for node, edit in edits.items() for each in edit.added]
+    added = [(node, addition) for node, edit in edits.items() for addition in edit.added]
     by_day: defaultdict[str, defaultdict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     wanted = []
-    for node, each in added:
-        if isinstance(each.given, Entry):
-            by_day[each.table][day_of(each.moment)].append(each.given)
-        elif each.change.rows:
-            wanted.append((node, each))
-    for _, each, rows in read_copies(store, job.manifest, wanted):
-        moments = pa.repeat(pa.scalar(each.moment, TYPES[TIME]), len(rows))
+    for node, version in added:
+        if isinstance(version.given, Entry):
+            by_day[version.table][day_of(version.moment)].append(version.given)
+        elif version.change.rows:
+            wanted.append((node, version))
+    for _, version, rows in read_copies(store, job.manifest, wanted):
+        moments = pa.repeat(pa.scalar(version.moment, TYPES[TIME]), len(rows))
         rows = rows.set_column(rows.column_names.index("observed_at"), "observed_at", moments)
-        history.add(each.table, schema(each.table, True), day_of(each.moment), rows)
-    changed = [(node, each.table, each.moment, each.change.digest, each.change.rows) for node, each in added]
+        history.add(version.table, schema(version.table, True), day_of(version.moment), rows)
+    changed = [
+        (node, addition.table, addition.moment, addition.change.digest, addition.change.rows)
+        for node, addition in added
+    ]
     _by_day("change", ("node", "table", "observed_at", "digest", "rows"), changed, history)
     seen = [(node, *sighting) for node, edit in edits.items() for sighting in edit.seen]
     _by_day("sighting", ("node", "observed_at", "generated_at", "report"), seen, history)
@@ -253,6 +256,6 @@ def _by_day(table: str, names: tuple[str, ...], rows: list[tuple[Any, ...]], his
         columns = []
         for name, values in zip(names, zip(*mine, strict=True), strict=True):
             kind = plain.field(name).type
-            made = pa.array(values, pa.int64() if pa.types.is_timestamp(kind) else kind)
-            columns.append(made.cast(kind))
+            column = pa.array(values, pa.int64() if pa.types.is_timestamp(kind) else kind)
+            columns.append(column.cast(kind))
         history.add(table, plain, day, pa.table(columns, names=list(names)))

@@ -58,10 +58,10 @@ class Mover:
         root = max((root for root in self._roots if os.path.commonpath((root, file)) == root), key=len)
         place = os.path.join(self._target, os.path.relpath(file, root))
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        shutil.move(file, _free_name(place))
+        shutil.move(file, _format_free_name(place))
 
 
-def _free_name(place: str) -> str:
+def _format_free_name(place: str) -> str:
     """Nothing that was moved before is replaced: the second of a name ends in ".1"."""
     names = (place, *(f"{place}.{number}" for number in range(1, _MOST_NAMES)))
     free = next((name for name in names if not os.path.lexists(name)), None)

@@ -47,9 +47,9 @@ class Quarantine:
             self._again += 1
             return
         digest = sha256(data).hexdigest()
-        kept = data[:KEPT_BYTES]
+        excerpt = data[:KEPT_BYTES]
         path = None
-        if kept and len(kept) <= self._left:
+        if excerpt and len(excerpt) <= self._left:
             base = _UNFIT.sub("_", os.path.basename(source)).lstrip(".")[-80:] or "report"
             if not base.lower().endswith(_NAMED):  # a line of a file, a member of a stream
                 base += ".json"
@@ -58,10 +58,10 @@ class Quarantine:
                 local = os.path.join(self._folder, path)
                 os.makedirs(os.path.dirname(local), exist_ok=True)
                 with open(os.open(local, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-                    file.write(kept)
-                self._left -= len(kept)
+                    file.write(excerpt)
+                self._left -= len(excerpt)
                 self.files.add(path)
-        self.reasons.append(RefusedReport(self._now, _plain(source), why[:500], len(data), digest, path))
+        self.reasons.append(RefusedReport(self._now, _clean_name(source), why[:500], len(data), digest, path))
 
     def taken(self) -> tuple[list[RefusedReport], int]:
         """The reasons since the last time, and how often something was tried again that is there already."""
@@ -80,7 +80,7 @@ class Quarantine:
             return False
 
 
-def updated(store: Store, reasons: list[RefusedReport]) -> bytes | None:
+def update_reasons(store: Store, reasons: list[RefusedReport]) -> bytes | None:
     """reasons.ndjson with new lines; None where there is none that is new. Raises OSError."""
     try:
         lines = store.read(REASONS).splitlines()
@@ -89,10 +89,10 @@ def updated(store: Store, reasons: list[RefusedReport]) -> bytes | None:
     known = set()
     for line in lines:
         try:
-            told = msgspec.json.decode(line, type=RefusedReport)
+            refused = msgspec.json.decode(line, type=RefusedReport)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-        known.add((told.sha256, told.source))
+        known.add((refused.sha256, refused.source))
     new = {(reason.sha256, reason.source): reason for reason in reasons if (reason.sha256, reason.source) not in known}
     if not new:
         return None
@@ -101,6 +101,6 @@ def updated(store: Store, reasons: list[RefusedReport]) -> bytes | None:
     return b"\n".join(lines[-MOST_LINES:]) + b"\n"
 
 
-def _plain(text: str) -> str:
+def _clean_name(text: str) -> str:
     """File names may hold bytes that are no text."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -18,18 +18,18 @@ import msgspec
 from agent.fleet.collection import without_collection
 from agent.fleet.columns import HISTORY
 from agent.fleet.dataset import HOSTNAME, SLOTS, BadDataset, File, Manifest, NodeKey
-from agent.fleet.ingest.files import Staging, corrected, filled, gathered
+from agent.fleet.ingest.files import Staging, correct_history, fill_missing, gather_small
 from agent.fleet.ingest.known import KnownFiles, KnownReports
-from agent.fleet.ingest.locked_dataset import Held, held
+from agent.fleet.ingest.locked_dataset import OpenDataset, open_dataset
 from agent.fleet.ingest.merging import Merged, MergeJob
 from agent.fleet.ingest.moving import Mover
-from agent.fleet.ingest.quarantine import REASONS, RefusedReport, updated
-from agent.fleet.ingest.sources import Item, checked, items
+from agent.fleet.ingest.quarantine import REASONS, RefusedReport, update_reasons
+from agent.fleet.ingest.sources import Item, check_sources, list_items
 from agent.fleet.ingest.spill import SpilledBlock
 from agent.fleet.ingest.worker import BatchDone, Closed, End, ReportBatch, Rest, Setup
 from agent.fleet.ingest.worker_pool import Alone, Workers
 from agent.fleet.reading import Naming
-from agent.fleet.store import shown
+from agent.fleet.store import hide_secrets
 from agent.fleet.tables import FORMAT, TABLES
 from agent.version import VERSION
 
@@ -72,142 +72,145 @@ class Ingested(msgspec.Struct, kw_only=True):
     unmoved: list[str] = msgspec.field(default_factory=list)
 
 
-def ingest(asked: IngestOptions, tell: Tell) -> Ingested:
+def ingest(options: IngestOptions, tell: Tell) -> Ingested:
     """Take reports into a dataset. Raises UnreadableSource, BadDataset, WorkerLost, OSError; then it is as it was."""
-    sources = checked(asked.sources)
-    with held(asked.dataset, asked.wait_seconds) as dataset, without_collection():
-        naming = Naming(asked.cluster, _node_key(dataset, asked.node_key))
+    sources = check_sources(options.sources)
+    with open_dataset(options.dataset, options.wait_seconds) as dataset, without_collection():
+        naming = Naming(options.cluster, _choose_node_key(dataset, options.node_key))
         now = datetime.now(timezone.utc)
         spill = os.path.join(os.path.dirname(dataset.staging), "epochs")
         os.makedirs(spill)
         staging = Staging(dataset.staging, dataset.manifest.generation + 1)
         setup = Setup(dataset.store.url, staging, spill, naming, now, dataset.manifest)
-        mover = Mover(asked.move, sources) if asked.move is not None else None
-        known = KnownFiles(dataset.store, KnownReports(dataset.store, dataset.manifest, asked.cluster))
-        found = known.unknown(mover.noting(items(sources)) if mover else items(sources))
-        first = list(islice(found, _FEW))
-        work = Workers(setup, asked.jobs) if asked.jobs > 1 and len(first) == _FEW else Alone(setup)
+        mover = Mover(options.move, sources) if options.move is not None else None
+        known = KnownFiles(dataset.store, KnownReports(dataset.store, dataset.manifest, options.cluster))
+        new_items = known.unknown(mover.noting(list_items(sources)) if mover else list_items(sources))
+        first = list(islice(new_items, _FEW))
+        work = Workers(setup, options.jobs) if options.jobs > 1 and len(first) == _FEW else Alone(setup)
         try:
-            told = _Run(dataset, setup, work, tell, known).run(chain(first, found), mover)
+            ingested = _Run(dataset, setup, work, tell, known).run(chain(first, new_items), mover)
             if not mover and (dataset.committed or not dataset.new):
                 known.save()
             if mover:
-                told.moved, told.unmoved = mover.move()
-            return told
+                ingested.moved, ingested.unmoved = mover.move()
+            return ingested
         finally:
             work.close()
 
 
-def _node_key(dataset: Held, asked: NodeKey | None) -> NodeKey:
+def _choose_node_key(dataset: OpenDataset, chosen: NodeKey | None) -> NodeKey:
     """Fixed by the first ingest: with another one, every node would be there twice. Raises BadDataset."""
     if dataset.new:
-        return asked or HOSTNAME
+        return chosen or HOSTNAME
     known = dataset.manifest.node_key
-    if asked and asked != known:
+    if chosen and chosen != known:
         raise BadDataset(
-            f"{shown(dataset.store.url)}: its nodes are known by {known}; another --node-key needs another dataset"
+            f"{hide_secrets(dataset.store.url)}: its nodes are known by {known}; "
+            "another --node-key needs another dataset"
         )
     return known
 
 
 class _Run:
-    def __init__(self, dataset: Held, setup: Setup, work: Workers | Alone, tell: Tell, known: KnownFiles) -> None:
-        self._known, self._node_key = known, setup.naming.key
+    def __init__(
+        self, dataset: OpenDataset, setup: Setup, work: Workers | Alone, tell: Tell, known: KnownFiles
+    ) -> None:
+        self._known, self._choose_node_key = known, setup.naming.key
         self._held, self._staging, self._work, self._now, self._tell = dataset, setup.staging, work, setup.now, tell
         self._told = Ingested(nodes=dataset.manifest.nodes)
         self._reasons: list[RefusedReport] = []
 
-    def run(self, found: Iterator[Item], mover: Mover | None = None) -> Ingested:
-        blocks, nodes = self._read(found, mover)
+    def run(self, items: Iterator[Item], mover: Mover | None = None) -> Ingested:
+        blocks, nodes = self._read(items, mover)
         closed: list[Closed] = []
         if self._told.read - self._told.repeated >= _MANY:
-            closed += self._closed()
+            closed += self._close_workers()
             self._work.renew()
         merged = self._merge(blocks, nodes) if blocks else []
-        closed += self._closed()
-        lines = updated(self._held.store, self._reasons)
+        closed += self._close_workers()
+        lines = update_reasons(self._held.store, self._reasons)
         if merged or (lines and not self._held.new):  # a dataset begins with its first report
-            manifest = self._manifest(merged, closed, lines)
+            manifest = self._make_manifest(merged, closed, lines)
             self._held.commit(manifest, {REASONS: lines} if lines else {})
         return self._told
 
-    def _closed(self) -> list[Closed]:
+    def _close_workers(self) -> list[Closed]:
         return [closed for closed in self._work.all(End()) if isinstance(closed, Closed)]
 
-    def _read(self, found: Iterator[Item], mover: Mover | None) -> tuple[dict[int, list[SpilledBlock]], int]:
+    def _read(self, items: Iterator[Item], mover: Mover | None) -> tuple[dict[int, list[SpilledBlock]], int]:
         """Blocks by slot, and about how many nodes they are of."""
         blocks: defaultdict[int, list[SpilledBlock]] = defaultdict(list)
         nodes: set[int] = set()
-        told = self._told
-        for stage in (self._work.each(_batches(found)), self._work.all(Rest())):
+        report_progress = self._told
+        for stage in (self._work.each(_make_batches(items)), self._work.all(Rest())):
             for done in stage:
                 assert isinstance(done, BatchDone)
-                told.read += done.reports
-                told.repeated += done.known
+                report_progress.read += done.reports
+                report_progress.repeated += done.known
                 self._known.add(done.files)
-                told.quarantined += len(done.reasons) + done.again
-                told.vanished += done.vanished
-                told.unread += done.unread
+                report_progress.quarantined += len(done.reasons) + done.again
+                report_progress.vanished += done.vanished
+                report_progress.unread += done.unread
                 if mover:
                     mover.leave(done.unread_files)
                 self._reasons += done.reasons
-                if done.reasons and told.refused is None:
-                    told.refused = f"{done.reasons[0].source}: {done.reasons[0].reason}"
+                if done.reasons and report_progress.refused is None:
+                    report_progress.refused = f"{done.reasons[0].source}: {done.reasons[0].reason}"
                 nodes |= done.nodes
                 for block in done.blocks:
                     blocks[block.slot].append(block)
-                self._tell("read", told.read)
-        told.read += self._known.skipped
-        told.repeated += self._known.skipped
+                self._tell("read", report_progress.read)
+        report_progress.read += self._known.skipped
+        report_progress.repeated += self._known.skipped
         return blocks, len(nodes)
 
     def _merge(self, blocks: dict[int, list[SpilledBlock]], nodes: int) -> list[Merged]:
         """Every bucket that a report is for; all of them, where there are to be more."""
         before = self._held.manifest
-        self._buckets = _buckets(before, nodes)
-        grown = self._buckets != before.buckets
+        self._count_buckets = _count_buckets(before, nodes)
+        grown = self._count_buckets != before.buckets
         by_bucket: defaultdict[int, list[SpilledBlock]] = defaultdict(list)
         for slot, mine in blocks.items():
-            by_bucket[slot % self._buckets] += mine
-        wanted = range(self._buckets) if grown and not self._held.new else sorted(by_bucket)
-        made: list[Merged] = []
-        for done in self._work.each(self._job(bucket, by_bucket[bucket]) for bucket in wanted):
+            by_bucket[slot % self._count_buckets] += mine
+        wanted = range(self._count_buckets) if grown and not self._held.new else sorted(by_bucket)
+        merged_buckets: list[Merged] = []
+        for done in self._work.each(self._make_job(bucket, by_bucket[bucket]) for bucket in wanted):
             assert isinstance(done, Merged)
-            made.append(done)
-            self._tell("write", len(made) * 100 // len(wanted))
-            told = self._told
-            told.fresh += done.fresh
-            told.late += done.late
-            told.repeated += done.repeated
-        return [merged for merged in made if merged.state]
+            merged_buckets.append(done)
+            self._tell("write", len(merged_buckets) * 100 // len(wanted))
+            report_progress = self._told
+            report_progress.fresh += done.fresh
+            report_progress.late += done.late
+            report_progress.repeated += done.repeated
+        return [merged for merged in merged_buckets if merged.state]
 
-    def _job(self, bucket: int, blocks: list[SpilledBlock]) -> MergeJob:
+    def _make_job(self, bucket: int, blocks: list[SpilledBlock]) -> MergeJob:
         before = self._held.manifest
         old = f"/bucket={bucket % before.buckets:02d}/"
         sources = [file for file in before.state if old in file.path]
-        return MergeJob(bucket, self._buckets, blocks, before, sources, self._staging)
+        return MergeJob(bucket, self._count_buckets, blocks, before, sources, self._staging)
 
-    def _manifest(self, merged: list[Merged], closed: list[Closed], lines: bytes | None) -> Manifest:
+    def _make_manifest(self, merged: list[Merged], closed: list[Closed], lines: bytes | None) -> Manifest:
         before = self._held.manifest
-        buckets = self._buckets if merged else before.buckets
-        renewed = {each.bucket for each in merged}
+        buckets = self._count_buckets if merged else before.buckets
+        renewed = {bucket.bucket for bucket in merged}
         if buckets != before.buckets:
             renewed |= set(range(before.buckets))
-        latest = {name: _others(before.latest.get(name, []), renewed) for name in TABLES}
-        state = _others(before.state, renewed)
-        for done in sorted(merged, key=lambda each: each.bucket):
+        latest = {name: _list_others(before.latest.get(name, []), renewed) for name in TABLES}
+        state = _list_others(before.state, renewed)
+        for done in sorted(merged, key=lambda bucket: bucket.bucket):
             for name, file in done.latest.items():
                 latest[name].append(file)
             state += [done.state] if done.state else []
         history = {name: list(before.history.get(name, [])) for name in HISTORY}
-        removed = [each for done in merged for each in done.removed]
+        removed = [file for done in merged for file in done.removed]
         if removed:
-            history = corrected(self._held.store, self._staging, history, removed)
-        history = gathered(self._held.store, self._staging, history)
+            history = correct_history(self._held.store, self._staging, history, removed)
+        history = gather_small(self._held.store, self._staging, history)
         for done_ in closed:
             for name, file in done_.history:
                 history[name].append(file)
-        filled(self._held.store, self._staging, latest, history)
+        fill_missing(self._held.store, self._staging, latest, history)
         nodes = sum(file.rows for file in state)
         self._told.nodes, self._told.new_nodes = nodes, nodes - before.nodes
         return Manifest(
@@ -216,7 +219,7 @@ class _Run:
             written_at=self._now.isoformat(),
             generator=VERSION,
             buckets=buckets,
-            node_key=self._node_key,
+            node_key=self._choose_node_key,
             nodes=nodes,
             quarantined=len(lines.splitlines()) if lines else before.quarantined,
             latest=latest,
@@ -225,10 +228,10 @@ class _Run:
         )
 
 
-def _batches(found: Iterator[Item]) -> Iterator[ReportBatch]:
+def _make_batches(items: Iterator[Item]) -> Iterator[ReportBatch]:
     batch: list[Item] = []
     size = 0
-    for item in found:
+    for item in items:
         batch.append(item)
         size += len(item.data)
         if len(batch) >= _BATCH_ITEMS or size >= _BATCH_BYTES:
@@ -238,7 +241,7 @@ def _batches(found: Iterator[Item]) -> Iterator[ReportBatch]:
         yield ReportBatch(batch)
 
 
-def _buckets(before: Manifest, nodes: int) -> int:
+def _count_buckets(before: Manifest, nodes: int) -> int:
     """A power of two; it grows with the nodes, and each time everything is written anew: hence not often."""
     wanted, size = 1, NODES_A_BUCKET
     while wanted < SLOTS and wanted * size < max(nodes, before.nodes):
@@ -247,6 +250,6 @@ def _buckets(before: Manifest, nodes: int) -> int:
     return wanted if not before.nodes or wanted > 2 * before.buckets else before.buckets
 
 
-def _others(files: list[File], renewed: set[int]) -> list[File]:
+def _list_others(files: list[File], renewed: set[int]) -> list[File]:
     """Those of buckets that stay as they are."""
     return [file for file in files if int(file.path.split("/bucket=")[1].split("/")[0]) not in renewed]

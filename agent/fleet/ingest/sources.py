@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from agent.fleet.ingest.file_names import HEAD_BYTES, kind_of, may_be_ours, ours
-from agent.fleet.ingest.streams import BadStream, ByteSpan, Piece, pieces, spans
-from agent.fleet.store import BadStore, FileIdentity, Folder, ObjectStore, Store, open_no_link, shown, store_of
+from agent.fleet.ingest.file_names import HEAD_BYTES, is_ours, kind_of, may_be_ours
+from agent.fleet.ingest.streams import BadStream, ByteSpan, Piece, find_spans, read_pieces
+from agent.fleet.store import BadStore, FileIdentity, Folder, ObjectStore, Store, hide_secrets, open_no_link, store_of
 
 
 class UnreadableSource(Exception):
@@ -45,23 +45,23 @@ class ReportSource(NamedTuple):
     path: str  # below the store, where it is one file; "": all below it
 
 
-def checked(sources: list[str]) -> list[ReportSource]:
+def check_sources(sources: list[str]) -> list[ReportSource]:
     """Raises UnreadableSource for the first that is not there or may not be read."""
-    return [_checked(source) for source in sources]
+    return [_check(source) for source in sources]
 
 
-def items(sources: list[ReportSource]) -> Iterator[Item]:
+def list_items(sources: list[ReportSource]) -> Iterator[Item]:
     """Every report of the sources, in a fixed order. Raises UnreadableSource where a stream ends too early."""
     for source in sources:
         if source.store is None:
             yield from _stream("-", sys.stdin.buffer)
         elif source.path:
-            yield from _file(source.store, source.path, source.name, True, _modified(source.store, source.path))
+            yield from _list_file(source.store, source.path, source.name, True, _read_mtime(source.store, source.path))
         else:
-            yield from _folder(source)
+            yield from _list_folder(source)
 
 
-def _checked(name: str) -> ReportSource:
+def _check(name: str) -> ReportSource:
     if name == "-":
         return ReportSource("-", None, "")
     try:
@@ -70,13 +70,13 @@ def _checked(name: str) -> ReportSource:
         raise UnreadableSource(str(error)) from error
     try:
         if isinstance(store, Folder):
-            return _checked_here(name, store)
-        return _checked_there(name, store)
+            return _check_local(name, store)
+        return _check_store(name, store)
     except OSError as error:
-        raise UnreadableSource(f"{shown(name)}: {error.strerror or str(error)[:200]}") from error
+        raise UnreadableSource(f"{hide_secrets(name)}: {error.strerror or str(error)[:200]}") from error
 
 
-def _checked_here(name: str, store: Folder) -> ReportSource:
+def _check_local(name: str, store: Folder) -> ReportSource:
     mode = os.stat(store.root).st_mode
     if stat.S_ISDIR(mode):
         os.scandir(store.root).close()
@@ -88,42 +88,42 @@ def _checked_here(name: str, store: Folder) -> ReportSource:
     return ReportSource(name, Folder(folder), base)
 
 
-def _checked_there(name: str, store: Any) -> ReportSource:
+def _check_store(name: str, store: Any) -> ReportSource:
     from pyarrow import fs
 
-    (told,) = store.filesystem.get_file_info([store.root])
-    if told.type == fs.FileType.Directory or (told.type == fs.FileType.NotFound and any(store.listed(""))):
+    (info,) = store.filesystem.get_file_info([store.root])
+    if info.type == fs.FileType.Directory or (info.type == fs.FileType.NotFound and any(store.listed(""))):
         return ReportSource(name, store, "")
-    if told.type != fs.FileType.File:
-        raise UnreadableSource(f"{shown(name)}: No such file or directory")
+    if info.type != fs.FileType.File:
+        raise UnreadableSource(f"{hide_secrets(name)}: No such file or directory")
     folder, _, base = store.root.rpartition("/")
     return ReportSource(name, ObjectStore(name, store.filesystem, folder), base)
 
 
-def _folder(source: ReportSource) -> Iterator[Item]:
+def _list_folder(source: ReportSource) -> Iterator[Item]:
     """Files that are named as reports are. Those of a dataset that tell of other files are left out."""
     assert source.store is not None
     for listed in source.store.listed(""):
-        if kind_of(listed.path) and not (may_be_ours(listed.path) and _ours(source.store, listed.path)):
-            name = os.path.join(shown(source.name), listed.path)
-            yield from _file(source.store, listed.path, name, False, listed.modified, listed.identity)
+        if kind_of(listed.path) and not (may_be_ours(listed.path) and _is_ours(source.store, listed.path)):
+            name = os.path.join(hide_secrets(source.name), listed.path)
+            yield from _list_file(source.store, listed.path, name, False, listed.modified, listed.identity)
 
 
-def _file(
+def _list_file(
     store: Store, path: str, name: str, named: bool, modified: float, identity: FileIdentity = ()
 ) -> Iterator[Item]:
-    if kind_of(os.path.basename(path)) == "report" or not (named or _regular(store, path)):
+    if kind_of(os.path.basename(path)) == "report" or not (named or _is_regular(store, path)):
         url = store.address if isinstance(store, ObjectStore) else store.url
         here = store.full(path) if isinstance(store, Folder) else ""
         # what is no file is not opened here: the worker reports it
         yield Item(name, url, path, b"", modified=modified, file=here, follow=named, identity=identity)
         return
     try:
-        with _opened(store, path, named) as file:
-            lines = spans(file) if isinstance(store, Folder) else None
-            found = _stream(name, file) if lines is None else _parts(name, store, path, lines, named)
+        with _open(store, path, named) as file:
+            lines = find_spans(file) if isinstance(store, Folder) else None
+            pieces = _stream(name, file) if lines is None else _list_parts(name, store, path, lines, named)
             here = store.full(path) if isinstance(store, Folder) else ""
-            yield from (item._replace(file=here) for item in found)
+            yield from (item._replace(file=here) for item in pieces)
     except FileNotFoundError as error:
         if named:
             raise UnreadableSource(f"{name}: {error.strerror}") from error
@@ -132,28 +132,28 @@ def _file(
         raise UnreadableSource(f"{name}: {error.strerror or str(error)[:200]}") from error
 
 
-def _modified(store: Store, path: str) -> float:
+def _read_mtime(store: Store, path: str) -> float:
     """Of a file that was named; 0: not known."""
     if not isinstance(store, Folder):
         return 0.0
     try:
-        told = os.stat(store.full(path))
+        file_stat = os.stat(store.full(path))
     except OSError:  # told where it is read
         return 0.0
-    return told.st_mtime if stat.S_ISREG(told.st_mode) else 0.0
+    return file_stat.st_mtime if stat.S_ISREG(file_stat.st_mode) else 0.0
 
 
-def _ours(store: Store, path: str) -> bool:
-    if not _regular(store, path):
+def _is_ours(store: Store, path: str) -> bool:
+    if not _is_regular(store, path):
         return False
     try:
-        with _opened(store, path, False) as file:
-            return ours(file.read(HEAD_BYTES))
+        with _open(store, path, False) as file:
+            return is_ours(file.read(HEAD_BYTES))
     except OSError:  # told where it is read
         return False
 
 
-def _regular(store: Store, path: str) -> bool:
+def _is_regular(store: Store, path: str) -> bool:
     """A pipe among files would be waited for, and a link leads to what only who ingests may read."""
     if not isinstance(store, Folder):
         return True
@@ -163,25 +163,25 @@ def _regular(store: Store, path: str) -> bool:
         return True
 
 
-def _parts(name: str, store: Store, path: str, lines: Iterator[ByteSpan], named: bool) -> Iterator[Item]:
+def _list_parts(name: str, store: Store, path: str, lines: Iterator[ByteSpan], named: bool) -> Iterator[Item]:
     for line in lines:
         yield Item(f"{name}:{line.place}", store.url, path, b"", line.trouble, line.offset, line.size, named)
 
 
 def _stream(name: str, file: BinaryIO) -> Iterator[Item]:
     try:
-        for piece in pieces(file):
-            yield _item(name, piece)
+        for piece in read_pieces(file):
+            yield _make_item(name, piece)
     except BadStream as error:
         yield Item(name, "", "", error.data, str(error))
 
 
-def _item(name: str, piece: Piece) -> Item:
+def _make_item(name: str, piece: Piece) -> Item:
     place = f"{name}:{piece.place}" if piece.place else name
     return Item(place, "", "", piece.data, piece.trouble, modified=piece.modified)
 
 
-def _opened(store: Store, path: str, follow: bool) -> Any:
+def _open(store: Store, path: str, follow: bool) -> Any:
     if isinstance(store, Folder):
         return open(store.full(path), "rb", opener=None if follow else open_no_link)
     assert isinstance(store, ObjectStore)

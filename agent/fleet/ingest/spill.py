@@ -86,7 +86,7 @@ class Epoch:
         """A report whose rows the reader has made."""
         label = read.label
         rows = [array("I", id_).tobytes() for id_ in read.made.ids]
-        observed, generated = micros(label.observed_at), micros(label.generated_at)
+        observed, generated = to_micros(label.observed_at), to_micros(label.generated_at)
         entry = Entry(
             label.node, observed, generated, label.digest[:16], read.made.digests, rows, read.made.hardware_class
         )
@@ -99,11 +99,15 @@ class Epoch:
         for name, unique in self.reader.unique.items():
             if unique.rows:
                 shared = isinstance(unique, Shared)
-                columns = _functions(unique) if isinstance(unique, Functions) else _columns(name, unique.rows, shared)
+                columns = (
+                    _list_functions(unique)
+                    if isinstance(unique, Functions)
+                    else _list_columns(name, unique.rows, shared)
+                )
                 _write(os.path.join(folder, f"{name}.arrow"), name, columns)
         if self.reader.counters:
             name = COUNTER.name
-            _write(os.path.join(folder, f"{name}.arrow"), name, _counters(self.reader.counters))
+            _write(os.path.join(folder, f"{name}.arrow"), name, _list_counters(self.reader.counters))
         blocks, offset = [], 0
         with open(os.path.join(folder, "entries"), "wb") as file:
             for slot, entries in sorted(self._entries.items()):
@@ -127,39 +131,42 @@ class Spilled:
 
     def entries(self, blocks: list[SpilledBlock]) -> list[Entry]:
         """The entries of some blocks."""
-        found = []
+        entries = []
         for block in blocks:
             with open(os.path.join(block.epoch, "entries"), "rb") as file:
                 data = os.pread(file.fileno(), block.size, block.offset)
-            found += [msgspec.structs.replace(entry, epoch=block.epoch) for entry in _ENTRIES.decode(data)]
-        return found
+            entries += [msgspec.structs.replace(entry, epoch=block.epoch) for entry in _ENTRIES.decode(data)]
+        return entries
 
     def rows(self, table: str, entries: list[Entry], dated: bool = False) -> list[Any]:
         """Arrow tables with the rows of these entries in their order, their node and its class. Some text is in codes.
 
         `dated`: with the moment of each, for history.
         """
-        found = []
+        parts = []
         start = 0
         while start < len(entries):
             end = start
             while end < len(entries) and entries[end].epoch == entries[start].epoch:
                 end += 1
-            made = self._taken(table, entries[start:end], dated)
-            if made is not None:
-                found.append(made)
+            rows = self._take_rows(table, entries[start:end], dated)
+            if rows is not None:
+                parts.append(rows)
             start = end
-        return found
+        return parts
 
-    def _taken(self, table: str, entries: list[Entry], dated: bool) -> Any:
+    def _take_rows(self, table: str, entries: list[Entry], dated: bool) -> Any:
         key = tuple(map(id, entries))
         if self._last[0] != table or self._last_rows > _REMEMBERED_ROWS:
             self._last, self._last_rows = (table, {}), 0
-        made = self._last[1].get(key)
-        if made is None:
-            made = self._last[1][key] = (entries, *self._with_node(table, entries))  # held, so that ids stay theirs
-            self._last_rows += len(made[2] or ())
-        _, rows, places = made
+        taken_rows = self._last[1].get(key)
+        if taken_rows is None:
+            taken_rows = self._last[1][key] = (
+                entries,
+                *self._add_node(table, entries),
+            )  # held, so that ids stay theirs
+            self._last_rows += len(taken_rows[2] or ())
+        _, rows, places = taken_rows
         if not TABLES[table].history:
             self._last[1].clear()
         if dated and rows is not None and _MOMENT not in rows.column_names:
@@ -167,7 +174,7 @@ class Spilled:
             return rows.add_column(1, _MOMENT, moments.take(places))
         return rows
 
-    def _with_node(self, table: str, entries: list[Entry]) -> tuple[Any, Any]:
+    def _add_node(self, table: str, entries: list[Entry]) -> tuple[Any, Any]:
         """Rows, and for each the place of its entry; (None, None): there are none."""
         numbers = [entry.rows[_PLACE[table]] for entry in entries]
         count = sum(map(len, numbers)) // 4
@@ -179,14 +186,14 @@ class Spilled:
         places = pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(nodes)])
         wanted = pa.Array.from_buffers(pa.uint32(), count, [None, pa.py_buffer(b"".join(numbers))])
         node = pa.DictionaryArray.from_arrays(places, pa.array([entry.node for entry in entries], pa.string()))
-        taken = _detached(self._table(entries[0].epoch, table).take(wanted))
-        made = taken.add_column(0, "node", node)
+        taken = _detach(self._make_table(entries[0].epoch, table).take(wanted))
+        table_rows = taken.add_column(0, "node", node)
         if CLASS in TABLES[table].columns:
             kinds = pa.array([entry.hardware_class for entry in entries], pa.string()).dictionary_encode()
-            made = made.append_column(CLASS.name, kinds.take(places))
-        return made, places
+            table_rows = table_rows.append_column(CLASS.name, kinds.take(places))
+        return table_rows, places
 
-    def _table(self, epoch: str, table: str) -> Any:
+    def _make_table(self, epoch: str, table: str) -> Any:
         """One at a time: what is mapped counts as memory of this process, and of all epochs it would be gigabytes."""
         key = (epoch, table)
         if self._mapped[0] != key:
@@ -195,10 +202,10 @@ class Spilled:
         return self._mapped[1]
 
 
-def _detached(rows: Any) -> Any:
+def _detach(rows: Any) -> Any:
     """The same rows without a dictionary that stands in a mapped file, which would stay mapped as long as they do."""
     columns = [
-        pa.chunked_array([_own_dictionary(chunk) for chunk in column.chunks], column.type)
+        pa.chunked_array([_copy_dictionary(chunk) for chunk in column.chunks], column.type)
         if pa.types.is_dictionary(column.type)
         else column
         for column in rows.columns
@@ -206,7 +213,7 @@ def _detached(rows: Any) -> Any:
     return pa.table(columns, names=rows.column_names)
 
 
-def _own_dictionary(column: Any) -> Any:
+def _copy_dictionary(column: Any) -> Any:
     """Of a large one only what is used."""
     words = column.dictionary
     if len(words) > 4 * len(column):
@@ -218,53 +225,53 @@ def _own_dictionary(column: Any) -> Any:
     return pa.DictionaryArray.from_arrays(column.indices, whole)
 
 
-def micros(moment: datetime) -> int:
+def to_micros(moment: datetime) -> int:
     """Microseconds since 1970 of an aware datetime, exactly."""
     since = moment - _START
     return int(since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds)
 
 
-def _fields(table: str) -> list[Any]:
+def _list_fields(table: str) -> list[Any]:
     plain = schema(table)
     return [plain.field(column.name) for column in TABLES[table].own]
 
 
-def _columns(table: str, rows: list[Any], taken: bool = False) -> list[Any]:
+def _list_columns(table: str, rows: list[Any], taken: bool = False) -> list[Any]:
     """`taken`: rows are going to be there many times."""
     columns = []
-    for field, values in zip(_fields(table), zip(*rows, strict=True), strict=True):
+    for field, values in zip(_list_fields(table), zip(*rows, strict=True), strict=True):
         column = pa.array(values, field.type)
         if field.type == pa.string():
-            column = column.dictionary_encode() if taken else _short(column)
+            column = column.dictionary_encode() if taken else _shorten(column)
         columns.append(column)
     return columns
 
 
-def _short(text: Any) -> Any:
+def _shorten(text: Any) -> Any:
     """By dictionary, where values are repeated: of others it would be dragged along whole to every bucket."""
     short = text.dictionary_encode()
     return short if len(short.dictionary) * 4 < len(text) else text
 
 
-def _functions(functions: Functions) -> list[Any]:
+def _list_functions(functions: Functions) -> list[Any]:
     """Columns of the few that differ, taken as often as each is there; then the serial numbers."""
     kind = functions.kind
     places = pa.Array.from_buffers(pa.uint32(), len(kind), [None, pa.py_buffer(kind)])
-    columns = [column.take(places) for column in _columns(PCI.name, functions.kinds, taken=True)]
-    columns[functions.serial_at] = _short(pa.array(functions.serials, pa.string()))
+    columns = [column.take(places) for column in _list_columns(PCI.name, functions.kinds, taken=True)]
+    columns[functions.serial_at] = _shorten(pa.array(functions.serials, pa.string()))
     return columns
 
 
-def _counters(counters: CounterRows) -> list[Any]:
-    made = []
+def _list_counters(counters: CounterRows) -> list[Any]:
+    counter_columns = []
     for codes, words in ((counters.subject, counters.subjects), (counters.name, counters.names)):
         places = pa.Array.from_buffers(pa.int32(), len(codes), [None, pa.py_buffer(codes)])
-        made.append(pa.DictionaryArray.from_arrays(places, pa.array(list(words), pa.string())))
+        counter_columns.append(pa.DictionaryArray.from_arrays(places, pa.array(list(words), pa.string())))
     value = counters.value
-    return [*made, pa.Array.from_buffers(pa.int64(), len(value), [None, pa.py_buffer(value)])]
+    return [*counter_columns, pa.Array.from_buffers(pa.int64(), len(value), [None, pa.py_buffer(value)])]
 
 
 def _write(path: str, table: str, columns: list[Any]) -> None:
-    batch = pa.record_batch(columns, names=[field.name for field in _fields(table)])
+    batch = pa.record_batch(columns, names=[field.name for field in _list_fields(table)])
     with pa.OSFile(path, "wb") as file, ipc.new_file(file, batch.schema) as writer:
         writer.write_batch(batch)

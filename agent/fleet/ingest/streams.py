@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
-from agent.fleet.ingest.file_names import HEAD_BYTES, kind_of, may_be_ours, ours
+from agent.fleet.ingest.file_names import HEAD_BYTES, is_ours, kind_of, may_be_ours
 from agent.fleet.ingest.labelled import HEAD_BYTES as LABEL_HEAD_BYTES
 from agent.fleet.ingest.labelled import is_labelled, join_labelled
 from agent.fleet.reading import GZIP, ZSTD
@@ -54,7 +54,7 @@ class ByteSpan(NamedTuple):
     trouble: str = ""
 
 
-def spans(file: BinaryIO) -> Iterator[ByteSpan] | None:
+def find_spans(file: BinaryIO) -> Iterator[ByteSpan] | None:
     """Lines of a regular file that are reports, for others to read; None: it is no file of lines. Raises OSError."""
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return None
@@ -63,23 +63,23 @@ def spans(file: BinaryIO) -> Iterator[ByteSpan] | None:
     first = head.partition(b"\n")[0].strip()
     packed = any(head.startswith(magic) for magic, _ in _PACKED)
     is_stream = packed or head[_TAR_MAGIC] == b"ustar" or first in (b"{", b"") or is_labelled(head)
-    return None if is_stream else _spans(file)
+    return None if is_stream else _find_spans(file)
 
 
-def _spans(file: BinaryIO) -> Iterator[ByteSpan]:
+def _find_spans(file: BinaryIO) -> Iterator[ByteSpan]:
     """As _lines says it."""
     number = start = offset = 0
     while block := file.read(_BLOCK):
         at = 0
         while end := block.find(b"\n", at) + 1:
             number += 1
-            yield from _span(file, number, start, offset + end, 1)
+            yield from _find_span(file, number, start, offset + end, 1)
             at, start = end, offset + end
         offset += len(block)
-    yield from _span(file, number + 1, start, offset, 0)
+    yield from _find_span(file, number + 1, start, offset, 0)
 
 
-def _span(file: BinaryIO, number: int, start: int, end: int, newline: int) -> Iterator[ByteSpan]:
+def _find_span(file: BinaryIO, number: int, start: int, end: int, newline: int) -> Iterator[ByteSpan]:
     size = end - start
     if size - newline > REPORT_LIMIT_BYTES:
         yield ByteSpan(str(number), start, _KEPT, _TOO_LONG)
@@ -87,23 +87,23 @@ def _span(file: BinaryIO, number: int, start: int, end: int, newline: int) -> It
         yield ByteSpan(str(number), start, size)
 
 
-def pieces(file: BinaryIO, within: str = "") -> Iterator[Piece]:
+def read_pieces(file: BinaryIO, within: str = "") -> Iterator[Piece]:
     """The reports of a stream, as bytes. `within`: the archive's member that it is. Raises BadStream, OSError."""
-    stream = _plain(io.BufferedReader(_Reading(file), _BLOCK))
+    stream = _open_plain(io.BufferedReader(_Reading(file), _BLOCK))
     head = stream.peek(512)
     if head[_TAR_MAGIC] == b"ustar":
         if within:
             raise BadStream("an archive within an archive is not opened: unpack it first")
-        yield from _members(stream)
+        yield from _read_members(stream)
         return
     labelled = is_labelled(stream.peek(LABEL_HEAD_BYTES)[:LABEL_HEAD_BYTES])
     first = stream.readline(REPORT_LIMIT_BYTES + 1)
     if labelled:
-        yield from _labelled(first, stream)
+        yield from _split_labelled(first, stream)
     elif first.strip() in (b"{", b""):
-        yield from _documents(first, stream)
+        yield from _read_documents(first, stream)
     else:
-        yield from _lines(first, stream)
+        yield from _read_lines(first, stream)
 
 
 class _Reading(io.RawIOBase):
@@ -147,7 +147,7 @@ class _Unpacked:
             is_end = not data and self._needs_input
             try:
                 self._left = self._decompress(data)
-            except (zlib.error, lzma.LZMAError, OSError, EOFError, _zstd_error()) as error:
+            except (zlib.error, lzma.LZMAError, OSError, EOFError, _find_zstd_error()) as error:
                 raise BadStream(f"damaged {self._kind}: {error}") from error
             if self._inflate.eof:
                 self._rest, self._inflate, self._needs_input = self._inflate.unused_data, None, True
@@ -170,7 +170,7 @@ class _Unpacked:
         return out
 
 
-def _plain(file: io.BufferedReader) -> io.BufferedReader:
+def _open_plain(file: io.BufferedReader) -> io.BufferedReader:
     head = file.peek(6)
     for magic, kind in _PACKED:
         if head.startswith(magic):
@@ -190,14 +190,14 @@ def _inflate(kind: str) -> Any:
     return zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
 
 
-def _zstd_error() -> type[Exception]:
+def _find_zstd_error() -> type[Exception]:
     import zstandard
 
-    found: type[Exception] = zstandard.ZstdError
-    return found
+    error_type: type[Exception] = zstandard.ZstdError
+    return error_type
 
 
-def _members(stream: BinaryIO) -> Iterator[Piece]:
+def _read_members(stream: BinaryIO) -> Iterator[Piece]:
     """Regular files of a tar, taken by their names as those of a folder; nothing is unpacked to a disk."""
     place = ""
     try:
@@ -209,41 +209,41 @@ def _members(stream: BinaryIO) -> Iterator[Piece]:
                     yield Piece(place, b"", _TOO_LONG)
                 elif what is not None:
                     opened: Any = tar.extractfile(member)
-                    yield from _member(place, what, opened, float(member.mtime))
+                    yield from _read_member(place, what, opened, float(member.mtime))
                 tar.members = []  # type: ignore[attr-defined]  # it would remember every one
     except (tarfile.TarError, EOFError, UnicodeDecodeError, ValueError, OverflowError) as error:
         raise BadStream(f"a damaged archive: {error}{f', after {place!r:.80}' if place else ''}") from error
 
 
-def _member(place: str, what: str, file: Any, modified: float) -> Iterator[Piece]:
-    if may_be_ours(place) and ours(file.peek(HEAD_BYTES)):
+def _read_member(place: str, what: str, file: Any, modified: float) -> Iterator[Piece]:
+    if may_be_ours(place) and is_ours(file.peek(HEAD_BYTES)):
         return
     if what == "report":
         yield Piece(place, file.read(), modified=modified)
         return
     try:
-        for piece in pieces(file, within=place):
+        for piece in read_pieces(file, within=place):
             yield piece._replace(place=f"{place}:{piece.place}" if piece.place else place)
     except BadStream as error:  # of the member: what follows it in the archive is whole
         yield Piece(place, error.data, str(error))
 
 
-def _lines(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
+def _read_lines(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
     """A report a line; one that is too long is passed over to its end."""
     number = 1
     while line:
         if len(line) > REPORT_LIMIT_BYTES and not line.endswith(b"\n"):
-            kept = line[:_KEPT]
+            excerpt = line[:_KEPT]
             while line and not line.endswith(b"\n"):
                 line = stream.readline(_BLOCK)
-            yield Piece(str(number), kept, _TOO_LONG)
+            yield Piece(str(number), excerpt, _TOO_LONG)
         elif line.strip():
             yield Piece(str(number), line)
         number += 1
         line = stream.readline(REPORT_LIMIT_BYTES + 1)
 
 
-def _labelled(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
+def _split_labelled(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
     """A report of each task, however its lines are cut."""
     rest = iter(lambda: stream.readline(REPORT_LIMIT_BYTES + 1), b"")
     for place, data in join_labelled(enumerate(chain((line,), rest), 1)):
@@ -251,26 +251,26 @@ def _labelled(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
         yield Piece(place, data[:_KEPT] if too_long else data, _TOO_LONG if too_long else "")
 
 
-def _documents(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
+def _read_documents(line: bytes, stream: BinaryIO) -> Iterator[Piece]:
     """Whole files one after the other, as `cat *.json` gives: each ends with a line that is "}"."""
     number = start = 1
-    held: list[bytes] = []
+    lines: list[bytes] = []
     size = 0
     while line:
         if size <= REPORT_LIMIT_BYTES:
-            held.append(line)
+            lines.append(line)
         size += len(line)
         if line.rstrip(b"\r\n") == b"}":
-            yield _document(start, held, size)
-            held, size, start = [], 0, number + 1
+            yield _join_document(start, lines, size)
+            lines, size, start = [], 0, number + 1
         number += 1
         line = stream.readline(_BLOCK)
-    if b"".join(held).strip():
-        yield _document(start, held, size)
+    if b"".join(lines).strip():
+        yield _join_document(start, lines, size)
 
 
-def _document(start: int, held: list[bytes], size: int) -> Piece:
-    data = b"".join(held)
+def _join_document(start: int, lines: list[bytes], size: int) -> Piece:
+    data = b"".join(lines)
     if size > REPORT_LIMIT_BYTES:
         return Piece(str(start), data[:_KEPT], _TOO_LONG)
     return Piece(str(start), data)

@@ -112,31 +112,31 @@ class IngestWorker:
             done.reports += 1
             data = item.data
             try:
-                data, told = self._bytes(item)
+                data, file_stat = self._read_bytes(item)
                 if item.trouble:
                     raise Unfit(item.trouble)
                 text = unpack(data)
-                file = read_file(item.file, told, text.digest) if told and item.identity else None
+                file = read_file(item.file, file_stat, text.digest) if file_stat and item.identity else None
                 if text.digest in self._known:
                     done.known += 1
                     done.files += [file] if file else []
                     continue
-                found = read(text, self._epoch.reader, self._setup.naming, self._setup.now, item.modified)
+                read_report = read(text, self._epoch.reader, self._setup.naming, self._setup.now, item.modified)
             except Unfit as error:
                 self._quarantine.add(item.name, str(error), data)
             except _Unread as error:
                 (done.vanished if error.vanished else done.unread).append(str(error))
                 done.unread_files.add(item.file)
             else:
-                self._epoch.add(found)
+                self._epoch.add(read_report)
                 done.files += [file] if file else []
-                done.nodes.add(zlib.crc32(found.label.node.encode()))
+                done.nodes.add(zlib.crc32(read_report.label.node.encode()))
             if self._epoch.full:
                 done.blocks += self._spill()
         done.reasons, done.again = self._quarantine.taken()
         return done
 
-    def _bytes(self, item: Item) -> tuple[bytes, os.stat_result | None]:
+    def _read_bytes(self, item: Item) -> tuple[bytes, os.stat_result | None]:
         """And what its file was before it was read, where it is all of a local one. Raises _Unread."""
         if not item.store:
             return item.data, None
@@ -145,15 +145,15 @@ class IngestWorker:
         store = self._stores[item.store]
         try:
             if not isinstance(store, Folder):
-                return _there(store, item.path), None
+                return _read_store(store, item.path), None
             if item.size:
-                return self._part(store.full(item.path), item), None
-            return _here(store, item.path, item.follow)
+                return self._read_part(store.full(item.path), item), None
+            return _read_local(store, item.path, item.follow)
         except OSError as error:
             gone = isinstance(error, FileNotFoundError)
             raise _Unread(f"{item.name}: {error.strerror or str(error)[:200]}", gone) from error
 
-    def _part(self, path: str, item: Item) -> bytes:
+    def _read_part(self, path: str, item: Item) -> bytes:
         """Of a file that the last item was of, too, mostly."""
         if self._parts is None or self._parts.name != path:
             if self._parts is not None:
@@ -186,24 +186,24 @@ class _Unread(Exception):
         self.vanished = vanished
 
 
-def _here(store: Folder, path: str, follow: bool) -> tuple[bytes, os.stat_result]:
+def _read_local(store: Folder, path: str, follow: bool) -> tuple[bytes, os.stat_result]:
     """A regular file, at most a byte more than a report can have; a pipe is not waited for."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(store.full(path), flags) if follow else open_no_link(store.full(path), flags)
     try:
-        told = os.fstat(descriptor)
-        if not stat.S_ISREG(told.st_mode):
+        file_stat = os.fstat(descriptor)
+        if not stat.S_ISREG(file_stat.st_mode):
             raise OSError(0, "is there, and is no file")
-        data = os.read(descriptor, min(told.st_size, REPORT_LIMIT_BYTES) + 1)
+        data = os.read(descriptor, min(file_stat.st_size, REPORT_LIMIT_BYTES) + 1)
         while len(data) <= REPORT_LIMIT_BYTES and (more := os.read(descriptor, REPORT_LIMIT_BYTES + 1 - len(data))):
             data += more
-        return data, told
+        return data, file_stat
     finally:
         os.close(descriptor)
 
 
-def _there(store: Store, path: str) -> bytes:
+def _read_store(store: Store, path: str) -> bytes:
     assert isinstance(store, ObjectStore)
     with contextlib.closing(store.filesystem.open_input_stream(store.at(path), compression=None)) as stream:
-        made: Any = stream.read(REPORT_LIMIT_BYTES + 1)
-        return bytes(made)
+        data: Any = stream.read(REPORT_LIMIT_BYTES + 1)
+        return bytes(data)

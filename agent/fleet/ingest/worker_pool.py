@@ -66,13 +66,13 @@ class Workers:
         self._idle: list[Connection[Any, Any]] = []
         self._processes = {}
         self._data = {}
-        with _uninterrupted():
+        with _list_hold_interrupts():
             for _ in range(self.count):
                 ours, theirs = context.Pipe()
                 their_data, our_data = context.Pipe(duplex=False)
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(our_data, getattr(fcntl, "F_SETPIPE_SZ", 1031), _PIPE_BYTES)  # of Linux
-                process = context.Process(target=_work, args=(self._setup, theirs, their_data), daemon=True)
+                process = context.Process(target=_run_worker, args=(self._setup, theirs, their_data), daemon=True)
                 process.start()
                 theirs.close()
                 their_data.close()
@@ -84,12 +84,12 @@ class Workers:
         busy: list[Connection[Any, Any]] = []
         for task in tasks:
             if not self._idle:
-                yield from self._results(busy)
+                yield from self._read_results(busy)
             free = self._idle.pop()
             self._send(free, task)
             busy.append(free)
         while busy:
-            yield from self._results(busy)
+            yield from self._read_results(busy)
 
     def all(self, task: Task) -> Iterator[Result]:
         """One task for every worker. Raises OSError, WorkerLost."""
@@ -122,15 +122,15 @@ class Workers:
             else:
                 pipe.send((task, []))
         except OSError:
-            raise self._lost(pipe) from None
+            raise self._make_lost(pipe) from None
 
-    def _results(self, busy: list[Connection[Any, Any]]) -> Iterator[Result]:
+    def _read_results(self, busy: list[Connection[Any, Any]]) -> Iterator[Result]:
         for pipe in wait(list(busy)):
             assert isinstance(pipe, Connection)
             try:
                 kind, value = pipe.recv()
             except (EOFError, OSError):
-                raise self._lost(pipe) from None
+                raise self._make_lost(pipe) from None
             if kind == "dataset":
                 raise BadDataset(value)
             if kind == "disk":
@@ -141,7 +141,7 @@ class Workers:
             self._idle.append(pipe)
             yield value
 
-    def _lost(self, pipe: Connection[Any, Any]) -> WorkerLost:
+    def _make_lost(self, pipe: Connection[Any, Any]) -> WorkerLost:
         process = self._processes[pipe]
         process.join(_GRACE_SECONDS)
         code = process.exitcode
@@ -152,7 +152,7 @@ class Workers:
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _list_hold_interrupts() -> Iterator[None]:
     """Ctrl-C waits, here; a process that is started meanwhile does not get it at all: its Python would show where."""
     resource_tracker.ensure_running()  # as it starts it lets Ctrl-C through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -190,7 +190,7 @@ def _read(descriptor: int, size: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
+def _make_task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
     """The bytes of reports come by a pipe of their own: a connection's way of reading takes several times as long."""
     task: Task
     task, sizes = pipe.recv()
@@ -203,14 +203,14 @@ def _task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
     return task
 
 
-def _work(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) -> None:
+def _run_worker(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) -> None:
     """The process: Ctrl-C is for who started us (_uninterrupted)."""
     sys.meta_path.insert(0, _WithoutPandas())
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), without_collection():
         try:
             worker = IngestWorker(setup)
             while True:
-                pipe.send(("done", worker.do(_task(pipe, data))))
+                pipe.send(("done", worker.do(_make_task(pipe, data))))
         except EOFError:
             raise
         except BadDataset as error:

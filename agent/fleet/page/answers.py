@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from agent.fleet.cluster.answer import FabricRow, TopologyAnswer
-from agent.fleet.cluster.cabling_faults import KINDS, Break
+from agent.fleet.cluster.cabling_faults import KINDS, CablingFault
 from agent.fleet.cluster.fabric_kind import WORDS
 from agent.fleet.hostlist import BadHostlist, unfold
 from agent.fleet.page.overview import number
-from agent.fleet.page.scene import SEVERITY, Nodes, Said, Section
+from agent.fleet.page.scene import SEVERITY, Nodes, PageItem, Section
 from agent.fleet.questions import deviations
 from agent.fleet.questions import drift as drifts
 from agent.fleet.questions import duplicates as twice
@@ -50,13 +50,13 @@ class Numbers:
     def having(self, rule: str, severity: str, classes: Iterable[str]) -> list[int]:
         """Nodes of these classes with such a finding."""
         if self._having is None:
-            self._having = self._with_findings()
+            self._having = self._group_findings()
         labels = self.nodes.classes.labels
         wanted = {labels.index(hardware_class) for hardware_class in classes if hardware_class in labels}
         return [at for at in self._having.get((rule, severity), []) if self.nodes.classes.codes[at] in wanted]
 
-    def _with_findings(self) -> dict[tuple[str, str], list[int]]:
-        told = [
+    def _group_findings(self) -> dict[tuple[str, str], list[int]]:
+        rule_sets = [
             sorted(
                 {
                     (finding.rule, finding.severity)
@@ -66,26 +66,29 @@ class Numbers:
             )
             for these in self.nodes.found_sets
         ]
-        found: dict[tuple[str, str], list[int]] = {}
+        nodes_of: dict[tuple[str, str], list[int]] = {}
         for at, code in enumerate(self.nodes.found_codes):
-            for key in told[code] if code >= 0 else ():
-                found.setdefault(key, []).append(at)
-        return found
+            for key in rule_sets[code] if code >= 0 else ():
+                nodes_of.setdefault(key, []).append(at)
+        return nodes_of
 
 
-def findings(answer: wrong.Findings, numbers: Numbers) -> Section:
+def build_findings(answer: wrong.Findings, numbers: Numbers) -> Section:
     """Above info; the rest is counted."""
     loud = [finding for finding in answer.findings if finding.severity != "info"]
     quiet = len(answer.findings) - len(loud)
     notes = [describe_lost(answer.lost)] if answer.lost else []
     notes += [f"{_count(quiet, 'more note')}: fabricscope fleet findings."] if quiet else []
     return Section(
-        title="Findings", anchor="findings", note=" ".join(notes), said=[_found(group, numbers) for group in loud],
+        title="Findings",
+        anchor="findings",
+        note=" ".join(notes),
+        said=[_make_finding_item(group, numbers) for group in loud],
         empty="No node reports anything above info.",
     )  # fmt: skip
 
 
-def silenced(numbers: Numbers) -> Section | None:
+def list_silenced(numbers: Numbers) -> Section | None:
     """What nodes report as silenced, alike ones together; None: nothing."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for at, finding in enumerate(numbers.nodes.found):
@@ -94,53 +97,53 @@ def silenced(numbers: Numbers) -> Section | None:
     if not alike:
         return None
     sets = [set(members) for members in numbers.nodes.found_sets]
-    said = []
+    items = []
     for (rule, severity, why), members in sorted(alike.items(), key=lambda item: (-SEVERITY.get(item[0][1], 0), item)):
         having = [not these.isdisjoint(members) for these in sets]
         nodes = [at for at, code in enumerate(numbers.nodes.found_codes) if code >= 0 and having[code]]
         first = numbers.nodes.found[members[0]]
         words = first.summary or rule
         words = ("For example: " if len(nodes) > 1 and first.summary else "") + f"{words[:1].upper()}{words[1:]}"
-        said.append(Said(words=words, about=rule, severity=severity, nodes=nodes, more=[("why", why)], quiet=True))
+        items.append(PageItem(words=words, about=rule, severity=severity, nodes=nodes, more=[("why", why)], quiet=True))
     return Section(
         title="Silenced",
         anchor="silenced",
-        said=said,
+        said=items,
         note="Not among the findings above. Verdicts are those of the nodes' own reports.",
     )
 
 
-def outliers(answer: Outliers, numbers: Numbers) -> Section:
+def build_outliers(answer: Outliers, numbers: Numbers) -> Section:
     """Nodes that differ from their class, then values that are mixed in a class."""
-    said = [_outlier(outlier, numbers) for outlier in answer.outliers]
-    said += [_mixed(mixed, numbers) for mixed in answer.mixed]
-    said.sort(key=lambda said: said.group)
+    items = [_make_outlier_item(outlier, numbers) for outlier in answer.outliers]
+    items += [_make_mixed_item(mixed, numbers) for mixed in answer.mixed]
+    items.sort(key=lambda item: item.group)
     few = sum(answer.too_few.values())
     note = f"{_count(answer.compared_nodes, 'node')} compared within their hardware classes."
     note += f" {number(few)} not compared: too few nodes of their class." if few else ""
-    return Section(title="Outliers", anchor="outliers", said=said, note=note, empty="No node differs from its class.")
+    return Section(title="Outliers", anchor="outliers", said=items, note=note, empty="No node differs from its class.")
 
 
-def duplicates(answer: twice.Duplicates, numbers: Numbers) -> Section:
+def build_duplicates(answer: twice.Duplicates, numbers: Numbers) -> Section:
     """Identities that several nodes have."""
-    said = [
-        _on(
+    items = [
+        _make_item(
             duplicate.hosts,
             numbers,
             words=f"{duplicate.kind} {duplicate.value} is on {number(duplicate.nodes)} nodes",
             about="duplicate",
-            more=[*_holders(duplicate.holders), *([("note", duplicate.note)] if duplicate.note else [])],
+            more=[*_list_holders(duplicate.holders), *([("note", duplicate.note)] if duplicate.note else [])],
         )
         for duplicate in answer.duplicates
     ]
-    note = " ".join(f"{each[:1].upper()}{each[1:]}." for each in answer.not_judged)
-    return Section(title="Duplicates", anchor="duplicates", said=said, note=note, empty="No identity is on two nodes.")
+    note = " ".join(f"{reason[:1].upper()}{reason[1:]}." for reason in answer.not_judged)
+    return Section(title="Duplicates", anchor="duplicates", said=items, note=note, empty="No identity is on two nodes.")
 
 
-def drift(answer: drifts.Drift, numbers: Numbers) -> Section:
+def build_drift(answer: drifts.Drift, numbers: Numbers) -> Section:
     """What changed, folded over nodes that changed alike."""
-    said = [
-        _on(hosts, numbers, words=f"{words} since {answer.since}", about="host")
+    items = [
+        _make_item(hosts, numbers, words=f"{words} since {answer.since}", about="host")
         for hosts, words in (
             (answer.replaced, "Another machine by the same name"),
             (answer.reinstalled, "The same machine with another system"),
@@ -149,24 +152,24 @@ def drift(answer: drifts.Drift, numbers: Numbers) -> Section:
         )
         if hosts and not (hosts == answer.added and not answer.compared_nodes)
     ]
-    said += [_changed(change, numbers) for change in answer.changes]
+    items += [_make_change_item(change, numbers) for change in answer.changes]
     empty = f"Nothing changed since {answer.since}."
     if not answer.compared_nodes:
         empty = f"The dataset holds nothing from before {answer.since} to compare with."
-    return Section(title="Changes", anchor="drift", said=said, note=f"Since {answer.since}.", empty=empty)
+    return Section(title="Changes", anchor="drift", said=items, note=f"Since {answer.since}.", empty=empty)
 
 
-def cluster(answer: TopologyAnswer, numbers: Numbers, part: bool = False) -> Section:
+def build_cluster(answer: TopologyAnswer, numbers: Numbers, part: bool = False) -> Section:
     """What the fabrics are, and what breaks them. `part`: only what concerns nodes that are numbered."""
-    note = " ".join(_fabric(fabric) for fabric in answer.fabrics)
+    note = " ".join(_format_fabric(fabric) for fabric in answer.fabrics)
     note += f" {answer.nvlink_words}." if answer.nvlink_words else ""
     known = bool(answer.fabrics)
     empty = "Nothing breaks the pattern of the cables." if known else "No switch is known: give --fabric FILE."
-    said = [_break(fault, numbers) for fault in answer.breaks if not part or numbers.of(fault.hosts)]
-    return Section(title="Cluster", anchor="cluster", said=said, note=note.strip(), empty=empty)
+    items = [_break(fault, numbers) for fault in answer.breaks if not part or numbers.of(fault.hosts)]
+    return Section(title="Cluster", anchor="cluster", said=items, note=note.strip(), empty=empty)
 
 
-def _found(group: wrong.FindingGroup, numbers: Numbers) -> Said:
+def _make_finding_item(group: wrong.FindingGroup, numbers: Numbers) -> PageItem:
     names = [share.hardware_class for share in group.classes]
     nodes = numbers.having(group.rule, group.severity, names) if group.of_class else numbers.folded(group.hosts)
     more = [("on", ", ".join(group.labels))] if group.labels else []
@@ -175,7 +178,7 @@ def _found(group: wrong.FindingGroup, numbers: Numbers) -> Said:
     more += [("fix", group.remedy)] if group.remedy else []
     words = group.summary or group.rule
     words = ("For example: " if group.nodes > 1 and group.summary else "") + f"{words[:1].upper()}{words[1:]}"
-    return Said(
+    return PageItem(
         words=words, about=group.rule, severity=group.severity, nodes=nodes, more=more, whole_class=group.of_class
     )  # fmt: skip
 
@@ -185,22 +188,22 @@ def _share(share: wrong.Share, numbers: Numbers) -> str:
     return f"{number(share.nodes)} of {_count(share.of, 'node')} of {numbers.class_name(share.hardware_class)}{without}"
 
 
-def _outlier(outlier: deviations.Outlier, numbers: Numbers) -> Said:
+def _make_outlier_item(outlier: deviations.Outlier, numbers: Numbers) -> PageItem:
     more = [("on", ", ".join(outlier.labels))] if outlier.labels else []
     more += [("with it", "; ".join(outlier.also))] if outlier.also else []
     more += [("in common", ", ".join(outlier.common))] if outlier.common else []
-    said = _on(outlier.hosts, numbers, words=describe_outlier(outlier), about=outlier.attribute, more=more)
-    return msgspec.structs.replace(said, group=numbers.class_name(outlier.hardware_class))
+    item = _make_item(outlier.hosts, numbers, words=describe_outlier(outlier), about=outlier.attribute, more=more)
+    return msgspec.structs.replace(item, group=numbers.class_name(outlier.hardware_class))
 
 
-def _mixed(mixed: deviations.Mixed, numbers: Numbers) -> Said:
+def _make_mixed_item(mixed: deviations.Mixed, numbers: Numbers) -> PageItem:
     values = ", ".join(f"{value} on {number(count)}" for value, count in mixed.values)
     what = f"{mixed.what[:1].upper()}{mixed.what[1:]}"
     words = f"{what} is mixed: {values} of {_count(mixed.of, mixed.one)}. No majority value, outliers not computed."
-    return Said(words=words, about=mixed.attribute, group=numbers.class_name(mixed.hardware_class))
+    return PageItem(words=words, about=mixed.attribute, group=numbers.class_name(mixed.hardware_class))
 
 
-def _changed(drift_change: drifts.DriftChange, numbers: Numbers) -> Said:
+def _make_change_item(drift_change: drifts.DriftChange, numbers: Numbers) -> PageItem:
     what = drift_change.what.replace("_", " ")
     thing = (
         drift_change.subject
@@ -208,54 +211,54 @@ def _changed(drift_change: drifts.DriftChange, numbers: Numbers) -> Said:
         else f"{number(drift_change.things)} x {drift_change.subject}"
     )
     if what in ("gone", "new"):
-        told = f"{thing} {what}" + (
+        text = f"{thing} {what}" + (
             f": {', '.join(drift_change.labels)}" if 0 < len(drift_change.labels) <= NAMED else ""
         )
     elif what == "moved":
-        told = f"{drift_change.subject} moved from {drift_change.old} to {drift_change.new}"
+        text = f"{drift_change.subject} moved from {drift_change.old} to {drift_change.new}"
     elif drift_change.old is None or drift_change.new is None:
-        told = f"{thing}: {what} changed"
+        text = f"{thing}: {what} changed"
     else:
-        told = (
+        text = (
             f"{thing}: {what} {drift_change.old} became {drift_change.new}"
             if what != drift_change.subject
             else f"{what} {drift_change.old} became {drift_change.new}"
         )
-    when = (
+    period = (
         drift_change.first
         if drift_change.first == drift_change.last
         else f"{drift_change.first} to {drift_change.last}"
     )
     more = [("on", ", ".join(drift_change.labels))] if drift_change.labels else []
-    more += [("noticed", when)] if when else []
-    return _on(drift_change.hosts, numbers, words=told, about="changed", more=more)
+    more += [("noticed", period)] if period else []
+    return _make_item(drift_change.hosts, numbers, words=text, about="changed", more=more)
 
 
-def _break(cable_break: Break, numbers: Numbers) -> Said:
+def _break(cable_break: CablingFault, numbers: Numbers) -> PageItem:
     nodes = numbers.of(cable_break.hosts)
     more = [("switch ports", ", ".join(cable_break.ports[:16]))] if cable_break.ports else []
     more += [("compared", cable_break.compared)] if cable_break.compared else []
     more += [("fix", cable_break.fix)] if cable_break.fix else []
-    return Said(words=cable_break.text, about=KINDS.get(cable_break.kind, cable_break.kind), nodes=nodes, more=more)
+    return PageItem(words=cable_break.text, about=KINDS.get(cable_break.kind, cable_break.kind), nodes=nodes, more=more)
 
 
-def _fabric(row: FabricRow) -> str:
+def _format_fabric(row: FabricRow) -> str:
     over = f", {row.oversubscription:.3g}:1" if row.oversubscription else ""
     sure = "" if row.sure == "sure" else f" ({row.sure})"
     counts = f"{number(row.hosts)} hosts on {number(row.switches)} switches, {number(len(row.units))} scalable units"
     return f"{WORDS.get(row.kind, row.kind)}{over}{sure}: {counts}."
 
 
-def _holders(holders: Sequence[twice.Holder]) -> Iterator[tuple[str, str]]:
-    told = [f"{holder.node} {holder.label}" for holder in holders if holder.label]
-    if told:
-        yield "where", ", ".join(told)
+def _list_holders(holders: Sequence[twice.Holder]) -> Iterator[tuple[str, str]]:
+    holder_texts = [f"{holder.node} {holder.label}" for holder in holders if holder.label]
+    if holder_texts:
+        yield "where", ", ".join(holder_texts)
 
 
-def _on(hosts: str, numbers: Numbers, words: str, about: str, more: Sequence[tuple[str, str]] = ()) -> Said:
+def _make_item(hosts: str, numbers: Numbers, words: str, about: str, more: Sequence[tuple[str, str]] = ()) -> PageItem:
     """Of nodes that a host list names. Where it cannot be unfolded, it is shown as it is."""
     nodes = numbers.folded(hosts)
-    return Said(words=words, about=about, nodes=nodes, more=[*([] if nodes else [("nodes", hosts)]), *more])
+    return PageItem(words=words, about=about, nodes=nodes, more=[*([] if nodes else [("nodes", hosts)]), *more])
 
 
 def _count(count: int, one: str) -> str:

@@ -10,45 +10,45 @@ import msgspec
 from agent.fleet.cluster.from_dataset import Wiring
 from agent.fleet.engines.engine import Tables
 from agent.fleet.page import answers, reading
-from agent.fleet.page.class_names import display_names
+from agent.fleet.page.class_names import make_display_names
 from agent.fleet.page.findings import join_outliers
-from agent.fleet.page.from_dataset import DatasetFacts, Wish, known, stamp
+from agent.fleet.page.from_dataset import DatasetFacts, PageOptions, format_stamp, read_dataset
 from agent.fleet.page.scene import Coverage, FleetScene, Nodes, Section
-from agent.fleet.page.versions import skew
+from agent.fleet.page.versions import find_skew
 from agent.fleet.questions import drift, duplicates, findings, outliers, summary
-from agent.fleet.questions.options import earlier
+from agent.fleet.questions.options import subtract_time
 from agent.fleet.text.summary import describe_coverage
 from agent.version import VERSION
 
 WEEK = timedelta(days=7)
 
 
-def scene(
+def build_scene(
     tables: Tables,
     find_wiring: Callable[[], Wiring],
-    wish: Wish,
-    made: datetime,
+    wish: PageOptions,
+    now: datetime,
     *,
     title: str = "Fleet",
     quarantined: int | None = 0,
 ) -> FleetScene:
     """Of the nodes in the tables. Raises EngineRefused, BadPattern."""
-    told = known(tables, wish, find_wiring)
-    names = display_names(tables, told.nodes.classes.labels)
-    nodes = _rename_classes(told.nodes, names)
-    answer = summary.summary(tables, wish.options)
+    facts = read_dataset(tables, wish, find_wiring)
+    names = make_display_names(tables, facts.nodes.classes.labels)
+    nodes = _rename_classes(facts.nodes, names)
+    answer = summary.build_summary(tables, wish.options)
     return FleetScene(
         title=title,
-        made=f"{made:%Y-%m-%d %H:%M} UTC",
+        made=f"{now:%Y-%m-%d %H:%M} UTC",
         version=VERSION,
-        newest=stamp(told.newest),
+        newest=format_stamp(facts.newest),
         stale_after_hours=round(wish.stale_after_seconds / 3600, 2),
         nodes=nodes,
-        sections=_sections(tables, told, wish, names),
-        skew=skew(nodes),
-        coverage=[_covered(rule) for rule in answer.coverage],
+        sections=_build_sections(tables, facts, wish, names),
+        skew=find_skew(nodes),
+        coverage=[_make_coverage(rule) for rule in answer.coverage],
         coverage_words=describe_coverage(answer),
-        notes=_notes(told),
+        notes=_list_notes(facts),
         quarantined=quarantined,
     )
 
@@ -58,45 +58,45 @@ def _rename_classes(nodes: Nodes, names: dict[str, str]) -> Nodes:
     return msgspec.structs.replace(nodes, classes=msgspec.structs.replace(nodes.classes, labels=labels))
 
 
-def _covered(rule: summary.RuleCoverage) -> Coverage:
+def _make_coverage(rule: summary.RuleCoverage) -> Coverage:
     return Coverage(
         rule=rule.rule, passed=rule.passed, failed=rule.failed, unknown=rule.unknown, stale=rule.stale,
         not_applicable=rule.not_applicable + rule.disabled, missing=rule.missing, reasons=rule.reasons,
     )  # fmt: skip
 
 
-def _sections(tables: Tables, told: DatasetFacts, wish: Wish, names: dict[str, str]) -> list[Section]:
+def _build_sections(tables: Tables, facts: DatasetFacts, wish: PageOptions, names: dict[str, str]) -> list[Section]:
     options = wish.options
-    numbers = answers.Numbers(told.nodes, names)
-    found = list(
+    numbers = answers.Numbers(facts.nodes, names)
+    items = list(
         join_outliers(
-            answers.findings(findings.findings(tables, options), numbers),
-            answers.outliers(outliers.outliers(tables, options), numbers),
+            answers.build_findings(findings.find_findings(tables, options), numbers),
+            answers.build_outliers(outliers.find_outliers(tables, options), numbers),
         )
     )
-    quiet = answers.silenced(numbers)
-    found[1:1] = [quiet] if quiet else []
-    if told.wires.answer is not None:
-        found.append(answers.cluster(told.wires.answer, numbers, wish.part))
-    start = wish.since or _since(reading.first_looks(tables), told.newest)
+    quiet = answers.list_silenced(numbers)
+    items[1:1] = [quiet] if quiet else []
+    if facts.wires.answer is not None:
+        items.append(answers.build_cluster(facts.wires.answer, numbers, wish.part))
+    start = wish.since or _find_since(reading.read_first_reports(tables), facts.newest)
     if start is not None:
-        found.append(answers.drift(drift.drift(tables, start, options), numbers))
-    found.append(answers.duplicates(duplicates.duplicates(tables, options), numbers))
-    return found
+        items.append(answers.build_drift(drift.find_drift(tables, start, options), numbers))
+    items.append(answers.build_duplicates(duplicates.find_duplicates(tables, options), numbers))
+    return items
 
 
-def _since(firsts: list[datetime], newest: datetime | None) -> datetime | None:
+def _find_since(firsts: list[datetime], newest: datetime | None) -> datetime | None:
     """A week back; where most nodes were not known then, when the last of them came to be known."""
     if newest is None:
         return None
-    start = earlier(newest, WEEK)
+    start = subtract_time(newest, WEEK)
     young = sum(first > start for first in firsts) * 2 > len(firsts)
     return max(firsts) if young else start
 
 
-def _notes(told: DatasetFacts) -> list[str]:
-    notes = list(told.wires.answer.notes) if told.wires.answer else []
-    alone = sum(code < 0 for code in told.nodes.classes.codes)
+def _list_notes(facts: DatasetFacts) -> list[str]:
+    notes = list(facts.wires.answer.notes) if facts.wires.answer else []
+    alone = sum(code < 0 for code in facts.nodes.classes.codes)
     who = "1 node is" if alone == 1 else f"{alone:,} nodes are"
     notes += [f"{who} of no known hardware class: compared with none"] if alone else []
     return notes

@@ -14,14 +14,14 @@ BOARDS = query("page", "boards")
 _RAILS = re.compile(r"(.*, \d+x )([^,]+)")
 
 
-def display_names(tables: Tables, classes: Iterable[str]) -> dict[str, str]:
+def make_display_names(tables: Tables, classes: Iterable[str]) -> dict[str, str]:
     """Class -> its name with the NIC's model. Where that would be the name of two classes, the board id stays in it."""
     models = {board: short_model(model) for board, model in sorted(tables.rows(BOARDS), key=str) if board and model}
     names = {name: _replace_board(name, models, "{model}") for name in classes}
     common = Counter(names.values())
     return {
-        name: shown if common[shown] == 1 else _replace_board(name, models, "{model} ({board})")
-        for name, shown in names.items()
+        name: short_name if common[short_name] == 1 else _replace_board(name, models, "{model} ({board})")
+        for name, short_name in names.items()
     }
 
 

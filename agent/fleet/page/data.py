@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from agent.fleet.page.scene import LOOKS, SEVERITY, Coded, FleetScene, ReportedFinding, looks
+from agent.fleet.page.scene import LOOKS, SEVERITY, CodedColumn, FleetScene, ReportedFinding, list_looks
 from agent.outputs.html.elements import to_text
 
 # In JSON these stand in texts only. With none of them, no tag, comment or entity can begin
@@ -21,27 +21,27 @@ _ESCAPED = str.maketrans(_HARMLESS)
 Column = list[int] | dict[str, list[int]]
 
 
-def embedded(scene: FleetScene) -> str:
+def encode_scene(scene: FleetScene) -> str:
     """JSON that may stand in a script element of type application/json."""
-    return msgspec.json.encode(packed(scene)).decode().translate(_ESCAPED)
+    return msgspec.json.encode(pack_scene(scene)).decode().translate(_ESCAPED)
 
 
-def packed(scene: FleetScene) -> dict[str, Any]:
+def pack_scene(scene: FleetScene) -> dict[str, Any]:
     """The nodes as plain values."""
     nodes = scene.nodes
     texts = _Texts()
     places = {rule: at for at, rule in enumerate(nodes.judged.rules)}
     return {
         "names": [to_text(name) for name in nodes.names],
-        "look": column([LOOKS.index(look) for look in looks(nodes)]),
+        "look": column([LOOKS.index(look) for look in list_looks(nodes)]),
         "verdict": column(
             [(*LOOKS, "").index(verdict) if verdict in LOOKS else len(LOOKS) for verdict in nodes.verdicts]
         ),
-        "stale": column([int(each) for each in nodes.stale]),
-        "class": _coded(nodes.classes),
-        "places": [_coded(place) for place in nodes.places],
-        "metrics": [_coded(metric) for metric in nodes.metrics],
-        "facts": [_coded(fact) for fact in nodes.facts],
+        "stale": column([int(stale) for stale in nodes.stale]),
+        "class": _pack_column(nodes.classes),
+        "places": [_pack_column(place) for place in nodes.places],
+        "metrics": [_pack_column(metric) for metric in nodes.metrics],
+        "facts": [_pack_column(fact) for fact in nodes.facts],
         "rails": {
             "leaves": [to_text(leaf) for leaf in nodes.rails.leaves],
             "rates": [to_text(rate) for rate in nodes.rails.rates],
@@ -52,15 +52,15 @@ def packed(scene: FleetScene) -> dict[str, Any]:
         "rules": [to_text(rule) for rule in nodes.judged.rules],
         "vectors": nodes.judged.vectors,
         "judged": column(nodes.judged.codes),
-        "found": [_found(finding, places, texts) for finding in nodes.found],
+        "found": [_pack_finding(finding, places, texts) for finding in nodes.found],
         "foundSets": nodes.found_sets,
         "foundBy": column(nodes.found_codes),
-        "lines": [[to_text(line) for line in each] for each in nodes.lines],
+        "lines": [[to_text(line) for line in node_lines] for node_lines in nodes.lines],
         "lineBy": column(nodes.line_codes),
-        "unjudged": [[to_text(line) for line in each] for each in nodes.unjudged],
+        "unjudged": [[to_text(line) for line in lines] for lines in nodes.unjudged],
         "unjudgedBy": column(nodes.unjudged_codes),
-        "days": _coded(nodes.days),
-        "changed": [[to_text(line) for line in each] for each in nodes.changed],
+        "days": _pack_column(nodes.days),
+        "changed": [[to_text(line) for line in lines] for lines in nodes.changed],
         "changedBy": column(nodes.changed_codes),
         "pages": {str(at): address for at, address in nodes.pages.items()},
         "texts": texts.all,
@@ -84,42 +84,42 @@ def column(numbers: Sequence[int]) -> Column:
     return {"r": runs} if len(runs) < len(numbers) else list(numbers)
 
 
-def spans(numbers: Iterable[int]) -> str:
+def encode_spans(numbers: Iterable[int]) -> str:
     """Sorted node numbers as one attribute.
 
     >>> spans([0, 1, 2, 7, 9, 10])
     '0-2 7 9-10'
     """
-    found: list[list[int]] = []
+    pairs: list[list[int]] = []
     for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1][1] = number
+        if pairs and pairs[-1][1] == number - 1:
+            pairs[-1][1] = number
         else:
-            found.append([number, number])
-    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+            pairs.append([number, number])
+    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in pairs)
 
 
-def _coded(coded: Coded) -> dict[str, Any]:
+def _pack_column(coded: CodedColumn) -> dict[str, Any]:
     return {
         "key": coded.key,
         "title": coded.title,
         "labels": [to_text(label) for label in coded.labels],
         "codes": column(coded.codes),
         "ordered": coded.ordered,
-        "below": spans(coded.below),
+        "below": encode_spans(coded.below),
     }
 
 
-def _found(finding: ReportedFinding, rules: Mapping[str, int], texts: _Texts) -> list[Any]:
+def _pack_finding(finding: ReportedFinding, rules: Mapping[str, int], texts: _Texts) -> list[Any]:
     """[rule, severity, label, summary, impact, remedy, evidence: flat texts of what, value, source, or null,
     name of the rule; of a silenced one also why and until when]."""
     evidence = None
     if finding.evidence is not None:
         evidence = [texts.at(part) for row in finding.evidence for part in (row.what, row.value, row.source)]
-    said = [texts.at(part) for part in (finding.label, finding.summary, finding.impact, finding.remedy)]
+    text_ids = [texts.at(part) for part in (finding.label, finding.summary, finding.impact, finding.remedy)]
     silenced = [texts.at(finding.silenced)] if finding.silenced is not None else []
     severity = SEVERITY.get(finding.severity, 0)
-    return [rules.get(finding.rule, -1), severity, *said, evidence, texts.at(finding.rule), *silenced]
+    return [rules.get(finding.rule, -1), severity, *text_ids, evidence, texts.at(finding.rule), *silenced]
 
 
 class _Texts:
@@ -131,8 +131,8 @@ class _Texts:
 
     def at(self, text: str) -> int:
         """Its place in `all`."""
-        shown = to_text(text)
-        if shown not in self._places:
-            self._places[shown] = len(self.all)
-            self.all.append(shown)
-        return self._places[shown]
+        cleaned = to_text(text)
+        if cleaned not in self._places:
+            self._places[cleaned] = len(self.all)
+            self.all.append(cleaned)
+        return self._places[cleaned]

@@ -8,17 +8,17 @@ from datetime import date, datetime, timedelta
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query, statement
 from agent.fleet.page.scene import LOOKS, look
-from agent.fleet.questions.options import earlier
+from agent.fleet.questions.options import subtract_time
 
 DAYS = 14
 NO_REPORT = "."
-_LETTERS = {each: each[0] for each in LOOKS}  # c e w u s o n
+_LETTERS = {look: look[0] for look in LOOKS}  # c e w u s o n
 _VERDICTS = query("page", "verdict_changes")
 _CHANGES = query("page", "finding_changes", episode=statement("views", "finding_episode"))
 _DAY = timedelta(days=1)
 
 
-def verdicts_by_day(
+def list_verdicts_by_day(
     tables: Tables, last_reports: Mapping[str, datetime | None], newest: datetime | None
 ) -> dict[str, str]:
     """Node -> a letter for each of the last days, the newest last: the state at its end; "." where none is known.
@@ -29,17 +29,17 @@ def verdicts_by_day(
         return {}
     first = date.fromordinal(max(newest.toordinal() - DAYS + 1, date.min.toordinal()))
     days = [first + timedelta(days=at) for at in range(newest.toordinal() - first.toordinal() + 1)]
-    found: dict[str, list[tuple[date, str]]] = {}
+    days_of: dict[str, list[tuple[date, str]]] = {}
     for node, at, verdict in sorted(tables.rows(_VERDICTS), key=lambda row: (row[0], row[1])):
-        found.setdefault(node, []).append((at.date(), _LETTERS[look(verdict or "", stale=False)]))
+        days_of.setdefault(node, []).append((at.date(), _LETTERS[look(verdict or "", stale=False)]))
     return {
-        node: _letters(found[node], days, last.date())
+        node: _encode_days(days_of[node], days, last.date())
         for node, last in last_reports.items()
-        if last is not None and node in found
+        if last is not None and node in days_of
     }
 
 
-def _letters(changes: Sequence[tuple[date, str]], days: Sequence[date], last: date) -> str:
+def _encode_days(changes: Sequence[tuple[date, str]], days: Sequence[date], last: date) -> str:
     """
     >>> day = lambda n: date(2026, 1, n)
     >>> _letters([(day(2), "o"), (day(3), "e"), (day(3), "w")], [day(n) for n in range(1, 6)], day(4))
@@ -54,12 +54,12 @@ def _letters(changes: Sequence[tuple[date, str]], days: Sequence[date], last: da
     return text
 
 
-def finding_changes(tables: Tables, newest: datetime | None) -> dict[str, list[str]]:
+def list_finding_changes(tables: Tables, newest: datetime | None) -> dict[str, list[str]]:
     """Node -> "new: RULE on LABEL" and "gone: .." of the last day; of a node that is new nothing is."""
     if newest is None:
         return {}
-    since = earlier(newest, _DAY)
-    found: dict[str, list[str]] = {}
+    since = subtract_time(newest, _DAY)
+    changes: dict[str, list[str]] = {}
     for node, rule, label, is_new in sorted(tables.rows(_CHANGES.bind(moment=since)), key=str):
-        found.setdefault(node, []).append(f"{'new' if is_new else 'gone'}: {rule}{f' on {label}' if label else ''}")
-    return found
+        changes.setdefault(node, []).append(f"{'new' if is_new else 'gone'}: {rule}{f' on {label}' if label else ''}")
+    return changes

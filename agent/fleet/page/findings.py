@@ -11,9 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from agent.fleet.engines.query import Row
-from agent.fleet.page.columns import distinct
-from agent.fleet.page.reading import cells
-from agent.fleet.page.scene import SEVERITY, ReportedFinding, Said, Section
+from agent.fleet.page.columns import find_distinct
+from agent.fleet.page.reading import read_cells
+from agent.fleet.page.scene import SEVERITY, PageItem, ReportedFinding, Section
 from agent.model.finding import Evidence
 
 MOST = 12_000  # different findings of which the page has all texts; of the rest rule, severity and label
@@ -36,30 +36,30 @@ def findings(nodes: Sequence[str], rows: Sequence[Row]) -> PageFindings:
     Evidence None: texts are left out.
     """
     places: dict[tuple[str, ...], int] = {}
-    found: list[ReportedFinding] = []
+    reported: list[ReportedFinding] = []
     of: dict[str, list[int]] = {}
     on_devices: dict[str, dict[str, int]] = {}
     for number, (rule, severity, label, summary, impact, remedy, evidence, where, *silence) in enumerate(rows):
-        silenced = _silenced(*silence)
+        silenced = _describe_silence(*silence)
         known = (rule, severity, label, silenced or "") if evidence is None else (str(number),)
-        at = places.setdefault(known, len(found))
-        if at == len(found):
-            found.append(ReportedFinding(
+        at = places.setdefault(known, len(reported))
+        if at == len(reported):
+            reported.append(ReportedFinding(
                 rule=rule, severity=severity, label=label, summary=summary or "", impact=impact or "",
-                remedy=remedy or "", evidence=None if evidence is None else _evidence(evidence), silenced=silenced,
+                remedy=remedy or "", evidence=None if evidence is None else _list_evidence(evidence), silenced=silenced,
             ))  # fmt: skip
         rank = SEVERITY.get(severity, 0)
-        for node, subject in cells(where):
+        for node, subject in read_cells(where):
             of.setdefault(node, []).append(at)
             if rank > 1 and silenced is None:
                 devices = on_devices.setdefault(node, {})
-                for device in _devices(subject):
+                for device in _list_devices(subject):
                     devices[device] = max(rank, devices.get(device, 0))
-    sets, codes = distinct([tuple(sorted(of[node])) if node in of else None for node in nodes])
-    return PageFindings(found, [list(members) for members in sets], codes, on_devices)
+    sets, codes = find_distinct([tuple(sorted(of[node])) if node in of else None for node in nodes])
+    return PageFindings(reported, [list(members) for members in sets], codes, on_devices)
 
 
-def _silenced(silenced: bool, reason: str, until: str) -> str | None:
+def _describe_silence(silenced: bool, reason: str, until: str) -> str | None:
     """In words; None: it is not.
 
     >>> _silenced(True, "ticket 7", "2026-02-01"), _silenced(True, "", ""), _silenced(False, "", "")
@@ -71,23 +71,23 @@ def _silenced(silenced: bool, reason: str, until: str) -> str | None:
     return f"{words}: {_cut(reason)}" if reason else words
 
 
-def _evidence(text: str | None) -> list[Evidence]:
+def _list_evidence(text: str | None) -> list[Evidence]:
     """Cut to what fits; what is no list of evidence is none."""
     try:
         rows = msgspec.json.decode(text or "[]", type=list[Evidence])
     except (msgspec.DecodeError, RecursionError):
         return []
-    kept = [Evidence(what=_cut(row.what), value=_cut(row.value), source=_cut(row.source)) for row in rows[:ROWS]]
+    rows_shown = [Evidence(what=_cut(row.what), value=_cut(row.value), source=_cut(row.source)) for row in rows[:ROWS]]
     if len(rows) > ROWS:
-        kept.append(Evidence(what=f"and {len(rows) - ROWS} more", value="", source="the node's report"))
-    return kept
+        rows_shown.append(Evidence(what=f"and {len(rows) - ROWS} more", value="", source="the node's report"))
+    return rows_shown
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
 
 
-def _devices(subject: str) -> list[str]:
+def _list_devices(subject: str) -> list[str]:
     """The devices of a subject.
 
     >>> _devices("port:0000:1a:00.0/1"), _devices("pair:0000:19:00.0+0000:1a:00.0"), _devices("node")
@@ -132,7 +132,7 @@ def join_outliers(findings: Section, outliers: Section) -> tuple[Section, Sectio
         joined += 1
         card = cards[place]
         cards[place] = msgspec.structs.replace(
-            card, more=[*card.more, ("compared with peers", _in_words(outlier, card))]
+            card, more=[*card.more, ("compared with peers", _format_words(outlier, card))]
         )
     if not joined:
         return findings, outliers
@@ -143,7 +143,7 @@ def join_outliers(findings: Section, outliers: Section) -> tuple[Section, Sectio
     )
 
 
-def _find_cause(outlier: Said, cards: list[Said]) -> int | None:
+def _find_cause(outlier: PageItem, cards: list[PageItem]) -> int | None:
     rules = EXPLAINED_BY.get(outlier.about)
     if rules is None or not outlier.nodes:
         return None
@@ -153,5 +153,5 @@ def _find_cause(outlier: Said, cards: list[Said]) -> int | None:
     return None
 
 
-def _in_words(outlier: Said, card: Said) -> str:
+def _format_words(outlier: PageItem, card: PageItem) -> str:
     return outlier.words if set(outlier.nodes) == set(card.nodes) else f"{outlier.words} (of {outlier.group})"

@@ -9,19 +9,19 @@ from typing import Any, NamedTuple
 from agent.fleet.cluster.from_dataset import Wiring
 from agent.fleet.engines.engine import Tables
 from agent.fleet.page import reading
-from agent.fleet.page.columns import distinct, named, ranked
-from agent.fleet.page.days import DAYS, finding_changes, verdicts_by_day
-from agent.fleet.page.devices import Shape, gbyte_s, gpu_shape, rail_shape, rails
+from agent.fleet.page.columns import code_numbers, code_texts, find_distinct
+from agent.fleet.page.days import DAYS, list_finding_changes, list_verdicts_by_day
+from agent.fleet.page.devices import Shape, build_rails, format_gbyte_s, make_gpu_shape, make_rail_shape
 from agent.fleet.page.findings import MOST, findings
-from agent.fleet.page.locations import domains, racks
-from agent.fleet.page.scene import STATES, Coded, Nodes
-from agent.fleet.page.versions import FACTS, judged, lines
-from agent.fleet.questions.options import Options, of_dataset, reference
+from agent.fleet.page.locations import find_domains, find_racks
+from agent.fleet.page.scene import STATES, CodedColumn, Nodes
+from agent.fleet.page.versions import FACTS, format_lines, read_judged
+from agent.fleet.questions.options import Options, find_reference_time, read_dataset_time
 
 Hosts = Mapping[str, Sequence[Any]]  # columns of the table `host`
 
 
-class Wish(NamedTuple):
+class PageOptions(NamedTuple):
     """What was asked for besides the dataset.
 
     `since`: from when on changes are told, UTC without a zone; None: a week before the newest look at a node. `pages`:
@@ -49,64 +49,64 @@ class DatasetFacts(NamedTuple):
     wires: Wiring
 
 
-def known(tables: Tables, wish: Wish, find_wiring: Callable[[], Wiring]) -> DatasetFacts:
+def read_dataset(tables: Tables, wish: PageOptions, find_wiring: Callable[[], Wiring]) -> DatasetFacts:
     """All nodes in columns, in the order of their names. Raises EngineRefused, BadPattern.
 
     What takes the database most memory is read first, before there is much here.
     """
     digests = reading.NodeDigests(tables)
-    gpus, wired = reading.gpus(tables, digests), reading.rails(tables, digests)
-    rules, letters = reading.letters(tables, STATES, digests)
-    unjudged = reading.unjudged(tables, digests)
+    gpus, wired = reading.read_gpus(tables, digests), reading.read_rails(tables, digests)
+    rules, letters = reading.read_letters(tables, STATES, digests)
+    unjudged = reading.read_unjudged(tables, digests)
     wires = find_wiring()
-    hosts = reading.hosts(tables)
+    hosts = reading.read_hosts(tables)
     names, received = hosts["node"], hosts["received_at"]
-    newest = of_dataset(tables, max(filter(None, received), default=None))
-    now = reference(newest, wish.options) if newest else None
-    classes = named("class", "class", hosts["hardware_class"])
-    made = _Shapes([gpu_shape(text) for text in gpus.all], [rail_shape(text) for text in wired.all])
-    shapes = [_both(name, gpus, wired, made) for name in names]
-    found = findings(names, reading.findings(tables, MOST))
-    lined, line_codes = distinct([(*a.lines, *b.lines) or None for a, b in shapes])
-    by_day = verdicts_by_day(tables, dict(zip(names, received, strict=True)), newest)
-    came = finding_changes(tables, newest)
-    changed, changed_codes = distinct([tuple(came[name]) if name in came else None for name in names])
-    reasons, reason_codes = distinct([unjudged.of.get(name) for name in names])
+    newest = read_dataset_time(tables, max(filter(None, received), default=None))
+    now = find_reference_time(newest, wish.options) if newest else None
+    classes = code_texts("class", "class", hosts["hardware_class"])
+    device_shapes = _Shapes([make_gpu_shape(text) for text in gpus.all], [make_rail_shape(text) for text in wired.all])
+    shapes = [_pair_shapes(name, gpus, wired, device_shapes) for name in names]
+    reported = findings(names, reading.read_findings(tables, MOST))
+    lined, line_codes = find_distinct([(*a.lines, *b.lines) or None for a, b in shapes])
+    by_day = list_verdicts_by_day(tables, dict(zip(names, received, strict=True)), newest)
+    came = list_finding_changes(tables, newest)
+    changed, changed_codes = find_distinct([tuple(came[name]) if name in came else None for name in names])
+    reasons, reason_codes = find_distinct([unjudged.of.get(name) for name in names])
     nodes = Nodes(
         names=names,
         verdicts=[verdict or "unknown" for verdict in hosts["verdict"]],
-        stale=[_stale(at, now, wish.stale_after_seconds) for at in received],
+        stale=[_is_stale(at, now, wish.stale_after_seconds) for at in received],
         classes=classes,
-        places=_places(names, hosts, shapes, wires, wish),
-        metrics=_metrics(tables, names, received, shapes, classes, newest),
+        places=_list_places(names, hosts, shapes, wires, wish),
+        metrics=_list_metrics(tables, names, received, shapes, classes, newest),
         facts=[
-            *(named(key, title, _fact(hosts, key)) for key, title in FACTS),
-            named("vbios", "VBIOS", [gpu.versions for gpu, _ in shapes]),
-            named("firmware", "firmware of rails", [rail.versions for _, rail in shapes]),
+            *(code_texts(key, title, _list_fact(hosts, key)) for key, title in FACTS),
+            code_texts("vbios", "VBIOS", [gpu.versions for gpu, _ in shapes]),
+            code_texts("firmware", "firmware of rails", [rail.versions for _, rail in shapes]),
         ],
-        rails=rails(names, wired, found.on_devices, wires.leaves),
-        judged=judged(names, rules, letters),
-        found=found.found,
-        found_sets=found.sets,
-        found_codes=found.codes,
-        lines=[list(each) for each in lined],
+        rails=build_rails(names, wired, reported.on_devices, wires.leaves),
+        judged=read_judged(names, rules, letters),
+        found=reported.found,
+        found_sets=reported.sets,
+        found_codes=reported.codes,
+        lines=[list(node_lines) for node_lines in lined],
         line_codes=line_codes,
-        unjudged=[lines(unjudged.all[reason]) for reason in reasons],
+        unjudged=[format_lines(unjudged.all[reason]) for reason in reasons],
         unjudged_codes=reason_codes,
-        days=named("days", f"last {DAYS} days", [by_day.get(name) for name in names]),
-        changed=[list(each) for each in changed],
+        days=code_texts("days", f"last {DAYS} days", [by_day.get(name) for name in names]),
+        changed=[list(node_changes) for node_changes in changed],
         changed_codes=changed_codes,
         pages={at: wish.pages[name] for at, name in enumerate(names) if name in wish.pages},
     )
     return DatasetFacts(nodes, newest, wires)
 
 
-def stamp(at: datetime | None) -> str | None:
+def format_stamp(at: datetime | None) -> str | None:
     """To the minute, UTC: a dataset's nodes share these."""
     return f"{at:%Y-%m-%d %H:%M} UTC" if at else None
 
 
-def _stale(at: datetime | None, now: datetime | None, after: float) -> bool:
+def _is_stale(at: datetime | None, now: datetime | None, after: float) -> bool:
     return at is None or (now is not None and now - at > timedelta(seconds=after))
 
 
@@ -118,7 +118,7 @@ class _Shapes(NamedTuple):
 _NOTHING = Shape()
 
 
-def _both(name: str, gpus: reading.Texts, wired: reading.Texts, shapes: _Shapes) -> tuple[Shape, Shape]:
+def _pair_shapes(name: str, gpus: reading.Texts, wired: reading.Texts, shapes: _Shapes) -> tuple[Shape, Shape]:
     gpu, rail = gpus.of.get(name), wired.of.get(name)
     return (
         shapes.gpus[gpu] if gpu is not None else _NOTHING,
@@ -126,61 +126,65 @@ def _both(name: str, gpus: reading.Texts, wired: reading.Texts, shapes: _Shapes)
     )
 
 
-def _places(
-    names: Sequence[str], hosts: Hosts, shapes: Sequence[tuple[Shape, Shape]], wires: Wiring, wish: Wish
-) -> list[Coded]:
+def _list_places(
+    names: Sequence[str], hosts: Hosts, shapes: Sequence[tuple[Shape, Shape]], wires: Wiring, wish: PageOptions
+) -> list[CodedColumn]:
     ways = (
-        ("rack", "rack", racks(names, hosts["chassis_serial"], wish.rack)),
+        ("rack", "rack", find_racks(names, hosts["chassis_serial"], wish.rack)),
         ("unit", "scalable unit", [wires.units.get(name) for name in names]),
-        ("domain", "NVLink domain", domains([gpu.domain for gpu, _ in shapes])),
+        ("domain", "NVLink domain", find_domains([gpu.domain for gpu, _ in shapes])),
     )
-    made = [named(key, title, values) for key, title, values in ways]
-    return [coded for coded in made if coded.labels]
+    places = [code_texts(key, title, values) for key, title, values in ways]
+    return [coded for coded in places if coded.labels]
 
 
-def _metrics(
+def _list_metrics(
     tables: Tables,
     names: Sequence[str],
     received: Sequence[datetime | None],
     shapes: Sequence[tuple[Shape, Shape]],
-    classes: Coded,
+    classes: CodedColumn,
     newest: datetime | None,
-) -> list[Coded]:
-    errors, counted = reading.errors(tables)
+) -> list[CodedColumn]:
+    errors, counted = reading.read_errors(tables)
     ages = [(newest - at).total_seconds() if newest and at else None for at in received]
     links = [min((shape.link for shape in both if shape.link is not None), default=None) for both in shapes]
-    bad = [-_power(errors.get(name, 0)) if name in counted else None for name in names]
-    made = [
-        ranked("pcie", "slowest PCIe link of GPUs and rails", links, gbyte_s, classes),
-        ranked("nvlink", "fewest active NVLinks of a GPU", [gpu.nvlinks for gpu, _ in shapes], _nv, classes),
-        ranked("rate", "slowest rail", [rail.rate for _, rail in shapes], _gbit_s, classes),
-        ranked("errors", "sum of error counters", bad, _many, classes),
-        ranked("age", "last seen", [None if age is None else -_age(age) for age in ages], _ago, classes),
+    bad = [-_round_power(errors.get(name, 0)) if name in counted else None for name in names]
+    metrics = [
+        code_numbers("pcie", "slowest PCIe link of GPUs and rails", links, format_gbyte_s, classes),
+        code_numbers(
+            "nvlink", "fewest active NVLinks of a GPU", [gpu.nvlinks for gpu, _ in shapes], _format_nv, classes
+        ),
+        code_numbers("rate", "slowest rail", [rail.rate for _, rail in shapes], _format_gbit_s, classes),
+        code_numbers("errors", "sum of error counters", bad, _format_many, classes),
+        code_numbers(
+            "age", "last seen", [None if age is None else -_compute_age(age) for age in ages], _format_ago, classes
+        ),
     ]
-    return [coded for coded in made if coded.labels]
+    return [coded for coded in metrics if coded.labels]
 
 
-def _fact(hosts: Hosts, key: str) -> Sequence[str | None]:
+def _list_fact(hosts: Hosts, key: str) -> Sequence[str | None]:
     if key != "seen":
         return hosts[key]
-    stamps = {at: stamp(at) for at in set(hosts["received_at"])}
+    stamps = {at: format_stamp(at) for at in set(hosts["received_at"])}
     return [stamps[at] for at in hosts["received_at"]]
 
 
-def _nv(count: float) -> str:
+def _format_nv(count: float) -> str:
     return f"NV{count:.0f}" if count else "none"
 
 
-def _gbit_s(rate: float) -> str:
+def _format_gbit_s(rate: float) -> str:
     return f"{rate:g} Gbit/s" if rate else "a rail is not active"
 
 
-def _power(count: int) -> float:
+def _round_power(count: int) -> float:
     """The least power of ten that is as many, 0 for none."""
     return float(10 ** (len(str(count)) - 1)) if count > 0 else 0.0
 
 
-def _many(power: float) -> str:
+def _format_many(power: float) -> str:
     return "none" if not power else f"{-power:,.0f} and more" if power != -1 else "1 to 9"
 
 
@@ -188,10 +192,10 @@ AGES = ((3600.0, "within an hour"), (6 * 3600.0, "1 to 6 hours earlier"), (86_40
         (2 * 86_400.0, "1 to 2 days earlier"), (7 * 86_400.0, "2 to 7 days earlier"))  # fmt: skip
 
 
-def _age(seconds: float) -> float:
+def _compute_age(seconds: float) -> float:
     return next((float(at) for at, (bound, _) in enumerate(AGES) if seconds <= bound), float(len(AGES)))
 
 
-def _ago(rank: float) -> str:
+def _format_ago(rank: float) -> str:
     at = int(-rank)
     return AGES[at][1] if at < len(AGES) else "more than a week earlier"

@@ -48,11 +48,11 @@ WORDS = {
 
 def sign(look: str) -> Element:
     """The shape beside a text that says the same."""
-    path = el("path", d=f"M1 1{_scaled(SHAPES[look], 10)}", class_=f"look {look}")
+    path = el("path", d=f"M1 1{_scale(SHAPES[look], 10)}", class_=f"look {look}")
     return el("svg", path, viewBox="0 0 12 12", width=12, height=12, class_="sign", aria_hidden="true")
 
 
-def _scaled(shape: str, size: float) -> str:
+def _scale(shape: str, size: float) -> str:
     """Numbers times the size; the flags of an arc are none."""
     words, arc = [], -1
     for word in shape.split():

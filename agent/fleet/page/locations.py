@@ -18,7 +18,7 @@ class BadPattern(Exception):
     """The pattern for racks cannot be used; the message says why."""
 
 
-def racks(names: Sequence[str], chassis: Sequence[str | None], pattern: str | None) -> list[str | None]:
+def find_racks(names: Sequence[str], chassis: Sequence[str | None], pattern: str | None) -> list[str | None]:
     """By the pattern where there is one, else by the chassis that several nodes share, else by the host names.
 
     >>> racks(["r1n1", "r1n2", "r2n1", "r2n2", "login"], [None] * 5, None)
@@ -27,37 +27,37 @@ def racks(names: Sequence[str], chassis: Sequence[str | None], pattern: str | No
     [None, None]
     """
     if pattern is not None:
-        return _by_pattern(names, pattern)
-    shared = _several(chassis)
-    if sum(each is not None for each in shared) * 2 > len(names):
+        return _match_pattern(names, pattern)
+    shared = _keep_shared(chassis)
+    if sum(name is not None for name in shared) * 2 > len(names):
         return shared
-    return _several([_before_last_number(name) for name in names])
+    return _keep_shared([_cut_last_number(name) for name in names])
 
 
-def domains(values: Sequence[str | None]) -> list[str | None]:
+def find_domains(values: Sequence[str | None]) -> list[str | None]:
     """The start of the cluster's UUID and the clique, where that tells them apart."""
-    short = {value: _short(value) for value in values if value}
+    short = {value: _shorten(value) for value in values if value}
     apart = len(set(short.values())) == len(short)
     return [None if value is None else short[value] if apart else value for value in values]
 
 
-def _by_pattern(names: Sequence[str], pattern: str) -> list[str | None]:
+def _match_pattern(names: Sequence[str], pattern: str) -> list[str | None]:
     if len(pattern) > LETTERS:
         raise BadPattern(f"--rack {pattern[:60]!r}...: longer than {LETTERS} letters")
     too_slow = (
         f"--rack {pattern[:60]!r}: takes more than {SECONDS:.0f} s for these names; repeats within repeats do that"
     )
-    with _bounded(SECONDS, too_slow):
+    with _limit_time(SECONDS, too_slow):
         try:
             compiled = re.compile(pattern)
         except (re.error, RecursionError, OverflowError) as error:
             raise BadPattern(f"--rack {pattern[:60]!r}: no regular expression: {error}") from error
-        found = [compiled.search(name) for name in names]
-    return [(each[1] if compiled.groups else each[0]) or None if each else None for each in found]
+        matches = [compiled.search(name) for name in names]
+    return [(match[1] if compiled.groups else match[0]) or None if match else None for match in matches]
 
 
 @contextmanager
-def _bounded(seconds: float, otherwise: str) -> Iterator[None]:
+def _limit_time(seconds: float, otherwise: str) -> Iterator[None]:
     """BadPattern after so much of the process' own time; a search looks for signals while it goes on.
 
     Only the main thread, which is a command's, can be bounded so.
@@ -78,7 +78,7 @@ def _bounded(seconds: float, otherwise: str) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def _before_last_number(name: str) -> str | None:
+def _cut_last_number(name: str) -> str | None:
     """What is before the last of two or more numbers: r12n03 -> r12.
 
     >>> _before_last_number("dgx-r12-u03.site"), _before_last_number("gpu012"), _before_last_number("r1-2-3")
@@ -92,7 +92,7 @@ def _before_last_number(name: str) -> str | None:
     return host[: numbers[-2].end()]
 
 
-def _several(values: Sequence[str | None]) -> list[str | None]:
+def _keep_shared(values: Sequence[str | None]) -> list[str | None]:
     counts: dict[str, int] = {}
     for value in values:
         if value:
@@ -100,6 +100,6 @@ def _several(values: Sequence[str | None]) -> list[str | None]:
     return [value if value and counts[value] >= FEWEST else None for value in values]
 
 
-def _short(domain: str) -> str:
+def _shorten(domain: str) -> str:
     uuid, _, clique = domain.rpartition(".")
     return f"{uuid[:8]}.{clique}"

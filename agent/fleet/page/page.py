@@ -14,11 +14,11 @@ from pkgutil import get_data
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, tostring
 
-from agent.fleet.page.data import embedded
-from agent.fleet.page.heatmap import the_map
-from agent.fleet.page.overview import glance, nodes_of
+from agent.fleet.page.data import encode_scene
+from agent.fleet.page.heatmap import render_map
+from agent.fleet.page.overview import render_nodes, render_overview
 from agent.fleet.page.scene import FleetScene
-from agent.fleet.page.sections import coverage, section, skew
+from agent.fleet.page.sections import render_coverage, render_section, render_skew
 from agent.outputs.html.elements import el
 
 SCRIPTS = ("unpack.js", "match.js", "layout.js", "map.js", "list.js", "panel.js", "take.js", "start.js")
@@ -26,28 +26,30 @@ SCRIPTS = ("unpack.js", "match.js", "layout.js", "map.js", "list.js", "panel.js"
 
 def page(scene: FleetScene) -> str:
     """HTML 5, the same bytes for the same scene."""
-    script = '"use strict";\n(() => {\n' + "".join(_own(f"js/{each}") for each in SCRIPTS) + "})();\n"
+    script = '"use strict";\n(() => {\n' + "".join(_read_asset(f"js/{script}") for script in SCRIPTS) + "})();\n"
     panel = el(
         "aside", el("button", "Close", type="button"), el("div", class_="inside"), id="panel", hidden="hidden",
         aria_label="what is known of a node",
     )  # fmt: skip
-    body = el("body", el("a", "To the nodes", href="#nodes", class_="skip"), glance(scene), _main(scene))
-    style = _house("palette.css") + _house("page.css") + _own("page.css") + _widths(body)
+    body = el(
+        "body", el("a", "To the nodes", href="#nodes", class_="skip"), render_overview(scene), _render_main(scene)
+    )
+    style = _format_house("palette.css") + _format_house("page.css") + _read_asset("page.css") + _format_widths(body)
     head = el(
         "head",
         el("meta", charset="utf-8"),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        el("meta", http_equiv="Content-Security-Policy", content=policy(script, style)),
+        el("meta", http_equiv="Content-Security-Policy", content=format_policy(script, style)),
         el("title", f"{scene.title} - fabricscope"),
-        _raw("style", style),
+        _render_raw("style", style),
     )
     data = el("script", id="data", type="application/json")
-    data.text = embedded(scene)
-    body.extend([_footer(scene), panel, data, _raw("script", script)])
+    data.text = encode_scene(scene)
+    body.extend([_render_footer(scene), panel, data, _render_raw("script", script)])
     return "<!DOCTYPE html>\n" + tostring(el("html", head, body, lang="en"), encoding="unicode", method="html") + "\n"
 
 
-def policy(script: str, style: str) -> str:
+def format_policy(script: str, style: str) -> str:
     """Nothing from outside, and no script and no style but these, whatever a name in the data holds."""
     rest = "base-uri 'none'; form-action 'none'"
     return f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; {rest}"
@@ -57,57 +59,59 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _widths(body: Element) -> str:
+def _format_widths(body: Element) -> str:
     """A rule for each width of a part of a bar: inline styles have no hash."""
     words = {word for part in body.iter("span") for word in (part.get("class") or "").split()}
     counts = sorted(int(word[5:]) for word in words if word.startswith("grow-"))
     return "".join(f".grow-{count} {{ flex-grow: {count}; }}\n" for count in counts)
 
 
-def _main(scene: FleetScene) -> Element:
-    main = el("main", _contents(scene))
-    main.extend(the_map(scene))
-    main.extend(nodes_of(scene))
-    for each in scene.sections:
-        main.extend(section(each, scene))
-    main.extend(skew(scene))
-    main.extend(coverage(scene))
+def _render_main(scene: FleetScene) -> Element:
+    main = el("main", _render_contents(scene))
+    main.extend(render_map(scene))
+    main.extend(render_nodes(scene))
+    for part in scene.sections:
+        main.extend(render_section(part, scene))
+    main.extend(render_skew(scene))
+    main.extend(render_coverage(scene))
     return main
 
 
-def _contents(scene: FleetScene) -> Element:
+def _render_contents(scene: FleetScene) -> Element:
     """Where the parts are, with how much is in each."""
     links = [("Map", "map", ""), ("Nodes", "nodes", "")]
-    links += [(each.title, each.anchor, f" {len(each.said)}" if each.said else "") for each in scene.sections]
+    links += [
+        (section.title, section.anchor, f" {len(section.said)}" if section.said else "") for section in scene.sections
+    ]
     links += [("Versions", "versions", "")] if scene.skew else []
     links += [("Coverage", "coverage", "")] if scene.coverage else []
-    return el("nav", *_joined([el("a", title + count, href=f"#{anchor}") for title, anchor, count in links]))
+    return el("nav", *_join_elements([el("a", title + count, href=f"#{anchor}") for title, anchor, count in links]))
 
 
-def _joined(parts: list[Element]) -> Iterator[Element | str]:
+def _join_elements(parts: list[Element]) -> Iterator[Element | str]:
     for at, part in enumerate(parts):
         if at:
             yield " · "
         yield part
 
 
-def _footer(scene: FleetScene) -> Element:
-    made = f"fabricscope {scene.version}, made {scene.made}"
-    return el("footer", el("p", made), el("p", "Every rule in words: fabricscope explain RULE"))
+def _render_footer(scene: FleetScene) -> Element:
+    text = f"fabricscope {scene.version}, made {scene.made}"
+    return el("footer", el("p", text), el("p", "Every rule in words: fabricscope explain RULE"))
 
 
-def _raw(tag: str, text: str) -> Element:
+def _render_raw(tag: str, text: str) -> Element:
     """Our own style or script: what `method="html"` writes as it is."""
-    made = Element(tag)
-    made.text = text
-    return made
+    element = Element(tag)
+    element.text = text
+    return element
 
 
-def _own(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (get_data(__package__ or "", name) or b"").decode()
 
 
-def _house(name: str) -> str:
+def _format_house(name: str) -> str:
     """Style that this page shares with the page of one node."""
     return (get_data("agent.outputs.html", name) or b"").decode()
 
@@ -116,18 +120,18 @@ SUFFIX = ".html"
 MOST = 1_000_000  # entries of the folder
 
 
-def pages(folder: str, output: str | None) -> dict[str, str]:
+def render_pages(folder: str, output: str | None) -> dict[str, str]:
     """Node -> address, as seen from the page that is written (else from the current folder). Raises OSError."""
     start = os.path.dirname(os.path.abspath(output)) if output else os.getcwd()
     before = os.path.relpath(os.path.abspath(folder), start)
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     clusters = []
     with os.scandir(folder) as entries:
         for count, entry in enumerate(entries):
             if count >= MOST:
                 break
             if entry.name.endswith(SUFFIX) and entry.is_file():
-                found[entry.name.removesuffix(SUFFIX)] = _address(before, entry.name)
+                files[entry.name.removesuffix(SUFFIX)] = _format_address(before, entry.name)
             elif entry.is_dir():
                 clusters.append(entry.name)
     for cluster in clusters:
@@ -137,11 +141,11 @@ def pages(folder: str, output: str | None) -> dict[str, str]:
             continue  # a folder of somebody else's
         for name in names[:MOST]:
             if name.endswith(SUFFIX):
-                found[f"{cluster}/{name.removesuffix(SUFFIX)}"] = _address(before, cluster, name)
-    return found
+                files[f"{cluster}/{name.removesuffix(SUFFIX)}"] = _format_address(before, cluster, name)
+    return files
 
 
-def _address(before: str, *names: str) -> str:
+def _format_address(before: str, *names: str) -> str:
     """Relative, and never anything else: the dot keeps a name with a colon from being read as a scheme."""
     path = "/".join(names if before == "." else (before, *names))
     return ("" if path.startswith("../") else "./") + quote(path.encode("utf-8", "surrogateescape"), safe="/")

@@ -44,15 +44,15 @@ class Texts(NamedTuple):
     of: dict[str, int]
 
 
-def hosts(tables: Tables) -> dict[str, list[Any]]:
+def read_hosts(tables: Tables) -> dict[str, list[Any]]:
     """Columns `HOST` of every node, in the order of their names."""
     rows = tables.many_rows(table_query("host", HOST))
     rows.sort(key=lambda row: (natural(row[0]), row[0]))
     columns = map(list, zip(*rows, strict=True)) if rows else ([] for _ in HOST)
-    found: dict[str, list[Any]] = dict(zip(HOST, columns, strict=True))
-    times = zip(found["received_at"], found["observed_at"], strict=True)
-    found["received_at"] = [arrived or seen for arrived, seen in times]  # earlier versions have no time of arrival
-    return found
+    columns_of: dict[str, list[Any]] = dict(zip(HOST, columns, strict=True))
+    times = zip(columns_of["received_at"], columns_of["observed_at"], strict=True)
+    columns_of["received_at"] = [arrived or seen for arrived, seen in times]  # earlier versions have no time of arrival
+    return columns_of
 
 
 _WIDE = {"speed": "conclusive_speed_gt_s", "width": "conclusive_width", "bandwidth": "bandwidth_gbyte_s"}
@@ -69,20 +69,20 @@ _RAIL_CELLS = [
 ]  # fmt: skip
 
 
-def _cells(cells: Sequence[tuple[str, str]]) -> str:
+def _format_cells(cells: Sequence[tuple[str, str]]) -> str:
     """An expression that joins cells; of text no letter that joins is left."""
     types = {(table, column.name): column.type for table in ("gpu", "nic", "port") for column in schema.columns(table)}
-    made = (_cell(quote(name, table), types.get((table, name)) == TEXT) for table, name in cells)
-    return " || chr(31) || ".join(made)
+    sql_cells = (_format_cell(quote(name, table), types.get((table, name)) == TEXT) for table, name in cells)
+    return " || chr(31) || ".join(sql_cells)
 
 
-def _cell(column: str, text: bool) -> str:
+def _format_cell(column: str, text: bool) -> str:
     if text:
         return f"replace(replace(coalesce({column}, ''), chr(31), '?'), chr(30), '?')"
     return f"coalesce(CAST({column} AS VARCHAR), '')"
 
 
-def _raw(cells: Sequence[tuple[str, str]], table: str) -> str:
+def _format_raw(cells: Sequence[tuple[str, str]], table: str) -> str:
     """The cells of one table in the same way, as they are: to be compared, not to be shown."""
     mine = (f"coalesce(CAST({quote(name)} AS VARCHAR), '')" for where, name in cells if where == table)
     return f"concat_ws(chr(31), {', '.join(mine)})"
@@ -90,17 +90,26 @@ def _raw(cells: Sequence[tuple[str, str]], table: str) -> str:
 
 _NODE = {"node": TEXT}
 _LINKS = statement("page", "links")
-GPU_KINDS = query("page", "gpu_kinds", links=_LINKS, cells=_raw(_GPU_CELLS, "gpu"))
-GPUS = lookup(_NODE, "page", "gpus", links=_LINKS, cells=_cells(_GPU_CELLS))
+GPU_KINDS = query("page", "gpu_kinds", links=_LINKS, cells=_format_raw(_GPU_CELLS, "gpu"))
+GPUS = lookup(_NODE, "page", "gpus", links=_LINKS, cells=_format_cells(_GPU_CELLS))
 RAIL_KINDS = query(
-    "page", "rail_kinds", links=_LINKS, nic_cells=_raw(_RAIL_CELLS, "nic"), port_cells=_raw(_RAIL_CELLS, "port")
+    "page",
+    "rail_kinds",
+    links=_LINKS,
+    nic_cells=_format_raw(_RAIL_CELLS, "nic"),
+    port_cells=_format_raw(_RAIL_CELLS, "port"),
 )
-RAILS = lookup(_NODE, "page", "rails", links=_LINKS, cells=_cells(_RAIL_CELLS))
+RAILS = lookup(_NODE, "page", "rails", links=_LINKS, cells=_format_cells(_RAIL_CELLS))
 UNJUDGED_KINDS = query("page", "unjudged_kinds")
 UNJUDGED = lookup(
-    _NODE, "page", "unjudged", cells=f"{_cell('judged.rule', True)} || chr(31) || {_cell('judged.reason', True)}"
+    _NODE,
+    "page",
+    "unjudged",
+    cells=f"{_format_cell('judged.rule', True)} || chr(31) || {_format_cell('judged.reason', True)}",
 )
-FINDINGS = query("page", "findings", place=f"{_cell('node', True)} || chr(31) || {_cell('subject', True)}")
+FINDINGS = query(
+    "page", "findings", place=f"{_format_cell('node', True)} || chr(31) || {_format_cell('subject', True)}"
+)
 
 
 class NodeDigests:
@@ -122,17 +131,17 @@ _DIGESTED = ("gpu", "nic", "port", "link", "check")
 DIGESTS = table_query("host", ("node", *map(digest_column, _DIGESTED)))
 
 
-def gpus(tables: Tables, digests: NodeDigests) -> Texts:
+def read_gpus(tables: Tables, digests: NodeDigests) -> Texts:
     """Rows of cells `GPU`."""
-    return _told(tables, digests.alike("gpu", "link"), GPU_KINDS, GPUS)
+    return _read_texts(tables, digests.alike("gpu", "link"), GPU_KINDS, GPUS)
 
 
-def rails(tables: Tables, digests: NodeDigests) -> Texts:
+def read_rails(tables: Tables, digests: NodeDigests) -> Texts:
     """Rows of cells `RAIL`: one for each port of a rail."""
-    return _told(tables, digests.alike("nic", "port", "link"), RAIL_KINDS, RAILS)
+    return _read_texts(tables, digests.alike("nic", "port", "link"), RAIL_KINDS, RAILS)
 
 
-def letters(tables: Tables, states: Mapping[str, str], digests: NodeDigests) -> tuple[list[str], Texts]:
+def read_letters(tables: Tables, states: Mapping[str, str], digests: NodeDigests) -> tuple[list[str], Texts]:
     """The rules, sorted, and of every node a letter for each: blank where its report does not know the rule.
 
     Without digests nodes are put together by a sum over their rules, each with a random factor: that two nodes whose
@@ -143,19 +152,19 @@ def letters(tables: Tables, states: Mapping[str, str], digests: NodeDigests) -> 
         rules = [rule for (rule,) in tables.rows(_RULES)]
         chance = SystemRandom()
         factors = [(rule, chance.getrandbits(FACTOR_BITS)) for rule in rules]
-        alike = _texts(tables.fetch_by_keys(state_sums(states), factors))
-        rows = tables.fetch_by_keys(STATES_OF, [(node,) for node in _first(alike)])
+        alike = _read_texts_of(tables.fetch_by_keys(state_sums(states), factors))
+        rows = tables.fetch_by_keys(STATES_OF, [(node,) for node in _list_first(alike)])
     else:
-        rows = tables.fetch_by_keys(STATES_OF, [(node,) for node in _first(alike)])
+        rows = tables.fetch_by_keys(STATES_OF, [(node,) for node in _list_first(alike)])
         rules = _most_frequent(rows, alike)
     rules.sort()
     places = {rule: at for at, rule in enumerate(rules)}
-    first = _first(alike)
-    found = {node: [" "] * len(rules) for node in first}
+    first = _list_first(alike)
+    letters_of = {node: [" "] * len(rules) for node in first}
     for node, rule, state in rows:
         if rule in places:
-            found[node][places[rule]] = states.get(state, " ")
-    return rules, _distinct(["".join(found[node]) for node in first], alike.of)
+            letters_of[node][places[rule]] = states.get(state, " ")
+    return rules, _distinct(["".join(letters_of[node]) for node in first], alike.of)
 
 
 def _most_frequent(rows: Sequence[Row], alike: Texts) -> list[str]:
@@ -179,21 +188,21 @@ def state_sums(states: Mapping[str, str]) -> LookupQuery:
     return lookup({"rule": TEXT, "factor": INT}, "page", "state_sums", codes=codes).bind(**bound)
 
 
-def unjudged(tables: Tables, digests: NodeDigests) -> Texts:
+def read_unjudged(tables: Tables, digests: NodeDigests) -> Texts:
     """Rows of rule and reason of what could not be judged."""
-    return _told(tables, digests.alike("check"), UNJUDGED_KINDS, UNJUDGED)
+    return _read_texts(tables, digests.alike("check"), UNJUDGED_KINDS, UNJUDGED)
 
 
 _FIRST_LOOKS, _COUNTED = query("page", "first_looks"), query("page", "counted_nodes")
 _ERROR_COUNTERS, _ERRORS = query("page", "error_counters"), lookup({"name": TEXT}, "page", "errors")
 
 
-def first_looks(tables: Tables) -> list[datetime]:
+def read_first_reports(tables: Tables) -> list[datetime]:
     """When each node was first seen, as far back as the history goes."""
     return [at for _, at in tables.rows(_FIRST_LOOKS) if at]
 
 
-def findings(tables: Tables, most: int) -> list[Row]:
+def read_findings(tables: Tables, most: int) -> list[Row]:
     """(rule, severity, label, summary, impact, remedy, evidence, where) of what is said alike, the worst first.
 
     Then the most frequent. `where` holds rows of node and subject. Of the first `most` all texts are told, of the rest
@@ -202,23 +211,23 @@ def findings(tables: Tables, most: int) -> list[Row]:
     return [row[1:] for row in sorted(tables.rows(FINDINGS.bind(most=most)), key=lambda row: int(row[0]))]
 
 
-def errors(tables: Tables) -> tuple[dict[str, int], set[str]]:
+def read_errors(tables: Tables) -> tuple[dict[str, int], set[str]]:
     """Sum of error counters of each node that has some, and the nodes of which any counter was read."""
     rows = tables.fetch_by_keys(_ERRORS, tables.rows(_ERROR_COUNTERS))
     return {node: int(count) for node, count in rows if count}, {node for (node,) in tables.rows(_COUNTED)}
 
 
-def cells(text: str) -> list[list[str]]:
+def read_cells(text: str) -> list[list[str]]:
     """The rows of a folded text."""
     return [row.split(US) for row in text.split(RS)] if text else []
 
 
-def _told(tables: Tables, alike: Texts | None, kinds: Query, texts: LookupQuery) -> Texts:
+def _read_texts(tables: Tables, alike: Texts | None, kinds: Query, texts: LookupQuery) -> Texts:
     """The text of one node of those that have the same rows, the first by name. `kinds`: where no digests are known."""
-    alike = _texts(tables.many_rows(kinds)) if alike is None else alike
-    first = _first(alike)
-    found: dict[str, str] = dict(tables.fetch_by_keys(texts, [(node,) for node in first]))
-    return _distinct([found.get(node) or "" for node in first], alike.of)
+    alike = _read_texts_of(tables.many_rows(kinds)) if alike is None else alike
+    first = _list_first(alike)
+    text_of: dict[str, str] = dict(tables.fetch_by_keys(texts, [(node,) for node in first]))
+    return _distinct([text_of.get(node) or "" for node in first], alike.of)
 
 
 def _distinct(texts: Sequence[str], of: Mapping[str, int]) -> Texts:
@@ -228,7 +237,7 @@ def _distinct(texts: Sequence[str], of: Mapping[str, int]) -> Texts:
     return Texts(list(places), {node: place_of[place] for node, place in of.items() if place_of[place] >= 0})
 
 
-def _first(texts: Texts) -> list[str]:
+def _list_first(texts: Texts) -> list[str]:
     """A node for each text."""
     first: dict[int, str] = {}
     for node, place in texts.of.items():
@@ -236,7 +245,7 @@ def _first(texts: Texts) -> list[str]:
     return [first[place] for place in range(len(texts.all))]
 
 
-def _texts(rows: Sequence[Row]) -> Texts:
+def _read_texts_of(rows: Sequence[Row]) -> Texts:
     places: dict[Any, int] = {}
     of = {node: places.setdefault(text or "", len(places)) for node, text in sorted(rows, key=lambda row: str(row[0]))}
     return Texts(list(places), of)

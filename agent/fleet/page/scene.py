@@ -17,7 +17,7 @@ STATES = {"fail": "f", "unknown": "u", "pass": "p", "not_applicable": "n", "disa
 SEVERITY = {"info": 1, "warning": 2, "error": 3, "critical": 4}
 
 
-class Coded(msgspec.Struct, frozen=True, kw_only=True):
+class CodedColumn(msgspec.Struct, frozen=True, kw_only=True):
     """A value a node. `ordered`: labels rise from the lowest to the highest; `below`: nodes under their class's."""
 
     key: str
@@ -61,7 +61,7 @@ class ReportedFinding(msgspec.Struct, frozen=True, kw_only=True):
     silenced: str | None = None  # why and until when; None: it counts
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class JudgedRules(msgspec.Struct, frozen=True, kw_only=True):
     """How rules ended: `vectors` hold a letter of `STATES` a rule, in the order of `rules`."""
 
     rules: list[str] = []
@@ -75,12 +75,12 @@ class Nodes(msgspec.Struct, frozen=True, kw_only=True):
     names: list[str]
     verdicts: list[str]
     stale: list[bool]
-    classes: Coded
-    places: list[Coded] = []  # ways to arrange the map: rack, unit, domain
-    metrics: list[Coded] = []  # ways to colour it
-    facts: list[Coded] = []  # what a node's panel lists: driver, kernel, ..
+    classes: CodedColumn
+    places: list[CodedColumn] = []  # ways to arrange the map: rack, unit, domain
+    metrics: list[CodedColumn] = []  # ways to colour it
+    facts: list[CodedColumn] = []  # what a node's panel lists: driver, kernel, ..
     rails: Rails = Rails()
-    judged: Judged = Judged()
+    judged: JudgedRules = JudgedRules()
     found: list[ReportedFinding] = []
     found_sets: list[list[int]] = []
     found_codes: list[int] = []  # -1: none
@@ -88,13 +88,13 @@ class Nodes(msgspec.Struct, frozen=True, kw_only=True):
     line_codes: list[int] = []
     unjudged: list[list[str]] = []  # "rule: reason"
     unjudged_codes: list[int] = []
-    days: Coded = Coded(key="days", title="last days", labels=[], codes=[])  # letters, see days.py
+    days: CodedColumn = CodedColumn(key="days", title="last days", labels=[], codes=[])  # letters, see days.py
     changed: list[list[str]] = []  # findings that came and went on the last day
     changed_codes: list[int] = []  # -1: none
     pages: dict[int, str] = {}  # node -> address of its own page
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class PageItem(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is said of some nodes. `about`: what it is filed under (a rule, a kind)."""
 
     words: str
@@ -134,7 +134,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     anchor: str
-    said: list[Said] = []
+    said: list[PageItem] = []
     empty: str = "None."
     note: str = ""
 
@@ -171,34 +171,34 @@ def look(verdict: str, stale: bool) -> str:
     return verdict if verdict in ("ok", "nothing_to_check") else "unknown"
 
 
-def looks(nodes: Nodes) -> list[str]:
+def list_looks(nodes: Nodes) -> list[str]:
     """`look` of every node."""
     return [look(verdict, stale) for verdict, stale in zip(nodes.verdicts, nodes.stale, strict=True)]
 
 
-def worst_first(nodes: Nodes) -> list[int]:
+def sort_worst_first(nodes: Nodes) -> list[int]:
     """All nodes that something is wrong with, is not judged or is old: the worst first."""
-    shown = looks(nodes)
-    ranks = [_rank(nodes, at, shown[at]) for at in range(len(shown))]
-    listed = [at for at, each in enumerate(shown) if each not in ("ok", "nothing_to_check")]
+    node_looks = list_looks(nodes)
+    ranks = [_rank(nodes, at, node_looks[at]) for at in range(len(node_looks))]
+    listed = [at for at, look in enumerate(node_looks) if look not in ("ok", "nothing_to_check")]
     return sorted(listed, key=lambda at: (ranks[at], at))
 
 
-def counted(values: Iterable[str]) -> dict[str, int]:
+def count_values(values: Iterable[str]) -> dict[str, int]:
     """How often each value occurs.
 
     >>> counted("aba")
     {'a': 2, 'b': 1}
     """
-    found: dict[str, int] = {}
+    counts_of: dict[str, int] = {}
     for value in values:
-        found[value] = found.get(value, 0) + 1
-    return found
+        counts_of[value] = counts_of.get(value, 0) + 1
+    return counts_of
 
 
-def _rank(nodes: Nodes, at: int, shown: str) -> tuple[int, int, int, int]:
+def _rank(nodes: Nodes, at: int, look: str) -> tuple[int, int, int, int]:
     code = nodes.found_codes[at] if nodes.found_codes else -1
-    found = [nodes.found[each] for each in nodes.found_sets[code]] if code >= 0 else []
-    counts = counted(finding.severity for finding in found if finding.silenced is None)
-    critical, error, warning = (-counts.get(each, 0) for each in ("critical", "error", "warning"))
-    return LOOKS.index(shown), critical, error, warning
+    node_findings = [nodes.found[finding] for finding in nodes.found_sets[code]] if code >= 0 else []
+    counts = count_values(finding.severity for finding in node_findings if finding.silenced is None)
+    critical, error, warning = (-counts.get(severity, 0) for severity in ("critical", "error", "warning"))
+    return LOOKS.index(look), critical, error, warning

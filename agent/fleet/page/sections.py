@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from agent.fleet.hostlist import fold
-from agent.fleet.page.data import spans
+from agent.fleet.page.data import encode_spans
 from agent.fleet.page.icons import sign
-from agent.fleet.page.overview import bar, nodes, number, share
-from agent.fleet.page.scene import Coverage, FleetScene, Said, Section, Skew
+from agent.fleet.page.overview import format_nodes, number, render_bar, share
+from agent.fleet.page.scene import Coverage, FleetScene, PageItem, Section, Skew
 from agent.fleet.text.parts import split_steps
 from agent.outputs.html.elements import el
 
@@ -21,100 +21,102 @@ LINKS = 6  # of a card to others; more are no help
 CLASSES = 40  # whose versions are listed
 
 
-def section(told: Section, scene: FleetScene) -> Iterator[Element]:
+def render_section(content: Section, scene: FleetScene) -> Iterator[Element]:
     """A heading and an article each."""
-    yield el("h2", told.title, id=told.anchor)
-    if told.note:
-        yield el("p", told.note, class_="dim")
-    if not told.said:
-        yield el("p", told.empty)
-    shown = told.said[:LISTED]
+    yield el("h2", content.title, id=content.anchor)
+    if content.note:
+        yield el("p", content.note, class_="dim")
+    if not content.said:
+        yield el("p", content.empty)
+    items = content.said[:LISTED]
     articles = [
         part
-        for before, said in zip([None, *shown], shown, strict=False)
-        for part in _in_group(before, said, told.anchor, scene)
+        for before, item in zip([None, *items], items, strict=False)
+        for part in _render_group(before, item, content.anchor, scene)
     ]
     first = next((at for at, part in enumerate(articles) if part.tag == "article" and at >= OPEN), len(articles))
     yield from articles[:first]
     rest = articles[first:]
     if rest:
-        left = len(told.said) - LISTED
+        left = len(content.said) - LISTED
         more = f" (and {number(left)} that are not on this page)" if left > 0 else ""
         count = sum(part.tag == "article" for part in rest)
         yield el("details", el("summary", f"{number(count)} more{more}"), *rest)
 
 
-def skew(scene: FleetScene) -> Iterator[Element]:
+def render_skew(scene: FleetScene) -> Iterator[Element]:
     """Versions of drivers, firmware and the like that are not the same on all nodes of a class."""
     if not scene.skew:
         return
     yield el("h2", "Versions", id="versions")
     yield el("p", "What is not the same on all nodes of a hardware class.", class_="dim")
     by_class: dict[str, list[Skew]] = {}
-    for each in scene.skew:
-        by_class.setdefault(each.hardware_class, []).append(each)
-    for name, found in list(by_class.items())[:CLASSES]:
-        rows = [row for each in found for row in _versions(each, scene)]
+    for class_skew in scene.skew:
+        by_class.setdefault(class_skew.hardware_class, []).append(class_skew)
+    for name, skews in list(by_class.items())[:CLASSES]:
+        rows = [row for one in skews for row in _render_versions(one, scene)]
         table = el("table", el("tbody", *rows), class_="versions")
-        yield el("h3", f"{name}, {nodes(found[0].of)}")
+        yield el("h3", f"{name}, {format_nodes(skews[0].of)}")
         yield el("div", table, class_="scroll", tabindex=0, role="region", aria_label=f"versions of {name}")
     if len(by_class) > CLASSES:
         yield el("p", f"and {number(len(by_class) - CLASSES)} smaller classes", class_="dim")
 
 
-def coverage(scene: FleetScene) -> Iterator[Element]:
+def render_coverage(scene: FleetScene) -> Iterator[Element]:
     """How many nodes each rule was judged on, the least judged first."""
     if not scene.coverage:
         return
     yield el("h2", "Coverage", id="coverage")
-    open_ = [each for each in scene.coverage if each.unknown or each.missing]
-    said = scene.coverage_words
-    yield el("p", f"{said[:1].upper()}{said[1:]}." if said else None)
+    open_ = [row for row in scene.coverage if row.unknown or row.missing]
+    text = scene.coverage_words
+    yield el("p", f"{text[:1].upper()}{text[1:]}." if text else None)
     if open_:
         heads = ("rule", "pass", "fail", "unknown", "not in report", "stale", "not applicable", "", "why unknown")
-        order = sorted(open_, key=lambda each: (-each.unknown - each.missing, each.rule))
+        order = sorted(open_, key=lambda row: (-row.unknown - row.missing, row.rule))
         head = el("tr", *[el("th", head, scope="col") for head in heads])
-        table = el("table", el("thead", head), el("tbody", *map(_covered, order)), class_="numbers")
+        table = el("table", el("thead", head), el("tbody", *map(_render_coverage, order)), class_="numbers")
         scroll = el("div", table, class_="scroll", tabindex=0, role="region", aria_label="coverage")
         about = f"{number(len(open_))} rules that were not judged everywhere"
         yield el("details", el("summary", about), scroll, open="open" if len(open_) <= OPEN else None)
 
 
-def hosts(told: list[int], scene: FleetScene) -> str:
+def format_hosts(nodes: list[int], scene: FleetScene) -> str:
     """Node numbers as a folded host list, cut where it is long."""
-    text = fold(scene.nodes.names[at] for at in told)
+    text = fold(scene.nodes.names[at] for at in nodes)
     return text if len(text) <= HOSTS else f"{text[: HOSTS - 1]}…"
 
 
-def _in_group(before: Said | None, told: Said, anchor: str, scene: FleetScene) -> Iterator[Element]:
+def _render_group(before: PageItem | None, item: PageItem, anchor: str, scene: FleetScene) -> Iterator[Element]:
     """The card, after the name of its hardware class where a new one begins."""
-    if told.group and (before is None or before.group != told.group):
+    if item.group and (before is None or before.group != item.group):
         labels, codes = scene.nodes.classes.labels, scene.nodes.classes.codes
-        size = codes.count(labels.index(told.group)) if told.group in labels else 0
-        yield el("h3", told.group, el("span", f" {nodes(size)}", class_="dim") if size else None)
-    yield _said(told, anchor, scene)
+        size = codes.count(labels.index(item.group)) if item.group in labels else 0
+        yield el("h3", item.group, el("span", f" {format_nodes(size)}", class_="dim") if size else None)
+    yield _render_item(item, anchor, scene)
 
 
-def _said(told: Said, anchor: str, scene: FleetScene) -> Element:
+def _render_item(item: PageItem, anchor: str, scene: FleetScene) -> Element:
     head = el(
         "header",
-        el("span", told.severity, class_=f"badge {told.severity}") if told.severity else None,
-        el("code", told.about) if told.about else None,
-        el("span", nodes(len(told.nodes))) if told.nodes else None,
-        el("span", "affects the whole class", class_="dim") if told.whole_class else None,
-        _actions(told.nodes, told.words, told.about) if told.nodes and not told.quiet else None,
+        el("span", item.severity, class_=f"badge {item.severity}") if item.severity else None,
+        el("code", item.about) if item.about else None,
+        el("span", format_nodes(len(item.nodes))) if item.nodes else None,
+        el("span", "affects the whole class", class_="dim") if item.whole_class else None,
+        _render_actions(item.nodes, item.words, item.about) if item.nodes and not item.quiet else None,
     )
     terms = []
-    if told.nodes:
-        terms.append(el("div", el("dt", "nodes"), el("dd", el("span", hosts(told.nodes, scene), class_="mono"))))
-    terms += [_term(name, text) for name, text in told.more]
-    links = _same_nodes(told, scene)
+    if item.nodes:
+        terms.append(el("div", el("dt", "nodes"), el("dd", el("span", format_hosts(item.nodes, scene), class_="mono"))))
+    terms += [_render_term(name, text) for name, text in item.more]
+    links = _render_same_nodes(item, scene)
     terms += [el("div", el("dt", "also on these nodes"), el("dd", *links))] if links else []
-    tone, words = (told.severity or "plain") + (" quiet" if told.quiet else ""), el("p", told.words, class_="what")
-    return el("article", head, words, el("dl", *terms), class_=f"finding said {tone}", id=_card_id(anchor, told, scene))
+    tone, words = (item.severity or "plain") + (" quiet" if item.quiet else ""), el("p", item.words, class_="what")
+    return el(
+        "article", head, words, el("dl", *terms), class_=f"finding said {tone}", id=_make_card_id(anchor, item, scene)
+    )
 
 
-def _term(name: str, text: str) -> Element:
+def _render_term(name: str, text: str) -> Element:
     """A fix of several steps is a list."""
     steps = split_steps(text) if name == "fix" else [text]
     if len(steps) == 1:
@@ -122,65 +124,75 @@ def _term(name: str, text: str) -> Element:
     return el("div", el("dt", name), el("dd", el("ol", *[el("li", step) for step in steps])), class_="steps")
 
 
-def _same_nodes(told: Said, scene: FleetScene) -> list[Element | str]:
+def _render_same_nodes(item: PageItem, scene: FleetScene) -> list[Element | str]:
     """Links to what the other sections have about exactly these nodes."""
     links: list[Element | str] = []
     for other in scene.sections:
-        for said in other.said[:LISTED] if told.nodes else ():
-            if said.nodes == told.nodes and said is not told and not said.quiet:
-                text = f"{said.about}: {said.words}" if said.about else said.words
-                links += ["; " if links else "", el("a", text, href=f"#{_card_id(other.anchor, said, scene)}")]
+        for other_item in other.said[:LISTED] if item.nodes else ():
+            if other_item.nodes == item.nodes and other_item is not item and not other_item.quiet:
+                text = f"{other_item.about}: {other_item.words}" if other_item.about else other_item.words
+                links += [
+                    "; " if links else "",
+                    el("a", text, href=f"#{_make_card_id(other.anchor, other_item, scene)}"),
+                ]
     return links if len(links) <= 2 * LINKS else []
 
 
-def _card_id(anchor: str, told: Said, scene: FleetScene) -> str:
-    said = next((each.said for each in scene.sections if each.anchor == anchor), [])
-    return f"{anchor}-{next((at for at, each in enumerate(said) if each is told), 0)}"
+def _make_card_id(anchor: str, item: PageItem, scene: FleetScene) -> str:
+    items = next((section.said for section in scene.sections if section.anchor == anchor), [])
+    return f"{anchor}-{next((at for at, other in enumerate(items) if other is item), 0)}"
 
 
-def _actions(told: list[int], words: str, about: str) -> Element:
+def _render_actions(nodes: list[int], words: str, about: str) -> Element:
     """Buttons for these nodes: show them on the map, copy their names, copy the command that drains them."""
     return el(
         "span",
-        _shows(told, words),
-        el("button", "Copy hosts", type="button", class_="copies", data_nodes=spans(told)),
-        el("button", "Copy drain command", type="button", class_="drains", data_nodes=spans(told), data_about=about),
+        _render_shows(nodes, words),
+        el("button", "Copy hosts", type="button", class_="copies", data_nodes=encode_spans(nodes)),
+        el(
+            "button",
+            "Copy drain command",
+            type="button",
+            class_="drains",
+            data_nodes=encode_spans(nodes),
+            data_about=about,
+        ),
         class_="scripted actions",
     )
 
 
-def _shows(told: list[int], about: str) -> Element:
+def _render_shows(nodes: list[int], about: str) -> Element:
     """The button that shows these nodes on the map."""
-    return el("button", "Show on the map", type="button", class_="scripted shows", data_nodes=spans(told),
+    return el("button", "Show on the map", type="button", class_="scripted shows", data_nodes=encode_spans(nodes),
               data_about=about)  # fmt: skip
 
 
-def _versions(told: Skew, scene: FleetScene) -> Iterator[Element]:
-    for at, (value, members) in enumerate(told.values):
+def _render_versions(skew: Skew, scene: FleetScene) -> Iterator[Element]:
+    for at, (value, members) in enumerate(skew.values):
         yield el(
             "tr",
-            el("th", told.what if not at else "", scope="row"),
+            el("th", skew.what if not at else "", scope="row"),
             el("td", value, class_="mono"),
-            el("td", f"{nodes(len(members))}, {share(len(members), told.of)}"),
-            el("td", bar([("level", len(members)), ("rest", told.of - len(members))])),
-            el("td", el("span", hosts(members, scene), class_="mono dim") if at else None,
-               _shows(members, f"{told.what} {value}") if at else None),
+            el("td", f"{format_nodes(len(members))}, {share(len(members), skew.of)}"),
+            el("td", render_bar([("level", len(members)), ("rest", skew.of - len(members))])),
+            el("td", el("span", format_hosts(members, scene), class_="mono dim") if at else None,
+               _render_shows(members, f"{skew.what} {value}") if at else None),
         )  # fmt: skip
 
 
-def _covered(told: Coverage) -> Element:
-    why = "; ".join(f"{reason} ({number(count)})" for reason, count in told.reasons[:REASONS])
-    counts = (told.passed, told.failed, told.unknown, told.missing, told.stale, told.not_applicable)
+def _render_coverage(row: Coverage) -> Element:
+    why = "; ".join(f"{reason} ({number(count)})" for reason, count in row.reasons[:REASONS])
+    counts = (row.passed, row.failed, row.unknown, row.missing, row.stale, row.not_applicable)
     parts = [
-        ("ok", told.passed),
-        ("error", told.failed),
-        ("unknown", told.unknown + told.missing),
-        ("stale", told.stale),
+        ("ok", row.passed),
+        ("error", row.failed),
+        ("unknown", row.unknown + row.missing),
+        ("stale", row.stale),
     ]
     return el(
         "tr",
-        el("th", sign("unknown") if told.unknown else None, el("code", told.rule), scope="row"),
+        el("th", sign("unknown") if row.unknown else None, el("code", row.rule), scope="row"),
         *[el("td", number(count) if count else "") for count in counts],
-        el("td", bar(parts)),
+        el("td", render_bar(parts)),
         el("td", why),
     )

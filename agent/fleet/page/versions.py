@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.fleet.page.reading import Texts, cells
-from agent.fleet.page.scene import Coded, Judged, Nodes, Skew
+from agent.fleet.page.reading import Texts, read_cells
+from agent.fleet.page.scene import CodedColumn, JudgedRules, Nodes, Skew
 
 # What a panel lists of a node: column of the table `host`, and how people call it
 FACTS = (
@@ -28,22 +28,22 @@ COMPARED = (
 VALUES = 8  # of one thing in one class
 
 
-def skew(nodes: Nodes) -> list[Skew]:
+def find_skew(nodes: Nodes) -> list[Skew]:
     """By class, the largest first; what differs for most nodes first."""
     compared = [fact for fact in nodes.facts if fact.key in COMPARED]
     members: dict[int, list[int]] = {}
     for at, code in enumerate(nodes.classes.codes):
         members.setdefault(code, []).append(at)
-    found = []
+    skews = []
     for code in sorted(
         (member for member in members if member >= 0), key=lambda member: (-len(members[member]), member)
     ):
-        made = [_one(nodes.classes.labels[code], members[code], coded) for coded in compared]
-        found += sorted((each for each in made if each), key=lambda each: (len(each.values[0][1]), each.what))
-    return found
+        skew_or_none = [_find_one(nodes.classes.labels[code], members[code], coded) for coded in compared]
+        skews += sorted((one for one in skew_or_none if one), key=lambda one: (len(one.values[0][1]), one.what))
+    return skews
 
 
-def _one(name: str, members: list[int], compared: Coded) -> Skew | None:
+def _find_one(name: str, members: list[int], compared: CodedColumn) -> Skew | None:
     by: dict[int, list[int]] = {}
     for at in members:
         if compared.codes[at] >= 0:
@@ -62,15 +62,15 @@ LINES = 40  # rules that a node's panel gives the reason of
 REASON = 200  # letters
 
 
-def judged(nodes: Sequence[str], rules: list[str], texts: Texts) -> Judged:
+def read_judged(nodes: Sequence[str], rules: list[str], texts: Texts) -> JudgedRules:
     """Rules, and of every node a letter for each."""
-    return Judged(rules=rules, vectors=texts.all, codes=[texts.of.get(node, -1) for node in nodes])
+    return JudgedRules(rules=rules, vectors=texts.all, codes=[texts.of.get(node, -1) for node in nodes])
 
 
-def lines(text: str) -> list[str]:
+def format_lines(text: str) -> list[str]:
     """Rules that could not be judged, those of one reason in a line."""
     alike: dict[str, list[str]] = {}
-    for row in cells(text):
+    for row in read_cells(text):
         alike.setdefault(row[1] if len(row) > 1 else "", []).append(row[0])
-    said = [f"{reason[:REASON] or 'no reason is given'}: {', '.join(rules)}" for reason, rules in alike.items()]
-    return said if len(said) <= LINES else [*said[:LINES], f"and for {len(said) - LINES} more reasons"]
+    texts = [f"{reason[:REASON] or 'no reason is given'}: {', '.join(rules)}" for reason, rules in alike.items()]
+    return texts if len(texts) <= LINES else [*texts[:LINES], f"and for {len(texts) - LINES} more reasons"]

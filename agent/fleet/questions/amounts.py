@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query, statement
-from agent.fleet.questions.baseline import CLASS, Usual, counted, median, spread, usual
+from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline, median, spread, sum_by_value
 from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.peer_classes import PeerClasses
@@ -38,23 +38,29 @@ _Key = TypeVar("_Key", bound=Hashable)
 ENDS = lookup(_ENDED, "outliers", "probe_nodes", step=_STEPS).bind(**_TIMED)
 
 
-def memory(tables: Tables, begun: Pending, of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
+def find_memory_deviations(
+    tables: Tables, begun: Pending, of: Mapping[str, str], options: Options
+) -> Iterator[Deviation]:
     """Nodes with clearly less or more memory than the median of their class."""
     rows = [row for row in begun() if row[0] in of]
-    ordinary = _ordinary_memory([(of[name], mib, count) for name, mib, count in rows], options)
+    ordinary = _sum_ordinary_memory([(of[name], mib, count) for name, mib, count in rows], options)
     far = [(name, mib) for name, mib, _ in rows if _is_far(mib, ordinary.get(of[name]))]
     for node, name, mib in tables.fetch_by_keys(NODES, far):
-        yield _of_memory(PeerGroup("memory", "memory", of[name], None, "node"), mib, ordinary[of[name]], node)
+        yield _make_memory_deviation(
+            PeerGroup("memory", "memory", of[name], None, "node"), mib, ordinary[of[name]], node
+        )
 
 
-def numa_memory(tables: Tables, begun: Pending, of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
+def find_numa_deviations(
+    tables: Tables, begun: Pending, of: Mapping[str, str], options: Options
+) -> Iterator[Deviation]:
     """NUMA nodes with clearly less or more memory than the same one of other nodes: a DIMM that is not used."""
-    rows = [(name, text, _amounts(text), count) for name, text, count in begun() if name in of]
+    rows = [(name, text, _list_amounts(text), count) for name, text, count in begun() if name in of]
     sizes: dict[str, Counter[int]] = {}  # how many NUMA nodes: with another number the memory is divided otherwise
     for name, _, amounts, count in rows:
         sizes.setdefault(of[name], Counter())[len(amounts)] += count
     rows = [row for row in rows if len(row[2]) == sizes[of[row[0]]].most_common(1)[0][0]]
-    ordinary = _ordinary_memory(
+    ordinary = _sum_ordinary_memory(
         [((of[name], place), mib, count) for name, _, amounts, count in rows for place, mib in enumerate(amounts)],
         options,
     )
@@ -64,14 +70,14 @@ def numa_memory(tables: Tables, begun: Pending, of: Mapping[str, str], options: 
         if any(_is_far(mib, ordinary.get((of[name], place))) for place, mib in enumerate(amounts))
     ]
     for node, name, text in tables.fetch_by_keys(NUMA_NODES, far):
-        for place, mib in enumerate(_amounts(text)):
+        for place, mib in enumerate(_list_amounts(text)):
             normal = ordinary.get((of[name], place))
             if normal is not None and _is_far(mib, normal):
                 group = PeerGroup("numa-memory", f"memory of NUMA node {place}", of[name], f"NUMA node {place}", "node")
-                yield _of_memory(group, mib, normal, node)
+                yield _make_memory_deviation(group, mib, normal, node)
 
 
-def _amounts(text: str) -> list[int]:
+def _list_amounts(text: str) -> list[int]:
     """MiB of each NUMA node."""
     return [int(gib) * 1024 for gib in text.split()]
 
@@ -79,16 +85,16 @@ def _amounts(text: str) -> list[int]:
 class _Memory(NamedTuple):
     middle: float
     off: float  # from the middle
-    usual: Usual
+    usual: Baseline
 
 
-def _ordinary_memory(rows: Iterable[tuple[_Key, float | None, int]], options: Options) -> dict[_Key, _Memory]:
+def _sum_ordinary_memory(rows: Iterable[tuple[_Key, float | None, int]], options: Options) -> dict[_Key, _Memory]:
     sums: dict[_Key, list[tuple[float | None, int]]] = {}
     for key, mib, count in rows:
         sums.setdefault(key, []).append((mib, count))
     ordinary: dict[_Key, _Memory] = {}
-    for key, each in sums.items():
-        counts: dict[float, int] = counted(each)
+    for key, total in sums.items():
+        counts: dict[float, int] = sum_by_value(total)
         of = sum(counts.values())
         if of < options.fewest:
             continue
@@ -96,7 +102,7 @@ def _ordinary_memory(rows: Iterable[tuple[_Key, float | None, int]], options: Op
         off = max(_LESS_MIB, _LESS_SHARE * middle, _SPREADS * spread(counts, middle))
         near = sum(count for mib, count in counts.items() if abs(mib - middle) <= off)
         if options.majority * of <= near < of:
-            ordinary[key] = _Memory(middle, off, Usual(middle, near, of))
+            ordinary[key] = _Memory(middle, off, Baseline(middle, near, of))
     return ordinary
 
 
@@ -104,12 +110,12 @@ def _is_far(mib: float | None, normal: _Memory | None) -> bool:
     return mib is not None and normal is not None and abs(mib - normal.middle) > normal.off
 
 
-def _of_memory(group: PeerGroup, mib: float, normal: _Memory, node: str) -> Deviation:
+def _make_memory_deviation(group: PeerGroup, mib: float, normal: _Memory, node: str) -> Deviation:
     by = f"{100 * (mib - normal.middle) / normal.middle:+.0f} %" if normal.middle else None
-    return Deviation(group, normal.usual, _gib(mib), f"about {_gib(normal.middle)}", node, None, by)
+    return Deviation(group, normal.usual, _format_gib(mib), f"about {_format_gib(normal.middle)}", node, None, by)
 
 
-def clocks(begun: Pending, peers: PeerClasses, options: Options) -> Iterator[Deviation]:
+def find_clock_deviations(begun: Pending, peers: PeerClasses, options: Options) -> Iterator[Deviation]:
     """Nodes whose clock is ahead of the machine that collects; where most of a class are, that machine is behind."""
     ahead: dict[str, list[tuple[str, float]]] = {}
     for node, name, seconds in begun():
@@ -119,27 +125,29 @@ def clocks(begun: Pending, peers: PeerClasses, options: Options) -> Iterator[Dev
         of = peers.sizes[name]
         if of - len(nodes) < options.majority * of:
             continue
-        normal = Usual(0, of - len(nodes), of)
+        normal = Baseline(0, of - len(nodes), of)
         group = PeerGroup("clock", "clock ahead by", name, None, "node")
         for node, seconds in nodes:
-            yield Deviation(group, normal, _span(seconds), "less than 5 min", node, None)
+            yield Deviation(group, normal, _format_span(seconds), "less than 5 min", node, None)
 
 
-def probes(tables: Tables, begun: Pending, of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
+def find_probe_deviations(
+    tables: Tables, begun: Pending, of: Mapping[str, str], options: Options
+) -> Iterator[Deviation]:
     """Nodes where a probe failed that serves nearly everywhere in their class, or takes far longer than the median."""
     rows = [row for row in begun() if row[0] in of]
-    yield from _failed(tables, rows, of, options)
-    yield from _slow(tables, rows, of, options)
+    yield from _find_failed(tables, rows, of, options)
+    yield from _find_slow(tables, rows, of, options)
 
 
-def _failed(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
+def _find_failed(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
     """`rows`: class, probe, status, step, how many."""
     statuses: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for name, what, status, _, count in rows:
         statuses.setdefault((of[name], what), []).append((status, count))
-    expected: dict[tuple[str, str], Usual] = {}
-    for key, each in statuses.items():
-        normal = usual(counted(each), options)
+    expected: dict[tuple[str, str], Baseline] = {}
+    for key, node_rows in statuses.items():
+        normal = find_baseline(sum_by_value(node_rows), options)
         if normal is not None and normal.value in _SERVED and normal.has < normal.of:
             expected[key] = normal
     failed = [
@@ -151,9 +159,9 @@ def _failed(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Opt
         yield Deviation(group, normal, status, normal.value, node, None)
 
 
-def _slow(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
+def _find_slow(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
     """`rows`: class, probe, status, step, how many."""
-    limits = _limits([(of[row[0]], *row[1:]) for row in rows], options)
+    limits = _find_limits([(of[row[0]], *row[1:]) for row in rows], options)
     late = [
         row[:-1]
         for row in rows
@@ -163,22 +171,22 @@ def _slow(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Optio
     for node, name, what, _, seconds in tables.fetch_by_keys(ENDS, late):
         if seconds > limits[of[name], what][0] + _STEP:
             far.setdefault((of[name], what), []).append((node, seconds))
-    for (name, what), found in far.items():
+    for (name, what), distances in far.items():
         normal = limits[name, what][1]
         group = PeerGroup("probe-seconds", f"duration of probe {what}", name, what, "node")
-        took = _between(min(seconds for _, seconds in found), max(seconds for _, seconds in found))
-        for node, _ in found:
+        took = _format_range(min(seconds for _, seconds in distances), max(seconds for _, seconds in distances))
+        for node, _ in distances:
             yield Deviation(group, normal, took, f"about {max(normal.value, _STEP):.2g} s", node, None)
 
 
-def _limits(rows: list[Row], options: Options) -> dict[Row, tuple[float, Usual]]:
+def _find_limits(rows: list[Row], options: Options) -> dict[Row, tuple[float, Baseline]]:
     """Of a probe in a class: seconds from which on it is slow."""
     times: dict[Row, list[tuple[float | None, int]]] = {}
     for name, what, _, step, count in rows:
         times.setdefault((name, what), []).append((None if step is None else step * _STEP, count))
     limits = {}
     for key, time in times.items():
-        counts = counted(time)
+        counts = sum_by_value(time)
         of = sum(counts.values())
         if of < options.fewest:
             continue
@@ -186,15 +194,15 @@ def _limits(rows: list[Row], options: Options) -> dict[Row, tuple[float, Usual]]
         limit = max(middle + _SLOWER_BY, _SLOWER_TIMES * middle, middle + _SPREADS * spread(counts, middle))
         near = sum(count for seconds, count in counts.items() if seconds <= limit)
         if options.majority * of <= near < of:
-            limits[key] = limit, Usual(middle, near, of)
+            limits[key] = limit, Baseline(middle, near, of)
     return limits
 
 
-def _between(low: float, high: float) -> str:
+def _format_range(low: float, high: float) -> str:
     return f"{low:.1f} s" if f"{low:.1f}" == f"{high:.1f}" else f"{low:.1f} to {high:.1f} s"
 
 
-def _span(seconds: float) -> str:
+def _format_span(seconds: float) -> str:
     """
     >>> _span(400), _span(72_000), _span(90_000)
     ('7 min', '20 h', '1.0 days')
@@ -204,5 +212,5 @@ def _span(seconds: float) -> str:
     return f"{seconds / 3600:.0f} h" if seconds < 86_400 else f"{seconds / 86_400:.1f} days"
 
 
-def _gib(mib: float) -> str:
+def _format_gib(mib: float) -> str:
     return f"{mib / 1024:.0f} GiB"

@@ -32,19 +32,19 @@ class Attribute(NamedTuple):
     which: str | None = None  # a fragment of queries/outliers.sql: only such rows
 
 
-def _host(key: str, what: str, form: str = "{}") -> Attribute:
+def _make_host(key: str, what: str, form: str = "{}") -> Attribute:
     return Attribute(key.replace("_", "-"), what, "host", key, form=form)
 
 
-def _gpu(key: str, what: str, form: str = "{}", place: str | None = "name") -> Attribute:
+def _make_gpu(key: str, what: str, form: str = "{}", place: str | None = "name") -> Attribute:
     return Attribute(f"gpu-{key}".replace("_", "-"), what, "gpu", key, "GPU", place, form)
 
 
-def _port(key: str, what: str, form: str = "{}") -> Attribute:
+def _make_port(key: str, what: str, form: str = "{}") -> Attribute:
     return Attribute(f"port-{key}".replace("_", "-"), what, "port", key, "rail", "rail", form, rails=True)
 
 
-def _netdev(key: str, what: str, form: str = "{}") -> tuple[Attribute, Attribute]:
+def _make_netdev(key: str, what: str, form: str = "{}") -> tuple[Attribute, Attribute]:
     name = key.replace("_", "-")
     return (
         Attribute(f"rail-{name}", f"{what} of a rail", "netdev", key, "rail", "rail", form, rails=True),
@@ -52,40 +52,40 @@ def _netdev(key: str, what: str, form: str = "{}") -> tuple[Attribute, Attribute
     )
 
 
-def _endpoint(key: str, what: str, form: str = "{}") -> Attribute:
+def _make_endpoint(key: str, what: str, form: str = "{}") -> Attribute:
     column = key.replace("-", "_")
     return Attribute(f"pcie-{key}", what, "pci", column, "function", "id", form, which="only_endpoints")
 
 
 ATTRIBUTES: tuple[Attribute, ...] = (
-    _host("gpus", "number of GPUs"),
-    _host("rails", "number of rails"),
-    _host("nics", "number of NICs"),
-    _host("sockets", "number of sockets"),
-    _host("numa_nodes", "number of NUMA nodes"),
-    _host("threads_per_core", "threads per core"),
-    _host("cpu", "CPU"),
-    _host("driver", "GPU driver"),
-    _host("driver_open", "open kernel modules of the GPU driver"),
-    _host("cuda", "CUDA"),
-    _host("nccl", "NCCL"),
-    _host("rdma_stack", "RDMA stack"),
-    _host("rdma_stack_version", "version of the RDMA stack"),
-    _host("bios", "BIOS"),
-    _host("kernel", "kernel"),
-    _host("os", "operating system"),
-    _host("virtualization", "virtualization"),
-    _host("profile", "recognized platform"),
-    _gpu("vbios", "VBIOS"),
-    _gpu("memory_mib", "GPU memory", "{} MiB"),
-    _gpu("bar1_mib", "BAR1", "{} MiB"),
-    _gpu("mig", "MIG"),
-    _gpu("driver_state", "state in the driver", place=None),
-    _gpu("nvlinks_active", "active NVLinks"),
-    _gpu("fabric_state", "NVLink fabric state"),
-    _gpu("fabric_status", "NVLink fabric status"),
-    _gpu("clique", "NVLink clique"),
-    _gpu("recovery_action", "recovery action"),
+    _make_host("gpus", "number of GPUs"),
+    _make_host("rails", "number of rails"),
+    _make_host("nics", "number of NICs"),
+    _make_host("sockets", "number of sockets"),
+    _make_host("numa_nodes", "number of NUMA nodes"),
+    _make_host("threads_per_core", "threads per core"),
+    _make_host("cpu", "CPU"),
+    _make_host("driver", "GPU driver"),
+    _make_host("driver_open", "open kernel modules of the GPU driver"),
+    _make_host("cuda", "CUDA"),
+    _make_host("nccl", "NCCL"),
+    _make_host("rdma_stack", "RDMA stack"),
+    _make_host("rdma_stack_version", "version of the RDMA stack"),
+    _make_host("bios", "BIOS"),
+    _make_host("kernel", "kernel"),
+    _make_host("os", "operating system"),
+    _make_host("virtualization", "virtualization"),
+    _make_host("profile", "recognized platform"),
+    _make_gpu("vbios", "VBIOS"),
+    _make_gpu("memory_mib", "GPU memory", "{} MiB"),
+    _make_gpu("bar1_mib", "BAR1", "{} MiB"),
+    _make_gpu("mig", "MIG"),
+    _make_gpu("driver_state", "state in the driver", place=None),
+    _make_gpu("nvlinks_active", "active NVLinks"),
+    _make_gpu("fabric_state", "NVLink fabric state"),
+    _make_gpu("fabric_status", "NVLink fabric status"),
+    _make_gpu("clique", "NVLink clique"),
+    _make_gpu("recovery_action", "recovery action"),
     Attribute("nic-firmware", "NIC firmware", "nic", "firmware", "NIC", "board_id"),
     Attribute("nic-driver", "NIC driver", "nic", "driver", "NIC", "board_id"),
     Attribute("nic-board", "board of a NIC", "nic", "board_id", "NIC", "id"),
@@ -93,33 +93,33 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("gpu-numa-node", "NUMA node of a GPU", "gpu", "numa_node", "GPU", "id"),
     Attribute("nic-state", "state of a NIC", "nic", "state", "NIC", "id"),
     Attribute("nic-role", "role of a NIC", "nic", "role", "NIC", "id"),
-    _port("state", "port state"),
-    _port("phys_state", "physical port state"),
-    _port("rate_gbit_s", "port rate", "{:g} Gbit/s"),
-    _port("width", "port width"),
-    _port("speed", "port speed"),
-    _port("link_layer", "link layer"),
-    _port("active_mtu", "RDMA MTU"),
-    _port("gid_types", "GID types"),
-    _port("roce_gid_index", "GID index for RoCE v2"),
-    *_netdev("mtu", "MTU"),
-    *_netdev("speed_gbit_s", "speed", "{:g} Gbit/s"),
-    *_netdev("fec", "FEC"),
-    *_netdev("trust", "QoS trust"),
-    *_netdev("pfc", "PFC by priority"),
-    *_netdev("dscp_prio", "DSCP to priority"),
-    *_netdev("prio_tc", "traffic class by priority"),
-    *_netdev("tc_bandwidth", "bandwidth by traffic class"),
-    *_netdev("ecn", "ECN"),
-    *_netdev("cnp_dscp", "DSCP of CNPs"),
-    *_netdev("cnp_priority", "priority of CNPs"),
-    *_netdev("pause_rx", "global pause, receiving"),
-    *_netdev("pause_tx", "global pause, sending"),
+    _make_port("state", "port state"),
+    _make_port("phys_state", "physical port state"),
+    _make_port("rate_gbit_s", "port rate", "{:g} Gbit/s"),
+    _make_port("width", "port width"),
+    _make_port("speed", "port speed"),
+    _make_port("link_layer", "link layer"),
+    _make_port("active_mtu", "RDMA MTU"),
+    _make_port("gid_types", "GID types"),
+    _make_port("roce_gid_index", "GID index for RoCE v2"),
+    *_make_netdev("mtu", "MTU"),
+    *_make_netdev("speed_gbit_s", "speed", "{:g} Gbit/s"),
+    *_make_netdev("fec", "FEC"),
+    *_make_netdev("trust", "QoS trust"),
+    *_make_netdev("pfc", "PFC by priority"),
+    *_make_netdev("dscp_prio", "DSCP to priority"),
+    *_make_netdev("prio_tc", "traffic class by priority"),
+    *_make_netdev("tc_bandwidth", "bandwidth by traffic class"),
+    *_make_netdev("ecn", "ECN"),
+    *_make_netdev("cnp_dscp", "DSCP of CNPs"),
+    *_make_netdev("cnp_priority", "priority of CNPs"),
+    *_make_netdev("pause_rx", "global pause, receiving"),
+    *_make_netdev("pause_tx", "global pause, sending"),
     Attribute("pcie-width", "PCIe width", "link", "conclusive_width", "link", "id", "x{}"),
     Attribute("pcie-speed", "PCIe speed", "link", "conclusive_speed_gt_s", "link", "id", "{:g} GT/s"),
-    _endpoint("max-payload-bytes", "PCIe payload", "{} bytes"),
-    _endpoint("max-read-request-bytes", "PCIe read request", "{} bytes"),
-    _endpoint("relaxed-ordering", "PCIe relaxed ordering"),
+    _make_endpoint("max-payload-bytes", "PCIe payload", "{} bytes"),
+    _make_endpoint("max-read-request-bytes", "PCIe read request", "{} bytes"),
+    _make_endpoint("relaxed-ordering", "PCIe relaxed ordering"),
     Attribute("pcie-acs", "ACS", "pci", "acs", "function", "id", which="only_with_acs"),
 )
 
@@ -146,30 +146,32 @@ class TablePass(NamedTuple):
     labelled: bool  # whether things have a label of their own
 
 
-def _parts() -> list[TablePass]:
+def _list_parts() -> list[TablePass]:
     """One for each table and choice of its rows."""
     together: dict[tuple[str, str], list[Attribute]] = {}
     for attribute in ATTRIBUTES:
         together.setdefault((attribute.table, attribute.which or _WHICH[attribute.rails]), []).append(attribute)
-    return [_part(table, which, attributes) for (table, which), attributes in together.items()]
+    return [_make_part(table, which, attributes) for (table, which), attributes in together.items()]
 
 
-def _part(table: str, only: str, attributes: list[Attribute]) -> TablePass:
+def _make_part(table: str, only: str, attributes: list[Attribute]) -> TablePass:
     places = [attribute.place for attribute in attributes if attribute.place]
     keys = tuple(dict.fromkeys((CLASS, *places, *(attribute.column for attribute in attributes))))
     which = statement("outliers", only)
     counts = query("outliers", "value_counts", keys=identifiers(keys, "thing"), table=quote(table), which=which)
-    things = _lookup("things", table, keys, which)
+    things = _query_lookup("things", table, keys, which)
     nodes = {
-        place: _lookup("group_nodes", table, (CLASS, place) if place else (CLASS,), which)
+        place: _query_lookup("group_nodes", table, (CLASS, place) if place else (CLASS,), which)
         for place in dict.fromkeys(attribute.place for attribute in attributes)
         if (table, place) in _SHARED
     }
-    of_nodes = _lookup("things_of_nodes", table, keys, which, ("node",))
+    of_nodes = _query_lookup("things_of_nodes", table, keys, which, ("node",))
     return TablePass(table, attributes, keys, counts, things, of_nodes, nodes, table in _LABELS)
 
 
-def _lookup(name: str, table: str, keys: tuple[str, ...], which: str, by: tuple[str, ...] | None = None) -> LookupQuery:
+def _query_lookup(
+    name: str, table: str, keys: tuple[str, ...], which: str, by: tuple[str, ...] | None = None
+) -> LookupQuery:
     """`by`: what is looked up; None: the keys, of which each can be null."""
     return lookup(
         key_types(table, by or keys), "outliers", name,
@@ -178,4 +180,4 @@ def _lookup(name: str, table: str, keys: tuple[str, ...], which: str, by: tuple[
     )  # fmt: skip
 
 
-PARTS = _parts()
+PARTS = _list_parts()

@@ -25,7 +25,7 @@ _VALUES = 6  # that a roll-out has at most
 _TOGETHER = 0.9  # of a group: so many have one of them
 
 
-class Usual(NamedTuple):
+class Baseline(NamedTuple):
     """The value of most, how many have it, and of how many it is known. `others`: as usual, in a roll-out."""
 
     value: Any
@@ -44,27 +44,27 @@ class Usual(NamedTuple):
         return self.has / self.of
 
 
-def usual(counts: Mapping[Any, int], options: Options) -> Usual | None:
+def find_baseline(counts: Mapping[Any, int], options: Options) -> Baseline | None:
     """The value that so many have as `options` want; None: it is mixed, or there are too few."""
     of = sum(counts.values())
     if of < options.fewest:
         return None
     value = max(counts, key=lambda count: (counts[count], str(count)))
-    return Usual(value, counts[value], of) if counts[value] >= options.majority * of else None
+    return Baseline(value, counts[value], of) if counts[value] >= options.majority * of else None
 
 
-def planned(counts: Mapping[Any, int], options: Options) -> Usual | None:
+def find_planned(counts: Mapping[Any, int], options: Options) -> Baseline | None:
     """Of a group without a usual value: the few that many share, as in a roll-out under way; None: there are no such.
 
     Values of which nearly every node has its own are none.
     """
     of = sum(counts.values())
     shared = [count for count in counts if counts[count] >= max(2, options.fewest // 2, _SHARED * of)]
-    has = sum(counts[each] for each in shared)
+    has = sum(counts[value] for value in shared)
     if of < options.fewest or not 2 <= len(shared) <= _VALUES or has < _TOGETHER * of:
         return None
-    value, *others = sorted(shared, key=lambda each: (-counts[each], str(each)))
-    return Usual(value, has, of, tuple(others))
+    value, *others = sorted(shared, key=lambda value: (-counts[value], str(value)))
+    return Baseline(value, has, of, tuple(others))
 
 
 def median(counts: Mapping[float, int]) -> float:
@@ -93,14 +93,14 @@ def spread(counts: Mapping[float, int], middle: float) -> float:
     return median(far)
 
 
-def counted(rows: Iterable[tuple[Any, int]]) -> dict[Any, int]:
+def sum_by_value(rows: Iterable[tuple[Any, int]]) -> dict[Any, int]:
     """Sums by value; what is not known counts for nothing.
 
     >>> counted([("a", 1), (None, 5), ("a", 2)])
     {'a': 3}
     """
-    found: dict[Any, int] = {}
+    counts_of: dict[Any, int] = {}
     for value, count in rows:
         if value is not None:
-            found[value] = found.get(value, 0) + count
-    return found
+            counts_of[value] = counts_of.get(value, 0) + count
+    return counts_of

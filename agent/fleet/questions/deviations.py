@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent.fleet.hostlist import fold
-from agent.fleet.questions.baseline import Usual
+from agent.fleet.questions.baseline import Baseline
 
 LABELS = 8  # of devices that one answer names
 
@@ -50,7 +50,7 @@ class Deviation(NamedTuple):
     """One thing that differs from its peers."""
 
     group: PeerGroup
-    usual: Usual
+    usual: Baseline
     value: str
     expected: str
     node: str
@@ -92,39 +92,41 @@ class Mixed(msgspec.Struct, frozen=True, kw_only=True):
     of: int
 
 
-def folded(odds: Iterable[Deviation], stale: frozenset[str] = frozenset()) -> list[tuple[Outlier, set[str]]]:
+def fold_deviations(odds: Iterable[Deviation], stale: frozenset[str] = frozenset()) -> list[tuple[Outlier, set[str]]]:
     """Answers and their nodes, most nodes last: a single cable is easier to overlook than a roll-out."""
     alike: dict[tuple[str, str, str, str, str | None], list[Deviation]] = {}
-    for odd in odds:
-        alike.setdefault((odd.group.key, odd.group.hardware_class, odd.value, odd.expected, odd.by), []).append(odd)
-    parts = [part for same in alike.values() for part in _by_rails(same)]
-    found = [_outlier(part, stale) for part in parts]
-    hosts = {id(outlier): {odd.node for odd in part} for outlier, part in zip(found, parts, strict=True)}
-    return sorted(_absorbed(found, hosts), key=lambda item: _rank(item[0]))
+    for deviation in odds:
+        alike.setdefault(
+            (deviation.group.key, deviation.group.hardware_class, deviation.value, deviation.expected, deviation.by), []
+        ).append(deviation)
+    parts = [part for same in alike.values() for part in _group_by_rails(same)]
+    outliers = [_make_outlier(part, stale) for part in parts]
+    hosts = {id(outlier): {deviation.node for deviation in part} for outlier, part in zip(outliers, parts, strict=True)}
+    return sorted(_absorb(outliers, hosts), key=lambda item: _rank(item[0]))
 
 
 def _rank(outlier: Outlier) -> tuple[str, int, str, str]:
     return outlier.hardware_class, outlier.nodes, outlier.attribute, outlier.hosts
 
 
-def _by_rails(odds: list[Deviation]) -> list[list[Deviation]]:
+def _group_by_rails(odds: list[Deviation]) -> list[list[Deviation]]:
     """Nodes of which the same rails are odd: rail 9 of sixteen nodes is another matter than rail 5 of one."""
     if odds[0].group.one != "rail":
         return [odds]
     rails: dict[str, set[str | None]] = {}
-    for odd in odds:
-        rails.setdefault(odd.node, set()).add(odd.group.place)
+    for deviation in odds:
+        rails.setdefault(deviation.node, set()).add(deviation.group.place)
     parts: dict[frozenset[str | None], list[Deviation]] = {}
-    for odd in odds:
-        parts.setdefault(frozenset(rails[odd.node]), []).append(odd)
+    for deviation in odds:
+        parts.setdefault(frozenset(rails[deviation.node]), []).append(deviation)
     return list(parts.values())
 
 
-def _outlier(odds: list[Deviation], stale: frozenset[str]) -> Outlier:
+def _make_outlier(odds: list[Deviation], stale: frozenset[str]) -> Outlier:
     first = odds[0]
-    groups = {odd.group.place: odd.usual for odd in odds}
-    nodes = {odd.node for odd in odds}
-    labels = sorted({odd.label for odd in odds if odd.label})
+    groups = {deviation.group.place: deviation.usual for deviation in odds}
+    nodes = {deviation.node for deviation in odds}
+    labels = sorted({deviation.label for deviation in odds if deviation.label})
     return Outlier(
         attribute=first.group.key,
         what=first.group.what,
@@ -144,26 +146,29 @@ def _outlier(odds: list[Deviation], stale: frozenset[str]) -> Outlier:
     )
 
 
-def _absorbed(found: list[Outlier], hosts: dict[int, set[str]]) -> list[tuple[Outlier, set[str]]]:
+def _absorb(outliers: list[Outlier], hosts: dict[int, set[str]]) -> list[tuple[Outlier, set[str]]]:
     causes: dict[tuple[str, str], list[Outlier]] = {}
-    for each in found:
-        causes.setdefault((each.hardware_class, each.attribute), []).append(each)
+    for one in outliers:
+        causes.setdefault((one.hardware_class, one.attribute), []).append(one)
     because: dict[int, Outlier] = {}
-    for each in found:
-        for key in FOLLOWS.get(each.attribute, ()):
-            for cause in causes.get((each.hardware_class, key), []):
-                if hosts[id(each)] <= hosts[id(cause)]:
-                    because.setdefault(id(each), cause)
+    for one in outliers:
+        for key in FOLLOWS.get(one.attribute, ()):
+            for cause in causes.get((one.hardware_class, key), []):
+                if hosts[id(one)] <= hosts[id(cause)]:
+                    because.setdefault(id(one), cause)
     also: dict[int, list[str]] = {}
-    for outlier in found:
+    for outlier in outliers:
         cause = outlier
         while id(cause) in because:  # what it follows from may follow from something itself
             cause = because[id(cause)]
         if cause is not outlier:
             where = "" if hosts[id(outlier)] == hosts[id(cause)] else f" on {outlier.hosts}"
             also.setdefault(id(cause), []).append(f"{outlier.what} {outlier.value}, usually {outlier.usual}{where}")
-    kept = [each for each in found if id(each) not in because]
+    remaining = [outlier for outlier in outliers if id(outlier) not in because]
     return [
-        (msgspec.structs.replace(each, also=also[id(each)]) if id(each) in also else each, hosts[id(each)])
-        for each in kept
+        (
+            msgspec.structs.replace(outlier, also=also[id(outlier)]) if id(outlier) in also else outlier,
+            hosts[id(outlier)],
+        )
+        for outlier in remaining
     ]

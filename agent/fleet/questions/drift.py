@@ -24,13 +24,13 @@ from agent.fleet.questions.drift_rows import (
     RECENT,
     SUBJECTS,
     DriftSubject,
-    changed_columns,
-    then_and_now,
-    with_its_device,
+    compare_times,
+    join_devices,
+    list_changed_columns,
 )
-from agent.fleet.questions.multisets import words
+from agent.fleet.questions.multisets import parse_words
 from agent.fleet.questions.options import NEWEST, ORDINARY, Options
-from agent.fleet.questions.summary import stamp
+from agent.fleet.questions.summary import format_stamp
 
 _MEMORY_SHARE = 0.02  # firmware gives a little more or less at each boot
 _Place = tuple[str, str | None]  # node and device
@@ -79,21 +79,21 @@ class _Noticed(NamedTuple):
     identities: tuple[str | None, str | None] = (None, None)  # of a device that came, went or was replaced: then, now
 
 
-def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift:
+def find_drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift:
     """What changed after `since`, which is UTC without a zone."""
     counted = tables.submit(NEWEST)
-    earlier, recent = (tables.submit(each.bind(moment=since)) for each in (SILENT, RECENT))
+    earlier, recent = (tables.submit(unbound.bind(moment=since)) for unbound in (SILENT, RECENT))
     ((nodes, newest),), silent = counted(), [node for (node,) in earlier()]
-    new, compared = then_and_now(tables, since, recent())
+    new, compared = compare_times(tables, since, recent())
     noticed: list[_Noticed] = []
     for subject, at, rows in compared:
-        noticed += _noticed(subject, at, rows())
-    moves, told = take_moves(with_its_device(noticed))
-    systems, machines = _hosts(told)
+        noticed += _read_changes(subject, at, rows())
+    moves, changes = take_moves(join_devices(noticed))
+    systems, machines = _find_replaced_hosts(changes)
     return Drift(
-        since=stamp(since),
-        newest=stamp(newest) if newest else None,
-        changes=_sorted([*moves, *_folded(told)]),
+        since=format_stamp(since),
+        newest=format_stamp(newest) if newest else None,
+        changes=_sort_changes([*moves, *_fold_changes(changes)]),
         added=fold(new),
         added_nodes=len(new),
         silent=fold(silent),
@@ -104,8 +104,8 @@ def drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift
     )
 
 
-def _noticed(subject: DriftSubject, at: dict[str, datetime], rows: Iterable[Row]) -> Iterator[_Noticed]:
-    columns = changed_columns(subject)
+def _read_changes(subject: DriftSubject, at: dict[str, datetime], rows: Iterable[Row]) -> Iterator[_Noticed]:
+    columns = list_changed_columns(subject)
     width = len(columns)
     named = width + len(subject.key) + 1
     identity = next((at for at, column in enumerate(columns) if column.name == subject.identity), None)
@@ -119,24 +119,24 @@ def _noticed(subject: DriftSubject, at: dict[str, datetime], rows: Iterable[Row]
         device = str((now if here else was)[0]) if subject.of_device else None
         identities = (None, None) if identity is None else (was[keys + identity], now[keys + identity])
         if there != here:
-            key = [str(each) for each in (now if here else was)[:keys]]
+            key = [str(value) for value in (now if here else was)[:keys]]
             what = NEW if here else GONE
             yield _Noticed(subject, what, None, None, node, label or " ".join(key), moment, device, identities)
             continue
         for column, old, new in zip(columns, was[keys : keys + width], now[keys : keys + width], strict=True):
-            if old is None or new is None or old == new or _little(column.name, old, new):
+            if old is None or new is None or old == new or _is_little(column.name, old, new):
                 continue
-            for change in _said(subject, column.name, old, new, node, label, moment):
+            for change in _compare_column(subject, column.name, old, new, node, label, moment):
                 yield change._replace(device=device, identities=identities)
 
 
-def _said(
+def _compare_column(
     subject: DriftSubject, column: str, old: Any, new: Any, node: str, label: str | None, at: datetime
 ) -> Iterator[_Noticed]:
     if column not in BAGS:
-        yield _Noticed(subject, column, _text(old), _text(new), node, label, at, None)
+        yield _Noticed(subject, column, _format_text(old), _format_text(new), node, label, at, None)
         return
-    was, now = words(str(old)), words(str(new))
+    was, now = parse_words(str(old)), parse_words(str(new))
     for name in sorted({*was, *now}):
         if was.get(name) != now.get(name):
             yield _Noticed(subject, column, was.get(name, "(absent)"), now.get(name, "(absent)"), node, label, at, None)
@@ -145,33 +145,33 @@ def _said(
 SILENT = query("drift", "silent_nodes")
 
 
-def _little(column: str, old: Any, new: Any) -> bool:
+def _is_little(column: str, old: Any, new: Any) -> bool:
     return column == "memory_mib" and abs(new - old) <= _MEMORY_SHARE * max(abs(old), 1)
 
 
-def _text(value: Any) -> str:
+def _format_text(value: Any) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _hosts(noticed: Iterable[_Noticed]) -> tuple[set[str], set[str]]:
+def _find_replaced_hosts(noticed: Iterable[_Noticed]) -> tuple[set[str], set[str]]:
     """Nodes with another machine-id, and with another serial number."""
     systems: set[str] = set()
     machines: set[str] = set()
-    for each in noticed:
-        if each.subject.table == "host" and each.what in _REMEMBERED:
-            (systems if each.what == "machine_id" else machines).add(each.node)
+    for notice in noticed:
+        if notice.subject.table == "host" and notice.what in _REMEMBERED:
+            (systems if notice.what == "machine_id" else machines).add(notice.node)
     return systems, machines
 
 
 def take_moves(noticed: list[_Noticed]) -> tuple[list[DriftChange], list[_Noticed]]:
     """Devices that were in one place then and are in another now, and what of the changes is left to tell."""
     places: dict[str, tuple[dict[_Place, _Noticed], dict[_Place, _Noticed]]] = {}
-    for each in noticed:
-        then, now = each.identities
+    for notice in noticed:
+        then, now = notice.identities
         if then != now:
             for side, value in enumerate((then, now)):
                 if value:
-                    places.setdefault(value, ({}, {}))[side][each.node, each.device] = each
+                    places.setdefault(value, ({}, {}))[side][notice.node, notice.device] = notice
     moves, arrived, left = [], set(), set()
     for value, (sources, targets) in places.items():
         if len(sources) == len(targets) == 1 and sources.keys() != targets.keys():
@@ -180,12 +180,12 @@ def take_moves(noticed: list[_Noticed]) -> tuple[list[DriftChange], list[_Notice
             left.add(source)
             moves.append(_move(value, before, after))
     explained = [
-        each
-        for each in noticed
-        if each.identities == (None, None)
+        one
+        for one in noticed
+        if one.identities == (None, None)
         or (
-            not ((each.node, each.device) in arrived and each.what in (NEW, *each.subject.own))
-            and not ((each.node, each.device) in left and each.what == GONE)
+            not ((one.node, one.device) in arrived and one.what in (NEW, *one.subject.own))
+            and not ((one.node, one.device) in left and one.what == GONE)
         )
     ]
     return moves, explained
@@ -202,17 +202,17 @@ def _move(value: str, before: _Noticed, after: _Noticed) -> DriftChange:
         nodes=len({before.node, after.node}),
         things=1,
         labels=[value],
-        first=stamp(min(before.at, after.at)),
-        last=stamp(max(before.at, after.at)),
+        first=format_stamp(min(before.at, after.at)),
+        last=format_stamp(max(before.at, after.at)),
     )
 
 
-def _folded(noticed: Iterable[_Noticed]) -> list[DriftChange]:
+def _fold_changes(noticed: Iterable[_Noticed]) -> list[DriftChange]:
     alike: dict[tuple[str, str, str | None, str | None, str | None], list[_Noticed]] = {}
-    for each in noticed:
-        own = each.what in each.subject.own
-        key = (each.subject.one, each.what, None if own else each.old, None if own else each.new)
-        alike.setdefault((*key, each.label if each.subject.table == "finding" else None), []).append(each)
+    for notice in noticed:
+        own = notice.what in notice.subject.own
+        key = (notice.subject.one, notice.what, None if own else notice.old, None if own else notice.new)
+        alike.setdefault((*key, notice.label if notice.subject.table == "finding" else None), []).append(notice)
     changes = []
     for (one, what, old, new, _), same in alike.items():
         labels = sorted({noticed.label for noticed in same if noticed.label and noticed.subject.table != "host"})
@@ -228,13 +228,13 @@ def _folded(noticed: Iterable[_Noticed]) -> list[DriftChange]:
                 nodes=len(nodes),
                 things=len(same),
                 labels=labels if len(labels) <= LABELS else [],
-                first=stamp(min(noticed.at for noticed in same)),
-                last=stamp(max(noticed.at for noticed in same)),
+                first=format_stamp(min(noticed.at for noticed in same)),
+                last=format_stamp(max(noticed.at for noticed in same)),
             )
         )
     return changes
 
 
-def _sorted(changes: list[DriftChange]) -> list[DriftChange]:
+def _sort_changes(changes: list[DriftChange]) -> list[DriftChange]:
     order = {subject.one: place for place, subject in enumerate(SUBJECTS)}
     return sorted(changes, key=lambda c: (order[c.subject], -c.nodes, c.what, c.old or "", c.new or "", c.hosts))

@@ -73,13 +73,13 @@ class _NoticedColumns(Protocol):
 _N = TypeVar("_N", bound=_NoticedColumns)
 
 
-def changed_columns(subject: DriftSubject) -> list[Column]:
+def list_changed_columns(subject: DriftSubject) -> list[Column]:
     """Columns that are compared: neither the key, nor what moves by itself."""
     left_out = {"node", *subject.key, *subject.left_out} | ({subject.label} if subject.label else set())
     return [column for column in TABLES[subject.table].columns if not column.volatile and column.name not in left_out]
 
 
-def with_its_device(noticed: Iterable[_N]) -> list[_N]:
+def join_devices(noticed: Iterable[_N]) -> list[_N]:
     """Without what follows from another: the parts of a device that came or went itself (port, link, address), and the
     role of a NIC where a GPU came or went, whose rail it was or is.
     """
@@ -118,10 +118,10 @@ class Compared(NamedTuple):
     rows: Callable[[], Iterable[Row]]
 
 
-def then_and_now(tables: Tables, since: datetime, recent: list[Row]) -> tuple[set[str], list[Compared]]:
+def compare_times(tables: Tables, since: datetime, recent: list[Row]) -> tuple[set[str], list[Compared]]:
     """Nodes that are new since, and the others' rows that are not the same. `recent`: rows of RECENT."""
     few = len(recent) <= _FEW
-    moments = _with_before(tables, since, recent) if few else tables.rows(MOMENTS.bind(moment=since))
+    moments = _add_before(tables, since, recent) if few else tables.rows(MOMENTS.bind(moment=since))
     new = {node for node, table, _, before in moments if table == "host" and before is None}
     changed: dict[str, list[Row]] = {}
     for node, table, last, before in moments:
@@ -132,12 +132,12 @@ def then_and_now(tables: Tables, since: datetime, recent: list[Row]) -> tuple[se
         rows = changed.get(subject.table)
         if rows:
             at = {node: last for node, last, _ in rows}
-            here = partial(_side_by_side, tables, subject, rows_of, rows)
+            here = partial(_pair_rows, tables, subject, rows_of, rows)
             compared.append(Compared(subject, at, here if few else tables.submit(pairs.bind(moment=since))))
     return new, compared
 
 
-def _with_before(tables: Tables, since: datetime, recent: list[Row]) -> list[Row]:
+def _add_before(tables: Tables, since: datetime, recent: list[Row]) -> list[Row]:
     """What MOMENTS gives, of few nodes: also since when each table had been as before; None: it was not there."""
     before: dict[tuple[str, str], datetime] = {}
     for node, table, at in tables.fetch_by_keys(MOMENTS_OF, [row[:2] for row in recent]):
@@ -146,7 +146,7 @@ def _with_before(tables: Tables, since: datetime, recent: list[Row]) -> list[Row
     return [(*row, before.get(row[:2])) for row in recent]
 
 
-def _side_by_side(tables: Tables, subject: DriftSubject, rows_of: LookupQuery, changed: list[Row]) -> Iterator[Row]:
+def _pair_rows(tables: Tables, subject: DriftSubject, rows_of: LookupQuery, changed: list[Row]) -> Iterator[Row]:
     """`changed`: node, when last, since when it had been as before."""
     last = {node: at for node, at, _ in changed}
     wanted = {(node, at) for node, *moments in changed for at in moments if at is not None}
@@ -156,19 +156,19 @@ def _side_by_side(tables: Tables, subject: DriftSubject, rows_of: LookupQuery, c
     for node, at, *row in tables.fetch_by_keys(rows_of, wanted):
         key = (node, *row[:keys])
         (now if at == last[node] else then)[key] = tuple(row)
-    nothing = (None,) * len(_names(subject))
+    nothing = (None,) * len(_list_names(subject))
     for key in {**then, **now}:
         was, has = then.get(key, nothing), now.get(key, nothing)
         if was != has:
             yield (key[0], *was, *has)
 
 
-def _names(subject: DriftSubject) -> list[str]:
-    return [*subject.key, *(column.name for column in changed_columns(subject)), subject.label or "node"]
+def _list_names(subject: DriftSubject) -> list[str]:
+    return [*subject.key, *(column.name for column in list_changed_columns(subject)), subject.label or "node"]
 
 
-def _parts(subject: DriftSubject) -> dict[str, str]:
-    *columns, label = _names(subject)
+def _make_parts(subject: DriftSubject) -> dict[str, str]:
+    *columns, label = _list_names(subject)
     return {
         "table": quote(subject.table),
         "history": quote(HISTORY + subject.table),
@@ -178,17 +178,17 @@ def _parts(subject: DriftSubject) -> dict[str, str]:
     }
 
 
-def _rows_of(subject: DriftSubject) -> LookupQuery:
+def _query_rows(subject: DriftSubject) -> LookupQuery:
     """Of nodes and moments."""
-    return lookup({"node": TEXT, "observed_at": TIME}, "drift", "rows_of_nodes", **_parts(subject))
+    return lookup({"node": TEXT, "observed_at": TIME}, "drift", "rows_of_nodes", **_make_parts(subject))
 
 
-def _pairs(subject: DriftSubject) -> Query:
+def _query_pairs(subject: DriftSubject) -> Query:
     """Rows then and now."""
-    *columns, _ = _names(subject)
+    *columns, _ = _list_names(subject)
     changed = columns[len(subject.key) :]
     return query(
-        "drift", "pairs", **_parts(subject),
+        "drift", "pairs", **_make_parts(subject),
         earlier_columns=identifiers(columns, "earlier"),
         later_columns=identifiers(columns, "later"),
         same_key="".join(f" AND {quote(key, 'earlier')} = {quote(key, 'later')}" for key in subject.key),
@@ -198,5 +198,5 @@ def _pairs(subject: DriftSubject) -> Query:
 
 RECENT, MOMENTS = query("drift", "recent_changes"), query("drift", "changes")
 MOMENTS_OF = lookup({"node": TEXT, "table": TEXT}, "drift", "changes_of_nodes")
-ROWS_OF = [_rows_of(subject) for subject in SUBJECTS]
-PAIRS = [_pairs(subject) for subject in SUBJECTS]
+ROWS_OF = [_query_rows(subject) for subject in SUBJECTS]
+PAIRS = [_query_pairs(subject) for subject in SUBJECTS]

@@ -24,10 +24,10 @@ from agent.fleet.questions.identities import (
     ON_NODES,
     Kind,
     KindQueries,
-    columns,
-    shared_names,
+    find_shared_names,
+    list_columns,
 )
-from agent.fleet.questions.lids import SUBNETS, lids
+from agent.fleet.questions.lids import SUBNETS, find_shared_lids
 from agent.fleet.questions.options import ORDINARY, Options
 
 NAME = "node name"  # the one kind that several machines have under one node
@@ -89,10 +89,10 @@ class _Fleet(NamedTuple):
         return holders >= self.options.fewest and holders > _BY_DESIGN * self.nodes
 
 
-def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
+def find_duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     """Values that several nodes have. What is known to be shared innocently is left out."""
     notes: list[str] = []
-    found: list[_Found] = []
+    groups: list[_Found] = []
     begun, counted, subnets = tables.submit(NUMBERS), tables.submit(NODES), tables.submit(SUBNETS)
     changing = tables.submit(CHANGING)
     ((nodes, numbered),) = counted()
@@ -100,34 +100,37 @@ def duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     numbers = begun() if numbered == nodes else None
     holders = None if numbers is None or len(numbers) > MOST else set(tables.fetch_by_keys(NUMBERED, set(numbers)))
     if holders is None or len(holders) > MOST:
-        all_counts = [tables.submit(asked.counts) for asked in KIND_QUERIES]
-        of_kinds = [_by_values(fleet, asked, counts()) for asked, counts in zip(KIND_QUERIES, all_counts, strict=True)]
+        all_counts = [tables.submit(kind_queries.counts) for kind_queries in KIND_QUERIES]
+        of_kinds = [
+            _sum_by_values(fleet, kind_queries, counts())
+            for kind_queries, counts in zip(KIND_QUERIES, all_counts, strict=True)
+        ]
     else:
-        of_kinds = [tables.fetch_by_keys(asked.of_nodes, holders) for asked in KIND_QUERIES]
-    for asked, kind in zip(KIND_QUERIES, of_kinds, strict=True):
-        if asked.kind.table == "address":
-            found += _addresses(fleet, asked.kind, kind, notes)
+        of_kinds = [tables.fetch_by_keys(kind_queries.of_nodes, holders) for kind_queries in KIND_QUERIES]
+    for kind_queries, kind in zip(KIND_QUERIES, of_kinds, strict=True):
+        if kind_queries.kind.table == "address":
+            groups += _find_addresses(fleet, kind_queries.kind, kind, notes)
         else:
-            found += _twice(asked.kind, kind)
-    same_lids, unsure = lids(tables, subnets)
+            groups += _find_twice(kind_queries.kind, kind)
+    same_lids, unsure = find_shared_lids(tables, subnets)
     notes += unsure
-    found += [
+    groups += [
         _Found("LID", str(lid), tuple(sorted(set(ports))), f"in the subnet of {where}")
         for where, lid, ports in same_lids
     ]
-    names = [_shared_name(*name) for name in sorted(shared_names(tables, changing, options).items())]
-    return Duplicates(duplicates=[*names, *_answers(_one_machine(found))], not_judged=notes)
+    names = [_find_shared_names(*name) for name in sorted(find_shared_names(tables, changing, options).items())]
+    return Duplicates(duplicates=[*names, *_make_answers(_join_one_machine(groups))], not_judged=notes)
 
 
-def _shared_name(node: str, machines: list[str]) -> Duplicate:
+def _find_shared_names(node: str, machines: list[str]) -> Duplicate:
     some = ", ".join(machines[:_MACHINES]) + (", .." if len(machines) > _MACHINES else "")
     note = f"{len(machines)} machines report under this name ({some}), each in place of the others"
     advice = "give each a name of its own, or ingest into a new dataset with another --node-key"
     return Duplicate(kind=NAME, value=node, hosts=node, nodes=1, note=f"{note}: {advice}")
 
 
-def _twice(kind: Kind, rows: list[Row]) -> list[_Found]:
-    names = columns(kind)
+def _find_twice(kind: Kind, rows: list[Row]) -> list[_Found]:
+    names = list_columns(kind)
     values: dict[tuple[str, str | None], list[tuple[str, str | None]]] = {}
     for row in rows:
         named = dict(zip(names, row, strict=True))
@@ -144,7 +147,7 @@ def _twice(kind: Kind, rows: list[Row]) -> list[_Found]:
     ]
 
 
-def _by_values(fleet: _Fleet, asked: KindQueries, rows: list[Row]) -> list[Row]:
+def _sum_by_values(fleet: _Fleet, kind_queries: KindQueries, rows: list[Row]) -> list[Row]:
     """Rows whose value stands on more than one node; where such are few, also those that are twice on one.
 
     `rows`: values that stand in several rows, and in how many.
@@ -153,12 +156,12 @@ def _by_values(fleet: _Fleet, asked: KindQueries, rows: list[Row]) -> list[Row]:
     for value, count in rows:
         several[value] = several.get(value, 0) + count
     if len(several) > _MANY:
-        return fleet.tables.rows(asked.shared)
-    innocent = _everywhere(fleet, several) if asked.kind.table == "address" else set()
-    return fleet.tables.fetch_by_keys(asked.rows, [(value,) for value in sorted(several.keys() - innocent)])
+        return fleet.tables.rows(kind_queries.shared)
+    innocent = _find_everywhere(fleet, several) if kind_queries.kind.table == "address" else set()
+    return fleet.tables.fetch_by_keys(kind_queries.rows, [(value,) for value in sorted(several.keys() - innocent)])
 
 
-def _everywhere(fleet: _Fleet, counts: dict[str, int]) -> set[str]:
+def _find_everywhere(fleet: _Fleet, counts: dict[str, int]) -> set[str]:
     """Addresses by design, where all nodes are one cluster: a fleet's worth of rows each."""
     often = [value for value, count in counts.items() if fleet.by_design(count)]
     if fleet.clusters or not often:
@@ -167,7 +170,7 @@ def _everywhere(fleet: _Fleet, counts: dict[str, int]) -> set[str]:
     return {value for value, count in holders if fleet.by_design(count)}
 
 
-def _addresses(fleet: _Fleet, kind: Kind, rows: list[Row], notes: list[str]) -> list[_Found]:
+def _find_addresses(fleet: _Fleet, kind: Kind, rows: list[Row], notes: list[str]) -> list[_Found]:
     """Addresses that are on several nodes of a cluster, whatever prefix length each node gives them."""
     values: dict[tuple[str, str | None], set[tuple[str, str | None]]] = {}
     written: dict[tuple[str, str | None], set[str]] = {}
@@ -178,21 +181,23 @@ def _addresses(fleet: _Fleet, kind: Kind, rows: list[Row], notes: list[str]) -> 
         values.setdefault(key, set()).add((node, label))
         written.setdefault(key, set()).add(value)
     counts = {key: len({node for node, _ in holders}) for key, holders in values.items()}
-    found = {key: holders for key, holders in values.items() if counts[key] > 1 and not fleet.by_design(counts[key])}
-    if not found:
+    shared_values = {
+        key: holders for key, holders in values.items() if counts[key] > 1 and not fleet.by_design(counts[key])
+    }
+    if not shared_values:
         return []
     ((total,),) = fleet.tables.rows(ADDRESSES)
-    twice = sum(len(holders) for holders in found.values())
+    twice = sum(len(holders) for holders in shared_values.values())
     if twice > _FEW and twice > _SEVERAL_NETWORKS * total:
         notes.append(
             f"IP addresses: {twice} of {total} stand on several nodes, as those of separate networks do: not judged "
             "(ingest each network with a --cluster of its own)"
         )
         return []
-    return [_address(kind, *key, holders, written[key]) for key, holders in found.items()]
+    return [_make_address(kind, *key, holders, written[key]) for key, holders in shared_values.items()]
 
 
-def _address(
+def _make_address(
     kind: Kind, bare: str, cluster: str | None, holders: set[tuple[str, str | None]], written: set[str]
 ) -> _Found:
     lengths = sorted({int(length) for length in (value.partition("/")[2] for value in written) if length.isdecimal()})
@@ -203,10 +208,10 @@ def _address(
     return _Found(kind.what, value, tuple(sorted(holders, key=str)), ", ".join(notes) or None)
 
 
-def _one_machine(found: list[_Found]) -> list[_Found]:
+def _join_one_machine(groups: list[_Found]) -> list[_Found]:
     """Nodes that share the machine's serial number and its devices are one machine under several names."""
     by_nodes: dict[frozenset[str], list[_Found]] = {}
-    for duplicate in found:
+    for duplicate in groups:
         by_nodes.setdefault(duplicate.nodes, []).append(duplicate)
     answers: list[_Found] = []
     for nodes, alike in by_nodes.items():
@@ -220,7 +225,7 @@ def _one_machine(found: list[_Found]) -> list[_Found]:
     return answers
 
 
-def _answers(found: Iterable[_Found]) -> list[Duplicate]:
+def _make_answers(groups: Iterable[_Found]) -> list[Duplicate]:
     order = {kind: place for place, kind in enumerate(("machine", *(kind.what for kind in KINDS), "LID"))}
     answers = [
         Duplicate(
@@ -231,6 +236,6 @@ def _answers(found: Iterable[_Found]) -> list[Duplicate]:
             holders=[Holder(node, label) for node, label in duplicate.holders[:HOLDERS]],
             note=duplicate.why,
         )
-        for duplicate in found
+        for duplicate in groups
     ]
     return sorted(answers, key=lambda answer: (order[answer.kind], -answer.nodes, answer.value, answer.hosts))

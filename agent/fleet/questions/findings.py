@@ -11,7 +11,7 @@ from agent.fleet.engines.query import Row, key_types, lookup, query
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.baseline import CLASS, SIZES, sizes
 from agent.fleet.questions.deviations import LABELS
-from agent.fleet.questions.options import ORDINARY, Options, stale_nodes
+from agent.fleet.questions.options import ORDINARY, Options, find_stale_nodes
 from agent.model.finding import SEVERITIES
 
 _WHOLE = 0.5  # share of a class from which on a finding is a matter of the class
@@ -74,7 +74,7 @@ class _Group(msgspec.Struct):
     findings: int = 0
 
 
-def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
+def find_findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     """All findings of the latest reports, grouped by rule and severity."""
     of = sizes(tables.submit(SIZES))
     whole: dict[tuple[str, str], list[Any]] = {}
@@ -84,15 +84,15 @@ def findings(tables: Tables, options: Options = ORDINARY) -> Findings:
         size = of.get(name, 0)
         target = whole if size >= options.fewest and nodes > _WHOLE * size else single
         target.setdefault((rule, severity), []).append(row)
-    lacking = _lacking(tables, whole, of)
-    found = [_of_class(rule, severity, rows, of, lacking) for (rule, severity), rows in whole.items()]
-    groups, stale = _hosts(tables, single), stale_nodes(tables, options)
+    lacking = _find_lacking(tables, whole, of)
+    finding_groups = [_make_class_group(rule, severity, rows, of, lacking) for (rule, severity), rows in whole.items()]
+    groups, stale = _find_hosts(tables, single), find_stale_nodes(tables, options)
     for key, rows in single.items():
-        found.append(_of_nodes(key, rows, groups[key], of, stale))
-    return Findings(findings=sorted(found, key=_rank), nodes=sum(of.values()), lost=_lost(tables))
+        finding_groups.append(_make_node_group(key, rows, groups[key], of, stale))
+    return Findings(findings=sorted(finding_groups, key=_rank), nodes=sum(of.values()), lost=_make_lost(tables))
 
 
-def _lost(tables: Tables) -> Lost | None:
+def _make_lost(tables: Tables) -> Lost | None:
     """Of each node its worst fault, and the worst of all."""
     rows = sorted(tables.rows(COSTS), key=lambda row: (-row[3], row[0], row[1], str(row[2])))
     if not rows:
@@ -120,16 +120,16 @@ NODES = lookup(_GROUP, "findings", "nodes")
 WITHOUT = lookup(_GROUP, "findings", "nodes_without")
 
 
-def _lacking(tables: Tables, whole: dict[tuple[str, str], list[Any]], of: dict[str, int]) -> dict[Row, list[str]]:
+def _find_lacking(tables: Tables, whole: dict[tuple[str, str], list[Any]], of: dict[str, int]) -> dict[Row, list[str]]:
     """Rule, severity and class -> nodes of the class that do not have it, where these are few."""
     few = [row[:3] for rows in whole.values() for row in rows if 0 < of[row[2]] - row[3] <= _NAMED]
-    found: dict[Row, list[str]] = {}
+    missing_hosts: dict[Row, list[str]] = {}
     for rule, severity, name, node in tables.fetch_by_keys(WITHOUT, few):
-        found.setdefault((rule, severity, name), []).append(node)
-    return found
+        missing_hosts.setdefault((rule, severity, name), []).append(node)
+    return missing_hosts
 
 
-def _of_class(
+def _make_class_group(
     rule: str, severity: str, rows: list[Any], of: dict[str, int], lacking: dict[Row, list[str]]
 ) -> FindingGroup:
     shares = []
@@ -145,11 +145,11 @@ def _of_class(
         classes=shares,
         summary=min((row[5] for row in rows if row[5]), default=None),
         remedy=min((row[6] for row in rows if row[6]), default=None),
-        **_cost(rows),
+        **_make_cost(rows),
     )
 
 
-def _of_nodes(
+def _make_node_group(
     key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str, int], stale: set[str]
 ) -> FindingGroup:
     shares = [
@@ -169,21 +169,21 @@ def _of_nodes(
         classes=shares,
         summary=min((row[5] for row in rows if row[5]), default=None),
         remedy=min((row[6] for row in rows if row[6]), default=None),
-        **_cost(rows),
+        **_make_cost(rows),
     )
 
 
-def _cost(rows: list[Any]) -> dict[str, Any]:
+def _make_cost(rows: list[Any]) -> dict[str, Any]:
     """That of the worst."""
     percent, nodes = max(((row[7], row[8]) for row in rows if row[7] is not None), default=(None, None))
     return {"cost_percent": percent, "cost_nodes": nodes}
 
 
-def _hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], _Group]:
+def _find_hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], _Group]:
     """Who has what is no matter of a class."""
     groups = {key: _Group(set(), set(), set()) for key in single}
-    asked = [(rule, severity, row[2]) for (rule, severity), rows in sorted(single.items()) for row in rows]
-    for rule, severity, node, label, part, serial in tables.fetch_by_keys(NODES, asked):
+    keys = [(rule, severity, row[2]) for (rule, severity), rows in sorted(single.items()) for row in rows]
+    for rule, severity, node, label, part, serial in tables.fetch_by_keys(NODES, keys):
         group = groups[rule, severity]
         group.hosts.add(node)
         group.findings += 1
@@ -195,7 +195,7 @@ def _hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tup
     return groups
 
 
-def _rank(found: FindingGroup) -> tuple[int, bool, float, int, str]:
+def _rank(group: FindingGroup) -> tuple[int, bool, float, int, str]:
     """The worst severity first; of one severity what costs most."""
-    worst = SEVERITIES.index(found.severity) if found.severity in SEVERITIES else len(SEVERITIES)
-    return -worst, found.of_class, -(found.cost_percent or 0.0), -found.nodes, found.rule
+    worst = SEVERITIES.index(group.severity) if group.severity in SEVERITIES else len(SEVERITIES)
+    return -worst, group.of_class, -(group.cost_percent or 0.0), -group.nodes, group.rule

@@ -21,14 +21,14 @@ from agent.fleet.engines.query import (
     statement,
 )
 from agent.fleet.known_duplicates import placeholder
-from agent.fleet.questions.options import NEWEST, Options, earlier
+from agent.fleet.questions.options import NEWEST, Options, subtract_time
 from agent.fleet.table import INT, TEXT
 
 CHANGING = query("duplicates", "changing_names")
 MACHINES = lookup({"node": TEXT}, "duplicates", "machines_of_names", matching=matching(("node",), null_safe=False))
 
 
-def shared_names(tables: Tables, changing: Pending, options: Options) -> dict[str, list[str]]:
+def find_shared_names(tables: Tables, changing: Pending, options: Options) -> dict[str, list[str]]:
     """Node names -> serial numbers (else machine ids) of the machines that take turns under each.
 
     A machine that took the place of another is no such case: it stays. Neither is one that was given a name of its own
@@ -38,13 +38,13 @@ def shared_names(tables: Tables, changing: Pending, options: Options) -> dict[st
     if not names:
         return {}
     ((_, newest),) = tables.whole.rows(NEWEST)
-    since = earlier(newest, timedelta(seconds=options.stale_after_seconds))
+    since = subtract_time(newest, timedelta(seconds=options.stale_after_seconds))
     states: dict[str, list[tuple[datetime, str]]] = {}
     for node, observed_at, serial, machine_id in tables.fetch_by_keys(MACHINES, names):
         machine = machine_id if serial is None else serial
         if machine is not None and not placeholder(machine):
             states.setdefault(node, []).append((observed_at, machine))
-    return {node: sorted({each for _, each in turns}) for node, turns in states.items() if _take_turns(turns, since)}
+    return {node: sorted({name for _, name in turns}) for node, turns in states.items() if _take_turns(turns, since)}
 
 
 def _take_turns(states: list[tuple[datetime, str]], since: datetime) -> bool:
@@ -97,18 +97,18 @@ class KindQueries(NamedTuple):
     of_nodes: LookupQuery  # of nodes, the same columns
 
 
-def columns(kind: Kind) -> list[str]:
+def list_columns(kind: Kind) -> list[str]:
     """Of the rows of a kind: the node, what it is reported by, its label, what tells innocents."""
-    return ["node", *kind.keys, *(each for each in (kind.label, kind.more) if each)]
+    return ["node", *kind.keys, *(column for column in (kind.label, kind.more) if column)]
 
 
-def _kind_queries(kind: Kind) -> KindQueries:
+def _make_kind_queries(kind: Kind) -> KindQueries:
     is_address = kind.table == "address"
     value = statement("duplicates", "bare_address") if is_address else quote(kind.column, "thing")
     known = "known_address" if is_address else "any_known"
     parts = {
         "table": quote(kind.table),
-        "columns": identifiers(columns(kind), "thing"),
+        "columns": identifiers(list_columns(kind), "thing"),
         "keys": ", ".join([value, *([quote(kind.within, "thing")] if kind.within else [])]),
         "value": value,
         "known": statement("duplicates", known, value=value),
@@ -116,13 +116,13 @@ def _kind_queries(kind: Kind) -> KindQueries:
     return KindQueries(
         kind,
         query("duplicates", "repeated_values", **parts),
-        _rows(kind, kind.column, parts, value),
+        _query_rows(kind, kind.column, parts, value),
         query("duplicates", "rows_of_shared_values", **parts),
-        _rows(kind, "node", parts, quote("node", "thing")),
+        _query_rows(kind, "node", parts, quote("node", "thing")),
     )
 
 
-def _rows(kind: Kind, key: str, parts: dict[str, str], value: str) -> LookupQuery:
+def _query_rows(kind: Kind, key: str, parts: dict[str, str], value: str) -> LookupQuery:
     return lookup(
         key_types(kind.table, (key,)),
         "duplicates",
@@ -132,7 +132,7 @@ def _rows(kind: Kind, key: str, parts: dict[str, str], value: str) -> LookupQuer
     )
 
 
-KIND_QUERIES = [_kind_queries(kind) for kind in KINDS]
+KIND_QUERIES = [_make_kind_queries(kind) for kind in KINDS]
 NODES = query("duplicates", "nodes")
 # numbers that several nodes have, once for each further one; not all, where there are more than MOST
 NUMBERS = query("duplicates", "shared_numbers").bind(most=MOST + 1)

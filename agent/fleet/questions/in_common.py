@@ -70,49 +70,55 @@ RAIL_FACT_NODES = [
 ]  # fmt: skip
 
 
-def with_common_facts(
+def add_common_facts(
     tables: Tables, outliers: list[Outlier], hosts: list[set[str]], classes: Mapping[str, int]
 ) -> list[Outlier]:
     """The same, and what their nodes have in common. `hosts`: the nodes of each. `classes`: nodes of each class."""
-    asked = {node for nodes in hosts if 1 < len(nodes) <= _MOST for node in nodes}
-    facts = _facts(tables, asked)
+    nodes_wanted = {node for nodes in hosts if 1 < len(nodes) <= _MOST for node in nodes}
+    facts = _read_facts(tables, nodes_wanted)
     common = [
-        _common(outlier, [facts.get(node, set()) for node in nodes]) if 1 < len(nodes) <= _MOST else set()
+        _find_common(outlier, [facts.get(node, set()) for node in nodes]) if 1 < len(nodes) <= _MOST else set()
         for outlier, nodes in zip(outliers, hosts, strict=True)
     ]
-    sizes = _sizes(tables, {(outlier.hardware_class, fact) for outlier, shared in zip(outliers, common, strict=True)
+    sizes = _sum_sizes(tables, {(outlier.hardware_class, fact) for outlier, shared in zip(outliers, common, strict=True)
                             for fact in shared})  # fmt: skip
     return [
-        msgspec.structs.replace(outlier, common=_told(outlier, shared, sizes, classes)) if shared else outlier
+        msgspec.structs.replace(outlier, common=_describe_facts(outlier, shared, sizes, classes)) if shared else outlier
         for outlier, shared in zip(outliers, common, strict=True)
     ]
 
 
-def _facts(tables: Tables, nodes: set[str]) -> dict[str, set[Fact]]:
+def _read_facts(tables: Tables, nodes: set[str]) -> dict[str, set[Fact]]:
     keys = [(node,) for node in sorted(nodes)]
-    found: dict[str, set[Fact]] = {}
+    facts_of: dict[str, set[Fact]] = {}
     for node, *values in tables.fetch_by_keys(FACTS, keys):
         kinds = (kind for kind, _ in _HOST.values())
-        found[node] = {Fact(kind, value) for kind, value in zip(kinds, values, strict=True) if value is not None}
+        facts_of[node] = {Fact(kind, value) for kind, value in zip(kinds, values, strict=True) if value is not None}
     for (kind, _, _), query in zip(_COLUMNS, RAIL_FACTS, strict=True):
         for node, rail, value in tables.fetch_by_keys(query, keys):
-            found.setdefault(node, set()).add(Fact(kind, value, rail))
-    return found
+            facts_of.setdefault(node, set()).add(Fact(kind, value, rail))
+    return facts_of
 
 
-def _common(outlier: Outlier, facts: list[set[Fact]]) -> set[Fact]:
+def _find_common(outlier: Outlier, facts: list[set[Fact]]) -> set[Fact]:
     """Facts of all nodes; where rails are odd, the leaves and modules of these rails."""
-    rails = {f"rail {fact.rail}" for each in facts for fact in each if fact.rail is not None} & set(outlier.places)
+    rails = {f"rail {fact.rail}" for fact_set in facts for fact in fact_set if fact.rail is not None} & set(
+        outlier.places
+    )
     alike = [
-        {fact._replace(rail=None) for fact in each if fact.rail is None or not rails or f"rail {fact.rail}" in rails}
-        for each in facts
+        {
+            fact._replace(rail=None)
+            for fact in fact_set
+            if fact.rail is None or not rails or f"rail {fact.rail}" in rails
+        }
+        for fact_set in facts
     ]
     shared = {fact for fact in set.intersection(*alike) if outlier.attribute not in _REPEATED.get(fact.kind, ())}
     many = {kind for kind, count in Counter(fact.kind for fact in shared).items() if count > _ALIKE}
     return {fact for fact in shared if fact.kind not in many}
 
 
-def _sizes(tables: Tables, wanted: Iterable[tuple[str, Fact]]) -> dict[tuple[str, Fact], int]:
+def _sum_sizes(tables: Tables, wanted: Iterable[tuple[str, Fact]]) -> dict[tuple[str, Fact], int]:
     """How many nodes of a class have it."""
     keys: dict[str, list[tuple[str, str]]] = {}
     for name, fact in sorted(wanted, key=str):
@@ -128,7 +134,7 @@ def _sizes(tables: Tables, wanted: Iterable[tuple[str, Fact]]) -> dict[tuple[str
     return sizes
 
 
-def _told(
+def _describe_facts(
     outlier: Outlier, shared: set[Fact], sizes: Mapping[tuple[str, Fact], int], classes: Mapping[str, int]
 ) -> list[str]:
     all_nodes = classes.get(outlier.hardware_class, 0)

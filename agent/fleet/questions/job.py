@@ -48,24 +48,24 @@ def predict_job(tables: Tables, question: Question) -> Recommendation:
 def _order_nodes(tables: Tables) -> list[str]:
     """Hosts leaf by leaf, by the switch of each one's first rail; those without a known one are left out."""
     hosts: defaultdict[str, set[str]] = defaultdict(set)
-    for asked in _LEAVES:
-        for node, leaf in tables.rows(asked):
+    for leaf_query in _LEAVES:
+        for node, leaf in tables.rows(leaf_query):
             hosts[leaf].add(node)
     return [f"{leaf}: {fold(nodes)}" for leaf, nodes in sorted(hosts.items())]
 
 
 def read_nodes(tables: Tables) -> list[NodeFacts]:
     """What predictions need of each node, by its name. Nodes whose rows are the same are read once."""
-    asked = {name: tables.submit(query) for name, query in _ASKED.items()}
+    queries = {name: tables.submit(query) for name, query in _ASKED.items()}
     rows: defaultdict[str, Rows] = defaultdict(lambda: defaultdict(list))
-    for name, pending in asked.items():
+    for name, pending in queries.items():
         for node, *values in pending():
             rows[node][name].append(tuple(values))
     known: dict[Any, NodeFacts] = {}
     nodes = []
     for node, *host in sorted(tables.rows(_HOST)):
         parts = {name: sorted(values, key=str) for name, values in rows[node].items()}
-        key = (tuple(host), tuple((name, tuple(parts.get(name, ()))) for name in asked))
+        key = (tuple(host), tuple((name, tuple(parts.get(name, ()))) for name in queries))
         if key not in known:
             known[key] = read_node(_make_report(node, host, parts))
         nodes.append(known[key]._replace(host=node))
@@ -78,7 +78,7 @@ def _make_report(node: str, host: list[Any], rows: Rows) -> Report:
     vendor = "AuthenticAMD" if (cpu or "").startswith("AMD") else None
     libraries = [NcclLibrary(path="", version=version) for version in (nccl or "").split()]
     functions = {row[0]: row for row in rows.get("pci", ())}
-    faulty = {part for _, subject, _ in rows.get("faults", ()) for part in _ids(subject)}
+    faulty = {part for _, subject, _ in rows.get("faults", ()) for part in _list_ids(subject)}
     gpus = list(_make_gpus(rows, functions))
     return Report(
         generated_at="",
@@ -97,7 +97,7 @@ def _make_report(node: str, host: list[Any], rows: Rows) -> Report:
     )
 
 
-def _ids(subject: str) -> Iterable[str]:
+def _list_ids(subject: str) -> Iterable[str]:
     """Ids in a finding's subject: "link:0000:1a:00.0", of a pair both."""
     _, _, rest = subject.partition(":")
     return (part.partition("/")[0] for part in rest.split("+"))
@@ -152,18 +152,18 @@ def _make_paths(rows: Rows, functions: dict[str, tuple[Any, ...]]) -> Iterator[P
 
 
 def _list_above(name: str, functions: dict[str, tuple[Any, ...]]) -> list[str]:
-    found: list[str] = []
-    while name in functions and functions[name][1] and len(found) < len(functions):
+    above: list[str] = []
+    while name in functions and functions[name][1] and len(above) < len(functions):
         name = functions[name][1]
-        found.append(name)
-    return found
+        above.append(name)
+    return above
 
 
 def _make_verdicts(rows: Rows, gpus: list[str]) -> Iterator[Gpudirect]:
     """GPUDirect that a rule found blocked: for a pair, for one device, or for the whole node."""
     rails = [row[0] for row in rows.get("nic", ()) if row[2] == "rail"]
     for subject in {subject for rule, subject, text in rows.get("faults", ()) if _is_blocking(rule, text)}:
-        ids = set(_ids(subject))
+        ids = set(_list_ids(subject))
         for gpu in gpus:
             for rail in rails:
                 if subject == "node" or ids <= {gpu, rail}:

@@ -23,36 +23,36 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
 Shared = tuple[str, int, list[tuple[str, str | None]]]  # in words which subnet, LID, its ports
 
 
-def lids(tables: Tables, begun: Pending) -> tuple[list[Shared], list[str]]:
+def find_shared_lids(tables: Tables, begun: Pending) -> tuple[list[Shared], list[str]]:
     """LIDs that ports of several nodes have, and what could not be judged. `begun`: of the query SUBNETS."""
     unclear: list[dict[str, Any]] | None = None  # subnets that turned out to be several; None: all
-    found: list[Shared] = []
-    for level, asked in zip(_LEVELS, SUBNET_LEVELS, strict=True):
-        rows = _of(level, begun() if unclear is None else tables.rows(asked.sums), unclear)
+    shared_lids: list[Shared] = []
+    for level, level_queries in zip(_LEVELS, SUBNET_LEVELS, strict=True):
+        rows = _select_level(level, begun() if unclear is None else tables.rows(level_queries.sums), unclear)
         if any(_is_several(*counts) for _, counts, _ in rows):  # perhaps of ports that one node has
-            rows = _of(level, tables.rows(asked.exact), unclear)
+            rows = _select_level(level, tables.rows(level_queries.exact), unclear)
         clear = [(*key, lid) for key, counts, same in rows if not _is_several(*counts) for lid in same]
-        found += _shared(level, tables.fetch_by_keys(asked.ports, clear))
+        shared_lids += _find_shared(level, tables.fetch_by_keys(level_queries.ports, clear))
         unclear = [dict(zip(level, key, strict=True)) for key, counts, _ in rows if _is_several(*counts)]
         if not unclear:
-            return found, []
-    return found, [
-        f"LIDs: nearly every one stands on several nodes in the subnet of {_told(each)}: these are several subnets, "
-        "not judged (ingest each fabric with a --cluster of its own)"
-        for each in unclear or []
+            return shared_lids, []
+    return shared_lids, [
+        f"LIDs: nearly every one stands on several nodes in the subnet of {_describe_subnet(net)}: these are several "
+        "subnets, not judged (ingest each fabric with a --cluster of its own)"
+        for net in unclear or []
     ]
 
 
-def _of(
+def _select_level(
     level: tuple[str, ...], rows: list[Row], wide: list[dict[str, Any]] | None
 ) -> list[tuple[Row, tuple[int, int], list[int]]]:
     """Of subnets within those: their key, their ports and how many of them have a LID twice, and these LIDs."""
-    found = []
+    rows_of_level = []
     for *key, total, twice, same in sorted(rows, key=str):  # notes are in this order
         named = dict(zip(level, key, strict=True))
-        if wide is None or any(each.items() <= named.items() for each in wide):
-            found.append((tuple(key), (total, twice), same or []))
-    return found
+        if wide is None or any(wide_key.items() <= named.items() for wide_key in wide):
+            rows_of_level.append((tuple(key), (total, twice), same or []))
+    return rows_of_level
 
 
 def _is_several(total: int, twice: int) -> bool:
@@ -68,7 +68,7 @@ class SubnetQueries(NamedTuple):
     ports: LookupQuery
 
 
-def _subnet_queries(level: tuple[str, ...]) -> SubnetQueries:
+def _make_subnet_queries(level: tuple[str, ...]) -> SubnetQueries:
     keys = {name: INT if name in ("sm_lid", "rail", "lid") else TEXT for name in (*level, "lid")}
     parts = {"infiniband_ports": statement("duplicates", "infiniband_ports"), "level": identifiers(level, "thing")}
     quick, exact = (
@@ -78,21 +78,21 @@ def _subnet_queries(level: tuple[str, ...]) -> SubnetQueries:
     return SubnetQueries(quick, exact, lookup(keys, "duplicates", "ports_of_lids", matching=matching(keys), **parts))
 
 
-SUBNET_LEVELS = [_subnet_queries(level) for level in _LEVELS]
+SUBNET_LEVELS = [_make_subnet_queries(level) for level in _LEVELS]
 SUBNETS = SUBNET_LEVELS[0].sums
 
 
-def _shared(level: tuple[str, ...], ports: list[Row]) -> Iterator[Shared]:
+def _find_shared(level: tuple[str, ...], ports: list[Row]) -> Iterator[Shared]:
     """Ports that have their LID in common with another node's. `ports`: level, LID, node, label."""
     holders: dict[Row, list[tuple[str, str | None]]] = {}
     for *key, node, label in ports:
         holders.setdefault(tuple(key), []).append((node, label))
     for (*subnet, lid), holder in holders.items():
         if len({node for node, _ in holder}) > 1:
-            yield _told(dict(zip(level, subnet, strict=True))), lid, holder
+            yield _describe_subnet(dict(zip(level, subnet, strict=True))), lid, holder
 
 
-def _told(subnet: dict[str, Any]) -> str:
+def _describe_subnet(subnet: dict[str, Any]) -> str:
     parts = [f"subnet manager {subnet['sm_lid']}"]
     if subnet.get("subnet"):
         parts.append(f"prefix {subnet['subnet']}")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import LookupQuery, Pending, Query, Row, lookup, query, quote, statement
 from agent.fleet.known_duplicates import OWN, PATTERN
-from agent.fleet.questions.baseline import CLASS, Usual, usual
+from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline
 from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.peer_classes import PeerClasses
@@ -18,7 +18,7 @@ from agent.fleet.table import TEXT
 ABSENT = "(absent)"
 
 
-class Bag(NamedTuple):
+class Multiset(NamedTuple):
     """One such column. `whole`: a word that is not there is known to be absent.
 
     `chosen`: a small class may have words of its own; of those that no node of it has as the wider class, none is odd.
@@ -34,65 +34,69 @@ class Bag(NamedTuple):
 
 
 BAGS = (
-    Bag("cmdline", "kernel command line", "cmdline", own=OWN, common="cmdline_common"),
-    Bag("settings", "NCCL setting", "settings", chosen=True),
-    Bag("services", "service", "services", whole=False),
+    Multiset("cmdline", "kernel command line", "cmdline", own=OWN, common="cmdline_common"),
+    Multiset("settings", "NCCL setting", "settings", chosen=True),
+    Multiset("services", "service", "services", whole=False),
 )
 
 
-def words(text: str, own: frozenset[str] = frozenset()) -> dict[str, str]:
+def parse_words(text: str, own: frozenset[str] = frozenset()) -> dict[str, str]:
     """Name -> the words of that name, in their order.
 
     >>> words("ro iommu=pt console=tty0 console=ttyS0 root=/dev/sda", frozenset({"root"}))
     {'ro': 'ro', 'iommu': 'iommu=pt', 'console': 'console=tty0 console=ttyS0'}
     """
-    found: dict[str, str] = {}
+    counts_of: dict[str, str] = {}
     for word in text.split():
         name = word.partition("=")[0]
         if name not in own:
-            found[name] = f"{found[name]} {word}" if name in found else word
-    return found
+            counts_of[name] = f"{counts_of[name]} {word}" if name in counts_of else word
+    return counts_of
 
 
-def bags(tables: Tables, begun: list[Pending], peers: PeerClasses, options: Options) -> Iterator[Deviation]:
+def find_multiset_deviations(
+    tables: Tables, begun: list[Pending], peers: PeerClasses, options: Options
+) -> Iterator[Deviation]:
     """Words that nearly all nodes of a class have and some have not, and the other way round."""
     for bag, choice, counts in zip(BAGS, NODES, begun, strict=True):
         rows = counts()
-        yield from _odd(tables, bag, choice, [row for row in rows if row[0] in peers.of], peers.of, peers.of, options)
+        yield from _find_deviations(
+            tables, bag, choice, [row for row in rows if row[0] in peers.of], peers.of, peers.of, options
+        )
         for wider in peers.wider:
             if bag.key in wider.attributes:
                 of = dict.fromkeys(wider.members, wider.name)
                 members = [row for row in rows if row[0] in of]
-                yield from _odd(tables, bag, choice, members, of, wider.small, options, chosen=bag.chosen)
+                yield from _find_deviations(tables, bag, choice, members, of, wider.small, options, chosen=bag.chosen)
 
 
-def _compared(bag: Bag) -> str:
+def _describe_compared(bag: Multiset) -> str:
     return statement("outliers", "common_command_line") if bag.common else quote(bag.column)
 
 
-def _parameters(bag: Bag) -> dict[str, str]:
+def _parse_parameters(bag: Multiset) -> dict[str, str]:
     return {"own_words": PATTERN} if bag.common else {}
 
 
-def _counts(bag: Bag) -> Query:
+def _query_counts(bag: Multiset) -> Query:
     """How often each text occurs in each class."""
-    return query("outliers", "text_counts", compared=_compared(bag)).bind(**_parameters(bag))
+    return query("outliers", "text_counts", compared=_describe_compared(bag)).bind(**_parse_parameters(bag))
 
 
-def _nodes(bag: Bag) -> LookupQuery:
+def _query_nodes(bag: Multiset) -> LookupQuery:
     """The nodes that have some of these texts."""
     keys = {CLASS: TEXT, "compared": TEXT}
-    nodes = lookup(keys, "outliers", "text_nodes", column=quote(bag.column), compared=_compared(bag))
-    return nodes.bind(**_parameters(bag))
+    nodes = lookup(keys, "outliers", "text_nodes", column=quote(bag.column), compared=_describe_compared(bag))
+    return nodes.bind(**_parse_parameters(bag))
 
 
-COUNTS = [_counts(bag) for bag in BAGS]
-NODES = [_nodes(bag) for bag in BAGS]
+COUNTS = [_query_counts(bag) for bag in BAGS]
+NODES = [_query_nodes(bag) for bag in BAGS]
 
 
-def _odd(
+def _find_deviations(
     tables: Tables,
-    bag: Bag,
+    bag: Multiset,
     choice: LookupQuery,
     rows: list[Row],
     of: Mapping[str, str],
@@ -102,52 +106,55 @@ def _odd(
 ) -> Iterator[Deviation]:
     """`rows`: class, text, how many. `of`: as which class each is compared. `chosen`: see Bag."""  # fmt: skip
     texts: dict[str, Counter[str]] = {}
-    for name, each, count in rows:
-        texts.setdefault(of[name], Counter())[each] += count
-    parsed = {each: words(each, bag.own) for _, each, _ in rows}
+    for name, text, count in rows:
+        texts.setdefault(of[name], Counter())[text] += count
+    parsed = {text: parse_words(text, bag.own) for _, text, _ in rows}
     expected = {
-        name: _expected({each: parsed[each] for each in often}, often, bag, options) for name, often in texts.items()
+        name: _find_baselines({text: parsed[text] for text in often}, often, bag, options)
+        for name, often in texts.items()
     }
     meant: dict[str, set[str]] = {}  # words by class that all of its texts have otherwise
-    for name, each, _ in rows if chosen else ():
-        differing = {word for word, *_ in _differing(parsed[each], expected[of[name]], bag)}
+    for name, text, _ in rows if chosen else ():
+        differing = {word for word, *_ in _compare_words(parsed[text], expected[of[name]], bag)}
         meant[name] = meant.get(name, differing) & differing
-    asked = [
+    deviating = [
         (name, each)
         for name, each, _ in rows
         if name in judged
-        and any(word not in meant.get(name, ()) for word, *_ in _differing(parsed[each], expected[of[name]], bag))
+        and any(word not in meant.get(name, ()) for word, *_ in _compare_words(parsed[each], expected[of[name]], bag))
     ]
-    for node, name, whole in tables.fetch_by_keys(choice, asked):
-        for word, has, should, normal in _differing(words(whole, bag.own), expected[of[name]], bag):
+    for node, name, whole in tables.fetch_by_keys(choice, deviating):
+        for word, has, should, normal in _compare_words(parse_words(whole, bag.own), expected[of[name]], bag):
             if word in meant.get(name, ()):
                 continue
             yield Deviation(PeerGroup(bag.key, bag.what, of[name], word, "node"), normal, has, should, node, None)
 
 
-def _expected(
-    parsed: dict[str, dict[str, str]], counts: dict[str, int], bag: Bag, options: Options
-) -> dict[str, Usual]:
+def _find_baselines(
+    parsed: dict[str, dict[str, str]], counts: dict[str, int], bag: Multiset, options: Options
+) -> dict[str, Baseline]:
     """The usual words of every name that any node has."""
     values: dict[str, Counter[str]] = {}
-    for text, found in parsed.items():
-        for name, value in found.items():
+    for text, counts_of in parsed.items():
+        for name, value in counts_of.items():
             values.setdefault(name, Counter())[value] += counts[text]
     of = sum(counts.values())
     expected = {}
-    for name, each in values.items():
-        if bag.whole and each.total() < of:
-            each[ABSENT] = of - each.total()
-        if len(each) > 1:
-            normal = usual(each, options)
+    for name, multiset in values.items():
+        if bag.whole and multiset.total() < of:
+            multiset[ABSENT] = of - multiset.total()
+        if len(multiset) > 1:
+            normal = find_baseline(multiset, options)
             if normal is not None:
                 expected[name] = normal
     return expected
 
 
-def _differing(found: dict[str, str], expected: dict[str, Usual], bag: Bag) -> Iterator[tuple[str, str, str, Usual]]:
+def _compare_words(
+    counts_of: dict[str, str], expected: dict[str, Baseline], bag: Multiset
+) -> Iterator[tuple[str, str, str, Baseline]]:
     for name, normal in expected.items():
-        has = found.get(name, ABSENT)
+        has = counts_of.get(name, ABSENT)
         if has != normal.value and (bag.whole or has != ABSENT):
             lacks = ABSENT if normal.value == ABSENT else normal.value
             yield name, has, lacks, normal

@@ -26,16 +26,16 @@ NEWEST = query("fleet", "newest")
 STALE = query("fleet", "stale_nodes")
 
 
-def of_dataset(tables: Tables, of_these: datetime | None) -> datetime | None:
+def read_dataset_time(tables: Tables, of_these: datetime | None) -> datetime | None:
     """Its time, UTC without a zone. `of_these`: the same of the nodes that are asked about, known already."""
     if tables.whole is tables:
         return of_these
     ((_, newest),) = tables.whole.rows(NEWEST)
-    found: datetime | None = newest
-    return found
+    newest_time: datetime | None = newest
+    return newest_time
 
 
-def reference(newest: datetime, options: Options) -> datetime:
+def find_reference_time(newest: datetime, options: Options) -> datetime:
     """The moment that reports are stale against: now, or the newest arrival where the whole dataset gets none."""
     if options.now is None or is_silent(newest, options):
         return newest
@@ -47,7 +47,7 @@ def is_silent(newest: datetime, options: Options) -> bool:
     return options.now is not None and options.now - newest > timedelta(seconds=options.stale_after_seconds)
 
 
-def earlier(moment: datetime, by: timedelta) -> datetime:
+def subtract_time(moment: datetime, by: timedelta) -> datetime:
     """A moment before another; the first that there is, where there is none so early."""
     try:
         return moment - by
@@ -55,10 +55,10 @@ def earlier(moment: datetime, by: timedelta) -> datetime:
         return datetime.min  # noqa: DTZ901  # times of a dataset have no zone
 
 
-def stale_nodes(tables: Tables, options: Options) -> set[str]:
+def find_stale_nodes(tables: Tables, options: Options) -> set[str]:
     """Nodes whose last report arrived longer ago than the options allow."""
     ((_, newest),) = tables.whole.rows(NEWEST)
     if newest is None:
         return set()
-    moment = earlier(reference(newest, options), timedelta(seconds=options.stale_after_seconds))
+    moment = subtract_time(find_reference_time(newest, options), timedelta(seconds=options.stale_after_seconds))
     return {node for (node,) in tables.rows(STALE.bind(moment=moment))}

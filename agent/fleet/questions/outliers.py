@@ -14,23 +14,32 @@ import msgspec
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Row, lookup, query
-from agent.fleet.questions.amounts import CLOCKS, MEMORY, NUMA_MEMORY, PROBES, clocks, memory, numa_memory, probes
+from agent.fleet.questions.amounts import (
+    CLOCKS,
+    MEMORY,
+    NUMA_MEMORY,
+    PROBES,
+    find_clock_deviations,
+    find_memory_deviations,
+    find_numa_deviations,
+    find_probe_deviations,
+)
 from agent.fleet.questions.attributes import PARTS, Attribute, TablePass
-from agent.fleet.questions.baseline import CLASS, Usual, counted, planned, usual
-from agent.fleet.questions.deviations import Deviation, Mixed, Outlier, PeerGroup, folded
-from agent.fleet.questions.in_common import with_common_facts
+from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline, find_planned, sum_by_value
+from agent.fleet.questions.deviations import Deviation, Mixed, Outlier, PeerGroup, fold_deviations
+from agent.fleet.questions.in_common import add_common_facts
 from agent.fleet.questions.kinds import KINDS, Kinds
-from agent.fleet.questions.multisets import COUNTS, bags
-from agent.fleet.questions.options import ORDINARY, Options, stale_nodes
+from agent.fleet.questions.multisets import COUNTS, find_multiset_deviations
+from agent.fleet.questions.options import ORDINARY, Options, find_stale_nodes
 from agent.fleet.questions.pass_rows import PassRows, pass_rows
-from agent.fleet.questions.peer_classes import FACTS, Lost, Wider, peer_classes
+from agent.fleet.questions.peer_classes import FACTS, Lost, Wider, read_peer_classes
 from agent.fleet.table import TEXT
 
 _SMALL = 128  # differences that are told as a number: GPUs, NVLinks; not megabytes
 _MOST_A_NODE = 64  # things of one kind; with fewer than so many for each node it is looked how many nodes they are of
 _NOT_KNOWN = (None, "unknown")  # what a report says where something could not be read
 _Groups = dict[tuple[Attribute, str, Any], dict[Any, int]]
-_Expected = dict[tuple[Attribute, str, Any], Usual]
+_Expected = dict[tuple[Attribute, str, Any], Baseline]
 DOMAINS = query("outliers", "domain_counts")
 DOMAIN_NODES = lookup({CLASS: TEXT, "chassis_serial": TEXT, "cluster_uuid": TEXT}, "outliers", "domain_nodes")
 
@@ -45,12 +54,12 @@ class Outliers(msgspec.Struct, frozen=True, kw_only=True):
     too_few: dict[str, int] = {}  # classes with too few nodes to have anything usual
 
 
-def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
+def find_outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     """Nodes that differ from a clear majority of their hardware class."""
     facts, alike = tables.submit(FACTS), tables.submit(KINDS)
     words, sums, times = [tables.submit(count) for count in COUNTS], tables.submit(MEMORY), tables.submit(PROBES)
     numa_sums, racks, ahead = tables.submit(NUMA_MEMORY), tables.submit(DOMAINS), tables.submit(CLOCKS)
-    peers = peer_classes(tables, facts, options)
+    peers = read_peer_classes(tables, facts, options)
     kinds = Kinds(tables, alike)
     passes = [pass_rows(tables, part, kinds) for part in PARTS]
     odds: list[Deviation] = []
@@ -59,80 +68,88 @@ def outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     for part, source in zip(PARTS, passes, strict=True):
         every = source.counts()
         rows = [row for row in every if row[0] in peers.of]
-        groups = _counted(source, part, rows, peers.of, options)
+        groups = _count_values(source, part, rows, peers.of, options)
         expected = _baselines(groups, options, peers.devices)
-        found = list(_found(source, part, rows, expected, peers.of, shifted))
+        deviations = list(_find_deviations(source, part, rows, expected, peers.of, shifted))
         if part.table == "host":
-            found += _lost(peers.lost, expected)
+            deviations += _find_lost(peers.lost, expected)
             for wider in peers.wider:
-                found += _of_small_classes(source, part, every, wider, options)
-        shifted |= {odd.node for odd in found if odd.group.key == "rails"}
-        odds += found
+                deviations += _find_in_small_classes(source, part, every, wider, options)
+        shifted |= {deviation.node for deviation in deviations if deviation.group.key == "rails"}
+        odds += deviations
         for (attribute, name, place), counts in groups.items():
             normal = expected.get((attribute, name, place))
             if normal is not None and normal.others:
                 mixed.setdefault((attribute.key, name), []).append((attribute, place, counts))
-    odds += bags(tables, words, peers, options)
-    odds += memory(tables, sums, peers.of, options)
-    odds += numa_memory(tables, numa_sums, peers.of, options)
-    odds += _domains(tables, racks(), peers.of, options)
-    odds += clocks(ahead, peers, options)
-    odds += probes(tables, times, peers.of, options)
-    answers = folded(odds, frozenset(stale_nodes(tables, options)))
+    odds += find_multiset_deviations(tables, words, peers, options)
+    odds += find_memory_deviations(tables, sums, peers.of, options)
+    odds += find_numa_deviations(tables, numa_sums, peers.of, options)
+    odds += _find_shifted_domains(tables, racks(), peers.of, options)
+    odds += find_clock_deviations(ahead, peers, options)
+    odds += find_probe_deviations(tables, times, peers.of, options)
+    answers = fold_deviations(odds, frozenset(find_stale_nodes(tables, options)))
     hosts = [nodes for _, nodes in answers]
     return Outliers(
-        outliers=with_common_facts(tables, [outlier for outlier, _ in answers], hosts, peers.sizes),
-        mixed=[_mixed(name, each) for (_, name), each in sorted(mixed.items())],
+        outliers=add_common_facts(tables, [outlier for outlier, _ in answers], hosts, peers.sizes),
+        mixed=[_make_mixed(name, groups) for (_, name), groups in sorted(mixed.items())],
         compared_nodes=sum(peers.sizes.values()),
         classes=peers.sizes,
         too_few=peers.too_few,
     )
 
 
-def _lost(lost: list[Lost], expected: _Expected) -> Iterator[Deviation]:
+def _find_lost(lost: list[Lost], expected: _Expected) -> Iterator[Deviation]:
     """Nodes that lost devices and are among nodes that never had more."""
     usual_of = {(attribute.key, name): (attribute, normal) for (attribute, name, _), normal in expected.items()}
-    for each in lost:
-        for key, has in (("gpus", each.gpus), ("rails", each.rails)):
-            attribute, normal = usual_of.get((key, each.peers), (None, None))
+    for lost_part in lost:
+        for key, has in (("gpus", lost_part.gpus), ("rails", lost_part.rails)):
+            attribute, normal = usual_of.get((key, lost_part.peers), (None, None))
             if attribute and normal and has is not None and has < normal.value:
-                yield _odd(attribute, each.peers, None, normal, has, each.node, None)
+                yield _make_deviation(attribute, lost_part.peers, None, normal, has, lost_part.node, None)
 
 
-def _of_small_classes(
+def _find_in_small_classes(
     source: PassRows, part: TablePass, rows: list[Row], wider: Wider, options: Options
 ) -> Iterator[Deviation]:
     """Nodes of small classes that differ from what is usual in the wider one.
 
     Where that has other GPUs, too, a class of which no node has the usual value is meant to be so.
     """
-    part = part._replace(attributes=[each for each in part.attributes if each.key in wider.attributes])
+    part = part._replace(attributes=[attribute for attribute in part.attributes if attribute.key in wider.attributes])
     of = dict.fromkeys(wider.members, wider.name)
-    expected = _baselines(_counted(source, part, [row for row in rows if row[0] in of], of, options), options)
+    expected = _baselines(_count_values(source, part, [row for row in rows if row[0] in of], of, options), options)
     for name in sorted(wider.small):
         own = [row for row in rows if row[0] == name]
         judged = part
         if not wider.same_gpus:
-            odd = [{attribute for attribute, *_ in _differing(part, row, expected, of)} for row in own]
-            judged = part._replace(attributes=[each for each in part.attributes if any(each not in row for row in odd)])
-        yield from _found(source, judged, own, expected, of, set())
+            deviating = [{attribute for attribute, *_ in _compare_row(part, row, expected, of)} for row in own]
+            judged = part._replace(
+                attributes=[
+                    attribute for attribute in part.attributes if any(attribute not in row for row in deviating)
+                ]
+            )
+        yield from _find_deviations(source, judged, own, expected, of, set())
 
 
-def _domains(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
+def _find_shifted_domains(
+    tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options
+) -> Iterator[Deviation]:
     """Nodes with GPUs in another NVLink domain than most nodes of their rack. `rows`: class, rack, domain, nodes."""
     racks: dict[tuple[str, str], dict[str, int]] = {}
     for name, rack, domain, nodes in rows:
         if name in of:
             racks.setdefault((name, rack), {})[domain] = nodes
-    expected = {key: normal for key, counts in racks.items() if (normal := usual(counts, options))}
-    odd = [row[:3] for row in rows if row[:2] in expected and row[2] != expected[row[:2]].value]
-    for node, name, rack, domain in dict.fromkeys(tables.fetch_by_keys(DOMAIN_NODES, odd)):
+    expected = {key: normal for key, counts in racks.items() if (normal := find_baseline(counts, options))}
+    deviating = [row[:3] for row in rows if row[:2] in expected and row[2] != expected[row[:2]].value]
+    for node, name, rack, domain in dict.fromkeys(tables.fetch_by_keys(DOMAIN_NODES, deviating)):
         normal = expected[name, rack]
         group = PeerGroup("gpu-cluster-uuid", "NVLink domain", of[name], f"rack {rack}", "node")
         yield Deviation(group, normal, domain, normal.value, node, None)
 
 
-def _counted(source: PassRows, part: TablePass, rows: list[Row], of: Mapping[str, str], options: Options) -> _Groups:
+def _count_values(
+    source: PassRows, part: TablePass, rows: list[Row], of: Mapping[str, str], options: Options
+) -> _Groups:
     """How often each value occurs in each group, of groups that enough nodes are in."""
     groups: dict[tuple[Attribute, str, Any], list[tuple[Any, int]]] = {}
     for row in rows:
@@ -141,12 +158,12 @@ def _counted(source: PassRows, part: TablePass, rows: list[Row], of: Mapping[str
             place, value = named[attribute.place] if attribute.place else None, named[attribute.column]
             if value not in _NOT_KNOWN and (place is not None or not attribute.place):
                 groups.setdefault((attribute, of[named[CLASS]], place), []).append((value, row[-1]))
-    counts = {key: counted(rows) for key, rows in groups.items()}
-    few = _few_nodes(source, part, counts, options)
+    counts = {key: sum_by_value(rows) for key, rows in groups.items()}
+    few = _find_small_groups(source, part, counts, options)
     return {key: count for key, count in counts.items() if (key[1], key[0].place, key[2]) not in few}
 
 
-def _few_nodes(
+def _find_small_groups(
     source: PassRows, part: TablePass, counts: _Groups, options: Options
 ) -> set[tuple[str, str | None, Any]]:
     """Groups of many things that are of too few nodes: five GPUs of one node are no five nodes."""
@@ -167,22 +184,22 @@ def _baselines(
     groups: _Groups, options: Options, devices: Mapping[str, Mapping[str, int]] = MappingProxyType({})
 ) -> _Expected:
     """`devices`: see PeerClasses."""
-    found = {
-        key: usual(counts, options) or _died(key[0], key[1], counts, devices) or planned(counts, options)
+    baselines = {
+        key: find_baseline(counts, options) or _died(key[0], key[1], counts, devices) or find_planned(counts, options)
         for key, counts in groups.items()
     }
-    return {key: each for key, each in found.items() if each is not None}
+    return {key: baseline for key, baseline in baselines.items() if baseline is not None}
 
 
 def _died(
     attribute: Attribute, name: str, counts: Mapping[Any, int], devices: Mapping[str, Mapping[str, int]]
-) -> Usual | None:
+) -> Baseline | None:
     """How many devices a class has whose nodes lost some: also where so many did that it looks like a roll-out."""
     value = devices.get(name, {}).get(attribute.key) if attribute.table == "host" else None
-    return Usual(value, counts[value], sum(counts.values())) if value in counts else None
+    return Baseline(value, counts[value], sum(counts.values())) if value in counts else None
 
 
-def _found(
+def _find_deviations(
     source: PassRows,
     part: TablePass,
     rows: list[Row],
@@ -192,19 +209,19 @@ def _found(
 ) -> Iterator[Deviation]:
     """Things whose value is another than the usual one."""
     elsewhere: dict[tuple[Attribute, str], set[Any]] = {}
-    for (attribute, name, _), each in expected.items():
-        elsewhere.setdefault((attribute, name), set()).update(each.values)
-    odd = [row[:-1] for row in rows if any(_differing(part, row, expected, of))]
-    for node, label, *row in source.things(odd):
-        for attribute, place, value, normal in _differing(part, row, expected, of):
+    for (attribute, name, _), baseline in expected.items():
+        elsewhere.setdefault((attribute, name), set()).update(baseline.values)
+    deviating = [row[:-1] for row in rows if any(_compare_row(part, row, expected, of))]
+    for node, label, *row in source.things(deviating):
+        for attribute, place, value, normal in _compare_row(part, row, expected, of):
             if attribute.rails and node in shifted and value in elsewhere[attribute, of[row[0]]]:
                 continue
-            yield _odd(attribute, of[row[0]], place, normal, value, node, label if part.labelled else None)
+            yield _make_deviation(attribute, of[row[0]], place, normal, value, node, label if part.labelled else None)
 
 
-def _differing(
+def _compare_row(
     part: TablePass, row: Sequence[Any], expected: _Expected, of: Mapping[str, str]
-) -> Iterator[tuple[Attribute, Any, Any, Usual]]:
+) -> Iterator[tuple[Attribute, Any, Any, Baseline]]:
     """What is not as usual in one row of keys: attribute, place, value."""
     named = dict(zip(part.keys, row, strict=False))
     for attribute in part.attributes:
@@ -214,13 +231,17 @@ def _differing(
             yield attribute, place, value, normal
 
 
-def _odd(a: Attribute, name: str, place: Any, normal: Usual, value: Any, node: str, label: str | None) -> Deviation:
+def _make_deviation(
+    a: Attribute, name: str, place: Any, normal: Baseline, value: Any, node: str, label: str | None
+) -> Deviation:
     where = None if place is None else f"rail {place}" if a.rails else str(place)
     group = PeerGroup(a.key, a.what, name, where, a.one)
     if a.column == "dscp_prio" and len(normal.values) == 1:
         return Deviation(group, normal, *map_difference(value, normal.value), node, label)
-    expected = " or ".join(shown(a, value) for value in normal.values)
-    return Deviation(group, normal, shown(a, value), expected, node, label, _by(value, normal.value))
+    expected = " or ".join(format_value(a, value) for value in normal.values)
+    return Deviation(
+        group, normal, format_value(a, value), expected, node, label, _find_group_place(value, normal.value)
+    )
 
 
 def map_difference(value: str, normal: str) -> tuple[str, str]:
@@ -238,9 +259,9 @@ def map_difference(value: str, normal: str) -> tuple[str, str]:
     return has, expected
 
 
-def _mixed(name: str, groups: list[tuple[Attribute, Any, dict[Any, int]]]) -> Mixed:
+def _make_mixed(name: str, groups: list[tuple[Attribute, Any, dict[Any, int]]]) -> Mixed:
     attribute = groups[0][0]
-    counts = counted(item for _, _, each in groups for item in each.items())
+    counts = sum_by_value(item for _, _, counts in groups for item in counts.items())
     places = [f"rail {place}" if attribute.rails else str(place) for _, place, _ in groups if place is not None]
     return Mixed(
         attribute=attribute.key,
@@ -249,20 +270,21 @@ def _mixed(name: str, groups: list[tuple[Attribute, Any, dict[Any, int]]]) -> Mi
         places=sorted(places),
         one=attribute.one,
         values=[
-            (shown(attribute, count), counts[count]) for count in sorted(counts, key=lambda v: (-counts[v], str(v)))
+            (format_value(attribute, count), counts[count])
+            for count in sorted(counts, key=lambda v: (-counts[v], str(v)))
         ],
         of=sum(counts.values()),
     )
 
 
-def shown(attribute: Attribute, value: Any) -> str:
+def format_value(attribute: Attribute, value: Any) -> str:
     """A value for people."""
     if attribute.column == "acs":
         return value or "off"
     return ("no", "yes")[value] if isinstance(value, bool) else attribute.form.format(value)
 
 
-def _by(value: Any, normal: Any) -> str | None:
+def _find_group_place(value: Any, normal: Any) -> str | None:
     """How far a number is away: "1 fewer", "half"."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isinstance(normal, (int, float)):
         return None

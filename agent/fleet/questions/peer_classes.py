@@ -70,12 +70,12 @@ class PeerClasses(NamedTuple):
     devices: Mapping[str, Mapping[str, int]]  # of classes that others were put back to: GPUs and rails before any died
 
 
-def peer_classes(tables: Tables, facts: Pending, options: Options) -> PeerClasses:
+def read_peer_classes(tables: Tables, facts: Pending, options: Options) -> PeerClasses:
     """`facts`: rows of FACTS."""
-    classes = _classes(facts())
-    fuller = {peer_class.name: _fuller(peer_class, classes.values(), options) for peer_class in classes.values()}
+    classes = _read_classes(facts())
+    fuller = {peer_class.name: _find_fuller(peer_class, classes.values(), options) for peer_class in classes.values()}
     suspects = {name: full for name, full in fuller.items() if full is not None}
-    earlier = _earlier(tables, suspects, fuller)
+    earlier = _find_earlier(tables, suspects, fuller)
     came = Counter(row.name for row in earlier)
     of = {name: name for name, peer_class in classes.items() if peer_class.nodes >= options.fewest}
     for name, full in suspects.items():
@@ -95,7 +95,7 @@ def peer_classes(tables: Tables, facts: Pending, options: Options) -> PeerClasse
         of=of,
         sizes=dict(sorted(sizes.items())),
         too_few={peer_class.name: peer_class.nodes for peer_class in small},
-        wider=_wider(small, classes.values(), options),
+        wider=_find_wider(small, classes.values(), options),
         lost=[row.lost for row in earlier if of.get(row.name) == row.name],
         devices={
             peers: {"gpus": classes[peers].gpus, "rails": classes[peers].devices.get(_RAILS, 0)}
@@ -105,13 +105,13 @@ def peer_classes(tables: Tables, facts: Pending, options: Options) -> PeerClasse
     )
 
 
-def _classes(rows: Iterable[Row]) -> dict[str, _Class]:
+def _read_classes(rows: Iterable[Row]) -> dict[str, _Class]:
     """Of rows of a class that differ, in profile or architecture, those of most nodes."""
     kinds: dict[str, list[tuple[int, str | None, str | None, str | None, str | None, int, int]]] = {}
     for name, vendor, product, profile, arch, gpus, rails, nodes in rows:
         if name is not None:
             kinds.setdefault(name, []).append((nodes, vendor, product, profile, arch, gpus or 0, rails or 0))
-    found = {}
+    classes_of = {}
     for name in sorted(kinds):
         _, vendor, product, profile, arch, _, _ = max(kinds[name], key=lambda row: (row[0], str(row)))
         gpus, rails = max(row[5] for row in kinds[name]), max(row[6] for row in kinds[name])
@@ -121,15 +121,15 @@ def _classes(rows: Iterable[Row]) -> dict[str, _Class]:
         of_gpus = counts[: len(counts) - (rails > 0)] if gpus else []  # rails are last
         devices = dict([*of_gpus, *((_RAILS, count) for _, count in counts[len(of_gpus) :])])
         nodes = sum(row[0] for row in kinds[name])
-        found[name] = _Class(name, called or None, profile, arch, gpus, nodes, devices, frozenset(dict(of_gpus)))
-    return found
+        classes_of[name] = _Class(name, called or None, profile, arch, gpus, nodes, devices, frozenset(dict(of_gpus)))
+    return classes_of
 
 
-def _fuller(one: _Class, classes: Iterable[_Class], options: Options) -> str | None:
+def _find_fuller(one: _Class, classes: Iterable[_Class], options: Options) -> str | None:
     """The class of the same product with as many devices or more that most nodes are in, if more than in this one."""
     if one.product is None:
         return None
-    found = [
+    fuller_classes = [
         peer_class
         for peer_class in classes
         if peer_class.product == one.product
@@ -138,7 +138,9 @@ def _fuller(one: _Class, classes: Iterable[_Class], options: Options) -> str | N
         and peer_class.name != one.name
         and all(peer_class.devices.get(what, 0) >= count for what, count in one.devices.items())
     ]
-    return max(found, key=lambda peer_class: (peer_class.nodes, peer_class.name)).name if found else None
+    return (
+        max(fuller_classes, key=lambda peer_class: (peer_class.nodes, peer_class.name)).name if fuller_classes else None
+    )
 
 
 class _EarlierClass(NamedTuple):
@@ -146,15 +148,15 @@ class _EarlierClass(NamedTuple):
     lost: Lost
 
 
-def _earlier(tables: Tables, suspects: Mapping[str, str], fuller: Mapping[str, str | None]) -> list[_EarlierClass]:
+def _find_earlier(tables: Tables, suspects: Mapping[str, str], fuller: Mapping[str, str | None]) -> list[_EarlierClass]:
     """Nodes that were in the fuller class once, by the history."""
     rows = tables.fetch_by_keys(EARLIER, [(name,) for name in sorted(suspects)])
-    found = {
+    earlier = {
         node: _EarlierClass(name, Lost(node, before, gpus, rails))
         for node, name, before, gpus, rails in rows
         if fuller.get(name) == before
     }
-    return [found[node] for node in sorted(found)]
+    return [earlier[node] for node in sorted(earlier)]
 
 
 def _expects_more(one: _Class) -> bool:
@@ -165,27 +167,36 @@ def _expects_more(one: _Class) -> bool:
     return expected is not None and isinstance(expected.value, int) and expected.value > one.gpus
 
 
-def _wider(small: list[_Class], classes: Iterable[_Class], options: Options) -> list[Wider]:
+def _find_wider(small: list[_Class], classes: Iterable[_Class], options: Options) -> list[Wider]:
     """For small classes: the nodes with the same GPUs; and those with any, of the same architecture."""
     every = [peer_class for peer_class in classes if peer_class.gpus]
-    found = []
+    wider = []
     for names in sorted({peer_class.gpu_names for peer_class in small if peer_class.gpu_names}, key=sorted):
         members = [peer_class for peer_class in every if peer_class.gpu_names == names]
-        found.append((f"all nodes with {' and '.join(sorted(names))}", members, _OF_THE_GPU | _OF_THE_SYSTEM))
-    told = {member.name for _, members, _ in found if _nodes(members) >= options.fewest for member in members}
+        wider.append((f"all nodes with {' and '.join(sorted(names))}", members, _OF_THE_GPU | _OF_THE_SYSTEM))
+    wide_enough = {
+        member.name for _, members, _ in wider if _count_nodes(members) >= options.fewest for member in members
+    }
     for arch in sorted(
-        {peer_class.arch for peer_class in small if peer_class.gpus and peer_class.arch and peer_class.name not in told}
+        {
+            peer_class.arch
+            for peer_class in small
+            if peer_class.gpus and peer_class.arch and peer_class.name not in wide_enough
+        }
     ):
         members = [peer_class for peer_class in every if peer_class.arch == arch]
-        found.append((f"all {arch} nodes with GPUs", members, _OF_THE_SYSTEM))
+        wider.append((f"all {arch} nodes with GPUs", members, _OF_THE_SYSTEM))
     names_of_small = {peer_class.name for peer_class in small}
     return [
         Wider(name, frozenset(member.name for member in members), frozenset(few), keys)
-        for name, members, keys in found
-        if _nodes(members) >= options.fewest
-        and (few := names_of_small & {member.name for member in members} - (told if keys is _OF_THE_SYSTEM else set()))
+        for name, members, keys in wider
+        if _count_nodes(members) >= options.fewest
+        and (
+            few := names_of_small
+            & {member.name for member in members} - (wide_enough if keys is _OF_THE_SYSTEM else set())
+        )
     ]
 
 
-def _nodes(classes: Iterable[_Class]) -> int:
+def _count_nodes(classes: Iterable[_Class]) -> int:
     return sum(peer_class.nodes for peer_class in classes)

@@ -12,7 +12,14 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.kinds import KINDS, Kind, Kinds
-from agent.fleet.questions.options import ORDINARY, Options, earlier, is_silent, of_dataset, reference
+from agent.fleet.questions.options import (
+    ORDINARY,
+    Options,
+    find_reference_time,
+    is_silent,
+    read_dataset_time,
+    subtract_time,
+)
 from agent.fleet.table import INT, TEXT
 from agent.model.finding import VERDICTS
 
@@ -73,30 +80,30 @@ class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
     more_worst: int = 0  # nodes with findings from warning on that `worst` does not name
 
 
-def summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
+def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
     """Verdicts by class, coverage by rule, the worst nodes."""
     begun, alike, bad = (tables.submit(query) for query in (HOURS, KINDS, BAD))
     hours = begun()
     if not hours:
         return FleetSummary(nodes=0, stale_after_seconds=options.stale_after_seconds)
     seen = max(row[-2] for row in hours)
-    newest = of_dataset(tables, seen) or seen
+    newest = read_dataset_time(tables, seen) or seen
     oldest = min(row[-1] for row in hours)
-    cut = earlier(reference(newest, options), timedelta(seconds=options.stale_after_seconds))
+    cut = subtract_time(find_reference_time(newest, options), timedelta(seconds=options.stale_after_seconds))
     old = list(dict.fromkeys((row[2],) for row in hours if row[-1] < cut))
     stale = [row[:3] for row in tables.fetch_by_keys(OLD, old) if row[-1] < cut]
-    classes, worst = _classes(hours, stale), _worst(bad, cut)
+    classes, worst = _list_classes(hours, stale), _list_worst(bad, cut)
     return FleetSummary(
         nodes=sum(hardware_class.nodes for hardware_class in classes),
-        newest=stamp(newest),
-        oldest=stamp(oldest),
+        newest=format_stamp(newest),
+        oldest=format_stamp(oldest),
         stale_after_seconds=options.stale_after_seconds,
         silent=is_silent(newest, options),
         verdicts=_sum(hardware_class.verdicts for hardware_class in classes),
         stale=len(stale),
         stale_hosts=fold(node for node, _, _ in stale),
         classes=classes,
-        coverage=_coverage(
+        coverage=_list_coverage(
             _states(tables, Kinds(tables, alike).of("check")),
             tables.fetch_by_keys(OLD_STATES, [(node,) for node, _, _ in stale]),
             sum(hardware_class.nodes - hardware_class.stale for hardware_class in classes),
@@ -106,44 +113,44 @@ def summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
     )
 
 
-def stamp(moment: datetime) -> str:
+def format_stamp(moment: datetime) -> str:
     """RFC 3339 of a UTC time that has no zone."""
     return moment.isoformat(timespec="seconds") + "Z"
 
 
-def _classes(hours: list[Row], stale: list[Row]) -> list[ClassLine]:
+def _list_classes(hours: list[Row], stale: list[Row]) -> list[ClassLine]:
     """`hours`: class, verdict, hour, nodes, .. `stale`: node, class, verdict."""
-    found: dict[str, Counter[tuple[str, bool]]] = {}
+    counts_of: dict[str, Counter[tuple[str, bool]]] = {}
     for name, verdict, _, count, *_ in hours:
-        found.setdefault(name or _NO_CLASS, Counter())[verdict or "unknown", False] += count
+        counts_of.setdefault(name or _NO_CLASS, Counter())[verdict or "unknown", False] += count
     for _, name, verdict in stale:
-        each = found.setdefault(name or _NO_CLASS, Counter())
-        each.update({(verdict or "unknown", False): -1, (verdict or "unknown", True): 1})
+        counts = counts_of.setdefault(name or _NO_CLASS, Counter())
+        counts.update({(verdict or "unknown", False): -1, (verdict or "unknown", True): 1})
     lines = [
         ClassLine(
             hardware_class=name,
-            nodes=sum(each.values()),
-            verdicts={verdict: each[verdict, False] for verdict in VERDICTS if each[verdict, False] > 0},
-            stale=sum(count for (_, old), count in each.items() if old),
+            nodes=sum(counts.values()),
+            verdicts={verdict: counts[verdict, False] for verdict in VERDICTS if counts[verdict, False] > 0},
+            stale=sum(count for (_, old), count in counts.items() if old),
         )
-        for name, each in found.items()
+        for name, counts in counts_of.items()
     ]
     return sorted(lines, key=lambda line: (-line.nodes, line.hardware_class))
 
 
-def _coverage(states: list[Row], late: list[Row], nodes: int) -> list[RuleCoverage]:
+def _list_coverage(states: list[Row], late: list[Row], nodes: int) -> list[RuleCoverage]:
     """Rows: rule, state, reason, nodes. `late`: those of nodes that are stale, of which none is judged now.
 
     `nodes`: how many are not stale.
     """
-    now, old, reasons = _by_state(states), _by_state(late), _reasons(states)
-    for rule, reason in _reasons(late).items():
+    now, old, reasons = _sum_by_state(states), _sum_by_state(late), _sum_reasons(states)
+    for rule, reason in _sum_reasons(late).items():
         reasons[rule] = {why: count - reason.get(why, 0) for why, count in reasons.get(rule, {}).items()}
-    found = []
-    for rule, each in now.items():
+    rule_coverage = []
+    for rule, now_counts in now.items():
         late_here = old.get(rule, {})
-        fresh = {state: count - late_here.get(state, 0) for state, count in each.items()}
-        found.append(
+        fresh = {state: count - late_here.get(state, 0) for state, count in now_counts.items()}
+        rule_coverage.append(
             RuleCoverage(
                 rule=rule,
                 passed=fresh.get("pass", 0),
@@ -153,15 +160,15 @@ def _coverage(states: list[Row], late: list[Row], nodes: int) -> list[RuleCovera
                 disabled=fresh.get("disabled", 0),
                 stale=sum(late_here.values()),
                 missing=max(0, nodes - sum(fresh.values())),  # earlier versions took a rule twice
-                reasons=_frequent(reasons.get(rule, {})),
+                reasons=_select_frequent(reasons.get(rule, {})),
             )
         )
-    return sorted(found, key=lambda coverage: (-coverage.unknown, -coverage.missing, coverage.rule))
+    return sorted(rule_coverage, key=lambda coverage: (-coverage.unknown, -coverage.missing, coverage.rule))
 
 
-def _frequent(reasons: dict[str, int]) -> list[tuple[str, int]]:
-    told = [(reason, count) for reason, count in reasons.items() if count]
-    return sorted(told, key=lambda row: (-row[1], row[0]))[:REASONS]
+def _select_frequent(reasons: dict[str, int]) -> list[tuple[str, int]]:
+    frequent = [(reason, count) for reason, count in reasons.items() if count]
+    return sorted(frequent, key=lambda row: (-row[1], row[0]))[:REASONS]
 
 
 HOURS, BAD = query("summary", "hours"), query("summary", "nodes_with_findings")
@@ -178,25 +185,27 @@ def _states(tables: Tables, kinds: list[Kind] | None) -> list[Row]:
     return tables.fetch_by_keys(STATES_OF_KINDS, [(kind.node, kind.nodes) for kind in kinds])
 
 
-def _by_state(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
-    return _by_rule((rule, state, count) for rule, state, _, count in rows)
+def _sum_by_state(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
+    return _sum_by_rule((rule, state, count) for rule, state, _, count in rows)
 
 
-def _reasons(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
+def _sum_reasons(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
     """Why rules are unknown."""
-    return _by_rule((rule, reason or _NO_REASON, count) for rule, state, reason, count in rows if state == "unknown")
+    return _sum_by_rule(
+        (rule, reason or _NO_REASON, count) for rule, state, reason, count in rows if state == "unknown"
+    )
 
 
-def _by_rule(rows: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+def _sum_by_rule(rows: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
+    counts_of: dict[str, dict[str, int]] = {}
     for rule, what, count in rows:
-        each = found.setdefault(rule, {})
-        each[what] = each.get(what, 0) + count
-    return found
+        counts = counts_of.setdefault(rule, {})
+        counts[what] = counts.get(what, 0) + count
+    return counts_of
 
 
-def _worst(bad: Pending, cut: datetime) -> list[Worst]:
-    found = [
+def _list_worst(bad: Pending, cut: datetime) -> list[Worst]:
+    worst = [
         Worst(
             node=node,
             hardware_class=name,
@@ -208,12 +217,12 @@ def _worst(bad: Pending, cut: datetime) -> list[Worst]:
         )
         for node, name, verdict, critical, error, warning, seen in bad()
     ]
-    return sorted(found, key=lambda w: (VERDICTS.index(w.verdict), -w.critical, -w.error, -w.warning, w.node))
+    return sorted(worst, key=lambda w: (VERDICTS.index(w.verdict), -w.critical, -w.error, -w.warning, w.node))
 
 
 def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
-    found = dict.fromkeys(VERDICTS, 0)
-    for each in counts:
-        for verdict, count in each.items():
-            found[verdict] = found.get(verdict, 0) + count
-    return {verdict: count for verdict, count in found.items() if count}
+    totals = dict.fromkeys(VERDICTS, 0)
+    for counter in counts:
+        for verdict, count in counter.items():
+            totals[verdict] = totals.get(verdict, 0) + count
+    return {verdict: count for verdict, count in totals.items() if count}

@@ -19,7 +19,7 @@ from agent.fleet.rows import device_fields, devices, identity, network, report_f
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.functions import FunctionReader
 from agent.fleet.rows.recent import DamagedPart as DamagedPart
-from agent.fleet.rows.recent import Recent, decoded, once
+from agent.fleet.rows.recent import Recent, decode_part, once
 from agent.fleet.rows.unique_rows import ComparedColumns, CounterRows, Functions, Rows, Shared
 from agent.fleet.rows.verdicts import HostTotals, Label
 from agent.fleet.tables import COUNTER, PCI, PORT_COUNTER, TABLES
@@ -85,8 +85,8 @@ class Reader:
         own = [nic for nic in nics if nic.accelerator is None]
         boards = [nic for nic in own if nic.role == "rail"]
         rails = {nic.id: place for place, nic in enumerate(boards)}
-        found = [kinds.get(gpu.pci or gpu.id) or (None, gpu.name) for gpu in gpus]
-        alike = devices.hardware_class(node.vendor, node.product, found, boards)
+        gpu_kinds = [kinds.get(gpu.pci or gpu.id) or (None, gpu.name) for gpu in gpus]
+        alike = devices.hardware_class(node.vendor, node.product, gpu_kinds, boards)
         ids["gpu"], ids["nvlink"] = self._gpus(gpus, counted)
         for place, nic in enumerate(nics):
             if len(nic.ports) > 1:
@@ -104,7 +104,9 @@ class Reader:
             "port": [network.port_row(nic, port, rails.get(nic.id)) for nic in nics for port in nic.ports],
             "netdev": [_netdev_row(netdev, place, rails) for place, netdev in enumerate(netdevs)],
             "address": [
-                (netdev.id, netdev.label, address) for netdev in netdevs for address in _different(netdev.addresses)
+                (netdev.id, netdev.label, address)
+                for netdev in netdevs
+                for address in _select_different(netdev.addresses)
             ],
             "finding": verdicts.finding_rows(report.findings),
             "probe": [verdicts.probe_row(probe) for probe in report.probes],
@@ -141,7 +143,7 @@ class Reader:
 
         def made() -> tuple[list[int], list[int], int]:
             where = f"topology.gpus[{place}].links"
-            links = decoded(_GPU_LINKS, gpu.links, where)
+            links = decode_part(_GPU_LINKS, gpu.links, where)
             once([link.link for link in links], where, "a number")
             numbers = [self._shared["nvlink"].number(devices.nvlink_row(gpu.id, link)) for link in links]
             counters: list[int] = []
@@ -171,7 +173,7 @@ class Reader:
         """All of them are the same on every node of a kind."""
 
         def made() -> list[int]:
-            paths = decoded(_PATHS, whole, "topology.paths")
+            paths = decode_part(_PATHS, whole, "topology.paths")
             once([(path.a, path.b) for path in paths], "topology.paths", "a pair")
             return [self._shared["path"].number(devices.path_row(path, *ends)) for path in paths]
 
@@ -179,7 +181,7 @@ class Reader:
 
     def _checks(self, whole: Raw) -> list[int]:
         def made() -> list[int]:
-            checks = decoded(_CHECKS, whole, "checks")
+            checks = decode_part(_CHECKS, whole, "checks")
             once([check.rule for check in checks], "checks", "a rule")
             return [self._shared["check"].number(verdicts.check_row(check)) for check in checks]
 
@@ -228,7 +230,7 @@ _NOT_OWN = (*_SHARED, PCI.name, COUNTER.name)
 _COMPARED = {name: ComparedColumns(TABLES[name]) for name in COMPARED}
 
 
-def _different(addresses: list[str]) -> Iterable[str]:
+def _select_different(addresses: list[str]) -> Iterable[str]:
     """An interface has an address once for each peer."""
     return dict.fromkeys(addresses) if len(addresses) > 1 else addresses
 

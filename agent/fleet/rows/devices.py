@@ -49,7 +49,7 @@ def link_row(f: FunctionFields) -> Row | None:
         link.quality.state,
         link.speed_gt_s if sure else None,
         link.width if sure else None,
-        _below(link) if sure else None,
+        _describe_degraded(link) if sure else None,
     )
 
 
@@ -112,12 +112,12 @@ def _class(
     rails: tuple[tuple[str | None, str | None], ...],
 ) -> str:
     names = Counter(_name(*gpu) for gpu in gpus)
-    parts = [" ".join(each.strip() for each in (vendor, product) if each and each.strip()) or "unknown product"]
-    parts += [f"{_rounded(count)}x {name}" for name, count in sorted(names.items())]
+    parts = [" ".join(part.strip() for part in (vendor, product) if part and part.strip()) or "unknown product"]
+    parts += [f"{_round_up(count)}x {name}" for name, count in sorted(names.items())]
     boards = Counter(board for board, _ in rails if board) or Counter(model for _, model in rails if model)
     if boards:
         board = min(boards, key=lambda board: (-boards[board], board or ""))
-        parts.append(f"{_rounded(len(rails))}x {board}")
+        parts.append(f"{_round_up(len(rails))}x {board}")
     return ", ".join(parts)
 
 
@@ -125,11 +125,11 @@ def _name(vendor: str | None, device: str | None) -> str:
     """Of a GPU; the second alone is the name that a source without PCI ids gives."""
     if vendor is None:
         return (device or "GPU").removeprefix("NVIDIA ")
-    found = find_device(vendor, device)
-    return found.name if found else f"{vendor[2:]}:{(device or '')[2:]}"
+    device_name = find_device(vendor, device)
+    return device_name.name if device_name else f"{vendor[2:]}:{(device or '')[2:]}"
 
 
-def _rounded(count: int) -> int:
+def _round_up(count: int) -> int:
     """
     >>> [_rounded(n) for n in (1, 3, 7, 8, 9)]
     [1, 4, 8, 8, 16]
@@ -137,7 +137,7 @@ def _rounded(count: int) -> int:
     return 1 << (count - 1).bit_length()
 
 
-def _below(link: LinkFields) -> str | None:
+def _describe_degraded(link: LinkFields) -> str | None:
     parts = []
     if link.width is not None and link.max_width is not None and link.width < link.max_width:
         parts.append(f"x{link.width} of x{link.max_width}")

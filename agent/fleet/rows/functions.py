@@ -14,7 +14,7 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from agent.fleet.rows import device_fields, devices
-from agent.fleet.rows.recent import DamagedPart, Lists, Members, decoded, following, serial_place
+from agent.fleet.rows.recent import DamagedPart, Lists, Members, decode_part, following, serial_place
 from agent.fleet.rows.unique_rows import CounterRows, Functions, Shared
 
 Kinds = dict[str, tuple[str | None, str | None]]
@@ -71,7 +71,7 @@ class FunctionReader:
                 part, at, serial = hit
                 rows.append(part.row if serial is None else self._pci.like(part.row, serial))
             else:
-                raws = decoded(_RAWS, text, "topology.pci") if raws is None else raws
+                raws = decode_part(_RAWS, text, "topology.pci") if raws is None else raws
                 part = self._function(product, bytes(raws[place]), place)
                 at += len(raws[place])
                 serial = None
@@ -86,7 +86,7 @@ class FunctionReader:
             place += 1
             at = following(text, at)
         if text[:1] != b"[" or text[at:] != b"]":  # no list, or one of something else
-            decoded(_FUNCTION, bytes(decoded(_RAWS, text, "topology.pci")[place]), "topology.pci", place)
+            decode_part(_FUNCTION, bytes(decode_part(_RAWS, text, "topology.pci")[place]), "topology.pci", place)
         if len(kinds) != place:
             raise DamagedPart("an id stands there twice - in topology.pci")
         read = FunctionRows(rows, links, kinds, counters)
@@ -96,8 +96,8 @@ class FunctionReader:
         return read
 
     def _function(self, product: str | None, member: bytes, place: int) -> _Function:
-        f = decoded(_FUNCTION, member, "topology.pci", place)
-        counts = devices.aer(decoded(_AER, f.aer, "topology.pci", place))
+        f = decode_part(_FUNCTION, member, "topology.pci", place)
+        counts = devices.aer(decode_part(_AER, f.aer, "topology.pci", place))
         link, row = devices.link_row(f), self._pci.add(devices.function_row(f))
         linked = None if link is None else self._links.number(link)
         counters = self._counters.add(f"pci:{f.id}", counts, counts.values())

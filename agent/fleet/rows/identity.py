@@ -21,16 +21,16 @@ def numbers(node: NodeFields, gpus: list[GpuFields], nics: list[NicFields], netd
 
     Values that are innocently on many nodes (agent/fleet/known_duplicates.py) have none.
     """
-    found = {_of_address(address) for address in _addresses(nics, netdevs)}
-    found.difference_update(_ALIKE)
-    found.update(map(_of_text, _texts(node, gpus)))
-    found.update(
+    numbers_of = {_of_address(address) for address in _addresses(nics, netdevs)}
+    numbers_of.difference_update(_ALIKE)
+    numbers_of.update(map(_of_text, _texts(node, gpus)))
+    numbers_of.update(
         _of_text(address.partition("/")[0])
         for netdev in netdevs
         for address in netdev.addresses
         if not within_host(address, netdev.label)
     )
-    return found
+    return numbers_of
 
 
 def _addresses(nics: list[NicFields], netdevs: list[NetdevFields]) -> Iterator[str]:

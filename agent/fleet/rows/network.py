@@ -117,7 +117,7 @@ _IPV4 = re.compile(r"(?:0000:){5}ffff:")
 # Most nodes of a fleet are set up alike: what was made of a setting is remembered.
 @lru_cache(1024)
 def _bits(row: tuple[bool, ...]) -> str:
-    return "".join("01"[each] for each in row)
+    return "".join("01"[bit] for bit in row)
 
 
 @lru_cache(1024)

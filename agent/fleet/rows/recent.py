@@ -23,13 +23,13 @@ class DamagedPart(Exception):
 
 def once(keys: Sequence[_Key], where: str, what: str = "an id") -> frozenset[_Key]:
     """What tells the members of a list apart. Raises DamagedPart where two have the same."""
-    found = frozenset(keys)
-    if len(found) != len(keys):
+    distinct = frozenset(keys)
+    if len(distinct) != len(keys):
         raise DamagedPart(f"{what} stands there twice - in {where}")
-    return found
+    return distinct
 
 
-def decoded(decoder: Decoder[_T], raw: Raw | bytes, where: str, place: int | None = None) -> _T:
+def decode_part(decoder: Decoder[_T], raw: Raw | bytes, where: str, place: int | None = None) -> _T:
     """Raises DamagedPart."""
     try:
         return decoder.decode(raw)
@@ -107,20 +107,20 @@ class Lists:
 
     def find(self, kind: object, text: bytes) -> tuple[Any, list[int], list[str]] | None:
         """What was made of such a list, the places in it that have a serial number apart, and these numbers."""
-        for pieces, places, made in self._seen.get(kind, ()):
+        for pieces, places, result in self._seen.get(kind, ()):
             serials = _serials(text, pieces)
             if serials is not None:
-                return made, places, serials
+                return result, places, serials
         return None
 
-    def add(self, kind: object, text: bytes, holes: Sequence[tuple[int, int, int]], made: Any) -> None:
+    def add(self, kind: object, text: bytes, holes: Sequence[tuple[int, int, int]], result: Any) -> None:
         """Remember; `holes`: place of a member in the list, start and end of its serial number in the text."""
         pieces, at = [], 0
         for _, start, end in holes:
             pieces.append(text[at:start])
             at = end
         row = self._seen.setdefault(kind, [])
-        row.insert(0, ([*pieces, text[at:]], [place for place, _, _ in holes], made))
+        row.insert(0, ([*pieces, text[at:]], [place for place, _, _ in holes], result))
         del row[_MOST:]
 
 
@@ -128,9 +128,9 @@ def following(text: bytes, end: int) -> int:
     """Where the next member begins, or the list ends."""
     if text.startswith(b",{", end):
         return end + 1
-    found = _NEXT.match(text, end)
-    assert found is not None  # nothing matches, too
-    return found.end()
+    match = _NEXT.match(text, end)
+    assert match is not None  # nothing matches, too
+    return match.end()
 
 
 def serial_place(member: bytes, serial: str | None) -> tuple[int, int]:

@@ -83,7 +83,7 @@ class Shared(Rows):
 
     def digest(self, numbers: Sequence[int]) -> str:
         """Of these rows without what is volatile, in any order."""
-        return _joined(self.digests, numbers) if self._lasting is not None else ""
+        return _join_digests(self.digests, numbers) if self._lasting is not None else ""
 
 
 class Functions:
@@ -121,7 +121,7 @@ class Functions:
 
     def digest(self, numbers: Sequence[int]) -> str:
         """Of these rows without what is volatile, in any order."""
-        return _joined(self.digests, numbers)
+        return _join_digests(self.digests, numbers)
 
     def _another(self, kind: int, serial: str | None) -> int:
         digest = self._alike.digests[kind]
@@ -153,7 +153,7 @@ class CounterRows:
         key = tuple(names)
         codes = self._codes.get(key)
         if codes is None:
-            codes = self._codes[key] = array("i", [self.names.setdefault(each, len(self.names)) for each in key])
+            codes = self._codes[key] = array("i", [self.names.setdefault(name, len(self.names)) for name in key])
             self.cost += 200 + 12 * len(key)
         start = len(self.value)
         try:
@@ -168,7 +168,7 @@ class CounterRows:
         return range(start, end)
 
 
-def _joined(digests: list[bytes], numbers: Sequence[int]) -> str:
+def _join_digests(digests: list[bytes], numbers: Sequence[int]) -> str:
     if not numbers:
         return ""
     return blake2b(b"".join(sorted([digests[number] for number in numbers])), digest_size=8).hexdigest()

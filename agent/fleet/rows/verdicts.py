@@ -130,9 +130,9 @@ def finding_rows(findings: Sequence[FindingFields]) -> list[Row]:
     if len(findings) < 2:
         return [_finding_row(finding) for finding in findings]
     first: dict[tuple[str, str, str], FindingFields] = {}
-    for each in sorted(findings, key=lambda finding: finding.silenced is not None):
-        first.setdefault((each.rule, each.subject, each.fingerprint), each)
-    return [_finding_row(each) for each in first.values()]
+    for one in sorted(findings, key=lambda finding: finding.silenced is not None):
+        first.setdefault((one.rule, one.subject, one.fingerprint), one)
+    return [_finding_row(finding) for finding in first.values()]
 
 
 def _finding_row(f: FindingFields) -> Row:

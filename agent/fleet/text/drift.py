@@ -6,36 +6,36 @@ from itertools import groupby
 
 from agent.fleet.questions.drift import Drift, DriftChange
 from agent.fleet.questions.drift_rows import GONE, MOVED, NEW
-from agent.fleet.text.parts import count, hosts, number, told
+from agent.fleet.text.parts import count, hosts, number, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 _TITLES = {"host": "Hosts", "finding": "Findings", "NIC": "NICs", "GPU": "GPUs", "IP address": "IP addresses"}
 _BAGS = {"cmdline": "kernel command line", "settings": "NCCL settings", "services": "services"}
 
 
-def page(found: Drift, width: int = 80) -> list[Line]:
+def page(answer: Drift, width: int = 80) -> list[Line]:
     """The whole answer."""
-    compared = f"{count(found.compared_nodes, 'node')} compared since {found.since}"
-    first = f"{compared}, newest report {found.newest}" if found.newest else compared
+    compared = f"{count(answer.compared_nodes, 'node')} compared since {answer.since}"
+    first = f"{compared}, newest report {answer.newest}" if answer.newest else compared
     lines = wrap_paragraph(first, width, "  ", first="")
     for title, hosts_, nodes in (
-        ("another machine by the same name", found.replaced, None),
-        ("reinstalled (another machine-id)", found.reinstalled, None),
-        ("new", found.added, found.added_nodes),
-        ("no report since", found.silent, found.silent_nodes),
+        ("another machine by the same name", answer.replaced, None),
+        ("reinstalled (another machine-id)", answer.reinstalled, None),
+        ("new", answer.added, answer.added_nodes),
+        ("no report since", answer.silent, answer.silent_nodes),
     ):
         if hosts_:
-            lines += told(f"{title}: {hosts(hosts_, nodes or 0) if nodes else hosts_}", width)
-    if not found.compared_nodes:
+            lines += wrap_item(f"{title}: {hosts(hosts_, nodes or 0) if nodes else hosts_}", width)
+    if not answer.compared_nodes:
         lines += wrap_paragraph(
             "no node has a report of then and one of now: nothing is compared", width, "  ", first=""
         )
-    elif not found.changes:
+    elif not answer.changes:
         lines.append(make_line(("nothing changed", "ok")))
-    for subject, changes in groupby(found.changes, lambda change: change.subject):
+    for subject, changes in groupby(answer.changes, lambda change: change.subject):
         lines += [BLANK, make_heading(_TITLES.get(subject, f"{subject}s"))]
         for drift_change in changes:
-            lines += told(sentence(drift_change), width)
+            lines += wrap_item(sentence(drift_change), width)
     return lines
 
 
@@ -44,20 +44,20 @@ def sentence(change: DriftChange) -> str:
     who = hosts(change.hosts, change.nodes)
     if change.subject == "finding":
         times = f" on {number(change.things)} subjects" if change.things > change.nodes else ""
-        return f"{who}: {', '.join(change.labels)} {change.what}{times}  [{_when(change)}]"
+        return f"{who}: {', '.join(change.labels)} {change.what}{times}  [{_format_times(change)}]"
     if change.what == MOVED:
-        return f"{', '.join(change.labels)}: moved from {change.old} to {change.new}  [{_when(change)}]"
+        return f"{', '.join(change.labels)}: moved from {change.old} to {change.new}  [{_format_times(change)}]"
     labels = f" ({', '.join(change.labels)})" if change.labels else ""
     many = f" on {count(change.things, change.subject)}" if change.things > 1 and change.subject != "host" else ""
-    return f"{who}: {_what(change)}{many}{labels}  [{_when(change)}]"
+    return f"{who}: {_describe_change(change)}{many}{labels}  [{_format_times(change)}]"
 
 
-def _when(change: DriftChange) -> str:
+def _format_times(change: DriftChange) -> str:
     """When the first and the last of them were noticed."""
     return str(change.first) if change.first == change.last else f"{change.first} to {change.last}"
 
 
-def _what(change: DriftChange) -> str:
+def _describe_change(change: DriftChange) -> str:
     if change.what in (GONE, NEW):
         return change.what
     name = _BAGS.get(change.what, change.what.replace("_", " "))

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from agent.fleet.questions.duplicates import NAME, Duplicate, Duplicates
-from agent.fleet.text.parts import count, hosts, told
+from agent.fleet.text.parts import count, hosts, wrap_item
 from agent.outputs.text.lines import Line, make_line, wrap_paragraph
 
 _LABELLED = 6
 
 
-def page(found: Duplicates, width: int = 80) -> list[Line]:
+def page(answer: Duplicates, width: int = 80) -> list[Line]:
     """The whole answer."""
-    many = len(found.duplicates)
+    many = len(answer.duplicates)
     first = (
         f"{count(many, 'identifier')} that more than one node or machine has"
         if many
         else "nothing is on two nodes that should be on one"
     )
     lines = [make_line((first, "" if many else "ok"))]
-    for duplicate in found.duplicates:
-        lines += told(sentence(duplicate), width)
-    for note in found.not_judged:
+    for duplicate in answer.duplicates:
+        lines += wrap_item(sentence(duplicate), width)
+    for note in answer.not_judged:
         lines += wrap_paragraph(note, width, "  ", "warning", first="! ")
     return lines
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.fleet.expected.compare import ExpectedAnswer, ExpectedRow
 from agent.fleet.hostlist import fold
-from agent.fleet.text.parts import count, hosts, number, told
+from agent.fleet.text.parts import count, hosts, number, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line
 
 TITLES = {
@@ -16,29 +16,29 @@ TITLES = {
 }
 
 
-def page(found: ExpectedAnswer, width: int = 80) -> list[Line]:
+def page(answer: ExpectedAnswer, width: int = 80) -> list[Line]:
     """The whole answer."""
-    verb = "reports" if found.expected == 1 else "report"
-    head = f"{number(found.reporting)} of {count(found.expected, 'expected node')} {verb}"
+    verb = "reports" if answer.expected == 1 else "report"
+    head = f"{number(answer.reporting)} of {count(answer.expected, 'expected node')} {verb}"
     lines = [make_line((head, "bold"))]
-    if not any(found.of(what) for what in TITLES if what != "out"):
+    if not any(answer.of(what) for what in TITLES if what != "out"):
         lines.append(make_line(("no node is missing, unexpected or to be drained", "ok")))
     for what, (title, style) in TITLES.items():
-        rows = found.of(what)
+        rows = answer.of(what)
         if not rows:
             continue
         lines += [BLANK, make_heading(f"{title}: {count(len(rows), 'node')}")]
         numbered = [row for row in rows if row.hostname]  # by a key that is no host name
         for row in sorted(numbered, key=lambda row: (row.hostname or "", row.node)):
-            lines += told(f"{row.hostname} ({row.node})", width, style=style)
+            lines += wrap_item(f"{row.hostname} ({row.node})", width, style=style)
         rows = [row for row in rows if not row.hostname]
         if not rows:
             continue
         if what in ("never", "unexpected"):
-            lines += told(hosts(fold(row.node for row in rows), len(rows)), width, style=style)
+            lines += wrap_item(hosts(fold(row.node for row in rows), len(rows)), width, style=style)
         else:
             for row in sorted(rows, key=lambda row: row.node):
-                lines += told(_line(row), width, style=style)
+                lines += wrap_item(_line(row), width, style=style)
     return lines
 
 

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from agent.fleet.questions.findings import FindingGroup, Findings, Lost, Share
-from agent.fleet.text.parts import STYLES, count, hosts, number, share, split_steps, told
+from agent.fleet.text.parts import STYLES, count, hosts, number, share, split_steps, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_line, wrap_paragraph
 
 _CLASSES = 4  # of one rule that are named
 
 
-def page(found: Findings, width: int = 80) -> list[Line]:
+def page(answer: Findings, width: int = 80) -> list[Line]:
     """The whole answer."""
-    if not found.nodes:
+    if not answer.nodes:
         return [make_line("no nodes")]
-    if not found.findings:
-        return [make_line((f"no findings on {count(found.nodes, 'node')}", "ok"))]
-    lines = [make_line(f"{count(len(found.findings), 'answer')} on {count(found.nodes, 'node')}")]
-    lines += told(describe_lost(found.lost), width) if found.lost else []
-    for finding in found.findings:
+    if not answer.findings:
+        return [make_line((f"no findings on {count(answer.nodes, 'node')}", "ok"))]
+    lines = [make_line(f"{count(len(answer.findings), 'answer')} on {count(answer.nodes, 'node')}")]
+    lines += wrap_item(describe_lost(answer.lost), width) if answer.lost else []
+    for finding in answer.findings:
         lines += [
             BLANK,
             make_line((finding.severity.upper(), STYLES.get(finding.severity, "")), "  ", (finding.rule, "head")),
         ]
         for text in sentences(finding):
-            lines += told(text, width)
+            lines += wrap_item(text, width)
         for part in finding.parts:
             lines += wrap_paragraph(f"part: {part}", width, "    ", first="  ")
         if finding.cost_percent is not None:
-            lines += told(describe_cost(finding), width)
+            lines += wrap_item(describe_cost(finding), width)
         if finding.summary:
             lines += wrap_paragraph(f"for example: {finding.summary}", width, "    ", first="  ")
         if finding.remedy:

@@ -11,7 +11,7 @@ import msgspec
 from agent.fleet.episodes.history import gravest
 from agent.fleet.episodes.news import News, NewsItem
 from agent.fleet.hostlist import fold
-from agent.fleet.text.parts import STYLES, count, hosts, number, told
+from agent.fleet.text.parts import STYLES, count, hosts, number, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 TITLES = {
@@ -27,15 +27,15 @@ _NAMED = 8  # devices of one line
 _SLACK_LINES = 40
 
 
-def page(found: News, width: int = 80) -> list[Line]:
+def page(answer: News, width: int = 80) -> list[Line]:
     """The whole answer."""
-    lines = wrap_paragraph(_head(found), width, "  ", first="")
-    if not found.items:
+    lines = wrap_paragraph(_head(answer), width, "  ", first="")
+    if not answer.items:
         lines.append(make_line(("nothing new", "ok")))
-    for kind, items in groupby(found.items, lambda item: item.kind):
+    for kind, items in groupby(answer.items, lambda item: item.kind):
         lines += [BLANK, make_heading(TITLES[kind])]
         for text, severity in sentences(list(items)):
-            lines += told(text, width, style=STYLES.get(severity or "", ""))
+            lines += wrap_item(text, width, style=STYLES.get(severity or "", ""))
     return lines
 
 
@@ -63,35 +63,35 @@ def _since(items: list[NewsItem]) -> str:
     return f" [{times[0]}]" if times[0] == times[-1] else f" [{times[0]} to {times[-1]}]"
 
 
-def _head(found: News) -> str:
-    parts = [f"since {found.since}: {count(len(found.alarming), 'thing')} new"]
-    parts.append(f"{number(len(found.items) - len(found.alarming))} gone or back to normal")
-    parts.append(f"{count(found.open, 'finding')} open")
-    if found.silenced:
-        parts.append(f"{number(found.silenced)} silenced")
+def _head(answer: News) -> str:
+    parts = [f"since {answer.since}: {count(len(answer.alarming), 'thing')} new"]
+    parts.append(f"{number(len(answer.items) - len(answer.alarming))} gone or back to normal")
+    parts.append(f"{count(answer.open, 'finding')} open")
+    if answer.silenced:
+        parts.append(f"{number(answer.silenced)} silenced")
     return ", ".join(parts)
 
 
-def slack(found: News) -> dict[str, Any]:
+def slack(answer: News) -> dict[str, Any]:
     """The body of a Slack incoming webhook."""
-    lines = [f"*fabricscope*: {_escaped(_head(found))}"]
-    for kind, items in groupby(found.items, lambda item: item.kind):
+    lines = [f"*fabricscope*: {_escape(_head(answer))}"]
+    for kind, items in groupby(answer.items, lambda item: item.kind):
         lines.append(f"*{TITLES[kind]}*")
-        lines += [f"• {_escaped(text)}" for text, _ in sentences(list(items))]
+        lines += [f"• {_escape(text)}" for text, _ in sentences(list(items))]
     if len(lines) > _SLACK_LINES:
         lines[_SLACK_LINES:] = [f"and {number(len(lines) - _SLACK_LINES)} lines more"]
     return {"text": "\n".join(lines)}
 
 
-def webhook(found: News) -> dict[str, Any]:
+def webhook(answer: News) -> dict[str, Any]:
     """The body for any other receiver: a title, the gravest severity, the text, and all of it as data."""
-    severities = [item.severity for item in found.alarming if item.severity]
-    text = [f"{TITLES[item.kind]}: {_one(item)}" for item in found.items[:_SLACK_LINES]]
+    severities = [item.severity for item in answer.alarming if item.severity]
+    text = [f"{TITLES[item.kind]}: {_one(item)}" for item in answer.items[:_SLACK_LINES]]
     return {
-        "title": f"fabricscope: {_head(found)}",
+        "title": f"fabricscope: {_head(answer)}",
         "severity": gravest(severities) if severities else "info",
         "text": "\n".join(text),
-        "news": msgspec.to_builtins(found),
+        "news": msgspec.to_builtins(answer),
     }
 
 
@@ -99,6 +99,6 @@ def _one(item: NewsItem) -> str:
     return f"{item.rule} on {item.node} ({item.label})" if item.rule else item.node
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Slack's control characters."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

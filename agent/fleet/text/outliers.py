@@ -7,7 +7,7 @@ from itertools import groupby
 from agent.fleet.questions.deviations import Mixed, Outlier
 from agent.fleet.questions.multisets import ABSENT
 from agent.fleet.questions.outliers import Outliers
-from agent.fleet.text.parts import count, hosts, number, share, told
+from agent.fleet.text.parts import count, hosts, number, share, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_heading, wrap_paragraph
 
 _STATES = {
@@ -30,17 +30,17 @@ def describe_outlier(outlier: Outlier) -> str:
 
 def describe_peers(outlier: Outlier) -> str:
     """`30 of 32 rails have 4220`."""
-    usual = outlier.usual
+    peers_value = outlier.usual
     if outlier.attribute in ("cmdline", "settings"):
-        usual = "not have it" if usual == ABSENT else usual
+        peers_value = "not have it" if peers_value == ABSENT else peers_value
     elif outlier.attribute == "services":
-        usual = usual.partition("=")[2]
+        peers_value = peers_value.partition("=")[2]
     elif outlier.attribute.endswith("-pfc"):
-        usual = _describe_priorities(usual)
+        peers_value = _describe_priorities(peers_value)
     elif outlier.attribute == "nic-state":
-        usual = "a driver" if usual == "present" else usual
-    have = "do" if usual == "not have it" else "have"
-    return f"{number(outlier.usual_count)} of {count(outlier.of, outlier.one)} {have} {usual}"
+        peers_value = "a driver" if peers_value == "present" else peers_value
+    have = "do" if peers_value == "not have it" else "have"
+    return f"{number(outlier.usual_count)} of {count(outlier.of, outlier.one)} {have} {peers_value}"
 
 
 def describe_value(attribute: str, what: str, value: str) -> str:
@@ -68,25 +68,25 @@ def _describe_priorities(bits: str) -> str:
 _LABELS = 4
 
 
-def page(found: Outliers, width: int = 80) -> list[Line]:
+def page(answer: Outliers, width: int = 80) -> list[Line]:
     """The whole answer."""
-    compared = f"{count(found.compared_nodes, 'node')} of {count(len(found.classes), 'hardware class')} compared"
-    answers = f"{count(len(found.outliers), 'answer')}" if found.outliers else "no outliers"
+    compared = f"{count(answer.compared_nodes, 'node')} of {count(len(answer.classes), 'hardware class')} compared"
+    answers = f"{count(len(answer.outliers), 'answer')}" if answer.outliers else "no outliers"
     first = (
-        f"{compared}: {answers}" if found.compared_nodes else "no node has enough others of its class to compare with"
+        f"{compared}: {answers}" if answer.compared_nodes else "no node has enough others of its class to compare with"
     )
     lines = wrap_paragraph(first, width, "  ", first="")
-    for name, each in groupby(found.outliers, lambda outlier: outlier.hardware_class):
-        lines += [BLANK, *_class(name, found.classes.get(name), width)]
-        for outlier in each:
-            lines += told(sentence(outlier), width)
-    mixed = sorted(found.mixed, key=lambda each: each.hardware_class)
+    for name, outliers in groupby(answer.outliers, lambda outlier: outlier.hardware_class):
+        lines += [BLANK, *_class(name, answer.classes.get(name), width)]
+        for outlier in outliers:
+            lines += wrap_item(sentence(outlier), width)
+    mixed = sorted(answer.mixed, key=lambda outlier: outlier.hardware_class)
     if mixed:
         lines += [BLANK, make_heading("No majority value, outliers not computed")]
         for group in mixed:
-            lines += told(mixture(group), width)
-    if found.too_few:
-        alone = ", ".join(f"{name} ({number(nodes)})" for name, nodes in found.too_few.items())
+            lines += wrap_item(mixture(group), width)
+    if answer.too_few:
+        alone = ", ".join(f"{name} ({number(nodes)})" for name, nodes in answer.too_few.items())
         text = f"Too few nodes to have anything usual: {alone}"
         lines += [BLANK, *wrap_paragraph(text, width, "  ", "dim", first="")]
     return lines
@@ -95,7 +95,9 @@ def page(found: Outliers, width: int = 80) -> list[Line]:
 def sentence(outlier: Outlier) -> str:
     """One answer without its class."""
     by = f" ({outlier.by})" if outlier.by else ""
-    parts = [f"{hosts(outlier.hosts, outlier.nodes)}: {_has(outlier)}{by}{_where(outlier)}; {_usually(outlier)}"]
+    parts = [
+        f"{hosts(outlier.hosts, outlier.nodes)}: {_has(outlier)}{by}{_describe_place(outlier)}; {_usually(outlier)}"
+    ]
     if outlier.also:
         parts.append(f"with it: {'; '.join(outlier.also)}")
     if outlier.common:
@@ -107,7 +109,7 @@ def sentence(outlier: Outlier) -> str:
 
 def mixture(group: Mixed) -> str:
     """One group without a usual value."""
-    values = ", ".join(f"{value} on {share(each, group.of)}" for value, each in group.values)
+    values = ", ".join(f"{value} on {share(count, group.of)}" for value, count in group.values)
     places = f" of {group.places[0]}" if len(group.places) == 1 else ""
     return f"{group.what}{places}: {values} of {count(group.of, group.one)} of {group.hardware_class}"
 
@@ -124,7 +126,7 @@ def _has(outlier: Outlier) -> str:
     return f"{outlier.what} {outlier.value}"
 
 
-def _where(outlier: Outlier) -> str:
+def _describe_place(outlier: Outlier) -> str:
     if outlier.attribute in ("probe-status", "probe-seconds") or outlier.one == "node":
         return ""
     if outlier.things == 1 and outlier.labels:
@@ -142,9 +144,9 @@ def _usually(outlier: Outlier) -> str:
             return f"{of} have it ({percent})"
         if outlier.usual == ABSENT:
             return f"{of} do not have this option ({percent})"
-    usual = outlier.usual.partition("=")[2] if outlier.attribute == "services" else outlier.usual
+    peers_value = outlier.usual.partition("=")[2] if outlier.attribute == "services" else outlier.usual
     board = outlier.places[0] if outlier.attribute.startswith("nic-") and len(outlier.places) == 1 else ""
-    return f"usually {usual} ({of}{f' with board {board}' if board.startswith('MT_') else ''}, {percent})"
+    return f"usually {peers_value} ({of}{f' with board {board}' if board.startswith('MT_') else ''}, {percent})"
 
 
 def _class(name: str, nodes: int | None, width: int) -> list[Line]:

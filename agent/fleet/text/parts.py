@@ -56,10 +56,12 @@ def hosts(folded: str, nodes: int, room: int = _ROOM) -> str:
     return f"{start},..{']' if start.count('[') > start.count(']') else ''} ({count(nodes, 'node')})"
 
 
-def told(text: str, width: int, indent: str = "    ", first: str = "  ", style: str = "") -> list[Line]:
+def wrap_item(text: str, width: int, indent: str = "    ", first: str = "  ", style: str = "") -> list[Line]:
     """One answer; a word that is longer than a line (a host list) is broken at a comma."""
     room = max(width, 40) - len(indent)
-    return wrap_paragraph(" ".join(_broken(word, room) for word in clean(text).split()), width, indent, style, first)
+    return wrap_paragraph(
+        " ".join(_break_word(word, room) for word in clean(text).split()), width, indent, style, first
+    )
 
 
 def split_steps(remedy: str) -> list[str]:
@@ -106,7 +108,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], left: int) -> str:
     return "  " + "  ".join(parts).rstrip()
 
 
-def _broken(word: str, room: int) -> str:
+def _break_word(word: str, room: int) -> str:
     """
     >>> _broken("gpu[001,003,005]", 12)
     'gpu[001,003, 005]'

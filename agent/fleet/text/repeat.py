@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from agent.fleet.episodes.repeat import Offender, Repeats
-from agent.fleet.text.parts import STYLES, count, number, told
+from agent.fleet.text.parts import STYLES, count, number, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_line, wrap_paragraph
 
 
-def page(found: Repeats, width: int = 80) -> list[Line]:
+def page(answer: Repeats, width: int = 80) -> list[Line]:
     """The whole answer."""
-    silenced = f", {number(found.silenced)} silenced" if found.silenced else ""
-    first = f"since {found.since}: {count(len(found.offenders), 'part')} with {found.times} or more episodes{silenced}"
+    silenced = f", {number(answer.silenced)} silenced" if answer.silenced else ""
+    first = (
+        f"since {answer.since}: {count(len(answer.offenders), 'part')} with {answer.times} or more episodes{silenced}"
+    )
     lines = wrap_paragraph(first, width, "  ", first="")
-    if not found.offenders:
+    if not answer.offenders:
         lines.append(make_line(("no repeat offenders", "ok")))
-    for offender in found.offenders:
+    for offender in answer.offenders:
         lines += [BLANK, *wrap_paragraph(_title(offender), width, "  ", STYLES.get(offender.severity, ""), first="")]
         rules = ", ".join(f"{rule} ({times})" for rule, times in offender.rules)
         state = "there now" if offender.open else "not there now"
-        lines += told(f"{count(offender.episodes, 'episode')}, {offender.hours:g} h in all, {state}: {rules}", width)
-        lines += told(f"first {offender.first}, last began {offender.last}", width)
+        lines += wrap_item(
+            f"{count(offender.episodes, 'episode')}, {offender.hours:g} h in all, {state}: {rules}", width
+        )
+        lines += wrap_item(f"first {offender.first}, last began {offender.last}", width)
         if offender.far_end:
-            lines += told(f"far end of the cable: {offender.far_end}", width)
+            lines += wrap_item(f"far end of the cable: {offender.far_end}", width)
     return lines
 
 

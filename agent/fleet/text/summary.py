@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.fleet.questions.summary import FleetSummary
-from agent.fleet.text.parts import STYLES, count, hosts, number, share, table, told
+from agent.fleet.text.parts import STYLES, count, hosts, number, share, table, wrap_item
 from agent.model.finding import VERDICTS
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
@@ -11,32 +11,34 @@ _REASONS = 12  # why rules could not be judged; the rest is counted
 _RULES = 6  # of one reason that are named
 
 
-def page(found: FleetSummary, width: int = 80) -> list[Line]:
+def page(answer: FleetSummary, width: int = 80) -> list[Line]:
     """The whole answer."""
-    if not found.nodes:
+    if not answer.nodes:
         return [make_line("no nodes")]
-    first = f"{count(found.nodes, 'node')}, newest report {found.newest}, oldest {found.oldest}"
+    first = f"{count(answer.nodes, 'node')}, newest report {answer.newest}, oldest {answer.oldest}"
     lines = wrap_paragraph(first, width, "  ", "bold", first="")
-    if found.silent:
-        said = f"no report arrived for more than {duration(found.stale_after_seconds)}: check how reports are collected"
-        lines += wrap_paragraph(said, width, "  ", "warning")
+    if answer.silent:
+        reason = (
+            f"no report arrived for more than {duration(answer.stale_after_seconds)}: check how reports are collected"
+        )
+        lines += wrap_paragraph(reason, width, "  ", "warning")
     spans = [
-        (f"{number(found.verdicts[verdict])} {verdict.replace('_', ' ')}", STYLES.get(verdict, ""))
+        (f"{number(answer.verdicts[verdict])} {verdict.replace('_', ' ')}", STYLES.get(verdict, ""))
         for verdict in VERDICTS
-        if verdict in found.verdicts
+        if verdict in answer.verdicts
     ]
-    if found.stale:
-        spans.append((f"{number(found.stale)} stale", "warning"))
+    if answer.stale:
+        spans.append((f"{number(answer.stale)} stale", "warning"))
     joined = [piece for span in spans for piece in (span, "  ")]
     lines.append(make_line("  ", *joined[:-1]))
-    if found.stale:
-        than = "than the newest by more than" if found.silent else "than"
-        text = f"stale (report older {than} {duration(found.stale_after_seconds)}): "
-        lines += told(text + hosts(found.stale_hosts, found.stale), width)
-    lines += [BLANK, make_heading("Classes"), *_classes(found, width)]
-    lines += [BLANK, make_heading("Coverage"), *_coverage(found, width)]
-    if found.worst:
-        lines += [BLANK, make_heading("Worst nodes"), *_worst(found, width)]
+    if answer.stale:
+        than = "than the newest by more than" if answer.silent else "than"
+        text = f"stale (report older {than} {duration(answer.stale_after_seconds)}): "
+        lines += wrap_item(text + hosts(answer.stale_hosts, answer.stale), width)
+    lines += [BLANK, make_heading("Classes"), *_classes(answer, width)]
+    lines += [BLANK, make_heading("Coverage"), *_coverage(answer, width)]
+    if answer.worst:
+        lines += [BLANK, make_heading("Worst nodes"), *_worst(answer, width)]
     return lines
 
 
@@ -51,41 +53,46 @@ def duration(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def _classes(found: FleetSummary, width: int) -> list[Line]:
-    shown = [each for each in VERDICTS if each in found.verdicts]
-    head = ["class", "nodes", *(each.replace("_", " ") for each in shown), *(["stale"] if found.stale else [])]
+def _classes(answer: FleetSummary, width: int) -> list[Line]:
+    verdicts = [verdict for verdict in VERDICTS if verdict in answer.verdicts]
+    head = [
+        "class",
+        "nodes",
+        *(verdict.replace("_", " ") for verdict in verdicts),
+        *(["stale"] if answer.stale else []),
+    ]
     rows = [
         [
             hardware_class.hardware_class,
             number(hardware_class.nodes),
             *(
                 number(hardware_class.verdicts[verdict]) if verdict in hardware_class.verdicts else "-"
-                for verdict in shown
+                for verdict in verdicts
             ),
-            *([number(hardware_class.stale) if hardware_class.stale else "-"] if found.stale else []),
+            *([number(hardware_class.stale) if hardware_class.stale else "-"] if answer.stale else []),
         ]
-        for hardware_class in found.classes
+        for hardware_class in answer.classes
     ]
     return table(head, rows, width)
 
 
-def describe_coverage(found: FleetSummary) -> str:
+def describe_coverage(answer: FleetSummary) -> str:
     """How many rules were checked on every node that they apply to; the page has the same sentence."""
-    if found.stale == found.nodes:
+    if answer.stale == answer.nodes:
         return "nothing: every node is stale"
-    whole = sum(not coverage.unknown and not coverage.missing for coverage in found.coverage)
-    text = f"{number(whole)} of {count(len(found.coverage), 'rule')} judged on every node that has what they are for"
-    return text + (", stale ones left out" if found.stale else "")
+    whole = sum(not coverage.unknown and not coverage.missing for coverage in answer.coverage)
+    text = f"{number(whole)} of {count(len(answer.coverage), 'rule')} judged on every node that has what they are for"
+    return text + (", stale ones left out" if answer.stale else "")
 
 
-def _coverage(found: FleetSummary, width: int) -> list[Line]:
+def _coverage(answer: FleetSummary, width: int) -> list[Line]:
     """By why a rule was not judged, as one reason holds for many rules. Stale nodes are in no number here."""
-    fresh = found.nodes - found.stale
-    lines = told(describe_coverage(found), width, "  ")
+    fresh = answer.nodes - answer.stale
+    lines = wrap_item(describe_coverage(answer), width, "  ")
     if not fresh:
         return lines
     reasons: dict[str, list[tuple[str, int]]] = {}
-    for coverage in found.coverage:
+    for coverage in answer.coverage:
         for reason, nodes in coverage.reasons:
             reasons.setdefault(reason, []).append((coverage.rule, nodes))
         if coverage.missing:
@@ -94,7 +101,7 @@ def _coverage(found: FleetSummary, width: int) -> list[Line]:
             )
     ranked = sorted(reasons.items(), key=lambda item: (-max(nodes for _, nodes in item[1]), -len(item[1]), item[0]))
     for reason, rules in ranked[:_REASONS]:
-        lines += told(_reason(reason, rules, fresh), width)
+        lines += wrap_item(_reason(reason, rules, fresh), width)
     if len(ranked) > _REASONS:
         lines.append(
             make_line((f"  and {count(len(ranked) - _REASONS, 'reason')} more (--format json has all)", "dim"))
@@ -113,7 +120,7 @@ def _reason(reason: str, rules: list[tuple[str, int]], nodes: int) -> str:
     return f"{on}: {reason} [{names}{more}]"
 
 
-def _worst(found: FleetSummary, width: int) -> list[Line]:
+def _worst(answer: FleetSummary, width: int) -> list[Line]:
     head = ["node", "verdict", "class", "critical", "error", "warning"]
     rows = [
         [
@@ -122,9 +129,9 @@ def _worst(found: FleetSummary, width: int) -> list[Line]:
             worst.hardware_class or "",
             *(number(many) if many else "-" for many in (worst.critical, worst.error, worst.warning)),
         ]
-        for worst in found.worst
+        for worst in answer.worst
     ]
     lines = table(head, rows, width, 3, fold=False)  # whole under Classes
-    if found.more_worst:
-        lines += wrap_paragraph(f"and {count(found.more_worst, 'node')} more with findings", width, "  ", "dim")
+    if answer.more_worst:
+        lines += wrap_paragraph(f"and {count(answer.more_worst, 'node')} more with findings", width, "  ", "dim")
     return lines

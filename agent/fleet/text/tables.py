@@ -42,12 +42,12 @@ def cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        return text(f"{cell(key)}={cell(each)}" for key, each in value.items())
+        return text(f"{cell(key)}={cell(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return text(str(cell(each)) for each in value)
+        return text(str(cell(item)) for item in value)
     if isinstance(value, str):
-        shown = clean(value)
-        return f"'{shown}" if value.startswith(_FORMULA) else shown
+        cleaned = clean(value)
+        return f"'{cleaned}" if value.startswith(_FORMULA) else cleaned
     return value
 
 
@@ -108,7 +108,7 @@ def _text(names: Sequence[str], batches: Batches) -> Iterator[str]:
     widths: list[int] = []
     many = 0
     for batch in batches:
-        rows = [[clean(_shown(value)) for value in row] for row in batch]
+        rows = [[clean(_format_value(value)) for value in row] for row in batch]
         if not widths:
             head = [clean(name) for name in names]
             seen = [head, *rows[:_SEEN]]
@@ -122,10 +122,10 @@ def _text(names: Sequence[str], batches: Batches) -> Iterator[str]:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(each.ljust(width) for each, width in zip(cells, widths, strict=True)).rstrip() + "\n"
+    return "  ".join(text.ljust(width) for text, width in zip(cells, widths, strict=True)).rstrip() + "\n"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     value = _plain(value)
     return "" if value is None else str(cell(value)) if isinstance(value, (bool, list, dict, tuple)) else str(value)
 

@@ -114,10 +114,10 @@ class RuleLinks:
 def _render_panel(rule: str) -> Element:
     title, _, text = pages.read_text(rule).partition("\n")
     sections = dict(part.split("\n", 1) for part in text.split("\n## ")[1:])
-    shown = [
+    elements = [
         part for name in SECTIONS if name in sections for part in (el("h4", name), *render_markdown(sections[name]))
     ]
-    body = el("div", el("p", el("code", rule), class_="dim"), *shown, class_="body")
+    body = el("div", el("p", el("code", rule), class_="dim"), *elements, class_="body")
     return el("section", el("h3", *render_inline(title.rstrip("."))), body, class_="rule-panel", id=f"r-{rule}")
 
 

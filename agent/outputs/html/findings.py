@@ -151,10 +151,10 @@ def _render_fix(block: FindingBlock) -> Element:
     steps = block.first.steps or [Step(do=block.first.remedy)]
     many = len({finding.remedy for finding in block.findings}) > 1
     same = f"The same for each of the {len(block.findings)} parts, with its own names." if many else ""
-    shown = el("ol", *map(_render_step, steps)) if len(steps) > 1 else el("p", *render_inline(steps[0].do))
+    element = el("ol", *map(_render_step, steps)) if len(steps) > 1 else el("p", *render_inline(steps[0].do))
     if len(steps) == 1 and steps[0].outcomes:
-        shown = el("div", shown, _render_outcomes(steps[0]))
-    return el("div", shown, el("p", same, class_="dim") if same else None)
+        element = el("div", element, _render_outcomes(steps[0]))
+    return el("div", element, el("p", same, class_="dim") if same else None)
 
 
 def _render_step(step: Step) -> Element:

@@ -101,22 +101,22 @@ def _render_main(report: Report, scene: Scene, drawn: Element | None, rules: Rul
 def _legend(drawn: Element, report: Report) -> Iterator[Element]:
     """What the colours mean, for those that this picture uses."""
     classes = [(part.get("class") or "").split() for part in drawn.iter()]
-    shown = {word for words in classes for word in words if words[0] != "port"} | {
+    words_used = {word for words in classes for word in words if words[0] != "port"} | {
         word for words in classes if words[:1] == ["port"] for word in words if word != "flow"
     }
     names = sorted({LINK_NAMES.get(link.protocol, "NVLink") for gpu in report.topology.gpus for link in gpu.links})
     entries = (
-        ("flow", "link, as wide as its bandwidth", "flow" in shown),
-        ("could", "its capacity", "reduced" in shown),
-        ("error", "has a finding", bool(shown & {"error", "critical"})),
-        ("warning", "has a finding (warning)", "warning" in shown),
+        ("flow", "link, as wide as its bandwidth", "flow" in words_used),
+        ("could", "its capacity", "reduced" in words_used),
+        ("error", "has a finding", bool(words_used & {"error", "critical"})),
+        ("warning", "has a finding (warning)", "warning" in words_used),
         (
             "idle",
             "idle, unused, internal or virtual link: speed not judged",
-            bool(shown & {"idle", "untrusted", "reduced"}),
+            bool(words_used & {"idle", "untrusted", "reduced"}),
         ),
-        ("unread", "link not read", "unknown" in shown),
-        ("nvlink", ", ".join(names) or "NVLink", "nvlink" in shown or "arc" in shown),
+        ("unread", "link not read", "unknown" in words_used),
+        ("nvlink", ", ".join(names) or "NVLink", "nvlink" in words_used or "arc" in words_used),
     )
     for kind, text, used in entries:
         if used:

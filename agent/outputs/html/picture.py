@@ -116,7 +116,7 @@ class _Drawing:
             for port in item.box.ports:
                 if port.kind == "nvlink":
                     yield self._nvlink(
-                        item, port, port.text + (" · C2C" if any(each.kind == "c2c" for each in item.box.ports) else "")
+                        item, port, port.text + (" · C2C" if any(port.kind == "c2c" for port in item.box.ports) else "")
                     )
                 elif port.kind == "c2c" and len(item.box.ports) == 1:
                     yield el("text", port.text, x=item.at.right + 10, y=item.at.middle + 4, class_="small")
@@ -157,8 +157,8 @@ class _Drawing:
 
     def _wire(self, item: PlacedBox, start: float, wire: LinkBar) -> Element:
         y = item.at.middle
-        shown = f"wire {wire.state} {wire.tone}{' limits' if wire.limits else ''}"
-        group = el("g", class_=shown, data_place=wire.place, data_of=item.box.key)
+        css_class = f"wire {wire.state} {wire.tone}{' limits' if wire.limits else ''}"
+        group = el("g", class_=css_class, data_place=wire.place, data_of=item.box.key)
         group.append(el("title", _describe_link(item.box, wire)))
         if wire.could:
             group.append(_bar(start, item.at.x, y, max(THIN, wire.could * self.layout.scale), "could"))
@@ -220,9 +220,9 @@ class _Drawing:
         first = rect.middle - (min(len(lines), room) - 1) * 6.5 + 4
         for k, text in enumerate(lines[:room]):
             space = wide - (26 if box.severity in MARKS and not k else 12)
-            shown = _cut_text(text, space, SMALL if k else BOLD)
-            line = el("text", shown, x=rect.x + 8, y=first + k * 13, class_="small" if k else "title")
-            left = space - len(shown) * BOLD - 10
+            label = _cut_text(text, space, SMALL if k else BOLD)
+            line = el("text", label, x=rect.x + 8, y=first + k * 13, class_="small" if k else "title")
+            left = space - len(label) * BOLD - 10
             if box.alias and not k and left > 4 * SMALL:
                 line.append(el("tspan", _cut_text(box.alias, left), class_="small", dx=8))
             yield line

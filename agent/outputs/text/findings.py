@@ -85,13 +85,13 @@ def _render_overview(block: FindingBlock, width: int) -> list[Line]:
 
 def _render_parts(block: FindingBlock, names: DisplayNames, width: int, everything: bool) -> list[Line]:
     lines: list[Line] = []
-    shown = block.findings if everything else block.findings[:PARTS]
-    for finding in shown:
+    findings = block.findings if everything else block.findings[:PARTS]
+    for finding in findings:
         part = describe_part(finding, names)
         text = part if block.same_summary else f"{part}: {finding.summary}"
         lines += _row("" if lines else "part", text, width) if text else []
-    if len(block.findings) > len(shown):
-        lines += _row("", f"and {len(block.findings) - len(shown)} more (--verbose)", width, "dim")
+    if len(block.findings) > len(findings):
+        lines += _row("", f"and {len(block.findings) - len(findings)} more (--verbose)", width, "dim")
     return lines
 
 

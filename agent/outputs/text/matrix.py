@@ -139,8 +139,8 @@ def render_legend(report: Report, width: int) -> list[Line]:
     """What each kind of path in the matrices is."""
     devices = {gpu.id for gpu in report.topology.gpus} | {nic.id for nic in visible_nics(report)}
     paths = [path for path in report.topology.paths if path.a in devices and path.b in devices]
-    shown = {kind for path in paths for kind in (path.kind, path.pcie_kind)}
-    texts = [f"{kind}: {MEANINGS[kind]}" for kind in MEANINGS if kind in shown]
+    kinds = {kind for path in paths for kind in (path.kind, path.pcie_kind)}
+    texts = [f"{kind}: {MEANINGS[kind]}" for kind in MEANINGS if kind in kinds]
     count = next((path.kind for path in paths if path.kind and path.kind[:2] == "NV"), None)
     texts += [f"{count}: {count[2:]} NVLinks"] if count else []
     return wrap_paragraph("; ".join(texts), width, style="dim") if texts else []

@@ -118,13 +118,13 @@ def _prediction_table(rows: Sequence[Prediction]) -> Iterator[Line]:
     for key in keys:
         cases = {row.case: row for row in rows if (row.collective, row.size_bytes, row.nodes) == key}
         healthy = cases.get("healthy") or next(iter(cases.values()))
-        shown = cases.get("as_is", healthy)
+        case = cases.get("as_is", healthy)
         figures = [_figure(cases["as_is"])] if both and "as_is" in cases else []
         table.append(
             [
                 _NAMES.get(key[0], key[0]), format_size(key[1]), str(key[2]), *figures, _figure(healthy),
-                "" if shown.range_gbyte_s is None else "{:.0f}-{:.0f}".format(*shown.range_gbyte_s),
-                _choice(shown), describe_bound(shown.bound) if shown.bound else "",
+                "" if case.range_gbyte_s is None else "{:.0f}-{:.0f}".format(*case.range_gbyte_s),
+                _choice(case), describe_bound(case.bound) if case.bound else "",
             ]
         )  # fmt: skip
     widths = [max(len(row[column]) for row in table) for column in range(len(heads))]

@@ -78,7 +78,7 @@ class _TreeBuilder:
         place = 0
         while place < len(visible):
             function = visible[place]
-            alike = self._alike(visible[place:])
+            alike = self._count_alike(visible[place:])
             place += alike
             row = self._row(function)
             if alike > 1:
@@ -88,7 +88,7 @@ class _TreeBuilder:
             rows += self._siblings(self.tree.visible_below(function), indent + ("   " if last else "│  "), closed=True)
         return rows
 
-    def _alike(self, visible: list[PciFunction]) -> int:
+    def _count_alike(self, visible: list[PciFunction]) -> int:
         """How many of the first siblings share one line."""
         first = visible[0]
         nic = self.tree.nics.get(first.id)

@@ -38,7 +38,7 @@ def _gpus_by_distance(case: RuleContext) -> Iterator[Result]:
     near: list[Gpu] = []
     far: list[tuple[Gpu, Path]] = []
     doubtful: list[Gpu] = []  # they may have a rail near
-    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
+    for gpu in sorted(case.topology.gpus, key=lambda gpu: gpu.id):
         answer = _not_judged_reason(case, gpu)
         best = None if answer else _nearest_path(case, gpu)
         if best is None:
@@ -54,10 +54,10 @@ def _gpus_by_distance(case: RuleContext) -> Iterator[Result]:
             yield Unknown(f"gpu:{gpu.id}", f"a rail near it may not be listed: {case.bus_unread}")
         else:
             far.append((gpu, best))
-    usual = len(near) >= _SURELY * (len(doubtful) + len(far))
+    is_usual = len(near) >= _SURELY * (len(doubtful) + len(far))
     if not near:
         yield from _judge_without_switches(case, far)
-    elif usual or len(case.rails) >= _count_root_ports(case, _judge_all(near, doubtful, far)):
+    elif is_usual or len(case.rails) >= _count_root_ports(case, _judge_all(near, doubtful, far)):
         yield from (_fail_distance(case, gpu, best) for gpu, best in far)
     else:
         yield _fail_few_nics(case, far)

@@ -49,8 +49,8 @@ def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
 
 
 def _fail_missing(case: RuleContext, gpu: Gpu) -> Fail:
-    all_of = [each for each in case.topology.gpus if each.vendor == "AMD"]
-    usable = sum(each.driver_state == "open" for each in all_of)
+    all_of = [amd_gpu for amd_gpu in case.topology.gpus if amd_gpu.vendor == "AMD"]
+    usable = sum(amd_gpu.driver_state == "open" for amd_gpu in all_of)
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,

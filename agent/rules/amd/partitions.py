@@ -17,14 +17,14 @@ def amd_partition_count(case: RuleContext) -> Iterator[Result]:
     groups, answers = select_gpus(case, None, lambda gpu: _partition(gpu).count is not None)
     yield from answers
     for group in groups:
-        usual = find_majority(_partition(gpu).count for gpu in group)
+        usual_count = find_majority(_partition(gpu).count for gpu in group)
         for gpu in group:
-            yield _judge_count(case, gpu, usual)
+            yield _judge_count(case, gpu, usual_count)
 
 
-def _judge_count(case: RuleContext, gpu: Gpu, usual: int | None) -> Result:
+def _judge_count(case: RuleContext, gpu: Gpu, usual_count: int | None) -> Result:
     subject, partition = f"gpu:{gpu.id}", _partition(gpu)
-    expected = partition.expected or usual
+    expected = partition.expected or usual_count
     if case.node.container or case.node.job_limit:
         return NotApplicable(subject, "a container or job sees only the partitions that it was given")
     if expected is None or (partition.count or 0) >= expected:
@@ -56,17 +56,17 @@ def amd_partition_mode_mixed(case: RuleContext) -> Iterator[Result]:
 
 
 def _fail_mixed(group: list[Gpu], modes: dict[str, str]) -> Fail:
-    usual = find_majority(modes.values())
-    odd = [gpu for gpu in group if modes[gpu.id] != usual]
-    single = len(odd) == 1
-    each = "; ".join(
+    usual_mode = find_majority(modes.values())
+    others = [gpu for gpu in group if modes[gpu.id] != usual_mode]
+    single = len(others) == 1
+    modes_text = "; ".join(
         f"{mode} on {join_labels([gpu.label for gpu in group if modes[gpu.id] == mode])}"
         for mode in sorted(set(modes.values()))
     )
     return Fail(
-        subject=f"gpu:{odd[0].id}" if single else "node",
-        label=odd[0].label if single else "node",
-        summary=f"compute and memory partition differ: {each}",
+        subject=f"gpu:{others[0].id}" if single else "node",
+        label=others[0].label if single else "node",
+        summary=f"compute and memory partition differ: {modes_text}",
         impact="Ranks get GPUs of different size; collectives run at the smallest one's speed.",
         remedy="While the node is idle set one compute and one memory partition on all GPUs.",
         evidence=tuple(
@@ -74,9 +74,9 @@ def _fail_mixed(group: list[Gpu], modes: dict[str, str]) -> Fail:
                 what=f"partition of {gpu.label}", value=modes[gpu.id],
                 source=f"/sys/bus/pci/devices/{gpu.id}/current_compute_partition",
             )
-            for gpu in odd[:8]
+            for gpu in others[:8]
         ),
-        places=frozenset(gpu.id for gpu in odd),
+        places=frozenset(gpu.id for gpu in others),
     )  # fmt: skip
 
 

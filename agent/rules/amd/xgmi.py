@@ -183,23 +183,23 @@ def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     rates = {pair.subject: pair.path.bandwidth_gbyte_s for pair in joined if pair.path}
     known = Counter(rate for rate in rates.values() if rate is not None)
     several = [rate for rate, count in known.items() if count >= _SEVERAL]
-    usual = max((*several, find_majority(known.elements()) or 0)) or None
+    usual_rate = max((*several, find_majority(known.elements()) or 0)) or None
     slow: list[_Pair] = []
     for pair in joined:
         rate = rates[pair.subject]
         if any(end.partition is not None and (end.partition.count or 0) > 1 for end in (pair.a, pair.b)):
             yield NotApplicable(pair.subject, "the driver states no rate between GPUs in several partitions")
-        elif rate is None or usual is None:
+        elif rate is None or usual_rate is None:
             yield Unknown(pair.subject, "the driver states no rate, or no two pairs to compare")
-        elif rate >= usual:
+        elif rate >= usual_rate:
             yield Pass(pair.subject)
         else:
             slow.append(pair)
     if 2 * len(slow) > len(joined):
-        yield _fail_most_slow(slow, min(rates[pair.subject] or 0 for pair in slow), usual or 0)
+        yield _fail_most_slow(slow, min(rates[pair.subject] or 0 for pair in slow), usual_rate or 0)
         return
     for gpus, of_them in _group_pairs(case, slow):
-        yield _fail_slow(case, gpus, of_them, min(rates[pair.subject] or 0 for pair in of_them), usual or 0)
+        yield _fail_slow(case, gpus, of_them, min(rates[pair.subject] or 0 for pair in of_them), usual_rate or 0)
 
 
 def _fail_most_slow(pairs: list[_Pair], rate: float, best: float) -> Fail:
@@ -218,15 +218,15 @@ def _fail_most_slow(pairs: list[_Pair], rate: float, best: float) -> Fail:
     )
 
 
-def _fail_slow(case: RuleContext, gpus: list[Gpu], pairs: list[_Pair], rate: float, usual: float) -> Fail:
+def _fail_slow(case: RuleContext, gpus: list[Gpu], pairs: list[_Pair], rate: float, usual_rate: float) -> Fail:
     alone = len(pairs) > 1
     return Fail(
         subject=f"gpu:{gpus[0].id}" if alone else pairs[0].subject,
         label=gpus[0].label if alone else pairs[0].label,
-        summary=f"XGMI of {len(pairs)} pairs at {rate:g} GB/s; other pairs have {usual:g} GB/s"
+        summary=f"XGMI of {len(pairs)} pairs at {rate:g} GB/s; other pairs have {usual_rate:g} GB/s"
         if alone
-        else f"XGMI at {rate:g} GB/s; other pairs have {usual:g} GB/s",
-        impact=f"{usual - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
+        else f"XGMI at {rate:g} GB/s; other pairs have {usual_rate:g} GB/s",
+        impact=f"{usual_rate - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
         remedy=_REMEDY,
         evidence=(
             *(

@@ -40,7 +40,7 @@ def npu_heartbeat_lost(case: RuleContext) -> Iterator[Result]:
             label=npu.label if npu else "node",
             summary=f"the driver lost the heartbeat of device {device}",
             impact="The NPU does not answer: jobs on it hang or end.",
-            evidence=(Evidence(what=f"kernel log, {_when(event)}", value=event.text, source=event.source),),
+            evidence=(Evidence(what=f"kernel log, {_format_time(event)}", value=event.text, source=event.source),),
             cause=f"device {device}" if npu is None else "",
             places=frozenset({npu.id if npu else f"npu-{device}"}),
         )
@@ -65,7 +65,7 @@ def npu_fault_event(case: RuleContext) -> Iterator[Result]:
             impact="Links of this NPU are slow, or lost, until it is reset."
             if severity != "info"
             else "The port was away for a moment; a job that used it then may have ended.",
-            evidence=(Evidence(what=f"kernel log, {_when(event)}", value=event.text, source=event.source),),
+            evidence=(Evidence(what=f"kernel log, {_format_time(event)}", value=event.text, source=event.source),),
             severity=severity,
             cause=code,
             places=frozenset({f"npu-event-{code}"}),
@@ -83,5 +83,5 @@ def _judge_log(case: RuleContext, kind: str) -> Iterator[Result]:
         yield Unknown("node", f"the kernel log was not read: {unread}") if unread else Pass("node")
 
 
-def _when(event: Event) -> str:
+def _format_time(event: Event) -> str:
     return event.at or event.logged or "no date"

@@ -59,17 +59,17 @@ def _judge_priority(port: NpuPort, level: int, setting: EffectiveSetting | None)
 @rule("hccl-inter-hccs-disabled")
 def hccl_inter_hccs_disabled(case: RuleContext) -> Iterator[Result]:
     settings = effective_settings(case, _NO_HCCS)
-    found = next((setting for setting in settings if setting.value.strip().upper() == "TRUE"), None)
+    disabling = next((setting for setting in settings if setting.value.strip().upper() == "TRUE"), None)
     if not is_a3(case):
         yield NotApplicable("node", "no die of an Atlas A3")
-    elif found is None:
+    elif disabling is None:
         known = settings or is_surely_unset(case)
         yield Pass("node") if known else Unknown("node", jobs_unread_reason(case) or "settings of jobs were not read")
     else:
         yield _fail_setting(
             "HCCS between nodes is switched off",
             "Traffic inside a SuperPoD goes over RoCE: 50 GB/s for each module instead of 392 (data sheet rates).",
-            [(_NO_HCCS, found)],
+            [(_NO_HCCS, disabling)],
         )
 
 

@@ -90,7 +90,9 @@ def hccs_errors(case: RuleContext) -> Iterator[Result]:
     yield from answers
     faults: list[_Ports] = []
     for npu, links in known:
-        moves = {(at, name): _moved(case, npu, link, name) for at, link in enumerate(links) for name in _COUNTERS}
+        moves = {
+            (at, name): _read_increase(case, npu, link, name) for at, link in enumerate(links) for name in _COUNTERS
+        }
         bad = [link for at, link in enumerate(links) if any(moves[at, name] for name in _COUNTERS)]
         gaps = [(links[at].link, name) for (at, name), move in moves.items() if move is None]
         if case.not_counted or not any(_COUNTERS & link.errors.keys() for link in links):
@@ -105,13 +107,13 @@ def hccs_errors(case: RuleContext) -> Iterator[Result]:
     yield from _merge(case, faults, len(known), _fail_errors)
 
 
-def _moved(case: RuleContext, npu: Gpu, link: GpuLink, name: str) -> int | None:
+def _read_increase(case: RuleContext, npu: Gpu, link: GpuLink, name: str) -> int | None:
     return case.moved(f"link:{npu.id}/{link.link}", name, link.errors)
 
 
 def _fail_errors(case: RuleContext, faults: list[_Ports]) -> Fail:
     def describe(npu: Gpu, link: GpuLink) -> str:
-        moves = {name: _moved(case, npu, link, name) for name in sorted(_COUNTERS)}
+        moves = {name: _read_increase(case, npu, link, name) for name in sorted(_COUNTERS)}
         return ", ".join(f"+{move} {name}" for name, move in moves.items() if move)
 
     noted = any(link.errors.get("first_error") for fault in faults for link in fault.faulty)
@@ -251,7 +253,7 @@ def hccs_matrix_asymmetric(case: RuleContext) -> Iterator[Result]:
 
 def _is_odd(path: Path, rows: dict[str, list[Path]]) -> bool:
     """Whether HCCS joins most pairs of both ends: not so between halves of a board."""
-    shares = [sum(each.kind in LINKED for each in rows[end]) / len(rows[end]) for end in (path.a, path.b)]
+    shares = [sum(path.kind in LINKED for path in rows[end]) / len(rows[end]) for end in (path.a, path.b)]
     return max(shares) >= _MOSTLY
 
 

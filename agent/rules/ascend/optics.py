@@ -36,9 +36,9 @@ def _judge_power(case: RuleContext, port: NpuPort) -> Result:
     if module.state == "absent":
         return NotApplicable(subject, "no module is in the port")
     lit = [lane for lane in module.lanes if is_lit(lane)]
-    found = [*_judge_heat(module), *_judge_light(lit, module)]
-    if found:
-        return _fail_power(port, module, found)
+    faults = [*_judge_heat(module), *_judge_light(lit, module)]
+    if faults:
+        return _fail_power(port, module, faults)
     if not lit:
         return Unknown(subject, "its module shows no power of any lane with light")
     if not all(name in module.thresholds for name in _LIMITS):
@@ -57,15 +57,16 @@ def _judge_light(lit: list[Lane], module: TransceiverModule) -> Iterator[tuple[s
         yield from ((text, row) for _, text, row in find_lane_faults(lane, module))
 
 
-def _fail_power(port: NpuPort, module: TransceiverModule, found: list[tuple[str, tuple[str, str]]]) -> Fail:
+def _fail_power(port: NpuPort, module: TransceiverModule, faults: list[tuple[str, tuple[str, str]]]) -> Fail:
     name = " ".join(filter(None, (module.vendor, module.part, module.serial)))
-    rows = [*([("module", name)] if name else []), *(row for _, row in found[:16])]
+    rows = [*([("module", name)] if name else []), *(row for _, row in faults[:16])]
     if module.flags:
         rows.append(("flags", ", ".join(module.flags)))
     return Fail(
         subject=subject_of(port),
         label=label_of(port),
-        summary="; ".join(text for text, _ in found[:4]) + (f"; and {len(found) - 4} more" if len(found) > 4 else ""),
+        summary="; ".join(text for text, _ in faults[:4])
+        + (f"; and {len(faults) - 4} more" if len(faults) > 4 else ""),
         impact="Bit errors and link flaps follow: 3 dB less is half the light.",
         evidence=tuple(Evidence(what=what, value=value, source=_command(port)) for what, value in rows),
         severity="error" if module.flags else "warning",

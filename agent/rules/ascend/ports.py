@@ -93,21 +93,21 @@ def _fail_down(port: NpuPort, count: int) -> Fail:
 def npu_roce_speed(case: RuleContext) -> Iterator[Result]:
     yield from report_no_ports(case)
     links = [(port, find_npu_link(case.accelerator_nics, port)) for port in npu_ports(case)]
-    usual = find_majority([link.rate_gbit_s for _, link in links if link.rate_gbit_s])
+    usual_rate = find_majority([link.rate_gbit_s for _, link in links if link.rate_gbit_s])
     for port, link in links:
         subject, speed = subject_of(port), link.rate_gbit_s
         if link.state == "DOWN":
             yield NotApplicable(subject, "down")
-        elif speed is None or usual is None:
+        elif speed is None or usual_rate is None:
             yield Unknown(subject, "its speed is not known, or most ports have no speed in common")
-        elif speed >= usual:
+        elif speed >= usual_rate:
             yield Pass(subject)
         else:
             yield Fail(
                 subject=subject,
                 label=label_of(port),
-                summary=f"its RoCE port runs at {speed:g} Gb/s, most others at {usual:g} Gb/s",
-                impact=f"{usual - speed:g} Gb/s less; collectives over nodes run at the slowest port's speed.",
+                summary=f"its RoCE port runs at {speed:g} Gb/s, most others at {usual_rate:g} Gb/s",
+                impact=f"{usual_rate - speed:g} Gb/s less; collectives over nodes run at the slowest port's speed.",
                 evidence=(Evidence(what="speed", value=f"{speed:g} Gb/s", source=_tool("speed", port)),),
                 places=places_of(port),
             )
@@ -178,12 +178,12 @@ def npu_roce_ip_missing(case: RuleContext) -> Iterator[Result]:
     if not read:
         yield Unknown("node", f"{CONFIGURATION} was not read: a port without answer may have an address")
         return
-    for number in _expected(case, ports):
+    for number in _list_expected(case, ports):
         port = ports.get(number) or NpuPort(npu=number, gpu=_gpu_of(case, number))
         yield Pass(subject_of(port)) if port.address else _fail_address(port, len(ports))
 
 
-def _expected(case: RuleContext, ports: dict[int, NpuPort]) -> list[int]:
+def _list_expected(case: RuleContext, ports: dict[int, NpuPort]) -> list[int]:
     """Numbers that should have an address: of all NPUs, where those of the file are among them."""
     count = len(find_npus(case))
     hidden = case.node.container or case.node.job_limit
@@ -260,20 +260,20 @@ def _setting(name: str) -> Callable[[NpuPort], str | None]:
 
 def _fail_uneven(name: str, read: Callable[[NpuPort], str | None], ports: list[NpuPort]) -> Fail:
     votes = Counter(read(port) for port in ports)
-    usual = votes.most_common(1)[0][0]
-    odd = [port for port in ports if read(port) != usual]
+    usual_value = votes.most_common(1)[0][0]
+    others = [port for port in ports if read(port) != usual_value]
     what = _MESSAGES.get(name, name)
     return Fail(
         subject="node",
         label="node",
-        summary=f"{what} of {join_labels([label_of(port) for port in odd])} is not that of the other NPUs",
+        summary=f"{what} of {join_labels([label_of(port) for port in others])} is not that of the other NPUs",
         impact="NPUs of one job need the same settings: the one that differs is slow, or loses packets.",
         evidence=tuple(
             Evidence(what=f"{name} of {label_of(port)}", value=read(port) or "not set", source=CONFIGURATION)
-            for port in [next(port for port in ports if read(port) == usual), *odd][:8]
+            for port in [next(port for port in ports if read(port) == usual_value), *others][:8]
         ),
         cause=name,
-        places=frozenset().union(*map(places_of, odd)),
+        places=frozenset().union(*map(places_of, others)),
     )
 
 

@@ -167,15 +167,15 @@ def cxl_health(case: RuleContext) -> Iterator[Result]:
             yield _fail_health(case, device, device.health)
 
 
-def _fail_health(case: RuleContext, device: CxlDevice, said: list[str]) -> Fail:
+def _fail_health(case: RuleContext, device: CxlDevice, problems: list[str]) -> Fail:
     return Fail(
         subject=subject_of(device),
         label=device_label(case, device.id),
-        summary=f"it reports of itself: {', '.join(said)}",
+        summary=f"it reports of itself: {', '.join(problems)}",
         impact="Its memory is slow, loses data, or fails next.",
         remedy="Drain the node and replace the expander; update its firmware where only maintenance is asked for.",
-        evidence=(Evidence(what=f"health of {device.memdev}", value=", ".join(said), source="cxl list -H"),),
-        severity="critical" if _REPLACE in said else None,
+        evidence=(Evidence(what=f"health of {device.memdev}", value=", ".join(problems), source="cxl list -H"),),
+        severity="critical" if _REPLACE in problems else None,
         places=frozenset({device.id}),
     )
 

@@ -155,10 +155,12 @@ def _judge_online(case: RuleContext, region: CxlRegion) -> Result:
         source = "cxl list -v"
     else:
         memory = next((node.memory_mib for node in case.node.numa_nodes if node.id == region.numa_node), None)
-        due = sum(cxl_region.size_mib or 0 for cxl_region in _regions(case) if cxl_region.numa_node == region.numa_node)
+        expected_mib = sum(
+            cxl_region.size_mib or 0 for cxl_region in _regions(case) if cxl_region.numa_node == region.numa_node
+        )
         if memory is None:
             return Unknown("node", f"{region.id}: how much of it is online is not shown")
-        share, online = memory / due, f"{memory / 1024:.3g} of {due / 1024:g} GiB"
+        share, online = memory / expected_mib, f"{memory / 1024:.3g} of {expected_mib / 1024:g} GiB"
         source = f"/sys/devices/system/node/node{region.numa_node}/meminfo"
         if share < _ONLINE and region.mode is None:
             return Unknown("node", f"{region.id}: whether it is used as memory or as a device is not shown")

@@ -157,7 +157,7 @@ _SOURCES_OF_OTHERS = {
 @rule("gpu-siblings-differ")
 def gpu_siblings_differ(case: RuleContext) -> Iterator[Result]:
     families: dict[str, list[Gpu]] = defaultdict(list)
-    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
+    for gpu in sorted(case.topology.gpus, key=lambda gpu: gpu.id):
         virtual = "vgpu" in (gpu.virtualization or "").lower()
         if unreachable_reason(find_function(case, gpu)) or virtual or not gpu_model(case, gpu):
             yield NotApplicable(f"gpu:{gpu.id}", "a virtual GPU, not awake, or of an unknown product")
@@ -196,19 +196,19 @@ def _read_value(case: RuleContext, gpu: Gpu, what: str) -> str | None:
 
 
 def _fail_siblings_differ(case: RuleContext, family: list[Gpu], what: str, known: dict[str, str]) -> Fail:
-    usual = find_majority(known.values())
-    odd = [gpu for gpu in family if gpu.id in known and known[gpu.id] != usual]
-    alone = len(odd) == 1  # without a majority two are odd at least
+    usual_value = find_majority(known.values())
+    others = [gpu for gpu in family if gpu.id in known and known[gpu.id] != usual_value]
+    alone = len(others) == 1  # without a majority two are odd at least
     sources = _SOURCES if is_nvidia(case, family[0]) else _SOURCES_OF_OTHERS
     return Fail(
-        subject=f"gpu:{odd[0].id}" if alone else "node",
-        label=odd[0].label if alone else "node",
+        subject=f"gpu:{others[0].id}" if alone else "node",
+        label=others[0].label if alone else "node",
         summary=f"{what} differs among {len(family)} GPUs of one product: "
         + "; ".join(
             f"{value} on {join_labels([gpu.label for gpu in family if known.get(gpu.id) == value])}"
             for value in sorted(set(known.values()))
         ),
-        impact=f"{len(odd)} of {len(family)} GPUs may behave differently: a suspect where one rank is slow.",
+        impact=f"{len(others)} of {len(family)} GPUs may behave differently: a suspect where one rank is slow.",
         remedy="Bring the GPUs to one firmware bundle; note the exchanged board.",
         evidence=tuple(
             Evidence(what=f"{what} of {gpu.label}", value=known[gpu.id], source=sources[what])
@@ -216,7 +216,7 @@ def _fail_siblings_differ(case: RuleContext, family: list[Gpu], what: str, known
             if gpu.id in known
         ),
         cause=what,
-        places=frozenset(gpu.id for gpu in odd),
+        places=frozenset(gpu.id for gpu in others),
     )
 
 
@@ -329,22 +329,24 @@ def _judge_pair(case: RuleContext, a: Gpu, b: Gpu, kind: str | None) -> Result |
     subject = f"pair:{a.id}+{b.id}"
     if gpu_model(case, a) != gpu_model(case, b):
         return NotApplicable(subject, "GPUs of different models")
-    said = [(one.p2p or {}).get(other.id, {}).get(way) for one, other in ((a, b), (b, a)) for way in ("read", "write")]
+    states = [
+        (one.p2p or {}).get(other.id, {}).get(way) for one, other in ((a, b), (b, a)) for way in ("read", "write")
+    ]
     by_nvlink = (kind or "").startswith("NV")
-    if _BY_REGISTRY in said:
+    if _BY_REGISTRY in states:
         return _BY_REGISTRY
     if case.virtual_machine and not by_nvlink:
         return NotApplicable(subject, "over PCIe in a virtual machine: the hypervisor decides")
     if kind is not None and not by_nvlink and kind not in _NEAR:
         return NotApplicable(subject, f"{kind}: whether the chipset allows P2P is not this node's fault")
-    bad = [word for word in said if word in _WORDS]
+    bad = [word for word in states if word in _WORDS]
     if kind is None and bad:
         return Unknown(subject, "how they are joined is not known")
     if bad:
         return bad[0]
     return (
         Pass(subject)
-        if said[0] == "OK" and set(said) <= {"OK", None}
+        if states[0] == "OK" and set(states) <= {"OK", None}
         else Unknown(subject, "not reported by the driver")
     )
 

@@ -78,14 +78,14 @@ def _describe_mismatch(case: RuleContext) -> str:
 
 def _fail_driver(case: RuleContext, gpus: list[Gpu], trouble: _Trouble) -> Fail:
     driver, kernel = case.software.driver, case.node.kernel or "$(uname -r)"
-    ids = {each for gpu in gpus for each in (gpu.id, gpu.pci) if each}
+    ids = {subject for gpu in gpus for subject in (gpu.id, gpu.pci) if subject}
     versions = (
         ("loaded module", driver.version, "/proc/driver/nvidia/version"),
         ("library on disk", driver.library, "ls -l /usr/lib*/*/libnvidia-ml.so.1"),
         ("installed package (DKMS)", ", ".join(driver.packages), "ls /var/lib/dkms/nvidia*"),
         ("module for this kernel", _BUILT[driver.built], f"/lib/modules/{kernel}"),
     )
-    said = [event for event in case.events if event.kind == "driver"]
+    events = [event for event in case.events if event.kind == "driver"]
     return Fail(
         subject="node",
         label="node",
@@ -94,7 +94,7 @@ def _fail_driver(case: RuleContext, gpus: list[Gpu], trouble: _Trouble) -> Fail:
         evidence=(
             *(Evidence(what=what, value=value, source=source) for what, value, source in versions if value),
             Evidence(what="the driver's library", value=case.probe_failure("gpu") or "", source="nvidia-smi"),
-            *(Evidence(what="kernel log", value=event.text, source=event.source) for event in said[-2:]),
+            *(Evidence(what="kernel log", value=event.text, source=event.source) for event in events[-2:]),
         ),
         cause=trouble.cause,
         places=frozenset({*ids, _FABRIC}),

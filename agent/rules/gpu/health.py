@@ -37,7 +37,7 @@ def smi_source(gpu: Gpu, section: str) -> str:
 
 def gpu_ids(gpu: Gpu, part: str = "") -> frozenset[str]:
     """The ids of a GPU, or those of a part of it ("/memory")."""
-    return frozenset(each + part for each in (gpu.id, gpu.pci) if each)
+    return frozenset(subject + part for subject in (gpu.id, gpu.pci) if subject)
 
 
 def read_siblings(case: RuleContext, gpu: Gpu) -> dict[str, GpuHealth]:
@@ -124,21 +124,21 @@ def _judge_power_limited(case: RuleContext, gpu: Gpu) -> Result:
 
 def _fail_power_limited(gpu: Gpu, limits: tuple[float, float | None], default: float, most: float | None) -> Fail:
     limit, requested = limits
-    odd = f"; another GPU of its model has {most:g} W" if most is not None else ""
+    comparison = f"; another GPU of its model has {most:g} W" if most is not None else ""
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
-        summary=f"power limit {limit:g} W, default {default:g} W{odd}",
+        summary=f"power limit {limit:g} W, default {default:g} W{comparison}",
         impact="Its clocks fall under load before those of the others, and a job runs at the pace of its slowest GPU."
-        if odd
+        if comparison
         else "The GPUs of this node are slower under load than at their default; by choice, where it is your policy.",
         evidence=tuple(
             Evidence(what=what, value=f"{watts:g} W", source=smi_source(gpu, "POWER"))
             for what, watts in (("power limit in force", limit), ("requested power limit", requested))
             if watts is not None
         ),
-        severity=None if odd else "info",
-        cause="differs" if odd else "alike",
+        severity=None if comparison else "info",
+        cause="differs" if comparison else "alike",
         situation="capped-outside" if requested is not None and limit < requested else "",
         places=gpu_ids(gpu),
     )
@@ -164,14 +164,16 @@ def _judge_clocks(case: RuleContext, gpu: Gpu) -> Result:
         return NotApplicable(subject, "a card for games: its owner chooses its clocks")
     set_mhz, default = health.application_clock_mhz, health.application_clock_default_mhz
     if set_mhz is not None and default is not None and set_mhz < default:
-        odd = any((other.application_clock_mhz or 0) > set_mhz for other in read_siblings(case, gpu).values())
-        return _fail_clocks(gpu, health, f"application clock set to {set_mhz} MHz, default {default} MHz", "set", odd)
+        differs = any((other.application_clock_mhz or 0) > set_mhz for other in read_siblings(case, gpu).values())
+        return _fail_clocks(
+            gpu, health, f"application clock set to {set_mhz} MHz, default {default} MHz", "set", differs
+        )
     if health.clock_limits is None:
         return Unknown(subject, "the driver does not report why its clocks are as they are")
     if _is_set(health):
-        odd = any(_is_free(case, other) for other in read_siblings(case, gpu).values())
+        differs = any(_is_free(case, other) for other in read_siblings(case, gpu).values())
         return _fail_clocks(
-            gpu, health, "clocks are limited by a setting (application or locked clocks)", "locked", odd
+            gpu, health, "clocks are limited by a setting (application or locked clocks)", "locked", differs
         )
     if _is_slow(case, health):
         clock = f"{health.sm_clock_mhz} of {health.sm_clock_max_mhz} MHz"
@@ -206,13 +208,13 @@ def _is_slow(case: RuleContext, health: GpuHealth) -> bool:
     return now < case.threshold(_SLOW) * most
 
 
-def _fail_clocks(gpu: Gpu, health: GpuHealth, what: str, cause: str, odd: bool) -> Fail:
+def _fail_clocks(gpu: Gpu, health: GpuHealth, what: str, cause: str, differs: bool) -> Fail:
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
         summary=what,
         impact="A job runs at the pace of its slowest GPU, and this one is slower than it could be."
-        if odd
+        if differs
         else "The GPUs are slower than they could be; by choice, where it is your policy.",
         evidence=(
             Evidence(
@@ -221,7 +223,7 @@ def _fail_clocks(gpu: Gpu, health: GpuHealth, what: str, cause: str, odd: bool) 
                 source=smi_source(gpu, "CLOCK,PERFORMANCE"),
             ),
         ),
-        severity=None if odd else "info",
+        severity=None if differs else "info",
         cause=cause,
         places=gpu_ids(gpu),
     )

@@ -113,16 +113,16 @@ _SXID = Xid("info", "non-fatal NVSwitch error", "Nothing by itself; a growing nu
 def gpu_xid(case: RuleContext) -> Iterator[Result]:
     gpus = {gpu.pci: f"gpu:{gpu.id}" for gpu in case.topology.gpus if gpu.pci and is_nvidia(case, gpu)}
     subjects = gpus | {switch.pci: f"nvswitch:{switch.id}" for switch in case.topology.nvswitches}
-    told: dict[str, list[Event]] = {}
+    events_of: dict[str, list[Event]] = {}
     for event in case.events:
         if event.kind in ("xid", "sxid", "gpu_lost", "gpu_init") and event.subject:
-            told.setdefault(event.subject, []).append(event)
-    if not subjects and not told:
+            events_of.setdefault(event.subject, []).append(event)
+    if not subjects and not events_of:
         yield NotApplicable("node", "no NVIDIA GPU")
     unread = case.probe_failure("kernel_log")
-    for pci in sorted(subjects.keys() | told.keys()):
+    for pci in sorted(subjects.keys() | events_of.keys()):
         subject = subjects.get(pci, f"pci:{pci}")
-        if events := told.get(pci):
+        if events := events_of.get(pci):
             yield _fail_xid(case, subject, pci, events)
         else:
             yield Unknown(subject, f"the kernel log was not read: {unread}") if unread else Pass(subject)
@@ -214,9 +214,9 @@ def _count_others(events: Sequence[Event]) -> str:
 
 
 def _evidence(event: Event) -> Evidence:
-    when = event.at or event.logged or "no date"
+    date = event.at or event.logged or "no date"
     times = f" (last of {event.count})" if event.count > 1 else ""
-    return Evidence(what=f"kernel log, {when}{times}", value=event.text, source=event.source)
+    return Evidence(what=f"kernel log, {date}{times}", value=event.text, source=event.source)
 
 
 def _is_over(case: RuleContext, pci: str, events: Sequence[Event]) -> bool:

@@ -63,7 +63,7 @@ def pairs(case: RuleContext) -> tuple[Pair, ...]:
 
 def _pairs(case: RuleContext) -> Iterator[Pair]:
     rails = {nic.id: nic for nic in case.rails if not (nic.software or nic.limited)}
-    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
+    for gpu in sorted(case.topology.gpus, key=lambda gpu: gpu.id):
         if not (is_nvidia(case, gpu) or gpu.vendor == "AMD") or unreachable_reason(find_function(case, gpu)):
             continue
         ways = [p for p in case.paths_of.get(gpu.id, ()) if p.pcie_kind in NEAREST_FIRST and rails.keys() & {p.a, p.b}]
@@ -110,8 +110,8 @@ def _platform_kind(case: RuleContext) -> str:
 
 def passes_through(case: RuleContext) -> str | None:
     """Why ACS and IOMMU serve guests on this host; None where nothing is handed to any."""
-    held = sorted(f.id for f in case.topology.pci if f.driver == "vfio-pci")
-    return f"{held[0]} is handed to a virtual machine (vfio-pci)" if held else None
+    passed_through = sorted(f.id for f in case.topology.pci if f.driver == "vfio-pci")
+    return f"{passed_through[0]} is handed to a virtual machine (vfio-pci)" if passed_through else None
 
 
 def peer_memory(case: RuleContext) -> list[str]:

@@ -150,8 +150,8 @@ def _is_near_enough(case: RuleContext) -> bool:
 
 
 def _is_at_least(pattern: re.Pattern[str], text: str | None, least: tuple[int, int]) -> bool | None:
-    found = pattern.match(text or "")
-    return (int(found[1]), int(found[2])) >= least if found else None
+    match = pattern.match(text or "")
+    return (int(match[1]), int(match[2])) >= least if match else None
 
 
 def _all_true(answers: list[bool | None]) -> bool | None:

@@ -130,19 +130,19 @@ def _judge_relaxed_ordering(case: RuleContext, registers: DeviceRegisters, amd: 
 
 
 def _setting(case: RuleContext, amd: bool) -> Iterator[Result]:
-    told = [
+    settings = [
         setting
         for setting in case.software.nccl.settings
         if setting.key.strip() == _KEY and setting.value.strip() == "0"
     ]
-    if case.rails and told and not case.virtual_machine:
+    if case.rails and settings and not case.virtual_machine:
         yield Fail(
             subject="node",
             label="node",
             summary=f"{_KEY}=0: NCCL does not let writes of rails overtake each other",
             impact="Writes into GPU memory wait for each other and may not reach line rate, most of all on AMD EPYC.",
-            remedy=f"Take {_KEY} out of {told[0].source}.",
-            evidence=tuple(Evidence(what=_KEY, value=setting.value, source=setting.source) for setting in told),
+            remedy=f"Take {_KEY} out of {settings[0].source}.",
+            evidence=tuple(Evidence(what=_KEY, value=setting.value, source=setting.source) for setting in settings),
             severity="warning" if amd else None,
             confidence="medium",
             cause="nccl",
@@ -160,7 +160,7 @@ def gdr_nic_gpu_ratio(case: RuleContext) -> Iterator[Result]:
     if not near:
         yield NotApplicable("node", "no GPU has a rail behind its switch")
         return
-    unread = [nic for nic, found in states.items() if not found or None in found]
+    unread = [nic for nic, gpu_states in states.items() if not gpu_states or None in gpu_states]
     if unread:
         yield Unknown("node", f"whether the ports of {join_labels(unread)} are active is not known")
         return
@@ -197,13 +197,15 @@ def _fail_nic_gpu_ratio(shares: Mapping[str, float], labels: Mapping[str, str]) 
 
 @rule("gdr-topology-hidden")
 def gdr_topology_hidden(case: RuleContext) -> Iterator[Result]:
-    found = list(pairs(case))
-    gpus, rails = {pair.gpu.id for pair in found}, {pair.nic.id for pair in found}
+    all_pairs = list(pairs(case))
+    gpus, rails = {pair.gpu.id for pair in all_pairs}, {pair.nic.id for pair in all_pairs}
     if not case.virtual_machine or len(gpus) < 2 or len(rails) < 2:
         yield NotApplicable("node", "the tree is not a hypervisor's, or there is nothing to choose from")
         return
-    nodes = {f.numa_node for pair in found for f in (find_function(case, pair.gpu), find_function(case, pair.nic)) if f}
-    told_apart = len(found) < len(gpus) * len(rails) or any(p.path.pcie_kind in NEAR for p in found)
+    nodes = {
+        f.numa_node for pair in all_pairs for f in (find_function(case, pair.gpu), find_function(case, pair.nic)) if f
+    }
+    told_apart = len(all_pairs) < len(gpus) * len(rails) or any(p.path.pcie_kind in NEAR for p in all_pairs)
     if told_apart or len(nodes - {None}) > 1:
         yield Pass("node")
         return
@@ -223,7 +225,9 @@ def gdr_topology_hidden(case: RuleContext) -> Iterator[Result]:
             remedy="Set NCCL_TOPO_FILE to the provider's topology file.",
             evidence=(
                 Evidence(
-                    what="way of every pair", value=found[0].path.pcie_kind or "not known", source="nvidia-smi topo -m"
+                    what="way of every pair",
+                    value=all_pairs[0].path.pcie_kind or "not known",
+                    source="nvidia-smi topo -m",
                 ),
                 Evidence(what="NCCL_TOPO_FILE", value="not set", source=", ".join(case.software.nccl.searched[:4])),
             ),

@@ -70,7 +70,7 @@ def _fail_not_ready(case: RuleContext, ready: bool) -> Fail:
         else "Install the OFED whose kernel modules have peer memory, or a kernel with both options.",
         evidence=(
             Evidence(what="peer-memory client amdkfd", value="not registered", source="/sys/kernel/mm/memory_peers"),
-            *(Evidence(what=each, value=settings[each], source="/boot/config-$(uname -r)") for each in _OPTIONS),
+            *(Evidence(what=option, value=settings[option], source="/boot/config-$(uname -r)") for option in _OPTIONS),
         ),
         severity="warning" if ready else None,
         confidence="medium" if ready else "high",

@@ -82,16 +82,16 @@ def _build_row(
         return Gpudirect(gpu=pair.gpu.id, nic=pair.nic.id, verdict="unknown", causes=[hidden])
     places = pair.places
     hit = [(rule, fault) for rule, fault in faults if _concerns(fault, pair, places, way)]
-    told = {f"{rule.name} {fault.subject}" for rule, fault in hit}
+    reported = {f"{rule.name} {fault.subject}" for rule, fault in hit}
     barred = [*_unusable_reason(case, pair.gpu), *_is_too_far(case, pair)]
     ends = {"node", pair.subject, *(f"pci:{place}" for place in places)}
     unsure = {f"{name}: {why}" for (name, subject), why in unknown.items() if subject in ends}
     if not has_name(case, pair.gpu):
         unsure.add("the GPU has no name: whether it is a GeForce card, which cannot do it, is not known")
     if barred or any(_kind(rule, fault) in BLOCKING for rule, fault in hit):
-        verdict, causes = "blocked", sorted({*told, *barred})
-    elif told:
-        verdict, causes = "degraded", sorted({*told, *unsure})
+        verdict, causes = "blocked", sorted({*reported, *barred})
+    elif reported:
+        verdict, causes = "degraded", sorted({*reported, *unsure})
     elif unsure or way == "unknown":
         verdict, causes = "unknown", sorted(unsure) or ["which way NICs take to GPU memory is not known"]
     else:
@@ -120,11 +120,11 @@ def _hidden_reason(case: RuleContext, gpu: Gpu) -> str | None:
 
 def _unusable_reason(case: RuleContext, gpu: Gpu) -> list[str]:
     """Why the memory of this GPU is for no NIC: the driver does not offer it, or not for that."""
-    said, maker = f": {gpu.driver_error}" if gpu.driver_error else "", gpu.vendor or "NVIDIA"
+    problem, maker = f": {gpu.driver_error}" if gpu.driver_error else "", gpu.vendor or "NVIDIA"
     why = {
-        "no_driver": f"no {maker} driver is bound to the GPU{said}",
+        "no_driver": f"no {maker} driver is bound to the GPU{problem}",
         "not_open": f"the {maker} driver does not list the GPU",
-        "error": f"the {maker} driver cannot open the GPU{said}",
+        "error": f"the {maker} driver cannot open the GPU{problem}",
     }.get(gpu.driver_state)
     consumer = "GeForce and TITAN cards: NVIDIA's driver has no GPUDirect RDMA for them"
     return [*([why] if why else []), *([consumer] if is_consumer(case, gpu) else [])]

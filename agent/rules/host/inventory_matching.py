@@ -29,11 +29,11 @@ def build_inventory(topology: Topology) -> list[Known]:
     """Every GPU, NVSwitch and physical NIC of the PCI bus, their NVLinks and their ports."""
     functions = {function.id: function for function in topology.pci}
     lasting = identities(topology)
-    found: list[Known] = []
+    known: list[Known] = []
 
     def add(subject: str, label: str, detail: str | None, pci: str | None, **more: Any) -> None:
         above = _switches_above(functions, pci)
-        found.append(
+        known.append(
             Known(subject=subject, label=label, identity=lasting.get(subject), detail=detail, above=above, **more)
         )
 
@@ -51,7 +51,7 @@ def build_inventory(topology: Topology) -> list[Known]:
                 rate = port.rate_gbit_s if port.state == "ACTIVE" else None
                 subject, label = f"port:{nic.id}/{port.port}", f"{nic.label}/{port.port}"
                 add(subject, label, None, None, role=nic.role, rate_gbit_s=rate)
-    return found
+    return known
 
 
 def merge_inventory(known: Sequence[Known], topology: Topology) -> tuple[list[Known], bool]:
@@ -147,15 +147,15 @@ def _match_kind(known: list[Known], rows: list[Known], match: MatchedDevices) ->
 def healthy_subjects(topology: Topology) -> set[str]:
     """Subjects that are here for certain: on the bus and answering; of NVLinks those that are up."""
     shaky = {f.id for f in topology.pci if f.state in ("gone", "changed_during_scan")}
-    found = {f"nvswitch:{switch.id}" for switch in topology.nvswitches if switch.pci not in shaky}
+    subjects = {f"nvswitch:{switch.id}" for switch in topology.nvswitches if switch.pci not in shaky}
     for gpu in topology.gpus:
         if gpu.pci not in shaky:
-            found.add(f"gpu:{gpu.id}")
-            found |= {f"link:{gpu.id}/{link.link}" for link in gpu.links if link.state in ("active", "sleep")}
+            subjects.add(f"gpu:{gpu.id}")
+            subjects |= {f"link:{gpu.id}/{link.link}" for link in gpu.links if link.state in ("active", "sleep")}
     for nic in topology.host_nics:
         if nic.pci not in shaky:
-            found |= {f"nic:{nic.id}", *(f"port:{nic.id}/{port.port}" for port in nic.ports)}
-    return found
+            subjects |= {f"nic:{nic.id}", *(f"port:{nic.id}/{port.port}" for port in nic.ports)}
+    return subjects
 
 
 def _switches_above(functions: dict[str, PciFunction], pci: str | None) -> list[str]:

@@ -61,11 +61,11 @@ def _is_cloud_shape(case: RuleContext) -> bool:
 
 
 def _judge_gpu_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
-    due = expected_number(profile.gpus)
-    if profile.gpus is None or due is None:
+    expected = expected_number(profile.gpus)
+    if profile.gpus is None or expected is None:
         return
     seen = [gpu for gpu in case.topology.gpus if gpu.pci and not _is_virtual(case, gpu.pci)]
-    if len(seen) >= due:
+    if len(seen) >= expected:
         yield Pass("node")
         return
     gone = _empty_locations(case, profile, "gpu")
@@ -76,8 +76,8 @@ def _judge_gpu_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
 
 
 def _judge_rail_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
-    due = expected_number(profile.rails)
-    if profile.rails is None or due is None:
+    expected = expected_number(profile.rails)
+    if profile.rails is None or expected is None:
         return
     if case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
@@ -90,7 +90,7 @@ def _judge_rail_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
     alike = [
         n for n in case.topology.nics if find_device_id(case, n) in models and n.role in ("rail", "unused", "unknown")
     ]
-    if len(alike) >= due:
+    if len(alike) >= expected:
         yield Pass("node")
         return
     if not alike and case.node.vendor == _AWS:
@@ -149,8 +149,8 @@ def _fail_device_count(
 @rule("nvswitch-missing")
 def nvswitch_missing(case: RuleContext) -> Iterator[Result]:
     profile = case.profile
-    due = expected_number(profile.nvswitches) if profile else None
-    if profile is None or profile.nvswitches is None or not due:
+    expected = expected_number(profile.nvswitches) if profile else None
+    if profile is None or profile.nvswitches is None or not expected:
         yield NotApplicable("node", "the profile expects no NVSwitch" if profile else NO_PROFILE)
         return
     if case.virtual_machine:
@@ -160,14 +160,14 @@ def nvswitch_missing(case: RuleContext) -> Iterator[Result]:
         yield Unknown("node", case.bus_unread)
         return
     seen = len(case.topology.nvswitches)
-    if seen >= due:
+    if seen >= expected:
         yield Pass("node")
         return
     gone = [f.id for f in case.topology.pci if f.state == "gone"]
     yield Fail(
         subject="node",
         label="node",
-        summary=f"{seen} NVSwitches on the PCI bus, {due} expected",
+        summary=f"{seen} NVSwitches on the PCI bus, {expected} expected",
         impact="the fabric manager does not start: CUDA gives error 802 on every GPU.",
         remedy="Power cycle the whole board; if it stays away, have the baseboard replaced.",
         evidence=(
@@ -194,9 +194,14 @@ def profile_differs(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[Result]:
-    gpu, due = case.gpus[gpu_id], expected_number(profile.nvlinks_per_gpu)
+    gpu, expected = case.gpus[gpu_id], expected_number(profile.nvlinks_per_gpu)
     model = _model(case.functions.get(gpu.pci or ""))
-    if profile.nvlinks_per_gpu is None or not due or model not in profile.gpu_devices or gpu.driver_state != "open":
+    if (
+        profile.nvlinks_per_gpu is None
+        or not expected
+        or model not in profile.gpu_devices
+        or gpu.driver_state != "open"
+    ):
         return
     subject = f"gpu:{gpu.id}"
     if not gpu.links_known:
@@ -206,7 +211,7 @@ def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[R
         yield NotApplicable(subject, "a reduced NVLink bandwidth mode: links are off on purpose")
         return
     up = sum(link.state in ("active", "sleep") for link in gpu.links)
-    if up >= due or case.virtual_machine or (gpu.mig and gpu.mig.current):
+    if up >= expected or case.virtual_machine or (gpu.mig and gpu.mig.current):
         yield Pass(subject)
         return
     if any(link.state == "unknown" for link in gpu.links):
@@ -218,8 +223,8 @@ def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[R
     yield Fail(
         subject=subject,
         label=gpu.label,
-        summary=f"{up} NVLinks are up, {due} expected",
-        impact=f"{100 * (1 - up / due):.0f}% of the bandwidth between GPUs.",
+        summary=f"{up} NVLinks are up, {expected} expected",
+        impact=f"{100 * (1 - up / expected):.0f}% of the bandwidth between GPUs.",
         remedy="See what keeps them down: the fabric manager's log, the bandwidth mode, the bridge.",
         evidence=(
             Evidence(what="NVLinks up", value=str(up), source="nvidia-smi nvlink -s"),
@@ -290,15 +295,15 @@ def _judge_profile_device(case: RuleContext, profile: Profile, good: Device, pci
     if not slower and not other:
         return _unsure_reason(case, good, pci) or Pass(subject)
     label = nic.label if nic else case.gpu_by_pci[pci].label if pci in case.gpu_by_pci else pci
-    told = slower or [f"firmware {nic.firmware if nic else ''}, {good.firmware} in the profile"]
+    differences = slower or [f"firmware {nic.firmware if nic else ''}, {good.firmware} in the profile"]
     return Fail(
         subject=subject,
         label=label,
-        summary="; ".join(told),
+        summary="; ".join(differences),
         impact="Its link is slower than that of the node in the profile." if slower else "None by itself.",
         remedy="Make the node like the good one, or learn the profile again.",
         evidence=(
-            Evidence(what="this node", value="; ".join(told), source=f"/sys/bus/pci/devices/{pci}"),
+            Evidence(what="this node", value="; ".join(differences), source=f"/sys/bus/pci/devices/{pci}"),
             Evidence(what=f"profile {profile.name}", value=good.name or pci, source="--profile"),
         ),
         severity="warning" if slower else "info",

@@ -62,14 +62,14 @@ def for_each_port(case: RuleContext, judge: Callable[[IbPortCounters], Result], 
     yield from aggregate_node_wide(answers, f"{alike} on every InfiniBand port")
 
 
-def link_went_down(case: RuleContext, each: IbPortCounters) -> Result | None:
+def link_went_down(case: RuleContext, port_counters: IbPortCounters) -> Result | None:
     """Why errors of this window prove nothing: the link went down, and came up with them."""
     counters = [
-        delta(case, each.counters, [LINK_DOWNED]),
-        *(delta(case, c, ["carrier_down_count"]) for c in each.ipoib),
+        delta(case, port_counters.counters, [LINK_DOWNED]),
+        *(delta(case, c, ["carrier_down_count"]) for c in port_counters.ipoib),
     ]
     if any(isinstance(count, CounterDelta) and count.total for count in counters):
-        return NotApplicable(each.place.subject, "its link went down in the window: see ib-link-flap")
+        return NotApplicable(port_counters.place.subject, "its link went down in the window: see ib-link-flap")
     return None
 
 
@@ -218,7 +218,7 @@ _LEAST_SIBLINGS = 2
 
 @rule("ib-xmit-wait")
 def ib_xmit_wait(case: RuleContext) -> Iterator[Result]:
-    found: list[tuple[IbPortCounters, CounterDelta]] = []
+    waits: list[tuple[IbPortCounters, CounterDelta]] = []
     for counters in watch_ports(case):
         if not isinstance(counters, IbPortCounters):
             yield counters
@@ -227,12 +227,12 @@ def ib_xmit_wait(case: RuleContext) -> Iterator[Result]:
         else:
             count = delta(case, counters.counters, ["port_xmit_wait"])
             if isinstance(count, CounterDelta):
-                found.append((counters, count))
+                waits.append((counters, count))
             else:
                 yield with_subject(counters.place, count)
-    for counters, count in found:
+    for counters, count in waits:
         yield _judge_xmit_wait(
-            case, counters, count, [other.total for port, other in found if port is not counters and not other.gap]
+            case, counters, count, [other.total for port, other in waits if port is not counters and not other.gap]
         )
 
 
@@ -242,13 +242,16 @@ def _judge_xmit_wait(case: RuleContext, counters: IbPortCounters, count: Counter
         return Unknown(place.subject, count.gap)
     if len(others) < _LEAST_SIBLINGS:
         return NotApplicable(place.subject, "fewer than three rails: nothing to compare with")
-    usual = median(others)
-    if scale_count(case, count.total, 1.0) < case.threshold(_TICKS) or count.total <= case.threshold(_TIMES) * usual:
+    usual_share = median(others)
+    if (
+        scale_count(case, count.total, 1.0) < case.threshold(_TICKS)
+        or count.total <= case.threshold(_TIMES) * usual_share
+    ):
         return Pass(place.subject)
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"waited {count.total} ticks to send in {format_window(case)}; the other rails {usual:.0f}, "
+        summary=f"waited {count.total} ticks to send in {format_window(case)}; the other rails {usual_share:.0f}, "
         f"limit {case.threshold(_TIMES):g} times that",
         impact="Collectives wait for this rail while the others could carry more.",
         remedy="Look for a slow peer on this rail, at its leaf and spine ports, and at adaptive routing.",
@@ -306,7 +309,7 @@ def _judge_transport(case: RuleContext, counters: IbPortCounters) -> Result:
     down = link_went_down(case, counters)
     if down:
         return down
-    ordered = [parse_number(said.value) for said in effective_settings(case, _ROUTING)]
+    ordered = [parse_number(setting.value) for setting in effective_settings(case, _ROUTING)]
     kinds = [*_KINDS, _ORDERED] if set(ordered) == {0} else list(_KINDS)
     answers = [
         judge_count(

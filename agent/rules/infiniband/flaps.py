@@ -18,13 +18,13 @@ _REMEDY = "Clean or replace cable or transceiver, then the switch port. Several 
 
 @rule("ib-link-flap")
 def ib_link_flap(case: RuleContext) -> Iterator[Result]:
-    found: list[LinkDowns] = []
+    downs: list[LinkDowns] = []
     for port in read_ports(case):
         if isinstance(port, IbPortCounters):
             ipoib = [delta(case, counters, [name]) for counters in port.ipoib for name in _OF_IPOIB]
             count = largest_delta(delta(case, port.counters, [LINK_DOWNED]), *ipoib)
             history = port.ib.subject, *(counters.subject for counters in port.ipoib)
-            found.append(LinkDowns(port.place, count, history, port.ib.nic.pci))
+            downs.append(LinkDowns(port.place, count, history, port.ib.nic.pci))
         else:
             yield port
-    yield from judge_flaps(case, found, _LIMITS, _IMPACT, _REMEDY)
+    yield from judge_flaps(case, downs, _LIMITS, _IMPACT, _REMEDY)

@@ -145,9 +145,9 @@ def _rate_group(ib_port: IbPort) -> tuple[object, ...]:
 def _judge_rate_degraded(case: RuleContext, ib_port: IbPort, alike: list[IbPort]) -> Result:
     rate = ib_port.port.rate_gbit_s or 0.0
     rates = [other.port.rate_gbit_s or 0.0 for other in alike]
-    usual, fastest = find_majority(rates), max(rates)
-    if usual is not None and rate < usual:
-        return _fail_rate_degraded(ib_port, usual, f"most ports of this board run at {usual:g}", "high")
+    usual_rate, fastest = find_majority(rates), max(rates)
+    if usual_rate is not None and rate < usual_rate:
+        return _fail_rate_degraded(ib_port, usual_rate, f"most ports of this board run at {usual_rate:g}", "high")
     if rate < fastest:  # most are slow: no norm, where one shows what the fabric can do
         return _fail_rate_degraded(ib_port, fastest, f"another port of this board runs at {fastest:g}", "medium")
     more = _rate_with_all_lanes(ib_port)
@@ -159,9 +159,11 @@ def _judge_rate_degraded(case: RuleContext, ib_port: IbPort, alike: list[IbPort]
         return fault if _has_fewer_lanes(ib_port) else fault._replace(severity=severity_by_role("warning", ib_port.nic))
     if ib_port.port.width == "1X":
         return _fail_rate_degraded(ib_port, rate * _CABLE_LANES, "one lane of four", "medium")
-    due = _GENERATION.get(device_number(case, ib_port.nic) or 0)
-    if due and rate < due:
-        return _lower_to_info(_fail_rate_degraded(ib_port, due, f"its generation can do {due}", "low"))
+    expected_rate = _GENERATION.get(device_number(case, ib_port.nic) or 0)
+    if expected_rate and rate < expected_rate:
+        return _lower_to_info(
+            _fail_rate_degraded(ib_port, expected_rate, f"its generation can do {expected_rate}", "low")
+        )
     return Pass(ib_port.subject)
 
 
@@ -169,14 +171,15 @@ def _has_fewer_lanes(ib_port: IbPort) -> bool:
     return 0 < _parse_lanes(ib_port.port.width or "") < _CABLE_LANES
 
 
-def _fail_rate_degraded(ib_port: IbPort, due: float, because: str, confidence: str) -> Fail:
+def _fail_rate_degraded(ib_port: IbPort, rate_due: float, because: str, confidence: str) -> Fail:
     port, rate = ib_port.port, ib_port.port.rate_gbit_s or 0.0
     lanes = f" ({port.width} {port.speed})" if port.width and port.speed else ""
     return Fail(
         subject=ib_port.subject,
         label=ib_port.label,
         summary=f"runs at {rate:g} Gb/s{lanes}; {because}",
-        impact=f"{rate / 8:g} instead of {due / 8:g} GB/s in each direction ({format_share_lost(rate, due)} less); "
+        impact=f"{rate / 8:g} instead of {rate_due / 8:g} GB/s in each direction "
+        f"({format_share_lost(rate, rate_due)} less); "
         "collectives wait for the slowest rail.",
         remedy="Reseat or replace cable or module; look at the switch port's profile and errors (mlxlink -m -c).",
         evidence=(ib_port.evidence("rate", f"{rate:g} Gb/s{lanes}", "rate"), *_far_end_evidence(ib_port)),
@@ -252,10 +255,10 @@ def ib_rate_mixed(case: RuleContext) -> Iterator[Result]:
 
 def _ports_by_subnet(ports: list[IbPort]) -> list[list[IbPort]]:
     """Ports by the subnet manager that they answer to: a second fabric may be slower by design."""
-    found: dict[int | None, list[IbPort]] = {}
+    by_subnet: dict[int | None, list[IbPort]] = {}
     for port in ports:
-        found.setdefault(port.port.sm_lid, []).append(port)
-    return list(found.values())
+        by_subnet.setdefault(port.port.sm_lid, []).append(port)
+    return list(by_subnet.values())
 
 
 def _fail_rate_mixed(ports: list[IbPort]) -> Fail:

@@ -57,7 +57,7 @@ class IbPort(NamedTuple):
 def ib_ports(case: RuleContext, roles: tuple[str, ...] = EXPECTED) -> Iterator[IbPort | Result]:
     """Every InfiniBand port of NICs in these roles, in the order of NICs; an answer for every other."""
     seen = False
-    for nic in sorted(case.topology.nics, key=lambda each: each.id):
+    for nic in sorted(case.topology.nics, key=lambda nic: nic.id):
         for port in nic.ports:
             if port.link_layer in ("InfiniBand", None):
                 seen = True

@@ -156,9 +156,9 @@ def ib_subnet_mixed(case: RuleContext) -> Iterator[Result]:
             rails, few, f"other subnets than most rails: {join_labels([ib_port.label for ib_port in few])}", "prefixes"
         )
     elif set(prefixes) == {_DEFAULT} and len(managers.keys() - {""}) > 1:
-        told = "; ".join(f"{lid}: {join_labels([e.label for e in group])}" for lid, group in managers.items())
+        managers_text = "; ".join(f"{lid}: {join_labels([e.label for e in group])}" for lid, group in managers.items())
         yield _fail_subnet_mixed(
-            rails, rails, f"one default prefix, and several subnet managers (LID {told})", "default"
+            rails, rails, f"one default prefix, and several subnet managers (LID {managers_text})", "default"
         )
     else:
         yield Pass("node")
@@ -171,10 +171,10 @@ def _subnet_prefix(ib_port: IbPort) -> str:
 
 
 def _group_by(rails: list[IbPort], key: Callable[[IbPort], str]) -> _Groups:
-    found: _Groups = {}
+    groups: _Groups = {}
     for rail in rails:
-        found.setdefault(key(rail), []).append(rail)
-    return found
+        groups.setdefault(key(rail), []).append(rail)
+    return groups
 
 
 def _fail_subnet_mixed(rails: list[IbPort], few: list[IbPort], summary: str, cause: str) -> Fail:
@@ -205,15 +205,15 @@ def ib_pkey_mismatch(case: RuleContext) -> Iterator[Result]:
         return
     rails = [rail for rail in rdma_rails(case) if rail.port.link_layer == "InfiniBand"]
     why = files_unread_reason(case)
-    asked = [setting for setting in effective_settings(case, _PKEY) if parse_number(setting.value)]
+    settings = [setting for setting in effective_settings(case, _PKEY) if parse_number(setting.value)]
     if not rails:
         yield NotApplicable("node", "no active InfiniBand rail")
-    elif not asked:
+    elif not settings:
         yield Unknown("node", why) if why else NotApplicable("node", f"{_PKEY} is not set")
     elif not all(rail.port.pkeys for rail in rails):
         yield Unknown("node", "partition keys could not be read")
     else:
-        faults = [(where, short) for where in asked if (short := _rails_without_key(where, rails))]
+        faults = [(where, short) for where in settings if (short := _rails_without_key(where, rails))]
         yield _fail_pkey_mismatch(*faults[0]) if faults else Pass("node")
 
 
@@ -252,11 +252,11 @@ _FULL = 0x8000  # the top bit of a key: full member
 
 @rule("ib-pkey-limited")
 def ib_pkey_limited(case: RuleContext) -> Iterator[Result]:
-    asked = [setting for setting in effective_settings(case, _PKEY) if parse_number(setting.value) is not None]
-    index = (parse_number(asked[0].value) or 0) if asked else 0
+    settings = [setting for setting in effective_settings(case, _PKEY) if parse_number(setting.value) is not None]
+    index = (parse_number(settings[0].value) or 0) if settings else 0
     why = files_unread_reason(case)
     answers = (
-        _judge_pkey_limited(port, index, None if asked else why) if isinstance(port, IbPort) else port
+        _judge_pkey_limited(port, index, None if settings else why) if isinstance(port, IbPort) else port
         for port in ib_ports(case, ("rail",))
     )
     yield from aggregate_node_wide(answers, "limited member of the partition on every InfiniBand rail")
@@ -337,20 +337,20 @@ def ib_sharp_not_ready(case: RuleContext) -> Iterator[Result]:
     if silent:
         return
     why = files_unread_reason(case)
-    asked = [setting for setting in effective_settings(case, _SHARP_NOT_READY_KEY) if parse_number(setting.value)]
+    settings = [setting for setting in effective_settings(case, _SHARP_NOT_READY_KEY) if parse_number(setting.value)]
     if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(case)):
         yield NotApplicable("node", "no active InfiniBand rail")
-    elif not asked:
+    elif not settings:
         yield (
             Unknown("node", why)
             if why
             else NotApplicable("node", f"{_SHARP_NOT_READY_KEY} is not set: no job asks for SHARP")
         )
     else:
-        yield _judge_sharp_not_ready(case, asked)
+        yield _judge_sharp_not_ready(case, settings)
 
 
-def _judge_sharp_not_ready(case: RuleContext, asked: list[EffectiveSetting]) -> Result:
+def _judge_sharp_not_ready(case: RuleContext, settings: list[EffectiveSetting]) -> Result:
     off = [setting for setting in effective_settings(case, _OFF) if parse_number(setting.value)]
     users = mapped_libraries(case, "libnccl.so")
     why = jobs_unread_reason(case)
@@ -360,11 +360,11 @@ def _judge_sharp_not_ready(case: RuleContext, asked: list[EffectiveSetting]) -> 
     return Fail(
         subject="node",
         label="node",
-        summary=f"{_SHARP_NOT_READY_KEY}={asked[0].value} asks for SHARP, and {missing}",
+        summary=f"{_SHARP_NOT_READY_KEY}={settings[0].value} asks for SHARP, and {missing}",
         impact="NCCL all-reduce runs over rings and trees instead of inside the switches, and is slower.",
         remedy=f"Remove {_OFF}." if off else "Put HPC-X's nccl_rdma_sharp_plugin on the library path of the jobs.",
         evidence=(
-            *settings_evidence(_SHARP_NOT_READY_KEY, asked),
+            *settings_evidence(_SHARP_NOT_READY_KEY, settings),
             *settings_evidence(_OFF, off),
             *(Evidence(what="libnccl", value=row.path, source="/proc/*/maps") for row in users[:2]),
         ),

@@ -54,8 +54,8 @@ def _find_wrong_lines(case: RuleContext) -> Iterator[tuple[NcclSetting, str, boo
         if earlier.value != setting.value:
             yield setting, f"{_TWICE} in line {earlier.source.rpartition(':')[2]}, which counts", False
     for line in case.software.nccl.not_settings:
-        meant = "NCCL" in line.value
-        yield line, "no =, so it sets nothing", not meant
+        is_for_nccl = "NCCL" in line.value
+        yield line, "no =, so it sets nothing", not is_for_nccl
 
 
 def _check_line(setting: NcclSetting) -> tuple[str, bool]:
@@ -84,18 +84,18 @@ def _fail_conf_syntax(file: str, lines: list[tuple[NcclSetting, str, bool]]) -> 
     severity = "error" if lines[0][0].scope in ("system", "service") else one_level_lower("error")
     if all(harmless for _, _, harmless in lines):
         severity = "info"
-    shown = sorted(lines, key=lambda each: each[2])
-    setting, why, _ = shown[0]
+    sorted_lines = sorted(lines, key=lambda line: line[2])
+    setting, why, _ = sorted_lines[0]
     more = f"; {len(lines) - 1} more lines" if len(lines) > 1 else ""
     return Fail(
         subject="node",
         label=file,
         summary=f"{setting.source}: {why}{more}",
         impact=_impact(severity, why),
-        remedy=_remedy(file, [reason for _, reason, _ in shown]),
+        remedy=_remedy(file, [reason for _, reason, _ in sorted_lines]),
         evidence=tuple(
             Evidence(what=reason, value=repr(line.line or line.value)[1:-1], source=line.source)
-            for line, reason, _ in shown[:8]
+            for line, reason, _ in sorted_lines[:8]
         ),
         severity=severity,
         cause=file,
@@ -162,8 +162,8 @@ def _shadowing_rows(case: RuleContext, key: str) -> list[EffectiveSetting]:
     """Stronger values that differ from the system's, then the system's; empty: none differs."""
     rows = effective_settings(case, key)
     system = [row for row in rows if row.scope == "system"]
-    meant = {row.value for row in system[:1]}
-    other = [row for row in rows if row.scope in ("job", "user") and row.value not in meant]
+    system_values = {row.value for row in system[:1]}
+    other = [row for row in rows if row.scope in ("job", "user") and row.value not in system_values]
     return other + system if other else []
 
 
@@ -198,14 +198,14 @@ def _judge_topo_file_stale(case: RuleContext, where: EffectiveSetting) -> Result
         return Unknown("node", f"{where.value}: not opened")
     if case.bus_unread:
         return Unknown("node", case.bus_unread)
-    told = [row.split(" ", 1) for row in nccl.topology_devices[where.value] if " " in row]
-    addresses = {address for _, address in told}
+    devices_named = [row.split(" ", 1) for row in nccl.topology_devices[where.value] if " " in row]
+    addresses = {address for _, address in devices_named}
     absent = sorted(addresses - case.functions.keys())
     gpus = [gpu for gpu in case.topology.gpus if gpu.pci and gpu.driver_state == "open"]
     left_out = [gpu for gpu in gpus if gpu.pci not in addresses]
-    if not any(kind in _GPU_CLASSES for kind, _ in told):
+    if not any(kind in _GPU_CLASSES for kind, _ in devices_named):
         left_out = []
-    rows = tuple(Evidence(what="of no device here", value=each, source=where.value) for each in absent[:8])
+    rows = tuple(Evidence(what="of no device here", value=address, source=where.value) for address in absent[:8])
     rows += tuple(
         Evidence(what=f"{gpu.label} is not in the file", value=gpu.pci or "", source=where.value)
         for gpu in left_out[:8]

@@ -26,8 +26,8 @@ class HcaFilter(NamedTuple):
 
     def takes(self, name: str, port: int | None = None) -> bool:
         """Whether a device or interface is taken. An empty list names everything."""
-        found = not self.names or any(self._names(each, name, port) for each in self.names)
-        return found != self.exclude
+        is_named = not self.names or any(self._names(wanted, name, port) for wanted in self.names)
+        return is_named != self.exclude
 
     def matching(self, entry: tuple[str, int | None], names: Iterable[str]) -> list[str]:
         """Which of these names one entry of the list stands for, whatever the port."""
@@ -70,14 +70,14 @@ def read_hca_filter(value: str) -> HcaFilter:
 
 def active_ports(case: RuleContext) -> list[Hca]:
     """Every port that NCCL would consider, by device name."""
-    found = [
+    hcas = [
         Hca(nic, port)
         for nic in case.topology.nics
         if nic.state == "present" and nic.rdma_device
         for port in nic.ports
         if port.state == "ACTIVE" and port.link_layer in ("InfiniBand", "Ethernet")
     ]
-    return sorted(found, key=lambda hca: (len(hca.name), hca.name, hca.port.port))
+    return sorted(hcas, key=lambda hca: (len(hca.name), hca.name, hca.port.port))
 
 
 def rdma_rails(case: RuleContext) -> list[Hca]:
@@ -120,8 +120,8 @@ def _parse_port(words: list[str]) -> int | None:
     """A port as atoi reads it; none is told: every one."""
     if not words or not words[0]:
         return None
-    found = _INTEGER.match(words[0].strip())
-    return int(found[0][:9]) if found else 0
+    match = _INTEGER.match(words[0].strip())
+    return int(match[0][:9]) if match else 0
 
 
 _HCA_MISMATCH_KEY = "NCCL_IB_HCA"
@@ -165,11 +165,11 @@ def _judge_hca_mismatch(case: RuleContext, where: EffectiveSetting) -> Result:
     taken = [port for port in ports if chosen.takes(port.name, port.port.port)]
     missed = [port for port in ports if port.nic.role == "rail" and not port.nic.software and port not in taken]
     foreign = [hca for hca in taken if hca.nic.role not in ("rail", "unknown") or hca.nic.software]
-    found = _Chosen(where, chosen, taken, missed, foreign, _remedy(case, where))
+    selection = _Chosen(where, chosen, taken, missed, foreign, _remedy(case, where))
     step = (lambda severity: severity) if where.persistent else one_level_lower
     if not taken:
         return _fail_hca_mismatch(
-            found,
+            selection,
             "none",
             step("error"),
             "takes no active port",
@@ -179,17 +179,17 @@ def _judge_hca_mismatch(case: RuleContext, where: EffectiveSetting) -> Result:
     if missed:
         what = f"takes {rails - len(missed)} of {rails} rails, not {join_labels([hca.label for hca in missed])}"
         share = f"{100 * len(missed) / rails:.0f}% of the bandwidth between nodes is not used."
-        return _fail_hca_mismatch(found, "missed", "error" if where.persistent else "info", what, share)
+        return _fail_hca_mismatch(selection, "missed", "error" if where.persistent else "info", what, share)
     if foreign:
         what = f"takes {join_labels([f'{hca.label} ({hca.nic.role})' for hca in foreign])} beside the rails"
         return _fail_hca_mismatch(
-            found, "foreign", step("warning"), what, "every rail waits for the slowest port that is taken."
+            selection, "foreign", step("warning"), what, "every rail waits for the slowest port that is taken."
         )
     strangers = _unknown_names(case, chosen)
     if strangers and not chosen.exclude:
         what = f"takes all rails, and names {join_labels(strangers)}, which is no device here"
         return _fail_hca_mismatch(
-            found, "stranger", "info", what, "None, unless a NIC was renamed: then its rail is not used."
+            selection, "stranger", "info", what, "None, unless a NIC was renamed: then its rail is not used."
         )
     return Pass("node")
 
@@ -207,21 +207,21 @@ def _remedy(case: RuleContext, where: EffectiveSetting) -> str:
     return f"In {where.unit} name every rail and nothing else, by whole names: {_HCA_MISMATCH_KEY}=={names}"
 
 
-def _fail_hca_mismatch(found: _Chosen, cause: str, severity: str, what: str, impact: str) -> Fail:
-    where = found.where
-    devices = found.missed + found.foreign
+def _fail_hca_mismatch(selection: _Chosen, cause: str, severity: str, what: str, impact: str) -> Fail:
+    where = selection.where
+    devices = selection.missed + selection.foreign
     return Fail(
         subject="node",
         label="node",
-        summary=f"{_HCA_MISMATCH_KEY}={where.value[:80]} in {where.source} {what}{_ambiguous_names(found)}",
+        summary=f"{_HCA_MISMATCH_KEY}={where.value[:80]} in {where.source} {what}{_ambiguous_names(selection)}",
         impact=impact,
-        remedy=found.remedy,
+        remedy=selection.remedy,
         evidence=(
             where.evidence(_HCA_MISMATCH_KEY),
-            Evidence(what="active ports taken", value=_port_labels(found.taken), source="/sys/class/infiniband"),
+            Evidence(what="active ports taken", value=_port_labels(selection.taken), source="/sys/class/infiniband"),
             *(
                 Evidence(
-                    what="rail left out" if device in found.missed else "taken, and no rail",
+                    what="rail left out" if device in selection.missed else "taken, and no rail",
                     value=f"{device.label} {device.port.link_layer}",
                     source=f"/sys/class/infiniband/{device.name}/ports/{device.port.port}",
                 )
@@ -234,11 +234,13 @@ def _fail_hca_mismatch(found: _Chosen, cause: str, severity: str, what: str, imp
     )
 
 
-def _ambiguous_names(found: _Chosen) -> str:
+def _ambiguous_names(selection: _Chosen) -> str:
     """Which name takes more than the device that it names; a whole name takes no other."""
-    names = [hca.name for hca in (found.foreign if not found.wanted.exclude else found.missed)]
-    for entry in found.wanted.names:
-        longer = [name for name in found.wanted.matching(entry, names) if name != entry[0] and entry[0][-1:].isdigit()]
+    names = [hca.name for hca in (selection.foreign if not selection.wanted.exclude else selection.missed)]
+    for entry in selection.wanted.names:
+        longer = [
+            name for name in selection.wanted.matching(entry, names) if name != entry[0] and entry[0][-1:].isdigit()
+        ]
         if longer:
             return f'; {entry[0]} without "=" also means {longer[0]}'
     return ""

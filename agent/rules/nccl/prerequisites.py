@@ -99,13 +99,13 @@ def _fail_memlock_low(case: RuleContext, who: list[str], severity: str) -> Fail:
         "in /etc/security/limits.d/.",
         evidence=tuple(
             Evidence(
-                what=f"max locked memory of {each}",
-                value=f"{case.software.limits[f'memlock {each}']} bytes",
-                source=f"/proc/{each.split()[1]}/limits"
-                if each.startswith("pid ")
-                else f"systemctl show -p LimitMEMLOCK {each}",
+                what=f"max locked memory of {process}",
+                value=f"{case.software.limits[f'memlock {process}']} bytes",
+                source=f"/proc/{process.split()[1]}/limits"
+                if process.startswith("pid ")
+                else f"systemctl show -p LimitMEMLOCK {process}",
             )
-            for each in who[:8]
+            for process in who[:8]
         ),
         severity=severity,
         cause="runtime" if runtime else "jobs",
@@ -181,7 +181,7 @@ _IBGDA_REGKEY_KEY = "NVSHMEM_IB_ENABLE_IBGDA"
 @rule("gdr-ibgda-regkey")
 def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
     users = mapped_libraries(case, "libnvshmem")
-    asked = [
+    settings = [
         setting
         for setting in effective_settings(case, _IBGDA_REGKEY_KEY)
         if parse_number(setting.value) or setting.value.lower() in ("true", "yes", "on")
@@ -190,7 +190,7 @@ def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
         setting for setting in effective_settings(case, "NVSHMEM_IBGDA_NIC_HANDLER") if setting.value.lower() == "cpu"
     ]
     parameters, version = case.software.driver.parameters, case.software.driver.version or ""
-    if not case.topology.gpus or not users or not asked:
+    if not case.topology.gpus or not users or not settings:
         yield from report_unused(case, "NVSHMEM's IBGDA")
     elif (parse_number(version) or 0) >= _NEW_DRIVER:
         yield NotApplicable("node", f"driver {version}, with which it works without")
@@ -208,7 +208,7 @@ def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
             remedy='Set NVreg_RegistryDwords="PeerMappingOverride=1;" for the nvidia module and reload it.',
             evidence=(
                 *library_evidence(users),
-                *(setting.evidence(_IBGDA_REGKEY_KEY) for setting in asked[:4]),
+                *(setting.evidence(_IBGDA_REGKEY_KEY) for setting in settings[:4]),
                 Evidence(
                     what="RegistryDwords",
                     value=parameters["RegistryDwords"] or "empty",
@@ -222,9 +222,9 @@ def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
 @rule("gdr-gdrcopy-missing")
 def gdr_gdrcopy_missing(case: RuleContext) -> Iterator[Result]:
     users = mapped_libraries(case, "libgdrapi", "nvshmem_transport")
-    asked = [setting for setting in effective_settings(case, "NCCL_GDRCOPY_ENABLE") if parse_number(setting.value)]
+    settings = [setting for setting in effective_settings(case, "NCCL_GDRCOPY_ENABLE") if parse_number(setting.value)]
     nodes = case.software.device_nodes
-    if not case.topology.gpus or not (users or asked):
+    if not case.topology.gpus or not (users or settings):
         yield from report_unused(case, "GDRCopy")
     elif nodes is None:
         yield Unknown("node", case.probe_failure("limits") or "/dev is not to be seen here")
@@ -239,7 +239,7 @@ def gdr_gdrcopy_missing(case: RuleContext) -> Iterator[Result]:
             remedy="Install and load gdrdrv, the kernel module of GDRCopy.",
             evidence=(
                 *library_evidence(users),
-                *(setting.evidence("NCCL_GDRCOPY_ENABLE") for setting in asked[:4]),
+                *(setting.evidence("NCCL_GDRCOPY_ENABLE") for setting in settings[:4]),
                 Evidence(what="gdrdrv", value="not there", source="ls /dev"),
             ),
             places=NODE,
@@ -277,8 +277,8 @@ def gdr_gds_not_ready(case: RuleContext) -> Iterator[Result]:
 
 def _kernel_version(case: RuleContext) -> tuple[int, int]:
     """Major and minor; one that is not known may be new."""
-    found = re.match(r"(\d{1,3})\.(\d{1,3})", case.node.kernel or "")
-    return (int(found[1]), int(found[2])) if found else _P2PDMA
+    match = re.match(r"(\d{1,3})\.(\d{1,3})", case.node.kernel or "")
+    return (int(match[1]), int(match[2])) if match else _P2PDMA
 
 
 _EFA_STACK_KEY = "FI_PROVIDER"

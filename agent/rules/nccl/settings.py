@@ -97,10 +97,10 @@ def parse_number(value: str) -> int | None:
     """
     if not value:
         return None
-    found = _NUMBER.match(value)
-    if not found:
+    match = _NUMBER.match(value)
+    if not match:
         return 0
-    sign, sixteen, eight, ten = found.groups()
+    sign, sixteen, eight, ten = match.groups()
     digits, base = (sixteen, 16) if sixteen else (eight, 8) if eight else (ten, 10)
     bounded = digits.lstrip("0")[:23] or "0"  # 23 digits are beyond 64 bits in every base
     read = int(bounded, base) * (-1 if sign == "-" else 1)

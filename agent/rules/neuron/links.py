@@ -24,7 +24,9 @@ def neuron_link_asymmetric(case: RuleContext) -> Iterator[Result]:
         return
     stated = {(number, link.link) for number, gpu in devices.items() for link in gpu.links}
     expected = stated | {(b, a) for a, b in stated} | _torus(stated)
-    missing = {frozenset(pair) for pair in expected - stated if set(pair) <= devices.keys() and _known(devices, pair)}
+    missing = {
+        frozenset(pair) for pair in expected - stated if set(pair) <= devices.keys() and _states_far_end(devices, pair)
+    }
     for number, gpu in devices.items():
         if not gpu.links_known:
             yield Unknown(f"gpu:{gpu.id}", gpu.links_reason or "its links are not known")
@@ -34,7 +36,7 @@ def neuron_link_asymmetric(case: RuleContext) -> Iterator[Result]:
         yield _fail(devices[a], devices[b], stated)
 
 
-def _known(devices: dict[int, Gpu], pair: tuple[int, int]) -> bool:
+def _states_far_end(devices: dict[int, Gpu], pair: tuple[int, int]) -> bool:
     """Whether the end that does not state the link states what it is connected to."""
     return devices[pair[0]].links_known
 

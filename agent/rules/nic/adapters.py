@@ -33,9 +33,9 @@ def nic_fw_mixed(case: RuleContext) -> Iterator[Result]:
         yield Unknown("node", case.no_rail_known)
     elif not case.rails and (case.bus_unread is None or case.probe_failure("rdma") is None):
         yield NotApplicable("node", "no rail")
-    odd = _find_other_board(case, boards)
+    other_board = _find_other_board(case, boards)
     for board, nics in sorted(boards.items()):
-        yield from [_fail_other_board(nics[0], boards)] if odd in nics else _judge_fw_mixed(board, nics, unread)
+        yield from [_fail_other_board(nics[0], boards)] if other_board in nics else _judge_fw_mixed(board, nics, unread)
 
 
 def _find_other_board(case: RuleContext, boards: Mapping[str, list[Nic]]) -> Nic | None:
@@ -50,20 +50,20 @@ def _find_other_board(case: RuleContext, boards: Mapping[str, list[Nic]]) -> Nic
 
 
 def _fail_other_board(nic: Nic, boards: Mapping[str, list[Nic]]) -> Fail:
-    (usual,) = boards.keys() - {nic.board_id}
+    (usual_board,) = boards.keys() - {nic.board_id}
     return Fail(
         subject=f"pci:{nic.pci or nic.id}",
         label=nic.label,
-        summary=f"board {nic.board_id} (PSID); the other {len(boards[usual])} rails are {usual}",
+        summary=f"board {nic.board_id} (PSID); the other {len(boards[usual_board])} rails are {usual_board}",
         impact="Its firmware has other defaults and is updated by itself: settings that fit the others may not fit it.",
         remedy="Compare its part number with the others; where it is meant, nothing.",
         evidence=tuple(
             Evidence(
-                what=f"board of {each.label}",
-                value=each.board_id or "",
-                source=f"/sys/class/infiniband/{each.rdma_device or each.label}/board_id",
+                what=f"board of {nic.label}",
+                value=nic.board_id or "",
+                source=f"/sys/class/infiniband/{nic.rdma_device or nic.label}/board_id",
             )
-            for each in (nic, *boards[usual][:7])
+            for nic in (nic, *boards[usual_board][:7])
         ),
         severity="info",
         situation="board",
@@ -91,23 +91,23 @@ def _judge_fw_mixed(board: str, nics: list[Nic], unread: bool) -> Iterator[Resul
         subject = f"pci:{nics[0].pci or nics[0].id}"
         yield Unknown(subject, _UNREAD) if unread else NotApplicable(subject, "the only NIC of its board type")
         return
-    usual = find_majority(nic.firmware for nic in nics)
-    odd = [nic for nic in nics if nic.firmware != usual]
-    yield from (Pass(f"pci:{nic.pci or nic.id}") for nic in nics if nic not in odd)
-    if odd:
-        yield _fail_fw_mixed(board, nics, odd, usual)
+    usual_firmware = find_majority(nic.firmware for nic in nics)
+    others = [nic for nic in nics if nic.firmware != usual_firmware]
+    yield from (Pass(f"pci:{nic.pci or nic.id}") for nic in nics if nic not in others)
+    if others:
+        yield _fail_fw_mixed(board, nics, others, usual_firmware)
 
 
-def _fail_fw_mixed(board: str, nics: list[Nic], odd: list[Nic], usual: str | None) -> Fail:
-    alone = odd[0] if len(odd) == 1 else None
-    others = ", ".join(f"{nic.label} {nic.firmware}" for nic in odd[:8])
-    told = f"most run {usual}, {others}" if usual else f"no version has a majority: {others}"
+def _fail_fw_mixed(board: str, nics: list[Nic], differing: list[Nic], usual_firmware: str | None) -> Fail:
+    alone = differing[0] if len(differing) == 1 else None
+    others = ", ".join(f"{nic.label} {nic.firmware}" for nic in differing[:8])
+    versions_text = f"most run {usual_firmware}, {others}" if usual_firmware else f"no version has a majority: {others}"
     return Fail(
         subject=f"pci:{alone.pci or alone.id}" if alone else "node",
         label=alone.label if alone else "node",
-        summary=f"rails of board {board} run different firmware: {told}",
-        impact=f"{len(odd)} of {len(nics)} rails behave unlike the others; collectives wait for the slowest.",
-        remedy=f"Bring {join_labels([nic.label for nic in odd])} to {usual or 'one version'} "
+        summary=f"rails of board {board} run different firmware: {versions_text}",
+        impact=f"{len(differing)} of {len(nics)} rails behave unlike the others; collectives wait for the slowest.",
+        remedy=f"Bring {join_labels([nic.label for nic in differing])} to {usual_firmware or 'one version'} "
         "(mlxfwmanager), and reset.",
         evidence=tuple(
             Evidence(
@@ -118,7 +118,7 @@ def _fail_fw_mixed(board: str, nics: list[Nic], odd: list[Nic], usual: str | Non
             for nic in nics
         ),
         cause=board,
-        places=frozenset(nic.id for nic in odd),
+        places=frozenset(nic.id for nic in differing),
     )
 
 
@@ -155,11 +155,11 @@ def _fail_mixed_linklayer(case: RuleContext, rails: list[Hca]) -> Fail:
     kinds = {kind: [rail for rail in rails if rail.port.link_layer == kind] for kind in ("InfiniBand", "Ethernet")}
     fewer = min(kinds.values(), key=len)
     near = all(any(_is_near(case, hca) for hca in of_kind) for of_kind in kinds.values())
-    told = "; ".join(f"{kind}: {join_labels([hca.label for hca in of_kind])}" for kind, of_kind in kinds.items())
+    kinds_text = "; ".join(f"{kind}: {join_labels([hca.label for hca in of_kind])}" for kind, of_kind in kinds.items())
     return Fail(
         subject="node",
         label="node",
-        summary=f"rails of two kinds, and {_KEY} takes both: {told}",
+        summary=f"rails of two kinds, and {_KEY} takes both: {kinds_text}",
         impact="NCCL does not connect InfiniBand with Ethernet: jobs end at their start, or do not use these rails.",
         remedy=f"Set the card's LINK_TYPE back (mlxconfig), or name one kind in {_KEY}.",
         evidence=tuple(
@@ -201,14 +201,14 @@ def ofed_inbox_mix(case: RuleContext) -> Iterator[Result]:
     elif len(set(ofed.values())) == 1:
         yield Pass("node")
     else:
-        told = "; ".join(
+        versions_text = "; ".join(
             f"{version}: {', '.join(name for name in ofed if ofed[name] == version)}"
             for version in sorted(set(ofed.values()))
         )
         yield Fail(
             subject="node",
             label="node",
-            summary=f"modules of {len(set(ofed.values()))} releases of OFED are loaded: {told}",
+            summary=f"modules of {len(set(ofed.values()))} releases of OFED are loaded: {versions_text}",
             impact="Modules built for one stack are refused by the other: nvidia-peermem does not load, "
             "and traffic is copied through host memory.",
             remedy="Install one release for the running kernel, rebuild the initramfs, and reboot the host.",

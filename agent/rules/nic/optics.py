@@ -104,7 +104,7 @@ def port_module_fault(case: RuleContext) -> Iterator[Result]:
 
 def _judge_module_fault(case: RuleContext, one: PluggedModule) -> Result:
     source = f"ethtool -m {one.netdev.label}"
-    found = [
+    faults = [
         (s, text, Evidence(what=text, value=value, source=source)) for s, text, value in _find_module_faults(one.module)
     ]
     now = netdev_counters(one.netdev)
@@ -112,10 +112,10 @@ def _judge_module_fault(case: RuleContext, one: PluggedModule) -> Result:
         move = case.moved(f"netdev:{one.netdev.id}", name, now)
         if move:
             row = Evidence(what=name, value=f"+{move}", source=f"ethtool -S {one.netdev.label}")
-            found.append(("error", meaning, row))
-    found += _logged_events(case, one.each.nic, one.each.port)
-    if found:
-        return _fail_module_fault(one.subject, one.label, one.each.nic, found, one.name, one.places)
+            faults.append(("error", meaning, row))
+    faults += _logged_events(case, one.each.nic, one.each.port)
+    if faults:
+        return _fail_module_fault(one.subject, one.label, one.each.nic, faults, one.name, one.places)
     return unread_reason(one) if one.module is None else Pass(one.subject)
 
 
@@ -144,41 +144,41 @@ def _find_module_faults(module: TransceiverModule | None) -> Iterator[tuple[str,
 def _logged_events(case: RuleContext, nic: Nic, port: Port) -> list[tuple[str, str, Evidence]]:
     """Events of the function in the kernel log. What was in the past may be mended where the port is active."""
     severity = "warning" if port.state == "ACTIVE" else "error"
-    said: dict[str, Event] = {}
+    events_by_text: dict[str, Event] = {}
     for event in case.events:
         if event.kind == "mlx5" and event.code in _EVENTS and nic.pci and event.subject in (nic.pci, f"pci:{nic.pci}"):
-            said[event.code] = event
+            events_by_text[event.code] = event
     return [
         (
             severity if code == "module" else "warning",
             f"{_EVENTS[code]} ({event.count} times since boot)",
             Evidence(what="kernel log", value=event.text, source=event.source),
         )
-        for code, event in said.items()
+        for code, event in events_by_text.items()
     ]
 
 
 def _judge_infiniband(case: RuleContext, nic: Nic, port: Port) -> Result:
     subject, place = f"port:{nic.id}/{port.port}", f"{nic.id}/{port.port}"
     silent = case.virtual_machine or nic.virtual_function or nic.limited or nic.role not in ("rail", "storage")
-    found = [] if silent else _logged_events(case, nic, port)
-    if not found:
+    faults = [] if silent else _logged_events(case, nic, port)
+    if not faults:
         return NotApplicable(subject, "the interface of an InfiniBand port cannot read its module (mlxlink -m can)")
     places = frozenset({place, nic.id, nic.pci or nic.id})
-    return _fail_module_fault(subject, f"{nic.label}/{port.port}", nic, found, "", places)
+    return _fail_module_fault(subject, f"{nic.label}/{port.port}", nic, faults, "", places)
 
 
 def _fail_module_fault(
-    subject: str, label: str, nic: Nic, found: list[tuple[str, str, Evidence]], name: str, places: frozenset[str]
+    subject: str, label: str, nic: Nic, faults: list[tuple[str, str, Evidence]], name: str, places: frozenset[str]
 ) -> Fail:
-    worst = max((severity for severity, _, _ in found), key=SEVERITIES.index)
+    worst = max((severity for severity, _, _ in faults), key=SEVERITIES.index)
     return Fail(
         subject=subject,
         label=label,
-        summary="; ".join(text for _, text, _ in found) + (f": {name}" if name else ""),
+        summary="; ".join(text for _, text, _ in faults) + (f": {name}" if name else ""),
         impact="When the module switches itself off, the link goes down and jobs end.",
         remedy="Heat: airflow, fans. Fault or short: change module or cable. Power: another slot, other modules.",
-        evidence=tuple(row for _, _, row in found),
+        evidence=tuple(row for _, _, row in faults),
         severity=severity_by_role(worst, nic) or "info",
         places=places,
     )
@@ -209,16 +209,18 @@ def _judge_optics_power(case: RuleContext, one: PluggedModule) -> Result:
     seen = [lane for lane in module.lanes if is_lit(lane)]
     if not seen:
         return NotApplicable(one.subject, "its module measures no light on any lane")
-    found = [row for lane in seen for row in find_lane_faults(lane, module)]
+    faults = [row for lane in seen for row in find_lane_faults(lane, module)]
     for severity in ("error", "warning"):
-        rows = [(text, evidence) for grave, text, evidence in found if grave == severity]
+        rows = [(text, evidence) for grave, text, evidence in faults if grave == severity]
         if rows:
             return _fail_optics_power(one, severity, [text for text, _ in rows], [what for _, what in rows])
     powers = [lane.rx_power_dbm for lane in seen if lane.rx_power_dbm is not None]
     spread = max(powers, default=0.0) - min(powers, default=0.0)
     if spread > case.threshold(_SPREAD):
-        told = [(f"lane {lane.lane}", f"{lane.rx_power_dbm:g} dBm") for lane in seen if lane.rx_power_dbm is not None]
-        return _fail_optics_power(one, "info", [f"received lanes differ by {spread:.1f} dB"], told)
+        readings = [
+            (f"lane {lane.lane}", f"{lane.rx_power_dbm:g} dBm") for lane in seen if lane.rx_power_dbm is not None
+        ]
+        return _fail_optics_power(one, "info", [f"received lanes differ by {spread:.1f} dB"], readings)
     return Pass(one.subject)
 
 

@@ -46,11 +46,11 @@ _BER = "symbol_ber_packed"
 
 @rule("nvlink-errors")
 def nvlink_errors(case: RuleContext) -> Iterator[Result]:
-    for each in gpu_counters_by_gpu(case):
-        if isinstance(each[0], Gpu):
-            yield from _judge_gpu(case, each[0], each[1])
+    for gpu_counters in gpu_counters_by_gpu(case):
+        if isinstance(gpu_counters[0], Gpu):
+            yield from _judge_gpu(case, gpu_counters[0], gpu_counters[1])
         else:
-            yield each
+            yield gpu_counters
 
 
 def _judge_gpu(case: RuleContext, gpu: Gpu, place: Subject) -> Iterator[Result]:
@@ -130,8 +130,8 @@ _WORDS = FailureText(
 
 @rule("c2c-errors")
 def c2c_errors(case: RuleContext) -> Iterator[Result]:
-    for each in gpu_counters_by_gpu(case):
-        yield _judge_c2c_errors(case, *each) if isinstance(each[0], Gpu) else each
+    for gpu_counters in gpu_counters_by_gpu(case):
+        yield _judge_c2c_errors(case, *gpu_counters) if isinstance(gpu_counters[0], Gpu) else gpu_counters
 
 
 def _judge_c2c_errors(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:

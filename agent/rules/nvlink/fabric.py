@@ -54,12 +54,12 @@ def unmanaged_reason(case: RuleContext) -> Result | None:
 
 def find_service(case: RuleContext, name: str) -> Service | Unknown:
     """A system service, or why nothing is known of it."""
-    found = next((service for service in case.software.services if service.name == name), None)
-    if found is None:
+    listed = next((service for service in case.software.services if service.name == name), None)
+    if listed is None:
         return Unknown("node", case.probe_failure("services") or f"the state of {name} is not known")
-    if found.state == "unknown":
+    if listed.state == "unknown":
         return Unknown("node", f"whether {name} runs is not known")
-    return found
+    return listed
 
 
 def fabric_members(case: RuleContext) -> Iterator[FabricMember | Result]:
@@ -93,15 +93,15 @@ def multi_node_domain(gpu: Gpu) -> str | None:
     return None if uuid in (None, "", NO_UUID) else uuid
 
 
-def for_each_gpu(found: Iterable[T | Result], judge: Callable[[T], Result]) -> Iterator[Result]:
+def for_each_gpu(items: Iterable[T | Result], judge: Callable[[T], Result]) -> Iterator[Result]:
     """The answers about all that is judged, and those that came in its place; faults last, and alike ones as one."""
     judged, faults = 0, []
-    for each in found:
-        if isinstance(each, Result):
-            yield each
+    for item in items:
+        if isinstance(item, Result):
+            yield item
             continue
         judged += 1
-        answer = judge(each)
+        answer = judge(item)
         if isinstance(answer, Fail):
             faults.append(answer)
         else:
@@ -198,13 +198,13 @@ def _judge_unhealthy(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
     subject = f"gpu:{gpu.id}"
     if fabric.state != "completed":
         return NotApplicable(subject, "registration is not completed: see fabric-incomplete")
-    said = {name: word for name, word in fabric.health.items() if word != "not_supported" and name in _FINE}
-    if not said:
+    problems = {name: word for name, word in fabric.health.items() if word != "not_supported" and name in _FINE}
+    if not problems:
         return NotApplicable(subject, "the driver reports no fabric health here")
-    bad = {name: word for name, word in said.items() if word != _FINE[name] and not word.startswith("unknown")}
+    bad = {name: word for name, word in problems.items() if word != _FINE[name] and not word.startswith("unknown")}
     if bad:
         return _fail_unhealthy(case, gpu, bad)
-    strange = [f"{name} {word}" for name, word in said.items() if word.startswith("unknown")]
+    strange = [f"{name} {word}" for name, word in problems.items() if word.startswith("unknown")]
     return Unknown(subject, f"a newer driver's word: {', '.join(strange)}") if strange else Pass(subject)
 
 
@@ -212,11 +212,11 @@ def _fail_unhealthy(case: RuleContext, gpu: Gpu, bad: Mapping[str, str]) -> Fail
     index = f" -i {gpu.index}" if gpu.index is not None else ""
     details = {name: word for name, word in bad.items() if name != "summary"} or bad
     grave = [_SEVERITY.get(name) or _SUMMARIES.get(word, "warning") for name, word in bad.items()]
-    said = ", ".join(_format_state(name, word) for name, word in sorted(details.items()))
+    details_text = ", ".join(_format_state(name, word) for name, word in sorted(details.items()))
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
-        summary=f"NVLink fabric: {said}",
+        summary=f"NVLink fabric: {details_text}",
         impact="Traffic with its peers is slower than its NVLinks, takes PCIe, or ends with an error; "
         "collectives of all GPUs wait for it.",
         remedy="Read the logs of fabric manager and switches; reset the GPU; power cycle where it stays.",
@@ -269,7 +269,7 @@ def _fail_clique(case: RuleContext, domains: dict[tuple[str | None, int], list[G
     partitioned = len(clusters) == 1 and None not in clusters
     groups = [
         (f"{(uuid or 'no cluster')[:_SHORT]}/{clique}" if uuid else f"clique {clique}", gpus)
-        for (uuid, clique), gpus in sorted(domains.items(), key=lambda each: (each[0][0] or "", each[0][1]))
+        for (uuid, clique), gpus in sorted(domains.items(), key=lambda group: (group[0][0] or "", group[0][1]))
     ]
     fewest = min((gpus for _, gpus in groups), key=len)
     return Fail(

@@ -96,10 +96,10 @@ def _count_all(case: RuleContext) -> Iterator[LinkCounts | Result]:
         yield _not_judged_reason(case, gpu) or count_links(case, gpu)
 
 
-def group_by_model(found: list[LinkCounts]) -> list[list[LinkCounts]]:
+def group_by_model(counts: list[LinkCounts]) -> list[list[LinkCounts]]:
     """GPUs of one product stand together: they should look alike. Groups and members in the order of ids."""
     groups: dict[str, list[LinkCounts]] = {}
-    for tally in sorted(found, key=lambda each: each.gpu.id):
+    for tally in sorted(counts, key=lambda tally: tally.gpu.id):
         groups.setdefault(tally.model, []).append(tally)
     return list(groups.values())
 

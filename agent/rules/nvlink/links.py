@@ -26,13 +26,13 @@ _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links 
 
 @rule("nvlink-inactive")
 def nvlink_inactive(case: RuleContext) -> Iterator[Result]:
-    found: list[LinkCounts] = []
+    counts: list[LinkCounts] = []
     for count in link_counts(case):
         if isinstance(count, LinkCounts):
-            found.append(count)
+            counts.append(count)
         else:
             yield count
-    for group in group_by_model(found):
+    for group in group_by_model(counts):
         answers = [(tally, _judge_inactive(case, tally, group)) for tally in group]
         faults = [(tally, answer) for tally, answer in answers if isinstance(answer, Fail)]
         yield from (answer for _, answer in answers if not isinstance(answer, Fail))
@@ -159,38 +159,38 @@ def _merge_links(faults: list[tuple[LinkCounts, Fail]], subject: str, label: str
 
 @rule("nvlink-asymmetric")
 def nvlink_asymmetric(case: RuleContext) -> Iterator[Result]:
-    found: list[LinkCounts] = []
+    tallies: list[LinkCounts] = []
     for count in link_counts(case):
         if isinstance(count, LinkCounts):
-            found.append(count)
+            tallies.append(count)
         else:
             yield count
-    for group in group_by_model(found):
+    for group in group_by_model(tallies):
         counts = [len(tally.active) for tally in group]
         for tally in group:
             yield _judge_asymmetric(case, tally, group, max(counts))
 
 
-def _judge_asymmetric(case: RuleContext, tally: LinkCounts, group: list[LinkCounts], usual: int) -> Result:
+def _judge_asymmetric(case: RuleContext, tally: LinkCounts, group: list[LinkCounts], usual_count: int) -> Result:
     if tally.form is LinkForm.CARD:
         return NotApplicable(tally.subject, "a card: which NVLinks are bridged is the builder's choice")
     if len(group) < 2:
         return NotApplicable(tally.subject, "the only GPU of its model: nothing to compare with")
-    if len(tally.active) >= usual:
+    if len(tally.active) >= usual_count:
         return Pass(tally.subject)
     if tally.unknown:
         return Unknown(tally.subject, "the state of a link is not known")
-    missing = usual - len(tally.active)
+    missing = usual_count - len(tally.active)
     return Fail(
         subject=tally.subject,
         label=tally.gpu.label,
-        summary=f"{len(tally.active)} active NVLinks; the other GPUs of its model have {usual}",
-        impact=f"{100 * missing / usual:.0f}% of its NVLink bandwidth ({missing} of {usual} links); "
+        summary=f"{len(tally.active)} active NVLinks; the other GPUs of its model have {usual_count}",
+        impact=f"{100 * missing / usual_count:.0f}% of its NVLink bandwidth ({missing} of {usual_count} links); "
         "collectives run at its speed.",
         remedy="Read the fabric manager's log and the kernel log (Xid 74, SXid); reset the GPUs or power cycle.",
-        evidence=tuple(each.evidence for each in (tally, *(other for other in group if len(other.active) == usual)))[
-            :2
-        ],
+        evidence=tuple(
+            tally.evidence for tally in (tally, *(other for other in group if len(other.active) == usual_count))
+        )[:2],
         places=frozenset({tally.gpu.id, tally.gpu.pci or tally.gpu.id}) | lost_ends(case, tally),
     )
 
@@ -217,9 +217,10 @@ def _judge_speed_low(tally: LinkCounts) -> Result:
     rates = {link.link: link.signal_gbyte_s for link in live if link.signal_gbyte_s}
     fastest = max(rates.values(), default=0.0)
     slow = [
-        (link, due)
+        (link, expected_rate)
         for link in live
-        if link.signal_gbyte_s and link.signal_gbyte_s < (due := _expected_rate(tally.gpu, link, fastest)) * _TOLERANCE
+        if link.signal_gbyte_s
+        and link.signal_gbyte_s < (expected_rate := _expected_rate(tally.gpu, link, fastest)) * _TOLERANCE
     ]
     if slow:
         return _fail_speed_low(tally, slow)
@@ -235,7 +236,7 @@ def _expected_rate(gpu: Gpu, link: GpuLink, fastest: float) -> float:
     if generation == 3 and gpu.compute_capability is not None:
         choices = _GA102 if gpu.compute_capability == "8.6" else _RATES[2]
     rate = link.signal_gbyte_s or 0.0
-    return min(choices, key=lambda due: abs(due - rate), default=fastest)
+    return min(choices, key=lambda expected: abs(expected - rate), default=fastest)
 
 
 def _generation(gpu: Gpu, link: GpuLink) -> int | None:
@@ -244,15 +245,15 @@ def _generation(gpu: Gpu, link: GpuLink) -> int | None:
 
 
 def _fail_speed_low(tally: LinkCounts, slow: list[tuple[GpuLink, float]]) -> Fail:
-    gpu, (worst, due) = tally.gpu, min(slow, key=lambda each: each[0].signal_gbyte_s or 0.0)
+    gpu, (worst, expected_rate) = tally.gpu, min(slow, key=lambda pair: pair[0].signal_gbyte_s or 0.0)
     now = worst.signal_gbyte_s or 0.0
     numbers = format_ranges(link.link for link, _ in slow)
     which = f" -i {gpu.index}" if gpu.index is not None else ""
     return Fail(
         subject=tally.subject,
         label=gpu.label,
-        summary=f"NVLink {numbers}: {now:.3g} GB/s, expected {due:.3g}",
-        impact=f"{format_share_lost(now, due)} of the bandwidth of {len(slow)} of {tally.total} links; "
+        summary=f"NVLink {numbers}: {now:.3g} GB/s, expected {expected_rate:.3g}",
+        impact=f"{format_share_lost(now, expected_rate)} of the bandwidth of {len(slow)} of {tally.total} links; "
         "collectives run at the slowest.",
         remedy="Reset the GPU and restart the fabric manager with all jobs gone; if it trains low again, replace it.",
         evidence=tuple(
@@ -345,9 +346,9 @@ _PARAMETER = "NvLinkDisable"
 @rule("nvlink-disabled")
 def nvlink_disabled(case: RuleContext) -> Iterator[Result]:
     yield from report_no_gpu(case)
-    found = [not_offered_reason(case, gpu) or gpu for gpu in case.topology.gpus]
-    modules = sum(isinstance(each, Gpu) and find_form(case, each) is LinkForm.BOARD for each in found)
-    yield from for_each_gpu(found, lambda gpu: _judge_disabled(case, gpu, modules))
+    gpus = [not_offered_reason(case, gpu) or gpu for gpu in case.topology.gpus]
+    modules = sum(isinstance(gpu, Gpu) and find_form(case, gpu) is LinkForm.BOARD for gpu in gpus)
+    yield from for_each_gpu(gpus, lambda gpu: _judge_disabled(case, gpu, modules))
 
 
 def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
@@ -364,20 +365,20 @@ def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
         return Pass(subject)
     if case.virtual_machine:
         return Unknown(subject, "no NVLink is offered; a hypervisor may have left it out")
-    told = case.software.driver.parameters.get(_PARAMETER)
-    asked = told not in (None, "0")
+    parameter = case.software.driver.parameters.get(_PARAMETER)
+    is_set = parameter not in (None, "0")
     return Fail(
         subject=subject,
         label=gpu.label,
-        summary="NVLink is switched off by the driver's NvLinkDisable" if asked else "the driver offers no NVLink",
+        summary="NVLink is switched off by the driver's NvLinkDisable" if is_set else "the driver offers no NVLink",
         impact="GPUs talk PCIe: 63 GB/s at best instead of 450 on an H100.",
         remedy="Take NVreg_NvLinkDisable out of /etc/modprobe.d, rebuild the initramfs, and reboot."
-        if asked
+        if is_set
         else "Look for NVRM messages of NVLink in the kernel's log; reset the GPUs with all jobs gone.",
         evidence=(
             Evidence(what="NVLink", value=gpu.links_reason or "none", source="nvidia-smi nvlink -s"),
-            Evidence(what=_PARAMETER, value=told or "not known", source="/proc/driver/nvidia/params"),
+            Evidence(what=_PARAMETER, value=parameter or "not known", source="/proc/driver/nvidia/params"),
         ),
-        cause="parameter" if asked else "none",
+        cause="parameter" if is_set else "none",
         places=gpu_ids(case, gpu) | {PLACE},
     )

@@ -36,7 +36,7 @@ _CUBE, _MESH = 8, 2  # GPUs of a cube mesh (DGX-1), and the most links that a pa
 def nvlink_matrix_uneven(case: RuleContext) -> Iterator[Result]:
     yield from report_no_gpu(case)
     groups: dict[str, list[Gpu]] = {}
-    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
+    for gpu in sorted(case.topology.gpus, key=lambda gpu: gpu.id):
         if answer := not_offered_reason(case, gpu):
             yield answer
         elif gpu.mig and gpu.mig.current:
@@ -67,9 +67,9 @@ def _judge_matrix_uneven(case: RuleContext, group: list[Gpu], cells: Mapping[Gpu
     if LinkForm.UNKNOWN in forms and not whole:
         return Unknown(subject, "what GPUs these are is not known, nor how they are wired")
     if max(counts.values()) >= _SWITCHED:
-        usual = find_majority(counts.values()) or max(counts.values())
-        thin = [pair for pair, links in counts.items() if links < usual]
-        return _fail_matrix_uneven(case, thin, counts, f"NV{usual}") if thin else Pass(subject)
+        usual_count = find_majority(counts.values()) or max(counts.values())
+        thin = [pair for pair, links in counts.items() if links < usual_count]
+        return _fail_matrix_uneven(case, thin, counts, f"NV{usual_count}") if thin else Pass(subject)
     return _is_known_mesh(case, group, counts, subject, whole)
 
 
@@ -97,7 +97,7 @@ def _is_known_mesh(
     return _fail_matrix_uneven(case, thin, counts, f"{max(sums.values())} links in each row")
 
 
-def _fail_matrix_uneven(case: RuleContext, thin: list[GpuPair], counts: Mapping[GpuPair, int], due: str) -> Fail:
+def _fail_matrix_uneven(case: RuleContext, thin: list[GpuPair], counts: Mapping[GpuPair, int], expected: str) -> Fail:
     """A pair of one GPU with itself stands for its whole row."""
     name = {gpu.id: gpu.label for gpu in case.topology.gpus}
     links = [f"NV{counts[pair]}" if pair in counts else "no NVLink" for pair in thin]
@@ -113,7 +113,7 @@ def _fail_matrix_uneven(case: RuleContext, thin: list[GpuPair], counts: Mapping[
     return Fail(
         subject=subject,
         label=label,
-        summary=f"fewer NVLinks than between the others ({due}): {join_labels(labels)}",
+        summary=f"fewer NVLinks than between the others ({expected}): {join_labels(labels)}",
         impact="Collectives of all GPUs run at the speed of the thinnest pair.",
         remedy="Find the links that are down: nvidia-smi nvlink -s; reset the GPUs or power cycle.",
         evidence=tuple(Evidence(what="pair", value=label, source="nvidia-smi topo -m") for label in labels[:8]),
@@ -130,22 +130,22 @@ _ANOTHER_WAY = {None: "not known", "U": "unknown"}
 @rule("nvlink-path-missing")
 def nvlink_path_missing(case: RuleContext) -> Iterator[Result]:
     ways = {frozenset((path.a, path.b)): path for path in case.topology.paths}
-    found: list[LinkCounts] = []
+    counts: list[LinkCounts] = []
 
     @cache
     def numbers_of(model: str) -> dict[frozenset[str], int]:
         return _nvlinks_in_matrix(case, model, ways)
 
-    for said in link_counts(case):
-        each = _is_switched_by_matrix(case, said, numbers_of) if isinstance(said, Unknown) else said
-        if isinstance(each, LinkCounts):
-            found.append(each)
+    for tally in link_counts(case):
+        tally_or_result = _is_switched_by_matrix(case, tally, numbers_of) if isinstance(tally, Unknown) else tally
+        if isinstance(tally_or_result, LinkCounts):
+            counts.append(tally_or_result)
         else:
-            yield each
+            yield tally_or_result
     if case.software.driver.confidential_computing:
         yield NotApplicable("node", "confidential computing: the driver closes NVLink between GPUs")
         return
-    for group in group_by_model(found):
+    for group in group_by_model(counts):
         yield from _judge_path_missing(case, group, ways)
 
 
@@ -160,18 +160,18 @@ def _nvlinks_in_matrix(case: RuleContext, model: str, ways: Mapping[frozenset[st
 
 
 def _is_switched_by_matrix(
-    case: RuleContext, said: Unknown, numbers_of: Callable[[str], Mapping[frozenset[str], int]]
+    case: RuleContext, unknown: Unknown, numbers_of: Callable[[str], Mapping[frozenset[str], int]]
 ) -> LinkCounts | Unknown:
     """A GPU of whose links nothing is told, where a saved matrix shows that it stands on switches."""
-    gpu = case.gpus.get(said.subject.removeprefix("gpu:"))
+    gpu = case.gpus.get(unknown.subject.removeprefix("gpu:"))
     if gpu is None or case.virtual_machine or not _all_links_active(case, gpu):
-        return said
+        return unknown
     own = count_links(case, gpu)
     links = numbers_of(own.model)
     if own.form is not LinkForm.BOARD or max(links.values(), default=0) < _SWITCHED:
-        return said
+        return unknown
     if not any(gpu.id in ends for ends in links) and (gpu.mig is None or gpu.mig.current is None):
-        return said._replace(reason="no NVLink to any other in the matrix, and whether MIG is on is not known")
+        return unknown._replace(reason="no NVLink to any other in the matrix, and whether MIG is on is not known")
     return own
 
 
@@ -193,13 +193,13 @@ def _judge_path_missing(
     missing: list[TallyPair] = []
     for a, b in pairs:
         subject = f"pair:{a.gpu.id}+{b.gpu.id}"
-        said = _judge_pair(a, b, ways.get(_ends(a, b)), some)
-        if said is None and case.settling:
+        result = _judge_pair(a, b, ways.get(_ends(a, b)), some)
+        if result is None and case.settling:
             yield Unknown(subject, case.settling)
-        elif said is None:
+        elif result is None:
             missing.append((a, b))
         else:
-            yield Pass(subject) if said == "" else Unknown(subject, said)
+            yield Pass(subject) if result == "" else Unknown(subject, result)
     yield from _merge_pairs(case, switched, missing, ways)
 
 
@@ -240,14 +240,14 @@ def _fail_path_missing(
     alone = subject.removeprefix("gpu:")
     ends = {alone} if alone in case.gpus else {tally.gpu.id for pair in pairs for tally in pair}
     cell = ways[_ends(a, b)].kind
-    due, links = f"NV{len(a.active)}", "and their links are up"
+    expected, links = f"NV{len(a.active)}", "and their links are up"
     if not (a.active and b.active):
         others = [kind for way in ways.values() if _PATH_MISSING_NV.fullmatch(kind := way.kind or "")]
-        due, links = max(set(others), key=others.count), "as others have; their links were not reported"
+        expected, links = max(set(others), key=others.count), "as others have; their links were not reported"
     return Fail(
         subject=subject,
         label=label,
-        summary=f"no NVLink between {join_labels(labels)}: {cell} instead of {due}, {links}",
+        summary=f"no NVLink between {join_labels(labels)}: {cell} instead of {expected}, {links}",
         impact="NCCL takes PCIe for these pairs: 63 GB/s at best instead of 450; rings run at their slowest pair.",
         remedy="Read the fabric manager's log for what it left out; restart it with all jobs gone; reset the GPUs.",
         evidence=(

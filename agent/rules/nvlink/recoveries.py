@@ -61,22 +61,22 @@ def _judge_recoveries(case: RuleContext, gpu: Gpu, link: GpuLink, counts: dict[t
     others = [number for place, number in counts.items() if place != (gpu.id, link.link)]
     if len(others) < _OTHERS:
         return NotApplicable(subject, "too few other links to compare it with")
-    usual = sorted(others)[9 * len(others) // 10]
-    if count <= case.threshold(_TIMES) * usual:
+    usual_rate = sorted(others)[9 * len(others) // 10]
+    if count <= case.threshold(_TIMES) * usual_rate:
         return Pass(subject)
     which = f" -i {gpu.index}" if gpu.index is not None else ""
     return Fail(
         subject=subject,
         label=f"{gpu.label} NVLink {link.link}",
-        summary=f"{count} recoveries since the driver was loaded; nine in ten other links have {usual} or fewer",
+        summary=f"{count} recoveries since the driver was loaded; nine in ten other links have {usual_rate} or fewer",
         impact="The link wears: each recovery stops its traffic for a moment, and one that fails ends the job.",
         evidence=(
             Evidence(what="recoveries", value=str(count), source=f"nvidia-smi nvlink -e{which} -l {link.link}"),
             Evidence(
                 what=f"nine in ten of {len(others)} other links",
-                value=f"{usual} or fewer",
+                value=f"{usual_rate} or fewer",
                 source="nvidia-smi nvlink -e",
             ),
         ),
-        places=frozenset(f"{each}/{link.link}" for each in filter(None, (gpu.id, gpu.pci))),
+        places=frozenset(f"{id_}/{link.link}" for id_ in filter(None, (gpu.id, gpu.pci))),
     )

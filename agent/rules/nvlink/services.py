@@ -18,16 +18,16 @@ def fabric_manager_down(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_manager_down(case: RuleContext) -> Result:
-    said = find_service(case, MANAGER)
-    if isinstance(said, Unknown):
-        return said
-    if said.state == "active":
+    service = find_service(case, MANAGER)
+    if isinstance(service, Unknown):
+        return service
+    if service.state == "active":
         return Pass("node")
     if case.settling:
         return Unknown("node", case.settling)
-    if said.state == "not_installed" and _is_fabric_set_up(case):
+    if service.state == "not_installed" and _is_fabric_set_up(case):
         return Unknown("node", "no such service here, and the fabric is set up all the same: it is managed elsewhere")
-    what = "is not installed" if said.state == "not_installed" else f"does not run ({said.state})"
+    what = "is not installed" if service.state == "not_installed" else f"does not run ({service.state})"
     lacking = _lacks_umad(case)
     return Fail(
         subject="node",
@@ -36,9 +36,9 @@ def _judge_manager_down(case: RuleContext) -> Result:
         + ("; ib_umad is not loaded, which it needs" if lacking else ""),
         impact=f"NVLink between {len(case.topology.gpus)} GPUs is not set up or not kept: CUDA ends with error 802.",
         remedy=("Load ib_umad, also at boot (/etc/modules-load.d). " if lacking else "")
-        + f"{_first_state(case, said.state)}systemctl enable --now {MANAGER}. Read /var/log/fabricmanager.log.",
+        + f"{_first_state(case, service.state)}systemctl enable --now {MANAGER}. Read /var/log/fabricmanager.log.",
         evidence=(
-            Evidence(what=MANAGER, value=said.state, source=f"systemctl status {MANAGER}"),
+            Evidence(what=MANAGER, value=service.state, source=f"systemctl status {MANAGER}"),
             *_management_evidence(case),
         ),
         situation="" if case.topology.nvswitches else "hidden-switches",
@@ -83,28 +83,28 @@ def fabric_manager_mismatch(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_manager_mismatch(case: RuleContext) -> Result:
-    said = find_service(case, MANAGER)
-    if isinstance(said, Unknown):
-        return said
-    if said.state == "not_installed":
+    service = find_service(case, MANAGER)
+    if isinstance(service, Unknown):
+        return service
+    if service.state == "not_installed":
         return NotApplicable("node", f"{MANAGER} is not installed: see fabric-manager-down")
     driver = case.software.driver.version
-    if not said.version or not driver:
-        return Unknown("node", f"the version of {'the driver' if said.version else MANAGER} is not known")
-    if said.version == driver:
+    if not service.version or not driver:
+        return Unknown("node", f"the version of {'the driver' if service.version else MANAGER} is not known")
+    if service.version == driver:
         return Pass("node")
-    running = said.state == "active"
+    running = service.state == "active"
     return Fail(
         subject="node",
         label="node",
-        summary=f"fabric manager {said.version}, driver {driver}: they must be equal",
+        summary=f"fabric manager {service.version}, driver {driver}: they must be equal",
         impact=f"{'At its next start the' if running else 'The'} fabric manager ends, and none of "
         f"{len(case.topology.gpus)} GPUs can be used (CUDA error 802).",
         remedy="Install the fabric manager of the driver's version, or reboot into the driver that is installed.",
         evidence=(
-            Evidence(what="fabric manager", value=said.version, source="nv-fabricmanager --version"),
+            Evidence(what="fabric manager", value=service.version, source="nv-fabricmanager --version"),
             Evidence(what="driver", value=driver, source="/proc/driver/nvidia/version"),
-            Evidence(what=MANAGER, value=said.state, source=f"systemctl status {MANAGER}"),
+            Evidence(what=MANAGER, value=service.state, source=f"systemctl status {MANAGER}"),
         ),
         severity="warning" if running else "critical",
         places=frozenset({PLACE}),
@@ -118,8 +118,8 @@ _DIGITS = 9  # of a number of nodes that can be one
 
 @rule("imex-down")
 def imex_down(case: RuleContext) -> Iterator[Result]:
-    said = imex_service(case)
-    yield _judge_imex_down(case, said) if isinstance(said, Service) else said
+    service = imex_service(case)
+    yield _judge_imex_down(case, service) if isinstance(service, Service) else service
 
 
 def imex_service(case: RuleContext) -> Service | Result:
@@ -130,28 +130,28 @@ def imex_service(case: RuleContext) -> Service | Result:
         return NotApplicable("node", "its GPUs are in no NVLink domain of several nodes")
     if case.node.container:
         return Unknown("node", "a container does not show the services of its host")
-    said = find_service(case, IMEX)
-    if isinstance(said, Unknown):
-        return said
-    if said.state == "not_installed":
+    service = find_service(case, IMEX)
+    if isinstance(service, Unknown):
+        return service
+    if service.state == "not_installed":
         return NotApplicable("node", "IMEX is not installed: no memory is shared with other nodes")
     nodes = case.software.imex.get("nodes_config")
     if nodes is None or not nodes.isdecimal() or len(nodes) > _DIGITS:
         return Unknown("node", "whether IMEX is configured is not known: nodes_config.cfg was not read")
     if int(nodes) < 2:
         return NotApplicable("node", "IMEX names no other node: a scheduler runs it, or no job needs it")
-    return said
+    return service
 
 
-def _judge_imex_down(case: RuleContext, said: Service) -> Result:
+def _judge_imex_down(case: RuleContext, service: Service) -> Result:
     state = case.software.imex.get("node")
-    if said.state == "active" and state is None:
+    if service.state == "active" and state is None:
         return Unknown("node", "IMEX runs, and does not report its state")
-    if said.state == "active" and state in _FINE:
+    if service.state == "active" and state in _FINE:
         return Pass("node")
     if case.settling:
         return Unknown("node", case.settling)
-    what = f"its daemon is {state}" if said.state == "active" else f"the service is {said.state}"
+    what = f"its daemon is {state}" if service.state == "active" else f"the service is {service.state}"
     return Fail(
         subject="node",
         label="node",
@@ -159,10 +159,10 @@ def _judge_imex_down(case: RuleContext, said: Service) -> Result:
         impact="No memory is shared over NVLink with other nodes: 900 GB/s fall to the network, or jobs end.",
         remedy="systemctl enable --now nvidia-imex on all nodes of the domain; one configuration and one version.",
         evidence=(
-            Evidence(what=IMEX, value=said.state, source=f"systemctl status {IMEX}"),
+            Evidence(what=IMEX, value=service.state, source=f"systemctl status {IMEX}"),
             Evidence(what="daemon", value=state or "no answer", source="nvidia-imex-ctl -q"),
         ),
-        severity="warning" if said.state == "active" and state == _JOINING else "error",
+        severity="warning" if service.state == "active" and state == _JOINING else "error",
         cause=what,
         places=frozenset({PLACE}),
     )
@@ -173,8 +173,8 @@ _CHANNEL = "nvidia-caps-imex-channels/channel"
 
 @rule("imex-channel-denied")
 def imex_channel_denied(case: RuleContext) -> Iterator[Result]:
-    said = imex_service(case)
-    yield _judge_imex_channel_denied(case) if isinstance(said, Service) else said
+    service = imex_service(case)
+    yield _judge_imex_channel_denied(case) if isinstance(service, Service) else service
 
 
 def _judge_imex_channel_denied(case: RuleContext) -> Result:

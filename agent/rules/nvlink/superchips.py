@@ -47,9 +47,13 @@ def _judge_c2c_down(case: RuleContext, gpu: Gpu) -> Result:
     if dead:
         what = f"C2C links {format_ranges(dead)} of {len(c2c.links)} inactive"
         return _fail_c2c_down(case, gpu, what, "critical" if len(dead) == len(c2c.links) else "error")
-    due = case.profile.c2c_gbyte_s.value if case.profile and case.profile.c2c_gbyte_s else None
-    if isinstance(due, int | float) and c2c.max_gbyte_s is not None and c2c.max_gbyte_s < due * case.threshold(_SHARE):
-        return _fail_c2c_down(case, gpu, f"C2C carries {c2c.max_gbyte_s:.0f} GB/s, expected {due:.0f}", "error")
+    expected = case.profile.c2c_gbyte_s.value if case.profile and case.profile.c2c_gbyte_s else None
+    if (
+        isinstance(expected, int | float)
+        and c2c.max_gbyte_s is not None
+        and c2c.max_gbyte_s < expected * case.threshold(_SHARE)
+    ):
+        return _fail_c2c_down(case, gpu, f"C2C carries {c2c.max_gbyte_s:.0f} GB/s, expected {expected:.0f}", "error")
     if c2c.enabled is None or any(state != "active" for state in c2c.links):
         return Unknown(subject, "the driver does not report the state of C2C")
     return Pass(subject)
@@ -145,8 +149,8 @@ def _is_passed_through(case: RuleContext, gpu: Gpu) -> bool | None:
     function = find_function(case, gpu)
     if function and function.iommu_type:
         return function.iommu_type == "identity"
-    told = list(_PASSTHROUGH.finditer(case.node.cmdline or ""))
-    return told[-1]["number"] not in _OFF if told else None
+    matches = list(_PASSTHROUGH.finditer(case.node.cmdline or ""))
+    return matches[-1]["number"] not in _OFF if matches else None
 
 
 _BY_DRIVER = "CoherentGPUMemoryMode"
@@ -154,13 +158,13 @@ _BY_DRIVER = "CoherentGPUMemoryMode"
 
 @rule("gpu-memory-numa-missing")
 def gpu_memory_numa_missing(case: RuleContext) -> Iterator[Result]:
-    kept = case.software.driver.parameters.get(_BY_DRIVER, "").strip('"') == "driver"
-    yield from for_each_gpu(superchips(case), lambda gpu: _judge_memory_numa(case, gpu, kept))
+    is_kept_by_driver = case.software.driver.parameters.get(_BY_DRIVER, "").strip('"') == "driver"
+    yield from for_each_gpu(superchips(case), lambda gpu: _judge_memory_numa(case, gpu, is_kept_by_driver))
 
 
-def _judge_memory_numa(case: RuleContext, gpu: Gpu, kept: bool) -> Result:
+def _judge_memory_numa(case: RuleContext, gpu: Gpu, is_kept_by_driver: bool) -> Result:
     subject = f"gpu:{gpu.id}"
-    if kept:
+    if is_kept_by_driver:
         return NotApplicable(subject, "the driver keeps the memory to itself (CoherentGPUMemoryMode=driver)")
     if gpu.mig and gpu.mig.current:
         return NotApplicable(subject, "MIG is on: its memory is divided")

@@ -51,7 +51,9 @@ def pcie_path_bottleneck(case: RuleContext) -> Iterator[Result]:
         yield _judge_paths(case, gpu, slow)
     for hop in sorted(slow):
         yield _fail_path_bottleneck(
-            case, case.functions[hop], sorted(slow[hop], key=lambda each: (each[0].a, each[0].b))
+            case,
+            case.functions[hop],
+            sorted(slow[hop], key=lambda path_and_rate: (path_and_rate[0].a, path_and_rate[0].b)),
         )
 
 
@@ -82,7 +84,7 @@ def _judge_paths(case: RuleContext, gpu: Gpu, slow: dict[str, list[tuple[Path, f
             carried = bridge.link.bandwidth_gbyte_s if bridge.link and not silent else None
             if carried is not None and carried < full * _PATH_BOTTLENECK_NOISE and not _is_by_design(case, wire):
                 slow.setdefault(hop, []).append((path, full))
-    limited = any(path in nearest for found in slow.values() for path, _ in found)
+    limited = any(path in nearest for paths in slow.values() for path, _ in paths)
     if unread and not limited:
         return Unknown(subject, unread)
     return NotApplicable(subject, "limited by a hop that has a finding") if limited else Pass(subject)
@@ -123,10 +125,10 @@ def _is_by_design(case: RuleContext, wire: PcieLink) -> bool:
     return at_most and sharing > 1
 
 
-def _fail_path_bottleneck(case: RuleContext, hop: PciFunction, found: list[tuple[Path, float]]) -> Fail:
+def _fail_path_bottleneck(case: RuleContext, hop: PciFunction, paths: list[tuple[Path, float]]) -> Fail:
     now = (hop.link.bandwidth_gbyte_s if hop.link else None) or 0.0
-    full = max(full for _, full in found)
-    pairs = sorted({f"{_end_label(case, path.a)} and {_end_label(case, path.b)}" for path, _ in found})
+    full = max(full for _, full in paths)
+    pairs = sorted({f"{_end_label(case, path.a)} and {_end_label(case, path.b)}" for path, _ in paths})
     return Fail(
         subject=f"pci:{hop.id}",
         label=device_label(case, hop.id),
@@ -149,7 +151,7 @@ def _fail_path_bottleneck(case: RuleContext, hop: PciFunction, found: list[tuple
                     value=f"{path.pcie_kind}: {' '.join(path.hops)}",
                     source="lspci -tv",
                 )
-                for path, _ in found[:2]
+                for path, _ in paths[:2]
             ),
             *kernel_log_evidence(case, hop.id),
             *kernel_evidence(case, hop.id),
@@ -265,7 +267,7 @@ def _could_do_more(case: RuleContext, own: PcieLink, links: dict[str, PcieLink],
     able = [wire.child.link for wire in (own, *links.values()) if wire.child.link and _is_same_card(case, own, wire)]
     most = [bandwidth(link.max_speed_gt_s, link.max_width) for link in able]
     most += [bandwidth(link.speed_gt_s, link.width) for link in able]
-    return any(each is not None and is_sufficient(each, gbit_s) for each in most)
+    return any(rate is not None and is_sufficient(rate, gbit_s) for rate in most)
 
 
 def _is_same_card(case: RuleContext, own: PcieLink, other: PcieLink) -> bool:

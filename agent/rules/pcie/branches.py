@@ -69,7 +69,7 @@ def _is_bridge(function: PciFunction) -> bool:
 
 
 def _compare(case: RuleContext, branches: Sequence[_Branch]) -> Iterator[Result]:
-    odd: set[str] = set()
+    differing: set[str] = set()
     for place in sorted(branches[0].ports):
         filled = [branch for branch in branches if branch.below[place]]
         kinds = {branch.top.id: _kind(case, branch.below[place]) for branch in filled}
@@ -78,22 +78,26 @@ def _compare(case: RuleContext, branches: Sequence[_Branch]) -> Iterator[Result]
             continue
         alike = [branch for branch in filled if kinds[branch.top.id] == kind]
         empty = [branch for branch in branches if branch not in filled]
-        usual = alike[0].below[place]
-        others = [one for one in filled if _is_another_model(case, one.below[place], usual)]
+        usual_functions = alike[0].below[place]
+        others = [one for one in filled if _is_another_model(case, one.below[place], usual_functions)]
         if len(alike) == len(filled) and _is_most(case, len(empty), branches, place, kind):
-            odd.update(branch.top.id for branch in empty)
+            differing.update(branch.top.id for branch in empty)
             yield from (_fail_branch_differs(case, branch, place, alike) for branch in empty)
         elif len(alike) == len(branches) - 1 >= _LEAST_ALIKE:
-            odd.update(branch.top.id for branch in others)
+            differing.update(branch.top.id for branch in others)
             yield from (_fail_other_model(case, branch, place, alike) for branch in others)
-    yield from (Pass(f"pci:{branch.top.id}") for branch in branches if branch.top.id not in odd)
+    yield from (Pass(f"pci:{branch.top.id}") for branch in branches if branch.top.id not in differing)
 
 
-def _is_another_model(case: RuleContext, found: Sequence[PciFunction], usual: Sequence[PciFunction]) -> bool:
+def _is_another_model(
+    case: RuleContext, functions: Sequence[PciFunction], usual_functions: Sequence[PciFunction]
+) -> bool:
     """Whether a GPU or NIC of the same maker, with as many functions, is in the place of a GPU or rail."""
-    known = all(function.id in case.gpu_by_pci or function.id in case.nic_by_pci for function in found)
-    alike = len(found) == len(usual) and {f.vendor for f in found} == {f.vendor for f in usual}
-    return known and alike and {f.device for f in found} != {f.device for f in usual}
+    known = all(function.id in case.gpu_by_pci or function.id in case.nic_by_pci for function in functions)
+    alike = len(functions) == len(usual_functions) and {f.vendor for f in functions} == {
+        f.vendor for f in usual_functions
+    }
+    return known and alike and {f.device for f in functions} != {f.device for f in usual_functions}
 
 
 def _kind(case: RuleContext, functions: Sequence[PciFunction]) -> tuple[str, str] | None:
@@ -152,17 +156,17 @@ def _fail_branch_differs(case: RuleContext, branch: _Branch, place: str, others:
 
 def _fail_other_model(case: RuleContext, branch: _Branch, place: str, others: Sequence[_Branch]) -> Fail:
     """A device of another make where the other switches all have one: exchanged, or in the wrong place."""
-    port, function, usual = branch.ports[place], branch.below[place][0], others[0].below[place][0]
+    port, function, usual_functions = branch.ports[place], branch.below[place][0], others[0].below[place][0]
     return Fail(
         subject=f"pci:{function.id}",
         label=device_label(case, function.id),
         summary=f"{_describe(case, function)} is below {port.id}; the same port of {len(others)} other switches has "
-        f"{_describe(case, usual)}",
+        f"{_describe(case, usual_functions)}",
         impact="The GPUs of this switch have no NIC, or other GPUs than the rest: jobs run at the speed of this one.",
         evidence=tuple(
             Evidence(
                 what=f"below {one.ports[place].id}",
-                value=join_labels([_describe(case, each) for each in one.below[place]]),
+                value=join_labels([_describe(case, function) for function in one.below[place]]),
                 source=pci_source(case, one.ports[place].id, ""),
             )
             for one in (branch, *others[:7])

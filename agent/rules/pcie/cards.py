@@ -32,8 +32,8 @@ def required_rate(case: RuleContext, function: PciFunction) -> RequiredRate | No
     """The rates of the active ports of the card that a function is of; None where no port is active."""
     rates: list[float] = []
     alone: list[float] = []
-    for each in card_functions(case, function):
-        other = case.nic_by_pci.get(each.id)
+    for card_function in card_functions(case, function):
+        other = case.nic_by_pci.get(card_function.id)
         for port in other.ports if other and not other.virtual_function else ():
             if port.state == "ACTIVE" and port.rate_gbit_s:
                 rate = port.rate_gbit_s * _CODED.get(port.speed or "", 1.0)

@@ -199,8 +199,8 @@ def _judge_uncorrectable(case: RuleContext, link_end: LinkEnd) -> Result:
     answers = [
         _judge_kind(case, link_end, kind, severity) for kind, severity in (("fatal", "critical"), ("nonfatal", "error"))
     ]
-    found = next((answer for answer in answers if isinstance(answer, Fail)), None)
-    return found or next((answer for answer in answers if not isinstance(answer, Pass)), answers[0])
+    failure = next((answer for answer in answers if isinstance(answer, Fail)), None)
+    return failure or next((answer for answer in answers if not isinstance(answer, Pass)), answers[0])
 
 
 def _judge_kind(case: RuleContext, link_end: LinkEnd, kind: str, severity: str) -> Result:
@@ -309,7 +309,7 @@ _COUNTERS = ("replays", "replay_rollovers")
 def pcie_replays(case: RuleContext) -> Iterator[Result]:
     rows = list(gpu_counters_by_gpu(case))
     gpus = {row[0].id: row for row in rows if isinstance(row[0], Gpu)}
-    counts = {name: delta(case, each[2], _COUNTERS) for name, each in gpus.items()}
+    counts = {name: delta(case, counters[2], _COUNTERS) for name, counters in gpus.items()}
     for row in rows:
         if isinstance(row[0], Gpu):
             gpu = row[0]
@@ -358,8 +358,8 @@ _WORDS = FailureText(
 
 @rule("pcie-recoveries")
 def pcie_recoveries(case: RuleContext) -> Iterator[Result]:
-    for each in gpu_counters_by_gpu(case):
-        yield _judge_recoveries(case, *each) if isinstance(each[0], Gpu) else each
+    for counters in gpu_counters_by_gpu(case):
+        yield _judge_recoveries(case, *counters) if isinstance(counters[0], Gpu) else counters
 
 
 def _judge_recoveries(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:

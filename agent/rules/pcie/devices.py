@@ -52,7 +52,7 @@ def pcie_device_gone(case: RuleContext) -> Iterator[Result]:
 def _judged_functions(case: RuleContext) -> dict[str, str]:
     """Judged functions with how grave it is to lose them; a port counts as the gravest thing below it."""
     switches = {s.pci for s in case.topology.nvswitches}
-    found: dict[str, str] = {}
+    seen: dict[str, str] = {}
     for function in case.topology.pci:
         nic = case.nic_by_pci.get(function.id)
         if function.id in case.gpu_by_pci or function.id in switches:
@@ -66,8 +66,8 @@ def _judged_functions(case: RuleContext) -> dict[str, str]:
         else:
             continue
         for place in (function, *case.ancestors(function)):
-            found[place.id] = max(found.get(place.id, "info"), severity, key=SEVERITIES.index)
-    return found
+            seen[place.id] = max(seen.get(place.id, "info"), severity, key=SEVERITIES.index)
+    return seen
 
 
 def _fail_device_gone(case: RuleContext, members: list[PciFunction], gear: dict[str, str]) -> Fail:
@@ -167,7 +167,7 @@ def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
     )
     yield from report_log_alone(case, failed, "a driver failed to start", "The device cannot be used by jobs.")
     faults: list[Fail] = []
-    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
+    for gpu in sorted(case.topology.gpus, key=lambda function: function.id):
         answer = _judge_driver(case, gpu, find_function(case, gpu), "warning")
         if isinstance(answer, Fail):
             faults.append(answer)
@@ -243,23 +243,23 @@ def _is_same_model(one: PciFunction | None, other: PciFunction | None) -> bool:
 
 def _fail_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction, severity: str) -> Fail:
     driver = function.driver or ""
-    due = _RIGHT.get(function.vendor or "", "its driver")
+    expected_driver = _RIGHT.get(function.vendor or "", "its driver")
     what = "GPUs" if isinstance(device, Gpu) else "NICs"
     rows = case.topology.gpus if isinstance(device, Gpu) else case.topology.nics
-    with_driver = sorted(row.label for row in rows if (f := find_function(case, row)) and f.driver == due)
+    with_driver = sorted(row.label for row in rows if (f := find_function(case, row)) and f.driver == expected_driver)
     handed = _is_passed_through(driver)
     return Fail(
         subject=f"pci:{function.id}",
         label=device.label,
         summary=f"bound to {driver}: it is kept for a virtual machine"
         if handed
-        else f"driven by {driver}, which runs no jobs; {due} is due"
+        else f"driven by {driver}, which runs no jobs; {expected_driver} is due"
         if driver
         else "no driver is bound to it",
         impact=f"1 of {len(rows)} {what} cannot be used by jobs of this host.",
         remedy="Bind it to its driver again, if no virtual machine needs it."
         if handed
-        else f"Load {due}, and read in the kernel log why it did not bind"
+        else f"Load {expected_driver}, and read in the kernel log why it did not bind"
         + (f"; keep {driver} from loading." if driver else "."),
         evidence=(
             Evidence(
@@ -267,7 +267,9 @@ def _fail_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction, se
                 value=driver or "none",
                 source=f"/sys/bus/pci/devices/{function.id}/driver",
             ),
-            Evidence(what=f"{what} with {due}", value=join_labels(with_driver) or "none", source="lspci -nnk"),
+            Evidence(
+                what=f"{what} with {expected_driver}", value=join_labels(with_driver) or "none", source="lspci -nnk"
+            ),
             *kernel_log_evidence(case, function.id),
         ),
         severity=severity,

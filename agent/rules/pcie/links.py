@@ -161,10 +161,10 @@ def possible_bandwidth(case: RuleContext, wire: PcieLink) -> float | None:
 
 def retrained_evidence(wire: PcieLink) -> tuple[Evidence, ...]:
     """That the link came down to other lanes or another speed, as the port above remembers: sticky, and undated."""
-    said = wire.parent.retrained if wire.parent else None
-    if not said or wire.parent is None:
+    event_texts = wire.parent.retrained if wire.parent else None
+    if not event_texts or wire.parent is None:
         return ()
-    words = " and ".join(each.replace("_", " ") for each in said)
+    words = " and ".join(part.replace("_", " ") for part in event_texts)
     source = f"lspci -vv -s {wire.parent.id} (LnkSta: BWMgmt, ABWMgmt; root)"
     return (Evidence(what=f"{wire.parent.id} reports that the link was retrained", value=words, source=source),)
 
@@ -181,7 +181,7 @@ def report_log_alone(case: RuleContext, events: Iterable[Event], what: str, impa
     for event in events if case.bus_unread and not case.virtual_machine else ():
         if event.subject and event.subject not in case.functions:
             lines.setdefault(event.subject, []).append(event)
-    yield from (fail_by_log(place, place, found, what, impact) for place, found in sorted(lines.items()))
+    yield from (fail_by_log(place, place, events, what, impact) for place, events in sorted(lines.items()))
 
 
 def fail_by_log(place: str, label: str, lines: Sequence[Event], what: str, impact: str) -> Fail:

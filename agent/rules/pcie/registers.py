@@ -45,9 +45,9 @@ class DeviceRegisters(NamedTuple):
 
 def device_registers(case: RuleContext) -> Iterator[DeviceRegisters | Result]:
     """Every GPU and NIC whose settings are its own and in use; an answer for every other."""
-    for gpu in sorted(case.topology.gpus, key=lambda each: each.id):
+    for gpu in sorted(case.topology.gpus, key=lambda gpu: gpu.id):
         yield _is_judged(case, gpu, find_function(case, gpu), DeviceRegisters)
-    for nic in sorted(case.topology.nics, key=lambda each: each.id):
+    for nic in sorted(case.topology.nics, key=lambda nic: nic.id):
         yield _is_judged(case, nic, find_function(case, nic), DeviceRegisters)
 
 
@@ -61,7 +61,7 @@ def nic_registers(case: RuleContext) -> Iterator[DeviceRegisters | Result]:
 
 
 def _is_judged(
-    case: RuleContext, device: Gpu | Nic, function: PciFunction | None, made: type[DeviceRegisters]
+    case: RuleContext, device: Gpu | Nic, function: PciFunction | None, kind: type[DeviceRegisters]
 ) -> DeviceRegisters | Result:
     subject = f"pci:{device.pci or device.id}"
     if case.virtual_machine:
@@ -77,7 +77,7 @@ def _is_judged(
     if absent:
         return NotApplicable(subject, absent)
     gpu, nic = (device, None) if isinstance(device, Gpu) else (None, device)
-    return made(function, device.label, gpu, nic)
+    return kind(function, device.label, gpu, nic)
 
 
 def unread_reason(function: PciFunction, what: str) -> str:
@@ -100,13 +100,13 @@ _EMULATED = frozenset({"0x1b36"})  # QEMU: its ports say a payload size that lim
 
 @rule("pcie-mps-mismatch")
 def pcie_mps_mismatch(case: RuleContext) -> Iterator[Result]:
-    told: set[str] = set()
+    reported: set[str] = set()
     peers: list[DeviceRegisters] = []
     for register in device_registers(case):
         if not isinstance(register, DeviceRegisters):
             yield register
             continue
-        answers = list(_judge_mps_mismatch(case, register, told))
+        answers = list(_judge_mps_mismatch(case, register, reported))
         yield from answers
         fits = any(isinstance(answer, Pass | Unknown) for answer in answers)
         if fits and (register.gpu or (register.nic and register.nic.role == "rail")):
@@ -114,7 +114,7 @@ def pcie_mps_mismatch(case: RuleContext) -> Iterator[Result]:
     yield from _judge_mps_uneven(case, peers)
 
 
-def _judge_mps_mismatch(case: RuleContext, registers: DeviceRegisters, told: set[str]) -> Iterator[Result]:
+def _judge_mps_mismatch(case: RuleContext, registers: DeviceRegisters, reported: set[str]) -> Iterator[Result]:
     unread: str | None = None
     failed = False
     way = [registers.function, *case.ancestors(registers.function)]
@@ -136,8 +136,8 @@ def _judge_mps_mismatch(case: RuleContext, registers: DeviceRegisters, told: set
             unread = unread or unread_reason(parent if small is None else child, "the payload size")
         elif large > small:
             failed = True
-            if child.id not in told:
-                told.add(child.id)
+            if child.id not in reported:
+                reported.add(child.id)
                 yield _fail_mps_mismatch(registers, child, parent, large, small)
     if not failed:
         yield Unknown(registers.subject, unread) if unread else Pass(registers.subject)
@@ -180,11 +180,13 @@ def _judge_mps_uneven(case: RuleContext, peers: list[DeviceRegisters]) -> Iterat
 
 def _fail_mps_uneven(of: Mapping[int, list[DeviceRegisters]]) -> Fail:
     sizes = sorted(of)
-    said = "; ".join(f"{size} bytes: {join_labels([registers.label for registers in of[size]])}" for size in sizes)
+    sizes_text = "; ".join(
+        f"{size} bytes: {join_labels([registers.label for registers in of[size]])}" for size in sizes
+    )
     return Fail(
         subject="node",
         label="node",
-        summary=f"GPUs and rails send PCIe packets of {len(sizes)} sizes ({said}), as {_PERF} lets them",
+        summary=f"GPUs and rails send PCIe packets of {len(sizes)} sizes ({sizes_text}), as {_PERF} lets them",
         impact="A packet larger than its peer accepts is a fatal error: one peer-to-peer transfer can stop a job.",
         remedy="Boot with pci=pcie_bus_safe instead of pci=pcie_bus_perf.",
         evidence=tuple(

@@ -147,9 +147,9 @@ def roce_gid_index_wrong(case: RuleContext) -> Iterator[Result]:
 def _judge_port_index(roce_port: RocePort, values: list[EffectiveSetting]) -> Result:
     answers = [_judge_gid_index_wrong(roce_port, where) for where in values]
     for kind in (Fail, Unknown):
-        found = next((answer for answer in answers if isinstance(answer, kind)), None)
-        if found:
-            return found
+        chosen = next((answer for answer in answers if isinstance(answer, kind)), None)
+        if chosen:
+            return chosen
     return Pass(roce_port.subject)
 
 
@@ -165,11 +165,11 @@ def _judge_gid_index_wrong(roce_port: RocePort, where: EffectiveSetting) -> Resu
     if gid is not None and gid.type != _GID_INDEX_WRONG_V1:
         return Pass(roce_port.subject)
     good = [str(other.index) for other in roce_port.port.gids if other.type == _GID_INDEX_WRONG_V2]
-    said = f"{gid.gid} {gid.type}" if gid else "no GID"
+    gid_text = f"{gid.gid} {gid.type}" if gid else "no GID"
     return Fail(
         subject=roce_port.subject,
         label=roce_port.label,
-        summary=f"{_KEY}={where.value.strip()} in {where.source}: index {index} is {said if gid else 'empty'} here",
+        summary=f"{_KEY}={where.value.strip()} in {where.source}: index {index} is {gid_text if gid else 'empty'} here",
         impact="This traffic passes no router and is in no lossless class."
         if gid
         else "No connection over this rail succeeds: jobs end with error 12 after 7 retries of 4.3 s (NCCL's default).",
@@ -179,7 +179,7 @@ def _judge_gid_index_wrong(roce_port: RocePort, where: EffectiveSetting) -> Resu
             where.evidence(_KEY),
             Evidence(
                 what=f"GID {index} of {roce_port.label}",
-                value=said,
+                value=gid_text,
                 source=f"{roce_port.folder}/gid_attrs/types/{index}",
             ),
         ),

@@ -24,8 +24,8 @@ class Bond(NamedTuple):
     @property
     def mode(self) -> str:
         """The kernel's word for it; "" where it was not read."""
-        said = (self.netdev.bond or {}).get("mode", "")
-        return said if isinstance(said, str) else ""
+        mode = (self.netdev.bond or {}).get("mode", "")
+        return mode if isinstance(mode, str) else ""
 
     @property
     def labels(self) -> str:
@@ -50,24 +50,24 @@ def bonds(case: RuleContext, roles: tuple[str, ...]) -> list[Bond]:
 
     The second port of a bond has no RDMA device of its own and the role "auxiliary": its bond is its partner's.
     """
-    found = []
+    bond_list = []
     for netdev in case.topology.netdevs:
         if netdev.bond is None:
             continue
-        members = tuple(each for each in case.topology.netdevs if each.master == netdev.label)
+        members = tuple(member for member in case.topology.netdevs if member.master == netdev.label)
         below = [case.nics[member.nic] for member in members if member.nic and member.nic in case.nics]
         nics = tuple(nic for nic in below if nic.role in roles and not nic.limited and not nic.software)
         if any(port.link_layer == "Ethernet" for nic in nics for port in nic.ports):
-            found.append(Bond(netdev, members, nics))
-    return found
+            bond_list.append(Bond(netdev, members, nics))
+    return bond_list
 
 
 @rule("roce-lag-on-rails")
 def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
-    found = [] if case.virtual_machine else bonds(case, ("rail",))
-    if not found and are_bonds_known(case):
+    bond_list = [] if case.virtual_machine else bonds(case, ("rail",))
+    if not bond_list and are_bonds_known(case):
         yield NotApplicable("node", "no rail is in a bond, or this is a virtual machine")
-    for bond in found:
+    for bond in bond_list:
         yield Fail(
             subject=f"netdev:{bond.netdev.id}",
             label=bond.netdev.label,
@@ -92,22 +92,22 @@ def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
 
 @rule("roce-lag-broken")
 def roce_lag_broken(case: RuleContext) -> Iterator[Result]:
-    found = [] if case.virtual_machine else [*bonds(case, ("rail", "storage")), *_other_bonds(case)]
-    if not found and are_bonds_known(case):
+    bond_list = [] if case.virtual_machine else [*bonds(case, ("rail", "storage")), *_other_bonds(case)]
+    if not bond_list and are_bonds_known(case):
         yield NotApplicable("node", "no interface is in a bond, or this is a virtual machine")
-    for bond in found:
+    for bond in bond_list:
         yield _judge_lag_broken(bond)
 
 
 def _other_bonds(case: RuleContext) -> list[Bond]:
     """Bonds of hardware that carry no RoCE of rails or storage: front ends."""
     roce = {bond.netdev.id for bond in bonds(case, ("rail", "storage"))}
-    found = []
+    bond_list = []
     for netdev in case.topology.netdevs:
-        members = tuple(each for each in case.topology.netdevs if each.master == netdev.label and each.pci)
+        members = tuple(member for member in case.topology.netdevs if member.master == netdev.label and member.pci)
         if netdev.bond is not None and netdev.id not in roce and len(members) > 1:
-            found.append(Bond(netdev, members, ()))
-    return found
+            bond_list.append(Bond(netdev, members, ()))
+    return bond_list
 
 
 def _judge_lag_broken(bond: Bond) -> Result:

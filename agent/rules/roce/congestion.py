@@ -69,8 +69,8 @@ def _is_foreign(count: CounterDelta, carrying: frozenset[int] | None) -> bool:
     """Every discard is of a priority that carries no RoCE."""
     if not carrying:
         return False
-    found = [_PRIORITY.match(name) for name in count.parts]
-    return all(m is not None and int(m[1]) not in carrying for m in found)
+    matches = [_PRIORITY.match(name) for name in count.parts]
+    return all(m is not None and int(m[1]) not in carrying for m in matches)
 
 
 def _remedy(counters: RocePortCounters) -> str:

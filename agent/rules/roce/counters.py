@@ -192,9 +192,9 @@ def _is_reordering(case: RuleContext, ports: Sequence[RocePortCounters]) -> bool
         return False
     ratios = []
     for port in ports:
-        found = delta(case, port.rdma, (*_SENT_AGAIN, *_GAPS))
+        counter_delta = delta(case, port.rdma, (*_SENT_AGAIN, *_GAPS))
         carried = (rdma_packets(case, port) or 0) + (rdma_packets(case, port, received=True) or 0)
-        ratios.append(getattr(found, "total", 0) / max(carried, 1))
+        ratios.append(getattr(counter_delta, "total", 0) / max(carried, 1))
     return max(ratios) <= _ALIKE * min(ratios)
 
 
@@ -395,8 +395,8 @@ def _judge_adaptive(case: RuleContext, counters: RocePortCounters) -> Result:
         return Unknown(counters.place.subject, again.gap)
     if sent is None or sent < _LEAST_PACKETS or again.total <= case.threshold(_ADAPTIVE_RATIO) * sent:
         return answer
-    made = fail_count(case, counters.place, again, Limit(_ADAPTIVE_RATIO, "info"), words)
-    return made._replace(
+    failure = fail_count(case, counters.place, again, Limit(_ADAPTIVE_RATIO, "info"), words)
+    return failure._replace(
         summary=f"{again.total} adaptive retransmissions of {sent} packets, limit {_ratio_limit(case)}"
     )
 

@@ -20,14 +20,14 @@ _REMEDY = "Clean or replace fibre or module; read the switch's log of the port. 
 
 @rule("roce-link-flap")
 def roce_link_flap(case: RuleContext) -> Iterator[Result]:
-    found: list[LinkDowns] = []
+    downs: list[LinkDowns] = []
     for counters in by_interface(case, read_ports(case, down=True)):
         if isinstance(counters, RocePortCounters):
             counts = [delta(case, counters.eth, [name]) for name in _COUNTERS]
             nic = counters.roce.nic
             function = (counters.wire.pci if counters.wire else None) or nic.pci or nic.accelerator
             history = counters.roce.subject, counters.eth.subject
-            found.append(LinkDowns(counters.place, largest_delta(*counts), history, function))
+            downs.append(LinkDowns(counters.place, largest_delta(*counts), history, function))
         else:
             yield counters
-    yield from judge_flaps(case, found, _LIMITS, _IMPACT, _REMEDY)
+    yield from judge_flaps(case, downs, _LIMITS, _IMPACT, _REMEDY)

@@ -22,17 +22,17 @@ def roce_netdev_missing(case: RuleContext) -> Iterator[Result]:
             ports.append(port)
         else:
             yield port
-    shown = any(port.netdev for port in ports)
+    any_visible = any(port.netdev for port in ports)
     for port in ports:
-        yield _judge_netdev_missing(case, port, shown)
+        yield _judge_netdev_missing(case, port, any_visible)
 
 
-def _judge_netdev_missing(case: RuleContext, roce_port: RocePort, shown: bool) -> Result:
+def _judge_netdev_missing(case: RuleContext, roce_port: RocePort, any_visible: bool) -> Result:
     if roce_port.netdev is not None:
         return Pass(roce_port.subject)
     if case.software.rdma_namespaces == "exclusive" or case.node.container:
         return NotApplicable(roce_port.subject, "namespaces are separated here: other interfaces are not to be seen")
-    if not shown:
+    if not any_visible:
         return Unknown(roce_port.subject, "no interface of any RoCE port is visible here")
     if not roce_port.port.gids_known:
         return Unknown(roce_port.subject, "its GID table could not be read")
@@ -105,16 +105,16 @@ def active_mtu(mtu: int) -> int:
 def _fail_mtu_small(roce_port: RocePort, netdev: Netdev, mtu: int, active: int) -> Fail:
     tiny = active < _IB_MTUS[2]  # 1024, which an MTU of 1500 gives
     able = active_mtu(mtu)
-    told = f"interface MTU {mtu} limits the RoCE MTU to {active}; set at least 4200 for 4096"
+    text = f"interface MTU {mtu} limits the RoCE MTU to {active}; set at least 4200 for 4096"
     if active < able:
-        told = f"the RoCE MTU is {active}, although the interface MTU {mtu} allows {able}"
+        text = f"the RoCE MTU is {active}, although the interface MTU {mtu} allows {able}"
     source = f"ibv_devinfo -d {roce_port.nic.label}"
     row = Evidence(what=f"active MTU of {roce_port.label}", value=str(active), source=source)
     payload = 100 * active / (active + _WIRE_OVERHEAD)
     return Fail(
         subject=f"netdev:{netdev.id}",
         label=roce_port.label,
-        summary=told,
+        summary=text,
         impact=f"{payload:.1f}% of the wire are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
         remedy="ip link set INTERFACE mtu 9000 (or 4200) on all nodes, with the switches at 9216.",
         evidence=(
@@ -152,11 +152,11 @@ def roce_mtu_mismatch(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_mtu_mismatch(case: RuleContext, roce_port: RocePort, netdev: Netdev) -> Result:
-    mtu, told = netdev.mtu or 0, netdev.neighbor.max_frame_bytes if netdev.neighbor else None
+    mtu, peer_mtu = netdev.mtu or 0, netdev.neighbor.max_frame_bytes if netdev.neighbor else None
     evidence = (_read_mtu(netdev),)
-    if told and told < mtu + _FRAMING:
-        row = Evidence(what="largest frame of the switch port", value=str(told), source=f"lldpctl {netdev.label}")
-        summary = f"MTU {mtu} needs frames of {mtu + _FRAMING} bytes; the switch takes {told}"
+    if peer_mtu and peer_mtu < mtu + _FRAMING:
+        row = Evidence(what="largest frame of the switch port", value=str(peer_mtu), source=f"lldpctl {netdev.label}")
+        summary = f"MTU {mtu} needs frames of {mtu + _FRAMING} bytes; the switch takes {peer_mtu}"
         return _fail_mtu_mismatch(roce_port, netdev, summary, (*evidence, row), "error", "switch")
     now = netdev_counters(netdev)
     moves = {name: case.moved(f"netdev:{netdev.id}", name, now) for name in _TOO_LARGE if name in now}
@@ -169,7 +169,7 @@ def _judge_mtu_mismatch(case: RuleContext, roce_port: RocePort, netdev: Netdev) 
         )
         summary = f"{frames} frames came in that are larger than MTU {mtu} allows"
         return _fail_mtu_mismatch(roce_port, netdev, summary, (*evidence, *rows), "warning", "peers")
-    if told is None and None in (*moves.values(), *([] if moves else [None])):
+    if peer_mtu is None and None in (*moves.values(), *([] if moves else [None])):
         return NotApplicable(
             roce_port.subject, "the switch reports no frame size, and there is no earlier sample of counters"
         )

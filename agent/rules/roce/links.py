@@ -38,13 +38,13 @@ def roce_link_down(case: RuleContext) -> Iterator[Result]:
         if nic.id in doubtful and port.link_layer == "Ethernet" and port.state not in ("ACTIVE", None)
     }
     ports: list[RocePort] = []
-    for each in roce_ports(case, down=True):
-        if isinstance(each, RocePort):
-            ports.append(each)
-        elif isinstance(each, NotApplicable) and each.subject in down:
-            yield Unknown(each.subject, f"{down[each.subject]}; {case.no_rail_known}")
+    for other in roce_ports(case, down=True):
+        if isinstance(other, RocePort):
+            ports.append(other)
+        elif isinstance(other, NotApplicable) and other.subject in down:
+            yield Unknown(other.subject, f"{down[other.subject]}; {case.no_rail_known}")
         else:
-            yield each
+            yield other
     for role in ("rail", "storage"):
         yield from _judge_role(case, [roce_port for roce_port in ports if roce_port.nic.role == role])
 
@@ -113,8 +113,8 @@ def _evidence(netdev: Netdev) -> Iterator[Evidence]:
     folder = f"/sys/class/net/{netdev.label}"
     yield Evidence(what=f"state of {netdev.label}", value=netdev.operstate or "not known", source=f"{folder}/operstate")
     if netdev.admin_up is not None:
-        said = "up" if netdev.admin_up else "down"
-        yield Evidence(what=f"{netdev.label} is set", value=said, source=f"{folder}/flags")
+        state = "up" if netdev.admin_up else "down"
+        yield Evidence(what=f"{netdev.label} is set", value=state, source=f"{folder}/flags")
     module = netdev.module
     if module:
         value = " ".join(filter(None, (module.identifier, module.vendor, module.part, module.serial, module.state)))
@@ -149,11 +149,11 @@ def roce_speed_degraded(case: RuleContext) -> Iterator[Result]:
     wires: list[_CabledLink] = []
     for port in roce_ports(case):
         if isinstance(port, RocePort):
-            for found in _cabled_links(case, port):
-                if isinstance(found, _CabledLink):
-                    wires.append(found)
+            for link in _cabled_links(case, port):
+                if isinstance(link, _CabledLink):
+                    wires.append(link)
                 else:
-                    yield found
+                    yield link
         else:
             yield port
     answers = [_judge_speed_degraded(case, wire, [o for o in wires if o.kind == wire.kind]) for wire in wires]
@@ -187,10 +187,10 @@ def _cabled_links(case: RuleContext, roce_port: RocePort) -> Iterator[_CabledLin
 
 def _judge_speed_degraded(case: RuleContext, wire: _CabledLink, alike: list[_CabledLink]) -> Result:
     speeds = [other.speed for other in alike]
-    usual, fastest = find_majority(speeds), max(speeds)
+    usual_speed, fastest = find_majority(speeds), max(speeds)
     able = wire.netdev.max_speed_gbit_s
-    if usual is not None and wire.speed < usual:
-        return _fail_speed_degraded(wire, usual, f"most ports of this board run at {usual:g}", "high")
+    if usual_speed is not None and wire.speed < usual_speed:
+        return _fail_speed_degraded(wire, usual_speed, f"most ports of this board run at {usual_speed:g}", "high")
     if wire.speed < fastest:  # most are slow: no norm, where one shows what the fabric can do
         return _fail_speed_degraded(wire, fastest, f"another port of this board runs at {fastest:g}", "medium")
     was = find_known_rate(case, wire.each.subject) if wire.netdev is wire.each.netdev else None
@@ -202,23 +202,23 @@ def _judge_speed_degraded(case: RuleContext, wire: _CabledLink, alike: list[_Cab
     return Pass(wire.each.subject)
 
 
-def _fail_speed_degraded(wire: _CabledLink, due: float, because: str, confidence: str) -> Fail:
+def _fail_speed_degraded(wire: _CabledLink, expected_speed: float, because: str, confidence: str) -> Fail:
     netdev, folder = wire.netdev, f"/sys/class/net/{wire.netdev.label}"
     by_design = confidence == "low"
     module = netdev.module
-    told = " ".join(filter(None, (module.vendor, module.part, module.serial))) if module else ""
+    module_text = " ".join(filter(None, (module.vendor, module.part, module.serial))) if module else ""
     evidence = [Evidence(what=f"speed of {netdev.label}", value=f"{wire.speed:g} Gb/s", source=f"{folder}/speed")]
     if netdev.max_speed_gbit_s:
         fastest = f"{netdev.max_speed_gbit_s:g} Gb/s"
         evidence.append(Evidence(what="fastest supported mode", value=fastest, source=f"ethtool {netdev.label}"))
-    if told:
-        evidence.append(Evidence(what="cable or module", value=told, source=f"ethtool -m {netdev.label}"))
+    if module_text:
+        evidence.append(Evidence(what="cable or module", value=module_text, source=f"ethtool -m {netdev.label}"))
     return Fail(
         subject=wire.each.subject if netdev is wire.each.netdev else f"netdev:{netdev.id}",
         label=wire.each.label,
         summary=f"{netdev.label} runs at {wire.speed:g} Gb/s; {because}",
-        impact=f"{wire.speed / 8:g} instead of {due / 8:g} GB/s in each direction "
-        f"({format_share_lost(wire.speed, due)} less)"
+        impact=f"{wire.speed / 8:g} instead of {expected_speed / 8:g} GB/s in each direction "
+        f"({format_share_lost(wire.speed, expected_speed)} less)"
         + (": nothing is lost where the fabric is so by design." if by_design else "; collectives wait for it."),
         remedy="Reseat or replace cable or module; look at the switch port's breakout, autonegotiation and errors.",
         evidence=tuple(evidence),
@@ -250,11 +250,11 @@ class _FecLink(NamedTuple):
 def roce_fec_wrong(case: RuleContext) -> Iterator[Result]:
     wires: list[_FecLink] = []
     for port in roce_ports(case):
-        for found in _fec_links(case, port) if isinstance(port, RocePort) else [port]:
-            if isinstance(found, _FecLink):
-                wires.append(found)
+        for link in _fec_links(case, port) if isinstance(port, RocePort) else [port]:
+            if isinstance(link, _FecLink):
+                wires.append(link)
             else:
-                yield found
+                yield link
     answers = [_judge_fec_wrong(wire, [o.fec.active for o in wires if o.kind == wire.kind]) for wire in wires]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
@@ -289,7 +289,7 @@ def _judge_fec_wrong(wire: _FecLink, alike: list[str | None]) -> Result:
     standard = wire.netdev.module.standard if wire.netdev.module else None
     if active not in _STRONG and speed < _PAM4 and standard in _WITHOUT_FEC:
         return NotApplicable(wire.each.subject, f"{standard} has no FEC")
-    usual = find_majority(alike)
+    usual_fec = find_majority(alike)
     if speed >= _PAM4 and active not in _STRONG:
         return _fail_fec_wrong(wire, "lanes of 50 Gb/s and more need RS-FEC", "weak")
     if active not in _STRONG and "rs" in wire.fec.supported:
@@ -297,8 +297,8 @@ def _judge_fec_wrong(wire: _FecLink, alike: list[str | None]) -> Result:
             return Unknown(wire.each.subject, f"{_WORDS.get(active, active)}, and its cable could not be read")
         if not _is_short_copper(wire.netdev):
             return _fail_fec_wrong(wire, "the port supports RS-FEC", "weak")
-    if usual is not None and active != usual and wire.netdev.module:
-        return _fail_fec_wrong(wire, f"most ports like it have {_WORDS.get(usual, usual)}", "differs")
+    if usual_fec is not None and active != usual_fec and wire.netdev.module:
+        return _fail_fec_wrong(wire, f"most ports like it have {_WORDS.get(usual_fec, usual_fec)}", "differs")
     return Pass(wire.each.subject)
 
 

@@ -68,9 +68,9 @@ def _fail_pfc_off(case: RuleContext, qos_path: QosPath) -> Fail:
 def _expected_class(case: RuleContext, qos_path: QosPath) -> int:
     """The class of the switch, else of other ports, else the convention."""
     neighbor = qos_path.each.netdev.neighbor if qos_path.each.netdev else None
-    told = [n for n, on in enumerate(neighbor.pfc[:8]) if on] if neighbor else []
+    priorities = [n for n, on in enumerate(neighbor.pfc[:8]) if on] if neighbor else []
     others = [lossless_priorities(netdev.qos) for netdev in case.topology.netdevs if netdev.qos]
-    return next((n for n in (*told, *(n for on in others for n in on))), CONVENTION)
+    return next((n for n in (*priorities, *(n for on in others for n in on))), CONVENTION)
 
 
 @rule("roce-class-mismatch")
@@ -156,7 +156,7 @@ def roce_vlan_no_egress_map(case: RuleContext) -> Iterator[Result]:
 def _fail_vlan_no_egress_map(case: RuleContext, qos_path: QosPath) -> Fail:
     vlan = address_tags(case, qos_path.each).vlan
     name = vlan.label if vlan else "VLAN"
-    said = str((vlan.vlan or {}).get("egress_map") or "none") if vlan else "none"
+    egress_map = str((vlan.vlan or {}).get("egress_map") or "none") if vlan else "none"
     to = qos_path.protected[0]
     return fail_port(
         qos_path,
@@ -165,7 +165,7 @@ def _fail_vlan_no_egress_map(case: RuleContext, qos_path: QosPath) -> Fail:
         severity=qos_path.each.severity("error" if qos_path.losses else "warning"),
         confidence="medium",
         evidence=(
-            Evidence(what=f"egress map of {name}", value=said, source=f"ip -d link show {name}"),
+            Evidence(what=f"egress map of {name}", value=egress_map, source=f"ip -d link show {name}"),
             *path_evidence(qos_path),
         ),
     )
@@ -183,8 +183,8 @@ def _judge_dcb_unreadable(qos_path: QosPath) -> Result:
         return NotApplicable(subject, "no rail")
     if why is None:
         return Pass(subject)
-    asked = port.nic.virtual_function or port.nic.state == "other_namespace"
-    if not asked and port.netdev is not None and port.netdev.qos_reason is None:
+    is_elsewhere = port.nic.virtual_function or port.nic.state == "other_namespace"
+    if not is_elsewhere and port.netdev is not None and port.netdev.qos_reason is None:
         return Unknown(subject, why)
     name = port.netdev.label if port.netdev else "INTERFACE"
     return fail_port(
@@ -226,24 +226,24 @@ def roce_cnp_class(case: RuleContext) -> Iterator[Result]:
     for path in qos_paths(case):
         if isinstance(path, QosPath) and path.qos.cnp_dscp is not None:
             alike.setdefault(path.each.nic.role, []).append(path.qos.cnp_dscp)
-    usual = {role: find_majority(found) for role, found in alike.items()}
+    usual_values = {role: find_majority(values) for role, values in alike.items()}
     yield from for_each_readable_port(
-        case, lambda qos_path, netdev: _judge_cnp_class(qos_path, netdev, usual.get(qos_path.each.nic.role))
+        case, lambda qos_path, netdev: _judge_cnp_class(qos_path, netdev, usual_values.get(qos_path.each.nic.role))
     )
 
 
-def _judge_cnp_class(qos_path: QosPath, netdev: Netdev, usual: int | None) -> Result:
+def _judge_cnp_class(qos_path: QosPath, netdev: Netdev, usual_value: int | None) -> Result:
     subject, cnp, dscp = qos_path.each.subject, cnp_priority(qos_path.qos), qos_path.qos.cnp_dscp
     if cnp is None:
         return Unknown(subject, "which priority CNPs use could not be read")
-    if usual is not None and dscp is not None and dscp != usual:
-        told, cause = f"CNPs have DSCP {dscp}, those of other ports {usual}", "differs"
+    if usual_value is not None and dscp is not None and dscp != usual_value:
+        text, cause = f"CNPs have DSCP {dscp}, those of other ports {usual_value}", "differs"
     elif qos_path.priority is None:
         return Unknown(subject, "which priority RDMA uses is not known")
     elif cnp == qos_path.priority:
-        told, cause = f"CNPs share priority {cnp} with RDMA", "data"
+        text, cause = f"CNPs share priority {cnp} with RDMA", "data"
     elif cnp == 0:
-        told, cause = "CNPs have priority 0, that of ordinary traffic", "default"
+        text, cause = "CNPs have priority 0, that of ordinary traffic", "default"
     else:
         return Pass(subject)
     row = Evidence(
@@ -253,7 +253,7 @@ def _judge_cnp_class(qos_path: QosPath, netdev: Netdev, usual: int | None) -> Re
     )
     return fail_port(
         qos_path,
-        told,
+        text,
         "echo 48 > /sys/class/net/INTERFACE/ecn/roce_np/cnp_dscp, the same on all hosts.",
         impact="Feedback queues behind the congestion: 1 MB of queue at 400 Gb/s is 20 microseconds.",
         severity="info",
@@ -282,10 +282,10 @@ def _judge_ecn_off(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Resu
     marks, answered = _count_marks(case, qos_path)
     if off:
         which = "every priority" if priority is None else f"priority {priority}"
-        told = f"ECN is off for {which}: {' and '.join(_SIDES[side] for side in off)}"
+        text = f"ECN is off for {which}: {' and '.join(_SIDES[side] for side in off)}"
         rows = tuple(_build_evidence(netdev, side, ecn[side]) for side in off)
     elif marks is not None and answered == 0 and marks >= case.threshold(MARKS):
-        told = f"{marks} marks of congestion were received and none was answered"
+        text = f"{marks} marks of congestion were received and none was answered"
         folder = f"{qos_path.each.folder}/hw_counters"
         rows = (
             Evidence(what="ECN marks, moved by", value=str(marks), source=f"{folder}/np_ecn_marked_roce_packets"),
@@ -301,7 +301,7 @@ def _judge_ecn_off(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Resu
     at = "PRIORITY" if priority is None else str(priority)
     return fail_port(
         qos_path,
-        told + ("; PFC is off, too" if bare else ""),
+        text + ("; PFC is off, too" if bare else ""),
         f"echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/{at}, the same for roce_rp; for good: "
         "mlxconfig -d DEVICE set ROCE_CC_PRIO_MASK_P1=255.",
         impact="Only pauses hold senders back: flows that cause no congestion get a fraction of their 400 Gb/s.",

@@ -66,18 +66,18 @@ _STICKS_OUT = 5.0  # times the median of the other ports
 
 def judge_received_pauses(case: RuleContext) -> Iterator[Result]:
     """For every interface that has a cable: whether the switch holds it back; of several, whether it is one path."""
-    found: list[tuple[RocePortCounters, PauseTime]] = []
+    pauses: list[tuple[RocePortCounters, PauseTime]] = []
     for interface in watch_interfaces(case):
         if not isinstance(interface, RocePortCounters):
             yield interface
             continue
-        said = pause_time(case, interface, "rx")
-        if isinstance(said, PauseTime):
-            found.append((interface, said))
+        received = pause_time(case, interface, "rx")
+        if isinstance(received, PauseTime):
+            pauses.append((interface, received))
         else:
-            yield said
-    for counters, pause in found:
-        others = [other.share for port, other in found if port is not counters]
+            yield received
+    for counters, pause in pauses:
+        others = [other.share for port, other in pauses if port is not counters]
         yield _judge_pause_received(case, counters, pause, others)
 
 
@@ -87,10 +87,10 @@ def _judge_pause_received(
     place, percent = counters.place, 100 * pause.share
     if percent <= case.threshold(_INFO):
         return Pass(place.subject)
-    usual = median(others) if others else pause.share
-    sticks_out = pause.share >= _STICKS_OUT * usual and percent > case.threshold(_PAUSE_RECEIVED_WARN)
+    usual_share = median(others) if others else pause.share
+    sticks_out = pause.share >= _STICKS_OUT * usual_share and percent > case.threshold(_PAUSE_RECEIVED_WARN)
     limit = case.threshold(_PAUSE_RECEIVED_WARN if sticks_out else _INFO)
-    among = f"; the other ports {100 * usual:.0f}%" if others else ""
+    among = f"; the other ports {100 * usual_share:.0f}%" if others else ""
     return Fail(
         subject=place.subject,
         label=place.label,
@@ -166,8 +166,8 @@ def _judge_pause_storm(case: RuleContext, counters: RocePortCounters) -> Result:
             storm,
         ),
     ]
-    found = next((answer for answer in answers if isinstance(answer, Fail)), None)
-    return found or next((answer for answer in answers if not isinstance(answer, Pass)), answers[0])
+    failure = next((answer for answer in answers if isinstance(answer, Fail)), None)
+    return failure or next((answer for answer in answers if not isinstance(answer, Pass)), answers[0])
 
 
 _PER_MINUTE = read_limit("roce-rt-pause-unanswered.per_minute")

@@ -169,19 +169,19 @@ def _compare(case: RuleContext, alike: list[QosPath]) -> Iterator[Result]:
         yield NotApplicable(alike[0].each.subject, "no other rail of its kind to compare with")
         return
     values = {qos_path.each.subject: _format_settings(qos_path) for qos_path in alike}
-    usual, split = {}, []
+    usual_values, split = {}, []
     for what in next(iter(values.values())):
         known = [row[what] for row in values.values() if row[what] is not None]
-        usual[what] = _find_unchanged(case, what, values) or find_majority(known)
-        if len(set(known)) > 1 and usual[what] in _NO_MEASURE:
+        usual_values[what] = _find_unchanged(case, what, values) or find_majority(known)
+        if len(set(known)) > 1 and usual_values[what] in _NO_MEASURE:
             split.append(what)
     if split:
         yield _fail_split(alike, values, split)
         return
     for qos_path in alike:
         row = values[qos_path.each.subject]
-        odd = [what for what in row if row[what] not in (None, usual[what])]
-        yield _fail_outlier(qos_path, alike, row, usual, odd) if odd else Pass(qos_path.each.subject)
+        differing = [what for what in row if row[what] not in (None, usual_values[what])]
+        yield _fail_outlier(qos_path, alike, row, usual_values, differing) if differing else Pass(qos_path.each.subject)
 
 
 def _find_unchanged(case: RuleContext, what: str, values: dict[str, dict[str, str | None]]) -> str | None:
@@ -221,31 +221,35 @@ def _format_dscp_table(dscp_prio: dict[str, int]) -> str | None:
     for dscp, priority in dscp_prio.items():
         if dscp.isdecimal() and priority:
             by_priority.setdefault(priority, []).append(int(dscp))
-    rows = [f"{priority}: {format_ranges(found)}" for priority, found in sorted(by_priority.items())]
+    rows = [f"{priority}: {format_ranges(dscps)}" for priority, dscps in sorted(by_priority.items())]
     return "; ".join(rows) or ("all 0" if dscp_prio else None)
 
 
 def _fail_outlier(
-    qos_path: QosPath, alike: list[QosPath], row: dict[str, str | None], usual: dict[str, str | None], odd: list[str]
+    qos_path: QosPath,
+    alike: list[QosPath],
+    row: dict[str, str | None],
+    usual_values: dict[str, str | None],
+    differing: list[str],
 ) -> Fail:
     others = [one for one in alike if one is not qos_path]
     all_lossy = qos_path.verdict == "lossless" and all(one.verdict == "lossy" for one in others)
     about = frozenset().union(*(port_ids(one) for one in (alike if all_lossy else [qos_path])))
     return fail_port(
         qos_path,
-        "; ".join(f"{what} is {row[what]}, on the other rails {usual[what]}" for what in odd),
+        "; ".join(f"{what} is {row[what]}, on the other rails {usual_values[what]}" for what in differing),
         "Run the provisioning on this rail again.",
         impact="Collectives run at the speed of the slowest rail, and this one's packets are queued otherwise.",
-        severity="error" if set(odd) & set(_GRAVE) else "warning",
-        evidence=tuple(_build_evidence(qos_path, what, str(row[what])) for what in odd),
-        cause=",".join(odd),
+        severity="error" if set(differing) & set(_GRAVE) else "warning",
+        evidence=tuple(_build_evidence(qos_path, what, str(row[what])) for what in differing),
+        cause=",".join(differing),
         places=about,
     )
 
 
 def _fail_split(alike: list[QosPath], values: dict[str, dict[str, str | None]], split: list[str]) -> Fail:
-    told = [(qos_path, what, values[qos_path.each.subject][what]) for what in split for qos_path in alike]
-    rows = tuple(_build_evidence(qos_path, what, value) for qos_path, what, value in told if value is not None)
+    port_values = [(qos_path, what, values[qos_path.each.subject][what]) for what in split for qos_path in alike]
+    rows = tuple(_build_evidence(qos_path, what, value) for qos_path, what, value in port_values if value is not None)
     return Fail(
         subject="node",
         label="node",
@@ -293,23 +297,23 @@ def _judge_switch_pfc(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> R
     subject, neighbor = qos_path.each.subject, netdev.neighbor
     if case.settings.facts.get("roce_mode") == "lossy":
         return NotApplicable(subject, qos_path.reason)
-    told = (neighbor.pfc if neighbor else None) or qos_path.qos.peer_pfc
+    switch_pfc = (neighbor.pfc if neighbor else None) or qos_path.qos.peer_pfc
     roce = neighbor.applications.get(_ROCE) if neighbor else None
     wrong = []
-    if told and tuple(n for n, on in enumerate(told) if on) != qos_path.protected:
-        announced = format_ranges(n for n, on in enumerate(told) if on)
+    if switch_pfc and tuple(n for n, on in enumerate(switch_pfc) if on) != qos_path.protected:
+        announced = format_ranges(n for n, on in enumerate(switch_pfc) if on)
         wrong.append(f"the switch announces PFC on {announced}, here it is on for {format_pfc(qos_path.qos)}")
     if roce is not None and qos_path.priority is not None and roce != qos_path.priority:
         wrong.append(
             f"the switch announces priority {roce} for RoCE, RDMA here uses {qos_path.priority} ({qos_path.how})"
         )
     if not wrong:
-        compared = bool(told) or (roce is not None and qos_path.priority is not None)
+        compared = bool(switch_pfc) or (roce is not None and qos_path.priority is not None)
         return Pass(subject) if compared else Unknown(subject, _unnamed_reason(neighbor is not None))
     where = f"{neighbor.system or '?'} {neighbor.port or ''}".strip() if neighbor else "the switch"
     row = Evidence(
         what=f"what {where} announces",
-        value=f"PFC {format_ranges(n for n, on in enumerate(told or ()) if on)}, RoCE priority {roce}",
+        value=f"PFC {format_ranges(n for n, on in enumerate(switch_pfc or ()) if on)}, RoCE priority {roce}",
         source=f"lldpcli show neighbors ports {netdev.label} details",
     )
     return fail_port(

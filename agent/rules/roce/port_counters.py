@@ -179,8 +179,8 @@ def adaptive_routing(case: RuleContext) -> str | None:
     declared = case.settings.facts.get("adaptive_routing")
     if declared is not None:
         return "declared: facts.adaptive_routing of the configuration" if declared else None
-    said = (setting for setting in effective_settings(case, ADAPTIVE_ROUTING) if parse_number(setting.value) == 1)
-    return next((f"{ADAPTIVE_ROUTING}=1 ({setting.source})" for setting in said), None)
+    enabled = (setting for setting in effective_settings(case, ADAPTIVE_ROUTING) if parse_number(setting.value) == 1)
+    return next((f"{ADAPTIVE_ROUTING}=1 ({setting.source})" for setting in enabled), None)
 
 
 def _read_port(roce: RocePort, wire: Netdev | None) -> RocePortCounters:
@@ -230,7 +230,7 @@ def _port_source(roce: RocePort, name: str) -> str:
 
 
 def _for_each(
-    found: Iterator[RocePortCounters | Result], judge: Callable[[RocePortCounters], Result], alike: str
+    items: Iterator[RocePortCounters | Result], judge: Callable[[RocePortCounters], Result], alike: str
 ) -> Iterator[Result]:
-    answers = (judge(counters) if isinstance(counters, RocePortCounters) else counters for counters in found)
+    answers = (judge(counters) if isinstance(counters, RocePortCounters) else counters for counters in items)
     yield from aggregate_node_wide(answers, alike)

@@ -56,7 +56,7 @@ def roce_ports(case: RuleContext, down: bool = False) -> Iterator[RocePort | Res
     `down`: ports that are not active, too.
     """
     seen = False
-    for nic in sorted(case.topology.nics, key=lambda each: each.id):
+    for nic in sorted(case.topology.nics, key=lambda nic: nic.id):
         for port in nic.ports:
             if port.link_layer != "InfiniBand":
                 seen = True
@@ -102,9 +102,9 @@ def _is_asked_for(case: RuleContext, nic: Nic, port: Port) -> bool:
 
 def _port_interface(case: RuleContext, port: Port) -> Netdev | None:
     """The interface of a port; of several (VLANs above it) the one that has a MTU of its own is the first by name."""
-    shown = [case.netdevs[name] for name in sorted(port.netdevs) if name in case.netdevs]
-    plain = [netdev for netdev in shown if not netdev.vlan]
-    return next(iter(plain or shown), None)
+    interfaces = [case.netdevs[name] for name in sorted(port.netdevs) if name in case.netdevs]
+    plain = [netdev for netdev in interfaces if not netdev.vlan]
+    return next(iter(plain or interfaces), None)
 
 
 ELSEWHERE = "its interface is in another network namespace"

@@ -81,7 +81,7 @@ def not_judged_result(qos_path: QosPath) -> Result | None:
 
 def fail_port(qos_path: QosPath, summary: str, remedy: str, **other: Any) -> Fail:
     """A fault of one port with its whole chain as evidence; `other`: fields of Fail that are not as for lossy ports."""
-    made = Fail(
+    failure = Fail(
         subject=qos_path.each.subject,
         label=qos_path.each.label,
         summary=summary,
@@ -91,7 +91,7 @@ def fail_port(qos_path: QosPath, summary: str, remedy: str, **other: Any) -> Fai
         severity=qos_path.severity,
         places=port_ids(qos_path),
     )
-    return made._replace(**other)
+    return failure._replace(**other)
 
 
 def port_ids(qos_path: QosPath) -> frozenset[str]:
@@ -140,8 +140,10 @@ def lossless_traffic_class(qos: Qos) -> int | None:
     """A traffic class with ECT(0) that ends in a lossless priority; None where no DSCP does."""
     on = lossless_priorities(qos)
     wanted = [_DSCP_OF_CONVENTION, *(8 * n for n in on), *range(64)]
-    found = next((dscp for dscp in wanted if qos.dscp_prio.get(str(dscp), 0) in on), None) if qos.dscp_prio else None
-    return None if found is None else found * 4 + 2
+    lossless_dscp = (
+        next((dscp for dscp in wanted if qos.dscp_prio.get(str(dscp), 0) in on), None) if qos.dscp_prio else None
+    )
+    return None if lossless_dscp is None else lossless_dscp * 4 + 2
 
 
 def set_pfc(priority: int) -> str:
@@ -190,9 +192,11 @@ def _interface_evidence(qos_path: QosPath, netdev: Netdev) -> Iterator[Evidence]
         words = f"rx {_format_switch(netdev.pause.rx)}, tx {_format_switch(netdev.pause.tx)}"
         yield Evidence(what=f"global pause of {name}", value=words, source=f"ethtool -a {name}")
     if netdev.neighbor and netdev.neighbor.pfc:
-        told = format_ranges(n for n, on in enumerate(netdev.neighbor.pfc) if on)
+        priorities = format_ranges(n for n, on in enumerate(netdev.neighbor.pfc) if on)
         where = f"{netdev.neighbor.system or '?'} {netdev.neighbor.port or ''}".strip()
-        yield Evidence(what=f"PFC that {where} announces", value=told, source=f"lldpcli show neighbors ports {name}")
+        yield Evidence(
+            what=f"PFC that {where} announces", value=priorities, source=f"lldpcli show neighbors ports {name}"
+        )
 
 
 def _format_switch(value: bool | None) -> str:

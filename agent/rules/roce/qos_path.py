@@ -49,15 +49,15 @@ def markings(case: RuleContext, roce_port: RocePort) -> Sequence[Marking]:
     forced = roce_port.port.traffic_class
     if forced is not None:
         return (Marking(forced & 0xFF, str(forced), _forced_file(roce_port), "forced"),)
-    found = effective_settings(case, VARIABLE)
-    jobs = [one for one in found if one.scope == "job"]
+    settings = effective_settings(case, VARIABLE)
+    jobs = [one for one in settings if one.scope == "job"]
     declared = case.settings.facts.get("roce_traffic_class")
     if jobs:
         return [_marking_from(one) for one in jobs]
     if isinstance(declared, int):
         return (Marking(declared & 0xFF, str(declared), "configuration: facts.roce_traffic_class", "declared"),)
-    if found:
-        return [_marking_from(one) for one in found if one.scope == found[0].scope]
+    if settings:
+        return [_marking_from(one) for one in settings if one.scope == settings[0].scope]
     if unknown_marking_reason(case):
         return ()
     return (Marking(0, "not set", _searched_sources(case), "default", doubt=_doubt_reason(case)),)
@@ -130,9 +130,9 @@ def address_tags(case: RuleContext, roce_port: RocePort) -> Tags:
     vlans = [on[name] for name in sorted(on) if on[name].vlan]
     if not vlans:
         return Tags((0,), "no VLAN tag")
-    found = tuple(_priority(case, roce_port, vlan) for vlan in vlans)
-    known = tuple(priority for priority in found if priority is not None)
-    if len(known) < len(found):
+    tags = tuple(_priority(case, roce_port, vlan) for vlan in vlans)
+    known = tuple(priority for priority in tags if priority is not None)
+    if len(known) < len(tags):
         return Tags(reason=f"the egress map of {vlans[0].label} could not be read")
     if len(vlans) < len(on):
         return Tags((0, *known), "no VLAN tag, and VLAN tags")
@@ -158,19 +158,19 @@ def egress_map(vlan: Netdev) -> tuple[int, ...] | None:
 def _priority(case: RuleContext, roce_port: RocePort, vlan: Netdev) -> int | None:
     """The lossless one where the service level or the map of the VLAN leads to one; else what NCCL asks for."""
     qos = roce_port.netdev.qos if roce_port.netdev else None
-    mapped, asked = egress_map(vlan), service_level(case)
-    lossless = [n for n in (asked, *(mapped or ())) if qos and n < len(qos.pfc) and qos.pfc[n]]
+    mapped, level = egress_map(vlan), service_level(case)
+    lossless = [n for n in (level, *(mapped or ())) if qos and n < len(qos.pfc) and qos.pfc[n]]
     if lossless:
         return lossless[0]
-    return None if mapped is None else asked
+    return None if mapped is None else level
 
 
 def _used_addresses(case: RuleContext, roce_port: RocePort) -> list[Gid]:
     """RoCE v2 addresses: the one that NCCL is told to take, else those that can be routed, else all."""
     version_2 = [gid for gid in roce_port.port.gids if gid.type == _V2]
     index = next((parse_number(one.value) for one in effective_settings(case, "NCCL_IB_GID_INDEX")), None)
-    told = [gid for gid in version_2 if gid.index == index]
-    return told or [gid for gid in version_2 if not gid.gid.lower().startswith(_LINK_LOCAL)] or version_2
+    gids = [gid for gid in version_2 if gid.index == index]
+    return gids or [gid for gid in version_2 if not gid.gid.lower().startswith(_LINK_LOCAL)] or version_2
 
 
 EMPIRICAL_BYTES = 10_000_000_000  # of RDMA in the window: what proves which class is in use
@@ -301,8 +301,8 @@ def _path_without_pfc(case: RuleContext, known: QosPath, netdev: Netdev) -> QosP
     if receives and sends:
         return known._replace(verdict="pause")
     if not known.meant and netdev.neighbor and "udp:4791" in netdev.neighbor.applications:
-        told = "lossy by design: the switch announces a class for RoCE, and no PFC"
-        return known._replace(verdict="by_design", reason=told)
+        reason = "lossy by design: the switch announces a class for RoCE, and no PFC"
+        return known._replace(verdict="by_design", reason=reason)
     if (receives is None and sends is not False) or (sends is None and receives is not False):
         return known._replace(reason=f"PFC is off, and whether global pause of {netdev.label} is on could not be read")
     return known._replace(verdict="lossy", cause="roce-pfc-off")
@@ -325,11 +325,11 @@ def _worst_class(case: RuleContext, known: QosPath, netdev: Netdev) -> QosPath:
     """The class that packets get, of several markings the worst, and whether it is lossless."""
     marked = markings(case, known.each)
     ways = [_class_of_marking(case, known, marking) for marking in marked] or [_class_of_marking(case, known, None)]
-    told = min(ways, key=lambda one: _ORDER.index(one.verdict))
+    worst = min(ways, key=lambda one: _ORDER.index(one.verdict))
     seen = measured_priority(case, netdev)
-    if seen is None or (seen == told.priority and told.verdict in ("lossy", "lossless")):
-        return told
-    by_bytes = told._replace(priority=seen, how="most bytes of the window", reason="", marking=told.marking)
+    if seen is None or (seen == worst.priority and worst.verdict in ("lossy", "lossless")):
+        return worst
+    by_bytes = worst._replace(priority=seen, how="most bytes of the window", reason="", marking=worst.marking)
     if seen in known.protected:
         return by_bytes._replace(verdict="lossless", cause="")
     return by_bytes._replace(verdict="lossy", cause="roce-class-mismatch")

@@ -50,10 +50,10 @@ def _judge_headroom(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Res
     if not small:
         return Pass(subject)
     dropped = [name for name, _ in qos_path.losses if name.endswith(_DROPS) or name.startswith("rx_discards")]
-    found = ", ".join(f"buffer {n} has {size // 1000} kB" for n, size in sorted(small.items()))
+    buffers = ", ".join(f"buffer {n} has {size // 1000} kB" for n, size in sorted(small.items()))
     return fail_port(
         qos_path,
-        f"{found}; {need / 1000:.0f} kB are needed at {speed:g} Gb/s, MTU {mtu} and {metres:g} m of cable",
+        f"{buffers}; {need / 1000:.0f} kB are needed at {speed:g} Gb/s, MTU {mtu} and {metres:g} m of cable",
         f"mlnx_qos -i INTERFACE --cable_len {max(metres, _CABLE_METRES):.0f}: the driver computes its buffers again.",
         impact=f"{(need - min(small.values())) / 1000:.0f} kB can be lost each time that the port pauses its switch.",
         severity=qos_path.each.severity("error" if dropped else "warning"),
@@ -71,10 +71,10 @@ def _judge_headroom(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Res
 
 def _cable_metres(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> float:
     declared = case.settings.facts.get("cable_metres")
-    told = [float(declared)] if isinstance(declared, int | float) else []
-    told += [netdev.module.length_m] if netdev.module and netdev.module.length_m else []
-    told += [float(qos_path.qos.cable_metres)] if qos_path.qos.cable_metres else []
-    return max(told, default=_CABLE_METRES)
+    lengths = [float(declared)] if isinstance(declared, int | float) else []
+    lengths += [netdev.module.length_m] if netdev.module and netdev.module.length_m else []
+    lengths += [float(qos_path.qos.cable_metres)] if qos_path.qos.cable_metres else []
+    return max(lengths, default=_CABLE_METRES)
 
 
 SHARE = read_limit("roce-prio2buffer-shared.percent")
@@ -153,21 +153,21 @@ def _judge_ets_starved(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> 
     if not 0 <= queue < 8:
         return Unknown(subject, "its traffic class queues could not be read")
     sent = _bytes_sent(case, netdev)
-    others, told = _percent(sent, [n for n in range(8) if n != priority]), None
+    others, text = _compute_share(sent, [n for n in range(8) if n != priority]), None
     if qos.tc_tsa[queue] == "ets" and len(qos.tc_bandwidth) == 8:
         share = qos.tc_bandwidth[queue]
         if share < case.threshold(GUARANTEED) and (others is None or others > case.threshold(BUSY)):
-            told = f"ETS guarantees {share}% to the queue of RDMA (priority {priority}, queue {queue})"
+            text = f"ETS guarantees {share}% to the queue of RDMA (priority {priority}, queue {queue})"
     if len(set(qos.prio_tc)) == 1 and priority in qos_path.protected and others is None:
-        told = told or f"all 8 priorities share one queue ({queue}): a pause of RDMA stops all of them"
+        text = text or f"all 8 priorities share one queue ({queue}): a pause of RDMA stops all of them"
     strict = [n for n in range(8) if qos.tc_tsa[qos.prio_tc[n] & 7] == "strict"]
     ahead = [n for n in strict if qos.prio_tc[n] != queue and qos.tc_tsa[queue] != "vendor"]
     same = [0] if priority != 0 and qos.prio_tc[0] == queue else []
     for which, words in ((ahead, "goes before RDMA in strict queues"), (same, "shares the queue of RDMA")):
-        busy = _percent(sent, which)
+        busy = _compute_share(sent, which)
         if busy is not None and busy > case.threshold(BUSY):
-            told = told or f"priority {format_ranges(which)} {words} and sent {busy:.0f}% of all bytes"
-    return _fail_ets_starved(qos_path, netdev, told) if told else Pass(subject)
+            text = text or f"priority {format_ranges(which)} {words} and sent {busy:.0f}% of all bytes"
+    return _fail_ets_starved(qos_path, netdev, text) if text else Pass(subject)
 
 
 def _no_class_reason(qos_path: QosPath) -> Result:
@@ -179,7 +179,7 @@ def _bytes_sent(case: RuleContext, netdev: Netdev) -> list[int | None]:
     return [case.moved(f"netdev:{netdev.id}", f"tx_prio{n}_bytes", now) for n in range(8)]
 
 
-def _percent(sent: list[int | None], which: list[int]) -> float | None:
+def _compute_share(sent: list[int | None], which: list[int]) -> float | None:
     """The share of some priorities in what was sent; None where that is not known, or nothing was sent."""
     known = [count for count in sent if count is not None]
     if len(known) < 8 or not sum(known):
@@ -187,13 +187,13 @@ def _percent(sent: list[int | None], which: list[int]) -> float | None:
     return 100 * sum(known[n] for n in which) / sum(known)
 
 
-def _fail_ets_starved(qos_path: QosPath, netdev: Netdev, told: str) -> Fail:
+def _fail_ets_starved(qos_path: QosPath, netdev: Netdev, text: str) -> Fail:
     rows = (
         f"queue of priority 0 to 7: {qos_path.qos.prio_tc}, {qos_path.qos.tc_tsa}, percent {qos_path.qos.tc_bandwidth}"
     )
     return fail_port(
         qos_path,
-        told,
+        text,
         "mlnx_qos -i INTERFACE --tsa and --tcbw (upstream: dcb ets set), with most of the link for the class of RDMA.",
         impact="When others send, this queue gets only its share of the link.",
         severity=qos_path.each.severity("warning"),

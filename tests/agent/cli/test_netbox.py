@@ -26,20 +26,20 @@ SHAPE = "8xh200-sxm-2s-16xcx7-roce-4nvsw"
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A NetBox of ours, named by the environment."""
     pytest.importorskip("pynetbox", reason=NONE)
-    made = Server()
-    monkeypatch.setenv("NETBOX_URL", made.url)
+    result = Server()
+    monkeypatch.setenv("NETBOX_URL", result.url)
     monkeypatch.setenv("NETBOX_TOKEN", TOKEN)
-    yield made
-    made.close()
+    yield result
+    result.close()
 
 
 @pytest.fixture
 def house(server: Server) -> House:
     """The same, with a device for the machine below."""
-    made = House(server.url, server.token)
-    made.device("h200", serial=scan_machine(SHAPE).node.serial)
+    result = House(server.url, server.token)
+    result.device("h200", serial=scan_machine(SHAPE).node.serial)
     server.requests.clear()
-    return made
+    return result
 
 
 @pytest.fixture
@@ -52,25 +52,25 @@ def report(tmp_path: Path) -> str:
 
 def read_message(capsys: pytest.CaptureFixture[str]) -> str:
     """What stood on stderr: one line, no traceback, no secret."""
-    said = capsys.readouterr()
-    assert 1 == len(error_lines(said.err)), said.err
-    assert "Traceback" not in said.err
-    assert TOKEN not in said.err + said.out
-    return said.err
+    output = capsys.readouterr()
+    assert 1 == len(error_lines(output.err)), output.err
+    assert "Traceback" not in output.err
+    assert TOKEN not in output.err + output.out
+    return output.err
 
 
 def test_plan_apply_plan(house: House, report: str, capsys: pytest.CaptureFixture[str]) -> None:
     """1 there is something to do, 0 it is done, 0 there is nothing left; stdout says what, and nothing else is said."""
     assert [1, 0, 0, 0] == [run(["netbox", verb, report]) for verb in ("plan", "apply", "plan", "apply")]
 
-    said = capsys.readouterr()
-    first, second, third, fourth = said.out.split("\n1 report: ")[0], *said.out.split("\n1 report: ")[1:4]
+    output = capsys.readouterr()
+    first, second, third, fourth = output.out.split("\n1 report: ")[0], *output.out.split("\n1 report: ")[1:4]
     assert "+ module GPU 0000:0f:00.0  model NVIDIA H200, serial 1768160209398" in first
     assert second.startswith("123 changes\n") or " changes\n" in second
     assert "changes made\n" in third
     assert "in step" in third
     assert fourth.startswith("nothing to do\n")
-    assert "" == said.err
+    assert "" == output.err
 
 
 @pytest.mark.parametrize("option", ["--source", "--report"])
@@ -119,15 +119,15 @@ def test_a_device_that_is_not_there_is_told_and_made_when_asked(
     assert 1 == run(["netbox", "plan", report, "--create", *place])
     assert "+ device h200-01  serial 1460009" in capsys.readouterr().out
     assert 0 == run(["netbox", "apply", report, "--create", *place])
-    made = capsys.readouterr().out
-    assert "+ device h200-01  serial 1460009\n" in made
-    assert "+ module GPU 0000:0f:00.0  model NVIDIA H200, serial 1768160209398\n" in made
+    output = capsys.readouterr().out
+    assert "+ device h200-01  serial 1460009\n" in output
+    assert "+ module GPU 0000:0f:00.0  model NVIDIA H200, serial 1768160209398\n" in output
     assert 0 == run(["netbox", "plan", report])
 
     capsys.readouterr()
-    for wrong, said in ((1, "no site in NetBox has the slug x"), (3, "no role"), (5, "no device type")):
+    for wrong, result in ((1, "no site in NetBox has the slug x"), (3, "no role"), (5, "no device type")):
         assert 2 == run(["netbox", "plan", report, "--create", *[*place[:wrong], "x", *place[wrong + 1 :]]])
-        assert said in read_message(capsys)
+        assert result in read_message(capsys)
 
 
 def test_what_netbox_refuses_is_told_and_is_exit_1(
@@ -158,9 +158,9 @@ def test_a_netbox_that_breaks_off_is_exit_2_and_what_was_done_is_shown(
     server.trick("POST dcim/modules", *[Reply(504)] * 4)
 
     assert 2 == run(["netbox", "apply", report])
-    said = capsys.readouterr()
-    assert "+ module type NVIDIA H200" in said.out
-    assert "what was changed stays: run it again" in said.err
+    output = capsys.readouterr()
+    assert "+ module type NVIDIA H200" in output.out
+    assert "what was changed stays: run it again" in output.err
     assert 0 == run(["netbox", "apply", report])
 
 
@@ -201,9 +201,9 @@ def test_a_wrong_token_is_one_line(
     """Without the token, also with --debug."""
     monkeypatch.setenv("NETBOX_TOKEN", "nbt_wrong.secret")
     assert 2 == run(["netbox", "plan", report])
-    said = read_message(capsys)
-    assert "does not let this token read" in said
-    assert "secret" not in said
+    result = read_message(capsys)
+    assert "does not let this token read" in result
+    assert "secret" not in result
 
     with pytest.raises(Exception, match="does not let this token read") as error:
         run(["netbox", "plan", report, "--debug"])
@@ -252,8 +252,8 @@ def test_a_plan_fits_eighty_columns(house: House, report: str, monkeypatch: pyte
     from agent.outputs.text.lines import to_plain_text
 
     client = NetBox(NetBoxAccess(house.url, house.token))
-    made = plan(client, [ReportedNode(build_desired(scan_machine(SHAPE)), "h200.json")], ApplyOptions())
-    lines = to_plain_text(page(made, 80)).splitlines()
+    result = plan(client, [ReportedNode(build_desired(scan_machine(SHAPE)), "h200.json")], ApplyOptions())
+    lines = to_plain_text(page(result, 80)).splitlines()
 
     assert [] == [line for line in lines if len(line) > 80]
     assert len(lines) < 80

@@ -39,11 +39,11 @@ def summary(command: Command) -> str:
 def test_a_summary_is_short_and_never_cut(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     """At most 50 letters, so that it fits beside the name at 80 columns."""
     assert 0 == run([*command.words[:-1], "--help"])
-    shown = capsys.readouterr().out
+    output = capsys.readouterr().out
 
     assert len(summary(command)) <= SUMMARY
-    assert f"  {summary(command)}" in shown
-    assert "..." not in [word for line in shown.splitlines() for word in line.split()[-1:]]
+    assert f"  {summary(command)}" in output
+    assert "..." not in [word for line in output.splitlines() for word in line.split()[-1:]]
 
 
 def test_every_command_is_in_one_group_of_the_help() -> None:
@@ -131,13 +131,13 @@ def test_config_show_has_every_key_and_what_the_file_changes(
     file = tmp_path / "fabricscope.toml"
     file.write_text('[rules]\noff = ["roce-mtu-small"]\n[thresholds]\nroce-ets-starved.percent = 20\n')
     assert 0 == run(["config", "show", "--config", str(file)])
-    shown = capsys.readouterr().out
-    (tmp_path / "again.toml").write_text(shown)
+    output = capsys.readouterr().out
+    (tmp_path / "again.toml").write_text(output)
 
-    assert f"# from {file}" in shown
-    assert 'off = ["roce-mtu-small"]\n' in shown
-    assert "# roce_mode =  # lossless, lossy\n" in shown
-    assert [] == [t.name for rule in every_rule() for t in rule.thresholds if t.name not in shown]
+    assert f"# from {file}" in output
+    assert 'off = ["roce-mtu-small"]\n' in output
+    assert "# roce_mode =  # lossless, lossy\n" in output
+    assert [] == [t.name for rule in every_rule() for t in rule.thresholds if t.name not in output]
     assert (
         load_configuration(str(file), names()).changed
         == load_configuration(str(tmp_path / "again.toml"), names()).changed

@@ -28,8 +28,8 @@ def changed(report: Report, **fields: Any) -> Report:
 
 def rows(report: Report, table: str, change: Callable[[Any], Any]) -> Report:
     """The report with each row of a table replaced by what `change` makes of it; None drops the row."""
-    made = [change(row) for row in getattr(report.topology, table)]
-    return changed(report, **{f"topology__{table}": [row for row in made if row is not None]})
+    result = [change(row) for row in getattr(report.topology, table)]
+    return changed(report, **{f"topology__{table}": [row for row in result if row is not None]})
 
 
 def renamed(report: Report, names: Mapping[str, str]) -> Report:

@@ -69,13 +69,13 @@ def test_the_other_way_round_is_the_reverse(fault: str) -> None:
     turned = {"gone": "new", "new": "gone", "lost": "gained", "gained": "lost"}
 
     def facts(made: Diff, reverse: bool) -> list[str]:
-        found = []
+        collected = []
         for c in made.changes:
             kind = turned.get(c.kind, c.kind) if reverse else c.kind
             old, new = (c.new, c.old) if reverse else (c.old, c.new)
             ends = sorted(repr((p.new, p.old) if reverse else (p.old, p.new)) for p in c.subjects)
-            found += [f"{c.group} {kind} {c.what} {old} {new} {end}" for end in ends]
-        return sorted(found)
+            collected += [f"{c.group} {kind} {c.what} {old} {new} {end}" for end in ends]
+        return sorted(collected)
 
     assert facts(diff(healthy, faulty), reverse=False) == facts(diff(faulty, healthy), reverse=True)
 
@@ -113,10 +113,10 @@ def test_a_gpu_that_went_shifts_only_names() -> None:
     new = rows(new, "gpus", lambda g: msgspec.structs.replace(g, label=labels.get(g.label, g.label)))
     new = rows(new, "paths", lambda p: None if lost.id in (p.a, p.b) else p)
 
-    made = diff(old, new)
-    assert ["devices gone gpu", "devices renamed gpu"] == [f"{c.group} {c.kind} {c.what}" for c in made.changes]
-    assert [f"GPU2 ({lost.uuid})"] == [p.label for p in made.changes[0].subjects]
-    assert 5 == len(made.changes[1].subjects)
+    result = diff(old, new)
+    assert ["devices gone gpu", "devices renamed gpu"] == [f"{c.group} {c.kind} {c.what}" for c in result.changes]
+    assert [f"GPU2 ({lost.uuid})"] == [p.label for p in result.changes[0].subjects]
+    assert 5 == len(result.changes[1].subjects)
 
 
 def test_a_swapped_card_is_replaced() -> None:
@@ -147,11 +147,11 @@ def test_two_hosts_are_compared_by_place() -> None:
     new = rows(new, "nics", lambda n: msgspec.structs.replace(n, node_guid=f"{n.node_guid}2"))
     new = rows(new, "pci", lambda f: msgspec.structs.replace(f, serial=None))
     new = rows(new, "netdevs", lambda n: msgspec.structs.replace(n, mac="00:00:00:00:00:01", addresses=["10.0.0.1/8"]))
-    made = diff(old, new)
+    result = diff(old, new)
 
-    assert not made.same_host
-    assert "two hosts" in made.notes[0]
-    assert [] == told(made)
+    assert not result.same_host
+    assert "two hosts" in result.notes[0]
+    assert [] == told(result)
     assert ["software changed kernel node"] == told(diff(old, changed(new, node__kernel="6.9.0")))
     assert ["software changed bios_version node"] == told(diff(old, changed(new, node__bios_version="9.9")))
 
@@ -216,7 +216,7 @@ def test_settings_and_software() -> None:
         software__driver=msgspec.structs.replace(old.software.driver, version="580.1"),
     )
     new = rows(new, "nics", lambda n: msgspec.structs.replace(n, role="storage") if n.label == "mlx5_2" else n)
-    made = diff(old, new)
+    result = diff(old, new)
 
     assert [
         "software changed driver version node",
@@ -224,8 +224,8 @@ def test_settings_and_software() -> None:
         "software new module nvme_rdma",
         "settings changed role mlx5_2",
         "settings changed cmdline node",
-    ] == sorted(told(made), key=lambda line: (GROUPS.index(line.split()[0]), "cmdline" in line, line))
-    assert ([words[-1]], ["quiet"]) == next((c.old, c.new) for c in made.changes if c.what == "cmdline")
+    ] == sorted(told(result), key=lambda line: (GROUPS.index(line.split()[0]), "cmdline" in line, line))
+    assert ([words[-1]], ["quiet"]) == next((c.old, c.new) for c in result.changes if c.what == "cmdline")
 
 
 def test_qos_is_compared_where_both_know_it() -> None:
@@ -242,10 +242,10 @@ def test_not_seen_is_not_gone() -> None:
     """Where the probe that would see interfaces did not answer, they are not called gone."""
     old = scan_machine(ROCE)
     runs = [msgspec.structs.replace(r, status="denied", reason="no") if r.name == "netdev" else r for r in old.probes]
-    made = diff(old, changed(old, probes=runs, topology__netdevs=[]))
+    result = diff(old, changed(old, probes=runs, topology__netdevs=[]))
 
-    assert not [c for c in made.changes if c.kind == "gone"]
-    assert {"lost", "changed"} == {c.kind for c in made.changes}
+    assert not [c for c in result.changes if c.kind == "gone"]
+    assert {"lost", "changed"} == {c.kind for c in result.changes}
 
 
 def test_the_page_is_plain_text_whatever_the_host_is_called() -> None:
@@ -282,10 +282,10 @@ def test_any_mutated_report_gives_a_diff_or_is_no_report(data: st.DataObject) ->
         hostile = msgspec.convert(document, Report)
     except msgspec.ValidationError:
         return
-    for made in (diff(scan_machine(HGX), hostile), diff(hostile, scan_machine(HGX))):
-        assert all(c.group in GROUPS and c.kind in KINDS and c.subjects for c in made.changes)
-        assert to_plain_text(page(made, 80))
-        assert msgspec.json.encode(made)
+    for result in (diff(scan_machine(HGX), hostile), diff(hostile, scan_machine(HGX))):
+        assert all(c.group in GROUPS and c.kind in KINDS and c.subjects for c in result.changes)
+        assert to_plain_text(page(result, 80))
+        assert msgspec.json.encode(result)
     assert [] == diff(hostile, hostile).changes
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.diff import diff
-from agent.diff.page import folded, page
+from agent.diff.page import fold_labels, page
 from agent.model.nic import FabricNeighbor, Nic
 from agent.model.report import Report
 from agent.outputs.text.lines import to_plain_text
@@ -370,9 +370,11 @@ def test_every_fault_has_its_row() -> None:
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_a_fault_is_a_small_difference(fault: str) -> None:
     """One line a cause; an idle GPU that slowed its link down is none."""
-    made = diff(scan_machine(base_of(fault)), scan_machine("", fault))
+    result = diff(scan_machine(base_of(fault)), scan_machine("", fault))
 
-    assert EXPECTED[fault] == [f"{c.kind} {c.what}: {folded([p.label for p in c.subjects])}" for c in made.changes]
+    assert EXPECTED[fault] == [
+        f"{c.kind} {c.what}: {fold_labels([p.label for p in c.subjects])}" for c in result.changes
+    ]
 
 
 @pytest.mark.parametrize("fault", EXPECTED)

@@ -45,14 +45,14 @@ def report(
 def take(dataset: Path, *reports: bytes, **more: Any) -> Ingested:
     """Ingest reports from lines of one file."""
     source = dataset.parent / f"{dataset.name}.ndjson"
-    source.write_bytes(b"".join(each.replace(b"\n", b" ") + b"\n" for each in reports))
+    source.write_bytes(b"".join(report.replace(b"\n", b" ") + b"\n" for report in reports))
     return taken(dataset, source, **more)
 
 
 def taken(dataset: Path, *sources: Path | str, **more: Any) -> Ingested:
     """Ingest sources."""
-    asked = IngestOptions(sources=[str(each) for each in sources], dataset=str(dataset), **more)
-    return ingest(asked, lambda _stage, _done: None)
+    request = IngestOptions(sources=[str(source) for source in sources], dataset=str(dataset), **more)
+    return ingest(request, lambda _stage, _done: None)
 
 
 def rows(dataset: Path, table: str, columns: str = "*", where: str = "true") -> list[Any]:
@@ -67,7 +67,7 @@ def history(dataset: Path, table: str, columns: str = "*", where: str = "true") 
 
 def lasting(table: str) -> str:
     """The columns of a table that are not volatile, for SELECT."""
-    return ", ".join(f'"{each.name}"' for each in TABLES[table].columns if not each.volatile)
+    return ", ".join(f'"{column.name}"' for column in TABLES[table].columns if not column.volatile)
 
 
 def as_of(dataset: Path, table: str, moment: datetime) -> list[Any]:
@@ -91,7 +91,7 @@ def plain(folder: Path, pattern: str, columns: str = "count(*)") -> list[Any]:
 
 def files(dataset: Path) -> set[str]:
     """Parquet files on disk, below the dataset."""
-    return {str(each.relative_to(dataset)) for each in dataset.rglob("*.parquet")}
+    return {str(item.relative_to(dataset)) for item in dataset.rglob("*.parquet")}
 
 
 def named(dataset: Path) -> set[str]:
@@ -106,12 +106,12 @@ def _asked(paths: list[str], columns: str, where: str) -> list[Any]:
 
 
 def _files(paths: Iterable[str]) -> str:
-    return f"read_parquet([{', '.join(repr(each) for each in paths)}], hive_partitioning = false)"
+    return f"read_parquet([{', '.join(repr(path) for path in paths)}], hive_partitioning = false)"
 
 
 def _sql(text: str) -> list[Any]:
-    found = _database().sql(text).to_arrow_table()  # fetchall wants pytz for times
-    return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True), key=repr)
+    result = _database().sql(text).to_arrow_table()  # fetchall wants pytz for times
+    return sorted(zip(*(column.to_pylist() for column in result.columns), strict=True), key=repr)
 
 
 @functools.cache

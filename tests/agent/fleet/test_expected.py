@@ -62,8 +62,8 @@ NETBOX = {
     ids=["host lists", "one line", "sinfo", "kubectl", "NetBox", "NetBox's results", "Windows", "two partitions"],
 )  # fmt: skip
 def test_lists(text: str, expected: list[tuple[str, str | None, bool]]) -> None:
-    found = [(node.name, node.state, node.out) for node in read_expected(text.encode())]
-    assert expected == found
+    result = [(node.name, node.state, node.out) for node in read_expected(text.encode())]
+    assert expected == result
 
 
 def test_the_reason_of_a_drained_node() -> None:
@@ -134,12 +134,12 @@ def test_who_is_missing(dataset: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_in_words(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == run(["fleet", "expected", str(dataset)])
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
 
-    assert "3 of 7 expected nodes report" in said
-    assert "Never reported: 2 nodes\n  n[6-7]" in said
-    assert "n2: drained* (waits for a GPU) last report" in said
-    assert "To drain: 1 node\n  n1: gpu-lost\n" in said
+    assert "3 of 7 expected nodes report" in output
+    assert "Never reported: 2 nodes\n  n[6-7]" in output
+    assert "n2: drained* (waits for a GPU) last report" in output
+    assert "To drain: 1 node\n  n1: gpu-lost\n" in output
 
 
 def test_commands_that_drain(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:

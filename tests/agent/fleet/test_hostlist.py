@@ -85,7 +85,7 @@ def test_slurm_reads_it_alike(tmp_path, real_commands):
         pytest.skip("no scontrol (Debian: slurm-client)")
     conf = tmp_path / "slurm.conf"
     conf.write_text("ClusterName=x\nSlurmctldHost=localhost\nNodeName=a\n")
-    said = subprocess.run(
+    completed = subprocess.run(
         ["scontrol", "show", "hostnames", fold([*MANY, "a1.b", "a2.b"], suffix=False)],
         env={"SLURM_CONF": str(conf), "PATH": "/usr/bin:/bin"},
         capture_output=True,
@@ -93,17 +93,17 @@ def test_slurm_reads_it_alike(tmp_path, real_commands):
         timeout=30,
         check=True,
     ).stdout.split()
-    assert sorted(said) == sorted([*MANY, "a1.b", "a2.b"])
+    assert sorted(completed) == sorted([*MANY, "a1.b", "a2.b"])
 
 
 def test_clustershell_reads_it_alike(real_commands):
-    found = subprocess.run(
+    completed = subprocess.run(
         ["python3", "-c", "import sys, ClusterShell.NodeSet as n; print(*n.NodeSet(sys.argv[1]))", fold(MANY)],
         capture_output=True,
         text=True,
         timeout=30,
         env={"PATH": f"{sys.prefix}/bin:/usr/bin:/bin"},
     )
-    if "ModuleNotFoundError" in found.stderr:
+    if "ModuleNotFoundError" in completed.stderr:
         pytest.skip("no ClusterShell here")
-    assert sorted(MANY) == sorted(found.stdout.split())
+    assert sorted(MANY) == sorted(completed.stdout.split())

@@ -25,9 +25,9 @@ NOW = datetime.now(timezone.utc)
 def seen(host: str, hours_ago: float, verdict: str = "ok", *rules: str) -> bytes:
     """A report of a moment before now."""
     moment = (NOW - timedelta(hours=hours_ago)).isoformat()
-    found = [finding(rule, severity="critical") for rule in rules]
+    result = [finding(rule, severity="critical") for rule in rules]
     summary = {"verdict": verdict, "counts": {"critical": len(rules)}, "unknown_rules": []}
-    return report(host, observed_at=moment, generated_at=moment, findings=found, summary=summary)
+    return report(host, observed_at=moment, generated_at=moment, findings=result, summary=summary)
 
 
 @pytest.fixture
@@ -44,13 +44,13 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 def value(text: str, name: str, **labels: str) -> float:
     """Of the only series with these labels."""
-    (found,) = [
+    (match,) = [
         line.rpartition(" ")[2]
         for line in text.splitlines()
         if re.match(rf"fabricscope_{name}[{{ ]", line)
         and all(f'{key}="{word}"' in line for key, word in labels.items())
     ]
-    return float(found)
+    return float(match)
 
 
 def test_what_is_counted(text: str) -> None:

@@ -46,8 +46,8 @@ def test_one_clock_that_is_ahead_makes_no_other_node_stale(tmp_path: Path) -> No
     pytest.importorskip("duckdb")
     from agent.fleet.engines import connect
     from agent.fleet.questions.options import Options
-    from agent.fleet.questions.outliers import outliers
-    from agent.fleet.questions.summary import summary
+    from agent.fleet.questions.outliers import find_outliers
+    from agent.fleet.questions.summary import build_summary
     from tests.agent.fleet.small import report, rows, taken
 
     now = datetime.now(timezone.utc).replace(microsecond=0)
@@ -72,11 +72,13 @@ def test_one_clock_that_is_ahead_makes_no_other_node_stale(tmp_path: Path) -> No
     engine = connect(None, str(tmp_path / "d"))
     try:
         naive = now.replace(tzinfo=None)
-        answer = summary(engine, Options(stale_after_seconds=5400, now=naive))
+        answer = build_summary(engine, Options(stale_after_seconds=5400, now=naive))
         assert (1, "g", False) == (answer.stale, answer.stale_hosts, answer.silent)
-        later = summary(engine, Options(stale_after_seconds=5400, now=naive + 24 * HOUR))
+        later = build_summary(engine, Options(stale_after_seconds=5400, now=naive + 24 * HOUR))
         assert (0, True) == (later.stale, later.silent)
-        clocks = [each for each in outliers(engine).outliers if each.attribute == "clock"]
-        assert [("ahead", "20 h", 8, 9)] == [(each.hosts, each.value, each.usual_count, each.of) for each in clocks]
+        clocks = [outlier for outlier in find_outliers(engine).outliers if outlier.attribute == "clock"]
+        assert [("ahead", "20 h", 8, 9)] == [
+            (clock.hosts, clock.value, clock.usual_count, clock.of) for clock in clocks
+        ]
     finally:
         engine.close()

@@ -8,7 +8,7 @@ import pytest
 
 from agent.fleet.columns import HISTORY, schema
 from agent.fleet.dataset import HISTORY_TABLES, Manifest
-from agent.fleet.reference import renewed
+from agent.fleet.reference import renew_page
 from agent.fleet.tables import TABLES
 from tests.conftest import ROOT
 
@@ -17,17 +17,17 @@ PAGE = ROOT / "docs" / "fleet-dataset.md"
 
 def test_the_page_is_current() -> None:
     text = PAGE.read_text()
-    assert renewed(text) == text, "make docs"
+    assert renew_page(text) == text, "make docs"
 
 
 def test_a_page_without_a_place_for_them_is_refused() -> None:
     with pytest.raises(ValueError, match="no lines"):
-        renewed("# Tables")
+        renew_page("# Tables")
 
 
 def test_columns_are_told_once_and_keys_are_columns() -> None:
     for table in (*TABLES.values(), *HISTORY.values()):
-        names = [each.name for each in table.columns]
+        names = [column.name for column in table.columns]
         assert len(names) == len(set(names)), table.name
         assert set(table.key) <= set(names), table.name
         assert names[0] == "node"

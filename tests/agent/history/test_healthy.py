@@ -22,7 +22,7 @@ def later(report: Report, boot_id: str | None = None) -> Report:
 
 
 def grave(report: Report) -> set[tuple[str, str]]:
-    return {(each.rule, each.subject) for each in report.findings if each.severity != "info"}
+    return {(finding.rule, finding.subject) for finding in report.findings if finding.severity != "info"}
 
 
 @pytest.mark.parametrize("shape", HOSTS)
@@ -31,15 +31,15 @@ def test_time_alone_is_no_fault(shape: str, boot_id: str | None) -> None:
     """Inventory and settings are the same, and no counter moved."""
     report = scan_machine(shape)
     state = update_state(None, report)
-    made = evaluate_report(add_history(state, later(report, boot_id)), Configuration())
-    (lost,) = [check for check in made.checks if check.rule == "inventory-lost"]
+    result = evaluate_report(add_history(state, later(report, boot_id)), Configuration())
+    (lost,) = [check for check in result.checks if check.rule == "inventory-lost"]
 
-    assert grave(report) == grave(made)
-    assert made.history is not None
-    assert {} == made.history.settings == made.history.link_downs
-    assert ("pass" if made.history.inventory else "not_applicable") == lost.state
-    assert made.counters_window is not None
-    assert {} == made.counters_window.moved
-    assert (3600.0 if boot_id is None else None) == made.counters_window.seconds
-    assert len(encode_report(made)) < REPORT_LIMIT_BYTES / 2
+    assert grave(report) == grave(result)
+    assert result.history is not None
+    assert {} == result.history.settings == result.history.link_downs
+    assert ("pass" if result.history.inventory else "not_applicable") == lost.state
+    assert result.counters_window is not None
+    assert {} == result.counters_window.moved
+    assert (3600.0 if boot_id is None else None) == result.counters_window.seconds
+    assert len(encode_report(result)) < REPORT_LIMIT_BYTES / 2
     assert len(msgspec.json.encode(state)) < STATE_LIMIT_BYTES / 8

@@ -30,15 +30,15 @@ PORT, NETDEV = f"port:{RAIL}/1", f"netdev:{RAIL}"
 
 
 def history(state: HostState | None, now: Report) -> History:
-    found = add_history(state, now).history
-    assert found is not None
-    return found
+    result = add_history(state, now).history
+    assert result is not None
+    return result
 
 
 def after(*reports: Report) -> HostState:
     state = None
-    for each in reports:
-        state = update_state(state, each)
+    for one_report in reports:
+        state = update_state(state, one_report)
     assert state is not None
     return state
 

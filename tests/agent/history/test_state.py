@@ -13,30 +13,30 @@ from tests.agent.rules.build import changed_gpus, changed_nics, gpu_id, server, 
 
 
 def told(state: HostState | None, now: Report) -> CountersWindow:
-    found = add_history(state, now).counters_window
-    assert found is not None
-    return found
+    result = add_history(state, now).counters_window
+    assert result is not None
+    return result
 
 
 def test_the_first_run_says_that_it_is_the_first() -> None:
     """Window and history have the reason."""
-    made = add_history(None, report())
+    result = add_history(None, report())
 
     assert (FIRST_RUN, FIRST_RUN) == (
-        made.counters_window and made.counters_window.reset_reason, made.history and made.history.reason,
+        result.counters_window and result.counters_window.reset_reason, result.history and result.history.reason,
     )  # fmt: skip
 
 
 def test_a_later_run_is_compared() -> None:
     """With the sample, the run before and the inventory."""
-    made = add_history(update_state(None, report(counting(1))), report(counting(4), DAY + 3600))
+    result = add_history(update_state(None, report(counting(1))), report(counting(4), DAY + 3600))
 
-    assert made.counters_window is not None
-    assert made.history is not None
-    assert 3600.0 == made.counters_window.seconds
-    assert {"out_of_sequence": 3} == made.counters_window.moved["port:0000:15:00.0/1"]
-    assert (1, report().generated_at, None) == (made.history.runs, made.history.last_run, made.history.reason)
-    assert 8 <= len(made.history.inventory)
+    assert result.counters_window is not None
+    assert result.history is not None
+    assert 3600.0 == result.counters_window.seconds
+    assert {"out_of_sequence": 3} == result.counters_window.moved["port:0000:15:00.0/1"]
+    assert (1, report().generated_at, None) == (result.history.runs, result.history.last_run, result.history.reason)
+    assert 8 <= len(result.history.inventory)
 
 
 def test_two_readings_of_this_run_are_not_replaced() -> None:
@@ -60,13 +60,13 @@ def test_two_readings_of_this_run_are_not_replaced() -> None:
 )
 def test_counters_are_not_compared_and_why(now: Report, reason: str) -> None:
     """The inventory is, all the same."""
-    made = add_history(update_state(None, report()), now)
+    result = add_history(update_state(None, report()), now)
 
-    assert made.counters_window is not None
-    assert made.history is not None
-    assert reason in (made.counters_window.reset_reason or "")
-    assert made.counters_window.seconds is None
-    assert made.history.inventory
+    assert result.counters_window is not None
+    assert result.history is not None
+    assert reason in (result.counters_window.reset_reason or "")
+    assert result.counters_window.seconds is None
+    assert result.history.inventory
 
 
 def test_nothing_is_compared_over_a_boot_without_an_id() -> None:
@@ -80,7 +80,7 @@ def test_samples_of_another_boot_are_dropped() -> None:
     """And the new boot's own first sample is kept."""
     state = update_state(update_state(None, report()), report(uptime=100.0, boot_id="boot-2"))
 
-    assert [100.0] == [each.uptime_seconds for each in state.samples]
+    assert [100.0] == [sample.uptime_seconds for sample in state.samples]
     assert make_window(state.samples, report(uptime=200.0)).seconds == 100.0
 
 
@@ -108,7 +108,7 @@ def test_a_clone_with_the_same_machine_id_is_another_host() -> None:
     clone = topology(
         others,
         gpus=[msgspec.structs.replace(g, uuid=f"GPU-x{n}") for n, g in enumerate(others.topology.gpus)],
-        nics=[msgspec.structs.replace(each, node_guid=f"1:{n}") for n, each in enumerate(others.topology.nics)],
+        nics=[msgspec.structs.replace(nic, node_guid=f"1:{n}") for n, nic in enumerate(others.topology.nics)],
     )
 
     assert "another host" in (told(state, report(uptime=DAY + 60, serial="B")).reset_reason or "")
@@ -128,11 +128,11 @@ def test_an_inventory_keeps_what_is_missing_until_it_is_accepted() -> None:
     state = update_state(update_state(None, first), later)
     agreed = accept_inventory(state, later)
 
-    assert f"gpu:{gpu_id(0)}" in {each.subject for each in state.inventory}
+    assert f"gpu:{gpu_id(0)}" in {item.subject for item in state.inventory}
     assert first.generated_at == state.last_good
     assert agreed is not None
-    assert f"gpu:{gpu_id(0)}" not in {each.subject for each in agreed.inventory}
-    assert f"gpu:{gpu_id(1)}" in {each.subject for each in agreed.inventory}
+    assert f"gpu:{gpu_id(0)}" not in {item.subject for item in agreed.inventory}
+    assert f"gpu:{gpu_id(1)}" in {item.subject for item in agreed.inventory}
     assert later.generated_at == agreed.last_good
     assert accept_inventory(None, later) is None
 
@@ -141,7 +141,7 @@ def test_an_inventory_grows() -> None:
     """What came is part of it."""
     state = update_state(update_state(None, report(server(3))), report(server(4), DAY + 60))
 
-    assert {f"gpu:{gpu_id(n)}" for n in range(4)} <= {each.subject for each in state.inventory}
+    assert {f"gpu:{gpu_id(n)}" for n in range(4)} <= {item.subject for item in state.inventory}
 
 
 def dark(now: Report) -> Report:

@@ -36,8 +36,8 @@ class Lines(list[str]):
 
 
 def file_of(place: Path) -> Path:
-    (found,) = place.glob("host-*.json")
-    return found
+    (result,) = place.glob("host-*.json")
+    return result
 
 
 def seconds(made: Report) -> float | None:
@@ -55,34 +55,34 @@ def why(made: Report) -> str:
 
 def test_the_second_run_is_compared_with_the_first(tmp_path: Path) -> None:
     """In a directory that the first one makes; one small file and the lock, which no other user may hold."""
-    place, said = tmp_path / "state", Lines()
+    place, result = tmp_path / "state", Lines()
 
-    assert FIRST_RUN == why(apply_state_file(str(place), report(), said))
-    assert 3600.0 == seconds(apply_state_file(str(place), LATER, said))
-    assert [] == said
-    assert {"lock", file_of(place).name} == {each.name for each in place.iterdir()}
+    assert FIRST_RUN == why(apply_state_file(str(place), report(), result))
+    assert 3600.0 == seconds(apply_state_file(str(place), LATER, result))
+    assert [] == result
+    assert {"lock", file_of(place).name} == {item.name for item in place.iterdir()}
     modes = (place, file_of(place), place / "lock")
-    assert [0o700, 0o640, 0o600] == [stat.S_IMODE(each.stat().st_mode) for each in modes]
+    assert [0o700, 0o640, 0o600] == [stat.S_IMODE(mode.stat().st_mode) for mode in modes]
     assert "machine-1" not in file_of(place).name
 
 
 def test_every_host_and_container_has_its_own(tmp_path: Path) -> None:
     """A capture of another machine never compares with this one's; a renamed host does."""
-    said = Lines()
-    apply_state_file(str(tmp_path), report(), said)
+    result = Lines()
+    apply_state_file(str(tmp_path), report(), result)
 
     for other in ({"machine_id": "machine-2"}, {"container": "docker"}, {"container": "docker", "hostname": "pod-7"}):
-        assert FIRST_RUN == why(apply_state_file(str(tmp_path), report(uptime=DAY + 60, **other), said))
+        assert FIRST_RUN == why(apply_state_file(str(tmp_path), report(uptime=DAY + 60, **other), result))
     assert 4 == len(list(tmp_path.glob("host-*.json")))
-    assert 60.0 == seconds(apply_state_file(str(tmp_path), report(uptime=DAY + 60, hostname="renamed"), said))
+    assert 60.0 == seconds(apply_state_file(str(tmp_path), report(uptime=DAY + 60, hostname="renamed"), result))
 
 
 def test_a_source_without_any_name_is_not_remembered(tmp_path: Path) -> None:
     """One line says so."""
-    said = Lines()
+    result = Lines()
 
-    assert "nothing identifies" in why(apply_state_file(str(tmp_path), report(machine_id=None, hostname=None), said))
-    assert 1 == len(said)
+    assert "nothing identifies" in why(apply_state_file(str(tmp_path), report(machine_id=None, hostname=None), result))
+    assert 1 == len(result)
     assert [] == list(tmp_path.iterdir())
 
 
@@ -101,9 +101,9 @@ def test_what_was_taken_out_on_purpose_is_accepted(tmp_path: Path) -> None:
     bare = msgspec.structs.replace(LATER, topology=msgspec.structs.replace(LATER.topology, gpus=[]))
 
     for accept, gpus in ((False, 4), (True, 0), (False, 0)):
-        made = apply_state_file(str(tmp_path), bare, Lines(), accept=accept)
-        assert made.history is not None
-        assert gpus == sum(each.subject.startswith("gpu:") for each in made.history.inventory)
+        result = apply_state_file(str(tmp_path), bare, Lines(), accept=accept)
+        assert result.history is not None
+        assert gpus == sum(item.subject.startswith("gpu:") for item in result.history.inventory)
 
 
 DAMAGED = [b"", b"{", b"\x00" * 300, b"[]", b"\xff\xfe", b"[" * 100_000, b'{"schema": 5}', b'"text"']
@@ -113,16 +113,16 @@ DAMAGED = [b"", b"{", b"\x00" * 300, b"[]", b"\xff\xfe", b"[" * 100_000, b'{"sch
 def test_a_damaged_file_is_put_aside_and_a_new_one_begun(tmp_path: Path, data: bytes) -> None:
     """One line names it; the next run is compared again."""
     apply_state_file(str(tmp_path), report(), Lines())
-    place, said = file_of(tmp_path), Lines()
+    place, result = file_of(tmp_path), Lines()
     place.write_bytes(data)
 
-    reason = why(apply_state_file(str(tmp_path), LATER, said))
+    reason = why(apply_state_file(str(tmp_path), LATER, result))
 
-    assert [reason] == said
+    assert [reason] == result
     assert "damaged" in reason
     assert data == place.with_name(f"{place.name}.damaged").read_bytes()
-    assert 60.0 == seconds(apply_state_file(str(tmp_path), report(uptime=DAY + 3660), said))
-    assert 1 == len(said)
+    assert 60.0 == seconds(apply_state_file(str(tmp_path), report(uptime=DAY + 3660), result))
+    assert 1 == len(result)
 
 
 def test_every_truncation_is_noticed(tmp_path: Path) -> None:
@@ -149,12 +149,12 @@ def test_a_file_that_is_too_large_is_damaged(tmp_path: Path, monkeypatch: pytest
 def test_what_is_not_of_this_version_is_left_alone(tmp_path: Path, schema: str) -> None:
     """A newer version's state must survive that an older one ran."""
     apply_state_file(str(tmp_path), report(), Lines())
-    place, said = file_of(tmp_path), Lines()
+    place, result = file_of(tmp_path), Lines()
     place.write_text(f'{{"schema": "{schema}", "precious": 1}}')
 
-    assert "left alone" in why(apply_state_file(str(tmp_path), LATER, said))
+    assert "left alone" in why(apply_state_file(str(tmp_path), LATER, result))
     assert "precious" in place.read_text()
-    assert 1 == len(said)
+    assert 1 == len(result)
 
 
 def test_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
@@ -164,20 +164,20 @@ def test_what_is_no_file_is_left_alone(tmp_path: Path) -> None:
     for make in (lambda: place.mkdir(), lambda: os.mkfifo(place), lambda: place.symlink_to("/etc/passwd")):
         place.unlink() if not place.is_dir() else place.rmdir()
         make()
-        said = Lines()
+        result = Lines()
 
-        assert "cannot be used" in why(apply_state_file(str(tmp_path), LATER, said))
-        assert 1 == len(said)
+        assert "cannot be used" in why(apply_state_file(str(tmp_path), LATER, result))
+        assert 1 == len(result)
     assert place.is_symlink()
 
 
 @pytest.mark.parametrize("place", ["/proc/nowhere/state", "/dev/null", "/dev/null/state"])
 def test_a_place_that_cannot_be_a_directory_is_one_line(place: str) -> None:
     """Whatever it is."""
-    said = Lines()
+    result = Lines()
 
-    assert place.rpartition("/state")[0] in why(apply_state_file(place, report(), said)) or said
-    assert 1 == len(said)
+    assert place.rpartition("/state")[0] in why(apply_state_file(place, report(), result)) or result
+    assert 1 == len(result)
 
 
 def test_a_directory_that_may_not_be_written_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,11 +191,11 @@ def test_a_directory_that_may_not_be_written_is_read(tmp_path: Path, monkeypatch
         return real(path, flags, *mode)
 
     monkeypatch.setattr(os, "open", denied)
-    said = Lines()
+    result = Lines()
 
-    assert 3600.0 == seconds(apply_state_file(str(tmp_path), LATER, said))
-    assert 1 == len(said)
-    assert "not remembered" in said[0]
+    assert 3600.0 == seconds(apply_state_file(str(tmp_path), LATER, result))
+    assert 1 == len(result)
+    assert "not remembered" in result[0]
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
@@ -204,15 +204,15 @@ def test_a_full_disk_is_one_line_and_the_old_state_stays(
 ) -> None:
     """Nothing half-written is left beside it."""
     apply_state_file(str(tmp_path), report(), Lines())
-    before, said = file_of(tmp_path).read_bytes(), Lines()
+    before, result = file_of(tmp_path).read_bytes(), Lines()
 
     def full(descriptor: int) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "fsync", full)
 
-    assert 3600.0 == seconds(apply_state_file(str(tmp_path), LATER, said))
-    assert ["not remembered" in line for line in said] == [True]
+    assert 3600.0 == seconds(apply_state_file(str(tmp_path), LATER, result))
+    assert ["not remembered" in line for line in result] == [True]
     assert before == file_of(tmp_path).read_bytes()
     assert [] == list(tmp_path.glob("*.new"))
 
@@ -223,11 +223,11 @@ def test_a_state_that_is_too_large_loses_older_samples_first(tmp_path: Path, mon
     whole, small = len(msgspec.json.encode(state)), str(tmp_path / "s.json")
     monkeypatch.setattr(store, "STATE_LIMIT_BYTES", whole - 1)
     save_state(small, state)
-    kept = load_state(small)
+    remaining = load_state(small)
     monkeypatch.setattr(store, "STATE_LIMIT_BYTES", 100)
 
-    assert kept is not None
-    assert state.samples[-1:] == kept.samples
+    assert remaining is not None
+    assert state.samples[-1:] == remaining.samples
     with pytest.raises(StateError, match="more than a state can be"):
         save_state(small, state)
 
@@ -254,12 +254,12 @@ def test_two_runs_at_once_both_count(tmp_path: Path) -> None:
 def test_a_directory_that_is_held_for_long_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that hangs must not hang the next one."""
     monkeypatch.setattr(store, "LOCK_SECONDS", 0.1)
-    said = Lines()
-    with (tmp_path / "lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    result = Lines()
+    with (tmp_path / "lock").open("w") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
 
-        assert "another run holds it" in why(apply_state_file(str(tmp_path), report(), said))
-    assert 1 == len(said)
+        assert "another run holds it" in why(apply_state_file(str(tmp_path), report(), result))
+    assert 1 == len(result)
 
 
 def _killed_at(place: str, step: int) -> None:
@@ -287,13 +287,13 @@ def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(tmp_path: Path, st
     child = multiprocessing.get_context("fork").Process(target=_killed_at, args=(str(tmp_path), step))
     child.start()
     child.join(30)
-    state, said = load_state(str(file_of(tmp_path))), Lines()
+    state, result = load_state(str(file_of(tmp_path))), Lines()
 
     assert state is not None
     assert state.runs in (1, 2)
     assert (step >= 7) == (child.exitcode == 0)
-    assert seconds(apply_state_file(str(tmp_path), report(uptime=DAY + 7200), said))
-    assert [] == said
+    assert seconds(apply_state_file(str(tmp_path), report(uptime=DAY + 7200), result))
+    assert [] == result
     assert [] == list(tmp_path.glob("*.new"))
 
 
@@ -307,7 +307,7 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path: Path, monkeypatch: p
     with pytest.raises(KeyboardInterrupt):
         apply_state_file(str(tmp_path), report(), Lines())
 
-    assert ["lock"] == [each.name for each in tmp_path.iterdir()]
+    assert ["lock"] == [item.name for item in tmp_path.iterdir()]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)

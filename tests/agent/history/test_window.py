@@ -29,65 +29,65 @@ RAIL, GPU = nic_id(0), gpu_id(0)
 
 
 def taken(of: Report) -> CounterSample:
-    made = take_sample(of)
-    assert made is not None
-    return made
+    result = take_sample(of)
+    assert result is not None
+    return result
 
 
 def test_every_kind_of_subject_is_compared() -> None:
     """PCI, GPU, port and interface, each under the subject of its findings; what stood still is in no table."""
-    made = compare_samples(taken(report(counting(5))), report(counting(8), DAY + 3600))
+    result = compare_samples(taken(report(counting(5))), report(counting(8), DAY + 3600))
 
-    assert 3600.0 == made.seconds
-    assert {} == made.not_compared
+    assert 3600.0 == result.seconds
+    assert {} == result.not_compared
     assert {
         f"pci:{RAIL}": {"correctable.RxErr": 3},
         **{f"gpu:{gpu_id(n)}": {"replays": 3} for n in range(4)},
         f"port:{RAIL}/1": {"out_of_sequence": 3},
         f"netdev:{RAIL}": {"rx_crc_errors": 3},
-    } == made.moved
+    } == result.moved
 
 
 def test_a_device_that_moved_is_compared_with_itself() -> None:
     """By its GUID: port and interface come along, and the PCI function, which has no serial, is not compared."""
-    made = compare_samples(taken(report(counting(5))), report(moved_rail(counting(8), "0000:99:00.0"), DAY + 3600))
+    result = compare_samples(taken(report(counting(5))), report(moved_rail(counting(8), "0000:99:00.0"), DAY + 3600))
 
-    assert {"out_of_sequence": 3} == made.moved["port:0000:99:00.0/1"]
-    assert {"rx_crc_errors": 3} == made.moved["netdev:0000:99:00.0"]
-    assert [WHOLE_SUBJECT] == list(made.not_compared["pci:0000:99:00.0"])
+    assert {"out_of_sequence": 3} == result.moved["port:0000:99:00.0/1"]
+    assert {"rx_crc_errors": 3} == result.moved["netdev:0000:99:00.0"]
+    assert [WHOLE_SUBJECT] == list(result.not_compared["pci:0000:99:00.0"])
 
 
 def test_another_device_in_the_same_place_is_not_compared() -> None:
     """A GPU that was exchanged counts for itself."""
-    made = compare_samples(
+    result = compare_samples(
         taken(report(counting(5))), report(changed_gpu(counting(8), 0, uuid="GPU-other"), DAY + 3600)
     )
 
-    assert "another device" in made.not_compared[f"gpu:{GPU}"][WHOLE_SUBJECT]
-    assert f"gpu:{GPU}" not in made.moved
+    assert "another device" in result.not_compared[f"gpu:{GPU}"][WHOLE_SUBJECT]
+    assert f"gpu:{GPU}" not in result.moved
 
 
 def test_an_identity_that_is_not_told_now_leaves_the_place() -> None:
     """The driver did not give the UUID this time: the GPU at that address is still that GPU."""
-    made = compare_samples(taken(report(counting(5))), report(changed_gpu(counting(8), 0, uuid=None), DAY + 3600))
+    result = compare_samples(taken(report(counting(5))), report(changed_gpu(counting(8), 0, uuid=None), DAY + 3600))
 
-    assert {"replays": 3} == made.moved[f"gpu:{GPU}"]
+    assert {"replays": 3} == result.moved[f"gpu:{GPU}"]
 
 
 def test_a_borrowed_mac_does_not_make_two_one() -> None:
     """Members of a bond have one MAC: their places tell them apart."""
     bond = changed_netdev(changed_netdev(counting(8), 0, mac="02:aa", master="bond0"), 1, mac="02:aa", master="bond0")
-    made = compare_samples(taken(report(counting(5))), report(bond, DAY + 3600))
+    result = compare_samples(taken(report(counting(5))), report(bond, DAY + 3600))
 
-    assert {"rx_crc_errors": 3} == made.moved[f"netdev:{RAIL}"]
+    assert {"rx_crc_errors": 3} == result.moved[f"netdev:{RAIL}"]
 
 
 def test_a_subject_that_is_new_is_not_compared() -> None:
     """It may have counted for years."""
     bare = topology(counting(5), nics=[])
-    made = compare_samples(taken(report(bare)), report(counting(8), DAY + 3600))
+    result = compare_samples(taken(report(bare)), report(counting(8), DAY + 3600))
 
-    assert [WHOLE_SUBJECT] == list(made.not_compared[f"port:{RAIL}/1"])
+    assert [WHOLE_SUBJECT] == list(result.not_compared[f"port:{RAIL}/1"])
 
 
 def test_mlx5_wraps_and_a_name_that_stands_twice_is_not_compared() -> None:
@@ -113,17 +113,17 @@ def test_a_window_has_a_limit() -> None:
         changed_netdev(changed_netdev(counting(), 0, counters=row), 1, counters=row)
         for row in (many, dict.fromkeys(many, 2))
     )
-    made = compare_samples(taken(report(before)), report(now, DAY + 60))
+    result = compare_samples(taken(report(before)), report(now, DAY + 60))
 
-    assert ROW_LIMIT >= sum(map(len, made.moved.values())) + sum(map(len, made.not_compared.values()))
-    assert "more counters" in made.not_compared[f"netdev:{nic_id(1)}"][WHOLE_SUBJECT]
+    assert ROW_LIMIT >= sum(map(len, result.moved.values())) + sum(map(len, result.not_compared.values()))
+    assert "more counters" in result.not_compared[f"netdev:{nic_id(1)}"][WHOLE_SUBJECT]
 
 
 def test_hostile_numbers_are_not_kept() -> None:
     """A counter below 0 or above 64 bits would not be written."""
-    made = taken(report(changed_gpu(counting(), 0, pcie_counters={"a": -1, "b": 2**64, "c": 3})))
+    result = taken(report(changed_gpu(counting(), 0, pcie_counters={"a": -1, "b": 2**64, "c": 3})))
 
-    assert {"c": 3} == made.counters[f"gpu:{GPU}"]
+    assert {"c": 3} == result.counters[f"gpu:{GPU}"]
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_the_window_begins_at_the_newest_sample_that_is_old_enough(
 ) -> None:
     """A minute at least: less says little of any rate."""
     samples = [taken(report(uptime=up)) for up in uptimes]
-    made = make_window(samples, report(uptime=now))
+    result = make_window(samples, report(uptime=now))
 
-    assert (now - base if base else None) == made.seconds
-    assert (base is None) == bool(made.reset_reason)
+    assert (now - base if base else None) == result.seconds
+    assert (base is None) == bool(result.reset_reason)
 
 
 def test_a_source_that_knows_no_uptime_has_no_window() -> None:
@@ -160,14 +160,14 @@ def test_few_samples_serve_runs_of_any_frequency(pauses: list[float]) -> None:
     up = first = 1000.0
     for pause in pauses:
         up += pause
-        made = CounterSample(uptime_seconds=up, at="", counters={}, identity={})
-        ready = [each.uptime_seconds for each in samples if up - each.uptime_seconds >= WINDOW_SECONDS]
+        result = CounterSample(uptime_seconds=up, at="", counters={}, identity={})
+        ready = [sample.uptime_seconds for sample in samples if up - sample.uptime_seconds >= WINDOW_SECONDS]
         if up - pause - (first + pauses[0]) >= WINDOW_SECONDS:
             assert ready
             assert up - max(ready) <= 2 * WINDOW_SECONDS + max(pauses)
-        samples = select_samples(samples, made)
+        samples = select_samples(samples, result)
 
-        assert samples[-1] is made
+        assert samples[-1] is result
         assert len(samples) <= 4
 
 
@@ -175,7 +175,9 @@ def test_samples_of_a_later_time_are_dropped() -> None:
     """A clock that went back."""
     samples = [taken(report(uptime=up)) for up in (1000.0, 5000.0)]
 
-    assert [1000.0, 2000.0] == [each.uptime_seconds for each in select_samples(samples, taken(report(uptime=2000.0)))]
+    assert [1000.0, 2000.0] == [
+        select_sample.uptime_seconds for select_sample in select_samples(samples, taken(report(uptime=2000.0)))
+    ]
 
 
 PORT = f"port:{nic_id(0)}/1"
@@ -190,15 +192,15 @@ def test_the_window_stays_that_of_the_last_full_reading() -> None:
     """With its time: what was found by it is found again, whatever the counters of the part say."""
     full = whole()
     part = carry_window(full, report(counting(9), DAY + 3700))
-    made = carried_window(full, part)
+    result = carried_window(full, part)
 
     assert full.counters_window is not None
-    assert {"out_of_sequence": 6} == made.moved[PORT]
-    assert 3600.0 == made.seconds
-    assert full.counters_window.since == made.since
-    assert full.generated_at == made.until
-    assert full.counters_window.moved == made.moved
-    assert made == carried_window(part, report(counting(9), DAY + 3800))
+    assert {"out_of_sequence": 6} == result.moved[PORT]
+    assert 3600.0 == result.seconds
+    assert full.counters_window.since == result.since
+    assert full.generated_at == result.until
+    assert full.counters_window.moved == result.moved
+    assert result == carried_window(part, report(counting(9), DAY + 3800))
 
 
 def test_a_window_that_says_why_there_is_none_stays_too() -> None:
@@ -212,11 +214,11 @@ def test_a_window_that_says_why_there_is_none_stays_too() -> None:
 
 def test_what_moved_to_another_place_keeps_its_counters() -> None:
     """By what lasts of it."""
-    made = carried_window(whole(), report(moved_rail(counting(7), "0000:ff:00.0"), DAY + 3700))
+    result = carried_window(whole(), report(moved_rail(counting(7), "0000:ff:00.0"), DAY + 3700))
 
-    assert {"out_of_sequence": 6} == made.moved["port:0000:ff:00.0/1"]
-    assert PORT not in made.moved
-    assert PORT not in made.not_compared
+    assert {"out_of_sequence": 6} == result.moved["port:0000:ff:00.0/1"]
+    assert PORT not in result.moved
+    assert PORT not in result.not_compared
 
 
 def test_what_was_not_there_is_not_called_quiet() -> None:
@@ -239,6 +241,6 @@ def with_gpus(made: Report, *gpus: Gpu) -> Report:
 
 
 def carried_window(full: Report, made: Report) -> CountersWindow:
-    found = carry_window(full, made).counters_window
-    assert found is not None
-    return found
+    result = carry_window(full, made).counters_window
+    assert result is not None
+    return result

@@ -67,17 +67,17 @@ class House:
 def server() -> Iterator[Server]:
     """A NetBox of ours, which can be told to misbehave."""
     pytest.importorskip("pynetbox", reason=NONE)
-    made = Server()
-    yield made
-    made.close()
+    result = Server()
+    yield result
+    result.close()
 
 
 @pytest.fixture
 def own(server: Server) -> House:
     """The same, with something in it; requests up to here are forgotten."""
-    made = House(server.url, server.token)
+    result = House(server.url, server.token)
     server.requests.clear()
-    return made
+    return result
 
 
 @pytest.fixture(params=["ours", "real"])
@@ -85,9 +85,9 @@ def house(request: pytest.FixtureRequest) -> House:
     """Ours, and a real one where there is one: both have to answer alike."""
     pytest.importorskip("pynetbox", reason=NONE)
     if request.param == "ours":
-        made = request.getfixturevalue("own")
-        assert isinstance(made, House)
-        return made
+        result = request.getfixturevalue("own")
+        assert isinstance(result, House)
+        return result
     url, token = os.environ.get("FABRICSCOPE_NETBOX_URL"), os.environ.get("NETBOX_TOKEN")
     if not url or not token:
         pytest.skip("no real NetBox here (FABRICSCOPE_NETBOX_URL, NETBOX_TOKEN)")
@@ -127,5 +127,5 @@ def tls(tmp_path: Path, real_commands: None) -> Iterator[Callable[[str], tuple[s
         return servers[-1].url, files[1]
 
     yield start
-    for each in servers:
-        each.close()
+    for server in servers:
+        server.close()

@@ -23,7 +23,7 @@ ETHERNET, INFINIBAND, SWITCH = "NIC 0000:27:00.0", "NIC 0000:1a:00.0", "NVSwitch
 
 def gpu(bay: str, number: str, **changes: Any) -> InventoryModule:
     """A GPU whose serial and UUID end in `number`."""
-    made = {
+    result = {
         "bay": bay,
         "kind": "GPU",
         "manufacturer": "NVIDIA",
@@ -31,19 +31,19 @@ def gpu(bay: str, number: str, **changes: Any) -> InventoryModule:
         "serial": f"165042{number}",
         "description": f"GPU-1767971f-9859-6f7c-50b3-{number:0>12}",
     }
-    return InventoryModule(**{**made, **changes})
+    return InventoryModule(**{**result, **changes})
 
 
 def nic(bay: str, model: str, guid: str, **changes: Any) -> InventoryModule:
     """A card."""
-    made = {"bay": bay, "kind": "NIC", "manufacturer": "Mellanox", "model": model, "description": f"node GUID {guid}"}
-    return InventoryModule(**{**made, "serial": f"b8-3f-d2-03-00-{guid}", "board_serial": False, **changes})
+    result = {"bay": bay, "kind": "NIC", "manufacturer": "Mellanox", "model": model, "description": f"node GUID {guid}"}
+    return InventoryModule(**{**result, "serial": f"b8-3f-d2-03-00-{guid}", "board_serial": False, **changes})
 
 
 def port(name: str, number: str, **changes: Any) -> InventoryInterface:
     """An Ethernet port whose MAC address ends in `number`."""
-    made = {"name": name, "bay": ETHERNET, "type": "100gbase-x-qsfp28", "speed_kbit_s": 100_000_000}
-    return InventoryInterface(**{**made, "mac": f"B8:3F:D2:33:9C:{number}", **changes})
+    result = {"name": name, "bay": ETHERNET, "type": "100gbase-x-qsfp28", "speed_kbit_s": 100_000_000}
+    return InventoryInterface(**{**result, "mac": f"B8:3F:D2:33:9C:{number}", **changes})
 
 
 def finding(
@@ -58,7 +58,7 @@ def finding(
 def node(house: House | None, name: str = "gpu01", **changes: Any) -> DesiredNode:
     """A node; its name and serial are of one house, as a real one keeps what earlier tests made."""
     mark = house.mark if house else "0"
-    made: dict[str, Any] = {
+    result: dict[str, Any] = {
         "name": f"{name}-{mark}",
         "serial": f"S-{name}-{mark}",
         "machine_id": f"{name}-{mark}",
@@ -77,12 +77,12 @@ def node(house: House | None, name: str = "gpu01", **changes: Any) -> DesiredNod
             InventoryInterface(name="ibp26s0", bay=INFINIBAND, type="infiniband-ndr", wwn="B8:3F:D2:03:00:76:F9:6B"),
         ],
     }
-    return DesiredNode(**{**made, **changes})
+    return DesiredNode(**{**result, **changes})
 
 
 def report_nodes(*nodes: DesiredNode) -> Sequence[ReportedNode]:
     """Nodes as a run takes them."""
-    return [ReportedNode(each, f"{each.name}.json") for each in nodes]
+    return [ReportedNode(node, f"{node.name}.json") for node in nodes]
 
 
 def changed(desired: DesiredNode, **changes: Any) -> DesiredNode:

@@ -33,13 +33,13 @@ def errors(store: Store, path: str, row: Row | None, body: Row) -> Iterator[tupl
     if isinstance(body.get("slug"), str) and not re.fullmatch(r"[-a-zA-Z0-9_]+", body["slug"]):
         yield "slug", 'Enter a valid "slug" consisting of letters, numbers, underscores or hyphens.'
     for field in table.unique:
-        if field in body and any(each["id"] != now.get("id") for each in store.each(path, **{field: body[field]})):
+        if field in body and any(item["id"] != now.get("id") for item in store.each(path, **{field: body[field]})):
             yield field, f"{table.name} with this {field} already exists."
     for field, there in table.links.items():
         value = body.get(field)
         if value is not None and value not in store.tables[there]:
             yield field, f"Related object not found using the provided numeric ID: {value}"
-    slugs = {each["slug"] for each in store.rows("extras/tags")}
+    slugs = {row["slug"] for row in store.rows("extras/tags")}
     for tag in body.get("tags", ()):
         if tag["slug"] not in slugs:
             yield "tags", f"Related object not found using the provided attributes: {tag}"
@@ -47,17 +47,17 @@ def errors(store: Store, path: str, row: Row | None, body: Row) -> Iterator[tupl
 
 
 def _own(store: Store, path: str, now: Row, body: Row) -> Iterator[tuple[str, str]]:
-    others = [each for each in store.rows(path) if each["id"] != now.get("id")]
+    others = [row for row in store.rows(path) if row["id"] != now.get("id")]
     if path == "dcim/devices":
-        if any((each["name"] or "").lower() == (now.get("name") or "").lower() for each in others):
+        if any((other["name"] or "").lower() == (now.get("name") or "").lower() for other in others):
             yield "__all__", "Device name must be unique per site."
-        known = {each["name"] for each in store.rows("extras/custom-fields") if "dcim.device" in each["object_types"]}
+        known = {row["name"] for row in store.rows("extras/custom-fields") if "dcim.device" in row["object_types"]}
         for name in set(body.get("custom_fields", ())) - known:
             yield "custom_fields", f"Custom field '{name}' does not exist for this object type."
     if path == "dcim/interfaces":
         if body.get("type") is not None and not TYPES.fullmatch(body["type"]):
             yield "type", f"{body['type']} is not a valid choice."
-        if any((each["device"], each["name"]) == (now["device"], now["name"]) for each in others):
+        if any((other["device"], other["name"]) == (now["device"], now["name"]) for other in others):
             yield "__all__", "Interface with this Device and Name already exists."
         if body.get("wwn") and not re.fullmatch(r"([0-9A-Fa-f]{2}:){7}[0-9A-Fa-f]{2}", body["wwn"]):
             yield "wwn", f"Invalid WWN format: {body['wwn']}"
@@ -72,7 +72,7 @@ def _own(store: Store, path: str, now: Row, body: Row) -> Iterator[tuple[str, st
             yield "__all__", "Module must be installed within a module bay belonging to the assigned device."
     if path == "dcim/module-types":
         same = (now.get("manufacturer"), now.get("model"))
-        if any((each["manufacturer"], each["model"]) == same for each in others):
+        if any((other["manufacturer"], other["model"]) == same for other in others):
             yield "__all__", "Module type with this Manufacturer and Model already exists."
     if path == "dcim/cables":
         for end in _ends(now):
@@ -158,7 +158,7 @@ def computed(store: Store, path: str, row: Row) -> dict[str, Any]:
         inside = next(store.each("dcim/modules", module_bay=row["id"]), None)
         return {"installed_module": store.brief("dcim/modules", inside["id"]) if inside else None}
     if path == "dcim/devices":
-        names = [each["name"] for each in store.rows("extras/custom-fields") if "dcim.device" in each["object_types"]]
+        names = [row["name"] for row in store.rows("extras/custom-fields") if "dcim.device" in row["object_types"]]
         return {"custom_fields": {name: row["custom_fields"].get(name) for name in names}}
     if path != "dcim/interfaces":
         return {}

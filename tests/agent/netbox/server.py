@@ -109,13 +109,13 @@ class Server:
         if request.method == "GET":
             return Reply(200, self._list(request))
         if request.method == "POST":
-            made = store.create(request.path, body)
-            rows = [store.shown(request.path, each) for each in made]
+            result = store.create(request.path, body)
+            rows = [store.shown(request.path, item) for item in result]
             return Reply(201, rows if isinstance(body, list) else rows[0])
         if request.method == "PATCH":
-            return Reply(200, [store.shown(request.path, each) for each in store.update(request.path, body)])
+            return Reply(200, [store.shown(request.path, item) for item in store.update(request.path, body)])
         if request.method == "DELETE":
-            store.delete(request.path, [each["id"] for each in body])
+            store.delete(request.path, [item["id"] for item in body])
             return Reply(204)
         return Reply(405, {"detail": f'Method "{request.method}" not allowed.'})
 
@@ -126,12 +126,12 @@ class Server:
         fields = query.pop("fields", [""])[0]
         query.pop("ordering", None)
         rows = self.store.found(request.path, query)
-        shown = [self.store.shown(request.path, row) for row in rows[offset : offset + limit]]
+        output = [self.store.shown(request.path, row) for row in rows[offset : offset + limit]]
         if fields:
-            shown = [{name: row[name] for name in fields.split(",") if name in row} for row in shown]
+            output = [{name: row[name] for name in fields.split(",") if name in row} for row in output]
         more = urlencode({**request.query, "limit": limit, "offset": offset + limit}, doseq=True)
         following = f"{self.url}/api/{request.path}/?{more}" if offset + limit < len(rows) else None
-        return {"count": len(rows), "next": following, "previous": None, "results": shown}
+        return {"count": len(rows), "next": following, "previous": None, "results": output}
 
 
 class _Listener(ThreadingHTTPServer):
@@ -159,7 +159,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             )
             with server.lock:
                 server.requests.append(request)
-                reply = next((said for said in (play(request) for play in server.tricks) if said), None)
+                reply = next((result for result in (play(request) for play in server.tricks) if result), None)
                 if reply is None or reply.after:
                     done = server.answer(request)
                     reply = reply or done

@@ -42,8 +42,8 @@ def inside(server: Server) -> dict[str, list[str]]:
 def _named(value: Any) -> Any:
     if isinstance(value, dict):
         numbers = ("id", "url", "object_id", "display", "assigned_object_id")
-        return {name: _named(each) for name, each in value.items() if name not in numbers}
-    return [_named(each) for each in value] if isinstance(value, list) else value
+        return {name: _named(item) for name, item in value.items() if name not in numbers}
+    return [_named(item) for item in value] if isinstance(value, list) else value
 
 
 class Interrupted:
@@ -156,7 +156,7 @@ def test_one_refused_object_keeps_no_other_from_being_made(server: Server, own: 
         ("interface", "ens1f1np1", "Interface with this Device and Name already exists."),
         ("MAC address", "ens1f1np1", "needs interface ens1f1np1, which is not there"),
         ("interface", "ens1f1np1", "needs MAC address ens1f1np1, which is not there"),
-    ] == [(each.change.kind, each.change.name, each.why) for each in done.failed]
+    ] == [(item.change.kind, item.change.name, item.why) for item in done.failed]
     assert {"ens1f0np0", "ens1f1np1", "ibp26s0"} == {row["name"] for row in server.store.rows("dcim/interfaces")}
     assert not done.in_step
 
@@ -178,7 +178,7 @@ def test_a_refusal_that_names_no_object_is_found_out_one_by_one(server: Server, 
     server.tricks.append(filled)
     done = apply(own.client(), report_nodes(node(own)), NEVER)
 
-    assert [GPUS[1]] == [each.change.name for each in done.failed]
+    assert [GPUS[1]] == [item.change.name for item in done.failed]
     assert "duplicate key value" in done.failed[0].why
     assert 5 == len(server.store.rows("dcim/modules"))
 
@@ -190,7 +190,7 @@ def test_without_the_right_to_make_custom_fields_all_else_is_done(server: Server
 
     done = apply(own.client(), report_nodes(node(own)), NEVER)
 
-    whys = [each.why for each in done.failed]
+    whys = [item.why for item in done.failed]
     assert [True, True] == ["do not have permission" in why for why in whys[:2]]
     assert ["needs custom field fabricscope_verdict, which is not there"] == whys[2:]
     assert 5 == len(server.store.rows("dcim/modules"))
@@ -205,7 +205,7 @@ def test_without_the_tag_nothing_is_made(server: Server, own: House) -> None:
 
     assert [] == server.store.rows("dcim/modules") + server.store.rows("dcim/module-bays")
     assert 1 == len(server.store.rows("dcim/manufacturers"))
-    assert {"needs tag fabricscope, which is not there"} < {each.why for each in done.failed}
+    assert {"needs tag fabricscope, which is not there"} < {item.why for item in done.failed}
 
 
 def test_more_changes_than_allowed_send_nothing(server: Server, own: House) -> None:
@@ -250,7 +250,7 @@ def test_prune_keeps_a_bay_whose_module_could_not_be_deleted(server: Server, own
     )
 
     assert 5 == len(server.store.rows("dcim/modules")) == len(server.store.rows("dcim/module-bays"))
-    assert [True, False] == ["permission" in each.why for each in done.failed]
+    assert [True, False] == ["permission" in item.why for item in done.failed]
 
 
 def test_a_plan_asks_and_changes_nothing(server: Server, own: House) -> None:
@@ -280,14 +280,14 @@ def test_requests_are_few(server: Server, own: House) -> None:
 @pytest.mark.parametrize("names_only", [True, False])
 def test_hostile_names_end_up_as_names(house: House, names_only: bool) -> None:
     """Quotes, tags, control characters, 2000 letters: cut and cleaned, in step the second time."""
-    made = build_desired(hostile(scan_machine(H100), names_only))
-    hostile_node = changed(made, name=f"evil-{house.mark}", serial=f"evil-{house.mark}")
+    result = build_desired(hostile(scan_machine(H100), names_only))
+    hostile_node = changed(result, name=f"evil-{house.mark}", serial=f"evil-{house.mark}")
     device = house.device("evil", serial=hostile_node.serial)
 
     done = apply(house.client(), report_nodes(hostile_node), NEVER, wait=lambda _: None)
     again = apply(house.client(), report_nodes(hostile_node), NEVER, wait=lambda _: None)
 
-    assert ([], []) == ([(each.change.kind, each.why) for each in done.failed], again.done)
+    assert ([], []) == ([(item.change.kind, item.why) for item in done.failed], again.done)
     assert hostile_node.modules
     assert len(hostile_node.modules) == len(house.rows("dcim/modules", device_id=device))
     for row in house.rows("extras/journal-entries", assigned_object_id=device, assigned_object_type="dcim.device"):

@@ -111,9 +111,9 @@ def test_a_refusal_says_which_object_and_why(server: Server, own: House) -> None
     """NetBox answers a list of errors, one an object."""
     device = own.device("gpu01")
 
-    with pytest.raises(RequestRejected) as told:
+    with pytest.raises(RequestRejected) as result:
         netbox(server.url).create("interface", [{"device": device, "name": "a", "type": at} for at in ("other", "no")])
-    assert ("", "type: no is not a valid choice.") == told.value.by_object
+    assert ("", "type: no is not a valid choice.") == result.value.by_object
 
     with pytest.raises(RequestRejected, match="slug: Enter a valid"):
         netbox(server.url).create("manufacturer", [{"name": "a", "slug": "not good"}])
@@ -186,9 +186,9 @@ def test_what_is_no_netbox_is_told(server: Server, trick: Reply, said: str) -> N
     """In one line."""
     server.trick(DEVICES, *[trick] * 9)
 
-    with pytest.raises(NetBoxError, match=said) as told:
+    with pytest.raises(NetBoxError, match=said) as result:
         netbox(server.url).read("device")
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(result.value)
 
 
 def test_the_same_page_for_ever_ends(server: Server) -> None:
@@ -278,6 +278,6 @@ def test_the_token_stands_in_no_message(server: Server) -> None:
     client = netbox(server.url)
     server.trick(DEVICES, *[Reply(403, {"detail": "no"})] * 3)
 
-    with pytest.raises(NetBoxError) as told:
+    with pytest.raises(NetBoxError) as result:
         client.read("device")
-    assert TOKEN not in str(told.value) + repr(NetBoxAccess(server.url, TOKEN)) + str(NetBoxAccess(server.url, TOKEN))
+    assert TOKEN not in str(result.value) + repr(NetBoxAccess(server.url, TOKEN)) + str(NetBoxAccess(server.url, TOKEN))

@@ -37,25 +37,25 @@ def device(number: int, name: str | None, serial: str = "", site: str = "one") -
 def match(devices: list[NetBoxDevice], *nodes: DesiredNode, create: bool = False) -> list[NodeMatch]:
     """The matches of nodes from a.json, b.json, .."""
     return match_nodes(
-        [ReportedNode(each, f"{letter}.json") for each, letter in zip(nodes, "abc", strict=False)], devices, create
+        [ReportedNode(item, f"{letter}.json") for item, letter in zip(nodes, "abc", strict=False)], devices, create
     )
 
 
 def test_the_serial_number_comes_first() -> None:
     """Whatever the device is called, and in capitals or small letters."""
-    found = match([device(1, "gpu01"), device(2, "other", "abc1")], node("gpu01", "ABC1"))[0]
+    result = match([device(1, "gpu01"), device(2, "other", "abc1")], node("gpu01", "ABC1"))[0]
 
-    assert found.device is not None
-    assert (2, "serial", "other") == (found.device.id, found.by, found.label)
+    assert result.device is not None
+    assert (2, "serial", "other") == (result.device.id, result.by, result.label)
 
 
 @pytest.mark.parametrize("name", ["gpu01", "GPU01", "gpu01.example.com"])
 def test_the_name_will_do_where_no_serial_number_speaks_against_it(name: str) -> None:
     """In NetBox none, or in the report none."""
     for serial, theirs in ((None, "ABC1"), ("ABC1", "")):
-        found = match([device(1, "gpu01", theirs)], node(name, serial))[0]
-        assert found.device is not None
-        assert (1, "name") == (found.device.id, found.by)
+        result = match([device(1, "gpu01", theirs)], node(name, serial))[0]
+        assert result.device is not None
+        assert (1, "name") == (result.device.id, result.by)
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_the_name_will_do_where_no_serial_number_speaks_against_it(name: str) ->
 )
 def test_a_doubt_is_a_line(devices: list[NetBoxDevice], one: DesiredNode, said: str) -> None:
     """And no device."""
-    found = match(devices, one)[0]
+    result = match(devices, one)[0]
 
-    assert None is found.device
-    assert said in (found.problem or "")
+    assert None is result.device
+    assert said in (result.problem or "")
 
 
 def test_a_device_is_made_where_that_was_asked_for() -> None:
@@ -105,9 +105,9 @@ def test_two_hosts_with_one_serial_number_are_neither(create: bool) -> None:
 
 def test_two_hosts_with_one_name_are_neither() -> None:
     """Neither has a serial number."""
-    found = match([device(1, "gpu01")], node("gpu01", None, "m1"), node("gpu01.b.example", None, "m2"))
+    result = match([device(1, "gpu01")], node("gpu01", None, "m1"), node("gpu01.b.example", None, "m2"))
 
-    assert [True, True] == [each.problem is not None for each in found]
+    assert [True, True] == [item.problem is not None for item in result]
 
 
 def test_of_two_reports_of_one_host_the_later_counts() -> None:
@@ -184,20 +184,20 @@ def test_an_entry_names_what_is_new_and_what_is_gone() -> None:
 
 def test_nothing_new_and_nothing_gone_is_no_entry() -> None:
     """Also in another order, of another severity, and where there never was a finding."""
-    made = make_entry([A, B], None, [])
-    assert made is not None
+    result = make_entry([A, B], None, [])
+    assert result is not None
 
-    assert None is make_entry([B, finding(A.fingerprint, "warning")], parse_open_findings(made.comments), [])
+    assert None is make_entry([B, finding(A.fingerprint, "warning")], parse_open_findings(result.comments), [])
     assert None is make_entry([], None, [])
     assert None is make_entry([], {}, [])
 
 
 def test_what_could_not_be_judged_this_time_is_not_called_gone() -> None:
     """A run without root is no repair."""
-    made = make_entry([A], None, [])
-    assert made is not None
+    result = make_entry([A], None, [])
+    assert result is not None
 
-    later = make_entry([], parse_open_findings(made.comments), ["pcie-width-downgraded", "other"])
+    later = make_entry([], parse_open_findings(result.comments), ["pcie-width-downgraded", "other"])
 
     assert later is not None
     assert ("info", "1 no longer judged") == (later.kind, later.summary)
@@ -206,10 +206,10 @@ def test_what_could_not_be_judged_this_time_is_not_called_gone() -> None:
 
 def test_an_entry_that_somebody_edited_is_not_believed() -> None:
     """Then all that is open is new."""
-    made = make_entry([A], None, [])
-    assert made is not None
+    result = make_entry([A], None, [])
+    assert result is not None
 
-    assert None is parse_open_findings(made.comments + "\n\nmended it")
+    assert None is parse_open_findings(result.comments + "\n\nmended it")
     assert None is parse_open_findings(None)
     assert {} == parse_open_findings("<!-- fabricscope open: -->")
     assert {"x": "`x`"} == parse_open_findings("<!-- fabricscope open: x -->\n")
@@ -218,22 +218,22 @@ def test_an_entry_that_somebody_edited_is_not_believed() -> None:
 @given(st.lists(FINDINGS, max_size=60, unique_by=lambda each: each.fingerprint))
 def test_any_set_can_be_read_back(findings: list[InventoryFinding]) -> None:
     """Of more than an entry shows, too."""
-    made = make_entry(findings, None, [])
+    result = make_entry(findings, None, [])
 
-    assert bool(findings) == (made is not None)
-    if made is not None:
-        assert {each.fingerprint for each in findings} == set(parse_open_findings(made.comments) or {})
-        assert made.comments.count("\n- ") <= LINE_LIMIT + 1
-        assert None is make_entry(findings, parse_open_findings(made.comments), [])
+    assert bool(findings) == (result is not None)
+    if result is not None:
+        assert {finding.fingerprint for finding in findings} == set(parse_open_findings(result.comments) or {})
+        assert result.comments.count("\n- ") <= LINE_LIMIT + 1
+        assert None is make_entry(findings, parse_open_findings(result.comments), [])
 
 
 def test_names_cannot_become_markup() -> None:
     """A backtick would end the code that keeps them plain."""
-    made = make_entry([finding("a", "error", "`rule`", "![x](http://evil) <b> -->")], None, [])
+    result = make_entry([finding("a", "error", "`rule`", "![x](http://evil) <b> -->")], None, [])
 
-    assert made is not None
-    assert "`'rule'` `![x](http://evil) <b> -->`" in made.comments
-    assert {"a"} == set(parse_open_findings(made.comments) or {})
+    assert result is not None
+    assert "`'rule'` `![x](http://evil) <b> -->`" in result.comments
+    assert {"a"} == set(parse_open_findings(result.comments) or {})
 
 
 def test_the_field_tells_sets_apart() -> None:

@@ -37,22 +37,22 @@ def test_a_card_without_a_driver_keeps_its_ports() -> None:
         "interfaces": [interface(1, "ens1")],
     }
 
-    found = interfaces_of(make_diff(changed(carded(), modules=[card]), prune=True, **has))
+    result = interfaces_of(make_diff(changed(carded(), modules=[card]), prune=True, **has))
     assert ([], ["interface ens1 is not in the report; the report does not know all ports, so it stays"]) == (
-        found.changes,
-        [note.text for note in found.notes],
+        result.changes,
+        [note.text for note in result.notes],
     )
 
 
 def wired(**port_changes: Any) -> dict[str, Any]:
     """A card with one port in NetBox, as the node has it."""
     card = nic(ETHERNET, "ConnectX-7", "33-9c-bf")
-    kept = module(3, 1, card.serial or "", description=card.description)
+    remaining = module(3, 1, card.serial or "", description=card.description)
     mac = MacAddress(
         id=2, mac_address="B8:3F:D2:33:9C:B0", assigned_object_type="dcim.interface", assigned_object_id=1, tags=OURS
     )
     one = interface(1, "ens1f0np0", **{"primary_mac_address": NestedRow(id=2), **port_changes})
-    return {"bays": [bay(1, ETHERNET)], "modules": [kept], "interfaces": [one], "macs": [mac]}
+    return {"bays": [bay(1, ETHERNET)], "modules": [remaining], "interfaces": [one], "macs": [mac]}
 
 
 def carded(*ports: objects.InventoryInterface) -> objects.DesiredNode:
@@ -73,9 +73,9 @@ def test_a_port_that_becomes_known_better_is_corrected() -> None:
     """Type, speed, and the module it is in."""
     has = wired(type=NetBoxChoice("other"), speed=None, module=None)
 
-    found = interfaces_of(make_diff(carded(port("ens1f0np0", "B0")), **has)).changes
+    result = interfaces_of(make_diff(carded(port("ens1f0np0", "B0")), **has)).changes
     assert [{"type": "100gbase-x-qsfp28", "speed": "100000000", "module": ETHERNET}] == [
-        change.after for change in found
+        change.after for change in result
     ]
 
 
@@ -98,9 +98,9 @@ def test_a_name_that_another_interface_has_is_told() -> None:
     has = wired()
     has["interfaces"].append(interface(2, "ens9", ours=False))
 
-    found = interfaces_of(make_diff(carded(port("ens9", "B0")), **has))
-    assert ([], [True]) == (found.changes, [note.conflict for note in found.notes])
-    assert "interface ens1f0np0 is ens9 on the node" in found.notes[0].text
+    result = interfaces_of(make_diff(carded(port("ens9", "B0")), **has))
+    assert ([], [True]) == (result.changes, [note.conflict for note in result.notes])
+    assert "interface ens1f0np0 is ens9 on the node" in result.notes[0].text
 
 
 def test_addresses_of_bonds_and_bridges_do_not_mislead() -> None:

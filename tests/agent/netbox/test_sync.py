@@ -195,10 +195,10 @@ def test_what_is_gone_stays_until_pruning_is_asked_for(house: House) -> None:
     applied(house, node(house))
     less = changed(node(house), modules=node(house).modules[:2], interfaces=[])
 
-    kept = applied(house, less)
+    remaining = applied(house, less)
     assert 5 == len(house.rows("dcim/modules", device_id=device))
-    assert 3 == sum("--prune removes it" in note.text for note in kept.plan.notes)
-    assert kept.in_step
+    assert 3 == sum("--prune removes it" in note.text for note in remaining.plan.notes)
+    assert remaining.in_step
 
     applied(house, less, prune=True)
     assert [*GPUS] == sorted(row["module_bay"]["name"] for row in house.rows("dcim/modules", device_id=device))
@@ -277,9 +277,9 @@ def test_a_device_that_netbox_lacks_is_an_error_or_is_made(house: House) -> None
     assert not missing.in_step
     assert f"no device in NetBox has the serial number {node(house).serial}" in (missing.plan.matches[0].problem or "")
 
-    made = applied(house, node(house), create=place)
+    result = applied(house, node(house), create=place)
     row = house.rows("dcim/devices", serial=node(house).serial)[0]
-    assert (node(house).name, True) == (row["name"], made.in_step)
+    assert (node(house).name, True) == (row["name"], result.in_step)
     assert 5 == len(house.rows("dcim/modules", device_id=row["id"]))
 
 

@@ -191,11 +191,11 @@ def test_one_address_cannot_take_all_connections(start: Start, certificates: Cer
     """Those above its share are closed, also while their TLS handshake has not begun."""
     receiver = start()
     limit = server_module.CONNECTIONS_PER_ADDRESS
-    held = [connect(receiver) for _ in range(limit)]
+    holder = [connect(receiver) for _ in range(limit)]
     time.sleep(0.3)
     with connect(receiver) as sock:
         assert b"" == sock.recv(1)
-    for sock in held:
+    for sock in holder:
         sock.close()
     time.sleep(0.3)
     context = ssl.create_default_context(cafile=certificates.file("ca.pem"))

@@ -166,13 +166,13 @@ def test_a_terminal_gets_a_bar_and_an_interrupt_ends_all(ssh: str, tmp_path: Pat
         env=os.environ | {"PYTHONPATH": str(ROOT)}, start_new_session=True,
     )  # fmt: skip
     os.close(other)
-    shown = b""
-    while b"2 of 5 hosts" not in shown:
-        shown += os.read(main, 4096)
+    output = b""
+    while b"2 of 5 hosts" not in output:
+        output += os.read(main, 4096)
     process.send_signal(2)
     assert 130 == process.wait(30)
     os.close(main)
-    assert b"[############" in shown
+    assert b"[############" in output
     assert process.stdout
     assert b"" == process.stdout.read()
     process.stdout.close()

@@ -262,23 +262,23 @@ def test_a_setting_that_hurts_is_to_be_removed(setting: str, value: str) -> None
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """JSON of the contract's shape, text, a page; wrong values are one line and exit 2."""
-    asked = ["recommend", "--profile", "hgx-h100-8", "--rails", "8x400"]
+    request = ["recommend", "--profile", "hgx-h100-8", "--rails", "8x400"]
     row = ["--collective", "all_reduce", "--size", "1G", "--nodes", "4"]
 
-    assert 0 == run([*asked, *row, "--format", "json"])
+    assert 0 == run([*request, *row, "--format", "json"])
     answer = json.loads(capsys.readouterr().out)
     assert "fabricscope.recommend/1" == answer["schema"]
     assert [("healthy", GIB, 4, "ring")] == [
-        (made["case"], made["size_bytes"], made["nodes"], made["algorithm"]) for made in answer["predictions"]
+        (result["case"], result["size_bytes"], result["nodes"], result["algorithm"]) for result in answer["predictions"]
     ]
-    assert 0 == run([*asked, "--size", "1K", "--nodes", "1", "--collective", "sendrecv"])
+    assert 0 == run([*request, "--size", "1K", "--nodes", "1", "--collective", "sendrecv"])
     assert "below 8 MB" in capsys.readouterr().out
     page = tmp_path / "page.html"
-    assert 0 == run([*asked, "--format", "html", "--output", str(page)])
+    assert 0 == run([*request, "--format", "html", "--output", str(page)])
     assert "all-reduce" in page.read_text()
     capsys.readouterr()
     for wrong in (["--size", "1X"], ["--size", "0"], ["--rails", "8"], ["--rails", "0x400"], ["--nccl", "3"]):
-        assert 2 == run([*asked, *wrong])
+        assert 2 == run([*request, *wrong])
         assert capsys.readouterr().err.startswith(f"error: {wrong[0]} ")
 
 
@@ -351,8 +351,8 @@ def test_a_cloud_is_compared_with_what_is_validated_on_it(cloud: str, setting: s
     report = with_settings(scan_machine(H100), **{setting: value})
     platform = msgspec.structs.replace(report.platform, evidence=[f"cloud: {cloud}"])
     report = msgspec.structs.replace(report, platform=platform)
-    found = compare_platform(report, read_node(report))
+    result = compare_platform(report, read_node(report))
 
-    assert found is not None
-    assert (differs, not differs) == (f"{setting}={value}" in " ".join(found.differs), setting in found.same)
+    assert result is not None
+    assert (differs, not differs) == (f"{setting}={value}" in " ".join(result.differs), setting in result.same)
     assert "for comparison only" in to_plain_text(render_recommendation(answer_report(report, Question()), 100))

@@ -25,7 +25,7 @@ def switch(**changes) -> PciFunction:
 
 def service(case: RuleContext, name: str, state: str, version: str | None = None) -> RuleContext:
     """The same machine with one service in another state."""
-    others = [each for each in case.software.services if each.name != name]
+    others = [service for service in case.software.services if service.name != name]
     return software(case, services=[*others, Service(name=name, state=state, version=version)])
 
 
@@ -64,9 +64,9 @@ CHANNEL = "nvidia-caps-imex-channels/channel0"
 
 def registration(case: RuleContext, n: int | None, **changes) -> RuleContext:
     """The same machine with the fabric facts of GPU n changed; None: of every GPU."""
-    for each in range(len(case.topology.gpus)) if n is None else (n,):
-        fabric = case.topology.gpus[each].fabric or Fabric()
-        case = changed_gpu(case, each, fabric=msgspec.structs.replace(fabric, **changes))
+    for item in range(len(case.topology.gpus)) if n is None else (n,):
+        fabric = case.topology.gpus[item].fabric or Fabric()
+        case = changed_gpu(case, item, fabric=msgspec.structs.replace(fabric, **changes))
     return case
 
 

@@ -222,17 +222,17 @@ def npus(device: str = "0xd802") -> RuleContext:
     ports = [GpuLink(protocol="hccs", link=n, state="active", signal_gbyte_s=28.0, errors=none) for n in range(1, 8)]
     gpus = [
         Gpu(
-            id=each,
+            id=item,
             label=f"GPU{n}",
             index=n,
             vendor="Huawei",
-            pci=each,
+            pci=item,
             driver_state="open",
             links=ports,
             links_known=True,
             error_counts={"sio.tx": 0, "sio.rx": 0} if device in DIES else {},
         )
-        for n, each in enumerate(ids)
+        for n, item in enumerate(ids)
     ]
     paths = [
         msgspec.structs.replace(path, kind="HCCS", source="npu", bandwidth_gbyte_s=28.0)
@@ -244,16 +244,16 @@ def npus(device: str = "0xd802") -> RuleContext:
     module = msgspec.structs.replace(optical(), state=None, thresholds=limits)
     roce = [
         NpuPort(
-            npu=n, gpu=each, nic=f"npu-{n}-roce", address=f"192.0.2.{n}", netmask="255.255.255.0",
+            npu=n, gpu=item, nic=f"npu-{n}-roce", address=f"192.0.2.{n}", netmask="255.255.255.0",
             gateway="192.0.2.254", mtu=4200, pfc=[4], tls=False, health="Success", module=module, fec="rs",
         )
-        for n, each in enumerate(ids)
+        for n, item in enumerate(ids)
     ]  # fmt: skip
     stalls = {"tx_pfc4_duration_warn_cnt": 1, "tx_pfc4_duration_err_cnt": 0, "tx_pfc5_duration_err_cnt": 0}
     link = Port(port=1, link_layer="Ethernet", state="ACTIVE", rate_gbit_s=200.0, hw_counters=stalls)
     own = tuple(
-        Nic(id=f"npu-{n}-roce", label=f"NPU{n}", accelerator=each, role="rail", ports=[link])
-        for n, each in enumerate(ids)
+        Nic(id=f"npu-{n}-roce", label=f"NPU{n}", accelerator=item, role="rail", ports=[link])
+        for n, item in enumerate(ids)
     )
     known = Ascend(device_nodes=8, configuration="read", ports=roce)
     probes = {**case.probes, "npu": ProbeRun(name="npu", status="ok"), "hccn": ProbeRun(name="hccn", status="ok")}

@@ -97,7 +97,7 @@ def gpus() -> RuleContext:
         pcie=GpuPcie(generation=5, width=16, max_generation=5, max_width=16),
     )
     aer = {kind: _stand(names) for kind, names in _AER.items()}
-    return topology(case, pci=[msgspec.structs.replace(each, aer=aer) for each in case.topology.pci])
+    return topology(case, pci=[msgspec.structs.replace(item, aer=aer) for item in case.topology.pci])
 
 
 def moved(case: RuleContext, subject: str, counters: Mapping[str, int], seconds: float | None = None) -> RuleContext:
@@ -135,11 +135,11 @@ def storage(case: RuleContext) -> RuleContext:
 def without(case: RuleContext, *names: str) -> RuleContext:
     """The port and the interface that are looked at do not count these."""
     port = case.topology.nics[1].ports[0]
-    kept = {
+    remaining = {
         table: {name: count for name, count in getattr(port, table).items() if name not in names}
         for table in ("counters", "hw_counters")
     }
-    case = changed_port(case, 1, **kept)
+    case = changed_port(case, 1, **remaining)
     for n, netdev in enumerate(case.topology.netdevs):
         if netdev.id == NIC:
             counters = {name: count for name, count in netdev.counters.items() if name not in names}

@@ -26,14 +26,14 @@ from tests.agent.rules.rows import nic
 
 def socket(number: int, active: bool, **changes) -> CageState:
     """Port 1 of rail `number`."""
-    made = CageState(f"port:{number}", nic(nic_id(number), number), active, False, "MT_1", (1, "0"))
-    return made._replace(**changes)
+    result = CageState(f"port:{number}", nic(nic_id(number), number), active, False, "MT_1", (1, "0"))
+    return result._replace(**changes)
 
 
 def storage(number: int, active: bool, **changes) -> CageState:
     """The same of a storage NIC."""
-    made = socket(number, active, **changes)
-    return made._replace(nic=msgspec.structs.replace(made.nic, role="storage"))
+    result = socket(number, active, **changes)
+    return result._replace(nic=msgspec.structs.replace(result.nic, role="storage"))
 
 
 def test_a_socket_knows_its_card() -> None:

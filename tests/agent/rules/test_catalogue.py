@@ -30,12 +30,12 @@ OWN = ["CONTRACT-3", "CONTRACT-5", "CONTRACT-NVML230", "CONTRACT-PROFILE", "LAB-
 
 def made_anywhere() -> list[Rule]:
     """All rules that any module of the package makes."""
-    found = {}
+    collected = {}
     for module in pkgutil.walk_packages(agent.rules.__path__, "agent.rules."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, Rule):
-                found[value.name] = value
-    return list(found.values())
+                collected[value.name] = value
+    return list(collected.values())
 
 
 def rows() -> list[list[str]]:
@@ -144,7 +144,7 @@ def test_causes_are_rules_and_go_in_no_circle() -> None:
 def test_needs_are_subjects_of_probes() -> None:
     """A misspelt need would always be unmet."""
     for rule in every_rule():
-        assert {each for need in rule.needs for each in need.split("|")} <= providers().keys()
+        assert {item for need in rule.needs for item in need.split("|")} <= providers().keys()
 
 
 def test_essential_rules_are_those_that_need_no_privilege() -> None:
@@ -183,11 +183,11 @@ def test_the_map_holds_every_reference_once() -> None:
 
 def test_the_map_says_one_thing_of_a_rule() -> None:
     """Two references of one rule agree on all of it."""
-    said: dict[str, set[tuple[str, ...]]] = {}
+    result: dict[str, set[tuple[str, ...]]] = {}
     for row in rows():
-        said.setdefault(row[1], set()).add(tuple(row[2:]))
+        result.setdefault(row[1], set()).add(tuple(row[2:]))
 
-    assert [] == [name for name, each in said.items() if len(each) > 1]
+    assert [] == [name for name, item in result.items() if len(item) > 1]
 
 
 def test_the_map_agrees_with_the_catalogue() -> None:

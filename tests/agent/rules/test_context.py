@@ -189,9 +189,9 @@ def test_links_settle_for_a_quarter_of_an_hour(seconds: float | None, settles: b
 )
 def test_a_window_has_a_length(window: CountersWindow | None, why: str | None) -> None:
     """Or says why it has none."""
-    said = replace(server(), window=window).not_counted
+    result = replace(server(), window=window).not_counted
 
-    assert (said or "").startswith(why) if why else said is None
+    assert (result or "").startswith(why) if why else result is None
 
 
 def test_a_counter_that_is_not_there_did_not_stand_still() -> None:
@@ -203,12 +203,12 @@ def test_a_counter_that_is_not_there_did_not_stand_still() -> None:
 
 def test_what_many_rules_ask_is_made_once() -> None:
     """For each case."""
-    made = []
+    collected = []
 
     def rails(case):
-        made.append(case)
+        collected.append(case)
         return case.rails
 
     case = server()
     assert [case.rails] * 2 == [case.once(rails), case.once(rails)]
-    assert [case] == made
+    assert [case] == collected

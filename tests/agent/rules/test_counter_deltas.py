@@ -42,12 +42,12 @@ def counters(**now: int) -> Counters:
 def test_a_sum_is_of_what_the_driver_has() -> None:
     """Others are not missed; what did not move is no evidence."""
     case = moves.moved(infiniband(), PORT, {"a": 3, "b": 4})
-    said = delta(case, counters(a=1, b=2, c=3), ["a", "b", "c", "d"])
+    result = delta(case, counters(a=1, b=2, c=3), ["a", "b", "c", "d"])
 
-    assert isinstance(said, CounterDelta)
-    assert (7, None) == (said.total, said.gap)
+    assert isinstance(result, CounterDelta)
+    assert (7, None) == (result.total, result.gap)
     assert [("a", "+3 in 60 min", "/sys/a"), ("b", "+4 in 60 min", "/sys/b")] == [
-        tuple(row_of(r)) for r in said.evidence
+        tuple(row_of(r)) for r in result.evidence
     ]
 
 
@@ -131,8 +131,8 @@ def test_an_operator_sets_a_limit() -> None:
 def test_words_for_times_and_limits() -> None:
     """As people say them."""
     assert ["119 s", "2 min", "119 min", "2 h"] == [format_seconds(s) for s in (119, 120, 7140, 7200)]
-    said = [format_limit(infiniband(), Limit(TEN, "info", seconds)) for seconds in (ANY, 1.0, MINUTE, HOUR, 600.0)]
-    assert ["10", "10/s", "10/min", "10/h", "10 in 10 min"] == said
+    result = [format_limit(infiniband(), Limit(TEN, "info", seconds)) for seconds in (ANY, 1.0, MINUTE, HOUR, 600.0)]
+    assert ["10", "10/s", "10/min", "10/h", "10 in 10 min"] == result
     assert "10" == format_limit(infiniband(), Limit(TEN, "info"))
     assert 5.0 == scale_count(without_window(infiniband()), 5, HOUR)
 
@@ -152,10 +152,10 @@ def test_half_of_all_and_two_at_least_are_one_fault(count: int, of: int, one: bo
     """What they share is suspected; the gravest decides."""
     faults = [Fail(f"port:{n}", f"mlx5_{n}", "", "", "", (), "warning") for n in range(count)]
     faults[-1] = faults[-1]._replace(severity="error")
-    made = merge_if_widespread(faults, of, "together", "several")
+    result = merge_if_widespread(faults, of, "together", "several")
 
-    assert (["node"] if one else [fault.subject for fault in faults]) == [fault.subject for fault in made]
-    assert not one or ("error", "several") == (made[0].severity, made[0].cause)
+    assert (["node"] if one else [fault.subject for fault in faults]) == [fault.subject for fault in result]
+    assert not one or ("error", "several") == (result[0].severity, result[0].cause)
 
 
 @pytest.mark.parametrize("seconds", [1e300, float("inf"), float("nan"), -5.0, 1e-300])

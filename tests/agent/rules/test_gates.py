@@ -96,10 +96,10 @@ def test_a_shut_gate_says_what_the_rules_would(ethernet: bool) -> None:
     """Nothing is found or lost by not asking."""
     case = server(ethernet=ethernet)
     gated, _, summary = judge(case, rules_for(case))
-    asked, _, expected = judge(case, every_rule())
+    request, _, expected = judge(case, every_rule())
 
-    assert [check.rule for check in gated] == [check.rule for check in asked]
-    assert [check.state for check in gated] == [check.state for check in asked]
+    assert [check.rule for check in gated] == [check.rule for check in request]
+    assert [check.state for check in gated] == [check.state for check in request]
     assert summary == expected
 
 

@@ -32,7 +32,7 @@ def healthy(ethernet: bool) -> RuleContext:
 def test_a_healthy_machine_is_clean(rule, ethernet) -> None:
     """Neither a fault nor a doubt; where there is nothing of its kind, the gate of its family says so."""
     case = healthy(ethernet)
-    gated = next(each for each in rules_for(case) if each.name == rule.name)
+    gated = next(item for item in rules_for(case) if item.name == rule.name)
     seen = kinds(rule, case) | kinds(gated, case)
 
     assert seen

@@ -311,9 +311,9 @@ def test_a_tool_is_for_the_maker_of_the_very_gpu() -> None:
     """Also where the node has GPUs of another maker."""
     mixed = changed_gpu(server(), 1, vendor="AMD")
     query = "nvidia-smi --query-gpu=index,vbios_version,pci.sub_device_id --format=csv"
-    for number, shown in ((0, True), (1, False)):
+    for number, output in ((0, True), (1, False)):
         fault = fail(f"gpu:{gpu_id(number)}", places=frozenset({gpu_id(number)}))
-        assert shown == (query in (build_confirm(mixed, "gpu-siblings-differ", fault) or ()))
+        assert output == (query in (build_confirm(mixed, "gpu-siblings-differ", fault) or ()))
 
 
 def test_interfaces_that_have_nothing_else_are_all_named() -> None:

@@ -47,10 +47,10 @@ def test_those_that_were_not_judged_do_not_count() -> None:
     """They are told first, as they are."""
     silent = [Unknown("gpu:c", "not read"), NotApplicable("gpu:d", "asleep")]
 
-    found = fold(A, *silent, B)
+    result = fold(A, *silent, B)
 
-    assert silent == found[:2]
-    assert ["node"] == [each.subject for each in found[2:]]
+    assert silent == result[:2]
+    assert ["node"] == [item.subject for item in result[2:]]
 
 
 def test_one_alone_keeps_its_name() -> None:

@@ -188,7 +188,7 @@ class Run(NamedTuple):
     @property
     def waiting(self) -> list[str]:
         """Names of what waits."""
-        return sorted(each.name for each in (self.path / "waiting").iterdir())
+        return sorted(item.name for item in (self.path / "waiting").iterdir())
 
     @property
     def state(self) -> dict[str, object]:

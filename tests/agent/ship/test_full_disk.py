@@ -76,6 +76,6 @@ def test_a_full_drop(small_disk: Path, tmp_path: Path) -> None:
 
     assert 1 == result.waiting
     assert "No space left" in (result.reason or "")
-    assert ["ballast"] == [each.name for each in small_disk.iterdir()]
+    assert ["ballast"] == [item.name for item in small_disk.iterdir()]
     (small_disk / "ballast").unlink()
     assert run.ship(FolderTarget(str(small_disk), "none")).all_handed_over

@@ -141,7 +141,7 @@ def test_a_report_that_is_refused_goes_aside_where_another_was_taken(status: int
     with serving(OK, reply(status, body=b"you sent Bearer abc"), OK) as server:
         result = run.ship(target(server), report(0), report(1), report(2))
 
-    aside = sorted(each.name for each in (run.path / "aside").iterdir())
+    aside = sorted(item.name for item in (run.path / "aside").iterdir())
     assert (2, 0) == (result.accepted, result.waiting)
     assert 2 == len(aside)
     assert f"refused: {status}" in (run.path / "aside" / aside[1]).read_text()
@@ -218,8 +218,8 @@ def test_the_token_is_sent_and_never_told(run: Run, tmp_path: Path) -> None:
             assert f"Bearer {secret}" == server.requests[0].headers["authorization"]
             run.warnings.append(f"{result}")
 
-    kept = b"".join(each.read_bytes() for each in run.path.rglob("*") if each.is_file())
-    assert secret.lower().encode() not in kept.lower()
+    remaining = b"".join(item.read_bytes() for item in run.path.rglob("*") if item.is_file())
+    assert secret.lower().encode() not in remaining.lower()
     assert secret.lower() not in "".join(run.warnings).lower()
 
 

@@ -129,7 +129,7 @@ def test_killed_before_every_single_call_while_it_hands_over(run: Run) -> None:
         place.ship(target, report(2))
 
         taken = (place.folder / "taken").read_text().split()
-        assert {parse_payload(each).digest for each in (report(0), report(1, "error"), report(2))} == set(taken)
+        assert {parse_payload(item).digest for item in (report(0), report(1, "error"), report(2))} == set(taken)
         assert [] == place.waiting
         assert {"healthy": 0, "not_judged": 0, "with_findings": 0, "set_aside": 0} == place.state["dropped"]
         if not got_there:
@@ -168,9 +168,9 @@ def test_two_runs_at_once(real_commands: None, run: Run) -> None:
     with serving(slow) as server:
         files = [run.file(report(number), f"{number}.json") for number in (50, 51)]
         children = [start(command(run, server.url, file)) for file in files]
-        told = [child.communicate(timeout=60) for child in children]
+        result = [child.communicate(timeout=60) for child in children]
 
-    assert [0, 0] == [child.returncode for child in children], told
+    assert [0, 0] == [child.returncode for child in children], result
     assert 32 == len(server.requests)
     assert 32 == len({request.headers["idempotency-key"] for request in server.requests})
     assert 32 == run.state["handed_over"]
@@ -178,8 +178,8 @@ def test_two_runs_at_once(real_commands: None, run: Run) -> None:
 
 def test_a_run_that_hangs_on_costs_no_report(run: Run) -> None:
     """Another one holds the spool all the time: the report is left with it, and goes with the next run."""
-    with run.spool().lock(time.monotonic()) as held:
-        assert held
+    with run.spool().lock(time.monotonic()) as holder:
+        assert holder
         result = run.ship(Up(), report(), seconds=0.2)
         assert (0, 1) == (result.accepted, result.waiting)
         assert "another run holds" in (result.reason or "")
@@ -196,10 +196,10 @@ def test_an_interrupt_leaves_nothing_half(real_commands: None, run: Run) -> None
         while not server.requests and time.monotonic() < until:
             time.sleep(0.02)
         child.send_signal(signal.SIGINT)
-        _, told = child.communicate(timeout=30)
+        _, result = child.communicate(timeout=30)
 
-    assert len(told.splitlines()) <= 1
-    assert "Traceback" not in told
+    assert len(result.splitlines()) <= 1
+    assert "Traceback" not in result
     assert 130 == child.returncode
     assert [gzip.decompress(compress(report(), "gzip"))] == [
         gzip.decompress((run.path / "waiting" / name).read_bytes()) for name in run.waiting

@@ -54,8 +54,8 @@ def nginx(real_commands: None, tmp_path: Path, certificates: Certificates) -> It
     try:
         for _ in range(300):
             assert server.poll() is None, (folder / "error.log").read_text()
-            with socket.socket() as asked:
-                if asked.connect_ex(("127.0.0.1", port)) == 0:
+            with socket.socket() as request:
+                if request.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.1)
         yield f"https://127.0.0.1:{port}"
@@ -79,7 +79,7 @@ def test_a_report_is_put_and_lies_there_whole(nginx: str, tmp_path: Path, certif
         done = shipped(tmp_path, certificates, f"{nginx}/drop/")
         assert (0, "") == (done.returncode, done.stderr)
 
-    (file,) = [each for each in (tmp_path / "nginx" / "www").rglob("*") if each.is_file()]
+    (file,) = [item for item in (tmp_path / "nginx" / "www").rglob("*") if item.is_file()]
     assert report(1, "error") == gzip.decompress(file.read_bytes())
     assert file.name.endswith(".json.gz")
 

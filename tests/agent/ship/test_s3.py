@@ -33,13 +33,13 @@ def refusal(status: int, code: str) -> Behaviour:
 
 def believes(request: Request, secret: str) -> bool:
     """The check of a server: from what it received, and nothing of ours."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"AWS4-HMAC-SHA256 Credential=(\w+)/(\d{8})/([\w-]+)/s3/aws4_request,"
         r"SignedHeaders=([\w;-]+),Signature=(\w{64})",
         request.headers["authorization"],
     )
-    assert found is not None
-    key, day, region, names, signature = found.groups()
+    assert match is not None
+    key, day, region, names, signature = match.groups()
     path, _, query = request.path.partition("?")
     pairs = sorted(urllib.parse.parse_qsl(query, keep_blank_values=True))
     canonical = [
@@ -202,9 +202,9 @@ def test_no_credentials_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 def test_an_endpoint_is_a_host() -> None:
     """No path, no other scheme."""
-    for each in ("https://h/path", "ftp://h", "https://h?x=1"):
+    for item in ("https://h/path", "ftp://h", "https://h?x=1"):
         with pytest.raises(BadTarget, match="--endpoint"):
-            open_target(TargetOptions("s3://fleet", endpoint=each), ENVIRONMENT)
+            open_target(TargetOptions("s3://fleet", endpoint=item), ENVIRONMENT)
     with pytest.raises(BadTarget, match="--region"):
         open_target(TargetOptions("s3://fleet", region="eu north"), ENVIRONMENT)
 

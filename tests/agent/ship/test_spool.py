@@ -42,11 +42,11 @@ def test_healthy_reports_go_first_then_the_not_judged_then_findings(run: Run) ->
     """By count; each drop is told and counted, by kind."""
     small = run._replace(count=5)
     kinds = ["ok", "error", "ok", "unknown", "critical", "warning", "ok", "unknown", "error", "error", "warning"]
-    told = [small.ship(Down(), report(number, kind)) for number, kind in enumerate(kinds)]
+    result = [small.ship(Down(), report(number, kind)) for number, kind in enumerate(kinds)]
 
     assert ["critical", "warning", "error", "error", "warning"] == [name.split("_")[1] for name in small.waiting]
     assert {"healthy": 3, "not_judged": 2, "with_findings": 1, "set_aside": 0} == small.state["dropped"]
-    assert 6 == sum(sum(each.dropped.values()) for each in told) == told[-1].dropped_ever
+    assert 6 == sum(sum(item.dropped.values()) for item in result) == result[-1].dropped_ever
     assert [] == list((small.path / "dropped").iterdir())
 
 
@@ -89,7 +89,7 @@ def test_the_bound_in_bytes(run: Run) -> None:
     small = run._replace(limit=3 * size + size // 2)
     for number in range(6):
         small.ship(Down(), report(number, "error" if number == 0 else "ok", pad=2000))
-        assert sum(each.stat().st_size for each in (small.path / "waiting").iterdir()) <= small.limit
+        assert sum(item.stat().st_size for item in (small.path / "waiting").iterdir()) <= small.limit
     assert "eoo" == verdicts(small)
 
     result = small.ship(Down(), report(7, "critical", pad=20_000))
@@ -238,4 +238,4 @@ def test_what_killed_runs_left_is_removed(run: Run) -> None:
     os.utime(folder / ".late-2.tmp", (time.time() - 4000, time.time() - 4000))
     run.ship(Down())
 
-    assert [".late-1.tmp"] == [each.name for each in folder.iterdir()]
+    assert [".late-1.tmp"] == [item.name for item in folder.iterdir()]

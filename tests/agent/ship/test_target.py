@@ -76,7 +76,7 @@ def test_a_file_drop(run: Run, tmp_path: Path) -> None:
         assert run.ship(FolderTarget(str(drop), "gzip"), report()).all_handed_over
 
     assert [f"n1_20260115T000000Z_{parse_payload(report()).digest[:16]}.json.gz"] == [
-        each.name for each in drop.iterdir()
+        item.name for item in drop.iterdir()
     ]
     assert report() == gzip.decompress((drop / name).read_bytes())
 

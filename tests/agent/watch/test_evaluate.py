@@ -91,23 +91,23 @@ def test_exactly_what_was_touched_is_read_again(machine: Machine) -> None:
     machine.fault = "gpu-width-x8"
 
     second = evaluator.evaluate(evaluator.affected_probes([events.INTERFACE]))
-    kept = {name: time for name, time in names(second).items() if time}
-    assert set(NAMES) - kept.keys() == evaluator.affected_probes([events.INTERFACE]) == set(second.read)
-    assert {Machine.time_of(0)} == set(kept.values())
+    remaining = {name: time for name, time in names(second).items() if time}
+    assert set(NAMES) - remaining.keys() == evaluator.affected_probes([events.INTERFACE]) == set(second.read)
+    assert {Machine.time_of(0)} == set(remaining.values())
     assert Machine.time_of(1) == second.report.observed_at
     assert WIDTH not in findings(second)
     assert second.report.counters_window is not None
     assert Machine.time_of(0) == second.report.counters_window.until
     assert not [change for change in second.changes if change.group == "links"]
-    widths = [[p for p in each.recording.files if p.endswith("current_link_width")] for each in machine.asked]
+    widths = [[p for p in item.recording.files if p.endswith("current_link_width")] for item in machine.asked]
     assert widths[0]
     assert not widths[1]
 
     third = evaluator.evaluate(evaluator.affected_probes(["aer"]))
-    kept = {name: time for name, time in names(third).items() if time}
-    assert set(NAMES) - kept.keys() == evaluator.affected_probes(["aer"]) == set(third.read)
-    assert Machine.time_of(1) == kept["netdev"]
-    assert Machine.time_of(0) == kept["nvml"]
+    remaining = {name: time for name, time in names(third).items() if time}
+    assert set(NAMES) - remaining.keys() == evaluator.affected_probes(["aer"]) == set(third.read)
+    assert Machine.time_of(1) == remaining["netdev"]
+    assert Machine.time_of(0) == remaining["nvml"]
     assert WIDTH in findings(third)
     assert ("new", WIDTH) == (third.changes[0].kind, third.changes[0].what)
     assert ("ok", "error") == (third.verdict_before, third.report.summary.verdict)

@@ -32,25 +32,25 @@ class Read(NamedTuple):
 
 
 def _read(text: str) -> Read:
-    found = Read({}, {}, {}, [])
+    result = Read({}, {}, {}, [])
     at, descriptions = "", {}
     for line in text.splitlines():
         if switch := SWITCH.match(line):
             at = switch[3]
-            found.switches[switch[2]] = at
-            found.lids.append(int(switch[4]))
+            result.switches[switch[2]] = at
+            result.lids.append(int(switch[4]))
         elif end := TO_SWITCH.match(line):
-            found.cables[at, int(end[1])] = (end[4], int(end[3]), end[6])
+            result.cables[at, int(end[1])] = (end[4], int(end[3]), end[6])
         elif end := TO_HOST.match(line):
             descriptions[end[2]] = (at, int(end[1]), end[4], int(end[5]), end[6])
         elif end := HOST.match(line):
-            found.hosts[end[1]] = (end[5], int(end[3]), descriptions[end[1]][2], int(end[4]), end[7])
-            found.lids.append(int(end[4]))
+            result.hosts[end[1]] = (end[5], int(end[3]), descriptions[end[1]][2], int(end[4]), end[7])
+            result.lids.append(int(end[4]))
         else:
             assert re.match(r'^(#.*|\w+=0x[0-9a-f]+(\([0-9a-f]+\))?|Ca\t1 "H-[0-9a-f]{16}"\t\t# "[^"]+"|)$', line), line
-    assert descriptions == found.hosts  # both ends tell of the cable
-    assert all(found.cables[far[:2]] == (*near, far[2]) for near, far in found.cables.items())
-    return found
+    assert descriptions == result.hosts  # both ends tell of the cable
+    assert all(result.cables[far[:2]] == (*near, far[2]) for near, far in result.cables.items())
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +71,8 @@ def test_every_rail_of_a_report_is_in_the_file_with_its_guid_lid_and_name(fleet:
     read = _read("".join(fleet.fabric_text()))
     hosts = {guid: row for guid, row in read.hosts.items() if "Aggregation" not in row[2]}
     assert len(read.hosts) - len(hosts) == len(read.switches)
-    odd = next(odd for odd in fleet.truth["oddities"] if odd["kind"] == "port-down")
-    down = (odd["hosts"][0], odd["subject"])
+    outlier = next(outlier for outlier in fleet.truth["oddities"] if outlier["kind"] == "port-down")
+    down = (outlier["hosts"][0], outlier["subject"])
     for data in fleet.reports():
         report = msgspec.json.decode(data, type=Report)
         for nic in report.topology.nics:
@@ -90,18 +90,18 @@ def test_every_rail_of_a_report_is_in_the_file_with_its_guid_lid_and_name(fleet:
 
 def test_what_is_wired_otherwise_is_what_the_truth_says(fleet: Plan) -> None:
     read = _read("".join(fleet.fabric_text()))
-    truth = {odd["kind"]: odd for odd in fleet.truth["oddities"]}
+    truth = {item["kind"]: item for item in fleet.truth["oddities"]}
     where = {}
     for switch, port, description, *_ in read.hosts.values():
         where.setdefault(description.split()[0], set()).add((switch, port))
-    odd = set()
+    outlier = set()
     for number in range(64):
         unit, place = divmod(number, 18)
-        meant = {(f"gb200-ib-1-leaf-u{unit + 1:02d}-r{rail}", place + 1) for rail in range(4)}
-        if not where[f"gpu{number + 1:04d}"] <= meant:
-            odd.add(f"gpu{number + 1:04d}")
+        intended = {(f"gb200-ib-1-leaf-u{unit + 1:02d}-r{rail}", place + 1) for rail in range(4)}
+        if not where[f"gpu{number + 1:04d}"] <= intended:
+            outlier.add(f"gpu{number + 1:04d}")
     # two rails of a node that are swapped are on the right leaves and ports, but not each on its own
-    assert odd == {*truth["cable-swapped-ports"]["hosts"], *truth["rail-wrong-leaf"]["hosts"]}
+    assert outlier == {*truth["cable-swapped-ports"]["hosts"], *truth["rail-wrong-leaf"]["hosts"]}
     (swapped,) = truth["cable-swapped-rails"]["hosts"]
     wired = [row for row in read.hosts.values() if row[2].split()[0] == swapped]
     by_device = {row[2].split()[1]: row[0][-1] for row in wired}
@@ -114,7 +114,7 @@ def test_what_is_wired_otherwise_is_what_the_truth_says(fleet: Plan) -> None:
 
 def test_uplinks_are_all_alike_but_where_one_was_planted(fleet: Plan) -> None:
     read = _read("".join(fleet.fabric_text()))
-    truth = {odd["kind"]: odd for odd in fleet.truth["oddities"]}
+    truth = {item["kind"]: item for item in fleet.truth["oddities"]}
     assert Counter(what for *_, what in read.cables.values()) == {"4xNDR": 2 * (16 * 18 - 3), "4xHDR": 2, "2xNDR": 2}
     for kind in ("uplink-missing", "uplink-slow", "uplink-narrow"):
         name, _, port = truth[kind]["subject"].removeprefix("switch:").partition("/")
@@ -176,19 +176,19 @@ def test_without_infiniband_there_is_no_fabric_to_print() -> None:
 def test_lldp_tells_of_the_leaf_and_port_that_the_plan_says() -> None:
     faults = {"cable-swapped-ports": 1, "rail-wrong-leaf": 1}
     fleet = plan(40, 2, faults, mix={"h200-roce": 1})
-    truth = {odd["kind"]: odd for odd in fleet.truth["oddities"]}
-    odd = {}
+    truth = {item["kind"]: item for item in fleet.truth["oddities"]}
+    collected = {}
     for data in fleet.reports():
         report = msgspec.json.decode(data, type=Report)
         far = [netdev.neighbor for netdev in report.topology.netdevs if netdev.neighbor]
         unit, place = divmod(int(str(report.node.hostname)[3:]) - 1, 32)
         for rail, end in enumerate(far):
             if (end.system, end.port) != (f"h200-roce-1-leaf-u{unit + 1:02d}-r{rail}", f"Ethernet{place + 1}"):
-                odd[report.node.hostname, rail] = (end.system, end.port)
+                collected[report.node.hostname, rail] = (end.system, end.port)
     swapped, lost = truth["cable-swapped-ports"], truth["rail-wrong-leaf"]
     one, other = swapped["detail"]["ports"]
     leaf, rail = swapped["detail"]["switch"], swapped["detail"]["rail"]
-    assert odd == {
+    assert collected == {
         (swapped["hosts"][0], rail): (leaf, f"Ethernet{other}"),
         (swapped["hosts"][1], rail): (leaf, f"Ethernet{one}"),
         (lost["hosts"][0], 0): (lost["detail"]["switch"], f"Ethernet{lost['detail']['port']}"),

@@ -72,9 +72,9 @@ def test_the_fabrics_files(tmp_path: Path) -> None:
 )
 def test_wrong_words_are_one_line_and_exit_2(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
-    said = capsys.readouterr().err
-    assert why in said
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert why in output
+    assert output.count("\n") == 1
 
 
 # A template of a fixture machine gives reports that a scan could have written, for every platform.
@@ -113,9 +113,11 @@ def test_no_identity_of_the_fixture_is_left() -> None:
         scanned("8xl40s-pcie-2s-2xcx7-roce", {"system": {"hostname": name}}) for name in ("l40s-01", "l40s-02")
     )
     templates = Templates(BY_NAME["l40s-roce"])
-    made = [msgspec.json.decode(templates.of().render(Node(Identity(7, _place(n)), WHEN)), type=Report) for n in (1, 2)]
+    result = [
+        msgspec.json.decode(templates.of().render(Node(Identity(7, _place(n)), WHEN)), type=Report) for n in (1, 2)
+    ]
     differs = _differences(msgspec.to_builtins(one), msgspec.to_builtins(other))
-    ours = _differences(*(msgspec.to_builtins(report) for report in made))
+    ours = _differences(*(msgspec.to_builtins(report) for report in result))
     clocks = {place for place in differs if "seconds" in place or place.endswith("_at")}
     assert len(differs - clocks) > 30
     assert differs - clocks - ours == set()
@@ -133,15 +135,15 @@ def _differences(one: object, other: object, place: str = "") -> set[str]:
 
 def test_a_rack_of_trays_is_one_nvlink_domain() -> None:
     template = Templates(BY_NAME["gb200-ib"]).of()
-    made = []
+    collected = []
     for number, rack in ((1, 3), (2, 3), (3, 4)):
         who = Identity(7, _place(number)._replace(rack=rack, tray=number))
-        made.append(msgspec.json.decode(template.render(Node(who, WHEN)), type=Report))
-    domains = [{gpu.fabric.cluster_uuid for gpu in report.topology.gpus if gpu.fabric} for report in made]
+        collected.append(msgspec.json.decode(template.render(Node(who, WHEN)), type=Report))
+    domains = [{gpu.fabric.cluster_uuid for gpu in report.topology.gpus if gpu.fabric} for report in collected]
     assert domains[0] == domains[1] != domains[2]
     assert all(len(domain) == 1 for domain in domains)
-    assert [report.node.chassis.tray for report in made] == ["1", "2", "3"]
-    assert {gpu.fabric.clique for report in made for gpu in report.topology.gpus if gpu.fabric} == {1}
+    assert [report.node.chassis.tray for report in collected] == ["1", "2", "3"]
+    assert {gpu.fabric.clique for report in collected for gpu in report.topology.gpus if gpu.fabric} == {1}
 
 
 def test_a_borrowed_number_is_in_every_text_that_is_made_of_it() -> None:
@@ -151,7 +153,7 @@ def test_a_borrowed_number_is_in_every_text_that_is_made_of_it() -> None:
     over = {("number", key): "0a0b0c", ("ip", templates.key("ip", templates.shape.rails[0])): "10.9.8.7"}
     report = msgspec.json.decode(template.render(Node(Identity(7, _place(5), over), WHEN)), type=Report)
     nic = report.topology.nics[0]
-    netdev = next(each for each in report.topology.netdevs if each.nic == nic.id)
+    netdev = next(netdev for netdev in report.topology.netdevs if netdev.nic == nic.id)
     assert (nic.node_guid, netdev.mac) == ("b83f:d203:000a:0b0c", "b8:3f:d2:0a:0b:0c")
     assert netdev.addresses == ["10.9.8.7/31", "fe80::ba3f:d2ff:fe0a:b0c/64"]
     assert {gid.gid[-9:] for gid in nic.ports[0].gids} == {"fe0a:0b0c", "0a09:0807"}

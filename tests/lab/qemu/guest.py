@@ -73,11 +73,11 @@ class Guest:
         `shape`: it shows that machine of `MACHINES` already, with its CPUs; or it is `BARE`.
         `cpus`: with two, one a NUMA node, it has the host's time: QEMU counts instructions of one CPU only.
         """
-        kept = MACHINES.get(shape) if shape else None  # none: of `BARE`
-        self.shown: Machine | None = kept.machine() if kept else None
+        remaining = MACHINES.get(shape) if shape else None  # none: of `BARE`
+        self.shown: Machine | None = remaining.machine() if remaining else None
         self._frozen = frozen(shape) if shape else FROZEN
         self.seconds = 0.0  # that the last command took, by the guest's clock
-        self._boots, self._wire, self._cpus = boot, wire, kept.cpus if kept else cpus
+        self._boots, self._wire, self._cpus = boot, wire, remaining.cpus if remaining else cpus
         self.serial = PLACE / f"serial{name}.log"
         self.serial.unlink(missing_ok=True)
         self._port, port = socket.socketpair()

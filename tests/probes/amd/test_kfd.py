@@ -43,8 +43,8 @@ def graph(*gpus: dict[str, int], links: dict[int, list[tuple[int, int, int]]] | 
     host = Machine(live=True, kind="live")
     host.put({f"{TOPOLOGY}/generation_id": "2\n", f"{NODES}/0/properties": "cpu_cores_count 64\nsimd_count 0\n"})
     for number, own in enumerate(gpus, 1):
-        said = {"simd_count": 416, "location_id": number << 8, "gfx_target_version": 90010, "hive_id": 7} | own
-        host.put({f"{NODES}/{number}/properties": "".join(f"{key} {value}\n" for key, value in said.items())})
+        result = {"simd_count": 416, "location_id": number << 8, "gfx_target_version": 90010, "hive_id": 7} | own
+        host.put({f"{NODES}/{number}/properties": "".join(f"{key} {value}\n" for key, value in result.items())})
         host.put({f"{NODES}/{number}/io_links/0/properties": f"type {PCIE}\nnode_to 0\nweight 20\n"})
         for place, (target, weight, mbyte_s) in enumerate((links or {}).get(number, ()), 1):
             text = f"type {XGMI}\nnode_to {target}\nweight {weight}\nmax_bandwidth {mbyte_s}\n"
@@ -406,7 +406,7 @@ class TestKernelSettings:
     def test_of_the_running_kernel(self) -> None:
         """Options that are not set, or not there, are "n"; a module is no "y"."""
         text = "CONFIG_PCI=y\nCONFIG_PCI_P2PDMA=y\nCONFIG_DMABUF_MOVE_NOTIFY=m\nX_CONFIG_PCI_P2PDMA=n\n"
-        said, missing = self.settings(
+        result, missing = self.settings(
             {
                 "/proc/sys/kernel/osrelease": "6.8.0-60-generic\n",
                 "/proc/sys/kernel/numa_balancing": "1\n",
@@ -421,7 +421,7 @@ class TestKernelSettings:
             "CONFIG_PCI_P2PDMA": "y",
             "CONFIG_DMABUF_MOVE_NOTIFY": "m",
             "peer_memory": "/sys/kernel/memory_peers/amdkfd/version",
-        } == said
+        } == result
 
     @pytest.mark.parametrize(
         "files",
@@ -439,6 +439,6 @@ class TestKernelSettings:
 
     def test_a_configuration_that_may_not_be_read_is_said(self) -> None:
         """Some distributions keep it from users."""
-        said, missing = self.settings({"/proc/sys/kernel/osrelease": "6.8\n"}, "/boot/config-6.8")
+        result, missing = self.settings({"/proc/sys/kernel/osrelease": "6.8\n"}, "/boot/config-6.8")
 
-        assert ({}, "/boot/config-6.8: Permission denied") == (said, missing)
+        assert ({}, "/boot/config-6.8: Permission denied") == (result, missing)

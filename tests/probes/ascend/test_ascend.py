@@ -58,8 +58,8 @@ def node(addresses: list[str], device: str = "0xd802", nodes: int | None = None,
     """A live host with these NPUs; `files`: of each of their functions."""
     host = Machine(live=True, kind="live")
     for number, address in enumerate(addresses):
-        said = {"vendor": "0x19e5", "class": "0x120000", "device": device, **files}
-        host.put({f"{PCI}/{address}/{name}": text.format(number) + "\n" for name, text in said.items()})
+        result = {"vendor": "0x19e5", "class": "0x120000", "device": device, **files}
+        host.put({f"{PCI}/{address}/{name}": text.format(number) + "\n" for name, text in result.items()})
     host.put({f"{PCI}/0000:00:00.0/{name}": "0x8086\n" for name in ("vendor", "class", "device")})
     return host.put(
         {f"/dev/davinci{n}": "" for n in range(len(addresses) if nodes is None else nodes)}
@@ -103,8 +103,8 @@ def test_the_driver_numbers_npus() -> None:
 @pytest.mark.parametrize("number", ["7", "x", "999999999999"])
 def test_numbers_that_cannot_be_are_none(number: str) -> None:
     """Two NPUs with one number, or no number: the order of the bus is no stand-in."""
-    found = gpus(node(["0000:01:00.0", "0000:c1:00.0"], dev_id=number)).gpus
-    assert [None, None] == [gpu.index for gpu in found]
+    result = gpus(node(["0000:01:00.0", "0000:c1:00.0"], dev_id=number)).gpus
+    assert [None, None] == [gpu.index for gpu in result]
 
 
 def test_numbers_are_for_root() -> None:
@@ -112,38 +112,38 @@ def test_numbers_are_for_root() -> None:
     host = node(["0000:01:00.0", "0000:c1:00.0"])
     for address in ("0000:01:00.0", "0000:c1:00.0"):
         host.refused[f"{PCI}/{address}/dev_id"] = Denied("EACCES")
-    found = outcome(host)
-    assert (Status.PARTIAL, [None, None]) == (found.status, [gpu.index for gpu in found.facts.gpus])
-    assert 1 == (found.reason or "").count("root")
+    result = outcome(host)
+    assert (Status.PARTIAL, [None, None]) == (result.status, [gpu.index for gpu in result.facts.gpus])
+    assert 1 == (result.reason or "").count("root")
 
 
 def test_dies_of_an_a3_are_numbered_by_their_board() -> None:
     """All sixteen addresses are those of the board: numbers run down the buses, and two dies are a module."""
-    found = gpus(node(sorted(f"0000:{bus}:00.0" for bus in A3), "0xd803"))
-    assert [14, 15, 12, 13] == [gpu.index for gpu in found.gpus][:4]
-    assert 8 == len(found.pairs)
-    assert ("0000:9d:00.0", "0000:9f:00.0", "SIO") == found.pairs[0]
+    result = gpus(node(sorted(f"0000:{bus}:00.0" for bus in A3), "0xd803"))
+    assert [14, 15, 12, 13] == [gpu.index for gpu in result.gpus][:4]
+    assert 8 == len(result.pairs)
+    assert ("0000:9d:00.0", "0000:9f:00.0", "SIO") == result.pairs[0]
 
 
 @pytest.mark.parametrize(("device", "count"), [("0xd803", 14), ("0xd804", 16), ("0xd802", 16)])
 def test_another_board_has_no_numbers(device: str, count: int) -> None:
     """A part of the addresses, or another die, is not that board."""
-    found = gpus(node([f"0000:{bus}:00.0" for bus in A3[:count]], device))
-    assert {None} == {gpu.index for gpu in found.gpus}
-    assert () == found.pairs
+    result = gpus(node([f"0000:{bus}:00.0" for bus in A3[:count]], device))
+    assert {None} == {gpu.index for gpu in result.gpus}
+    assert () == result.pairs
 
 
 def test_fewer_device_nodes_than_functions() -> None:
     """Which NPU has none is not known: none is listed, and it is said how many there are."""
-    found = gpus(node(["0000:01:00.0", "0000:c1:00.0"], nodes=1))
-    assert ((), 1) == (found.gpus, found.attached)
+    result = gpus(node(["0000:01:00.0", "0000:c1:00.0"], nodes=1))
+    assert ((), 1) == (result.gpus, result.attached)
 
 
 def test_the_list_of_npus() -> None:
     """Numbers and addresses as printed, and no process is taken for an NPU."""
-    found = parse_info(INFO_A2)
+    result = parse_info(INFO_A2)
     assert [(0, "0000:c1:00.0", "Ascend 910B3", 65536), (1, "0000:01:00.0", "Ascend 910B3", 65536)] == [
-        (npu.index, npu.address, npu.name, npu.memory_mib) for npu in found
+        (npu.index, npu.address, npu.name, npu.memory_mib) for npu in result
     ]
 
 
@@ -179,7 +179,7 @@ def test_ports_that_do_not_match_are_refused(text: str) -> None:
 
 def test_saved_outputs_give_hccs_pairs_and_ports(tmp_path: Path) -> None:
     """Pairs, ports with their rate, and addresses, by number."""
-    found = report(
+    result = report(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,
@@ -187,10 +187,10 @@ def test_saved_outputs_give_hccs_pairs_and_ports(tmp_path: Path) -> None:
             "npu-smi_info_-t_hccs_-i_1_-c_0.txt": HCCS,
         },
     )
-    assert ["GPU1", "GPU0"] == [gpu.label for gpu in found.topology.gpus]
-    assert ["HCCS"] == [path.kind for path in found.topology.paths]
+    assert ["GPU1", "GPU0"] == [gpu.label for gpu in result.topology.gpus]
+    assert ["HCCS"] == [path.kind for path in result.topology.paths]
     assert [("hccs", 28.0), ("hccs", 14.0), ("hccs", None)] == [
-        (link.protocol, link.signal_gbyte_s) for link in found.topology.gpus[0].links
+        (link.protocol, link.signal_gbyte_s) for link in result.topology.gpus[0].links
     ]
 
 
@@ -213,7 +213,7 @@ def test_errors_between_dies_are_of_the_die(tmp_path: Path) -> None:
 
 def test_ports_are_drawn_beside_their_npu(tmp_path: Path) -> None:
     """What is known of the RoCE port in the text, and below the links in the picture."""
-    found = report(
+    result = report(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,
@@ -223,8 +223,8 @@ def test_ports_are_drawn_beside_their_npu(tmp_path: Path) -> None:
             "hccn_tool_-i_0_-speed_-g.txt": "Speed: 200000 Mb/s\n",
         },
     )
-    page = "\n".join("".join(part for part, _ in line) for line in render_page(found, 120))
-    html = render_html(found)
+    page = "\n".join("".join(part for part, _ in line) for line in render_page(result, 120))
+    html = render_html(result)
     for text in ("RoCE up PFC off", "RoCE 200G"):
         assert text in page
         assert f"port: {text}" in html
@@ -234,7 +234,7 @@ def test_ports_are_drawn_beside_their_npu(tmp_path: Path) -> None:
 
 def test_the_matrix_is_drawn(tmp_path: Path) -> None:
     """One sentence for equal pairs, ports beside each NPU, an arc for each pair, and what the word means."""
-    found = report(
+    result = report(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,
@@ -242,11 +242,11 @@ def test_the_matrix_is_drawn(tmp_path: Path) -> None:
             "npu-smi_info_-t_hccs_-i_1_-c_0.txt": HCCS,
         },
     )
-    page = "\n".join("".join(part for part, _ in line) for line in render_page(found, 120))
+    page = "\n".join("".join(part for part, _ in line) for line in render_page(result, 120))
     assert "HCCS between both GPUs" in page
     assert "HCCS: links of Ascend NPUs" in page
     assert "HCCS 2/3" in page
-    html = render_html(found)
+    html = render_html(result)
     assert ": 1 direct link<" in html
     assert "HCCS" in html
 
@@ -254,8 +254,8 @@ def test_the_matrix_is_drawn(tmp_path: Path) -> None:
 def test_dies_of_a_module_are_drawn() -> None:
     """The matrix has SIO for them, and a question mark for pairs that no tool was asked about."""
     host = node(sorted(f"0000:{bus}:00.0" for bus in A3), "0xd803")
-    found = assemble([outcome_of(probe(name), host) for name in ("pci", "npu", "hccn")], providers())  # type: ignore[arg-type]
-    kinds = Counter(path.kind for path in found.topology.paths)
+    result = assemble([outcome_of(probe(name), host) for name in ("pci", "npu", "hccn")], providers())  # type: ignore[arg-type]
+    kinds = Counter(path.kind for path in result.topology.paths)
     assert {"SIO": 8, None: 112} == kinds
 
 
@@ -271,12 +271,12 @@ def test_an_npu_without_a_number_is_called_by_its_address(device: str, addresses
     """Neither the driver nor a known board numbers it: the order of the bus does not, and no port becomes its own."""
     host = node(addresses, device).put({CONFIGURATION: "address_0=10.0.0.1\naddress_1=10.0.0.2\n"})
     outcomes = [outcome_of(probe(name), host) for name in ("pci", "npu", "hccn")]  # type: ignore[arg-type]
-    found = assemble(outcomes, providers()).topology
+    result = assemble(outcomes, providers()).topology
     assert [(address, None, f"GPU@{address}") for address in addresses] == [
-        (gpu.id, gpu.index, gpu.label) for gpu in found.gpus
+        (gpu.id, gpu.index, gpu.label) for gpu in result.gpus
     ]
-    assert [None, None] == [port.gpu for port in found.ascend.ports] if found.ascend else False
-    assert ["npu-0", "npu-1"] == [nic.accelerator for nic in found.nics]
+    assert [None, None] == [port.gpu for port in result.ascend.ports] if result.ascend else False
+    assert ["npu-0", "npu-1"] == [nic.accelerator for nic in result.nics]
 
 
 def test_numbers_without_addresses_beside_a_bus_are_not_npus_more(tmp_path: Path) -> None:
@@ -285,9 +285,9 @@ def test_numbers_without_addresses_beside_a_bus_are_not_npus_more(tmp_path: Path
         f"0000:{bus}:00.0 Processing accelerators [1200]: Huawei Ascend 910B [19e5:d802] (rev 20)"
         for bus in ("01", "c1")
     )
-    found = report(tmp_path, **{"lspci_-D_-nn_-vvv.txt": lspci + "\n", "npu-smi_info_-t_topo.txt": TOPOLOGY})
-    assert ["GPU@0000:01:00.0", "GPU@0000:c1:00.0"] == [gpu.label for gpu in found.topology.gpus]
-    assert [None] == [path.kind for path in found.topology.paths]
+    result = report(tmp_path, **{"lspci_-D_-nn_-vvv.txt": lspci + "\n", "npu-smi_info_-t_topo.txt": TOPOLOGY})
+    assert ["GPU@0000:01:00.0", "GPU@0000:c1:00.0"] == [gpu.label for gpu in result.topology.gpus]
+    assert [None] == [path.kind for path in result.topology.paths]
 
 
 def test_a_path_of_a_910b_has_the_rate_of_one_port(tmp_path: Path) -> None:
@@ -300,8 +300,8 @@ def test_a_path_of_a_910b_has_the_rate_of_one_port(tmp_path: Path) -> None:
         folder = tmp_path / device
         folder.mkdir()
         saved = {"npu-smi_info.txt": INFO_A2, "npu-smi_info_-t_topo.txt": TOPOLOGY}
-        found = report(folder, **{"lspci_-D_-nn_-vvv.txt": lspci + "\n"}, **saved)
-        assert [("HCCS", rate)] == [(path.kind, path.bandwidth_gbyte_s) for path in found.topology.paths]
+        result = report(folder, **{"lspci_-D_-nn_-vvv.txt": lspci + "\n"}, **saved)
+        assert [("HCCS", rate)] == [(path.kind, path.bandwidth_gbyte_s) for path in result.topology.paths]
 
 
 def test_a_transcript_of_hccn_tool() -> None:
@@ -404,7 +404,7 @@ def test_modules_of_a_loop() -> None:
 def test_modules_of_the_report(tmp_path: Path) -> None:
     """By lane, with the state that a port without a module has."""
     (tmp_path / "sys").mkdir()
-    found = report(
+    result = report(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,
@@ -413,8 +413,8 @@ def test_modules_of_the_report(tmp_path: Path) -> None:
             "hccn_tool_-i_2_-optical_-g.txt": OPTICAL.replace(": enabled", ": not enabled"),
         },
     )
-    assert found.topology.ascend is not None
-    modules = [port.module for port in found.topology.ascend.ports]
+    assert result.topology.ascend is not None
+    modules = [port.module for port in result.topology.ascend.ports]
     assert [None, "absent", "low_power"] == [module.state for module in modules if module]
     first = modules[0]
     assert first is not None
@@ -439,9 +439,9 @@ def test_the_file_of_ports() -> None:
             "/usr/local/Ascend/driver/version.info": "Version=25.5.1\nother=1\n",
         }
     )
-    found = hccn(host)
-    assert ({0: {"address": "10.0.0.1", "bitmap": "0,0,0,0,1,0,0,0"}}, "read") == (found.keys, found.configuration)
-    assert ("25.5.1", None, 1) == (found.driver_version, found.firmware_version, found.device_nodes)
+    result = hccn(host)
+    assert ({0: {"address": "10.0.0.1", "bitmap": "0,0,0,0,1,0,0,0"}}, "read") == (result.keys, result.configuration)
+    assert ("25.5.1", None, 1) == (result.driver_version, result.firmware_version, result.device_nodes)
     host.refused[CONFIGURATION] = Denied("/etc/hccn.conf: Permission denied", "EACCES")
     denied = outcome(host, "hccn")
     assert Status.PARTIAL == denied.status
@@ -456,7 +456,7 @@ def test_saved_ports_are_joined_with_their_npu(tmp_path: Path) -> None:
     (tmp_path / "etc" / "hccn.conf").write_text(
         "address_0=10.0.0.1\nmtu_0=4200\nudp_port_mode_0=1\naddress_2=10.0.0.3\n"
     )
-    found = report(
+    result = report(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,
@@ -465,7 +465,7 @@ def test_saved_ports_are_joined_with_their_npu(tmp_path: Path) -> None:
             "hccn_tool_-i_0_-net_health_-g.txt": "net health status: Success\n",
         },
     )
-    ascend = found.topology.ascend
+    ascend = result.topology.ascend
     assert ascend is not None
     first, second, third = ascend.ports
     assert ("0000:c1:00.0", "10.0.0.9", 4200, "Success") == (first.gpu, first.address, first.mtu, first.health)
@@ -477,7 +477,7 @@ def test_saved_ports_are_joined_with_their_npu(tmp_path: Path) -> None:
 def test_roce_ports_are_nics_of_their_npu(tmp_path: Path) -> None:
     """Rows that name their NPU, for the fleet and for comparison; no rule about NICs of the host sees them."""
     (tmp_path / "sys").mkdir()
-    found = report(
+    result = report(
         tmp_path,
         **{
             "npu-smi_info.txt": INFO_A2,
@@ -489,7 +489,7 @@ def test_roce_ports_are_nics_of_their_npu(tmp_path: Path) -> None:
             "hccn_tool_-i_2_-ip_-g.txt": "ipaddr:10.0.0.9\n",
         },
     )
-    rows = found.topology.nics
+    rows = result.topology.nics
     assert [
         ("npu-0-roce", "NPU0", "0000:c1:00.0", "rail"),
         ("npu-1-roce", "NPU1", "0000:01:00.0", "rail"),
@@ -500,10 +500,10 @@ def test_roce_ports_are_nics_of_their_npu(tmp_path: Path) -> None:
     ]
     assert {"roce_rx_err_pkt_num": 11} == rows[0].ports[0].hw_counters
     assert all((nic.pci, nic.driver, nic.rdma_device, nic.numa_node) == (None,) * 4 for nic in rows)
-    assert [] == found.topology.host_nics
-    case = build_context(found, Configuration(), found.platform, None)
+    assert [] == result.topology.host_nics
+    case = build_context(result, Configuration(), result.platform, None)
     assert ([], ()) == (case.topology.nics, case.rails)
-    assert not any("npu-0-roce" in path.b for path in found.topology.paths)
+    assert not any("npu-0-roce" in path.b for path in result.topology.paths)
 
 
 @pytest.mark.parametrize(
@@ -549,9 +549,9 @@ def test_lines_of_the_driver() -> None:
         "[ 1199.000000] [ascend] [ERROR] [dms] [event 1] <x> event_id:  [0x81A38605]\n"
         "[ 1200.000000] other: Event id=0x80b98000\n"
     )
-    found, _ = events(lines(text, None))
+    result, _ = events(lines(text, None))
     assert [
         ("npu_heartbeat", "heartbeat-lost", (("device", "1"),)),
         ("npu_fault", "0x80b98000", ()),
         ("npu_fault", "0x81A38605", ()),
-    ] == [(event.kind, event.code, event.detail) for event in found]
+    ] == [(event.kind, event.code, event.detail) for event in result]

@@ -131,12 +131,12 @@ QUESTIONS: list[Question] = [
 def answer(host: Host, question: Question) -> object:
     """What the host says, or how it refuses, in plain data."""
     try:
-        said = getattr(host, question[0])(*question[1:])
+        result = getattr(host, question[0])(*question[1:])
     except ReadError as why:
         return why.status, why.reason, why.code
     if question[0] == "attributes":
-        return {k: v if isinstance(v, bytes) else (v.status, v.reason, v.code) for k, v in said.items()}
-    return said
+        return {k: v if isinstance(v, bytes) else (v.status, v.reason, v.code) for k, v in result.items()}
+    return result
 
 
 def recorded(questions: list[Question] = QUESTIONS) -> Recording:

@@ -107,7 +107,7 @@ def test_without_an_expander_nothing_is_asked(shape: str) -> None:
     """The PCI list decides: the probe does not run."""
     results = run_probes([probe("pci"), probe("cxl")], machine(shape), 30.0)
 
-    (read,) = [each for each in results.outcomes if each.name == "cxl"]
+    (read,) = [outcome for outcome in results.outcomes if outcome.name == "cxl"]
     assert (Status.ABSENT, "no device of PCI class 0x0502", ()) == (read.status, read.reason, read.sources)
 
 

@@ -43,31 +43,33 @@ def test_fields_stand_where_the_header_has_them() -> None:
     pfc[8 + 3 * 8 : 16 + 3 * 8], pfc[72 + 3 * 8 : 80 + 3 * 8] = struct.pack("=Q", 11), struct.pack("=Q", 22)
     ets = bytearray(59)
     ets[3 + 3], ets[19 + 3], ets[27 + 5] = 50, 2, 3
-    said = dcb.parse_ieee(ieee(attribute(dcb.PFC, bytes(pfc)), attribute(dcb.ETS, bytes(ets))))
+    result = dcb.parse_ieee(ieee(attribute(dcb.PFC, bytes(pfc)), attribute(dcb.ETS, bytes(ets))))
 
-    assert said.pfc == (False, False, False, True, False, False, False, False)
-    assert said.delay == 30
-    assert said.frames_sent == (0, 0, 0, 11, 0, 0, 0, 0)
-    assert said.frames_received == (0, 0, 0, 22, 0, 0, 0, 0)
-    assert said.tc_bandwidth == (0, 0, 0, 50, 0, 0, 0, 0)
-    assert said.tc_tsa == ("strict", "strict", "strict", "ets", "strict", "strict", "strict", "strict")
-    assert said.prio_tc == (0, 0, 0, 0, 0, 3, 0, 0)
+    assert result.pfc == (False, False, False, True, False, False, False, False)
+    assert result.delay == 30
+    assert result.frames_sent == (0, 0, 0, 11, 0, 0, 0, 0)
+    assert result.frames_received == (0, 0, 0, 22, 0, 0, 0, 0)
+    assert result.tc_bandwidth == (0, 0, 0, 50, 0, 0, 0, 0)
+    assert result.tc_tsa == ("strict", "strict", "strict", "ets", "strict", "strict", "strict", "strict")
+    assert result.prio_tc == (0, 0, 0, 0, 0, 3, 0, 0)
 
 
 def test_a_whole_answer() -> None:
-    said = dcb.parse_ieee(answer(pfc=[3], trust="dscp", app={"udp:4791": 3}, peer_pfc=[4], max_rate_kbit_s=[1000] * 8))
+    result = dcb.parse_ieee(
+        answer(pfc=[3], trust="dscp", app={"udp:4791": 3}, peer_pfc=[4], max_rate_kbit_s=[1000] * 8)
+    )
 
-    assert said.applications is not None
-    assert len(said.applications) == 65
-    assert Application("dscp", 26, 3) in said.applications
-    assert Application("udp", 4791, 3) in said.applications
-    assert said.dcbx == ("host", "ieee")
-    assert said.prio_buffer == (0, 0, 0, 1, 0, 0, 0, 0)
-    assert said.buffer_bytes == (156096, 262272, 0, 0, 0, 0, 0, 0)
-    assert said.max_rate_kbit_s == (1000,) * 8
-    assert said.peer_pfc is not None
-    assert said.peer_pfc.index(True) == 4
-    assert said.trust_order is None
+    assert result.applications is not None
+    assert len(result.applications) == 65
+    assert Application("dscp", 26, 3) in result.applications
+    assert Application("udp", 4791, 3) in result.applications
+    assert result.dcbx == ("host", "ieee")
+    assert result.prio_buffer == (0, 0, 0, 1, 0, 0, 0, 0)
+    assert result.buffer_bytes == (156096, 262272, 0, 0, 0, 0, 0, 0)
+    assert result.max_rate_kbit_s == (1000,) * 8
+    assert result.peer_pfc is not None
+    assert result.peer_pfc.index(True) == 4
+    assert result.trust_order is None
 
 
 @pytest.mark.parametrize(
@@ -124,8 +126,8 @@ def test_dcbx_modes() -> None:
 def test_cee_says_pfc_by_priority() -> None:
     priorities = b"".join(attribute(number, bytes([int(number == 4)])) for number in range(1, 9))
     body = attribute(dcb.CEE, attribute(dcb.CEE_PFC, priorities)) + attribute(dcb.DCBX, b"\x05")
-    said = dcb.parse_cee(dcb.HEAD.pack(0, dcb.CEE_GET, 0) + body)
-    assert (said.pfc, said.dcbx) == ((False, False, False, True, False, False, False, False), ("host", "cee"))
+    result = dcb.parse_cee(dcb.HEAD.pack(0, dcb.CEE_GET, 0) + body)
+    assert (result.pfc, result.dcbx) == ((False, False, False, True, False, False, False, False), ("host", "cee"))
 
 
 def test_cee_without_all_priorities_says_nothing() -> None:

@@ -52,9 +52,9 @@ def qos(**words: object) -> bytes:
 
 
 def facts(here: Machine) -> DcbFacts:
-    found = outcome_of(probe("dcb"), here).facts
-    assert isinstance(found, DcbFacts)
-    return found
+    result = outcome_of(probe("dcb"), here).facts
+    assert isinstance(result, DcbFacts)
+    return result
 
 
 def row(here: Machine) -> DcbInterface:
@@ -69,7 +69,7 @@ def test_a_driver_answers() -> None:
     assert outcome.status is Status.OK
     assert "DCB netlink RTM_GETDCB" in outcome.sources
     assert (one.name, one.pci, one.reason) == (NAME, PCI, None)
-    assert [said.source for said in one.said] == ["DCB netlink"]
+    assert [result.source for result in one.said] == ["DCB netlink"]
     assert one.said[0].pfc == ON_3
 
 
@@ -120,8 +120,8 @@ def test_cee_is_asked_where_ieee_says_nothing() -> None:
 
 
 def test_nothing_is_made_up_where_neither_says_pfc() -> None:
-    said = row(machine(qos(missing=["pfc", "ets"]))).said[0]
-    assert (said.pfc, said.dcbx) == (None, ("host", "ieee"))
+    result = row(machine(qos(missing=["pfc", "ets"]))).said[0]
+    assert (result.pfc, result.dcbx) == (None, ("host", "ieee"))
 
 
 def test_a_sleeping_device_is_not_asked() -> None:
@@ -141,7 +141,7 @@ def test_ofed_tells_trust_and_ecn() -> None:
     here = machine(qos(), **enabled, **files, ecn__roce_np__cnp_dscp="48\n", ecn__roce_np__cnp_802p_prio="6\n")
     one = row(here)
 
-    assert [said.source for said in one.said] == ["DCB netlink", "qos/trust"]
+    assert [result.source for result in one.said] == ["DCB netlink", "qos/trust"]
     assert (one.said[1].trust, one.said[1].pfc, one.said[1].prio_buffer) == ("dscp", ON_3, (0, 0, 0, 1, 0, 0, 0, 0))
     assert one.ecn == {"np": ON_3}
     assert (one.cnp_dscp, one.cnp_priority) == (48, 6)
@@ -150,7 +150,7 @@ def test_ofed_tells_trust_and_ecn() -> None:
 @pytest.mark.parametrize("text", ["", "x", "0 0 0", "0 0 0 2 0 0 0 0", "9" * 400])
 def test_what_ofed_says_otherwise_is_not_known(text: str) -> None:
     one = row(machine(qos(), qos__pfc=text, qos__trust=text, ecn__roce_np__cnp_dscp=text, ecn__roce_np__enable__3=text))
-    assert [said.source for said in one.said] == ["DCB netlink"]
+    assert [result.source for result in one.said] == ["DCB netlink"]
     assert one.cnp_dscp is None
     assert one.ecn == {"np": (None,) * 8}
 
@@ -161,7 +161,7 @@ def test_saved_outputs_speak_where_no_kernel_does() -> None:
         here.outputs[argv] = Completed(argv, 0, text, "", 0.0)
     one = row(here)
 
-    assert [said.source for said in one.said] == ["mlnx_qos", "dcb"]
+    assert [result.source for result in one.said] == ["mlnx_qos", "dcb"]
     assert one.reason == "a dump holds no netlink answers"
 
 
@@ -178,7 +178,7 @@ def test_no_tool_is_run_on_a_live_host() -> None:
     here = machine(qos())
     argv = ("mlnx_qos", "-i", NAME)
     here.outputs[argv] = Completed(argv, 0, TEXT, "", 0.0)
-    assert [said.source for said in row(here).said] == ["DCB netlink"]
+    assert [result.source for result in row(here).said] == ["DCB netlink"]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_an_interface_that_only_ip_names_has_its_saved_output() -> None:
     here = Machine()
     text = f"4: {NAME}: <BROADCAST,UP> mtu 9000\n"
     text += f"    link/ether {MAC} brd ff:ff:ff:ff:ff:ff parentbus pci parentdev {PCI} \n"
-    for argv, said in ((("ip", "-d", "link"), text), (("mlnx_qos", "-i", NAME), TEXT)):
-        here.outputs[argv] = Completed(argv, 0, said, "", 0.0)
+    for argv, result in ((("ip", "-d", "link"), text), (("mlnx_qos", "-i", NAME), TEXT)):
+        here.outputs[argv] = Completed(argv, 0, result, "", 0.0)
     one = row(here)
-    assert (one.name, one.pci, [said.source for said in one.said]) == (NAME, PCI, ["mlnx_qos"])
+    assert (one.name, one.pci, [result.source for result in one.said]) == (NAME, PCI, ["mlnx_qos"])

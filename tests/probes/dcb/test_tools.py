@@ -80,9 +80,9 @@ def test_app(text: str) -> None:
 
 @pytest.mark.parametrize("text", [BUFFER, BUFFER_JSON])
 def test_buffer(text: str) -> None:
-    said = parse_dcb("buffer", text)
-    assert said.prio_buffer == (0, 0, 0, 1, 0, 0, 0, 0)
-    assert said.buffer_bytes == (20016, 262272, 0, 0, 0, 0, 0, 1 << 20)
+    result = parse_dcb("buffer", text)
+    assert result.prio_buffer == (0, 0, 0, 1, 0, 0, 0, 0)
+    assert result.buffer_bytes == (20016, 262272, 0, 0, 0, 0, 0, 1 << 20)
 
 
 def test_dcbx_and_trust() -> None:
@@ -147,28 +147,28 @@ PFC configuration:
 
 
 def test_everything_that_it_says() -> None:
-    said = parse_mlnx_qos(TEXT)
+    result = parse_mlnx_qos(TEXT)
 
-    assert (said.trust, said.dcbx_owner, said.delay) == ("dscp", "host", 30)
-    assert said.pfc == (False, False, False, True, False, False, False, False)
-    assert said.prio_buffer == (0, 0, 0, 1, 0, 0, 0, 0)
-    assert said.buffer_bytes == (19872, 220896, 0, 0, 0, 0, 0, 0)
-    assert said.applications is not None
-    assert len(said.applications) == 64
-    assert Application("dscp", 26, 3) in said.applications
-    assert said.prio_tc == (0, 1, 2, 3, 4, 5, 6, 7)
-    assert said.tc_tsa == ("ets", "ets", *["strict"] * 6)
-    assert said.tc_bandwidth == (50, 50, 0, 0, 0, 0, 0, 0)
-    assert said.max_rate_kbit_s == (0, 0, 0, 0, 0, 10_000_000, 0, 0)
+    assert (result.trust, result.dcbx_owner, result.delay) == ("dscp", "host", 30)
+    assert result.pfc == (False, False, False, True, False, False, False, False)
+    assert result.prio_buffer == (0, 0, 0, 1, 0, 0, 0, 0)
+    assert result.buffer_bytes == (19872, 220896, 0, 0, 0, 0, 0, 0)
+    assert result.applications is not None
+    assert len(result.applications) == 64
+    assert Application("dscp", 26, 3) in result.applications
+    assert result.prio_tc == (0, 1, 2, 3, 4, 5, 6, 7)
+    assert result.tc_tsa == ("ets", "ets", *["strict"] * 6)
+    assert result.tc_bandwidth == (50, 50, 0, 0, 0, 0, 0, 0)
+    assert result.max_rate_kbit_s == (0, 0, 0, 0, 0, 10_000_000, 0, 0)
 
 
 def test_several_priorities_of_a_class() -> None:
     lines = ["tc: 0 ratelimit: unlimited, tsa: vendor", "\t priority:  0 1 2 3 4 5 6 7"]
     lines += [f"tc: {tc} ratelimit: unlimited, tsa: vendor" for tc in range(1, 8)]
-    said = parse_mlnx_qos("\n".join(lines))
+    result = parse_mlnx_qos("\n".join(lines))
 
-    assert said.prio_tc == (0,) * 8
-    assert said.tc_bandwidth is None
+    assert result.prio_tc == (0,) * 8
+    assert result.tc_bandwidth is None
 
 
 def test_classes_without_a_priority_may_be_left_out() -> None:
@@ -176,23 +176,23 @@ def test_classes_without_a_priority_may_be_left_out() -> None:
     rows = {0: (0, 1, 2, 4, 5, 7), 3: (3,), 6: (6,)}
     lines = [f"tc: {tc} ratelimit: unlimited, tsa: ets, bw: 33%" + "".join(f"\n\t priority:  {n}" for n in of)
              for tc, of in rows.items()]  # fmt: skip
-    said = parse_mlnx_qos("\n".join(lines))
+    result = parse_mlnx_qos("\n".join(lines))
 
-    assert said.prio_tc == (0, 0, 0, 3, 0, 0, 6, 0)
-    assert (said.tc_tsa, said.tc_bandwidth, said.max_rate_kbit_s) == (None, None, None)
+    assert result.prio_tc == (0, 0, 0, 3, 0, 0, 6, 0)
+    assert (result.tc_tsa, result.tc_bandwidth, result.max_rate_kbit_s) == (None, None, None)
     with pytest.raises(ParseError):
         parse_mlnx_qos("\n".join(lines[:2]))
 
 
 def test_firmware_and_pcp() -> None:
-    said = parse_mlnx_qos("DCBX mode: Firmware controlled\nPriority trust state: pcp\n")
-    assert (said.dcbx_owner, said.trust, said.applications, said.pfc) == ("firmware", "pcp", (), None)
+    result = parse_mlnx_qos("DCBX mode: Firmware controlled\nPriority trust state: pcp\n")
+    assert (result.dcbx_owner, result.trust, result.applications, result.pfc) == ("firmware", "pcp", (), None)
 
 
 def test_what_is_cut_is_not_known() -> None:
-    said = parse_mlnx_qos(TEXT[: TEXT.index("tc: 4")])
-    assert said.pfc is not None
-    assert (said.prio_tc, said.tc_tsa, said.max_rate_kbit_s) == (None, None, None)
+    result = parse_mlnx_qos(TEXT[: TEXT.index("tc: 4")])
+    assert result.pfc is not None
+    assert (result.prio_tc, result.tc_tsa, result.max_rate_kbit_s) == (None, None, None)
 
 
 @pytest.mark.parametrize("text", ["", "Priority trust state is not supported on your system\n", "Device not found\n"])
@@ -205,9 +205,14 @@ def test_what_says_nothing_is_refused_mlnx_qos(text: str) -> None:
 
 
 def test_mlnx_qos(corpus: Path) -> None:
-    said = parse_mlnx_qos((corpus / "text/qos-mlnx_qos/cx-dscp-pfc3-vendor-tsa.txt").read_text())
-    assert (said.trust, said.dcbx_owner, said.delay, said.pfc and said.pfc.index(True)) == ("dscp", "host", 7, 3)
-    assert (said.tc_tsa, said.prio_tc) == (("vendor",) * 8, (1, 0, 2, 3, 4, 5, 6, 7))
+    result = parse_mlnx_qos((corpus / "text/qos-mlnx_qos/cx-dscp-pfc3-vendor-tsa.txt").read_text())
+    assert (result.trust, result.dcbx_owner, result.delay, result.pfc and result.pfc.index(True)) == (
+        "dscp",
+        "host",
+        7,
+        3,
+    )
+    assert (result.tc_tsa, result.prio_tc) == (("vendor",) * 8, (1, 0, 2, 3, 4, 5, 6, 7))
     with pytest.raises(ParseError):
         parse_mlnx_qos((corpus / "text/qos-mlnx_qos/not-supported-vlan-iface.txt").read_text())
 
@@ -220,8 +225,8 @@ def test_dcb_pfc(corpus: Path, name: str, on: int) -> None:
 
 
 def test_dcb_app(corpus: Path) -> None:
-    said = parse_dcb("app", (corpus / "text/qos-dcb/app-show-cx3-af31.txt").read_text())
-    assert said.applications == (Application("dscp", 26, 3),)
+    result = parse_dcb("app", (corpus / "text/qos-dcb/app-show-cx3-af31.txt").read_text())
+    assert result.applications == (Application("dscp", 26, 3),)
 
 
 @pytest.mark.parametrize(
@@ -229,5 +234,10 @@ def test_dcb_app(corpus: Path) -> None:
     [("bjg45", "ens11f0", "25GE1/0/39", 9216), ("dracog24", "eth1", "ethernet12a", None)],
 )
 def test_lldpctl(corpus: Path, name: str, interface: str, port: str, frame: int | None) -> None:
-    (said,) = parse_lldp((corpus / f"text/lldp/lldpctl-json-{name}.txt").read_text()).neighbors
-    assert (said.interface, said.port, said.max_frame_bytes, said.system is not None) == (interface, port, frame, True)
+    (result,) = parse_lldp((corpus / f"text/lldp/lldpctl-json-{name}.txt").read_text()).neighbors
+    assert (result.interface, result.port, result.max_frame_bytes, result.system is not None) == (
+        interface,
+        port,
+        frame,
+        True,
+    )

@@ -97,11 +97,11 @@ def test_the_family_and_the_memory() -> None:
 
 def test_a_question_names_no_interface() -> None:
     """Its index stands there: a name may hold a MAC, and questions are recorded as they are."""
-    asked = genl.eeprom_request(21, 7, 0x11, 128, 64)
+    request = genl.eeprom_request(21, 7, 0x11, 128, 64)
 
-    assert struct.pack("=I", 7) in asked
+    assert struct.pack("=I", 7) in request
     assert {2: (128).to_bytes(4, "little"), 3: (64).to_bytes(4, "little"), 4: b"\x11", 5: b"\0", 6: b"\x50"} == {
-        kind: value for kind, value in genl.attributes(asked, 20).items() if kind > 1
+        kind: value for kind, value in genl.attributes(request, 20).items() if kind > 1
     }
 
 

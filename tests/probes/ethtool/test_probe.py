@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from probes.catalogue import probe
-from probes.ethtool.ioctl import wanted
+from probes.ethtool.ioctl import select_wanted
 from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
 from probes.ethtool.probe import Ethernet, EthtoolFacts
 from probes.host.interface import Absent, Denied, Failed, TimedOut
@@ -27,7 +27,7 @@ def of(host: object, name: str = INTERFACE) -> Ethernet:
     """What the probe says of one interface."""
     facts = probe("ethtool").read(host).facts  # type: ignore[arg-type]
     assert isinstance(facts, EthtoolFacts)
-    return next(each for each in facts.interfaces if each.name == name)
+    return next(interface for interface in facts.interfaces if interface.name == name)
 
 
 @pytest.mark.parametrize("shape", [shape for shape in HOSTS if shape not in NO_NIC])
@@ -36,15 +36,15 @@ def test_every_machine_answers_whole(shape: str) -> None:
     reading = probe("ethtool").read(machine(shape))
 
     assert reading.missing is None
-    for each in reading.facts.interfaces:
-        assert each.driver
-        if each.name.startswith("ib"):
-            assert (None, None) == (each.pause, each.fec)
+    for interface in reading.facts.interfaces:
+        assert interface.driver
+        if interface.name.startswith("ib"):
+            assert (None, None) == (interface.pause, interface.fec)
 
 
 def test_words_of_a_description_arrive() -> None:
     """Pause, FEC, link modes, counters: through captures' bytes."""
-    said = of(
+    result = of(
         told(
             {
                 "pause": "rx",
@@ -59,22 +59,22 @@ def test_words_of_a_description_arrive() -> None:
         )
     )
 
-    assert PauseReading(True, False, True) == said.pause
-    assert LinkModes(False, 800_000, ("off", "rs", "baser")) == said.modes
-    assert said.fec is not None
-    assert ("baser", ("baser",), False, 9) == (*said.fec[:3], said.fec.counters["fec_corrected_blocks"])
-    assert said.counters is not None
-    assert (42, None) == (said.counters["rx_discards_phy"], said.counters.get("rx_crc_errors"))
-    assert not {"rx0_packets", "ch0_poll", "rx_packets"} & set(said.counters)
-    assert "mlx5_core" == said.driver
+    assert PauseReading(True, False, True) == result.pause
+    assert LinkModes(False, 800_000, ("off", "rs", "baser")) == result.modes
+    assert result.fec is not None
+    assert ("baser", ("baser",), False, 9) == (*result.fec[:3], result.fec.counters["fec_corrected_blocks"])
+    assert result.counters is not None
+    assert (42, None) == (result.counters["rx_discards_phy"], result.counters.get("rx_crc_errors"))
+    assert not {"rx0_packets", "ch0_poll", "rx_packets"} & set(result.counters)
+    assert "mlx5_core" == result.driver
 
 
 def test_what_a_driver_lacks_is_no_gap() -> None:
     """EOPNOTSUPP is an answer: there is no such thing here."""
     reading = probe("ethtool").read(told({"pause": "", "fec": ""}))
-    said = next(each for each in reading.facts.interfaces if each.name == INTERFACE)
+    result = next(interface for interface in reading.facts.interfaces if interface.name == INTERFACE)
 
-    assert (None, None, None) == (said.pause, said.fec, reading.missing)
+    assert (None, None, None) == (result.pause, result.fec, reading.missing)
 
 
 @pytest.mark.parametrize("why", [Denied("no", "EPERM"), Failed("no", "EIO"), TimedOut("no", "ETIMEDOUT")])
@@ -87,9 +87,9 @@ def test_another_refusal_is_a_gap_and_loses_nothing_else(why: Exception) -> None
         return None
 
     reading = probe("ethtool").read(Answering(told({}), refuse))
-    said = next(each for each in reading.facts.interfaces if each.name == INTERFACE)
+    result = next(interface for interface in reading.facts.interfaces if interface.name == INTERFACE)
 
-    assert (None, "rs") == (said.pause, said.fec and said.fec.active)
+    assert (None, "rs") == (result.pause, result.fec and result.fec.active)
     assert f"{INTERFACE}: ethtool -a: no" in (reading.missing or "")
 
 
@@ -99,9 +99,9 @@ def test_bytes_that_are_no_answer_are_a_gap() -> None:
         told({}), lambda r: b"\xff" * 7 if r[16] == 29 else None, lambda _, r: b"\x1d" if r[0] == 0x1D else None
     )
     reading = probe("ethtool").read(host)
-    said = next(each for each in reading.facts.interfaces if each.name == INTERFACE)
+    result = next(interface for interface in reading.facts.interfaces if interface.name == INTERFACE)
 
-    assert (None, None) == (said.fec, said.counters)
+    assert (None, None) == (result.fec, result.counters)
     assert "ethtool --show-fec" in (reading.missing or "")
     assert "ethtool -S" in (reading.missing or "")
 
@@ -117,25 +117,29 @@ def test_a_kernel_without_ethtool_netlink_is_asked_by_ioctl() -> None:
             return struct.pack("=IIII", 0x12, 0, 1, 1)
         return struct.pack("=IIII", 0x50, 8, 2, 0) if request[0] == 0x50 else None
 
-    said = of(Answering(told({}), none, struct_of))
+    result = of(Answering(told({}), none, struct_of))
 
-    assert (PauseReading(True, True, False), FecReading("rs", (), True), None) == (said.pause, said.fec, said.modes)
+    assert (PauseReading(True, True, False), FecReading("rs", (), True), None) == (
+        result.pause,
+        result.fec,
+        result.modes,
+    )
 
 
 def test_counters_of_the_fabric_managers_functions_stay_unread() -> None:
     """Reading them floods the kernel log. Those of a NIC for management alone are no news."""
     host = Answering(machine(HIDDEN))
     facts = probe("ethtool").read(host).facts
-    owned = {each.name for each in facts.interfaces if each.name.startswith("ibp5s0f")}
+    owned = {interface.name for interface in facts.interfaces if interface.name.startswith("ibp5s0f")}
     counted = {name for name, command in host.asked if command in (0x1B, 0x1D, 0x37)}
 
     assert 4 == len(owned)
     assert counted
     assert not counted & owned
     assert all(
-        (each.driver, each.modes, each.counters) == ("mlx5_core", None, None)
-        for each in facts.interfaces
-        if each.name in owned
+        (interface.driver, interface.modes, interface.counters) == ("mlx5_core", None, None)
+        for interface in facts.interfaces
+        if interface.name in owned
     )
     plain = Answering(machine("cpu-only-2s"))
     assert probe("ethtool").read(plain).facts.interfaces
@@ -145,14 +149,14 @@ def test_counters_of_the_fabric_managers_functions_stay_unread() -> None:
 def test_a_port_of_an_accelerator_is_asked_for_its_driver_alone() -> None:
     """Each counter of a Gaudi's ports is a question to its firmware; a module is not read either."""
     host = Answering(told({"module": {}}, device={NIC: {"driver": "habanalabs", "rdma": None}}))
-    sockets = {each.name: each for each in probe("optics").read(host).facts.sockets}
+    sockets = {socket.name: socket for socket in probe("optics").read(host).facts.sockets}
 
     assert ("habanalabs", None, None) == (of(host).driver, of(host).modes, of(host).counters)
     assert {0x03} == {command for name, command in host.asked if name == INTERFACE}
     assert (None, OF_ACCELERATOR) == (sockets[INTERFACE].module, sockets[INTERFACE].reason)
-    netdevs = {each.name: each for each in probe("netdev").read(host).facts.netdevs}
+    netdevs = {netdev.name: netdev for netdev in probe("netdev").read(host).facts.netdevs}
     assert netdevs[INTERFACE].counters is None
-    assert [] == [name for name, each in netdevs.items() if each.driver == "mlx5_core" and not each.counters]
+    assert [] == [name for name, item in netdevs.items() if item.driver == "mlx5_core" and not item.counters]
 
 
 def test_a_sleeping_device_is_not_asked() -> None:
@@ -161,7 +165,7 @@ def test_a_sleeping_device_is_not_asked() -> None:
     base = told({})
     asleep = OverlayHost(base, {status: "suspended\n"})
 
-    assert INTERFACE not in {each.name for each in probe("ethtool").read(asleep).facts.interfaces}
+    assert INTERFACE not in {interface.name for interface in probe("ethtool").read(asleep).facts.interfaces}
 
 
 def test_a_busy_lock_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,16 +243,16 @@ def test_statistics_of_real_drivers(corpus: Path, file: str, some: dict[str, int
     """Counters of rings and queues stay out."""
     from probes.ethtool.saved import parse_statistics
 
-    said = parse_statistics((corpus / f"text/ethtool-S/{file}.txt").read_text())
-    assert said is not None
-    assert some.items() <= said.items()
-    assert not [name for name in said if "queue" in name or name.startswith(("[", "rx0", "ch0"))]
+    result = parse_statistics((corpus / f"text/ethtool-S/{file}.txt").read_text())
+    assert result is not None
+    assert some.items() <= result.items()
+    assert not [name for name in result if "queue" in name or name.startswith(("[", "rx0", "ch0"))]
 
 
 def test_no_report_grows_without_bound() -> None:
     """A hostile driver's names are cut."""
     assert 512 == len(
-        wanted({f"outbound_pci_{chr(97 + i % 26)}{chr(97 + i // 26)}{'x' * (i % 5)}": i for i in range(676)})
+        select_wanted({f"outbound_pci_{chr(97 + i % 26)}{chr(97 + i // 26)}{'x' * (i % 5)}": i for i in range(676)})
     )
 
 

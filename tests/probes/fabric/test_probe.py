@@ -22,8 +22,8 @@ def test_every_output_is_read_in_the_order_of_belief() -> None:
 
     assert (Status.OK, None) == (outcome.status, outcome.reason)
     assert ("ibnetdiscover", "iblinkinfo", "ibdiagnet2.db_csv") == outcome.sources
-    assert list(outcome.sources) == [each.source for each in outcome.facts.saved]
-    assert [4, 5, 5] == [len(each.fabric.links) for each in outcome.facts.saved]
+    assert list(outcome.sources) == [fact.source for fact in outcome.facts.saved]
+    assert [4, 5, 5] == [len(fact.fabric.links) for fact in outcome.facts.saved]
 
 
 def test_a_rail_has_an_output_of_its_own_in_a_sosreport() -> None:

@@ -33,15 +33,15 @@ CABLES = {
 
 
 def cables(fabric: Fabric) -> dict:
-    found = {}
+    collected = {}
     for link in fabric.links:
         if link.b:
             one, other = sorted(
                 [link.a, link.b], key=lambda end: (end.guid.startswith("0c42a10300bb02"), end.port != 1)
             )
             ends = sorted([(one.guid, one.port), (other.guid, other.port)], key=lambda end: list(NAMES).index(end[0]))
-            found[tuple(ends)] = link.width, link.speed
-    return found
+            collected[tuple(ends)] = link.width, link.speed
+    return collected
 
 
 NAMES = {
@@ -66,7 +66,7 @@ def test_which_nodes_a_file_lists_itself() -> None:
 def test_a_port_that_two_cables_claim() -> None:
     """The first stands; the other is kept apart."""
     text = EVERY["ibnetdiscover"]
-    line = next(each for each in text.splitlines() if f'"H-{HCA0}"[1]' in each)
+    line = next(splitline for splitline in text.splitlines() if f'"H-{HCA0}"[1]' in splitline)
     fabric = read_fabric(text.replace(line, line + "\n" + line.replace("[1]", "[2]", 1)), "f")
 
     (link,) = fabric.twice
@@ -110,7 +110,7 @@ def test_what_both_ends_could_do_is_told_where_it_is_more(name: str) -> None:
     """By the tool's own hint, or by what both ends support."""
     could = {(li.a.guid, li.b.guid if li.b else ""): (li.could_width, li.could_speed) for li in links(name)}
 
-    assert [(4, "NDR")] == [said for said in could.values() if said != (None, None)]
+    assert [(4, "NDR")] == [item for item in could.values() if item != (None, None)]
 
 
 def links(name: str) -> tuple[FabricLink, ...]:

@@ -52,14 +52,14 @@ def card(number: int = 0, address: str = A, folder: str = ACCEL, **more: str) ->
     """A host with one card; `more`: files of its function, or of its RDMA device below infiniband__hbl_0__."""
     host = Machine(live=True, kind="live")
     function = f"/sys/devices/pci0000:32/{address}"
-    said = {
+    result = {
         "vendor": "0x1da3",
         "device": "0x1060",
         "pci_addr": address,
         "module_id": "3",
         "status": "Operational",
     } | more
-    host.put({f"{function}/{name.replace('__', '/')}": f"{text}\n" for name, text in said.items()})
+    host.put({f"{function}/{name.replace('__', '/')}": f"{text}\n" for name, text in result.items()})
     host.put({f"/sys/bus/pci/devices/{address}": SymlinkNode(function)})
     name = f"accel{number}" if folder == ACCEL else f"hl{number}"
     host.put({f"{folder}/{name}" + ("/device" if folder == ACCEL else ""): SymlinkNode(function)})
@@ -78,15 +78,15 @@ def ports(gpu: Gpu) -> dict[int, tuple[str, str | None]]:
 def test_a_board_joins_both_ends_of_each_link(board: object) -> None:
     """Every port inside the box is the far end of its far end; pairs have equally many links."""
     assert board in BOARDS
-    made = next(each for each in BOARDS if each is board)
+    result = next(each for each in BOARDS if each is board)
     pairs: Counter[tuple[int, int]] = Counter()
     for own in range(8):
-        assert PORTS == len(made.peers[own])
-        assert {*made.peers[own]} <= {*"01234567", SCALE_OUT, UNUSED}
+        assert PORTS == len(result.peers[own])
+        assert {*result.peers[own]} <= {*"01234567", SCALE_OUT, UNUSED}
         for port in range(PORTS):
-            far = made.far_end(own, port)
+            far = result.far_end(own, port)
             if far is not None:
-                assert (own, port) == made.far_end(*far)
+                assert (own, port) == result.far_end(*far)
                 pairs[min(own, far[0]), max(own, far[0])] += 1
 
     assert {6: 28, 12: 12}[next(iter(pairs.values()))] == len(pairs)
@@ -96,14 +96,14 @@ def test_a_board_joins_both_ends_of_each_link(board: object) -> None:
 @pytest.mark.parametrize("board", ["HLS2", "HLS2PCIE", "HLS3", "HLS3PCIE"])
 def test_boards_are_those_of_the_vendor(corpus: Path, board: str) -> None:
     """Port by port, against the table that was made of the vendor's source."""
-    made = next(each for each in BOARDS if each.name == board)
+    result = next(each for each in BOARDS if each.name == board)
     with (corpus / "accelerators" / "other" / f"gaudi-wiring-{board}.tsv").open() as table:
         for row in csv.DictReader(table, delimiter="\t"):
             own, port, remote = int(row["card"]), int(row["nic"]), row["remote"]
             if remote.isdigit():
-                assert (int(remote), int(row["remote_nic"])) == made.far_end(own, port)
+                assert (int(remote), int(row["remote_nic"])) == result.far_end(own, port)
             else:
-                assert {"scale-out": SCALE_OUT, "not-connected": UNUSED}[remote] == made.peers[own][port]
+                assert {"scale-out": SCALE_OUT, "not-connected": UNUSED}[remote] == result.peers[own][port]
 
 
 def test_a_board_is_known_by_its_scale_out_ports() -> None:

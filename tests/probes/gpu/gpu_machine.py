@@ -85,8 +85,8 @@ class GpuMachine:
         self.asked.append(" ".join(argv))
         if argv not in self.commands:
             raise Absent(f"no output of {' '.join(argv)}")
-        said = self.commands[argv]
-        return said if isinstance(said, Completed) else Completed(argv, 0, said, "", 0.1)
+        result = self.commands[argv]
+        return result if isinstance(result, Completed) else Completed(argv, 0, result, "", 0.1)
 
     def has_output(self, *argv: str) -> bool:
         return not self.live and argv in self.commands
@@ -123,7 +123,7 @@ class GpuMachine:
 
 def gpu_answers(index: int, address: str, **other: Any) -> dict[tuple[Any, ...], Any]:
     """NVML's answers for one healthy H100; `other` replaces or adds answers by the name behind "nvmlDevice"."""
-    said = {
+    result = {
         "GetPciInfo_v3": {"busId": f"0000{address.upper()}", "pciDeviceId": 0x233010DE, "pciSubSystemId": 0x16C110DE},
         "GetUUID": f"GPU-00000000-0000-0000-0000-{index:012}",
         "GetName": "NVIDIA H100 80GB HBM3",
@@ -159,7 +159,7 @@ def gpu_answers(index: int, address: str, **other: Any) -> dict[tuple[Any, ...],
         },
         **other,
     }
-    answers: dict[tuple[Any, ...], Any] = {(f"nvmlDevice{name}", index): answer for name, answer in said.items()}
+    answers: dict[tuple[Any, ...], Any] = {(f"nvmlDevice{name}", index): answer for name, answer in result.items()}
     answers["nvmlDeviceGetCpuAffinity", index, 2] = [0xFFFFFFFF, 0]
     answers["field", index, 230, 0] = 0
     return answers

@@ -65,9 +65,9 @@ NVML = {
 
 def health(answers: dict) -> GpuHealth | None:
     """What NVML says of one GPU with these answers."""
-    said = system_answers(1) | gpu_answers(0, "0000:19:00.0", GetPersistenceMode=NOT_SUPPORTED)
-    said |= {(f"nvmlDeviceGet{name}", 0, *arguments): value for (name, *arguments), value in answers.items()}
-    return facts_of(GpuMachine(said, otherwise=NOT_SUPPORTED).with_pci("0000:19:00.0")).gpus[0].health
+    result = system_answers(1) | gpu_answers(0, "0000:19:00.0", GetPersistenceMode=NOT_SUPPORTED)
+    result |= {(f"nvmlDeviceGet{name}", 0, *arguments): value for (name, *arguments), value in answers.items()}
+    return facts_of(GpuMachine(result, otherwise=NOT_SUPPORTED).with_pci("0000:19:00.0")).gpus[0].health
 
 
 def test_nvml_reports_all_of_a_bad_gpu() -> None:
@@ -104,10 +104,10 @@ def test_a_gpu_of_which_no_call_answers_has_no_health() -> None:
 )
 def test_repairs_before_ampere_and_of_r590(pending: object, parts: object, expected: object) -> None:
     """Each call alone; unknown where none of them answers."""
-    said = health({("RetiredPagesPendingStatus",): pending, ("RepairStatus",): parts, ("EccMode",): [1, 1]})
+    result = health({("RetiredPagesPendingStatus",): pending, ("RepairStatus",): parts, ("EccMode",): [1, 1]})
 
-    assert said is not None
-    assert (expected, None) == (said.repairs_pending, said.repairs_failed)
+    assert result is not None
+    assert (expected, None) == (result.repairs_pending, result.repairs_failed)
 
 
 def bad_text(text: str = HEALTH_TEXT) -> str:
@@ -137,21 +137,21 @@ def test_layouts_of_older_drivers(new: str, old: str, name: str | None) -> None:
     """R525 has other names; one of two SRAM counters alone is no sum."""
     text = HEALTH_TEXT.replace("    GPU Power Readings\n", "    Power Readings\n") if "Power" in new else HEALTH_TEXT
     assert new in text
-    said = parse_text(bad_text(text.replace(new, old)))[0].gpus[1].health
+    result = parse_text(bad_text(text.replace(new, old)))[0].gpus[1].health
 
-    assert said is not None
-    assert getattr(BAD, name) == getattr(said, name) if name else said.uncorrectable_volatile is None
+    assert result is not None
+    assert getattr(BAD, name) == getattr(result, name) if name else result.uncorrectable_volatile is None
 
 
 @pytest.mark.parametrize("word", ["N/A", "Perhaps", ""])
 def test_a_word_that_is_not_known_is_unknown(word: str) -> None:
     """Of reasons one such word makes all unknown: it could be the one that matters."""
     text = HEALTH_TEXT.replace(": Not Active", f": {word}").replace(": Yes", f": {word}").replace(": Enabled", ": ?")
-    said = parse_text(bad_text(text))[0].gpus[1].health
+    result = parse_text(bad_text(text))[0].gpus[1].health
 
-    assert said is not None
-    assert (None, None, None) == (said.sram_threshold_exceeded, said.ecc, said.repairs_failed)
-    assert said.clock_limits is None or word in ("N/A", "")
+    assert result is not None
+    assert (None, None, None) == (result.sram_threshold_exceeded, result.ecc, result.repairs_failed)
+    assert result.clock_limits is None or word in ("N/A", "")
 
 
 def test_xml_and_csv_name_the_same() -> None:
@@ -201,10 +201,10 @@ def test_a_saved_text_of_a_bad_gpu_gives_every_finding(tmp_path: Path) -> None:
         (tmp_path / "nvidia-smi_-q.txt").write_text(bad_text(text))
         report, _ = diagnose(open_source(str(tmp_path), None), ScanPlan())
 
-        found = {finding.rule: finding for finding in report.findings if finding.subject == f"gpu:{ADDRESSES[1]}"}
-        assert {*slow, rule} <= found.keys()
-        assert "gpu-remap-pending" in [name.split()[0] for name in found[rule].absorbs]
-    assert {"gpu-ecc", "gpu-remap-pending"} == {name.split()[0] for name in found["gpu-remap-failed"].absorbs}
+        result = {finding.rule: finding for finding in report.findings if finding.subject == f"gpu:{ADDRESSES[1]}"}
+        assert {*slow, rule} <= result.keys()
+        assert "gpu-remap-pending" in [name.split()[0] for name in result[rule].absorbs]
+    assert {"gpu-ecc", "gpu-remap-pending"} == {name.split()[0] for name in result["gpu-remap-failed"].absorbs}
 
 
 def test_a_cut_text_reports_nothing_that_the_whole_does_not() -> None:
@@ -215,6 +215,6 @@ def test_a_cut_text_reports_nothing_that_the_whole_does_not() -> None:
         assert whole is not None
         start = text.index("Disabled\n    Clocks Event")
         for end in range(start, start + len(HEALTH_TEXT), 7):
-            said = parse_text(text[:end])[0].gpus[1].health or GpuHealth()
-            for name, value, of_whole in zip(GpuHealth._fields, said, whole, strict=True):
+            result = parse_text(text[:end])[0].gpus[1].health or GpuHealth()
+            for name, value, of_whole in zip(GpuHealth._fields, result, whole, strict=True):
                 assert value in (None, of_whole) or (value and set(value) <= set(of_whole)), (name, end)

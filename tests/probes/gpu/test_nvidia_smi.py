@@ -56,9 +56,9 @@ def read(commands: dict[tuple[str, ...], str | Completed]) -> Reading:
 
 
 def facts(commands: dict[tuple[str, ...], str | Completed]) -> GpuFacts:
-    said = read(commands).facts
-    assert isinstance(said, GpuFacts)
-    return said
+    result = read(commands).facts
+    assert isinstance(result, GpuFacts)
+    return result
 
 
 def failed(argv: tuple[str, ...], stdout: str = "", stderr: str = "", code: int = 9) -> Completed:
@@ -68,12 +68,12 @@ def failed(argv: tuple[str, ...], stdout: str = "", stderr: str = "", code: int 
 def test_all_commands_make_one_machine() -> None:
     """Identity of the query, instances of -L, affinity of topo, links of nvlink: one GPU each."""
     reading = read(dict(ALL))
-    said = reading.facts
-    third = said.gpus[3]
+    result = reading.facts
+    third = result.gpus[3]
 
     assert reading.missing is None
     assert [(index, at, uuid, NAME) for index, (at, uuid) in enumerate(zip(ADDRESSES, UUIDS, strict=True))] == [
-        (gpu.index, gpu.address, gpu.uuid, gpu.name) for gpu in said.gpus
+        (gpu.index, gpu.address, gpu.uuid, gpu.name) for gpu in result.gpus
     ]
     assert ("16-31,48-63", 1, 49140, ("MIG-6b8c26a5-286a-f440-4f76-3af4cf4108f1",)) == (
         third.cpu_affinity,
@@ -81,11 +81,11 @@ def test_all_commands_make_one_machine() -> None:
         third.memory_mib,
         third.mig_instances,
     )
-    assert ("570.211.01", "12.8", 4) == (said.driver_version, said.cuda_version, said.attached)
-    assert 15 == len(said.pairs)
-    assert {"NIC0": "mlx5_0", "NIC1": "mlx5_bond_0"} == said.nic_names
-    assert said.p2p is not None
-    assert {"read": "GNS", "write": "GNS", "nvlink": "GNS"} == said.p2p[1, 2]
+    assert ("570.211.01", "12.8", 4) == (result.driver_version, result.cuda_version, result.attached)
+    assert 15 == len(result.pairs)
+    assert {"NIC0": "mlx5_0", "NIC1": "mlx5_bond_0"} == result.nic_names
+    assert result.p2p is not None
+    assert {"read": "GNS", "write": "GNS", "nvlink": "GNS"} == result.p2p[1, 2]
 
 
 def test_an_output_about_other_gpus_is_ignored() -> None:
@@ -252,9 +252,9 @@ def test_a_live_host_is_asked_only_what_the_door_knows() -> None:
 
     nvidia_smi.read(machine)
 
-    asked = [tuple(call.split()) for call in machine.asked if call.startswith(SMI)]
-    assert [] == [argv for argv in asked if argv not in COMMANDS]
-    assert (SMI, "-q") not in asked
+    request = [tuple(call.split()) for call in machine.asked if call.startswith(SMI)]
+    assert [] == [argv for argv in request if argv not in COMMANDS]
+    assert (SMI, "-q") not in request
 
 
 def test_a_live_host_without_a_working_driver_is_asked_once() -> None:

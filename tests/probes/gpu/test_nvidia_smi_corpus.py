@@ -221,8 +221,8 @@ def holds(matrix: Matrix, fact: str) -> bool:
         return matrix.nic_names.get(pattern) == value
     if value:
         field = {"cpu": "cpu_affinity", "numa": "numa_node", "own": "memory_numa_node", "near": "numa_affinity"}[word]
-        said = {str(getattr(gpu, field)) for gpu in matrix.gpus if fnmatchcase(f"GPU{gpu.index}", pattern)}
-        return said == {value}
+        result = {str(getattr(gpu, field)) for gpu in matrix.gpus if fnmatchcase(f"GPU{gpu.index}", pattern)}
+        return result == {value}
     kinds = {pair.kind for pair in matrix.pairs if fnmatchcase(f"{pair.a}-{pair.b}", pattern)}
     return kinds == {word}
 
@@ -342,9 +342,9 @@ def test_no_input_takes_more_than_its_share_of_time(parser: str, pattern: str) -
     parse, text = PARSERS_OF_CUT_TEXT[parser]
 
     def seconds(size: int) -> float:
-        made = text[: len(text) // 2] + PATTERNS[pattern] * (size // len(PATTERNS[pattern])) + text[len(text) // 2 :]
+        result = text[: len(text) // 2] + PATTERNS[pattern] * (size // len(PATTERNS[pattern])) + text[len(text) // 2 :]
         started = time.process_time()
-        refused_or_read(parse, made)
+        refused_or_read(parse, result)
         return time.process_time() - started
 
     small = min(seconds(16 << 10) for _ in range(2))

@@ -21,17 +21,17 @@ PARSERS = {
 
 def test_states_and_speeds() -> None:
     """A link that is down has no speed, and no number is skipped or sorted as text."""
-    said = nvlink_text.parse_status(STATUS)
+    result = nvlink_text.parse_status(STATUS)
 
-    assert said.missing is None
-    assert [(index, NAME, uuid) for index, uuid in enumerate(UUIDS)] == [(g.index, g.name, g.uuid) for g in said.gpus]
+    assert result.missing is None
+    assert [(index, NAME, uuid) for index, uuid in enumerate(UUIDS)] == [(g.index, g.name, g.uuid) for g in result.gpus]
     assert (
         NvLink(0, "active", speed_gbyte_s=14.062),
         NvLink(1, "active", speed_gbyte_s=14.062),
         NvLink(2, "inactive"),
         NvLink(10, "active", speed_gbyte_s=14.062),
-    ) == said.gpus[3].nvlinks
-    assert said.gpus[3].nvlink_supported is True
+    ) == result.gpus[3].nvlinks
+    assert result.gpus[3].nvlink_supported is True
 
 
 def test_errors_of_both_generations_by_one_set_of_names() -> None:
@@ -110,10 +110,10 @@ def test_an_authors_cut_is_said(mark: str) -> None:
 
 def test_a_line_that_is_not_understood_is_said_and_not_guessed() -> None:
     """Counters where states were asked for."""
-    said = nvlink_text.parse_status("GPU 0: NVIDIA H800\n\t Link 0: Raw Tx: 25305739 KiB\n")
+    result = nvlink_text.parse_status("GPU 0: NVIDIA H800\n\t Link 0: Raw Tx: 25305739 KiB\n")
 
-    assert "GPU0: 'Link 0: Raw Tx: 25305739 KiB' is not understood" == said.missing
-    assert (None, ()) == (said.gpus[0].nvlink_supported, said.gpus[0].nvlinks)
+    assert "GPU0: 'Link 0: Raw Tx: 25305739 KiB' is not understood" == result.missing
+    assert (None, ()) == (result.gpus[0].nvlink_supported, result.gpus[0].nvlinks)
 
 
 @pytest.mark.parametrize(

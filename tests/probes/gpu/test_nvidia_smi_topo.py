@@ -223,8 +223,8 @@ def test_a_cut_text_says_nothing_that_the_whole_does_not(end: int) -> None:
     assert set(start.pairs) <= set(whole.pairs)
     assert start.nic_names.items() <= whole.nic_names.items()
     for gpu, known in zip(start.gpus, whole.gpus, strict=False):
-        said = (gpu.cpu_affinity, gpu.numa_affinity, gpu.memory_numa_node)
-        assert all(a in (None, b) for a, b in zip(said, (known.cpu_affinity, known.numa_affinity, None), strict=True))
+        result = (gpu.cpu_affinity, gpu.numa_affinity, gpu.memory_numa_node)
+        assert all(a in (None, b) for a, b in zip(result, (known.cpu_affinity, known.numa_affinity, None), strict=True))
 
 
 @pytest.mark.parametrize(

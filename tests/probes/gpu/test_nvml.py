@@ -85,11 +85,11 @@ def test_an_hgx_with_switches_is_whole() -> None:
 
 def test_fabric_health_is_words() -> None:
     """0x2AA: every two-bit field says FALSE, configuration says 2."""
-    said = facts_of(hgx_h100()).gpus[0].fabric
+    result = facts_of(hgx_h100()).gpus[0].fabric
 
-    assert said is not None
-    assert ("completed", "success", 0) == (said.state, said.status, said.clique)
-    assert "00000000-0000-0000-0000-000000000000" == said.cluster_uuid
+    assert result is not None
+    assert ("completed", "success", 0) == (result.state, result.status, result.clique)
+    assert "00000000-0000-0000-0000-000000000000" == result.cluster_uuid
     assert {
         "degraded_bandwidth": "false",
         "route_recovery": "false",
@@ -99,7 +99,7 @@ def test_fabric_health_is_words() -> None:
         "partition_assigned": "not_supported",
         "fabric_manager": "not_supported",
         "summary": "healthy",
-    } == said.health
+    } == result.health
 
 
 def test_a_lost_gpu_does_not_lose_the_others() -> None:

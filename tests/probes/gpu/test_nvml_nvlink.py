@@ -174,8 +174,8 @@ GRACE = {"GetC2cModeInfoV": {"isC2cEnabled": 1}}
 
 
 def facts(answers: dict, **of_gpu: object):
-    said = system_answers(1) | gpu_answers(0, "0000:19:00.0", **of_gpu) | answers
-    return facts_of(GpuMachine(said).with_pci("0000:19:00.0"))
+    result = system_answers(1) | gpu_answers(0, "0000:19:00.0", **of_gpu) | answers
+    return facts_of(GpuMachine(result).with_pci("0000:19:00.0"))
 
 
 def test_pcie_counters_that_fail_alone_are_left_out() -> None:
@@ -199,11 +199,11 @@ def test_without_any_counter_nothing_is_said() -> None:
 
 
 def c2c(links: int) -> dict:
-    said = {("field", 0, 170, 0): 2}
+    result = {("field", 0, 170, 0): 2}
     for link in range(links):
-        said |= {("field", 0, 171, link): 1, ("field", 0, 172, link): 44712}
-        said |= {("field", 0, field, link): link for field in C2C_ERRORS}
-    return said
+        result |= {("field", 0, 171, link): 1, ("field", 0, 172, link): 44712}
+        result |= {("field", 0, field, link): link for field in C2C_ERRORS}
+    return result
 
 
 def test_c2c_links_are_summed() -> None:

@@ -40,10 +40,10 @@ print(kinds.count("missed"), [event.text for event in listener.heard()])
 def test_a_group_that_ran_over_says_so_once_and_goes_on(real_commands: None) -> None:
     """ENOBUFS, for real: 200 changes and room for a few. poll(2) is quiet afterwards; what comes next is heard, and
     held against what is there now, not against what was there before the loss."""
-    said = in_namespace(FLOOD).stdout
+    result = in_namespace(FLOOD).stdout
 
-    assert said.startswith("1 "), said
-    assert "['lo down -> unknown']" in said
+    assert result.startswith("1 "), result
+    assert "['lo down -> unknown']" in result
 
 
 def test_nothing_is_waited_for() -> None:
@@ -128,10 +128,10 @@ def test_records_that_were_overwritten_and_a_log_that_ends(
     answers = [b"6,1,2,-;one\n", answer]
 
     def read(_descriptor: int, _size: int) -> bytes:
-        said = answers.pop(0)
-        if isinstance(said, Exception):
-            raise said
-        return said
+        result = answers.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     monkeypatch.setattr(listening.os, "read", read)
     with pytest.raises(error):

@@ -84,9 +84,9 @@ def test_a_directory_that_was_looked_into_changes_no_link(tree: Path) -> None:
     for name in ("physfn", "vendor", "..", "."):
         with pytest.raises(Absent) as expected:
             fresh.readlink(f"{device}/{name}")
-        with pytest.raises(Absent) as said:
+        with pytest.raises(Absent) as result:
             looked.readlink(f"{device}/{name}")
-        assert (expected.value.reason, expected.value.code) == (said.value.reason, said.value.code)
+        assert (expected.value.reason, expected.value.code) == (result.value.reason, result.value.code)
 
 
 @pytest.mark.parametrize("known", ["/", "/absolute", "/absolute/devices", "/sys/bus/pci/devices/0000:19:00.0"])
@@ -271,13 +271,13 @@ def test_impossible_paths_have_an_answer(tree: Path, path: str) -> None:
 def test_no_links_of_an_archive_raise_anything_but_a_reason(entries: dict[str, Node], asked: list[str]) -> None:
     """Random links over random names: every question ends, inside the archive, with an answer or a reason."""
     files = MemoryFiles()
-    kept = set()
+    remaining = set()
     for path, node in entries.items():
         try:
             files.add(path, node)
         except ValueError:
             continue
-        kept.add(node if isinstance(node, bytes) else b"")
+        remaining.add(node if isinstance(node, bytes) else b"")
 
     for path in [*asked, *entries]:
         for ask in (files.read, files.readlink, files.resolve, files.listdir):
@@ -286,7 +286,7 @@ def test_no_links_of_an_archive_raise_anything_but_a_reason(entries: dict[str, N
             except ReadError:
                 continue
             if ask == files.read:
-                assert answer in kept
+                assert answer in remaining
             if ask == files.resolve:
                 assert ".." not in str(answer).split("/")
         try:
@@ -308,9 +308,9 @@ def test_many_attributes_are_cheap(tmp_path: Path) -> None:
     files = FolderFiles(str(tmp_path))
     began = time.process_time()
 
-    found = sum(len(files.attributes(f"/sys/bus/pci/devices/{i:04x}", names)) for i in range(517))
+    result = sum(len(files.attributes(f"/sys/bus/pci/devices/{i:04x}", names)) for i in range(517))
 
-    assert 5170 == found
+    assert 5170 == result
     assert time.process_time() - began < 1
 
 

@@ -120,9 +120,11 @@ def test_no_secret_of_a_running_job_is_in_a_capture(job: subprocess.Popen[bytes]
     path = tmp_path / "x.tar"
     write_capture(host.recording, str(path))
 
-    mine = [each for each in facts.settings if each.source.startswith(f"environment of pid {job.pid} ")]
-    assert [("NCCL_DEBUG", "WARN")] == [(each.key, each.value) for each in mine]
-    assert ["2.99.9"] == [each.version for each in facts.libraries if each.path == str(tmp_path / "libnccl.so.2.99.9")]
+    mine = [setting for setting in facts.settings if setting.source.startswith(f"environment of pid {job.pid} ")]
+    assert [("NCCL_DEBUG", "WARN")] == [(item.key, item.value) for item in mine]
+    assert ["2.99.9"] == [
+        library.version for library in facts.libraries if library.path == str(tmp_path / "libnccl.so.2.99.9")
+    ]
     with tarfile.open(path) as archive:
         contents = b"".join(archive.extractfile(member).read() for member in archive if member.isfile())  # type: ignore[union-attr]  # a file has content
     assert b"NCCL_DEBUG=WARN" in contents

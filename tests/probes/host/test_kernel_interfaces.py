@@ -27,10 +27,10 @@ def request(kind: int, flags: int, body: bytes = bytes(16)) -> bytes:
 
 def test_a_dump_is_whole() -> None:
     """All interfaces of this network namespace, loopback among them; without the mark of its end."""
-    found = list(whole_messages(request_netlink(0, request(GETLINK, DUMP))))
+    result = list(whole_messages(request_netlink(0, request(GETLINK, DUMP))))
 
-    assert {NEWLINK} == {kind for kind, _, _ in found}
-    assert len(os.listdir("/sys/class/net")) == len(found)
+    assert {NEWLINK} == {kind for kind, _, _ in result}
+    assert len(os.listdir("/sys/class/net")) == len(result)
 
 
 def test_one_answer_is_enough_where_one_was_asked_for() -> None:
@@ -199,10 +199,10 @@ def test_udev_is_asked_once_for_its_context(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(udev.os.path, "isdir", lambda _: True)
     library = stand_in(None)
     monkeypatch.setitem(sys.modules, "pyudev", library)
-    asked = Udev()
+    request = Udev()
 
     for _ in range(3):
-        assert {"ID_MODEL_FROM_DATABASE": "GH100 [H100]"} == asked.properties("/sys/bus/pci/devices/0000:19:00.0")
+        assert {"ID_MODEL_FROM_DATABASE": "GH100 [H100]"} == request.properties("/sys/bus/pci/devices/0000:19:00.0")
     assert 1 == library.contexts
 
 

@@ -202,9 +202,9 @@ def test_what_a_rack_says_is_read_from_the_raw_bytes(library: Library) -> None:
         return 0
 
     library.nvmlDeviceGetPlatformInfo = platform
-    said = {"chassisSerialNumber": "1824125002", "slotNumber": 24, "trayIndex": 0, "hostId": 1}
+    result = {"chassisSerialNumber": "1824125002", "slotNumber": 24, "trayIndex": 0, "hostId": 1}
 
-    assert {**said, "peerType": 2, "moduleId": 3} == nvml_calls.call("nvmlDeviceGetPlatformInfo", H100)
+    assert {**result, "peerType": 2, "moduleId": 3} == nvml_calls.call("nvmlDeviceGetPlatformInfo", H100)
 
 
 def test_modes_are_numbers(library: Library) -> None:
@@ -258,12 +258,12 @@ def test_every_field_value_has_its_own_return_code_and_type(library: Library) ->
         return 0
 
     library.nvmlDeviceGetFieldValues = field_values
-    asked = [[91, 0], [164, 5], [165, 5], [161, 5], [82, 0], [83, 0], [84, 0], [85, 0]]
+    request = [[91, 0], [164, 5], [165, 5], [161, 5], [82, 0], [83, 0], [84, 0], [85, 0]]
 
-    answers = nvml_calls.call("nvmlDeviceGetFieldValues", H100, asked)
+    answers = nvml_calls.call("nvmlDeviceGetFieldValues", H100, request)
 
     assert [18, 26562, None, 1 << 40, -7, 1.5, 65535, None] == [answer["value"] for answer in answers]
-    assert asked == [[answer["id"], answer["scope"]] for answer in answers]
+    assert request == [[answer["id"], answer["scope"]] for answer in answers]
     assert {"id": 165, "scope": 5, "return": 3, "value": None} == answers[2]
 
 

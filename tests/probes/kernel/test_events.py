@@ -44,13 +44,13 @@ RECORDED = Path(__file__).parent / "kernel_events.json"
 @functools.cache
 def steps() -> dict[str, dict[str, list[bytes]]]:
     """What was recorded of a real kernel, by step."""
-    found = {}
+    collected = {}
     for step in json.loads(RECORDED.read_text())["steps"]:
         lists = {key: value for key, value in step.items() if isinstance(value, list)}
-        found[step["step"]] = {
-            key: [zlib.decompress(base64.b64decode(each)) for each in value] for key, value in lists.items()
+        collected[step["step"]] = {
+            key: [zlib.decompress(base64.b64decode(item)) for item in value] for key, value in lists.items()
         }
-    return found
+    return collected
 
 
 @functools.cache
@@ -75,15 +75,15 @@ def device(subsystem: str, path: str, action: str = "add", **more: str) -> list[
 
 def test_interfaces_of_a_real_kernel_are_told_by_what_is_new() -> None:
     """Coming, carrier, rename, MTU and going, in their order; and nothing else of many messages."""
-    told = told_by_rtnetlink()
+    result = told_by_rtnetlink()
 
-    assert ["v1 is new", "v0 is new"] == told["veth added"]
-    assert "v0 lowerlayerdown -> up" == told["veth set up"][-1]
-    assert ["v1 up -> down", "v0 up -> lowerlayerdown"] == told["peer set down"]
-    assert ["v0 lowerlayerdown -> down", "w0 was v0"] == told["renamed"]
-    assert ["w0 MTU 1500 -> 9000"] == told["mtu"]
-    assert ["w0 is gone", "v1 is gone"] == told["veth removed"]
-    assert ["lo unknown -> down"] == told["loopback down"]
+    assert ["v1 is new", "v0 is new"] == result["veth added"]
+    assert "v0 lowerlayerdown -> up" == result["veth set up"][-1]
+    assert ["v1 up -> down", "v0 up -> lowerlayerdown"] == result["peer set down"]
+    assert ["v0 lowerlayerdown -> down", "w0 was v0"] == result["renamed"]
+    assert ["w0 MTU 1500 -> 9000"] == result["mtu"]
+    assert ["w0 is gone", "v1 is gone"] == result["veth removed"]
+    assert ["lo unknown -> down"] == result["loopback down"]
 
 
 def test_a_bridge_and_who_listens_are_no_news_of_a_port() -> None:
@@ -154,12 +154,12 @@ def test_what_was_learnt_is_not_new_and_what_is_gone_comes_back() -> None:
 
 def test_uevents_of_a_real_kernel_are_read() -> None:
     """Of a veth: the interface and its queues; none of them is a device of ours, and the rename is read."""
-    datagrams = [each for step in steps().values() for each in step["uevents"]]
-    read = [parse_uevent(each) for each in datagrams]
+    datagrams = [item for step in steps().values() for item in step["uevents"]]
+    read = [parse_uevent(datagram) for datagram in datagrams]
 
-    assert {"net", "queues"} <= {each.properties["SUBSYSTEM"] for each in read}
-    assert "/devices/virtual/net/v0" in [each.properties.get("DEVPATH_OLD") for each in read if each.action == "move"]
-    assert [] == [event for each in datagrams for event in device_events(each)]
+    assert {"net", "queues"} <= {item.properties["SUBSYSTEM"] for item in read}
+    assert "/devices/virtual/net/v0" in [item.properties.get("DEVPATH_OLD") for item in read if item.action == "move"]
+    assert [] == [event for item in datagrams for event in device_events(item)]
 
 
 @pytest.mark.parametrize(
@@ -179,10 +179,10 @@ def test_uevents_of_a_real_kernel_are_read() -> None:
 )
 def test_devices_are_told_by_their_subsystem(subsystem: str, path: str, kind: str | None) -> None:
     """Ours, with their last name; others are silent."""
-    found = device(subsystem, path)
+    result = device(subsystem, path)
 
-    assert ([kind] if kind else []) == [event.kind for event in found]
-    assert {path.rpartition("/")[2]} >= {event.subject for event in found}
+    assert ([kind] if kind else []) == [event.kind for event in result]
+    assert {path.rpartition("/")[2]} >= {event.subject for event in result}
 
 
 def test_a_driver_that_lets_go_is_named() -> None:
@@ -206,17 +206,17 @@ def test_lines_of_drivers_are_events_record_by_record() -> None:
     """As the probe finds them in the whole log, also a sentence in two records."""
     log = Log()
     records = [f"{record}\n SUBSYSTEM=pci\n" for record in KERNEL_LOGS[0].split("\n SUBSYSTEM=pci\n") if record]
-    found = [event for record in records for event in log.told(record.encode())]
+    result = [event for record in records for event in log.told(record.encode())]
 
-    assert ["xid", "gpu_lost", "sxid", "aer", "dpc", "mlx5", "link_down", "peermem"] == [each.kind for each in found]
-    assert "0000:b3:00.0" == found[1].subject
-    assert {LOG} == {each.source for each in found}
+    assert ["xid", "gpu_lost", "sxid", "aer", "dpc", "mlx5", "link_down", "peermem"] == [item.kind for item in result]
+    assert "0000:b3:00.0" == result[1].subject
+    assert {LOG} == {item.source for item in result}
 
 
 def test_other_lines_are_silent_and_nothing_is_told_twice() -> None:
     """Interfaces that rename, a program's line that looks like a driver's, and what reading itself makes mlx5 write."""
     log = Log()
-    quiet = [each for step in steps().values() for each in step["kmsg"]]
+    quiet = [item for step in steps().values() for item in step["kmsg"]]
     quiet.append(b"12,7,8,-;NVRM: Xid (PCI:0018:01:00): 79, GPU has fallen off the bus\n")  # facility 1: a program
     quiet.append(b"4,8,9,-;mlx5_core 0000:5c:00.0: mlx5_cmd_out_err:808: ACCESS_REG(0x805) op_mod(0x1) failed\n")
     xid = b"4,9,10,-;NVRM: Xid (PCI:0018:01:00): 79, GPU has fallen off the bus\n"
@@ -288,12 +288,12 @@ print(json.dumps([[each._asdict() for each in heard], refused]))
 def test_this_kernel_tells_what_is_done_to_its_interfaces(real_commands: None) -> None:
     """In a network namespace of its own: up, a veth, its rename, down, gone."""
     heard, refused = json.loads(in_namespace(LIVE).stdout)
-    texts = [each["text"] for each in heard if each["source"] == events.RTNETLINK]
+    texts = [item["text"] for item in heard if item["source"] == events.RTNETLINK]
 
     assert "lo down -> unknown" in texts
     assert "v0 is new" in texts
     assert "w0 was v0" in texts
     assert "lo unknown -> down" in texts
     assert "w0 is gone" in texts
-    assert {INTERFACE} == {each["kind"] for each in heard if each["subject"] == "lo"}
+    assert {INTERFACE} == {item["kind"] for item in heard if item["subject"] == "lo"}
     assert not [line for line in refused if not line.startswith(LOG)]

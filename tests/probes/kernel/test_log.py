@@ -250,7 +250,7 @@ def test_the_start_of_a_driver_is_an_event_after_a_failure_only() -> None:
 
 def test_an_aer_report_is_one_event_for_each_of_its_bits() -> None:
     """The first line says whose and how grave, the next ones which; an unnamed one counts, too."""
-    said = found(
+    result = found(
         "[   1.000000] pcieport 0000:00:00.0: AER: Multiple Corrected error received: 0000:01:00.0\n"
         "[   1.000001] mlx5_core 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (R)\n"
         "[   1.000002] mlx5_core 0000:01:00.0:   device [15b3:1019] error status/mask=00000041/00000000\n"
@@ -266,7 +266,7 @@ def test_an_aer_report_is_one_event_for_each_of_its_bits() -> None:
         ("0000:01:00.0", "BadTLP", "corrected"),
         ("0000:02:00.0", None, "nonfatal"),
         ("0000:03:00.0", "Completion Timeout", "fatal"),
-    ] == [(e.subject, e.code, dict(e.detail)["severity"]) for e in said]
+    ] == [(e.subject, e.code, dict(e.detail)["severity"]) for e in result]
 
 
 def test_a_sentence_over_three_lines() -> None:
@@ -315,10 +315,10 @@ def test_hostile_lines_end() -> None:
         + XID
         + "x" * 9999
     )
-    told = found(text)
+    result = found(text)
 
-    assert {"0000:3b:00.0"} == {event.subject for event in told}
-    assert all(len(event.text) <= LINE_CHARACTERS for event in told)
+    assert {"0000:3b:00.0"} == {event.subject for event in result}
+    assert all(len(event.text) <= LINE_CHARACTERS for event in result)
 
 
 def test_the_log_is_read_where_it_may_be() -> None:

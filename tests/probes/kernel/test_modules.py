@@ -52,12 +52,12 @@ def hopper(version: str = "24.10-1.1.4") -> Machine:
 def test_modules_of_interest_with_versions_and_users():
     """Only GPU and RDMA modules; one that is being unloaded is not loaded."""
     outcome = outcome_of(modules.PROBE, hopper())
-    found = {module.name: module for module in outcome.facts.modules}
+    result = {module.name: module for module in outcome.facts.modules}
 
     assert Status.OK == outcome.status
-    assert ["ib_core", "mlx5_core", "mlx5_ib", "nvidia", "nvidia_peermem"] == list(found)
-    assert ("ib_uverbs", "mlx5_ib", "nvidia_peermem") == found["ib_core"].users
-    assert "580.82.07" == found["nvidia"].version
+    assert ["ib_core", "mlx5_core", "mlx5_ib", "nvidia", "nvidia_peermem"] == list(result)
+    assert ("ib_uverbs", "mlx5_ib", "nvidia_peermem") == result["ib_core"].users
+    assert "580.82.07" == result["nvidia"].version
 
 
 def test_driver_and_peer_memory():

@@ -159,7 +159,7 @@ def test_any_text_is_read_or_the_declared_error(text: str):
     except ParseError:
         seconds = 0.0
 
-    assert all(isinstance(said, str | None) for said in (version, pretty, cgroup, arch))
+    assert all(isinstance(result, str | None) for result in (version, pretty, cgroup, arch))
     assert all(gathered.values())
     assert 0 <= seconds < 1e12
 

@@ -63,8 +63,8 @@ def answer(row: dict[str, str] | None, subject: str) -> bytes:
 
 def tool(command: str) -> str | None:
     """What a tool printed; None where it failed."""
-    said = table("linux-6.1-tools")["said"][command]
-    return said if isinstance(said, str) else None
+    result = table("linux-6.1-tools")["said"][command]
+    return result if isinstance(result, str) else None
 
 
 def why_not(command: str) -> str:

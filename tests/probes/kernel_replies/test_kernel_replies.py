@@ -38,8 +38,8 @@ from tests.probes.kernel_replies.real_guest import (
 
 
 def dcb(port: str) -> DcbInterface:
-    found: DcbInterface = of_port("dcb", "interfaces", port)
-    return found
+    result: DcbInterface = of_port("dcb", "interfaces", port)
+    return result
 
 
 @pytest.mark.parametrize("port", [FULL, MIXED])
@@ -48,30 +48,33 @@ def test_dcb_is_what_the_tool_says(port: str, about: str) -> None:
     """Value by value: of each object of the tool, everything that its reader knows."""
     command = f"dcb -s -j pfc show dev {port}" if about == "pfc" else f"dcb -j {about} show dev {port}"
     theirs, ours = parse_dcb(about, tool(command) or "")._asdict(), dcb(port).said[0]._asdict()
-    told = {name: value for name, value in theirs.items() if value is not None and name != "source"}
+    result = {name: value for name, value in theirs.items() if value is not None and name != "source"}
 
-    assert told
-    assert told == {name: ours[name] for name in told}
+    assert result
+    assert result == {name: ours[name] for name in result}
 
 
 def test_dcb_of_the_ports_as_they_were_set() -> None:
     """Not only by our own readers: these values were set by `dcb` and read by it."""
-    (said,) = dcb(FULL).said
-    assert [False, False, False, True, False, False, False, False] == list(said.pfc or ())
-    assert (30, 1234567, 7654321) == (said.delay, (said.frames_sent or ())[3], (said.frames_received or ())[3])
-    assert (0, 30, 20, 40, 10, 0, 0, 0) == said.tc_bandwidth
-    assert (0, 1, 2, 3, 4, 0, 6, 5) == said.prio_tc
-    assert ("strict", "ets", "ets", "ets", "ets", "strict", "strict", "strict") == said.tc_tsa
-    assert ((0, 0, 0, 1, 2, 0, 0, 0), (262016, 524288, 65536, 0, 0, 0, 0, 0)) == (said.prio_buffer, said.buffer_bytes)
-    assert [dscp >> 3 for dscp in range(64)] == [each.priority for each in said.applications or ()]
-    assert said.peer_pfc == said.pfc
+    (result,) = dcb(FULL).said
+    assert [False, False, False, True, False, False, False, False] == list(result.pfc or ())
+    assert (30, 1234567, 7654321) == (result.delay, (result.frames_sent or ())[3], (result.frames_received or ())[3])
+    assert (0, 30, 20, 40, 10, 0, 0, 0) == result.tc_bandwidth
+    assert (0, 1, 2, 3, 4, 0, 6, 5) == result.prio_tc
+    assert ("strict", "ets", "ets", "ets", "ets", "strict", "strict", "strict") == result.tc_tsa
+    assert ((0, 0, 0, 1, 2, 0, 0, 0), (262016, 524288, 65536, 0, 0, 0, 0, 0)) == (
+        result.prio_buffer,
+        result.buffer_bytes,
+    )
+    assert [dscp >> 3 for dscp in range(64)] == [application.priority for application in result.applications or ()]
+    assert result.peer_pfc == result.pfc
 
-    (said,) = dcb(MIXED).said
+    (result,) = dcb(MIXED).said
     assert {("dscp", 26, 3), ("dscp", 46, 5), ("dscp", 48, 6), ("ethertype", 8906, 3)} | {
         ("tcp", 3260, 4),
         ("udp", 4791, 3),
         ("port", 5555, 2),
-    } == {tuple(each) for each in said.applications or ()}
+    } == {tuple(application) for application in result.applications or ()}
 
 
 def test_rates_are_the_bytes_of_the_structure() -> None:
@@ -84,9 +87,9 @@ def test_rates_are_the_bytes_of_the_structure() -> None:
 def test_a_driver_with_cee_alone() -> None:
     """The kernel answers to the IEEE question with an empty table, and of PFC only to CEE's."""
     assert "Attribute not found: Success" == why_not(f"dcb -s -j pfc show dev {CEE}")
-    (said,) = dcb(CEE).said
-    assert (False, False, False, False, True, False, False, False) == said.pfc
-    assert (("host", "cee"), (), None) == (said.dcbx, said.applications, said.prio_tc)
+    (result,) = dcb(CEE).said
+    assert (False, False, False, False, True, False, False, False) == result.pfc
+    assert (("host", "cee"), (), None) == (result.dcbx, result.applications, result.prio_tc)
 
 
 @pytest.mark.parametrize("port", [LEGACY, E1000E, VIRTIO])
@@ -140,8 +143,8 @@ def test_ethtool_of_the_ports_as_they_were_set() -> None:
 
 
 def socket(port: str) -> ModuleSocket:
-    found: ModuleSocket = of_port("optics", "sockets", port)
-    return found
+    result: ModuleSocket = of_port("optics", "sockets", port)
+    return result
 
 
 @pytest.mark.parametrize("port", [FULL, MIXED, CEE, COPPER])
@@ -185,4 +188,4 @@ def test_nobody_may_not_read_modules() -> None:
     """EPERM, and for that question alone: every other answer was the same as root's."""
     outcome = outcome_of(probe("optics"), Guest(privileged=False))
     assert (Status.PARTIAL, NEEDS) == (outcome.status, outcome.reason)
-    assert {f"EPERM: {NEEDS}"} == {each.reason for each in outcome.facts.sockets}
+    assert {f"EPERM: {NEEDS}"} == {socket.reason for socket in outcome.facts.sockets}

@@ -30,8 +30,8 @@ from tests.probes.system.system_machine import Machine
 def test_a_link_is_what_ip_says(name: str) -> None:
     """Ports, VLANs with and without a map, both kinds of bond and their slaves, veth, bridge, dummy, netdevsim."""
     ours: Netdev = of_port("netdev", "netdevs", name)
-    said = table("linux-6.1-tools")["said"]
-    theirs = next(row for row in said["ip -d -j link"] if row["ifname"] == name)
+    result = table("linux-6.1-tools")["said"]
+    theirs = next(row for row in result["ip -d -j link"] if row["ifname"] == name)
     info = theirs.get("linkinfo", {})
     data = info.get("info_data", {})
 
@@ -52,17 +52,17 @@ def test_a_link_is_what_ip_says(name: str) -> None:
     if theirs.get("parentbus") == "pci":
         assert ours.address == theirs["parentdev"]
     if ours.kind == "vlan":
-        tags = ",".join(f"{each['from']}:{each['to']}" for each in data.get("egress_qos", []))
+        tags = ",".join(f"{item['from']}:{item['to']}" for item in data.get("egress_qos", []))
         assert {"id": data["id"], "parent": theirs["link"], "egress_map": tags} == ours.vlan
     if ours.kind == "bond":
         assert ours.bond is not None
         assert [data["mode"], str(data["miimon"]), data["xmit_hash_policy"], data.get("active_slave")] == [
             ours.bond.get(key) for key in ("mode", "miimon", "xmit_hash_policy", "active_slave")
         ]
-        slaves = [row["ifname"] for row in said["ip -d -j link"] if row.get("master") == name]
+        slaves = [row["ifname"] for row in result["ip -d -j link"] if row.get("master") == name]
         assert slaves == list(ours.bond["slaves"])
-    (addresses,) = [row["addr_info"] for row in said["ip -j addr"] if row["ifname"] == name]
-    assert {f"{each['local']}/{each['prefixlen']}" for each in addresses} == set(ours.addresses)
+    (addresses,) = [row["addr_info"] for row in result["ip -j addr"] if row["ifname"] == name]
+    assert {f"{address['local']}/{address['prefixlen']}" for address in addresses} == set(ours.addresses)
 
 
 def test_links_as_they_were_made() -> None:
@@ -80,19 +80,19 @@ def test_rdma_is_what_the_tool_says() -> None:
     """Interfaces of ports, for HCAs and soft-RoCE; the protocol, which this version of the tool does not print."""
     devices: tuple[NetlinkDevice, ...] = facts("rdma_netlink").devices
     theirs = {row["ifname"]: row.get("netdev") for row in json.loads(tool("rdma -j link") or "")}
-    ours = {each.name: dict(each.interfaces).get(1) for each in devices}
+    ours = {device.name: dict(device.interfaces).get(1) for device in devices}
 
     assert theirs == ours
     assert {"mlx5_0": FULL, "mlx5_7": None, "rxea": "va"}.items() <= ours.items()
-    assert {"mlx5_7": "ib"} == {each.name: each.protocol for each in devices if each.protocol != "roce"}
+    assert {"mlx5_7": "ib"} == {device.name: device.protocol for device in devices if device.protocol != "roce"}
     assert parse_system(tool("rdma system") or "") == facts("rdma_netlink").namespaces == "shared"
 
 
 def test_rdma_link_in_words() -> None:
     """The reader of `rdma link` against the same kernel."""
-    parsed = {each.name: each.ports[0] for each in parse_rdma_link(tool("rdma -d link") or "").devices}
+    parsed = {device.name: device.ports[0] for device in parse_rdma_link(tool("rdma -d link") or "").devices}
     assert (17, 1) == (parsed["mlx5_7"].lid, parsed["mlx5_7"].sm_lid)
-    assert set(parsed) == {each.name for each in facts("rdma_netlink").devices}
+    assert set(parsed) == {device.name for device in facts("rdma_netlink").devices}
 
 
 # What a newer kernel says besides: trust tables, PCP entries, exclusive RDMA namespaces. See docs/real-kernel.md.
@@ -126,10 +126,10 @@ def test_dcb_is_what_the_tool_says(port: str, about: str) -> None:
     """Value by value."""
     text = SAID[f"dcb -s -j pfc show dev {port}" if about == "pfc" else f"dcb -j {about} show dev {port}"]
     theirs, ours = parse_dcb(about, text)._asdict(), dcb(port)._asdict()
-    told = {name: value for name, value in theirs.items() if value is not None and name != "source"}
+    result = {name: value for name, value in theirs.items() if value is not None and name != "source"}
 
-    assert told
-    assert told == {name: ours[name] for name in told}
+    assert result
+    assert result == {name: ours[name] for name in result}
 
 
 def test_trust_and_entries_as_they_were_set() -> None:
@@ -178,7 +178,7 @@ def test_rdma_namespaces(mode: str) -> None:
 def test_rdma_devices_are_what_the_tool_says() -> None:
     """Protocols too: this version prints them."""
     answer = reply("devices", rdma_netlink.RDMA, rdma_netlink.question(rdma_netlink.GET))
-    found = parse_devices([message.payload for message in netlink.messages(answer)])
+    result = parse_devices([message.payload for message in netlink.messages(answer)])
 
-    assert 10 == len(found)
-    assert parse_dev(SAID["rdma dev"]) == tuple(device for _, device in found)
+    assert 10 == len(result)
+    assert parse_dev(SAID["rdma dev"]) == tuple(device for _, device in result)

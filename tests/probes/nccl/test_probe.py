@@ -34,7 +34,7 @@ def live(**jobs: str) -> Machine:
         host.put(
             {
                 f"/proc/{pid}/maps": LIBRARY + "7f-80 rw-s 0 00:06 9 /dev/nvidia0\n",
-                f"/proc/{pid}/environ": "".join(f"{each}\0" for each in environ.split()),
+                f"/proc/{pid}/environ": "".join(f"{item}\0" for item in environ.split()),
                 f"/proc/{pid}/comm": "python3\n",
                 f"/proc/{pid}/ns/mnt": SymlinkNode("mnt:[1]"),
                 f"/proc/{pid}/limits": f"{'Max locked memory':<26}{'65536':<21}{'65536':<21}bytes\n",
@@ -66,7 +66,7 @@ def test_a_line_is_taken_literally(line: str, key: str, value: str) -> None:
     """As NCCL does: the first "=" parts it, and nothing is trimmed."""
     settings, others = parse_conf(f"# remark\n\n{line}\n", "f", "system")
 
-    assert [(key, value, "f:3", "system", line)] == [tuple(each) for each in settings]
+    assert [(key, value, "f:3", "system", line)] == [tuple(setting) for setting in settings]
     assert [] == others
 
 
@@ -75,7 +75,7 @@ def test_remarks_and_lines_without_equals() -> None:
     settings, others = parse_conf("# a=b\n  # c=d\n \nNCCL_DEBUG\n", "f", "user")
 
     assert [] == settings
-    assert [("", "NCCL_DEBUG", "f:4")] == [tuple(each)[:3] for each in others]
+    assert [("", "NCCL_DEBUG", "f:4")] == [tuple(other)[:3] for other in others]
 
 
 def test_an_environment_gives_settings_and_not_where_a_rank_stands() -> None:
@@ -112,34 +112,34 @@ def test_a_mapped_device_node_makes_a_process_a_job(path: str, gpu: bool) -> Non
 
 def test_nothing_there_is_known_to_be_not_set() -> None:
     """A live host without a file and without a job."""
-    found = facts(live())
+    result = facts(live())
 
     assert ((), ("/etc/nccl.conf",), (), 0, 0) == (
-        found.settings,
-        found.searched,
-        found.unread,
-        found.jobs,
-        found.jobs_unread,
+        result.settings,
+        result.searched,
+        result.unread,
+        result.jobs,
+        result.jobs_unread,
     )
-    assert "65536" == found.shared_memory
+    assert "65536" == result.shared_memory
 
 
 def test_files_of_the_system_and_of_users() -> None:
     """Each with its scope; users' from /root and from homes."""
     host = live().put({"/etc/nccl.conf": "NCCL_A=1\n", "/root/.nccl.conf": "NCCL_B=1\nNCCL_C\n"})
     host.put({"/home/alice/.nccl.conf": "NCCL_D=1\n"})
-    found = facts(host)
+    result = facts(host)
 
-    assert [("NCCL_A", "system"), ("NCCL_B", "user"), ("NCCL_D", "user")] == [(s.key, s.scope) for s in found.settings]
-    assert ["NCCL_C"] == [each.value for each in found.not_settings]
+    assert [("NCCL_A", "system"), ("NCCL_B", "user"), ("NCCL_D", "user")] == [(s.key, s.scope) for s in result.settings]
+    assert ["NCCL_C"] == [not_setting.value for not_setting in result.not_settings]
 
 
 def test_a_link_in_a_home_is_not_followed() -> None:
     """It may lead to a file that only root may read."""
-    found = facts(live().put({"/root/.nccl.conf": SymlinkNode("/etc/shadow"), "/etc/shadow": "NCCL_X=1\n"}))
+    result = facts(live().put({"/root/.nccl.conf": SymlinkNode("/etc/shadow"), "/etc/shadow": "NCCL_X=1\n"}))
 
-    assert () == found.settings
-    assert ("/root/.nccl.conf: a link, which is not followed",) == found.unread
+    assert () == result.settings
+    assert ("/root/.nccl.conf: a link, which is not followed",) == result.unread
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "autofs", "fuse.sshfs", "lustre"])
@@ -155,30 +155,30 @@ def test_homes_of_this_machine_are() -> None:
     """A local mount."""
     host = live().put({"/proc/4000/mounts": "/dev/x /home xfs rw 0 0\n", "/home/alice/.nccl.conf": "NCCL_D=1\n"})
 
-    assert ["NCCL_D"] == [each.key for each in facts(host).settings]
+    assert ["NCCL_D"] == [setting.key for setting in facts(host).settings]
 
 
 def test_a_file_that_may_not_be_read_is_told() -> None:
     """Not as one that is not there."""
     host = live().put({"/etc/nccl.conf": "NCCL_A=1\n"})
     host.refused["/etc/nccl.conf"] = Denied("/etc/nccl.conf: Permission denied", "EACCES")
-    found = facts(host)
+    result = facts(host)
 
-    assert "/etc/nccl.conf" not in found.searched
-    assert ("/etc/nccl.conf: Permission denied",) == found.unread
+    assert "/etc/nccl.conf" not in result.searched
+    assert ("/etc/nccl.conf: Permission denied",) == result.unread
 
 
 def test_jobs_alike_are_one_row() -> None:
     """Eight ranks set the same."""
-    found = facts(live(p4711="NCCL_A=1 HOME=/x", p4712="NCCL_A=1", p4713="NCCL_A=2"))
+    result = facts(live(p4711="NCCL_A=1 HOME=/x", p4712="NCCL_A=1", p4713="NCCL_A=2"))
 
     assert [
         ("1", "environment of pid 4711 (python3) and 1 more"),
         ("2", "environment of pid 4713 (python3)"),
-    ] == [(each.value, each.source) for each in found.settings]
-    assert (3, 0) == (found.jobs, found.jobs_unread)
-    assert [("/usr/lib/libnccl.so.2.21.5", "2.21.5", 3)] == [tuple(each) for each in found.libraries]
-    assert ("pid 4711 (python3)", "65536", False, False) == found.limits[0]
+    ] == [(setting.value, setting.source) for setting in result.settings]
+    assert (3, 0) == (result.jobs, result.jobs_unread)
+    assert [("/usr/lib/libnccl.so.2.21.5", "2.21.5", 3)] == [tuple(library) for library in result.libraries]
+    assert ("pid 4711 (python3)", "65536", False, False) == result.limits[0]
 
 
 def test_an_environment_that_may_not_be_read_is_counted() -> None:
@@ -193,11 +193,11 @@ def test_processes_of_others_make_the_number_of_jobs_unknown() -> None:
     """Without privilege nobody knows whether one of them uses a GPU."""
     host = live(p4711="NCCL_A=1")
     host.refused["/proc/1/maps"] = Denied("no", "EACCES")
-    found = facts(host)
+    result = facts(host)
 
-    assert (None, None) == (found.jobs, found.jobs_unread)
-    assert ["NCCL_A"] == [each.key for each in found.settings]
-    assert "looked into by root only" in found.unread[-1]
+    assert (None, None) == (result.jobs, result.jobs_unread)
+    assert ["NCCL_A"] == [setting.key for setting in result.settings]
+    assert "looked into by root only" in result.unread[-1]
 
 
 def test_daemons_are_no_jobs() -> None:
@@ -220,11 +220,11 @@ def test_a_file_named_by_a_job(path: str, apart: bool, read: bool) -> None:
     """It is read where its name says what it is, and where it is of this machine's files."""
     host = live(p4711=f"NCCL_CONF_FILE={path}").put({"/data/nccl.conf": "NCCL_A=1\n", "/etc/shadow": "NCCL_S=1\n"})
     host.put({"/proc/4711/ns/mnt": SymlinkNode("mnt:[2]" if apart else "mnt:[1]")})
-    found = facts(host)
+    result = facts(host)
 
-    assert read == ("NCCL_A" in [each.key for each in found.settings])
-    assert "NCCL_S" not in [each.key for each in found.settings]
-    assert read == (not any(path in why for why in found.unread))
+    assert read == ("NCCL_A" in [setting.key for setting in result.settings])
+    assert "NCCL_S" not in [setting.key for setting in result.settings]
+    assert read == (not any(path in why for why in result.unread))
 
 
 def test_libraries_by_the_link_of_their_name() -> None:
@@ -237,13 +237,13 @@ def test_libraries_by_the_link_of_their_name() -> None:
             "/usr/lib64/libgdrapi.so.2": SymlinkNode("libgdrapi.so.2.4"),
         }
     )
-    found = facts(host)
+    result = facts(host)
 
     assert [("/usr/lib/x86_64-linux-gnu/libnccl.so.2.20.5", "2.20.5"), ("/usr/local/lib/libnccl.so.2", None)] == [
-        (each.path, each.version) for each in found.libraries
+        (library.path, library.version) for library in result.libraries
     ]
-    assert ["/usr/local/lib/libnccl-net.so"] == [each.path for each in found.plugins]
-    assert ["/usr/lib64/libgdrapi.so.2.4"] == [each.path for each in found.others]
+    assert ["/usr/local/lib/libnccl-net.so"] == [plugin.path for plugin in result.plugins]
+    assert ["/usr/lib64/libgdrapi.so.2.4"] == [other.path for other in result.others]
 
 
 def test_topology_files() -> None:
@@ -251,11 +251,11 @@ def test_topology_files() -> None:
     xml = '<system><pci busid="0001:00:00.0" class="0x030200"/><pci busid="FFFF:FF:01.0" class="0x060400"/></system>'
     host = live().put({"/etc/nccl.conf": "NCCL_TOPO_FILE=/opt/t.xml\nNCCL_GRAPH_FILE=/opt/g.xml\n", "/opt/t.xml": xml})
     host.put({"/root/.nccl.conf": "NCCL_TOPO_FILE=/data/t.xml\n", "/data/t.xml": xml})
-    found = facts(host)
+    result = facts(host)
 
-    assert {"/opt/t.xml", "/data/t.xml"} == set(found.files)
-    assert "/opt/g.xml" in found.searched
-    assert {"/opt/t.xml": ("0x0302 0001:00:00.0",)} == found.devices
+    assert {"/opt/t.xml", "/data/t.xml"} == set(result.files)
+    assert "/opt/g.xml" in result.searched
+    assert {"/opt/t.xml": ("0x0302 0001:00:00.0",)} == result.devices
 
 
 def test_a_source_without_any_of_it() -> None:
@@ -268,10 +268,10 @@ def test_a_source_without_any_of_it() -> None:
 
 def test_a_tree_with_a_file() -> None:
     """What it holds is told; jobs are not known."""
-    found = facts(Machine().put({"/etc/nccl.conf": "NCCL_A=1\n"}))
+    result = facts(Machine().put({"/etc/nccl.conf": "NCCL_A=1\n"}))
 
-    assert ["NCCL_A"] == [each.key for each in found.settings]
-    assert None is found.jobs
+    assert ["NCCL_A"] == [setting.key for setting in result.settings]
+    assert None is result.jobs
 
 
 def test_processes_that_end_meanwhile_are_left_out() -> None:

@@ -37,12 +37,12 @@ class Answering(OverlayHost):
 
     def netlink(self, protocol: int, request: bytes) -> bytes:
         """Somebody else's answer first."""
-        said = self._answers[0](request) if protocol == 16 else None
+        result = self._answers[0](request) if protocol == 16 else None
         self.memory += protocol == 16 and request[16] == 31
-        return super().netlink(protocol, request) if said is None else said
+        return super().netlink(protocol, request) if result is None else result
 
     def ethtool(self, interface: str, request: bytes) -> bytes:
         """The same."""
         self.asked.append((interface, request[0]))
-        said = self._answers[1](interface, request)
-        return super().ethtool(interface, request) if said is None else said
+        result = self._answers[1](interface, request)
+        return super().ethtool(interface, request) if result is None else result

@@ -55,19 +55,19 @@ def test_it_completes_sysfs_and_stands_for_it() -> None:
     files.add("/sys/class/net/ib0", SymbolicLink("../../devices/pci0000:15/0000:1b:00.0/net/ib0"))
     files.add("/sys/devices/pci0000:15/0000:1b:00.0/net/ib0/mtu", b"2044\n")
     host = TreeHost("dump", "x", files, SavedOutputs(MemoryFiles({"ip_-s_-d_link": OUTPUT.encode()})))
-    found = {each.name: each for each in netdev.read(host).facts.netdevs}
+    result = {netdev.name: netdev for netdev in netdev.read(host).facts.netdevs}
 
-    assert ["bond0", "bond0.7", "ens1f0np0", "ib0", "lo"] == list(found)
-    assert ("0000:1b:00.0", 2044, IPOIB) == (found["ib0"].address, found["ib0"].mtu, found["ib0"].mac)
+    assert ["bond0", "bond0.7", "ens1f0np0", "ib0", "lo"] == list(result)
+    assert ("0000:1b:00.0", 2044, IPOIB) == (result["ib0"].address, result["ib0"].mtu, result["ib0"].mac)
     assert ("0000:1a:00.0", 9000, None) == (
-        found["ens1f0np0"].address,
-        found["ens1f0np0"].mtu,
-        found["ens1f0np0"].driver,
+        result["ens1f0np0"].address,
+        result["ens1f0np0"].mtu,
+        result["ens1f0np0"].driver,
     )
-    assert {"mode": "802.3ad", "miimon": "100", "slaves": ("ens1f0np0",)} == found["bond0"].bond
-    assert {"id": 7, "parent": "bond0", "egress_map": ""} == found["bond0.7"].vlan
-    assert [True, True, False, False, True] == [each.virtual for each in found.values()]
-    assert not found["ib0"].addresses_known
+    assert {"mode": "802.3ad", "miimon": "100", "slaves": ("ens1f0np0",)} == result["bond0"].bond
+    assert {"id": 7, "parent": "bond0", "egress_map": ""} == result["bond0.7"].vlan
+    assert [True, True, False, False, True] == [value.virtual for value in result.values()]
+    assert not result["ib0"].addresses_known
 
 
 def test_another_output_is_none() -> None:

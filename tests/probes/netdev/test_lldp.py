@@ -51,25 +51,25 @@ def test_the_shapes_say_the_same(said: object) -> None:
     ],
 )
 def test_dcbx(tlvs: dict[str, object]) -> None:
-    said = parse_lldp(json.dumps({"lldp": {"interface": {"eth0": ROW | tlvs}}})).neighbors[0]
+    result = parse_lldp(json.dumps({"lldp": {"interface": {"eth0": ROW | tlvs}}})).neighbors[0]
 
-    assert said.pfc == (False, False, False, True, False, False, False, False)
-    assert said.prio_tc == (0, 0, 0, 3, 0, 0, 0, 0)
-    assert said.tc_bandwidth == (50, 0, 0, 50, 0, 0, 0, 0)
-    assert said.applications == (("dscp:26", 3), ("udp:4791", 3))
+    assert result.pfc == (False, False, False, True, False, False, False, False)
+    assert result.prio_tc == (0, 0, 0, 3, 0, 0, 0, 0)
+    assert result.tc_bandwidth == (50, 0, 0, 50, 0, 0, 0, 0)
+    assert result.applications == (("dscp:26", 3), ("udp:4791", 3))
 
 
 def test_one_tlv_alone() -> None:
-    said = parse_lldp(json.dumps({"lldp": {"interface": {"eth0": {"unknown-tlvs": {"unknown-tlv": PFC}}}}}))
-    assert said.neighbors[0].pfc is not None
+    result = parse_lldp(json.dumps({"lldp": {"interface": {"eth0": {"unknown-tlvs": {"unknown-tlv": PFC}}}}}))
+    assert result.neighbors[0].pfc is not None
 
 
 @pytest.mark.parametrize("value", ["", "08", "zz,08", None, 8, ["08"]])
 def test_a_tlv_that_cannot_be_read_tells_nothing(value: object) -> None:
-    said = parse_lldp(
+    result = parse_lldp(
         json.dumps({"lldp": {"interface": {"eth0": {"unknown-tlvs": {"unknown-tlv": PFC | {"value": value}}}}}})
     )
-    assert said.neighbors[0].pfc is None
+    assert result.neighbors[0].pfc is None
 
 
 def test_of_many_vlans_the_own() -> None:
@@ -80,8 +80,8 @@ def test_of_many_vlans_the_own() -> None:
 
 
 def test_two_neighbours_of_one_interface_stay_two() -> None:
-    said = parse_lldp(json.dumps({"lldp": {"interface": [{"eth0": ROW}, {"eth0": ROW}, {"eth1": ROW}]}}))
-    assert [row.interface for row in said.neighbors] == ["eth0", "eth0", "eth1"]
+    result = parse_lldp(json.dumps({"lldp": {"interface": [{"eth0": ROW}, {"eth0": ROW}, {"eth1": ROW}]}}))
+    assert [row.interface for row in result.neighbors] == ["eth0", "eth0", "eth1"]
 
 
 def test_nobody_is_heard() -> None:

@@ -60,13 +60,13 @@ def test_bond_and_its_slaves():
         attribute(rtnetlink.BOND_HASH, bytes([1])),
         attribute(rtnetlink.BOND_MIIMON, encode_u32(100)),
     )
-    found = links(
+    result = links(
         build_link(4, "ens1f0np0", more=attribute(rtnetlink.MASTER, encode_u32(9))),
         build_link(9, "bond0", more=bond),
     )
 
-    assert {"mode": "802.3ad", "miimon": "100", "xmit_hash_policy": "layer3+4"} == found["bond0"].bond
-    assert "bond0" == found["ens1f0np0"].master
+    assert {"mode": "802.3ad", "miimon": "100", "xmit_hash_policy": "layer3+4"} == result["bond0"].bond
+    assert "bond0" == result["ens1f0np0"].master
 
 
 def test_vlan_and_its_lower_interface():
@@ -75,10 +75,12 @@ def test_vlan_and_its_lower_interface():
         rtnetlink.LOWER, encode_u32(4)
     )
     elsewhere = vlan + attribute(rtnetlink.LOWER_NAMESPACE, encode_u32(0))
-    found = links(build_link(4, "ens1"), build_link(7, "ens1.100", more=vlan), build_link(8, "far.100", more=elsewhere))
+    result = links(
+        build_link(4, "ens1"), build_link(7, "ens1.100", more=vlan), build_link(8, "far.100", more=elsewhere)
+    )
 
-    assert (100, "ens1") == (found["ens1.100"].vlan_id, found["ens1.100"].lower)
-    assert (100, None) == (found["far.100"].vlan_id, found["far.100"].lower)
+    assert (100, "ens1") == (result["ens1.100"].vlan_id, result["ens1.100"].lower)
+    assert (100, None) == (result["far.100"].vlan_id, result["far.100"].lower)
 
 
 def test_newer_words_stay_numbers():
@@ -131,11 +133,11 @@ def test_any_damage_to_a_link_is_read_or_the_declared_error(data: st.DataObject)
     for place in data.draw(st.lists(st.integers(0, len(payload) - 1), max_size=4)):
         payload[place] = data.draw(st.integers(0, 255))
     try:
-        found = parse_links([bytes(payload)])
+        result = parse_links([bytes(payload)])
     except ParseError:
         return
 
-    assert len(found) <= 1
+    assert len(result) <= 1
 
 
 @pytest.mark.parametrize(
@@ -147,8 +149,8 @@ def test_what_a_vlan_makes_of_priorities(pairs: list[tuple[int, int]], told: str
     mappings = b"".join(attribute(1, struct.pack("=II", *pair)) for pair in pairs)
     data = [attribute(rtnetlink.VLAN_ID, struct.pack("=H", 7)), *([attribute(3 | 0x8000, mappings)] if pairs else [])]
     (message,) = messages(build_link(9, "ens1.7", more=build_link_info("vlan", *data)))
-    (found,) = parse_links([message.payload])
-    assert (found.vlan_id, found.vlan_egress) == (7, told)
+    (result,) = parse_links([message.payload])
+    assert (result.vlan_id, result.vlan_egress) == (7, told)
 
 
 def test_other_interfaces_have_no_such_map() -> None:

@@ -46,13 +46,13 @@ def test_every_output_is_read(corpus: Path) -> None:
         output = path.read_text(errors="replace")
         heads = re.findall(r"(?m)^(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?= |$)", output)
         try:
-            found = _parsed(output)
+            result = _parsed(output)
         except ParseError:
             refused.add(path.name)
             continue
 
-        assert len(set(heads)) == len(found), path.name
-        assert {None, *found} >= {function.parent for function in found.values()}, path.name
+        assert len(set(heads)) == len(result), path.name
+        assert {None, *result} >= {function.parent for function in result.values()}, path.name
 
     assert NO_FUNCTIONS == refused
 
@@ -127,12 +127,12 @@ def test_access_control_as_the_index_states_it(machine: Callable[[str], Machine]
 
 def test_an_azure_node_has_a_domain_for_every_device(machine: Callable[[str], Machine]) -> None:
     """-nn only: numbers and domains, and no locality at all but the root buses."""
-    found = machine("nn-azure-nda100v4.txt").values()
+    result = machine("nn-azure-nda100v4.txt").values()
 
-    ids = Counter(f"{str(each.vendor)[2:]}:{str(each.device)[2:]}" for each in found)
+    ids = Counter(f"{str(item.vendor)[2:]}:{str(item.device)[2:]}" for item in result)
     assert (8, 6, 8, 1) == (ids["10de:20b2"], ids["10de:1af1"], ids["15b3:101c"], ids["15b3:1016"])
-    assert {None} == {each.parent for each in found}
-    assert {None} == {each.driver for each in found}
+    assert {None} == {item.parent for item in result}
+    assert {None} == {item.driver for item in result}
 
 
 def test_devices_that_fell_off_the_bus(machine: Callable[[str], Machine]) -> None:
@@ -143,13 +143,13 @@ def test_devices_that_fell_off_the_bus(machine: Callable[[str], Machine]) -> Non
 
 def test_empty_slots_have_no_lanes(machine: Callable[[str], Machine]) -> None:
     """The two-socket Dell marks every value; its GPU is there, its empty ports run nothing."""
-    found = machine("vvv-FULL-socket0-dell-p100-ok-suffix.txt")
+    result = machine("vvv-FULL-socket0-dell-p100-ok-suffix.txt")
 
-    assert "0x030200" == found["0000:04:00.0"].class_code
+    assert "0x030200" == result["0000:04:00.0"].class_code
     assert {0} == {
-        each.current_link_width
-        for each in found.values()
-        if each.max_link_width and each.current_link_speed_gt_s is None
+        value.current_link_width
+        for value in result.values()
+        if value.max_link_width and value.current_link_speed_gt_s is None
     }
 
 
@@ -162,9 +162,9 @@ def test_text_and_bytes_of_the_same_function_agree(corpus: Path) -> None:
         if not HEX_ROW.search(output):
             continue
         text, bytes_ = _parsed(HEX_ROW.sub("", output)), _parsed(re.sub(r"(?m)^[ \t].*\n", "", output))
-        for address, said in text.items():
+        for address, result in text.items():
             for field in PciFunction._fields:
-                one, other = getattr(said, field), getattr(bytes_[address], field)
+                one, other = getattr(result, field), getattr(bytes_[address], field)
                 if None not in (one, other) and field not in _TEXT_ONLY:
                     compared[field] += 1
                     if field == "serial" and path.name in ("cap-address-xlation", "cap-pcie-2"):
@@ -214,7 +214,9 @@ def test_both_doors_to_the_h100_server_lead_to_the_same_functions(
 ) -> None:
     """sysfs and text of one machine: the same places, classes, drivers, slots, NUMA, links, settings and ACS."""
     by_text = machine(H100_SERVER)
-    by_sysfs = {each.address: each for each in read_pci(in_memory(corpus, "lspci-xe9680-h100")).facts.functions}
+    by_sysfs = {
+        function.address: function for function in read_pci(in_memory(corpus, "lspci-xe9680-h100")).facts.functions
+    }
 
     assert list(by_sysfs) == list(by_text)
     for field in PciFunction._fields:

@@ -117,14 +117,14 @@ def test_ten_bit_tags_in_every_form(kind: str, capability: str, control: str, ex
 
 def test_a_virtual_function_is_known_by_the_routing_ids_of_its_physical_one() -> None:
     """Its link registers say nothing: unknown speed, no lanes."""
-    found = parsed(SAMPLE)
+    result = parsed(SAMPLE)
 
     assert ("0000:1a:00.0", None, 0) == (
-        found["0000:1a:00.2"].physical_function,
-        found["0000:1a:00.2"].current_link_speed_gt_s,
-        found["0000:1a:00.2"].current_link_width,
+        result["0000:1a:00.2"].physical_function,
+        result["0000:1a:00.2"].current_link_speed_gt_s,
+        result["0000:1a:00.2"].current_link_width,
     )
-    assert (None, 1) == (found["0000:1a:00.0"].physical_function, found["0000:1a:00.0"].virtual_functions)
+    assert (None, 1) == (result["0000:1a:00.0"].physical_function, result["0000:1a:00.0"].virtual_functions)
 
 
 def test_a_device_that_fell_off_the_bus() -> None:
@@ -301,10 +301,10 @@ def test_two_listings_in_one_file_complete_each_other() -> None:
     """A short one behind a long one takes nothing away."""
     short = "16:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2331]\n17:00.0 Bridge [0680]: x [10de:22a3]\n"
 
-    found = parsed(SAMPLE + "\n" + short)
+    result = parsed(SAMPLE + "\n" + short)
 
-    assert parsed(SAMPLE)["0000:16:00.0"] == found["0000:16:00.0"]
-    assert "0x22a3" == found["0000:17:00.0"].device
+    assert parsed(SAMPLE)["0000:16:00.0"] == result["0000:16:00.0"]
+    assert "0x22a3" == result["0000:17:00.0"].device
 
 
 def test_endless_lines_cost_no_more_than_their_length() -> None:
@@ -336,11 +336,11 @@ def test_damaged_samples_have_an_answer() -> None:
     for _ in range(2000):
         text = _damaged(mixed, chance)
         try:
-            found = parsed(text)
+            result = parsed(text)
         except ParseError:
             continue
 
-        assert all(function.parent in (None, *found) for function in found.values())
+        assert all(function.parent in (None, *result) for function in result.values())
 
 
 def _damaged(text: str, chance: random.Random) -> str:

@@ -124,8 +124,8 @@ def test_a_sleeping_device_is_asked_nothing_that_can_reach_it(power: dict[str, s
 
     gpu = functions(host)["0000:16:00.0"]
 
-    asked = [path for path in host.asked if path.startswith(f"{DEVICES}/0000:16:00.0/") and path[-1] != "/"]
-    assert [f"{DEVICES}/0000:16:00.0/{name}" for name in ("power/runtime_status", "power_state")] == asked[:2]
+    request = [path for path in host.asked if path.startswith(f"{DEVICES}/0000:16:00.0/") and path[-1] != "/"]
+    assert [f"{DEVICES}/0000:16:00.0/{name}" for name in ("power/runtime_status", "power_state")] == request[:2]
     assert {
         "aer_dev_correctable",
         "aer_dev_fatal",
@@ -144,7 +144,7 @@ def test_a_sleeping_device_is_asked_nothing_that_can_reach_it(power: dict[str, s
         "subsystem_device",
         "subsystem_vendor",
         "vendor",
-    } == {path.rsplit("/", 1)[-1] for path in asked[2:]}
+    } == {path.rsplit("/", 1)[-1] for path in request[2:]}
     assert (True, None, None, None, False) == (
         gpu.asleep,
         gpu.current_link_width,
@@ -185,10 +185,10 @@ def test_a_device_that_goes_away_while_it_is_read() -> None:
     host.refused[f"{DEVICES}/0000:16:00.0/"] = Absent("no such directory", "ENOENT")
     host.refused[f"{DEVICES}/0000:15:01.0/config"] = Failed("no such device", "ENODEV")
 
-    found = functions(host)
+    result = functions(host)
 
-    assert (True, "0000:15:01.0") == (found["0000:16:00.0"].vanished, found["0000:16:00.0"].parent)
-    assert (True, None) == (found["0000:15:01.0"].vanished, found["0000:15:01.0"].link_error)
+    assert (True, "0000:15:01.0") == (result["0000:16:00.0"].vanished, result["0000:16:00.0"].parent)
+    assert (True, None) == (result["0000:15:01.0"].vanished, result["0000:15:01.0"].link_error)
 
 
 def test_a_folder_that_may_not_be_entered_has_not_vanished() -> None:
@@ -246,9 +246,9 @@ def test_udev_is_asked_for_names_once_a_model() -> None:
         host.put(f"/run/udev/data/+pci:0000:16:00.{number}", f"E:ID_MODEL_FROM_DATABASE=model {number}\n")
     host.function(f"{ROOT_PORT}/0000:16:00.4", GPU_FILES)
 
-    found = functions(host)
+    result = functions(host)
 
-    assert [None, "model 1", None, "model 3", "model 1"] == [found[f"0000:16:00.{number}"].name for number in range(5)]
+    assert [None, "model 1", None, "model 3", "model 1"] == [result[f"0000:16:00.{number}"].name for number in range(5)]
 
 
 def test_short_config_space_says_what_would_make_it_whole() -> None:
@@ -268,10 +268,10 @@ def test_plain_folders_are_functions_whose_place_bus_numbers_tell() -> None:
     bridge = bytes(conventional(bridge=(0, 1, 1)))
     host = PciHost().put(f"{DEVICES}/0000:00:01.0/config", bridge).put(f"{DEVICES}/0000:01:00.0/class", "0x030200")
 
-    found = functions(host)
+    result = functions(host)
 
-    assert (None, "0000:00") == (found["0000:00:01.0"].parent, found["0000:00:01.0"].root_bus)
-    assert ("0000:00:01.0", "0000:00") == (found["0000:01:00.0"].parent, found["0000:01:00.0"].root_bus)
+    assert (None, "0000:00") == (result["0000:00:01.0"].parent, result["0000:00:01.0"].root_bus)
+    assert ("0000:00:01.0", "0000:00") == (result["0000:01:00.0"].parent, result["0000:01:00.0"].root_bus)
 
 
 def test_functions_below_their_bus_only() -> None:
@@ -283,16 +283,16 @@ def test_functions_below_their_bus_only() -> None:
     host.put("/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0/current_link_width", "4\n")
     host.put("/sys/class/pci_bus/0000:00/device/0000:00:03.0/current_link_width", "4\n")
 
-    found = functions(host)
+    result = functions(host)
 
-    assert ["0000:00:03.0", "0000:05:00.0", "0000:54:00.0"] == list(found)
+    assert ["0000:00:03.0", "0000:05:00.0", "0000:54:00.0"] == list(result)
     assert (16.0, 8, None, None) == (
-        found["0000:54:00.0"].current_link_speed_gt_s,
-        found["0000:54:00.0"].current_link_width,
-        found["0000:54:00.0"].parent,
-        found["0000:54:00.0"].root_bus,
+        result["0000:54:00.0"].current_link_speed_gt_s,
+        result["0000:54:00.0"].current_link_width,
+        result["0000:54:00.0"].parent,
+        result["0000:54:00.0"].root_bus,
     )
-    assert ("0000:00:03.0", "0000:00") == (found["0000:05:00.0"].parent, found["0000:05:00.0"].root_bus)
+    assert ("0000:00:03.0", "0000:00") == (result["0000:05:00.0"].parent, result["0000:05:00.0"].root_bus)
 
 
 def test_order_is_by_number() -> None:

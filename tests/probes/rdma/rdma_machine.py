@@ -225,5 +225,5 @@ def says_only_what_is_true(parse: Parser, text: str, length: int) -> None:
 
 def assert_told(part: RdmaDevice | RdmaPort, whole: RdmaDevice | RdmaPort) -> None:
     for field in part._fields:
-        said = getattr(part, field)
-        assert field in KEYED or said in (None, False) or said == getattr(whole, field), field
+        result = getattr(part, field)
+        assert field in KEYED or result in (None, False) or result == getattr(whole, field), field

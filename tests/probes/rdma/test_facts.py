@@ -20,13 +20,13 @@ def test_meta_dgx_a100(corpus: Path) -> None:
     """The tree kept PCI folders and no class; blanked-out files say nothing."""
     outcome = probed(unpacked(str(corpus / "trees/gcm-learn_good.tar.xz")))
 
-    found = outcome.facts.devices
-    assert [f"mlx5_{n}" for n in (0, 1, 2, 3, 6, 7, 8, 9)] == [device.name for device in found]
-    assert ["0c", "12", "4b", "54", "8d", "94", "ba", "cc"] == [(device.address or "")[5:7] for device in found]
-    assert [(f"ib{n}",) for n in range(8)] == [device.ports[0].netdevs for device in found]
-    assert {("20.31.2354", None, None)} == {(d.firmware, d.board_id, d.node_guid) for d in found}
+    result = outcome.facts.devices
+    assert [f"mlx5_{n}" for n in (0, 1, 2, 3, 6, 7, 8, 9)] == [device.name for device in result]
+    assert ["0c", "12", "4b", "54", "8d", "94", "ba", "cc"] == [(device.address or "")[5:7] for device in result]
+    assert [(f"ib{n}",) for n in range(8)] == [device.ports[0].netdevs for device in result]
+    assert {("20.31.2354", None, None)} == {(d.firmware, d.board_id, d.node_guid) for d in result}
     assert {("ACTIVE", "LinkUp", "200 Gb/sec (4X HDR)", None)} == {
-        (port.state, port.phys_state, port.rate_text, port.lid) for device in found for port in device.ports
+        (port.state, port.phys_state, port.rate_text, port.lid) for device in result for port in device.ports
     }
     assert Status.PARTIAL == outcome.status
 
@@ -34,52 +34,52 @@ def test_meta_dgx_a100(corpus: Path) -> None:
 @pytest.mark.parametrize("tree", ["learn_ib_intf_operstate_down", "learn_ib_misbound_if"])
 def test_meta_faults_are_faults_of_interfaces(corpus: Path, tree: str) -> None:
     """All eight ports are up there as well; a misbound card shows by its address."""
-    found = devices(unpacked(str(corpus / f"trees/gcm-{tree}.tar.xz")))
+    result = devices(unpacked(str(corpus / f"trees/gcm-{tree}.tar.xz")))
 
-    assert 8 == len(found)
-    assert {"ACTIVE"} == {device.ports[0].state for device in found.values()}
+    assert 8 == len(result)
+    assert {"ACTIVE"} == {device.ports[0].state for device in result.values()}
     assert {"learn_ib_intf_operstate_down": "0000:0c:00.0", "learn_ib_misbound_if": "0000:12:00.0"}[tree] == (
-        found["mlx5_0"].address
+        result["mlx5_0"].address
     )
 
 
 def test_gpud_h100(corpus: Path) -> None:
     """Eight rails and a bond without a PCI side; one port has a saturated link counter. The index tells of 22
     counters a port, the sample holds 21."""
-    found = devices(unpacked(str(corpus / "trees/gpud-infiniband-h100.tar.xz"), CLASS))
+    result = devices(unpacked(str(corpus / "trees/gpud-infiniband-h100.tar.xz"), CLASS))
 
-    assert [*(f"mlx5_{n}" for n in (0, 1, 4, 5, 6, 7, 8, 9)), "mlx5_bond_0"] == list(found)
+    assert [*(f"mlx5_{n}" for n in (0, 1, 4, 5, 6, 7, 8, 9)), "mlx5_bond_0"] == list(result)
     assert ("MT41692", "Ethernet", "200 Gb/sec (2X NDR)") == (
-        found["mlx5_bond_0"].hca_type,
-        found["mlx5_bond_0"].ports[0].link_layer,
-        found["mlx5_bond_0"].ports[0].rate_text,
+        result["mlx5_bond_0"].hca_type,
+        result["mlx5_bond_0"].ports[0].link_layer,
+        result["mlx5_bond_0"].ports[0].rate_text,
     )
     assert {"mlx5_1": 255} == {
         name: device.ports[0].counters["link_downed"]
-        for name, device in found.items()
+        for name, device in result.items()
         if device.ports[0].counters and device.ports[0].counters["link_downed"]
     }
-    first = found["mlx5_0"].ports[0]
+    first = result["mlx5_0"].ports[0]
     assert (14, 15, 2489603687) == tuple(
         (first.counters or {})[name]
         for name in ("port_rcv_errors", "excessive_buffer_overrun_errors", "port_xmit_wait")
     )
-    assert {(21, 25)} == {(len(d.ports[0].counters or {}), len(d.ports[0].hw_counters or {})) for d in found.values()}
+    assert {(21, 25)} == {(len(d.ports[0].counters or {}), len(d.ports[0].hw_counters or {})) for d in result.values()}
 
 
 def test_procfs(corpus: Path) -> None:
     """Three drivers, two ports on one card, no hw_counters on two."""
-    found = devices(unpacked(str(corpus / "trees/procfs.tar.xz")))
+    result = devices(unpacked(str(corpus / "trees/procfs.tar.xz")))
 
-    assert {"hfi1_0": 1, "mlx4_0": 2, "mlx5_0": 1} == {name: len(device.ports) for name, device in found.items()}
-    assert ("1.27.0", None) == (found["hfi1_0"].firmware, found["hfi1_0"].hca_type)
-    assert ["40 Gb/sec (4X QDR)"] * 2 == [port.rate_text for port in found["mlx4_0"].ports]
+    assert {"hfi1_0": 1, "mlx4_0": 2, "mlx5_0": 1} == {name: len(device.ports) for name, device in result.items()}
+    assert ("1.27.0", None) == (result["hfi1_0"].firmware, result["hfi1_0"].hca_type)
+    assert ["40 Gb/sec (4X QDR)"] * 2 == [port.rate_text for port in result["mlx4_0"].ports]
     assert ("25 Gb/sec (1X EDR)", "0a7f:bc12:45ef:d23b") == (
-        found["mlx5_0"].ports[0].rate_text,
-        found["mlx5_0"].node_guid,
+        result["mlx5_0"].ports[0].rate_text,
+        result["mlx5_0"].node_guid,
     )
     assert [None, None, 24] == [
-        device.ports[0].hw_counters and len(device.ports[0].hw_counters) for device in found.values()
+        device.ports[0].hw_counters and len(device.ports[0].hw_counters) for device in result.values()
     ]
 
 

@@ -42,10 +42,10 @@ def test_dual_port_cards(corpus: Path) -> None:
 )
 def test_two_ports_can_share_a_bond(corpus: Path, name: str, bonded: set[str]) -> None:
     """Twelve ports each, of which two are under bond0, on two chassis that number them differently."""
-    said = interfaces((corpus / "text/ib-ibdev2netdev" / name).read_text())
+    result = interfaces((corpus / "text/ib-ibdev2netdev" / name).read_text())
 
-    assert 12 == len(said)
-    assert bonded == {device for (device, _), netdevs in said.items() if netdevs == ("bond0",)}
+    assert 12 == len(result)
+    assert bonded == {device for (device, _), netdevs in result.items() if netdevs == ("bond0",)}
 
 
 def test_a_transcript_of_other_commands_is_read(corpus: Path) -> None:
@@ -65,26 +65,26 @@ def test_the_verbose_form_adds_address_and_firmware() -> None:
 
 def test_a_port_without_interface_is_a_port() -> None:
     """The interface is in another namespace: the arrow points at its state alone."""
-    said = parse_ibdev2netdev("mlx5_1 port 1 ==>  (Down)\n")
+    result = parse_ibdev2netdev("mlx5_1 port 1 ==>  (Down)\n")
 
-    assert () == said.devices[0].ports[0].netdevs
-    assert () == said.cut
+    assert () == result.devices[0].ports[0].netdevs
+    assert () == result.cut
 
 
 def test_words_behind_the_state_hide_no_interface() -> None:
     """Scripts and people add a note to a line."""
-    said = parse_ibdev2netdev("mlx5_1 port 1 ==> eth1 (Up) # rail 1\n")
+    result = parse_ibdev2netdev("mlx5_1 port 1 ==> eth1 (Up) # rail 1\n")
 
-    assert ("eth1",) == said.devices[0].ports[0].netdevs
-    assert () == said.cut
+    assert ("eth1",) == result.devices[0].ports[0].netdevs
+    assert () == result.cut
 
 
 def test_a_cut_line_is_named() -> None:
     """Half a name is no interface."""
-    said = parse_ibdev2netdev(TEXT + "mlx5_11 port 1 ==> ens115n")
+    result = parse_ibdev2netdev(TEXT + "mlx5_11 port 1 ==> ens115n")
 
-    assert ("ibdev2netdev: the line of mlx5_11 port 1 is cut off",) == said.cut
-    assert () == said.devices[-1].ports[0].netdevs
+    assert ("ibdev2netdev: the line of mlx5_11 port 1 is cut off",) == result.cut
+    assert () == result.devices[-1].ports[0].netdevs
 
 
 @pytest.mark.parametrize("text", ["", "bash: ibdev2netdev: command not found\n", "port 1 ==> ib0 (Up)\n"])

@@ -94,16 +94,16 @@ CORPUS = {
 @pytest.mark.parametrize("name", CORPUS)
 def test_real_outputs_say_what_their_machines_had(corpus: Path, name: str) -> None:
     """Tabs, spaces, no indentation, warnings in between, one card on three fabrics, a cut end."""
-    said = parse_ibstat((corpus / "text/ib-ibstat" / name).read_text())
+    result = parse_ibstat((corpus / "text/ib-ibstat" / name).read_text())
 
     assert CORPUS[name] == {
         device.name: [
             (port.port, port.state, port.phys_state, port.rate_text, port.link_layer, port.lid, port.sm_lid)
             for port in device.ports
         ]
-        for device in said.devices
+        for device in result.devices
     }
-    assert ("TRUNCATED" in name) == bool(said.cut)
+    assert ("TRUNCATED" in name) == bool(result.cut)
 
 
 def test_every_real_output_is_known(corpus: Path) -> None:
@@ -114,9 +114,9 @@ def test_every_real_output_is_known(corpus: Path) -> None:
 def test_a_transcript_of_other_commands_keeps_the_later_state(corpus: Path) -> None:
     """Port information of another tool and an author's comments stand between two runs; both ends are cut."""
     (transcript,) = (corpus / "blocks/ibstat").glob("*ibportstate*")
-    said = parse_ibstat(transcript.read_text())
+    result = parse_ibstat(transcript.read_text())
 
-    (device,) = said.devices
+    (device,) = result.devices
     assert ("mlx4_0", "MT4099", "0002:c903:00a4:e720") == (device.name, device.hca_type, device.node_guid)
     assert [("DOWN", "Disabled", "2.5"), ("ACTIVE", "LinkUp", "56")] == [
         (port.state, port.phys_state, port.rate_text) for port in device.ports
@@ -141,9 +141,9 @@ def test_a_card_is_described_whole() -> None:
 
 def test_a_missing_port_is_named() -> None:
     """A text that ends after the first of two ports is not the whole card."""
-    said = parse_ibstat(TWO_PORTS[: TWO_PORTS.index("\tPort 2")])
+    result = parse_ibstat(TWO_PORTS[: TWO_PORTS.index("\tPort 2")])
 
-    assert ("ibstat: mlx4_0 has 2 ports, the text holds 1",) == said.cut
+    assert ("ibstat: mlx4_0 has 2 ports, the text holds 1",) == result.cut
 
 
 @pytest.mark.parametrize("text", ["", "ibpanic: [1] main: no such device\n", "mlx5_0 port 1 ==> ib0 (Up)\n"])
@@ -168,11 +168,11 @@ def test_any_text_is_survived(text: str) -> None:
 def test_where_it_ended_early_is_told() -> None:
     """The devices behind that one are not in the text."""
     whole = "CA 'mlx5_0'\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Active\n\t\tLink layer: InfiniBand\n"
-    said = "ibpanic: [1400444] main: stat of IB device 'mlx5_8' failed: No such file or directory"
+    result = "ibpanic: [1400444] main: stat of IB device 'mlx5_8' failed: No such file or directory"
 
     assert () == parse_ibstat(whole).cut
     assert ("ibstat: it ended early: main: stat of IB device 'mlx5_8' failed: No such file or directory",) == (
-        parse_ibstat(whole + said + "\n").cut
+        parse_ibstat(whole + result + "\n").cut
     )
 
 

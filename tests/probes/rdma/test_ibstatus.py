@@ -48,7 +48,7 @@ CORPUS = {
 @pytest.mark.parametrize("name", CORPUS)
 def test_real_outputs_say_what_their_machines_had(corpus: Path, name: str) -> None:
     """Tabs or spaces, bonds, a disabled port with the default rate; hexadecimal LIDs."""
-    said = parse_ibstatus((corpus / "text/ib-ibstatus" / name).read_text())
+    result = parse_ibstatus((corpus / "text/ib-ibstatus" / name).read_text())
 
     assert CORPUS[name] == [
         (
@@ -61,10 +61,10 @@ def test_real_outputs_say_what_their_machines_had(corpus: Path, name: str) -> No
             port.sm_lid,
             port.gids[0].gid[20:],
         )
-        for device in said.devices
+        for device in result.devices
         for port in device.ports
     ]
-    assert said.cut == ()
+    assert result.cut == ()
 
 
 def test_every_real_output_is_known(corpus: Path) -> None:
@@ -91,10 +91,10 @@ def test_an_empty_default_gid_is_none() -> None:
 
 def test_a_cut_paragraph_is_named() -> None:
     """What the last line before the cut said stays; what follows is unknown."""
-    said = parse_ibstatus(TEXT[: TEXT.rindex("\trate")])
+    result = parse_ibstatus(TEXT[: TEXT.rindex("\trate")])
 
-    assert ("ibstatus: mlx5_0 port 2 is cut off",) == said.cut
-    assert ("DOWN", None) == (said.devices[0].ports[1].state, said.devices[0].ports[1].rate_text)
+    assert ("ibstatus: mlx5_0 port 2 is cut off",) == result.cut
+    assert ("DOWN", None) == (result.devices[0].ports[1].state, result.devices[0].ports[1].rate_text)
 
 
 def test_a_text_without_a_header_is_unparsable() -> None:

@@ -74,15 +74,15 @@ CORPUS = {
 def test_real_outputs_say_what_their_machines_had(corpus: Path, name: str) -> None:
     """Tabs, no-break spaces, a "Device ports:" line, dots where an author left lines out."""
     firmware, ports = CORPUS[name]
-    said = parse_ibv_devinfo((corpus / "text/ib-ibv_devinfo" / name).read_text())
+    result = parse_ibv_devinfo((corpus / "text/ib-ibv_devinfo" / name).read_text())
 
-    assert {firmware} == {device.firmware for device in said.devices}
+    assert {firmware} == {device.firmware for device in result.devices}
     assert ports == [
         (device.name, port.port, port.state, port.active_mtu, port.link_layer, port.lid, port.sm_lid)
-        for device in said.devices
+        for device in result.devices
         for port in device.ports
     ]
-    assert (name == "v-bnxt-gidtype.txt") == bool(said.cut)
+    assert (name == "v-bnxt-gidtype.txt") == bool(result.cut)
 
 
 def test_every_real_output_is_known(corpus: Path) -> None:
@@ -93,18 +93,18 @@ def test_every_real_output_is_known(corpus: Path) -> None:
 def test_cards_of_one_model_with_two_firmwares(corpus: Path) -> None:
     """A documented server holds two dual cards of one board, of which one is older."""
     (block,) = (corpus / "blocks/ibv_devinfo").iterdir()
-    said = parse_ibv_devinfo(block.read_text())
+    result = parse_ibv_devinfo(block.read_text())
 
-    assert ["28.41.1000", "28.41.1000", "28.43.2566", "28.43.2566"] == [device.firmware for device in said.devices]
-    assert {("MT_0000000834", "MT4129")} == {(device.board_id, device.hca_type) for device in said.devices}
-    assert [1024, 1024, 4096, 4096] == [device.ports[0].active_mtu for device in said.devices]
+    assert ["28.41.1000", "28.41.1000", "28.43.2566", "28.43.2566"] == [device.firmware for device in result.devices]
+    assert {("MT_0000000834", "MT4129")} == {(device.board_id, device.hca_type) for device in result.devices}
+    assert [1024, 1024, 4096, 4096] == [device.ports[0].active_mtu for device in result.devices]
 
 
 def test_verbose_output_adds_rate_state_and_gids() -> None:
     """Compressed and IPv4 addresses become the eight groups that sysfs prints; a closing blank line ends the table."""
-    said = parse_ibv_devinfo(VERBOSE)
+    result = parse_ibv_devinfo(VERBOSE)
 
-    (port,) = said.devices[0].ports
+    (port,) = result.devices[0].ports
     assert ("LinkUp", "400 Gb/sec (4X NDR)") == (port.phys_state, port.rate_text)
     assert port.gids_known
     assert (
@@ -112,15 +112,15 @@ def test_verbose_output_adds_rate_state_and_gids() -> None:
         GidEntry(2, "0000:0000:0000:0000:0000:ffff:c0a8:0105", "IB/RoCE v1"),
         GidEntry(3, "0000:0000:0000:0000:0000:ffff:c0a8:0105", "RoCE v2"),
     ) == port.gids
-    assert said.cut == ()
+    assert result.cut == ()
 
 
 def test_gids_without_their_port_are_not_guessed() -> None:
     """The line that names the port was cut out: its GIDs belong to nobody, and that is said."""
-    said = parse_ibv_devinfo(VERBOSE.replace("\t\tport:\t1\n", ""))
+    result = parse_ibv_devinfo(VERBOSE.replace("\t\tport:\t1\n", ""))
 
-    assert () == said.devices[0].ports
-    assert any("whose number is cut off" in note for note in said.cut)
+    assert () == result.devices[0].ports
+    assert any("whose number is cut off" in note for note in result.cut)
 
 
 @pytest.mark.parametrize(

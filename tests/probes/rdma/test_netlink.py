@@ -22,13 +22,15 @@ U32 = rdma_netlink.U32
 
 
 def device(index: int, name: str, protocol: str = "roce") -> bytes:
-    said = attribute(1, U32.pack(index)) + attribute(2, f"{name}\0".encode()) + attribute(67, f"{protocol}\0".encode())
-    return request(GET, 2, said)
+    result = (
+        attribute(1, U32.pack(index)) + attribute(2, f"{name}\0".encode()) + attribute(67, f"{protocol}\0".encode())
+    )
+    return request(GET, 2, result)
 
 
 def port(number: int, interface: str = "") -> bytes:
-    said = attribute(1, U32.pack(0)) + attribute(3, U32.pack(number))
-    return request(PORT_GET, 2, said + (attribute(51, f"{interface}\0".encode()) if interface else b""))
+    result = attribute(1, U32.pack(0)) + attribute(3, U32.pack(number))
+    return request(PORT_GET, 2, result + (attribute(51, f"{interface}\0".encode()) if interface else b""))
 
 
 def machine(devices: bytes | ReadError, ports: bytes = b"", mode: bytes | None = b"\1") -> Machine:
@@ -61,8 +63,8 @@ def test_namespaces(mode: bytes | None, word: str | None) -> None:
 
 @pytest.mark.parametrize("protocol", ["ib", "roce", "iw", "opa", "usnic"])
 def test_protocols(protocol: str) -> None:
-    found = outcome_of(probe("rdma_netlink"), machine(device(0, "d", protocol))).facts
-    assert found.devices[0].protocol == protocol
+    result = outcome_of(probe("rdma_netlink"), machine(device(0, "d", protocol))).facts
+    assert result.devices[0].protocol == protocol
 
 
 def test_a_protocol_of_next_year_is_not_known() -> None:

@@ -97,10 +97,10 @@ def test_the_form_of_old_iproute2_is_read() -> None:
 
 def test_a_cut_line_is_named() -> None:
     """A state without its physical state is not the whole link."""
-    said = parse_rdma_link(TEXT + "link roceo3/1 state ACTI")
+    result = parse_rdma_link(TEXT + "link roceo3/1 state ACTI")
 
-    assert ("rdma link: roceo3/1 is cut off",) == said.cut
-    assert said.devices[-1].ports[0].state is None
+    assert ("rdma link: roceo3/1 is cut off",) == result.cut
+    assert result.devices[-1].ports[0].state is None
 
 
 @pytest.mark.parametrize("text", ["", "\n", "1: lo: <LOOPBACK,UP> mtu 65536\n"])

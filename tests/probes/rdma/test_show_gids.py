@@ -39,14 +39,14 @@ CORPUS = {
 @pytest.mark.parametrize("name", CORPUS)
 def test_real_outputs_say_what_their_machines_had(corpus: Path, name: str) -> None:
     """With the command's echo, trailing spaces, expanded tabs, no interface; in a pod indexes begin at 4."""
-    said = parse_show_gids((corpus / "text/ib-show_gids" / name).read_text())
+    result = parse_show_gids((corpus / "text/ib-show_gids" / name).read_text())
 
     assert CORPUS[name] == [
         (device.name, by_type(port.gids), port.netdevs, port.gids_known)
-        for device in said.devices
+        for device in result.devices
         for port in device.ports
     ]
-    assert bool(said.cut) != said.devices[0].ports[0].gids_known
+    assert bool(result.cut) != result.devices[0].ports[0].gids_known
 
 
 def test_every_real_output_is_known(corpus: Path) -> None:
@@ -55,10 +55,10 @@ def test_every_real_output_is_known(corpus: Path) -> None:
 
 
 def by_type(gids: tuple[GidEntry, ...]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for gid in gids:
-        found.setdefault(gid.type or "", []).append(gid.index)
-    return found
+        result.setdefault(gid.type or "", []).append(gid.index)
+    return result
 
 
 def test_a_row_is_read_whole() -> None:
@@ -78,10 +78,10 @@ def test_a_row_is_read_whole() -> None:
 )
 def test_a_table_that_is_not_whole_is_named(text: str, why: str) -> None:
     """The closing count tells how many rows there must be."""
-    said = parse_show_gids(text)
+    result = parse_show_gids(text)
 
-    assert (why,) == said.cut
-    assert not any(port.gids_known for device in said.devices for port in device.ports)
+    assert (why,) == result.cut
+    assert not any(port.gids_known for device in result.devices for port in device.ports)
 
 
 def test_an_empty_table_is_an_answer() -> None:

@@ -81,11 +81,11 @@ class TestWhatMustNotBeRead:
     def test_four_functions_of_one_infiniband_card_are_limited(self) -> None:
         """One system image, functions 0 to 3: no network card is built like that. The others keep their counters."""
         host = four_functions("0x020700", images=1).put(files_of_a_rail())
-        found = devices(host)
+        result = devices(host)
 
-        assert [True] * 4 + [False] == [bool(found[f"mlx5_{n}"].limited) for n in range(5)]
+        assert [True] * 4 + [False] == [bool(result[f"mlx5_{n}"].limited) for n in range(5)]
         assert {"mlx5_4"} == {path.split("/")[4] for path in counter_reads(host)}
-        assert {"link_downed": 0} == found["mlx5_4"].ports[0].counters
+        assert {"link_downed": 0} == result["mlx5_4"].ports[0].counters
 
     @pytest.mark.parametrize(
         ("pci_class", "images", "functions"),
@@ -189,9 +189,9 @@ def test_a_sub_function_belongs_to_its_function() -> None:
             f"{below}/net/enp25s0f0s4/dev_port": "0",
         }
     )
-    found = devices(host)["mlx5_1"]
+    result = devices(host)["mlx5_1"]
 
-    assert (ADDRESS, ("enp25s0f0s4",)) == (found.address, found.ports[0].netdevs)
+    assert (ADDRESS, ("enp25s0f0s4",)) == (result.address, result.ports[0].netdevs)
 
 
 # The ports of an RDMA device from sysfs: what each file says, and files that do not answer.

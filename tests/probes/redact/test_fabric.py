@@ -45,12 +45,14 @@ def shape(fabric: Fabric) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_fabric_stays_and_nobody_is_named(name: str) -> None:
     """Models of switches and vendors' words stay; GUIDs go with and without their leading zeros."""
-    said, _ = hidden(EVERY[name], *name.split())
-    before, after = read_fabric(EVERY[name], "f"), read_fabric(said, "f")
+    result, _ = hidden(EVERY[name], *name.split())
+    before, after = read_fabric(EVERY[name], "f"), read_fabric(result, "f")
 
-    assert not [word for word in ("gpu-7", "leaf-1", "leaf-2", *GUIDS, *(g.lstrip("0") for g in GUIDS)) if word in said]
-    assert "Aggregation Node" in said
-    assert ":MQM9700/U1" in said
+    assert not [
+        word for word in ("gpu-7", "leaf-1", "leaf-2", *GUIDS, *(g.lstrip("0") for g in GUIDS)) if word in result
+    ]
+    assert "Aggregation Node" in result
+    assert ":MQM9700/U1" in result
     assert shape(before) == shape(after)
     assert () == after.problems
 
@@ -58,33 +60,33 @@ def test_the_fabric_stays_and_nobody_is_named(name: str) -> None:
 def test_a_host_has_its_own_pseudonym_there_too() -> None:
     """So that a replayed capture still finds itself: by its GUIDs, and under its name."""
     ibstat = f"CA 'mlx5_0'\n\tNode GUID: 0x{HCA0}\n"
-    said, new = hidden(
+    result, new = hidden(
         EVERY["ibnetdiscover"], "ibnetdiscover", files={"/etc/hostname": b"gpu-7\n", "/x": ibstat.encode()}
     )
     host, guid = new.files["/etc/hostname"].decode().strip(), new.files["/x"].decode().split("0x")[1].strip()
 
-    assert f'"{host} mlx5_0"' in said
-    assert f'"{host} HCA-2"' in said
-    assert re.search(rf'"H-{guid}"\[1\]\(0*{guid.lstrip("0")}\)', said)  # one pseudonym in 16 begins with a zero
+    assert f'"{host} mlx5_0"' in result
+    assert f'"{host} HCA-2"' in result
+    assert re.search(rf'"H-{guid}"\[1\]\(0*{guid.lstrip("0")}\)', result)  # one pseudonym in 16 begins with a zero
 
 
 def test_a_name_that_is_part_of_its_model_or_of_a_word() -> None:
     """Only the name is written anew."""
     text = EVERY["iblinkinfo"].replace("leaf-1", "QM9700").replace("leaf-2", "0")
-    said, _ = hidden(text, "iblinkinfo")
+    result, _ = hidden(text, "iblinkinfo")
 
-    assert ":MQM9700/U1" in said
-    assert ";QM9700:" not in said
-    assert "MF0;host-" in said
-    assert "MF0;0:" not in said
+    assert ":MQM9700/U1" in result
+    assert ";QM9700:" not in result
+    assert "MF0;host-" in result
+    assert "MF0;0:" not in result
 
 
 def test_lines_of_no_known_form_are_left_out() -> None:
     """Nobody can say what in them is a name."""
     for name in TEXTS:
-        said, _ = hidden(EVERY[name] + "connected to secretname via cable\nHostname: secretname\n", *name.split())
-        assert "secretname" not in said
-        assert len(said) > 400
+        result, _ = hidden(EVERY[name] + "connected to secretname via cable\nHostname: secretname\n", *name.split())
+        assert "secretname" not in result
+        assert len(result) > 400
 
 
 @pytest.mark.parametrize(
@@ -109,13 +111,13 @@ def test_what_is_not_understood_is_left_out_whole(argv: tuple[str, ...], text: s
 def test_a_real_fabric_of_thousands(corpus: Path) -> None:
     """Their pseudonyms are long enough to differ."""
     text = (corpus / "fabric/topograph-example.out").read_text()
-    said, _ = hidden(text, "ibnetdiscover")
-    before, after = read_fabric(text, "f"), read_fabric(said, "f")
+    result, _ = hidden(text, "ibnetdiscover")
+    before, after = read_fabric(text, "f"), read_fabric(result, "f")
 
     assert (len(before.nodes), shape(before)) == (len(after.nodes), shape(after))
-    assert not any(guid in said for guid in before.nodes)
-    assert not [n.name for n in before.nodes.values() if n.name in said and "Mellanox" not in n.name]
-    assert os.linesep in said
+    assert not any(guid in result for guid in before.nodes)
+    assert not [n.name for n in before.nodes.values() if n.name in result and "Mellanox" not in n.name]
+    assert os.linesep in result
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -129,7 +131,7 @@ def test_no_damage_leaves_a_name(name: str, data: st.DataObject) -> None:
     texts = TextRedactor(Pseudonyms(bytes(32)))
     learn(texts, text)
     texts.know({})
-    said = texts.text(rewrite_fabric_output(texts, text[:at] + noise + text[at + gap :]) or "")
+    result = texts.text(rewrite_fabric_output(texts, text[:at] + noise + text[at + gap :]) or "")
 
-    assert not [word for word in ("gpu-7", "leaf-1", "leaf-2") if word in said]
-    assert not [guid for guid in GUIDS if guid in said]
+    assert not [word for word in ("gpu-7", "leaf-1", "leaf-2") if word in result]
+    assert not [guid for guid in GUIDS if guid in result]

@@ -54,7 +54,7 @@ def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
     assert recording is not None
     write_capture(recording, str(tmp_path / "c.tar"))
     originals = set(identities(recording, report))
-    found = {line.rsplit(" as ", 1)[0] for line in left(tmp_path / "c.tar", iter(originals))}
+    result = {line.rsplit(" as ", 1)[0] for line in left(tmp_path / "c.tar", iter(originals))}
     kinds = (
         r"GPU-.*",
         r"\d{13}",
@@ -64,8 +64,8 @@ def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
         r"[0-9a-f]{32}",
     )
 
-    assert set() == originals - found
-    assert [] == [kind for kind in kinds if not any(re.fullmatch(kind, value) for value in found)]
+    assert set() == originals - result
+    assert [] == [kind for kind in kinds if not any(re.fullmatch(kind, value) for value in result)]
 
 
 @pytest.mark.usefixtures("real_commands")
@@ -85,23 +85,23 @@ def test_nothing_names_this_host(tmp_path: Path) -> None:
 
 def identities(recording: Recording, report: Report) -> Iterator[str]:
     """Whatever stands in the fields of a report, and in the files of a host, that hold identities."""
-    found = {report.node.hostname, report.node.machine_id, report.node.boot_id, report.node.serial}
-    found |= {chassis.serial for chassis in [report.node.chassis] if chassis}
+    result = {report.node.hostname, report.node.machine_id, report.node.boot_id, report.node.serial}
+    result |= {chassis.serial for chassis in [report.node.chassis] if chassis}
     topology = report.topology
-    found |= {value for gpu in topology.gpus for value in (gpu.uuid, gpu.serial)}
-    found |= {function.serial for function in topology.pci}
-    found |= {netdev.module.serial for netdev in topology.netdevs if netdev.module}
-    found |= {value for nic in topology.nics for value in (nic.node_guid, nic.system_image_guid)}
-    found |= {port.port_guid for nic in topology.nics for port in nic.ports}
-    found |= {gid.gid for nic in topology.nics for port in nic.ports for gid in port.gids}
-    found |= {netdev.mac for netdev in topology.netdevs}
-    found |= {address.partition("/")[0] for netdev in topology.netdevs for address in netdev.addresses}
+    result |= {value for gpu in topology.gpus for value in (gpu.uuid, gpu.serial)}
+    result |= {function.serial for function in topology.pci}
+    result |= {netdev.module.serial for netdev in topology.netdevs if netdev.module}
+    result |= {value for nic in topology.nics for value in (nic.node_guid, nic.system_image_guid)}
+    result |= {port.port_guid for nic in topology.nics for port in nic.ports}
+    result |= {gid.gid for nic in topology.nics for port in nic.ports for gid in port.gids}
+    result |= {netdev.mac for netdev in topology.netdevs}
+    result |= {address.partition("/")[0] for netdev in topology.netdevs for address in netdev.addresses}
     for path, content in recording.files.items():
         if path.endswith(("_guid", "/product_serial", "/chassis_serial", "/hostname", "/perm_hwaddr")) or (
             "/net/" in path and path.endswith("/address")
         ):
-            found.add(content.decode().strip())
-    return (each for each in found if each and len(each) >= SHORT_HOST and is_an_identity(each))
+            result.add(content.decode().strip())
+    return (item for item in result if item and len(item) >= SHORT_HOST and is_an_identity(item))
 
 
 def is_an_identity(text: str) -> bool:
@@ -164,13 +164,13 @@ def spellings(original: str) -> Iterator[str | bytes]:
         ]
     if len(digits) == 32 and text.startswith("fe80"):
         every.append(digits[16:])
-    for each in every:
-        raw = bytes.fromhex(each)
-        yield from (each, raw.hex(":"), raw.hex("-"), raw.hex(":", 2), raw.hex(" "), raw[::-1].hex(" "))
+    for item in every:
+        raw = bytes.fromhex(item)
+        yield from (item, raw.hex(":"), raw.hex("-"), raw.hex(":", 2), raw.hex(" "), raw[::-1].hex(" "))
         if len(set(raw)) > 3:
             yield from (raw, raw[::-1])
-        if len(each) == 32:
-            yield f"{each[:8]}-{each[8:12]}-{each[12:16]}-{each[16:20]}-{each[20:]}"
+        if len(item) == 32:
+            yield f"{item[:8]}-{item[8:12]}-{item[12:16]}-{item[16:20]}-{item[20:]}"
 
 
 def addresses(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Iterator[str | bytes]:

@@ -286,17 +286,17 @@ def test_dcb_names_an_interface_in_question_and_answer() -> None:
     written = texts()
     written.learn("b8:3f:d2:00:00:01")
     name, numbers = attribute(1, b"enxb83fd2000001\0"), attribute(13, attribute(2, bytes(136)))
-    asked, answered = (
+    request, answered = (
         HEADER.pack(HEADER.size + 4 + len(body), 78, 1, 1, 0) + bytes(4) + body
         for body in (name, name + numbers + attribute(8, RAW))
     )
     new = binary.rewrite_netlink(written, 0, answered) or b""
 
-    assert b"b83fd2000001" not in binary.rewrite_request(written, 0, asked)
-    assert binary.rewrite_request(written, 0, asked)[20:] == new[20 : len(asked)]
+    assert b"b83fd2000001" not in binary.rewrite_request(written, 0, request)
+    assert binary.rewrite_request(written, 0, request)[20:] == new[20 : len(request)]
     assert numbers in new
     assert RAW not in new
-    assert binary.rewrite_request(written, 20, asked) == asked
+    assert binary.rewrite_request(written, 20, request) == request
 
 
 def test_rdma_netlink_keeps_names_and_leaves_guids_out() -> None:

@@ -233,14 +233,14 @@ def test_every_tree_of_the_corpus_is_the_same_packed_and_unpacked(corpus: Path, 
 
 def everything(files: Files, directory: str) -> dict[str, object]:
     """Every path with its link, content or reason."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for name in files.listdir(directory):
         path = f"{directory.rstrip('/')}/{name}"
         for ask in (files.readlink, files.read, files.listdir):
             try:
-                found[f"{ask.__name__} {path}"] = ask(path)
+                result[f"{ask.__name__} {path}"] = ask(path)
             except ReadError as why:
-                found[f"{ask.__name__} {path}"] = (why.status, why.reason, why.code)
-        if isinstance(found[f"listdir {path}"], list) and not isinstance(found[f"readlink {path}"], str):
-            found |= everything(files, path)
-    return found
+                result[f"{ask.__name__} {path}"] = (why.status, why.reason, why.code)
+        if isinstance(result[f"listdir {path}"], list) and not isinstance(result[f"readlink {path}"], str):
+            result |= everything(files, path)
+    return result

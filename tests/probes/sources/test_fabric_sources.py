@@ -90,8 +90,10 @@ def test_in_a_sosreport_it_lies_where_sos_puts_it(tmp_path: Path) -> None:
 
 def test_the_finding_of_a_slow_rail_names_the_far_end(tmp_path: Path) -> None:
     """The files of a machine with a rail at 2X, and what iblinkinfo said of it there."""
-    made = machine("", "ib-rate-2x")
-    slow = next(nic for nic in diagnose(made, ScanPlan())[0].topology.nics if nic.ports and nic.ports[0].width == "2X")
+    result = machine("", "ib-rate-2x")
+    slow = next(
+        nic for nic in diagnose(result, ScanPlan())[0].topology.nics if nic.ports and nic.ports[0].width == "2X"
+    )
     guid = (slow.ports[0].port_guid or "").replace(":", "")
     hint = EVERY["iblinkinfo"].replace(HCA1, guid).replace("53.125", "106.25")
     build_capture(None, "ib-rate-2x").tree.write(tmp_path)
@@ -100,4 +102,4 @@ def test_the_finding_of_a_slow_rail_names_the_far_end(tmp_path: Path) -> None:
     (finding,) = [finding for finding in report.findings if finding.rule == "ib-rate-degraded"]
 
     assert f"port:{slow.id}/1" == finding.subject
-    assert "port 1 of MF0;leaf-2:MQM9700/U1; both ends could be 4X NDR" in [each.value for each in finding.evidence]
+    assert "port 1 of MF0;leaf-2:MQM9700/U1; both ends could be 4X NDR" in [item.value for item in finding.evidence]

@@ -36,8 +36,8 @@ def opened(members: dict[str, bytes | str], folder: Path) -> Host:
 
 def small(**outputs: str) -> dict[str, bytes | str]:
     """`plugin__name` -> content."""
-    found: dict[str, bytes | str] = {"s/version.txt": b"sos: 4.10.2\n"}
-    return found | {f"s/sos_commands/{name.replace('__', '/')}": text.encode() for name, text in outputs.items()}
+    result: dict[str, bytes | str] = {"s/version.txt": b"sos: 4.10.2\n"}
+    return result | {f"s/sos_commands/{name.replace('__', '/')}": text.encode() for name, text in outputs.items()}
 
 
 def manifest(*commands: dict[str, Any]) -> bytes:
@@ -69,7 +69,7 @@ def test_the_same_machine_through_two_doors(tmp_path: Path, real_commands: None)
         assert driver is not None
         assert msgspec.structs.replace(driver, parameters={}) == report.software.driver  # sos copies no params
         assert {"info"} >= {finding.severity for finding in report.findings}
-        rails = [[(nic.id, nic.label, nic.model, nic.role) for nic in each.topology.nics] for each in (whole, report)]
+        rails = [[(nic.id, nic.label, nic.model, nic.role) for nic in item.topology.nics] for item in (whole, report)]
         assert rails[0] == rails[1]
 
 
@@ -203,9 +203,9 @@ def test_damage_is_a_bad_source_or_an_answer(tmp_path_factory: pytest.TempPathFa
     place = tmp_path_factory.mktemp("damaged") / "sos.tar"
     place.write_bytes(content)
 
-    said = read_or_refused(place)
+    result = read_or_refused(place)
 
-    assert said in ("ok", "unknown", "nothing_to_check") or (said.startswith(f"{place}: ") and "\n" not in said)
+    assert result in ("ok", "unknown", "nothing_to_check") or (result.startswith(f"{place}: ") and "\n" not in result)
 
 
 def read_or_refused(place: Path) -> str:
@@ -220,12 +220,12 @@ def read_or_refused(place: Path) -> str:
 def test_a_bundle_that_the_real_sos_makes(tmp_path: Path, real_commands: None) -> None:
     """Of the machine that the tests run on, by a few plugins."""
     command = ["sos", "report", "--batch", "--tmp-dir", str(tmp_path), "-z", "xz", "-o", "pci,kernel,host,processor"]
-    made = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    found = list(tmp_path.glob("sosreport-*.tar.xz"))
-    if not found:
-        pytest.skip(f"sos made nothing here: {made.stdout[-200:]}")
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    result = list(tmp_path.glob("sosreport-*.tar.xz"))
+    if not result:
+        pytest.skip(f"sos made nothing here: {completed.stdout[-200:]}")
 
-    host = open_source(str(found[0]))
+    host = open_source(str(result[0]))
     report = report_of(host)
     facts = {run.name: run.status for run in report.probes}
 

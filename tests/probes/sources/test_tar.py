@@ -61,10 +61,10 @@ def test_every_format_gives_the_same_members(form: int, tmp_path: Path) -> None:
 def test_names_of_four_kilobytes_and_of_no_encoding(form: int, tmp_path: Path) -> None:
     """The longest path of Linux is read whole; bytes that are no UTF-8 come back as the same bytes."""
     long = "/".join(["x" * 250] * 16)
-    odd = b"proc/\xff\xfe".decode("utf-8", "surrogateescape")
-    data = packed(form, (long, tarfile.REGTYPE, "", b"1"), (odd, tarfile.REGTYPE, "", b"2"))
+    outlier = b"proc/\xff\xfe".decode("utf-8", "surrogateescape")
+    data = packed(form, (long, tarfile.REGTYPE, "", b"1"), (outlier, tarfile.REGTYPE, "", b"2"))
 
-    assert [long, odd] == [member.name for member in read(data, tmp_path)]
+    assert [long, outlier] == [member.name for member in read(data, tmp_path)]
 
 
 def test_a_name_longer_than_any_path_is_refused(tmp_path: Path) -> None:
@@ -158,11 +158,11 @@ def test_no_bytes_raise_anything_else(tmp_path_factory: pytest.TempPathFactory, 
     damaged = whole[:at] + noise + whole[at + len(noise) :]
 
     try:
-        found = read(damaged, tmp_path_factory.mktemp("tar"))
+        result = read(damaged, tmp_path_factory.mktemp("tar"))
     except BadSource:
         return
 
-    assert all(isinstance(member, Member) for member in found)
+    assert all(isinstance(member, Member) for member in result)
 
 
 def test_text_is_no_tar() -> None:

@@ -21,13 +21,13 @@ def test_interfaces_are_those_of_the_kernel():
     """Names as /proc/net/dev lists them; the loopback address is there."""
     outcome = outcome_of(netdev.PROBE, LiveHost())
     listed = set(re.findall(r"^ *(\S+):", Path("/proc/net/dev").read_text(), re.MULTILINE))
-    found = {dev.name: dev for dev in outcome.facts.netdevs}
+    result = {dev.name: dev for dev in outcome.facts.netdevs}
 
     assert outcome.status in (Status.OK, Status.PARTIAL)
-    assert listed == set(found)
-    assert found["lo"].virtual
+    assert listed == set(result)
+    assert result["lo"].virtual
     if "rtnetlink RTM_GETADDR" in outcome.sources:
-        assert "127.0.0.1/8" in found["lo"].addresses
+        assert "127.0.0.1/8" in result["lo"].addresses
 
 
 def test_interfaces_agree_with_sysfs():

@@ -61,15 +61,15 @@ def test_nodes_and_processors_as_hwloc_sees_them(corpus: Path, tmp_path: Path, n
     lstopo = shutil.which("lstopo-no-graphics")
     if not lstopo:
         pytest.skip("no lstopo-no-graphics (hwloc-nox)")
-    said = hwloc(lstopo, corpus / "trees" / f"{name}.tar.xz", tmp_path)
-    nodes = re.findall(r'type="NUMANode" os_index="(\d+)" cpuset="([^"]*)"', said)
+    result = hwloc(lstopo, corpus / "trees" / f"{name}.tar.xz", tmp_path)
+    nodes = re.findall(r'type="NUMANode" os_index="(\d+)" cpuset="([^"]*)"', result)
     host = recorded(corpus, name)
     processors = facts(cpu.PROBE, host)
     online = set(parse_cpulist(processors.online or ""))
     ours = {node.id: set(parse_cpulist(node.cpus)) & online for node in facts(numa.PROBE, host).nodes}
 
     assert {int(number) for number, _ in nodes} == set(ours)
-    assert said.count('type="Package"') == processors.sockets - LOST_PACKAGES.get(name, 0)
+    assert result.count('type="Package"') == processors.sockets - LOST_PACKAGES.get(name, 0)
     for number, cpuset in nodes:
         cpus = ours[int(number)]
         assert not cpus or bits(cpuset) & online == cpus  # hwloc gives a node without CPUs those of its neighbours

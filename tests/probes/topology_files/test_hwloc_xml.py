@@ -52,27 +52,27 @@ def test_nodes_of_memory_alone_have_no_processors_of_their_own() -> None:
 
 def test_the_machine() -> None:
     """Names, processors; a firmware's filler is no serial number; a metal instance is no guest."""
-    said = parse(HWLOC).facts
+    result = parse(HWLOC).facts
 
-    assert ("Amazon EC2", "g4dn.metal", None) == (said["dmi"].vendor, said["dmi"].product, said["dmi"].serial)
-    assert ("GenuineIntel", 6, 85, "Xeon", 2, "0-7") == said["cpu"][:6]
-    assert ("n1", "5.10.1", "x86_64") == (said["kernel"].hostname, said["kernel"].kernel, said["kernel"].arch)
+    assert ("Amazon EC2", "g4dn.metal", None) == (result["dmi"].vendor, result["dmi"].product, result["dmi"].serial)
+    assert ("GenuineIntel", 6, 85, "Xeon", 2, "0-7") == result["cpu"][:6]
+    assert ("n1", "5.10.1", "x86_64") == (result["kernel"].hostname, result["kernel"].kernel, result["kernel"].arch)
     assert (None, True, 1024 * 1026) == (
-        said["kernel"].virtualization,
-        said["kernel"].virtualization_known,
-        said["kernel"].memory_mib,
+        result["kernel"].virtualization,
+        result["kernel"].virtualization_known,
+        result["kernel"].memory_mib,
     )
 
 
 def test_devices() -> None:
     """GPUs of NVML are the driver's own list; RDMA devices have state, LID and GIDs."""
-    said = parse(HWLOC).facts
-    device, interface = said["rdma"].devices[0], said["netdev"].netdevs[0]
+    result = parse(HWLOC).facts
+    device, interface = result["rdma"].devices[0], result["netdev"].netdevs[0]
 
     assert [(0, "0000:18:00.0", "Tesla V100", "GPU-1", "032")] == [
-        (g.index, g.address, g.name, g.uuid, g.serial) for g in said["nvml"].gpus
+        (g.index, g.address, g.name, g.uuid, g.serial) for g in result["nvml"].gpus
     ]
-    assert said["nvml"].told_by is None
+    assert result["nvml"].told_by is None
     assert ("mlx5_0", "0000:af:00.0", "506b:4b03:003c:eee8") == (device.name, device.address, device.node_guid)
     assert [(1, "ACTIVE", 0x527, "fe80:0000:0000:0000:506b:4b03:003c:eee8")] == [
         (p.port, p.state, p.lid, p.gids[0].gid) for p in device.ports
@@ -83,10 +83,10 @@ def test_devices() -> None:
 @pytest.mark.parametrize(("backend", "told_by"), [("cuda0", "hwloc-xml"), ("rsmi0", "hwloc-xml"), ("nvml0", None)])
 def test_whose_list_of_gpus_it_is(backend: str, told_by: str | None) -> None:
     """CUDA hides GPUs by an environment variable; what ROCm's library lists is not asked of a driver of ours."""
-    said = parse(HWLOC.replace(b'"nvml0"', f'"{backend}"'.encode())).facts["nvml"]
+    result = parse(HWLOC.replace(b'"nvml0"', f'"{backend}"'.encode())).facts["nvml"]
 
-    assert told_by == said.told_by
-    assert ["Tesla V100"] == [gpu.name for gpu in said.gpus]
+    assert told_by == result.told_by
+    assert ["Tesla V100"] == [gpu.name for gpu in result.gpus]
 
 
 def test_a_display_that_no_library_numbers_or_names_is_no_gpu() -> None:
@@ -117,10 +117,10 @@ def test_xgmi_peers_are_pairs() -> None:
         )
 
     inside = accelerator(0, "rsmi1 rsmi9 ") + accelerator(1, "rsmi0 rsmi1") + accelerator(2, "")
-    said = parse(f'<topology><object type="Machine">{inside}</object></topology>'.encode()).facts["nvml"]
+    result = parse(f'<topology><object type="Machine">{inside}</object></topology>'.encode()).facts["nvml"]
 
-    assert [("GPU0", "GPU1", "XGMI")] == list(said.pairs)
-    assert {None} == {gpu.uuid for gpu in said.gpus}
+    assert [("GPU0", "GPU1", "XGMI")] == list(result.pairs)
+    assert {None} == {gpu.uuid for gpu in result.gpus}
 
 
 def test_without_node_sets_the_nodes_in_an_object_tell() -> None:

@@ -49,23 +49,23 @@ def _link(f: object) -> tuple[object, ...]:
 
 def test_processors_and_nodes() -> None:
     """As far as devices hang on them."""
-    said = parse(NCCL).facts
+    result = parse(NCCL).facts
 
-    assert [(0, "0-3"), (1, "4-7")] == [(node.id, node.cpus) for node in said["numa"].nodes]
-    assert ("GenuineIntel", 6, 143, None) == said["cpu"][:4]
-    assert "x86_64" == said["kernel"].arch
+    assert [(0, "0-3"), (1, "4-7")] == [(node.id, node.cpus) for node in result["numa"].nodes]
+    assert ("GenuineIntel", 6, 143, None) == result["cpu"][:4]
+    assert "x86_64" == result["kernel"].arch
 
 
 def test_gpus_are_those_of_a_job_and_not_the_driver_s_list() -> None:
     """NVLinks are counted by where they lead; two GPUs on the same switches are joined by all that both have."""
-    said = parse(NCCL).facts["nvml"]
+    result = parse(NCCL).facts["nvml"]
 
-    assert "nccl-topo" == said.told_by
+    assert "nccl-topo" == result.told_by
     assert [(0, "0000:19:00.0", "9.0"), (1, "0000:9d:00.0", "9.0")] == [
-        (gpu.index, gpu.address, gpu.compute_capability) for gpu in said.gpus
+        (gpu.index, gpu.address, gpu.compute_capability) for gpu in result.gpus
     ]
-    assert [("GPU0", "GPU1", "NV18")] == list(said.pairs)
-    assert {()} == {gpu.nvlinks for gpu in said.gpus}
+    assert [("GPU0", "GPU1", "NV18")] == list(result.pairs)
+    assert {()} == {gpu.nvlinks for gpu in result.gpus}
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_gpus_are_those_of_a_job_and_not_the_driver_s_list() -> None:
 )
 def test_what_joins_two_gpus(a: str, b: str, cell: tuple[str, str, str] | None) -> None:
     """Directly, through switches that a PCI bus shows or hides, by XGMI; a file for a kind of machine may say less."""
-    said = parse(system(gpu("0000:01:00.0", 0, a), gpu("0000:02:00.0", 1, b))).facts["nvml"]
+    result = parse(system(gpu("0000:01:00.0", 0, a), gpu("0000:02:00.0", 1, b))).facts["nvml"]
 
-    assert ([cell] if cell else []) == list(said.pairs)
+    assert ([cell] if cell else []) == list(result.pairs)
 
 
 def test_gpus_that_share_a_number_are_not_paired() -> None:
@@ -95,20 +95,20 @@ def test_gpus_that_share_a_number_are_not_paired() -> None:
 
 def test_an_active_port_with_the_system_image_s_guid_and_a_plain_interface() -> None:
     """NCCL prints the GUID with its bytes reversed, and a place in a list for sockets."""
-    said = parse(NCCL).facts
-    device = said["rdma"].devices[0]
+    result = parse(NCCL).facts
+    device = result["rdma"].devices[0]
 
     assert ("mlx5_0", "0000:1a:00.0", "1070:fd03:00b5:951e") == (device.name, device.address, device.system_image_guid)
     assert [(1, "ACTIVE", "400 Gb/sec", None)] == [
         (port.port, port.state, port.rate_text, port.link_layer) for port in device.ports
     ]
-    assert [("eno1", "0000:28:00.0", None)] == [(n.name, n.address, n.speed_mbit_s) for n in said["netdev"].netdevs]
+    assert [("eno1", "0000:28:00.0", None)] == [(n.name, n.address, n.speed_mbit_s) for n in result["netdev"].netdevs]
 
 
 def card(*nets: tuple[str, int]) -> bytes:
     """A card with these devices and ports below its first function."""
-    told = "".join(f'<net name="{name}" port="{port}" guid="0x1e95b50003fd7010"/>' for name, port in nets)
-    return system(f'<pci busid="0000:02:00.0" class="0x020700" vendor="0x15b3"><nic>{told}</nic></pci>')
+    result = "".join(f'<net name="{name}" port="{port}" guid="0x1e95b50003fd7010"/>' for name, port in nets)
+    return system(f'<pci busid="0000:02:00.0" class="0x020700" vendor="0x15b3"><nic>{result}</nic></pci>')
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_a_second_device_of_a_card_is_its_next_function(
     nets: list[tuple[str, int]], devices: list[tuple[str, str, list[int]]]
 ) -> None:
     """NCCL folds the functions of a card into the first and numbers the ports through."""
-    said = parse(card(*nets)).facts
+    result = parse(card(*nets)).facts
 
-    assert devices == [(d.name, d.address, [port.port for port in d.ports]) for d in said["rdma"].devices]
-    assert {address for _, address, _ in devices} == {f.address for f in said["pci"].functions}
+    assert devices == [(d.name, d.address, [port.port for port in d.ports]) for d in result["rdma"].devices]
+    assert {address for _, address, _ in devices} == {f.address for f in result["pci"].functions}
 
 
 def test_a_function_that_is_there_is_not_made() -> None:
@@ -153,42 +153,42 @@ def test_merged_and_nameless_nets_are_no_devices(name: str) -> None:
 
 def test_a_file_written_by_hand_proves_no_port_and_no_link() -> None:
     """Without GUIDs and device ids: placeholders of a cloud, whose bridges do not exist."""
-    said = parse(
+    result = parse(
         system(
             '<pci busid="ffff:ff:01.0" class="0x060400" vendor="0xffff" link_speed="8 GT/s" link_width="16">',
             '<pci busid="0000:10:1b.0" class="0x020000" link_speed="8 GT/s" link_width="16"><nic>',
             '<net name="rdmap16s27" port="1" guid="3" speed="100000"/></nic></pci></pci>',
         )
     ).facts
-    nic, bridge = said["pci"].functions
+    nic, bridge = result["pci"].functions
 
     assert ("placeholder of a switch", None, None, None) == (bridge.name, bridge.vendor, *_link(bridge)[2:4])
     assert "written by hand" in (nic.link_doubt or "")
-    assert (None, None) == (said["rdma"].devices[0].ports[0].state, said["rdma"].devices[0].system_image_guid)
+    assert (None, None) == (result["rdma"].devices[0].ports[0].state, result["rdma"].devices[0].system_image_guid)
 
 
 @pytest.mark.parametrize(("version", "vendor"), [(1, "0x10de"), (2, "0x1002")])
 def test_whose_gpus_a_file_without_ids_means(version: int, vendor: str) -> None:
     """NCCL writes version 1, RCCL 2."""
-    said = parse(system('<pci busid="0001:00:00.0" class="0x030200"/>', version=version)).facts
+    result = parse(system('<pci busid="0001:00:00.0" class="0x030200"/>', version=version)).facts
 
-    assert vendor == said["pci"].functions[0].vendor
-    assert "nvml" not in said
+    assert vendor == result["pci"].functions[0].vendor
+    assert "nvml" not in result
 
 
 def test_an_unknown_node_is_not_the_firmware_s_minus_one() -> None:
     """NCCL writes -1 too where it could not read /sys."""
-    said = parse(system('<pci busid="0000:01:00.0" class="0x030200"/>', numa="-1")).facts
+    result = parse(system('<pci busid="0000:01:00.0" class="0x030200"/>', numa="-1")).facts
 
-    assert said["pci"].functions[0].numa_node is None
-    assert "numa" not in said
+    assert result["pci"].functions[0].numa_node is None
+    assert "numa" not in result
 
 
 def test_a_newer_version_is_read_aloud() -> None:
     """As the newest that is known."""
-    said = parse(system('<pci busid="0000:01:00.0"/>', version=3))
+    result = parse(system('<pci busid="0000:01:00.0"/>', version=3))
 
-    assert "newer than 2" in said.unsaid["pci"]
+    assert "newer than 2" in result.unsaid["pci"]
 
 
 @pytest.mark.parametrize(

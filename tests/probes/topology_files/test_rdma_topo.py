@@ -17,8 +17,8 @@ PATH = "/sys/devices/pci0000:15/0000:15:01.0"
 
 def test_functions_devices_and_interfaces() -> None:
     """Placed by their paths, named by their modalias."""
-    said = parse(RDMA).facts
-    port, nic = said["pci"].functions
+    result = parse(RDMA).facts
+    port, nic = result["pci"].functions
 
     assert ("0000:15:01.0", None, "0000:15", "0x060400", "0x8086") == (*port[:4], port.vendor)
     assert ("0000:15:01.0", "0x020700", "0x1021", "0x0041") == (
@@ -28,8 +28,8 @@ def test_functions_devices_and_interfaces() -> None:
         nic.subsystem_device,
     )
     assert (0, 42, 4096) == (nic.numa_node, nic.iommu_group, nic.config_bytes)
-    assert [("mlx5_0", "0000:16:00.0", ())] == [(d.name, d.address, d.ports) for d in said["rdma"].devices]
-    assert [("ib0", "0000:16:00.0")] == [(n.name, n.address) for n in said["netdev"].netdevs]
+    assert [("mlx5_0", "0000:16:00.0", ())] == [(d.name, d.address, d.ports) for d in result["rdma"].devices]
+    assert [("ib0", "0000:16:00.0")] == [(n.name, n.address) for n in result["netdev"].netdevs]
 
 
 @pytest.mark.parametrize(

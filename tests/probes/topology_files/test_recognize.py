@@ -40,12 +40,12 @@ def test_outcomes_are_honest() -> None:
     """Facts with what is missing from them; a fall-back for what there are facts of is not needed."""
     source = facts_source("t.xml", NCCL)
     assert source is not None
-    found = {outcome.name: outcome for outcome in source.outcomes(probes())}
+    result = {outcome.name: outcome for outcome in source.outcomes(probes())}
 
-    assert (Status.PARTIAL, None) == (found["pci"].status, found["dmi"].facts)
-    assert (Status.ABSENT, "a NCCL topology does not name its machine") == found["dmi"][1:4:2]
-    assert (Status.SKIPPED, "pci answered") == found["lspci"][1:4:2]
-    assert (Status.ABSENT, "a NCCL topology holds nothing of this") == found["services"][1:4:2]
+    assert (Status.PARTIAL, None) == (result["pci"].status, result["dmi"].facts)
+    assert (Status.ABSENT, "a NCCL topology does not name its machine") == result["dmi"][1:4:2]
+    assert (Status.SKIPPED, "pci answered") == result["lspci"][1:4:2]
+    assert (Status.ABSENT, "a NCCL topology holds nothing of this") == result["services"][1:4:2]
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_outcomes_are_honest() -> None:
 )
 def test_what_begins_a_file(content: bytes, start: str | None) -> None:
     """Past declarations, comments and a DOCTYPE."""
-    found = start_of(content)
+    result = start_of(content)
 
-    assert (start == found) if start else (found not in ("system", "topology", "["))
+    assert (start == result) if start else (result not in ("system", "topology", "["))
 
 
 @pytest.mark.parametrize(

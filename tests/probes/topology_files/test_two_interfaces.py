@@ -27,9 +27,9 @@ LEFT_OUT = ("0x060000", "0x060100", "0x080700", "0x088000", "0x110100", "0x13000
 
 def through_hwloc(shape: str | None, fault: str | None, place: Path, *options: str) -> Report:
     """What is read of the XML that lstopo makes of a fixture's tree."""
-    made = build_capture(shape, fault).tree
-    kept = {path: content for path, content in made.files.items() if not UNREAD.search(path)}
-    FileTree(kept, made.links, made.directories).write(place / "tree")
+    result = build_capture(shape, fault).tree
+    match = {path: content for path, content in result.files.items() if not UNREAD.search(path)}
+    FileTree(match, result.links, result.directories).write(place / "tree")
     environment = {**os.environ, "HWLOC_COMPONENTS": "linux,stop", "HWLOC_FSROOT": str(place / "tree")}
     command = [str(LSTOPO), "--whole-io", "--of", "xml", *options, "-"]
     text = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
@@ -160,19 +160,19 @@ def test_a_tree_and_its_own_rdma_topo_dump_agree(shape: str, tmp_path: Path) -> 
     assert (ways(other) == known) or any(f.numa_node is None for f in other.topology.pci)
     assert {"info"} >= {finding.severity for finding in other.findings}
     for f in other.topology.pci:
-        told = functions[f.id]
-        if told.state == "asleep":  # root reads what the kernel then was not asked
+        result = functions[f.id]
+        if result.state == "asleep":  # root reads what the kernel then was not asked
             continue
         assert (f.parent, f.root_bus, f.class_code, f.device, f.numa_node, f.acs, f.max_payload_bytes) == (
-            told.parent,
-            told.root_bus,
-            told.class_code,
-            told.device,
-            told.numa_node,
-            told.acs,
-            told.max_payload_bytes,
+            result.parent,
+            result.root_bus,
+            result.class_code,
+            result.device,
+            result.numa_node,
+            result.acs,
+            result.max_payload_bytes,
         )
-        assert carried(f) == carried(told)
+        assert carried(f) == carried(result)
 
 
 def test_a_fault_in_the_registers_is_found_in_an_rdma_topo_dump(tmp_path: Path) -> None:

@@ -5,32 +5,32 @@ What one module reports no other reports again. A cabling plan is not needed her
 
 from __future__ import annotations
 
-from agent.fleet.cluster.cabling_faults.disagreements import loose_hosts, shared_ports, unseen_ports
-from agent.fleet.cluster.cabling_faults.domains import domain_breaks
-from agent.fleet.cluster.cabling_faults.fault import KINDS, Break
-from agent.fleet.cluster.cabling_faults.rails import missing_rails, moved_rails, short_units
-from agent.fleet.cluster.cabling_faults.slow_links import uneven_paces
-from agent.fleet.cluster.cabling_faults.uplinks import uplinks
+from agent.fleet.cluster.cabling_faults.disagreements import find_loose_hosts, find_shared_ports, find_unseen_ports
+from agent.fleet.cluster.cabling_faults.domains import find_domain_faults
+from agent.fleet.cluster.cabling_faults.fault import KINDS, CablingFault
+from agent.fleet.cluster.cabling_faults.rails import find_missing_rails, find_moved_rails, find_short_units
+from agent.fleet.cluster.cabling_faults.slow_links import find_uneven_rates
+from agent.fleet.cluster.cabling_faults.uplinks import find_uplink_faults
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph
 
-__all__ = ["KINDS", "Break", "breaks"]
+__all__ = ["KINDS", "CablingFault", "find_cabling_faults"]
 
 
-def breaks(cluster: FabricGraph, views: list[View]) -> list[Break]:
+def find_cabling_faults(cluster: FabricGraph, views: list[View]) -> list[CablingFault]:
     """All that is wrong, in the order of KINDS."""
-    found: list[Break] = []
+    faults: list[CablingFault] = []
     for view in views:
-        moved = moved_rails(view)
-        told = {host for fault in moved for host in fault.hosts} | cluster.displaced
-        found += moved
-        found += missing_rails(view, told)
-        found += short_units(view)
-        found += loose_hosts(view)
-        found += uplinks(view)
-        found += uneven_paces(view)
-    found += unseen_ports(cluster)
-    found += shared_ports(cluster)
-    found += domain_breaks(cluster)
+        moved = find_moved_rails(view)
+        explained = {host for fault in moved for host in fault.hosts} | cluster.displaced
+        faults += moved
+        faults += find_missing_rails(view, explained)
+        faults += find_short_units(view)
+        faults += find_loose_hosts(view)
+        faults += find_uplink_faults(view)
+        faults += find_uneven_rates(view)
+    faults += find_unseen_ports(cluster)
+    faults += find_shared_ports(cluster)
+    faults += find_domain_faults(cluster)
     order = list(KINDS)
-    return sorted(found, key=lambda fault: order.index(fault.kind))
+    return sorted(faults, key=lambda fault: order.index(fault.kind))

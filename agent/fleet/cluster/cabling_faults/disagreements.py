@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from agent.fleet.cluster.cabling_faults.fault import Break
+from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph, HostLink
 
 
-def loose_hosts(view: View) -> list[Break]:
+def find_loose_hosts(view: View) -> list[CablingFault]:
     """Nodes whose cables are spread over several units, where nearly all others are in one."""
     if view.cluster.cut or len(view.units.loose) > 0.1 * len(view.units.links):
         return []  # then it is the way this fabric is wired
-    found, every = [], len(view.units.links)
+    unplaced, every = [], len(view.units.links)
     for host in view.units.loose:
         links = view.units.links[host]
         near: defaultdict[str, int] = defaultdict(int)
@@ -22,8 +22,8 @@ def loose_hosts(view: View) -> list[Break]:
             if shared:
                 near[unit.name] += shared
         spread = ", ".join(f"{count} on {name}" for name, count in sorted(near.items(), key=lambda item: -item[1]))
-        found.append(
-            Break(
+        unplaced.append(
+            CablingFault(
                 kind="no-unit",
                 text=f"{host} is in no scalable unit: of its {len(links)} ports {spread}",
                 hosts=(host,),
@@ -32,16 +32,16 @@ def loose_hosts(view: View) -> list[Break]:
                 fix="bring its cables to the leaves of one unit",
             )
         )
-    return found
+    return unplaced
 
 
-def unseen_ports(cluster: FabricGraph) -> list[Break]:
+def find_unseen_ports(cluster: FabricGraph) -> list[CablingFault]:
     """Ports that a report and the fabric files do not agree on."""
-    found = []
+    faults = []
     for unseen in cluster.unseen:
         missing = unseen.at is None
-        found.append(
-            Break(
+        faults.append(
+            CablingFault(
                 kind="not-in-fabric" if missing else "down-in-report",
                 text=f"{unseen.host} {unseen.rail or unseen.device}: {unseen.why}",
                 hosts=(unseen.host,),
@@ -49,13 +49,13 @@ def unseen_ports(cluster: FabricGraph) -> list[Break]:
                 fix="one of the two is older: look at both times, then at the port",
             )
         )
-    return found
+    return faults
 
 
-def shared_ports(cluster: FabricGraph) -> list[Break]:
+def find_shared_ports(cluster: FabricGraph) -> list[CablingFault]:
     """Ports of a switch that several hosts report by LLDP or their own fabric file."""
     return [
-        Break(
+        CablingFault(
             kind="one-port-twice",
             text=f"{cluster.place(shared_port.at)} is reported by "
             f"{' and by '.join(_end(link) for link in shared_port.links)}",

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from agent.fleet.cluster.cabling_faults.fault import Break
+from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.graph import Domain, FabricGraph
-from agent.fleet.cluster.peers import most
+from agent.fleet.cluster.peers import find_most
 from agent.fleet.hostlist import fold
 
 LARGEST_GPUS = 72  # of one NVLink domain: GB200, GB300 and Vera Rubin NVL72
 
 
-def domain_breaks(cluster: FabricGraph) -> list[Break]:
+def find_domain_faults(cluster: FabricGraph) -> list[CablingFault]:
     """Everything about NVLink domains that leave a node."""
-    elsewhere = _other_racks(cluster)
-    told = {host for cable_break in elsewhere for host in cable_break.hosts}
-    return [*_split(cluster), *elsewhere, *_odd_sizes(cluster, told)]
+    elsewhere = _find_other_racks(cluster)
+    explained = {host for cable_break in elsewhere for host in cable_break.hosts}
+    return [*_split(cluster), *elsewhere, *_find_odd_sizes(cluster, explained)]
 
 
-def _split(cluster: FabricGraph) -> list[Break]:
+def _split(cluster: FabricGraph) -> list[CablingFault]:
     """Hosts whose GPUs are in more than one domain."""
     of: defaultdict[str, list[str]] = defaultdict(list)
     for domain in cluster.domains:
         for host in domain.hosts:
             of[host].append(domain.id)
     return [
-        Break(
+        CablingFault(
             kind="split-domain",
             text=f"the GPUs of {host} are in {len(ids)} NVLink domains: {', '.join(sorted(ids))}",
             hosts=(host,),
@@ -37,30 +37,30 @@ def _split(cluster: FabricGraph) -> list[Break]:
     ]
 
 
-def _other_racks(cluster: FabricGraph) -> list[Break]:
+def _find_other_racks(cluster: FabricGraph) -> list[CablingFault]:
     """Hosts whose rack differs from that of nearly all others of their domain, and lone ones of a rack."""
-    found = []
-    home = _homes(cluster)
+    faults = []
+    home = _find_homes(cluster)
     for domain in cluster.domains:
         racks = Counter(cluster.racks[host] for host in domain.hosts if host in cluster.racks)
-        clear = most(racks)
+        clear = find_most(racks)
         for host in domain.hosts:
             rack = cluster.racks.get(host)
             if rack is None:
                 continue
             if clear and rack != clear[0]:
                 text = f"{host} is in NVLink domain {domain.id} of rack {clear[0]}, and itself in rack {rack}"
-                found.append(_of_rack(host, text, f"{clear[1].words} hosts of the domain are in rack {clear[0]}"))
+                faults.append(_make_fault(host, text, f"{clear[1].words} hosts of the domain are in rack {clear[0]}"))
             elif not clear and len(domain.hosts) == 1 and rack in home and home[rack].id != domain.id:
                 other = home[rack]
                 text = f"{host} is alone in NVLink domain {domain.id}; the others of rack {rack} are in {other.id}"
                 count = sum(cluster.racks.get(each) == rack for each in other.hosts)
-                found.append(_of_rack(host, text, f"{count} hosts of rack {rack} are in {other.id}"))
-    return found
+                faults.append(_make_fault(host, text, f"{count} hosts of rack {rack} are in {other.id}"))
+    return faults
 
 
-def _of_rack(host: str, text: str, compared: str) -> Break:
-    return Break(
+def _make_fault(host: str, text: str, compared: str) -> CablingFault:
+    return CablingFault(
         kind="domain-rack",
         text=text,
         hosts=(host,),
@@ -69,24 +69,24 @@ def _of_rack(host: str, text: str, compared: str) -> Break:
     )
 
 
-def _homes(cluster: FabricGraph) -> dict[str, Domain]:
+def _find_homes(cluster: FabricGraph) -> dict[str, Domain]:
     """The domain of most hosts of a rack, where that is clear."""
     racks: defaultdict[str, Counter[Domain]] = defaultdict(Counter)
     for domain in cluster.domains:
         for host in domain.hosts:
             if host in cluster.racks:
                 racks[cluster.racks[host]][domain] += 1
-    clear = {rack: most(domains) for rack, domains in racks.items()}
-    return {rack: found[0] for rack, found in clear.items() if found}
+    clear = {rack: find_most(domains) for rack, domains in racks.items()}
+    return {rack: racks[0] for rack, racks in clear.items() if racks}
 
 
-def _odd_sizes(cluster: FabricGraph, told: set[str]) -> list[Break]:
+def _find_odd_sizes(cluster: FabricGraph, explained: set[str]) -> list[CablingFault]:
     """Domains with more GPUs than there can be, and such with another number of hosts than most have."""
-    clear = most(Counter(len(domain.hosts) for domain in cluster.domains))
-    found = []
+    clear = find_most(Counter(len(domain.hosts) for domain in cluster.domains))
+    faults = []
     for domain in cluster.domains:
         hosts = len(domain.hosts)
-        if told & set(domain.hosts):
+        if explained & set(domain.hosts):
             continue  # the host of another rack is why
         if domain.gpus > LARGEST_GPUS:
             compared = f"an NVLink domain has at most {LARGEST_GPUS} GPUs"
@@ -95,8 +95,8 @@ def _odd_sizes(cluster: FabricGraph, told: set[str]) -> list[Break]:
         else:
             continue
         one = f"host{'s'[: hosts != 1]} and {domain.gpus} GPUs"
-        found.append(
-            Break(
+        faults.append(
+            CablingFault(
                 kind="domain-size",
                 text=f"NVLink domain {domain.id} has {hosts} {one}: {fold(domain.hosts)}",
                 hosts=domain.hosts,
@@ -104,4 +104,4 @@ def _odd_sizes(cluster: FabricGraph, told: set[str]) -> list[Break]:
                 fix="see which trays the fabric manager lists for the rack; a tray that is missing may have no report",
             )
         )
-    return found
+    return faults

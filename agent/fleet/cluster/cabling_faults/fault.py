@@ -26,7 +26,7 @@ KINDS = {
 }
 
 
-class Break(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CablingFault(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`kind`: a key of KINDS. `ports`: "SWITCH/PORT". `compared`: with what, and how many of it agree.
 
     `should`: where a cable belongs, by the end that is wrong: "luna-0541 mlx5_9" -> "LG28-08/1".

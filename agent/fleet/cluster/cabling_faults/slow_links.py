@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
-from agent.fleet.cluster.cabling_faults.fault import Break
+from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import HostLink, Pace, SwitchLink
-from agent.fleet.cluster.peers import most
+from agent.fleet.cluster.graph import HostLink, LinkRate, SwitchLink
+from agent.fleet.cluster.peers import find_most
 
 FEW = 0.25  # of a kind of links: if more could be faster, that is how it is set, no single cable
 
@@ -20,7 +20,7 @@ class _Link(NamedTuple):
     link: HostLink | SwitchLink
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> LinkRate:
         return self.link.pace
 
     @property
@@ -41,10 +41,10 @@ class _Link(NamedTuple):
         return " to ".join(self.ports)
 
 
-def uneven_paces(view: View) -> list[Break]:
+def find_uneven_rates(view: View) -> list[CablingFault]:
     """Both kinds; a link is named once."""
-    found = []
-    for group, same in _groups(view).items():
+    faults = []
+    for group, same in _group_links(view).items():
         paces = Counter(link.pace for link in same)
         if len(paces) == 1 and not next(iter(paces)).could:
             continue  # as nearly all groups are: of hundreds of thousands of links few are looked at one by one
@@ -52,27 +52,27 @@ def uneven_paces(view: View) -> list[Break]:
         kinds: Counter[tuple[str, float]] = Counter()
         for pace, count in paces.items():
             kinds[pace.words, pace.gbit_s or 0.0] += count
-        usual = most(kinds)
+        expected = find_most(kinds)
         could = [link for link in links if link.pace.could]
-        told = set()
-        if usual and usual[0][1]:
-            (words, gbit_s), clear = usual
+        explained = set()
+        if expected and expected[0][1]:
+            (words, gbit_s), clear = expected
             for number, link in enumerate(links):
                 if link.pace.gbit_s is not None and link.pace.gbit_s < gbit_s:
-                    told.add(number)
+                    explained.add(number)
                     if link.pace.best:
                         continue  # its ends can do no more: it is not slow
-                    found.append(_slow(link, words, f"{clear.words} links of {group} run at {words}"))
+                    faults.append(_make_slow_fault(link, words, f"{clear.words} links of {group} run at {words}"))
         if len(could) <= FEW * len(links) or len(could) == 1:
             for number, link in enumerate(links):
-                if link.pace.could and number not in told:
-                    found.append(_could(link))
+                if link.pace.could and number not in explained:
+                    faults.append(_could(link))
         else:
-            found.append(_all_could(group, could, len(links)))
-    return found
+            faults.append(_make_all_slow_fault(group, could, len(links)))
+    return faults
 
 
-def _groups(view: View) -> dict[str, list[HostLink | SwitchLink]]:
+def _group_links(view: View) -> dict[str, list[HostLink | SwitchLink]]:
     """Links that are compared with each other, by the name of their group."""
     groups: defaultdict[str, list[HostLink | SwitchLink]] = defaultdict(list)
     for unit in view.units.units:
@@ -88,11 +88,11 @@ def _groups(view: View) -> dict[str, list[HostLink | SwitchLink]]:
     return groups
 
 
-def _slow(link: _Link, usual: str, compared: str) -> Break:
+def _make_slow_fault(link: _Link, expected: str, compared: str) -> CablingFault:
     more = f" (both ends could {link.pace.could})" if link.pace.could else ""
-    return Break(
+    return CablingFault(
         kind="uneven-pace",
-        text=f"{link.words} runs at {link.pace.words}, its peers at {usual}{more}",
+        text=f"{link.words} runs at {link.pace.words}, its peers at {expected}{more}",
         hosts=link.hosts,
         ports=link.ports,
         compared=compared,
@@ -100,8 +100,8 @@ def _slow(link: _Link, usual: str, compared: str) -> Break:
     )
 
 
-def _could(link: _Link) -> Break:
-    return Break(
+def _could(link: _Link) -> CablingFault:
+    return CablingFault(
         kind="slower-than-both-ends",
         text=f"{link.words} runs at {link.pace.words}, both ends could {link.pace.could}",
         hosts=link.hosts,
@@ -111,10 +111,10 @@ def _could(link: _Link) -> Break:
     )
 
 
-def _all_could(group: str, could: list[_Link], of: int) -> Break:
+def _make_all_slow_fault(group: str, could: list[_Link], of: int) -> CablingFault:
     paces = Counter((link.pace.words, link.pace.could) for link in could)
     (now, more), count = paces.most_common(1)[0]
-    return Break(
+    return CablingFault(
         kind="slower-than-both-ends",
         text=f"{len(could):,} of {of:,} links of {group} could be faster: {count:,} run at {now} and could {more}",
         hosts=tuple(dict.fromkeys(host for link in could for host in link.hosts)),

@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from agent.fleet.cluster.cabling_faults.fault import Break
+from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import natural, shape
-from agent.fleet.cluster.peers import AGREE, most
+from agent.fleet.cluster.peers import AGREE, find_most
 from agent.fleet.cluster.switch_tiers import SwitchBlock
 
 REGULAR = 0.8  # of a group's switches: so many have the same number of cables
@@ -28,30 +28,30 @@ class _Group(NamedTuple):
     shape: str  # of most names
 
 
-def thin_groups(view: View) -> list[tuple[_Group, Break]]:
+def find_thin_groups(view: View) -> list[tuple[_Group, CablingFault]]:
     """Groups of which every switch has fewer cables up than those of other groups: half wired, or a spine is dark."""
     up: defaultdict[str, Counter[str]] = defaultdict(Counter)
     down = Counter({switch: len(ports) for switch, ports in view.down.items()})
     for link in view.part.switch_links:
-        low, high = sorted((link.a.switch, link.b.switch), key=lambda each: view.tiers.get(each, 0))
+        low, high = sorted((link.a.switch, link.b.switch), key=lambda switch: view.tiers.get(switch, 0))
         if view.tiers.get(high, 0) - view.tiers.get(low, 0) == 1:
             up[low][high] += 1
             down[high] += 1
     pods = [block for block in view.blocks if block.tier == 1 and len(block.peers) > 1]
     kinds = [
         [(unit.name, "leaves", unit.leaves) for unit in view.units.units if len(unit.leaves) > 1],
-        [(_ends(view, pod.peers), "leaves", pod.peers) for pod in pods],
-        [(_ends(view, tuple(pod.places)), "spines", tuple(pod.places)) for pod in pods if len(pod.places) > 1],
+        [(_format_ends(view, pod.peers), "leaves", pod.peers) for pod in pods],
+        [(_format_ends(view, tuple(pod.places)), "spines", tuple(pod.places)) for pod in pods if len(pod.places) > 1],
     ]
-    found: list[tuple[_Group, Break]] = []
-    told: set[str] = set()
+    thin: list[tuple[_Group, CablingFault]] = []
+    explained: set[str] = set()
     for kind in kinds:
-        groups = [group for each in kind if (group := _group(view, *each, up, down))]
-        for group, fault in _thin(view, groups):
-            if not told & set(group.switches):
-                found.append((group, fault))
-        told |= {switch for group, _ in found for switch in group.switches}
-    return found
+        groups = [group for key in kind if (group := _group(view, *key, up, down))]
+        for group, fault in _find_thin(view, groups):
+            if not explained & set(group.switches):
+                thin.append((group, fault))
+        explained |= {switch for group, _ in thin for switch in group.switches}
+    return thin
 
 
 def _group(
@@ -60,7 +60,11 @@ def _group(
     """None where its switches differ, or not all of them are in the file with all their ports."""
     counts = Counter(up[switch].total() if switch in up else 0 for switch in switches)
     cables, same = counts.most_common(1)[0]
-    if not cables or same < len(switches) * REGULAR or not all(view.cluster.switches[each].whole for each in switches):
+    if (
+        not cables
+        or same < len(switches) * REGULAR
+        or not all(view.cluster.switches[switch].whole for switch in switches)
+    ):
         return None
     far = {above for switch in switches for above in up[switch]}
     middle = sorted(down.get(switch, 0) for switch in switches)[len(switches) // 2]
@@ -68,25 +72,25 @@ def _group(
     return _Group(name, what, switches, cables, len(far), middle, shapes.most_common(1)[0][0])
 
 
-def _thin(view: View, groups: list[_Group]) -> Iterator[tuple[_Group, Break]]:
-    usual = most(Counter((group.cables, group.far) for group in groups))
-    if usual is None or view.cluster.cut:
+def _find_thin(view: View, groups: list[_Group]) -> Iterator[tuple[_Group, CablingFault]]:
+    expected = find_most(Counter((group.cables, group.far) for group in groups))
+    if expected is None or view.cluster.cut:
         return
-    (cables, far), clear = usual
+    (cables, far), clear = expected
     alike = [group for group in groups if (group.cables, group.far) == (cables, far)]
     shapes = {group.shape for group in alike}
     middle = sorted(group.down for group in alike)[len(alike) // 2]
     for group in groups:
         if group.cables >= cables or group.shape not in shapes or not 0.75 * middle <= group.down <= 1.25 * middle:
             continue
-        ratio = f" ({_ratio(group.down, group.cables)}, elsewhere {_ratio(middle, cables)})"
+        ratio = f" ({_format_ratio(group.down, group.cables)}, elsewhere {_format_ratio(middle, cables)})"
         dark = f"; they reach {group.far} switches above, elsewhere {far}" if group.far < far else ""
         text = (
             f"each of the {len(group.switches)} {group.what} of {group.name} has {group.cables} of {cables} cables up"
         )
         yield (
             group,
-            Break(
+            CablingFault(
                 kind="fewer-uplinks",
                 text=f"{text}{ratio}{dark}",
                 ports=tuple(view.name(switch) for switch in group.switches),
@@ -98,7 +102,7 @@ def _thin(view: View, groups: list[_Group]) -> Iterator[tuple[_Group, Break]]:
         )
 
 
-def _ratio(down: float, up: int) -> str:
+def _format_ratio(down: float, up: int) -> str:
     """
     >>> _ratio(32, 16), _ratio(32, 31)
     ('2:1', '1.03:1')
@@ -106,28 +110,30 @@ def _ratio(down: float, up: int) -> str:
     return f"{down / up:.3g}:1"
 
 
-def _ends(view: View, switches: tuple[str, ...]) -> str:
+def _format_ends(view: View, switches: tuple[str, ...]) -> str:
     names = sorted((view.name(switch) for switch in switches), key=natural)
     return f"{names[0]} .. {names[-1]}"
 
 
-def dark_spines(view: View, told: set[str]) -> list[Break]:
+def find_dark_spines(view: View, explained: set[str]) -> list[CablingFault]:
     """Spines that are not in the file at all: no leaf has a cable at their ports, and their numbers are skipped.
 
     Both have to agree: ports alone, or numbers alone, may be left out on purpose. `told`: leaves of thin groups.
     """
-    found = []
+    faults = []
     for block in view.blocks if not view.cluster.cut else ():
-        if len(block.peers) <= AGREE or told >= set(block.peers):
+        if len(block.peers) <= AGREE or explained >= set(block.peers):
             continue
-        names = _skipped([view.name(upper) for upper in block.places])
-        ports = _unused_ports(view, block)
-        each = most(Counter(count for (lower, _), count in block.cables.items() if lower in set(block.peers)))
-        if names and each and len(ports) == each[0] * len(names):
+        names = _find_skipped([view.name(upper) for upper in block.places])
+        ports = _list_unused_ports(view, block)
+        cable_count = find_most(
+            Counter(count for (lower, _), count in block.cables.items() if lower in set(block.peers))
+        )
+        if names and cable_count and len(ports) == cable_count[0] * len(names):
             at = ", ".join(map(str, ports))
-            ends = _ends(view, block.peers)
-            found.append(
-                Break(
+            ends = _format_ends(view, block.peers)
+            faults.append(
+                CablingFault(
                     kind="dark-spine",
                     text=f"{', '.join(names)} is not in the fabric: none of the {len(block.peers)} switches {ends} "
                     f"has a cable at port{'s'[: len(ports) != 1]} {at}",
@@ -136,10 +142,10 @@ def dark_spines(view: View, told: set[str]) -> list[Break]:
                     fix="is it off, or not reached by what wrote the file?",
                 )
             )
-    return found
+    return faults
 
 
-def _skipped(names: Iterable[str]) -> list[str]:
+def _find_skipped(names: Iterable[str]) -> list[str]:
     """Names that are missing between the numbers of others.
 
     >>> _skipped(["spine1", "spine2", "spine4", "spine5"]), _skipped(["s1-03", "s1-05"]), _skipped(["a", "b"])
@@ -162,7 +168,7 @@ def _skipped(names: Iterable[str]) -> list[str]:
     return ["".join([*split[0][:place], f"{number:0{width}d}", *split[0][place + 1 :]]) for number in missing]
 
 
-def _unused_ports(view: View, block: SwitchBlock) -> list[int]:
+def _list_unused_ports(view: View, block: SwitchBlock) -> list[int]:
     """Ports between those of the cables up that nothing is on, at any of the peers."""
     peers = set(block.peers)
     up = {int(at.port) for at in block.ends if at.switch in peers and at.port.isdecimal() and len(at.port) < 9}

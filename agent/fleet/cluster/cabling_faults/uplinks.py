@@ -4,29 +4,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from agent.fleet.cluster.cabling_faults.fault import Break
-from agent.fleet.cluster.cabling_faults.thin_groups import dark_spines, thin_groups
+from agent.fleet.cluster.cabling_faults.fault import CablingFault
+from agent.fleet.cluster.cabling_faults.thin_groups import find_dark_spines, find_thin_groups
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import SwitchPort, natural
 from agent.fleet.cluster.switch_tiers import SwitchBlock
-from agent.fleet.cluster.trunks import Fault, TrunkFaults, far_switches, odd
+from agent.fleet.cluster.trunks import Fault, TrunkFaults, find_far_switches, find_trunk_faults
 
 
-def uplinks(view: View) -> list[Break]:
+def find_uplink_faults(view: View) -> list[CablingFault]:
     """What is wrong above the leaves."""
-    found = odd(view)
-    made = [_swap(view, one, other) for one, other in found.swapped]
-    made += [_moved(view, faults) for faults in found.moved]
-    thin = thin_groups(view)
-    told = {switch for group, _ in thin for switch in group.switches}
-    made += [fault for _, fault in thin]
-    made += dark_spines(view, told)
-    return made + [fault for block in view.blocks for fault in _missing(view, block, found, told)]
+    trunk_faults = find_trunk_faults(view)
+    all_faults = [_swap(view, one, other) for one, other in trunk_faults.swapped]
+    all_faults += [_report_moved(view, faults) for faults in trunk_faults.moved]
+    thin = find_thin_groups(view)
+    explained = {switch for group, _ in thin for switch in group.switches}
+    all_faults += [fault for _, fault in thin]
+    all_faults += find_dark_spines(view, explained)
+    return all_faults + [
+        fault for block in view.blocks for fault in _find_missing_cables(view, block, trunk_faults, explained)
+    ]
 
 
-def missing(view: View, found: TrunkFaults) -> list[Break]:
+def find_missing(view: View, trunk_faults: TrunkFaults) -> list[CablingFault]:
     """Cables that are nowhere, a switch each."""
-    return [cable_break for block in view.blocks for cable_break in _missing(view, block, found, set())]
+    return [
+        cable_break for block in view.blocks for cable_break in _find_missing_cables(view, block, trunk_faults, set())
+    ]
 
 
 def end(view: View, fault: Fault) -> str:
@@ -34,105 +38,111 @@ def end(view: View, fault: Fault) -> str:
     return view.cluster.place(fault.near) if fault.near else view.name(fault.lower)
 
 
-def compared(view: View, block: SwitchBlock, upper: str) -> str:
+def describe_peers(view: View, block: SwitchBlock, upper: str) -> str:
     """What most have, in words."""
-    usual, clear = block.usual.get(upper, (0, None))
+    expected, clear = block.usual.get(upper, (0, None))
     if clear is None:
         return f"none of its peers has one to {view.name(upper)}"
     what = "leaves" if block.tier == 1 else "switches"
     of = f"{clear.words} {what}" if clear.of <= len(block.peers) else f"{clear.words} pairs"
-    return f"{of} have {usual} to {view.name(upper)}" if clear.of <= len(block.peers) else f"{of} have {usual}"
+    return f"{of} have {expected} to {view.name(upper)}" if clear.of <= len(block.peers) else f"{of} have {expected}"
 
 
-def _swap(view: View, one: Fault, other: Fault) -> Break:
+def _swap(view: View, one: Fault, other: Fault) -> CablingFault:
     name = view.name
-    told = [end(view, one), end(view, other)]
-    why = [compared(view, view.block_of[fault.lower], fault.wanted) for fault in (one, other)]
-    return Break(
+    ends = [end(view, one), end(view, other)]
+    why = [describe_peers(view, view.block_of[fault.lower], fault.wanted) for fault in (one, other)]
+    return CablingFault(
         kind="swapped-uplinks",
         text=(
-            f"{told[0]} goes to {name(one.has)} and {told[1]} to {name(other.has)}: "
+            f"{ends[0]} goes to {name(one.has)} and {ends[1]} to {name(other.has)}: "
             f"by their peers {name(one.lower)} has that cable to {name(one.wanted)}, "
             f"{name(other.lower)} to {name(other.wanted)}"
         ),
-        ports=tuple(told),
+        ports=tuple(ends),
         compared="; ".join(dict.fromkeys(why)),
         fix="exchange the two cables at one end",
-        should={told[0]: name(one.wanted), told[1]: name(other.wanted)},
+        should={ends[0]: name(one.wanted), ends[1]: name(other.wanted)},
     )
 
 
-def _moved(view: View, faults: tuple[Fault, ...]) -> Break:
-    name, told = view.name, [end(view, fault) for fault in faults]
+def _report_moved(view: View, faults: tuple[Fault, ...]) -> CablingFault:
+    name, ends = view.name, [end(view, fault) for fault in faults]
     wanted = [f"{name(fault.lower)} has that cable to {name(fault.wanted)}" for fault in faults]
     if len(faults) > 1:
-        text = f"{' and '.join(told)} are joined with each other: by their peers {', '.join(wanted)}"
+        text = f"{' and '.join(ends)} are joined with each other: by their peers {', '.join(wanted)}"
         fix = "take it out; each of the two wants a cable of its own to the switch above"
     else:
-        text = f"{told[0]} goes to {name(faults[0].has)}: by its peers {wanted[0]}"
+        text = f"{ends[0]} goes to {name(faults[0].has)}: by its peers {wanted[0]}"
         fix = f"move the cable to {name(faults[0].wanted)}"
-    return Break(
+    return CablingFault(
         kind="uplink-elsewhere",
         text=text,
-        ports=tuple(told),
-        compared="; ".join(dict.fromkeys(compared(view, view.block_of[fault.lower], fault.wanted) for fault in faults)),
+        ports=tuple(ends),
+        compared="; ".join(
+            dict.fromkeys(describe_peers(view, view.block_of[fault.lower], fault.wanted) for fault in faults)
+        ),
         fix=fix,
-        should={at: name(fault.wanted) for at, fault in zip(told, faults, strict=True)},
+        should={at: name(fault.wanted) for at, fault in zip(ends, faults, strict=True)},
     )
 
 
-def _missing(view: View, block: SwitchBlock, found: TrunkFaults, told: set[str]) -> list[Break]:
+def _find_missing_cables(
+    view: View, block: SwitchBlock, trunk_faults: TrunkFaults, explained: set[str]
+) -> list[CablingFault]:
     """`told`: switches of a group that has fewer cables as a whole."""
     gone: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-    for lower in block.peers if not told else [peer for peer in block.peers if peer not in told]:
-        gone[lower] = [(upper, found.less[lower, upper]) for upper in block.upper if found.less.get((lower, upper))]
-    extra = {lower for (lower, _), count in found.more.items() if count}
-    made = []
-    for lower in sorted((each for each in gone if gone[each]), key=lambda each: natural(view.name(each))):
-        wanted = sum(usual for usual, _ in block.usual.values())
+    for lower in block.peers if not explained else [peer for peer in block.peers if peer not in explained]:
+        gone[lower] = [
+            (upper, trunk_faults.less[lower, upper]) for upper in block.upper if trunk_faults.less.get((lower, upper))
+        ]
+    extra = {lower for (lower, _), count in trunk_faults.more.items() if count}
+    faults = []
+    for lower in sorted((switch for switch in gone if gone[switch]), key=lambda switch: natural(view.name(switch))):
+        wanted = sum(count for count, _ in block.usual.values())
         has = wanted - sum(count for _, count in gone[lower])
         words: list[str] = []
         should: dict[str, str] = {}
         for upper, count in gone[lower]:
-            near, far = _free_ports(view, block, lower, upper, count)
-            kept = block.usual[upper][0] - count
-            where = f" (expected port{'s'[: len(near) != 1]} {_listed(near)})" if len(near) == count else ""
-            words.append(f"{kept} of {kept + count} to {view.name(upper)}{where}")
+            near, far = _find_free_ports(view, block, lower, upper, count)
+            missing_cables = block.usual[upper][0] - count
+            where = f" (expected port{'s'[: len(near) != 1]} {_list_ports(near)})" if len(near) == count else ""
+            words.append(f"{missing_cables} of {missing_cables + count} to {view.name(upper)}{where}")
             ports = near if len(near) == count else [f"?{len(should) + n}" for n in range(1, count + 1)]
             for at in ports:
                 should[view.cluster.place(SwitchPort(lower, at))] = (
                     view.cluster.place(SwitchPort(upper, far[0])) if len(far) == count == 1 else view.name(upper)
                 )
         also = "; it has others that its peers do not have" if lower in extra else ""
-        made.append(
-            Break(
+        faults.append(
+            CablingFault(
                 kind="missing-uplink",
                 text=f"{view.name(lower)} has {has} of {wanted} cables up: {', '.join(words)}{also}",
                 ports=tuple(should),
-                compared="; ".join(dict.fromkeys(compared(view, block, upper) for upper, _ in gone[lower][:3])),
+                compared="; ".join(dict.fromkeys(describe_peers(view, block, upper) for upper, _ in gone[lower][:3])),
                 fix="look for a cable that is out, or a port that is down, at both ends",
                 should=should,
             )
         )
-    return made
+    return faults
 
 
-def _free_ports(view: View, block: SwitchBlock, lower: str, upper: str, count: int) -> tuple[list[str], list[str]]:
+def _find_free_ports(view: View, block: SwitchBlock, lower: str, upper: str, count: int) -> tuple[list[str], list[str]]:
     """Ports with nothing on them whose peers' lead to the other switch: below, above. Of a switch of which not all
     is told none is known to be free."""
     switches = view.cluster.switches
     near = [
         port
-        for port, (far, _, _) in far_switches(block, block.peers).items()
+        for port, (far, _, _) in find_far_switches(block, block.peers).items()
         if far == upper and switches[lower].whole and SwitchPort(lower, port) not in view.used
     ]
     far = [
         port
-        for port, (low, _, _) in far_switches(block, block.upper).items()
+        for port, (low, _, _) in find_far_switches(block, block.upper).items()
         if low == lower and switches[upper].whole and SwitchPort(upper, port) not in view.used
     ]
     return sorted(near, key=natural)[: count + 1], sorted(far, key=natural)[: count + 1]
 
 
-def _listed(ports: list[str]) -> str:
+def _list_ports(ports: list[str]) -> str:
     return " and ".join(ports) if len(ports) < 3 else ", ".join(ports)

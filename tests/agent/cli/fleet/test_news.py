@@ -69,9 +69,9 @@ def hook() -> Iterator[str]:
 
 def test_news_is_exit_1(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 == run(["fleet", "news", "--since", "1h"])
-    said = capsys.readouterr().out
-    assert "WARNING a: n1 on GPU0" in said
-    assert "2 things new" in said
+    output = capsys.readouterr().out
+    assert "WARNING a: n1 on GPU0" in output
+    assert "2 things new" in output
 
 
 def test_nothing_new_is_exit_0(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,9 +116,9 @@ def test_a_request_that_fails_leaves_the_state(
     Received.status = 500
 
     assert 2 == run(words)
-    said = capsys.readouterr().err
-    assert "error: --post: 127.0.0.1: not accepted: status 500" in said
-    assert "secret-path" not in said
+    output = capsys.readouterr().err
+    assert "error: --post: 127.0.0.1: not accepted: status 500" in output
+    assert "secret-path" not in output
     Received.status = 200
     assert 1 == run(words)
     assert ["error", "error"] == [body["severity"] for body in Received.bodies]
@@ -132,10 +132,10 @@ def test_what_is_silenced_is_no_news(dataset: Path, tmp_path: Path, capsys: pyte
     )
 
     assert 1 == run(["fleet", "news", "--since", "1h", "--silences", str(silences)])
-    said = capsys.readouterr()
-    assert "1 silenced" in said.out
-    assert "WARNING a" not in said.out
-    assert "1 entry has ended" in said.err
+    output = capsys.readouterr()
+    assert "1 silenced" in output.out
+    assert "WARNING a" not in output.out
+    assert "1 entry has ended" in output.err
 
 
 def test_repeat(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:

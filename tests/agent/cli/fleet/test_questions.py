@@ -22,9 +22,9 @@ HOSTILE = "x\x1b[31m,=cmd()\u202e"
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
     place = tmp_path_factory.mktemp("asked") / "dataset"
-    odd = {3: "6.9", 4: HOSTILE}
+    outlier = {3: "6.9", 4: HOSTILE}
     reports = [
-        node(f"n{n}", kernel=odd.get(n, "6.8"), machine_id="same" if n in (1, 2) else f"id{n}") for n in range(24)
+        node(f"n{n}", kernel=outlier.get(n, "6.8"), machine_id="same" if n in (1, 2) else f"id{n}") for n in range(24)
     ]
     reports += [node("n5", 8, kernel="6.9", findings=[finding("bad-link", HOSTILE, "error")])]
     take(place, *reports)

@@ -180,9 +180,9 @@ def test_a_file_that_is_mostly_not_understood(broken: str, tmp_path: Path, capsy
     spoiled.write_text(Path(broken).read_text().replace("[1]", "<1>"))
 
     assert 2 == run(["fleet", "topology", "--fabric", str(spoiled)])
-    said = capsys.readouterr()
-    assert "" == said.out
-    assert "lines are not understood as ibnetdiscover, too many for a topology; the first: line " in said.err
+    output = capsys.readouterr()
+    assert "" == output.out
+    assert "lines are not understood as ibnetdiscover, too many for a topology; the first: line " in output.err
 
 
 def test_cables_of_a_file_that_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.cabling_faults import Break, breaks
-from agent.fleet.cluster.fabric_view import View, views
+from agent.fleet.cluster.cabling_faults import CablingFault, find_cabling_faults
+from agent.fleet.cluster.fabric_view import View, build_views
 from agent.fleet.cluster.from_reports import ClusterTables
 from agent.fleet.cluster.graph import FabricGraph
 from probes.fabric.topology import (
@@ -53,13 +53,13 @@ class Plant:
         """A cable; nodes that are not there yet are hosts' adapters."""
         self.add(a)
         self.add(b)
-        made = Cable((a, at), (b, port), **more)  # type: ignore[arg-type]
-        self.cables.append(made)
-        return made
+        result = Cable((a, at), (b, port), **more)  # type: ignore[arg-type]
+        self.cables.append(result)
+        return result
 
     def of(self, name: str, port: int = 1) -> Cable:
         """The cable in a port."""
-        return next(each for each in self.cables if (name, port) in (each.a, each.b))
+        return next(cable for cable in self.cables if (name, port) in (cable.a, cable.b))
 
     def cut(self, name: str, port: int = 1) -> None:
         """Take a cable out."""
@@ -76,8 +76,10 @@ class Plant:
     def fabric(self) -> Fabric:
         """As a parser gives it."""
         links = [
-            FabricLink(self._end(each.a), self._end(each.b), each.width, each.speed, each.state, could_speed=each.could)
-            for each in self.cables
+            FabricLink(
+                self._end(cable.a), self._end(cable.b), cable.width, cable.speed, cable.state, could_speed=cable.could
+            )
+            for cable in self.cables
         ]
         nodes = {node.guid: node for node in self.nodes.values()}
         listed = tuple(node.guid for node in nodes.values() if node.ports is not None)
@@ -89,17 +91,17 @@ class Plant:
 
     def views(self) -> list[View]:
         """The fabrics of the graph."""
-        return views(self.cluster())
+        return build_views(self.cluster())
 
     def view(self) -> View:
         """The only fabric."""
         (only,) = self.views()
         return only
 
-    def breaks(self, tables: ClusterTables | None = None) -> list[Break]:
+    def breaks(self, tables: ClusterTables | None = None) -> list[CablingFault]:
         """What is wrong with it."""
         cluster = self.cluster(tables)
-        return breaks(cluster, views(cluster))
+        return find_cabling_faults(cluster, build_views(cluster))
 
     def guid(self, name: str) -> str:
         """Of a node."""

@@ -62,7 +62,7 @@ def make() -> str:
 
 def _source() -> str:
     """Where this machine has Debian's packages from."""
-    asked = [
+    request = [
         "apt-get",
         "indextargets",
         "--format",
@@ -72,18 +72,18 @@ def _source() -> str:
         "Label: Debian",
     ]
     for _ in range(2):
-        found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
-        if found:
-            return found[0]
+        completed = subprocess.run(request, capture_output=True, text=True, check=False).stdout.split()
+        if completed:
+            return completed[0]
         subprocess.run(["apt-get", "update", "-qq"], capture_output=True, check=False)
     raise Unmakeable("no package source of Debian's is configured")
 
 
 def _version(policy: str) -> str:
-    found = re.search(r"Candidate: (([0-9]{1,4})\.([0-9]{1,4})\S*)", policy)
-    if not found or (int(found[2]), int(found[3])) < FIRST:
-        raise Unmakeable(f"Debian's {RELEASE} offers {found[1] if found else 'no slurmctld'}, and 25.05 is needed")
-    return found[1]
+    match = re.search(r"Candidate: (([0-9]{1,4})\.([0-9]{1,4})\S*)", policy)
+    if not match or (int(match[2]), int(match[3])) < FIRST:
+        raise Unmakeable(f"Debian's {RELEASE} offers {match[1] if match else 'no slurmctld'}, and 25.05 is needed")
+    return match[1]
 
 
 def _unpack(root: Path, packages: list[Path], work: Path) -> None:
@@ -110,8 +110,8 @@ def _run(work: Path, *command: str) -> str:
     }
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-        raise Unmakeable(f"{' '.join(command)[:80]}: {said[-1][:300]}")
+        result = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+        raise Unmakeable(f"{' '.join(command)[:80]}: {result[-1][:300]}")
     return done.stdout
 
 

@@ -8,16 +8,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fleet.cluster.answer import topology
+from agent.fleet.cluster.answer import build_topology_answer
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.cabling_pattern import by_pattern
-from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.cabling_pattern import judge_by_pattern
+from agent.fleet.cluster.fabric_view import build_views
 from agent.fleet.cluster.from_reports import ClusterTables, NetdevRow
-from agent.fleet.cluster.picture import picture
-from agent.fleet.cluster.slurm import Nothing, conf
-from agent.fleet.cluster.slurm import yaml as written
-from agent.fleet.cluster.text import cables_page, page
-from agent.fleet.cluster.topograph import labels, model
+from agent.fleet.cluster.picture import draw_picture
+from agent.fleet.cluster.slurm import Nothing, format_conf
+from agent.fleet.cluster.slurm import format_yaml as written
+from agent.fleet.cluster.text import page, render_cables_page
+from agent.fleet.cluster.topograph import format_labels, format_model
 from agent.outputs.text.lines import to_plain_text
 from probes.fabric.topology import (
     Fabric,
@@ -57,18 +57,18 @@ NETDEVS = st.builds(
 @given(st.lists(FABRICS, max_size=2), st.lists(NETDEVS, max_size=12))
 def test_any_graph_is_answered(fabrics: list[Fabric], netdevs: list[NetdevRow]) -> None:
     """Text, data, picture, Slurm's files, topograph's model, labels."""
-    cluster = build([FabricFile("f", each) for each in fabrics], ClusterTables(netdev=netdevs) if netdevs else None)
-    seen = views(cluster)
-    answer = topology(cluster, seen)
+    cluster = build([FabricFile("f", fabric) for fabric in fabrics], ClusterTables(netdev=netdevs) if netdevs else None)
+    seen = build_views(cluster)
+    answer = build_topology_answer(cluster, seen)
 
     for width in (40, 80, 200):
         assert all(line.isprintable() for line in to_plain_text(page(answer, width)).splitlines())
-        to_plain_text(cables_page(by_pattern(cluster, seen), cluster.sources, width))
-    fromstring(picture(cluster, seen, answer.breaks))
-    assert isinstance(yaml.safe_load(model(cluster, seen)), dict)
-    assert labels(cluster, seen).isascii()
+        to_plain_text(render_cables_page(judge_by_pattern(cluster, seen), cluster.sources, width))
+    fromstring(draw_picture(cluster, seen, answer.breaks))
+    assert isinstance(yaml.safe_load(format_model(cluster, seen)), dict)
+    assert format_labels(cluster, seen).isascii()
     try:
-        assert conf(cluster, seen).isascii()
+        assert format_conf(cluster, seen).isascii()
         assert isinstance(yaml.safe_load(written(cluster, seen)), list)
     except Nothing:
         pass
@@ -87,10 +87,10 @@ def test_a_healthy_fabric_of_any_size_is_silent(
             for rail in range(per_node):
                 plant.cut(f"n{number:03d} mlx5_{rail}")
     cluster = plant.cluster()
-    seen = views(cluster)
+    seen = build_views(cluster)
 
-    assert [] == topology(cluster, seen).breaks
-    assert [] == by_pattern(cluster, seen).wrong
+    assert [] == build_topology_answer(cluster, seen).breaks
+    assert [] == judge_by_pattern(cluster, seen).wrong
 
 
 @given(st.integers(1, 8), st.integers(0, 9), st.integers(1, 5), st.integers(1, 3), st.integers(1, 4), st.integers(0, 3))
@@ -100,7 +100,7 @@ def test_a_healthy_fat_tree_of_any_size_is_silent(
     """Two or three levels; also leaves without hosts."""
     plant = fat_tree(leaves, nodes, spines, each, pods, cores)
     cluster = plant.cluster()
-    seen = views(cluster)
+    seen = build_views(cluster)
 
-    assert [] == topology(cluster, seen).breaks
-    assert [] == by_pattern(cluster, seen).wrong
+    assert [] == build_topology_answer(cluster, seen).breaks
+    assert [] == judge_by_pattern(cluster, seen).wrong

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fleet.cluster.cabling_pattern import by_pattern
-from agent.fleet.cluster.cabling_plan import BadPlan, by_plan, read_plan
+from agent.fleet.cluster.cabling_pattern import judge_by_pattern
+from agent.fleet.cluster.cabling_plan import BadPlan, judge_by_plan, read_plan
 from agent.fleet.cluster.expected_cables import Cables
-from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.fabric_view import build_views
 from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
 
 # `fleet cables` without a plan: what the pattern of most cables says, and no more.
@@ -20,15 +20,15 @@ from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
 def judged(plant: Plant) -> Cables:
     """By pattern."""
     cluster = plant.cluster()
-    return by_pattern(cluster, views(cluster))
+    return judge_by_pattern(cluster, build_views(cluster))
 
 
 def test_all_is_where_it_should_be() -> None:
     """Every cable of hosts and between switches is counted."""
-    found = judged(rails(nodes=6))
+    result = judged(rails(nodes=6))
 
-    assert (80, 80, 80, []) == (found.right, found.judged, found.of, found.wrong)
-    assert ["su1: a node has the same port on all leaves (24 of 24 cables)"] == found.patterns[:1]
+    assert (80, 80, 80, []) == (result.right, result.judged, result.of, result.wrong)
+    assert ["su1: a node has the same port on all leaves (24 of 24 cables)"] == result.patterns[:1]
 
 
 def test_two_ports_of_a_leaf_exchanged() -> None:
@@ -36,13 +36,13 @@ def test_two_ports_of_a_leaf_exchanged() -> None:
     plant = rails(nodes=6)
     plant.swap("n002 mlx5_1", "n004 mlx5_1")
 
-    found = judged(plant)
+    result = judged(plant)
 
     assert [
         ("n002 mlx5_1", "swapped", "su1-leaf2/2", "su1-leaf2/4", "n004 mlx5_1"),
         ("n004 mlx5_1", "swapped", "su1-leaf2/4", "su1-leaf2/2", "n002 mlx5_1"),
-    ] == [(each.end, each.state, each.should, each.found, each.there) for each in found.wrong]
-    assert (78, 80) == (found.right, found.judged)
+    ] == [(item.end, item.state, item.should, item.found, item.there) for item in result.wrong]
+    assert (78, 80) == (result.right, result.judged)
     assert [] == plant.breaks()
 
 
@@ -51,9 +51,9 @@ def test_a_missing_cable_of_a_host() -> None:
     plant = rails(nodes=6)
     plant.cut("n003 mlx5_2")
 
-    (found,) = judged(plant).wrong
+    (result,) = judged(plant).wrong
 
-    assert ("n003 mlx5_2", "missing", "su1-leaf3/3", None) == (found.end, found.state, found.should, found.found)
+    assert ("n003 mlx5_2", "missing", "su1-leaf3/3", None) == (result.end, result.state, result.should, result.found)
 
 
 def test_a_node_that_lost_an_adapter_and_renumbered_the_rest() -> None:
@@ -65,9 +65,9 @@ def test_a_node_that_lost_an_adapter_and_renumbered_the_rest() -> None:
         plant.cables.remove(cable)
         plant.cable(f"n003 mlx5_{rail - 1}", 1, *cable.b)
 
-    (found,) = judged(plant).wrong
+    (result,) = judged(plant).wrong
 
-    assert ("n003 mlx5_1", "missing", "su1-leaf2/3") == (found.end, found.state, found.should)
+    assert ("n003 mlx5_1", "missing", "su1-leaf2/3") == (result.end, result.state, result.should)
 
 
 def test_a_cable_on_another_leaf_and_what_is_at_its_place() -> None:
@@ -77,10 +77,10 @@ def test_a_cable_on_another_leaf_and_what_is_at_its_place() -> None:
     plant.cable("n003 mlx5_0", 1, "su1-leaf2", 20)
     plant.cable("login mlx5_0", 1, "su1-leaf1", 3)
 
-    (found,) = judged(plant).wrong
+    (result,) = judged(plant).wrong
 
     assert ("elsewhere", "su1-leaf1/3", "su1-leaf2/20", "login mlx5_0") == (
-        found.state, found.should, found.found, found.there,
+        result.state, result.should, result.found, result.there,
     )  # fmt: skip
 
 
@@ -97,12 +97,12 @@ def disordered() -> Plant:
 
 def test_leaves_are_judged_where_ports_follow_no_pattern() -> None:
     """The leaf of a rail, not its port; and cables between switches."""
-    found = judged(disordered())
+    result = judged(disordered())
 
-    assert [] == found.wrong
-    assert (40, 40) == (found.right, found.judged)
+    assert [] == result.wrong
+    assert (40, 40) == (result.right, result.judged)
     assert ["su1: the leaf of each rail, its ports follow no pattern"] == [
-        each for each in found.patterns if each.startswith("su1")
+        pattern for pattern in result.patterns if pattern.startswith("su1")
     ]
 
 
@@ -111,13 +111,13 @@ def test_a_rail_on_another_leaf_where_ports_follow_no_pattern() -> None:
     plant = disordered()
     plant.swap("n002 mlx5_1", "n002 mlx5_3")
 
-    found = judged(plant)
+    result = judged(plant)
 
     assert [("n002 mlx5_1", "elsewhere", "su1-leaf2"), ("n002 mlx5_3", "elsewhere", "su1-leaf4")] == [
-        (each.end, each.state, each.should) for each in found.wrong
+        (item.end, item.state, item.should) for item in result.wrong
     ]
-    assert (38, 40) == (found.right, found.judged)
-    assert "5 of 6 nodes of su1 have mlx5_1 on su1-leaf2" == found.wrong[0].why
+    assert (38, 40) == (result.right, result.judged)
+    assert "5 of 6 nodes of su1 have mlx5_1 on su1-leaf2" == result.wrong[0].why
 
 
 def test_a_pattern_that_too_few_cables_follow_is_none() -> None:
@@ -136,13 +136,13 @@ def test_cables_between_switches() -> None:
     plant.cut("leaf03", 36)
     plant.swap("leaf02", "leaf05", 33, 38)
 
-    found = judged(plant).wrong
+    result = judged(plant).wrong
 
     assert [("leaf03/36", "missing", "spine02/6", None)] == [
-        (each.end, each.state, each.should, each.found) for each in found if each.state == "missing"
+        (item.end, item.state, item.should, item.found) for item in result if item.state == "missing"
     ]
     assert {("leaf02/33", "spine01"), ("leaf05/38", "spine03")} == {
-        (each.end, each.should) for each in found if each.state == "swapped"
+        (item.end, item.should) for item in result if item.state == "swapped"
     }
 
 
@@ -169,7 +169,7 @@ def plan_of(plant: Plant) -> list[str]:
 def judge_plan(plant: Plant, lines: list[str]) -> Cables:
     """By these lines."""
     cluster = plant.cluster()
-    return by_plan(cluster, views(cluster), read_plan(lines))
+    return judge_by_plan(cluster, build_views(cluster), read_plan(lines))
 
 
 def test_all_as_planned() -> None:
@@ -177,9 +177,9 @@ def test_all_as_planned() -> None:
     plant = rails()
     lines = ["node,rail,switch,port", "", "# rack 1", *(line.upper() for line in plan_of(plant))]
 
-    found = judge_plan(plant, lines)
+    result = judge_plan(plant, lines)
 
-    assert (32, 32, []) == (found.right, found.judged, found.wrong)
+    assert (32, 32, []) == (result.right, result.judged, result.wrong)
 
 
 def test_a_small_fabric_has_no_majority_but_a_plan() -> None:
@@ -188,10 +188,10 @@ def test_a_small_fabric_has_no_majority_but_a_plan() -> None:
     lines = plan_of(plant)
     plant.swap("n001 mlx5_0", "n001 mlx5_1")
 
-    found = judge_plan(plant, lines)
+    result = judge_plan(plant, lines)
 
-    assert [("n001 mlx5_0", "swapped"), ("n001 mlx5_1", "swapped")] == [(each.end, each.state) for each in found.wrong]
-    assert {"line 1 of the plan", "line 2 of the plan", "line 3 of the plan"} > {each.why for each in found.wrong}
+    assert [("n001 mlx5_0", "swapped"), ("n001 mlx5_1", "swapped")] == [(item.end, item.state) for item in result.wrong]
+    assert {"line 1 of the plan", "line 2 of the plan", "line 3 of the plan"} > {item.why for item in result.wrong}
 
 
 def test_every_kind_of_difference() -> None:
@@ -203,7 +203,7 @@ def test_every_kind_of_difference() -> None:
     plant.cut("n003 mlx5_0")
     plant.cable("n003 mlx5_0", 1, "su1-leaf2", 20)
 
-    found = {each.end: (each.state, each.should, each.found) for each in judge_plan(plant, lines).wrong}
+    result = {item.end: (item.state, item.should, item.found) for item in judge_plan(plant, lines).wrong}
 
     assert {
         "n003 mlx5_0": ("elsewhere", "su1-leaf1/3", "su1-leaf2/20"),
@@ -212,7 +212,7 @@ def test_every_kind_of_difference() -> None:
         "n002 mlx5_3": ("unplanned", None, "su1-leaf4/2"),
         "su1-leaf1/34": ("elsewhere", "spine2/1", "spine1/2"),
         "ghost 0": ("missing", "su1-leaf2/9", None),
-    } == found
+    } == result
 
 
 @pytest.mark.parametrize(
@@ -225,10 +225,10 @@ def test_every_kind_of_difference() -> None:
 )
 def test_a_plan_that_cannot_be_read(lines: list[str], said: str) -> None:
     """The line that is wrong is named."""
-    with pytest.raises(BadPlan) as told:
+    with pytest.raises(BadPlan) as result:
         list(read_plan(lines))
 
-    assert str(told.value).startswith(said)
+    assert str(result.value).startswith(said)
 
 
 @given(st.lists(st.text(), max_size=30))
@@ -265,13 +265,13 @@ def test_an_ndt_file_of_ufm() -> None:
     lines = ndt_of(plant)
     plant.swap("n001 mlx5_0", "n001 mlx5_1")
 
-    found = judge_plan(plant, [*lines, ",,su1-leaf1,Port 60,,n001 mlx5_9,Port 1,,Disabled,In-Scope"])
+    result = judge_plan(plant, [*lines, ",,su1-leaf1,Port 60,,n001 mlx5_9,Port 1,,Disabled,In-Scope"])
 
-    assert (62, 64) == (found.right, found.judged)
+    assert (62, 64) == (result.right, result.judged)
     assert [("n001 mlx5_0", "su1-leaf1/1"), ("n001 mlx5_1", "su1-leaf2/1")] == [
-        (each.end, each.should) for each in found.wrong
+        (item.end, item.should) for item in result.wrong
     ]
-    assert "line 2 of the plan, cable length 5" == found.wrong[0].why
+    assert "line 2 of the plan, cable length 5" == result.wrong[0].why
 
 
 def test_an_ndt_line_without_an_end_is_refused() -> None:

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.fabric_kind import What, what
-from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.fabric_kind import FabricKind, classify_fabric
+from agent.fleet.cluster.fabric_view import build_views
 from agent.fleet.cluster.from_reports import ClusterTables, NetdevRow
 from tests.agent.fleet.cluster.given import Plant, dragonfly, fat_tree, rails
 
@@ -17,17 +17,17 @@ from tests.agent.fleet.cluster.given import Plant, dragonfly, fat_tree, rails
 
 def kind(plant: Plant) -> tuple[str, str]:
     """Kind and how sure."""
-    found = what(plant.view())
-    return found.kind, found.sure
+    result = classify_fabric(plant.view())
+    return result.kind, result.sure
 
 
 def test_rails_on_leaves_of_their_own() -> None:
     """Two levels; as much up as down."""
-    found = what(rails(nodes=8, spines=4).view())
+    result = classify_fabric(rails(nodes=8, spines=4).view())
 
-    assert What("rail-optimized", "sure", found.evidence, 2, 1.0) == found
-    assert "64 of 64 rails are on the leaf of their unit's rail, in 2 units" in found.evidence
-    assert "a full leaf has 8 ports down (3,200 Gbit/s) and 8 up (3,200 Gbit/s): 1:1" in found.evidence
+    assert FabricKind("rail-optimized", "sure", result.evidence, 2, 1.0) == result
+    assert "64 of 64 rails are on the leaf of their unit's rail, in 2 units" in result.evidence
+    assert "a full leaf has 8 ports down (3,200 Gbit/s) and 8 up (3,200 Gbit/s): 1:1" in result.evidence
 
 
 def test_one_wrong_cable_does_not_change_what_it_is() -> None:
@@ -41,9 +41,9 @@ def test_one_wrong_cable_does_not_change_what_it_is() -> None:
 @pytest.mark.parametrize(("each", "ratio"), [(1, 4.0), (2, 2.0), (4, 1.0)])
 def test_a_fat_tree_and_its_oversubscription(each: int, ratio: float) -> None:
     """Eight hosts on a leaf, `each` cables to each of two spines."""
-    found = what(fat_tree(each=each).view())
+    result = classify_fabric(fat_tree(each=each).view())
 
-    assert ("fat-tree", "sure", 2, ratio) == (found.kind, found.sure, found.levels, found.oversubscription)
+    assert ("fat-tree", "sure", 2, ratio) == (result.kind, result.sure, result.levels, result.oversubscription)
 
 
 def test_width_counts() -> None:
@@ -53,7 +53,7 @@ def test_width_counts() -> None:
         if "spine" in cable.b[0]:
             cable.width = 2
 
-    assert 2.0 == what(plant.view()).oversubscription
+    assert 2.0 == classify_fabric(plant.view()).oversubscription
 
 
 def test_slow_and_missing_cables_are_no_oversubscription() -> None:
@@ -64,7 +64,7 @@ def test_slow_and_missing_cables_are_no_oversubscription() -> None:
         plant.of(f"n{leaf * 8:03d} mlx5_0").speed = "HDR"
     plant.cut("leaf06", 33)
 
-    assert 1.0 == what(plant.view()).oversubscription
+    assert 1.0 == classify_fabric(plant.view()).oversubscription
 
 
 def test_oversubscription_is_not_invented() -> None:
@@ -73,14 +73,14 @@ def test_oversubscription_is_not_invented() -> None:
     for cable in plant.cables:
         cable.speed = "?"
 
-    assert what(plant.view()).oversubscription is None
+    assert classify_fabric(plant.view()).oversubscription is None
 
 
 def test_a_fat_tree_of_three_levels() -> None:
     """Pods that cores join."""
-    found = what(fat_tree(pods=2, cores=2).view())
+    result = classify_fabric(fat_tree(pods=2, cores=2).view())
 
-    assert ("fat-tree", 3) == (found.kind, found.levels)
+    assert ("fat-tree", 3) == (result.kind, result.levels)
 
 
 def test_one_switch() -> None:
@@ -94,10 +94,10 @@ def test_one_switch() -> None:
 
 def test_dragonfly() -> None:
     """Groups of routers, each joined with each."""
-    found = what(dragonfly().view())
+    result = classify_fabric(dragonfly().view())
 
-    assert ("dragonfly", "likely") == (found.kind, found.sure)
-    assert "5 groups of switches; 10 of 10 pairs of groups are joined directly" in found.evidence
+    assert ("dragonfly", "likely") == (result.kind, result.sure)
+    assert "5 groups of switches; 10 of 10 pairs of groups are joined directly" in result.evidence
 
 
 def test_a_full_mesh_is_no_dragonfly() -> None:
@@ -114,7 +114,7 @@ def test_a_cable_from_a_switch_to_itself_is_no_pair() -> None:
     plant.cable("a", 40, "b", 40)
     plant.cable("a", 41, "a", 42)
 
-    assert "1 of 1 pairs of them are joined" in what(plant.view()).evidence
+    assert "1 of 1 pairs of them are joined" in classify_fabric(plant.view()).evidence
 
 
 def test_groups_whose_spines_are_joined() -> None:
@@ -134,11 +134,11 @@ def test_leaves_that_only_hosts_tell_of() -> None:
         for rail in range(4)
     ]
 
-    (view,) = views(build([], ClusterTables(netdev=rows)))
-    found = what(view)
+    (view,) = build_views(build([], ClusterTables(netdev=rows)))
+    result = classify_fabric(view)
 
-    assert ("rail-optimized", None) == (found.kind, found.oversubscription)
-    assert "what joins the leaves is not known" in found.evidence
+    assert ("rail-optimized", None) == (result.kind, result.oversubscription)
+    assert "what joins the leaves is not known" in result.evidence
 
 
 def test_rails_whose_planes_nothing_joins() -> None:
@@ -154,7 +154,7 @@ def test_rails_whose_planes_nothing_joins() -> None:
     view = plant.view()
     assert 4 == len(view.part.planes)
     assert ("rail-optimized", "sure") == kind(plant)
-    assert "its 4 planes are not joined by any cable" in what(view).evidence
+    assert "its 4 planes are not joined by any cable" in classify_fabric(view).evidence
 
     plant.swap("n00 mlx5_0", "n00 mlx5_1")
     assert ["swapped-cables"] == [each.kind for each in plant.breaks()]
@@ -171,7 +171,7 @@ def test_storage_beside_compute_is_a_fabric_of_its_own() -> None:
 
     compute, storage = plant.views()
 
-    assert ("rail-optimized", "fat-tree") == (what(compute).kind, what(storage).kind)
+    assert ("rail-optimized", "fat-tree") == (classify_fabric(compute).kind, classify_fabric(storage).kind)
     assert 2 == len(compute.units.units)
 
 
@@ -191,7 +191,7 @@ def test_two_networks_with_a_cable_a_host_are_two() -> None:
         for leaf in range(4):
             plant.cable(f"{name}-leaf{leaf}", 40, plant.switch(f"{name}-spine"), leaf + 1)
 
-    assert ["fat-tree", "fat-tree"] == [what(view).kind for view in plant.views()]
+    assert ["fat-tree", "fat-tree"] == [classify_fabric(view).kind for view in plant.views()]
 
 
 def test_hosts_at_random_are_unknown() -> None:
@@ -215,28 +215,31 @@ def test_a_full_leaf_is_one_that_there_is() -> None:
             cable.width = 2
     for leaf in ("leaf07", "leaf08"):
         for port in range(3, 9):
-            plant.cables.remove(next(each for each in plant.cables if each.b == (leaf, port)))
+            plant.cables.remove(next(cable for cable in plant.cables if cable.b == (leaf, port)))
         for port in (1, 2):
-            next(each for each in plant.cables if each.b == (leaf, port)).width = 4
+            next(cable for cable in plant.cables if cable.b == (leaf, port)).width = 4
 
-    assert "a full leaf has 8 ports down (1,600 Gbit/s) and 4 up (1,600 Gbit/s): 1:1" in what(plant.view()).evidence
+    assert (
+        "a full leaf has 8 ports down (1,600 Gbit/s) and 4 up (1,600 Gbit/s): 1:1"
+        in classify_fabric(plant.view()).evidence
+    )
 
 
 def test_adapters_of_nobody_make_a_leaf() -> None:
     """One leaf of a rail, then all of them: the switches are told all the same; rails cannot be seen."""
     plant = fat_tree(leaves=6, nodes=8, spines=4)
-    names = [each for each in plant.nodes if each.startswith("n")]
+    names = [node for node in plant.nodes if node.startswith("n")]
     for name in names[:8]:
         plant.nodes[name] = plant.nodes[name]._replace(name="localhost mlx5_0")
-    found = what(plant.view())
-    assert ("fat-tree", "sure", 2) == (found.kind, found.sure, found.levels)
-    assert "40 hosts with 40 ports and 8 adapters of no known node on 6 leaves, 4 switches in row 2" in found.evidence
+    result = classify_fabric(plant.view())
+    assert ("fat-tree", "sure", 2) == (result.kind, result.sure, result.levels)
+    assert "40 hosts with 40 ports and 8 adapters of no known node on 6 leaves, 4 switches in row 2" in result.evidence
 
     for name in names:
         plant.nodes[name] = plant.nodes[name]._replace(name="localhost mlx5_0")
-    found = what(plant.view())
-    assert ("fat-tree", "unsure", 2, 1.0) == (found.kind, found.sure, found.levels, found.oversubscription)
-    assert "48 adapters of no known node on 6 leaves, 4 switches in row 2" in found.evidence
+    result = classify_fabric(plant.view())
+    assert ("fat-tree", "unsure", 2, 1.0) == (result.kind, result.sure, result.levels, result.oversubscription)
+    assert "48 adapters of no known node on 6 leaves, 4 switches in row 2" in result.evidence
     assert [] == plant.breaks()
 
 
@@ -255,10 +258,10 @@ def rows(plant: Plant) -> dict[str, int]:
 
 def test_three_levels() -> None:
     """Leaves, spines, cores."""
-    found = rows(fat_tree(pods=2, cores=2))
+    result = rows(fat_tree(pods=2, cores=2))
 
-    assert Counter({1: 8, 2: 4, 3: 2}) == Counter(found.values())
-    assert (1, 2, 3) == (found["leaf01"], found["spine01"], found["core01"])
+    assert Counter({1: 8, 2: 4, 3: 2}) == Counter(result.values())
+    assert (1, 2, 3) == (result["leaf01"], result["spine01"], result["core01"])
 
 
 def test_a_manager_on_a_spine_makes_it_no_leaf() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.from_dataset import telling
-from agent.fleet.cluster.from_reports import tables
+from agent.fleet.cluster.from_dataset import read_identity_rows
+from agent.fleet.cluster.from_reports import read_tables
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
 from agent.fleet.engines.query import table_query
@@ -60,7 +60,7 @@ def test_of_an_adapter_all_ports_or_none(tmp_path: Path, beside_files: bool) -> 
     take(tmp_path / "dataset", report("gpu1", topology=topology), report("gpu2"))
     engine = connect(None, str(tmp_path / "dataset"))
 
-    chosen = telling(engine, beside_files)
+    chosen = read_identity_rows(engine, beside_files)
 
     assert sorted((row.nic[6:7], row.port) for row in chosen.port) == (
         [("1", 1), ("1", 2), ("2", 3), ("2", 4), ("4", 6)] if beside_files else [("1", 1), ("1", 2), ("4", 6)]
@@ -74,19 +74,19 @@ def test_of_an_adapter_all_ports_or_none(tmp_path: Path, beside_files: bool) -> 
     text = 'Switch\t40 "S-0002c90300000001"\t# "MF0;leaf1:MQM9700/U1" enhanced port 0 lid 1 lmc 0\n'
     text += '[7]\t"H-0002c90300aa0001"[1](2c90300aa0001)\t# "gpu1 mlx5_1" lid 2 4xNDR\n'
     files = [FabricFile("fabric", read_fabric(text, "fabric"))] if beside_files else []
-    made = build(files, chosen)
-    assert made == build(files, tables(_Whole(engine)))
-    assert "mlx5_1/1" in {link.device for link in made.host_links}
+    result = build(files, chosen)
+    assert result == build(files, read_tables(_Whole(engine)))
+    assert "mlx5_1/1" in {link.device for link in result.host_links}
     engine.close()
 
 
 def test_made_up_fabrics(tmp_path: Path) -> None:
     mix = {"h100-ib": 1.0, "h200-roce": 1.0, "gb200-ib": 1.0}
-    made = plan(60, 5, {"cable-swapped-rails": 1, "port-down": 1}, mix=mix)
-    take(tmp_path / "dataset", *made.reports(one_line=True))
+    result = plan(60, 5, {"cable-swapped-rails": 1, "port-down": 1}, mix=mix)
+    take(tmp_path / "dataset", *result.reports(one_line=True))
     engine = connect(None, str(tmp_path / "dataset"))
-    files = [FabricFile(name, read_fabric("".join(made.fabric_text(name)), name)) for name in made.fabrics]
+    files = [FabricFile(name, read_fabric("".join(result.fabric_text(name)), name)) for name in result.fabrics]
 
     for given in ([], files):
-        assert build(given, telling(engine, bool(given))) == build(given, tables(_Whole(engine)))
+        assert build(given, read_identity_rows(engine, bool(given))) == build(given, read_tables(_Whole(engine)))
     engine.close()

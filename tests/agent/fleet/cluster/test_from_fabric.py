@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.cabling_faults import breaks
-from agent.fleet.cluster.cabling_pattern import by_pattern
-from agent.fleet.cluster.fabric_view import views
-from agent.fleet.cluster.from_fabric import Adapter, described, read
+from agent.fleet.cluster.cabling_faults import find_cabling_faults
+from agent.fleet.cluster.cabling_pattern import judge_by_pattern
+from agent.fleet.cluster.fabric_view import build_views
+from agent.fleet.cluster.from_fabric import Adapter, parse_node_description, read
 from agent.fleet.cluster.graph import SwitchPort
 from probes.fabric.topology import (
     Fabric,
@@ -22,17 +22,19 @@ def test_a_report_knows_better_than_the_description() -> None:
     plant = rails(units=1, nodes=1, per_node=2)
     guid = plant.guid("n001 mlx5_0")
 
-    found = read([plant.fabric()], {guid: Adapter("gpu7", "rail 0", "mlx5_0")})
+    result = read([plant.fabric()], {guid: Adapter("gpu7", "rail 0", "mlx5_0")})
 
-    assert {("gpu7", "rail 0"), ("n001", "mlx5_1")} == {(link.host, link.rail) for link in found.host_links}
+    assert {("gpu7", "rail 0"), ("n001", "mlx5_1")} == {(link.host, link.rail) for link in result.host_links}
 
 
 def test_adapters_that_name_no_host_are_kept_apart() -> None:
     """Vendor's text, localhost, and a name that two machines have."""
     plant = Plant()
     plant.switch("leaf")
-    for port, said in enumerate(["MT4129 ConnectX7   Mellanox Technologies", "localhost mlx5_0", "twin mlx5_0", ""], 1):
-        plant.add(f"{port}", said=said)
+    for port, result in enumerate(
+        ["MT4129 ConnectX7   Mellanox Technologies", "localhost mlx5_0", "twin mlx5_0", ""], 1
+    ):
+        plant.add(f"{port}", said=result)
         plant.cable(f"{port}", 1, "leaf", port)
     plant.add("again", said="twin mlx5_0")
     plant.cable("again", 1, "leaf", 9)
@@ -41,7 +43,7 @@ def test_adapters_that_name_no_host_are_kept_apart() -> None:
     cluster = plant.cluster()
 
     assert ["n1"] == [link.host for link in cluster.host_links]
-    assert {"1", "2", "3", "4", "9"} == {each.at.port for each in cluster.nameless}
+    assert {"1", "2", "3", "4", "9"} == {item.at.port for item in cluster.nameless}
     assert any(note.startswith("3 adapters in the fabric do not name") for note in cluster.notes)
     assert any(
         note.startswith("twin: several machines are called so; which of their 2 adapters") for note in cluster.notes
@@ -93,7 +95,7 @@ def test_two_files_of_one_fabric_are_one_and_the_first_counts() -> None:
 
     assert len(first.cluster().host_links) == len(cluster.host_links)
     assert len(first.cluster().switch_links) == len(cluster.switch_links)
-    (link,) = (each for each in cluster.host_links if (each.host, each.rail) == ("n001", "mlx5_0"))
+    (link,) = (host_link for host_link in cluster.host_links if (host_link.host, host_link.rail) == ("n001", "mlx5_0"))
     assert SwitchPort(first.guid("su1-leaf1"), "1") == link.at
 
 
@@ -105,17 +107,17 @@ def test_loose_ends_are_left_out() -> None:
     links = [FabricLink(s, None), FabricLink(s, one, state="Down"), FabricLink(one, other)]
     links += [FabricLink(FabricEnd("s", 2), FabricEnd("r", 1)), FabricLink(FabricEnd("s", 3), FabricEnd("gone", 1))]
 
-    found = read([Fabric("iblinkinfo", nodes, tuple(links), ("line 7: odd",))], {})
+    result = read([Fabric("iblinkinfo", nodes, tuple(links), ("line 7: odd",))], {})
 
-    assert not found.host_links
-    assert not found.switch_links
-    assert ("iblinkinfo: line 7: odd", "1 links of two adapters without a switch are left out") == found.notes
+    assert not result.host_links
+    assert not result.switch_links
+    assert ("iblinkinfo: line 7: odd", "1 links of two adapters without a switch are left out") == result.notes
 
 
 def test_descriptions_of_no_host_name_none() -> None:
     """Names that nothing can be done with."""
-    for said in ("", "   ", "a b c d", "-x mlx5_0", "n1 (none)", "host;rm mlx5_0", "x" * 300):
-        assert described(said) is None
+    for result in ("", "   ", "a b c d", "-x mlx5_0", "n1 (none)", "host;rm mlx5_0", "x" * 300):
+        assert parse_node_description(result) is None
 
 
 def test_boards_of_a_chassis_keep_their_place() -> None:
@@ -127,7 +129,7 @@ def test_boards_of_a_chassis_keep_their_place() -> None:
         plant.add(name, "switch", 64, said="MF0;twin:MQM9700/U1")
         plant.cable(f"n{name} mlx5_0", 1, name, 1)
 
-    names = sorted(each.name for each in plant.cluster().switches.values())
+    names = sorted(value.name for value in plant.cluster().switches.values())
 
     assert ["director-1/L01/U1", "director-1/L02/U1"] == names[:2]
     assert [f"twin {plant.guid('a')}", f"twin {plant.guid('b')}"] == names[2:]
@@ -142,8 +144,8 @@ def test_one_guid_at_two_ports() -> None:
     fabric = fabric._replace(twice=(FabricLink(FabricEnd(leaf, 2), FabricEnd(guid, 1), 4, "NDR"),))
     cluster = build([FabricFile("f", fabric)], None)
 
-    assert [] == breaks(cluster, views(cluster))
-    assert [] == by_pattern(cluster, views(cluster)).wrong
+    assert [] == find_cabling_faults(cluster, build_views(cluster))
+    assert [] == judge_by_pattern(cluster, build_views(cluster)).wrong
     assert any(
         f"GUID {guid} (n001 mlx5_1) is at another port, and at su1-leaf2/2 too" in note for note in cluster.notes
     )
@@ -158,12 +160,12 @@ def test_of_a_file_that_is_cut_nothing_is_missed() -> None:
     fabric = plant.fabric()
     every = [plant.guid(name) for name in plant.nodes if "leaf" in name or "spine" in name]
     for format_name in ("iblinkinfo", "ibdiagnet net_dump"):
-        some = tuple(each for each in every if each not in (plant.guid("spine01"), plant.guid("leaf06")))
-        told = fabric._replace(format_name=format_name, listed=(*some, plant.guid("leaf06")))
-        cluster = build([FabricFile("f", told)], None)
-        assert [] == breaks(cluster, views(cluster))
+        some = tuple(item for item in every if item not in (plant.guid("spine01"), plant.guid("leaf06")))
+        result = fabric._replace(format_name=format_name, listed=(*some, plant.guid("leaf06")))
+        cluster = build([FabricFile("f", result)], None)
+        assert [] == find_cabling_faults(cluster, build_views(cluster))
         assert any("a file is cut" in note for note in cluster.notes)
-        whole = build([FabricFile("f", told._replace(listed=tuple(every)))], None)
-        assert breaks(whole, views(whole))
+        whole = build([FabricFile("f", result._replace(listed=tuple(every)))], None)
+        assert find_cabling_faults(whole, build_views(whole))
     cluster = build([FabricFile("f", fabric._replace(format_name="ibdiagnet db_csv", listed=(), cut=True))], None)
-    assert [] == breaks(cluster, views(cluster))
+    assert [] == find_cabling_faults(cluster, build_views(cluster))

@@ -7,10 +7,10 @@ from datetime import datetime
 import pytest
 
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.cabling_faults import breaks
-from agent.fleet.cluster.cabling_pattern import by_pattern
-from agent.fleet.cluster.fabric_view import views
-from agent.fleet.cluster.from_reports import ClusterTables, GpuRow, HostRow, NetdevRow, NicRow, PortRow, domains
+from agent.fleet.cluster.cabling_faults import find_cabling_faults
+from agent.fleet.cluster.cabling_pattern import judge_by_pattern
+from agent.fleet.cluster.fabric_view import build_views
+from agent.fleet.cluster.from_reports import ClusterTables, GpuRow, HostRow, NetdevRow, NicRow, PortRow, read_domains
 from tests.agent.fleet.cluster.given import Plant, rails
 
 SEEN = datetime(2026, 1, 15, 9, 30)  # noqa: DTZ001  # as engines give it: UTC without a zone
@@ -52,7 +52,7 @@ def test_hosts_are_joined_by_guid() -> None:
     assert {f"gpu-n{number:03d}" for number in range(1, 9)} == {link.host for link in cluster.host_links}
     assert {"rail 0", "rail 1", "rail 2", "rail 3"} == {link.rail for link in cluster.host_links}
     assert not cluster.nameless
-    assert [] == breaks(cluster, views(cluster))
+    assert [] == find_cabling_faults(cluster, build_views(cluster))
 
 
 def test_a_swap_is_told_by_rail_and_adapter() -> None:
@@ -61,9 +61,9 @@ def test_a_swap_is_told_by_rail_and_adapter() -> None:
     tables = reports(plant)
     plant.swap("n002 mlx5_0", "n002 mlx5_3")
 
-    (found,) = plant.breaks(tables)
+    (result,) = plant.breaks(tables)
 
-    assert found.text.startswith("gpu-n002 rail 0 (mlx5_0) is on su1-leaf4/2 and rail 3 (mlx5_3) on su1-leaf1/2")
+    assert result.text.startswith("gpu-n002 rail 0 (mlx5_0) is on su1-leaf4/2 and rail 3 (mlx5_3) on su1-leaf1/2")
 
 
 def test_a_guid_of_two_ports_joins_nothing() -> None:
@@ -87,13 +87,13 @@ def test_a_port_that_is_up_and_not_in_the_file() -> None:
     tables = reports(plant)
     plant.cut("n003 mlx5_2")
 
-    found = {each.kind: each.text for each in plant.breaks(tables)}
+    result = {each.kind: each.text for each in plant.breaks(tables)}
 
-    assert found["not-in-fabric"] == (
+    assert result["not-in-fabric"] == (
         "gpu-n003 rail 2: up for its host (report of 2026-01-15 09:30), "
         "not in the fabric (file Thu Jan 15 08:00:00 2026)"
     )
-    assert "missing-rail" in found
+    assert "missing-rail" in result
 
 
 @pytest.mark.parametrize(("count", "told"), [(2, 2), (3, 0), (4, 0)])
@@ -115,9 +115,9 @@ def test_a_node_that_is_wholly_gone_is_one_break() -> None:
     for rail in range(4):
         plant.cut(f"n003 mlx5_{rail}")
 
-    (found,) = plant.breaks(tables)
+    (result,) = plant.breaks(tables)
 
-    assert found.text.startswith("gpu-n003 all 4 rails: up for its host")
+    assert result.text.startswith("gpu-n003 all 4 rails: up for its host")
 
 
 def test_nodes_of_another_fabric_are_no_break() -> None:
@@ -133,7 +133,7 @@ def test_nodes_of_another_fabric_are_no_break() -> None:
 
     cluster = plant.cluster(tables)
 
-    assert [] == breaks(cluster, views(cluster))
+    assert [] == find_cabling_faults(cluster, build_views(cluster))
     assert any(note.startswith("36 of 40 nodes are not in the switch data") for note in cluster.notes)
 
 
@@ -141,9 +141,9 @@ def test_a_port_that_the_file_has_and_the_host_calls_down() -> None:
     """With its place."""
     plant = rails(nodes=6)
 
-    (found,) = plant.breaks(reports(plant, down=("n003 mlx5_2",)))
+    (result,) = plant.breaks(reports(plant, down=("n003 mlx5_2",)))
 
-    assert ("down-in-report", ("su1-leaf3/3",)) == (found.kind, found.ports)
+    assert ("down-in-report", ("su1-leaf3/3",)) == (result.kind, result.ports)
 
 
 def test_far_ends_that_hosts_were_told() -> None:
@@ -225,11 +225,11 @@ def test_a_port_that_two_hosts_report_names_both() -> None:
     hosts = [HostRow(f"n{node}", SEEN.replace(hour=8 + (node == 2))) for node in range(1, 7)]
     cluster = build([], ClusterTables(host=hosts, netdev=rows))
 
-    (found,) = breaks(cluster, views(cluster))
+    (result,) = find_cabling_faults(cluster, build_views(cluster))
 
-    assert ("one-port-twice", ("n2", "n1"), ("leaf0/2",)) == (found.kind, found.hosts, found.ports)
-    assert "leaf0/2 is reported by n2 rail 0 (eth0) and by n1 rail 0 (eth0)" == found.text
-    assert [] == by_pattern(cluster, views(cluster)).wrong
+    assert ("one-port-twice", ("n2", "n1"), ("leaf0/2",)) == (result.kind, result.hosts, result.ports)
+    assert "leaf0/2 is reported by n2 rail 0 (eth0) and by n1 rail 0 (eth0)" == result.text
+    assert [] == judge_by_pattern(cluster, build_views(cluster)).wrong
 
 
 def test_domains_that_leave_a_node() -> None:
@@ -243,9 +243,9 @@ def test_domains_that_leave_a_node() -> None:
         GpuRow("d", rack, None),
     ]
 
-    (found,) = domains(ClusterTables(gpu=rows))
+    (result,) = read_domains(ClusterTables(gpu=rows))
 
-    assert (f"{rack}.3", ("b", "c"), 3) == found
+    assert (f"{rack}.3", ("b", "c"), 3) == result
 
 
 def test_a_host_in_two_domains() -> None:
@@ -253,9 +253,9 @@ def test_a_host_in_two_domains() -> None:
     rack = "11111111-0000-4000-8000-000000000001"
     cluster = build([], ClusterTables(gpu=[GpuRow("a", rack, 1), GpuRow("a", rack, 2), GpuRow("b", rack, 1)]))
 
-    (found,) = breaks(cluster, [])
+    (result,) = find_cabling_faults(cluster, [])
 
-    assert ("split-domain", ("a",)) == (found.kind, found.hosts)
+    assert ("split-domain", ("a",)) == (result.kind, result.hosts)
 
 
 def racks(sizes: tuple[int, ...], serials: bool = True) -> tuple[list[HostRow], list[GpuRow]]:
@@ -271,7 +271,7 @@ def racks(sizes: tuple[int, ...], serials: bool = True) -> tuple[list[HostRow], 
 
 def domain_breaks_of(hosts: list[HostRow], gpus: list[GpuRow]) -> list[tuple[str, tuple[str, ...]]]:
     """Kinds and hosts of what is wrong."""
-    return [(each.kind, each.hosts) for each in breaks(build([], ClusterTables(host=hosts, gpu=gpus)), [])]
+    return [(each.kind, each.hosts) for each in find_cabling_faults(build([], ClusterTables(host=hosts, gpu=gpus)), [])]
 
 
 def test_whole_racks_are_no_break() -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.fleet.cluster.answer import TopologyAnswer, topology
-from agent.fleet.cluster.build import FabricFile, build, generated
-from agent.fleet.cluster.cabling_pattern import by_pattern
-from agent.fleet.cluster.fabric_view import views
-from agent.fleet.cluster.picture import picture
-from agent.fleet.cluster.slurm import conf
+from agent.fleet.cluster.answer import TopologyAnswer, build_topology_answer
+from agent.fleet.cluster.build import FabricFile, build, read_generated_date
+from agent.fleet.cluster.cabling_pattern import judge_by_pattern
+from agent.fleet.cluster.fabric_view import build_views
+from agent.fleet.cluster.picture import draw_picture
+from agent.fleet.cluster.slurm import format_conf
 from probes.fabric.files import read_fabric
 
 SELENE, EXAMPLE = "selene.compute.txt", "topograph-example.out"
@@ -25,14 +25,14 @@ SELENE, EXAMPLE = "selene.compute.txt", "topograph-example.out"
 def judged(path: Path) -> TopologyAnswer:
     """The whole answer."""
     text = path.read_text()
-    cluster = build([FabricFile(path.name, read_fabric(text, path.name), generated(text))], None)
-    return topology(cluster, views(cluster))
+    cluster = build([FabricFile(path.name, read_fabric(text, path.name), read_generated_date(text))], None)
+    return build_topology_answer(cluster, build_views(cluster))
 
 
 @cache
 def ports(path: Path) -> dict[str, dict[str, str]]:
     """Switch -> port -> what the line says of the far end. Read by other means than the tool's."""
-    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    result: defaultdict[str, dict[str, str]] = defaultdict(dict)
     switch = ""
     for line in path.read_text().splitlines():
         if head := re.match(r'Switch\s+\d+ "[^"]+"\s+# "MF0;([^:"]+):', line):
@@ -40,8 +40,8 @@ def ports(path: Path) -> dict[str, dict[str, str]]:
         elif line.startswith("Ca"):
             switch = ""
         elif switch and (port := re.match(r'\[(\d+)\].*# "(?:MF0;)?([^:"]*)', line)):
-            found[switch][port[1]] = port[2].strip()
-    return dict(found)
+            result[switch][port[1]] = port[2].strip()
+    return dict(result)
 
 
 def fabric(corpus: Path, name: str) -> Path:
@@ -82,11 +82,11 @@ def test_the_example_is_what_it_is(corpus: Path) -> None:
 ])  # fmt: skip
 def test_what_breaks_it(corpus: Path, name: str, kinds: dict[str, int]) -> None:
     """So many of each kind, no other."""
-    found: defaultdict[str, int] = defaultdict(int)
+    result: defaultdict[str, int] = defaultdict(int)
     for each in judged(fabric(corpus, name)).breaks:
-        found[each.kind] += 1
+        result[each.kind] += 1
 
-    assert kinds == found
+    assert kinds == result
 
 
 @pytest.mark.parametrize("name", [SELENE, EXAMPLE])
@@ -94,7 +94,7 @@ def test_each_missing_cable_is_missing_in_the_file(corpus: Path, name: str) -> N
     """The port has no line, at either end where both are named, and most peers' same port leads to that switch."""
     path = fabric(corpus, name)
     lines = ports(path)
-    said = 0
+    result = 0
     for each in judged(path).breaks:
         if each.kind != "missing-uplink":
             continue
@@ -106,9 +106,9 @@ def test_each_missing_cable_is_missing_in_the_file(corpus: Path, name: str) -> N
             role = re.sub(r"\d+", "#", switch)[1:]  # leaves in rows A and B are peers
             there = [ends.get(port) for peer, ends in lines.items() if re.sub(r"\d+", "#", peer)[1:] == role]
             assert there.count(upper) >= 3
-            said += 1
+            result += 1
     # 200 leaves with 20 and 320 spines with 14; 31 leaves with 18; less the cables that are in the file
-    assert said == (200 * 20 - 3987 + 320 * 14 - 4464 if name == SELENE else 31 * 18 - 532)
+    assert result == (200 * 20 - 3987 + 320 * 14 - 4464 if name == SELENE else 31 * 18 - 532)
 
 
 def test_the_swap_in_the_example_is_in_the_file(corpus: Path) -> None:
@@ -132,12 +132,14 @@ def test_ports_that_are_exchanged_in_the_example_are_so_in_the_file(corpus: Path
     cluster = build([FabricFile(path.name, read_fabric(text, path.name))], None)
     lines = ports(path)
 
-    found = {
-        each.end: each for each in by_pattern(cluster, views(cluster)).wrong if each.state in ("swapped", "elsewhere")
+    result = {
+        item.end: item
+        for item in judge_by_pattern(cluster, build_views(cluster)).wrong
+        if item.state in ("swapped", "elsewhere")
     }
 
     assert {"b06-p1-dgx-06-c02 HCA-1", "b06-p1-dgx-06-c07 HCA-2", "b06-p1-dgx-06-c08 HCA-2", "b08-p1-dgx-08-c01 HCA-5",
-            "b08-p1-dgx-08-c01 HCA-6"} == set(found)  # fmt: skip
+            "b08-p1-dgx-08-c01 HCA-6"} == set(result)  # fmt: skip
     assert "b06-p1-dgx-06-c08 HCA-2" == lines["B09-P1-IBLEAF-02-06"]["7"]
     assert "b06-p1-dgx-06-c07 HCA-2" == lines["B09-P1-IBLEAF-02-06"]["8"]
     assert "b06-p1-dgx-06-c07 HCA-1" == lines["B09-P1-IBLEAF-01-06"]["7"]
@@ -153,10 +155,10 @@ def test_a_file_that_is_cut_invents_nothing(corpus: Path, part: float) -> None:
     text = path.read_text()
     for end in (int(len(text) * part), text.index("\n", int(len(text) * part)) + 1):
         cut = text[:end]
-        file = FabricFile(path.name, read_fabric(cut, path.name), generated(cut))
+        file = FabricFile(path.name, read_fabric(cut, path.name), read_generated_date(cut))
         cluster = build([file], None)
 
-        answer = topology(cluster, views(cluster))
+        answer = build_topology_answer(cluster, build_views(cluster))
 
         assert {(each.kind, each.text.split(" has ")[0]) for each in answer.breaks} <= whole
         assert any("a file is cut" in note for note in answer.notes)
@@ -168,10 +170,10 @@ def test_selene_is_read_judged_and_drawn_in_seconds(corpus: Path) -> None:
     start = time.process_time()
     text = path.read_text()
     cluster = build([FabricFile(path.name, read_fabric(text, path.name))], None)
-    seen = views(cluster)
-    answer = topology(cluster, seen)
-    drawn = picture(cluster, seen, answer.breaks)
-    slurm = conf(cluster, seen)
+    seen = build_views(cluster)
+    answer = build_topology_answer(cluster, seen)
+    drawn = draw_picture(cluster, seen, answer.breaks)
+    slurm = format_conf(cluster, seen)
 
     assert time.process_time() - start < 10
     assert len(drawn) < 100_000

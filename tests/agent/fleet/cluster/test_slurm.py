@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.fabric_view import build_views
 from agent.fleet.cluster.from_reports import ClusterTables, GpuRow
 from agent.fleet.cluster.graph import FabricGraph
-from agent.fleet.cluster.slurm import Nothing, conf
-from agent.fleet.cluster.slurm import yaml as written
+from agent.fleet.cluster.slurm import Nothing, format_conf
+from agent.fleet.cluster.slurm import format_yaml as written
 from agent.fleet.hostlist import unfold
 from probes.fabric.files import read_fabric
 from tests.agent.fleet.cluster.controller import SLURMCTLD, Controller
@@ -29,57 +29,57 @@ RACKS = ClusterTables(gpu=[GpuRow(f"n{node:03d}", f"{rack:08d}-0000-4000-8000-00
 
 def tree_of(text: str) -> dict[str, tuple[list[str], list[str]]]:
     """Switch -> its nodes, the switches below it."""
-    found = {}
+    collected = {}
     for line in text.splitlines():
-        told = dict(part.split("=", 1) for part in line.partition("#")[0].split())
-        if told:
-            assert set(told) in ({"SwitchName", "Nodes"}, {"SwitchName", "Switches"})
-            found[told["SwitchName"]] = unfold(told.get("Nodes", "")), unfold(told.get("Switches", ""))
-    return found
+        result = dict(part.split("=", 1) for part in line.partition("#")[0].split())
+        if result:
+            assert set(result) in ({"SwitchName", "Nodes"}, {"SwitchName", "Switches"})
+            collected[result["SwitchName"]] = unfold(result.get("Nodes", "")), unfold(result.get("Switches", ""))
+    return collected
 
 
 def given(plant: Plant, tables: ClusterTables | None = None) -> str:
     """Its topology.conf."""
     cluster = plant.cluster(tables)
-    return conf(cluster, views(cluster))
+    return format_conf(cluster, build_views(cluster))
 
 
 def test_units_stand_for_their_leaves() -> None:
     """Each node once, each switch with one parent; said in a comment."""
     text = given(rails(units=2, nodes=4))
-    found = tree_of(text)
+    result = tree_of(text)
 
     assert {
         "su1": (["n001", "n002", "n003", "n004"], []),
         "su2": (["n005", "n006", "n007", "n008"], []),
         "spine": ([], ["su1", "su2"]),
-    } == found
+    } == result
     assert "a switch here is a unit" in text
 
 
 def test_three_levels() -> None:
     """Leaves, pods, all."""
-    found = tree_of(given(fat_tree(pods=2, leaves=2, cores=2)))
+    result = tree_of(given(fat_tree(pods=2, leaves=2, cores=2)))
 
     assert {"spine": ["leaf01", "leaf02"], "spine-2": ["leaf03", "leaf04"], "core": ["spine", "spine-2"]} == {
-        name: below for name, (_, below) in found.items() if below
+        name: below for name, (_, below) in result.items() if below
     }
 
 
 def test_switches_joined_without_one_above() -> None:
     """Groups of a dragonfly, then all: a job may span them."""
     text = given(dragonfly(groups=3, routers=3))
-    found = tree_of(text)
+    result = tree_of(text)
 
     assert "Several trees" not in text
     assert {f"g{group}r{router}" for group in range(3) for router in range(3)} == {
-        name for name, (nodes, _) in found.items() if nodes
+        name for name, (nodes, _) in result.items() if nodes
     }
     assert [["g0r0", "g0r1", "g0r2"], ["g1r0", "g1r1", "g1r2"], ["g2r0", "g2r1", "g2r2"]] == sorted(
-        below for name, (_, below) in found.items() if name.startswith("group")
+        below for name, (_, below) in result.items() if name.startswith("group")
     )
-    (top,) = (below for name, (_, below) in found.items() if below and not name.startswith("group"))
-    assert sorted(name for name in found if name.startswith("group")) == sorted(top)
+    (top,) = (below for name, (_, below) in result.items() if below and not name.startswith("group"))
+    assert sorted(name for name in result if name.startswith("group")) == sorted(top)
 
     plant = Plant()
     for leaf in ("sw1", "sw2"):
@@ -99,9 +99,9 @@ def test_a_unit_is_never_called_as_a_switch_of_another() -> None:
                 leaf = plant.switch(f"st-leaf-{2 * unit + rail + 1}")
                 plant.cable(f"n{unit * 4 + node} mlx5_{rail}", 1, leaf, node + 1)
                 plant.cable(leaf, 40 + node, plant.switch("top-1"), (2 * unit + rail) * 4 + node + 1)
-    found = tree_of(given(plant))
+    result = tree_of(given(plant))
 
-    assert {"st-leaf-1", "st-leaf-3", "st-leaf-5"} == {name for name, (nodes, _) in found.items() if nodes}
+    assert {"st-leaf-1", "st-leaf-3", "st-leaf-5"} == {name for name, (nodes, _) in result.items() if nodes}
 
 
 def test_names_that_slurm_takes() -> None:
@@ -113,13 +113,13 @@ def test_names_that_slurm_takes() -> None:
             plant.cable(f"n{leaf * 3 + port}.site.org mlx5_0", 1, f"leaf{leaf}", port)
         plant.cable(f"leaf{leaf}", 40, plant.switch("top"), leaf + 1)
 
-    found = tree_of(given(plant))
+    result = tree_of(given(plant))
 
-    nodes = [node for own, _ in found.values() for node in own]
+    nodes = [node for own, _ in result.values() for node in own]
     assert sorted(f"n{number}" for number in range(1, 16)) == sorted(nodes)
-    assert 6 == len(found)
-    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name) for name in found)
-    assert not found.keys() & set(nodes)
+    assert 6 == len(result)
+    assert all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", name) for name in result)
+    assert not result.keys() & set(nodes)
 
 
 def test_only_nodes_that_slurm_has() -> None:
@@ -127,12 +127,12 @@ def test_only_nodes_that_slurm_has() -> None:
     plant = rails(units=2, nodes=4)
     cluster = plant.cluster()
 
-    text = conf(cluster, views(cluster), {"n001", "n002"})
+    text = format_conf(cluster, build_views(cluster), {"n001", "n002"})
 
     assert {"su1": (["n001", "n002"], []), "spine": ([], ["su1"])} == tree_of(text)
     assert "# 6 hosts are left out" in text
     with pytest.raises(Nothing):
-        conf(cluster, views(cluster), {"other"})
+        format_conf(cluster, build_views(cluster), {"other"})
 
 
 def test_a_node_between_units_stands_somewhere() -> None:
@@ -151,7 +151,7 @@ def test_domains_alone_are_blocks() -> None:
     """No switch is known: topology/block."""
     cluster = build([], RACKS)
 
-    lines = [line for line in conf(cluster, []).splitlines() if not line.startswith("#")]
+    lines = [line for line in format_conf(cluster, []).splitlines() if not line.startswith("#")]
 
     assert [
         "BlockName=nvlink-001 Nodes=n[001-018]",
@@ -165,7 +165,7 @@ def test_the_tree_of_topology_yaml() -> None:
     plant = rails(units=2, nodes=4)
     cluster = plant.cluster()
 
-    (only,) = yaml.safe_load(written(cluster, views(cluster)))
+    (only,) = yaml.safe_load(written(cluster, build_views(cluster)))
 
     assert {
         "topology": "fabric",
@@ -185,7 +185,7 @@ def test_blocks_and_tree_are_two_topologies() -> None:
     plant = rails(units=2, nodes=18)
     cluster = plant.cluster(RACKS)
 
-    block, tree = yaml.safe_load(written(cluster, views(cluster)))
+    block, tree = yaml.safe_load(written(cluster, build_views(cluster)))
 
     assert (True, False) == (block["cluster_default"], tree["cluster_default"])
     assert {"block_sizes": [18], "blocks": [
@@ -198,7 +198,7 @@ def test_blocks_that_lack_nodes_are_no_default() -> None:
     few = ClusterTables(gpu=[GpuRow(f"n{node:03d}", "00000001-0000-4000-8000-000000000001", 7) for node in range(1, 9)])
     cluster = rails(units=2, nodes=8).cluster(few)
 
-    block, tree = yaml.safe_load(written(cluster, views(cluster)))
+    block, tree = yaml.safe_load(written(cluster, build_views(cluster)))
 
     assert (False, True) == (block["cluster_default"], tree["cluster_default"])
 
@@ -207,9 +207,9 @@ def keys(found: Any, at: str = "") -> set[str]:
     """Every path of names."""
     if isinstance(found, dict):
         return {f"{at}/{key}" for key in found} | {
-            one for key, each in found.items() for one in keys(each, f"{at}/{key}")
+            one for key, item in found.items() for one in keys(item, f"{at}/{key}")
         }
-    return {one for each in found for one in keys(each, at)} if isinstance(found, list) else set()
+    return {one for item in found for one in keys(item, at)} if isinstance(found, list) else set()
 
 
 def test_of_the_shapes_of_slurms_own_tests(corpus: Path) -> None:
@@ -219,7 +219,7 @@ def test_of_the_shapes_of_slurms_own_tests(corpus: Path) -> None:
         theirs |= keys(yaml.safe_load((corpus / SHAPES / f"{name}.yaml").read_text()))
     cluster = rails(units=2, nodes=18).cluster(RACKS)
 
-    ours = keys(yaml.safe_load(written(cluster, views(cluster))))
+    ours = keys(yaml.safe_load(written(cluster, build_views(cluster))))
 
     assert ours == theirs
 
@@ -238,18 +238,20 @@ def test_slurmctld_reads_the_same(
     """Every switch with the nodes below it, and no complaint about the file."""
     by_hand = BY_HAND.get(name)
     cluster = by_hand().cluster() if by_hand else fabric_of(request.getfixturevalue("corpus"), name)
-    text = conf(cluster, views(cluster))
+    text = format_conf(cluster, build_views(cluster))
     wanted = tree_of(text)
     nodes = ",".join(re.findall(r"^SwitchName=\S+ Nodes=(\S+)", text, re.MULTILINE))
     controller = Controller(tmp_path, "topology.conf", text, nodes, plugin="TopologyPlugin=topology/tree")
     try:
-        told = controller.topology()
+        result = controller.topology()
     finally:
         controller.stop()
 
     seen = {
-        found[1]: (unfold(found[2]), unfold(found[4] or ""))
-        for found in re.finditer(r"^SwitchName=(\S+) Level=\d+ LinkSpeed=\d+ Nodes=(\S+)( Switches=(\S+))?", told, re.M)
+        item[1]: (unfold(item[2]), unfold(item[4] or ""))
+        for item in re.finditer(
+            r"^SwitchName=(\S+) Level=\d+ LinkSpeed=\d+ Nodes=(\S+)( Switches=(\S+))?", result, re.M
+        )
     }
     assert wanted.keys() == seen.keys()
     for switch, (nodes, below) in wanted.items():

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.fabric_view import build_views
 from agent.fleet.cluster.from_reports import ClusterTables, GpuRow
-from agent.fleet.cluster.slurm import yaml as written
+from agent.fleet.cluster.slurm import format_yaml as written
 from agent.fleet.hostlist import fold, unfold
 from probes.fabric.files import read_fabric
 from tests.agent.fleet.cluster import later_slurm
@@ -33,9 +33,9 @@ pytestmark = [
 def domains(*sizes: int) -> ClusterTables:
     """NVLink domains of so many hosts, n001 first."""
     hosts = iter(range(1, sum(sizes) + 1))
-    told = [(number, next(hosts)) for number, size in enumerate(sizes, 1) for _ in range(size)]
+    result = [(number, next(hosts)) for number, size in enumerate(sizes, 1) for _ in range(size)]
     return ClusterTables(
-        gpu=[GpuRow(f"n{host:03d}", f"{number:08d}-0000-4000-8000-000000000001", 7) for number, host in told * 4]
+        gpu=[GpuRow(f"n{host:03d}", f"{number:08d}-0000-4000-8000-000000000001", 7) for number, host in result * 4]
     )
 
 
@@ -61,7 +61,7 @@ def folder() -> Iterator[Path]:
 def nodes_of(topologies: list[Any]) -> str:
     """All nodes that any of them names."""
     lists = re.findall(r"'nodes': '([^']+)'", str(topologies))
-    return fold({node for each in lists for node in unfold(each)}, suffix=False)
+    return fold({node for item in lists for node in unfold(item)}, suffix=False)
 
 
 @pytest.mark.parametrize("name", GIVEN)
@@ -73,54 +73,54 @@ def test_slurmctld_reads_the_same(name: str, folder: Path, request: pytest.Fixtu
         cluster = build([FabricFile(name, read_fabric(text, name))], None)
     else:
         cluster = make()
-    text = written(cluster, views(cluster))
+    text = written(cluster, build_views(cluster))
     topologies = yaml.safe_load(text)
     controller = Controller(folder, "topology.yaml", text, nodes_of(topologies), later_slurm.PLACE)
     try:
-        told = {each["topology"]: controller.topology(each["topology"]) for each in topologies}
-        usual = controller.topology()
+        result = {topology["topology"]: controller.topology(topology["topology"]) for topology in topologies}
+        usual_value = controller.topology()
     finally:
         controller.stop()
 
-    (default,) = (each["topology"] for each in topologies if each["cluster_default"])
-    assert told[default] == usual
-    for each in topologies:
-        (same_tree if "tree" in each else same_blocks)(each, told[each["topology"]])
+    (default,) = (topology["topology"] for topology in topologies if topology["cluster_default"])
+    assert result[default] == usual_value
+    for topology in topologies:
+        (same_tree if "tree" in topology else same_blocks)(topology, result[topology["topology"]])
     complaints = re.findall(r"(?i).*(?:warning|error|fatal): .*(?:topolog|switch|block).*", controller.log())
     if default == "fabric":  # of a topology that a partition must ask for
-        complaints = [each for each in complaints if "Blocks lack access" not in each]
+        complaints = [complaint for complaint in complaints if "Blocks lack access" not in complaint]
     assert [] == complaints
 
 
 def same_tree(ours: Any, told: str) -> None:
     """Switches with what is below them; of upper ones Slurm says all nodes."""
     seen = {
-        found[1]: (set(unfold(found[2])), set(unfold(found[4] or "")))
-        for found in re.finditer(r"^SwitchName=(\S+) Level=\d+ LinkSpeed=\d+ Nodes=(\S+)( Switches=(\S+))?", told, re.M)
+        item[1]: (set(unfold(item[2])), set(unfold(item[4] or "")))
+        for item in re.finditer(r"^SwitchName=(\S+) Level=\d+ LinkSpeed=\d+ Nodes=(\S+)( Switches=(\S+))?", told, re.M)
     }
     switches = ours["tree"]["switches"]
-    assert {each["switch"] for each in switches} == seen.keys()
-    for each in switches:
-        nodes, below = seen[each["switch"]]
-        assert set(unfold(each.get("children", ""))) == below
-        if "nodes" in each:
-            assert set(unfold(each["nodes"])) == nodes
+    assert {switch["switch"] for switch in switches} == seen.keys()
+    for switch in switches:
+        nodes, below = seen[switch["switch"]]
+        assert set(unfold(switch.get("children", ""))) == below
+        if "nodes" in switch:
+            assert set(unfold(switch["nodes"])) == nodes
 
 
 def same_blocks(ours: Any, told: str) -> None:
     """Blocks with their nodes and the size that they are planned with."""
     seen = [
-        (found[1], found[2], int(found[3]))
-        for found in re.finditer(r"^BlockName=(\S+) BlockIndex=\d+ Nodes=(\S+) BlockSize=(\d+)", told, re.M)
+        (result[1], result[2], int(result[3]))
+        for result in re.finditer(r"^BlockName=(\S+) BlockIndex=\d+ Nodes=(\S+) BlockSize=(\d+)", told, re.M)
     ]
     (size,) = ours["block"]["block_sizes"]
-    assert [(each["block"], each["nodes"], size) for each in ours["block"]["blocks"]] == seen
+    assert [(item["block"], item["nodes"], size) for item in ours["block"]["blocks"]] == seen
 
 
 def test_a_wrong_file_is_refused(folder: Path) -> None:
     """So that the tests above say something: a child that is no switch ends it."""
     cluster = rails(units=2, nodes=4).cluster()
-    text = written(cluster, views(cluster)).replace("su[1-2]", "su[1-3]")
+    text = written(cluster, build_views(cluster)).replace("su[1-2]", "su[1-3]")
     controller = Controller(folder, "topology.yaml", text, "n[001-008]", later_slurm.PLACE)
     try:
         with pytest.raises(AssertionError, match="invalid child"):

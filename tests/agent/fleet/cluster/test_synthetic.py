@@ -12,11 +12,11 @@ import pytest
 
 from agent.cli.main import run
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.cabling_faults import Break
+from agent.fleet.cluster.cabling_faults import CablingFault
 from agent.fleet.cluster.expected_cables import Cable, Cables
-from agent.fleet.cluster.fabric_kind import what
-from agent.fleet.cluster.fabric_view import views
-from agent.fleet.cluster.slurm import conf
+from agent.fleet.cluster.fabric_kind import classify_fabric
+from agent.fleet.cluster.fabric_view import build_views
+from agent.fleet.cluster.slurm import format_conf
 from bench.fleet import cabling
 from bench.fleet.cables import CABLES
 from bench.fleet.plan import Plan, plan
@@ -33,9 +33,9 @@ def fleet(seed: int, layout: str, oversubscription: float) -> Plan:
     return plan(240, seed, FAULTS, mix=INFINIBAND, layout=layout, oversubscription=oversubscription)
 
 
-def found(made: Plan) -> tuple[list[Break], list[Cable], set[tuple[str, int, float | None]]]:
+def found(made: Plan) -> tuple[list[CablingFault], list[Cable], set[tuple[str, int, float | None]]]:
     """What breaks every fabric, which cables are not right, what each fabric is."""
-    wrong: list[Break] = []
+    wrong: list[CablingFault] = []
     moved: list[Cable] = []
     kinds = set()
     dark = {odd["detail"]["fabric"] for odd in made.truth["oddities"] if odd["kind"] == "spine-dark"}
@@ -43,9 +43,9 @@ def found(made: Plan) -> tuple[list[Break], list[Cable], set[tuple[str, int, flo
         text = "".join(made.fabric_text(name))
         breaks, cables = cabling.found({name: text})
         wrong, moved = wrong + breaks, moved + cables
-        seen = views(build([FabricFile(name, read_fabric(text, name))], None))
+        seen = build_views(build([FabricFile(name, read_fabric(text, name))], None))
         if name not in dark:  # without a spine there is less bandwidth up
-            kinds |= {(kind.kind, kind.levels, kind.oversubscription) for kind in map(what, seen)}
+            kinds |= {(kind.kind, kind.levels, kind.oversubscription) for kind in map(classify_fabric, seen)}
     return wrong, moved, kinds
 
 
@@ -144,7 +144,9 @@ def test_one_swapped_pair_of_uplinks_merges_no_pods_for_slurm() -> None:
         made = plan(100, 2, faults, mix={"a100-ib": 1}, layout="fat-tree")
         assert len(faults) == len(made.truth["oddities"])
         cluster = build([FabricFile("f", read_fabric("".join(made.fabric_text()), "f"))], None)
-        said.append([line for line in conf(cluster, views(cluster)).splitlines() if line.startswith("SwitchName")])
+        said.append(
+            [line for line in format_conf(cluster, build_views(cluster)).splitlines() if line.startswith("SwitchName")]
+        )
     names = [line.split()[0].partition("=")[2] for line in said[0]]
 
     assert said[0] == said[1]
@@ -156,9 +158,9 @@ def test_one_swapped_pair_of_uplinks_merges_no_pods_for_slurm() -> None:
 def test_two_leaves_that_are_joined_with_each_other_are_one_pair() -> None:
     """By several cables."""
     made = plan(8, 1, {}, mix={"h100-ib": 1}, layout="pair")
-    (view,) = views(build([FabricFile("f", read_fabric("".join(made.fabric_text()), "f"))], None))
+    (view,) = build_views(build([FabricFile("f", read_fabric("".join(made.fabric_text()), "f"))], None))
 
-    assert "1 of 1 pairs of them are joined" in what(view).evidence
+    assert "1 of 1 pairs of them are joined" in classify_fabric(view).evidence
     assert ([], []) == found(made)[:2]
 
 
@@ -180,7 +182,9 @@ def test_by_lldp_of_the_reports(tmp_path: Path, capfdbinary: Any, real_commands:
     assert 0 == run(["fleet", "cables", "--dataset", str(tmp_path / "d"), "--format", "json"])
     cables = msgspec.json.decode(capfdbinary.readouterr().out)
 
-    said = cabling.told(msgspec.convert(answer["breaks"], list[Break]), msgspec.convert(cables["wrong"], list[Cable]))
+    said = cabling.told(
+        msgspec.convert(answer["breaks"], list[CablingFault]), msgspec.convert(cables["wrong"], list[Cable])
+    )
     assert {(kind, "+".join(sorted(odd["hosts"]))) for kind, odd in mine.items()} == said
     assert mine
     assert ["rail-optimized"] == [fabric["kind"] for fabric in answer["fabrics"]]

@@ -8,15 +8,15 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 
 from agent.cli.fleet.topology import TopologyFormat
-from agent.fleet.cluster.answer import DomainRow, FabricRow, SwitchTier, TopologyAnswer, UnitRow, topology
+from agent.fleet.cluster.answer import DomainRow, FabricRow, SwitchTier, TopologyAnswer, UnitRow, build_topology_answer
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.cabling_faults import KINDS, breaks
-from agent.fleet.cluster.cabling_pattern import by_pattern
+from agent.fleet.cluster.cabling_faults import KINDS, find_cabling_faults
+from agent.fleet.cluster.cabling_pattern import judge_by_pattern
 from agent.fleet.cluster.expected_cables import STATES
 from agent.fleet.cluster.fabric_kind import WORDS
-from agent.fleet.cluster.fabric_view import views
-from agent.fleet.cluster.picture import picture
-from agent.fleet.cluster.text import SHOWN, cables_page, page
+from agent.fleet.cluster.fabric_view import build_views
+from agent.fleet.cluster.picture import draw_picture
+from agent.fleet.cluster.text import SHOWN, page, render_cables_page
 from agent.fleet.hostlist import fold
 from agent.outputs.text.lines import to_plain_text
 from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
@@ -31,15 +31,15 @@ PAGE = (ROOT / "docs" / "fleet-topology.md").read_text()
 def said(plant: Plant, width: int = 80, every: bool = False) -> str:
     """The page."""
     cluster = plant.cluster()
-    return to_plain_text(page(topology(cluster, views(cluster)), width, every))
+    return to_plain_text(page(build_topology_answer(cluster, build_views(cluster)), width, every))
 
 
 def test_the_page_in_docs_has_all() -> None:
     """Kinds of fabrics, of breaks, states of cables, forms."""
-    assert [] == [each for each in KINDS if f"| `{each}` |" not in PAGE]
-    assert [] == [each for each in WORDS.values() if f"| {each} |" not in PAGE]
-    assert [] == [each for each in STATES if f"`{each}`" not in PAGE]
-    assert [] == [each.value for each in TopologyFormat if f"`{each.value}`" not in PAGE]
+    assert [] == [kind for kind in KINDS if f"| `{kind}` |" not in PAGE]
+    assert [] == [word for word in WORDS.values() if f"| {word} |" not in PAGE]
+    assert [] == [state for state in STATES if f"`{state}`" not in PAGE]
+    assert [] == [item.value for item in TopologyFormat if f"`{item.value}`" not in PAGE]
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -53,8 +53,8 @@ def test_it_fits(width: int) -> None:
 
     assert all(len(line) <= width for line in text.splitlines())
     cluster = plant.cluster()
-    told = to_plain_text(cables_page(by_pattern(cluster, views(cluster)), cluster.sources, width))
-    assert all(len(line) <= width for line in told.splitlines())
+    result = to_plain_text(render_cables_page(judge_by_pattern(cluster, build_views(cluster)), cluster.sources, width))
+    assert all(len(line) <= width for line in result.splitlines())
 
 
 def test_long_lists_are_cut_and_counted() -> None:
@@ -85,13 +85,13 @@ def test_host_lists_are_broken_at_their_commas() -> None:
         in_no_unit=[],
     )  # fmt: skip
     domain = DomainRow(domain="d", nodes=80, gpus=320, hosts=fold(names))
-    made = TopologyAnswer(
+    result = TopologyAnswer(
         sources=["a file"], fabrics=[fabric], nvlink=[domain], nvlink_words="One domain.", breaks=[], notes=[]
     )
 
-    short, whole = to_plain_text(page(made, 80)), to_plain_text(page(made, 80, True))
+    short, whole = to_plain_text(page(result, 80)), to_plain_text(page(result, 80, True))
 
-    assert 80 >= max(len(each) for each in (short + whole).splitlines())
+    assert 80 >= max(len(splitline) for splitline in (short + whole).splitlines())
     assert 2 == short.count("(80 nodes)")
     assert 2 == re.sub(r",\s+", ",", whole).count(fold(names))
 
@@ -105,13 +105,13 @@ NS = "{http://www.w3.org/2000/svg}"
 def drawn(plant: Plant) -> Element:
     """Parsed."""
     cluster = plant.cluster()
-    seen = views(cluster)
-    return fromstring(picture(cluster, seen, breaks(cluster, seen)))
+    seen = build_views(cluster)
+    return fromstring(draw_picture(cluster, seen, find_cabling_faults(cluster, seen)))
 
 
 def of(root: Element, kind: str) -> list[Element]:
     """Elements whose class has this word."""
-    return [each for each in root.iter() if kind in (each.get("class") or "").split()]
+    return [item for item in root.iter() if kind in (item.get("class") or "").split()]
 
 
 def test_a_small_fabric_is_drawn_one_by_one() -> None:
@@ -121,7 +121,7 @@ def test_a_small_fabric_is_drawn_one_by_one() -> None:
     assert (4, 2, 4) == (len(of(root, "leaf")), len(of(root, "switch")), len(of(root, "hosts")))
     assert 4 * 2 + 4 == len(of(root, "wire"))
     assert [] == of(root, "broken")
-    assert {"leaf01", "spine02", "n[001-008]"} <= {each.text for each in root.iter(f"{NS}text")}
+    assert {"leaf01", "spine02", "n[001-008]"} <= {item.text for item in root.iter(f"{NS}text")}
 
 
 def test_what_is_broken_is_red_and_says_so() -> None:
@@ -132,9 +132,9 @@ def test_what_is_broken_is_red_and_says_so() -> None:
     root = drawn(plant)
 
     assert 3 == len(of(root, "broken"))
-    (wire,) = [each for each in of(root, "broken") if "wire" in (each.get("class") or "")]
+    (wire,) = [item for item in of(root, "broken") if "wire" in (item.get("class") or "")]
     assert "leaf03 has 7 of 8 cables up" in (wire.findtext(f"{NS}title") or "")
-    assert ["1", "1"] == [each.text for each in of(root, "count")]
+    assert ["1", "1"] == [item.text for item in of(root, "count")]
 
 
 def test_a_swap_is_red_at_the_host_and_its_leaves() -> None:
@@ -142,7 +142,7 @@ def test_a_swap_is_red_at_the_host_and_its_leaves() -> None:
     plant = rails(nodes=6)
     plant.swap("n002 mlx5_0", "n002 mlx5_3")
 
-    red = {"".join(each.itertext()) for each in of(drawn(plant), "broken") if each.get("class") != "wire broken"}
+    red = {"".join(item.itertext()) for item in of(drawn(plant), "broken") if item.get("class") != "wire broken"}
 
     assert 3 == len(red)
 
@@ -154,8 +154,8 @@ def test_many_switches_are_few_boxes() -> None:
     assert (48, 48) == (len(of(root, "leaf")), len(of(root, "hosts")))
     assert 20 + 8 >= len(of(root, "switch"))
     wide = float(root.get("width") or 0)
-    rects = [each for each in root.iter(f"{NS}rect") if each.get("x")]
-    assert all(0 <= float(each.get("x") or -1) <= wide - float(each.get("width") or 0) for each in rects)
+    rects = [item for item in root.iter(f"{NS}rect") if item.get("x")]
+    assert all(0 <= float(rect.get("x") or -1) <= wide - float(rect.get("width") or 0) for rect in rects)
 
 
 def test_names_are_no_markup() -> None:
@@ -174,6 +174,6 @@ def test_names_are_no_markup() -> None:
 
 def test_nothing_is_one_sentence() -> None:
     """No switch at all."""
-    root = fromstring(picture(build([], None), [], []))
+    root = fromstring(draw_picture(build([], None), [], []))
 
     assert "no switch and no link is known" in "".join(root.itertext())

@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.fabric_view import views
-from agent.fleet.cluster.topograph import labels, model
+from agent.fleet.cluster.fabric_view import build_views
+from agent.fleet.cluster.topograph import format_labels, format_model
 from agent.fleet.hostlist import unfold
 from tests.agent.fleet.cluster.given import fat_tree, rails
 from tests.agent.fleet.cluster.test_slurm import RACKS
@@ -21,14 +21,14 @@ LABEL = re.compile(
 
 def accepted(text: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Switches and blocks, held to what topograph's pkg/models/model.go refuses."""
-    made = yaml.safe_load(text)
-    assert {"switches", "blocks"} == made.keys()
-    switches, blocks = made["switches"], made["blocks"]
-    children = [below for each in switches.values() for below in each.get("switches", [])]
+    result = yaml.safe_load(text)
+    assert {"switches", "blocks"} == result.keys()
+    switches, blocks = result["switches"], result["blocks"]
+    children = [below for value in switches.values() for below in value.get("switches", [])]
     assert len(children) == len(set(children))
-    assert all(each is not None for each in switches.values())
+    assert all(switch is not None for switch in switches.values())
     known = {*switches, *children}
-    nodes = [node for block in blocks for each in block["nodes"] for node in unfold(each)]
+    nodes = [node for block in blocks for item in block["nodes"] for node in unfold(item)]
     assert len(nodes) == len(set(nodes))
     assert all(block.get("switch") is None or block["switch"] in known for block in blocks)
     assert all(block["nodes"] for block in blocks)
@@ -39,7 +39,7 @@ def test_the_model_of_two_levels() -> None:
     """Units are blocks."""
     cluster = rails(units=2, nodes=4).cluster()
 
-    switches, blocks = accepted(model(cluster, views(cluster)))
+    switches, blocks = accepted(format_model(cluster, build_views(cluster)))
 
     assert {"su1": {}, "su2": {}, "spine": {"switches": ["su1", "su2"]}} == switches
     assert [{"switch": "su1", "nodes": ["n[001-004]"]}, {"switch": "su2", "nodes": ["n[005-008]"]}] == blocks
@@ -50,17 +50,17 @@ def test_nvlink_domains_in_the_model() -> None:
     cluster = rails(units=2, nodes=18).cluster(RACKS)
     domain = "00000001-0000-4000-8000-000000000001.7"
 
-    _, blocks = accepted(model(cluster, views(cluster)))
+    _, blocks = accepted(format_model(cluster, build_views(cluster)))
     assert {"accelerator.topology.test/domain": domain} == blocks[0]["annotations"]
 
-    switches, blocks = accepted(model(build([], RACKS), []))
+    switches, blocks = accepted(format_model(build([], RACKS), []))
     assert {} == switches
     assert [["n[001-018]"], ["n[019-036]"]] == [block["nodes"] for block in blocks]
 
 
 def test_nothing_is_a_model_too() -> None:
     """No switch, no host."""
-    assert ({}, []) == accepted(model(build([], None), []))
+    assert ({}, []) == accepted(format_model(build([], None), []))
 
 
 def test_labels_of_every_node() -> None:
@@ -68,7 +68,7 @@ def test_labels_of_every_node() -> None:
     plant = fat_tree(pods=2, leaves=2, nodes=9, cores=2)
     cluster = plant.cluster(RACKS)
 
-    lines = [line.split() for line in labels(cluster, views(cluster)).splitlines()]
+    lines = [line.split() for line in format_labels(cluster, build_views(cluster)).splitlines()]
 
     assert 36 == len(lines)
     assert all(LABEL.fullmatch(label) for _, *own in lines for label in own)
@@ -88,7 +88,7 @@ def test_long_names_stay_apart() -> None:
         plant.nodes[f"leaf0{number}"] = plant.nodes[f"leaf0{number}"]._replace(name="x" * 70 + str(number))
     cluster = plant.cluster()
 
-    said = {line.split()[1] for line in labels(cluster, views(cluster)).splitlines()}
+    result = {line.split()[1] for line in format_labels(cluster, build_views(cluster)).splitlines()}
 
-    assert 2 == len(said)
-    assert all(LABEL.fullmatch(each) for each in said)
+    assert 2 == len(result)
+    assert all(LABEL.fullmatch(item) for item in result)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.fleet.cluster.cabling_pattern import by_pattern
-from agent.fleet.cluster.fabric_kind import what
-from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.cabling_pattern import judge_by_pattern
+from agent.fleet.cluster.fabric_kind import classify_fabric
+from agent.fleet.cluster.fabric_view import build_views
 from tests.agent.fleet.cluster.given import UP, Plant, dragonfly, fat_tree, rails
 
 
@@ -43,15 +43,15 @@ def kinds(plant: Plant) -> list[tuple[str, str]]:
 
 def judged(plant: Plant) -> tuple[int, int, set[tuple[str, str, str | None, str | None]]]:
     cluster = plant.cluster()
-    made = by_pattern(cluster, views(cluster))
-    return made.right, made.judged, {(each.end, each.state, each.should, each.found) for each in made.wrong}
+    result = judge_by_pattern(cluster, build_views(cluster))
+    return result.right, result.judged, {(item.end, item.state, item.should, item.found) for item in result.wrong}
 
 
 def test_planes_of_rails_are_one_fabric() -> None:
     plant = pods()
 
     assert [] == kinds(plant)
-    assert ("rail-optimized", 3) == (what(plant.view()).kind, what(plant.view()).levels)
+    assert ("rail-optimized", 3) == (classify_fabric(plant.view()).kind, classify_fabric(plant.view()).levels)
     assert 3 == len(plant.view().part.planes)
 
 
@@ -61,11 +61,11 @@ def test_two_cables_between_two_rails() -> None:
     right, every, _ = judged(plant)
     plant.swap("leaf-u1-r0", "leaf-u1-r1", UP + 2, UP + 2)
 
-    said = (
+    result = (
         "leaf-u1-r0/35 goes to spine-p1-r1-1 and leaf-u1-r1/35 to spine-p1-r0-1: "
         "by their peers leaf-u1-r0 has that cable to spine-p1-r0-1, leaf-u1-r1 to spine-p1-r1-1"
     )
-    assert [("swapped-uplinks", said)] == kinds(plant)
+    assert [("swapped-uplinks", result)] == kinds(plant)
     assert (right - 2, every) == judged(plant)[:2]
     assert {
         ("leaf-u1-r0/35", "swapped", "spine-p1-r0-1", "spine-p1-r1-1/3"),
@@ -106,7 +106,7 @@ def test_a_cable_between_leaves(one_leaf: bool) -> None:
     )
     assert (right - 2, every) == judged(plant)[:2]
     assert {("leaf03/34", "elsewhere", "spine01"), (f"{second[0]}/37", "elsewhere", "spine03")} == {
-        each[:3] for each in judged(plant)[2]
+        item[:3] for item in judged(plant)[2]
     }
 
 
@@ -160,10 +160,10 @@ def test_of_two_designs_each_has_its_own_peers() -> None:
                 )
         for node in range(20):
             plant.cable(f"n{leaf * 20 + node:03d} mlx5_0", 1, f"leaf{leaf:02d}", node + 1)
-    found = what(plant.view())
+    result = classify_fabric(plant.view())
 
-    assert ("fat-tree", "likely") == (found.kind, found.sure)
-    assert "12 of 12 leaves spread their cables evenly over those above" in found.evidence
+    assert ("fat-tree", "likely") == (result.kind, result.sure)
+    assert "12 of 12 leaves spread their cables evenly over those above" in result.evidence
 
 
 def test_where_it_is_not_clear_how_many_are_usual_nothing_is_too_much() -> None:
@@ -173,7 +173,7 @@ def test_where_it_is_not_clear_how_many_are_usual_nothing_is_too_much() -> None:
         plant.cut(leaf, port)
 
     assert {"missing-uplink"} == {kind for kind, _ in kinds(plant)}
-    assert {("leaf04/33", "missing")} == {each[:2] for each in judged(plant)[2]}
+    assert {("leaf04/33", "missing")} == {item[:2] for item in judged(plant)[2]}
 
 
 @pytest.mark.parametrize("cables", [1, 2, 4])
@@ -201,7 +201,7 @@ def test_a_managers_switch_on_a_core() -> None:
     assert before == {switch: row for switch, row in plant.view().tiers.items() if switch != plant.guid("gw-1")}
     assert [] == kinds(plant)
     plant.cut("spine03", UP)
-    assert {("spine03/33", "missing")} == {each[:2] for each in judged(plant)[2]}
+    assert {("spine03/33", "missing")} == {item[:2] for item in judged(plant)[2]}
 
 
 def test_a_cable_from_a_core_to_a_leaf_moves_no_row() -> None:
@@ -226,4 +226,4 @@ def test_a_leaf_with_an_order_of_ports_of_its_own(turned: int) -> None:
 
     plant = fat_tree(leaves=12, nodes=8, spines=8)
     plant.swap(last, last, UP, UP + 15)
-    assert {(f"{last}/33", "elsewhere"), (f"{last}/48", "elsewhere")} == {each[:2] for each in judged(plant)[2]}
+    assert {(f"{last}/33", "elsewhere"), (f"{last}/48", "elsewhere")} == {item[:2] for item in judged(plant)[2]}

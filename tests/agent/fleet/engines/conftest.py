@@ -24,8 +24,8 @@ def dataset(tmp_path_factory):
 def postgres(tmp_path_factory):
     """A PostgreSQL server of ours as an unprivileged user; its address."""
     needed("psycopg")
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if not found:
+    result = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not result:
         pytest.skip("no PostgreSQL server (Debian: postgresql)")
     folder = tmp_path_factory.mktemp("postgres")
     port = free_port()
@@ -41,11 +41,11 @@ def postgres(tmp_path_factory):
                 parent.chmod(0o711)
         options = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
     subprocess.run(
-        [str(found[-1]), "-D", str(data), "-U", "fabricscope", "-A", "trust", "--no-sync", "-E", "UTF8"],
+        [str(result[-1]), "-D", str(data), "-U", "fabricscope", "-A", "trust", "--no-sync", "-E", "UTF8"],
         check=True, stdout=subprocess.DEVNULL, **options,
     )  # fmt: skip
     server = subprocess.Popen(
-        [str(found[-1].parent / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder), "-F"],
+        [str(result[-1].parent / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder), "-F"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         **options,

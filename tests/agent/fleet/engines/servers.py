@@ -15,7 +15,7 @@ SECONDS = 90
 
 def needed(*modules: str) -> None:
     """Skip in one line where a library is not installed."""
-    missing = [each for each in modules if importlib.util.find_spec(each) is None]
+    missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)} (make engines)")
 
@@ -28,9 +28,9 @@ def java_needed() -> None:
 
 def free_port() -> int:
     """A port of 127.0.0.1 that nobody has."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as result:
+        result.bind(("127.0.0.1", 0))
+        return int(result.getsockname()[1])
 
 
 def reachable(port: int, process: subprocess.Popen[bytes]) -> None:

@@ -21,8 +21,8 @@ def java() -> bool:
     if not shutil.which("java"):
         return False
     done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "([0-9]{1,4})', done.stderr)
-    return bool(found) and int(found[1]) >= 17
+    match = re.search(r'version "([0-9]{1,4})', done.stderr)
+    return bool(match) and int(match[1]) >= 17
 
 
 def postgresql() -> bool:
@@ -35,7 +35,7 @@ def installed(*packages: str) -> str | None:
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         return f"as root: apt-get install {packages[0]}"
     subprocess.run([*APT, "update", "-qq"], check=False, capture_output=True)
-    said = ""
+    result = ""
     for package in packages:
         done = subprocess.run(
             [*APT, "install", "-y", "-qq", "--no-install-recommends", package],
@@ -44,8 +44,8 @@ def installed(*packages: str) -> str | None:
         if done.returncode == 0:
             print(f"engines: {package} is installed now", flush=True)
             return None
-        said = said or ((done.stderr or done.stdout).strip().splitlines() or ["apt-get said nothing"])[-1][:200]
-    return said
+        result = result or ((done.stderr or done.stdout).strip().splitlines() or ["apt-get said nothing"])[-1][:200]
+    return result
 
 
 def main() -> None:

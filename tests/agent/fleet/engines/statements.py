@@ -6,7 +6,7 @@ from datetime import datetime
 from types import ModuleType
 from typing import Any
 
-from agent.fleet.cluster.from_dataset import telling_rows
+from agent.fleet.cluster.from_dataset import query_identity_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
 from agent.fleet.episodes import history, news, repeat, silences
 from agent.fleet.expected import compare
@@ -80,7 +80,7 @@ def statements() -> dict[str, Query]:
     found.update(_in("page.state_sums", reading.state_sums(STATES)))
     for table in ("host", "port", "nic", "netdev", "gpu"):
         for beside_files in (False, True):
-            found[f"cluster.{table}.{beside_files}"] = telling_rows(table, ("node",), beside_files)
+            found[f"cluster.{table}.{beside_files}"] = query_identity_rows(table, ("node",), beside_files)
     found = {name: query.bind(most=3) if "$most" in query.sql else query for name, query in found.items()}
     assert all(relation.name == WANTED for query in found.values() for relation in query.relations)
     return found

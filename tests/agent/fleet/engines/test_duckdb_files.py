@@ -13,8 +13,8 @@ from agent.fleet.dataset import open_dataset
 from agent.fleet.engines import connect, schema
 from agent.fleet.engines.engine import EngineRefused
 from agent.fleet.engines.query import table_query
-from agent.fleet.questions.outliers import outliers
-from agent.fleet.questions.summary import summary
+from agent.fleet.questions.outliers import find_outliers
+from agent.fleet.questions.summary import build_summary
 from tests.agent.fleet.small import report, take, taken
 
 
@@ -31,16 +31,16 @@ def engine_of(place):
 def test_shapes_are_those_of_the_files():
     for name in schema.names():
         bare = name.removeprefix(schema.HISTORY)
-        assert [each.name for each in schema.columns(name)] == columns.schema(bare, history=bare != name).names
+        assert [column.name for column in schema.columns(name)] == columns.schema(bare, history=bare != name).names
 
 
 def test_an_ingest_while_a_question_is_asked(dataset, tmp_path):
     engine = engine_of(dataset)
-    assert summary(engine).nodes == 6
+    assert build_summary(engine).nodes == 6
     before = set(open_dataset(str(dataset)).latest("host"))
     taken(dataset, _source(tmp_path, report("n9", 1)))
     assert not before & set(open_dataset(str(dataset)).latest("host")), "the files are others now"
-    assert summary(engine).nodes == 7
+    assert build_summary(engine).nodes == 7
     engine.close()
 
 
@@ -68,7 +68,7 @@ def test_files_that_are_gone_for_good_are_said_in_one_line(dataset):
     engine = engine_of(dataset)
     shutil.rmtree(dataset / "latest")
     with pytest.raises(EngineRefused) as refused:
-        summary(engine)
+        build_summary(engine)
     assert "\n" not in str(refused.value)
     engine.close()
 
@@ -80,7 +80,7 @@ def test_a_damaged_file_is_said_in_one_line(dataset):
             file.truncate(100)
     engine = engine_of(dataset)
     with pytest.raises(EngineRefused, match=r"^duckdb: [^\n]*$"):
-        summary(engine)
+        build_summary(engine)
     engine.close()
 
 
@@ -90,7 +90,7 @@ def test_files_of_an_earlier_version_lack_columns(dataset):
             whole = parquet.read_table(path)
             parquet.write_table(whole.drop_columns(["bios" if table == "host" else "vbios"]), path)
     engine = engine_of(dataset)
-    assert outliers(engine).outliers == []
+    assert find_outliers(engine).outliers == []
     assert engine.rows(table_query("host", ["bios"])) == [(None,)] * 6
     engine.close()
 
@@ -115,7 +115,7 @@ def test_files_of_a_later_version_have_more(dataset):
         whole = parquet.read_table(path)
         parquet.write_table(whole.append_column("moon_phase", pa.array(["full"] * len(whole))), path)
     engine = engine_of(dataset)
-    assert summary(engine).nodes == 6
+    assert build_summary(engine).nodes == 6
     engine.close()
 
 

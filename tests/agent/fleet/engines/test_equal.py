@@ -14,17 +14,17 @@ import msgspec
 import pytest
 
 from agent.cli.main import run
-from agent.fleet.cluster.from_dataset import of_reports, wiring
+from agent.fleet.cluster.from_dataset import build_from_reports, read_wiring
 from agent.fleet.engines import connect
-from agent.fleet.engines.engine import EngineRefused, Where, narrowed
+from agent.fleet.engines.engine import EngineRefused, Where, narrow
 from agent.fleet.episodes.silences import FleetSilence, Silences, silence
-from agent.fleet.page.build import scene
-from agent.fleet.page.from_dataset import Wish
-from agent.fleet.questions.drift import drift
-from agent.fleet.questions.duplicates import duplicates
-from agent.fleet.questions.findings import findings
-from agent.fleet.questions.outliers import outliers
-from agent.fleet.questions.summary import summary
+from agent.fleet.page.build import build_scene
+from agent.fleet.page.from_dataset import PageOptions
+from agent.fleet.questions.drift import find_drift
+from agent.fleet.questions.duplicates import find_duplicates
+from agent.fleet.questions.findings import find_findings
+from agent.fleet.questions.outliers import find_outliers
+from agent.fleet.questions.summary import build_summary
 from tests.agent.fleet.engines.servers import free_port, java_needed, needed, reachable
 from tests.agent.fleet.questions.nodes import finding
 from tests.agent.fleet.questions.test_silenced import OF_THE_NEWEST, QUESTIONS, SILENCED, fleet
@@ -37,35 +37,35 @@ MADE = datetime(2026, 1, 16, tzinfo=timezone.utc)
 
 def answers(tables):
     """All answers as JSON."""
-    asked = {
-        "summary": summary(tables),
-        "outliers": outliers(tables),
-        "findings": findings(tables),
-        "duplicates": duplicates(tables),
-        "drift": drift(tables, SINCE),
-        "page": scene(tables, lambda: wiring(of_reports(tables)), Wish(), MADE),
+    request = {
+        "summary": build_summary(tables),
+        "outliers": find_outliers(tables),
+        "findings": find_findings(tables),
+        "duplicates": find_duplicates(tables),
+        "drift": find_drift(tables, SINCE),
+        "page": build_scene(tables, lambda: read_wiring(build_from_reports(tables)), PageOptions(), MADE),
     }
-    some = narrowed(tables, Where(classes=("gb200",), nodes=("gpu0003", "gpu0004", "gpu0005")))
-    asked["some"] = summary(some)
-    return {name: msgspec.json.format(msgspec.json.encode(each)).decode() for name, each in asked.items()}
+    some = narrow(tables, Where(classes=("gb200",), nodes=("gpu0003", "gpu0004", "gpu0005")))
+    request["some"] = build_summary(some)
+    return {name: msgspec.json.format(msgspec.json.encode(item)).decode() for name, item in request.items()}
 
 
 @pytest.fixture(scope="session")
 def expected(dataset):
     engine = connect(None, str(dataset))
-    found = answers(engine)
+    result = answers(engine)
     engine.close()
-    return found
+    return result
 
 
 def compared(url, dataset, expected):
     engine = connect(url, dataset)
     try:
-        found = answers(engine)
+        result = answers(engine)
     finally:
         engine.close()
     for name, answer in expected.items():
-        assert found[name] == answer, name
+        assert result[name] == answer, name
 
 
 def page(place, *words):
@@ -90,8 +90,8 @@ def test_clickhouse_in_this_process(dataset, expected):
 
 def test_the_page_by_clickhouse(dataset, tmp_path):
     needed("chdb", "clickhouse_connect")
-    asked = ("--dataset", str(dataset))
-    assert page(tmp_path, *asked, "--engine", "chdb://") == page(tmp_path, *asked)
+    request = ("--dataset", str(dataset))
+    assert page(tmp_path, *request, "--engine", "chdb://") == page(tmp_path, *request)
 
 
 @pytest.fixture(scope="session")
@@ -100,16 +100,16 @@ def silenced(tmp_path_factory):
     place = tmp_path_factory.mktemp("silenced") / "dataset"
     take(place, *fleet(SILENCED, finding("bad-link", "GPU1", "error")))
     engine = connect(None, str(place))
-    found = answers_of_silenced(engine)
+    result = answers_of_silenced(engine)
     engine.close()
-    return place, found
+    return place, result
 
 
 def answers_of_silenced(engine):
     """Also with what the operator of the fleet silenced, of all nodes and of some."""
     entries = [{"node": "n0"}, {"device": "GPU1"}]
     known = [Silences([FleetSilence(rule="bad-link", reason="r", **entry)], date.min) for entry in entries]
-    here, some = silence(engine, known[0]), silence(narrowed(engine, Where(nodes=("n0", "n4"))), known[1])
+    here, some = silence(engine, known[0]), silence(narrow(engine, Where(nodes=("n0", "n4"))), known[1])
     found = answers(engine) | {name: str(ask(engine)) for name, ask in QUESTIONS.items()}
     found |= {f"{name}, silenced here": str(QUESTIONS[name](here)) for name in OF_THE_NEWEST}
     found |= {f"{name} of some, silenced here": str(QUESTIONS[name](some)) for name in OF_THE_NEWEST}
@@ -140,10 +140,10 @@ def test_silenced_findings_by_postgresql(silenced, postgres):
 def same_of_silenced(url, dataset, expected):
     engine = connect(url, dataset)
     try:
-        found = answers_of_silenced(engine)
+        result = answers_of_silenced(engine)
     finally:
         engine.close()
-    assert found == expected
+    assert result == expected
 
 
 def test_spark_in_this_process(dataset, expected):
@@ -170,21 +170,21 @@ def spark(tmp_path):
     ]
     started = [
         subprocess.Popen(
-            [str(home / "bin" / "spark-class"), *each],
+            [str(home / "bin" / "spark-class"), *command],
             env=environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        for each in commands
+        for command in commands
     ]
     try:
         reachable(port, started[0])
         yield url
     finally:
-        for each in started:
-            each.terminate()
-        for each in started:
-            each.wait(60)
+        for item in started:
+            item.terminate()
+        for item in started:
+            item.wait(60)
 
 
 @pytest.mark.parametrize("url", ["spark://127.0.0.1:PORT", "spark://nowhere", "spark://nowhere.invalid:7077"])
@@ -215,15 +215,15 @@ def test_postgresql_after_a_load(dataset, expected, postgres):
 
 def test_the_page_and_the_cluster_by_postgresql(dataset, postgres, tmp_path, monkeypatch, capsys):
     """Without a dataset: what is in the database is enough, but for the reports that could not be read."""
-    asked = ("--dataset", str(dataset))
-    assert run(["fleet", "load", "--engine", postgres, *asked]) == 0
-    (folder, counted), (database, unknown) = page(tmp_path, *asked), page(tmp_path, "--engine", postgres)
+    request = ("--dataset", str(dataset))
+    assert run(["fleet", "load", "--engine", postgres, *request]) == 0
+    (folder, counted), (database, unknown) = page(tmp_path, *request), page(tmp_path, "--engine", postgres)
     assert folder == database
     assert (len(counted), len(unknown)) == (1, 1)
     assert counted != unknown
     for question in ("topology", "cables"):
         capsys.readouterr()
-        assert run(["fleet", question, *asked]) == 0
+        assert run(["fleet", question, *request]) == 0
         embedded = capsys.readouterr().out
         monkeypatch.setenv("FABRICSCOPE_ENGINE", postgres)
         assert run(["fleet", question]) == 0

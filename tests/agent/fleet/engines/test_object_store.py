@@ -55,8 +55,8 @@ KEYS = {"AWS_ACCESS_KEY_ID": "made-up", "AWS_SECRET_ACCESS_KEY": "made-up", "AWS
 
 def put(url: str, data: bytes = b"") -> None:
     """Make a bucket or an object."""
-    asked = urllib.request.Request(url, data, {"Content-Type": "application/octet-stream"}, method="PUT")
-    urllib.request.urlopen(asked, timeout=60).close()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/octet-stream"}, method="PUT")
+    urllib.request.urlopen(request, timeout=60).close()
 
 
 def told(*words: str, code: int = 0) -> str:
@@ -93,17 +93,17 @@ def datasets(bucket, sweeps, tmp_path_factory):
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: each[0])
 def test_answers_are_those_of_a_folder(datasets, question):
-    folder, url = (told(*question, "--format", "json", "--dataset", each) for each in datasets)
+    folder, url = (told(*question, "--format", "json", "--dataset", dataset) for dataset in datasets)
     assert json.loads(folder)
     assert folder == url
 
 
 def test_tables_are_those_of_a_folder(datasets):
     sql = "select node, count(*) as gpus from gpu group by node order by node"
-    folder, url = (told("query", sql, "--dataset", each) for each in datasets)
+    folder, url = (told("query", sql, "--dataset", dataset) for dataset in datasets)
     assert "(40 rows)" in folder
     assert folder == url
-    folder, url = (told("export", "csv", "history_host", "--dataset", each) for each in datasets)
+    folder, url = (told("export", "csv", "history_host", "--dataset", dataset) for dataset in datasets)
     assert sorted(folder.splitlines()) == sorted(url.splitlines())
 
 
@@ -132,7 +132,7 @@ def test_a_column_that_some_files_have(bucket, sweeps, older, monkeypatch):
 
 
 def test_the_page_is_that_of_a_folder(datasets):
-    pages = (re.sub(r"20..-..-.. ..:.. UTC", "", told("html", "--dataset", each)) for each in datasets)
+    pages = (re.sub(r"20..-..-.. ..:.. UTC", "", told("html", "--dataset", dataset)) for dataset in datasets)
     folder, url = (page.partition('<script id="data"')[2] for page in pages)
     assert len(folder) > 10_000
     assert folder == url
@@ -152,9 +152,9 @@ def test_reports_that_lie_there_are_taken(datasets, bucket, sweeps, tmp_path):
 
 def test_what_is_not_there_is_one_line(bucket):
     for words in (("summary", "--dataset", bucket.replace("PLACE", "nothing")), ("summary", "--dataset", "s3://")):
-        said = told(*words, code=2)
-        assert said.count("\n") == 1
-        assert "Traceback" not in said
+        result = told(*words, code=2)
+        assert result.count("\n") == 1
+        assert "Traceback" not in result
 
 
 def test_engines_that_read_a_folder_only_say_so(datasets):

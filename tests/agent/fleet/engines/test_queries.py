@@ -13,7 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from agent.fleet.engines import connect, schema
-from agent.fleet.engines.engine import Where, narrowed
+from agent.fleet.engines.engine import Where, narrow
 from agent.fleet.engines.query import (
     LookupQuery,
     Query,
@@ -25,7 +25,7 @@ from agent.fleet.engines.query import (
     statement,
     table_query,
 )
-from agent.fleet.engines.translated import translated
+from agent.fleet.engines.translated import translate
 from agent.fleet.engines.views import views
 from agent.fleet.known_duplicates import NOWHERE_ELSE
 from agent.fleet.questions import drift, drift_rows, lids, summary
@@ -52,18 +52,18 @@ def dataset(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def engine(dataset):
-    found = connect(None, dataset)
-    yield found
-    found.close()
+    result = connect(None, dataset)
+    yield result
+    result.close()
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_every_statement_runs(engine, name):
     """And of some nodes no rows are given that are not of all."""
     everywhere = engine.rows(STATEMENTS[name])
-    some = narrowed(engine, Where(nodes=("gpu0003", "gpu0004"))).rows(STATEMENTS[name])
+    some = narrow(engine, Where(nodes=("gpu0003", "gpu0004"))).rows(STATEMENTS[name])
     assert len(some) <= len(everywhere)
-    assert not narrowed(engine, Where(nodes=("no such node",))).rows(table_query("host"))
+    assert not narrow(engine, Where(nodes=("no such node",))).rows(table_query("host"))
 
 
 def test_every_statement_of_the_files_is_used():
@@ -80,14 +80,14 @@ def _raw(file: str, name: str) -> str:
     """A statement with its places left open."""
     text = (resources.files("agent.fleet") / "queries" / f"{file}.sql").read_text(encoding="utf-8")
     wanted = set(re.findall(r"\{(\w+)\}", text))
-    return statement(file, name, **{each: f"{{{each}}}" for each in wanted})
+    return statement(file, name, **{item: f"{{{item}}}" for item in wanted})
 
 
 def test_places_are_filled_and_comments_left_out():
-    for name, each in STATEMENTS.items():
-        assert "{" not in each.sql, name
-        assert "--" not in each.sql, name
-        assert set(re.findall(r"\$(\w+)", each.sql)) == set(each.parameters), name
+    for name, item in STATEMENTS.items():
+        assert "{" not in item.sql, name
+        assert "--" not in item.sql, name
+        assert set(re.findall(r"\$(\w+)", item.sql)) == set(item.parameters), name
 
 
 def test_tables_of_a_statement_are_known_by_its_text():
@@ -195,9 +195,9 @@ UNKNOWN = ("array_to_string", "list_sort", "epoch", "contains")  # functions of 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_statement_has_its_sql(dialect):
-    for name, each in statements().items():
-        for sql in (each.sql, *(select for _, select in each._replace(scoped=True, silenced=True).ctes())):
-            written = translated(sql, dialect)
+    for name, item in statements().items():
+        for sql in (item.sql, *(select for _, select in item._replace(scoped=True, silenced=True).ctes())):
+            written = translate(sql, dialect)
             typed = re.sub(r"\{(\w+): \}", r"{\1: String}", written)  # ClickHouse's type is added where it is bound
             tree = sqlglot.parse_one(typed, dialect=dialect)
             left = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
@@ -239,4 +239,4 @@ def test_every_statement_has_its_sql(dialect):
     ],
 )
 def test_what_dialects_have_by_other_names(dialect, sql, written):
-    assert translated(sql, dialect) == written
+    assert translate(sql, dialect) == written

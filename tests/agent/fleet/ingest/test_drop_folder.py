@@ -49,7 +49,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     here = worker._here
     monkeypatch.setattr(known, "SETTLED_SECONDS", 0.0)
-    monkeypatch.setattr(worker, "_here", lambda store, path, follow: found.append(path) or here(store, path, follow))
+    monkeypatch.setattr(
+        worker, "_read_local", lambda store, path, follow: found.append(path) or here(store, path, follow)
+    )
     return found
 
 

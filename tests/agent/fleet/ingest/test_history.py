@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from agent.cli.main import run
 from agent.fleet.dataset import BadDataset
-from agent.fleet.ingest.forgetting import Forgotten, Wanted, forget
-from agent.fleet.ingest.history import Edit, NodeHistory, Sighting, TableVersion, is_late, merged
+from agent.fleet.ingest.forgetting import ForgetRequest, Forgotten, forget
+from agent.fleet.ingest.history import Edit, NodeHistory, Sighting, TableVersion, is_late, merge_reports
 from tests.agent.fleet.small import START, as_of, files, history, named, report, rows, take
 
 # A node's history depends on its reports, never on the order in which they came.
@@ -55,22 +55,22 @@ class Past:
         now = {table: self.latest.change(table) for table in TABLES}
         return NodeHistory(
             {moment: self.latest.sighting},
-            {table: {moment: TableVersion(each.digest, 0)} for table, each in now.items() if each.digest},
+            {table: {moment: TableVersion(item.digest, 0)} for table, item in now.items() if item.digest},
         )
 
     def put(self, reports: list[Fake]) -> Edit:
         short = self.short()
         known = NodeHistory(self.sightings, self.changes) if is_late(short, reports) else short
-        edit = merged(known, reports, TABLES)
+        edit = merge_reports(known, reports, TABLES)
         copied = {(a.table, a.moment): self.rows.get((a.table, a.copied), "") for a in edit.added if a.given is None}
         for table, moment in edit.removed:
             del self.changes[table][moment], self.rows[table, moment]
-        for each in edit.added:
-            assert each.moment not in self.changes[each.table], "a moment has one change"
-            self.changes[each.table][each.moment] = each.change
-            given = each.given
-            self.rows[each.table, each.moment] = (
-                given.change(each.table).digest if given else copied[each.table, each.moment]
+        for item in edit.added:
+            assert item.moment not in self.changes[item.table], "a moment has one change"
+            self.changes[item.table][item.moment] = item.change
+            given = item.given
+            self.rows[item.table, item.moment] = (
+                given.change(item.table).digest if given else copied[item.table, item.moment]
             )
         for moment in edit.unseen:
             del self.sightings[moment]
@@ -86,8 +86,8 @@ class Past:
 def expected(reports: list[Fake]) -> tuple[dict[str, list[tuple[int, str]]], Fake]:
     """The same, from all reports at once, in the plainest way."""
     best: dict[int, Fake] = {}
-    for each in sorted(reports, key=lambda r: r.sighting):
-        best[each.sighting.observed] = each
+    for one_report in sorted(reports, key=lambda r: r.sighting):
+        best[one_report.sighting.observed] = one_report
     changes: dict[str, list[tuple[int, str]]] = {table: [] for table in TABLES}
     for table in TABLES:
         state = ""
@@ -101,7 +101,7 @@ def expected(reports: list[Fake]) -> tuple[dict[str, list[tuple[int, str]]], Fak
 
 def unique(reports: list[Fake]) -> list[Fake]:
     """Two reports of one SHA-256 are one report."""
-    return list({each.sighting: each for each in reports}.values())
+    return list({one_report.sighting: one_report for one_report in reports}.values())
 
 
 @given(FAKES, st.data())
@@ -148,15 +148,15 @@ pytest.importorskip("duckdb")
 
 def gone(dataset: Path, now: datetime | None = None, **wanted: object) -> Forgotten:
     """Forget something."""
-    return forget(Wanted(dataset=str(dataset), **wanted), now)  # type: ignore[arg-type]
+    return forget(ForgetRequest(dataset=str(dataset), **wanted), now)  # type: ignore[arg-type]
 
 
 def test_a_node_is_gone_from_every_table_and_no_majority_counts_it(tmp_path: Path) -> None:
     take(tmp_path / "d", *(report(f"n{number}") for number in range(5)))
 
-    made = gone(tmp_path / "d", nodes=["n3", "nowhere"])
+    result = gone(tmp_path / "d", nodes=["n3", "nowhere"])
 
-    assert (["n3"], ["nowhere"]) == (made.nodes, made.unknown)
+    assert (["n3"], ["nowhere"]) == (result.nodes, result.unknown)
     for table in ("host", "gpu"):
         assert {"n0", "n1", "n2", "n4"} == {node for (node,) in rows(tmp_path / "d", table, "node")}
     assert files(tmp_path / "d") == named(tmp_path / "d")
@@ -199,9 +199,9 @@ def test_old_history_goes_and_the_state_of_that_moment_stays(tmp_path: Path) -> 
     before = [as_of(tmp_path / "d", table, moment) for table in ("host", "gpu") for moment in moments]
     now = START + timedelta(days=10)
 
-    made = gone(tmp_path / "d", now, history=timedelta(days=5))
+    result = gone(tmp_path / "d", now, history=timedelta(days=5))
 
-    assert made.history_rows > 0
+    assert result.history_rows > 0
     assert before == [as_of(tmp_path / "d", table, moment) for table in ("host", "gpu") for moment in moments]
     assert ["2", "3", "4"] == [driver for (driver,) in history(tmp_path / "d", "host", "driver", "node = 'n1'")]
     assert files(tmp_path / "d") == named(tmp_path / "d")
@@ -231,8 +231,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     dataset = ["--dataset", str(tmp_path / "d")]
 
     assert 0 == run(["fleet", "forget", "n[1,7]", "--dry-run", *dataset])
-    said = capsys.readouterr()
-    assert ("1 node would be forgotten: n1\n", "warning: not in the dataset: n7\n") == (said.out, said.err)
+    output = capsys.readouterr()
+    assert ("1 node would be forgotten: n1\n", "warning: not in the dataset: n7\n") == (output.out, output.err)
     assert 0 == run(["fleet", "forget", "--unseen", "30d", "--history", "400d", *dataset])
     assert "2 nodes forgotten: n[1-2]\n0 rows of history forgotten\n" == capsys.readouterr().out
 

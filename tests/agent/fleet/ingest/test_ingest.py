@@ -20,19 +20,19 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 
 def test_the_newest_report_of_a_node_is_its_latest_state(tmp_path: Path) -> None:
-    made = take(tmp_path / "d", report(hour=1, driver="new"), report(hour=0, driver="old"), report("gpu2"))
+    result = take(tmp_path / "d", report(hour=1, driver="new"), report(hour=0, driver="old"), report("gpu2"))
 
     assert rows(tmp_path / "d", "host", "node, driver") == [("gpu1", "new"), ("gpu2", "570.1")]
-    assert (made.read, made.fresh, made.late, made.repeated, made.nodes) == (3, 3, 0, 0, 2)
+    assert (result.read, result.fresh, result.late, result.repeated, result.nodes) == (3, 3, 0, 0, 2)
 
 
 def test_the_same_reports_again_write_nothing(tmp_path: Path) -> None:
     reports = [report(), report(hour=2, driver="x"), report("gpu2")]
     take(tmp_path / "d", *reports)
     before = open_dataset(str(tmp_path / "d")).manifest
-    made = take(tmp_path / "d", *reports)
+    result = take(tmp_path / "d", *reports)
 
-    assert (made.fresh, made.repeated, made.nodes) == (0, 3, 2)
+    assert (result.fresh, result.repeated, result.nodes) == (0, 3, 2)
     assert open_dataset(str(tmp_path / "d")).manifest == before
 
 
@@ -41,8 +41,8 @@ def test_what_did_not_change_is_not_in_history_again(tmp_path: Path) -> None:
     take(tmp_path / "d", report(hour=1))
     take(tmp_path / "d", report(hour=2, gpus=["a", "c"]))
 
-    told = history(tmp_path / "d", "change", '"table", hour(observed_at), rows')
-    assert told == [("gpu", 10, 2), ("gpu", 8, 2), ("host", 8, 1)]
+    result = history(tmp_path / "d", "change", '"table", hour(observed_at), rows')
+    assert result == [("gpu", 10, 2), ("gpu", 8, 2), ("host", 8, 1)]
     assert rows(tmp_path / "d", "host", "uptime_seconds") == [(7200.0,)]
 
 
@@ -57,9 +57,9 @@ def test_a_table_that_becomes_empty_is_a_change(tmp_path: Path) -> None:
 
 def test_a_late_report_goes_to_its_time_and_does_not_become_the_latest(tmp_path: Path) -> None:
     take(tmp_path / "d", report(hour=0, driver="a"), report(hour=4, driver="a"))
-    made = take(tmp_path / "d", report(hour=2, driver="b"))
+    result = take(tmp_path / "d", report(hour=2, driver="b"))
 
-    assert made.late == 1
+    assert result.late == 1
     assert rows(tmp_path / "d", "host", "driver, hour(observed_at)") == [("a", 12)]
     drivers = [_driver(tmp_path / "d", hour) for hour in (0, 1, 2, 3, 4, 5)]
     assert drivers == ["a", "a", "b", "b", "a", "a"]
@@ -69,8 +69,8 @@ def test_a_late_report_takes_out_the_change_that_it_explains(tmp_path: Path) -> 
     take(tmp_path / "d", report(hour=0, driver="a"), report(hour=4, driver="b"))
     take(tmp_path / "d", report(hour=2, driver="b"))
 
-    told = history(tmp_path / "d", "change", "hour(observed_at)", "\"table\" = 'host'")
-    assert told == [(10,), (8,)]
+    result = history(tmp_path / "d", "change", "hour(observed_at)", "\"table\" = 'host'")
+    assert result == [(10,), (8,)]
     assert [_driver(tmp_path / "d", hour) for hour in (0, 2, 4)] == ["a", "b", "b"]
     assert len(history(tmp_path / "d", "host")) == 2
 
@@ -80,14 +80,14 @@ def test_of_two_reports_of_one_moment_the_one_that_was_generated_last_counts(tmp
     again = report(hour=1, driver="b", generated_at="2026-01-20T00:00:00Z")
     take(tmp_path / "one", first, again)
     take(tmp_path / "two", again)
-    made = take(tmp_path / "two", first)
+    result = take(tmp_path / "two", first)
     take(tmp_path / "three", first)
     take(tmp_path / "three", again)
 
-    assert made.repeated == 1
+    assert result.repeated == 1
     for name in ("one", "two", "three"):
         assert rows(tmp_path / name, "host", "driver") == [("b",)]
-        assert [each[0] for each in history(tmp_path / name, "host", "driver")] == ["b"]
+        assert [item[0] for item in history(tmp_path / name, "host", "driver")] == ["b"]
         assert len(history(tmp_path / name, "sighting")) == 1
 
 
@@ -97,7 +97,7 @@ def test_at_rest_the_files_on_disk_are_those_of_the_manifest(tmp_path: Path) -> 
 
     assert files(tmp_path / "d") == named(tmp_path / "d")
     assert plain(tmp_path / "d", "latest/host/**/*.parquet") == [(4,)]
-    assert sorted(each.name for each in (tmp_path / "d").iterdir()) == [
+    assert sorted(item.name for item in (tmp_path / "d").iterdir()) == [
         ".lock", "history", "latest", "manifest.json", "state",
     ]  # fmt: skip
 
@@ -180,10 +180,10 @@ def test_nodes_with_many_reports_are_merged_in_pieces(tmp_path: Path, monkeypatc
     monkeypatch.setattr("agent.fleet.ingest.spill._REMEMBERED_ROWS", 0)
     monkeypatch.setattr("agent.fleet.ingest.spill.MOST_REPORTS", 50)  # a node's reports are in several epochs
     take(tmp_path / "d", *known)
-    made = take(tmp_path / "d", late, *sources)
+    result = take(tmp_path / "d", late, *sources)
 
     assert [2] * 6 + [4] * 6 == pieces
-    assert (181, 1, 60) == (made.fresh, made.late, made.repeated)
+    assert (181, 1, 60) == (result.fresh, result.late, result.repeated)
     for table in ("host", "gpu", "change", "sighting"):
         assert history(tmp_path / "d", table) == history(tmp_path / "whole", table)
     for table in ("host", "gpu"):
@@ -233,17 +233,17 @@ def test_any_order_and_repetition_gives_the_same_answers(
     folder = tmp_path_factory.mktemp("order")
     reports = [report("gpu1", hour, driver, gpus) for hour, driver, gpus in what]
     take(folder / "one", *reports)
-    for each in data.draw(st.permutations(reports + reports[:2])):
-        take(folder / "two", each)
+    for permutation in data.draw(st.permutations(reports + reports[:2])):
+        take(folder / "two", permutation)
 
     for table in ("host", "gpu"):
         assert rows(folder / "one", table) == rows(folder / "two", table)
-        for hour in [0, *(each[0] for each in what)]:
+        for hour in [0, *(item[0] for item in what)]:
             moment = START + timedelta(hours=hour)
-            wanted = [each for each in sorted(what) if each[0] <= hour][-1:]
+            wanted = [item for item in sorted(what) if item[0] <= hour][-1:]
             one = as_of(folder / "one", table, moment)
             assert one == as_of(folder / "two", table, moment)
-            assert len(one) == (sum(len(each[2]) for each in wanted) if table == "gpu" else len(wanted))
+            assert len(one) == (sum(len(item[2]) for item in wanted) if table == "gpu" else len(wanted))
     assert history(folder / "one", "change") == history(folder / "two", "change")
     assert history(folder / "one", "sighting") == history(folder / "two", "sighting")
 
@@ -263,12 +263,12 @@ def test_two_processes_read_what_one_reads(
         renew(workers)
 
     monkeypatch.setattr(Workers, "renew", noted)
-    made = take(tmp_path / "two", *reports, b"{", jobs=2)
+    result = take(tmp_path / "two", *reports, b"{", jobs=2)
 
     for table in ("host", "gpu"):
         assert rows(tmp_path / "one", table) == rows(tmp_path / "two", table)
     assert history(tmp_path / "one", "change") == history(tmp_path / "two", "change")
-    assert (1, [2] if many == 1 else []) == (made.quarantined, renewed)
+    assert (1, [2] if many == 1 else []) == (result.quarantined, renewed)
     assert len(list((tmp_path / "two" / "quarantine").iterdir())) == 2
 
 
@@ -302,7 +302,7 @@ def test_a_folder_of_somebody_else_does_not_become_a_dataset(tmp_path: Path) -> 
 
 def _driver(dataset: Path, hour: int) -> str:
     (row,) = as_of(dataset, "host", START + timedelta(hours=hour))
-    names = [each.strip('"') for each in lasting("host").split(", ")]
+    names = [item.strip('"') for item in lasting("host").split(", ")]
     return str(row[names.index("driver")])
 
 

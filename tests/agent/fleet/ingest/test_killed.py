@@ -120,8 +120,8 @@ class _Fleet:
         assert len({line.split('"sha256"')[1] for line in lines}) == self._sweep + 1
 
     def _write(self) -> None:
-        for each in self.source.iterdir():
-            each.unlink()
+        for item in self.source.iterdir():
+            item.unlink()
         for number in range(NODES):
             hour = self._sweep * 2 - (3 if number == 3 and self._sweep > 2 else 0)  # one comes late
             data = report(f"gpu{number}", hour, f"{self._sweep}" if number % 7 == 0 else "same")

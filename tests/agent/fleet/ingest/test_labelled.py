@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.fleet.ingest import labelled
-from agent.fleet.ingest.streams import pieces
+from agent.fleet.ingest.streams import read_pieces
 from agent.reports import encode_line
 from tests.agent.fleet.small import report as spaced
 from tests.agent.fleet.small import rows, taken
@@ -40,10 +40,10 @@ def srun(reports: dict[str, bytes], seed: int, width: int = 3) -> bytes:
 def test_what_srun_mixes_is_whole_again(seed: int) -> None:
     """And the line that is no report is reported as that."""
     reports = {str(number): report(f"gpu{number}") for number in range(12)}
-    found = [piece.data for piece in pieces(io.BytesIO(srun(reports, seed)))]
+    result = [piece.data for piece in read_pieces(io.BytesIO(srun(reports, seed)))]
 
-    assert b"job 77 queued and waiting for resources" == found.pop(0)
-    assert sorted(reports.values()) == sorted(found)
+    assert b"job 77 queued and waiting for resources" == result.pop(0)
+    assert sorted(reports.values()) == sorted(result)
 
 
 @pytest.mark.parametrize("name", ["job.ndjson", "job.ndjson.gz"])
@@ -68,20 +68,20 @@ def test_labels_of_other_tools(label: str) -> None:
     lines = [report("a"), report("b", 1)]
     data = b"".join(label.encode() + line for line in lines)
 
-    assert lines == [piece.data for piece in pieces(io.BytesIO(data))]
+    assert lines == [piece.data for piece in read_pieces(io.BytesIO(data))]
     mixed = data + lines[0] + label.encode() + b"done\n\n"
-    assert [*lines, lines[0], b"done"] == [piece.data for piece in pieces(io.BytesIO(mixed))]
+    assert [*lines, lines[0], b"done"] == [piece.data for piece in read_pieces(io.BytesIO(mixed))]
 
 
 def test_a_task_that_ends_early_costs_only_its_own_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a report is a damaged one; and what is held has a bound."""
     data = b"1: " + report("a")[:500] + b"\n2: " + report("b") + b"1: " + report("c") + b"3: " + report("d")[:9]
-    assert [report("b"), report("a")[:500] + b"\n", report("c")] == [piece.data for piece in pieces(io.BytesIO(data))][
-        :3
-    ]
+    assert [report("b"), report("a")[:500] + b"\n", report("c")] == [
+        piece.data for piece in read_pieces(io.BytesIO(data))
+    ][:3]
     monkeypatch.setattr(labelled, "HELD_BYTES", 4000)
     many = b"".join(b"%d: " % task + report("a")[:500] + b"\n" for task in range(100))
-    assert 100 == len(list(pieces(io.BytesIO(many))))
+    assert 100 == len(list(read_pieces(io.BytesIO(many))))
 
 
 def test_reports_of_a_scan_begin_as_labels_are_looked_for() -> None:

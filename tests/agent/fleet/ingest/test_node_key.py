@@ -37,10 +37,10 @@ def test_hosts_of_one_name_are_several_nodes(tmp_path: Path, key: str, nodes: li
 
 def test_a_renamed_host_stays_one_node_and_later_ingests_need_no_option(tmp_path: Path) -> None:
     take(tmp_path / "d", named("old", A), node_key="machine-id", cluster="east")
-    made = take(tmp_path / "d", named("new", A, hour=1), cluster="east")
+    result = take(tmp_path / "d", named("new", A, hour=1), cluster="east")
 
     assert rows(tmp_path / "d", "host", "node, hostname") == [(f"east/{A}", "new")]
-    assert made.nodes == 1
+    assert result.nodes == 1
     assert open_dataset(str(tmp_path / "d")).manifest.node_key == "machine-id"
 
 
@@ -101,17 +101,19 @@ def test_a_key_that_is_no_text_of_ours_is_a_damaged_manifest(tmp_path: Path) -> 
     ],
 )
 def test_a_report_without_the_key_goes_by_the_next(tmp_path: Path, one: bytes, node: str) -> None:
-    made = take(tmp_path / "d", one, node_key="serial")
+    result = take(tmp_path / "d", one, node_key="serial")
 
     assert rows(tmp_path / "d", "host", "node") == [(node,)]
-    assert made.quarantined == 0
+    assert result.quarantined == 0
 
 
 def test_no_part_of_a_name_is_longer_than_a_name_can_be(tmp_path: Path) -> None:
-    made = take(tmp_path / "d", named("h" * 300, A), named("gpu1", "a1" * 200), named("gpu2", B), node_key="machine-id")
+    result = take(
+        tmp_path / "d", named("h" * 300, A), named("gpu1", "a1" * 200), named("gpu2", B), node_key="machine-id"
+    )
 
     assert rows(tmp_path / "d", "host", "node") == [(B,)]
-    assert made.quarantined == 2
+    assert result.quarantined == 2
 
 
 def test_cables_and_scheduler_outputs_have_the_hosts_own_names(

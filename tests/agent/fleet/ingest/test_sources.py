@@ -23,8 +23,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.fleet.ingest.files import Staging
-from agent.fleet.ingest.sources import UnreadableSource, checked, items
-from agent.fleet.ingest.streams import BadStream, pieces, spans
+from agent.fleet.ingest.sources import UnreadableSource, check_sources, list_items
+from agent.fleet.ingest.streams import BadStream, find_spans, read_pieces
 from agent.fleet.ingest.worker import BatchDone, IngestWorker, ReportBatch, Setup
 from agent.fleet.reading import Naming, Unfit, unpack
 from agent.model.report import REPORT_LIMIT_BYTES
@@ -215,7 +215,7 @@ def test_a_file_that_vanishes_is_told_and_one_that_hangs_is_not_waited_for(
             (source / "1.json").unlink()
         return real(store, path, follow)
 
-    monkeypatch.setattr(worker, "_here", here)
+    monkeypatch.setattr(worker, "_read_local", here)
     made = taken(tmp_path / "d", source)
     assert (made.fresh, len(made.vanished), len(made.unread)) == (2, 1, 4)
     assert "1.json: No such file" in made.vanished[0]
@@ -229,7 +229,7 @@ def test_a_file_that_vanishes_is_told_and_one_that_hangs_is_not_waited_for(
 )
 def test_any_bytes_are_a_stream_or_a_reason(data: bytes) -> None:
     with contextlib.suppress(BadStream):
-        assert sum(len(each.data) for each in pieces(io.BytesIO(data))) <= 1 << 20
+        assert sum(len(each.data) for each in read_pieces(io.BytesIO(data))) <= 1 << 20
 
 
 @given(st.integers(0, 1 << 30), st.integers(0, 255))
@@ -238,7 +238,7 @@ def test_mutated_archives(place: int, value: int) -> None:
     data[place % len(data)] = value
     for each in (bytes(data), gzip.compress(bytes(data))[: 1 + place % len(data)]):
         with contextlib.suppress(BadStream):
-            assert len(list(pieces(io.BytesIO(each)))) <= 2
+            assert len(list(read_pieces(io.BytesIO(each)))) <= 2
 
 
 def tar(members: dict[str, bytes]) -> bytes:
@@ -260,18 +260,18 @@ def test_lines_of_a_file_are_those_of_a_stream(data: bytes) -> None:
             patch.setattr(f"agent.fleet.ingest.streams.{name}", value)
         file.write(data)
         file.seek(0)
-        found = spans(file)
+        found = find_spans(file)
         if found is None:
             assert file.tell() == 0, "it is read as a stream then"
             return
         told = [(each.place, os.pread(file.fileno(), each.size, each.offset), each.trouble) for each in found]
-        assert told == [tuple(each)[:3] for each in pieces(io.BytesIO(data))]
+        assert told == [tuple(each)[:3] for each in read_pieces(io.BytesIO(data))]
 
 
 def test_a_file_of_lines_that_shrinks_or_goes_while_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     path.write_bytes(b"\n".join(report(f"gpu{n}") for n in range(3)))
-    found = list(items(checked([str(path)])))
+    found = list(list_items(check_sources([str(path)])))
     with open(path, "r+b") as file:
         file.truncate(path.stat().st_size - 100)
     worker = IngestWorker(setup_at(tmp_path))
@@ -297,7 +297,7 @@ def test_a_bomb_costs_no_memory(name: str, tmp_path: Path) -> None:
             with pytest.raises(Unfit):
                 unpack(bomb)
         with contextlib.suppress(BadStream):  # that of zstd has no end
-            assert all(piece.trouble for piece in pieces(io.BytesIO(bomb)))
+            assert all(piece.trouble for piece in read_pieces(io.BytesIO(bomb)))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -312,6 +312,6 @@ def test_a_stream_of_several_parts_however_they_are_cut(name: str, monkeypatch: 
     reports = [report(f"gpu{number}", gpus=[f"{number}-{gpu}" for gpu in range(20)]) for number in range(6)]
     parts = [PACK[name](b"".join(text + b"\n" for text in reports[at : at + 2])) for at in (0, 2, 4)]
 
-    assert reports == [piece.data.strip() for piece in pieces(io.BytesIO(b"".join(parts)))]
+    assert reports == [piece.data.strip() for piece in read_pieces(io.BytesIO(b"".join(parts)))]
     with pytest.raises(BadStream, match="truncated"):
-        list(pieces(io.BytesIO(b"".join(parts)[:-9])))
+        list(read_pieces(io.BytesIO(b"".join(parts)[:-9])))

@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from agent.fleet.page.scene import (
-    Coded,
+    CodedColumn,
     Coverage,
     FleetScene,
-    Judged,
+    JudgedRules,
     Nodes,
+    PageItem,
     Rails,
     RailState,
     ReportedFinding,
-    Said,
     Section,
     Skew,
 )
@@ -62,7 +62,7 @@ def fleet(count: int, unit: int = 32) -> FleetScene:
     by = {0: 1, 1: 0, 2: 2, 5: 0}
     vector = {0: 2, 1: 1, 2: 3, 3: 4, 5: 1}
     names = [f"gpu{at + 1:0{len(str(count))}d}" for at in range(count)]
-    units = Coded(
+    units = CodedColumn(
         key="unit", title="scalable unit", labels=[f"unit {at + 1:02d}" for at in range((count + unit - 1) // unit)],
         codes=[at // unit for at in range(count)],
     )  # fmt: skip
@@ -78,26 +78,26 @@ def fleet(count: int, unit: int = 32) -> FleetScene:
         names=names,
         verdicts=[state.get(each, "ok") for each in kinds],
         stale=stale,
-        classes=Coded(
+        classes=CodedColumn(
             key="class", title="class", labels=["8 x NVIDIA H100, 8 x ConnectX-7", "8 x NVIDIA A100, 8 x ConnectX-6"],
             codes=[0 if at < count * 0.7 else 1 for at in range(count)],
         ),
         places=[units],
         metrics=[
-            Coded(
+            CodedColumn(
                 key="pcie", title="slowest PCIe link", labels=["8 GB/s", "31.5 GB/s", "63 GB/s"], ordered=True,
                 codes=[-1 if unknown[at] else 0 if kinds[at] in (1, 5) else 2 for at in range(count)],
                 below=[at for at in range(count) if kinds[at] in (1, 5)],
             )
         ],
         facts=[
-            Coded(key="seen", title="last seen", labels=["2026-01-14T08:00:00Z", "2026-01-15T08:00:00Z"],
+            CodedColumn(key="seen", title="last seen", labels=["2026-01-14T08:00:00Z", "2026-01-15T08:00:00Z"],
                   codes=[0 if each else 1 for each in stale]),
-            Coded(key="driver", title="driver", labels=["570.133.20", "570.86.15"],
+            CodedColumn(key="driver", title="driver", labels=["570.133.20", "570.86.15"],
                   codes=[1 if at % 200 == 7 else 0 for at in range(count)]),
         ],
         rails=rails,
-        judged=Judged(rules=RULES, vectors=VECTORS, codes=[vector.get(each, 0) for each in kinds]),
+        judged=JudgedRules(rules=RULES, vectors=VECTORS, codes=[vector.get(each, 0) for each in kinds]),
         found=[WIDTH, LOST, MTU],
         found_sets=SETS,
         found_codes=[by.get(each, -1) for each in kinds],
@@ -118,13 +118,15 @@ def fleet(count: int, unit: int = 32) -> FleetScene:
         sections=[
             Section(
                 title="Findings", anchor="findings",
-                said=[Said(words=f"A link runs below what both ends can, on {len(wide)} nodes",
+                said=[PageItem(words=f"A link runs below what both ends can, on {len(wide)} nodes",
                            about="pcie-width-downgraded", severity="error", nodes=wide,
                            more=[("remedy", "Reseat the board.")])],
             ),
             Section(
                 title="Odd ones", anchor="outliers",
-                said=[Said(words="driver 570.86.15; most have 570.133.20", about="driver", nodes=old)] if old else [],
+                said=[PageItem(words="driver 570.86.15; most have 570.133.20", about="driver", nodes=old)]
+                if old
+                else [],
             ),
             Section(title="Duplicates", anchor="duplicates", empty="No identity is held twice."),
         ],
@@ -146,7 +148,7 @@ def hostile(count: int = 60) -> FleetScene:
     made = fleet(count)
 
     def evil(value: object) -> object:
-        if isinstance(value, Coded):
+        if isinstance(value, CodedColumn):
             return msgspec.structs.replace(value, labels=[f"{EVIL}{each}" for each in value.labels])
         if isinstance(value, ReportedFinding):
             rows = [Evidence(what=EVIL, value=EVIL * 30, source=EVIL)]
@@ -165,7 +167,7 @@ def hostile(count: int = 60) -> FleetScene:
         rails=msgspec.structs.replace(nodes.rails, leaves=[f"{EVIL}{each}" for each in nodes.rails.leaves],
                                       rates=[EVIL] * 3, links=[EVIL] * 2),
     )  # fmt: skip
-    said = [Said(words=EVIL, about=EVIL, severity="error", nodes=[0, 1], more=[(EVIL, EVIL)])]
+    said = [PageItem(words=EVIL, about=EVIL, severity="error", nodes=[0, 1], more=[(EVIL, EVIL)])]
     return msgspec.structs.replace(
         made,
         title=EVIL,

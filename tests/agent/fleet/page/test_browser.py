@@ -15,7 +15,7 @@ import pytest
 
 from agent.fleet.hostlist import unfold
 from agent.fleet.page.page import page as written
-from agent.fleet.page.scene import Coded, FleetScene
+from agent.fleet.page.scene import CodedColumn, FleetScene
 from tests.agent.fleet.page.given import EVIL, fleet, hostile
 from tests.browser import NEEDED, Shown
 
@@ -388,7 +388,7 @@ def test_the_last_days_of_a_node(show: Any) -> None:
     made = fleet(60)
     nodes = msgspec.structs.replace(
         made.nodes,
-        days=Coded(
+        days=CodedColumn(
             key="days",
             title="last 14 days",
             labels=["..........oooe", "..............", "xyz"],

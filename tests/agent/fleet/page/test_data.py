@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.fleet.page.data import column, embedded, packed, spans
+from agent.fleet.page.data import column, encode_scene, encode_spans, pack_scene
 from agent.fleet.page.findings import EXPLAINED_BY, join_outliers
-from agent.fleet.page.page import page, pages, policy
-from agent.fleet.page.scene import Said, Section
+from agent.fleet.page.page import format_policy, page, render_pages
+from agent.fleet.page.scene import PageItem, Section
 from agent.fleet.questions.attributes import ATTRIBUTES
 from agent.rules.pages import page_paths
 from tests.agent.fleet.page.given import fleet, hostile
@@ -39,13 +39,13 @@ class Seen(HTMLParser):
             self.scripts.append(given)
         if "http-equiv" in given:
             self.policies.append(given["content"])
-        if tag in ("img", "iframe", "object", "link", "base", "form") or any(each.startswith("on") for each in given):
+        if tag in ("img", "iframe", "object", "link", "base", "form") or any(item.startswith("on") for item in given):
             self.strangers.append(tag)
 
 
 def test_no_tag_can_begin_or_end_in_it() -> None:
     """Whatever a name holds."""
-    text = embedded(hostile())
+    text = encode_scene(hostile())
 
     assert not set("<>&\u2028\u2029") & set(text)
     assert "alert(1)" in text
@@ -62,7 +62,7 @@ def test_the_page_has_its_own_elements_only() -> None:
     assert not seen.strangers
     script = text[text.rindex("<script>") + len("<script>") : text.rindex("</script>")]
     style = text.partition("<style>")[2].partition("</style>")[0]
-    assert [policy(script, style)] == seen.policies
+    assert [format_policy(script, style)] == seen.policies
     assert "unsafe" not in seen.policies[0]
     assert " style=" not in text.partition("</style>")[2].partition("<script")[0]
 
@@ -83,32 +83,32 @@ def test_the_script_does_not_stand_in_its_own_way() -> None:
 @given(st.lists(st.integers(-1, 3)))
 def test_a_column_is_what_it_was(numbers: list[int]) -> None:
     """Runs or not."""
-    made = column(numbers)
-    if isinstance(made, list):
-        assert numbers == made
+    result = column(numbers)
+    if isinstance(result, list):
+        assert numbers == result
     else:
-        runs = made["r"]
-        assert numbers == [each for at in range(0, len(runs), 2) for each in [runs[at]] * runs[at + 1]]
+        runs = result["r"]
+        assert numbers == [item for at in range(0, len(runs), 2) for item in [runs[at]] * runs[at + 1]]
         assert len(runs) < len(numbers)
 
 
 @given(st.sets(st.integers(0, 60)))
 def test_spans_are_the_same_nodes(numbers: set[int]) -> None:
     """Each once, sorted."""
-    text = spans(sorted(numbers))
-    found = []
+    text = encode_spans(sorted(numbers))
+    collected = []
     for part in text.split():
         first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    assert sorted(numbers) == found
+        collected += range(int(first), int(last or first) + 1)
+    assert sorted(numbers) == collected
 
 
 def test_what_many_nodes_share_is_there_once() -> None:
     """A hundred times the nodes is nowhere near a hundred times the data."""
-    small, large = len(embedded(fleet(100))), len(embedded(fleet(10_000)))
+    small, large = len(encode_scene(fleet(100))), len(encode_scene(fleet(10_000)))
 
     assert large < 60 * small
-    assert 10_000 == len(packed(fleet(10_000))["names"])
+    assert 10_000 == len(pack_scene(fleet(10_000))["names"])
 
 
 # Addresses of nodes' own pages.
@@ -120,18 +120,18 @@ def test_files_are_found_by_node_and_by_cluster(tmp_path: Path) -> None:
     for name in ("gpu1.html", "gpu2.txt", "west/gpu1.html", "west/x.json"):
         (tmp_path / "nodes" / name).write_text("")
 
-    assert {"gpu1": "./nodes/gpu1.html", "west/gpu1": "./nodes/west/gpu1.html"} == pages(
+    assert {"gpu1": "./nodes/gpu1.html", "west/gpu1": "./nodes/west/gpu1.html"} == render_pages(
         str(tmp_path / "nodes"), str(tmp_path / "fleet.html")
     )
-    assert "../nodes/gpu1.html" == pages(str(tmp_path / "nodes"), str(tmp_path / "out" / "fleet.html"))["gpu1"]
-    assert "./gpu1.html" == pages(str(tmp_path / "nodes"), str(tmp_path / "nodes" / "fleet.html"))["gpu1"]
+    assert "../nodes/gpu1.html" == render_pages(str(tmp_path / "nodes"), str(tmp_path / "out" / "fleet.html"))["gpu1"]
+    assert "./gpu1.html" == render_pages(str(tmp_path / "nodes"), str(tmp_path / "nodes" / "fleet.html"))["gpu1"]
 
 
 @pytest.mark.parametrize("name", ["javascript:alert(1)", "a b\"c'<d>", "%2e%2e", "né", "?x#y"])
 def test_a_name_is_never_more_than_a_relative_path(tmp_path: Path, name: str) -> None:
     """No scheme, no query, nothing that ends an attribute."""
     (tmp_path / f"{name}.html").write_text("")
-    (address,) = pages(str(tmp_path), str(tmp_path / "fleet.html")).values()
+    (address,) = render_pages(str(tmp_path), str(tmp_path / "fleet.html")).values()
 
     assert address.startswith("./")
     assert not set("\"'<> ?#:") & set(address)
@@ -140,20 +140,20 @@ def test_a_name_is_never_more_than_a_relative_path(tmp_path: Path, name: str) ->
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """Is the caller's to tell."""
     with pytest.raises(OSError, match="No such file"):
-        pages(str(tmp_path / "none"), None)
+        render_pages(str(tmp_path / "none"), None)
 
 
 # Which differences from peers are told with a finding.
 
 
 FINDINGS = Section(
-    title="Findings", anchor="findings", said=[Said(words="x8", about="pcie-width-downgraded", nodes=[1, 2])]
+    title="Findings", anchor="findings", said=[PageItem(words="x8", about="pcie-width-downgraded", nodes=[1, 2])]
 )
 
 
 def outliers(about: str, nodes: list[int]) -> Section:
-    said = [Said(words="PCIe width is x8", about=about, nodes=nodes, group="H100")]
-    return Section(title="Outliers", anchor="outliers", note="8 nodes compared.", said=said)
+    result = [PageItem(words="PCIe width is x8", about=about, nodes=nodes, group="H100")]
+    return Section(title="Outliers", anchor="outliers", note="8 nodes compared.", said=result)
 
 
 @pytest.mark.parametrize(("nodes", "words"), [([1, 2], "PCIe width is x8"), ([2], "PCIe width is x8 (of H100)")])
@@ -223,9 +223,9 @@ def apart(a: str, b: str, sight: str) -> float:
 def tones(name: str) -> tuple[str, str]:
     """Light and dark of a variable of the page's style."""
     style = (get_data("agent.fleet.page", "page.css") or b"").decode()
-    found = re.search(rf"--{name}: light-dark\((#\w{{6}}), (#\w{{6}})\)", style)
-    assert found is not None, name
-    return found[1], found[2]
+    match = re.search(rf"--{name}: light-dark\((#\w{{6}}), (#\w{{6}})\)", style)
+    assert match is not None, name
+    return match[1], match[2]
 
 
 @pytest.mark.parametrize("sight", SIGHT)

@@ -11,20 +11,20 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
 from agent.fleet.cluster.build import build
-from agent.fleet.cluster.from_dataset import of_reports, wiring
-from agent.fleet.cluster.from_reports import tables as rows_of
+from agent.fleet.cluster.from_dataset import build_from_reports, read_wiring
+from agent.fleet.cluster.from_reports import read_tables as rows_of
 from agent.fleet.engines import connect
 from agent.fleet.engines.engine import Engine
 from agent.fleet.engines.query import table_query
 from agent.fleet.hostlist import fold
 from agent.fleet.ingest.run import IngestOptions, ingest
-from agent.fleet.page.build import scene as made_of
-from agent.fleet.page.days import finding_changes, verdicts_by_day
-from agent.fleet.page.devices import gbyte_s
-from agent.fleet.page.from_dataset import Wish
+from agent.fleet.page.build import build_scene as made_of
+from agent.fleet.page.days import list_finding_changes, list_verdicts_by_day
+from agent.fleet.page.devices import format_gbyte_s
+from agent.fleet.page.from_dataset import PageOptions
 from agent.fleet.page.page import page
-from agent.fleet.page.reading import errors
-from agent.fleet.page.scene import SEVERITY, STATES, FleetScene, looks, worst_first
+from agent.fleet.page.reading import read_errors
+from agent.fleet.page.scene import SEVERITY, STATES, FleetScene, list_looks, sort_worst_first
 from bench.fleet.plan import plan
 from tests.agent.fleet import small
 from tests.agent.fleet.questions.nodes import finding
@@ -80,9 +80,9 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
                 _keep(reports, data)
         ingest(IngestOptions(sources=[str(source)], dataset=str(place / "dataset")), lambda _stage, _done: None)
     engine = connect(None, str(place / "dataset"))
-    wires = wiring(of_reports(engine))
-    assert wires == wiring(build([], rows_of(_Rows(engine))))  # what it leaves out tells nothing
-    scene = made_of(engine, lambda: wires, Wish(), datetime(2026, 1, 16, tzinfo=timezone.utc), quarantined=2)
+    wires = read_wiring(build_from_reports(engine))
+    assert wires == read_wiring(build([], rows_of(_Rows(engine))))  # what it leaves out tells nothing
+    scene = made_of(engine, lambda: wires, PageOptions(), datetime(2026, 1, 16, tzinfo=timezone.utc), quarantined=2)
     engine.close()
     return Fleet(scene, reports, fleet.truth)
 
@@ -106,7 +106,7 @@ def test_every_node_is_there_with_its_verdict(fleet: Fleet) -> None:
 
 def test_only_what_is_ok_looks_ok(fleet: Fleet) -> None:
     """Old and unjudged nodes have looks of their own; the worst come first."""
-    shown = dict(zip(fleet.scene.nodes.names, looks(fleet.scene.nodes), strict=True))
+    shown = dict(zip(fleet.scene.nodes.names, list_looks(fleet.scene.nodes), strict=True))
     (old,), (unknown,), (narrow,) = (fleet.hosts(each) for each in ("stale", "unknown-checks", "gpu-link-narrow"))
 
     assert ("stale", "unknown", "error") == (shown[old], shown[unknown], shown[narrow])
@@ -114,7 +114,7 @@ def test_only_what_is_ok_looks_ok(fleet: Fleet) -> None:
     assert {host for host, each in shown.items() if each == "ok"} == {
         host for host, each in verdicts.items() if each == "ok"
     } - {old}
-    worst = [fleet.scene.nodes.names[at] for at in worst_first(fleet.scene.nodes)]
+    worst = [fleet.scene.nodes.names[at] for at in sort_worst_first(fleet.scene.nodes)]
     assert worst.index(narrow) < worst.index(unknown) < worst.index(old)
     assert len(worst) == sum(each != "ok" for each in shown.values())
 
@@ -178,7 +178,7 @@ def test_metrics_are_the_lowest_of_the_report(fleet: Fleet) -> None:
         sure = [links[each] for each in devices if each in links and links[each]["quality"]["state"] == "conclusive"]
         code = metric.codes[fleet.at(host)]
         lowest = min((each["bandwidth_gbyte_s"] for each in sure), default=None)
-        assert (None if lowest is None else gbyte_s(lowest)) == (metric.labels[code] if code >= 0 else None)
+        assert (None if lowest is None else format_gbyte_s(lowest)) == (metric.labels[code] if code >= 0 else None)
     assert fleet.hosts("gpu-link-narrow") == [fleet.scene.nodes.names[at] for at in metric.below]
     nvlink = next(each for each in fleet.scene.nodes.metrics if each.key == "nvlink")
     assert fleet.hosts("nvlink-fewer") == [fleet.scene.nodes.names[at] for at in nvlink.below]
@@ -266,8 +266,8 @@ def test_days_and_changes_of_findings(tmp_path: Path) -> None:
     engine = connect(None, str(tmp_path / "d"))
     newest = datetime(2026, 1, 17, 10)  # noqa: DTZ001  # UTC without a zone is what a dataset has
     last = {"a": newest, "b": datetime(2026, 1, 15, 8), "c": newest, "d": None}  # noqa: DTZ001
-    days = verdicts_by_day(engine, last, newest)
-    changes = finding_changes(engine, newest)
+    days = list_verdicts_by_day(engine, last, newest)
+    changes = list_finding_changes(engine, newest)
     engine.close()
     assert {node: text[-4:] for node, text in days.items()} == {"a": ".ewo", "b": ".u..", "c": "...e"}
     assert {len(text) for text in days.values()} == {14}
@@ -283,7 +283,7 @@ def test_a_severity_that_became_another_is_neither_new_nor_gone(tmp_path: Path) 
           for hour, there in ((0, 0), (1, 1), (2, 0))),
     )  # fmt: skip
     engine = connect(None, str(tmp_path / "d"))
-    assert finding_changes(engine, datetime(2026, 1, 15, 10)) == {}  # noqa: DTZ001
+    assert list_finding_changes(engine, datetime(2026, 1, 15, 10)) == {}  # noqa: DTZ001
     engine.close()
 
 
@@ -300,5 +300,5 @@ def test_error_counters_are_summed_and_others_only_show_that_they_were_read(tmp_
         node("silent"),
     )
     engine = connect(None, str(tmp_path / "dataset"))
-    assert errors(engine) == ({"bad": 5, "upper": 5}, {"bad", "upper", "good"})
+    assert read_errors(engine) == ({"bad": 5, "upper": 5}, {"bad", "upper", "good"})
     engine.close()

@@ -28,7 +28,7 @@ class Fleet(NamedTuple):
 
     def hosts(self, *kinds: str) -> set[str]:
         """Nodes with one of these oddities."""
-        return {host for odd in self.truth["oddities"] if odd["kind"] in kinds for host in odd["hosts"]}
+        return {host for outlier in self.truth["oddities"] if outlier["kind"] in kinds for host in outlier["hosts"]}
 
 
 def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> Plan:

@@ -18,7 +18,7 @@ def node(host: str, hour: float = 0, **more: Any) -> bytes:
     topology = {"nics": more.pop("nics", []), "netdevs": more.pop("netdevs", [])}
     named = {"name": more.pop("gpu_name")} if "gpu_name" in more else {}
     topology["gpus"] = [
-        {"id": f"0000:0{n}:00.0", "label": f"GPU{n}", "uuid": each, **named} for n, each in enumerate(uuids)
+        {"id": f"0000:0{n}:00.0", "label": f"GPU{n}", "uuid": uuid, **named} for n, uuid in enumerate(uuids)
     ]
     facts = {"hostname": host, "vendor": "V", "product": "P", "machine_id": f"id-of-{host}", "serial": f"no-of-{host}"}
     return report(host, hour, node={**facts, **more}, topology=topology, **top)

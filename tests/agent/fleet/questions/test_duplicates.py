@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from agent.fleet.engines import connect
-from agent.fleet.questions.duplicates import duplicates
+from agent.fleet.questions.duplicates import find_duplicates
 from tests.agent.fleet.questions.nodes import asked, interface, node, port
 
 
@@ -21,7 +21,7 @@ def way(request, monkeypatch):
 
 
 def told(tables):
-    return [(each.kind, each.value, each.hosts) for each in duplicates(tables).duplicates]
+    return [(duplicate.kind, duplicate.value, duplicate.hosts) for duplicate in find_duplicates(tables).duplicates]
 
 
 def test_nothing_is_there_twice(tmp_path):
@@ -49,8 +49,8 @@ def test_serial_numbers_are_those_of_one_vendor(tmp_path):
 def test_one_machine_under_two_names(tmp_path):
     same = {"serial": "4711", "machine_id": "beef01", "gpus": ["u1", "u2"], "nics": [port(7, "0c42:a103:0011:2233")]}
     with asked(tmp_path, node("old", **same), node("new", 1, **same), node("other")) as tables:
-        answer = duplicates(tables).duplicates
-    assert [(each.kind, each.hosts) for each in answer if each.kind != "LID"] == [("machine", "new,old")]
+        answer = find_duplicates(tables).duplicates
+    assert [(item.kind, item.hosts) for item in answer if item.kind != "LID"] == [("machine", "new,old")]
 
 
 def test_addresses_within_a_host_and_bridges(tmp_path):
@@ -77,7 +77,7 @@ def test_the_same_address_with_different_prefix_lengths(tmp_path):
         return [interface("eth0", f"0c:42:a1:00:00:0{n}", address)]
 
     with asked(tmp_path, *(node(f"n{n}", netdevs=eth(n)) for n in range(1, 8))) as tables:
-        (answer,) = duplicates(tables).duplicates
+        (answer,) = find_duplicates(tables).duplicates
     assert (answer.kind, answer.value, answer.hosts) == ("IP address", "10.0.0.9", "n[1-2]")
     assert answer.note == "with different prefix lengths (/24, /31)"
 
@@ -112,7 +112,7 @@ def test_a_lid_twice_in_a_subnet(tmp_path):
 def test_two_subnets_number_alike(tmp_path):
     reports = [node(f"n{n}", nics=[port(1 + n % 10, guid(n))]) for n in range(20)]
     with asked(tmp_path, *reports) as tables:
-        answer = duplicates(tables)
+        answer = find_duplicates(tables)
     assert answer.duplicates == []
     assert "several subnets" in answer.not_judged[0]
 
@@ -133,7 +133,7 @@ def test_ports_of_one_node_with_one_lid_are_no_two_nodes(tmp_path):
         return [port(lid, guid(n)), {**second, "id": "0000:20:00.0"}]
 
     with asked(tmp_path, *(node(f"n{n}", nics=planes(n, n)) for n in range(1, 8))) as tables:
-        assert duplicates(tables).not_judged == []
+        assert find_duplicates(tables).not_judged == []
         assert told(tables) == []
     (tmp_path / "one").mkdir()
     with asked(tmp_path / "one", *(node(f"n{n}", nics=planes(n, min(n, 6))) for n in range(1, 8))) as tables:
@@ -143,7 +143,7 @@ def test_ports_of_one_node_with_one_lid_are_no_two_nodes(tmp_path):
 def test_nodes_that_were_ingested_before_there_were_numbers(tmp_path):
     """Of all nodes, or of some: these have no row in table identity, and null in `identities`."""
     with asked(tmp_path, node("n1", machine_id="abcd"), node("n2", machine_id="abcd"), node("n3")) as tables:
-        before = duplicates(tables)
+        before = find_duplicates(tables)
     dataset = tmp_path / "dataset"
     manifest = json.loads((dataset / "manifest.json").read_text())
     del manifest["latest"]["identity"]
@@ -153,7 +153,7 @@ def test_nodes_that_were_ingested_before_there_were_numbers(tmp_path):
             parquet.read_table(dataset / file["path"]).drop_columns("identities"), dataset / file["path"]
         )
     engine = connect(None, str(dataset))
-    assert duplicates(engine) == before
+    assert find_duplicates(engine) == before
     assert before.duplicates
     engine.close()
 
@@ -162,7 +162,7 @@ def turns(place, *machines, name="localhost", later=0.0):
     """Reports under one name, an hour apart, by the serial numbers of their machines; the newest of all is `later`."""
     reports = [node(name, hour, serial=machine, machine_id=f"id-{machine}") for hour, machine in enumerate(machines)]
     with asked(place, *reports, node("other", len(machines) + later)) as tables:
-        return [(each.kind, each.value, each.note) for each in duplicates(tables).duplicates]
+        return [(duplicate.kind, duplicate.value, duplicate.note) for duplicate in find_duplicates(tables).duplicates]
 
 
 def test_machines_that_take_turns_under_one_name(tmp_path):

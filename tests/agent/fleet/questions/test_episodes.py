@@ -62,20 +62,22 @@ def test_new_back_gone_and_worse(tmp_path: Path) -> None:
         same=[[A, B], [A, B], [A, B]],
         brief=[[], [], []],
     ) as tables:
-        found = news_since(tables, hours(1.5), Options(now=hours(2)))
+        result = news_since(tables, hours(1.5), Options(now=hours(2)))
 
-    assert [("new", "fresh", "a"), ("back", "back", "a"), ("worse", "worse", "a"), ("gone", "gone", "a")] == told(found)
-    assert ["new", "back", "worse"] == [item.kind for item in found.alarming]
-    assert ("warning", 6) == (found.items[2].before, found.open)
-    assert ("2026-01-15T08:00:00Z", "2026-01-15T10:00:00Z") == (found.items[3].began, found.items[3].ended)
+    assert [("new", "fresh", "a"), ("back", "back", "a"), ("worse", "worse", "a"), ("gone", "gone", "a")] == told(
+        result
+    )
+    assert ["new", "back", "worse"] == [item.kind for item in result.alarming]
+    assert ("warning", 6) == (result.items[2].before, result.open)
+    assert ("2026-01-15T08:00:00Z", "2026-01-15T10:00:00Z") == (result.items[3].began, result.items[3].ended)
 
 
 def test_flapping_is_one_item(tmp_path: Path) -> None:
     with fleet(tmp_path, flaps=[[A], [], [A], [], [A], [], [A]], steady=[[A]]) as tables:
-        found = news_since(tables, hours(0.5), Options(now=hours(6)))
+        result = news_since(tables, hours(0.5), Options(now=hours(6)))
 
-    assert [("flapping", "flaps", "a")] == told(found)
-    assert FLAPS == found.items[0].times
+    assert [("flapping", "flaps", "a")] == told(result)
+    assert FLAPS == result.items[0].times
 
 
 def test_info_counts_only_where_it_is_asked_for(tmp_path: Path) -> None:
@@ -109,9 +111,9 @@ def last(place: Path, *reports: bytes, hour: float, before: Any = None, silences
 
 def test_since_the_last_run(tmp_path: Path) -> None:
     _, state = last(tmp_path, node("n1", 0, findings=[A]), node("n2", 0, findings=[B]), hour=0.1)
-    found, state = last(tmp_path, node("n1", 1, findings=[A, B]), node("n2", 1, findings=[]), hour=1.1, before=state)
-    assert [("new", "n1", "b"), ("gone", "n2", "b")] == told(found)
-    assert ("error", "GPU1") == (found.items[1].severity, found.items[1].label)
+    result, state = last(tmp_path, node("n1", 1, findings=[A, B]), node("n2", 1, findings=[]), hour=1.1, before=state)
+    assert [("new", "n1", "b"), ("gone", "n2", "b")] == told(result)
+    assert ("error", "GPU1") == (result.items[1].severity, result.items[1].label)
 
     again, state = last(tmp_path, hour=1.2, before=state)
     assert ([], 2) == (told(again), again.open)
@@ -129,9 +131,9 @@ def test_a_finding_that_flaps_between_runs(tmp_path: Path) -> None:
     _, state = last(tmp_path, node("n1", 0, findings=[A]), hour=0.1)
     flaps = [node("n1", hour, findings=[A] if hour % 2 == 0 else []) for hour in range(1, 7)]
 
-    found, state = last(tmp_path, *flaps, hour=6.1, before=state)
+    result, state = last(tmp_path, *flaps, hour=6.1, before=state)
 
-    assert [("flapping", "n1", "a")] == told(found)
+    assert [("flapping", "n1", "a")] == told(result)
     assert [] == told(last(tmp_path, hour=6.2, before=state)[0])
 
 
@@ -159,9 +161,9 @@ def test_what_the_operator_acknowledged_is_counted_and_not_told(
 ) -> None:
     silences = silenced(entry)
     with fleet(tmp_path, n1=[[], [A]], n2=[[], [A]]) as tables:
-        found = news_since(tables, hours(0), Options(now=hours(1)), silences=silences)
+        result = news_since(tables, hours(0), Options(now=hours(1)), silences=silences)
 
-    assert (2 - count, count) == (len(found.items), found.silenced)
+    assert (2 - count, count) == (len(result.items), result.silenced)
     assert (entry.until is not None and entry.until.day < 15) == bool(silences.ended)
 
 
@@ -180,25 +182,25 @@ def many(tmp_path: Path, **more: Any) -> Repeats:
 
 
 def test_repeat_offenders_by_serial_number_and_by_device(tmp_path: Path) -> None:
-    found = many(tmp_path)
+    result = many(tmp_path)
 
-    gpu, port = found.offenders
+    gpu, port = result.offenders
     assert ("S123", "SXM module 4", "n[1-2]", 3, True, 3.0) == (
         gpu.serial, gpu.part, gpu.hosts, gpu.episodes, gpu.open, gpu.hours,
     )  # fmt: skip
     assert ("mlx5_0/1", "n3", 2, "critical", 3.0) == (port.label, port.hosts, port.episodes, port.severity, port.hours)
     assert [("link-flap", 2)] == port.rules
-    assert "n[1-2] GPU0, SXM module 4, serial S123" in to_plain_text(repeat_page(found)).splitlines()
+    assert "n[1-2] GPU0, SXM module 4, serial S123" in to_plain_text(repeat_page(result)).splitlines()
 
 
 def test_repeats_of_a_shorter_time_or_more_often(tmp_path: Path) -> None:
-    assert ["S123"] == [each.serial for each in many(tmp_path, times=3).offenders]
+    assert ["S123"] == [offender.serial for offender in many(tmp_path, times=3).offenders]
 
 
 def test_repeats_that_are_silenced(tmp_path: Path) -> None:
-    found = many(tmp_path, silences=silenced(FleetSilence(rule="a", reason="RMA sent", node="n[1-2]")))
+    result = many(tmp_path, silences=silenced(FleetSilence(rule="a", reason="RMA sent", node="n[1-2]")))
 
-    assert ([None], 3) == ([each.serial for each in found.offenders], found.silenced)
+    assert ([None], 3) == ([offender.serial for offender in result.offenders], result.silenced)
 
 
 ITEMS = [
@@ -248,9 +250,9 @@ def test_the_far_end_of_a_port_that_flaps(tmp_path: Path) -> None:
         *(node("n1", hour, findings=state, nics=[rail], netdevs=[ether]) for hour, state in enumerate(states)),
     )
     engine = connect(None, str(tmp_path / "dataset"))
-    found = repeats(engine, hours(-1), hours(4))
+    result = repeats(engine, hours(-1), hours(4))
     engine.close()
 
     assert {"link-flap": "leaf03/12", "eth-flap": "tor1/swp7"} == {
-        each.rules[0][0]: each.far_end for each in found.offenders
+        offender.rules[0][0]: offender.far_end for offender in result.offenders
     }

@@ -6,18 +6,18 @@ from datetime import datetime, timezone
 
 import pytest
 
-from agent.fleet.cluster.from_dataset import Wiring, of_reports, wiring
-from agent.fleet.engines.engine import Where, narrowed
-from agent.fleet.page.build import scene
-from agent.fleet.page.from_dataset import Wish, known
-from agent.fleet.page.scene import looks, worst_first
-from agent.fleet.questions.baseline import Usual
-from agent.fleet.questions.deviations import Deviation, PeerGroup, folded
-from agent.fleet.questions.drift import drift
-from agent.fleet.questions.findings import findings
+from agent.fleet.cluster.from_dataset import Wiring, build_from_reports, read_wiring
+from agent.fleet.engines.engine import Where, narrow
+from agent.fleet.page.build import build_scene
+from agent.fleet.page.from_dataset import PageOptions, read_dataset
+from agent.fleet.page.scene import list_looks, sort_worst_first
+from agent.fleet.questions.baseline import Baseline
+from agent.fleet.questions.deviations import Deviation, PeerGroup, fold_deviations
+from agent.fleet.questions.drift import find_drift
+from agent.fleet.questions.findings import find_findings
 from agent.fleet.questions.options import Options
-from agent.fleet.questions.outliers import outliers
-from agent.fleet.questions.summary import summary
+from agent.fleet.questions.outliers import find_outliers
+from agent.fleet.questions.summary import build_summary
 from agent.fleet.text.findings import sentences
 from agent.fleet.text.outliers import sentence
 from agent.fleet.text.summary import page as summary_page
@@ -40,8 +40,8 @@ def test_a_matter_of_the_class_is_named_so(tmp_path):
         return wrong + ([finding("bad-link", f"GPU{n % 2}", "error")] if n in (2, 5) else [])
 
     with asked(tmp_path, *(node(f"n{n}", findings=found(n)) for n in range(8))) as tables:
-        answer = findings(tables).findings
-    assert [(each.rule, each.of_class, each.hosts, each.nodes) for each in answer] == [
+        answer = find_findings(tables).findings
+    assert [(item.rule, item.of_class, item.hosts, item.nodes) for item in answer] == [
         ("bad-link", False, "n[2,5]", 2),
         ("old-setting", True, "", 7),
     ]
@@ -51,7 +51,7 @@ def test_a_matter_of_the_class_is_named_so(tmp_path):
 
 def test_three_nodes_are_no_class_that_has_matters(tmp_path):
     with asked(tmp_path, *(node(f"n{n}", findings=[finding("x")]) for n in range(3))) as tables:
-        assert [(each.of_class, each.hosts) for each in findings(tables).findings] == [(False, "n[0-2]")]
+        assert [(finding.of_class, finding.hosts) for finding in find_findings(tables).findings] == [(False, "n[0-2]")]
 
 
 def test_changes_are_folded_over_nodes(tmp_path):
@@ -61,8 +61,8 @@ def test_changes_are_folded_over_nodes(tmp_path):
     reports = [node(f"n{n}", software=software("1"), cmdline="ro") for n in range(6)]
     reports += [node(f"n{n}", 8, software=software("2"), cmdline="ro" if n else "ro quiet") for n in range(4)]
     with asked(tmp_path, *reports) as tables:
-        answer = drift(tables, NOON)
-    assert [(each.what, each.old, each.new, each.hosts) for each in answer.changes] == [
+        answer = find_drift(tables, NOON)
+    assert [(change.what, change.old, change.new, change.hosts) for change in answer.changes] == [
         ("driver", "1", "2", "n[0-3]"),
         ("cmdline", "(absent)", "quiet", "n0"),
     ]
@@ -73,9 +73,9 @@ def test_hosts_that_are_others_now(tmp_path):
     before = [node(f"n{n}") for n in range(3)]
     after = [node("n0", 8, machine_id="new"), node("n1", 8, machine_id="new2", serial="new2"), node("n2", 8)]
     with asked(tmp_path, *before, *after, node("n9", 8)) as tables:
-        answer = drift(tables, NOON)
+        answer = find_drift(tables, NOON)
     assert (answer.reinstalled, answer.replaced, answer.added) == ("n0", "n1", "n9")
-    assert {(each.what, each.hosts) for each in answer.changes} == {("machine_id", "n[0-1]"), ("serial", "n1")}
+    assert {(change.what, change.hosts) for change in answer.changes} == {("machine_id", "n[0-1]"), ("serial", "n1")}
 
 
 def test_devices_come_and_go_with_all_that_is_theirs(tmp_path):
@@ -83,8 +83,8 @@ def test_devices_come_and_go_with_all_that_is_theirs(tmp_path):
     before = node("n1", gpus=["a", "b"], nics=nics)
     after = node("n1", 8, gpus=["x"], nics=[])
     with asked(tmp_path, before, after) as tables:
-        answer = drift(tables, NOON)
-    changes = {(each.subject, each.what, tuple(each.labels)) for each in answer.changes}
+        answer = find_drift(tables, NOON)
+    changes = {(change.subject, change.what, tuple(change.labels)) for change in answer.changes}
     assert changes == {("GPU", "gone", ("GPU1",)), ("GPU", "uuid", ("GPU0",)), ("NIC", "gone", ("mlx5_0",))}
 
 
@@ -92,8 +92,8 @@ def moved(place, before, after):
     """Subject, what, from, to and labels of each change; GPUs of nodes by their UUIDs."""
     reports = [node(name, hour, gpus=gpus) for hour, nodes in ((0, before), (8, after)) for name, gpus in nodes.items()]
     with asked(place, *reports) as tables:
-        changes = drift(tables, NOON).changes
-    return [(each.what, each.old, each.new, each.labels) for each in changes]
+        changes = find_drift(tables, NOON).changes
+    return [(change.what, change.old, change.new, change.labels) for change in changes]
 
 
 @pytest.mark.parametrize(
@@ -127,49 +127,52 @@ def test_what_became_unknown_or_was_changed_back_is_no_change(tmp_path):
     reports = [node("n1", kernel="6.8", bios_version="1"), node("n1", 6, kernel="6.9", bios_version="1")]
     reports += [node("n1", 8, kernel="6.8", bios_version=None)]
     with asked(tmp_path, *reports) as tables:
-        assert drift(tables, NOON).changes == []
+        assert find_drift(tables, NOON).changes == []
 
 
 def test_findings_that_came_and_went(tmp_path):
     reports = [node("n1", findings=[finding("a")]), node("n1", 8, findings=[finding("b"), finding("b", "GPU1")])]
     with asked(tmp_path, *reports) as tables:
-        answer = drift(tables, NOON)
-    assert [(each.what, each.labels, each.things) for each in answer.changes] == [("gone", ["a"], 1), ("new", ["b"], 2)]
+        answer = find_drift(tables, NOON)
+    assert [(change.what, change.labels, change.things) for change in answer.changes] == [
+        ("gone", ["a"], 1),
+        ("new", ["b"], 2),
+    ]
 
 
 def test_stale_nodes_are_counted_nowhere_else(tmp_path):
     bad = {"verdict": "error", "counts": {"error": 1}, "unknown_rules": []}
     reports = [node("n1", 0, summary=bad), node("n2", 30), node("n3", 30, summary=bad)]
     with asked(tmp_path, *reports) as tables:
-        answer = summary(tables)
-        later = summary(tables, Options(stale_after_seconds=31 * 3600))
+        answer = build_summary(tables)
+        later = build_summary(tables, Options(stale_after_seconds=31 * 3600))
     assert (answer.verdicts, answer.stale, answer.stale_hosts) == ({"error": 1, "ok": 1}, 1, "n1")
     assert (later.verdicts, later.stale) == ({"error": 2, "ok": 1}, 0)
-    assert [(each.node, each.stale) for each in answer.worst] == [("n1", True), ("n3", False)]
+    assert [(item.node, item.stale) for item in answer.worst] == [("n1", True), ("n3", False)]
 
 
 def test_nodes_with_nothing_to_check_are_counted_apart(tmp_path):
     """Neither ok nor unknown: in the summary, on its page and on the map."""
     idle = {"verdict": "nothing_to_check", "counts": {}, "unknown_rules": []}
     with asked(tmp_path, node("n1"), node("n2", summary=idle), node("n3", summary=idle)) as tables:
-        answer = summary(tables)
-        page = known(tables, Wish(), Wiring)
+        answer = build_summary(tables)
+        page = read_dataset(tables, PageOptions(), Wiring)
     assert answer.verdicts == {"ok": 1, "nothing_to_check": 2}
     assert "1 ok  2 nothing to check" in to_plain_text(summary_page(answer))
-    assert sorted(looks(page.nodes)) == ["nothing_to_check", "nothing_to_check", "ok"]
-    assert worst_first(page.nodes) == []
+    assert sorted(list_looks(page.nodes)) == ["nothing_to_check", "nothing_to_check", "ok"]
+    assert sort_worst_first(page.nodes) == []
 
 
 def test_a_stale_node_is_stale_also_where_it_alone_is_asked_about(tmp_path):
     with asked(tmp_path, node("n1", 0), node("n2", 30)) as tables:
-        answer = summary(narrowed(tables, Where(nodes=("n1",))))
-        page = known(narrowed(tables, Where(nodes=("n1",))), Wish(), Wiring)
+        answer = build_summary(narrow(tables, Where(nodes=("n1",))))
+        page = read_dataset(narrow(tables, Where(nodes=("n1",))), PageOptions(), Wiring)
     assert (answer.nodes, answer.stale, answer.verdicts) == (1, 1, {})
     assert (answer.newest, answer.oldest) == ("2026-01-16T14:00:00Z", "2026-01-15T08:00:00Z")
     assert (page.nodes.names, page.nodes.stale) == (["n1"], [True])
-    said = to_plain_text(summary_page(answer))
-    assert "1 stale" in said
-    assert "every node is stale" in said
+    result = to_plain_text(summary_page(answer))
+    assert "1 stale" in result
+    assert "every node is stale" in result
 
 
 def test_coverage_is_of_nodes_that_are_not_stale(tmp_path):
@@ -179,9 +182,9 @@ def test_coverage_is_of_nodes_that_are_not_stale(tmp_path):
     reports = [node("n0", 0, checks=checks("unknown")), node("n1", 0, checks=[])]
     reports += [node(f"n{n}", 30, checks=checks("unknown" if n < 4 else "pass")) for n in range(2, 6)]
     with asked(tmp_path, *reports) as tables:
-        answer = summary(tables)
-    (each,) = answer.coverage
-    assert (each.unknown, each.passed, each.missing, each.stale) == (2, 2, 0, 1)
+        answer = build_summary(tables)
+    (item,) = answer.coverage
+    assert (item.unknown, item.passed, item.missing, item.stale) == (2, 2, 0, 1)
     assert "2 nodes (50%): why [r]" in to_plain_text(summary_page(answer))
 
 
@@ -190,9 +193,9 @@ def test_a_report_of_the_year_1_that_a_dataset_has(tmp_path, monkeypatch):
     early = node("n1").replace(b'"2026-01-15T08:00:00Z"', b'"0001-01-01T00:00:00Z"')
     assert early.count(b"0001-01-01") == 2
     with asked(tmp_path, early) as tables:
-        assert summary(tables).stale == 0
-        told = scene(tables, lambda: wiring(of_reports(tables)), Wish(), NOON)
-    assert told.nodes.names == ["n1"]
+        assert build_summary(tables).stale == 0
+        result = build_scene(tables, lambda: read_wiring(build_from_reports(tables)), PageOptions(), NOON)
+    assert result.nodes.names == ["n1"]
 
 
 def test_only_the_nodes_that_are_meant(tmp_path):
@@ -206,7 +209,7 @@ def test_only_the_nodes_that_are_meant(tmp_path):
             (Where(clusters=frozenset(("west",))), 0),
             (Where(classes=("y2", "x1"), nodes=("east/a1",)), 1),
         ):
-            assert summary(narrowed(tables, where)).nodes == nodes
+            assert build_summary(narrow(tables, where)).nodes == nodes
 
 
 def test_a_nic_that_has_lost_its_gpu_is_no_news_of_its_own(tmp_path):
@@ -216,18 +219,18 @@ def test_a_nic_that_has_lost_its_gpu_is_no_news_of_its_own(tmp_path):
     before = [node(f"n{n}", nics=nic("rail")) for n in range(2)]
     after = [node("n0", 8, gpus=["n0-a"], nics=nic("unknown")), node("n1", 8, nics=nic("unknown"))]
     with asked(tmp_path, *before, *after) as tables:
-        answer = drift(tables, NOON).changes
-    assert [(each.subject, each.what, each.hosts) for each in answer] == [("GPU", "gone", "n0"), ("NIC", "role", "n1")]
+        answer = find_drift(tables, NOON).changes
+    assert [(item.subject, item.what, item.hosts) for item in answer] == [("GPU", "gone", "n0"), ("NIC", "role", "n1")]
 
 
 def test_what_follows_from_what_follows_is_told_with_the_first():
     def odd(key, value, node="n1"):
-        return Deviation(PeerGroup(key, key, "class", None, "node"), Usual("8", 9, 10), value, "8", node, None)
+        return Deviation(PeerGroup(key, key, "class", None, "node"), Baseline("8", 9, 10), value, "8", node, None)
 
-    ((answer, _),) = folded([odd("nics", "9"), odd("rails", "7"), odd("gpus", "7")])
+    ((answer, _),) = fold_deviations([odd("nics", "9"), odd("rails", "7"), odd("gpus", "7")])
     assert (answer.attribute, sorted(answer.also)) == ("gpus", ["nics 9, usually 8", "rails 7, usually 8"])
-    answers = [answer for answer, _ in folded([odd("nics", "9", "n2"), odd("rails", "7"), odd("gpus", "7")])]
-    assert [(each.attribute, each.also) for each in answers] == [
+    answers = [answer for answer, _ in fold_deviations([odd("nics", "9", "n2"), odd("rails", "7"), odd("gpus", "7")])]
+    assert [(answer.attribute, answer.also) for answer in answers] == [
         ("gpus", ["rails 7, usually 8"]),
         ("nics", []),
     ]
@@ -237,11 +240,14 @@ def test_stale_nodes_are_marked_where_they_are_named(tmp_path):
     reports = [node(f"n{n}", 30, findings=[finding("a")] if n == 2 else [], kernel="new") for n in range(2, 9)]
     old = node("n1", 0, findings=[finding("a"), finding("b")], kernel="old")
     with asked(tmp_path, old, *reports, node("n9", 30, kernel="old")) as tables:
-        (a, b), later = findings(tables).findings, findings(tables, Options(stale_after_seconds=31 * 3600)).findings
-        (kernel,) = outliers(tables, Options(majority=0.7)).outliers
-        (now,) = findings(narrowed(tables, Where(nodes=("n2",)))).findings
-    assert [(each.rule, each.hosts, each.stale) for each in (a, b)] == [("a", "n[1-2]", "n1"), ("b", "n1", "n1")]
-    assert [each.stale for each in (*later, now)] == ["", "", ""]
+        (a, b), later = (
+            find_findings(tables).findings,
+            find_findings(tables, Options(stale_after_seconds=31 * 3600)).findings,
+        )
+        (kernel,) = find_outliers(tables, Options(majority=0.7)).outliers
+        (now,) = find_findings(narrow(tables, Where(nodes=("n2",)))).findings
+    assert [(item.rule, item.hosts, item.stale) for item in (a, b)] == [("a", "n[1-2]", "n1"), ("b", "n1", "n1")]
+    assert [item.stale for item in (*later, now)] == ["", "", ""]
     assert (kernel.hosts, kernel.stale) == ("n[1,9]", "n1")
     assert sentences(a)[0].endswith("; no recent report from n1")
     assert sentence(kernel).endswith(". no recent report from n1")

@@ -48,8 +48,8 @@ def test_tables_predict_what_reports_predict(tmp_path: Path) -> None:
         for collective in ("all_reduce", "all_gather"):
             question = Question(collective, GIB)
             expected = answer_nodes([read_node(report)] * 4, question, []).predictions
-            made = answer_nodes([nodes[name]] * 4, question, []).predictions
-            figures = [(row.case, row.busbw_gbyte_s, row.bound) for row in made]
+            result = answer_nodes([nodes[name]] * 4, question, []).predictions
+            figures = [(row.case, row.busbw_gbyte_s, row.bound) for row in result]
             assert [(row.case, row.busbw_gbyte_s, row.bound) for row in expected] == figures, name
 
 
@@ -91,7 +91,7 @@ def test_findings_of_a_fleet_have_their_cost(tmp_path: Path, capsys: pytest.Capt
     lost = answer["lost"]
     assert (64, "pcie-width-downgraded", "gpu3") == (lost["gpus"], lost["rule"], lost["node"])
     assert (50 + 12.5) / 8 == pytest.approx(lost["percent"], abs=0.3)
-    costs = {found["rule"]: found["cost_percent"] for found in answer["findings"]}
+    costs = {item["rule"]: item["cost_percent"] for item in answer["findings"]}
     assert 50 == pytest.approx(costs["pcie-width-downgraded"], abs=1)
     assert 0 == run(row)
     text = " ".join(capsys.readouterr().out.split())

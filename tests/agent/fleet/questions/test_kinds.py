@@ -11,17 +11,17 @@ import pytest
 from pyarrow import parquet
 
 from agent.fleet.alike import COMPARED, digest_column
-from agent.fleet.cluster.from_dataset import of_reports, wiring
+from agent.fleet.cluster.from_dataset import build_from_reports, read_wiring
 from agent.fleet.dataset import open_dataset
 from agent.fleet.engines import connect, schema
 from agent.fleet.page import reading
-from agent.fleet.page.build import scene
-from agent.fleet.page.from_dataset import Wish
+from agent.fleet.page.build import build_scene
+from agent.fleet.page.from_dataset import PageOptions
 from agent.fleet.questions.attributes import PARTS
 from agent.fleet.questions.baseline import CLASS
 from agent.fleet.questions.kinds import KINDS, Kinds
-from agent.fleet.questions.outliers import outliers
-from agent.fleet.questions.summary import STATES, summary
+from agent.fleet.questions.outliers import find_outliers
+from agent.fleet.questions.summary import STATES, build_summary
 from bench.fleet.plan import plan
 from tests.agent.fleet.small import take
 
@@ -48,8 +48,8 @@ def answers(place):
     engine.many_rows = lambda query: asked.append(query.sql) or many_rows(query)
     engine.submit = lambda query: asked.append(query.sql) or submit(query)
     now = datetime(2026, 1, 16, tzinfo=timezone.utc)
-    page = scene(engine, lambda: wiring(of_reports(engine)), Wish(), now)
-    found = outliers(engine), summary(engine), page
+    page = build_scene(engine, lambda: read_wiring(build_from_reports(engine)), PageOptions(), now)
+    found = find_outliers(engine), build_summary(engine), page
     engine.close()
     return found, set(asked)
 

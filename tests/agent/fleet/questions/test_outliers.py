@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.fleet.engines.query import table_query
-from agent.fleet.questions.baseline import Usual, median, planned, spread, usual
-from agent.fleet.questions.deviations import Deviation, PeerGroup, folded
-from agent.fleet.questions.multisets import words
+from agent.fleet.questions.baseline import Baseline, find_baseline, find_planned, median, spread
+from agent.fleet.questions.deviations import Deviation, PeerGroup, fold_deviations
+from agent.fleet.questions.multisets import parse_words
 from agent.fleet.questions.options import Options
-from agent.fleet.questions.outliers import outliers
+from agent.fleet.questions.outliers import find_outliers
 from tests.agent.fleet.questions.nodes import asked, interface, node
 from tests.agent.fleet.small import report
 
@@ -21,13 +21,13 @@ def driver(version):
 
 
 def told(answer):
-    return [(each.attribute, each.hosts, each.value, each.usual) for each in answer.outliers]
+    return [(outlier.attribute, outlier.hosts, outlier.value, outlier.usual) for outlier in answer.outliers]
 
 
 def test_one_of_five_with_another_driver(tmp_path):
     reports = [node(f"n{n}", software=driver("2" if n == 3 else "1")) for n in range(1, 6)]
     with asked(tmp_path, *reports) as tables:
-        answer = outliers(tables)
+        answer = find_outliers(tables)
     assert told(answer) == [("driver", "n3", "2", "1")]
     assert (answer.outliers[0].usual_count, answer.outliers[0].of, answer.compared_nodes) == (4, 5, 5)
 
@@ -35,38 +35,38 @@ def test_one_of_five_with_another_driver(tmp_path):
 def test_four_nodes_have_nothing_usual(tmp_path):
     reports = [node(f"n{n}", software=driver("2" if n == 3 else "1")) for n in range(1, 5)]
     with asked(tmp_path, *reports) as tables:
-        answer = outliers(tables)
-        assert told(outliers(tables, Options(fewest=4, majority=0.7))) == [("driver", "n3", "2", "1")]
+        answer = find_outliers(tables)
+        assert told(find_outliers(tables, Options(fewest=4, majority=0.7))) == [("driver", "n3", "2", "1")]
     assert (answer.outliers, answer.mixed, list(answer.too_few.values())) == ([], [], [4])
 
 
 def test_a_roll_out_half_done_is_mixed(tmp_path):
     reports = [node(f"n{n}", software=driver("12"[n % 2])) for n in range(10)]
     with asked(tmp_path, *reports) as tables:
-        answer = outliers(tables)
+        answer = find_outliers(tables)
     assert answer.outliers == []
-    assert [(each.attribute, each.values) for each in answer.mixed] == [("driver", [("1", 5), ("2", 5)])]
+    assert [(item.attribute, item.values) for item in answer.mixed] == [("driver", [("1", 5), ("2", 5)])]
 
 
 def test_a_third_value_in_a_roll_out_is_odd(tmp_path):
     reports = [node(f"n{n}", software=driver("3" if n == 7 else "12"[n % 2])) for n in range(60)]
     with asked(tmp_path, *reports) as tables:
-        answer = outliers(tables)
+        answer = find_outliers(tables)
     assert told(answer) == [("driver", "n7", "3", "1 or 2")]
-    assert [(each.usual_count, each.of) for each in answer.outliers] == [(59, 60)]
+    assert [(outlier.usual_count, outlier.of) for outlier in answer.outliers] == [(59, 60)]
     assert len(answer.mixed) == 1
 
 
 def test_what_is_not_known_is_not_odd(tmp_path):
     reports = [node(f"n{n}", kernel=None if n in (2, 3) else "6.8", cmdline=None if n == 4 else "ro") for n in range(9)]
     with asked(tmp_path, *reports) as tables:
-        assert told(outliers(tables)) == []
+        assert told(find_outliers(tables)) == []
 
 
 def test_a_lost_gpu_stays_in_its_class(tmp_path):
     reports = [node(f"n{n}", gpus="abc" if n == 1 else "abcd") for n in range(6)]
     with asked(tmp_path, *reports) as tables:
-        answer = outliers(tables)
+        answer = find_outliers(tables)
     assert told(answer) == [("gpus", "n1", "3", "4")]
     assert answer.outliers[0].by == "1 fewer"
 
@@ -83,14 +83,14 @@ def test_a_lost_gpu_stays_in_its_class(tmp_path):
 def test_the_command_line_word_by_word(tmp_path, usually, odd, has, should):
     reports = [node(f"n{n}", cmdline=f"BOOT_IMAGE=/{n} root=UUID={n} {odd if n == 2 else usually}") for n in range(7)]
     with asked(tmp_path, *reports) as tables:
-        assert told(outliers(tables)) == [("cmdline", "n2", has, should)]
+        assert told(find_outliers(tables)) == [("cmdline", "n2", has, should)]
 
 
 def test_memory_differs_a_little_everywhere(tmp_path):
     reports = [node(f"n{n}", memory_mib=1_000_000 + n * 300 - (60_000 if n == 4 else 0)) for n in range(8)]
     with asked(tmp_path, *reports) as tables:
-        answer = outliers(tables)
-    assert [(each.attribute, each.hosts, each.by) for each in answer.outliers] == [("memory", "n4", "-6 %")]
+        answer = find_outliers(tables)
+    assert [(outlier.attribute, outlier.hosts, outlier.by) for outlier in answer.outliers] == [("memory", "n4", "-6 %")]
 
 
 def test_a_slow_probe_and_a_failed_one(tmp_path):
@@ -103,8 +103,8 @@ def test_a_slow_probe_and_a_failed_one(tmp_path):
         ]
 
     with asked(tmp_path, *(node(f"n{n}", probes=probes(n)) for n in range(8))) as tables:
-        answer = told(outliers(tables))
-    assert [each[:3] for each in answer] == [("probe-seconds", "n1", "11.0 s"), ("probe-status", "n2", "timed_out")]
+        answer = told(find_outliers(tables))
+    assert [item[:3] for item in answer] == [("probe-seconds", "n1", "11.0 s"), ("probe-status", "n2", "timed_out")]
 
 
 @pytest.mark.parametrize("checked", [True, False])
@@ -116,18 +116,18 @@ def test_a_duration_that_none_can_have_is_not_known(tmp_path, monkeypatch, check
         for n in range(8)
     ]
     with asked(tmp_path, *reports) as tables:
-        assert outliers(tables).outliers == []
+        assert find_outliers(tables).outliers == []
         seconds = dict(tables.rows(table_query("probe", ["node", "duration_seconds"])))
     assert {seconds["n1"]} == {None if checked else 1e30}
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(1, 50), min_size=1, max_size=6))
 def test_usual_is_a_majority_and_never_what_is_planned(counts):
-    found = usual(counts, Options())
-    assert found is None or found.has >= 0.8 * found.of >= 4
-    several = planned(counts, Options())
+    result = find_baseline(counts, Options())
+    assert result is None or result.has >= 0.8 * result.of >= 4
+    several = find_planned(counts, Options())
     if several is not None:
-        assert several.of >= several.has == sum(counts[each] for each in several.values) >= 0.9 * several.of
+        assert several.of >= several.has == sum(counts[value] for value in several.values) >= 0.9 * several.of
 
 
 def test_medians():
@@ -137,7 +137,7 @@ def test_medians():
 
 @given(st.text())
 def test_no_word_is_lost(text):
-    assert sorted(" ".join(words(text).values()).split()) == sorted(text.split())
+    assert sorted(" ".join(parse_words(text).values()).split()) == sorted(text.split())
 
 
 def rails(n, mtu=None, dscp=None):
@@ -157,20 +157,20 @@ def rails(n, mtu=None, dscp=None):
 
 def test_rails_are_told_apart(tmp_path):
     """Two nodes whose first rail is odd and one whose second is are two answers; all rails of one node are one."""
-    odd = {1: {0: 1500}, 2: {0: 1500}, 3: {1: 1500}, 4: {0: 9000, 1: 9000}}
-    with asked(tmp_path, *(rails(n, odd.get(n)) for n in range(1, 30))) as tables:
-        answers = [each for each in outliers(tables).outliers if each.attribute == "rail-mtu"]
-    assert sorted((each.hosts, each.value, each.places) for each in answers) == [
+    outlier = {1: {0: 1500}, 2: {0: 1500}, 3: {1: 1500}, 4: {0: 9000, 1: 9000}}
+    with asked(tmp_path, *(rails(n, outlier.get(n)) for n in range(1, 30))) as tables:
+        answers = [outlier for outlier in find_outliers(tables).outliers if outlier.attribute == "rail-mtu"]
+    assert sorted((answer.hosts, answer.value, answer.places) for answer in answers) == [
         ("n03", "1500", ["rail 1"]), ("n04", "9000", ["rail 0", "rail 1"]), ("n[01-02]", "1500", ["rail 0"]),
     ]  # fmt: skip
 
 
 def test_of_a_map_only_the_difference_is_told(tmp_path):
     usually = {str(code): code // 8 for code in range(64)}
-    odd = {3: {**usually, "26": 0}, 5: {code: priority for code, priority in usually.items() if code != "48"}}
-    with asked(tmp_path, *(rails(n, dscp=odd.get(n, usually)) for n in range(1, 30))) as tables:
-        answers = [each for each in outliers(tables).outliers if each.attribute == "rail-dscp-prio"]
-    assert sorted((each.hosts, each.value, each.usual) for each in answers) == [
+    outlier = {3: {**usually, "26": 0}, 5: {code: priority for code, priority in usually.items() if code != "48"}}
+    with asked(tmp_path, *(rails(n, dscp=outlier.get(n, usually)) for n in range(1, 30))) as tables:
+        answers = [outlier for outlier in find_outliers(tables).outliers if outlier.attribute == "rail-dscp-prio"]
+    assert sorted((answer.hosts, answer.value, answer.usual) for answer in answers) == [
         ("n03", "26:0", "26:3"), ("n05", "48:none", "48:6"),
     ]  # fmt: skip
 
@@ -180,14 +180,14 @@ def group(key):
 
 
 def test_what_follows_on_some_nodes_only_names_them():
-    normal = Usual("1", 20, 22)
+    normal = Baseline("1", 20, 22)
     odds = [
         *(Deviation(group("driver"), normal, "2", "1", node, None) for node in ("n1", "n2")),
         Deviation(group("cuda"), normal, "13", "12", "n2", None),
     ]
-    ((answer, _),) = folded(odds)
+    ((answer, _),) = fold_deviations(odds)
     assert (answer.hosts, answer.also) == ("n[1-2]", ["cuda 13, usually 12 on n2"])
-    ((answer, _),) = folded([*odds, Deviation(group("cuda"), normal, "13", "12", "n1", None)])
+    ((answer, _),) = fold_deviations([*odds, Deviation(group("cuda"), normal, "13", "12", "n1", None)])
     assert answer.also == ["cuda 13, usually 12"]
 
 
@@ -228,14 +228,14 @@ def test_what_odd_nodes_have_in_common(tmp_path, odd, more, common):
     every = more if "rack" in more else {}
     reports = [racked(n, odd=n in odd, **{"kernel": "6.8", **every, **(more if n in odd else {})}) for n in range(60)]
     with asked(tmp_path, *reports) as tables:
-        (answer,) = [each for each in outliers(tables).outliers if each.attribute == "rail-mtu"]
+        (answer,) = [outlier for outlier in find_outliers(tables).outliers if outlier.attribute == "rail-mtu"]
     assert answer.common == common
     assert answer.nodes == len(odd)
 
 
 def test_a_kernel_has_not_itself_in_common(tmp_path):
     with asked(tmp_path, *(racked(n, odd=False, kernel="6.9" if n in (1, 20) else "6.8") for n in range(60))) as tables:
-        (answer,) = outliers(tables).outliers
+        (answer,) = find_outliers(tables).outliers
     assert (answer.attribute, answer.common) == ("kernel", [])
 
 
@@ -300,5 +300,8 @@ def machine(n, **odd):
 )
 def test_what_a_device_is_set_to(tmp_path, odd, expected):
     with asked(tmp_path, *(machine(n, **(odd if n == 3 else {})) for n in range(1, 12))) as tables:
-        answers = [(each.attribute, each.value, each.usual, each.labels) for each in outliers(tables).outliers]
+        answers = [
+            (outlier.attribute, outlier.value, outlier.usual, outlier.labels)
+            for outlier in find_outliers(tables).outliers
+        ]
     assert answers == ([expected] if expected else [])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from agent.fleet.questions.outliers import outliers
+from agent.fleet.questions.outliers import find_outliers
 from tests.agent.fleet.questions.nodes import asked, node
 
 NODES, ALL, HALF = 12, "abcdefgh", "abcd"
 
 
 def told(tables):
-    return sorted((each.attribute, each.hosts, each.value, each.usual) for each in outliers(tables).outliers)
+    return sorted(
+        (outlier.attribute, outlier.hosts, outlier.value, outlier.usual) for outlier in find_outliers(tables).outliers
+    )
 
 
 def made(n, hour=0, gpus=ALL, **more):
@@ -21,8 +23,8 @@ def made(n, hour=0, gpus=ALL, **more):
 @pytest.mark.parametrize("gpus", [HALF, "abc", ""])
 def test_a_node_that_lost_most_gpus(tmp_path, gpus):
     with asked(tmp_path, *(made(n, gpus=gpus if n == 3 else ALL) for n in range(NODES))) as tables:
-        answer = outliers(tables)
-    assert [(each.attribute, each.hosts, each.value, each.usual) for each in answer.outliers] == [
+        answer = find_outliers(tables)
+    assert [(outlier.attribute, outlier.hosts, outlier.value, outlier.usual) for outlier in answer.outliers] == [
         ("gpus", "n03", str(len(gpus)), "8")
     ]
     assert (answer.classes, answer.too_few) == ({"V P, 8x GPU": NODES}, {})
@@ -42,7 +44,7 @@ def test_so_many_lost_gpus_that_it_looks_like_a_roll_out(tmp_path):
     first = [made(n) for n in range(40)]
     then = [made(n, 1, gpus=HALF if n < 12 else ALL) for n in range(40)]
     with asked(tmp_path, *first, *then) as tables:
-        answer = outliers(tables)
+        answer = find_outliers(tables)
     assert [(each.attribute, each.hosts, each.usual, each.usual_count, each.of) for each in answer.outliers] == [
         ("gpus", "n[00-11]", "8", 28, 40)
     ]
@@ -52,7 +54,7 @@ def test_so_many_lost_gpus_that_it_looks_like_a_roll_out(tmp_path):
 def test_several_that_lost_different_gpus(tmp_path):
     """Each is a class of its own, too small to be meant so, and together they are more than a fifth."""
     with asked(tmp_path, *(made(n, gpus=ALL[: {0: 4, 1: 6, 2: 7}.get(n, 8)]) for n in range(10))) as tables:
-        answer = outliers(tables)
+        answer = find_outliers(tables)
     assert sorted((each.hosts, each.value) for each in answer.outliers) == [("n00", "4"), ("n01", "6"), ("n02", "7")]
     assert answer.mixed == []
 
@@ -61,13 +63,13 @@ def test_other_values_are_still_mixed_where_many_lost_gpus(tmp_path):
     first = [made(n) for n in range(40)]
     then = [made(n, 1, gpus=HALF if n < 12 else ALL, kernel="6.8" if n % 2 else "6.9") for n in range(40)]
     with asked(tmp_path, *first, *then) as tables:
-        assert [each.attribute for each in outliers(tables).mixed] == ["kernel"]
+        assert [each.attribute for each in find_outliers(tables).mixed] == ["kernel"]
 
 
 def test_a_product_with_fewer_gpus_is_a_class_of_its_own(tmp_path):
     reports = [made(n, gpus=HALF if n < 6 else ALL) for n in range(30)]
     with asked(tmp_path, *reports) as tables:
-        answer = outliers(tables)
+        answer = find_outliers(tables)
     assert answer.outliers == []
     assert answer.classes == {"V P, 4x GPU": 6, "V P, 8x GPU": 24}
 
@@ -125,11 +127,11 @@ def small(n, odd, common=None, **more):
 )
 def test_a_class_of_two_is_compared_with_nodes_that_have_the_same_gpus(tmp_path, odd, expected):
     with asked(tmp_path, *(small(n, odd) for n in range(NODES))) as tables:
-        answer = outliers(tables)
-    assert [(each.attribute, each.hosts, each.value, each.usual) for each in answer.outliers] == (
+        answer = find_outliers(tables)
+    assert [(outlier.attribute, outlier.hosts, outlier.value, outlier.usual) for outlier in answer.outliers] == (
         [expected] if expected else []
     )
-    assert {each.hardware_class for each in answer.outliers} <= {"all nodes with GPU"}
+    assert {outlier.hardware_class for outlier in answer.outliers} <= {"all nodes with GPU"}
 
 
 def nccl(*settings):
@@ -156,7 +158,7 @@ def test_nccl_settings_of_a_class_of_two(tmp_path, of_others, of_class, of_one, 
     """Beside all nodes with the same GPUs; what both nodes of the class have otherwise is meant so."""
     reports = [small(n, nccl(*of_one), nccl(*of_others), **nccl(*of_class)) for n in range(NODES)]
     with asked(tmp_path, *reports) as tables:
-        answer = outliers(tables)
+        answer = find_outliers(tables)
     assert [(each.hosts, each.value, each.usual) for each in answer.outliers] == expected
     assert {each.hardware_class for each in answer.outliers} <= {"all nodes with GPU"}
 
@@ -174,7 +176,7 @@ def test_nccl_settings_of_other_gpus_are_not_compared(tmp_path):
 def test_other_gpus_share_kernel_and_system_alone(tmp_path, odd, attributes):
     """A driver may be chosen by the GPU."""
     with asked(tmp_path, *(small(n, odd, gpu_name="B") for n in range(NODES))) as tables:
-        assert [each.attribute for each in outliers(tables).outliers] == attributes
+        assert [outlier.attribute for outlier in find_outliers(tables).outliers] == attributes
 
 
 def test_a_class_of_its_own_kernel_is_meant_to_be_so(tmp_path):
@@ -186,7 +188,7 @@ def test_a_class_of_its_own_kernel_is_meant_to_be_so(tmp_path):
             small(n, {"kernel": "6.9"}, kernel="6.9", gpu_name=gpus) if n < 2 else small(n, {}) for n in range(NODES)
         ]
         with asked(place, *reports) as tables:
-            assert [each.attribute for each in outliers(tables).outliers] == attributes
+            assert [outlier.attribute for outlier in find_outliers(tables).outliers] == attributes
 
 
 @pytest.mark.parametrize("more", [{"arch": "aarch64"}, {"gpus": ""}])

@@ -10,10 +10,10 @@ import pytest
 from agent.cli.main import run
 from agent.fleet.engines import connect
 from agent.fleet.hostlist import unfold
-from agent.fleet.questions.drift import drift
-from agent.fleet.questions.findings import findings
-from agent.fleet.questions.outliers import outliers
-from agent.fleet.questions.summary import summary
+from agent.fleet.questions.drift import find_drift
+from agent.fleet.questions.findings import find_findings
+from agent.fleet.questions.outliers import find_outliers
+from agent.fleet.questions.summary import build_summary
 from bench.fleet.answers import DRIFT, DUPLICATES, NEWS, OUTLIERS, STALE, UNREADABLE, compared
 from bench.fleet.kinds import CLOCK_SECONDS, FLAPPING_SWEEPS, KINDS, STALE_DAYS
 from bench.fleet.plan import FIRST, plan
@@ -57,7 +57,7 @@ def test_the_same_difference_on_other_rails_is_another_answer(tmp_path):
     take(tmp_path / "dataset", *made.reports(one_line=True))
     engine = connect(None, str(tmp_path / "dataset"))
     try:
-        found = {tuple(unfold(each.hosts)): (each.places, each.also) for each in outliers(engine).outliers}
+        found = {tuple(unfold(each.hosts)): (each.places, each.also) for each in find_outliers(engine).outliers}
     finally:
         engine.close()
     hosts = {kind: sorted(h for odd in made.truth["oddities"] if odd["kind"] == kind for h in odd["hosts"])
@@ -67,13 +67,13 @@ def test_the_same_difference_on_other_rails_is_another_answer(tmp_path):
 
 
 def test_of_a_long_map_only_what_differs(fleet):
-    (dscp,) = [each for each in outliers(fleet.engine).outliers if each.attribute == "rail-dscp-prio"]
+    (dscp,) = [each for each in find_outliers(fleet.engine).outliers if each.attribute == "rail-dscp-prio"]
     assert (dscp.value, dscp.usual) == ("10:4", "10:1")
 
 
 def test_an_error_of_a_node_that_is_silent_for_long_is_marked(fleet):
     (host,) = fleet.hosts("stale-finding")
-    marked = {each.rule for each in findings(fleet.engine).findings if host in unfold(each.stale)}
+    marked = {each.rule for each in find_findings(fleet.engine).findings if host in unfold(each.stale)}
     assert marked == {row["rule"] for odd in fleet.truth["oddities"] if host in odd["hosts"] for row in odd["findings"]}
 
 
@@ -84,7 +84,7 @@ def test_nodes_that_were_asked_for_and_never_reported_are_named(fleet, capfdbina
 
 
 def test_outliers_say_what_is_usual_and_how_many_have_it(fleet):
-    answer = outliers(fleet.engine)
+    answer = find_outliers(fleet.engine)
     for each in answer.outliers:
         assert each.usual != each.value
         assert each.nodes == len(unfold(each.hosts))
@@ -95,13 +95,13 @@ def test_outliers_say_what_is_usual_and_how_many_have_it(fleet):
 
 def test_a_planned_roll_out_is_mixed_and_nobody_is_odd(fleet):
     half = [each for each in fleet.truth["noise"] if each["kind"] == "firmware-rollout"]
-    mixed = {(each.attribute, value) for each in outliers(fleet.engine).mixed for value, _ in each.values}
+    mixed = {(each.attribute, value) for each in find_outliers(fleet.engine).mixed for value, _ in each.values}
     assert half
     assert {("nic-firmware", each["detail"]["firmware"]) for each in half} <= mixed
 
 
 def test_summary(fleet):
-    answer = summary(fleet.engine)
+    answer = build_summary(fleet.engine)
     assert set(unfold(answer.stale_hosts)) == fleet.hosts(*STALE)
     assert sum(answer.verdicts.values()) + answer.stale == answer.nodes
     wrong = {host for odd in fleet.truth["oddities"] if odd["findings"] for host in odd["hosts"]} - fleet.hosts(
@@ -117,7 +117,7 @@ def test_summary(fleet):
 
 
 def test_nothing_drifted_before(fleet):
-    answer = drift(fleet.engine, datetime(2025, 1, 1))  # noqa: DTZ001  # UTC without a zone is what is asked for
+    answer = find_drift(fleet.engine, datetime(2025, 1, 1))  # noqa: DTZ001  # UTC without a zone is what is asked for
     assert answer.changes == []
     assert answer.compared_nodes == 0
 
@@ -138,9 +138,9 @@ def test_clocks_that_are_wrong_by_a_day_do_no_harm(tmp_path):
     taken(tmp_path / "dataset", drop)
     engine = connect(None, str(tmp_path / "dataset"))
     try:
-        assert summary(engine).stale_hosts == wrong["stale"]
-        assert drift(engine, datetime(2026, 1, 15, 8)).silent == wrong["stale"]  # noqa: DTZ001  # UTC
-        found = {each.attribute: (each.hosts, each.value) for each in outliers(engine).outliers}
+        assert build_summary(engine).stale_hosts == wrong["stale"]
+        assert find_drift(engine, datetime(2026, 1, 15, 8)).silent == wrong["stale"]  # noqa: DTZ001  # UTC
+        found = {each.attribute: (each.hosts, each.value) for each in find_outliers(engine).outliers}
     finally:
         engine.close()
     assert found.pop("clock")[0] == wrong["clock-ahead"]

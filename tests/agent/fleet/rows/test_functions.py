@@ -58,9 +58,9 @@ def test_a_list_after_others_is_read_as_if_it_were_the_first(lists: list[list[di
         text = msgspec.json.encode(functions)
         if wide:
             text = msgspec.json.format(text, indent=1)
-        told = after.told(text)
-        assert told == Whole().told(text)
-        assert [row[PCI_SERIAL] for row in told[0]] == [each["serial"] for each in functions]
+        result = after.told(text)
+        assert result == Whole().told(text)
+        assert [row[PCI_SERIAL] for row in result[0]] == [function["serial"] for function in functions]
 
 
 PCI_SERIAL = [column.name for column in PCI.own].index("serial")

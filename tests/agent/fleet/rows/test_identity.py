@@ -18,7 +18,7 @@ def of(
         NodeFields(serial=serial, machine_id=machine_id),
         [GpuFields(id=f"g{n}", uuid=uuid, serial=serial) for n, (uuid, serial) in enumerate(gpus)],
         [
-            NicFields(id="n", node_guid=guid, ports=[PortFields(port=1, port_guid=each) for each in ports])
+            NicFields(id="n", node_guid=guid, ports=[PortFields(port=1, port_guid=port) for port in ports])
             for guid in guids or [None]
         ],
         [
@@ -29,7 +29,7 @@ def of(
 
 
 def test_each_value_has_its_own():
-    found = of(
+    result = of(
         "4711a",
         "beef01",
         [("GPU-1", "1650001"), ("GPU-2", None)],
@@ -38,8 +38,8 @@ def test_each_value_has_its_own():
         ["2c:42:a1:00:00:03"],
         ["10.0.0.1/24", "2001:db8::1/64"],
     )
-    assert len(found) == 10
-    assert all(-(2**63) <= each < 2**63 for each in found)
+    assert len(result) == 10
+    assert all(-(2**63) <= item < 2**63 for item in result)
 
 
 def test_what_is_made_of_a_mac_address_is_the_same():
@@ -82,7 +82,7 @@ def test_what_is_no_guid_has_one_too(odd):
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_two_guids_have_two(one, other):
-    first, second = (":".join(f"{each:016x}"[at : at + 4] for at in range(0, 16, 4)) for each in (one, other))
-    ends = {(each >> 40, each & 0xFFFFFF) for each in (one, other)}
+    first, second = (":".join(f"{item:016x}"[at : at + 4] for at in range(0, 16, 4)) for item in (one, other))
+    ends = {(item >> 40, item & 0xFFFFFF) for item in (one, other)}
     if len(ends) == 2:
         assert of(guids=[first]) != of(guids=[second]) or of(guids=[first]) == set()

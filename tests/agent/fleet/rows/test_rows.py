@@ -16,7 +16,7 @@ from agent.fleet.rows import NAMES, Reader
 from agent.fleet.rows.device_fields import NicFields
 from agent.fleet.rows.devices import hardware_class
 from agent.fleet.tables import TABLES
-from agent.model.counters import counted
+from agent.model.counters import list_counted
 from agent.model.report import Report
 from tests.agent.fleet.small import report as small
 from tests.conftest import ROOT
@@ -106,7 +106,7 @@ def test_links_counters_and_what_is_counted(shape: str, reader: Reader) -> None:
         )
         assert row["conclusive_width"] == (f.link.width if sure else None)
         assert (row["kind"] == "gpu") == (f.id in {gpu.pci for gpu in t.gpus})
-    wanted = {(c.subject, n): value for c in counted(t) for n, value in c.counters.items() if value}
+    wanted = {(c.subject, n): value for c in list_counted(t) for n, value in c.counters.items() if value}
     assert {(row["subject"], row["name"]): row["value"] for row in found["counter"]} == wanted
     assert len(found["counter"]) == len(wanted)
     (host,) = found["host"]

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from agent.fleet.cluster.expected_cables import Cables
-from agent.fleet.cluster.text import cables_page
+from agent.fleet.cluster.text import render_cables_page
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.deviations import Mixed, Outlier
 from agent.fleet.questions.drift import Drift, DriftChange
@@ -199,7 +199,7 @@ def test_of_no_node_nothing_is_said_to_be_well():
         outliers.page(Outliers(compared_nodes=0, classes={})),
         findings.page(Findings(nodes=0)),
         drift.page(Drift(since="x")),
-        cables_page(Cables(by="pattern", right=0, judged=0, of=0, wrong=[]), ["reports of 0 nodes"], 80),
+        render_cables_page(Cables(by="pattern", right=0, judged=0, of=0, wrong=[]), ["reports of 0 nodes"], 80),
     )
     for page in pages:
         assert "ok" not in {style for line in page for _, style in line}

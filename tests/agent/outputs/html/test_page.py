@@ -135,19 +135,19 @@ def test_every_rule_has_a_panel(rule: str) -> None:
 
 def test_lists_in_lists_are_rendered() -> None:
     """Steps are numbered, and their outcomes are below them."""
-    shown = list(render_markdown("1. Do `lspci -vv`.\n   - It is gone: done.\n2. Else replace.\n\nThe end."))
+    output = list(render_markdown("1. Do `lspci -vv`.\n   - It is gone: done.\n2. Else replace.\n\nThe end."))
 
-    assert ["Do lspci -vvCopy.It is gone: done.", "Else replace."] == ["".join(item.itertext()) for item in shown[0]]
-    assert 1 == len(list(shown[0].iter("ul")))
-    assert ["ol", "p"] == [element.tag for element in shown]
+    assert ["Do lspci -vvCopy.It is gone: done.", "Else replace."] == ["".join(item.itertext()) for item in output[0]]
+    assert 1 == len(list(output[0].iter("ul")))
+    assert ["ol", "p"] == [element.tag for element in output]
 
 
 @pytest.mark.parametrize("fault", ["nvml-denied", "config-unreadable", "gpu-width-x8"])
 def test_every_rule_that_is_named_opens_its_panel(fault: str) -> None:
     """In the verdict, on cards, among causes and reasons; only inside panels and evidence a name may be plain."""
     html = render_html(scan_machine("", fault))
-    shown = html.partition("<body")[2].partition('<section class="rules"')[0]
-    unlinked = re.sub(r'<a href="#r-[^"]+" class="rule"><code>[^<]+</code></a>|<[^>]+>', " ", shown)
+    output = html.partition("<body")[2].partition('<section class="rules"')[0]
+    unlinked = re.sub(r'<a href="#r-[^"]+" class="rule"><code>[^<]+</code></a>|<[^>]+>', " ", output)
 
     assert set() == set(re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)+", unlinked)) & set(pages.page_paths())
 

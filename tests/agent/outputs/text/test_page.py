@@ -179,12 +179,14 @@ def test_brief_and_topology_are_parts_of_the_page() -> None:
 def test_verbose_has_all_evidence_and_why_checks_could_not_run() -> None:
     """The page without it has one line on these."""
     output = scan_machine("", "ib-no-sm")
-    usual, verbose = (to_plain_text(render_page(output, 80, detail)) for detail in (Detail.NORMAL, Detail.VERBOSE))
+    usual_value, verbose = (
+        to_plain_text(render_page(output, 80, detail)) for detail in (Detail.NORMAL, Detail.VERBOSE)
+    )
 
-    assert "Could not check: " in usual
+    assert "Could not check: " in usual_value
     assert "\nCould not check\n  ? " in verbose
     assert (
-        usual.count("/sys/class/infiniband/") < verbose.count("/sys/class/infiniband/") == 9
+        usual_value.count("/sys/class/infiniband/") < verbose.count("/sys/class/infiniband/") == 9
     )  # 8 ports, and a command
 
 
@@ -260,7 +262,7 @@ def test_the_head_names_what_hides_devices(limits: dict[str, str], words: str | 
         render_page(msgspec.structs.replace(known, node=msgspec.structs.replace(known.node, os="Ubuntu", **limits)))
     )
 
-    (line,) = (each for each in page.splitlines() if "Ubuntu" in each)
+    (line,) = (splitline for splitline in page.splitlines() if "Ubuntu" in splitline)
     assert line.endswith(f"Ubuntu, {words}" if words else "Ubuntu")
 
 

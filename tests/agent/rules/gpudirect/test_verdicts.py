@@ -81,7 +81,7 @@ def test_a_fault_on_the_way_degrades_its_pair_alone() -> None:
     assert ("degraded", "dma-buf", [f"gdr-acs-on-path pair:{gpu_id(1)}+{nic_id(1)}"]) == (
         row.verdict, row.via, row.causes,
     )  # fmt: skip
-    assert ["ready", "degraded", "ready", "ready"] == [each.verdict for each in rows(case)]
+    assert ["ready", "degraded", "ready", "ready"] == [row.verdict for row in rows(case)]
 
 
 def test_what_could_not_be_read_is_unknown_not_ready() -> None:
@@ -89,9 +89,9 @@ def test_what_could_not_be_read_is_unknown_not_ready() -> None:
     row = of_pair(function(server(), DOWN, acs=None), 1)
     assert "unknown" == row.verdict
     assert "root" in row.causes[0]
-    assert {"unknown"} == {each.verdict for each in rows(grouped(server(), None))}
+    assert {"unknown"} == {row.verdict for row in rows(grouped(server(), None))}
     unsure = software(server(), modules=[], driver=Driver(version="570.1", open=None, cuda="12.8"))
-    assert {("unknown", "unknown")} == {(each.verdict, each.via) for each in rows(unsure)}
+    assert {("unknown", "unknown")} == {(row.verdict, row.via) for row in rows(unsure)}
 
 
 def test_a_port_that_is_down_blocks_its_pair() -> None:
@@ -128,11 +128,11 @@ def test_what_is_only_worth_knowing_does_not_degrade() -> None:
 
 def test_a_cloud_with_a_stack_of_its_own_is_not_known() -> None:
     """EFA and its like."""
-    found = rows(changed_nics(server(), driver="efa"))
+    result = rows(changed_nics(server(), driver="efa"))
 
-    assert {("unknown", "unknown")} == {(row.verdict, row.via) for row in found}
-    assert all("not known" in cause for row in found for cause in row.causes)
-    assert all(row.causes for row in found)
+    assert {("unknown", "unknown")} == {(row.verdict, row.via) for row in result}
+    assert all("not known" in cause for row in result for cause in row.causes)
+    assert all(row.causes for row in result)
 
 
 def test_without_any_way_no_pair_is_ready() -> None:
@@ -140,9 +140,9 @@ def test_without_any_way_no_pair_is_ready() -> None:
     nothing = software(server(), modules=[], driver=Driver(version="570.1", open=False, cuda="12.8"))
 
     for case in (virtual(nothing), changed_gpus(nothing, name="NVIDIA GeForce RTX 3090")):
-        found = rows(case)
-        assert "ready" not in {row.verdict for row in found}
-        assert all(row.causes for row in found)
+        result = rows(case)
+        assert "ready" not in {row.verdict for row in result}
+        assert all(row.causes for row in result)
 
 
 def test_c2c_is_no_distance() -> None:
@@ -199,11 +199,11 @@ def without_names(case):
 def test_a_consumer_card_is_ready_by_no_way(name: str, is_open: bool) -> None:
     """NVIDIA's driver has no GPUDirect RDMA for it, with DMA-BUF or with peer memory; other cards keep theirs."""
     case = software(server(), driver=Driver(version="570.1", open=is_open, cuda="12.8"))
-    found = rows(changed_gpu(case, 1, name=name))
+    result = rows(changed_gpu(case, 1, name=name))
 
-    assert ["ready", "blocked", "ready", "ready"] == [row.verdict for row in found]
-    assert "none" == found[1].via
-    assert ["GeForce"] == [cause.split()[0] for cause in found[1].causes]
+    assert ["ready", "blocked", "ready", "ready"] == [row.verdict for row in result]
+    assert "none" == result[1].via
+    assert ["GeForce"] == [cause.split()[0] for cause in result[1].causes]
 
 
 def test_a_consumer_card_is_one_by_what_the_bus_calls_it() -> None:
@@ -258,10 +258,10 @@ def test_a_gpu_that_the_driver_does_not_offer_is_not_ready(changes, driver, verd
     case = function(changed_gpu(server(), 1, **changes), gpu_id(1), driver=driver)
     alone = build_verdicts(case, [], [])
 
-    for found in (rows(case), alone):
-        assert ["ready", verdict, "ready", "ready"] == [row.verdict for row in found]
-        assert any(word in cause for cause in found[1].causes), found[1]
-        assert not any(cause.endswith(": None") for cause in found[1].causes)
+    for result in (rows(case), alone):
+        assert ["ready", verdict, "ready", "ready"] == [row.verdict for row in result]
+        assert any(word in cause for cause in result[1].causes), result[1]
+        assert not any(cause.endswith(": None") for cause in result[1].causes)
     assert {"unknown": "unknown", "blocked": "none"}[verdict] == alone[1].via
     assert 1 == len(alone[1].causes)
 

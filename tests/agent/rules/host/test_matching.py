@@ -52,13 +52,14 @@ def without(case: RuleContext, n: int) -> RuleContext:
 def switches(*addresses: str) -> Topology:
     """NVSwitches, which have no serial."""
     return Topology(
-        pci=[PciFunction(id=each) for each in addresses], nvswitches=[NvSwitch(id=each, pci=each) for each in addresses]
+        pci=[PciFunction(id=address) for address in addresses],
+        nvswitches=[NvSwitch(id=address, pci=address) for address in addresses],
     )
 
 
 def test_an_inventory_holds_devices_and_their_parts() -> None:
     """GPUs with links, NICs with ports; the ports above tell what would go together."""
-    rows = {each.subject: each for each in build_inventory(server(2).topology)}
+    rows = {item.subject: item for item in build_inventory(server(2).topology)}
 
     assert 2 + 2 * 18 + 2 + 2 == len(rows)
     assert ["0000:22:00.0", "0000:21:00.0", "0000:20:01.0"] == rows[f"gpu:{GPU}"].above
@@ -81,7 +82,7 @@ def test_only_an_active_port_has_a_rate_to_keep() -> None:
 )
 def test_what_comes_and_goes_is_in_no_inventory(changes: dict[str, object]) -> None:
     """Virtual, software and limited functions, and what is on no bus."""
-    assert f"nic:{RAIL}" not in {each.subject for each in build_inventory(changed_nic(server(), 1, **changes).topology)}
+    assert f"nic:{RAIL}" not in {item.subject for item in build_inventory(changed_nic(server(), 1, **changes).topology)}
 
 
 def test_a_device_is_found_where_it_was_moved_to() -> None:
@@ -149,9 +150,9 @@ def test_what_is_missing_stays_until_it_returns() -> None:
     again, healed = merge_inventory(later, server().topology)
 
     assert not whole
-    assert {each.subject for each in first} == {each.subject for each in later}
+    assert {item.subject for item in first} == {item.subject for item in later}
     assert healed
-    assert {each.subject for each in first} == {each.subject for each in again}
+    assert {item.subject for item in first} == {item.subject for item in again}
 
 
 def test_a_rail_whose_cable_is_out_stays_a_rail() -> None:
@@ -169,10 +170,10 @@ def test_a_rail_whose_cable_is_out_stays_a_rail() -> None:
 def test_what_was_replaced_leaves_with_its_parts() -> None:
     """A card without NVLink in its place: nobody misses the links."""
     now = changed_gpu(server(), 1, uuid="GPU-new", links=[])
-    kept, whole = merge_inventory(build_inventory(server().topology), now.topology)
+    remaining, whole = merge_inventory(build_inventory(server().topology), now.topology)
 
     assert whole
-    assert not [each for each in kept if each.subject.startswith(f"link:{GPU}/")]
+    assert not [item for item in remaining if item.subject.startswith(f"link:{GPU}/")]
 
 
 def test_buses_that_are_numbered_anew_lose_nothing() -> None:
@@ -181,7 +182,7 @@ def test_buses_that_are_numbered_anew_lose_nothing() -> None:
     second, whole = merge_inventory(first, switches("0000:85:00.0", "0000:86:00.0"))
 
     assert whole
-    assert ["nvswitch:0000:85:00.0", "nvswitch:0000:86:00.0"] == [each.subject for each in second]
+    assert ["nvswitch:0000:85:00.0", "nvswitch:0000:86:00.0"] == [item.subject for item in second]
 
 
 @pytest.mark.parametrize("state", ["gone", "changed_during_scan"])
@@ -189,10 +190,10 @@ def test_what_does_not_answer_is_not_taken_in_and_not_let_go(state: str) -> None
     """A device that is about to vanish."""
     shaky = function(server(), GPU, state=state).topology
     new, _ = merge_inventory([], shaky)
-    kept, whole = merge_inventory(build_inventory(server().topology), shaky)
+    remaining, whole = merge_inventory(build_inventory(server().topology), shaky)
 
-    assert f"gpu:{GPU}" not in {each.subject for each in new}
-    assert f"gpu:{GPU}" in {each.subject for each in kept}
+    assert f"gpu:{GPU}" not in {item.subject for item in new}
+    assert f"gpu:{GPU}" in {item.subject for item in remaining}
     assert not whole
 
 
@@ -200,17 +201,17 @@ def test_only_links_that_are_up_are_taken_in() -> None:
     """A bridge that was never plugged is not missed; a link that slept was up."""
     links = [*nvlinks(1), *(link for link in nvlinks(3)[1:])]
     links = [links[0], type(links[1])(link=1, state="inactive"), type(links[2])(link=2, state="sleep")]
-    kept, _ = merge_inventory([], changed_gpu(server(), 1, links=links).topology)
+    remaining, _ = merge_inventory([], changed_gpu(server(), 1, links=links).topology)
 
-    assert [f"link:{GPU}/0", f"link:{GPU}/2"] == [each.subject for each in kept if f"link:{GPU}" in each.subject]
+    assert [f"link:{GPU}/0", f"link:{GPU}/2"] == [item.subject for item in remaining if f"link:{GPU}" in item.subject]
 
 
 def test_what_is_not_told_this_time_is_still_known() -> None:
     """Or a GPU that moves with the next reboot would not be found."""
-    kept, _ = merge_inventory(
+    remaining, _ = merge_inventory(
         build_inventory(server().topology), changed_gpu(server(), 1, uuid=None, name=None).topology
     )
-    (row,) = [each for each in kept if each.subject == f"gpu:{GPU}"]
+    (row,) = [item for item in remaining if item.subject == f"gpu:{GPU}"]
 
     assert ("uuid GPU-00000001", "NVIDIA H100 80GB HBM3") == (row.identity, row.detail)
 
@@ -223,13 +224,13 @@ def test_a_circle_of_bridges_ends() -> None:
         ).topology
     )
 
-    assert all(len(each.above) <= 3 for each in rows)
+    assert all(len(row.above) <= 3 for row in rows)
 
 
 def test_a_gpu_without_a_place_and_a_sub_function_are_in_no_inventory() -> None:
     """What is on no bus of its own comes and goes."""
     case = changed_gpu(changed_nic(server(), 1, id=f"{RAIL}/sf1"), 1, pci=None)
-    subjects = {each.subject for each in build_inventory(case.topology)}
+    subjects = {item.subject for item in build_inventory(case.topology)}
 
     assert not {s for s in subjects if GPU in s or RAIL in s}
 
@@ -239,11 +240,11 @@ def test_what_is_told_anew_is_renewed() -> None:
     silent, _ = merge_inventory(
         build_inventory(server().topology), changed_gpu(server(), 1, uuid=None, name=None).topology
     )
-    told, _ = merge_inventory(silent, changed_gpu(server(), 1, name="NVIDIA H100 NVL").topology)
+    result, _ = merge_inventory(silent, changed_gpu(server(), 1, name="NVIDIA H100 NVL").topology)
     unnamed = build_inventory(changed_gpu(server(), 1, uuid=None).topology)
-    first = {each.subject: each.identity for each in merge_inventory(unnamed, server().topology)[0]}
-    row = next(each for each in silent if each.subject == f"gpu:{GPU}")
-    later = next(each for each in told if each.subject == f"gpu:{GPU}")
+    first = {item.subject: item.identity for item in merge_inventory(unnamed, server().topology)[0]}
+    row = next(item for item in silent if item.subject == f"gpu:{GPU}")
+    later = next(item for item in result if item.subject == f"gpu:{GPU}")
 
     assert ("uuid GPU-00000001", "NVIDIA H100 80GB HBM3") == (row.identity, row.detail)
     assert ("uuid GPU-00000001", "NVIDIA H100 NVL") == (later.identity, later.detail)
@@ -260,7 +261,7 @@ def test_what_does_not_answer_is_not_here_for_certain(state: str) -> None:
         assert f"{kind}:{address}" in healthy_subjects(case.topology)
         left = healthy_subjects(function(case, address, state=state).topology)
         assert f"{kind}:{address}" not in left
-        assert not any(each.partition(":")[2].startswith(f"{address}/") for each in left)
+        assert not any(item.partition(":")[2].startswith(f"{address}/") for item in left)
 
 
 def test_a_place_that_another_one_has_now_is_taken() -> None:

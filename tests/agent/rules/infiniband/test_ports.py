@@ -54,15 +54,15 @@ def unread(case):
 )
 def test_a_port_is_judged_or_says_why_not(make, roles, kind) -> None:
     """A port is left alone for what it is, and its state is not known to matter where its use is not."""
-    of_it = [each for each in ib_ports(make(), roles) if each.subject == f"port:{NIC}/1"]
+    of_it = [ib_port for ib_port in ib_ports(make(), roles) if ib_port.subject == f"port:{NIC}/1"]
 
-    assert [kind] == [type(each) for each in of_it], of_it
+    assert [kind] == [type(item) for item in of_it], of_it
 
 
 def test_a_port_is_at_its_nic_and_its_function() -> None:
     """A sub-function is not what its parent's function is, and a fault of it is about both."""
     case = changed_nic(server(), 1, id=f"{NIC}/sf1")
-    (port,) = [each for each in ib_ports(case) if isinstance(each, IbPort) and each.nic.id == f"{NIC}/sf1"]
+    (port,) = [ib_port for ib_port in ib_ports(case) if isinstance(ib_port, IbPort) and ib_port.nic.id == f"{NIC}/sf1"]
 
     assert {f"{NIC}/sf1/1", f"{NIC}/sf1", NIC} == set(port.places)
 

@@ -40,7 +40,9 @@ def test_jobs_come_before_users_before_the_system() -> None:
         case, "NCCL_A"
     )
     assert [] == effective_settings(case, "NCCL_B")
-    assert [False, True, True] == [each.persistent for each in effective_settings(case, "NCCL_A")]
+    assert [False, True, True] == [
+        effective_setting.persistent for effective_setting in effective_settings(case, "NCCL_A")
+    ]
 
 
 def test_within_a_file_the_first_line_counts() -> None:
@@ -49,7 +51,7 @@ def test_within_a_file_the_first_line_counts() -> None:
     later = NcclSetting(key="NCCL_1", value="z", source=f"{SYSTEM}:12")
     case = changed(server(1), settings=[later, *rows])
 
-    assert ["y", "x"] == [each.value for each in effective_settings(case, "NCCL_1")]
+    assert ["y", "x"] == [effective_setting.value for effective_setting in effective_settings(case, "NCCL_1")]
 
 
 def test_what_is_not_known() -> None:
@@ -153,16 +155,18 @@ def test_a_list_takes_what_nccl_takes(value: str, port: int, taken: str) -> None
 
 def test_ports_that_nccl_considers() -> None:
     """Active, InfiniBand or Ethernet, of a device that is here."""
-    assert ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"] == [each.name for each in active_ports(server())]
+    assert ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"] == [active_port.name for active_port in active_ports(server())]
     named_by_people = changed_nic(server(), 1, label="NIC 1")
-    assert ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"] == [each.name for each in active_ports(named_by_people)]
+    assert ["mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"] == [
+        active_port.name for active_port in active_ports(named_by_people)
+    ]
     for case in (
         changed_port(server(), 1, state="DOWN"),
         changed_port(server(), 1, link_layer="unspecified"),
         changed_nic(server(), 1, state="other_namespace"),
         changed_nic(server(), 1, rdma_device=None),
     ):
-        assert ["mlx5_0", "mlx5_2", "mlx5_3"] == [each.name for each in active_ports(case)]
+        assert ["mlx5_0", "mlx5_2", "mlx5_3"] == [active_port.name for active_port in active_ports(case)]
 
 
 def test_rails_of_ncc_s_own_rdma() -> None:
@@ -182,8 +186,8 @@ def test_the_port_is_told_where_there_are_several() -> None:
     (port,) = server(1).topology.nics[0].ports
     two = changed_nic(server(1), 0, ports=[port, msgspec.structs.replace(port, port=2)])
 
-    assert ["mlx5_0"] == [each.label for each in active_ports(server(1))]
-    assert ["mlx5_0:1", "mlx5_0:2"] == [each.label for each in active_ports(two)]
+    assert ["mlx5_0"] == [active_port.label for active_port in active_ports(server(1))]
+    assert ["mlx5_0:1", "mlx5_0:2"] == [active_port.label for active_port in active_ports(two)]
 
 
 def test_a_node_whose_devices_nobody_saw() -> None:

@@ -36,8 +36,8 @@ def devices(places: frozenset[str]) -> frozenset[str]:
 def dead(count: int, state: str = "inactive", remote: str = "switch", total: int = 18):
     """The links of one GPU, the first of them not active."""
     return [
-        msgspec.structs.replace(each, state=state, remote=None) if each.link < count else each
-        for each in nvlinks(total, remote)
+        msgspec.structs.replace(nvlink, state=state, remote=None) if nvlink.link < count else nvlink
+        for nvlink in nvlinks(total, remote)
     ]
 
 
@@ -204,7 +204,7 @@ def test_links_to_a_switch_that_is_gone_are_folded_into_it() -> None:
 
 def test_a_dead_link_that_names_its_far_end_is_about_both() -> None:
     """Where the driver still knows the peer, the fault is one on that place too."""
-    links = [msgspec.structs.replace(each, remote=Remote(kind="gpu", id=gpu_id(3))) for each in dead(2)]
+    links = [msgspec.structs.replace(item, remote=Remote(kind="gpu", id=gpu_id(3))) for item in dead(2)]
     (fault,) = fails(rule, changed_gpu(server(), 2, links=links))
 
     assert gpu_id(3) in fault.places
@@ -254,7 +254,7 @@ def test_a_lost_gpu_does_not_explain_links_to_a_switch() -> None:
 def test_mig_that_is_off_and_links_of_others_change_nothing() -> None:
     """The mode counts, not the capability; other protocols are other rules'."""
     off = changed_gpu(one_lost(), 2, mig=Mig(current=False))
-    others = [msgspec.structs.replace(each, protocol="xgmi") for each in dead(2)]
+    others = [msgspec.structs.replace(item, protocol="xgmi") for item in dead(2)]
 
     assert 1 == len(fails(rule, off))
     assert [] == fails(rule, changed_gpu(server(), 2, links=others))
@@ -332,9 +332,9 @@ def test_gpus_that_are_lost_explain_dead_links_to_gpus_alone() -> None:
 def test_a_switch_that_is_there_explains_nothing() -> None:
     """Only one that is gone; and not the loss of a wire between two GPUs."""
     switch = msgspec.structs.replace(bridge("0000:f1:00.0", None, "upstream"), class_code="0x068000")
-    for state, remote, told in (("gone", "switch", True), ("present", "switch", False), ("gone", "gpu", False)):
+    for state, remote, result in (("gone", "switch", True), ("present", "switch", False), ("gone", "gpu", False)):
         case = one_lost(remote=remote)
         functions = [*case.topology.pci, msgspec.structs.replace(switch, state=state)]
         case = topology(case, pci=functions, nvswitches=[NvSwitch(id=switch.id, pci=switch.id)])
         (fault,) = fails(rule, case)
-        assert told == (switch.id in fault.places)
+        assert result == (switch.id in fault.places)

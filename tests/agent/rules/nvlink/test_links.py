@@ -99,12 +99,12 @@ def slow(rate: float | None = 13.281, count: int = 2, version: str | None = "4.0
     """GPU 0 with its first links at another rate."""
     links = [
         msgspec.structs.replace(
-            each,
+            nvlink,
             version=version,
-            signal_gbyte_s=rate if each.link < count else usual,
-            **(more if each.link < count else {}),
+            signal_gbyte_s=rate if nvlink.link < count else usual,
+            **(more if nvlink.link < count else {}),
         )
-        for each in nvlinks()
+        for nvlink in nvlinks()
     ]
     return changed_gpu(server(), 0, links=links)
 
@@ -154,10 +154,10 @@ def test_every_generation_has_its_rate(version: str | None, capability: str | No
 def test_an_unknown_generation_compares_the_links_of_one_gpu() -> None:
     """Nobody knows what is due; siblings do."""
     alike = changed_gpu(slow(80.0, 18, "7.0"), 0, architecture="Later")
-    odd = changed_gpu(slow(80.0, 2, "7.0", usual=100.0), 0, architecture="Later")
+    outlier = changed_gpu(slow(80.0, 2, "7.0", usual=100.0), 0, architecture="Later")
 
     assert [] == fails(nvlink_speed_low, alike)
-    assert ["NVLink 0-1: 80 GB/s, expected 100"] == [fault.summary for fault in fails(nvlink_speed_low, odd)]
+    assert ["NVLink 0-1: 80 GB/s, expected 100"] == [fault.summary for fault in fails(nvlink_speed_low, outlier)]
 
 
 @pytest.mark.parametrize(
@@ -192,9 +192,9 @@ def test_a_version_is_a_number_of_two_digits_at_most(version: str | None, faults
 @pytest.mark.parametrize(("rate", "faults"), [(97.0, 0), (96.9, 1)])
 def test_three_percent_are_allowed(rate: float, faults: int) -> None:
     """More is a fault."""
-    odd = changed_gpu(slow(rate, 2, "7.0", usual=100.0), 0, architecture="Later")
+    outlier = changed_gpu(slow(rate, 2, "7.0", usual=100.0), 0, architecture="Later")
 
-    assert faults == len(fails(nvlink_speed_low, odd))
+    assert faults == len(fails(nvlink_speed_low, outlier))
 
 
 @pytest.mark.parametrize(("index", "command"), [(0, "nvidia-smi nvlink -s -i 0"), (None, "nvidia-smi nvlink -s")])

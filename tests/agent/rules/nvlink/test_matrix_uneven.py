@@ -30,7 +30,7 @@ def matrix(cells: dict[tuple[int, int], int | None], gpus: int = 8, other: str |
     """A machine of which only the matrix is known: "NV<n>", or `other`."""
     pairs = combinations(range(gpus), 2)
     kind = {pair: f"NV{cells[pair]}" if cells.get(pair) else other for pair in pairs}
-    paths = [Path(a=gpu_id(a), b=gpu_id(b), kind=each, source="nvidia-smi") for (a, b), each in kind.items()]
+    paths = [Path(a=gpu_id(a), b=gpu_id(b), kind=item, source="nvidia-smi") for (a, b), item in kind.items()]
     return topology(changed_gpus(server(gpus), links=[]), paths=paths)
 
 

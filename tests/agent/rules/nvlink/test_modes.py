@@ -276,7 +276,7 @@ def test_nvlink_that_is_switched_off_explains_what_follows() -> None:
     site = Profile(name="site", gpu_devices=["10de:2330"], nvlinks_per_gpu=profile(nvlinks_per_gpu=18).nvlinks_per_gpu)
     case = replace(registration(switched_off(), None, state="not_supported", status=None), profile=site)
 
-    told = [f.rule for f in judge(case, every_rule())[1]]
+    result = [f.rule for f in judge(case, every_rule())[1]]
 
-    assert "nvlink-disabled" in told
-    assert not {"nvls-unavailable", "profile-differs"} & set(told)
+    assert "nvlink-disabled" in result
+    assert not {"nvls-unavailable", "profile-differs"} & set(result)

@@ -86,9 +86,9 @@ def test_it_stands_for_what_follows() -> None:
     """Registration, paths and links that were never set up."""
     case = changed_gpus(unregistered(stopped()), links=dead(18))
     _, findings, _ = judge(case, every_rule())
-    told = {finding.rule for finding in findings if finding.severity in ("error", "critical")}
+    result = {finding.rule for finding in findings if finding.severity in ("error", "critical")}
 
-    assert {"fabric-manager-down"} == told & {
+    assert {"fabric-manager-down"} == result & {
         "fabric-manager-down",
         "fabric-incomplete",
         "nvlink-inactive",
@@ -173,7 +173,7 @@ def test_hidden_switches_need_ib_umad(modules: tuple[str, ...], switches: str, l
 def test_the_management_functions_are_evidence() -> None:
     """Those that the report knows as the fabric manager's."""
     case = changed_nic(hidden(), 1, limited="a management function of the NVLink switches")
-    values = [[row.value for row in fails(fabric_manager_down, each)[0].evidence] for each in (hidden(), case)]
+    values = [[row.value for row in fails(fabric_manager_down, item)[0].evidence] for item in (hidden(), case)]
 
     assert [["inactive", "not missing", "none recognized"], ["inactive", "not missing", "mlx5_1"]] == values
 
@@ -201,9 +201,9 @@ def test_the_last_number_counts(state: str, severity: str) -> None:
 def test_it_stands_for_a_manager_that_ended() -> None:
     """One finding."""
     _, findings, _ = judge(other(), every_rule())
-    told = [(f.rule, f.absorbs) for f in findings if f.rule.startswith("fabric")]
+    result = [(f.rule, f.absorbs) for f in findings if f.rule.startswith("fabric")]
 
-    assert [("fabric-manager-mismatch", ["fabric-manager-down node"])] == told
+    assert [("fabric-manager-mismatch", ["fabric-manager-down node"])] == result
 
 
 @pytest.mark.parametrize(

@@ -137,9 +137,9 @@ def test_an_hgx_has_no_c2c() -> None:
 def test_the_states_of_c2c_links_are_shown(lost: tuple[int, ...], told: list[str]) -> None:
     """Every link, as the driver says it."""
     (fault,) = fails(c2c_down, changed_gpu(tray(), 2, c2c=dead(*lost)))
-    shown = fault.evidence[0].value.split(", ")
+    output = fault.evidence[0].value.split(", ")
 
-    assert (10, told) == (len(shown), [state for state in shown if state != "active"])
+    assert (10, told) == (len(output), [state for state in output if state != "active"])
 
 
 def test_97_percent_of_c2c_are_enough() -> None:

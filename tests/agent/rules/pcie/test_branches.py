@@ -67,9 +67,9 @@ def board(switches: int, places: int, without: Collection[tuple[int, int]] = (),
 )
 def test_what_is_missing(switches: int, places: int, without: set[tuple[int, int]], ports: list[str]) -> None:
     """Of three switches and more by majority; of two only one device of eight or so."""
-    found = fails(rule, board(switches, places, without))
+    result = fails(rule, board(switches, places, without))
 
-    assert ports == sorted(fault.subject.removeprefix("pci:") for fault in found)
+    assert ports == sorted(fault.subject.removeprefix("pci:") for fault in result)
 
 
 def test_another_device_is_no_empty_port() -> None:

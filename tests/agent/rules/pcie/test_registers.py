@@ -34,9 +34,9 @@ def test_what_root_alone_may_read_is_one_reason() -> None:
 def test_settings_that_matter_on_nics_only_are_asked_of_nics() -> None:
     """A GPU that could be judged is left out."""
     assert [NIC] == [
-        each.function.id
-        for each in registers.nic_registers(configured(1))
-        if isinstance(each, registers.DeviceRegisters)
+        nic_register.function.id
+        for nic_register in registers.nic_registers(configured(1))
+        if isinstance(nic_register, registers.DeviceRegisters)
     ]
 
 

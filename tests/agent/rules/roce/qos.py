@@ -76,8 +76,8 @@ def limited(case: RuleContext, name: str, value: float) -> RuleContext:
 
 def window(case: RuleContext, moved: Mapping[str, Mapping[str, int]], seconds: float = 600.0) -> RuleContext:
     """The same machine with counters that moved since an earlier sample."""
-    made = CountersWindow(seconds=seconds, moved={subject: dict(row) for subject, row in moved.items()})
-    return replace(case, window=made)
+    result = CountersWindow(seconds=seconds, moved={subject: dict(row) for subject, row in moved.items()})
+    return replace(case, window=result)
 
 
 def traffic(
@@ -105,16 +105,18 @@ def vlan(case: RuleContext, egress: str | None) -> RuleContext:
     tagged = msgspec.structs.replace(case.topology.netdevs[1], id="eth1.5", label="eth1.5", vlan=row, qos=None)
     case = topology(case, netdevs=[*case.topology.netdevs, tagged])
     gids = [
-        msgspec.structs.replace(each, netdev="eth1.5") if not each.gid.startswith("fe80") else each
-        for each in case.topology.nics[1].ports[0].gids
+        msgspec.structs.replace(gid, netdev="eth1.5") if not gid.gid.startswith("fe80") else gid
+        for gid in case.topology.nics[1].ports[0].gids
     ]
     return dcb(changed_port(case, 1, gids=gids), trust="pcp")
 
 
 def of(case: RuleContext, nic: str = NIC) -> QosPath:
     """The chain of one rail's port."""
-    (found,) = [each for each in qos_paths(case) if isinstance(each, QosPath) and each.each.nic.id == nic]
-    return found
+    (result,) = [
+        qos_path for qos_path in qos_paths(case) if isinstance(qos_path, QosPath) and qos_path.each.nic.id == nic
+    ]
+    return result
 
 
 def silent(rule: Rule, case: RuleContext, kind: type[Result]) -> None:

@@ -64,9 +64,9 @@ def test_a_rail_in_a_bond_is_an_info() -> None:
         lambda c: changed_netdev(c, 1, master=None),
         lambda c: changed_netdev(c, 1, nic=None),
         lambda c: changed_netdev(c, 1, nic="0000:ff:00.0"),
-        lambda c: topology(c, netdevs=[each for each in c.topology.netdevs if each.bond is None]),
+        lambda c: topology(c, netdevs=[netdev for netdev in c.topology.netdevs if netdev.bond is None]),
         lambda c: changed_nic(c, 1, ports=[msgspec.structs.replace(c.topology.nics[1].ports[0], link_layer="IB")]),
-        lambda c: topology(c, netdevs=[msgspec.structs.replace(each, bond=None) for each in c.topology.netdevs]),
+        lambda c: topology(c, netdevs=[msgspec.structs.replace(netdev, bond=None) for netdev in c.topology.netdevs]),
     ],
 )
 def test_other_bonds_are_not_applicable(circumstance) -> None:
@@ -152,10 +152,10 @@ def test_all_members_down_is_the_ports_matter() -> None:
 def test_a_bond_that_says_nothing() -> None:
     """A mode that was not read, or is no word."""
     (bond,) = bonds(bonded(server(ethernet=True), mode=""), ("rail",))
-    odd = msgspec.structs.replace(bond.netdev, bond={"mode": ["802.3ad"]})
+    outlier = msgspec.structs.replace(bond.netdev, bond={"mode": ["802.3ad"]})
 
     assert "" == bond.mode
-    assert "" == bond._replace(netdev=odd).mode
+    assert "" == bond._replace(netdev=outlier).mode
     assert isinstance(bond.nics[0], Nic)
     assert bond.nics[0].id == nic_id(1)
 

@@ -22,12 +22,12 @@ def paused():
 def test_pause_of_the_whole_link_is_a_warning() -> None:
     """And an error where PFC is meant."""
     (fault,) = fails(roce_global_pause, paused())
-    (meant,) = fails(roce_global_pause, facts(paused(), roce_mode="lossless"))
+    (intended,) = fails(roce_global_pause, facts(paused(), roce_mode="lossless"))
 
     assert ("node", "warning") == (fault.subject, fault.severity)
     assert fault.summary.startswith("receives and sends global pause, and no priority has PFC; the same on 4 ports")
     assert "ethtool -A INTERFACE rx off tx off" in fault.remedy
-    assert ("error", True) == (meant.severity, "declared lossless" in meant.summary)
+    assert ("error", True) == (intended.severity, "declared lossless" in intended.summary)
     assert ("rx on, tx on", "ethtool -a eth0") in [(row.value, row.source) for row in fault.evidence]
 
 

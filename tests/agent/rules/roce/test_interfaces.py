@@ -288,7 +288,7 @@ def test_what_a_nic_is_for_takes_its_place_on_the_bus() -> None:
     elsewhere = topology(case, pci=[f for f in case.topology.pci if f.id != NIC])
 
     assert {NotApplicable} == {
-        type(answer) for each in (case, elsewhere) for answer in answers(roce_mtu_small, each, PORT)
+        type(answer) for item in (case, elsewhere) for answer in answers(roce_mtu_small, item, PORT)
     }
     placeless = changed_nic(elsewhere, 1, role="unknown", pci=None)  # which of the functions it is nobody tells
     assert ["what it is for is not known: where it is on the PCI bus is not known"] == [

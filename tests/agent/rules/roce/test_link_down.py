@@ -31,8 +31,8 @@ DARK = {"state": "DOWN", "phys_state": "Disabled", "rate_gbit_s": None}
 
 
 def down(gpus: int = 4, **interface):
-    said = {"operstate": "down", "speed_gbit_s": None, **interface}
-    return changed_netdev(changed_port(server(gpus, ethernet=True), 1, **DARK), 1, **said)
+    result = {"operstate": "down", "speed_gbit_s": None, **interface}
+    return changed_netdev(changed_port(server(gpus, ethernet=True), 1, **DARK), 1, **result)
 
 
 def never_used(case):
@@ -45,11 +45,11 @@ def never_used(case):
 def twins(case, **changes):
     """A second function on every card, down unless told otherwise."""
     nics, functions = [], []
-    for each in case.topology.nics:
-        place = f"{each.pci[:-1]}1"
-        ports = [msgspec.structs.replace(port, **({**DARK, "netdevs": []} | changes)) for port in each.ports]
-        nics.append(msgspec.structs.replace(each, id=place, pci=place, label=f"{each.label}b", ports=ports))
-        functions.append(msgspec.structs.replace(case.functions[each.pci], id=place))
+    for nic in case.topology.nics:
+        place = f"{nic.pci[:-1]}1"
+        ports = [msgspec.structs.replace(port, **({**DARK, "netdevs": []} | changes)) for port in nic.ports]
+        nics.append(msgspec.structs.replace(nic, id=place, pci=place, label=f"{nic.label}b", ports=ports))
+        functions.append(msgspec.structs.replace(case.functions[nic.pci], id=place))
     return topology(case, nics=[*case.topology.nics, *nics], pci=[*case.topology.pci, *functions])
 
 
@@ -225,7 +225,7 @@ def test_all_rails_dark_is_said_only_where_all_were_judged(circumstance, found: 
 def test_a_bus_that_was_not_read_is_the_reason_that_is_told() -> None:
     """It would say what the NIC is for; evidence of roles cannot."""
     case = probe(changed_nics(down(), role="unknown"), "pci", "failed", "no permission")
-    case = topology(case, pci=[each for each in case.topology.pci if each.id != NIC])
+    case = topology(case, pci=[item for item in case.topology.pci if item.id != NIC])
     (answer,) = answers(rule, case, PORT)
 
     assert isinstance(answer, Unknown)

@@ -28,16 +28,16 @@ ODD = {str(dscp): 5 if dscp == 10 else 0 for dscp in range(64)}
 
 def settings(case, *rows: tuple[str, str, str], **more):
     """NCCL with settings of (scope, source, value) for the traffic class."""
-    made = [NcclSetting(key="NCCL_IB_TC", value=value, source=source, scope=scope) for scope, source, value in rows]
-    return software(case, nccl=msgspec.structs.replace(case.software.nccl, settings=made, **more))
+    result = [NcclSetting(key="NCCL_IB_TC", value=value, source=source, scope=scope) for scope, source, value in rows]
+    return software(case, nccl=msgspec.structs.replace(case.software.nccl, settings=result, **more))
 
 
 def test_the_healthy_port_is_lossless() -> None:
     """106 is DSCP 26, which goes to priority 3, which has PFC."""
-    found = of(roce())
+    result = of(roce())
 
-    assert ("lossless", 3, "DSCP 26", "") == (found.verdict, found.priority, found.how, found.cause)
-    assert Marking(106, "106", "/etc/nccl.conf:1", "file") == found.marking
+    assert ("lossless", 3, "DSCP 26", "") == (result.verdict, result.priority, result.how, result.cause)
+    assert Marking(106, "106", "/etc/nccl.conf:1", "file") == result.marking
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_who_sets_the_class_in_which_order() -> None:
     job = ("job", "environment of pid 7 (python3)", "12")
     case = settings(roce(), system, user, job)
     kinds = []
-    for each in (
+    for item in (
         changed_port(facts(case, roce_traffic_class=16), 1, traffic_class=20),
         facts(case, roce_traffic_class=16),
         facts(settings(case, system, user), roce_traffic_class=16),
@@ -67,7 +67,7 @@ def test_who_sets_the_class_in_which_order() -> None:
         settings(case, system),
         settings(case),
     ):
-        marking = of(each).marking
+        marking = of(item).marking
         assert marking
         kinds.append((marking.kind, marking.traffic_class))
 
@@ -77,11 +77,11 @@ def test_who_sets_the_class_in_which_order() -> None:
 def test_of_several_jobs_the_worst_counts() -> None:
     """One job that is not lossless is a fault."""
     case = settings(roce(), ("job", "environment of pid 7 (a)", "106"), ("job", "environment of pid 8 (b)", "40"))
-    found = of(case)
+    result = of(case)
 
-    assert ("lossy", 1) == (found.verdict, found.priority)
-    assert found.marking
-    assert "environment of pid 8 (b)" == found.marking.source
+    assert ("lossy", 1) == (result.verdict, result.priority)
+    assert result.marking
+    assert "environment of pid 8 (b)" == result.marking.source
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_of_several_jobs_the_worst_counts() -> None:
 )
 def test_what_is_not_known_is_unknown(change, reason: str) -> None:
     """Nothing set in the files that were read, and one more thing that cannot be known."""
-    found = of(change(settings(roce())))
+    result = of(change(settings(roce())))
 
-    assert "unknown" == found.verdict
-    assert reason in found.reason
+    assert "unknown" == result.verdict
+    assert reason in result.reason
 
 
 def test_plugins_by_name_leave_doubt() -> None:
@@ -237,9 +237,9 @@ def test_losses_make_it_grave() -> None:
 )
 def test_a_dscp_that_was_written_as_a_traffic_class(traffic_class: int, cause: str) -> None:
     """Below 64, and of a protected priority."""
-    found = of(nccl_sets(roce(), NCCL_IB_TC=str(traffic_class)))
+    result = of(nccl_sets(roce(), NCCL_IB_TC=str(traffic_class)))
 
-    assert ("lossy", cause) == (found.verdict, found.cause)
+    assert ("lossy", cause) == (result.verdict, result.cause)
 
 
 def test_a_class_of_63_may_be_a_dscp() -> None:
@@ -276,9 +276,9 @@ def test_what_is_measured_tells_where_nothing_is_known() -> None:
 
 def test_what_is_measured_ends_a_doubt() -> None:
     """A job that was not looked into may have marked; its bytes went where nothing is lossless all the same."""
-    found = of(traffic(settings(roce(), jobs=2, jobs_unread=1), 0))
+    result = of(traffic(settings(roce(), jobs=2, jobs_unread=1), 0))
 
-    assert ("lossy", 0, "roce-class-mismatch") == (found.verdict, found.priority, found.cause)
+    assert ("lossy", 0, "roce-class-mismatch") == (result.verdict, result.priority, result.cause)
 
 
 def test_a_user_s_file_takes_the_place_of_the_system_s() -> None:

@@ -116,9 +116,9 @@ def test_what_other_rules_tell_is_not_told_here() -> None:
 )
 def test_a_class_of_its_own_is_fine(dscp: int, cause) -> None:
     """Whatever number it has, alike on all ports."""
-    found = fails(roce_cnp_class, dcb_everywhere(roce(), cnp_dscp=dscp))
+    result = fails(roce_cnp_class, dcb_everywhere(roce(), cnp_dscp=dscp))
 
-    assert ([("node", "info", cause)] if cause else []) == [(f.subject, f.severity, f.cause) for f in found]
+    assert ([("node", "info", cause)] if cause else []) == [(f.subject, f.severity, f.cause) for f in result]
 
 
 def test_one_port_that_differs() -> None:
@@ -322,11 +322,11 @@ def test_what_is_meant_makes_it_grave(change, severity: str) -> None:
 
 def test_lost_packets_make_it_grave() -> None:
     """On the port that lost them."""
-    found = {fault.subject: fault for fault in fails(roce_pfc_off, lost(off_everywhere()))}
+    result = {fault.subject: fault for fault in fails(roce_pfc_off, lost(off_everywhere()))}
 
-    assert "error" == found[PORT].severity
-    assert found[PORT].summary.endswith("and lost packets are counted")
-    assert {"warning"} == {fault.severity for subject, fault in found.items() if subject != PORT}
+    assert "error" == result[PORT].severity
+    assert result[PORT].summary.endswith("and lost packets are counted")
+    assert {"warning"} == {fault.severity for subject, fault in result.items() if subject != PORT}
 
 
 def test_the_remedy_takes_the_class_of_the_switch() -> None:

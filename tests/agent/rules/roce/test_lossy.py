@@ -26,17 +26,17 @@ CAUSES = {
 
 def told(case, *disabled: str):
     """Findings above info: rule, severity, subject, what it explains."""
-    found = judge(replace(case, settings=Settings(disabled=frozenset(disabled))), every_rule())[1]
-    return [(f.rule, f.severity, f.subject, [row.split()[0] for row in f.absorbs]) for f in found]
+    result = judge(replace(case, settings=Settings(disabled=frozenset(disabled))), every_rule())[1]
+    return [(f.rule, f.severity, f.subject, [row.split()[0] for row in f.absorbs]) for f in result]
 
 
 @pytest.mark.parametrize("cause", CAUSES)
 def test_the_cause_stands_and_names_it(cause: str) -> None:
     """One finding above info for one fault, with the rule that says what to mend."""
-    found = [row for row in told(CAUSES[cause]()) if row[1] != "info"]
+    result = [row for row in told(CAUSES[cause]()) if row[1] != "info"]
 
-    assert [cause] == [row[0] for row in found]
-    assert "roce-lossy" in found[0][3]
+    assert [cause] == [row[0] for row in result]
+    assert "roce-lossy" in result[0][3]
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -52,9 +52,9 @@ def test_it_is_told_where_the_rule_of_the_cause_is_off(cause: str) -> None:
 
 def test_it_explains_what_follows_of_it() -> None:
     """A rail that differs, and a switch that announces another class, are the same fault."""
-    (found,) = [row for row in told(CAUSES["roce-pfc-off"]()) if row[1] != "info"]
+    (result,) = [row for row in told(CAUSES["roce-pfc-off"]()) if row[1] != "info"]
 
-    assert ["roce-lossy", "roce-pfc-nic-asymmetry", "roce-pfc-switch-mismatch"] == sorted(found[3])
+    assert ["roce-lossy", "roce-pfc-nic-asymmetry", "roce-pfc-switch-mismatch"] == sorted(result[3])
 
 
 def test_every_port_is_one_finding_and_some_are_some() -> None:

@@ -56,10 +56,10 @@ def test_nothing_marks_is_a_warning() -> None:
 
 def test_lost_packets_make_it_an_error() -> None:
     """On the port that lost them."""
-    found = {fault.subject: (fault.severity, fault.confidence) for fault in fails(roce_marking_unset, lost(unset()))}
+    result = {fault.subject: (fault.severity, fault.confidence) for fault in fails(roce_marking_unset, lost(unset()))}
 
-    assert ("error", "high") == found[PORT]
-    assert 3 == sum(("warning", "medium") == each for each in found.values())
+    assert ("error", "high") == result[PORT]
+    assert 3 == sum(("warning", "medium") == value for value in result.values())
 
 
 @pytest.mark.parametrize(

@@ -274,9 +274,9 @@ def test_without_a_majority_all_are_named() -> None:
 def test_what_was_not_read_is_no_evidence() -> None:
     """Two and one; of the fourth nothing is known."""
     case = dcb(dcb(dcb(roce(), 0, trust="pcp"), 1, trust="pcp"), 2, trust=None)
-    found = fails(roce_pfc_nic_asymmetry, case)
+    result = fails(roce_pfc_nic_asymmetry, case)
 
-    assert all("None" not in str(row.value) for fault in found for row in fault.evidence)
+    assert all("None" not in str(row.value) for fault in result for row in fault.evidence)
 
 
 def test_the_good_one_among_lossy_ones_belongs_to_their_fault() -> None:

@@ -56,12 +56,14 @@ def test_the_same_of_all_is_one(faults, judged: int, subjects: list[str]) -> Non
 )
 def test_ports_that_are_down_are_wanted_by_some(state: str | None, down: bool, kind: type | None) -> None:
     """One whose state was not read is unknown to all."""
-    (found,) = [
-        each for each in roce_ports(changed_port(server(ethernet=True), 1, state=state), down) if each.subject == PORT
+    (result,) = [
+        roce_port
+        for roce_port in roce_ports(changed_port(server(ethernet=True), 1, state=state), down)
+        if roce_port.subject == PORT
     ]
 
-    assert kind is None or isinstance(found, kind)
-    assert kind is not None or not isinstance(found, NotApplicable | Unknown)
+    assert kind is None or isinstance(result, kind)
+    assert kind is not None or not isinstance(result, NotApplicable | Unknown)
 
 
 def test_a_nic_of_unknown_use_is_unknown_where_the_half_read_bus_does_not_show_it() -> None:
@@ -90,9 +92,9 @@ def test_no_port_is_one_answer_where_somebody_looked() -> None:
 def test_a_port_is_about_the_bus_too() -> None:
     """A sub-function has an id of its own, and the place of its card."""
     case = changed_nic(server(ethernet=True), 1, id="mlx5_core.sf.4")
-    found = [each.places for each in roce_ports(case) if isinstance(each, RocePort)]
+    result = [roce_port.places for roce_port in roce_ports(case) if isinstance(roce_port, RocePort)]
 
-    assert {"mlx5_core.sf.4/1", "mlx5_core.sf.4", nic_id(1)} in found
+    assert {"mlx5_core.sf.4/1", "mlx5_core.sf.4", nic_id(1)} in result
 
 
 def test_a_fault_is_about_the_port_and_its_interface() -> None:
@@ -125,10 +127,10 @@ def mismatch(**changes):
 def test_what_was_not_read_is_no_evidence(case, row: str) -> None:
     """The rest of the chain is."""
     (fault,) = fails(roce_lossy, case)
-    said = [each.what for each in fault.evidence]
+    result = [item.what for item in fault.evidence]
 
-    assert "PFC of eth1" in said
-    assert [] == [what for what in said if what.startswith(row)]
+    assert "PFC of eth1" in result
+    assert [] == [what for what in result if what.startswith(row)]
 
 
 def saved(role: str = "unknown", gpus: bool = False, bus: str = "absent"):
@@ -169,9 +171,9 @@ def test_faults_in_other_words_are_not_one() -> None:
         "PFC is on for 3 priorities (priority 3-5)": 3,
         "PFC is on for 3 priorities (priority 2-4)": 1,
     }
-    found = [fault.summary for fault in fails(roce_pfc_multi, dcb(case, pfc=only(2, 3, 4)))]
+    result = [fault.summary for fault in fails(roce_pfc_multi, dcb(case, pfc=only(2, 3, 4)))]
 
-    assert words == {summary: found.count(summary) for summary in found}
+    assert words == {summary: result.count(summary) for summary in result}
     assert ["node"] == [fault.subject for fault in fails(roce_pfc_multi, case)]
 
 
@@ -192,8 +194,14 @@ def test_a_table_that_was_not_read_gives_no_class() -> None:
 def test_an_interface_out_of_sight_has_no_cables() -> None:
     """Of a container's, or nobody's."""
     hidden = changed_port(roce_server(), 1, netdevs=[])
-    (port,) = [each for each in roce_ports(hidden) if isinstance(each, RocePort) and each.subject == PORT]
-    (plain,) = [each for each in roce_ports(roce_server()) if isinstance(each, RocePort) and each.subject == PORT]
+    (port,) = [
+        roce_port for roce_port in roce_ports(hidden) if isinstance(roce_port, RocePort) and roce_port.subject == PORT
+    ]
+    (plain,) = [
+        roce_port
+        for roce_port in roce_ports(roce_server())
+        if isinstance(roce_port, RocePort) and roce_port.subject == PORT
+    ]
 
     assert [] == cabled_interfaces(hidden, port)
     assert ["eth1"] == [netdev.label for netdev in cabled_interfaces(roce_server(), plain)]

@@ -95,9 +95,9 @@ def test_storage_is_less_grave() -> None:
 def test_a_guard_keeps_speed_degraded_silent(circumstance, kind) -> None:
     """The firing case and this circumstance: no fault, and the answer that the page promises."""
     case = circumstance(slow())
-    found = [*answers(roce_speed_degraded, case, PORT), *answers(roce_speed_degraded, case, NETDEV)]
+    result = [*answers(roce_speed_degraded, case, PORT), *answers(roce_speed_degraded, case, NETDEV)]
 
-    assert [kind] == [type(answer) for answer in found]
+    assert [kind] == [type(answer) for answer in result]
     assert [] == fails(roce_speed_degraded, case)
 
 
@@ -106,7 +106,7 @@ def test_members_of_a_bond_are_judged_one_by_one_for_speed_degraded() -> None:
     case = changed_netdev(bonded(server(ethernet=True), members=(0, 1)), 1, speed_gbit_s=100.0)
     (fault, *_) = fails(roce_speed_degraded, case)
     lone = bonded(server(ethernet=True))
-    gone = topology(lone, netdevs=[each for each in lone.topology.netdevs if each.master is None])
+    gone = topology(lone, netdevs=[netdev for netdev in lone.topology.netdevs if netdev.master is None])
 
     assert (NETDEV, "error") == (fault.subject, fault.severity)
     assert [] == fails(roce_speed_degraded, lone)
@@ -257,7 +257,7 @@ def test_a_guard_keeps_fec_wrong_silent(circumstance, kind) -> None:
 def test_members_of_a_bond_are_judged_one_by_one_for_fec_wrong() -> None:
     """The bond itself has no FEC; without members in sight it is unknown."""
     case = bonded(wrong())
-    gone = topology(case, netdevs=[each for each in case.topology.netdevs if each.master is None])
+    gone = topology(case, netdevs=[netdev for netdev in case.topology.netdevs if netdev.master is None])
 
     assert [NETDEV] == [fault.subject for fault in fails(roce_fec_wrong, case)]
     assert [Unknown(PORT, "the members of its bond are not visible here")] == answers(roce_fec_wrong, gone, PORT)
@@ -270,7 +270,7 @@ def test_members_of_a_bond_are_judged_one_by_one_for_fec_wrong() -> None:
 )
 def test_what_is_configured_is_evidence(configured: list[str], auto: bool | None, said: str) -> None:
     """A port may be left to choose for itself."""
-    made = Fec(active="off", configured=configured, supported=["off", "rs"], auto=auto)
-    (fault,) = fails(roce_fec_wrong, changed_netdev(server(ethernet=True), 1, fec=made))
+    result = Fec(active="off", configured=configured, supported=["off", "rs"], auto=auto)
+    (fault,) = fails(roce_fec_wrong, changed_netdev(server(ethernet=True), 1, fec=result))
 
     assert ("configured", said) == (fault.evidence[1].what, fault.evidence[1].value)

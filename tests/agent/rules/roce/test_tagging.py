@@ -38,10 +38,10 @@ def test_a_vlan_tag_decides_with_trust_in_pcp(egress, level, verdict: str, prior
     case = vlan(roce(), egress)
     if level:
         case = nccl_sets(case, NCCL_IB_SL=level)
-    found = of(case)
+    result = of(case)
 
-    assert (verdict, priority) == (found.verdict, found.priority)
-    assert ("roce-vlan-no-egress-map" if verdict == "lossy" else "") == found.cause
+    assert (verdict, priority) == (result.verdict, result.priority)
+    assert ("roce-vlan-no-egress-map" if verdict == "lossy" else "") == result.cause
 
 
 def test_which_addresses_are_in_use() -> None:
@@ -67,9 +67,9 @@ def test_which_addresses_are_in_use() -> None:
 )
 def test_addresses_that_are_not_known_say_nothing(change) -> None:
     """With trust in PCP the tag is all that decides."""
-    found = of(change(dcb(roce(), trust="pcp")))
+    result = of(change(dcb(roce(), trust="pcp")))
 
-    assert ("unknown", "") == (found.verdict, found.cause)
+    assert ("unknown", "") == (result.verdict, result.cause)
 
 
 def test_pfc_on_priority_0_is_consistent_with_untagged_packets() -> None:
@@ -142,7 +142,7 @@ def test_old_and_link_local_addresses_are_not_in_use() -> None:
     case = vlan(roce(), "0:3")
     gids = case.topology.nics[1].ports[0].gids
     old = Gid(index=8, gid="2001:db8::1", type="IB/RoCE v1", netdev="eth1")
-    local = [msgspec.structs.replace(each, netdev="eth1.5") for each in gids if each.gid.startswith("fe80")]
+    local = [msgspec.structs.replace(gid, netdev="eth1.5") for gid in gids if gid.gid.startswith("fe80")]
 
     assert "lossless" == of(changed_port(case, 1, gids=[*gids, old])).verdict
     assert "lossless" == of(changed_port(case, 1, gids=local)).verdict

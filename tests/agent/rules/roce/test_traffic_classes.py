@@ -65,7 +65,7 @@ def test_a_small_share_is_a_warning() -> None:
     assert (PORT, "warning", "medium") == (fault.subject, fault.severity, fault.confidence)
     assert "ETS guarantees 10% to the queue of RDMA (priority 3, queue 3)" == fault.summary
     assert "dcb ets show dev eth1" == fault.evidence[0].source
-    assert ["info"] == [each.severity for each in fails(roce_ets_starved, changed_nic(ets(), 1, role="storage"))]
+    assert ["info"] == [fail.severity for fail in fails(roce_ets_starved, changed_nic(ets(), 1, role="storage"))]
 
 
 @pytest.mark.parametrize(("share", "fires"), [(0, True), (29, True), (30, False), (90, False)])
@@ -331,7 +331,7 @@ def test_a_limit_is_a_warning() -> None:
     assert "75% of the link cannot be used." == fault.impact
     assert "dcb maxrate show dev eth1" == fault.evidence[0].source
     assert ["info"] == [
-        each.severity for each in fails(roce_tc_rate_limited, changed_nic(rates(100), 1, role="storage"))
+        fail.severity for fail in fails(roce_tc_rate_limited, changed_nic(rates(100), 1, role="storage"))
     ]
 
 

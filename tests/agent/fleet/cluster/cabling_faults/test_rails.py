@@ -25,13 +25,13 @@ def test_two_rails_of_a_node_are_swapped() -> None:
     plant = rails(nodes=6)
     plant.swap("n002 mlx5_0", "n002 mlx5_3")
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert "swapped-cables" == found.kind
-    assert ("n002",) == found.hosts
-    assert {"su1-leaf1/2", "su1-leaf4/2"} == set(found.ports)
-    assert {"n002 mlx5_0": "su1-leaf1/2", "n002 mlx5_3": "su1-leaf4/2"} == found.should
-    assert "5 of 6 nodes of su1 have mlx5_0 on su1-leaf1" in found.compared
+    assert "swapped-cables" == result.kind
+    assert ("n002",) == result.hosts
+    assert {"su1-leaf1/2", "su1-leaf4/2"} == set(result.ports)
+    assert {"n002 mlx5_0": "su1-leaf1/2", "n002 mlx5_3": "su1-leaf4/2"} == result.should
+    assert "5 of 6 nodes of su1 have mlx5_0 on su1-leaf1" in result.compared
 
 
 def test_rails_of_two_nodes_are_swapped() -> None:
@@ -39,10 +39,10 @@ def test_rails_of_two_nodes_are_swapped() -> None:
     plant = rails(nodes=6)
     plant.swap("n001 mlx5_1", "n010 mlx5_2")
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert ("swapped-cables", ("n001", "n010")) == (found.kind, found.hosts)
-    assert {"n001 mlx5_1": "su1-leaf2/1", "n010 mlx5_2": "su2-leaf3/4"} == found.should
+    assert ("swapped-cables", ("n001", "n010")) == (result.kind, result.hosts)
+    assert {"n001 mlx5_1": "su1-leaf2/1", "n010 mlx5_2": "su2-leaf3/4"} == result.should
 
 
 def test_a_rail_on_another_leaf() -> None:
@@ -51,11 +51,11 @@ def test_a_rail_on_another_leaf() -> None:
     plant.cut("n003 mlx5_0")
     plant.cable("n003 mlx5_0", 1, "su1-leaf2", 20)
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert ("rail-elsewhere", ("n003",), ("su1-leaf2/20",)) == (found.kind, found.hosts, found.ports)
-    assert {"n003 mlx5_0": "su1-leaf1"} == found.should
-    assert "5 of 6 nodes of su1 have mlx5_0 on su1-leaf1" == found.compared
+    assert ("rail-elsewhere", ("n003",), ("su1-leaf2/20",)) == (result.kind, result.hosts, result.ports)
+    assert {"n003 mlx5_0": "su1-leaf1"} == result.should
+    assert "5 of 6 nodes of su1 have mlx5_0 on su1-leaf1" == result.compared
 
 
 @pytest.mark.parametrize("nodes", [2, 3])
@@ -90,11 +90,11 @@ def test_a_node_with_a_rail_less() -> None:
     plant = rails(nodes=6)
     plant.cut("n003 mlx5_2")
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert ("missing-rail", ("n003",)) == (found.kind, found.hosts)
-    assert "without mlx5_2 (su1-leaf3)" in found.text
-    assert "5 of 6 nodes of su1 have 4" == found.compared
+    assert ("missing-rail", ("n003",)) == (result.kind, result.hosts)
+    assert "without mlx5_2 (su1-leaf3)" in result.text
+    assert "5 of 6 nodes of su1 have 4" == result.compared
 
 
 def test_a_service_host_is_no_node_that_lost_rails() -> None:
@@ -128,10 +128,10 @@ def test_a_lost_adapter_moves_the_names_of_the_later_ones() -> None:
     plant.cut("n003 mlx5_1")
     renamed(plant, "n003", {"mlx5_2": "mlx5_1", "mlx5_3": "mlx5_2"})
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert ("missing-rail", ("n003",)) == (found.kind, found.hosts)
-    assert "(su1-leaf2)" in found.text
+    assert ("missing-rail", ("n003",)) == (result.kind, result.hosts)
+    assert "(su1-leaf2)" in result.text
 
 
 def test_names_of_udev_beside_names_of_the_kernel() -> None:
@@ -142,10 +142,10 @@ def test_names_of_udev_beside_names_of_the_kernel() -> None:
     assert [] == plant.breaks()
 
     plant.swap("n004 mlx5_1", "n004 mlx5_2")
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert ("swapped-cables", ("n004",)) == (found.kind, found.hosts)
-    assert found.text.startswith("n004 ibp36s0 is on su1-leaf3/4 and ibp46s0 on su1-leaf2/4")
+    assert ("swapped-cables", ("n004",)) == (result.kind, result.hosts)
+    assert result.text.startswith("n004 ibp36s0 is on su1-leaf3/4 and ibp46s0 on su1-leaf2/4")
 
 
 @pytest.mark.parametrize("strange", [("n002",), ("n002", "n003"), ("n002", "n003", "n004", "n008")])
@@ -179,9 +179,9 @@ def test_a_unit_without_a_leaf_that_others_have() -> None:
     for port in range(1, 5):
         plant.cut("su3-leaf2", port)
 
-    found = [each for each in plant.breaks() if each.kind == "short-unit"]
+    result = [each for each in plant.breaks() if each.kind == "short-unit"]
 
-    assert ["the 4 nodes of su3 have 3 rails, elsewhere 4: no leaf for mlx5_1"] == [each.text for each in found]
+    assert ["the 4 nodes of su3 have 3 rails, elsewhere 4: no leaf for mlx5_1"] == [item.text for item in result]
     assert "missing-rail" not in kinds(plant)
 
 
@@ -214,11 +214,11 @@ def test_a_node_between_units() -> None:
     for rail, leaf in enumerate(["su1-leaf1", "su1-leaf2", "su2-leaf3", "su2-leaf4"]):
         plant.cable(f"x1 mlx5_{rail}", 1, leaf, 20)
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert ("no-unit", ("x1",)) == (found.kind, found.hosts)
-    assert "of its 4 ports 2 on su1, 2 on su2" in found.text
-    assert "18 of 19 nodes are in one" == found.compared
+    assert ("no-unit", ("x1",)) == (result.kind, result.hosts)
+    assert "of its 4 ports 2 on su1, 2 on su2" in result.text
+    assert "18 of 19 nodes are in one" == result.compared
 
 
 def test_every_tenth_node_between_units_is_how_it_is_wired() -> None:

@@ -31,19 +31,19 @@ def test_a_unit_that_reaches_half_of_the_spines() -> None:
     for leaf in range(1, 5):
         for port in range(4):
             plant.cut(f"su3-leaf{leaf}", UP + 4 + port)
-    (found,) = plant.breaks()
-    assert found.kind == "fewer-uplinks"
-    assert found.text == (
+    (result,) = plant.breaks()
+    assert result.kind == "fewer-uplinks"
+    assert result.text == (
         "each of the 4 leaves of su3 has 4 of 8 cables up (1:1, elsewhere 0.5:1); "
         "they reach 2 switches above, elsewhere 4"
     )
-    assert found.ports == tuple(f"su3-leaf{leaf}" for leaf in range(1, 5))
-    assert found.compared == "5 of 6 such groups have 8 cables up from each to 4 switches"
+    assert result.ports == tuple(f"su3-leaf{leaf}" for leaf in range(1, 5))
+    assert result.compared == "5 of 6 such groups have 8 cables up from each to 4 switches"
 
 
 def test_a_pod_that_is_half_wired() -> None:
-    (found,) = half(pods()).breaks()
-    assert found.text == "each of the 4 leaves of leaf09 .. leaf12 has 4 of 8 cables up (2:1, elsewhere 1:1)"
+    (result,) = half(pods()).breaks()
+    assert result.text == "each of the 4 leaves of leaf09 .. leaf12 has 4 of 8 cables up (2:1, elsewhere 1:1)"
 
 
 def test_a_pod_whose_spines_reach_half_of_the_cores() -> None:
@@ -51,13 +51,17 @@ def test_a_pod_whose_spines_reach_half_of_the_cores() -> None:
     for spine in range(9, 13):
         for core in range(2):
             plant.cut(f"spine{spine:02d}", UP + core)
-    (found,) = plant.breaks()
-    assert found.text.startswith("each of the 4 spines of spine09 .. spine12 has 2 of 4 cables up (4:1, elsewhere 2:1)")
+    (result,) = plant.breaks()
+    assert result.text.startswith(
+        "each of the 4 spines of spine09 .. spine12 has 2 of 4 cables up (4:1, elsewhere 2:1)"
+    )
 
 
 def test_a_dark_spine_of_a_pod() -> None:
-    (found,) = dark(pods(), "spine10").breaks()
-    assert found.text.endswith("has 6 of 8 cables up (1.33:1, elsewhere 1:1); they reach 3 switches above, elsewhere 4")
+    (result,) = dark(pods(), "spine10").breaks()
+    assert result.text.endswith(
+        "has 6 of 8 cables up (1.33:1, elsewhere 1:1); they reach 3 switches above, elsewhere 4"
+    )
 
 
 def test_a_single_cable_beside_a_pod_that_is_half_wired() -> None:
@@ -110,9 +114,9 @@ def test_more_cables_than_elsewhere_are_fine() -> None:
 
 
 def test_a_dark_spine_that_all_leaves_share() -> None:
-    (found,) = dark(rails(units=3, spines=8), "spine4").breaks()
-    assert found.kind == "dark-spine"
-    assert found.text == (
+    (result,) = dark(rails(units=3, spines=8), "spine4").breaks()
+    assert result.kind == "dark-spine"
+    assert result.text == (
         "spine4 is not in the fabric: none of the 12 switches su1-leaf1 .. su3-leaf4 has a cable at ports 39, 40"
     )
 

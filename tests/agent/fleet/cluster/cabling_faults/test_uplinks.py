@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.fleet.cluster.build import FabricFile, build
-from agent.fleet.cluster.cabling_faults import breaks
-from agent.fleet.cluster.fabric_view import views
+from agent.fleet.cluster.cabling_faults import find_cabling_faults
+from agent.fleet.cluster.fabric_view import build_views
 from tests.agent.fleet.cluster.given import Plant, fat_tree, rails
 
 # Cables between switches that peers have, by the exact ports where the peers' pattern shows them.
@@ -17,12 +17,12 @@ def test_a_missing_cable_with_both_its_ports() -> None:
     plant = fat_tree(leaves=6, spines=4)
     plant.cut("leaf03", 36)
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert "missing-uplink" == found.kind
-    assert "leaf03 has 7 of 8 cables up: 1 of 2 to spine02 (expected port 36)" == found.text
-    assert {"leaf03/36": "spine02/6"} == found.should
-    assert "5 of 6 leaves have 2 to spine02" == found.compared
+    assert "missing-uplink" == result.kind
+    assert "leaf03 has 7 of 8 cables up: 1 of 2 to spine02 (expected port 36)" == result.text
+    assert {"leaf03/36": "spine02/6"} == result.should
+    assert "5 of 6 leaves have 2 to spine02" == result.compared
 
 
 def test_a_spine_that_a_leaf_does_not_reach() -> None:
@@ -31,10 +31,10 @@ def test_a_spine_that_a_leaf_does_not_reach() -> None:
     for port in (35, 36):
         plant.cut("leaf03", port)
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert "leaf03 has 6 of 8 cables up: 0 of 2 to spine02 (expected ports 35 and 36)" == found.text
-    assert ("leaf03/35", "leaf03/36") == found.ports
+    assert "leaf03 has 6 of 8 cables up: 0 of 2 to spine02 (expected ports 35 and 36)" == result.text
+    assert ("leaf03/35", "leaf03/36") == result.ports
 
 
 def test_between_spines_and_cores_too() -> None:
@@ -42,9 +42,9 @@ def test_between_spines_and_cores_too() -> None:
     plant = fat_tree(pods=4, spines=3, cores=3)
     plant.cut("spine05", 34)
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert "spine05 has 2 of 3 cables up: 0 of 1 to core02 (expected port 34)" == found.text
+    assert "spine05 has 2 of 3 cables up: 0 of 1 to core02 (expected port 34)" == result.text
 
 
 def test_two_cables_at_each_others_spine() -> None:
@@ -52,11 +52,11 @@ def test_two_cables_at_each_others_spine() -> None:
     plant = fat_tree(leaves=6, spines=4)
     plant.swap("leaf02", "leaf05", 33, 38)
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert "swapped-uplinks" == found.kind
-    assert {"leaf02/33", "leaf05/38"} == set(found.ports)
-    assert {"leaf02/33": "spine01", "leaf05/38": "spine03"} == found.should
+    assert "swapped-uplinks" == result.kind
+    assert {"leaf02/33", "leaf05/38"} == set(result.ports)
+    assert {"leaf02/33": "spine01", "leaf05/38": "spine03"} == result.should
 
 
 def test_a_cable_to_another_spine() -> None:
@@ -65,11 +65,11 @@ def test_a_cable_to_another_spine() -> None:
     plant.cut("leaf02", 33)
     plant.cable("leaf02", 33, "spine02", 60)
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert "uplink-elsewhere" == found.kind
-    assert "leaf02/33 goes to spine02: by its peers leaf02 has that cable to spine01" == found.text
-    assert {"leaf02/33": "spine01"} == found.should
+    assert "uplink-elsewhere" == result.kind
+    assert "leaf02/33 goes to spine02: by its peers leaf02 has that cable to spine01" == result.text
+    assert {"leaf02/33": "spine01"} == result.should
 
 
 def test_a_service_switch_is_no_leaf_that_lost_its_cables() -> None:
@@ -138,9 +138,9 @@ def test_a_leaf_of_many_that_has_one_cable_left() -> None:
     for port in range(34, 41):
         plant.cut("su1-leaf1", port)
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert found.text.startswith("su1-leaf1 has 1 of 8 cables up")
+    assert result.text.startswith("su1-leaf1 has 1 of 8 cables up")
 
 
 def test_a_switch_that_is_named_and_not_listed() -> None:
@@ -149,8 +149,8 @@ def test_a_switch_that_is_named_and_not_listed() -> None:
     plant.nodes["spine02"] = plant.nodes["spine02"]._replace(ports=None)
     plant.cut("leaf03", 36)
 
-    (found,) = plant.breaks()
-    assert {"leaf03/36": "spine02"} == found.should
+    (result,) = plant.breaks()
+    assert {"leaf03/36": "spine02"} == result.should
 
     plant.nodes["leaf03"] = plant.nodes["leaf03"]._replace(ports=None)
     assert [] == plant.breaks()
@@ -174,11 +174,11 @@ def test_a_cable_between_switches_that_runs_slower(width: int, speed: str, told:
     cable = plant.of("leaf01", 33)
     cable.width, cable.speed = width, speed
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert f"leaf01/33 to spine01/1 runs at {told}, its peers at 4xNDR" == found.text
-    assert ("leaf01/33", "spine01/1") == found.ports
-    assert "15 of 16 links of rows 1 and 2 run at 4xNDR" == found.compared
+    assert f"leaf01/33 to spine01/1 runs at {told}, its peers at 4xNDR" == result.text
+    assert ("leaf01/33", "spine01/1") == result.ports
+    assert "15 of 16 links of rows 1 and 2 run at 4xNDR" == result.compared
 
 
 def test_a_hosts_port_that_runs_slower() -> None:
@@ -186,10 +186,10 @@ def test_a_hosts_port_that_runs_slower() -> None:
     plant = rails(nodes=6)
     plant.of("n002 mlx5_1").speed = "HDR"
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert "n002 mlx5_1 on su1-leaf2/2 runs at 4xHDR, its peers at 4xNDR" == found.text
-    assert "5 of 6 links of su1's mlx5_1 run at 4xNDR" == found.compared
+    assert "n002 mlx5_1 on su1-leaf2/2 runs at 4xHDR, its peers at 4xNDR" == result.text
+    assert "5 of 6 links of su1's mlx5_1 run at 4xNDR" == result.compared
 
 
 def test_faster_than_the_peers_is_fine() -> None:
@@ -226,12 +226,12 @@ def test_both_ends_could_be_faster() -> None:
     first.could = "XDR"
     second.speed, second.could = "HDR", "NDR"
 
-    found = {each.kind: each.text for each in plant.breaks()}
+    result = {each.kind: each.text for each in plant.breaks()}
 
     assert {
         "slower-than-both-ends": "spine1/1 to su1-leaf1/33 runs at 4xNDR, both ends could 4xXDR",
         "uneven-pace": "spine1/3 to su1-leaf2/33 runs at 4xHDR, its peers at 4xNDR (both ends could 4xNDR)",
-    } == found
+    } == result
 
 
 def test_a_whole_row_that_could_be_faster_is_one_break() -> None:
@@ -241,9 +241,9 @@ def test_a_whole_row_that_could_be_faster_is_one_break() -> None:
         if cable.b[0].startswith("spine"):
             cable.speed, cable.could = "HDR", "NDR"
 
-    (found,) = plant.breaks()
+    (result,) = plant.breaks()
 
-    assert "16 of 16 links of rows 1 and 2 could be faster: 16 run at 4xHDR and could 4xNDR" == found.text
+    assert "16 of 16 links of rows 1 and 2 could be faster: 16 run at 4xHDR and could 4xNDR" == result.text
 
 
 @pytest.mark.parametrize("alone", [True, False])
@@ -257,5 +257,5 @@ def test_an_adapter_that_can_do_no_more_is_not_slow(alone: bool) -> None:
     links = tuple(link._replace(could_told=True) for link in fabric.links)
     cluster = build([FabricFile("f", fabric._replace(links=links))], None)
 
-    assert [] == [each for each in breaks(cluster, views(cluster)) if each.kind == "uneven-pace"]
+    assert [] == [each for each in find_cabling_faults(cluster, build_views(cluster)) if each.kind == "uneven-pace"]
     assert ["uneven-pace"] == [each.kind for each in plant.breaks() if each.kind == "uneven-pace"]  # nothing is known
