@@ -61,7 +61,7 @@ class Listener:
         parse: Callable[[bytes], list[KernelEvent]],
         again: Callable[[], None] = lambda: None,
     ) -> None:
-        """`told`: the events of one piece. `again`: learns anew how things are, where something was lost."""
+        """`parse`: the events of one piece. `again`: reads the present state, where something was lost."""
         self.name = name
         self._place = place
         self._told = parse

@@ -93,7 +93,7 @@ def _connect(name: str, **address: str) -> Any:
     except ImportError as error:
         missing = f"{name}: a library is missing: {error} (pip install chdb clickhouse-connect)"
         raise EngineRefused(missing) from error
-    except Exception as error:  # as in `refused`; some repeat the address
+    except Exception as error:  # as in `raise_refused`; some repeat the address
         message = one_line(name, error)
         raise EngineRefused(message.replace(address.get("dsn", "\n"), name)) from error
 

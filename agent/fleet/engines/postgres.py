@@ -39,7 +39,7 @@ class Postgres(Translated):
             self._connection = psycopg.connect(url, connect_timeout=20, autocommit=True)
         except ImportError as error:
             raise EngineRefused(one_line(f"{hide_secrets(url)}: a library is missing", error)) from error
-        except Exception as error:  # as in `refused`; many repeat the address
+        except Exception as error:  # as in `raise_refused`; many repeat the address
             raise EngineRefused(one_line(hide_secrets(url), error).replace(url, hide_secrets(url))) from error
         self._connection.adapters.register_loader("timestamptz", _without_zone())
         self._cursor = psycopg.RawCursor(self._connection)

@@ -112,7 +112,7 @@ class KnownFiles:
 
 
 def read_file(path: str, file_stat: stat_result, digest: str) -> ReadFile | None:
-    """What to remember of a file; `told`: before it was read. None: it may be changing still."""
+    """What to remember of a file; `file_stat`: of before it was read. None: it may be changing still."""
     if time.time() - file_stat.st_ctime < SETTLED_SECONDS:
         return None
     return _make_key(path, identity_of(file_stat)), int(digest[:16], 16)

@@ -118,7 +118,7 @@ def _format_ends(view: View, switches: tuple[str, ...]) -> str:
 def find_dark_spines(view: View, explained: set[str]) -> list[CablingFault]:
     """Spines that are not in the file at all: no leaf has a cable at their ports, and their numbers are skipped.
 
-    Both have to agree: ports alone, or numbers alone, may be left out on purpose. `told`: leaves of thin groups.
+    Both have to agree: ports alone, or numbers alone, may be left out on purpose. `explained`: leaves of thin groups.
     """
     faults = []
     for block in view.blocks if not view.cluster.cut else ():

@@ -90,7 +90,7 @@ def _report_moved(view: View, faults: tuple[Fault, ...]) -> CablingFault:
 def _find_missing_cables(
     view: View, block: SwitchBlock, trunk_faults: TrunkFaults, explained: set[str]
 ) -> list[CablingFault]:
-    """`told`: switches of a group that has fewer cables as a whole."""
+    """`explained`: switches of a group that has fewer cables as a whole."""
     gone: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for lower in block.peers if not explained else [peer for peer in block.peers if peer not in explained]:
         gone[lower] = [
