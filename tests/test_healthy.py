@@ -21,6 +21,7 @@ UNTOLD = {
     "roce-ecn-off",  # the kernel's own driver has no readout of it
     "roce-cnp-class",
     "cxl-health",  # a question to the device
+    "cxl-media-errors",  # the same
 }
 GUEST = {
     "8xh100-vm-kvm-8xvf-ib": {"nvlink-bandwidth-mode-reduced"},  # a guest is not told the board's mode
@@ -35,6 +36,7 @@ NO_OUTPUT = {
         "hccs-lanes-degraded",
         "hccs-link-down",
         "hccs-matrix-asymmetric",
+        "npu-fec-mismatch",
         "npu-optic-absent",
         "npu-optic-power",
         "npu-pfc-storm",

@@ -108,9 +108,9 @@ def _value(value: Value) -> str:
 def fold_labels(labels: Sequence[str]) -> str:
     """Many names in few words.
 
-    >>> folded(["GPU4/0", "GPU4/1", "GPU4/2", "GPU5/7"])
+    >>> fold_labels(["GPU4/0", "GPU4/1", "GPU4/2", "GPU5/7"])
     'GPU4/0-2, GPU5/7'
-    >>> folded(["GPU2 - mlx5_0", "GPU2 - mlx5_1", "GPU2 - mlx5_2"])
+    >>> fold_labels(["GPU2 - mlx5_0", "GPU2 - mlx5_1", "GPU2 - mlx5_2"])
     'GPU2 with mlx5_0-2'
     """
     names = sorted(set(labels), key=natural)

@@ -49,6 +49,7 @@ AFFECTED_PROBES: dict[str, tuple[str, ...]] = {
     "xgmi": ("kfd",),
     "npu_heartbeat": ("pci", "npu"),
     "npu_fault": ("npu",),
+    "neuron_hw": ("neuron_errors",),
     "aer": ("pci",),
     "dpc": ("pci", "nvml", *_NIC),
     "hotplug": ("pci", "nvml", *_NIC),

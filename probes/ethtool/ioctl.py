@@ -58,9 +58,9 @@ _WANTED = re.compile(
 def select_wanted(counters: Mapping[str, int]) -> dict[str, int]:
     """Those that the report keeps, by the driver's names; at most MOST.
 
-    >>> wanted({"rx_prio3_pause": 7, "ch0_poll": 12, "rx0_packets": 9, "rx_discards_phy": 2**64 - 1})
+    >>> select_wanted({"rx_prio3_pause": 7, "ch0_poll": 12, "rx0_packets": 9, "rx_discards_phy": 2**64 - 1})
     {'rx_prio3_pause': 7}
-    >>> wanted({"frames_rx_bad_fcs": 1, "frames_rx_bad_all": 1})
+    >>> select_wanted({"frames_rx_bad_fcs": 1, "frames_rx_bad_all": 1})
     {'frames_rx_bad_fcs': 1}
     """
     wanted_counters = (

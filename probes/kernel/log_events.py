@@ -77,7 +77,7 @@ def is_kernel_log(log: Sequence[Line]) -> bool:
 def format_time(boot_time: int | None, seconds: float) -> str | None:
     """The time of a message.
 
-    >>> moment(1_700_000_000, 12.5), moment(None, 12.5)
+    >>> format_time(1_700_000_000, 12.5), format_time(None, 12.5)
     ('2023-11-14T22:13:32Z', None)
     """
     if boot_time is None:

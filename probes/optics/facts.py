@@ -134,7 +134,7 @@ def lanes_in_use(lanes: Sequence[LaneReading]) -> tuple[LaneReading, ...]:
 def read_flags(names: Mapping[str, int], lanes: Sequence[int]) -> dict[int, tuple[str, ...]]:
     """Flags by lane, of bytes in which bit 0 is lane 1.
 
-    >>> flagged({"rx_los": 0b10, "tx_fault": 0}, (1, 2))
+    >>> read_flags({"rx_los": 0b10, "tx_fault": 0}, (1, 2))
     {1: (), 2: ('rx_los',)}
     """
     return {lane: tuple(name for name, bits in names.items() if bits >> lane - 1 & 1) for lane in lanes}

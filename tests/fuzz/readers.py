@@ -20,6 +20,7 @@ from agent.rules.catalogue import every_rule
 from probes.host.commands import DCB_OBJECTS
 from probes.host.interface import BadSource, Failed
 from probes.kernel.log_events import lines
+from probes.pci.lspci_fields import LspciBlock
 from probes.text import ParseError
 from tests.fuzz import ethernet, mutations, seeds
 from tests.probes.amd import test_kfd, test_smi
@@ -115,6 +116,8 @@ def lenient(function: str, *expected: str) -> Reader:
     """A parser of text that has an answer for everything."""
     return Reader(function, seeds.texts(*expected), (), _text)
 
+
+LAST_BLOCK = LspciBlock("0000:19:00.0", "", {"Control": [""]})  # what a list that is cut may end with
 
 READERS: tuple[Reader, ...] = (
     # text of files
@@ -359,6 +362,8 @@ READERS: tuple[Reader, ...] = (
     # outputs of tools
     parser("probes.pci.lspci:parse_lspci", SAMPLE),
     parser("probes.pci.lspci_fields:blocks", SAMPLE),
+    Reader("probes.pci.lspci_fields:find_cut", seeds.texts(SAMPLE), (), _then((), LAST_BLOCK)),
+    Reader("probes.text:decode_saved", lambda: [b"\xff\xfeG\x00P\x00U\x00", b"\xef\xbb\xbfGPU", b"\xfe\xff\x00G"]),
     lenient("probes.pci.lspci_fields:vendor_of", "NVIDIA Corporation GH100 [H100 SXM5 80GB]"),
     Reader("probes.pci.lspci_fields:class_code", seeds.texts("3D controller"), (), _then(None, None)),
     parser("probes.gpu.nvidia_smi_query:parse_text", smi.QUERY),

@@ -93,7 +93,7 @@ def _describe_unknown_adapters(nameless: Sequence[UnknownAdapter]) -> Iterator[s
 def read_generated_date(text: str) -> str:
     """When a file says that it was made, in its own words.
 
-    >>> generated("#\\n# Topology file: generated on Tue Feb 23 14:02:06 2021\\n#\\n")
+    >>> read_generated_date("#\\n# Topology file: generated on Tue Feb 23 14:02:06 2021\\n#\\n")
     'Tue Feb 23 14:02:06 2021'
     """
     match = _GENERATED.search(text[:4096])

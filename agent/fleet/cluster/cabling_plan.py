@@ -115,9 +115,9 @@ def _is_comment(line: str) -> bool:
 def _find_ndt_columns(cells: list[str]) -> dict[str, int] | None:
     """Places of the columns of an NDT file by their names; None: it is no line of names of one.
 
-    >>> _ndt_columns(["rack #", "#Fields:StartDevice", "StartPort", "EndDevice", "EndPort", "Cable_Length"])
+    >>> _find_ndt_columns(["rack #", "#Fields:StartDevice", "StartPort", "EndDevice", "EndPort", "Cable_Length"])
     {'rack ': 0, 'startdevice': 1, 'startport': 2, 'enddevice': 3, 'endport': 4, 'cable length': 5}
-    >>> _ndt_columns(["node", "rail", "switch", "port"])
+    >>> _find_ndt_columns(["node", "rail", "switch", "port"])
     """
     names = [cell.lower().replace("#", "").removeprefix("fields:").replace("_", " ") for cell in cells]
     columns = {name: place for place, name in enumerate(names)}
@@ -151,8 +151,8 @@ def _read_ndt(line: int, cells: list[str], columns: dict[str, int]) -> Iterator[
 def _format_ndt_port(text: str) -> str:
     """The InfiniBand port number: cages of two ports count both.
 
-    >>> _ndt_port("Port 21"), _ndt_port("Port 3/2"), _ndt_port("Blade 2_Port 1/1"), _ndt_port("swp3")
-    ('21', '6', '1', 'swp3')
+    >>> [_format_ndt_port(text) for text in ("Port 21", "Port 3/2", "Blade 2_Port 1/1", "swp3")]
+    ['21', '6', '1', 'swp3']
     """
     match = _NDT_PORT.fullmatch(text)
     if not match:
@@ -164,7 +164,7 @@ def _format_ndt_port(text: str) -> str:
 def normalize_port(text: str) -> str:
     """A port's number as the fabric has it; other names of ports are left as they are.
 
-    >>> port_of(" 007 "), port_of("swp3"), port_of("Ethernet1/5")
+    >>> normalize_port(" 007 "), normalize_port("swp3"), normalize_port("Ethernet1/5")
     ('7', 'swp3', 'Ethernet1/5')
     """
     text = text.strip()

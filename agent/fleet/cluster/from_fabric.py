@@ -116,10 +116,10 @@ def read(files: Iterable[Fabric], adapters: Mapping[str, Adapter]) -> FabricFile
 def parse_node_description(node_description: str) -> tuple[str, str] | None:
     """Host and adapter of a NodeDescription; none where it names no host.
 
-    >>> described("luna-0541 mlx5_9"), described("selene-cache-02 mlx5_1 "), described("n1 HCA-2"), described("node7")
-    (('luna-0541', 'mlx5_9'), ('selene-cache-02', 'mlx5_1'), ('n1', 'HCA-2'), ('node7', ''))
-    >>> described("MT4129 ConnectX7   Mellanox Technologies"), described("localhost HCA-6"), described("")
-    (None, None, None)
+    >>> [parse_node_description(text) for text in ("luna-0541 mlx5_9", "selene-cache-02 mlx5_1 ", "n1 HCA-2", "node7")]
+    [('luna-0541', 'mlx5_9'), ('selene-cache-02', 'mlx5_1'), ('n1', 'HCA-2'), ('node7', '')]
+    >>> [parse_node_description(text) for text in ("MT4129 ConnectX7   Mellanox Technologies", "localhost HCA-6", "")]
+    [None, None, None]
     """
     words = node_description.replace("'", " ").split()
     if not 1 <= len(words) <= 2 or re.match(r"MT[0-9]{3}|ConnectX", words[0]):

@@ -224,7 +224,7 @@ def find_mismatches(
 ) -> Iterator[PortMismatch]:
     """Ports that their host calls up and the fabric does not show, and the other way round.
 
-    Only where nearly all ports that are up are there: else the files are of another fabric. `fabric_time`: the files' time.
+    Only where nearly all ports that are up are there: else the files are of another fabric. `fabric_time`: theirs.
     """
     times = {row.node: row.observed_at for row in tables.host}
     devices = {(row.node, row.id): row for row in tables.nic if not row.virtual_function}

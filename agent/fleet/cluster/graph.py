@@ -144,10 +144,12 @@ class FabricGraph(NamedTuple):
 def make_link_rate(
     width: int | None, speed: str | None, could_width: int | None = None, could_speed: str | None = None
 ) -> LinkRate:
-    """Pace of an InfiniBand link by the names of its width and speed.
+    """Rate of an InfiniBand link by the names of its width and speed.
 
-    >>> pace(4, "HDR").gbit_s, pace(2, "HDR").words, pace(4, "HDR", could_speed="NDR").could, pace(None, None).gbit_s
-    (200.0, '2xHDR', '4xNDR', None)
+    >>> make_link_rate(4, "HDR").gbit_s, make_link_rate(2, "HDR").words, make_link_rate(None, None).gbit_s
+    (200.0, '2xHDR', None)
+    >>> make_link_rate(4, "HDR", could_speed="NDR").could
+    '4xNDR'
     """
     lane = LANE_GBIT_S.get(speed or "")
     could = None
@@ -159,8 +161,8 @@ def make_link_rate(
 def parse_guid(text: str | None) -> str:
     """A GUID in any writing as 16 hex digits; "" where it is none, or all zeros.
 
-    >>> guid("b83f:d203:0076:f96b"), guid("0x2c90300a1b2c3"), guid("0000:0000:0000:0000"), guid("mlx5_0"), guid(None)
-    ('b83fd2030076f96b', '0002c90300a1b2c3', '', '', '')
+    >>> [parse_guid(text) for text in ("b83f:d203:0076:f96b", "0x2c90300a1b2c3", "0000:0000:0000:0000", "mlx5_0", None)]
+    ['b83fd2030076f96b', '0002c90300a1b2c3', '', '', '']
     """
     digits = (text or "").strip().lower().removeprefix("0x").replace(":", "")
     if not 1 <= len(digits) <= 16 or not re.fullmatch(r"[0-9a-f]+", digits) or not digits.strip("0"):

@@ -182,8 +182,10 @@ def _group_joined(
 def _find_common_name(names: list[str]) -> str:
     """What the names of switches begin with, without half a number; "" where that is nothing.
 
-    >>> _called(["CSPINE1-01", "CSPINE1-80"]), _called(["CCORE1-001", "CCORE2-140"]), _called(["a1", "b1"])
-    ('CSPINE1', 'CCORE', '')
+    >>> _find_common_name(["CSPINE1-01", "CSPINE1-80"]), _find_common_name(["CCORE1-001", "CCORE2-140"])
+    ('CSPINE1', 'CCORE')
+    >>> _find_common_name(["a1", "b1"])
+    ''
     """
     common = os.path.commonprefix(names)  # noqa: RUF071  # names, not paths: letter by letter is meant
     if any(name[len(common) : len(common) + 1].isdigit() for name in names):

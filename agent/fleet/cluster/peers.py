@@ -31,8 +31,8 @@ class Majority(NamedTuple):
 def find_most(counts: Counter[T]) -> tuple[T, Majority] | None:
     """What most have, or none where no majority is clear.
 
-    >>> most(Counter(a=3, b=1)), most(Counter(a=2)), most(Counter(a=5, b=3))
-    (('a', Most(agree=3, of=4)), None, None)
+    >>> find_most(Counter(a=3, b=1)), find_most(Counter(a=2)), find_most(Counter(a=5, b=3))
+    (('a', Majority(agree=3, of=4)), None, None)
     """
     if not counts:
         return None

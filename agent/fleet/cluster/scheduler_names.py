@@ -21,7 +21,7 @@ def clean(name: str, otherwise: str = "switch") -> str:
 def make_unique(names: Iterable[str], taken: Iterable[str] = (), otherwise: str = "switch") -> dict[str, str]:
     """Each cleaned, none twice: the second of a name gets "-2".
 
-    >>> unique(["a b", "a-b", "c"], taken=["c"])
+    >>> make_unique(["a b", "a-b", "c"], taken=["c"])
     {'a b': 'a-b', 'a-b': 'a-b-2', 'c': 'c-2'}
     """
     used = set(taken)
@@ -42,9 +42,9 @@ def make_node_names(hosts: Iterable[str]) -> dict[str, str | None]:
 
     Two hosts whose short names are the same keep their domains.
 
-    >>> node_names(["gpu1.site.org", "east/gpu2", "a b"])
+    >>> make_node_names(["gpu1.site.org", "east/gpu2", "a b"])
     {'gpu1.site.org': 'gpu1', 'east/gpu2': 'gpu2', 'a b': None}
-    >>> node_names(["n1.east", "n1.west"])
+    >>> make_node_names(["n1.east", "n1.west"])
     {'n1.east': 'n1.east', 'n1.west': 'n1.west'}
     """
     listed = list(hosts)
@@ -62,7 +62,7 @@ def make_node_names(hosts: Iterable[str]) -> dict[str, str | None]:
 def format_comment(text: str) -> str:
     """What a name may be in a comment: one line of plain letters.
 
-    >>> comment("leaf\\n\\x1b[31m é")
+    >>> format_comment("leaf\\n\\x1b[31m é")
     'leaf??[31m ?'
     """
     return re.sub(r"[^ -~]", "?", text)[:200]
@@ -71,8 +71,8 @@ def format_comment(text: str) -> str:
 def format_yaml_text(text: str) -> str:
     """A YAML scalar: plain where it can only be read as this text, else quoted.
 
-    >>> yaml_text("gpu[001-018]"), yaml_text("on"), yaml_text("12"), yaml_text("1e3"), yaml_text("")
-    ('gpu[001-018]', '"on"', '"12"', '"1e3"', '""')
+    >>> [format_yaml_text(text) for text in ("gpu[001-018]", "on", "12", "1e3", "")]
+    ['gpu[001-018]', '"on"', '"12"', '"1e3"', '""']
     """
     words = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_./\[\],-]*", text) and text.lower() not in words:

@@ -85,7 +85,7 @@ def select_rows(
 def make_distinct(names: Sequence[str]) -> list[str]:
     """With numbers behind those that another column has, so that none hides the other.
 
-    >>> unlike(["a", "a", "b", "a_1", "a"])
+    >>> make_distinct(["a", "a", "b", "a_1", "a"])
     ['a', 'a_2', 'b', 'a_1', 'a_3']
     """
     left, numbers = set(names), dict.fromkeys(names, 0)

@@ -51,7 +51,7 @@ def may_be_ours(path: str) -> bool:
 def is_ours(head: bytes) -> bool:
     """Whether it is a dataset's manifest, or the reasons of a quarantine.
 
-    >>> ours(b'{"format": "fabricscope.dataset/1", "generation": 3'), ours(b'{"schema": "fabricscope.report/1"}')
+    >>> is_ours(b'{"format": "fabricscope.dataset/1", "generation": 3'), is_ours(b'{"schema": "fabricscope.report/1"}')
     (True, False)
     """
     if _MANIFEST.match(head):

@@ -15,7 +15,7 @@ T = TypeVar("T", bound=Hashable)
 def code_texts(key: str, title: str, values: Sequence[str | None]) -> CodedColumn:
     """Texts, in the order of their numbers.
 
-    >>> named("rack", "rack", ["r10", None, "r2"]).codes
+    >>> code_texts("rack", "rack", ["r10", None, "r2"]).codes
     [1, -1, 0]
     """
     labels = sorted({value for value in values if value}, key=lambda value: (natural(value), value))
@@ -39,7 +39,7 @@ def code_numbers(
 def find_below_usual(codes: Sequence[int], classes: Sequence[int]) -> list[int]:
     """Nodes under what is usual in their class, where a clear majority of enough nodes has one value.
 
-    >>> below([2, 2, 2, 2, 0, 2, 0, -1], [0, 0, 0, 0, 0, 0, 1, 0])
+    >>> find_below_usual([2, 2, 2, 2, 0, 2, 0, -1], [0, 0, 0, 0, 0, 0, 1, 0])
     [4]
     """
     counts: dict[int, dict[int, int]] = {}
@@ -58,7 +58,7 @@ def find_below_usual(codes: Sequence[int], classes: Sequence[int]) -> list[int]:
 def find_distinct(values: Sequence[T | None]) -> tuple[list[T], list[int]]:
     """Each value once, and the place of everyone's; None is -1.
 
-    >>> distinct(["b", None, "b", "a"])
+    >>> find_distinct(["b", None, "b", "a"])
     (['b', 'a'], [0, -1, 0, 1])
     """
     places: dict[T, int] = {}

@@ -87,7 +87,7 @@ def column(numbers: Sequence[int]) -> Column:
 def encode_spans(numbers: Iterable[int]) -> str:
     """Sorted node numbers as one attribute.
 
-    >>> spans([0, 1, 2, 7, 9, 10])
+    >>> encode_spans([0, 1, 2, 7, 9, 10])
     '0-2 7 9-10'
     """
     pairs: list[list[int]] = []

@@ -42,7 +42,7 @@ def list_verdicts_by_day(
 def _encode_days(changes: Sequence[tuple[date, str]], days: Sequence[date], last: date) -> str:
     """
     >>> day = lambda n: date(2026, 1, n)
-    >>> _letters([(day(2), "o"), (day(3), "e"), (day(3), "w")], [day(n) for n in range(1, 6)], day(4))
+    >>> _encode_days([(day(2), "o"), (day(3), "e"), (day(3), "w")], [day(n) for n in range(1, 6)], day(4))
     '.oww.'
     """
     text, now, at = "", NO_REPORT, 0

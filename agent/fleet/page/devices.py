@@ -101,7 +101,7 @@ def build_rails(
 def format_gbyte_s(value: float) -> str:
     """As the page says it.
 
-    >>> gbyte_s(63.015), gbyte_s(3.938)
+    >>> format_gbyte_s(63.015), format_gbyte_s(3.938)
     ('63 GB/s', '3.94 GB/s')
     """
     return f"{value:.3g} GB/s" if value < 10 else f"{value:.0f} GB/s"

@@ -62,8 +62,8 @@ def findings(nodes: Sequence[str], rows: Sequence[Row]) -> PageFindings:
 def _describe_silence(silenced: bool, reason: str, until: str) -> str | None:
     """In words; None: it is not.
 
-    >>> _silenced(True, "ticket 7", "2026-02-01"), _silenced(True, "", ""), _silenced(False, "", "")
-    ('silenced until 2026-02-01: ticket 7', 'silenced', None)
+    >>> _describe_silence(True, "ticket 7", "2026-02-01"), _describe_silence(True, "", "")
+    ('silenced until 2026-02-01: ticket 7', 'silenced')
     """
     if not silenced:
         return None
@@ -90,7 +90,7 @@ def _cut(text: str) -> str:
 def _list_devices(subject: str) -> list[str]:
     """The devices of a subject.
 
-    >>> _devices("port:0000:1a:00.0/1"), _devices("pair:0000:19:00.0+0000:1a:00.0"), _devices("node")
+    >>> _list_devices("port:0000:1a:00.0/1"), _list_devices("pair:0000:19:00.0+0000:1a:00.0"), _list_devices("node")
     (['0000:1a:00.0'], ['0000:19:00.0', '0000:1a:00.0'], [])
     """
     which = subject.partition(":")[2]

@@ -21,9 +21,9 @@ class BadPattern(Exception):
 def find_racks(names: Sequence[str], chassis: Sequence[str | None], pattern: str | None) -> list[str | None]:
     """By the pattern where there is one, else by the chassis that several nodes share, else by the host names.
 
-    >>> racks(["r1n1", "r1n2", "r2n1", "r2n2", "login"], [None] * 5, None)
+    >>> find_racks(["r1n1", "r1n2", "r2n1", "r2n2", "login"], [None] * 5, None)
     ['r1', 'r1', 'r2', 'r2', None]
-    >>> racks(["gpu1", "gpu2"], [None] * 2, None)
+    >>> find_racks(["gpu1", "gpu2"], [None] * 2, None)
     [None, None]
     """
     if pattern is not None:
@@ -81,7 +81,7 @@ def _limit_time(seconds: float, otherwise: str) -> Iterator[None]:
 def _cut_last_number(name: str) -> str | None:
     """What is before the last of two or more numbers: r12n03 -> r12.
 
-    >>> _before_last_number("dgx-r12-u03.site"), _before_last_number("gpu012"), _before_last_number("r1-2-3")
+    >>> _cut_last_number("dgx-r12-u03.site"), _cut_last_number("gpu012"), _cut_last_number("r1-2-3")
     ('dgx-r12', None, 'r1-2')
     """
     host = name.rpartition("/")[2]

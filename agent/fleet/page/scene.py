@@ -187,7 +187,7 @@ def sort_worst_first(nodes: Nodes) -> list[int]:
 def count_values(values: Iterable[str]) -> dict[str, int]:
     """How often each value occurs.
 
-    >>> counted("aba")
+    >>> count_values("aba")
     {'a': 2, 'b': 1}
     """
     counts_of: dict[str, int] = {}

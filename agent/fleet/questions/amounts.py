@@ -204,7 +204,7 @@ def _format_range(low: float, high: float) -> str:
 
 def _format_span(seconds: float) -> str:
     """
-    >>> _span(400), _span(72_000), _span(90_000)
+    >>> _format_span(400), _format_span(72_000), _format_span(90_000)
     ('7 min', '20 h', '1.0 days')
     """
     if seconds < 3600:

@@ -96,7 +96,7 @@ def spread(counts: Mapping[float, int], middle: float) -> float:
 def sum_by_value(rows: Iterable[tuple[Any, int]]) -> dict[Any, int]:
     """Sums by value; what is not known counts for nothing.
 
-    >>> counted([("a", 1), (None, 5), ("a", 2)])
+    >>> sum_by_value([("a", 1), (None, 5), ("a", 2)])
     {'a': 3}
     """
     counts_of: dict[Any, int] = {}

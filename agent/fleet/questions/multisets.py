@@ -43,7 +43,7 @@ BAGS = (
 def parse_words(text: str, own: frozenset[str] = frozenset()) -> dict[str, str]:
     """Name -> the words of that name, in their order.
 
-    >>> words("ro iommu=pt console=tty0 console=ttyS0 root=/dev/sda", frozenset({"root"}))
+    >>> parse_words("ro iommu=pt console=tty0 console=ttyS0 root=/dev/sda", frozenset({"root"}))
     {'ro': 'ro', 'iommu': 'iommu=pt', 'console': 'console=tty0 console=ttyS0'}
     """
     counts_of: dict[str, str] = {}

@@ -131,7 +131,7 @@ def _name(vendor: str | None, device: str | None) -> str:
 
 def _round_up(count: int) -> int:
     """
-    >>> [_rounded(n) for n in (1, 3, 7, 8, 9)]
+    >>> [_round_up(n) for n in (1, 3, 7, 8, 9)]
     [1, 4, 8, 8, 16]
     """
     return 1 << (count - 1).bit_length()

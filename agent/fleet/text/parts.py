@@ -110,7 +110,7 @@ def _row(cells: Sequence[str], widths: Sequence[int], left: int) -> str:
 
 def _break_word(word: str, room: int) -> str:
     """
-    >>> _broken("gpu[001,003,005]", 12)
+    >>> _break_word("gpu[001,003,005]", 12)
     'gpu[001,003, 005]'
     """
     parts = []

@@ -253,6 +253,8 @@ def numa_changed(case: RuleContext) -> Iterator[Result]:
         yield Unknown("node", NO_EARLIER_RUN)
     elif count := case.history.settings.get("node", {}).get("numa_nodes"):
         yield _fail_numa_count(case, count)
+    elif len(case.node.numa_nodes) == 1:
+        yield NotApplicable("node", "one NUMA node")
     else:
         yield from _judge_numa_changed(case, devices, case.history.settings)
 

@@ -38,6 +38,7 @@ READ_BY = {
     ("amd_fatal", None): "amd-gpu-reset",
     ("npu_heartbeat", "heartbeat-lost"): "npu-heartbeat-lost",
     ("npu_fault", None): "npu-fault-event",
+    ("neuron_hw", None): "neuron-hw-errors",
 }
 CONTEXT_ONLY = {
     ("driver", "api-mismatch"): "the GPUs are not usable after it: their rules have the line as reason",

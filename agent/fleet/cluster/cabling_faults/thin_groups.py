@@ -104,7 +104,7 @@ def _find_thin(view: View, groups: list[_Group]) -> Iterator[tuple[_Group, Cabli
 
 def _format_ratio(down: float, up: int) -> str:
     """
-    >>> _ratio(32, 16), _ratio(32, 31)
+    >>> _format_ratio(32, 16), _format_ratio(32, 31)
     ('2:1', '1.03:1')
     """
     return f"{down / up:.3g}:1"
@@ -148,8 +148,10 @@ def find_dark_spines(view: View, explained: set[str]) -> list[CablingFault]:
 def _find_skipped(names: Iterable[str]) -> list[str]:
     """Names that are missing between the numbers of others.
 
-    >>> _skipped(["spine1", "spine2", "spine4", "spine5"]), _skipped(["s1-03", "s1-05"]), _skipped(["a", "b"])
-    (['spine3'], ['s1-04'], [])
+    >>> _find_skipped(["spine1", "spine2", "spine4", "spine5"]), _find_skipped(["s1-03", "s1-05"])
+    (['spine3'], ['s1-04'])
+    >>> _find_skipped(["a", "b"])
+    []
     """
     split = sorted((re.split(r"(\d+)", name) for name in names), key=str)
     varying = {

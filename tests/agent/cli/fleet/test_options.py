@@ -27,9 +27,9 @@ from agent.cli.main import run
 from agent.fleet.engines.duckdb_files import Embedded
 if sys.argv[1] == "hears nothing":
     Embedded.close = lambda self: time.sleep(100)
-answered = Embedded._answered
+answered = Embedded._run_query
 endless = {"sql": "select count(*) from range(1000000000000)", "parameters": None}
-Embedded._answered = lambda self, bound, *how: answered(self, bound._replace(**endless), *how)
+Embedded._run_query = lambda self, bound, *how: answered(self, bound._replace(**endless), *how)
 sys.exit(run(sys.argv[2:]))
 """
 

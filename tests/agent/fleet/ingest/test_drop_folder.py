@@ -47,7 +47,7 @@ def test_known_reports_are_not_decoded_again(drop: Path, tmp_path: Path, monkeyp
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Files that an ingest opens; one that was written just now is taken for one that has come to rest."""
     found: list[str] = []
-    here = worker._here
+    here = worker._read_local
     monkeypatch.setattr(known, "SETTLED_SECONDS", 0.0)
     monkeypatch.setattr(
         worker, "_read_local", lambda store, path, follow: found.append(path) or here(store, path, follow)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from agent.fleet.dataset import BadDataset, Manifest, open_dataset
-from agent.fleet.ingest.run import _buckets
+from agent.fleet.ingest.run import _count_buckets
 from agent.fleet.ingest.spill import Entry, Epoch, Spilled, SpilledBlock
 from agent.fleet.ingest.worker_pool import Workers
 from tests.agent.fleet.small import START, as_of, files, history, lasting, named, plain, report, rows, take
@@ -311,5 +311,5 @@ def _driver(dataset: Path, hour: int) -> str:
     [(1, 1), (2048, 1), (2049, 2), (16_385, 16), (32_769, 16), (131_072, 16), (131_073, 32), (10**9, 1024)],
 )
 def test_sixteen_buckets_grow_before_there_are_more(nodes: int, buckets: int) -> None:
-    assert _buckets(Manifest(), nodes) == buckets
-    assert _buckets(Manifest(buckets=64, nodes=nodes), nodes) == (buckets if buckets > 128 else 64)
+    assert _count_buckets(Manifest(), nodes) == buckets
+    assert _count_buckets(Manifest(buckets=64, nodes=nodes), nodes) == (buckets if buckets > 128 else 64)

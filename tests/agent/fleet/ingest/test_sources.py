@@ -208,7 +208,7 @@ def test_a_file_that_vanishes_is_told_and_one_that_hangs_is_not_waited_for(
         os.mkfifo(source / name)
     from agent.fleet.ingest import worker
 
-    real = worker._here
+    real = worker._read_local
 
     def here(store: Any, path: str, follow: bool) -> bytes:
         if path == "1.json":
