@@ -60,7 +60,7 @@ def gaudi_internal_port_down(case: RuleContext) -> Iterator[Result]:
             yield Pass(f"pair:{a}+{b}") if known else Unknown(f"pair:{a}+{b}", "the state of a port could not be read")
     for card in judged:
         own = sorted({_pair_of(wire) for wire in wires if card in _pair_of(wire)}, key=sorted)
-        if len(own) > 1 and all(wire.down for wire in wires if card in _pair_of(wire)):
+        if own and all(wire.down for wire in wires if card in _pair_of(wire)):
             yield _fail_card(case, cards[card], [wire for wire in down if card in _pair_of(wire)], own)
             dead.add(card)
     hurt = [pair for pair in hurt if dead.isdisjoint(pair)]
@@ -77,11 +77,13 @@ def _pair_of(wire: _Wire) -> frozenset[str]:
 
 def _switched_off_reason(cards: dict[str, Gpu], wires: list[_Wire], down: list[_Wire]) -> str | None:
     """Why links that are down may be off on purpose: the driver's mask of ports counts for every card alike."""
+    if not down:
+        return None
     count = f"{len(down)} of {len(wires)} links inside the box are down"
-    off = {frozenset(link.link for link in card.links if link.state == "inactive") for card in cards.values()}
-    if down and len(down) == len(wires):
+    if len(down) == len(wires):
         return f"{count}: they may be switched off"
-    if down and len(cards) > 1 and len(off) == 1:
+    off = {frozenset(link.link for link in card.links if link.state == "inactive") for card in cards.values()}
+    if len(off) == 1:
         return f"{count}, by the same ports of every card: they may be switched off"
     return None
 

@@ -111,6 +111,15 @@ def test_a_probe_of_another_vendor_is_no_reason() -> None:
     assert "nvml: absent: no accelerator of PCI vendor 0x10de" in (others.probe_failure("gpu") or "")
 
 
+def test_a_list_that_was_cut_is_no_reason_beside_one_that_is_whole() -> None:
+    """Neither is one of another subject."""
+    cut = probe(server(), "rdma_tools", "partial", "ibstat: the text ends within a line")
+
+    assert cut.partial_reason("rdma") is None
+    assert "rdma_tools: ibstat: the text ends within a line" == probe(cut, "rdma", "absent", "").partial_reason("rdma")
+    assert probe(cut, "rdma", "absent", "").partial_reason("gpu") is None
+
+
 def test_any_device_is_something_to_check() -> None:
     """A GPU, a NIC, an NVSwitch, or one that the last run saw."""
     case = bare("0x060400")
