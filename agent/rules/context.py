@@ -237,7 +237,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _cut_list(self) -> str | None:
-        reason = self.partial_reason("pci") if self.probe_failure("pci_sysfs") else None
+        reason = self.partial_reason("pci")
         return reason if reason and _CUT_LIST in reason else None
 
     @cached_property

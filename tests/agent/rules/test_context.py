@@ -111,6 +111,56 @@ def test_a_probe_of_another_vendor_is_no_reason() -> None:
     assert "nvml: absent: no accelerator of PCI vendor 0x10de" in (others.probe_failure("gpu") or "")
 
 
+@pytest.mark.parametrize(
+    ("change", "idle"),
+    [
+        pytest.param({}, True, id="the driver of a GPU, and no GPU"),
+        pytest.param({"modules": ["mlx5_core"]}, False, id="no driver of a GPU"),
+        pytest.param({"gpus": True}, False, id="a GPU"),
+        pytest.param({"guest": True}, False, id="a guest"),
+        pytest.param({"driver": "amdgpu"}, False, id="it drives a function"),
+        pytest.param({"vendor": "0x1002", "driver": None}, False, id="what drives a function of AMD is unknown"),
+        pytest.param({"vendor": "0x1002"}, True, id="another driver drives a function of AMD"),
+        pytest.param({"driver": None}, True, id="what drives a function of another maker is unknown"),
+    ],
+)
+def test_a_driver_without_a_gpu(change: dict, idle: bool) -> None:
+    """It may be that of the GPU of a CPU, or of one that is gone."""
+    case = bare("0x060400")
+    only = replace(case.topology.pci[0], vendor=change.get("vendor", "0x1000"), driver=change.get("driver", "pcieport"))
+    gpus = server(1).topology.gpus if change.get("gpus") else []
+    case = topology(software(case, modules=[Module(name=name) for name in change.get("modules", ["amdgpu"])]), pci=[only])
+    case = virtual(topology(case, gpus=gpus)) if change.get("guest") else topology(case, gpus=gpus)
+
+    assert idle == bool(case.idle_gpu_driver)
+
+
+def test_lists_of_two_hosts() -> None:
+    """A list that is cut is known to lack some: there the other one is of the same host."""
+    case = driven(listed(bare("0x060000")), "0000:19:00.0")
+
+    assert "a GPU of the driver is missing" in (case.lists_differ or "")
+    assert probe(case, "lspci", "partial", CUT).lists_differ is None
+
+
+@pytest.mark.parametrize(
+    ("at", "up", "seconds"),
+    [
+        ("2026-01-01T23:00:00Z", 86400.0, 3600.0),
+        ("2025-12-31T23:00:00Z", 86400.0, 90000.0),
+        ("2025-12-31T22:59:59Z", 86400.0, None),
+        ("2025-12-01T00:00:00Z", None, 2764800.0),
+        (None, 86400.0, None),
+        ("no time", 86400.0, None),
+    ],
+)
+def test_seconds_since_a_line_of_this_boot(at: str | None, up: float | None, seconds: float | None) -> None:
+    """Not a second more than an hour before the boot: the clock was wrong."""
+    case = node(replace(server(), observed_at="2026-01-02T00:00:00Z"), uptime_seconds=up)
+
+    assert seconds == case.seconds_since(at)
+
+
 def test_a_list_that_was_cut_is_no_reason_beside_one_that_is_whole() -> None:
     """Neither is one of another subject."""
     cut = probe(server(), "rdma_tools", "partial", "ibstat: the text ends within a line")
