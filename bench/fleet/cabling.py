@@ -72,7 +72,7 @@ def told(wrong: Iterable[CablingFault], moved: Iterable[Cable]) -> Told:
 
 
 def planted(truth: Mapping[str, Any], by_reports: bool = False) -> Told:
-    """What was planted. `by_reports`: what only nodes' reports can tell is told, too."""
+    """What was planted. `by_reports`: also what only the reports of nodes can show."""
     said: Told = set()
     for odd in truth["oddities"]:
         kind = odd["kind"]
