@@ -129,7 +129,9 @@ def test_a_driver_without_a_gpu(change: dict, idle: bool) -> None:
     case = bare("0x060400")
     only = replace(case.topology.pci[0], vendor=change.get("vendor", "0x1000"), driver=change.get("driver", "pcieport"))
     gpus = server(1).topology.gpus if change.get("gpus") else []
-    case = topology(software(case, modules=[Module(name=name) for name in change.get("modules", ["amdgpu"])]), pci=[only])
+    case = topology(
+        software(case, modules=[Module(name=name) for name in change.get("modules", ["amdgpu"])]), pci=[only]
+    )
     case = virtual(topology(case, gpus=gpus)) if change.get("guest") else topology(case, gpus=gpus)
 
     assert idle == bool(case.idle_gpu_driver)
