@@ -171,41 +171,35 @@ def select_nodes(engine_: Engine, chosen: Where, where: list[str] | None) -> Tab
     from agent.fleet.engines.engine import narrow
     from agent.fleet.engines.query import table_query
 
+    missing: set[str] = set()
     if chosen.nodes:
-        chosen = _name_nodes(engine_, chosen)
+        chosen, missing = _name_nodes(engine_, chosen)
     tables = narrow(engine_, chosen)
     if any(chosen) and not tables.rows(table_query("host", ["node"])):
         raise CliError(f"no node of the dataset matches {' '.join(where or [])}")
-    if chosen.nodes:
-        _warn_of_missing(engine_, chosen)
+    if missing:
+        from agent.fleet.hostlist import fold
+
+        print_warning(f"no report from {fold(missing)}")
     return tables
 
 
 AMBIGUOUS_HINT = "name one of them instead"
 
 
-def _name_nodes(engine_: Engine, chosen: Where) -> Where:
-    """The same with nodes as the dataset calls them: people have host names. Raises CliError."""
+def _name_nodes(engine_: Engine, chosen: Where) -> tuple[Where, set[str]]:
+    """The same with nodes as the dataset calls them, as people have host names; and names of no report. Raises
+    CliError."""
     from agent.fleet.engines.query import table_query
     from agent.fleet.node_names import AmbiguousName, NodeNames
 
     names = NodeNames((node, host) for node, host in engine_.rows(table_query("host", ["node", "hostname"])))
     try:
-        return chosen._replace(nodes=tuple(names.find(name) or name for name in chosen.nodes))
+        nodes = {name: names.find(name) for name in chosen.nodes}
     except AmbiguousName as error:
         raise CliError(f"--where nodes: {error}", AMBIGUOUS_HINT) from error
-
-
-def _warn_of_missing(engine_: Engine, chosen: Where) -> None:
-    """Say which of the named nodes never sent a report: the answer is about the others."""
-    from agent.fleet.engines.engine import Where, narrow
-    from agent.fleet.engines.query import table_query
-    from agent.fleet.hostlist import fold
-
-    present = {node for (node,) in narrow(engine_, Where(nodes=chosen.nodes)).rows(table_query("host", ["node"]))}
-    missing = set(chosen.nodes) - present
-    if missing:
-        print_warning(f"no report from {fold(missing)}")
+    missing = {name for name, node in nodes.items() if node is None}
+    return chosen._replace(nodes=tuple(node or name for name, node in nodes.items())), missing
 
 
 def read_silences(path: str | None) -> Silences:
