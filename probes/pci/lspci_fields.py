@@ -235,7 +235,7 @@ def find_cut(text: str, heads: Iterable[str], last: LspciBlock) -> str | None:
         if _HEX.fullmatch(line) or _INSIDE.match(line.lstrip(_MARGIN)):
             return "it begins within a function"
     unended = not text.endswith(("\n", "\r"))
-    end = lines[-1].strip(_MARGIN)
+    end = lines[-1].strip(_MARGIN) if lines else ""
     if not end:
         return None
     if last.data:
