@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from probes.host.files import follow, locate, parent_and_name, read_each
+from probes.host.files import follow, parent_and_name, read_each
 from probes.host.filter_secrets import filter_content
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Failed, ReadError
 
@@ -28,20 +28,48 @@ Node: TypeAlias = dict[str, "Node"] | bytes | SymlinkNode | SpecialNode
 
 
 class MemoryFiles:
-    """A rooted tree in memory."""
+    """A rooted tree in memory, filled by `add` before it is asked: directories that were walked to once are kept."""
 
     def __init__(self, root: dict[str, Node] | None = None) -> None:
         self.root: dict[str, Node] = {} if root is None else root
+        self._latest: tuple[str, dict[str, Node]] = ("", self.root)  # directory of what was added last
+        self._folders: dict[str, dict[str, Node]] = {}  # by their path without links
+        self._resolved: dict[str, str] = {}  # directories whose links were followed
+        self._located: dict[str, str] = {}  # likewise, as far as they go
 
     def add(self, path: str, node: Node) -> int:
         """Put a node in its place, over what is there; how many nodes are new. Raises ValueError where a part of its
         path is no directory, or climbs."""
-        names = [name for name in path.split("/") if name not in ("", ".")]
-        if ".." in names:
-            raise ValueError("climbs out of its directory with '..'")
+        parent, _, name = path.rpartition("/")
         new = 0
-        folder = self.root
-        for name in names[:-1]:
+        if parent == self._latest[0] and name not in ("", ".", ".."):
+            folder = self._latest[1]
+        else:
+            names = [name for name in path.split("/") if name not in ("", ".")]
+            if ".." in names:
+                raise ValueError("climbs out of its directory with '..'")
+            if not names:
+                return new
+            folder, new = self._make_folders(names[:-1])
+            if name == names[-1]:
+                self._latest = parent, folder
+            name = names[-1]
+        if isinstance(folder.get(name), dict):
+            if isinstance(node, dict):
+                return new
+            self._latest = "", self.root
+            self._folders.clear()
+        if self._resolved or self._located:
+            self._resolved.clear()
+            self._located.clear()
+        new += name not in folder
+        folder[name] = node
+        return new
+
+    def _make_folders(self, names: Iterable[str]) -> tuple[dict[str, Node], int]:
+        """A directory below the root, and how many of its path are new. Raises ValueError."""
+        folder, new = self.root, 0
+        for name in names:
             below = folder.get(name)
             if below is None:
                 below = folder[name] = {}
@@ -49,11 +77,7 @@ class MemoryFiles:
             if not isinstance(below, dict):
                 raise ValueError("lies below something that is no directory")
             folder = below
-        if not names or (isinstance(node, dict) and isinstance(folder.get(names[-1]), dict)):
-            return new
-        new += names[-1] not in folder
-        folder[names[-1]] = node
-        return new
+        return folder, new
 
     def find(self, path: str) -> Node | None:
         """What is at a member's name, as it stands; None where there is nothing."""
@@ -64,8 +88,22 @@ class MemoryFiles:
 
     def node(self, real: str) -> Node:
         """What is at a path without links. Raises Absent."""
+        parent, _, name = real.rpartition("/")
+        folder = self._folders.get(parent)
+        if folder is None:
+            found = self._walk(real, parent)
+            if not isinstance(found, dict):
+                raise make_absent(real, errno.ENOTDIR)
+            folder = self._folders[parent] = found
+        if not name:
+            return folder
+        if name not in folder:
+            raise make_absent(real, errno.ENOENT)
+        return folder[name]
+
+    def _walk(self, real: str, directory: str) -> Node:
         node: Node = self.root
-        for name in real.split("/"):
+        for name in directory.split("/"):
             if not name:
                 continue
             if not isinstance(node, dict):
@@ -108,7 +146,7 @@ class MemoryFiles:
         """See Host.readlink."""
         directory, name = parent_and_name(path)
         try:
-            node = self.node(f"{follow(directory, self._link_text)}/{name}")
+            node = self.node(f"{self._follow_directory(directory)}/{name}")
         except Absent as why:
             raise _rename(path, why) from None
         if not isinstance(node, SymlinkNode):
@@ -117,19 +155,34 @@ class MemoryFiles:
 
     def resolve(self, path: str) -> str:
         """See Host.resolve."""
+        directory, name = parent_and_name(path)
         try:
-            return follow(path, self._link_text)
+            return follow(name, self._link_text, self._follow_directory(directory))
         except Absent as why:
             raise _rename(path, why) from None
 
     def locate(self, path: str) -> str:
         """See Files.locate."""
-        return locate(path, self._link_text)
+        directory, name = parent_and_name(path)
+        try:
+            start = self._located.get(directory)
+            if start is None:
+                start = self._located[directory] = follow(directory, self._link_text_or_none).rstrip("/")
+            return follow(name, self._link_text_or_none, start)
+        except Absent:  # a loop
+            return follow(path, lambda _: None)
 
     def below(self, directory: str) -> MemoryFiles | None:
         """See Files.below."""
         node = self.find(directory)
         return MemoryFiles(node) if isinstance(node, dict) else None
+
+    def _follow_directory(self, path: str) -> str:
+        """Where a directory is, "" for the root: probes ask for many files of each. Raises Absent."""
+        real = self._resolved.get(path)
+        if real is None:
+            real = self._resolved[path] = follow(path, self._link_text).rstrip("/")
+        return real
 
     def _find_node(self, path: str) -> Node:
         return self.node(self.resolve(path))
@@ -137,6 +190,12 @@ class MemoryFiles:
     def _link_text(self, here: str) -> str | None:
         node = self.node(here)
         return node.text if isinstance(node, SymlinkNode) else None
+
+    def _link_text_or_none(self, here: str) -> str | None:
+        try:
+            return self._link_text(here)
+        except Absent:
+            return None
 
 
 def make_absent(path: str, code: int) -> Absent:
