@@ -105,6 +105,9 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     link: Link | None = None
 
 
+# The PCIe switch on an AMD GPU's card or module, as (vendor, device) of its upstream and downstream port. Sources:
+# pci.ids; of MI300 and MI350 the lspci output of machines with MI300X and MI350P: the two ports differ in their vendor.
+CARD_SWITCHES = frozenset({("0x1002", "0x1478"), ("0x1002", "0x1479"), ("0x1022", "0x1500"), ("0x1002", "0x1501")})
 CXL_MEMORY = "0x0502"  # PCI class of its devices, without the programming interface
 
 
