@@ -145,6 +145,8 @@ def cxl_memory_offline(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_online(case: RuleContext, region: CxlRegion) -> Result:
+    if region.committed is None or region.size_mib is None:
+        return Unknown("node", f"{region.id}: its size, or whether it is committed, is not shown")
     if not region.committed or not region.size_mib:
         return NotApplicable("node", f"{region.id} is not set up: see cxl-region-broken")
     if region.mode == "devdax":
