@@ -64,12 +64,13 @@ def _judge_modules(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     yield from all_pass([gpu for gpu in group if gpu.hive != NO_HIVE])
     if outside:
         many = f"{len(outside)} of {len(group)} GPUs"
-        yield _fail_hive(
-            case,
-            outside,
-            f"{many} in no XGMI hive; their module joins each with another one",
-            f"{many} reach the others by PCIe and host memory only.",
-        )
+        summary = f"{many} in no XGMI hive; their module joins each with another one"
+        yield _fail_hive(case, outside, summary, _describe_reach(outside, group))
+
+
+def _describe_reach(outside: list[Gpu], group: list[Gpu]) -> str:
+    reach = "reaches" if len(outside) == 1 else "reach"
+    return f"{len(outside)} of {len(group)} GPUs {reach} the others by PCIe and host memory only."
 
 
 def _judge_mesh(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
@@ -88,9 +89,7 @@ def _judge_mesh(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
         summary = f"{len(outside)} of {len(group)} GPUs in no XGMI hive; the other {hives[largest]} are in one"
     else:
         summary = f"{len(group)} GPUs are in {len(hives)} XGMI hives; their board joins all of them"
-    yield _fail_hive(
-        case, outside, summary, f"{len(outside)} of {len(group)} GPUs reach the others by PCIe and host memory only."
-    )
+    yield _fail_hive(case, outside, summary, _describe_reach(outside, group))
 
 
 @rule("xgmi-bridge-uneven")
@@ -224,7 +223,8 @@ def _fail_missing(case: RuleContext, group: _Group, of: int) -> Fail:
         subject=group.subject,
         label=group.label,
         summary=_describe_missing(group, of),
-        impact="Traffic of these pairs goes over PCIe and host memory; collectives run at the slowest pair's speed.",
+        impact=f"Traffic of {'these pairs' if len(pairs) > 1 else 'this pair'} goes over PCIe and host memory; "
+        "collectives run at the slowest pair's speed.",
         remedy=_REMEDY,
         evidence=(
             *(

@@ -210,7 +210,7 @@ def _judge_capacity(case: RuleContext, device: CxlDevice) -> Result:
         impact="Memory that is built in is not used.",
         evidence=(
             Evidence(what=f"capacity of {device.memdev}", value=_gib(total), source=f"{BUS}/{device.memdev}/ram/size"),
-            Evidence(what="decoded", value=_gib(used), source=f"cxl list -v -m {device.memdev}"),
+            Evidence(what=f"decoded of {device.memdev}", value=_gib(used), source=f"cxl list -v -m {device.memdev}"),
             *kernel_log_evidence(case, device.id),
         ),
         severity="info" if used else None,
