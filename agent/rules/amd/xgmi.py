@@ -21,7 +21,7 @@ _LINKS = f"{KFD}/*/io_links/*/properties"
 _SEVERAL = 3  # pairs of three GPUs: what so many have, every link can do
 _PERHAPS_A_GUEST = "no GPU is in a hive, and whether this is a virtual machine is not known"
 _BRIDGE_SIZES = (2, 4)  # cards that one bridge joins
-_MANY = 3  # up to so many pairs without a GPU in common are a finding each
+_MANY = 2  # up to so many pairs without a GPU in common are a finding each
 _SLOWEST_LINK_GBYTE_S = 50.0  # one link of the slowest generation: 16 lanes at 25 GT/s
 
 
@@ -166,21 +166,15 @@ def _pairs_by_hive(case: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[
     for group in groups:
         for hive in dict.fromkeys(gpu.hive for gpu in group if gpu.hive != NO_HIVE):
             members = [gpu for gpu in group if gpu.hive == hive]
-            pairs = [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(members, 2)]
-            if pairs:
-                yield pairs
+            yield [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(members, 2)]
 
 
 class _Group(NamedTuple):
     """Pairs with one fault."""
 
     pairs: list[_Pair]
-    gpu: Gpu | None  # that several pairs have in common
-
-    @property
-    def is_of_node(self) -> bool:
-        """Several pairs without a GPU in common."""
-        return self.gpu is None and len(self.pairs) > 1
+    gpu: Gpu | None = None  # that several pairs have in common
+    is_of_node: bool = False  # several pairs without a GPU in common
 
     @property
     def subject(self) -> str:
@@ -202,14 +196,16 @@ class _Group(NamedTuple):
 def _group_pairs(case: RuleContext, pairs: list[_Pair]) -> Iterator[_Group]:
     """All pairs, where they have a GPU in common or are many; else each pair by itself."""
     common = frozenset.intersection(*(pair.ends for pair in pairs)) if len(pairs) > 1 else frozenset()
-    if common or len(pairs) > _MANY:
-        yield _Group(pairs, case.gpus[min(common)] if common else None)
+    if common:
+        yield _Group(pairs, case.gpus[min(common)])
+    elif len(pairs) > _MANY:
+        yield _Group(pairs, is_of_node=True)
     else:
-        yield from (_Group([pair], None) for pair in pairs)
+        yield from (_Group([pair]) for pair in pairs)
 
 
 def _describe_missing(group: _Group, of: int) -> str:
-    if len(group.pairs) == of > 1:
+    if group.is_of_node and len(group.pairs) == of:
         return f"no XGMI link between any two of {len(group.gpus)} GPUs, which are in one hive"
     if group.is_of_node:
         return f"{len(group.pairs)} of {of} pairs of GPUs in one hive have no XGMI link"
