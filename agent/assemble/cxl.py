@@ -34,6 +34,7 @@ def build_cxl(facts: ProbeFacts, pci: Sequence[PciFunction]) -> Cxl | None:
             mode=region.mode,
             online_blocks=region.online_blocks,
             total_blocks=region.total_blocks,
+            qos_class=region.qos_class,
         )
         for region in (bus.regions if bus else ())
     ]
@@ -52,6 +53,7 @@ def _build_device(device: str, memdev: CxlMemdev) -> CxlDevice:
         ram_mib=_to_mib(memdev.ram_bytes),
         pmem_mib=_to_mib(memdev.pmem_bytes),
         decoded_mib=_to_mib(memdev.decoded_bytes),
+        qos_class=memdev.qos_class,
         firmware=memdev.firmware,
         numa_node=memdev.numa_node,
         health=list(memdev.health) if memdev.health is not None else None,

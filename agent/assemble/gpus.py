@@ -132,7 +132,7 @@ class _GpuBuilder:
             pcie_peers=sorted(gpu.pcie_peers, key=sort_key) if gpu.pcie_peers is not None else None,
             xgmi=_xgmi(gpu.xgmi),
             links=[self._link(link) for link in sorted(gpu.nvlinks, key=lambda link: link.link)],
-            links_known=bool(gpu.nvlinks) or gpu.nvlink_supported is False,
+            links_known=(bool(gpu.nvlinks) or gpu.nvlink_supported is False) and not gpu.nvlinks_unread,
             links_reason=gpu.nvlink_reason or ("no NVLink" if gpu.nvlink_supported is False else None),
             fabric=_fabric(gpu.fabric),
             c2c=_c2c(gpu),

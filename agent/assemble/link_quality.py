@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 
 from agent.assemble.facts import card_address
 from agent.assemble.pcie_tree import BridgePort, PcieTree, is_bridge
-from agent.model.pci import LinkQuality, generation
-from agent.platforms.devices import CARD_SWITCHES, is_accelerator
+from agent.model.pci import CARD_SWITCHES, LinkQuality, generation
+from agent.platforms.devices import is_accelerator
 from probes.gpu.facts import Gpu
 from probes.pci.sysfs import PciFunction
 

@@ -105,6 +105,9 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     link: Link | None = None
 
 
+# The PCIe switch on an AMD GPU's card or module, as (vendor, device) of its upstream and downstream port. Sources:
+# pci.ids; of MI300 and MI350 the lspci output of machines with MI300X and MI350P: the two ports differ in their vendor.
+CARD_SWITCHES = frozenset({("0x1002", "0x1478"), ("0x1002", "0x1479"), ("0x1022", "0x1500"), ("0x1002", "0x1501")})
 CXL_MEMORY = "0x0502"  # PCI class of its devices, without the programming interface
 
 
@@ -118,6 +121,7 @@ class CxlDevice(msgspec.Struct, frozen=True, kw_only=True):
     ram_mib: int | None = None
     pmem_mib: int | None = None
     decoded_mib: int | None = None  # how much of it is part of a region, or was set up by the firmware
+    qos_class: int | None = None  # of its volatile memory: what it can do, in classes of the platform
     firmware: str | None = None
     numa_node: int | None = None  # of its slot
     health: list[str] | None = (
@@ -141,6 +145,7 @@ class CxlRegion(msgspec.Struct, frozen=True, kw_only=True):
     mode: str | None = None  # system-ram | devdax: used as a device, by choice
     online_blocks: int | None = None
     total_blocks: int | None = None
+    qos_class: int | None = None  # that the platform gives the window of the host which it is in
 
 
 class Cxl(msgspec.Struct, frozen=True, kw_only=True):

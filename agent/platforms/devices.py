@@ -192,9 +192,6 @@ ACCELERATOR_MAKERS = {  # by PCI vendor
     "0x1d0f": Maker("Amazon", (), (_PROCESSING, "0x0880")),  # Neuron devices
 }
 
-# Switches on a GPU card: the endpoint behind them shows an internal link [ids]
-CARD_SWITCHES = frozenset({("0x1002", "0x1478"), ("0x1002", "0x1479"), ("0x1022", "0x1500")})
-
 # Root ports of Grace and Vera CPUs: their GPUs are attached by NVLink-C2C, and PCIe only manages them [ids]
 _COHERENT_PORTS = _ids("22b1 22b2 22b8")
 

@@ -42,6 +42,7 @@ class KfdNode(NamedTuple):
     gfx: int | None  # 90402 is gfx942
     render_minor: int | None
     links: tuple[KfdLink, ...] = ()
+    links_unread: int = 0  # that the graph has beside them
     peer_links: tuple[KfdLink, ...] | None = None  # over PCIe, to GPUs outside its hive; None: the driver has no list
 
 
@@ -137,14 +138,18 @@ def _with_links(reader: HostReader, node: KfdNode) -> KfdNode:
     """Kernels before 6.0 have no folder p2p_links; later ones have one for each node, which may be empty."""
     folder = f"{NODES}/{node.number}"
     peers = reader.names(f"{folder}/p2p_links")
+    links, unread = _links(reader, f"{folder}/io_links", reader.names(f"{folder}/io_links") or [])
     return node._replace(
-        links=_links(reader, f"{folder}/io_links", reader.names(f"{folder}/io_links") or []),
-        peer_links=_links(reader, f"{folder}/p2p_links", peers) if peers is not None else None,
+        links=links,
+        links_unread=unread,
+        peer_links=_links(reader, f"{folder}/p2p_links", peers)[0] if peers is not None else None,
     )
 
 
-def _links(reader: HostReader, folder: str, names: Sequence[str]) -> tuple[KfdLink, ...]:
+def _links(reader: HostReader, folder: str, names: Sequence[str]) -> tuple[tuple[KfdLink, ...], int]:
+    """The links of a folder, and how many others it has that could not be read."""
     links: list[KfdLink] = []
+    unread = len(names[MOST_LINKS:])
     for name in names[:MOST_LINKS]:
         try:
             properties = _properties(reader.host, f"{folder}/{name}/properties")
@@ -158,11 +163,13 @@ def _links(reader: HostReader, folder: str, names: Sequence[str]) -> tuple[KfdLi
             continue  # it leads to a GPU that may not be seen
         except (ReadError, ParseError) as why:
             reader.gap(f"{folder}/{name}: {why}")
+            unread += 1
         except KeyError as missing:
             reader.gap(f"{folder}/{name}: no {missing}")
+            unread += 1
         else:
             links.append(link)
-    return tuple(links)
+    return tuple(links), unread
 
 
 def _properties(host: Host, path: str) -> dict[str, int]:

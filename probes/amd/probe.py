@@ -35,8 +35,15 @@ _XGMI_RATE, _XGMI_STATES, _XGMI_PORTS = 72, 264, 8  # offsets of two and of eigh
 _NOT_STATED = 0xFFFF  # also of a port that is switched off
 _STATES = {0: "inactive", 1: "active", _NOT_STATED: "unknown"}
 # MB/s of one XGMI link in one direction, by the first digits of the GPU's architecture: 25 or 32 GT/s on 16 lanes;
-# gfx950 is specified with 38.4, and its driver may still report 32
-_LINK_MBYTE_S = {906: (50_000,), 908: (50_000,), 910: (50_000,), 942: (64_000,), 950: (76_800, 64_000)}
+# gfx950 is specified with 38.4, and its driver may still report 32. Kernels of 2024 and before state 25 GT/s of all.
+_OLD_KERNELS = 50_000
+_LINK_MBYTE_S = {
+    906: (_OLD_KERNELS,),
+    908: (_OLD_KERNELS,),
+    910: (_OLD_KERNELS,),
+    942: (64_000, _OLD_KERNELS),
+    950: (76_800, 64_000, _OLD_KERNELS),
+}
 
 
 class _Card(NamedTuple):
@@ -134,6 +141,8 @@ def split_bandwidth(gfx: int | None, mbyte_s: int) -> tuple[int, float | None]:
 
     >>> split_bandwidth(90010, 200_000), split_bandwidth(90402, 64_000), split_bandwidth(90402, 0)
     ((4, 50.0), (1, 64.0), (1, None))
+    >>> split_bandwidth(90402, 100_000)  # MI300A with two links per pair, before the kernel knew their rate
+    (2, 50.0)
     """
     if not mbyte_s:
         return 1, None
@@ -193,6 +202,7 @@ def _gpu(
     node = card.first
     alone = node.unique_id is not None and shared[node.unique_id] == 1
     links = _number_links(card, cards, pairs)
+    unread = _links_unread_reason(node)
     vram = properties.get("mem_info_vram_total", "")
     modes = [properties.get(name) for name in _PARTITION]
     return Gpu(
@@ -205,9 +215,10 @@ def _gpu(
         name=properties.get("product_name") or None,
         vbios=properties.get("vbios_version") or None,
         memory_mib=int(vram) >> 20 if vram.isascii() and vram.isdigit() and len(vram) <= 18 else None,
-        nvlink_supported=None if links else False,
-        nvlink_reason=None if links else "the driver shows no XGMI link of this GPU",
+        nvlink_supported=None if links or unread else False,
+        nvlink_reason=unread or (None if links else "the driver shows no XGMI link of this GPU"),
         nvlinks=links,
+        nvlinks_unread=node.links_unread,
         partitions=len(card.nodes) if len({n.unique_id for n in card.nodes}) == 1 else None,
         compute_partition=modes[0],
         memory_partition=modes[1],
@@ -215,6 +226,13 @@ def _gpu(
         pcie_peers=_pcie_peers(card, cards),
         error_counts=_errors(properties) or None,
     )
+
+
+def _links_unread_reason(node: KfdNode) -> str | None:
+    """Why its links are not all known: the driver gives every GPU at least one to a processor or to another GPU."""
+    if node.links_unread:
+        return f"{node.links_unread} of its links in the driver's graph could not be read"
+    return None if node.links else "its links in the driver's graph could not be read"
 
 
 def _number_links(

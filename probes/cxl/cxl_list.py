@@ -90,6 +90,7 @@ def _memdev(name: str, item: Mapping[str, Any]) -> CxlMemdev:
         address=address if isinstance(address, str) and ADDRESS.fullmatch(address) else None,
         ram_bytes=_size(item.get("ram_size", 0)),  # a size of 0 is not printed
         pmem_bytes=_size(item.get("pmem_size", 0)),
+        qos_class=_size(item.get("ram_qos_class")),
         firmware=firmware if isinstance(firmware, str) else None,
         numa_node=_size(item.get("numa_node")),
         health=_health(item.get("health")),

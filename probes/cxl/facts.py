@@ -24,6 +24,7 @@ class CxlMemdev(NamedTuple):
     ports: tuple[str, ...] = ()  # above the endpoint, from the root on
     health: tuple[str, ...] | None = None  # what is wrong by its own account; None: not asked
     media_errors: Mapping[str, int] | None = None  # poisoned ranges by source ("Internal", "Injected"); None: not asked
+    qos_class: int | None = None  # ram/qos_class; None: the platform or its kernel (before 6.8) names none
 
 
 class CxlRegion(NamedTuple):
@@ -39,6 +40,7 @@ class CxlRegion(NamedTuple):
     mode: str | None = None  # of its dax device: system-ram | devdax
     online_blocks: int | None = None  # of its memory, and of how many
     total_blocks: int | None = None
+    qos_class: int | None = None  # of the root decoder that it is in
 
 
 class CxlFacts(NamedTuple):

@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"0x[0-9a-f]{1,16}|[0-9]{1,19}")
 _PORT = re.compile(r"(?:root|port)[0-9]{1,5}")
 _DAX = re.compile(r"dax[0-9]{1,5}\.[0-9]{1,5}")
 _DECODER = re.compile(r"decoder([0-9]{1,5})\.[0-9]{1,5}")
-_MEMDEV = ("ram/size", "pmem/size", "firmware_version", "numa_node")
+_MEMDEV = ("ram/size", "pmem/size", "ram/qos_class", "firmware_version", "numa_node")
 _REGION = ("size", "interleave_ways", "interleave_granularity", "commit")
 _MOST_WAYS = 16
 _MODES = {"kmem": "system-ram", "device_dax": "devdax"}  # by the driver of a dax device
@@ -89,6 +89,7 @@ def _read_memdev(reader: HostReader, name: str, port: str | None, decoders: list
         ram_bytes=parse_number(values.get("ram/size")),
         pmem_bytes=parse_number(values.get("pmem/size")),
         decoded_bytes=sum(size or 0 for size in sizes) if sizes and None not in sizes else None,
+        qos_class=parse_number(values.get("ram/qos_class")),
         firmware=values.get("firmware_version") or None,
         numa_node=parse_number(values.get("numa_node")),
         endpoint=endpoint,
@@ -127,4 +128,12 @@ def _read_region(reader: HostReader, name: str, endpoints: dict[str, str | None]
         memdevs=tuple(memdev for match in decoders if match and (memdev := endpoints.get(match[1]))),
         numa_node=nodes[0] if nodes else None,
         mode=_MODES.get(drivers[0]) if drivers else None,
+        qos_class=_read_qos_class(reader, name),
     )
+
+
+def _read_qos_class(reader: HostReader, region: str) -> int | None:
+    """That of the root decoder, below which a region is."""
+    decoder = next((part for part in reversed(_resolve(reader, region)) if _DECODER.fullmatch(part)), None)
+    values = reader.attributes(f"{BUS}/{decoder}", ("qos_class",), source=f"{BUS}/decoder*") if decoder else {}
+    return parse_number(values.get("qos_class"))

@@ -99,6 +99,7 @@ class Gpu(NamedTuple):
     nvlink_supported: bool | None = None  # False: "does not have or support Nvlink"; None: not known (MIG, denied)
     nvlink_reason: str | None = None  # why nvlinks are not known
     nvlinks: tuple[NvLink, ...] = ()
+    nvlinks_unread: int = 0  # of AMD: links that the driver has beside them, and that could not be read
     fabric: GpuFabric | None = None
     c2c_enabled: bool | None = None
     c2c_links: tuple[str, ...] = ()  # state of every C2C link

@@ -173,6 +173,7 @@ _FORMS = (
         _AMDGPU + r"(?:Saved bad pages.{0,24} reaches threshold|RAS records: ?\d{1,9} exceed threshold)\b",
     ),
     _form("amd_reset", _AMDGPU + r"GPU reset begin!"),
+    _form("amd_vram_lost", rf"(?:{_AMDGPU}|\[drm\] )VRAM is lost due to GPU reset!"),  # older kernels name no GPU
     _form("amd_init", _AMDGPU + r"(?P<code>Fatal error during GPU init)"),
     _form("xgmi", _AMDGPU + r"XGMI: (?P<code>Failed to add node|Set topology failure|Get topology failure)"),
     _form("npu_heartbeat", r"\[ascend\] .{0,200}Heartbeat lost! \(device=(?P<device>\d{1,5});", "heartbeat-lost"),
@@ -232,7 +233,7 @@ _FORMS = (
 )
 _TOKENS = (  # cheap sieve
     "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_core", "NIC Link", "AER", "DPC",
-    "irmware reset", "Rebuild failed", "amdgpu", "[ascend]", "NEURON_HW_ERR", "Hardware Error]",
+    "irmware reset", "Rebuild failed", "amdgpu", "VRAM is lost", "[ascend]", "NEURON_HW_ERR", "Hardware Error]",
 )  # fmt: skip
 
 _AER = re.compile(

@@ -19,14 +19,14 @@ def render_gpudirect(report: Report, rules: RuleLinks) -> Element | None:
     if not groups:
         return None
     if len(groups) == 1 and groups[0].verdict == "ready":
-        by = f" by {groups[0].via}" if groups[0].via not in ("none", "unknown") else ""
+        by = f" by {groups[0].via}" if groups[0].via else ""
         return el("p", el("strong", "Ready"), f"{by}: {groups[0].gpus} with {groups[0].nics}.")
     loud = {finding.rule for finding in report.open_findings if finding.severity != "info"}
     rows = [
         el(
             "tr",
             el("td", el("span", group.verdict, class_=f"badge {_badge_tone(group, loud)}")),
-            el("td", "" if group.via in ("none", "unknown") else group.via),
+            el("td", group.via),
             el("td", group.gpus),
             el("td", group.nics),
             el("td", *[el("div", *rules.link_words(cause)) for cause in group.causes]),

@@ -10,7 +10,8 @@ from agent.outputs.names import DisplayNames, compress_names
 from agent.outputs.text.lines import Line, wrap_paragraph
 
 STYLES = {"ready": "ok", "degraded": "warning", "blocked": "error", "unknown": "dim"}
-VIA = {"dma-buf": "DMA-BUF", "peermem": "nvidia_peermem", "data-direct": "Data Direct"}
+_VIA = {"dma-buf": "DMA-BUF", "peermem": "nvidia_peermem", "data-direct": "Data Direct", "none": "", "unknown": ""}
+_VIA_AMD = "peer memory of amdkfd"  # amdgpu itself is the client: there is no module like nvidia_peermem
 WORST_FIRST = ("blocked", "degraded", "unknown", "ready")
 
 
@@ -18,7 +19,7 @@ class PairGroup(NamedTuple):
     """Pairs with the same verdict, way and causes."""
 
     verdict: str
-    via: str
+    via: str  # empty: by none, or not known
     causes: tuple[str, ...]
     gpus: str  # "GPU0-3"
     nics: str
@@ -27,10 +28,12 @@ class PairGroup(NamedTuple):
 def group_pairs(report: Report) -> list[PairGroup]:
     """Group the pairs, worst first."""
     names = DisplayNames(report)
+    of_amd = {gpu.id for gpu in report.topology.gpus if gpu.vendor == "AMD"}
     groups: dict[tuple[str, str, tuple[str, ...]], list[Gpudirect]] = {}
     for row in report.gpudirect:
         causes = tuple(_describe_cause(cause, names) for cause in row.causes)
-        groups.setdefault((row.verdict, row.via, causes), []).append(row)
+        via = _VIA_AMD if row.via == "peermem" and row.gpu in of_amd else _VIA.get(row.via, row.via)
+        groups.setdefault((row.verdict, via, causes), []).append(row)
     return [
         PairGroup(
             verdict,
@@ -47,7 +50,7 @@ def render_gpudirect(report: Report, width: int) -> list[Line]:
     """One line per group of pairs, worst first."""
     lines: list[Line] = []
     for verdict, via, causes, gpus, nics in group_pairs(report):
-        how = f" ({VIA.get(via, via)})" if via not in ("none", "unknown") else ""
+        how = f" ({via})" if via else ""
         lines += wrap_paragraph(f"{verdict}{how}: {gpus} – {nics}", width, style=STYLES[verdict])
         lines += [line for cause in causes for line in wrap_paragraph(cause, width, indent="      ", first="    - ")]
     return lines

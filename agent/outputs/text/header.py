@@ -91,7 +91,7 @@ def _processors(report: Report) -> str:
         (
             f"{node.cpu.sockets}x {node.cpu.name or 'CPU'}" if node.cpu.sockets else node.cpu.name,
             f"{with_cpus} NUMA nodes" if with_cpus > 1 else None,
-            f"{memory_only} memory-only NUMA nodes" if memory_only else None,
+            f"{memory_only} memory-only NUMA node{'s' * (memory_only > 1)}" if memory_only else None,
             f"{node.memory_mib / 1024:.0f} GiB" if node.memory_mib else None,
         ),
         ", ",

@@ -191,8 +191,9 @@ def _evidence(case: RuleContext, gpu: Gpu, best: Path) -> Evidence:
 def numa_unknown(case: RuleContext) -> Iterator[Result]:
     nodes = case.node.numa_nodes
     devices = {gpu.pci for gpu in case.topology.gpus if gpu.pci} | {nic.pci for nic in case.rails if nic.pci}
+    devices |= _expanders(case)
     if not devices and case.bus_unread is None:
-        yield NotApplicable("node", "no GPU and no rail")
+        yield NotApplicable("node", "no GPU, no rail and no CXL memory")
     elif not devices or not nodes:
         return
     elif any(node.cpus is None for node in nodes):
@@ -201,6 +202,13 @@ def numa_unknown(case: RuleContext) -> Iterator[Result]:
         yield NotApplicable("node", "one NUMA node with CPUs")
     else:
         yield from _judge_numa_unknown(case, sorted(devices & case.functions.keys()))
+
+
+def _expanders(case: RuleContext) -> set[str]:
+    """CXL memory in slots; what is part of the root complex is where its processor is."""
+    devices = case.topology.cxl.devices if case.topology.cxl else []
+    functions = [case.functions[device.id] for device in devices if device.id in case.functions]
+    return {function.id for function in functions if function.parent is not None}
 
 
 def _judge_numa_unknown(case: RuleContext, devices: list[str]) -> Iterator[Result]:
@@ -220,8 +228,13 @@ def _judge_numa_unknown(case: RuleContext, devices: list[str]) -> Iterator[Resul
             yield Unknown(subject, "its NUMA node could not be read")
         else:
             yield Pass(subject)
-    if lost:
-        yield _fail_numa_unknown(case, lost)
+    memory = _expanders(case)
+    if others := [pci for pci in lost if pci not in memory]:
+        yield _fail_numa_unknown(case, others)
+    if expanders := [pci for pci in lost if pci in memory]:
+        yield _fail_numa_unknown(case, expanders)._replace(
+            severity="info", cause="memory", impact="To which socket this memory is near is not known from its slot."
+        )
 
 
 def _fail_numa_unknown(case: RuleContext, lost: list[str]) -> Fail:

@@ -118,14 +118,17 @@ def _fail_reset(case: RuleContext, resets: list[Event]) -> Fail:
     about = root.subject if root and root.subject else places[0] if len(places) == 1 else ""
     gpu = case.gpus.get(about)
     long_ago = _is_long_ago(case, resets)
+    lost = [event for event in case.events if event.kind == "amd_vram_lost"]
     first = f"; the first error is of {device_label(case, root.subject)}" if root and root.subject else ""
     return Fail(
         subject=f"gpu:{gpu.id}" if gpu else "node",
         label=gpu.label if gpu else "node",
         summary=f"the driver reset {labels}{first}{', long ago' if long_ago else ''}",
-        impact="Jobs on these GPUs ended, and their memory was lost.",
+        impact="Jobs on these GPUs ended, and their memory was lost: end processes that still use it."
+        if lost
+        else "Jobs on these GPUs ended.",
         remedy="Restart the jobs; where resets come back, have the GPU of the first error exchanged.",
-        evidence=tuple(map(_line, [*([root] if root else []), *resets][:6])),
+        evidence=tuple(map(_line, [*([root] if root else []), *resets][:6] + lost[:1])),
         severity=one_level_lower("error") if long_ago else None,
         places=frozenset({*places, about} - {""}),
     )

@@ -11,6 +11,8 @@ from agent.rules.rule import NotApplicable, Pass, Result, Unknown
 
 # Modules whose board joins each GPU with each other one: MI300A, MI300X, MI308X, MI325X, MI350X, MI355X
 FULL_MESH = frozenset({"0x74a0", "0x74a1", "0x74a2", "0x74a5", "0x75a0", "0x75a3"})
+# Two GPUs in one module, which joins them: MI250X, MI250
+PAIRED = frozenset({"0x7408", "0x740c"})
 # Cards that a bridge joins, or that stand alone: MI60, MI50, MI100, MI210
 BRIDGED = frozenset({"0x66a0", "0x66a1", "0x738c", "0x740f"})
 NOT_OFFERED = ("vfio", "no_driver", "not_open", "error")

@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, Partition
 from agent.rules.amd.gpus import KFD, all_pass, select_gpus
 from agent.rules.context import RuleContext
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 
@@ -27,7 +27,9 @@ def _judge_count(case: RuleContext, gpu: Gpu, usual_count: int | None) -> Result
     expected = partition.expected or usual_count
     if case.node.container or case.node.job_limit:
         return NotApplicable(subject, "a container or job sees only the partitions that it was given")
-    if expected is None or (partition.count or 0) >= expected:
+    if expected is None:
+        return Unknown(subject, "its compute partition mode is not known, and no majority of GPUs has one number")
+    if (partition.count or 0) >= expected:
         return Pass(subject)
     why = f"{partition.compute} mode has {expected}" if partition.expected else f"other GPUs have {expected}"
     return Fail(

@@ -10,16 +10,19 @@ from typing import NamedTuple
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.topology import Path
-from agent.rules.amd.gpus import BRIDGED, FULL_MESH, KFD, NO_HIVE, all_pass, select_gpus
+from agent.rules.amd.gpus import BRIDGED, FULL_MESH, KFD, NO_HIVE, PAIRED, all_pass, select_gpus
 from agent.rules.context import RuleContext
-from agent.rules.devices import kernel_log_evidence
+from agent.rules.devices import find_device_id, kernel_log_evidence
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 _REMEDY = "Reset the hive while it is idle, power cycle the node, then exchange the module or bridge."
 _LINKS = f"{KFD}/*/io_links/*/properties"
 _SEVERAL = 3  # pairs of three GPUs: what so many have, every link can do
+_PERHAPS_A_GUEST = "no GPU is in a hive, and whether this is a virtual machine is not known"
 _BRIDGE_SIZES = (2, 4)  # cards that one bridge joins
+_MANY = 2  # up to so many pairs without a GPU in common are a finding each
+_SLOWEST_LINK_GBYTE_S = 50.0  # one link of the slowest generation: 16 lanes at 25 GT/s
 
 
 class _Pair(NamedTuple):
@@ -44,16 +47,36 @@ class _Pair(NamedTuple):
 
 @rule("xgmi-hive-split")
 def xgmi_hive_split(case: RuleContext) -> Iterator[Result]:
-    groups, answers = select_gpus(case, FULL_MESH, lambda gpu: gpu.hive is not None)
+    groups, answers = select_gpus(case, FULL_MESH | PAIRED, lambda gpu: gpu.hive is not None)
     yield from answers
     for group in groups:
-        yield from _judge_mesh(case, group)
+        yield from (
+            _judge_mesh(case, group) if find_device_id(case, group[0]) in FULL_MESH else _judge_modules(case, group)
+        )
+
+
+def _judge_modules(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
+    """Two GPUs in one module are in one hive in every server; how modules are joined differs."""
+    outside = [gpu for gpu in group if gpu.hive == NO_HIVE]
+    if len(outside) == len(group) and not case.node.virtualization_known:
+        yield Unknown("node", _PERHAPS_A_GUEST)
+        return
+    yield from all_pass([gpu for gpu in group if gpu.hive != NO_HIVE])
+    if outside:
+        many = f"{len(outside)} of {len(group)} GPUs"
+        summary = f"{many} in no XGMI hive; their module joins each with another one"
+        yield _fail_hive(case, outside, summary, _describe_reach(outside, group))
+
+
+def _describe_reach(outside: list[Gpu], group: list[Gpu]) -> str:
+    reach = "reaches" if len(outside) == 1 else "reach"
+    return f"{len(outside)} of {len(group)} GPUs {reach} the others by PCIe and host memory only."
 
 
 def _judge_mesh(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     hives = Counter(gpu.hive for gpu in group if gpu.hive != NO_HIVE)
     if not hives and not case.node.virtualization_known:
-        yield Unknown("node", "no GPU is in a hive, and whether this is a virtual machine is not known")
+        yield Unknown("node", _PERHAPS_A_GUEST)
         return
     largest = min(hives, key=lambda hive: (-hives[hive], hive)) if hives else None
     outside = [gpu for gpu in group if gpu.hive != largest]
@@ -66,9 +89,7 @@ def _judge_mesh(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
         summary = f"{len(outside)} of {len(group)} GPUs in no XGMI hive; the other {hives[largest]} are in one"
     else:
         summary = f"{len(group)} GPUs are in {len(hives)} XGMI hives; their board joins all of them"
-    yield _fail_hive(
-        case, outside, summary, f"{len(outside)} of {len(group)} GPUs reach the others by PCIe and host memory only."
-    )
+    yield _fail_hive(case, outside, summary, _describe_reach(outside, group))
 
 
 @rule("xgmi-bridge-uneven")
@@ -121,12 +142,23 @@ def xgmi_pair_missing(case: RuleContext) -> Iterator[Result]:
     groups, answers = select_gpus(case, None, lambda gpu: gpu.hive is not None)
     yield from answers
     for pairs in _pairs_by_hive(case, groups):
-        missing = [pair for pair in pairs if pair.path is None or pair.path.kind != "XGMI"]
-        if len(missing) == len(pairs):
-            yield Unknown("node", "the driver shows no XGMI link inside a hive")
-            continue
-        yield from (Pass(pair.subject) for pair in pairs if pair not in missing)
-        yield from (_fail_missing(case, gpus, of_them) for gpus, of_them in _group_pairs(case, missing))
+        yield from _judge_pairs(case, pairs)
+
+
+def _judge_pairs(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
+    joined = [pair for pair in pairs if pair.path is not None and pair.path.kind == "XGMI"]
+    missing: list[_Pair] = []
+    yield from (Pass(pair.subject) for pair in joined)
+    for pair in pairs:
+        unread = next((gpu for gpu in (pair.a, pair.b) if not gpu.links_known), None)
+        if unread and pair not in joined:
+            yield Unknown(pair.subject, unread.links_reason or f"the links of {unread.label} are not known")
+        elif pair not in joined:
+            missing.append(pair)
+    if missing and not joined and not case.node.virtualization_known:
+        yield Unknown("node", "no XGMI link inside a hive, and whether this is a virtual machine is not known")
+        return
+    yield from (_fail_missing(case, group, len(pairs)) for group in _group_pairs(case, missing))
 
 
 def _pairs_by_hive(case: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[_Pair]]:
@@ -134,29 +166,61 @@ def _pairs_by_hive(case: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[
     for group in groups:
         for hive in dict.fromkeys(gpu.hive for gpu in group if gpu.hive != NO_HIVE):
             members = [gpu for gpu in group if gpu.hive == hive]
-            pairs = [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(members, 2)]
-            if pairs:
-                yield pairs
+            yield [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(members, 2)]
 
 
-def _group_pairs(case: RuleContext, pairs: list[_Pair]) -> Iterator[tuple[list[Gpu], list[_Pair]]]:
-    """All pairs with the GPU that they have in common and its peers, where there is one; else each pair by itself."""
-    common = frozenset.intersection(*(pair.ends for pair in pairs)) if pairs else frozenset()
+class _Group(NamedTuple):
+    """Pairs with one fault."""
+
+    pairs: list[_Pair]
+    gpu: Gpu | None = None  # that several pairs have in common
+    is_of_node: bool = False  # several pairs without a GPU in common
+
+    @property
+    def subject(self) -> str:
+        """The GPU, the pair, or the node."""
+        return "node" if self.is_of_node else f"gpu:{self.gpu.id}" if self.gpu else self.pairs[0].subject
+
+    @property
+    def label(self) -> str:
+        """As people call the subject."""
+        return "node" if self.is_of_node else self.gpu.label if self.gpu else self.pairs[0].label
+
+    @property
+    def gpus(self) -> list[Gpu]:
+        """The ends of all pairs, once; the common one first."""
+        ends = [end for pair in self.pairs for end in (pair.a, pair.b)]
+        return list({gpu.id: gpu for gpu in ([self.gpu] if self.gpu else []) + ends}.values())
+
+
+def _group_pairs(case: RuleContext, pairs: list[_Pair]) -> Iterator[_Group]:
+    """All pairs, where they have a GPU in common or are many; else each pair by itself."""
+    common = frozenset.intersection(*(pair.ends for pair in pairs)) if len(pairs) > 1 else frozenset()
     if common:
-        gpu = case.gpus[min(common)]
-        yield [gpu, *(end for pair in pairs for end in (pair.a, pair.b) if end is not gpu)], pairs
+        yield _Group(pairs, case.gpus[min(common)])
+    elif len(pairs) > _MANY:
+        yield _Group(pairs, is_of_node=True)
     else:
-        yield from (([pair.a, pair.b], [pair]) for pair in pairs)
+        yield from (_Group([pair]) for pair in pairs)
 
 
-def _fail_missing(case: RuleContext, gpus: list[Gpu], pairs: list[_Pair]) -> Fail:
-    alone = len(pairs) > 1
+def _describe_missing(group: _Group, of: int) -> str:
+    if group.is_of_node and len(group.pairs) == of:
+        return f"no XGMI link between any two of {len(group.gpus)} GPUs, which are in one hive"
+    if group.is_of_node:
+        return f"{len(group.pairs)} of {of} pairs of GPUs in one hive have no XGMI link"
+    first, *others = group.gpus
+    return f"no XGMI link between {first.label} and {join_labels([gpu.label for gpu in others])}, which are in one hive"
+
+
+def _fail_missing(case: RuleContext, group: _Group, of: int) -> Fail:
+    pairs, gpus = group.pairs, group.gpus
     return Fail(
-        subject=f"gpu:{gpus[0].id}" if alone else pairs[0].subject,
-        label=gpus[0].label if alone else pairs[0].label,
-        summary=f"no XGMI link between {gpus[0].label} and {join_labels([gpu.label for gpu in gpus[1:]])}, "
-        "which are in one hive",
-        impact="Traffic of these pairs goes over PCIe and host memory; collectives run at the slowest pair's speed.",
+        subject=group.subject,
+        label=group.label,
+        summary=_describe_missing(group, of),
+        impact=f"Traffic of {'these pairs' if len(pairs) > 1 else 'this pair'} goes over PCIe and host memory; "
+        "collectives run at the slowest pair's speed.",
         remedy=_REMEDY,
         evidence=(
             *(
@@ -191,6 +255,9 @@ def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
             yield NotApplicable(pair.subject, "the driver states no rate between GPUs in several partitions")
         elif rate is None or usual_rate is None:
             yield Unknown(pair.subject, "the driver states no rate, or no two pairs to compare")
+        elif usual_rate < _SLOWEST_LINK_GBYTE_S:
+            why = f"the driver states at most {usual_rate:g} GB/s, and one XGMI link has {_SLOWEST_LINK_GBYTE_S:g}"
+            yield Unknown(pair.subject, why)
         elif rate >= usual_rate:
             yield Pass(pair.subject)
         else:
@@ -198,8 +265,8 @@ def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     if 2 * len(slow) > len(joined):
         yield _fail_most_slow(slow, min(rates[pair.subject] or 0 for pair in slow), usual_rate or 0)
         return
-    for gpus, of_them in _group_pairs(case, slow):
-        yield _fail_slow(case, gpus, of_them, min(rates[pair.subject] or 0 for pair in of_them), usual_rate or 0)
+    for group in _group_pairs(case, slow):
+        yield _fail_slow(case, group, min(rates[pair.subject] or 0 for pair in group.pairs), usual_rate or 0)
 
 
 def _fail_most_slow(pairs: list[_Pair], rate: float, best: float) -> Fail:
@@ -218,13 +285,13 @@ def _fail_most_slow(pairs: list[_Pair], rate: float, best: float) -> Fail:
     )
 
 
-def _fail_slow(case: RuleContext, gpus: list[Gpu], pairs: list[_Pair], rate: float, usual_rate: float) -> Fail:
-    alone = len(pairs) > 1
+def _fail_slow(case: RuleContext, group: _Group, rate: float, usual_rate: float) -> Fail:
+    pairs, gpus = group.pairs, group.gpus
     return Fail(
-        subject=f"gpu:{gpus[0].id}" if alone else pairs[0].subject,
-        label=gpus[0].label if alone else pairs[0].label,
+        subject=group.subject,
+        label=group.label,
         summary=f"XGMI of {len(pairs)} pairs at {rate:g} GB/s; other pairs have {usual_rate:g} GB/s"
-        if alone
+        if len(pairs) > 1
         else f"XGMI at {rate:g} GB/s; other pairs have {usual_rate:g} GB/s",
         impact=f"{usual_rate - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
         remedy=_REMEDY,

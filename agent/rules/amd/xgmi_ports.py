@@ -16,7 +16,7 @@ from agent.rules.devices import kernel_log_evidence
 from agent.rules.rule import Fail, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
-_LANES = 16  # of each link of every generation
+_LANES, _LANE_GBIT_S = 16, 32  # of each link of MI300 and later
 _SEVERAL = 3  # so many ends that agree on one GPU are no accident
 
 
@@ -121,13 +121,17 @@ def xgmi_link_slow(case: RuleContext) -> Iterator[Result]:
 
 def _judge_rate(group: list[Gpu]) -> Iterator[Result]:
     widths, rates = [_ports(gpu).width or 0 for gpu in group], [_ports(gpu).lane_gbit_s or 0 for gpu in group]
-    width, rate = find_majority(widths), find_majority(rates) or 0
+    width, rate, fastest = find_majority(widths), find_majority(rates) or 0, max(rates)
     for gpu in group:
         subject, ports = f"gpu:{gpu.id}", _ports(gpu)
+        own = ports.lane_gbit_s or 0
         if width is None or width < _LANES:
             yield Unknown(subject, "most GPUs have no width in common, or less than 16 lanes: idle links may be narrow")
-        elif (ports.width or 0) < width or 0 < (ports.lane_gbit_s or 0) < rate:
+        elif (ports.width or 0) < width or 0 < own < rate:
             yield _fail_slow(gpu, width, rate)
+        elif 0 < own < max(fastest, _LANE_GBIT_S):
+            why = f"lanes at {own} Gb/s, {max(fastest, _LANE_GBIT_S)} are possible, and no majority has that: "
+            yield Unknown(subject, f"{why}idle links may be slow")
         else:
             yield Pass(subject)
 

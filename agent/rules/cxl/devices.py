@@ -38,8 +38,8 @@ def subject_of(device: CxlDevice) -> str:
 @rule("cxl-driver-missing")
 def cxl_driver_missing(case: RuleContext) -> Iterator[Result]:
     yield from report_no_cxl(case)
-    for device in cxl_devices(case):
-        yield _judge_driver(case, device, case.functions.get(device.id))
+    answers = (_judge_driver(case, device, case.functions.get(device.id)) for device in cxl_devices(case))
+    yield from aggregate_node_wide(answers, "no driver is bound to any expander")
 
 
 def _judge_driver(case: RuleContext, device: CxlDevice, function: PciFunction | None) -> Result:
@@ -49,8 +49,10 @@ def _judge_driver(case: RuleContext, device: CxlDevice, function: PciFunction | 
     absent = unreachable_reason(function)
     if absent or "vfio" in (function.driver or ""):
         return NotApplicable(subject, absent or "kept for a virtual machine")
-    if function.driver:
+    if function.driver == DRIVER:
         return Pass(subject)
+    if function.driver:
+        return Unknown(subject, f"bound to {function.driver}: whether that offers its memory is not known")
     if function.driver is None or function.root_bus is None:
         return Unknown(subject, "whether a driver is bound to it, or where on the bus it is, is not known")
     if function.parent is None:
@@ -183,8 +185,8 @@ def _fail_health(case: RuleContext, device: CxlDevice, problems: list[str]) -> F
 @rule("cxl-unused-capacity")
 def cxl_unused_capacity(case: RuleContext) -> Iterator[Result]:
     yield from report_no_cxl(case)
-    for device in cxl_devices(case):
-        yield _judge_capacity(case, device)
+    answers = (_judge_capacity(case, device) for device in cxl_devices(case))
+    yield from aggregate_node_wide(answers, "no memory of any expander is in a region")
 
 
 def _judge_capacity(case: RuleContext, device: CxlDevice) -> Result:
@@ -194,7 +196,9 @@ def _judge_capacity(case: RuleContext, device: CxlDevice) -> Result:
     if device.pmem_mib:
         return NotApplicable(subject, "persistent memory is set up by choice")
     if total == 0:
-        return NotApplicable(subject, "it has no memory of its own: capacity comes and goes at run time")
+        return Unknown(
+            subject, "it states no capacity: that comes and goes at run time, or was not read from the device"
+        )
     if total is None or device.endpoint is None or used is None:
         return Unknown(subject, "its capacity, its endpoint or the decoders of that are not shown")
     if used >= total:
@@ -206,7 +210,7 @@ def _judge_capacity(case: RuleContext, device: CxlDevice) -> Result:
         impact="Memory that is built in is not used.",
         evidence=(
             Evidence(what=f"capacity of {device.memdev}", value=_gib(total), source=f"{BUS}/{device.memdev}/ram/size"),
-            Evidence(what="decoded", value=_gib(used), source=f"cxl list -v -m {device.memdev}"),
+            Evidence(what=f"decoded of {device.memdev}", value=_gib(used), source=f"cxl list -v -m {device.memdev}"),
             *kernel_log_evidence(case, device.id),
         ),
         severity="info" if used else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
-from agent.model.pci import CxlRegion
+from agent.model.pci import CxlDevice, CxlRegion
 from agent.rules.context import RuleContext
 from agent.rules.cxl.devices import BUS, cxl_devices
 from agent.rules.devices import device_label
@@ -145,6 +145,8 @@ def cxl_memory_offline(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_online(case: RuleContext, region: CxlRegion) -> Result:
+    if region.committed is None or region.size_mib is None:
+        return Unknown("node", f"{region.id}: its size, or whether it is committed, is not shown")
     if not region.committed or not region.size_mib:
         return NotApplicable("node", f"{region.id} is not set up: see cxl-region-broken")
     if region.mode == "devdax":
@@ -174,4 +176,108 @@ def _judge_online(case: RuleContext, region: CxlRegion) -> Result:
         evidence=(Evidence(what=f"memory of {region.id} online", value=online, source=source),),
         cause=region.id,
         places=frozenset(region.devices),
+    )
+
+
+@rule("cxl-qos-mismatch")
+def cxl_qos_mismatch(case: RuleContext) -> Iterator[Result]:
+    if not _regions(case):
+        yield has_cxl(case) or NotApplicable("node", "no region")
+    devices = {device.id: device for device in cxl_devices(case)}
+    for region in _regions(case):
+        members = [devices[device] for device in region.devices if device in devices]
+        yield _judge_qos(region, members)
+
+
+def _judge_qos(region: CxlRegion, members: list[CxlDevice]) -> Result:
+    if any(device.pmem_mib for device in members):
+        return NotApplicable("node", f"{region.id}: persistent memory has a class of its own")
+    if not members or len(members) < len(region.devices):
+        return Unknown("node", f"{region.id}: its devices are not shown")
+    if region.qos_class is None or None in {device.qos_class for device in members}:
+        return Unknown("node", f"{region.id}: the platform, or its kernel (before 6.8), names no class of a part of it")
+    others = [device for device in members if device.qos_class != region.qos_class]
+    if not others:
+        return Pass("node")
+    return Fail(
+        subject="node",
+        label=region.id,
+        summary=f"{region.id} is in a window of class {region.qos_class}; "
+        + ", ".join(f"{device.memdev} has class {device.qos_class}" for device in others),
+        impact="The host plans with the bandwidth and latency of another class than this memory has.",
+        evidence=(
+            Evidence(
+                what=f"class of the window of {region.id}",
+                value=str(region.qos_class),
+                source=f"{BUS}/decoder0.*/qos_class",
+            ),
+            *(
+                Evidence(
+                    what=f"class of {device.memdev}",
+                    value=str(device.qos_class),
+                    source=f"{BUS}/{device.memdev}/ram/qos_class",
+                )
+                for device in others
+            ),
+        ),
+        cause=region.id,
+        places=frozenset(device.id for device in others),
+    )
+
+
+@rule("cxl-interleave-partial")
+def cxl_interleave_partial(case: RuleContext) -> Iterator[Result]:
+    if not _regions(case):
+        yield has_cxl(case) or NotApplicable("node", "no region")
+    alike: dict[tuple[int | str | None, ...], list[CxlRegion]] = {}
+    for region in _regions(case):
+        answer = _alone_reason(case, region)
+        if answer is not None:
+            yield answer
+            continue
+        device = next(device for device in cxl_devices(case) if device.id == region.devices[0])
+        function = case.functions[device.id]
+        alike.setdefault((device.numa_node, function.vendor, function.device, device.ram_mib), []).append(region)
+    for (numa_node, *_), regions in alike.items():
+        if _count_root_ports(case, regions) > 1:
+            yield _fail_partial(numa_node, regions)
+        else:
+            yield from (NotApplicable("node", f"{region.id}: no equal expander at another port") for region in regions)
+
+
+def _alone_reason(case: RuleContext, region: CxlRegion) -> Result | None:
+    """Why a region is not one that could be joined with others; None where it is."""
+    if case.virtual_machine:
+        return NotApplicable("node", "virtual machine: where expanders are is the hypervisor's to show")
+    if region.ways is None or region.committed is None:
+        return Unknown("node", f"{region.id}: its ways, or whether it is committed, are not shown")
+    if region.ways != 1 or len(region.devices) != 1 or not region.committed or region.mode == "devdax":
+        return NotApplicable("node", f"{region.id}: over several devices, not in use, or a device by choice")
+    device = next((device for device in cxl_devices(case) if device.id == region.devices[0]), None)
+    if device is None or device.numa_node is None or device.ram_mib is None or device.id not in case.functions:
+        return Unknown("node", f"{region.id}: the socket, the model or the capacity of its device is not known")
+    return None
+
+
+def _count_root_ports(case: RuleContext, regions: list[CxlRegion]) -> int:
+    """Devices below one port share its link: a region over both would not be faster."""
+    functions = [case.functions[region.devices[0]] for region in regions]
+    return len({(case.ancestors(function) or (function,))[-1].id for function in functions})
+
+
+def _fail_partial(numa_node: int | str | None, regions: list[CxlRegion]) -> Fail:
+    names = [region.id for region in regions]
+    return Fail(
+        subject="node",
+        label=f"NUMA {numa_node}",
+        summary=f"{len(regions)} equal expanders at NUMA {numa_node} are a region each: {join_labels(names)}",
+        impact="Each has the bandwidth of one expander; a region over all has that of all, and is lost with any.",
+        evidence=tuple(
+            Evidence(
+                what=f"device of {region.id}", value=region.devices[0], source=f"{BUS}/{region.id}/interleave_ways"
+            )
+            for region in regions
+        ),
+        cause=f"NUMA {numa_node}",
+        places=frozenset(region.devices[0] for region in regions),
     )

@@ -9,9 +9,9 @@ from itertools import combinations
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.pci import CARD_SWITCHES
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
-    AMD,
     device_label,
     find_function,
     gpu_model,
@@ -26,8 +26,6 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 _EXCLUDED = "NVreg_ExcludedGpus"
-# Ports of the PCIe switch on an AMD GPU card or module (pci.ids)
-_MODULE_SWITCHES = frozenset({(AMD, "0x1478"), (AMD, "0x1479"), ("0x1022", "0x1500"), ("0x1022", "0x1501")})
 
 
 @rule("gpu-missing")
@@ -71,7 +69,7 @@ def _board_parts(case: RuleContext) -> tuple[str, list[str]]:
     if managers:
         return "management functions of NVLink switches", managers
     filled = {function.parent for function in case.topology.pci}
-    switches = [f.id for f in case.topology.pci if (f.vendor, f.device) in _MODULE_SWITCHES and f.id not in filled]
+    switches = [f.id for f in case.topology.pci if (f.vendor, f.device) in CARD_SWITCHES and f.id not in filled]
     return "ports of PCIe switches in GPU modules", switches
 
 

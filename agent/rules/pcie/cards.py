@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from agent.model.pci import PciFunction
+from agent.model.pci import CXL_MEMORY, PciFunction
 from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
 from agent.rules.pcie.links import PcieLink, not_judged_reason, pcie_links
@@ -64,10 +64,15 @@ def is_sufficient(gbyte_s: float | None, gbit_s: float) -> bool:
 def card_kind(case: RuleContext, wire: PcieLink) -> Hashable | None:
     """What siblings have in common: vendor, device, subsystem and role; None where it is not known enough."""
     function, nic = wire.child, case.nic_by_pci.get(wire.child.id)
-    if function.id not in case.gpu_by_pci and nic is None:
+    if function.id not in case.gpu_by_pci and nic is None and not is_cxl_memory(function):
         return None
     ids = (function.vendor, function.device, function.subsystem_vendor, function.subsystem_device)
-    return None if None in ids[:2] else (*ids, nic.role if nic else "gpu")
+    return None if None in ids[:2] else (*ids, nic.role if nic else "")
+
+
+def is_cxl_memory(function: PciFunction) -> bool:
+    """Whether it is a CXL memory expander."""
+    return (function.class_code or "").startswith(CXL_MEMORY)
 
 
 def sibling_links(case: RuleContext, wire: PcieLink) -> list[PcieLink]:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.node import Event
-from agent.model.pci import CXL_MEMORY, PciFunction
+from agent.model.pci import CARD_SWITCHES, CXL_MEMORY, PciFunction
 from agent.rules.context import RuleContext
-from agent.rules.devices import AMD, device_label, pci_source, severity_by_role, unreachable_reason
+from agent.rules.devices import device_label, pci_source, severity_by_role, unreachable_reason
 from agent.rules.rule import Fail, NotApplicable, Unknown
 from agent.rules.wording import format_share_lost, join_labels
 
@@ -17,8 +17,6 @@ LANES = frozenset({1, 2, 4, 8, 12, 16, 32})
 # Boards that some servers wire with half the lanes on purpose: DCGM accepts x8 (T4, A10G, L40S, A800)
 OFTEN_HALF = frozenset({"0x1eb8", "0x2237", "0x26b9", "0x20f3"})
 NO_LINK = "no link at all: see pcie-link-down"
-_CARD_SWITCH = "0x1478"  # upstream port of the switch on an AMD GPU card
-_CARD_SWITCH_BELOW = frozenset({(AMD, "0x1479"), ("0x1022", "0x1500")})  # what the GPU hangs from inside its card
 
 # GB/s (10^9 bytes) of one lane in one direction after line coding (PCIe Base Specification; 64 GT/s: FLIT mode)
 GBYTE_S_PER_LANE = {2.5: 0.25, 5.0: 0.5, 8.0: 0.9846, 16.0: 1.9692, 32.0: 3.9385, 64.0: 7.375, 128.0: 14.75}
@@ -84,7 +82,7 @@ def not_judged_reason(case: RuleContext, wire: PcieLink) -> Unknown | NotApplica
         return NotApplicable(wire.subject, "nothing that is in use depends on it")
     if case.virtual_machine:
         return NotApplicable(wire.subject, "virtual machine: links are what the hypervisor shows")
-    if parent and (parent.vendor, parent.device) in _CARD_SWITCH_BELOW:
+    if parent and (parent.vendor, parent.device) in CARD_SWITCHES:
         return NotApplicable(wire.subject, "a link inside a card")
     if link is None:
         if function.parent is None:
@@ -107,7 +105,7 @@ def inconclusive_reason(wire: PcieLink) -> str | None:
     link = wire.child.link
     if link and link.quality.state != "conclusive":
         return f"below what it can, and {link.quality.reason or 'the sample proves nothing: ' + link.quality.state}"
-    if (wire.child.vendor, wire.child.device) == (AMD, _CARD_SWITCH):
+    if (wire.child.vendor, wire.child.device) in CARD_SWITCHES:
         return "below what it can, and an AMD GPU slows its link when idle"
     return None
 

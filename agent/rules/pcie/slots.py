@@ -12,7 +12,7 @@ from agent.model.pci import Link
 from agent.rules.context import RuleContext
 from agent.rules.devices import AMD, MELLANOX, is_consumer, pci_source, reaches_gpus_by_itself, severity_by_role
 from agent.rules.node_wide import merge_if_on_all
-from agent.rules.pcie.cards import card_functions, card_kind, is_sufficient, required_rate, sibling_links
+from agent.rules.pcie.cards import card_functions, card_kind, is_cxl_memory, is_sufficient, required_rate, sibling_links
 from agent.rules.pcie.links import (
     LANES,
     OFTEN_HALF,
@@ -69,9 +69,9 @@ def _judge_slot_limits_card(case: RuleContext, wire: PcieLink) -> Result:
         return silent
     child, card = wire.child, wire.child.link
     slot = wire.parent.link if wire.parent else None
-    is_card = child.id in case.gpu_by_pci or child.id in case.nic_by_pci
+    is_card = child.id in case.gpu_by_pci or child.id in case.nic_by_pci or is_cxl_memory(child)
     if not is_card and (child.vendor not in (AMD, MELLANOX) or not (child.class_code or "").startswith("0x0604")):
-        return NotApplicable(wire.subject, "neither a GPU nor a NIC: a drive, or a switch of the board")
+        return NotApplicable(wire.subject, "no GPU, NIC or CXL memory: a drive, or a switch of the board")
     if card is None or slot is None or card.max_width not in LANES or card.max_speed_gt_s is None:
         return Unknown(wire.subject, "what the card and the slot can do is not known")
     if slot.max_width not in LANES or slot.max_speed_gt_s is None:
@@ -116,18 +116,19 @@ def _severity(case: RuleContext, wire: PcieLink, limit: _Limit) -> tuple[str, st
     if nic:
         return _severity_for_nic(case, wire, limit, nic)
     gpu = case.gpu_by_pci.get(wire.child.id)
-    if gpu is None:
+    if gpu is None and not is_cxl_memory(wire.child):
         return "info", "a switch that belongs to the card"
-    if is_consumer(case, gpu):
+    kind = "GPUs" if gpu else "expanders"
+    if gpu and is_consumer(case, gpu):
         return "info", "a card for desktops"
     if limit.narrow and wire.child.device in OFTEN_HALF and (limit.slot.max_width or 0) >= 8:
         return "info", "normal for this GPU in many servers"
     others = [other for link in sibling_links(case, wire) if (other := possible_bandwidth(case, link)) is not None]
     here = possible_bandwidth(case, wire)
     if here is not None and any(other > here for other in others):
-        return "warning", "other GPUs of its kind have better ones here"
+        return "warning", f"other {kind} of its kind have better ones here"
     if others:
-        return "info", "all GPUs of its kind sit so: the board was built like that"
+        return "info", f"all {kind} of its kind sit so: the board was built like that"
     return ("warning", "it has fewer lanes than it could") if limit.narrow else ("info", "an older generation")
 
 

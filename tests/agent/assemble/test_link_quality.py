@@ -171,12 +171,14 @@ def test_an_endpoint_on_the_root_bus_without_a_port_is_not_believed() -> None:
     assert "untrusted" == classify(board, "0001:00:00.0").state
 
 
-def test_behind_the_switch_of_an_amd_card_the_link_that_counts_is_the_card_s() -> None:
-    """1478 leads to the slot, 1479 and the GPU are inside; the card slows down when idle like any GPU."""
+@pytest.mark.parametrize("ports", [("0x1002:0x1478", "0x1002:0x1479"), ("0x1022:0x1500", "0x1002:0x1501")])
+def test_behind_the_switch_of_an_amd_card_the_link_that_counts_is_the_card_s(ports: tuple[str, str]) -> None:
+    """The upstream port leads to the slot, all else is inside; the card slows down when idle like any GPU."""
+    (vendor, device), below = ports[0].split(":"), ports[1].split(":")
     board = Board()
     root = board.root_port("0000:60:01.0", speed=GEN4)
-    up = board.upstream("0000:61:00.0", root, vendor="0x1002", device="0x1478", speed=GEN1, max_speed=GEN4)
-    down = board.downstream("0000:62:00.0", up, vendor="0x1002", device="0x1479", speed=GEN4)
+    up = board.upstream("0000:61:00.0", root, vendor=vendor, device=device, speed=GEN1, max_speed=GEN4)
+    down = board.downstream("0000:62:00.0", up, vendor=below[0], device=below[1], speed=GEN4)
     gpu = board.device("0000:63:00.0", down, "0x120000", "0x1002", "0x74a1", speed=GEN1, max_speed=GEN4)
 
     assert "untrusted" == classify(board, gpu).state

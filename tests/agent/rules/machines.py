@@ -104,10 +104,12 @@ def expanders() -> RuleContext:
             ram_mib=131_072,
             pmem_mib=0,
             decoded_mib=131_072,
+            qos_class=1,
+            firmware="2.0.1",
         )
         for number, address in enumerate(ids)
     ]
-    whole = {"size_mib": 262_144, "ways": 2, "granularity_bytes": 256, "committed": True}
+    whole = {"size_mib": 262_144, "ways": 2, "granularity_bytes": 256, "committed": True, "qos_class": 1}
     regions = [
         CxlRegion(id="region0", devices=ids[:2], numa_node=2, **whole),
         CxlRegion(id="region1", devices=ids[2:], numa_node=3, **whole),

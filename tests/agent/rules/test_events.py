@@ -34,6 +34,7 @@ READ_BY = {
     ("amd_init", None): "pci-driver-missing",
     ("amd_ras", None): "xgmi-errors",
     ("amd_reset", None): "amd-gpu-reset",
+    ("amd_vram_lost", None): "amd-gpu-reset",
     ("amd_bad_pages", None): "amd-bad-pages",
     ("amd_fatal", None): "amd-gpu-reset",
     ("npu_heartbeat", "heartbeat-lost"): "npu-heartbeat-lost",

@@ -225,6 +225,29 @@ def test_what_is_damaged_is_a_gap(path: str, text: str, said: str) -> None:
     assert "0000:02:00.0" in {gpu.address for gpu in reading.facts.gpus}
 
 
+@pytest.mark.parametrize(
+    ("refused", "unread", "why"),
+    [
+        ({f"{NODES}/1/io_links/1/properties": Failed("EIO", "EIO")}, 1, "1 of its links in the driver's graph"),
+        ({f"{NODES}/1/io_links/1/properties": Denied("EPERM", "EPERM")}, 0, "the driver shows no XGMI link"),
+        (
+            {f"{NODES}/1/io_links/{link}/properties": Denied("EPERM", "EPERM") for link in (0, 1)},
+            0,
+            "its links in the driver's graph could not be read",
+        ),
+    ],
+)
+def test_links_that_could_not_be_read(refused: dict[str, Exception], unread: int, why: str) -> None:
+    """A GPU whose only link is that to a processor has no XGMI; one without any link was not read."""
+    host = graph({}, {}, links={1: [(2, 15, 50_000)], 2: [(1, 15, 50_000)]})
+    host.refused.update(refused)  # type: ignore[arg-type]
+    gpu = facts(host).gpus[0]
+
+    assert unread == gpu.nvlinks_unread
+    assert (gpu.nvlink_reason or "").startswith(why)
+    assert (False if "no XGMI" in why else None) is gpu.nvlink_supported
+
+
 def test_files_that_refuse_are_gaps() -> None:
     """A link to a foreign GPU is none; another error is said."""
     host = graph({}, {}, links={1: [(2, 15, 50_000)], 2: [(1, 15, 50_000)]})

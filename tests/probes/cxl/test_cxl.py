@@ -60,16 +60,16 @@ def test_the_described_machine_has_two_regions() -> None:
         ("mem3", "0000:39:00.0", 128 * GIB, 128 * GIB, "endpoint8", ("root0", "port4")),
     ] == [(m.name, m.address, m.ram_bytes, m.decoded_bytes, m.endpoint, m.ports) for m in read.memdevs]
     assert [
-        ("region0", 256 * GIB, 2, 256, True, ("mem3", "mem2"), 2, None, None, None),
-        ("region1", 256 * GIB, 2, 256, True, ("mem1", "mem0"), 3, None, None, None),
+        ("region0", 256 * GIB, 2, 256, True, ("mem3", "mem2"), 2, None, None, None, 1),
+        ("region1", 256 * GIB, 2, 256, True, ("mem1", "mem0"), 3, None, None, None, 1),
     ] == [tuple(region) for region in read.regions]
 
 
 def test_a_device_without_endpoint_has_no_decoders() -> None:
     """What is not shown is None, and 0 is a size."""
-    (memdev,) = facts(bus(ram__size="0x0", numa_node="-1", firmware_version="")).memdevs
+    (memdev,) = facts(bus(ram__size="0x0", ram__qos_class="-1", numa_node="-1", firmware_version="")).memdevs
 
-    assert ("mem0", "0000:39:00.0", 0, None, None, None, None, None, (), None, None) == tuple(memdev)
+    assert ("mem0", "0000:39:00.0", 0, None, None, None, None, None, (), None, None, None) == tuple(memdev)
 
 
 def test_an_endpoint_of_no_memory_device_and_one_without_decoder() -> None:
@@ -129,10 +129,19 @@ def test_a_saved_output_is_read_where_there_is_no_bus() -> None:
     host = Machine(kind="dump").says("cxl", "list", "-v", stdout=json.dumps(document))
     read = facts(host)
 
-    assert ("mem0", "0000:39:00.0", 128 * GIB, 0, 64 * GIB, None, 0, "endpoint2", ("root0", "port1"), None, None) == (
-        read.memdevs[0]
-    )
-    assert ("region0", 64 * GIB, 2, 256, False, ("mem0",), 2, None, None, None) == read.regions[0]
+    first = ("mem0", "0000:39:00.0", 128 * GIB, 0, 64 * GIB, None, 0, "endpoint2", ("root0", "port1"), None, None, None)
+    assert first == read.memdevs[0]
+    assert ("region0", 64 * GIB, 2, 256, False, ("mem0",), 2, None, None, None, None) == read.regions[0]
+
+
+def test_classes_are_those_of_the_device_and_of_its_window() -> None:
+    """A region that is a folder of its own, without a decoder above it, is in a window that is not known."""
+    host = machine(SHAPE)
+    alone = bus(ram__size="0x100", ram__qos_class="7").put({f"{BUS}/region0/size": "0x100\n"})
+
+    assert ({1}, {1}) == ({m.qos_class for m in facts(host).memdevs}, {r.qos_class for r in facts(host).regions})
+    assert [7] == [memdev.qos_class for memdev in parse_cxl_list(json.dumps([MEMDEV | {"ram_qos_class": 7}])).memdevs]
+    assert (7, None) == (facts(alone).memdevs[0].qos_class, facts(alone).regions[0].qos_class)
 
 
 def test_sizes_may_be_texts() -> None:

@@ -196,6 +196,8 @@ def test_what_says_nothing_is_no_event(line: str) -> None:
             "amd_fatal", "0000:dd:00.0", "ERREVENT_ATHUB_INTERRUPT", {},
         ),
         ("amdgpu 0000:dd:00.0: amdgpu: GPU reset begin!", "amd_reset", "0000:dd:00.0", None, {}),
+        ("amdgpu 0000:dd:00.0: amdgpu: VRAM is lost due to GPU reset!", "amd_vram_lost", "0000:dd:00.0", None, {}),
+        ("[drm] VRAM is lost due to GPU reset!", "amd_vram_lost", None, None, {}),
         (
             "amdgpu 0000:dd:00.0: amdgpu: Saved bad pages 129 reaches threshold value 128",
             "amd_bad_pages",
