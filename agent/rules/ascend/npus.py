@@ -77,7 +77,7 @@ def _fail_nodes(case: RuleContext, on_bus: list[Gpu], nodes: int) -> Fail:
 def _gone_from_a3(dies: list[Gpu]) -> list[str]:
     """Addresses of dies that are not there, where all others are at those of an Atlas A3."""
     present = {die.id for die in dies}
-    return sorted(_A3_DIES - present) if present and present < _A3_DIES else []
+    return sorted(_A3_DIES - present) if present and present.issubset(_A3_DIES) else []
 
 
 def _fail_dies(case: RuleContext, dies: list[Gpu]) -> Fail:
@@ -109,7 +109,7 @@ def _partners(bus: int, is_known: bool) -> set[int]:
 def _fail_known(case: RuleContext, on_bus: list[Gpu], known: set[int]) -> Fail:
     """NPUs with settings of their ports, and not so many on the bus."""
     present = {npu.index for npu in on_bus}
-    gone = sorted(known - present) if None not in present and known >= present else []
+    gone = sorted(known.difference(present)) if known.issuperset(present) else []
     whole_board = known == set(range(len(known))) and len(known) in _BOARDS
     is_sure = whole_board and bool(on_bus or case.idle_gpu_driver)  # else cards that were taken out left them behind
     return Fail(

@@ -72,7 +72,7 @@ def _judge_group(case: RuleContext, cards: dict[str, Gpu], wires: list[_Wire]) -
             yield Pass(f"pair:{a}+{b}") if known else Unknown(f"pair:{a}+{b}", "the state of a port could not be read")
     for card in judged:
         own = sorted({_pair_of(wire) for wire in wires if card in _pair_of(wire)}, key=sorted)
-        if own and all(wire.down for wire in wires if card in _pair_of(wire)):
+        if all(wire.down for wire in wires if card in _pair_of(wire)):
             yield _fail_card(case, cards[card], [wire for wire in down if card in _pair_of(wire)], own)
             dead.add(card)
     hurt = [pair for pair in hurt if dead.isdisjoint(pair)]
