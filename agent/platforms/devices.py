@@ -4,7 +4,7 @@ A module, not a TOML file: it is needed on every run, and its import costs 0.9 m
 costs 7 (tomllib and parsing; measured on Python 3.11).
 Sources: [ids] pci.ids of 2026-08; [rm] open-gpu-kernel-modules 595 (NVSwitch id ranges); [dump] seen in a dump of a
 real machine (DGX A100, DGX B200, HGX H100, HGX B300, Gaudi2, Gaudi3); [drv] the id tables of the Linux drivers bnxt_en,
-ice, hns3, efa, ionic, mana, erdma, cxgb4, qib, hfi1.
+ice, hns3, efa, ionic, mana, erdma, cxgb4, qib, hfi1, habanalabs.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ _HUAWEI = {  # vendor 19e5 [ids]
 _HABANA = {  # vendor 1da3 [ids]; 1020 and 1060 also [dump]
     "1000": KnownDevice("Gaudi"),
     "1020": KnownDevice("Gaudi2"),
+    "1021": KnownDevice("Gaudi2 HL-288"),  # a PCIe card, as HL-338 is [drv]
     "1060": KnownDevice("Gaudi3"),
+    "1063": KnownDevice("Gaudi3 HL-338"),
 }
 _MELLANOX = {  # vendor 15b3 [ids]; the MT number of an HCA is its device id in decimal (MT4129 is 1021)
     "1003": KnownDevice("ConnectX-3"),

@@ -69,6 +69,12 @@ def find_device_id(case: RuleContext, device: Gpu | Nic) -> str:
     return (function.device or "").lower() if function else ""
 
 
+def find_lost_addresses(case: RuleContext) -> set[str]:
+    """Addresses of the last run's inventory at which nothing is now."""
+    known = case.history.inventory if case.history else []
+    return {item.subject.partition(":")[2] for item in known} - case.functions.keys()
+
+
 def report_no_gpu(case: RuleContext) -> Iterator[Result]:
     """The answer of a rule about GPUs where it is certain that there is none."""
     if not case.topology.gpus and case.bus_unread is None:

@@ -28,7 +28,7 @@ _CARD = re.compile(r"(?:accel|hl)[0-9]{1,4}")
 _PORTS_OF = re.compile(r"(?:hbl|hlib)_[0-9]{1,4}")
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _MASK = re.compile(r"(?:0x)?[0-9a-f]{1,6}")
-_GBYTE_S = {"0x1020": 12.5, "0x1060": 25.0}  # of one port in one direction: 100 and 200 Gbit/s Ethernet
+_GBYTE_S = {"0x1020": 12.5, "0x1021": 12.5, "0x1060": 25.0, "0x1063": 25.0}  # of a port, one way: 100, 200 Gbit/s
 _ROW = lazy_pattern(
     r"\|\s+([0-9]{1,4})\s+(HL-\S+)\s+\S+\s+\|\s+([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) "
 )

@@ -20,7 +20,7 @@ class Board(NamedTuple):
     """`peers`: by card and port, the module id of the card at the other end, or SCALE_OUT, or UNUSED."""
 
     name: str
-    device: str  # PCI device of its cards
+    devices: tuple[str, ...]  # PCI devices of its cards
     peers: tuple[str, ...]
     far_ports: tuple[str, ...] = ()
 
@@ -43,7 +43,7 @@ class Board(NamedTuple):
 BOARDS = (
     Board(
         "HLS2",
-        "0x1020",
+        ("0x1020",),
         (
             "33737744s4222111666555ss",
             "22626655s5777000333444ss",
@@ -57,7 +57,7 @@ BOARDS = (
     ),
     Board(
         "HLS2PCIE",
-        "0x1020",
+        ("0x1020", "0x1021"),
         (
             "111111ssss333333222222--",
             "000000ssss222222333333--",
@@ -71,7 +71,7 @@ BOARDS = (
     ),
     Board(
         "HLS3",
-        "0x1060",
+        ("0x1060",),
         (
             "11332255447766674s52ss13",
             "55765s43ss20002233446677",
@@ -95,7 +95,7 @@ BOARDS = (
     ),
     Board(
         "HLS3PCIE",
-        "0x1060",
+        ("0x1060", "0x1063"),
         (
             "--111111ssss333322332222",
             "--000000ssss222233223333",
@@ -116,7 +116,7 @@ def find_board(cards: Mapping[int, tuple[str, frozenset[int]]]) -> Board | None:
         board
         for board in BOARDS
         if all(
-            0 <= card < len(board.peers) and device == board.device and ports == board.scale_out(card)
+            0 <= card < len(board.peers) and device in board.devices and ports == board.scale_out(card)
             for card, (device, ports) in cards.items()
         )
     ]

@@ -74,6 +74,7 @@ MACHINES: dict[str, Callable[[], RuleContext]] = {
     "eight MI300X": build.instinct,
     "CXL expanders": machines.expanders,
     "Gaudi cards": machines.gaudi_cards,
+    "Gaudi modules": machines.gaudi_modules,
     "Neuron devices": machines.neuron_devices,
     "eight 910B": machines.npus,
     "eight dies": partial(machines.npus, "0xd803"),

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
 from agent.rules.ascend.npus import find_npus, is_a3
 from agent.rules.ascend.ports import label_of, npu_ports, places_of, report_no_ports, subject_of
 from agent.rules.context import RuleContext
-from agent.rules.nccl.settings import EffectiveSetting, effective_settings, is_surely_unset, jobs_unread_reason
+from agent.rules.nccl.settings import (
+    EffectiveSetting,
+    effective_settings,
+    is_surely_unset,
+    jobs_unread_reason,
+)
 from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import format_ranges
 
 _SERVICE_LEVEL, _DEFAULT_LEVEL = "HCCL_RDMA_SL", 4
+_TIMEOUT, _RETRIES = "HCCL_RDMA_TIMEOUT", "HCCL_RDMA_RETRY_CNT"
+_DEFAULTS = {_TIMEOUT: 20, _RETRIES: 7}
+_UNIT_SECONDS = 4.096e-6  # a timeout is that times two to the power of the setting
+_LEAST = {_TIMEOUT: read_limit("hccl-timeout-short.timeout"), _RETRIES: read_limit("hccl-timeout-short.retries")}
 _NO_HCCS, _PCIE, _ROCE = "HCCL_INTER_HCCS_DISABLE", "HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE"
 
 
@@ -90,6 +100,40 @@ def hccl_intra_invalid(case: RuleContext) -> Iterator[Result]:
         yield _fail_setting("PCIe is 0 without RoCE, which HCCL does not support", "Jobs end at their start.", stated)
     else:
         yield Pass("node")
+
+
+@rule("hccl-timeout-short")
+def hccl_timeout_short(case: RuleContext) -> Iterator[Result]:
+    settings = {key: setting for key in _DEFAULTS if (setting := _first(case, key)) is not None}
+    values = _DEFAULTS | {key: _to_number(setting.value.strip()) for key, setting in settings.items()}
+    short = [key for key, value in values.items() if value is not None and value < case.threshold(_LEAST[key])]
+    if not any(port.address for port in npu_ports(case)):
+        yield NotApplicable("node", "no RoCE port of an NPU has an address: its jobs stay on this node")
+    elif short:
+        yield _fail_timeout(short, values, settings)
+    elif None in values.values():
+        key = next(key for key, value in values.items() if value is None)
+        yield Unknown("node", f"{key} is {settings[key].value[:20]!r}, no number")
+    elif settings or is_surely_unset(case):
+        yield Pass("node")
+    else:
+        yield Unknown("node", jobs_unread_reason(case) or "settings of jobs were not read")
+
+
+def _to_number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 3 else None
+
+
+def _fail_timeout(short: list[str], values: Mapping[str, int | None], settings: dict[str, EffectiveSetting]) -> Fail:
+    exponent, retries = values[_TIMEOUT], values[_RETRIES]
+    how_long = f" of {_UNIT_SECONDS * 2**exponent:.2g} s" if exponent is not None else ""
+    count = "its retries" if retries is None else f"{retries} retr{'y' if retries == 1 else 'ies'}"
+    return _fail_setting(
+        ", ".join(f"{values[key]}, {_DEFAULTS[key]} is the default" for key in short),
+        f"A connection between nodes ends after {count} with a timeout{how_long}: a link that flaps, or a switch that "
+        "restarts, ends the job.",
+        [(key, settings[key]) for key in short],
+    )
 
 
 def _first(case: RuleContext, key: str) -> EffectiveSetting | None:

@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
 from agent.model.topology import find_npu_link
-from agent.rules.ascend.npus import find_npus
+from agent.rules.ascend.npus import CONFIGURATION, find_npus
 from agent.rules.context import RuleContext
 from agent.rules.gates import has_ascend
 from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
-CONFIGURATION = "/etc/hccn.conf"
 _HEALTHY = ("Success", "Init", "Detect ip set")  # mind-cluster counts these as healthy
 _FAULTY = ("Socket fail", "Receive timeout", "Unreachable", "Time exceeded", "Fault", "Thread error")
 _EVEN_SETTINGS = ("prio_tc", "tc_cfg", "tcbw", "tsa", "static_speed", "dcqcn_en_enable", "multi_qp_count")

@@ -7,13 +7,22 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, is_off_bus, kernel_log_evidence, unreachable_reason
+from agent.rules.devices import (
+    find_function,
+    find_lost_addresses,
+    is_off_bus,
+    kernel_log_evidence,
+    unreachable_reason,
+)
 from agent.rules.gates import HABANA
+from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import join_labels
+from agent.rules.wording import format_ranges, join_labels
 
 ACCEL = "/sys/class/accel"
 _BROKEN = "Malfunction"
+_ON_BOARD = 8  # modules of the boards HLS2 and HLS3
+_TO_OTHERS = 21  # ports of a module that these boards join to its seven others; boards of PCIe cards join 18
 
 
 def gaudi_cards(case: RuleContext) -> list[Gpu]:
@@ -24,8 +33,55 @@ def gaudi_cards(case: RuleContext) -> list[Gpu]:
 @rule("gaudi-missing")
 def gaudi_missing(case: RuleContext) -> Iterator[Result]:
     cards = gaudi_cards(case)
-    for gpu in cards:
-        yield _judge_missing(case, gpu, cards)
+    answers = (_judge_missing(case, gpu, cards) for gpu in cards)
+    yield from aggregate_node_wide(answers, "the driver offers no device of any Gaudi card")
+    yield from _judge_board(case, cards)
+
+
+def is_on_module_board(gpu: Gpu) -> bool:
+    """Whether a card is a module on a board of eight: by the number of its ports that the board's wiring joins."""
+    return sum(link.remote is not None and link.remote.kind == "gpu" for link in gpu.links) == _TO_OTHERS
+
+
+def _judge_board(case: RuleContext, cards: list[Gpu]) -> Iterator[Result]:
+    """Modules that are not on the bus. Servers with PCIe cards have any number of them."""
+    on_bus = [gpu for gpu in cards if gpu.pci]
+    if not any(is_on_module_board(gpu) for gpu in cards):
+        return
+    if case.virtual_machine or not case.node.virtualization_known:
+        yield NotApplicable("node", "a virtual machine, or it is not known: it has the cards that it was given")
+    elif case.bus_unread:
+        yield Unknown("node", case.bus_unread)
+    elif len(on_bus) >= _ON_BOARD:
+        yield Pass("node")
+    else:
+        yield _fail_board(case, on_bus)
+
+
+def _fail_board(case: RuleContext, on_bus: list[Gpu]) -> Fail:
+    modules = {gpu.module_id for gpu in on_bus if gpu.module_id is not None}
+    gone = set(range(_ON_BOARD)) - modules
+    named = len(gone) == _ON_BOARD - len(on_bus)
+    wired = next(gpu for gpu in on_bus if is_on_module_board(gpu))
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"Gaudi cards on the PCI bus: {len(on_bus)} of {_ON_BOARD}"
+        + (f"; module {format_ranges(gone)} is missing" if named and len(gone) == 1 else "")
+        + (f"; modules {format_ranges(gone)} are missing" if named and len(gone) > 1 else ""),
+        impact=f"Jobs that ask for {_ON_BOARD} cards do not start, or run on fewer.",
+        evidence=(
+            Evidence(what="Gaudi cards on the PCI bus", value=str(len(on_bus)), source="lspci -d 1da3: -nn"),
+            Evidence(what="modules", value=format_ranges(modules), source=f"{ACCEL}/*/device/module_id"),
+            Evidence(
+                what=f"ports of {wired.label} that its board joins to seven others",
+                value=str(_TO_OTHERS),
+                source="/sys/class/infiniband/hbl_*/ports_mask, ext_ports_mask",
+            ),
+        ),
+        cause="board",
+        places=frozenset({"count of GPUs", *find_lost_addresses(case)}),
+    )
 
 
 def _judge_missing(case: RuleContext, gpu: Gpu, cards: list[Gpu]) -> Result:
@@ -57,14 +113,15 @@ def _judge_missing(case: RuleContext, gpu: Gpu, cards: list[Gpu]) -> Result:
 
 @rule("gaudi-status")
 def gaudi_status(case: RuleContext) -> Iterator[Result]:
-    for gpu in gaudi_cards(case):
-        subject, absent = f"gpu:{gpu.id}", unreachable_reason(find_function(case, gpu))
-        if absent or gpu.driver_state not in ("open", "error"):
-            yield NotApplicable(subject, absent or "the driver does not offer it")
-        elif gpu.driver_state == "open":
-            yield Pass(subject)
-        else:
-            yield _fail_status(case, gpu)
+    answers = (_judge_status(case, gpu) for gpu in gaudi_cards(case))
+    yield from aggregate_node_wide(answers, "no Gaudi card takes jobs, by the state that the driver reports")
+
+
+def _judge_status(case: RuleContext, gpu: Gpu) -> Result:
+    subject, absent = f"gpu:{gpu.id}", unreachable_reason(find_function(case, gpu))
+    if absent or gpu.driver_state not in ("open", "error"):
+        return NotApplicable(subject, absent or "the driver does not offer it")
+    return Pass(subject) if gpu.driver_state == "open" else _fail_status(case, gpu)
 
 
 def _fail_status(case: RuleContext, gpu: Gpu) -> Fail:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agent.model.finding import Evidence
@@ -10,11 +10,13 @@ from agent.model.gpu import Gpu, GpuLink
 from agent.model.nic import Netdev, Port
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, kernel_log_evidence, unreachable_reason
-from agent.rules.gaudi.cards import gaudi_cards
+from agent.rules.gaudi.cards import gaudi_cards, is_on_module_board
+from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 _STATES = "/sys/class/infiniband/hbl_*/ports/*/phys_state"
+_FEW = 4  # pairs, or cards, that are reported one by one
 _REMEDY = "Drain the node and power cycle it completely; then have the board, or the card that is common, exchanged."
 
 
@@ -46,10 +48,20 @@ def gaudi_internal_port_down(case: RuleContext) -> Iterator[Result]:
             judged[gpu.id] = gpu
         else:
             yield why
-    wires = list(_wires(judged))
+    for group in _groups(_wires(judged)):
+        yield from _judge_group(case, cards, group)
+
+
+def _judge_group(case: RuleContext, cards: dict[str, Gpu], wires: list[_Wire]) -> Iterator[Result]:
+    """Cards that the board joins with each other, by the links between them."""
+    judged = sorted({card for wire in wires for card in _pair_of(wire)})
     down = [wire for wire in wires if wire.down]
-    if off := _switched_off_reason(judged, wires, down):
-        yield Unknown("node", off)
+    if len(down) == len(wires) and not all(is_on_module_board(cards[card]) for card in judged):
+        labels = join_labels([cards[card].label for card in judged])
+        yield Unknown("node", f"all {len(wires)} links between {labels} are down: PCIe cards may have no bridge")
+        return
+    if what := _describe_common(judged, cards, wires, down):
+        yield _fail_all(case, cards, judged, down, what)
         return
     dead: set[str] = set()
     hurt = sorted({_pair_of(wire) for wire in down}, key=sorted)
@@ -60,32 +72,44 @@ def gaudi_internal_port_down(case: RuleContext) -> Iterator[Result]:
             yield Pass(f"pair:{a}+{b}") if known else Unknown(f"pair:{a}+{b}", "the state of a port could not be read")
     for card in judged:
         own = sorted({_pair_of(wire) for wire in wires if card in _pair_of(wire)}, key=sorted)
-        if own and all(wire.down for wire in wires if card in _pair_of(wire)):
+        if all(wire.down for wire in wires if card in _pair_of(wire)):
             yield _fail_card(case, cards[card], [wire for wire in down if card in _pair_of(wire)], own)
             dead.add(card)
     hurt = [pair for pair in hurt if dead.isdisjoint(pair)]
     common = frozenset.intersection(*hurt) if len(hurt) > 1 else frozenset[str]()
     if common:
         yield _fail_card(case, cards[min(common)], [wire for wire in down if _pair_of(wire) in hurt], hurt)
+        return
+    faults = [_fail_pair(case, [wire for wire in down if _pair_of(wire) == pair], wires) for pair in hurt]
+    if len(faults) > _FEW:
+        yield merge_failures(faults, f"links of {len(faults)} pairs of cards are down")
     else:
-        yield from (_fail_pair(case, [wire for wire in down if _pair_of(wire) == pair], wires) for pair in hurt)
+        yield from faults
 
 
 def _pair_of(wire: _Wire) -> frozenset[str]:
     return frozenset((wire.a.id, wire.b.id))
 
 
-def _switched_off_reason(cards: dict[str, Gpu], wires: list[_Wire], down: list[_Wire]) -> str | None:
-    """Why links that are down may be off on purpose: the driver's mask of ports counts for every card alike."""
-    if not down:
+def _groups(wires: Iterable[_Wire]) -> list[list[_Wire]]:
+    """Links by the cards that they join, directly or through others: a board of PCIe cards has two groups of four."""
+    groups: list[list[_Wire]] = []
+    for wire in wires:
+        ends = _pair_of(wire)
+        joined = [group for group in groups if any(ends & _pair_of(other) for other in group)]
+        groups = [group for group in groups if group not in joined] + [[*(w for g in joined for w in g), wire]]
+    return groups
+
+
+def _describe_common(judged: list[str], cards: dict[str, Gpu], wires: list[_Wire], down: list[_Wire]) -> str | None:
+    """What the links that are down have in common, where that is neither a pair nor a card."""
+    if len(judged) < 3 or not down:
         return None
-    count = f"{len(down)} of {len(wires)} links inside the box are down"
     if len(down) == len(wires):
-        return f"{count}: they may be switched off"
-    off = {frozenset(link.link for link in card.links if link.state == "inactive") for card in cards.values()}
-    if len(off) == 1:
-        return f"{count}, by the same ports of every card: they may be switched off"
-    return None
+        return f"all {len(wires)} links inside the box are down"
+    off = {frozenset(link.link for link in cards[card].links if link.state == "inactive") for card in judged}
+    count = f"{len(down)} of {len(wires)} links inside the box are down"
+    return f"{count}, by the same ports of every card" if len(off) == 1 else None
 
 
 def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:
@@ -110,6 +134,22 @@ def _wires(cards: dict[str, Gpu]) -> Iterator[_Wire]:
         if far is not None and (card, port) < (link.remote.id, link.remote.link):
             ends = cards[card], cards[link.remote.id]
             yield _Wire(ends[0], port, ends[1], link.remote.link, (link.state, far.state))
+
+
+def _fail_all(case: RuleContext, cards: dict[str, Gpu], judged: list[str], down: list[_Wire], what: str) -> Fail:
+    whole = what.startswith("all ")
+    return Fail(
+        subject="node",
+        label="node",
+        summary=what,
+        impact="Jobs of more than one card do not start."
+        if whole
+        else "Collectives run at the speed of the links that are left, or do not start.",
+        evidence=(*_states(down), *(row for card in judged for row in kernel_log_evidence(case, card))),
+        severity=None if whole else "error",
+        cause="every-link" if whole else "same-ports",
+        places=frozenset(judged),
+    )
 
 
 def _fail_pair(case: RuleContext, down: list[_Wire], wires: list[_Wire]) -> Fail:
@@ -158,6 +198,10 @@ class _ScaleOut(NamedTuple):
     def up(self) -> list[Port]:
         return [port for port in self.ports if port.state == "ACTIVE"]
 
+    @property
+    def down(self) -> list[Port]:
+        return [port for port in self.ports if port.state != "ACTIVE"]
+
 
 def _scale_out(case: RuleContext) -> tuple[list[_ScaleOut], list[Result]]:
     """Cards whose scale-out ports are known, and the answers for the others."""
@@ -175,9 +219,6 @@ def _scale_out(case: RuleContext) -> tuple[list[_ScaleOut], list[Result]]:
             answers.append(Unknown(f"gpu:{gpu.id}", why))
         else:
             known.append(_ScaleOut(gpu, ports))
-    if not any(card.up for card in known):
-        why = "no port that leaves the box is connected: traffic goes over host NICs"
-        return [], [*answers, *(NotApplicable(f"gpu:{card.gpu.id}", why) for card in known)]
     return known, answers
 
 
@@ -186,17 +227,60 @@ def gaudi_external_port_down(case: RuleContext) -> Iterator[Result]:
     known, answers = _scale_out(case)
     yield from answers
     most = max((len(card.up) for card in known), default=0)
+    if known and not most:
+        yield _fail_unconnected(case, known)
+        return
+    faults: list[Fail] = []
     for card in known:
-        yield Pass(f"gpu:{card.gpu.id}") if len(card.up) >= most else _fail_external(card, most)
+        if len(card.up) < most or any(_has_address(case, port) for port in card.down):
+            faults.append(_fail_external(card, most))
+        else:
+            yield Pass(f"gpu:{card.gpu.id}")
+    if len(faults) > _FEW:
+        yield merge_failures(faults, f"scale-out ports of {len(faults)} of {len(known)} cards are down")
+    else:
+        yield from faults
+
+
+def _has_address(case: RuleContext, port: Port) -> bool:
+    """Whether somebody set its interface up; an address of its link alone it gives to itself."""
+    netdev = _interface(case, port)
+    return netdev is not None and any(not address.startswith("fe80:") for address in netdev.addresses)
+
+
+def _fail_unconnected(case: RuleContext, known: list[_ScaleOut]) -> Fail:
+    """No port of any card is up: not cabled, unless addresses show that ports were set up for it."""
+    ports = [(card.gpu, port) for card in known for port in card.ports]
+    set_up = [(gpu, port) for gpu, port in ports if _has_address(case, port)]
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"all {len(ports)} scale-out ports are down"
+        + (f", and {len(set_up)} of them have an address" if set_up else ": not connected"),
+        impact="Jobs over several nodes do not start, or go over the host's NICs."
+        if set_up
+        else "None where jobs stay on this node, or go over the host's NICs.",
+        remedy="Check the switches that the ports lead to and `ip link` of their interfaces, then cables and modules."
+        if set_up
+        else "None where it is meant so. Else connect the ports.",
+        evidence=tuple(
+            Evidence(what=f"{gpu.label} port {port.port}", value=port.state or "", source=_STATES)
+            for gpu, port in (set_up or ports)[:8]
+        ),
+        severity=None if set_up else "info",
+        cause="all",
+        places=frozenset(card.gpu.id for card in known),
+    )
 
 
 def _fail_external(card: _ScaleOut, most: int) -> Fail:
-    gpu, down = card.gpu, [port for port in card.ports if port.state != "ACTIVE"]
+    gpu, down = card.gpu, card.down
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
-        summary=f"{len(card.up)} of {len(card.ports)} scale-out ports up, other cards have {most}; down: "
-        + join_labels([str(port.port) for port in down]),
+        summary=f"{len(card.up)} of {len(card.ports)} scale-out ports up"
+        + (f", other cards have {most}" if len(card.up) < most else "")
+        + f"; down: {join_labels([str(port.port) for port in down])}",
         impact="Traffic between nodes runs at the speed of the card with the fewest ports.",
         remedy="Check the cable and switch port of the ports that are down, then the module in the cage.",
         evidence=tuple(
@@ -213,6 +297,9 @@ def gaudi_external_uneven(case: RuleContext) -> Iterator[Result]:
     ports = [(card.gpu, port) for card in known for port in card.up]
     mtus = [(gpu, port, netdev.mtu) for gpu, port in ports if (netdev := _interface(case, port)) and netdev.mtu]
     if not known:
+        return
+    if not ports:
+        yield NotApplicable("node", "no port that leaves the box is up")
         return
     fastest = max((port.rate_gbit_s for _, port in ports if port.rate_gbit_s), default=None)
     values = [mtu for *_, mtu in mtus]

@@ -13,6 +13,7 @@ from agent.model.pci import CARD_SWITCHES
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     device_label,
+    find_device_id,
     find_function,
     gpu_model,
     is_nvidia,
@@ -21,11 +22,18 @@ from agent.rules.devices import (
     report_no_gpu,
     unreachable_reason,
 )
-from agent.rules.gates import AMAZON
+from agent.rules.gates import HABANA
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 _EXCLUDED = "NVreg_ExcludedGpus"
+_BOARDS = {  # modules by PCI device id: their maker, how many of them servers have
+    "0x1020": (HABANA, (1, 2, 4, 8)),
+    "0x1060": (HABANA, (1, 2, 4, 8)),
+    "0xd802": ("Huawei", (1, 2, 4, 8, 16)),
+    "0xd803": ("Huawei", (2, 4, 8, 16)),
+    "0xd804": ("Huawei", (2, 4, 8, 16)),
+}
 
 
 @rule("gpu-missing")
@@ -34,6 +42,21 @@ def gpu_missing(case: RuleContext) -> Iterator[Result]:
         yield _judge_missing(case, gpu)
     if not case.topology.gpus and case.bus_unread is None:
         yield from _judge_empty_board(case)
+    if not (case.virtual_machine or case.bus_unread or case.profile):
+        yield from _judge_counts(case)
+
+
+def _judge_counts(case: RuleContext) -> Iterator[Result]:
+    """Modules of other makers, so many as no board has: some may be missing. Nothing else on a bus shows that."""
+    for device, (maker, boards) in _BOARDS.items():
+        alike = [g for g in case.topology.gpus if g.vendor == maker and find_device_id(case, g) == device]
+        is_wired = any(link.remote and link.remote.kind == "gpu" for gpu in alike for link in gpu.links)
+        if alike and len(alike) not in boards and not is_wired:  # gaudi-missing knows the board by its wiring
+            yield Unknown(
+                "node",
+                f"{len(alike)} {alike[0].name or device} on the PCI bus, and no known server has so many: some may be "
+                "missing; --profile states how many there should be",
+            )
 
 
 def _judge_empty_board(case: RuleContext) -> Iterator[Result]:
@@ -114,9 +137,8 @@ def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
 def _judge_other_maker(case: RuleContext, gpu: Gpu) -> Result:
     """The rules of its maker find one that is missing from a list. Where there is no list, nobody looked at all."""
     subject = f"gpu:{gpu.id}"
-    unlisted = gpu.driver_state == "not_open" and gpu.vendor == AMAZON  # no rule of its own
     limited = case.node.container or case.node.job_limit or unreachable_reason(find_function(case, gpu))
-    if limited or not (unlisted or gpu.driver_state == "unknown"):
+    if limited or gpu.driver_state != "unknown":
         return NotApplicable(subject, "not of NVIDIA: the rules of its maker judge it")
     return Unknown(subject, gpu.driver_error or case.probe_failure("gpu") or "its driver's list does not show it")
 

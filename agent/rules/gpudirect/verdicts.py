@@ -93,11 +93,17 @@ def _build_row(
     elif reported:
         verdict, causes = "degraded", sorted({*reported, *unsure})
     elif unsure or way == "unknown":
-        verdict, causes = "unknown", sorted(unsure) or ["which way NICs take to GPU memory is not known"]
+        verdict, causes = "unknown", sorted(unsure) or [_unknown_way_reason(pair)]
     else:
         verdict, causes = "ready", []
     via = "none" if verdict == "blocked" else way
     return Gpudirect(gpu=pair.gpu.id, nic=pair.nic.id, verdict=verdict, via=via, causes=causes)
+
+
+def _unknown_way_reason(pair: Pair) -> str:
+    if pair.nic.driver == "efa":
+        return "efa has a way to GPU memory of its own, through libfabric: it is not judged"
+    return "which way NICs take to GPU memory is not known"
 
 
 def _concerns(fault: Fail, pair: Pair, places: frozenset[str], way: str) -> bool:

@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.pci import PciFunction
 from agent.model.profile import Device, Expected, Profile
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_device_id, one_level_lower, pci_source, unreachable_reason
+from agent.rules.devices import find_device_id, find_lost_addresses, one_level_lower, pci_source, unreachable_reason
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pcie.links import LANES, PcieLink, bandwidth, format_loss, link_label, not_judged_reason, pcie_links
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -69,7 +69,7 @@ def _judge_gpu_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
         yield Pass("node")
         return
     gone = _empty_locations(case, profile, "gpu")
-    counted = f"{len(seen)} GPUs on the PCI bus"
+    counted = f"{len(seen)} GPU{'s' if len(seen) != 1 else ''} on the PCI bus"
     yield _fail_device_count(
         case, profile, "GPUs", profile.gpus, counted, gone, severity_by_confidence(case, profile.gpus, "critical")
     )
@@ -97,7 +97,7 @@ def _judge_rail_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
         yield NotApplicable("node", "no EFA is attached: that is chosen when an instance is started")
         return
     gone = [device for device in _empty_locations(case, profile, "nic") if device.role == "rail"]
-    counted = f"{len(alike)} NICs of the rails' model"
+    counted = f"{len(alike)} NIC{'s' if len(alike) != 1 else ''} of the rails' model"
     yield _fail_device_count(
         case, profile, "rails", profile.rails, counted, gone, severity_by_confidence(case, profile.rails, "error")
     )
@@ -115,6 +115,20 @@ def _is_virtual(case: RuleContext, pci: str) -> bool:
     return bool(function and function.physical_function)
 
 
+def _describe_places(devices: Sequence[Device]) -> str:
+    """Where learnt devices were, for a sentence; of some a profile has neither address nor slot.
+
+    >>> _describe_places([Device(kind="gpu", pci="0000:19:00.0", slot="3"), Device(kind="gpu", pci="0000:1a:00.0")])
+    '; nothing is at 0000:19:00.0 (slot 3), 0000:1a:00.0'
+    >>> _describe_places([Device(kind="gpu", slot="3"), Device(kind="gpu")]), _describe_places([Device(kind="gpu")])
+    ('; nothing is in slot 3', '')
+    """
+    at = [f"{device.pci}{f' (slot {device.slot})' if device.slot else ''}" for device in devices if device.pci]
+    slots = [device.slot for device in devices if device.slot and not device.pci]
+    places = [f"at {join_labels(at)}"] * bool(at) + [f"in slot {join_labels(slots)}"] * bool(slots)
+    return f"; nothing is {', or '.join(places)}" if places else ""
+
+
 def _fail_device_count(
     case: RuleContext,
     profile: Profile,
@@ -124,11 +138,8 @@ def _fail_device_count(
     gone: Sequence[Device],
     severity: str,
 ) -> Fail:
-    places = [f"{device.pci}{f' (slot {device.slot})' if device.slot else ''}" for device in gone]
-    missing = f"; nothing is at {join_labels(places)}" if places else ""
-    known = case.history.inventory if case.history else []
-    lost = {item.subject.partition(":")[2] for item in known} - case.functions.keys()
-    lost |= {device.pci for device in gone if device.pci}
+    missing = _describe_places(gone)
+    lost = find_lost_addresses(case) | {device.pci for device in gone if device.pci}
     return Fail(
         subject="node",
         label="node",

@@ -8,9 +8,13 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.context import RuleContext
 from agent.rules.gates import AMAZON
+from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 _SIDE = 4  # trn1.32xlarge and trn2.48xlarge: 16 devices as a torus of 4 by 4
+_TORUS_INSTANCES = ("trn1.32xlarge", "trn1n.32xlarge", "trn2.48xlarge", "trn2n.48xlarge")
+_FEW = 4  # pairs that are reported one by one
 
 
 @rule("neuron-link-asymmetric")
@@ -23,7 +27,7 @@ def neuron_link_asymmetric(case: RuleContext) -> Iterator[Result]:
         yield NotApplicable("node", "one Neuron device: it is connected to no other")
         return
     stated = {(number, link.link) for number, gpu in devices.items() for link in gpu.links}
-    expected = stated | {(b, a) for a, b in stated} | _torus(stated)
+    expected = stated | {(b, a) for a, b in stated} | _find_torus(case, stated)
     missing = {
         frozenset(pair) for pair in expected - stated if set(pair) <= devices.keys() and _states_far_end(devices, pair)
     }
@@ -32,8 +36,14 @@ def neuron_link_asymmetric(case: RuleContext) -> Iterator[Result]:
             yield Unknown(f"gpu:{gpu.id}", gpu.links_reason or "its links are not known")
         elif not any(number in pair for pair in missing):
             yield Pass(f"gpu:{gpu.id}")
-    for a, b in sorted(sorted(pair) for pair in missing):
-        yield _fail(devices[a], devices[b], stated)
+    faults = [_fail(devices[a], devices[b], stated) for a, b in sorted(sorted(pair) for pair in missing)]
+    common = frozenset.intersection(*missing) if len(missing) > 1 else frozenset[int]()
+    if common:
+        yield _fail_device(devices[min(common)], faults)
+    elif len(faults) > _FEW:
+        yield merge_failures(faults, f"links between {len(faults)} pairs of devices are missing")
+    else:
+        yield from faults
 
 
 def _states_far_end(devices: dict[int, Gpu], pair: tuple[int, int]) -> bool:
@@ -41,14 +51,26 @@ def _states_far_end(devices: dict[int, Gpu], pair: tuple[int, int]) -> bool:
     return devices[pair[0]].links_known
 
 
-def _torus(stated: set[tuple[int, int]]) -> set[tuple[int, int]]:
-    """The links of a full instance, where two thirds of them are stated: an older one of 16 devices is a chain."""
-    links = set()
+def _find_torus(case: RuleContext, stated: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """The links of a full instance, by its type or where two thirds of them are stated: an older one is a chain."""
+    links: set[tuple[int, int]] = set()
     for number in range(_SIDE * _SIDE):
         row, column = divmod(number, _SIDE)
         links |= {(number, row * _SIDE + (column + step) % _SIDE) for step in (1, -1)}
         links |= {(number, (row + step) % _SIDE * _SIDE + column) for step in (1, -1)}
-    return links if 3 * len(links & stated) > 2 * len(links) else set()
+    hidden = case.node.container or case.node.job_limit  # there numbers may be others
+    is_whole = case.platform.confidence == "exact" and case.platform.profile in _TORUS_INSTANCES and not hidden
+    return links if is_whole or 3 * len(links & stated) > 2 * len(links) else set()
+
+
+def _fail_device(gpu: Gpu, faults: list[Fail]) -> Fail:
+    whole = merge_failures(faults, "")
+    return whole._replace(
+        evidence=tuple(dict.fromkeys(whole.evidence)),
+        subject=f"gpu:{gpu.id}",
+        label=gpu.label,
+        summary=f"{len(faults)} links of {gpu.label} are missing: {join_labels([fault.label for fault in faults])}",
+    )
 
 
 def _fail(a: Gpu, b: Gpu, stated: set[tuple[int, int]]) -> Fail:
@@ -63,7 +85,7 @@ def _fail(a: Gpu, b: Gpu, stated: set[tuple[int, int]]) -> Fail:
         evidence=tuple(
             Evidence(
                 what=f"connected devices of {gpu.label}",
-                value=", ".join(str(link.link) for link in gpu.links),
+                value=", ".join(str(link.link) for link in gpu.links) or "none",
                 source="neuron-ls --json-output",
             )
             for gpu in (a, b)

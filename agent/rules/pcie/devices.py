@@ -156,7 +156,13 @@ def _judge_containment(case: RuleContext, place: str, events: list[Event]) -> Re
 
 _WRONG = {"nouveau": "nvidia", "nova_core": "nvidia", "nvidiafb": "nvidia"}  # drive the GPU's display, run no CUDA
 _RIGHT = {NVIDIA: "nvidia", AMD: "amdgpu", MELLANOX: "mlx5_core"}
-_MODULES = {"NVIDIA": "nvidia", "AMD": "amdgpu", HABANA: "habanalabs", AMAZON: "neuron"}  # by the maker of GPU rows
+_MODULES = {  # by the maker of GPU rows
+    "NVIDIA": "nvidia",
+    "AMD": "amdgpu",
+    "Huawei": "drv_pcie_host",
+    HABANA: "habanalabs",
+    AMAZON: "neuron",
+}
 _PARTITION = "pci-pf-stub"
 
 

@@ -77,6 +77,20 @@ EXPECTED = {
         "changed nvlink state: GPU2/0, GPU3/12",
         "new gaudi-internal-port-down: GPU2 - GPU3",
     ],
+    "gaudi-half-the-board": [
+        "gone gpu: GPU0 (0000:33:00.0), GPU1 (0000:34:00.0), GPU2 (0000:4d:00.0), GPU3 (0000:4e:00.0)",
+        "renamed gpu: GPU4 -> GPU0, GPU5 -> GPU1, GPU6 -> GPU2, GPU7 -> GPU3",
+        "renamed nic: hbl_4 -> hbl_0, hbl_5 -> hbl_1, hbl_6 -> hbl_2, hbl_7 -> hbl_3",
+        "changed nvlink remote: GPU0/4, GPU0/12-13, GPU1/0-1, GPU1/17, GPU2/0-1 and 4 more",
+        "changed nvlink remote: GPU0/5, GPU0/14-15, GPU1/16, GPU1/22-23, GPU2/20 and 5 more",
+        "changed nvlink remote: GPU0/6, GPU0/10-11, GPU1/2-3, GPU1/20, GPU2/2-3 and 4 more",
+        "changed nvlink remote: GPU0/8, GPU0/16-17, GPU1/4-5, GPU1/18, GPU2/4-5 and 4 more",
+        "changed addresses: enp179s0d14",
+        "changed platform profile: node",
+        "new gaudi-missing: node",
+        "changed check: device-count-low",
+        "lost link (unreadable): 0000:4c:01.0, 0000:4c:02.0, 0000:32:01.0, 0000:32:02.0",
+    ],
     "gaudi-malfunction": [
         "changed driver_state: GPU4",
         "new gaudi-status: GPU4",
@@ -100,6 +114,10 @@ EXPECTED = {
         "changed check: gaudi-module-id",
         "lost nvlinks: GPU1",
         "lost path by the driver: GPU1 with GPU0, GPU2-7",
+    ],
+    "gaudi-no-link": [
+        "changed nvlink state: GPU0/0-4, GPU0/6-7, GPU0/10-23, GPU1/0-16, GPU1/18-19 and 128 more",
+        "new gaudi-internal-port-down: node",
     ],
     "gaudi-scale-out-down": [
         "changed operstate: enp78s0d8",
@@ -282,6 +300,13 @@ EXPECTED = {
     ],
     "npu-address-twice": [
         "new npu-roce-ip-duplicate: NPU 2",
+    ],
+    "npu-half-the-board": [
+        "gone gpu: GPU0 (0000:c1:00.0), GPU1 (0000:01:00.0), GPU2 (0000:c2:00.0), GPU3 (0000:02:00.0)",
+        "changed platform profile: node",
+        "new npu-missing: node",
+        "changed check: device-count-low",
+        "lost link (unreadable): 0000:00:01.0, 0000:00:02.0, 0000:c0:01.0, 0000:c0:02.0",
     ],
     "npu-no-device-node": [
         "renamed gpu: GPU5 -> GPU@0000:41:00.0",

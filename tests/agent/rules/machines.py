@@ -119,9 +119,14 @@ def expanders() -> RuleContext:
     return msgspec.structs.replace(case, probes={**case.probes, "cxl": ProbeRun(name="cxl", status="ok")})
 
 
-def gaudi_cards() -> RuleContext:
+def gaudi_modules() -> RuleContext:
+    """A board of eight Gaudi modules: three links to each other one (ports 3n to 3n+2 lead to module n)."""
+    return gaudi_cards(8, 3, (30, 31, 32))
+
+
+def gaudi_cards(count: int = 4, links: int = 2, outside: tuple[int, ...] = (20, 21)) -> RuleContext:
     """Four Gaudi cards: two links to each other one (ports 2n and 2n+1 lead to card n), and ports 20 and 21 outside."""
-    case = server(4)
+    case = server(count)
     for gpu in case.topology.gpus:
         case = function(case, gpu.id, class_code="0x120000", vendor="0x1da3", device="0x1060", driver="habanalabs")
     gpus = [
@@ -134,15 +139,15 @@ def gaudi_cards() -> RuleContext:
             module_id=own,
             driver_state="open",
             links=[
-                _gaudi_port(2 * peer + port, Remote(kind="gpu", id=gpu_id(peer), link=2 * own + port))
-                for peer in range(4)
+                _gaudi_port(links * peer + port, Remote(kind="gpu", id=gpu_id(peer), link=links * own + port))
+                for peer in range(count)
                 if peer != own
-                for port in range(2)
+                for port in range(links)
             ],
             links_known=True,
             error_counts={"hard_resets": 2},
         )
-        for own in range(4)
+        for own in range(count)
     ]
     modules = [Module(name=name, version=f"1.18.0-{build}") for name, build in _HABANALABS.items()]
     scale_out = tuple(
@@ -153,10 +158,10 @@ def gaudi_cards() -> RuleContext:
             role="rail",
             ports=[
                 Port(port=n, link_layer="Ethernet", state="ACTIVE", rate_gbit_s=200.0, netdevs=[f"gaudi{own}d{n}"])
-                for n in (20, 21)
+                for n in outside
             ],
         )
-        for own in range(4)
+        for own in range(count)
     )
     netdevs = [
         Netdev(id=f"{nic.accelerator}/{port.port}", label=port.netdevs[0], pci=nic.accelerator, mtu=8000)

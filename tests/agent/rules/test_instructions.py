@@ -42,7 +42,7 @@ SITUATIONS = {
     "not-known", "other-class", "target-link-speed", "unsupported-request", "other", "by-design", "own-way",
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
-    "setting", "uneven", "integrity", "one-port", "paused", "lanes",
+    "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
     "board", "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]

@@ -112,6 +112,8 @@ def test_a_board_is_known_by_its_scale_out_ports() -> None:
 
     assert hls2 is find_board({0: ("0x1020", hls2.scale_out(0)), 5: ("0x1020", hls2.scale_out(5))})
     assert pcie is find_board({0: ("0x1020", pcie.scale_out(0))})
+    assert pcie is find_board({0: ("0x1021", pcie.scale_out(0))})
+    assert find_board({0: ("0x1021", hls2.scale_out(0))}) is None
     assert find_board({0: ("0x1060", hls2.scale_out(0))}) is None
     assert find_board({0: ("0x1020", frozenset({1}))}) is None
     assert find_board({8: ("0x1020", hls2.scale_out(0))}) is None

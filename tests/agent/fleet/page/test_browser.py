@@ -31,6 +31,13 @@ OF_LOOK = "(look) => document.querySelector('#drawn path.' + look).getAttribute(
 FAINT = DRAWN.replace(":not(.faint)", ".faint")
 
 
+def open_node(page: Any, link: str = "#list a") -> None:
+    """Follow a link to a node, and wait: the address changes first, and the panel a moment later."""
+    name = page.locator(link).first.inner_text()
+    page.click(link)
+    page.wait_for_function("(name) => document.querySelector('#panel h2')?.innerText === name", arg=name)
+
+
 @pytest.fixture
 def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
     pages = []
@@ -62,7 +69,7 @@ def test_nothing_is_loaded_and_nothing_complained_of(show: Any, scene: Any) -> N
     """Whatever names are: it opens in a room without a network, and no name becomes a script."""
     shown = show(scene())
     if scene is hostile:
-        shown.page.click("#list a")
+        open_node(shown.page)
         shown.page.select_option("#arranged", "leaves")
         shown.page.hover("#drawn")
         shown.page.fill("#find", EVIL)
@@ -75,7 +82,7 @@ def test_nothing_is_loaded_and_nothing_complained_of(show: Any, scene: Any) -> N
 def test_a_name_is_never_markup(show: Any) -> None:
     """What hosts call themselves stands there as text, without what turns its direction or ends a line."""
     page = show(hostile()).page
-    page.click("#list a")
+    open_node(page)
 
     assert page.inner_text("h1").startswith("</script><script>alert(1)</script>")
     assert "</script><script>" in page.inner_text("#panel h2")
@@ -222,7 +229,7 @@ def test_a_silenced_finding_is_grey_and_counts_nowhere(show: Any, scheme: str) -
     page.fill("#find", "rule:gpu-lost")
     assert "No node is found." == page.inner_text("#list p")
     page.fill("#find", "gpu050")
-    page.click("#list a")
+    open_node(page)
     cards = [(each.get_attribute("class"), each.inner_text()) for each in page.query_selector_all("#panel .finding")]
     assert ["finding error", "finding critical quiet"] == [kind for kind, _ in cards]
     assert why not in cards[0][1]
@@ -336,7 +343,9 @@ def test_the_table_is_taken_along(show: Any) -> None:
 def test_an_address_leads_to_a_node(show: Any) -> None:
     """So that a ticket can point there."""
     shown = show(fleet(100))
-    shown.page.goto(shown.page.url + "#n=gpu001")
+    address = shown.page.url + "#n=gpu001"
+    shown.page.goto("about:blank")
+    shown.page.goto(address)
 
     assert "GPU0 fell off the bus" in shown.page.inner_text("#panel")
     assert "this page had no room for it" in shown.page.inner_text("#panel")
@@ -356,7 +365,7 @@ def test_a_link_leads_to_a_view(show: Any) -> None:
     assert ("rule:gpu-lost", True, "metric/0", found) == (
         page.input_value("#find"), page.is_checked("#only"), page.input_value("#coloured"), page.inner_text("#hits"),
     )  # fmt: skip
-    page.click("#list a")
+    open_node(page)
     page.keyboard.press("Escape")
     page.wait_for_url(re.compile("#v="))
     page.click("#all")
@@ -403,7 +412,7 @@ def test_the_last_days_of_a_node(show: Any) -> None:
     assert [10, 3, 1] == [page.locator(f"{drawing} .{kind}").count() for kind in ("gap", "ok", "error")]
     assert ["+1 new", "\u22122 gone"] == page.locator("#list tr:has(a[data-node='0']) .mark").all_inner_texts()
     assert 1 == page.locator("#list .spark").count()
-    page.click("#list a[data-node='0']")
+    open_node(page, "#list a[data-node='0']")
     assert ["new: gpu-lost on GPU0", "gone: roce-mtu-small", "gone: gpu-ecc"] == page.locator(
         "#panel .change"
     ).all_inner_texts()
@@ -414,11 +423,10 @@ def test_a_node_leads_to_its_own_page(show: Any) -> None:
     made = fleet(60)
     nodes = msgspec.structs.replace(made.nodes, pages={0: "./nodes/gpu01.html"})
     page = show(msgspec.structs.replace(made, nodes=nodes)).page
-    page.click("#list a[data-node='0']")
+    open_node(page, "#list a[data-node='0']")
     assert "./nodes/gpu01.html" == page.get_attribute("#panel a", "href")
     page.keyboard.press("Escape")
-    page.click("#list a[data-node='1']")
-    page.locator("#panel a").wait_for(state="detached")  # the panel follows the address, a moment later
+    open_node(page, "#list a[data-node='1']")
     assert 0 == page.locator("#panel a").count()
 
 
@@ -428,8 +436,7 @@ def test_a_phone_scrolls_tables_and_not_the_page(show: Any, scene: Any) -> None:
     page = show(scene(), width=PHONE).page
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert PHONE >= page.evaluate("document.scrollingElement.scrollWidth")
-    page.click("#list a")
-    page.wait_for_selector("#panel", state="visible", timeout=10_000)  # the address changes first
+    open_node(page)
     assert PHONE >= page.evaluate("document.querySelector('#panel').scrollWidth")
 
 

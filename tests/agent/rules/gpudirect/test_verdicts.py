@@ -127,12 +127,12 @@ def test_what_is_only_worth_knowing_does_not_degrade() -> None:
 
 
 def test_a_cloud_with_a_stack_of_its_own_is_not_known() -> None:
-    """EFA and its like."""
-    result = rows(changed_nics(server(), driver="efa"))
+    """EFA, which has a reason of its own, and its like."""
+    efa, other = (rows(changed_nics(server(), driver=driver)) for driver in ("efa", "gve"))
 
-    assert {("unknown", "unknown")} == {(row.verdict, row.via) for row in result}
-    assert all("not known" in cause for row in result for cause in row.causes)
-    assert all(row.causes for row in result)
+    assert {("unknown", "unknown")} == {(row.verdict, row.via) for row in (*efa, *other)}
+    assert all(len(row.causes) == 1 and "through libfabric: it is not judged" in row.causes[0] for row in efa)
+    assert all(["which way NICs take to GPU memory is not known"] == row.causes for row in other)
 
 
 def test_without_any_way_no_pair_is_ready() -> None:
