@@ -69,6 +69,8 @@ class ReportRequest(NamedTuple):
             host = open_source(self.source, self.root)
             if record and isinstance(host, FactsSource):
                 raise CliError(f"--capture needs a host: {host.path} holds a topology only")
+            for output in getattr(host, "unread", ()):
+                print_warning(f"not read: {output}")
             self._check_earlier(live=host.live, record=record)
             with Progress(live=host.live and not self.quiet) as progress:
                 plan = ScanPlan(

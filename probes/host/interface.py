@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 READ_LIMIT_BYTES = 1 << 20  # one attribute, one file: no fact of ours is longer
 OUTPUT_LIMIT_BYTES = 16 << 20  # one command's stdout
+FILTERED = "filtered: "  # begins the stderr of a saved output that is a part of what its command printed
 
 
 class ReadError(Exception):
@@ -81,7 +82,8 @@ def error_from_errno(error: OSError, path: str) -> ReadError:
 
 
 class Completed(NamedTuple):
-    """One finished command, as UTF-8 with replacement. stdout is whole; stderr may be cut."""
+    """One finished command, as UTF-8 with replacement. stdout is whole, but where a saved one is FILTERED; stderr may
+    be cut."""
 
     argv: tuple[str, ...]
     returncode: int

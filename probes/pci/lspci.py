@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from probes.host.interface import Failed, Host
+from probes.host.interface import FILTERED, Failed, Host
 from probes.pci.config_space import VirtualFunctions, decode
 from probes.pci.facts import Acs, PciFacts, PciFunctionBuilder, build_functions, has_link_control_2
 from probes.pci.lspci_fields import LspciBlock, blocks, class_code, find_cut, vendor_of
@@ -306,7 +306,10 @@ def read(host: Host) -> Reading:
 def _listing(host: Host, argv: tuple[str, ...]) -> LspciListing:
     done = host.run(*argv)
     try:
-        return parse_lspci(done.stdout)
+        listing = parse_lspci(done.stdout)
+        if done.stderr.startswith(FILTERED):
+            listing.cut = listing.cut or f"it is the output of `{done.stderr.removeprefix(FILTERED)}`"
+        return listing
     except ParseError as why:
         first = done.stderr.strip().partition("\n")[0]
         raise Failed(f"{' '.join(argv)}: {first or why} (exit {done.returncode})") from None

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, OF_NPU, SAVED
 from probes.host.files import Files, is_file
-from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
+from probes.host.interface import FILTERED, OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
+from probes.sources.pasted import PASTED_CHARACTERS, Piece, split_pasted
 from probes.text import decode_saved, lazy_pattern
 
 LOOK_CHARACTERS = 64 << 10
@@ -39,9 +40,10 @@ _AMD_NAMES = r"(?:GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])[ \t]"
 # Among the first lines one that the kernel wrote, as /dev/kmsg has it, or dmesg, journalctl or syslog print it
 _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
-    r"(?:\d{1,7} ?)?[ \t]*\[[ \d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? |<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
+    r"(?:\d{1,7} ?)?[ \t]*\[[ +\d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? |<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
     r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
-    r"|(?:kernel: |\[[^\]\n]{8,40}\] |\d{4}-\d\d-\d\dT\S{8,32} )?NVRM: Xid \("
+    r"|[^\n]{0,80}?\bNVRM: Xid \(|[\w.-]{1,64}: kern: +\w+: \["
+    r"|(?:kernel: )?(?:pcieport|mlx5_core|nvidia|amdgpu) [0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: "
     r"|(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) \S+ kernel: )"
 )
 
@@ -123,6 +125,7 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
 
 # What is recognized and of no use by itself, and why
 _USELESS = (
+    (r"^\| NVIDIA-SMI ", "is the table of nvidia-smi, which is not read; save the output of nvidia-smi -q"),
     (
         r"^[ \t]*hccs (?:lane mode|tx packets) *:",
         "does not state its NPU; save it as npu-smi_info_-t_hccs_-i_0_-c_0.txt",
@@ -134,6 +137,14 @@ _USELESS = (
     (
         r"^(?:ipaddr|net health status|link status|PFC configuration|link up count|packet statistics) *:",
         "is an output of hccn_tool that does not state its NPU; save it as hccn_tool_-i_0_-link_-g.txt",
+    ),
+    (
+        r"^NIC statistics:",
+        "is an output of ethtool -S that does not state its interface; save it as ethtool_-S_ens1f0.txt",
+    ),
+    (
+        r"^(?:DCBX mode|Priority trust state): ",
+        "is an output of mlnx_qos that does not state its interface; save it as mlnx_qos_-i_ens1f0.txt",
     ),
     (r"\A\s*\{(?s:.){0,400}\"rank_list\"\s*:", "is a rank table of version 2.0, which names no server"),
 )
@@ -188,10 +199,14 @@ class SavedOutputs:
             if name is not None:
                 self._names[argv] = name
                 taken.add(name)
+        self.unread: list[str] = []  # which outputs in a text of several are not used, and why
+        self._pieces: dict[str, _Piece] = {}
         for name in names if named is None else ():
             if name not in taken:
-                for argv in identify_command(self._start(name)):
-                    self._names.setdefault(argv, name)
+                self._look_into(name)
+        for argv in COMMANDS + SAVED if self._pieces else ():
+            if argv not in self._names and (name := best_name(argv, list(self._pieces))):
+                self._names[argv] = name
 
     @property
     def commands(self) -> list[tuple[str, ...]]:
@@ -201,18 +216,17 @@ class SavedOutputs:
 
     def arguments(self, argv: tuple[str, ...]) -> list[str]:
         """See Host.saved_arguments."""
-        wanted, options = _parts(saved_name(argv))
+        wanted, _ = _parts(saved_name(argv))
         arguments = set()
-        for name in self._paths:
-            words, others = _parts(_stem(name))
-            if words[: len(wanted)] == wanted and len(words) > len(wanted) and _same(options, others) is not None:
-                arguments.add("_".join(words[len(wanted) :]))
+        for name in (*self._paths, *self._pieces):
+            if _is_about_one(_stem(name), argv):
+                arguments.add("_".join(_parts(_stem(name))[0][len(wanted) :]))
         return sorted(arguments)
 
     def name_of(self, argv: tuple[str, ...]) -> str | None:
         """Which output serves where this command's is wanted."""
         if argv not in self._names:
-            self._names[argv] = best_name(argv, list(self._paths))
+            self._names[argv] = best_name(argv, list(self._paths)) or best_name(argv, list(self._pieces))
         return self._names[argv]
 
     def completed(self, argv: tuple[str, ...]) -> Completed:
@@ -220,6 +234,8 @@ class SavedOutputs:
         name = self.name_of(argv)
         if name is None:
             raise Absent(f"{' '.join(argv)}: no saved output")
+        if piece := self._pieces.get(name):
+            return Completed(argv, 0, piece.text, f"{FILTERED}{piece.filtered}" if piece.filtered else "", 0.0)
         content = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES)
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
@@ -229,11 +245,103 @@ class SavedOutputs:
         """Whether there is a saved output."""
         return self.name_of(argv) is not None
 
-    def _start(self, name: str) -> str:
+    def _start(self, name: str, limit: int = LOOK_CHARACTERS) -> str:
         try:
-            return decode_saved(self._files.read(self._paths[name], LOOK_CHARACTERS))
+            return decode_saved(self._files.read(self._paths[name], limit))
         except ReadError:
             return ""
+
+    def _look_into(self, name: str) -> None:
+        """Take a file whose name states nothing: as one output, or as the outputs that somebody pasted into it."""
+        start = self._start(name)
+        whole = identify_command(start)
+        pieces, unread = _named_pieces(self._start(name, PASTED_CHARACTERS)) if start else ({}, [])
+        if whole and len(pieces) < 2 and not unread and not any(piece.filtered for piece in pieces.values()):
+            for argv in whole:
+                self._names.setdefault(argv, name)
+            return
+        for piece_name, piece in pieces.items():
+            self._pieces.setdefault(piece_name, piece)
+        self.unread += [f"{name}, {text}" for text in unread]
+
+
+class _Piece(NamedTuple):
+    """An output that stands in a longer text."""
+
+    text: str
+    filtered: str | None  # the command with its filter: it is a part of what it printed
+
+
+_LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
+_OF_DEVICES = OF_INTERFACE + OF_NPU
+
+
+def _named_pieces(text: str) -> tuple[dict[str, _Piece], list[str]]:
+    """The outputs in a text by the names of their commands, and which are not used and why."""
+    found: dict[str, _Piece] = {}
+    unread: list[str] = []
+    first_host: str | None = None
+    for piece in split_pasted(text) if len(text) < PASTED_CHARACTERS else ():
+        name = _name_of_piece(piece)
+        of_lspci = name is not None and name.startswith("lspci")
+        if of_lspci and (other := next((one for one in found if one.startswith("lspci")), None)):
+            name = other  # of one device, and of the next one
+        shown = f"line {piece.line}: {' '.join(piece.words) or 'an output'}"
+        first_host = first_host or (piece.host if name else None)
+        if name is None:
+            if why := find_missing_name(piece.text) or ("this output is not known" if piece.words else None):
+                unread.append(f"{shown}: {why}")
+        elif piece.host not in (None, first_host):
+            unread.append(f"{shown}: is of {piece.host}, and a source is one host: here {first_host}")
+        elif piece.filtered and not name.startswith((_LOG, "lspci", "ethtool_-S")):
+            unread.append(f"{shown}: is a part of what the command printed; save the whole")
+        elif name not in found:
+            content = f"$ {' '.join(piece.words)}\n{piece.text}" if name == _HCCN else piece.text
+            found[name] = _Piece(content, f"{' '.join(piece.words)} | ..." if piece.filtered else None)
+        elif name == _LOG or of_lspci:
+            before = found[name]
+            found[name] = _Piece(
+                f"{before.text.rstrip()}\n\n{piece.text}" if of_lspci else before.text + piece.text, before.filtered
+            )
+        elif name == _HCCN:
+            content = f"{found[name].text}$ {' '.join(piece.words)}\n{piece.text}"
+            found[name] = found[name]._replace(text=content)
+        elif found[name].text.strip() != piece.text.strip():
+            unread.append(f"{shown}: an earlier one is used")
+    return found, unread
+
+
+def _name_of_piece(piece: Piece) -> str | None:
+    """The name under which a folder would hold this output; None where it is none that is known.
+
+    >>> _name_of_piece(Piece(1, ("ethtool", "-S", "ens1f0np0"), False, None, "NIC statistics:\\n"))
+    'ethtool_-S_ens1f0np0'
+    >>> _name_of_piece(Piece(1, (), False, None, "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"))
+    'ibstat'
+    """
+    of_content = identify_command(piece.text)
+    if piece.words and piece.words[-1] not in _PROSE:
+        shown = saved_name(piece.words)
+        tool = piece.words[0]
+        if tool == _HCCN:
+            return _HCCN
+        if of_content == ((_LOG,),):
+            return _LOG  # whatever its options
+        if any(_is_about_one(shown, argv) for argv in _OF_DEVICES):
+            return shown
+        if any(argv[0] == tool for argv in of_content) and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
+            return shown
+    return saved_name(of_content[0]) if of_content else None
+
+
+_PROSE = ("output", "outputs", "shows", "says", "result", "results")
+
+
+def _is_about_one(name: str, argv: tuple[str, ...]) -> bool:
+    """Whether it is the name of this command's output about one device."""
+    wanted, options = _parts(saved_name(argv))
+    words, others = _parts(name)
+    return words[: len(wanted)] == wanted and len(words) > len(wanted) and _same(options, others) is not None
 
 
 def saved_name(argv: tuple[str, ...]) -> str:

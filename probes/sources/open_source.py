@@ -88,7 +88,7 @@ def _host(path: str, store: Files) -> Host | None:
         return sos_host(path, store)
     outputs = SavedOutputs(store)
     if is_directory(store, "/sys"):
-        return TreeHost("tree", path, store, outputs)
+        return TreeHost("tree", path, store, outputs, tuple(outputs.unread))
     return _dump(path, store, outputs) if outputs.commands else None
 
 
@@ -98,7 +98,7 @@ def _dump(path: str, files: Files, outputs: SavedOutputs) -> Host:
 
     if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
         raise BadSource(f"{path}: {OF_A_FABRIC}")
-    return TreeHost("dump", path, files, outputs)
+    return TreeHost("dump", path, files, outputs, tuple(outputs.unread))
 
 
 def _bug_report(path: str) -> Host | None:
@@ -132,4 +132,4 @@ def _single_output(path: str) -> Host | FactsSource:
             raise BadSource(f"{path}: {OF_A_FABRIC}")
         useless = find_missing_name(start)
         raise BadSource(f"{path}: {useless or 'is not recognized: it is no archive and no known output'}", SOURCES)
-    return TreeHost("dump", path, MemoryFiles(), outputs)
+    return TreeHost("dump", path, MemoryFiles(), outputs, tuple(outputs.unread))

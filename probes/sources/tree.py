@@ -74,8 +74,9 @@ class TreeHost:
     live = False
     observed_at: str | None = None
 
-    def __init__(self, kind: str, path: str, files: Files, outputs: Outputs) -> None:
+    def __init__(self, kind: str, path: str, files: Files, outputs: Outputs, unread: tuple[str, ...] = ()) -> None:
         self.kind = kind
+        self.unread = unread  # outputs in a longer text that are not used, and why
         self.path: str | None = path
         self._files = files
         self._outputs = outputs

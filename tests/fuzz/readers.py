@@ -246,6 +246,7 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.system.services:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
     lenient("probes.system.services:parse_state", "READY\n"),
     lenient("probes.sources.dump:identify_command", "PCI-DMA: x\n"),
+    lenient("probes.sources.pasted:split_pasted", "$ lspci | grep x\n```\n[root@n1 ~]# ip -d link # all\n> CA 'a'\n"),
     lenient("probes.host.udev:properties", "E:ID_NET_NAME_PATH=ens1\nN:x\n"),
     lenient("probes.sources.tree:parse_date_output", "Thu Jan 15 09:00:00 UTC 2026", "Thu Oct 27 08:50:11 PM -03 2022"),
     # sysfs values

@@ -42,5 +42,6 @@ def test_a_finding_can_be_acted_on(rule: str) -> None:
     for name in (name for of, name in row_ids() if of == rule and not name.startswith("silent when")):
         for finding in judge(row(rule, name)[0], [rules()[rule]])[1]:
             assert finding.steps
+            assert all(step.do for step in finding.steps), "a step that states nothing"
             assert [] == [text for text in list_texts(finding) if PLACEHOLDER.search(text)]
             assert not re.search(r"\d %|(?<![\d.])0%", finding.impact), finding.impact

@@ -59,7 +59,7 @@ def _gpus_by_distance(case: RuleContext) -> Iterator[Result]:
         yield from _judge_without_switches(case, far)
     elif is_usual or len(case.rails) >= _count_root_ports(case, _judge_all(near, doubtful, far)):
         yield from (_fail_distance(case, gpu, best) for gpu, best in far)
-    else:
+    elif far:
         yield _fail_few_nics(case, far)
 
 

@@ -43,7 +43,7 @@ SITUATIONS = {
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
     "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
-    "board", "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu",
+    "board", "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}

@@ -1,0 +1,202 @@
+"""Texts that somebody pasted together: which outputs are in them, and what is said of the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.cli.request import build_request
+from probes.host.interface import FILTERED, BadSource
+from probes.pci import lspci
+from probes.sources.open_source import open_source
+from probes.sources.pasted import LINE_CHARACTERS, PASTED_CHARACTERS, PIECES_LIMIT, split_pasted
+from probes.sources.tree import TreeHost
+
+MATRIX = (
+    "        GPU0    GPU1    NIC0    CPU Affinity    NUMA Affinity\n"
+    "GPU0     X      NV4     PIX     0-31            0\n"
+    "GPU1    NV4      X      SYS     32-63           1\n"
+    "NIC0    PIX     SYS      X\n"
+)
+IBSTATUS = (
+    "Infiniband device 'mlx5_4' port 1 status:\n\tdefault gid:\t fe80::1\n\tbase lid:\t 0x5\n\tsm lid:\t\t 0x1\n"
+    "\tstate:\t\t 4: ACTIVE\n\tphys state:\t 5: LinkUp\n\trate:\t\t 200 Gb/sec (4X HDR)\n\tlink_layer:\t InfiniBand\n"
+)
+LSMOD = "Module                  Size  Used by\nmlx5_ib               401408  0\n"
+XID = "[ 9120.551100] NVRM: Xid (PCI:0000:4e:00): 79, pid=77, GPU has fallen off the bus.\n"
+GIDS = "DEV\tPORT\tINDEX\tGID\t\tIPv4\t\tVER\tDEV\nmlx5_4\t1\t0\tfe80:0000:0000:0000:0000:0000:0000:0001\t\tv1\tib4\n"
+BRIDGE = "00:00.0 Host bridge: Intel Corporation Device 0998 (rev 04)\n"
+GPU = "4e:00.0 3D controller: NVIDIA Corporation Device 20b5 (rev a1)\n"
+
+
+def opened(tmp_path: Path, text: str, name: str = "issue.md") -> TreeHost:
+    """The source that a file with this text is."""
+    (tmp_path / name).write_text(text)
+    host = open_source(str(tmp_path / name))
+    assert isinstance(host, TreeHost)
+    return host
+
+
+def test_fences_prompts_and_commands_alone_begin_outputs(tmp_path: Path) -> None:
+    """An issue as people write it: each output is that of its command, and prose is none."""
+    text = (
+        f"My node is slow.\n\n```\n$ nvidia-smi topo -m\n{MATRIX}```\nand `lsmod` gives:\n```text\n{LSMOD}```\n"
+        f"(base) [root@gpu-7 ~]# ibstatus\n{IBSTATUS}(base) [root@gpu-7 ~]# exit\nsudo dmesg\n{XID}"
+    )
+    host = opened(tmp_path, text)
+
+    assert MATRIX == host.run("nvidia-smi", "topo", "-m").stdout
+    assert LSMOD == host.run("lsmod").stdout
+    assert IBSTATUS == host.run("ibstatus").stdout
+    assert XID == host.run("dmesg").stdout
+    assert () == host.unread
+
+
+def test_outputs_without_a_line_between_them_are_told_apart(tmp_path: Path) -> None:
+    """By the first line of the next tool's output."""
+    host = opened(tmp_path, f"Hello,\n{MATRIX}\nLegend:\n\n  X = Self\n\n{IBSTATUS}{XID}")
+
+    assert host.run("nvidia-smi", "topo", "-m").stdout.startswith(MATRIX)
+    assert "Infiniband" not in host.run("nvidia-smi", "topo", "-m").stdout
+    assert IBSTATUS == host.run("ibstatus").stdout
+    assert XID == host.run("dmesg").stdout
+
+
+def test_margins_and_quotation_marks_are_taken_off(tmp_path: Path) -> None:
+    """An output below a list, in a quotation, or with its heading behind the command."""
+    margin = "".join(f"      {line}" for line in GIDS.splitlines(keepends=True))
+    quoted = "".join(f"> {line}" for line in LSMOD.splitlines(keepends=True))
+    heading, _, rows = MATRIX.partition("\n")
+    host = opened(
+        tmp_path,
+        f"2. GIDs:\n      me@n1:~$ show_gids\n{margin}\n```\n{quoted}```\nnvidia-smi topo -m {heading}\n{rows}",
+    )
+
+    assert GIDS == host.run("show_gids").stdout.rstrip("\n") + "\n"
+    assert LSMOD == host.run("lsmod").stdout
+    assert [["GPU0", "GPU1"], ["GPU0", "X"]] == [
+        line.split()[:2] for line in host.run("nvidia-smi", "topo", "-m").stdout.splitlines()[:2]
+    ]
+
+
+def test_a_text_of_one_output_stays_whole(tmp_path: Path) -> None:
+    """Also with prose around it, as ever."""
+    text = f"It prints\n{IBSTATUS}and that is all.\n"
+
+    assert text == opened(tmp_path, text).run("ibstatus").stdout
+
+
+def test_outputs_of_interfaces_get_their_names(tmp_path: Path) -> None:
+    """By the prompt or by the output; without either it is said why they are not read."""
+    counters = "NIC statistics:\n     rx_out_of_buffer: 7\n"
+    text = f"```\nSettings for ens1f0np0:\n\tSpeed: 100000Mb/s\n```\n# ethtool -S ens1f0np0 | grep buf\n{counters}\n"
+    host = opened(tmp_path, text)
+
+    assert ["ens1f0np0"] == host.saved_arguments("ethtool")
+    assert counters.strip() == host.run("ethtool", "-S", "ens1f0np0").stdout.strip()
+    with pytest.raises(BadSource, match="ethtool -S that does not state its interface"):
+        opened(tmp_path, f"# ethtool -S output\n```\n{counters}```\n")
+    host = opened(tmp_path, f"{LSMOD}\n{counters}\nDCBX mode: OS controlled\nPriority trust state: dscp\n")
+    assert ["issue.md, line 4", "issue.md, line 7"] == [text.partition(": ")[0] for text in host.unread]
+    assert "mlnx_qos_-i_ens1f0.txt" in host.unread[1]
+
+
+def test_a_part_of_a_list_is_no_whole_list(tmp_path: Path) -> None:
+    """A GPU that `grep` left over says nothing of NICs; modules that are not in a part may be loaded."""
+    host = opened(tmp_path, f"$ lspci | grep -i nvidia\n{GPU}$ lsmod | grep mlx5\n{LSMOD}")
+
+    assert host.run("lspci", "-D", "-nn", "-vvv").stderr.startswith(FILTERED)
+    assert "may be cut: it is the output of `lspci | ...`" in str(lspci.read(host).missing)
+    assert not host.has_output("lsmod")
+    assert "line 3: lsmod: is a part" in host.unread[0]
+    for whole in ("lspci", "lspci | less", "lspci 2>/dev/null | tee list.txt", "sudo /usr/bin/lspci  # all"):
+        assert lspci.read(opened(tmp_path, f"$ {whole}\n{BRIDGE}{GPU}$ lsmod\n{LSMOD}")).missing is None
+    two = opened(tmp_path, f"$ me@n1:~$ sudo lspci -s 4e:00.0\n{GPU}$ me@n1:~$ sudo lspci -s 00:00.0 -vv\n{BRIDGE}")
+    assert ["0000:00:00.0", "0000:4e:00.0"] == [function.address for function in lspci.read(two).facts.functions]
+    assert lspci.read(two).missing
+    for part in ("lspci -s 4e:00.0", "lspci -d 10de:"):
+        assert lspci.read(opened(tmp_path, f"$ {part}\n{GPU}")).missing
+
+
+def test_outputs_of_a_second_host_are_not_mixed_in(tmp_path: Path) -> None:
+    """A source is one host: the first one whose prompt is there."""
+    host = opened(tmp_path, f"[me@n12 ~]$ lsmod\n{LSMOD}[me@n13 ~]$ ibstatus\n{IBSTATUS}[root@n12 ~]# dmesg\n{XID}")
+
+    assert [True, True, False] == [host.has_output(name) for name in ("lsmod", "dmesg", "ibstatus")]
+    assert ("issue.md, line 4: ibstatus: is of n13, and a source is one host: here n12",) == host.unread
+
+
+def test_a_second_output_of_a_command_is_named(tmp_path: Path) -> None:
+    """The first one is used; a log goes on, and an equal one is no other."""
+    other = LSMOD.replace("401408", "1")
+    host = opened(tmp_path, f"$ lsmod\n{LSMOD}$ dmesg\n{XID}$ lsmod\n{LSMOD}$ lsmod\n{other}$ dmesg -T\n{XID}")
+
+    assert LSMOD == host.run("lsmod").stdout
+    assert 2 * XID == host.run("dmesg").stdout
+    assert ("issue.md, line 9: lsmod: an earlier one is used",) == host.unread
+
+
+def test_what_no_reader_knows_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On stderr, where a scan says it; commands that are none of ours are not."""
+    table = "+------+\n| NVIDIA-SMI 535.1    Driver Version: 535.1 |\n+------+\n"
+    host = opened(tmp_path, f"$ nvidia-smi\n{table}$ lspci -t\n-[0000:00]-\n$ ls\nx\n$ lsmod\n{LSMOD}")
+
+    assert ["line 1: nvidia-smi", "line 5: lspci -t"] == [
+        text.split(": ", 1)[0][10:] + ": " + text.split(": ")[1] for text in host.unread
+    ]
+    assert "save the output of nvidia-smi -q" in host.unread[0]
+    values = dict.fromkeys(("root", "report", "config", "state_dir", "interval", "accept_inventory", "skip"))
+    request = build_request(
+        values | {"source": host.path, "only": "lsmod", "timeout": 30.0, "quiet": True, "profile": "none"}
+    )
+    request.make_report()
+    assert 2 == capsys.readouterr().err.count("warning: not read: issue.md, line ")
+
+
+def test_files_of_a_folder_are_looked_into(tmp_path: Path) -> None:
+    """A named output counts more than one in a text; two texts complete each other."""
+    (tmp_path / "lsmod.txt").write_text(LSMOD.replace("401408", "2"))
+    (tmp_path / "a.md").write_text(f"$ lsmod\n{LSMOD}$ ibstatus\n{IBSTATUS}")
+    (tmp_path / "b.md").write_text(f"$ dmesg\n{XID}$ show_gids\n{GIDS}")
+    host = open_source(str(tmp_path))
+
+    assert "  2  0" in host.run("lsmod").stdout
+    assert all(host.has_output(name) for name in ("ibstatus", "dmesg", "show_gids"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pcieport 0000:00:03.1: AER: Corrected error received: 0000:00:00.0",
+        "kernel: pcieport 0000:00:03.1: AER: Corrected error received: 0000:00:00.0",
+        "[  +0.000844] pcieport 0000:00:03.1: AER: Corrected error received: 0000:00:00.0",
+        "> NVRM: Xid (PCI:0000:4e:00): 79, pid=77, GPU has fallen off the bus.",
+        '[found] (3 minutes ago) "NVRM: Xid (PCI:0000:4e:00): 79, pid=77, GPU has fallen off the bus."',
+        "10.0.0.7: kern: warning: [2026-01-02T03:04:05.000000006Z]: NVRM: Xid (PCI:0000:4e:00): 79, pid=77, x",
+    ],
+)
+def test_lines_of_a_log_without_its_times_are_a_log(tmp_path: Path, line: str) -> None:
+    """As people quote them, below prose of some lines."""
+    prose = "".join(f"sentence {number}\n" for number in range(8))
+
+    assert line.lstrip("> ") in opened(tmp_path, f"{prose}{line}\n").run("dmesg").stdout
+    assert line in opened(tmp_path, f"{line}\n").run("dmesg").stdout
+
+
+def test_a_long_text_has_bounds() -> None:
+    """A million fences, one endless line, a margin of spaces: none takes long, and parts are counted."""
+    assert PIECES_LIMIT == len(split_pasted("$ lsmod\nx\n" * 300))
+    assert 1 == len(split_pasted("a" * LINE_CHARACTERS + "`lsmod`\n"))
+    for hard in (" " * 599, "> " * 299, "a@a " * 149, "ip -a" * 100, "ab/" * 190, "[a@b c" * 90):
+        assert 2 > len(split_pasted(f"{hard}\n" * (PASTED_CHARACTERS // 40 // len(hard))))
+
+
+@given(st.text(alphabet="$# >`~\n\tGPU0X1:.-lspcidmeg[]@()|x", max_size=200))
+def test_any_text_is_split(text: str) -> None:
+    """Every part is in the text, in its order."""
+    numbers = [piece.line for piece in split_pasted(text)]
+
+    assert sorted(numbers) == numbers
