@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 from collections.abc import Iterator
@@ -20,6 +21,17 @@ settings.register_profile(
 )
 settings.register_profile("fuzz", max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_configure() -> None:
+    gc.disable()  # until all is imported: collecting tests makes no garbage that is worth a search
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end: a search through it takes seconds, in the middle of some test."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

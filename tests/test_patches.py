@@ -72,8 +72,7 @@ def test_a_patch_applies_and_passes_the_checks_of_its_page(page: str, copy: Path
     (copy / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
     outer = ("GIT_", "PYTEST_", "UPDATE_GOLDENS")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
-    environment |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment |= {"PYTEST_ADDOPTS": "-n 0 -p no:cacheprovider"}
+    environment |= {"PYTHONPATH": str(copy), "PYTEST_ADDOPTS": "-n 0 -p no:cacheprovider"}
 
     assert checks
     for command in (apply, *checks):

@@ -12,10 +12,8 @@ def without_collection() -> Iterator[None]:
     """Looking for circles costs up to a third of the time where everything that is made is needed to the end."""
     enabled = gc.isenabled()
     gc.disable()
-    gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
         if enabled:
             gc.enable()

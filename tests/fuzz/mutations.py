@@ -10,7 +10,7 @@ TOKENS = (
     b"", b"\n", b"\r\n", b"\t", b"\0", b" ", b":", b"=", b",", b"-", b".", b"/", b"../", b'"', b"'", b"\\", b"{", b"[",
     b"<", b"&x;", b"<!ENTITY x 'y'>", b"0", b"-1", b"9" * 40, b"1e999", b"0x", b"nan", b"\xff", b"\xff" * 8, b"\x80",
     "²".encode(), "٣".encode(), "\u2028".encode(), b"\x1b[31m", b"GPU0", b"0000:00:00.0", b"[N/A]", b"\x1f\x8b",
-    b"(" * 50, b"a" * 300, b"null", b"true", b"0-4294967295", b" : ",
+    b"(" * 50, b"a" * 300, b"null", b"true", b"0-4294967295", b" : ", b"GPU 1", b"Link 7: ",
 )  # fmt: skip
 
 

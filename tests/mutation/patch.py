@@ -49,6 +49,7 @@ class _Objects(NamedTuple):
 def _objects() -> _Objects:
     """Every function that exists, whatever holds it: a name, a decorator, a table, a partial, a closure."""
     result = _Objects({}, [])
+    gc.unfreeze()  # what tests/conftest.py took out of sight
     gc.collect()
     for get_object in gc.get_objects():
         if type(get_object) is FunctionType:

@@ -10,7 +10,6 @@ every row of the sample lost a cell, so that none is believed.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.gpu import nvidia_smi, nvidia_smi_query, nvidia_smi_topo
@@ -26,6 +25,7 @@ from probes.gpu import nvidia_smi_nvlink as nvlink_text
 from probes.gpu.facts import Gpu, GpuFacts, normal_address
 from probes.gpu.nvidia_smi_topo import Matrix
 from probes.text import ParseError
+from tests.fuzz.mutations import LONGEST_BYTES
 from tests.probes.gpu import nvidia_smi_texts as texts
 
 HERE = Path(__file__).parent
@@ -241,11 +241,8 @@ def value_of(gpu: Gpu, field: str) -> Any:
     return value
 
 
-# Damaged outputs of nvidia-smi: every parser reads them or refuses them by its one error, and is done in no time.
+# Texts that nvidia-smi never printed are read or refused, and soon; damaged outputs: tests/fuzz/readers.py
 
-
-MUTATIONS = 2000 if os.environ.get("HYPOTHESIS_PROFILE") == "ci" else 60
-LONGEST = 64 << 10
 
 PARSERS_OF_CUT_TEXT: dict[str, tuple[Callable[[str], Any], str]] = {
     "-q": (nvidia_smi_query.parse_text, texts.QUERY),
@@ -265,38 +262,6 @@ PARSERS_OF_CUT_TEXT: dict[str, tuple[Callable[[str], Any], str]] = {
     "nvlink -c": (nvlink_text.parse_capabilities, texts.CAPABILITIES),
     "address": (normal_address, "00000000:1B:00.0"),
 }
-
-JUNK = st.one_of(
-    st.text(max_size=20),
-    st.sampled_from(
-        ["\t", "\n", "\r", " : ", "<", "&#0;", "GPU 1", "Link 7: ", "\x1b[4m", "NV", "X", "9" * 30, '"', ",", "²", "٣"]
-    ),
-)
-
-
-@st.composite
-def damaged(draw: st.DrawFn, text: str) -> str:
-    """A real-looking text of which pieces were lost, doubled, swapped for others or for junk; at most 64 KiB."""
-    for _ in range(draw(st.integers(1, 6))):
-        at = draw(st.integers(0, len(text)))
-        to = draw(st.integers(at, min(len(text), at + 200)))
-        other = draw(st.integers(0, len(text)))
-        piece = draw(st.one_of(JUNK, st.sampled_from(["", text[at:to] * 3, text[other : other + 80]])))
-        text = text[:at] + piece + text[to:]
-    return text[:LONGEST]
-
-
-@pytest.mark.parametrize("parser", PARSERS_OF_CUT_TEXT)
-def test_any_damage_is_read_or_refused(parser: str) -> None:
-    """Nothing but the declared error, whatever is lost or added."""
-    parse, text = PARSERS_OF_CUT_TEXT[parser]
-
-    @settings(max_examples=MUTATIONS)
-    @given(damaged(text))
-    def survives(mutation: str) -> None:
-        refused_or_read(parse, mutation)
-
-    survives()
 
 
 @pytest.mark.parametrize("parser", PARSERS_OF_CUT_TEXT)
@@ -348,6 +313,6 @@ def test_no_input_takes_more_than_its_share_of_time(parser: str, pattern: str) -
         return time.process_time() - started
 
     small = min(seconds(16 << 10) for _ in range(2))
-    large = min(seconds(LONGEST) for _ in range(2))
+    large = min(seconds(LONGEST_BYTES) for _ in range(2))
 
     assert large < max(12 * small, 0.25)

@@ -150,7 +150,11 @@ def test_qos_is_short_text_and_null_where_it_is_not_known(reader: Reader) -> Non
     assert tables(scan_machine("cpu-only-2s"))["netdev"][0]["pfc"] is None
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+# By its own report such a node is of a smaller class: the questions put it back (questions/test_peer_classes.py)
+HALF_LOST = ("gaudi-half-the-board", "npu-half-the-board")
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in HALF_LOST])
 def test_a_node_with_a_fault_stays_among_its_like(fault: str, reader: Reader) -> None:
     text = (ROOT / "fixtures" / "faults" / f"{fault}.toml").read_text()
     base = next(line.split('"')[1] for line in text.splitlines() if line.startswith("base"))
