@@ -31,6 +31,7 @@ def pytest_collection_finish() -> None:
     """What was collected stays until the end: a search through it takes seconds, in the middle of some test."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000)
     gc.enable()
 
 
