@@ -22,6 +22,7 @@ from probes.sources.pasted import PASTED_CHARACTERS, Piece, split_pasted
 from probes.text import decode_saved, lazy_pattern
 
 LOOK_CHARACTERS = 64 << 10
+_SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
 
 _ESCAPES = lazy_pattern(r"\x1b\[[0-9;]*m|\[[04]m")  # nvidia-smi underlines a heading; a form may lose the escape
 _SMI, _NPU = "nvidia-smi", "npu-smi"
@@ -201,9 +202,14 @@ class SavedOutputs:
                 taken.add(name)
         self.unread: list[str] = []  # which outputs in a text of several are not used, and why
         self._pieces: dict[str, _Piece] = {}
+        self._left, self._unsplit = _SPLIT_CHARACTERS, 0
         for name in names if named is None else ():
             if name not in taken:
                 self._look_into(name)
+        if self._unsplit:
+            self.unread.append(
+                f"{self._unsplit} files count as one output each: there is too much text here to look for more"
+            )
         for argv in COMMANDS + SAVED if self._pieces else ():
             if argv not in self._names and (name := best_name(argv, list(self._pieces))):
                 self._names[argv] = name
@@ -245,17 +251,32 @@ class SavedOutputs:
         """Whether there is a saved output."""
         return self.name_of(argv) is not None
 
-    def _start(self, name: str, limit: int = LOOK_CHARACTERS) -> str:
+    def _start(self, name: str, limit: int = LOOK_CHARACTERS) -> tuple[str, bool]:
+        """Its text, and whether it may go on."""
         try:
-            return decode_saved(self._files.read(self._paths[name], limit))
+            content = self._files.read(self._paths[name], limit)
         except ReadError:
-            return ""
+            return "", False
+        return decode_saved(content), len(content) >= limit
+
+    def _split(self, name: str, start: str, cut: bool, known: bool) -> tuple[dict[str, _Piece], list[str]]:
+        """The outputs in a file. `known`: its begin is an output, so that more of them may stand beyond the cut."""
+        if self._left <= 0:
+            self._unsplit += 1
+            return {}, []
+        self._left -= len(start)
+        pieces, unread = _named_pieces(start)
+        if not cut:
+            return pieces, unread
+        text, cut = self._start(name, PASTED_CHARACTERS) if (known or pieces) and self._left > 0 else ("", True)
+        self._left -= len(text)
+        return ({}, []) if cut else _named_pieces(text)
 
     def _look_into(self, name: str) -> None:
         """Take a file whose name states nothing: as one output, or as the outputs that somebody pasted into it."""
-        start = self._start(name)
+        start, cut = self._start(name)
         whole = identify_command(start)
-        pieces, unread = _named_pieces(self._start(name, PASTED_CHARACTERS)) if start else ({}, [])
+        pieces, unread = self._split(name, start, cut, bool(whole))
         if whole and len(pieces) < 2 and not unread and not any(piece.filtered for piece in pieces.values()):
             for argv in whole:
                 self._names.setdefault(argv, name)
@@ -281,7 +302,7 @@ def _named_pieces(text: str) -> tuple[dict[str, _Piece], list[str]]:
     found: dict[str, _Piece] = {}
     unread: list[str] = []
     first_host: str | None = None
-    for piece in split_pasted(text) if len(text) < PASTED_CHARACTERS else ():
+    for piece in split_pasted(text):
         name = _name_of_piece(piece)
         of_lspci = name is not None and name.startswith("lspci")
         if of_lspci and (other := next((one for one in found if one.startswith("lspci")), None)):

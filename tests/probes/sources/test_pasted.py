@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agent.cli.request import build_request
 from probes.host.interface import FILTERED, BadSource
 from probes.pci import lspci
+from probes.sources import dump
 from probes.sources.open_source import open_source
 from probes.sources.pasted import LINE_CHARACTERS, PASTED_CHARACTERS, PIECES_LIMIT, split_pasted
 from probes.sources.tree import TreeHost
@@ -165,6 +166,30 @@ def test_files_of_a_folder_are_looked_into(tmp_path: Path) -> None:
 
     assert "  2  0" in host.run("lsmod").stdout
     assert all(host.has_output(name) for name in ("ibstatus", "dmesg", "show_gids"))
+
+
+def test_a_long_text_is_read_to_its_end(tmp_path: Path) -> None:
+    """Where its begin has an output: the next one may stand far below. One beyond the limit is one output."""
+    prose = "".join(f"naïve sentence {number}\n" for number in range(20_000))
+    host = opened(tmp_path, f"$ lsmod\n{LSMOD}```\n{prose}$ ibstatus\n{IBSTATUS}")
+    longer = opened(tmp_path, f"{LSMOD}{'ä' * 80}\n" * (PASTED_CHARACTERS // 200) + f"$ ibstatus\n{IBSTATUS}")
+
+    assert (LSMOD, IBSTATUS) == (host.run("lsmod").stdout, host.run("ibstatus").stdout)
+    assert [True, False] == [longer.has_output(name) for name in ("lsmod", "ibstatus")]
+
+
+def test_a_folder_of_long_texts_takes_no_long_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is split has a limit for all files together; beyond, a file is one output."""
+    monkeypatch.setattr(dump, "_SPLIT_CHARACTERS", 4000)
+    for number in range(9):
+        (tmp_path / f"app-{number}.log").write_text("something happened\n" * 99)
+    (tmp_path / "b.md").write_text(f"$ lsmod\n{LSMOD}$ ibstatus\n{IBSTATUS}")
+    (tmp_path / "c.out").write_text(GIDS)
+    host = open_source(str(tmp_path))
+
+    assert [False, True, True] == [host.has_output(name) for name in ("lsmod", "ibstatus", "show_gids")]
+    assert isinstance(host, TreeHost)
+    assert ("8 files count as one output each: there is too much text here to look for more",) == host.unread
 
 
 @pytest.mark.parametrize(
