@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 
 import msgspec
 import pytest
@@ -114,6 +115,24 @@ def test_what_disturbs_comes_after_the_drain(rule: str) -> None:
             drained = drained or "rain the" in step.do
             disturbs = re.search(r"^(Power cycle|Power off|Unplug|Exchange|Reset|Reseat)", step.do)
             assert drained or not disturbs, (form, step.do)
+
+
+COMMAND = re.compile(r"`((?:sudo )?[a-z][\w.-]* [^`]+)`")
+PLACE = re.compile(r"<[^<>\n]*>|\[[^\]\n]*\]|\.\.\.|\{[^}\n]*\}")  # what a person fills in
+
+
+def test_commands_can_be_typed(real_commands: None) -> None:
+    """A shell reads each; a backslash in quotes is written once."""
+    pages = [
+        f"{read_sections(rule)['How to confirm']}{read_text(rule).partition('## How to fix')[2]}" for rule in RULES
+    ]
+    commands = [command.replace("\n", " ") for page in pages for command in COMMAND.findall(page)]
+    script = "\n".join(PLACE.sub("x", command) for command in commands)
+    done = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, check=False)
+
+    assert len(commands) > 500
+    assert "" == done.stderr
+    assert [] == [command for command in commands if "\\\\" in command]
 
 
 def test_steps_by_form_factor() -> None:
