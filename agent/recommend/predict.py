@@ -26,11 +26,9 @@ from agent.recommend.tuning import (
     choose,
 )
 
-COLLECTIVES = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, SEND_RECEIVE)
 AS_IS, HEALTHY = "as_is", "healthy"
 _LARGE = 1_000_000_000  # bytes, from which on the model's own times fit
 _ASYMPTOTE = 1 << 40  # bytes
-_MESHES = {"xgmi": "xGMI", "hccs": "HCCS"}
 _NO_RING = "no ring over the direct links joins all GPUs: measure with nccl-tests"
 _HOST_COPY = {80: 0.35, 90: 0.30, 100: 0.30}  # of the rail, through host memory: nccl#1412, nccl#1676 (measured)
 # us at 8 MB that large transfers take beyond NCCL's own times, growing with size^0.4: fitted on public tables

@@ -22,7 +22,7 @@ from probes.text import ParseError
 from tests.machines import machine
 from tests.probes.rdma.rdma_machine import Machine
 
-SHAPE, GPU0 = "8xmi300x-2s-8xcx7-roce", "0000:15:00.0"
+SHAPE = "8xmi300x-2s-8xcx7-roce"
 XGMI, PCIE = 11, 2
 
 

@@ -12,7 +12,6 @@ from probes.sources.memory import SymlinkNode
 from tests.probes.system.system_machine import Machine
 
 LIBRARY = "7f00-7f01 r-xp 00000000 08:02 11 /usr/lib/libnccl.so.2.21.5\n"
-MOUNTS = "/proc/self/mounts"
 
 
 def live(**jobs: str) -> Machine:
