@@ -25,7 +25,7 @@ from probes.sources.memory import SymlinkNode
 from probes.sources.open_source import open_source
 from probes.text import ParseError
 from tests.machines import machine, scan_machine
-from tests.probes.rdma.rdma_machine import Machine
+from tests.probes.machine import Machine
 
 SHAPE, A = "8xgaudi3-2s", "0000:33:00.0"
 TABLE = """\

@@ -27,7 +27,7 @@ from probes.netlink import attribute
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
 from probes.text import ParseError
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 MAC = "b8:3f:d2:00:00:01"
 PCI = "0000:1a:00.0"

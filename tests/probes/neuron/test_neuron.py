@@ -19,7 +19,7 @@ from probes.sources.open_source import open_source
 from probes.text import ParseError
 from tests.machines import machine, scan_machine
 from tests.matrix.cases import overlaid
-from tests.probes.rdma.rdma_machine import Machine
+from tests.probes.machine import Machine
 
 SHAPE = "trn1-16xtrainium"
 TABLE = """\

@@ -21,7 +21,7 @@ from probes.system.services import (
     parse_version,
     state_of,
 )
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 UNITS = "/usr/lib/systemd/system"
 SLICE = "/sys/fs/cgroup/system.slice"
