@@ -230,9 +230,9 @@ def repeat(
     format_name, moment, silenced = choose_format(form, output), parse_time(since), read_silences(silences)
     with query_tables(dataset, engine, where) as tables:
         from agent.fleet.episodes.repeat import Offender, repeats
-        from agent.fleet.text.repeat import page
+        from agent.fleet.text.news import repeat_page
 
         answer = repeats(tables, moment, utc_now(), times, severity.value, silenced)
         print_answer(
-            answer, answer.offenders, Offender, lambda width: page(answer, width), format_name, output, no_color
+            answer, answer.offenders, Offender, lambda width: repeat_page(answer, width), format_name, output, no_color
         )
