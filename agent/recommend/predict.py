@@ -94,7 +94,7 @@ def _predict_tuned(nodes: Sequence[NodeFacts], request: Request, case: str, rank
         busbw_gbyte_s=_round(busbw), algbw_gbyte_s=_round(busbw / bus_factor(request.collective, ranks)),
         range_gbyte_s=_range(busbw, node, request), bound=bound,
         known_by="assumed" if node.assumed else "measured" if wires.measured else "model",
-        note=_note(node, request),
+        note=_note(request),
     )  # fmt: skip
 
 
@@ -257,7 +257,7 @@ def _range(busbw: float, node: NodeFacts, request: Request) -> tuple[float, floa
     return _round(busbw * low), _round(busbw * high)
 
 
-def _note(node: NodeFacts, request: Request) -> str | None:
+def _note(request: Request) -> str | None:
     if request.nodes > 16 or (request.nodes >= 4 and request.size < _LARGE):
         return "up to: a production cluster with such nodes reached a half to a ninth of it (public percentiles)"
     return None

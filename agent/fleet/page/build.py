@@ -85,7 +85,7 @@ def _build_sections(tables: Tables, facts: DatasetFacts, wish: PageOptions, name
         items.append(answers.build_cluster(facts.wires.answer, numbers, wish.part))
     start = wish.since or _find_since(reading.read_first_reports(tables), facts.newest)
     if start is not None:
-        items.append(answers.build_drift(drift.find_drift(tables, start, options), numbers))
+        items.append(answers.build_drift(drift.find_drift(tables, start), numbers))
     items.append(answers.build_duplicates(duplicates.find_duplicates(tables, options), numbers))
     return items
 
