@@ -147,6 +147,16 @@ def replace_file(path: str, temporary: str, data: bytes, mode: int = PUBLIC) -> 
         file.write(data)
 
 
+def sync_folder(path: str) -> None:
+    """Let new names survive a power cut, where the file system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def _follow_links(path: str) -> str:
     """Where a path leads. Raises OSError for what another user put into a folder that all may write to.
 

@@ -13,7 +13,6 @@ import re
 import stat
 from typing import NamedTuple
 
-DIRECTORY = "/etc/systemd/system"
 TEMPLATE_PROGRAM = "/opt/fabricscope/bin/fabricscope"  # in the templates' ExecStart
 SCAN_PART = "scan"  # the part that is always installed
 CACHE_LINES = """\

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from agent.assemble.driver_gpus import merge_driver_gpus
 from agent.assemble.fabric import add_neighbors
 from agent.assemble.facts import ProbeFacts
-from agent.assemble.gpus import build_gpus, build_nvswitches
+from agent.assemble.gpus import add_error_counts, build_gpus, build_nvswitches
 from agent.assemble.link_quality import LinkClassifier
 from agent.assemble.netdevs import add_ethernet, build_netdevs
 from agent.assemble.nics import build_nics, gather_network_facts
@@ -60,8 +60,6 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
 
     gpus = build_gpus(pci, driver, "a container" if node.container else node.job_limit)
     if (errors := facts.get("neuron_errors")) and not (node.container or node.job_limit):  # there numbers are others
-        from agent.assemble.neuron import add_error_counts  # lazy: most nodes have none
-
         gpus = add_error_counts(gpus, errors)
     network = gather_network_facts(facts, pci, driver.nic_names)
     nics = add_neighbors(build_nics(pci, network), facts)

@@ -44,7 +44,7 @@ def _build_port(npu: int, gpu: str | None, keys: Mapping[str, str], output: Port
     return NpuPort(
         npu=npu,
         gpu=gpu,
-        nic=f"npu-{npu}-roce",
+        nic=_roce_id(npu),
         address=(output.address if output else None) or keys.get("address"),
         netmask=(output.netmask if output else None) or keys.get("netmask"),
         gateway=(output.gateway if output else None) or keys.get("gateway"),
@@ -60,6 +60,10 @@ def _build_port(npu: int, gpu: str | None, keys: Mapping[str, str], output: Port
         module=_build_module(output.optics) if output and output.optics else None,
         settings={key: value for key, value in sorted(keys.items()) if key not in _OWN_FIELDS},
     )
+
+
+def _roce_id(npu: int) -> str:
+    return f"npu-{npu}-roce"
 
 
 def _build_module(optics: PortOptics) -> TransceiverModule:
@@ -92,7 +96,7 @@ def add_roce_ports(nics: Sequence[Nic], ports: Sequence[NpuPort], facts: ProbeFa
     outputs = {port.npu: port for port in hccn.outputs} if hccn else {}
     own = [
         Nic(
-            id=port.nic or f"npu-{port.npu}-roce",
+            id=_roce_id(port.npu),
             label=f"NPU{port.npu}",
             accelerator=port.gpu or f"npu-{port.npu}",
             model="RoCE port of an Ascend NPU",

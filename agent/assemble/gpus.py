@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -27,6 +27,9 @@ from agent.platforms.devices import ACCELERATOR_MAKERS, find_device, is_accelera
 from probes.gpu import facts as driver_gpu
 from probes.kernel.modules import NvidiaGpu
 from probes.pci import sysfs as pci
+
+if TYPE_CHECKING:
+    from probes.neuron.errors import NeuronErrors
 
 _DRIVERS = {  # that of Ascend NPUs has another name in each release
     "0x10de": "nvidia",
@@ -279,3 +282,13 @@ def _pcie_counters(gpu: driver_gpu.Gpu) -> dict[str, int]:
 def build_nvswitches(functions: Iterable[pci.PciFunction]) -> list[NvSwitch]:
     """One row per switch; those of Blackwell and of switch trays are not PCI devices of the host."""
     return [NvSwitch(id=f.address, pci=f.address) for f in functions if is_nvswitch(f.vendor, f.device, f.class_code)]
+
+
+def add_error_counts(gpus: Sequence[Gpu], errors: NeuronErrors) -> list[Gpu]:
+    """GPUs with the counts of the device of their number."""
+    return [_with_counts(gpu, errors) if gpu.vendor == "Amazon" else gpu for gpu in gpus]
+
+
+def _with_counts(gpu: Gpu, errors: NeuronErrors) -> Gpu:
+    counts = errors.devices.get(gpu.index, {}) if gpu.index is not None else {}
+    return msgspec.structs.replace(gpu, error_counts=dict(sorted(counts.items())))

@@ -61,7 +61,7 @@ def build_nics(rows: Sequence[PciFunction], facts: NetworkFacts) -> list[Nic]:
             )  # the function's own comes before those of its sub-functions
     functions = {r.id: r for r in rows}
     on_bus = [r for r in rows if can_rdma(r.vendor, r.device, r.class_code) or r.id in by_place]
-    nics = [_nic_of_function(row, by_place.get(row.id), functions, facts) for row in on_bus]
+    nics = [_nic_of_function(row, by_place.get(row.id), facts) for row in on_bus]
     placed = {d.name for address, d in by_place.items() if address in functions}
     nics += [_nic_of_device(device, functions) for device in facts.devices if device.name not in placed]
     if not nics:
@@ -77,9 +77,7 @@ def select_physical_netdevs(netdevs: Sequence[Netdev], address: str) -> list[Net
     return [n for n in own if n.port_name is None or "f" not in n.port_name]
 
 
-def _nic_of_function(
-    row: PciFunction, device: RdmaDevice | None, functions: Mapping[str, PciFunction], facts: NetworkFacts
-) -> Nic:
+def _nic_of_function(row: PciFunction, device: RdmaDevice | None, facts: NetworkFacts) -> Nic:
     netdevs = select_physical_netdevs(facts.netdevs or (), row.id)
     ports = build_ports(device, netdevs) if device else []
     kind = find_device(row.vendor, row.device)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agent.netbox.matching import ReportedNode
     from agent.netbox.run import ApplyOptions, ApplyResult, SyncPlan
 
-IN_STEP, DIFFERS, UNREACHABLE = 0, 1, 2
+IN_STEP, DIFFERS = 0, 1
 INSTALL = "pynetbox is not installed: pip install 'fabricscope[netbox]' (or pip install 'pynetbox>=7.4')"
 
 netbox = typer.Typer(help="Sync nodes, NICs and cables to NetBox.", no_args_is_help=True)

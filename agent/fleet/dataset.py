@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from agent.fleet.store import BadStore, Store, hide_secrets, store_of
-from agent.fleet.tables import CHANGE, FORMAT, SIGHTING, TABLES
+from agent.fleet.tables import FORMAT
 
 MANIFEST = "manifest.json"
 KNOWN_FILES = "known_files.bin"
@@ -33,7 +33,6 @@ LATEST, HISTORY, STATE, QUARANTINE = "latest", "history", "state", "quarantine"
 NodeKey = Literal["hostname", "machine-id", "serial"]  # by what a node is known
 HOSTNAME: NodeKey = "hostname"
 SLOTS = 1024  # the most buckets that there can be; a power of two, as every number of buckets
-HISTORY_TABLES = (*(table.name for table in TABLES.values() if table.history), CHANGE.name, SIGHTING.name)
 
 
 class BadDataset(Exception):

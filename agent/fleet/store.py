@@ -102,7 +102,7 @@ class Folder:
 
     def replace(self, path: str, data: bytes) -> None:
         """Temporary name, sync, rename."""
-        from agent.reports import replace_file
+        from agent.reports import replace_file, sync_folder
 
         place = self.full(path)
         os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -212,16 +212,6 @@ def open_no_link(path: str, flags: int) -> int:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "a symbolic link, which is not followed", path) from error
         raise
-
-
-def sync_folder(path: str) -> None:
-    """Let new names survive a power cut, where the file system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _first_line(error: BaseException) -> str:

@@ -16,9 +16,8 @@ import msgspec
 from agent.fleet.reading import Unfit, decompress_report
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.receive.clients import Client
-from agent.reports import PRIVATE, replace_file
+from agent.reports import PRIVATE, replace_file, sync_folder
 from agent.ship.payload import BadPayload, Payload, compress, parse_payload
-from agent.ship.target import sync_folder
 
 _FRESH_SECONDS = 30.0  # after which files are counted again: ingest takes them away
 _FULL_SECONDS = 1.0  # the same where there is no room

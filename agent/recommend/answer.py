@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from agent.model.prediction import Prediction, Recommendation, Repair
 from agent.model.profile import BadProfile, Profile
 from agent.model.report import Report
@@ -69,18 +67,6 @@ def answer_profile(profile: Profile, rails: tuple[int, float] | None, question: 
         missing=list(node.missing),
         predictions=_predictions([node], question, version_of(question.nccl, []), (HEALTHY,)),
     )
-
-
-def answer_job(reports: Sequence[Report], question: Question) -> Recommendation:
-    """For a job on the hosts of these reports."""
-    nodes = [read_node(report) for report in reports]
-    version = version_of(question.nccl, nodes)
-    repairs = [
-        msgspec.structs.replace(repair, host=node.host)
-        for report, node in zip(reports, nodes, strict=True)
-        for repair in find_repairs(report, node, version)
-    ]
-    return answer_nodes(nodes, question, repairs)
 
 
 def answer_nodes(nodes: Sequence[NodeFacts], question: Question, repairs: Sequence[Repair]) -> Recommendation:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 NEWEST = (2, 30)  # taken where a version is not known
 LL, LL128, SIMPLE = "LL", "LL128", "Simple"
 PROTOCOLS = (LL, LL128, SIMPLE)
-RING, TREE, NVLS, NVLS_TREE, COLLNET = "ring", "tree", "nvls", "nvls-tree", "collnet"
+RING, TREE, NVLS, NVLS_TREE = "ring", "tree", "nvls", "nvls-tree"
 
 Version = tuple[int, int]
 ByNodes = tuple[float, float, float]  # one node, two, more
@@ -77,20 +77,6 @@ def pcie_gbyte_s(speed_gt_s: float, width: int) -> float:
     """GB/s of a PCIe link as NCCL counts it: width * speed / 80 in units of 100 Mb/s per lane."""
     lane = {2.5: 15, 5.0: 30, 8.0: 60, 16.0: 120, 32.0: 240, 64.0: 480}.get(speed_gt_s, 60)
     return width * lane / 80.0
-
-
-def inter_cpu_gbyte_s(vendor: str | None, arch: str | None, model: int | None, version: Version) -> float:
-    """GB/s between two CPU sockets as NCCL counts it (`ncclTopoGetInterCpuBw`)."""
-    if arch == "ppc64le":
-        return 32.0
-    if arch == "aarch64":
-        return 6.0
-    if vendor == "AuthenticAMD":
-        return 16.0 if version > (2, 18) else 6.0
-    model = model or 0
-    if version >= (2, 26) and model >= 0x8F:
-        return 40.0 if model >= 0xCF else 22.0
-    return 10.0 if model >= 0x55 else 6.0
 
 
 def search_speeds(sm: int, between_nodes: bool, version: Version) -> tuple[float, ...]:

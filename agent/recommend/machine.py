@@ -79,14 +79,14 @@ def read_node(report: Report) -> NodeFacts:
     regular = kind != "nvlink" or _is_regular(gpus, topology.paths)
     return NodeFacts(
         host=report.node.hostname or "this host",
-        title=_title(gpus, links, rails, kind),
+        title=_title(gpus, rails, kind),
         kind=kind,
         gpus=tuple(gpu.label for gpu in gpus),
         sm=sm,
         links=tuple(links),
         healthy_links=healthy,
         rails=tuple(rails),
-        network=_network(report, topology.host_nics),
+        network=_network(topology.host_nics),
         amd_cpu=bool(cpu and cpu.vendor == "AuthenticAMD"),
         arm_cpu=report.node.arch == "aarch64",
         nccl=next((library.version for library in report.software.nccl.libraries if library.version), None),
@@ -244,7 +244,7 @@ def _is_regular(gpus: list[Gpu], paths: list[Path]) -> bool:
     return switch or (bool(kinds) and all((kind or "")[:2] == "NV" for kind in kinds) and len(set(kinds)) == 1)
 
 
-def _network(report: Report, nics: list[Nic]) -> str:
+def _network(nics: list[Nic]) -> str:
     rails = [nic for nic in nics if nic.role == "rail"]
     if any(nic.driver == "efa" for nic in rails):
         return "EFA"
@@ -252,7 +252,7 @@ def _network(report: Report, nics: list[Nic]) -> str:
     return "InfiniBand" if "InfiniBand" in layers else "RoCE" if layers else "none"
 
 
-def _title(gpus: list[Gpu], links: list[float], rails: list[RailFacts], kind: str) -> str:
+def _title(gpus: list[Gpu], rails: list[RailFacts], kind: str) -> str:
     name = next((gpu.name for gpu in gpus if gpu.name), "GPU")
     parts = [f"{len(gpus)}x {name}"]
     if kind == "nvlink" and any(gpu.links for gpu in gpus):

@@ -26,11 +26,9 @@ from agent.recommend.tuning import (
     choose,
 )
 
-COLLECTIVES = (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, SEND_RECEIVE)
 AS_IS, HEALTHY = "as_is", "healthy"
 _LARGE = 1_000_000_000  # bytes, from which on the model's own times fit
 _ASYMPTOTE = 1 << 40  # bytes
-_MESHES = {"xgmi": "xGMI", "hccs": "HCCS"}
 _NO_RING = "no ring over the direct links joins all GPUs: measure with nccl-tests"
 _HOST_COPY = {80: 0.35, 90: 0.30, 100: 0.30}  # of the rail, through host memory: nccl#1412, nccl#1676 (measured)
 # us at 8 MB that large transfers take beyond NCCL's own times, growing with size^0.4: fitted on public tables
@@ -96,7 +94,7 @@ def _predict_tuned(nodes: Sequence[NodeFacts], request: Request, case: str, rank
         busbw_gbyte_s=_round(busbw), algbw_gbyte_s=_round(busbw / bus_factor(request.collective, ranks)),
         range_gbyte_s=_range(busbw, node, request), bound=bound,
         known_by="assumed" if node.assumed else "measured" if wires.measured else "model",
-        note=_note(node, request),
+        note=_note(request),
     )  # fmt: skip
 
 
@@ -259,7 +257,7 @@ def _range(busbw: float, node: NodeFacts, request: Request) -> tuple[float, floa
     return _round(busbw * low), _round(busbw * high)
 
 
-def _note(node: NodeFacts, request: Request) -> str | None:
+def _note(request: Request) -> str | None:
     if request.nodes > 16 or (request.nodes >= 4 and request.size < _LARGE):
         return "up to: a production cluster with such nodes reached a half to a ninth of it (public percentiles)"
     return None

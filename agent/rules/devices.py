@@ -9,7 +9,7 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.rules.context import RuleContext
-from agent.rules.rule import NotApplicable, Result
+from agent.rules.rule import NotApplicable, Pass, Result, Unknown
 
 NVIDIA, AMD, MELLANOX = "0x10de", "0x1002", "0x15b3"
 
@@ -137,6 +137,23 @@ def unreachable_reason(function: PciFunction | None) -> str | None:
         "gone": "it does not answer: see pcie-device-gone",
         "changed_during_scan": "it came or went while the scan ran",
     }.get(function.state, function.state)
+
+
+def find_offered(
+    case: RuleContext, gpu: Gpu, driver: str, unlisted: str, offered: tuple[str, ...] = ("open",)
+) -> Result | None:
+    """The answer about a device that its driver offers, or need not; None: bound to it, and not offered."""
+    subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
+    absent = unreachable_reason(function)
+    if absent and not is_off_bus(function):
+        return NotApplicable(subject, absent)
+    if gpu.driver_state in offered:
+        return Pass(subject)
+    if gpu.driver_state in ("vfio", "no_driver"):
+        return NotApplicable(subject, f"{driver} is not bound to it")
+    if gpu.driver_state != "not_open":
+        return Unknown(subject, gpu.driver_error or case.probe_failure("gpu") or unlisted)
+    return None
 
 
 def near_rail_id(gpu: str) -> str:

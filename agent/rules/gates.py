@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agent.model.report import NO_EARLIER_RUN
 from agent.rules.context import RuleContext
 from agent.rules.rule import NotApplicable, Result, Unknown
@@ -44,29 +46,27 @@ def has_amd_gpus(case: RuleContext) -> Result | None:
     return NotApplicable("node", "no GPU of AMD")
 
 
-def has_gaudi(case: RuleContext) -> Result | None:
-    """Shut where no Gaudi is seen."""
-    return _unless_seen(case, _has_maker(case, HABANA), "no Gaudi")
+def _where_seen(sees: Callable[[RuleContext], bool], nothing: str) -> Callable[[RuleContext], Result | None]:
+    """A gate, shut where nothing is seen; where the bus was not read it may be there all the same."""
+
+    def gate(case: RuleContext) -> Result | None:
+        if sees(case):
+            return None
+        why = case.bus_unread
+        return Unknown("node", why) if why else NotApplicable("node", nothing)
+
+    return gate
 
 
-def has_neuron(case: RuleContext) -> Result | None:
-    """Shut where no Neuron device is seen."""
-    return _unless_seen(case, _has_maker(case, AMAZON), "no Neuron device")
-
-
-def has_ascend(case: RuleContext) -> Result | None:
-    """Shut where no Ascend NPU, and no output about one, is seen."""
-    return _unless_seen(case, case.topology.ascend is not None, "no Ascend NPU")
+has_gaudi = _where_seen(lambda case: _has_maker(case, HABANA), "no Gaudi")
+has_neuron = _where_seen(lambda case: _has_maker(case, AMAZON), "no Neuron device")
+has_ascend = _where_seen(lambda case: case.topology.ascend is not None, "no Ascend NPU")  # nor an output about one
+has_cxl = _where_seen(lambda case: case.topology.cxl is not None, "no CXL memory device")
 
 
 def has_npu_events(case: RuleContext) -> Result | None:
     """Shut where neither an Ascend NPU nor a line of its driver is seen."""
     return None if any(event.kind.startswith("npu_") for event in case.events) else has_ascend(case)
-
-
-def has_cxl(case: RuleContext) -> Result | None:
-    """Shut where no CXL memory device is seen."""
-    return _unless_seen(case, case.topology.cxl is not None, "no CXL memory device")
 
 
 def has_nvlink(case: RuleContext) -> Result | None:
@@ -150,14 +150,6 @@ def has_inventory(case: RuleContext) -> Result | None:
 
 def _has_maker(case: RuleContext, maker: str) -> bool:
     return any(gpu.vendor == maker for gpu in case.topology.gpus)
-
-
-def _unless_seen(case: RuleContext, seen: bool, nothing: str) -> Result | None:
-    """What is not seen may be there all the same where the bus was not read."""
-    if seen:
-        return None
-    why = case.bus_unread
-    return Unknown("node", why) if why else NotApplicable("node", nothing)
 
 
 def _has_link_layer(case: RuleContext, link_layer: str, nothing: str) -> Result | None:

@@ -39,7 +39,6 @@ NOUNS = {
     "drive": "drive",
     "virtual": "virtual device",
 }
-FORM_FACTORS = tuple(NOUNS)
 
 
 def find_location(context: RuleContext, subject: str) -> Location | None:

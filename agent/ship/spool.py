@@ -19,10 +19,9 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agent.reports import replace_file
+from agent.reports import replace_file, sync_folder
 from agent.ship.payload import BadPayload, Payload, compress, decompress, parse_payload, read_bytes
 from agent.ship.state import Journal, Warn, drop_kind
-from agent.ship.target import sync_folder
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)_(ok|unknown|warning|error|critical)_([0-9a-f]{64})\.json\.gz")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent.reports import replace_file
+from agent.reports import replace_file, sync_folder
 from agent.ship.payload import Payload, compress
 
 RETRY_AFTER_LIMIT_SECONDS = 86400.0  # a server's slip of the pen must not silence a node for longer
@@ -258,13 +258,3 @@ class FolderTarget(Target):
             os.unlink(temporary)
         replace_file(os.path.join(self.path, name), temporary, data)
         sync_folder(self.path)
-
-
-def sync_folder(path: str) -> None:
-    """Let a new name survive a power cut, where the file system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

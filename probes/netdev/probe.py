@@ -35,7 +35,6 @@ class Netdev(NamedTuple):
     dev_port: int | None = None  # which port of that function (0 for the first)
     mac: str | None = None
     addresses: tuple[str, ...] = ()  # "10.0.0.1/24"
-    addresses_known: bool = False
     operstate: str | None = None  # up | down | lowerlayerdown | dormant | unknown
     admin_up: bool | None = None  # IFF_UP
     carrier: bool | None = None
@@ -324,7 +323,6 @@ def _netdev(
         dev_port=one.dev_port,
         mac=link.mac,
         addresses=(addresses or {}).get(link.index or 0, ()),
-        addresses_known=addresses is not None,
         operstate=link.operstate,
         admin_up=None if link.flags is None else bool(link.flags & rtnetlink.ADMIN_UP),
         carrier=link.carrier,

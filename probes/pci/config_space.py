@@ -81,7 +81,6 @@ class ConfigSpace(NamedTuple):
     subsystem_device: str | None = None
     header_type: int | None = None  # 0 function, 1 bridge, 2 CardBus
     secondary_bus: int | None = None
-    subordinate_bus: int | None = None
     power_state: str | None = None  # PMCSR: "D0" .. "D3hot"
     pcie_known: bool = False
     pcie: Express | None = None
@@ -125,7 +124,6 @@ def decode(data: bytes) -> ConfigSpace:
         subsystem_device=None if subsystem is None else _hex(_u16(data, subsystem + 2), 4),
         header_type=header_type,
         secondary_bus=data[0x19] if bridge and len(data) > 0x19 else None,
-        subordinate_bus=data[0x1A] if bridge and len(data) > 0x1A else None,
         power_state=_power_state(data, capabilities.get(_CAP_POWER)),
         pcie_known=pcie_known,
         pcie=express,

@@ -28,7 +28,6 @@ from probes.netlink import same_question
 from probes.sources.capture_nvml import RecordedNvml
 
 FORMAT = "fabricscope.capture/1"
-FAMILY = FORMAT.partition("/")[0]
 MANIFEST = "/manifest.json"
 RECAPTURED = ("tree", "dump", "sosreport", "bug-report")  # kinds that hold less than their machine did
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from probes.host.interface import Absent, Refusal
+from probes.host.nvml import ADAPTERS
 
 Shape = Callable[[Any], bool]
 _NUMBER_LIMIT = 1 << 64  # NVML has no wider type
@@ -27,8 +28,8 @@ def check_shape(function: str, answer: Any) -> None:
     ValueError: nvmlDeviceGetUUID: 7
     """
     name = function.removeprefix("nvmlDevice")
-    shape = _STRUCTURES.get(function) or (_text if name in _TEXTS else _number if name in _NUMBERS else None)
-    if shape is not None and not shape(answer):
+    shape = _STRUCTURES.get(function) or (_text if name in _TEXTS else _number)
+    if function in ADAPTERS and not shape(answer):
         raise ValueError(f"{function}: {answer!r:.80}")
 
 
@@ -66,47 +67,9 @@ def _rows(answer: Any) -> bool:
 
 
 _TEXTS = frozenset({"GetUUID", "GetName", "GetSerial", "GetVbiosVersion", "GetMigDeviceHandleByIndex"})
-_NUMBERS = frozenset(
-    [
-        "GetMinorNumber",
-        "GetArchitecture",
-        "GetPerformanceState",
-        "GetPersistenceMode",
-        "GetCurrPcieLinkGeneration",
-        "GetCurrPcieLinkWidth",
-        "GetMaxPcieLinkGeneration",
-        "GetMaxPcieLinkWidth",
-        "GetGpuMaxPcieLinkGeneration",
-        "GetPcieReplayCounter",
-        "GetNumaNodeId",
-        "GetMaxMigDeviceCount",
-        "GetVirtualizationMode",
-        "GetAddressingMode",
-        "GetNvLinkState",
-        "GetNvLinkVersion",
-        "GetNvLinkRemoteDeviceType",
-        "GetNvLinkErrorCounter",
-        "GetModuleId",
-        "GetTopologyCommonAncestor",
-        "GetP2PStatus",
-        "GetCount_v2",
-        "GetCurrentClocksEventReasons",
-        "GetClockInfo",
-        "GetMaxClockInfo",
-        "GetApplicationsClock",
-        "GetDefaultApplicationsClock",
-        "GetPowerManagementLimit",
-        "GetPowerManagementDefaultLimit",
-        "GetEnforcedPowerLimit",
-        "GetTotalEccErrors",
-        "GetRetiredPagesPendingStatus",
-        "GetUnrepairableMemoryFlag_v1",
-    ]
-)
-_STRUCTURES: Mapping[str, Shape] = {
+_STRUCTURES: Mapping[str, Shape] = {  # of what gives neither a text nor, as most, a number
+    "nvmlInit_v2": lambda answer: True,
     "nvmlSystemGetDriverVersion": _text,
-    "nvmlSystemGetCudaDriverVersion_v2": _number,
-    "nvmlSystemGetNvlinkBwMode": _number,
     "nvmlDeviceGetPciInfo_v3": _table(busId=_text, pciDeviceId=_number, pciSubSystemId=_number),
     "nvmlDeviceGetUtilizationRates": _table(gpu=_number, memory=_number),
     "nvmlDeviceGetBAR1MemoryInfo": _table(bar1Total=_number),

@@ -1,18 +1,23 @@
-"""No reader ends otherwise than by its answer or its declared refusal, whatever the bytes, and soon."""
+"""No reader ends otherwise than by its answer or its declared refusal, whatever the bytes, and soon; no regular
+expression is slow."""
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 import resource
 import secrets
 import time
 from random import Random
+from typing import Any
 
 import pytest
 
+from probes.kernel.log_events import LINE_CHARACTERS
 from tests.conftest import ROOT
 from tests.fuzz.mutations import LONGEST_BYTES, mutated
+from tests.fuzz.patterns import attacks, patterns
 from tests.fuzz.readers import NOT_READERS, READERS, Reader
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "")
@@ -81,3 +86,32 @@ def _reads(node: ast.FunctionDef) -> bool:
     annotation = node.args.args[0].annotation
     output = ast.unparse(annotation) if annotation else ""
     return node.name.startswith("parse") or output in ("str", "bytes", "str | None", "bytes | None", "Iterable[str]")
+
+
+PATTERN_SECONDS = 0.05
+# module -> how long a text that comes to its patterns can be
+SHORT_TEXTS = {"probes.kernel.log_events": LINE_CHARACTERS}
+EVERY = dict.fromkeys(patterns())
+
+
+@pytest.mark.parametrize(("name", "pattern", "method"), EVERY, ids=lambda item: item if isinstance(item, str) else "")
+def test_no_pattern_is_slow(name: str, pattern: re.Pattern[Any], method: str) -> None:
+    """Of the thread's own time: how busy the machine is does not matter."""
+    for attack in attacks(pattern):
+        text = attack[: SHORT_TEXTS.get(name.rpartition(".")[0], len(attack))]
+        for part in (256, 64, 16, 4, 1):  # the whole of it could take hours
+            assert _seconds(pattern, method, text[: len(text) // part]) < PATTERN_SECONDS, (
+                f"{text[:80]!r}, 1/{part} of it"
+            )
+
+
+def _seconds(pattern: re.Pattern[Any], method: str, text: str) -> float:
+    subject = text.encode("latin-1", "replace") if isinstance(pattern.pattern, bytes) else text
+    began = time.thread_time()
+    if method == "sub":
+        pattern.sub(lambda result: result[0], subject)
+    else:
+        result = getattr(pattern, method)(subject)
+        if method == "finditer":
+            list(result)
+    return time.thread_time() - began

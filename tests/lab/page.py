@@ -1,8 +1,9 @@
-"""docs/lab.md from what the last run of the lab told: `python -m tests.lab.page`."""
+"""The tables of docs/lab.md, from what the last run of the lab told: `python -m tests.lab.page`."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -12,12 +13,12 @@ from tests.lab.place import LAB, ROOT, ROWS
 PAGE = ROOT / "docs" / "lab.md"
 
 
-def page(rows: list[list[str]]) -> str:
-    """The whole page."""
-    table = "".join(f"| {' | '.join(cell(line) for line in row)} |\n" for row in rows)
+def renew(page: str, rows: list[list[str]]) -> str:
+    """The page with its tables as they are now: what was shown, and where fixture and kernel differ."""
+    shown = "".join(f"| {' | '.join(cell(line) for line in row)} |\n" for row in rows)
     reasons = "".join(f"| `{name}` | {why} |\n" for name, why in sorted(EXCEPTIONS.items()))
-    text = (LAB / "page.md").read_text()
-    return text.replace("{rows}\n", table).replace("{differences}\n", reasons)
+    tables = iter((shown, reasons))
+    return re.sub(r"(?<=---\|\n)(?:\|.*\n)+", lambda _: next(tables), page)
 
 
 def cell(text: str) -> str:
@@ -39,4 +40,4 @@ if __name__ == "__main__":
     if not ROWS.exists():
         print("lab: nothing was run, docs/lab.md stays", file=sys.stderr)
         raise SystemExit(0)
-    PAGE.write_text(page(read_results()))
+    PAGE.write_text(renew(PAGE.read_text(), read_results()))

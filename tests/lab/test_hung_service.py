@@ -10,8 +10,7 @@ import pytest
 from tests.lab.batches import SMALL
 from tests.lab.conftest import RecordRow
 from tests.lab.qemu.guest import Guest
-from tests.lab.qemu.processes import scanning
-from tests.lab.qemu.service import SERVICE, report
+from tests.lab.qemu.processes import SERVICE, report, scanning
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 SHOWN = SMALL

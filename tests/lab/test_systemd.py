@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 from tests.lab.batches import IB, machine
 from tests.lab.conftest import RecordRow
 from tests.lab.qemu.guest import Guest
-from tests.lab.qemu.service import FILE, SERVICE, report
+from tests.lab.qemu.processes import FILE, SERVICE, report
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("real_commands"), pytest.mark.timeout(900)]
 SHOWN = IB

@@ -22,9 +22,9 @@ from probes.host.recording import Recording
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles, SymlinkNode
 from probes.sources.open_source import open_source
-from probes.sources.overlay import Change, OverlayHost
 from probes.sources.tree import TreeHost
 from tests.machines import HOSTS, machine, still
+from tests.probes.overlay import Change, OverlayHost
 
 FUNCTION = "/sys/devices/pci0000:15/0000:19:00.0"
 ROWS = [row for group in GROUPS for row in group.rows]

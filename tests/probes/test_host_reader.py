@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from probes.host.interface import Denied
 from probes.host_reader import REASONS_SHOWN, HostReader
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 
 def test_absent_file_is_no_gap():

@@ -12,10 +12,9 @@ from agent.cli.fleet.expected import expected
 from agent.cli.fleet.forget import forget
 from agent.cli.fleet.html import html
 from agent.cli.fleet.ingest import ingest
-from agent.cli.fleet.news import news
+from agent.cli.fleet.news import news, repeat
 from agent.cli.fleet.pull import pull
 from agent.cli.fleet.questions import drift, duplicates, findings, outliers, summary
-from agent.cli.fleet.repeat import repeat
 from agent.cli.fleet.tables import export, load, query
 from agent.cli.fleet.topology import topology
 from agent.cli.options import FLEET_HELP

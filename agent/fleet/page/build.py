@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 import msgspec
 
 from agent.fleet.cluster.from_dataset import Wiring
 from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import query
 from agent.fleet.page import answers, reading
-from agent.fleet.page.class_names import make_display_names
 from agent.fleet.page.findings import join_outliers
 from agent.fleet.page.from_dataset import DatasetFacts, PageOptions, format_stamp, read_dataset
 from agent.fleet.page.scene import Coverage, FleetScene, Nodes, Section
@@ -18,9 +20,12 @@ from agent.fleet.page.versions import find_skew
 from agent.fleet.questions import drift, duplicates, findings, outliers, summary
 from agent.fleet.questions.options import subtract_time
 from agent.fleet.text.summary import describe_coverage
+from agent.outputs.names import short_model
 from agent.version import VERSION
 
+BOARDS = query("page", "boards")
 WEEK = timedelta(days=7)
+_RAILS = re.compile(r"(.*, \d+x )([^,]+)")
 
 
 def build_scene(
@@ -80,7 +85,7 @@ def _build_sections(tables: Tables, facts: DatasetFacts, wish: PageOptions, name
         items.append(answers.build_cluster(facts.wires.answer, numbers, wish.part))
     start = wish.since or _find_since(reading.read_first_reports(tables), facts.newest)
     if start is not None:
-        items.append(answers.build_drift(drift.find_drift(tables, start, options), numbers))
+        items.append(answers.build_drift(drift.find_drift(tables, start), numbers))
     items.append(answers.build_duplicates(duplicates.find_duplicates(tables, options), numbers))
     return items
 
@@ -100,3 +105,25 @@ def _list_notes(facts: DatasetFacts) -> list[str]:
     who = "1 node is" if alone == 1 else f"{alone:,} nodes are"
     notes += [f"{who} of no known hardware class: compared with none"] if alone else []
     return notes
+
+
+def make_display_names(tables: Tables, classes: Iterable[str]) -> dict[str, str]:
+    """Class -> its name with the NIC's model. Where that would be the name of two classes, the board id stays in it."""
+    models = {board: short_model(model) for board, model in sorted(tables.rows(BOARDS), key=str) if board and model}
+    names = {name: _replace_board(name, models, "{model}") for name in classes}
+    common = Counter(names.values())
+    return {
+        name: short_name if common[short_name] == 1 else _replace_board(name, models, "{model} ({board})")
+        for name, short_name in names.items()
+    }
+
+
+def _replace_board(name: str, models: dict[str, str], form: str) -> str:
+    """
+    >>> _replace_board("Dell Inc. XE9680, 8x H100, 8x MT_0000000838", {"MT_0000000838": "ConnectX-7"}, "{model}")
+    'Dell Inc. XE9680, 8x H100, 8x ConnectX-7'
+    """
+    match = _RAILS.fullmatch(name)
+    if match is None or match[2] not in models:
+        return name
+    return match[1] + form.format(model=models[match[2]], board=match[2])

@@ -23,7 +23,7 @@ def render_overview(scene: FleetScene) -> Element:
     if scene.nodes.names:
         header.extend(
             [
-                _render_verdict_bar(look_counts, len(scene.nodes.names)),
+                _render_verdict_bar(look_counts),
                 _render_counts(look_counts, len(scene.nodes.names)),
             ]
         )
@@ -104,7 +104,7 @@ def _format_classes(known: Nodes) -> str:
     return f"{number(count)} hardware class{'' if count == 1 else 'es'}"
 
 
-def _render_verdict_bar(look_counts: dict[str, int], total: int) -> Element:
+def _render_verdict_bar(look_counts: dict[str, int]) -> Element:
     element = render_bar([(look, look_counts.get(look, 0)) for look in LOOKS])
     element.set("class", "bar whole")
     return element

@@ -90,12 +90,15 @@ def _format_raw(cells: Sequence[tuple[str, str]], table: str) -> str:
 
 _NODE = {"node": TEXT}
 _LINKS = statement("page", "links")
-GPU_KINDS = query("page", "gpu_kinds", links=_LINKS, cells=_format_raw(_GPU_CELLS, "gpu"))
+_NUMBERED = statement("page", "numbered", told="told")
+GPU_KINDS = query("page", "gpu_kinds", links=_LINKS, numbered=_NUMBERED, cells=_format_raw(_GPU_CELLS, "gpu"))
 GPUS = lookup(_NODE, "page", "gpus", links=_LINKS, cells=_format_cells(_GPU_CELLS))
 RAIL_KINDS = query(
     "page",
     "rail_kinds",
     links=_LINKS,
+    numbered=_NUMBERED,
+    numbered_port=statement("page", "numbered", told="told_port"),
     nic_cells=_format_raw(_RAIL_CELLS, "nic"),
     port_cells=_format_raw(_RAIL_CELLS, "port"),
 )

@@ -12,6 +12,12 @@ SELECT
   CASE WHEN quality = 'conclusive' THEN bandwidth_gbyte_s END AS bandwidth_gbyte_s
 FROM link
 
+-- name: numbered
+-- The number of each text of cells, made before the joins, which hold no text then.
+SELECT cells, row_number() OVER (ORDER BY cells) AS place
+FROM {told}
+GROUP BY cells
+
 -- name: gpus
 WITH wide AS (
   {links}
@@ -26,7 +32,7 @@ FROM (
 GROUP BY node
 
 -- name: gpu_kinds
--- Of each node the numbers of its kinds of GPUs: they are made before the join, which holds no text then.
+-- Of each node the numbers of its kinds of GPUs.
 WITH wide AS (
   {links}
 ),
@@ -35,9 +41,7 @@ told AS (
   FROM gpu
 ),
 numbered AS (
-  SELECT cells, row_number() OVER (ORDER BY cells) AS place
-  FROM told
-  GROUP BY cells
+  {numbered}
 ),
 thing AS (
   SELECT
@@ -91,18 +95,14 @@ told AS (
   WHERE rail IS NOT NULL
 ),
 numbered AS (
-  SELECT cells, row_number() OVER (ORDER BY cells) AS place
-  FROM told
-  GROUP BY cells
+  {numbered}
 ),
 told_port AS (
   SELECT node, nic, {port_cells} AS cells
   FROM port
 ),
 numbered_port AS (
-  SELECT cells, row_number() OVER (ORDER BY cells) AS place
-  FROM told_port
-  GROUP BY cells
+  {numbered_port}
 ),
 placed_port AS (
   SELECT told_port.node AS node, told_port.nic AS nic, numbered_port.place AS place

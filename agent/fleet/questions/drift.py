@@ -29,7 +29,7 @@ from agent.fleet.questions.drift_rows import (
     list_changed_columns,
 )
 from agent.fleet.questions.multisets import parse_words
-from agent.fleet.questions.options import NEWEST, ORDINARY, Options
+from agent.fleet.questions.options import NEWEST
 from agent.fleet.questions.summary import format_stamp
 
 _MEMORY_SHARE = 0.02  # firmware gives a little more or less at each boot
@@ -79,7 +79,7 @@ class _Noticed(NamedTuple):
     identities: tuple[str | None, str | None] = (None, None)  # of a device that came, went or was replaced: then, now
 
 
-def find_drift(tables: Tables, since: datetime, options: Options = ORDINARY) -> Drift:
+def find_drift(tables: Tables, since: datetime) -> Drift:
     """What changed after `since`, which is UTC without a zone."""
     counted = tables.submit(NEWEST)
     earlier, recent = (tables.submit(unbound.bind(moment=since)) for unbound in (SILENT, RECENT))

@@ -1,4 +1,4 @@
-"""`fleet news` for people, for Slack and for a webhook."""
+"""`fleet news` for people, for Slack and for a webhook; `fleet repeat` for people."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 
 from agent.fleet.episodes.history import gravest
 from agent.fleet.episodes.news import News, NewsItem
+from agent.fleet.episodes.repeat import Offender, Repeats
 from agent.fleet.hostlist import fold
 from agent.fleet.text.parts import STYLES, count, hosts, number, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
@@ -102,3 +103,32 @@ def _one(item: NewsItem) -> str:
 def _escape(text: str) -> str:
     """Slack's control characters."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def repeat_page(answer: Repeats, width: int = 80) -> list[Line]:
+    """The whole answer."""
+    silenced = f", {number(answer.silenced)} silenced" if answer.silenced else ""
+    first = (
+        f"since {answer.since}: {count(len(answer.offenders), 'part')} with {answer.times} or more episodes{silenced}"
+    )
+    lines = wrap_paragraph(first, width, "  ", first="")
+    if not answer.offenders:
+        lines.append(make_line(("no repeat offenders", "ok")))
+    for offender in answer.offenders:
+        lines += [BLANK, *wrap_paragraph(_title(offender), width, "  ", STYLES.get(offender.severity, ""), first="")]
+        rules = ", ".join(f"{rule} ({times})" for rule, times in offender.rules)
+        state = "there now" if offender.open else "not there now"
+        lines += wrap_item(
+            f"{count(offender.episodes, 'episode')}, {offender.hours:g} h in all, {state}: {rules}", width
+        )
+        lines += wrap_item(f"first {offender.first}, last began {offender.last}", width)
+        if offender.far_end:
+            lines += wrap_item(f"far end of the cable: {offender.far_end}", width)
+    return lines
+
+
+def _title(offender: Offender) -> str:
+    label = "" if offender.label in (None, "node") else f" {offender.label}"
+    part = f", {offender.part}" if offender.part else ""
+    serial = f", serial {offender.serial}" if offender.serial else ""
+    return f"{offender.hosts}{label}{part}{serial}"

@@ -84,11 +84,6 @@ class Severities:
             _keep_worst(self.links, device, finding.severity)
 
 
-def severity_by_box(report: Report) -> dict[str, str]:
-    """Key of a box -> severity of its worst finding, or of one on a part of it."""
-    return Severities(report).devices
-
-
 def _keep_worst(severities: dict[str, str], key: str, severity: str) -> None:
     if _rank(severity) > _rank(severities.get(key)):
         severities[key] = severity

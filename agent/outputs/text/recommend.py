@@ -14,10 +14,6 @@ _NAMES = {
     "all_to_all": "all-to-all",
     "sendrecv": "send/receive",
 }
-_KINDS = {
-    "nic": "the NICs", "pcie": "PCIe", "nvlink": "NVLink", "nvls": "NVLink (NVLS)", "xgmi": "xGMI", "hccs": "HCCS",
-    "cpu-link": "the link between CPUs",
-}  # fmt: skip
 _MOST_REPAIRS = 20  # that are printed
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 

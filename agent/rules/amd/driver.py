@@ -12,10 +12,9 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import (
     find_device_id,
     find_function,
-    is_off_bus,
+    find_offered,
     kernel_log_evidence,
     report_no_gpu,
-    unreachable_reason,
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
@@ -32,17 +31,11 @@ def amd_kfd_missing(case: RuleContext) -> Iterator[Result]:
 
 def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
     subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
-    absent = unreachable_reason(function)
     if gpu.vendor != "AMD":
         return NotApplicable(subject, "not of AMD")
-    if absent and not is_off_bus(function):
-        return NotApplicable(subject, absent)
-    if gpu.driver_state == "open":
-        return Pass(subject)
-    if gpu.driver_state in ("vfio", "no_driver"):
-        return NotApplicable(subject, "amdgpu is not bound to it")
-    if gpu.driver_state != "not_open":
-        return Unknown(subject, gpu.driver_error or case.probe_failure("gpu") or "the driver's list does not show")
+    answer = find_offered(case, gpu, "amdgpu", "the driver's list does not show")
+    if answer:
+        return answer
     if case.virtual_machine or function is None or function.driver is None:
         return Unknown(subject, "not in the driver's graph; whether it should be is not known")
     return _fail_missing(case, gpu)

@@ -10,7 +10,7 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import (
     find_function,
     find_lost_addresses,
-    is_off_bus,
+    find_offered,
     kernel_log_evidence,
     unreachable_reason,
 )
@@ -85,19 +85,12 @@ def _fail_board(case: RuleContext, on_bus: list[Gpu]) -> Fail:
 
 
 def _judge_missing(case: RuleContext, gpu: Gpu, cards: list[Gpu]) -> Result:
-    subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
-    absent = unreachable_reason(function)
-    if absent and not is_off_bus(function):
-        return NotApplicable(subject, absent)
-    if gpu.driver_state in ("open", "error"):
-        return Pass(subject)
-    if gpu.driver_state in ("vfio", "no_driver"):
-        return NotApplicable(subject, "habanalabs is not bound to it")
-    if gpu.driver_state != "not_open":
-        return Unknown(subject, gpu.driver_error or case.probe_failure("gpu") or "the driver's list does not show")
+    answer = find_offered(case, gpu, "habanalabs", "the driver's list does not show", ("open", "error"))
+    if answer:
+        return answer
     usable = sum(card.driver_state == "open" for card in cards)
     return Fail(
-        subject=subject,
+        subject=f"gpu:{gpu.id}",
         label=gpu.label,
         summary="on the PCI bus with habanalabs bound, but the driver offers no device of it",
         impact=f"{usable} of {len(cards)} cards can be used; jobs that ask for all do not start.",

@@ -61,7 +61,7 @@ def _judge_group(case: RuleContext, cards: dict[str, Gpu], wires: list[_Wire]) -
         yield Unknown("node", f"all {len(wires)} links between {labels} are down: PCIe cards may have no bridge")
         return
     if what := _describe_common(judged, cards, wires, down):
-        yield _fail_all(case, cards, judged, down, what)
+        yield _fail_all(case, judged, down, what)
         return
     dead: set[str] = set()
     hurt = sorted({_pair_of(wire) for wire in down}, key=sorted)
@@ -136,7 +136,7 @@ def _wires(cards: dict[str, Gpu]) -> Iterator[_Wire]:
             yield _Wire(ends[0], port, ends[1], link.remote.link, (link.state, far.state))
 
 
-def _fail_all(case: RuleContext, cards: dict[str, Gpu], judged: list[str], down: list[_Wire], what: str) -> Fail:
+def _fail_all(case: RuleContext, judged: list[str], down: list[_Wire], what: str) -> Fail:
     whole = what.startswith("all ")
     return Fail(
         subject="node",

@@ -24,13 +24,18 @@ _STALLS = read_limit("roce-rt-host-bound.stalls_per_minute")
 _STALL_COUNTERS = ("outbound_pci_stalled_wr_events", "outbound_pci_stalled_rd_events")
 
 
+def _unjudged(case: RuleContext) -> Result | None:
+    """The answer of a node without a GPU, or with no NIC that is known to be a rail."""
+    if not case.topology.gpus and case.bus_unread is None:
+        return NotApplicable("node", "no GPU")
+    return Unknown("node", case.no_rail_known) if case.no_rail_known else None
+
+
 @rule("gdr-mrrs-small")
 def gdr_mrrs_small(case: RuleContext) -> Iterator[Result]:
-    if not case.topology.gpus and case.bus_unread is None:
-        yield NotApplicable("node", "no GPU")
-        return
-    if case.no_rail_known:
-        yield Unknown("node", case.no_rail_known)
+    shut = _unjudged(case)
+    if shut:
+        yield shut
         return
     answers = (
         _judge_mrrs_small(case, register) if isinstance(register, DeviceRegisters) else register
@@ -90,11 +95,9 @@ _QUIRKS = frozenset(
 
 @rule("gdr-relaxed-ordering-off")
 def gdr_relaxed_ordering_off(case: RuleContext) -> Iterator[Result]:
-    if not case.topology.gpus and case.bus_unread is None:
-        yield NotApplicable("node", "no GPU")
-        return
-    if case.no_rail_known:
-        yield Unknown("node", case.no_rail_known)
+    shut = _unjudged(case)
+    if shut:
+        yield shut
         return
     amd = "amd" in (case.node.cpu.vendor or "").lower()
     answers = (

@@ -56,9 +56,11 @@ def read_ports(case: RuleContext) -> Iterator[IbPortCounters | Result]:
         yield _read_port(case, port) if isinstance(port, IbPort) else port
 
 
-def for_each_port(case: RuleContext, judge: Callable[[IbPortCounters], Result], alike: str) -> Iterator[Result]:
+def for_each_port(
+    case: RuleContext, judge: Callable[[RuleContext, IbPortCounters], Result], alike: str
+) -> Iterator[Result]:
     """What a rule says of every port; one finding where all have the fault: "`alike` on every InfiniBand port"."""
-    answers = (judge(port) if isinstance(port, IbPortCounters) else port for port in watch_ports(case))
+    answers = (judge(case, port) if isinstance(port, IbPortCounters) else port for port in watch_ports(case))
     yield from aggregate_node_wide(answers, f"{alike} on every InfiniBand port")
 
 
@@ -104,7 +106,7 @@ _WORN = "Clean or replace cable or transceiver, then the switch port."
 
 @rule("ib-symbol-errors")
 def ib_symbol_errors(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda counters: _judge_wire(case, counters), "errors on the wire")
+    yield from for_each_port(case, _judge_wire, "errors on the wire")
 
 
 def _judge_wire(case: RuleContext, counters: IbPortCounters) -> Result:
@@ -195,7 +197,7 @@ _XMIT_DISCARDS_WORDS = FailureText(
 
 @rule("ib-xmit-discards")
 def ib_xmit_discards(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda counters: _judge_xmit_discards(case, counters), "discards")
+    yield from for_each_port(case, _judge_xmit_discards, "discards")
 
 
 def _judge_xmit_discards(case: RuleContext, counters: IbPortCounters) -> Result:
@@ -274,7 +276,7 @@ _CONSTRAINT_ERRORS_WORDS = FailureText(
 
 @rule("ib-constraint-errors")
 def ib_constraint_errors(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda counters: _judge_constraint_errors(case, counters), "partition violations")
+    yield from for_each_port(case, _judge_constraint_errors, "partition violations")
 
 
 def _judge_constraint_errors(case: RuleContext, counters: IbPortCounters) -> Result:
@@ -302,7 +304,7 @@ _ORDERED = ("packet_seq_err", Limit(_SEQUENCE, "warning", MINUTE), "sequence err
 
 @rule("ib-hwcounter-transport")
 def ib_hwcounter_transport(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda counters: _judge_transport(case, counters), "transport errors")
+    yield from for_each_port(case, _judge_transport, "transport errors")
 
 
 def _judge_transport(case: RuleContext, counters: IbPortCounters) -> Result:

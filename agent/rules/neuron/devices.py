@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, is_off_bus, kernel_log_evidence, unreachable_reason
+from agent.rules.devices import find_offered, kernel_log_evidence
 from agent.rules.gates import AMAZON
 from agent.rules.node_wide import aggregate_node_wide
-from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, Result, rule
 
 
 @rule("neuron-missing")
@@ -21,19 +21,12 @@ def neuron_missing(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_missing(case: RuleContext, gpu: Gpu, devices: list[Gpu]) -> Result:
-    subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
-    absent = unreachable_reason(function)
-    if absent and not is_off_bus(function):
-        return NotApplicable(subject, absent)
-    if gpu.driver_state == "open":
-        return Pass(subject)
-    if gpu.driver_state in ("vfio", "no_driver"):
-        return NotApplicable(subject, "the Neuron driver is not bound to it")
-    if gpu.driver_state != "not_open":
-        return Unknown(subject, gpu.driver_error or case.probe_failure("gpu") or "neuron-ls does not list it")
+    answer = find_offered(case, gpu, "the Neuron driver", "neuron-ls does not list it")
+    if answer:
+        return answer
     usable = sum(device.driver_state == "open" for device in devices)
     return Fail(
-        subject=subject,
+        subject=f"gpu:{gpu.id}",
         label=gpu.label,
         summary="on the PCI bus with the Neuron driver bound, but neuron-ls does not list it",
         impact=f"{usable} of {len(devices)} devices can be used; jobs that ask for all do not start.",

@@ -69,13 +69,13 @@ def _judge_gpu(case: RuleContext, gpu: Gpu, place: Subject) -> Iterator[Result]:
     counting = [link for link in gpu.links if link.errors]
     if not counting:
         yield Unknown(place.subject, "the error counters of its NVLinks could not be read")
-    answers = [(link, _judge_link(case, gpu, link, place)) for link in counting]
+    answers = [(link, _judge_link(case, gpu, link)) for link in counting]
     faults = [(link, answer) for link, answer in answers if isinstance(answer, Fail)]
     yield from (answer for _, answer in answers if not isinstance(answer, Fail))
     yield from _merge_links(place, faults)
 
 
-def _judge_link(case: RuleContext, gpu: Gpu, link: GpuLink, place: Subject) -> Result:
+def _judge_link(case: RuleContext, gpu: Gpu, link: GpuLink) -> Result:
     subject = f"link:{gpu.id}/{link.link}"
     which = f" -i {gpu.index}" if gpu.index is not None else ""
     here = Subject(subject, f"{gpu.label} NVLink {link.link}", frozenset({f"{gpu.id}/{link.link}"}))

@@ -12,7 +12,7 @@ from agent.rules.devices import device_label, near_rail_id, pci_source
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
-_BRIDGE, _NETWORK = "0x0604", "0x02"
+_BRIDGE = "0x0604"
 _LEAST_ALIKE = 3  # branches that have a device which one lacks; of two branches, ports with that kind in both
 _LEAST_OF_TWO = 7  # seven of eight
 

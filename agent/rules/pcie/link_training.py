@@ -129,7 +129,7 @@ def _judge_speed_downgraded(case: RuleContext, wire: PcieLink) -> Result:
 
 
 def _fail_speed_downgraded(case: RuleContext, wire: PcieLink, speed: float, expected: float) -> Fail:
-    cap = _speed_caps(case, wire, speed, expected)
+    cap = _speed_caps(wire, speed, expected)
     now, full = (
         bandwidth(speed, wire.child.link.width if wire.child.link else None),
         _full_bandwidth(case, wire, expected),
@@ -156,7 +156,7 @@ def _fail_speed_downgraded(case: RuleContext, wire: PcieLink, speed: float, expe
     )
 
 
-def _speed_caps(case: RuleContext, wire: PcieLink, speed: float, expected: float) -> tuple[Evidence, ...]:
+def _speed_caps(wire: PcieLink, speed: float, expected: float) -> tuple[Evidence, ...]:
     """The target link speeds that hold the link where it is."""
     return tuple(
         Evidence(

@@ -42,9 +42,7 @@ _EVENTS = read_limit("roce-rt-rx-discards.events")
 
 @rule("roce-rt-rx-discards")
 def roce_rt_rx_discards(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(
-        case, lambda counters: _judge_rx_discards(case, counters), "discards of received frames"
-    )
+    yield from for_each_interface(case, _judge_rx_discards, "discards of received frames")
 
 
 def _judge_rx_discards(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -87,7 +85,7 @@ _CLEAR = 0.6  # a priority dominates with so much of the bytes
 
 @rule("roce-rt-class-usage")
 def roce_rt_class_usage(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda counters: _judge_class_usage(case, counters), "RDMA outside its class")
+    yield from for_each_interface(case, _judge_class_usage, "RDMA outside its class")
 
 
 def _judge_class_usage(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -166,7 +164,7 @@ _CAUSES = (
 
 @rule("roce-rt-host-bound")
 def roce_rt_host_bound(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda counters: _judge_host_bound(case, counters), "waiting for PCIe")
+    yield from for_each_interface(case, _judge_host_bound, "waiting for PCIe")
 
 
 def _judge_host_bound(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -258,9 +256,7 @@ _LEAST = read_limit("roce-cnp-ignored.events")
 
 @rule("roce-cnp-ignored")
 def roce_cnp_ignored(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(
-        case, lambda counters: _judge_cnp_ignored(case, counters), "ignored congestion notifications"
-    )
+    yield from for_each_port(case, _judge_cnp_ignored, "ignored congestion notifications")
 
 
 def _judge_cnp_ignored(case: RuleContext, counters: RocePortCounters) -> Result:

@@ -53,7 +53,7 @@ _CRC_WORDS = FailureText(
 
 @rule("roce-rt-crc")
 def roce_rt_crc(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda counters: _judge_crc(case, counters), "damaged frames")
+    yield from for_each_interface(case, _judge_crc, "damaged frames")
 
 
 def _judge_crc(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -74,7 +74,7 @@ _LEAST_BITS = 1e12
 
 @rule("roce-fec-ber")
 def roce_fec_ber(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda counters: _judge_fec_ber(case, counters), "bit errors")
+    yield from for_each_interface(case, _judge_fec_ber, "bit errors")
 
 
 def _judge_fec_ber(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -137,7 +137,7 @@ _ICRC_WORDS = FailureText(
 
 @rule("roce-rt-icrc")
 def roce_rt_icrc(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda counters: _judge_icrc(case, counters), "altered packets")
+    yield from for_each_port(case, _judge_icrc, "altered packets")
 
 
 def _judge_icrc(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -263,7 +263,7 @@ _ACK_TIMEOUT_PER_MINUTE = read_limit("roce-rt-ack-timeout.per_minute")
 
 @rule("roce-rt-ack-timeout")
 def roce_rt_ack_timeout(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda counters: _judge_ack_timeout(case, counters), "ACK timeouts")
+    yield from for_each_port(case, _judge_ack_timeout, "ACK timeouts")
 
 
 def _judge_ack_timeout(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -291,7 +291,7 @@ _RETRY_EXCEEDED_WORDS = FailureText(
 
 @rule("roce-rt-retry-exceeded")
 def roce_rt_retry_exceeded(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda counters: _judge_retry_exceeded(case, counters), "broken connections")
+    yield from for_each_port(case, _judge_retry_exceeded, "broken connections")
 
 
 def _judge_retry_exceeded(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -324,7 +324,7 @@ _RNR_WORDS = FailureText(
 
 @rule("roce-rt-rnr")
 def roce_rt_rnr(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda counters: _judge_rnr(case, counters), "receivers without buffers")
+    yield from for_each_port(case, _judge_rnr, "receivers without buffers")
 
 
 def _judge_rnr(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -345,7 +345,7 @@ _DUPLICATES_WORDS = FailureText(
 
 @rule("roce-rt-duplicates")
 def roce_rt_duplicates(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda counters: _judge_duplicates(case, counters), "duplicate requests")
+    yield from for_each_port(case, _judge_duplicates, "duplicate requests")
 
 
 def _judge_duplicates(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -370,7 +370,7 @@ _LEAST_PACKETS = 1_000_000
 
 @rule("roce-rt-adaptive-retrans")
 def roce_rt_adaptive_retrans(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, lambda counters: _judge_adaptive(case, counters), "hidden loss")
+    yield from for_each_port(case, _judge_adaptive, "hidden loss")
 
 
 def _judge_adaptive(case: RuleContext, counters: RocePortCounters) -> Result:

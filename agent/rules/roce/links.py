@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agent.model.finding import Evidence
@@ -162,16 +162,20 @@ def roce_speed_degraded(case: RuleContext) -> Iterator[Result]:
     yield from merge_if_on_all(slow, len(slow), "slower than the NIC supports, all alike")
 
 
-def _cabled_links(case: RuleContext, roce_port: RocePort) -> Iterator[_CabledLink | Result]:
+def _judged_interfaces(case: RuleContext, roce_port: RocePort) -> Iterable[Netdev | Result]:
+    """The interfaces that have the cables of a port, or why they are not judged."""
     silent = is_virtual(case, roce_port) or report_hidden(roce_port)
     if silent:
-        yield silent
-        return
+        return [silent]
     below = cabled_interfaces(case, roce_port)
-    if not below:
-        yield Unknown(roce_port.subject, "the members of its bond are not visible here")
-    for netdev in below:
-        if netdev.speed_gbit_s:
+    return below or [Unknown(roce_port.subject, "the members of its bond are not visible here")]
+
+
+def _cabled_links(case: RuleContext, roce_port: RocePort) -> Iterator[_CabledLink | Result]:
+    for netdev in _judged_interfaces(case, roce_port):
+        if not isinstance(netdev, Netdev):
+            yield netdev
+        elif netdev.speed_gbit_s:
             kind = (
                 roce_port.nic.role,
                 board_model(case, roce_port.nic),
@@ -262,14 +266,10 @@ def roce_fec_wrong(case: RuleContext) -> Iterator[Result]:
 
 
 def _fec_links(case: RuleContext, roce_port: RocePort) -> Iterator[_FecLink | Result]:
-    silent = is_virtual(case, roce_port) or report_hidden(roce_port)
-    if silent:
-        yield silent
-        return
-    below = cabled_interfaces(case, roce_port)
-    if not below:
-        yield Unknown(roce_port.subject, "the members of its bond are not visible here")
-    for netdev in below:
+    for netdev in _judged_interfaces(case, roce_port):
+        if not isinstance(netdev, Netdev):
+            yield netdev
+            continue
         speed = netdev.speed_gbit_s
         if speed is None:
             yield Unknown(roce_port.subject, "the speed of its interface could not be read")

@@ -110,7 +110,7 @@ _ERROR = read_limit("roce-rt-pause-sent.error_percent")
 
 @rule("roce-rt-pause-sent")
 def roce_rt_pause_sent(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda counters: _judge_pause_sent(case, counters), "pause sent")
+    yield from for_each_interface(case, _judge_pause_sent, "pause sent")
 
 
 def _judge_pause_sent(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -145,7 +145,7 @@ _EVENTS = read_limit("roce-rt-pause-storm.events")
 
 @rule("roce-rt-pause-storm")
 def roce_rt_pause_storm(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(case, lambda counters: _judge_pause_storm(case, counters), "pause storms")
+    yield from for_each_interface(case, _judge_pause_storm, "pause storms")
 
 
 def _judge_pause_storm(case: RuleContext, counters: RocePortCounters) -> Result:
@@ -178,9 +178,7 @@ _OBEYED = ("rx_global_pause", *(f"rx_prio{p}_pause" for p in range(8)))
 
 @rule("roce-rt-pause-unanswered")
 def roce_rt_pause_unanswered(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_interface(
-        case, lambda counters: _judge_pause_unanswered(case, counters), "unanswered pause frames"
-    )
+    yield from for_each_interface(case, _judge_pause_unanswered, "unanswered pause frames")
 
 
 def _judge_pause_unanswered(case: RuleContext, counters: RocePortCounters) -> Result:

@@ -49,14 +49,17 @@ class RocePortCounters(NamedTuple):
     place: Subject
 
 
-def for_each_port(case: RuleContext, judge: Callable[[RocePortCounters], Result], alike: str) -> Iterator[Result]:
+Judge = Callable[[RuleContext, RocePortCounters], Result]
+
+
+def for_each_port(case: RuleContext, judge: Judge, alike: str) -> Iterator[Result]:
     """What a rule says of every active RoCE port; one finding where all have the fault: "`alike` on every port"."""
-    yield from _for_each(watch_ports(case), judge, f"{alike} on every RoCE port")
+    yield from _for_each(case, watch_ports(case), judge, alike)
 
 
-def for_each_interface(case: RuleContext, judge: Callable[[RocePortCounters], Result], alike: str) -> Iterator[Result]:
+def for_each_interface(case: RuleContext, judge: Judge, alike: str) -> Iterator[Result]:
     """The same of every interface that has a cable: the members of a bond one by one."""
-    yield from _for_each(watch_interfaces(case), judge, f"{alike} on every RoCE port")
+    yield from _for_each(case, watch_interfaces(case), judge, alike)
 
 
 def watch_ports(case: RuleContext, down: bool = False) -> Iterator[RocePortCounters | Result]:
@@ -230,7 +233,7 @@ def _port_source(roce: RocePort, name: str) -> str:
 
 
 def _for_each(
-    items: Iterator[RocePortCounters | Result], judge: Callable[[RocePortCounters], Result], alike: str
+    case: RuleContext, items: Iterator[RocePortCounters | Result], judge: Judge, alike: str
 ) -> Iterator[Result]:
-    answers = (judge(counters) if isinstance(counters, RocePortCounters) else counters for counters in items)
-    yield from aggregate_node_wide(answers, alike)
+    answers = (judge(case, counters) if isinstance(counters, RocePortCounters) else counters for counters in items)
+    yield from aggregate_node_wide(answers, f"{alike} on every RoCE port")

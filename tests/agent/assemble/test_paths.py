@@ -37,7 +37,7 @@ from tests.agent.assemble.boards import (
 )
 
 GPU, NIC, OTHER, FAR_NIC = "0000:13:00.0", "0000:14:00.0", "0000:23:00.0", "0000:24:00.0"
-ROOT, UP, DOWN, NIC_PORT = "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0"
+UP, DOWN, NIC_PORT = "0000:11:00.0", "0000:12:00.0", "0000:12:01.0"
 
 
 def path(board: Board, a: str = GPU, b: str = NIC, **facts: object) -> Path:

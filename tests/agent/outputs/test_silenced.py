@@ -16,7 +16,7 @@ from agent.fleet.rows.verdicts import finding_rows
 from agent.model.report import Report
 from agent.outputs.check import format_nagios, format_npd, format_slurm_prolog
 from agent.outputs.export import ansible, junit, prometheus
-from agent.outputs.html.elements import severity_by_box
+from agent.outputs.html.elements import Severities
 from agent.outputs.html.page import render_html
 from agent.outputs.inventory.node import build_desired
 from agent.outputs.text.page import Detail, choose_next_step, render_page
@@ -90,7 +90,7 @@ def test_the_page_greys_it(loud: Report, silenced: Report) -> None:
     assert 'class="notes silenced"' in page
     assert f"<p>{WHY}</p>" in page
     assert 'class="notes silenced"' not in render_html(loud)
-    assert (True, {}) == (bool(severity_by_box(loud)), severity_by_box(silenced))
+    assert (True, {}) == (bool(Severities(loud).devices), Severities(silenced).devices)
 
 
 def test_exports_know_it(loud: Report, silenced: Report) -> None:

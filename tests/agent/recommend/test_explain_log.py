@@ -32,7 +32,6 @@ n1:1:2 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0(1)/GDRDM
 n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
 n1:1:2 [0] NCCL INFO AllReduce: 1073741824 Bytes -> Algo RING proto SIMPLE channel{{Lo..Hi}}={{0..7}}
 """
-DEVICES = " ".join(f"[{number}]mlx5_{number}:1/IB" for number in range(8))
 
 
 def explain(text: str, report: Report | None) -> LogAnswer:

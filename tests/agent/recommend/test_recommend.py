@@ -22,10 +22,10 @@ from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.page import render_page
 from agent.outputs.text.recommend import describe_bound, render_recommendation
 from agent.platforms.profiles import load_profile
-from agent.recommend.answer import Question, answer_job, answer_profile, answer_report
+from agent.recommend.answer import Question, answer_nodes, answer_profile, answer_report
 from agent.recommend.cost import SETTING_RULES, add_costs, find_costs
 from agent.recommend.machine import assume_node, read_node
-from agent.recommend.predict import AS_IS, COLLECTIVES, HEALTHY, Request, predict, version_of
+from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
 from agent.recommend.rails import merge_rails
 from agent.recommend.settings import to_lines
 from agent.recommend.validated import compare_platform
@@ -61,7 +61,7 @@ def test_every_machine_has_an_answer_or_a_reason(host: str) -> None:
         assert row.note if row.busbw_gbyte_s is None else row.range_gbyte_s
         if row.range_gbyte_s and row.busbw_gbyte_s:
             assert row.range_gbyte_s[0] <= row.busbw_gbyte_s <= row.range_gbyte_s[1]
-    for collective in COLLECTIVES:
+    for collective in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "sendrecv"):
         for nodes in (1, 2, 3, 4, 16):
             have = predict([read_node(scan_machine(host))], Request(collective, GIB, nodes), AS_IS)
             healthy = predict([read_node(scan_machine(host))], Request(collective, GIB, nodes), HEALTHY)
@@ -141,7 +141,7 @@ def test_a_job_is_as_fast_as_its_worst_node() -> None:
     """The node and the device that set it are named."""
     good, bad = scan_machine(H100), scan_machine(H100, "gpu-width-x8")
     bad = msgspec.structs.replace(bad, node=msgspec.structs.replace(bad.node, hostname="h100-07"))
-    answer = answer_job([good, good, good, bad], Question("all_reduce", GIB))
+    answer = answer_nodes([*[read_node(good)] * 3, read_node(bad)], Question("all_reduce", GIB), [])
     rows = {row.case: row for row in answer.predictions}
 
     assert 0.5 == pytest.approx((rows[AS_IS].busbw_gbyte_s or 0) / (rows[HEALTHY].busbw_gbyte_s or 1), abs=0.001)

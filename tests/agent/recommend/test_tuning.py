@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.platforms.profiles import load_profile
-from agent.recommend.constants import NEWEST, RING, TREE, inter_cpu_gbyte_s, nvlink_gbyte_s, pcie_gbyte_s, search_speeds
+from agent.recommend.constants import NEWEST, RING, TREE, nvlink_gbyte_s, pcie_gbyte_s, search_speeds
 from agent.recommend.graph import ChannelPlan, SearchInput, plan_nvls, plan_of_job, plan_ring, plan_tree
 from agent.recommend.machine import assume_node
 from agent.recommend.predict import Request, predict
@@ -104,19 +104,12 @@ def test_a_job_gets_the_least_of_its_nodes() -> None:
 
 
 def test_links_as_nccl_counts_them() -> None:
-    """Gen3, 4, 5 and 6 x16: 12, 24, 48, 96; NVLink by generation and version; sockets by CPU."""
+    """Gen3, 4, 5 and 6 x16: 12, 24, 48, 96; NVLink by generation and version."""
     assert [12, 24, 48, 96] == [pcie_gbyte_s(speed, 16) for speed in (8.0, 16.0, 32.0, 64.0)]
     assert 12 == pcie_gbyte_s(128.0, 16)  # not in the table of NCCL: taken for Gen3
     assert [20.0, 20.6, 20.0, 40.1, 40.0] == [
         nvlink_gbyte_s(80, NEWEST), nvlink_gbyte_s(90, NEWEST), nvlink_gbyte_s(90, (2, 19)),
         nvlink_gbyte_s(100, NEWEST), nvlink_gbyte_s(100, (2, 26)),
-    ]  # fmt: skip
-    assert [16.0, 6.0, 22.0, 10.0, 40.0, 6.0] == [
-        inter_cpu_gbyte_s("AuthenticAMD", "x86_64", 17, NEWEST), inter_cpu_gbyte_s(None, "aarch64", None, NEWEST),
-        inter_cpu_gbyte_s("GenuineIntel", "x86_64", 0x8F, NEWEST),
-        inter_cpu_gbyte_s("GenuineIntel", "x86_64", 0x8F, (2, 25)),
-        inter_cpu_gbyte_s("GenuineIntel", "x86_64", 0xCF, NEWEST),
-        inter_cpu_gbyte_s("GenuineIntel", "x86_64", 0x4F, NEWEST),
     ]  # fmt: skip
 
 

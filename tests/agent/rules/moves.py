@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
-import pytest
 from msgspec.structs import replace
 
 from agent.model.gpu import C2c, GpuPcie
-from agent.model.nic import Netdev, Qos
+from agent.model.nic import Qos
 from agent.model.report import CountersWindow
 from agent.rules.context import RuleContext
-from agent.rules.rule import Fail, NotApplicable, Result, Rule, Unknown
+from agent.rules.rule import Result, Rule
 from tests.agent.rules.build import (
     answers,
     changed_gpus,
     changed_netdev,
-    changed_nic,
-    changed_port,
     changed_ports,
     fails,
-    function,
-    gpu_id,
     nic_id,
-    node,
     server,
     topology,
 )
 from tests.agent.rules.rows import nvlinks
 
 HOUR = 3600.0
-NIC, GPU = nic_id(1), gpu_id(1)
-PORT, NETDEV = f"port:{NIC}/1", f"netdev:{NIC}"
+NIC = nic_id(1)
+PORT = f"port:{NIC}/1"
 STOOD_AT = 5_000_000_000  # what counters stand at that did not move: says nothing
 
 _MLX5 = (
@@ -115,36 +108,9 @@ def reset(case: RuleContext, subject: str, counter: str = "*", why: str = "resta
     return replace(case, window=msgspec.structs.replace(case.window, not_compared=gaps, moved={}))
 
 
-def gap(case: RuleContext, subject: str, counter: str, why: str = "restarted") -> RuleContext:
-    """The same machine with one counter that could not be compared; all others moved as they did."""
-    assert case.window is not None
-    gaps = {**case.window.not_compared, subject: {counter: why}}
-    return replace(case, window=msgspec.structs.replace(case.window, not_compared=gaps))
-
-
 def without_window(case: RuleContext) -> RuleContext:
     """The first run on this machine."""
     return replace(case, window=None)
-
-
-def storage(case: RuleContext) -> RuleContext:
-    """The NIC that is looked at carries storage."""
-    return changed_nic(case, 1, role="storage")
-
-
-def without(case: RuleContext, *names: str) -> RuleContext:
-    """The port and the interface that are looked at do not count these."""
-    port = case.topology.nics[1].ports[0]
-    remaining = {
-        table: {name: count for name, count in getattr(port, table).items() if name not in names}
-        for table in ("counters", "hw_counters")
-    }
-    case = changed_port(case, 1, **remaining)
-    for n, netdev in enumerate(case.topology.netdevs):
-        if netdev.id == NIC:
-            counters = {name: count for name, count in netdev.counters.items() if name not in names}
-            case = changed_netdev(case, n, counters=counters)
-    return case
 
 
 def severities(rule: Rule, case: RuleContext) -> list[tuple[str, str]]:
@@ -156,52 +122,6 @@ def one(rule: Rule, case: RuleContext, subject: str) -> Result:
     """The one answer about a subject."""
     (answer,) = answers(rule, case, subject)
     return answer
-
-
-def bond(case: RuleContext) -> RuleContext:
-    """The port that is looked at hangs on a bond, whose one member has the cable."""
-    above = Netdev(id="bond0", label="bond0", bond={"mode": "802.3ad"}, counters={"rx_bytes": 1})
-    return topology(
-        changed_port(changed_netdev(case, 1, master="bond0"), 1, netdevs=["bond0"]),
-        netdevs=[*changed_netdev(case, 1, master="bond0").topology.netdevs, above],
-    )
-
-
-# What keeps every rule silent that counts on a port, whatever moved
-PORT_GUARDS = [
-    pytest.param(lambda c: changed_nic(c, 1, role="management"), NotApplicable, id="management"),
-    pytest.param(lambda c: changed_nic(c, 1, limited="mezz internal"), NotApplicable, id="fabric manager's"),
-    pytest.param(lambda c: changed_nic(c, 1, software=True), NotApplicable, id="software"),
-    pytest.param(lambda c: function(c, NIC, physical_function=nic_id(0)), NotApplicable, id="virtual function"),
-    pytest.param(lambda c: reset(c, PORT), Unknown, id="port restarted"),
-    pytest.param(lambda c: node(c, uptime_seconds=HOUR + 899), Unknown, id="the window began while the host settled"),
-    pytest.param(lambda c: changed_port(c, 1, counters={}, hw_counters={}), Unknown, id="no counter was read"),
-]
-# The same of rules that count on the interface of a RoCE port
-WIRE_GUARDS = [
-    *PORT_GUARDS[:4],
-    pytest.param(lambda c: reset(c, NETDEV), Unknown, id="interface restarted"),
-    PORT_GUARDS[5],
-    pytest.param(lambda c: changed_netdev(c, 1, counters={}), Unknown, id="no counter was read"),
-    pytest.param(lambda c: changed_netdev(c, 1, counters={"rx_bytes": 9}), Unknown, id="the kernel's counters alone"),
-    pytest.param(lambda c: changed_port(c, 1, netdevs=[]), Unknown, id="no interface in sight"),
-    pytest.param(lambda c: changed_nic(c, 1, state="other_namespace"), Unknown, id="another namespace"),
-]
-
-
-def silent(rule: Rule, case: RuleContext, kind: type[Any]) -> None:
-    """No fault at all, and answers of that kind about the port that was looked at."""
-    assert [] == fails(rule, case)
-    about = [*answers(rule, case, PORT), *answers(rule, case, NETDEV)]
-    assert about
-    assert all(isinstance(answer, kind) for answer in about), about
-
-
-def alike(rule: Rule, cases: RuleContext, expected: str) -> None:
-    """The fault is one finding for the node, and one of three ports stays one of three."""
-    (fault,) = fails(rule, cases)
-    assert isinstance(fault, Fail)
-    assert ("node", expected) == (fault.subject, fault.severity)
 
 
 def _quiet(case: RuleContext) -> RuleContext:

@@ -10,7 +10,7 @@ from agent.model.pci import Acs, Link, LinkQuality, PciFunction
 
 NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 HEALTHY = {"degraded_bandwidth": "false", "route_unhealthy": "false", "summary": "healthy"}
-H100, B200, GB200, RTX3090, H100_PCIE, H800 = "0x2330", "0x2901", "0x2941", "0x2204", "0x2331", "0x2324"
+H100, B200, GB200, H100_PCIE, H800 = "0x2330", "0x2901", "0x2941", "0x2331", "0x2324"
 LIGHT = {"high_alarm": 7.0, "high_warning": 5.0, "low_warning": -6.0, "low_alarm": -8.5}  # dBm
 
 # What config space says of a device that nobody has to tune

@@ -8,7 +8,16 @@ from msgspec.structs import replace
 
 from agent.model.gpu import C2c
 from agent.model.node import Event
-from agent.rules.devices import gpu_model, is_nvidia, is_on_c2c, kernel_log_evidence, location_unknown, pci_source
+from agent.rules.devices import (
+    find_offered,
+    gpu_model,
+    is_nvidia,
+    is_on_c2c,
+    kernel_log_evidence,
+    location_unknown,
+    pci_source,
+)
+from agent.rules.rule import NotApplicable, Pass, Unknown
 from agent.rules.wording import join_labels
 from tests.agent.rules.build import changed_gpu, function, gpu_id, nic_id, probe, server, topology
 
@@ -39,6 +48,27 @@ def test_a_model_without_a_number_is_its_name() -> None:
 
     assert "0x10de:0x2330" == gpu_model(case, case.topology.gpus[0])
     assert "NVIDIA H100 80GB HBM3" == gpu_model(blind, blind.topology.gpus[0])
+
+
+@pytest.mark.parametrize(
+    ("state", "on_bus", "kind"),
+    [
+        ("open", "present", Pass),
+        ("error", "present", Pass),
+        ("vfio", "present", NotApplicable),
+        ("no_driver", "present", NotApplicable),
+        ("unknown", "present", Unknown),
+        ("not_open", "present", None),
+        ("not_open", "gone", None),
+        ("not_open", "asleep", NotApplicable),
+    ],
+)
+def test_a_device_that_its_driver_need_not_offer(state: str, on_bus: str, kind: type | None) -> None:
+    """It is bound to another or none, asleep, or the driver's list was not read; one that left the bus is a fault."""
+    case = changed_gpu(function(server(), GPU, state=on_bus), 0, driver_state=state)
+    answer = find_offered(case, case.topology.gpus[0], "habanalabs", "not listed", ("open", "error"))
+
+    assert kind is (None if answer is None else type(answer))
 
 
 @pytest.mark.parametrize(("c2c", "there"), [(None, False), (C2c(enabled=False), False), (C2c(enabled=True), True)])

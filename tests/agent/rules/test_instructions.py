@@ -21,7 +21,7 @@ from agent.rules.instructions import (
     find_form_factor,
     find_values,
 )
-from agent.rules.location import FORM_FACTORS, find_location
+from agent.rules.location import NOUNS, find_location
 from agent.rules.pages import PROCEDURE, family_names, read_procedures, read_sections, read_text
 from agent.rules.rule import Fail
 from tests.agent.rules.build import (
@@ -76,9 +76,9 @@ def test_every_page_has_commands_and_steps(rule: str) -> None:
     keys = {key for text in CHOICE.findall(sections["How to fix"]) for key in text.split(", ")}
 
     assert re.search(r"^- `[^`]+`", sections["How to confirm"], re.MULTILINE)
-    assert keys <= SITUATIONS | set(FORM_FACTORS)
+    assert keys <= SITUATIONS | set(NOUNS)
     assert set(PROCEDURE.findall(sections["How to fix"])) <= read_procedures().keys()
-    for form in FORM_FACTORS:
+    for form in NOUNS:
         assert all(step.do for step in steps_of(rule, form))
     assert not PROCEDURE.search(read_text(rule))  # a reader of the page sees the steps
 
@@ -98,7 +98,7 @@ def test_no_part_gets_the_advice_of_another(rule: str) -> None:
 @pytest.mark.parametrize("rule", HARDWARE)
 def test_the_result_of_a_repair_is_explained(rule: str) -> None:
     """Of each reseat, exchange and power cycle, on every form factor: what it means that the fault goes or stays."""
-    for form in (*FORM_FACTORS, "other"):
+    for form in (*NOUNS, "other"):
         for step in steps_of(rule, form):
             assert step.outcomes or not re.match(r"Reseat|Exchange|Power|Unplug|Service exchanges", step.do), (
                 form,
@@ -109,7 +109,7 @@ def test_the_result_of_a_repair_is_explained(rule: str) -> None:
 @pytest.mark.parametrize("rule", HARDWARE)
 def test_what_disturbs_comes_after_the_drain(rule: str) -> None:
     """On every form factor: no reset, power cycle, reseat or exchange before the node or guest is drained."""
-    for form in (*FORM_FACTORS, "other"):
+    for form in (*NOUNS, "other"):
         drained = False
         for step in steps_of(rule, form):
             drained = drained or "rain the" in step.do

@@ -1,10 +1,13 @@
-"""Faults that all subjects have alike are told once, and only then."""
+"""Faults that all subjects have alike are told once, and only then; lists that people can read."""
 
 from __future__ import annotations
+
+import pytest
 
 from agent.model.finding import Evidence
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown
+from agent.rules.wording import format_ranges
 
 ROW = Evidence(what="setting", value="off", source="/etc/x.conf")
 A = Fail(
@@ -80,3 +83,18 @@ def test_another_cause_keeps_them_apart() -> None:
 def test_nothing_is_nothing() -> None:
     """No subject, no finding."""
     assert [] == fold()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        ([], "none"),
+        ([7], "7"),
+        ([0, 1], "0-1"),
+        ([0, 2], "0, 2"),
+        ([3, 0, 1, 5, 2], "0-3, 5"),
+    ],
+)
+def test_numbers_as_people_write_them(numbers: list[int], words: str) -> None:
+    """Neighbours as a range, a number alone as it is, whatever the order."""
+    assert words == format_ranges(numbers)

@@ -15,9 +15,8 @@ from agent.model.report import Report
 from agent.reports import encode_report, read_report
 from bench.fleet.forms import Moment, Node
 from bench.fleet.identity import Far, Identity, Place
-from bench.fleet.machines import scanned
 from bench.fleet.make import main
-from bench.fleet.platforms import BY_NAME, Templates
+from bench.fleet.platforms import BY_NAME, Templates, scanned
 
 # The command that writes a fleet: folders, lines, truth, fabric, and wrong words.
 

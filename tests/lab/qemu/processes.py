@@ -1,6 +1,9 @@
-"""Processes of a scan in the guest that are there when no scan runs."""
+"""What scans leave in the guest: processes while no scan should run, and the report of the service."""
 
 from __future__ import annotations
+
+import json
+from typing import Any
 
 from tests.lab.qemu.guest import Guest
 
@@ -21,3 +24,13 @@ for place in pathlib.Path("/proc").glob("[0-9]*"):
 def scanning(guest: Guest) -> list[str]:
     """State, where in the kernel it waits, command line. The guest has no pgrep, and a fork takes it tens of ms."""
     return guest.must("python3", "-c", LISTED, *NAMES).splitlines()
+
+
+SERVICE = "fabricscope-scan.service"
+FILE = "/var/lib/fabricscope/report.json"
+
+
+def report(guest: Guest) -> dict[str, Any]:
+    """What the service wrote."""
+    result: dict[str, Any] = json.loads(guest.must("cat", FILE))
+    return result

@@ -20,9 +20,9 @@ from probes.probe import Outcome, Status, outcome_of
 from probes.sources.open_source import open_source
 from probes.text import ParseError
 from tests.machines import machine
-from tests.probes.rdma.rdma_machine import Machine
+from tests.probes.machine import Machine
 
-SHAPE, GPU0 = "8xmi300x-2s-8xcx7-roce", "0000:15:00.0"
+SHAPE = "8xmi300x-2s-8xcx7-roce"
 XGMI, PCIE = 11, 2
 
 

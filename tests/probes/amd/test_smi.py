@@ -24,7 +24,7 @@ from probes.sources.memory import SymlinkNode
 from probes.sources.open_source import open_source
 from probes.text import ParseError
 from tests.machines import machine
-from tests.probes.rdma.rdma_machine import Machine
+from tests.probes.machine import Machine
 
 SHAPE, A, B = "8xmi300x-2s-8xcx7-roce", "0000:0c:00.0", "0000:22:00.0"
 TABLE = f"""\

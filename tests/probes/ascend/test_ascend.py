@@ -25,7 +25,7 @@ from probes.kernel.log_events import events, lines
 from probes.probe import Outcome, Status, outcome_of
 from probes.sources.open_source import open_source
 from probes.text import ParseError
-from tests.probes.rdma.rdma_machine import Machine
+from tests.probes.machine import Machine
 
 A3 = ["9d", "9f", "99", "9b", "95", "97", "91", "93", "8d", "8f", "89", "8b", "85", "87", "81", "83"]
 INFO_A2 = """\

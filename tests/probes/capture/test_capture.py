@@ -24,8 +24,8 @@ from probes.sources.capture import CaptureHost
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles, Node, SymlinkNode
 from probes.sources.open_source import open_source
-from probes.sources.overlay import Change, OverlayHost
 from probes.sources.tree import TreeHost
+from tests.probes.overlay import Change, OverlayHost
 
 FORMS = ["capture", "capture.tar", "capture.tar.gz", "capture.tar.zst"]
 REQUEST = b"\x14\0\0\0\x12\0\x01\x03" + b"\x07\0\0\0\x09\0\0\0" + bytes(4)

@@ -22,7 +22,7 @@ from probes.run import run_probes
 from probes.sources.memory import SymlinkNode
 from probes.text import ParseError
 from tests.machines import machine, scan_machine
-from tests.probes.rdma.rdma_machine import Machine
+from tests.probes.machine import Machine
 
 SHAPE = "2xl40s-2s-4xcxl"
 FUNCTION = "/sys/devices/pci0000:38/0000:38:01.0/0000:39:00.0"

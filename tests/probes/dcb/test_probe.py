@@ -20,7 +20,7 @@ from probes.netlink import attribute, request
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
 from tests.probes.dcb.test_tools import PFC, TEXT
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 NAME, MAC, PCI = "ens1f0np0", "b8:3f:d2:00:00:01", "0000:1a:00.0"
 DEVICE = f"/sys/devices/pci0000:15/0000:15:01.0/{PCI}"

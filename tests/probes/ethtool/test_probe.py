@@ -17,10 +17,10 @@ from probes.sources.capture import CaptureHost
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
-from probes.sources.overlay import OverlayHost
 from probes.sources.tree import TreeHost
 from tests.machines import HOSTS, NO_NIC, machine
 from tests.probes.netdev.ethernet_machines import HIDDEN, INTERFACE, NIC, Answering, told
+from tests.probes.overlay import OverlayHost
 
 
 def of(host: object, name: str = INTERFACE) -> Ethernet:

@@ -8,7 +8,7 @@ from probes.catalogue import probe
 from probes.fabric.probe import outputs
 from probes.probe import Status, outcome_of
 from tests.probes.fabric.fabric_texts import EVERY, HCA0, LINKS, TOPOLOGY
-from tests.probes.rdma.rdma_machine import Machine
+from tests.probes.machine import Machine
 
 PROBE = probe("ib_fabric")
 IBSTAT = "CA 'ibp26s0'\n\tCA type: MT4129\n\tNumber of ports: 1\n"

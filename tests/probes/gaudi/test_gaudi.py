@@ -25,9 +25,9 @@ from probes.sources.memory import SymlinkNode
 from probes.sources.open_source import open_source
 from probes.text import ParseError
 from tests.machines import machine, scan_machine
-from tests.probes.rdma.rdma_machine import Machine
+from tests.probes.machine import Machine
 
-SHAPE, A, B = "8xgaudi3-2s", "0000:33:00.0", "0000:34:00.0"
+SHAPE, A = "8xgaudi3-2s", "0000:33:00.0"
 TABLE = """\
 | HL-SMI Version:                              hl-1.18.0-fw-53.1.1.1          |
 | Driver Version:                                     1.18.0-ee698fb          |

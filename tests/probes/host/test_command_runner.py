@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import re
 import signal
 import subprocess
 import time
@@ -14,7 +16,7 @@ from probes.host import process as tool
 from probes.host.commands import COMMANDS
 from probes.host.interface import Absent, Failed, TimedOut
 from probes.host.live import LiveHost
-from probes.host.process import run_tool
+from probes.host.process import describe_process, run_tool
 
 PATIENCE = 30.0  # on a busy machine; what hangs here does so for 60 s or for ever
 
@@ -255,3 +257,24 @@ def test_nothing_is_started_in_the_suite_unasked(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(Absent):
         run_tool(("sh",), 1)
     assert [("/usr/bin/sh",)] == seen
+
+
+def test_a_running_process_has_a_name_a_user_a_state_and_an_age() -> None:
+    """Ours."""
+    line = describe_process(os.getpid())
+
+    assert line is not None
+    assert re.fullmatch(
+        rf"\S+ of {getpass.getuser()}, pid {os.getpid()}, state R \(running\)(, in \w+)?, running for \d+ (s|min|h)",
+        line,
+    )
+
+
+def test_a_process_that_is_gone_is_none() -> None:
+    """One that ended, and numbers that no process has."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+
+    assert [None] * 3 == [describe_process(pid) for pid in (child, 0x7FFFFFFF, -1)]

@@ -16,6 +16,7 @@ from probes.host.interface import Absent, Completed, ReadError
 from probes.host.live import LiveHost
 from probes.netlink import IS_DONE, IS_DUMP, IS_REQUEST, request
 from probes.rdma.netlink import GET, question
+from tests.probes.host.test_kernel_interfaces import Kernel
 
 HEAD = "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n"
 BUILT_IN = "0000000022b74e78 0   0          00000000 0        0        0     2        0        4\n"
@@ -23,35 +24,20 @@ RDMA = "00000000bc5207aa 20  0          00000000 0        0        0     2      
 OF_A_PROCESS = "00000000bc5207ab 0   20         00000000 0        0        0     2        0        180\n"
 
 
-class Sockets:
+class Sockets(Kernel):
     """Stands in for `socket.socket`: notes each protocol and request; the kernel answers with one datagram each."""
 
     def __init__(self, *datagrams: bytes) -> None:
+        super().__init__(*((datagram, 0) for datagram in datagrams))
         self.protocols: list[int] = []
         self.requests: list[bytes] = []
-        self.datagrams = list(datagrams)
 
     def __call__(self, _family: int, _kind: int, protocol: int) -> Sockets:
         self.protocols.append(protocol)
         return self
 
-    def __enter__(self) -> Sockets:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def bind(self, _: object) -> None:
-        pass
-
-    def settimeout(self, _: float) -> None:
-        pass
-
     def send(self, message: bytes) -> None:
         self.requests.append(message)
-
-    def recvfrom(self, _: int) -> tuple[bytes, tuple[int, int]]:
-        return self.datagrams.pop(0), (0, 0)
 
 
 def protocols(monkeypatch: pytest.MonkeyPatch, path: Path, text: str | None) -> None:

@@ -22,7 +22,7 @@ from probes.kernel.modules import (
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
 from probes.text import ParseError
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 LOADED = (
     "nvidia_peermem 16384 0 - Live 0x0000000000000000\n"

@@ -20,7 +20,7 @@ from probes.kernel.system import (
 )
 from probes.probe import Status, outcome_of
 from probes.text import ParseError
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 # The running system: where each name comes from, and what stands where the source is silent.
 

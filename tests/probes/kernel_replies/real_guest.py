@@ -17,7 +17,7 @@ from probes.host.interface import Absent, error_from_errno
 from probes.netlink import same_question
 from probes.probe import Status, outcome_of
 from probes.sources.memory import MemoryFiles, SymlinkNode
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 REPLIES = Path(__file__).parent
 FULL, MIXED, CEE, LEGACY, EMPTY, COPPER, OLD_SFP = (f"ens{number}np0" for number in range(1, 8))

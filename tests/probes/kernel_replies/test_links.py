@@ -21,7 +21,7 @@ from probes.rdma import netlink as rdma_netlink
 from probes.rdma.netlink import NetlinkDevice, parse_dev, parse_devices, parse_system
 from probes.rdma.tools import parse_rdma_link
 from tests.probes.kernel_replies.real_guest import COPPER, FULL, MIXED, OLD_SFP, VIRTIO, facts, of_port, table, tool
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 # Links, addresses and RDMA devices of a real kernel against what iproute2 said of them.
 

@@ -9,10 +9,9 @@ from probes.nccl import probe as nccl
 from probes.nccl.jobs import parse_conf, parse_environ, parse_maps
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 LIBRARY = "7f00-7f01 r-xp 00000000 08:02 11 /usr/lib/libnccl.so.2.21.5\n"
-MOUNTS = "/proc/self/mounts"
 
 
 def live(**jobs: str) -> Machine:

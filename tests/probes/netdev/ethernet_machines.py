@@ -9,7 +9,7 @@ from fixtures.build import capture_machine, host_in_memory
 from fixtures.loader import merge_tables, read_table
 from fixtures.machine import parse_machine
 from probes.sources.capture import CaptureHost
-from probes.sources.overlay import OverlayHost
+from tests.probes.overlay import OverlayHost
 
 ROCE, NIC, INTERFACE = "8xl40s-pcie-2s-2xcx7-roce", "0000:1b:00.0", "enp27s0np0"
 HIDDEN = "8xb200-sxm-2s-8xcx7-ib-hidden-nvsw"

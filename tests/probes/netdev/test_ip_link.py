@@ -67,7 +67,6 @@ def test_it_completes_sysfs_and_stands_for_it() -> None:
     assert {"mode": "802.3ad", "miimon": "100", "slaves": ("ens1f0np0",)} == result["bond0"].bond
     assert {"id": 7, "parent": "bond0", "egress_map": ""} == result["bond0.7"].vlan
     assert [True, True, False, False, True] == [value.virtual for value in result.values()]
-    assert not result["ib0"].addresses_known
 
 
 def test_another_output_is_none() -> None:

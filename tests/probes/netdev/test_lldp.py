@@ -9,7 +9,7 @@ from probes.host.interface import Completed
 from probes.netdev.lldp import COMMANDS, LldpNeighbor, parse_lldp
 from probes.probe import Status, outcome_of
 from probes.text import ParseError
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 PFC = {"oui": "00,80,C2", "subtype": "11", "len": "2", "value": "08,08"}
 ETS = {"oui": "00,80,C2", "subtype": "9", "len": "21", "value": "00,00,03,00,00,32,00,00,32" + ",00" * 12}

@@ -27,7 +27,7 @@ from probes.netlink import attribute
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
 from probes.text import ParseError
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 MAC = "b8:3f:d2:00:00:01"
 PCI = "0000:1a:00.0"
@@ -80,7 +80,6 @@ def test_port_of_a_card_whole():
             dev_port=0,
             mac=MAC,
             addresses=("10.0.0.1/24", "fe80::1/64"),
-            addresses_known=True,
             operstate="up",
             admin_up=True,
             carrier=True,
@@ -180,7 +179,7 @@ def test_refused_addresses_leave_the_rest():
     outcome = outcome_of(netdev.PROBE, host)
 
     assert Status.PARTIAL == outcome.status
-    assert not outcome.facts.netdevs[0].addresses_known
+    assert () == outcome.facts.netdevs[0].addresses
     assert "addresses: " in outcome.reason
     assert "EPERM" in outcome.reason
 

@@ -19,11 +19,11 @@ from probes.optics.probe import ModuleSocket
 from probes.optics.saved import parse
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
-from probes.sources.overlay import OverlayHost
 from probes.sources.tree import TreeHost
 from probes.text import ParseError
 from tests.machines import HOSTS, NO_NIC, machine
 from tests.probes.netdev.ethernet_machines import HIDDEN, INTERFACE, NIC, Answering, told
+from tests.probes.overlay import OverlayHost
 
 OPTICAL = {"form": "osfp", "media": "optical"}
 QSFP = {"form": "qsfp28", "media": "optical"}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from probes.host.interface import Absent, Completed, ReadError
-from probes.sources.memory import MemoryFiles, SymlinkNode
+from probes.host.interface import Completed, ReadError
+from probes.sources.memory import SymlinkNode
+from tests.probes.machine import Machine
 
 EXPRESS_AT, POWER_AT = 0x60, 0x40
 
@@ -69,90 +69,25 @@ def express(
     return bytes(data)
 
 
-class PciHost:
-    """Files in memory. `asked` is every question in order, attributes one by one; `refused`: path -> reason.
-
-    A directory that is entered for its attributes is asked for with a slash at its end.
-    """
-
-    kind = "tree"
-    path: str | None = None
-    observed_at: str | None = None
-
-    def __init__(self, *, live: bool = False) -> None:
-        self.live = live
-        self.files = MemoryFiles()
-        self.refused: dict[str, ReadError] = {}
-        self.outputs: dict[tuple[str, ...], Completed] = {}
-        self.asked: list[str] = []
+class PciHost(Machine):
+    """A machine with PCI functions. A directory that is entered for its attributes is noted with a slash at its end."""
 
     def function(self, chain: str, texts: Mapping[str, str | bytes] | None = None, **links: str) -> PciHost:
         """Add a function by its path below /sys/devices ("pci0000:00/0000:00:01.0"), with attributes and links."""
         address = chain.rsplit("/", 1)[-1]
-        self.put(f"/sys/bus/pci/devices/{address}", SymlinkNode(f"../../../devices/{chain}"))
-        for name, text in (texts or {}).items():
-            self.put(f"/sys/devices/{chain}/{name}", text)
-        for name, target in links.items():
-            self.put(f"/sys/devices/{chain}/{name}", SymlinkNode(target))
+        self.put({f"/sys/bus/pci/devices/{address}": SymlinkNode(f"../../../devices/{chain}")})
+        self.put({f"/sys/devices/{chain}/{name}": text for name, text in (texts or {}).items()})
+        self.put({f"/sys/devices/{chain}/{name}": SymlinkNode(target) for name, target in links.items()})
         return self
-
-    def put(self, path: str, node: str | bytes | SymlinkNode) -> PciHost:
-        self.files.add(path, node.encode() if isinstance(node, str) else node)
-        return self
-
-    def output(self, argv: tuple[str, ...], stdout: str, stderr: str = "", returncode: int = 0) -> PciHost:
-        self.outputs[argv] = Completed(argv, returncode, stdout, stderr, 0.0)
-        return self
-
-    def read(self, path: str, limit: int = 1 << 20) -> bytes:
-        self._ask(path)
-        return self.files.read(path, limit)
 
     def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
         self._ask(f"{directory}/")
-        wanted = list(names)
-        self.asked += [f"{directory}/{name}" for name in wanted]
-        answers: dict[str, bytes | ReadError] = dict(self.files.attributes(directory, wanted))
-        refused = {
-            name: self.refused[f"{directory}/{name}"] for name in wanted if f"{directory}/{name}" in self.refused
-        }
-        return answers | refused
-
-    def listdir(self, path: str) -> list[str]:
-        self._ask(path)
-        return self.files.listdir(path)
-
-    def readlink(self, path: str) -> str:
-        self._ask(path)
-        return self.files.readlink(path)
-
-    def resolve(self, path: str) -> str:
-        self._ask(path)
-        return self.files.resolve(path)
+        return super().attributes(directory, names)
 
     def run(self, *argv: str) -> Completed:
         self.asked.append(" ".join(argv))
-        if argv not in self.outputs:
-            raise Absent(f"no {argv[0]}")
-        return self.outputs[argv]
-
-    def has_output(self, *argv: str) -> bool:
-        return not self.live and argv in self.outputs
+        return super().run(*argv)
 
     def udev(self, path: str) -> Mapping[str, str]:
         lines = self.read(f"/run/udev/data/+pci:{path.rsplit('/', 1)[-1]}").decode().splitlines()
         return dict(line[2:].split("=", 1) for line in lines if line.startswith("E:"))
-
-    def nvml(self, function: str, *arguments: Any) -> Any:
-        raise Absent("no NVML here")
-
-    def netlink(self, protocol: int, request: bytes) -> bytes:
-        raise Absent("no netlink here")
-
-    def ethtool(self, interface: str, request: bytes) -> bytes:
-        raise Absent(f"{interface}: no ethtool here")
-
-    def _ask(self, path: str) -> None:
-        self.asked.append(path)
-        if path in self.refused:
-            raise self.refused[path]

@@ -271,8 +271,12 @@ def test_a_function_whose_text_is_cut_may_have_a_driver() -> None:
 
 def test_a_cut_list_is_completed_by_a_whole_one() -> None:
     """Text that is cut, and bytes of all functions: nothing is missing. Both cut: the reason is said once."""
-    cut = PciHost().output(TEXT, f"{BRIDGE}\n{CARD}")
-    whole = PciHost().output(TEXT, f"{BRIDGE}\n{CARD}").output(HEX, f"{BRIDGE}{ROWS}\n{CARD.splitlines()[0]}\n{ROWS}")
+    cut = PciHost().says(*TEXT, stdout=f"{BRIDGE}\n{CARD}")
+    whole = (
+        PciHost()
+        .says(*TEXT, stdout=f"{BRIDGE}\n{CARD}")
+        .says(*HEX, stdout=f"{BRIDGE}{ROWS}\n{CARD.splitlines()[0]}\n{ROWS}")
+    )
 
     assert (Status.PARTIAL, f"the list of lspci may be cut: {ENDS}") == (asked(cut).status, asked(cut).reason)
     assert (Status.OK, None) == (asked(whole).status, asked(whole).reason)
@@ -373,13 +377,16 @@ def asked(host: PciHost) -> Outcome:
 
 def test_a_live_host_is_asked_once() -> None:
     """One command, and the reason where there is no such tool."""
-    host = PciHost(live=True).output(TEXT, SAMPLE).output(HEX, "not asked for")
+    host = PciHost(live=True).says(*TEXT, stdout=SAMPLE).says(*HEX, stdout="not asked for")
 
     outcome = asked(host)
 
     assert (Status.OK, 5) == (outcome.status, len(outcome.facts.functions))
     assert ["lspci -D -nn -vvv"] == host.asked
-    assert (Status.ABSENT, "no lspci") == (asked(PciHost(live=True)).status, asked(PciHost(live=True)).reason)
+    assert (Status.ABSENT, "no saved output of lspci -D -nn -vvv") == (
+        asked(PciHost(live=True)).status,
+        asked(PciHost(live=True)).reason,
+    )
 
 
 def test_a_source_without_outputs_is_absent() -> None:
@@ -395,8 +402,8 @@ def test_text_and_bytes_of_one_function_become_one() -> None:
     rows = hex_rows(express(link=(0x0105, 0, 0x1105)))
     bytes_ = f"0000:16:00.0 3D controller [0302]: x [10de:2331]\n{rows}\n\n0000:17:00.0 Bridge [0680]: y [10de:22a3]\n"
 
-    both = asked(PciHost().output(TEXT, text).output(HEX, bytes_))
-    alone = asked(PciHost().output(TEXT, text))
+    both = asked(PciHost().says(*TEXT, stdout=text).says(*HEX, stdout=bytes_))
+    alone = asked(PciHost().says(*TEXT, stdout=text))
 
     gpu = both.facts.functions[0]
     assert (Status.OK, 2, 1, "GH100", 32.0, 4096, True) == (
@@ -416,8 +423,11 @@ def test_text_and_bytes_of_one_function_become_one() -> None:
 
 def test_an_output_that_is_none_is_a_failure_with_its_words() -> None:
     """What the tool said on stderr is the reason."""
-    host = PciHost().output(
-        TEXT, "", "pcilib: Cannot open /proc/bus/pci\nlspci: Cannot find any working access method.\n", 1
+    host = PciHost().says(
+        *TEXT,
+        stdout="",
+        stderr="pcilib: Cannot open /proc/bus/pci\nlspci: Cannot find any working access method.\n",
+        returncode=1,
     )
 
     outcome = asked(host)

@@ -48,11 +48,9 @@ def test_a_gpu_below_a_root_port() -> None:
     host.function(
         GPU, GPU_FILES, driver="../../../../bus/pci/drivers/nvidia", iommu_group="../../../../kernel/iommu_groups/18"
     )
-    host.put("/sys/kernel/iommu_groups/18/type", "DMA-FQ\n").put("/sys/bus/pci/slots/21/address", "0000:16:00\n")
-    host.put(
-        "/run/udev/data/+pci:0000:16:00.0",
-        "E:ID_MODEL_FROM_DATABASE=GH100 [H100 SXM5 80GB]\nE:ID_VENDOR_FROM_DATABASE=NVIDIA Corporation\n",
-    )
+    host.put({"/sys/kernel/iommu_groups/18/type": "DMA-FQ\n"}).put({"/sys/bus/pci/slots/21/address": "0000:16:00\n"})
+    names = ("E:ID_MODEL_FROM_DATABASE=GH100 [H100 SXM5 80GB]", "E:ID_VENDOR_FROM_DATABASE=NVIDIA Corporation")
+    host.put({"/run/udev/data/+pci:0000:16:00.0": "\n".join((*names, ""))})
 
     gpu = functions(host)["0000:16:00.0"]
 
@@ -243,7 +241,7 @@ def test_udev_is_asked_for_names_once_a_model() -> None:
     for place in below[2:]:
         host.function(place, {"class": "0x030200\n", "vendor": "0x10de\n"})
     for number in (1, 3):
-        host.put(f"/run/udev/data/+pci:0000:16:00.{number}", f"E:ID_MODEL_FROM_DATABASE=model {number}\n")
+        host.put({f"/run/udev/data/+pci:0000:16:00.{number}": f"E:ID_MODEL_FROM_DATABASE=model {number}\n"})
     host.function(f"{ROOT_PORT}/0000:16:00.4", GPU_FILES)
 
     result = functions(host)
@@ -266,7 +264,7 @@ def test_short_config_space_says_what_would_make_it_whole() -> None:
 def test_plain_folders_are_functions_whose_place_bus_numbers_tell() -> None:
     """A tree made by a tool that does not keep links."""
     bridge = bytes(conventional(bridge=(0, 1, 1)))
-    host = PciHost().put(f"{DEVICES}/0000:00:01.0/config", bridge).put(f"{DEVICES}/0000:01:00.0/class", "0x030200")
+    host = PciHost().put({f"{DEVICES}/0000:00:01.0/config": bridge}).put({f"{DEVICES}/0000:01:00.0/class": "0x030200"})
 
     result = functions(host)
 
@@ -277,11 +275,11 @@ def test_plain_folders_are_functions_whose_place_bus_numbers_tell() -> None:
 def test_functions_below_their_bus_only() -> None:
     """/sys/class/pci_bus/*/device/* completes what the list of devices lacks; a place that nothing tells is unknown."""
     bus = "/sys/class/pci_bus/0000:54/device/0000:54:00.0"
-    host = PciHost().put(f"{bus}/current_link_speed", "16 GT/s\n").put(f"{bus}/current_link_width", "8\n")
-    host.put(f"{DEVICES}/0000:54:00.0/infiniband/mlx5_3/node_guid", "x").put(f"{bus}:pcie001/x", "no function")
-    host.put("/sys/class/pci_bus/0000:05/device", SymlinkNode("../../../devices/pci0000:00/0000:00:03.0"))
-    host.put("/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0/current_link_width", "4\n")
-    host.put("/sys/class/pci_bus/0000:00/device/0000:00:03.0/current_link_width", "4\n")
+    host = PciHost().put({f"{bus}/current_link_speed": "16 GT/s\n"}).put({f"{bus}/current_link_width": "8\n"})
+    host.put({f"{DEVICES}/0000:54:00.0/infiniband/mlx5_3/node_guid": "x"}).put({f"{bus}:pcie001/x": "no function"})
+    host.put({"/sys/class/pci_bus/0000:05/device": SymlinkNode("../../../devices/pci0000:00/0000:00:03.0")})
+    host.put({"/sys/devices/pci0000:00/0000:00:03.0/0000:05:00.0/current_link_width": "4\n"})
+    host.put({"/sys/class/pci_bus/0000:00/device/0000:00:03.0/current_link_width": "4\n"})
 
     result = functions(host)
 

@@ -1,13 +1,11 @@
-"""A host of files in memory and saved outputs, which notes every question, and an RDMA card; what parsers must keep."""
+"""Machines with an RDMA card, in memory; what parsers must keep."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from probes.host.interface import Absent, Completed, ReadError
 from probes.probe import Outcome, outcome_of
 from probes.rdma.facts import RdmaDevice, RdmaPort
 from probes.rdma.normalize import ParsedTool
@@ -15,88 +13,13 @@ from probes.rdma.sysfs import PROBE
 from probes.sources.archive import load
 from probes.sources.memory import MemoryFiles, SymlinkNode
 from probes.text import ParseError
+from tests.probes.machine import Machine
 
 CLASS = "/sys/class/infiniband"
 ADDRESS = "0000:19:00.0"
 FUNCTION = f"/sys/devices/pci0000:00/{ADDRESS}"
 DEVICE = f"{FUNCTION}/infiniband/mlx5_0"
 PORT = f"{DEVICE}/ports/1"
-
-
-class Machine:
-    """Files, outputs and refusals; `asked` is every path that was read or listed, in order."""
-
-    path: str | None = None
-    observed_at: str | None = None
-
-    def __init__(self, files: MemoryFiles | None = None, *, kind: str = "tree", live: bool = False) -> None:
-        self.files = files or MemoryFiles()
-        self.kind = kind
-        self.live = live
-        self.refused: dict[str, ReadError] = {}
-        self.outputs: dict[tuple[str, ...], Completed | ReadError] = {}
-        self.asked: list[str] = []
-
-    def put(self, texts: Mapping[str, str | SymlinkNode]) -> Machine:
-        for path, text in texts.items():
-            self.files.add(path, text if isinstance(text, SymlinkNode) else text.encode())
-        return self
-
-    def says(self, *argv: str, stdout: str, stderr: str = "", returncode: int = 0) -> Machine:
-        self.outputs[argv] = Completed(argv, returncode, stdout, stderr, 0.0)
-        return self
-
-    def read(self, path: str, limit: int = 1 << 20) -> bytes:
-        self.asked.append(path)
-        if path in self.refused:
-            raise self.refused[path]
-        return self.files.read(path, limit)
-
-    def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
-        if directory in self.refused:
-            raise self.refused[directory]
-        wanted = list(names)
-        self.asked += [f"{directory}/{name}" for name in wanted]
-        refused = {
-            name: self.refused[f"{directory}/{name}"] for name in wanted if f"{directory}/{name}" in self.refused
-        }
-        return {**self.files.attributes(directory, [name for name in wanted if name not in refused]), **refused}
-
-    def listdir(self, path: str) -> list[str]:
-        self.asked.append(path)
-        if path in self.refused:
-            raise self.refused[path]
-        return self.files.listdir(path)
-
-    def readlink(self, path: str) -> str:
-        return self.files.readlink(path)
-
-    def resolve(self, path: str) -> str:
-        return self.files.resolve(path)
-
-    def run(self, *argv: str) -> Completed:
-        answer = self.outputs.get(argv, Absent(f"no saved output of {' '.join(argv)}"))
-        if isinstance(answer, ReadError):
-            raise answer
-        return answer
-
-    def has_output(self, *argv: str) -> bool:
-        return argv in self.outputs and not self.live
-
-    def saved_arguments(self, *argv: str) -> list[str]:
-        return []
-
-    def nvml(self, function: str, *arguments: Any) -> Any:
-        raise Absent(f"{function}: not here")
-
-    def netlink(self, protocol: int, request: bytes) -> bytes:
-        raise Absent("netlink: not here")
-
-    def ethtool(self, interface: str, request: bytes) -> bytes:
-        raise Absent(f"{interface}: no ethtool here")
-
-    def udev(self, path: str) -> Mapping[str, str]:
-        raise Absent(f"{path}: no udev here")
 
 
 def unpacked(archive: str, below: str = "") -> Machine:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from probes.probe import Status
 from probes.rdma.normalize import SPEEDS, parse_rate, rate_text
 from probes.text import ParseError
-from tests.probes.rdma.rdma_machine import CLASS, Machine, devices, probed, unpacked
+from tests.probes.machine import Machine
+from tests.probes.rdma.rdma_machine import CLASS, devices, probed, unpacked
 
 # RDMA devices of the corpus' real machines, from their sysfs.
 

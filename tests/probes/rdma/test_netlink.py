@@ -16,7 +16,7 @@ from probes.probe import Status, outcome_of
 from probes.rdma import netlink as rdma_netlink
 from probes.rdma.netlink import GET, PORT_GET, SYSTEM_GET, NetlinkDevice, RdmaNetlinkFacts, parse_dev, question
 from tests.machines import machine as fixture
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 U32 = rdma_netlink.U32
 

@@ -11,7 +11,7 @@ from probes.host.interface import TimedOut
 from probes.probe import Status, outcome_of
 from probes.rdma.facts import GidEntry
 from probes.rdma.tools import TOOLS
-from tests.probes.rdma.rdma_machine import Machine
+from tests.probes.machine import Machine
 from tests.probes.rdma.test_ibdev2netdev import TEXT as IBDEV2NETDEV
 from tests.probes.rdma.test_ibstat import TWO_PORTS as IBSTAT
 from tests.probes.rdma.test_ibstatus import TEXT as IBSTATUS

@@ -7,8 +7,8 @@ import pytest
 from probes.host.interface import Absent, Completed, Denied, Failed, ReadError
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles, SymlinkNode
-from probes.sources.overlay import OverlayHost
 from probes.sources.tree import TreeHost
+from tests.probes.overlay import OverlayHost
 
 DEVICE = "/sys/devices/pci0000:15/0000:19:00.0"
 LINK = "/sys/bus/pci/devices/0000:19:00.0"

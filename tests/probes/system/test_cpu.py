@@ -12,7 +12,7 @@ from probes.system import cpu, numa
 from probes.system.cpu import MOST_CPUS, parse_cpuinfo, parse_cpulist
 from probes.system.numa import NumaNodeFacts, parse_distances, parse_memory_mib
 from probes.text import ParseError
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 # Processors: x86, Arm and POWER texts; sockets by packages; what no list of processors may cost.
 

@@ -14,7 +14,7 @@ from probes.sources.tree import TreeHost
 from probes.system import dmi
 from probes.system.dmi import DmiFacts, parse_dmidecode, parse_modalias
 from probes.text import ParseError
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 # What firmware says: fillers, serials that need root, the modalias and the device tree as last resorts.
 

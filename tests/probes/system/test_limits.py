@@ -8,7 +8,7 @@ from probes.host.interface import Denied
 from probes.probe import Status, outcome_of
 from probes.system import limits
 from probes.system.limits import bytes_of, parse_exempt, parse_limits, parse_pam, parse_unit
-from tests.probes.system.system_machine import Machine
+from tests.probes.machine import Machine
 
 GROUP = "/sys/fs/cgroup/system.slice/slurmd.service/cgroup.procs"
 LIMITS = f"Limit\n{'Max locked memory':<26}{'8388608':<21}{'unlimited':<21}bytes\n"

@@ -19,7 +19,7 @@ from probes.netdev import probe as netdev
 from probes.probe import Probe, Status, outcome_of
 from probes.system import cpu, dmi, numa
 from probes.system.cpu import parse_cpulist
-from tests.probes.system.system_machine import Machine, recorded
+from tests.probes.machine import Machine, recorded
 
 PROBES = (kernel.PROBE, dmi.PROBE, cpu.PROBE, numa.PROBE, modules.PROBE, netdev.PROBE)
 HWLOC_TREES = (  # those that hwloc reads whole

@@ -10,7 +10,7 @@ from agent.fleet.cluster.from_dataset import query_identity_rows
 from agent.fleet.engines.query import WANTED, LookupQuery, Query
 from agent.fleet.episodes import history, news, repeat, silences
 from agent.fleet.expected import compare
-from agent.fleet.page import class_names, days, reading
+from agent.fleet.page import build, days, reading
 from agent.fleet.page.scene import STATES
 from agent.fleet.questions import (
     amounts,
@@ -50,7 +50,7 @@ MODULES = (
     attributes,
     summary,
     drift_rows,
-    class_names,
+    build,
     days,
     reading,
     history,

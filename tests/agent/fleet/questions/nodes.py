@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from agent.fleet.engines import connect
-from tests.agent.fleet.small import at, report, take
+from tests.agent.fleet.small import report, take
 
 
 def node(host: str, hour: float = 0, **more: Any) -> bytes:
@@ -66,6 +66,3 @@ def asked(place: Any, *reports: bytes, **more: Any) -> Any:
         yield engine
     finally:
         engine.close()
-
-
-__all__ = ["asked", "at", "finding", "interface", "node", "port"]

@@ -15,8 +15,7 @@ from agent.fleet.episodes.news import FLAPS, News, NewsItem, news_since, news_si
 from agent.fleet.episodes.repeat import Repeats, repeats
 from agent.fleet.episodes.silences import NONE, FleetSilence, Silences
 from agent.fleet.questions.options import Options
-from agent.fleet.text.news import page, slack, webhook
-from agent.fleet.text.repeat import page as repeat_page
+from agent.fleet.text.news import page, repeat_page, slack, webhook
 from agent.outputs.text.lines import to_plain_text
 from tests.agent.fleet.questions.nodes import finding, interface, node, port
 from tests.agent.fleet.small import START, take

@@ -1,7 +1,9 @@
-"""The NCCL topology that we write is read by our own reader to the same devices, ports, links and ways."""
+"""The NCCL topology that we write is read by our reader, and by NCCL's, to the same devices, ports, links and ways."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -85,3 +87,37 @@ def test_what_is_read_back_gives_the_same_file(host: str, tmp_path: Path) -> Non
     ]
 
     assert below[0] == below[1]
+
+
+ORACLE = os.environ.get("FABRICSCOPE_NCCL_ORACLE")
+WAYS = {"PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "NODE": "PHB", "SYS": "SYS"}  # NCCL's PHB: one NUMA node
+
+
+@pytest.mark.skipif(
+    ORACLE is None, reason="FABRICSCOPE_NCCL_ORACLE names no program that is built of nccl_oracle.cc and NCCL's source"
+)
+@pytest.mark.parametrize(("host", "fault"), MACHINES)
+def test_nccl_sees_the_same_ways(host: str, fault: str | None, tmp_path: Path, real_commands: None) -> None:
+    """PIX, PXB, PHB, SYS or NVLink of every GPU with every GPU and every active port."""
+    report = scan_machine(host, fault)
+    place = tmp_path / "topo.xml"
+    place.write_text(export(report))
+    nets = {
+        f"net-{net.get('dev')}": pci.get("busid", "")
+        for pci in ElementTree.fromstring(place.read_text()).iter("pci")
+        for net in pci.findall("nic/net")
+    }
+    if "<gpu" not in place.read_text():
+        return
+    done = subprocess.run([str(ORACLE), str(place)], capture_output=True, text=True, timeout=60)
+    ways = {frozenset((p.a, p.b)): p for p in report.topology.paths}
+    ids = {g.id for g in report.topology.gpus if g.links_known}
+    nowhere = {f.id for f in report.topology.pci if f.numa_node is None}
+
+    assert (0, "") == (done.returncode, done.stderr)
+    for a, b, kind in (line.split(" ") for line in done.stdout.splitlines()):
+        path = ways[frozenset((a, nets.get(b, b)))]
+        if path.pcie_kind is None and nowhere:
+            continue  # firmware that names no NUMA node: NCCL guesses, we do not
+        linked = {a, b} <= ids and (path.kind or "").startswith("NV")
+        assert kind == ("NVL" if linked else WAYS[str(path.pcie_kind)])

@@ -1,6 +1,6 @@
 """The NCCL topology: what NCCL's own reader takes, what ours reads back, what is left out where it is not known.
 
-NCCL's parser itself (test_nccl_oracle.py, with 2.30.7 built from source) read all fixture machines and
+NCCL's parser itself (test_nccl_round_trip.py, with 2.30.7 built from source) read all fixture machines and
 faults when this was written, and gave every GPU-GPU and GPU-NIC pair the kind that the report gives it.
 """
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.model.pci import Link, LinkQuality
-from agent.outputs.html.elements import severity_by_box
+from agent.outputs.html.elements import Severities
 from agent.outputs.html.layout import LANE, STUB, compute_layout
 from agent.outputs.html.link_bars import make_link_bar
 from agent.outputs.html.scene import Box, Scene, build_scene
@@ -137,7 +137,7 @@ def test_one_inactive_nvlink_is_seen_at_its_gpu() -> None:
 def test_findings_stand_at_their_box(host: str, fault: str | None, expected: dict[str, str]) -> None:
     """A port's at its NIC, a link's at its GPU."""
     assert {
-        key: severity for key, severity in severity_by_box(scan_machine(host, fault)).items() if severity != "info"
+        key: severity for key, severity in Severities(scan_machine(host, fault)).devices.items() if severity != "info"
     } == expected
 
 
@@ -153,7 +153,7 @@ def test_an_interface_belongs_to_its_nic_and_a_pair_to_both() -> None:
         msgspec.structs.replace(finding, subject=f"link:{gpu}/3", severity="critical"),
     ]
 
-    severities = severity_by_box(msgspec.structs.replace(report, findings=output))
+    severities = Severities(msgspec.structs.replace(report, findings=output)).devices
 
     assert severities[netdev.nic or ""] == "warning"
     assert severities[gpu] == "critical"

@@ -18,9 +18,8 @@ from agent.outputs.inventory.objects import DesiredNode
 from tests.agent.outputs.export.given import H100, bare, hostile, with_topology
 from tests.machines import HOSTS, scan_machine
 
-H200, GB200, VM, L40S = (
+H200, VM, L40S = (
     "8xh200-sxm-2s-16xcx7-roce-4nvsw",
-    "4xgb200-tray-2xgrace-4xcx7-ib",
     "8xh100-vm-kvm-8xvf-ib",
     "8xl40s-pcie-2s-2xcx7-roce",
 )

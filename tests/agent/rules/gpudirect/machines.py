@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
-from agent.model.node import NcclSetting
 from agent.model.pci import Acs, PciFunction
 from agent.rules.context import RuleContext
-from tests.agent.rules.build import all_functions, function, gpu_id, models, node, software, topology
+from tests.agent.rules.build import all_functions, function, gpu_id, models, node, topology
 from tests.agent.rules.rows import GB200
 
 DMA = "0000:16:00.0"  # beside GPU 0, below its switch
@@ -42,26 +37,8 @@ def grace(case: RuleContext) -> RuleContext:
     return models(node(case, arch="aarch64"), GB200)
 
 
-def hosting(case: RuleContext) -> RuleContext:
-    """A host that keeps a device for a guest."""
-    more = PciFunction(id="0000:f0:00.0", class_code="0x030200", vendor="0x10de", driver="vfio-pci")
-    return topology(case, pci=[*case.topology.pci, more])
-
-
 def grouped(case: RuleContext, kind: str | None) -> RuleContext:
     """Every GPU and NIC in an IOMMU group of that type."""
     for code in ("0x030200", "0x020700"):
         case = all_functions(case, code, iommu_group=3, iommu_type=kind)
     return case
-
-
-def setting(case: RuleContext, key: str, value: str, **more: Any) -> RuleContext:
-    """A line of /etc/nccl.conf."""
-    row = NcclSetting(key=key, value=value, source="/etc/nccl.conf:1", **more)
-    nccl = msgspec.structs.replace(case.software.nccl, settings=[*case.software.nccl.settings, row])
-    return software(case, nccl=nccl)
-
-
-def unread_jobs(case: RuleContext) -> RuleContext:
-    """Jobs run, and their environments may not be read."""
-    return software(case, nccl=msgspec.structs.replace(case.software.nccl, jobs=3, jobs_unread=3))

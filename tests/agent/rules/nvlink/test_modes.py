@@ -122,10 +122,6 @@ def test_links_that_a_mode_switched_off_do_not_differ_from_a_profile(circumstanc
     assert [kind] == [type(answer) for answer in answers(profile_differs, case, SUBJECTS[2])]
 
 
-def no_nvlink(expected: float = 18):
-    return replace(changed_gpus(hgx(), links=[], links_known=True), profile=profile(nvlinks_per_gpu=expected))
-
-
 def switched_off(value: str | None = "1"):
     case = changed_gpus(hgx(), links=[], links_known=True, links_reason="NVML: link 0 is NOT_SUPPORTED")
     return driver(case, parameters={"NvLinkDisable": value} if value else {})

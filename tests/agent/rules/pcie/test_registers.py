@@ -8,17 +8,13 @@ import pytest
 from agent.model.pci import PciFunction
 from agent.rules.pcie import registers
 from agent.rules.pcie.counters import error_budget
-from tests.agent.rules.build import (
-    gpu_id,
-    nic_id,
-)
-from tests.agent.rules.configured import configured
+from tests.agent.rules.build import nic_id, server
 from tests.agent.rules.rows import link
 
 # Settings of the config space: which are read of which devices.
 
 
-GPU, NIC = gpu_id(0), nic_id(0)
+NIC = nic_id(0)
 
 
 def test_what_root_alone_may_read_is_one_reason() -> None:
@@ -35,7 +31,7 @@ def test_settings_that_matter_on_nics_only_are_asked_of_nics() -> None:
     """A GPU that could be judged is left out."""
     assert [NIC] == [
         nic_register.function.id
-        for nic_register in registers.nic_registers(configured(1))
+        for nic_register in registers.nic_registers(server(1))
         if isinstance(nic_register, registers.DeviceRegisters)
     ]
 

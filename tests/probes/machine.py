@@ -1,4 +1,4 @@
-"""A host made of files in memory and of recorded netlink answers: it notes what it was asked."""
+"""A host made of files in memory, saved outputs and recorded netlink answers: it notes what it was asked."""
 
 from __future__ import annotations
 
@@ -12,24 +12,29 @@ from probes.sources.memory import MemoryFiles, SymlinkNode
 
 
 class Machine:
-    """Files, refusals and netlink answers; `asked` is every path that was asked for, in order."""
+    """Files, outputs, refusals and netlink answers; `asked` is every path that was asked for, in order."""
 
     path: str | None = None
     observed_at: str | None = None
 
-    def __init__(self, files: MemoryFiles | None = None, *, live: bool = False) -> None:
+    def __init__(self, files: MemoryFiles | None = None, *, kind: str | None = None, live: bool = False) -> None:
         self.files = files or MemoryFiles()
-        self.kind = "live" if live else "tree"
+        self.kind = kind or ("live" if live else "tree")
         self.live = live
         self.refused: dict[str, ReadError] = {}
         self.answers: dict[bytes, bytes | ReadError] = {}
-        self.outputs: dict[tuple[str, ...], Completed] = {}
+        self.outputs: dict[tuple[str, ...], Completed | ReadError] = {}
         self.asked: list[str] = []
 
-    def put(self, texts: Mapping[str, str | SymlinkNode]) -> Machine:
-        """Add files and links to a machine in memory."""
+    def put(self, texts: Mapping[str, str | bytes | SymlinkNode]) -> Machine:
+        """Add files and links."""
         for path, text in texts.items():
-            self.files.add(path, text if isinstance(text, SymlinkNode) else text.encode())
+            self.files.add(path, text.encode() if isinstance(text, str) else text)
+        return self
+
+    def says(self, *argv: str, stdout: str, stderr: str = "", returncode: int = 0) -> Machine:
+        """Add the output of a command."""
+        self.outputs[argv] = Completed(argv, returncode, stdout, stderr, 0.0)
         return self
 
     def read(self, path: str, limit: int = 1 << 20) -> bytes:
@@ -37,13 +42,12 @@ class Machine:
         return self.files.read(path, limit)
 
     def attributes(self, directory: str, names: Iterable[str]) -> Mapping[str, bytes | ReadError]:
-        answers = dict(self.files.attributes(directory, names))
-        for name in answers:
-            path = f"{directory}/{name}"
-            self.asked.append(path)
-            if path in self.refused:
-                answers[name] = self.refused[path]
-        return answers
+        if directory in self.refused:
+            raise self.refused[directory]
+        paths = {name: f"{directory}/{name}" for name in names}
+        self.asked += paths.values()
+        refused = {name: self.refused[path] for name, path in paths.items() if path in self.refused}
+        return {**self.files.attributes(directory, [name for name in paths if name not in refused]), **refused}
 
     def listdir(self, path: str) -> list[str]:
         self._ask(path)
@@ -58,12 +62,13 @@ class Machine:
         return self.files.resolve(path)
 
     def run(self, *argv: str) -> Completed:
-        if argv not in self.outputs:
-            raise Absent(f"no output of {' '.join(argv)}")
-        return self.outputs[argv]
+        answer = self.outputs.get(argv, Absent(f"no saved output of {' '.join(argv)}"))
+        if isinstance(answer, ReadError):
+            raise answer
+        return answer
 
     def has_output(self, *argv: str) -> bool:
-        return argv in self.outputs
+        return not self.live and argv in self.outputs
 
     def saved_arguments(self, *argv: str) -> list[str]:
         return []

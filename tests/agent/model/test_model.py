@@ -1,4 +1,4 @@
-"""What lasts of a subject, and what only seems to."""
+"""What lasts of a subject, and what only seems to; what a PCIe link carries in one direction."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agent.model.identity import Earlier, identities
+from agent.model.pci import bandwidth_gbyte_s, generation
 from tests.agent.rules.build import changed_gpu, changed_netdev, changed_nic, function, gpu_id, nic_id, server
 
 GPU, RAIL = gpu_id(1), nic_id(1)
@@ -67,3 +68,31 @@ def test_an_earlier_subject_is_found_by_identity_then_by_place() -> None:
     assert Earlier({f"nic:{RAIL}": "guid 5"}, there, now).subject(f"nic:{RAIL}") is None
     assert Earlier({}, (), now).subject(f"nic:{RAIL}") is None
     assert Earlier({"nic:gone": "guid 0000:0000:0000:0001"}, (), now).subject(f"nic:{RAIL}") is None
+
+
+@pytest.mark.parametrize(
+    ("speed", "width", "expected"),
+    [
+        (2.5, 1, 0.25),
+        (5.0, 4, 2.0),
+        (8.0, 16, 15.754),
+        (16.0, 16, 31.508),
+        (32.0, 16, 63.015),
+        (64.0, 16, 118.0),
+        (64.0, 1, 7.375),
+    ],
+)
+def test_bandwidth_is_after_line_coding(speed: float, width: int, expected: float) -> None:
+    """8b/10b, 128b/130b, FLIT."""
+    assert expected == bandwidth_gbyte_s(speed, width)
+
+
+@pytest.mark.parametrize(("speed", "width"), [(None, 16), (8.0, None), (8.0, 0), (3.0, 16)])
+def test_what_is_not_known_has_no_bandwidth(speed: float | None, width: int | None) -> None:
+    """Never 0."""
+    assert bandwidth_gbyte_s(speed, width) is None
+
+
+def test_generations_count_from_one() -> None:
+    """A speed of no generation has none."""
+    assert [1, 3, 5, 6, None, None] == [generation(s) for s in (2.5, 8.0, 32.0, 64.0, 9.9, None)]
