@@ -519,5 +519,6 @@ NOT_READERS = {
     "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
     "probes.system.services.is_oneshot": "a unit's name of ours",
     "agent.reports.replace_file": "writes",
+    "agent.reports.sync_folder": "writes",
     "agent.reports.write_atomically": "writes",
 }

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from bench.fleet.kinds import KINDS
 from tests.agent.fleet.engines.servers import free_port, needed, reachable
-from tests.agent.fleet.questions.conftest import made
+from tests.agent.fleet.questions.conftest import EVERY_KIND, OF_CABLES, ON_THEIR_OWN, made
 
 
 @pytest.fixture(scope="session")
 def dataset(tmp_path_factory):
     place = tmp_path_factory.mktemp("engines")
-    made(place, 150, 8, {"gb200-ib": 2, "l40s-roce": 1})
+    fleet = made(place, 256, 8, EVERY_KIND)
+    odd = {oddity["kind"] for oddity in (*fleet.truth["oddities"], *fleet.truth["noise"])}
+    assert not KINDS.keys() - odd - {*OF_CABLES, *ON_THEIR_OWN}
     return place / "dataset"
 
 

@@ -31,6 +31,10 @@ class Fleet(NamedTuple):
         return {host for outlier in self.truth["oddities"] if outlier["kind"] in kinds for host in outlier["hosts"]}
 
 
+# Platforms on which every kind of oddity can be planted, in 256 nodes
+EVERY_KIND = {"gb200-ib": 2.0, "l40s-roce": 1.0, "h200-roce": 3.0, **{f"h200-twin-{n}": 1.0 for n in (1, 2, 3)}}
+
+
 def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> Plan:
     """Make reports, and take them in."""
     faults = {kind: 1 for kind in KINDS if kind not in OF_CABLES and kind not in ON_THEIR_OWN}
@@ -48,8 +52,7 @@ def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> Pl
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory):
     place = tmp_path_factory.mktemp("fleet")
-    twins = {f"h200-twin-{n}": 1.0 for n in (1, 2, 3)}
-    fleet = made(place, 256, 3, {"gb200-ib": 2, "l40s-roce": 1, "h200-roce": 3, **twins})
+    fleet = made(place, 256, 3, EVERY_KIND)
     engine = connect(None, str(place / "dataset"))
     fabrics = {name: "".join(fleet.fabric_text(name)) for name in fleet.fabrics}
     yield Fleet(place / "dataset", engine, fleet.truth, fabrics)
