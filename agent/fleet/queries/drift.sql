@@ -7,6 +7,12 @@ SELECT node
 FROM host
 WHERE coalesce(received_at, observed_at) <= $moment
 
+-- name: present_nodes
+-- Those of some nodes that are in the dataset: forgotten ones have a history, and nothing else.
+SELECT host.node
+FROM host
+SEMI JOIN wanted ON host.node = wanted.node
+
 -- name: recent_changes
 -- Every node and table that changed since, and when last.
 SELECT node, "table", max(observed_at) AS last_change

@@ -81,7 +81,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     _make_gpu("bar1_mib", "BAR1", "{} MiB"),
     _make_gpu("mig", "MIG"),
     _make_gpu("driver_state", "state in the driver", place=None),
-    _make_gpu("nvlinks_active", "active NVLinks"),
+    _make_gpu("nvlinks_active", "active links between GPUs"),
     _make_gpu("fabric_state", "NVLink fabric state"),
     _make_gpu("fabric_status", "NVLink fabric status"),
     _make_gpu("clique", "NVLink clique"),

@@ -119,7 +119,10 @@ class Compared(NamedTuple):
 
 
 def compare_times(tables: Tables, since: datetime, recent: list[Row]) -> tuple[set[str], list[Compared]]:
-    """Nodes that are new since, and the others' rows that are not the same. `recent`: rows of RECENT."""
+    """Nodes that are new since, and the others' rows that are not the same. `recent`: rows of RECENT.
+
+    A node that came since and was forgotten since is neither.
+    """
     few = len(recent) <= _FEW
     moments = _add_before(tables, since, recent) if few else tables.rows(MOMENTS.bind(moment=since))
     new = {node for node, table, _, before in moments if table == "host" and before is None}
@@ -134,7 +137,7 @@ def compare_times(tables: Tables, since: datetime, recent: list[Row]) -> tuple[s
             at = {node: last for node, last, _ in rows}
             here = partial(_pair_rows, tables, subject, rows_of, rows)
             compared.append(Compared(subject, at, here if few else tables.submit(pairs.bind(moment=since))))
-    return new, compared
+    return {node for (node,) in tables.fetch_by_keys(PRESENT, [(node,) for node in sorted(new)])}, compared
 
 
 def _add_before(tables: Tables, since: datetime, recent: list[Row]) -> list[Row]:
@@ -197,6 +200,7 @@ def _query_pairs(subject: DriftSubject) -> Query:
 
 
 RECENT, MOMENTS = query("drift", "recent_changes"), query("drift", "changes")
+PRESENT = lookup({"node": TEXT}, "drift", "present_nodes")
 MOMENTS_OF = lookup({"node": TEXT, "table": TEXT}, "drift", "changes_of_nodes")
 ROWS_OF = [_query_rows(subject) for subject in SUBJECTS]
 PAIRS = [_query_pairs(subject) for subject in SUBJECTS]

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from agent.cli.main import run
 from agent.fleet.dataset import BadDataset
+from agent.fleet.engines import connect
 from agent.fleet.ingest.forgetting import ForgetRequest, Forgotten, forget
 from agent.fleet.ingest.history import Edit, NodeHistory, Sighting, TableVersion, is_late, merge_reports
+from agent.fleet.questions.drift import find_drift
 from tests.agent.fleet.small import START, as_of, files, history, named, report, rows, take
 
 # A node's history depends on its reports, never on the order in which they came.
@@ -170,6 +172,17 @@ def test_its_history_ends_then_and_the_rest_is_untouched(tmp_path: Path) -> None
 
     assert 4 == len(as_of(tmp_path / "d", "gpu", START + timedelta(hours=4)))
     assert 2 == len(as_of(tmp_path / "d", "gpu", START + timedelta(hours=6)))
+
+
+def test_a_node_that_came_and_was_forgotten_is_no_new_node_of_drift(tmp_path: Path) -> None:
+    reports = [report("node-1", 0), report("node-1", 2), report("node-2", 2), report("node-3", 2)]
+    take(tmp_path / "d", *reports)
+
+    gone(tmp_path / "d", START + timedelta(hours=5), nodes=["node-2"])
+
+    engine = connect(None, str(tmp_path / "d"))
+    drift = find_drift(engine, (START + timedelta(hours=1)).replace(tzinfo=None))
+    assert ("node-3", 1, 1) == (drift.added, drift.added_nodes, drift.compared_nodes)
 
 
 def test_the_same_report_again_does_not_bring_it_back_a_new_one_does(tmp_path: Path) -> None:

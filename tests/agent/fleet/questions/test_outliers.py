@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +71,22 @@ def test_a_lost_gpu_stays_in_its_class(tmp_path):
         answer = find_outliers(tables)
     assert told(answer) == [("gpus", "n1", "3", "4")]
     assert answer.outliers[0].by == "1 fewer"
+
+
+def test_links_of_other_makers_are_not_called_nvlinks(tmp_path):
+    reports = []
+    for n in range(6):
+        document = json.loads(node(f"n{n}", gpu_name="Instinct MI300X"))
+        for gpu in document["topology"]["gpus"]:
+            up = 6 if n == 1 else 7
+            gpu["links"] = [
+                {"protocol": "xgmi", "link": link, "state": "active" if link < up else "inactive"} for link in range(7)
+            ]
+            gpu["links_known"] = True
+        reports.append(json.dumps(document).encode())
+    with asked(tmp_path, *reports) as tables:
+        answer = find_outliers(tables)
+    assert ["active links between GPUs"] == [outlier.what for outlier in answer.outliers]
 
 
 @pytest.mark.parametrize(
