@@ -8,18 +8,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent.diagnose import ScanPlan, diagnose
+from agent.config import Configuration
+from agent.diagnose import ScanPlan, build_context, diagnose
 from agent.model.report import Report, Source
 from agent.platforms.profiles import choose_profile
 from agent.rules import engine, fingerprints
 from agent.rules.catalogue import rules_for
-from agent.rules.context import RuleContext
 from bench.fleet.forms import Recipe
 from bench.fleet.template import OWN_DOMAIN, Keys, Template
 from fixtures.build import capture_machine, host_in_memory
 from fixtures.loader import merge_tables, read_table
 from fixtures.machine import parse_machine
-from probes.catalogue import providers
 
 
 class Wiring(NamedTuple):
@@ -213,17 +212,7 @@ def recipes(report: Report) -> list[Recipe]:
     profile, platform, _ = (
         choose_profile("auto", report.platform) if report.platform.profile else (None, report.platform, None)
     )
-    case = RuleContext(
-        node=report.node,
-        platform=platform,
-        probes={run.name: run for run in report.probes},
-        providers=providers(),
-        software=report.software,
-        events=tuple(report.events),
-        topology=report.topology,
-        observed_at=report.observed_at,
-        profile=profile,
-    )
+    case = build_context(report, Configuration(), platform, profile)
     collected = {}
     for rule, fault in engine.evaluate(case, rules_for(case))[1]:
         identity = fingerprints.lasting_identity(fault.subject, case)

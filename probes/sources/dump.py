@@ -268,7 +268,9 @@ class SavedOutputs:
         pieces, unread = _named_pieces(start)
         if not cut:
             return pieces, unread
-        text, cut = self._start(name, PASTED_CHARACTERS) if (known or pieces) and self._left > 0 else ("", True)
+        if not (known or pieces):
+            return {}, []
+        text, cut = self._start(name, PASTED_CHARACTERS)
         self._left -= len(text)
         return ({}, []) if cut else _named_pieces(text)
 

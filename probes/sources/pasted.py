@@ -25,14 +25,10 @@ _TOOLS = (
 )
 _COMMAND = rf"(?:sudo +)?(?:[\w.~-]*/[\w./~-]*)?(?P<tool>{_TOOLS})(?P<rest>(?:[ \t][^\n`]{{0,300}})?)"
 _HOST = r"[\w-]{1,40}@(?P<host>[\w.-]{1,64})"
-_PROMPT_BEGIN = (
-    r"[ \t>]{0,40}(?:[$] )?(?:\([\w.-]{1,40}\) ?)?"
-    rf"(?:\[?{_HOST}(?:[: ][^\n$#%]{{0,100}}?)?\]?|bash-[\d.]+)?[ \t]{{0,8}}"
-)
-_PROMPT = lazy_pattern(rf"{_PROMPT_BEGIN}[$#%❯➜ᐅ][ \t]*(?:~[ \t]+)?{_COMMAND}[ \t]*")
-_OTHER_PROMPT = lazy_pattern(
-    rf"[ \t>]{{0,40}}(?:[$] )?(?:\([\w.-]{{1,40}}\) ?)?\[?{_HOST}(?:[: ][^\n$#%]{{0,100}}?)?\]?[$#%] ?\S"
-)
+_MARGIN = r"[ \t>]{0,40}(?:[$] )?(?:\([\w.-]{1,40}\) ?)?"  # with the name of a virtual environment
+_AT_HOST = rf"\[?{_HOST}(?:[: ][^\n$#%]{{0,100}}?)?\]?"
+_PROMPT = lazy_pattern(rf"{_MARGIN}(?:{_AT_HOST}|bash-[\d.]+)?[ \t]{{0,8}}[$#%❯➜ᐅ][ \t]*(?:~[ \t]+)?{_COMMAND}[ \t]*")
+_OTHER_PROMPT = lazy_pattern(rf"{_MARGIN}{_AT_HOST}[$#%] ?\S")
 _ALONE = lazy_pattern(rf"[ \t>]{{0,40}}{_COMMAND}[ \t]*")
 _WORDS_ALONE = lazy_pattern(
     r"(?:[ \t]+(?:-{1,2}[\w-]+(?:[ =][\w.,:/-]+)?|topo|nvlink|link|show|info|metric|static))*[ \t]*"
