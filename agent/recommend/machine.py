@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
+from agent.model.node import NcclLibrary
 from agent.model.profile import Profile
 from agent.model.report import Report
 from agent.model.topology import Path
@@ -89,7 +90,7 @@ def read_node(report: Report) -> NodeFacts:
         network=_network(topology.host_nics),
         amd_cpu=bool(cpu and cpu.vendor == "AuthenticAMD"),
         arm_cpu=report.node.arch == "aarch64",
-        nccl=next((library.version for library in report.software.nccl.libraries if library.version), None),
+        nccl=_nccl_version(report.software.nccl.libraries),
         missing=tuple(missing),
         assumed=(),
         regular=regular,
@@ -168,6 +169,16 @@ def _profile_rails(profile: Profile) -> tuple[int, float]:
     rate = float(profile.rail_gbit_s.value) if profile.rail_gbit_s else rate
     number = int(profile.rails.value) if profile.rails else number
     return (number, rate) if number and rate else (0, 0.0)
+
+
+def _nccl_version(libraries: list[NcclLibrary]) -> str | None:
+    """The oldest version that jobs have mapped, else the first that is installed; None where jobs use one whose file
+    does not name its version, as in the wheels of PyTorch: what is installed beside it is not theirs."""
+    used = [library.version for library in libraries if library.used_by]
+    if used:
+        known = [version for version in used if version]
+        return min(known, key=parse_version) if len(known) == len(used) else None
+    return next((library.version for library in libraries if library.version), None)
 
 
 def _sm(gpu: Gpu) -> int:

@@ -26,7 +26,10 @@ def render_recommendation(answer: Recommendation, width: int) -> list[Line]:
     if answer.missing:
         lines += wrap_paragraph(f"missing in the report: {', '.join(answer.missing)}", width, style="warning")
     lines += [BLANK, make_heading("What it reaches (bus bandwidth as nccl-tests prints it, GB/s)")]
-    lines += _prediction_table(answer.predictions)
+    if any(row.busbw_gbyte_s is not None for row in answer.predictions):
+        lines += _prediction_table(answer.predictions)
+    else:
+        lines += [make_line("  Not predicted.")]
     lines += _bound_lines(answer.predictions, width)
     if answer.repairs:
         lines += [BLANK, make_heading("Repair first")]

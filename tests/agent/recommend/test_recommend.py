@@ -13,7 +13,7 @@ from agent.cli.main import run
 from agent.cli.request import ReportRequest
 from agent.config import Configuration
 from agent.diagnose import evaluate_report
-from agent.model.node import Nccl, NcclSetting
+from agent.model.node import Nccl, NcclLibrary, NcclSetting
 from agent.model.prediction import Recommendation
 from agent.model.report import Report
 from agent.outputs.grouping import describe_cost
@@ -219,6 +219,40 @@ def test_the_oldest_version_of_the_nodes_counts() -> None:
     assert (2, 21) == version_of(None, [new, old])
     assert (2, 18) == version_of("2.18.5", [new])
     assert (2, 30) == version_of(None, [node._replace(nccl=None)])
+
+
+@pytest.mark.parametrize(
+    ("libraries", "version"),
+    [
+        ([("/usr/lib/libnccl.so.2.18.1", "2.18.1", 0), ("/w/libnccl.so.2", None, 8)], None),
+        ([("/usr/lib/libnccl.so.2.18.1", "2.18.1", 0), ("/w/libnccl.so.2.27.3", "2.27.3", 8)], "2.27.3"),
+        ([("/a/libnccl.so.2.27.3", "2.27.3", 1), ("/b/libnccl.so.2.9.1", "2.9.1", 1)], "2.9.1"),
+        ([("/usr/lib/libnccl.so.2", None, 0), ("/usr/lib/libnccl.so.2.18.1", "2.18.1", 0)], "2.18.1"),
+        ([], None),
+    ],
+)
+def test_the_version_that_jobs_use_is_that_of_the_node(
+    libraries: list[tuple[str, str | None, int]], version: str | None
+) -> None:
+    """What is installed beside it is no job's; one without a number in its name is not known."""
+    report = scan_machine(H100)
+    rows = [NcclLibrary(path=path, version=number, used_by=jobs) for path, number, jobs in libraries]
+    software = msgspec.structs.replace(report.software, nccl=Nccl(libraries=rows))
+
+    assert version == read_node(msgspec.structs.replace(report, software=software)).nccl
+
+
+def test_no_table_of_dashes_where_nothing_is_predicted() -> None:
+    """The reason in one line."""
+    report = scan_machine(H100)
+    one = msgspec.structs.replace(
+        report, topology=msgspec.structs.replace(report.topology, gpus=report.topology.gpus[:1], paths=[])
+    )
+    text = to_plain_text(render_recommendation(answer_report(one, Question(nodes=1)), 100))
+
+    assert "Not predicted." in text
+    assert "two GPUs" in text
+    assert "NCCL chooses  " not in text
 
 
 def test_set_nothing_is_the_default_answer() -> None:
