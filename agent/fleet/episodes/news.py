@@ -215,7 +215,10 @@ def _is_graver(severity: str, before: str | None) -> bool:
 
 
 def _news(tables: Tables, items: list[NewsItem], silenced: int, episode_list: list[Episode], since: str) -> News:
-    newest = max((received for _, received in tables.rows(ARRIVALS) if received), default=None)
+    """Of nodes that are in the dataset: what a forgotten one had is neither repaired nor back."""
+    arrivals = dict(tables.rows(ARRIVALS))
+    items = [item for item in items if item.node in arrivals]
+    newest = max((received for received in arrivals.values() if received), default=None)
     order = {kind: place for place, kind in enumerate(KINDS)}
     return News(
         since=since,

@@ -22,7 +22,7 @@ FAR_INTERFACES = lookup(key_types("netdev", ("node",)), "episodes", "far_interfa
 
 
 class Offender(msgspec.Struct, frozen=True, kw_only=True):
-    """One part or device. `episodes`: how often a finding about it began; `hours`: how long any was there."""
+    """One part or device. `episodes`: at how many moments a finding about it began; `hours`: how long any was there."""
 
     serial: str | None
     part: str | None
@@ -66,8 +66,8 @@ def repeats(
 
 
 def _count(group: Iterable[Episode]) -> int:
-    """Another severity is no other episode."""
-    return sum(not episode.is_continuation for episode in group)
+    """Another severity is no other episode, and what one report was the first to have began at once."""
+    return len({(episode.node, episode.began) for episode in group if not episode.is_continuation})
 
 
 def _identity(episode: Episode) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from agent.fleet.engines import connect
 from agent.fleet.episodes.news import FLAPS, News, NewsItem, news_since, news_since_last, state_of
 from agent.fleet.episodes.repeat import Repeats, repeats
 from agent.fleet.episodes.silences import NONE, FleetSilence, Silences
+from agent.fleet.ingest.forgetting import ForgetRequest, forget
 from agent.fleet.questions.options import Options
 from agent.fleet.text.news import page, repeat_page, slack, webhook
 from agent.outputs.text.lines import to_plain_text
@@ -126,6 +127,20 @@ def test_since_the_last_run(tmp_path: Path) -> None:
     assert [("back", "n2", "b"), ("reporting", "n2", None)] == told(back)
 
 
+def test_a_forgotten_node_is_no_news(tmp_path: Path) -> None:
+    """Its findings were not repaired, and it does not report again; by the history and by the last run."""
+    now = START + datetime.timedelta(hours=6)
+    _, state = last(tmp_path, node("n1", 0, findings=[A]), node("n2", 5, findings=[B]), hour=5.5)
+    assert ["n1"] == state.silent
+    forget(ForgetRequest(dataset=str(tmp_path / "dataset"), nodes=["n1"]), now)
+
+    result, state = last(tmp_path, node("n2", 6.1, findings=[B]), hour=6.2, before=state)
+    assert [] == told(result)
+    engine = connect(None, str(tmp_path / "dataset"))
+    assert [] == told(news_since(engine, hours(5.2), Options(now=hours(6.2))))
+    engine.close()
+
+
 def test_a_finding_that_flaps_between_runs(tmp_path: Path) -> None:
     _, state = last(tmp_path, node("n1", 0, findings=[A]), hour=0.1)
     flaps = [node("n1", hour, findings=[A] if hour % 2 == 0 else []) for hour in range(1, 7)]
@@ -194,6 +209,15 @@ def test_repeat_offenders_by_serial_number_and_by_device(tmp_path: Path) -> None
 
 def test_repeats_of_a_shorter_time_or_more_often(tmp_path: Path) -> None:
     assert ["S123"] == [offender.serial for offender in many(tmp_path, times=3).offenders]
+
+
+def test_findings_that_began_at_once_are_one_episode(tmp_path: Path) -> None:
+    """A GPU that fails once, seen by two rules, is no repeat offender; each rule's own count stays."""
+    other = {**A, "rule": "c", "fingerprint": "c"}
+    with fleet(tmp_path, once=[[], [A, other], []], again=[[A, other], [], [A, other]]) as tables:
+        result = repeats(tables, hours(-1), hours(4))
+
+    assert [("again", 2, [("a", 2), ("c", 2)])] == [(o.hosts, o.episodes, o.rules) for o in result.offenders]
 
 
 def test_repeats_that_are_silenced(tmp_path: Path) -> None:
