@@ -216,7 +216,7 @@ def _is_graver(severity: str, before: str | None) -> bool:
 
 def _news(tables: Tables, items: list[NewsItem], silenced: int, episode_list: list[Episode], since: str) -> News:
     """Of nodes that are in the dataset: what a forgotten one had is neither repaired nor back."""
-    arrivals = dict(tables.rows(ARRIVALS))
+    arrivals: dict[str, datetime | None] = dict(tables.rows(ARRIVALS))
     items = [item for item in items if item.node in arrivals]
     newest = max((received for received in arrivals.values() if received), default=None)
     order = {kind: place for place, kind in enumerate(KINDS)}
