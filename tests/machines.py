@@ -13,7 +13,10 @@ from probes.sources.capture import CaptureHost
 from tests.conftest import ROOT
 
 HOSTS = sorted(path.stem for path in (ROOT / "fixtures" / "hosts").glob("*.toml"))
-NO_NIC = {"2xl40s-2s-4xcxl", "8x910b-4s-atlas-a2", "8xgaudi3-2s", "trn1-16xtrainium"}  # none with an interface
+NO_NIC = {
+    *("2xl40s-2s-4xcxl", "8x910b-4s-atlas-a2", "16x910c-4s-atlas-a3", "8xgaudi2-2s", "8xgaudi3-2s"),
+    *("trn1-16xtrainium", "trn2-16xtrainium2"),
+}  # none with an interface
 FAULTS = sorted(path.stem for path in (ROOT / "fixtures" / "faults").glob("*.toml"))
 
 

@@ -30,25 +30,33 @@ UNTOLD = {
 }
 GUEST = {
     "8xh100-vm-kvm-8xvf-ib": {"nvlink-bandwidth-mode-reduced"},  # a guest is not told the board's mode
-    "8xgaudi3-2s": {"gpu-siblings-differ"},  # these drivers state no VBIOS
+    "8xgaudi2-2s": {"gpu-siblings-differ"},  # these drivers state no VBIOS
+    "8xgaudi3-2s": {"gpu-siblings-differ"},
     "trn1-16xtrainium": {"gpu-siblings-differ"},
+    "trn2-16xtrainium2": {"gpu-siblings-differ"},
 }
 # Of NPUs only outputs of npu-smi and hccn_tool say it, and neither is ever run; they have no VBIOS
+_NPUS = {
+    "gpu-siblings-differ",
+    "hccs-errors",
+    "hccs-lanes-degraded",
+    "hccs-link-down",
+    "hccs-matrix-asymmetric",
+    "npu-fec-mismatch",
+    "npu-optic-absent",
+    "npu-optic-power",
+    "npu-pfc-storm",
+    "npu-roce-net-health",
+    "npu-roce-port-down",
+    "npu-roce-speed",
+}
 NO_OUTPUT = {
-    "8x910b-4s-atlas-a2": {
-        "gpu-siblings-differ",
-        "hccs-errors",
-        "hccs-lanes-degraded",
-        "hccs-link-down",
-        "hccs-matrix-asymmetric",
-        "npu-fec-mismatch",
-        "npu-optic-absent",
-        "npu-optic-power",
-        "npu-pfc-storm",
-        "npu-roce-net-health",
-        "npu-roce-port-down",
-        "npu-roce-speed",
-    }
+    "8x910b-4s-atlas-a2": _NPUS,
+    "16x910c-4s-atlas-a3": {*_NPUS, "sio-errors", "numa-changed"},  # its NPUs are near no socket
+    "8xmi355x-2s-8xcx7-roce": {
+        "xgmi-link-down",
+        "xgmi-link-slow",
+    },  # its table of metrics is of a form that is not read
 }
 SETTLED = Cause(about="nothing happened for an hour", on=["all"], earlier={})
 

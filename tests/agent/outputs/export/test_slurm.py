@@ -18,7 +18,7 @@ from agent.outputs.export.slurm import compute_core_ranges, export
 from tests.agent.outputs.export.given import H100, MACHINES, bare, hostile, with_gpu, with_topology
 from tests.machines import HOSTS, scan_machine
 
-OF_OTHERS = ("8x910b", "8xgaudi3", "8xmi300x", "cpu-only", "trn1")  # no GPU of NVIDIA
+OF_OTHERS = ("16x910c", "8x910b", "8xgaudi", "8xmi", "cpu-only", "trn")  # no GPU of NVIDIA
 SLURMD = shutil.which("slurmd")
 LINE = re.compile(
     r"(NodeName=[A-Za-z0-9][A-Za-z0-9_-]* )?Name=gpu( Type=[a-z0-9_.-]+)? File=/dev/nvidia\d+"
