@@ -13,6 +13,8 @@ from probes.sources.capture import CaptureHost
 from tests.conftest import ROOT
 
 HOSTS = sorted(path.stem for path in (ROOT / "fixtures" / "hosts").glob("*.toml"))
+# With other devices at the places of another host: what only that could change is tried there alone.
+LIKE = {host for host in HOSTS if "\nlike = " in (ROOT / "fixtures" / "hosts" / f"{host}.toml").read_text()}
 NO_NIC = {
     *("2xl40s-2s-4xcxl", "8x910b-4s-atlas-a2", "16x910c-4s-atlas-a3", "8xgaudi2-2s", "8xgaudi3-2s"),
     *("trn1-16xtrainium", "trn2-16xtrainium2"),

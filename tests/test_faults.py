@@ -7,10 +7,13 @@ import pytest
 from tests.machines import FAULTS, scan_machine
 
 EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -> verdict, (rule, severity, subject)
+    "amd-bridge-of-three": ("warning", (("xgmi-bridge-uneven", "warning", "gpu:0000:63:00.0"),)),
     "amd-gpu-not-offered": ("critical", (("amd-kfd-missing", "critical", "gpu:0000:bd:00.0"),)),
     "amd-gpu-outside-hive": ("critical", (("xgmi-hive-split", "critical", "gpu:0000:5d:00.0"),)),
+    "amd-hive-in-two": ("critical", (("xgmi-hive-split", "critical", "node"),)),
     "amd-pair-unlinked": ("critical", (("xgmi-pair-missing", "critical", "pair:0000:45:00.0+0000:a5:00.0"),)),
     "amd-partition-lost": ("warning", (("amd-partition-count", "warning", "gpu:0000:d5:00.0"),)),
+    "amd-xgmi-lanes": ("warning", (("xgmi-link-slow", "warning", "gpu:0000:8d:00.0"),)),
     "config-unreadable": ("ok", ()),
     "cxl-link-uneven": ("error", (("cxl-link-uneven", "error", "pci:0000:5b:00.0"),)),
     "cxl-no-driver": ("error", (("cxl-driver-missing", "error", "pci:0000:d3:00.0"),)),
@@ -21,6 +24,7 @@ EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -
     ),
     "cxl-width-x4": ("error", (("pcie-width-downgraded", "error", "pci:0000:5b:00.0"),)),
     "gaudi-cable-down": ("critical", (("gaudi-internal-port-down", "critical", "pair:0000:4d:00.0+0000:4e:00.0"),)),
+    "gaudi2-cable-down": ("critical", (("gaudi-internal-port-down", "critical", "pair:0000:34:00.0+0000:4d:00.0"),)),
     "gaudi-half-the-board": ("critical", (("gaudi-missing", "critical", "node"),)),
     "gaudi-malfunction": ("critical", (("gaudi-status", "critical", "gpu:0000:9a:00.0"),)),
     "gaudi-modules-mixed": ("warning", (("gaudi-modules-mixed", "warning", "node"),)),
@@ -44,6 +48,7 @@ EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -
     "ib-port-down": ("error", (("ib-port-down", "error", "port:0000:3c:00.0/1"),)),
     "ib-rate-2x": ("error", (("ib-rate-degraded", "error", "port:0000:cc:00.0/1"),)),
     "ib-rate-hdr": ("error", (("ib-rate-degraded", "error", "port:0000:4d:00.0/1"),)),
+    "neuron2-ecc": ("error", (("neuron-ecc", "error", "gpu:0000:84:00.0"),)),
     "neuron-ecc": ("error", (("neuron-ecc", "error", "gpu:0000:90:1b.0"),)),
     "neuron-link-lost": ("error", (("neuron-link-asymmetric", "error", "pair:0000:20:1c.0+0000:20:1e.0"),)),
     "netdev-in-container": ("ok", ()),
@@ -53,6 +58,7 @@ EXPECTED: dict[str, tuple[str, tuple[tuple[str, str, str], ...]]] = {  # fault -
     "no-peermem": ("error", (("gdr-no-path", "error", "node"),)),
     "npu-address-missing": ("error", (("npu-roce-ip-missing", "error", "gpu:0000:02:00.0"),)),
     "npu-address-twice": ("error", (("npu-roce-ip-duplicate", "error", "gpu:0000:c2:00.0"),)),
+    "npu-die-missing": ("critical", (("npu-missing", "critical", "gpu:0000:89:00.0"),)),
     "npu-half-the-board": ("critical", (("npu-missing", "critical", "node"),)),
     "npu-no-device-node": ("critical", (("npu-driver-missing", "critical", "gpu:0000:41:00.0"),)),
     "npu-pfc-other-priority": ("warning", (("npu-pfc-priority", "warning", "gpu:0000:41:00.0"),)),

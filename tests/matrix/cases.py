@@ -21,7 +21,7 @@ from fixtures.loader import merge_tables, read_table
 from fixtures.machine import parse_machine as described
 from probes.sources.capture import CaptureHost
 from tests.conftest import ROOT
-from tests.machines import HOSTS, scan_machine
+from tests.machines import HOSTS, LIKE, scan_machine
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,7 +37,10 @@ EVERY_RAIL = "{rails}"  # likewise
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One root cause. `on`: machines by name, or of a kind: all, roce, infiniband, nvswitch, gpus, bare_metal."""
+    """One root cause. `on`: machines by name, or of a kind: all, roce, infiniband, nvswitch, gpus, bare_metal.
+
+    One that is like another machine is on none by its kind.
+    """
 
     about: str
     on: list[str]
@@ -73,7 +76,8 @@ def pairs() -> list[tuple[str, str]]:
 
 def machines_of(cause: Cause) -> list[str]:
     """The machines on which a cause can be."""
-    named = [shape for shape in HOSTS if shape in cause.on or any(_is(shape, kind) for kind in cause.on)]
+    own = [shape for shape in HOSTS if shape not in LIKE]
+    named = [shape for shape in HOSTS if shape in cause.on or (shape in own and any(_is(shape, k) for k in cause.on))]
     return [shape for shape in named if shape not in cause.without and _fits(cause, shape)]
 
 
