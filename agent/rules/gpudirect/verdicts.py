@@ -137,11 +137,12 @@ def _unusable_reason(case: RuleContext, gpu: Gpu) -> list[str]:
 
 
 def _is_too_far(case: RuleContext, pair: Pair) -> list[str]:
-    """NCCL's default limit: up to several switches, or over C2C; a guest's tree says nothing."""
+    """The default limit of NCCL and RCCL: up to several switches, or over C2C; a guest's tree says nothing."""
     coherent = is_on_c2c(case, pair.gpu) or pair.path.kind == "C2C"
     if pair.near or coherent or platform_kind(case) in ("guest", "cloud"):
         return []
-    return [f"distance {pair.path.pcie_kind}: NCCL uses GPUDirect up to PXB"]
+    library = "RCCL" if pair.gpu.vendor == "AMD" else "NCCL"
+    return [f"distance {pair.path.pcie_kind}: {library} uses GPUDirect up to PXB"]
 
 
 def _kernel_way(case: RuleContext) -> str:

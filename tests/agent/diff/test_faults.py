@@ -18,6 +18,11 @@ from tests.machines import FAULTS, scan_machine
 
 
 EXPECTED = {
+    "amd-bridge-of-three": [
+        "gone nvlink: GPU0/3, GPU1/3, GPU2/3, GPU3/0-2",
+        "new xgmi-bridge-uneven: GPU3",
+        "lost path by the driver: GPU3 with GPU0-2",
+    ],
     "amd-gpu-not-offered": [
         "gone nvlink: GPU0/7, GPU1/7, GPU2/7, GPU3/7, GPU4/7 and 2 more",
         "changed nvlink remote: GPU0/6, GPU1/6, GPU2/6, GPU3/6, GPU4/6, GPU5/6",
@@ -33,6 +38,12 @@ EXPECTED = {
         "changed check: amd-p2p-missing",
         "lost path by the driver: GPU3 with GPU0-2, GPU4-7",
     ],
+    "amd-hive-in-two": [
+        "gone nvlink: GPU0/4-7, GPU1/4-7, GPU2/4-7, GPU3/4-7, GPU4/0-3 and 12 more",
+        "new xgmi-hive-split: node",
+        "changed check: amd-p2p-missing",
+        "lost path by the driver: 16 pairs, most of them of GPU0",
+    ],
     "amd-pair-unlinked": [
         "gone nvlink: GPU2/5, GPU5/2",
         "new xgmi-pair-missing: GPU2 - GPU5",
@@ -43,6 +54,7 @@ EXPECTED = {
         "changed check: xgmi-bandwidth-uneven",
         "lost nvlink signal_gbyte_s: GPU0/1-7, GPU1/0, GPU1/2-7, GPU2/0-1, GPU2/3-7 and 35 more",
     ],
+    "amd-xgmi-lanes": ["new xgmi-link-slow: GPU4"],
     "config-unreadable": [
         "changed gpudirect: 8 pairs, most of them of GPU0",
         "changed check: gdr-acs-on-path, pcie-mps-mismatch, pcie-mps-small",
@@ -134,6 +146,7 @@ EXPECTED = {
         "changed rate_gbit_s: hbl_4/3",
         "new gaudi-external-uneven: GPU4",
     ],
+    "gaudi2-cable-down": ["changed nvlink state: GPU1/0, GPU2/0", "new gaudi-internal-port-down: GPU1 - GPU2"],
     "gpu-asleep": [
         "changed state: 0000:61:00.1, GPU3",
         "changed check: gpu-clocks-limited",
@@ -264,6 +277,7 @@ EXPECTED = {
         "new neuron-link-asymmetric: GPU5 - GPU9",
         "lost path by the driver: GPU5 - GPU9",
     ],
+    "neuron2-ecc": ["new neuron-ecc: GPU9"],
     "nic-fw-mixed": [
         "changed firmware: mlx5_9",
         "new nic-fw-mixed: mlx5_9",
@@ -300,6 +314,14 @@ EXPECTED = {
     ],
     "npu-address-twice": [
         "new npu-roce-ip-duplicate: NPU 2",
+    ],
+    "npu-die-missing": [
+        "gone gpu: GPU11 (0000:8b:00.0)",
+        "changed platform profile: node",
+        "new npu-missing: GPU10",
+        "changed check: device-count-low",
+        "changed check: gpu-missing",
+        "lost path: 7 pairs, most of them of GPU0",
     ],
     "npu-half-the-board": [
         "gone gpu: GPU0 (0000:c1:00.0), GPU1 (0000:01:00.0), GPU2 (0000:c2:00.0), GPU3 (0000:02:00.0)",
