@@ -11,6 +11,7 @@ from typing import NamedTuple
 from agent.diff.change import ChangedThing
 from agent.diff.ledger import Ledger
 from agent.diff.pairing import Pairing
+from agent.diff.settings import link_word
 from agent.model.report import Report
 
 # What counts faults, of RDMA ports, interfaces, NVLinks and AER. rx_dropped is none of them: it grows with every frame
@@ -69,7 +70,10 @@ def _tables(pairs: Pairing) -> Iterator[tuple[ChangedThing, Mapping[str, int], M
         far = {link.link: link for link in b.links}
         for link in a.links:
             if link.link in far:
-                errors = [{f"nvlink error {k}": v for k, v in side.errors.items()} for side in (link, far[link.link])]
+                errors = [
+                    {f"{link_word(a.links)} error {k}": v for k, v in side.errors.items()}
+                    for side in (link, far[link.link])
+                ]
                 yield pairs.place("gpu", a, b, f"/{link.link}"), errors[0], errors[1]
     for a, b in pairs.nics.pairs:
         ports = {port.port: port for port in b.ports}

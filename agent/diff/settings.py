@@ -7,7 +7,7 @@ from typing import Any
 from agent.diff.change import ChangedThing, Value
 from agent.diff.ledger import Ledger, plain
 from agent.diff.pairing import Pairing
-from agent.model.gpu import Gpu, GpuLink
+from agent.model.gpu import Gpu, GpuLink, link_name
 from agent.model.nic import Netdev, Port
 from agent.model.pci import Link
 from agent.model.report import Report
@@ -174,22 +174,29 @@ def _driver_link(ledger: Ledger, place: ChangedThing, a: Gpu, b: Gpu) -> None:
         ledger.fields(place, a.pcie, b.pcie, fields, "pcie ")
 
 
+def link_word(links: list[GpuLink]) -> str:
+    """What changed, in small letters: nvlink, xgmi link."""
+    name = link_name(links)
+    return name.lower() if name == "NVLink" else f"{name.lower()} link"
+
+
 def _nvlinks(ledger: Ledger, pairs: Pairing, a: Gpu, b: Gpu) -> None:
     if not (a.links_known and b.links_known):
         if a.links_known != b.links_known:
             ledger.unknown("lost" if a.links_known else "gained", "nvlinks", pairs.place("gpu", a, b))
         return
     before, after = {link.link: link for link in a.links}, {link.link: link for link in b.links}
+    what = link_word(b.links or a.links)
     for number in sorted(before.keys() | after.keys()):
         one, other = before.get(number), after.get(number)
         place = pairs.place("gpu", a, b, f"/{number}")
         if one is None or other is None:
-            ledger.add("links", "gone" if one else "new", "nvlink", place)
+            ledger.add("links", "gone" if one else "new", what, place)
             continue
-        ledger.compare("links", "nvlink state", place, one.state, other.state)
+        ledger.compare("links", f"{what} state", place, one.state, other.state)
         if one.state == other.state:
-            ledger.fields(place, one, other, NVLINK_FIELDS, "nvlink ")
-            ledger.compare("links", "nvlink remote", place, _far_end(one, pairs.ids), _far_end(other, {}))
+            ledger.fields(place, one, other, NVLINK_FIELDS, f"{what} ")
+            ledger.compare("links", f"{what} remote", place, _far_end(one, pairs.ids), _far_end(other, {}))
 
 
 def _far_end(link: GpuLink, ids: Any) -> str | None:

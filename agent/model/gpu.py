@@ -44,6 +44,13 @@ class GpuLink(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[str, int] = {}
 
 
+def link_name(links: list[GpuLink]) -> str:
+    """What people call the links of one GPU: that of their protocol, NVLink where there are none."""
+    return {"xgmi": "XGMI", "hccs": "HCCS", "gaudi": "GAUDI", "neuron": "NEURON"}.get(
+        links[0].protocol if links else "", "NVLink"
+    )
+
+
 class Fabric(msgspec.Struct, frozen=True, kw_only=True):
     """Fabric registration."""
 

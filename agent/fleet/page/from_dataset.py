@@ -153,7 +153,7 @@ def _list_metrics(
     metrics = [
         code_numbers("pcie", "slowest PCIe link of GPUs and rails", links, format_gbyte_s, classes),
         code_numbers(
-            "nvlink", "fewest active NVLinks of a GPU", [gpu.nvlinks for gpu, _ in shapes], _format_nv, classes
+            "nvlink", "fewest active links of a GPU to others", [gpu.nvlinks for gpu, _ in shapes], _format_nv, classes
         ),
         code_numbers("rate", "slowest rail", [rail.rate for _, rail in shapes], _format_gbit_s, classes),
         code_numbers("errors", "sum of error counters", bad, _format_many, classes),

@@ -52,7 +52,7 @@ SUBJECTS = (
     DriftSubject("port", "port", ("nic", "port"), "label", _set("port_guid lid") | _FAR, _set("rail role"), True),
     DriftSubject("interface", "netdev", ("id",), "label", _set("mac module_serial") | _FAR, _set("rail nic"), True),
     DriftSubject("PCIe link", "link", ("id",), "id", left_out=_set("parent"), of_device=True),
-    DriftSubject("NVLink", "nvlink", ("gpu", "link"), "gpu", _set("remote_id remote_link"), of_device=True),
+    DriftSubject("link between GPUs", "nvlink", ("gpu", "link"), "gpu", _set("remote_id remote_link"), of_device=True),
     DriftSubject("PCI function", "pci", ("id",), "id", _set("serial"), _set("parent iommu_group"), True),
     DriftSubject("IP address", "address", ("netdev", "address"), "label", of_device=True),
     DriftSubject("finding", "finding", ("rule", "subject", "fingerprint"), "rule", left_out=_set("label silenced")),

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from agent.model.gpu import Gpu
+from agent.model.gpu import Gpu, link_name
 from agent.model.nic import Nic, Port
 from agent.outputs.html.elements import Severities
 from agent.outputs.names import name_link_layer
 
 UNUSED_ROLES = ("auxiliary", "unused")  # of NICs whose links and ports are drawn in grey
-
-
-LINK_NAMES = {"xgmi": "XGMI", "hccs": "HCCS", "gaudi": "GAUDI", "neuron": "NEURON"}
 
 
 class DevicePort(NamedTuple):
@@ -54,7 +51,7 @@ def describe_gpu_links(gpu: Gpu, severities: Severities) -> tuple[DevicePort, ..
             if remote.kind in ("switch", "gpu")
         }
         state = "unknown" if states["unknown"] else "down" if up < len(gpu.links) else "ok"
-        name = LINK_NAMES.get(gpu.links[0].protocol, "NVLink")
+        name = link_name(gpu.links)
         text = f"{name} {up if up or not states['unknown'] else '?'}/{len(gpu.links)}"
         severity = severities.nvlinks.get(gpu.id)
         ports.append(DevicePort("nvlink", text, state, up, len(gpu.links), tuple(sorted(far - {""})), severity))

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from pkgutil import get_data
 from xml.etree.ElementTree import Element, tostring
 
+from agent.model.gpu import link_name
 from agent.model.report import Report
 from agent.outputs.html.coverage import RuleLinks, render_gpudirect, render_not_checked, render_probes
-from agent.outputs.html.device_ports import LINK_NAMES
 from agent.outputs.html.devices import render_devices
 from agent.outputs.html.elements import el
 from agent.outputs.html.findings import render_findings
@@ -104,7 +104,7 @@ def _legend(drawn: Element, report: Report) -> Iterator[Element]:
     words_used = {word for words in classes for word in words if words[0] != "port"} | {
         word for words in classes if words[:1] == ["port"] for word in words if word != "flow"
     }
-    names = sorted({LINK_NAMES.get(link.protocol, "NVLink") for gpu in report.topology.gpus for link in gpu.links})
+    names = sorted({link_name(gpu.links) for gpu in report.topology.gpus if gpu.links})
     entries = (
         ("flow", "link, as wide as its bandwidth", "flow" in words_used),
         ("could", "its capacity", "reduced" in words_used),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from agent.model.gpu import Gpu
+from agent.model.gpu import Gpu, link_name
 from agent.model.nic import FabricNeighbor, Netdev, Nic, Port
 from agent.model.pci import PciFunction
 from agent.model.report import Report
@@ -131,11 +131,7 @@ def _nvlink_cell(gpu: Gpu) -> Line:
     states = Counter(link.state for link in gpu.links)
     up = states["active"] + states["sleep"]
     known = up + states["inactive"]
-    protocol = (
-        {"xgmi": "XGMI", "hccs": "HCCS", "gaudi": "GAUDI", "neuron": "NEURON"}.get(gpu.links[0].protocol, "NVLink")
-        if gpu.links
-        else "NVLink"
-    )
+    protocol = link_name(gpu.links)
     spans: list[Span] = []
     if known:
         spans.append((f"{protocol} {up}/{len(gpu.links)}", "warning" if up < known else ""))

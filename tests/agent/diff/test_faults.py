@@ -19,13 +19,13 @@ from tests.machines import FAULTS, scan_machine
 
 EXPECTED = {
     "amd-bridge-of-three": [
-        "gone nvlink: GPU0/3, GPU1/3, GPU2/3, GPU3/0-2",
+        "gone xgmi link: GPU0/3, GPU1/3, GPU2/3, GPU3/0-2",
         "new xgmi-bridge-uneven: GPU3",
         "lost path by the driver: GPU3 with GPU0-2",
     ],
     "amd-gpu-not-offered": [
-        "gone nvlink: GPU0/7, GPU1/7, GPU2/7, GPU3/7, GPU4/7 and 2 more",
-        "changed nvlink remote: GPU0/6, GPU1/6, GPU2/6, GPU3/6, GPU4/6, GPU5/6",
+        "gone xgmi link: GPU0/7, GPU1/7, GPU2/7, GPU3/7, GPU4/7 and 2 more",
+        "changed xgmi link remote: GPU0/6, GPU1/6, GPU2/6, GPU3/6, GPU4/6, GPU5/6",
         "changed gpudirect: GPU6 - mlx5_6",
         "changed driver_state: GPU6",
         "new amd-kfd-missing: GPU6",
@@ -33,26 +33,26 @@ EXPECTED = {
         "lost path by the driver: GPU6 with GPU0-5, GPU7",
     ],
     "amd-gpu-outside-hive": [
-        "gone nvlink: GPU0/3, GPU1/3, GPU2/3, GPU3/0-2, GPU3/4-7 and 4 more",
+        "gone xgmi link: GPU0/3, GPU1/3, GPU2/3, GPU3/0-2, GPU3/4-7 and 4 more",
         "new xgmi-hive-split: GPU3",
         "changed check: amd-p2p-missing",
         "lost path by the driver: GPU3 with GPU0-2, GPU4-7",
     ],
     "amd-hive-in-two": [
-        "gone nvlink: GPU0/4-7, GPU1/4-7, GPU2/4-7, GPU3/4-7, GPU4/0-3 and 12 more",
+        "gone xgmi link: GPU0/4-7, GPU1/4-7, GPU2/4-7, GPU3/4-7, GPU4/0-3 and 12 more",
         "new xgmi-hive-split: node",
         "changed check: amd-p2p-missing",
         "lost path by the driver: 16 pairs, most of them of GPU0",
     ],
     "amd-pair-unlinked": [
-        "gone nvlink: GPU2/5, GPU5/2",
+        "gone xgmi link: GPU2/5, GPU5/2",
         "new xgmi-pair-missing: GPU2 - GPU5",
         "lost path by the driver: GPU2 - GPU5",
     ],
     "amd-partition-lost": [
         "new amd-partition-count: GPU7",
         "changed check: xgmi-bandwidth-uneven",
-        "lost nvlink signal_gbyte_s: GPU0/1-7, GPU1/0, GPU1/2-7, GPU2/0-1, GPU2/3-7 and 35 more",
+        "lost xgmi link signal_gbyte_s: GPU0/1-7, GPU1/0, GPU1/2-7, GPU2/0-1, GPU2/3-7 and 35 more",
     ],
     "amd-xgmi-lanes": ["new xgmi-link-slow: GPU4"],
     "config-unreadable": [
@@ -86,17 +86,17 @@ EXPECTED = {
         "new pcie-width-downgraded: CXL memory 0000:5b:00.0",
     ],
     "gaudi-cable-down": [
-        "changed nvlink state: GPU2/0, GPU3/12",
+        "changed gaudi link state: GPU2/0, GPU3/12",
         "new gaudi-internal-port-down: GPU2 - GPU3",
     ],
     "gaudi-half-the-board": [
         "gone gpu: GPU0 (0000:33:00.0), GPU1 (0000:34:00.0), GPU2 (0000:4d:00.0), GPU3 (0000:4e:00.0)",
         "renamed gpu: GPU4 -> GPU0, GPU5 -> GPU1, GPU6 -> GPU2, GPU7 -> GPU3",
         "renamed nic: hbl_4 -> hbl_0, hbl_5 -> hbl_1, hbl_6 -> hbl_2, hbl_7 -> hbl_3",
-        "changed nvlink remote: GPU0/4, GPU0/12-13, GPU1/0-1, GPU1/17, GPU2/0-1 and 4 more",
-        "changed nvlink remote: GPU0/5, GPU0/14-15, GPU1/16, GPU1/22-23, GPU2/20 and 5 more",
-        "changed nvlink remote: GPU0/6, GPU0/10-11, GPU1/2-3, GPU1/20, GPU2/2-3 and 4 more",
-        "changed nvlink remote: GPU0/8, GPU0/16-17, GPU1/4-5, GPU1/18, GPU2/4-5 and 4 more",
+        "changed gaudi link remote: GPU0/4, GPU0/12-13, GPU1/0-1, GPU1/17, GPU2/0-1 and 4 more",
+        "changed gaudi link remote: GPU0/5, GPU0/14-15, GPU1/16, GPU1/22-23, GPU2/20 and 5 more",
+        "changed gaudi link remote: GPU0/6, GPU0/10-11, GPU1/2-3, GPU1/20, GPU2/2-3 and 4 more",
+        "changed gaudi link remote: GPU0/8, GPU0/16-17, GPU1/4-5, GPU1/18, GPU2/4-5 and 4 more",
         "changed addresses: enp179s0d14",
         "changed platform profile: node",
         "new gaudi-missing: node",
@@ -111,7 +111,7 @@ EXPECTED = {
     "gaudi-module-twice": [
         "new gaudi-module-id: node",
         "changed check: gaudi-internal-port-down",
-        "lost nvlink remote: GPU0/0-4, GPU0/6-7, GPU0/10-23, GPU1/0-16, GPU1/18-19 and 128 more",
+        "lost gaudi link remote: GPU0/0-4, GPU0/6-7, GPU0/10-23, GPU1/0-16, GPU1/18-19 and 128 more",
         "lost path: 28 pairs, most of them of GPU0",
     ],
     "gaudi-modules-mixed": [
@@ -120,7 +120,7 @@ EXPECTED = {
     ],
     "gaudi-no-device": [
         "gone netdev: enp52s0d17 (0000:34:00.0)",
-        "changed nvlink remote: GPU0/10, GPU0/14-15, GPU2/2-3, GPU2/23, GPU3/7 and 14 more",
+        "changed gaudi link remote: GPU0/10, GPU0/14-15, GPU2/2-3, GPU2/23, GPU3/7 and 14 more",
         "changed driver_state: GPU1",
         "new gaudi-missing: GPU1",
         "changed check: gaudi-module-id",
@@ -128,7 +128,7 @@ EXPECTED = {
         "lost path by the driver: GPU1 with GPU0, GPU2-7",
     ],
     "gaudi-no-link": [
-        "changed nvlink state: GPU0/0-4, GPU0/6-7, GPU0/10-23, GPU1/0-16, GPU1/18-19 and 128 more",
+        "changed gaudi link state: GPU0/0-4, GPU0/6-7, GPU0/10-23, GPU1/0-16, GPU1/18-19 and 128 more",
         "new gaudi-internal-port-down: node",
     ],
     "gaudi-scale-out-down": [
@@ -146,7 +146,7 @@ EXPECTED = {
         "changed rate_gbit_s: hbl_4/3",
         "new gaudi-external-uneven: GPU4",
     ],
-    "gaudi2-cable-down": ["changed nvlink state: GPU1/0, GPU2/0", "new gaudi-internal-port-down: GPU1 - GPU2"],
+    "gaudi2-cable-down": ["changed gaudi link state: GPU1/0, GPU2/0", "new gaudi-internal-port-down: GPU1 - GPU2"],
     "gpu-asleep": [
         "changed state: 0000:61:00.1, GPU3",
         "changed check: gpu-clocks-limited",
@@ -273,7 +273,7 @@ EXPECTED = {
         "new neuron-ecc: GPU6",
     ],
     "neuron-link-lost": [
-        "gone nvlink: GPU5/9, GPU9/5",
+        "gone neuron link: GPU5/9, GPU9/5",
         "new neuron-link-asymmetric: GPU5 - GPU9",
         "lost path by the driver: GPU5 - GPU9",
     ],
