@@ -204,7 +204,7 @@ class SavedOutputs:
         self._pieces: dict[str, _Piece] = {}
         self._left, self._unsplit = _SPLIT_CHARACTERS, 0
         for name in names if named is None else ():
-            if name not in taken:
+            if name not in taken and not any(_is_about_one(_stem(name), argv) for argv in _OF_DEVICES):
                 self._look_into(name)
         if self._unsplit:
             self.unread.append(

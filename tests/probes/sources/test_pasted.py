@@ -56,6 +56,32 @@ def test_fences_prompts_and_commands_alone_begin_outputs(tmp_path: Path) -> None
     assert () == host.unread
 
 
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("NIC statistics:\n     rx_bytes: 1\n", ("ethtool", "-S", "ens1f0")),
+        ("Priority trust state: dscp\n", ("mlnx_qos", "-i", "ens1f0")),
+        ("link status: UP\n", ("hccn_tool", "-i", "0", "-link", "-g")),
+        ("\thccs lane mode : [4 4]\n", ("npu-smi", "info", "-t", "hccs", "-i", "0", "-c", "0")),
+        ("\tTX Error Count : 0\n", ("npu-smi", "info", "-t", "sio-info", "-i", "0", "-c", "0")),
+    ],
+)
+def test_an_output_that_is_saved_as_the_warning_advises_is_read(
+    tmp_path: Path, text: str, command: tuple[str, ...]
+) -> None:
+    """Without a name a warning advises one; under that name the output is its command's, and nothing is left to say."""
+    (tmp_path / "output.txt").write_text(text)
+    (tmp_path / "lsmod.txt").write_text(LSMOD)
+    warned = open_source(str(tmp_path)).unread
+    name = f"{dump.saved_name(command)}.txt"
+    assert [True] == [f"save it as {name}" in warning for warning in warned]
+    (tmp_path / "output.txt").rename(tmp_path / name)
+    host = open_source(str(tmp_path))
+
+    assert () == host.unread
+    assert text == host.run(*command).stdout
+
+
 def test_outputs_without_a_line_between_them_are_told_apart(tmp_path: Path) -> None:
     """By the first line of the next tool's output."""
     host = opened(tmp_path, f"Hello,\n{MATRIX}\nLegend:\n\n  X = Self\n\n{IBSTATUS}{XID}")
