@@ -20,7 +20,7 @@ from agent.outputs.html.elements import el
 from agent.outputs.html.findings import render_findings
 from agent.outputs.html.matrix import render_gpu_matrix, render_nic_matrix
 from agent.outputs.html.picture import draw_picture
-from agent.outputs.html.scene import Scene, build_scene
+from agent.outputs.html.scene import OF_MATRIX, Scene, build_scene
 from agent.outputs.text.header import list_facts
 from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
@@ -104,7 +104,8 @@ def _legend(drawn: Element, report: Report) -> Iterator[Element]:
     words_used = {word for words in classes for word in words if words[0] != "port"} | {
         word for words in classes if words[:1] == ["port"] for word in words if word != "flow"
     }
-    names = sorted({link_name(gpu.links) for gpu in report.topology.gpus if gpu.links})
+    names = {link_name(gpu.links) for gpu in report.topology.gpus if gpu.links}
+    names |= {path.kind for path in report.topology.paths if path.kind in OF_MATRIX}
     entries = (
         ("flow", "link, as wide as its bandwidth", "flow" in words_used),
         ("could", "its capacity", "reduced" in words_used),
@@ -116,7 +117,7 @@ def _legend(drawn: Element, report: Report) -> Iterator[Element]:
             bool(words_used & {"idle", "untrusted", "reduced"}),
         ),
         ("unread", "link not read", "unknown" in words_used),
-        ("nvlink", ", ".join(names) or "NVLink", "nvlink" in words_used or "arc" in words_used),
+        ("nvlink", ", ".join(sorted(names)) or "NVLink", "nvlink" in words_used or "arc" in words_used),
     )
     for kind, text, used in entries:
         if used:

@@ -269,6 +269,9 @@ class _SceneBuilder:
         return make_link_bar(function.id, function.link, limits)._replace(severity=severity, in_use=in_use)
 
 
+OF_MATRIX = ("HCCS", "SIO", "UB")  # kinds of paths that no link of a GPU stands for: the driver's matrix alone has them
+
+
 def _direct_nvlinks(report: Report) -> dict[tuple[str, str], int]:
     """Direct links between GPUs, counted at the end with more active ones; of Ascend NPUs those of the matrix."""
     ends: Counter[tuple[str, str]] = Counter()
@@ -278,7 +281,7 @@ def _direct_nvlinks(report: Report) -> dict[tuple[str, str], int]:
                 ends[gpu.id, link.remote.id] += 1
     ids = {gpu.id for gpu in report.topology.gpus}
     for path in report.topology.paths:
-        if path.kind in ("HCCS", "SIO", "UB"):
+        if path.kind in OF_MATRIX:
             ends[path.a, path.b] = 1
     pairs = {tuple(sorted(pair)) for pair in ends if set(pair) <= ids and pair[0] != pair[1]}
     return {(a, b): max(ends[a, b], ends[b, a]) for a, b in sorted(pairs)}

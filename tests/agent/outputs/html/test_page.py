@@ -248,3 +248,17 @@ def test_findings_of_one_cause_are_one_card() -> None:
 
     assert 1 == html.count("<article")
     assert all(f">{gpu.label}</a>" in html for gpu in report.topology.gpus)
+
+
+@pytest.mark.parametrize(
+    ("shape", "names"),
+    [
+        ("16x910c-4s-atlas-a3", "SIO"),
+        ("8xmi300x-2s-8xcx7-roce", "XGMI"),
+        ("8xgaudi2-2s", "GAUDI"),
+        ("4xrtx3090-1s-nvlink-pairs", "NVLink"),
+    ],
+)
+def test_the_legend_names_the_links_that_are_drawn(shape: str, names: str) -> None:
+    """Also those that no GPU's link stands for, but the matrix."""
+    assert re.findall(r'swatch nvlink"></span>([^<]*)<', render_html(scan_machine(shape))) == [names]
