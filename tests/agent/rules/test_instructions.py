@@ -205,6 +205,24 @@ def test_a_vendors_tool_is_for_its_parts_alone() -> None:
     assert None is build_confirm(instinct(), "gpu-siblings-differ", fail("node"))
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_a_command_for_one_npu_names_that_npu(rule: str) -> None:
+    """hccn_tool takes the number of the NPU, not always that of the first; `ADDRESS` is a PCI address, never an IP."""
+    page = read_sections(rule)
+    assert not re.search(r"hccn_tool -i (\d|GPU_INDEX)|address ADDRESS", page["How to confirm"] + page["How to fix"])
+
+
+def test_commands_for_an_npu_have_its_number() -> None:
+    """Of the NPU without address; also where no NPU on the bus is known to have the number."""
+    report = scan_machine("", "npu-address-missing")
+    (finding,) = report.findings
+
+    assert ["grep address /etc/hccn.conf", "hccn_tool -i 3 -ip -g"] == finding.confirm
+    assert "`hccn_tool -i 3 -ip -s address IP netmask NETMASK`" in finding.steps[0].do
+    assert [{"NPU_INDEX": "9"}] == find_values(server(), fail("npu:9"))
+    assert [{"NPU_INDEX": "9"}] == find_values(server(), fail("node", places=frozenset({"npu-9"})))
+
+
 def test_the_far_end_of_a_fabric_is_named() -> None:
     """Discovery names the switch and its port."""
     port = server().nics[nic_id(0)].ports[0]
