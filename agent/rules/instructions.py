@@ -57,15 +57,24 @@ class Block(NamedTuple):
 def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | None:
     """The commands that show the fault, filled in for every device that it is about; None where there are none."""
     devices, makers = find_values(context, fault), _find_makers(context, fault)
+    managed = rule.startswith("fabric-manager") or _may_have_fabric_manager(context)
     commands: dict[str, None] = {}
     for command in _COMMAND.findall(read_sections(rule).get("How to confirm", "")):
         if makers and _TOOLS.get(command.partition(" ")[0], min(makers)) not in makers:
             continue  # another vendor's tool
+        if not managed and "fabricmanager" in command:
+            continue  # it runs on another host: of a rack, or of a guest
         for values in devices if len(devices) <= _DEVICES else devices[:1]:
             filled = _fill(command, values)
             if not _WORDS.search(filled):
                 commands[filled] = None
     return list(commands) or None
+
+
+def _may_have_fabric_manager(context: RuleContext) -> bool:
+    """Whether it is installed here; where that is not known, any host but a guest may have it."""
+    states = [service.state for service in context.software.services if service.name == "nvidia-fabricmanager"]
+    return states[0] != "not_installed" if states else not context.virtual_machine
 
 
 def _find_makers(context: RuleContext, fault: Fail) -> set[str]:

@@ -10,6 +10,7 @@ import pytest
 
 from agent.model.finding import FarEnd, Location, Step
 from agent.model.nic import FabricNeighbor
+from agent.model.node import Service
 from agent.rules import instructions
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
@@ -33,6 +34,7 @@ from tests.agent.rules.build import (
     instinct,
     nic_id,
     server,
+    software,
     virtual,
 )
 from tests.machines import FAULTS, HOSTS, scan_machine
@@ -221,6 +223,40 @@ def test_commands_for_an_npu_have_its_number() -> None:
     assert "`hccn_tool -i 3 -ip -s address IP netmask NETMASK`" in finding.steps[0].do
     assert [{"NPU_INDEX": "9"}] == find_values(server(), fail("npu:9"))
     assert [{"NPU_INDEX": "9"}] == find_values(server(), fail("node", places=frozenset({"npu-9"})))
+
+
+@pytest.mark.parametrize(
+    ("services", "guest", "there"),
+    [
+        ([("nvidia-fabricmanager", "inactive")], False, True),
+        ([("nvidia-fabricmanager", "inactive")], True, True),  # a guest that has the switches, too
+        ([("nvidia-fabricmanager", "not_installed")], False, False),  # a tray of a rack
+        ([], False, True),
+        ([], True, False),
+    ],
+)
+def test_the_fabric_manager_is_looked_at_where_it_runs(
+    services: list[tuple[str, str]], guest: bool, there: bool
+) -> None:
+    """Not on a tray of a rack, nor in a guest, whose manager runs on another host."""
+    case = software(
+        virtual(server()) if guest else server(), services=[Service(name=name, state=state) for name, state in services]
+    )
+    fault = fail(f"gpu:{gpu_id(0)}")
+
+    for rule in ("nvlink-inactive", "fabric-incomplete"):
+        commands = build_confirm(case, rule, fault) or []
+        assert there == any("fabricmanager" in command for command in commands), rule
+        assert any(command.startswith("nvidia-smi") for command in commands)
+    assert "systemctl status nvidia-fabricmanager" in (build_confirm(case, "fabric-manager-down", fault) or [])
+
+
+def test_an_nvswitch_is_no_gpu() -> None:
+    """The steps of an SXid: the switch is part of the baseboard, and has no serial number of its own."""
+    switch, gpu = (" ".join(steps_of("gpu-xid", form)[0].outcomes) for form in ("nvswitch", "sxm"))
+    assert "GPU's serial number" in gpu
+    assert "GPU's serial number" not in switch
+    assert "baseboard" in switch
 
 
 def test_the_far_end_of_a_fabric_is_named() -> None:
