@@ -46,6 +46,7 @@ SITUATIONS = {
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
     "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
+    "nvswitch", "harmless",
     "board", "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
@@ -251,8 +252,16 @@ def test_the_fabric_manager_is_looked_at_where_it_runs(
     assert "systemctl status nvidia-fabricmanager" in (build_confirm(case, "fabric-manager-down", fault) or [])
 
 
+def test_an_applications_xid_needs_no_service() -> None:
+    """Nothing of the node is broken: what comes back is the application's."""
+    (step,) = steps_of("gpu-xid", "sxm", situation="harmless")
+    assert [] == step.outcomes
+
+
 def test_an_nvswitch_is_no_gpu() -> None:
     """The steps of an SXid: the switch is part of the baseboard, and has no serial number of its own."""
+    (step,) = steps_of("gpu-xid", "pcie-card", situation="nvswitch")  # a log alone: nothing of the bus is known
+    assert "baseboard" in step.outcomes[0]
     switch, gpu = (" ".join(steps_of("gpu-xid", form)[0].outcomes) for form in ("nvswitch", "sxm"))
     assert "GPU's serial number" in gpu
     assert "GPU's serial number" not in switch
