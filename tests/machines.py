@@ -8,7 +8,9 @@ import msgspec
 
 from agent.diagnose import ScanPlan, diagnose
 from agent.model.report import Report
-from fixtures.build import build_capture, host_in_memory
+from fixtures.build import build_capture, capture_machine, host_in_memory
+from fixtures.loader import merge_tables, read_table
+from fixtures.machine import base_of, parse_machine
 from probes.sources.capture import CaptureHost
 from tests.conftest import ROOT
 
@@ -32,6 +34,19 @@ def scan_machine(shape: str, fault: str | None = None) -> Report:
 def machine(shape: str, fault: str | None = None) -> CaptureHost:
     """A fixture machine as a host, in memory."""
     return host_in_memory(build_capture(shape or None, fault), fault or shape)
+
+
+@functools.cache
+def scan_faults(*faults: str) -> Report:
+    """The report of a machine that has several faults at once; where two set one value, the later one counts."""
+    shape = base_of(faults[0])
+    table = functools.reduce(
+        merge_tables, [read_table("faults", fault) for fault in faults], read_table("hosts", shape)
+    )
+    table.pop("base")
+    capture = capture_machine(parse_machine(table, shape, faults[0]))
+    report, _ = diagnose(host_in_memory(capture, "+".join(faults)), ScanPlan())
+    return still(report)
 
 
 def still(report: Report) -> Report:

@@ -9,7 +9,8 @@ from agent.model.finding import Finding
 
 # Words of pages that stand for a value of the device, and <value>
 PLACEHOLDER = re.compile(
-    r"\b(ADDRESS|PORT_ABOVE|INTERFACES?|DEVICE|PORT_NUMBER|GPU_INDEX|FAR_END|REMEDY|NAMESPACE)\b|<\w+>|: *\.|` *`"
+    r"\b(ADDRESS|PORT_ABOVE|INTERFACES?|DEVICE|PORT_NUMBER|GPU_INDEX|NPU_INDEX|FAR_END|REMEDY|NAMESPACE)\b"
+    r"|<\w+>|: *\.|` *`"
 )
 
 

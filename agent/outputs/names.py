@@ -93,6 +93,9 @@ def format_duration(seconds: float) -> str:
     return f"{round(seconds / 86_400, 1):g} days"
 
 
+_IDENTIFIER = re.compile(r"nvidia-|[a-z./-]*[_\d/]")  # of the first word
+
+
 def short_model(name: str | None) -> str:
     """The short model name: without the vendor; of a database name only the part in brackets.
 
@@ -101,6 +104,17 @@ def short_model(name: str | None) -> str:
     """
     match = _BRACKETED.fullmatch(name or "")
     return (match[1] if match else name or "").removeprefix("NVIDIA ")
+
+
+def begin_sentence(text: str) -> str:
+    """With a capital letter, except where it begins with the name of a service, module, file or device.
+
+    >>> begin_sentence("no driver is bound"), begin_sentence("nvidia-fabricmanager does not run")
+    ('No driver is bound', 'nvidia-fabricmanager does not run')
+    >>> begin_sentence("mlx5_0: down"), begin_sentence("")
+    ('mlx5_0: down', '')
+    """
+    return text if _IDENTIFIER.match(text) else text[:1].upper() + text[1:]
 
 
 def visible_nics(report: Report) -> list[Nic]:

@@ -19,6 +19,13 @@ from agent.recommend.tuning import ALL_REDUCE
 SIZE = 1 << 30  # bytes
 _NODES = (1, 4)  # one node, and a job whose rings cross the network
 _LEAST_PERCENT = 0.5
+_LINKS, _NETWORK, _WIRE = "links", "network", "wire"  # between GPUs; of a NIC's port; PCIe between GPU and NIC
+_LAYERS = {
+    _LINKS: ("nvlink-", "xgmi-", "hccs-", "fabric-"),
+    _NETWORK: ("ib-", "roce-", "port-module-fault", "nic-firmware-dead", "rdma-device-missing", "pci-driver-missing"),
+    _WIRE: ("pcie-", "pci-branch-differs"),
+}
+_ANY_LAYER = ("profile-differs", "inventory-lost", "device-count-low")
 
 
 def find_repairs(report: Report, node: NodeFacts, version: Version) -> list[Repair]:
@@ -103,8 +110,8 @@ def _repairs_of(finding: Finding, report: Report, node: NodeFacts, version: Vers
     if measured is not None:
         yield measured
         return
-    devices = set(_devices(finding, report))
-    rows = [_compare(isolate(node, devices), node, Request(ALL_REDUCE, SIZE, nodes, version)) for nodes in _NODES]
+    devices, faulty = set(_devices(finding, report)), isolate(node, finding, report)
+    rows = [_compare(faulty, node, Request(ALL_REDUCE, SIZE, nodes, version)) for nodes in _NODES]
     known = [(lost, row, before) for lost, row, before in rows if lost >= _LEAST_PERCENT]
     if not known:
         return
@@ -130,15 +137,34 @@ def _compare(faulty: NodeFacts, node: NodeFacts, request: Request) -> tuple[floa
     return 100 * (1 - row.busbw_gbyte_s / healthy), row, healthy
 
 
-def isolate(node: NodeFacts, devices: set[str]) -> NodeFacts:
-    """The node with the faults of these devices alone; every other part as it should be. Devices: ids and labels."""
-    links = tuple(
-        have if label in devices else node.healthy_links for label, have in zip(node.gpus, node.links, strict=False)
-    )
+def isolate(node: NodeFacts, finding: Finding, report: Report) -> NodeFacts:
+    """The node with the one fault that a finding is about; every other part, and every other layer, as it should be."""
+    devices, layers = set(_devices(finding, report)), _layers(finding)
+    names = {f"{finding.rule} {finding.subject}", *finding.absorbs}
+    linked = devices if _LINKS in layers else set()
     return node._replace(
-        rails=tuple(rail if _concerns(rail, devices) else _heal(rail) for rail in node.rails),
-        links=links,
-        weakest_gpu=node.weakest_gpu if node.weakest_gpu in devices else None,
+        rails=tuple(_isolate_rail(rail, layers if _concerns(rail, devices) else set(), names) for rail in node.rails),
+        links=tuple(
+            have if label in linked else node.healthy_links for label, have in zip(node.gpus, node.links, strict=False)
+        ),
+        weakest_gpu=node.weakest_gpu if node.weakest_gpu in linked else None,
+    )
+
+
+def _layers(finding: Finding) -> set[str]:
+    """What a finding and those that it explains are about; that of no layer costs no bandwidth that is modelled."""
+    if finding.rule in _ANY_LAYER:
+        return {_LINKS, _NETWORK, _WIRE}
+    rules = [finding.rule, *(line.partition(" ")[0] for line in finding.absorbs)]
+    return {layer for rule in rules for layer, names in _LAYERS.items() if rule.startswith(names)}
+
+
+def _isolate_rail(rail: RailFacts, layers: set[str], names: set[str]) -> RailFacts:
+    healthy = _heal(rail)
+    return healthy._replace(
+        network_gbyte_s=rail.network_gbyte_s if _NETWORK in layers else healthy.network_gbyte_s,
+        wire_gbyte_s=rail.wire_gbyte_s if _WIRE in layers else healthy.wire_gbyte_s,
+        direct=not (names & rail.copied_by),
     )
 
 

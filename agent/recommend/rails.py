@@ -13,6 +13,12 @@ from agent.recommend.constants import pcie_gbyte_s
 
 _NEAREST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _UPPER_ENDS = ("root_port", "downstream")
+# Findings by which NCCL copies through host memory; by others a NIC is not used at all, or with a protocol that fails
+_COPYING = (
+    "gdr-no-path", "amd-gdr-not-ready", "gdr-peermem-broken", "gdr-disabled-by-env", "gdr-acs-directnic",
+    "gdr-iommu-group-directnic", "affinity-gpu-far-from-nic",
+)  # fmt: skip
+_TOO_FAR = "distance "  # a cause that is no finding
 NCCL_SHARE = 48 / 63.015  # of the payload bandwidth of a PCIe link: what NCCL counts for it
 
 
@@ -29,6 +35,7 @@ class RailFacts(NamedTuple):
     gpu: str | None = None
     functions: frozenset[str] = frozenset()  # PCI functions on that path, both ends included
     slowest: str | None = None  # label of the device whose link is the slowest of that path
+    copied_by: frozenset[str] = frozenset()  # "rule subject" of the findings that turn GPUDirect RDMA off here
 
 
 def rail_gbyte_s(rail: RailFacts, healthy: bool) -> float:
@@ -74,7 +81,13 @@ def _read_rail(report: Report, nic: Nic, network: float, healthy: float, gpus: l
     plan = _maximum(report, functions) or healthy
     slowest = _label(report, best.limiting if best else None)
     wire = best.bandwidth_gbyte_s * NCCL_SHARE if best and best.bandwidth_gbyte_s else plan
-    verdicts = [row.verdict for row in report.gpudirect if row.nic == nic.id and gpu and row.gpu == gpu.id]
+    causes = {
+        cause
+        for row in report.gpudirect
+        if row.verdict == "blocked" and row.nic == nic.id and gpu and row.gpu == gpu.id
+        for cause in row.causes
+    }
+    copied_by = frozenset(cause for cause in causes if cause.partition(" ")[0] in _COPYING)
     label = nic.rdma_device or nic.label
     return RailFacts(
         label,
@@ -83,10 +96,11 @@ def _read_rail(report: Report, nic: Nic, network: float, healthy: float, gpus: l
         healthy,
         plan,
         min(wire, plan),
-        "blocked" not in verdicts,
+        not copied_by and not any(cause.startswith(_TOO_FAR) for cause in causes),
         gpu.label if gpu else None,
         functions,
         slowest,
+        copied_by,
     )
 
 

@@ -14,13 +14,20 @@ from typing import NamedTuple
 
 from agent.model.finding import Location, Step
 from agent.rules.context import RuleContext
-from agent.rules.location import find_common_form_factor, find_gpu, find_netdev, find_nic, find_port
+from agent.rules.location import (
+    find_common_form_factor,
+    find_gpu,
+    find_netdev,
+    find_nic,
+    find_npu_number,
+    find_port,
+)
 from agent.rules.pages import PROCEDURE, read_procedures, read_sections
 from agent.rules.rule import Fail
 from agent.rules.wording import join_labels
 
 _DEVICES = 4  # of one finding, for which commands are written out; of more the first stands for all
-_WORDS = re.compile(r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX)\b")
+_WORDS = re.compile(r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX|NPU_INDEX)\b")
 _TOOLS = {
     "nvidia-smi": "NVIDIA",
     "amd-smi": "AMD",
@@ -33,7 +40,8 @@ CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")
 _STEP, _OUTCOME = re.compile(r"^\d+\. "), re.compile(r"^ +- ")
 _WITHOUT_VALUE = {
     "ADDRESS": "its PCI address", "PORT_ABOVE": "the port above it", "INTERFACE": "its interface",
-    "DEVICE": "its RDMA device", "PORT_NUMBER": "its port", "GPU_INDEX": "its index", "FAR_END": "the switch port",
+    "DEVICE": "its RDMA device", "PORT_NUMBER": "its port", "GPU_INDEX": "its index",
+    "NPU_INDEX": "its number", "FAR_END": "the switch port",
 }  # fmt: skip
 
 Values = Mapping[str, str]
@@ -49,15 +57,24 @@ class Block(NamedTuple):
 def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | None:
     """The commands that show the fault, filled in for every device that it is about; None where there are none."""
     devices, makers = find_values(context, fault), _find_makers(context, fault)
+    managed = rule.startswith("fabric-manager") or _may_have_fabric_manager(context)
     commands: dict[str, None] = {}
     for command in _COMMAND.findall(read_sections(rule).get("How to confirm", "")):
         if makers and _TOOLS.get(command.partition(" ")[0], min(makers)) not in makers:
             continue  # another vendor's tool
+        if not managed and "fabricmanager" in command:
+            continue  # it runs on another host: of a rack, or of a guest
         for values in devices if len(devices) <= _DEVICES else devices[:1]:
             filled = _fill(command, values)
             if not _WORDS.search(filled):
                 commands[filled] = None
     return list(commands) or None
+
+
+def _may_have_fabric_manager(context: RuleContext) -> bool:
+    """Whether it is installed here; where that is not known, any host but a guest may have it."""
+    states = [service.state for service in context.software.services if service.name == "nvidia-fabricmanager"]
+    return states[0] != "not_installed" if states else not context.virtual_machine
 
 
 def _find_makers(context: RuleContext, fault: Fail) -> set[str]:
@@ -106,7 +123,8 @@ def find_values(context: RuleContext, fault: Fail) -> list[dict[str, str]]:
     if kind == "pair":
         first, _, second = rest.partition("+")
         return [{**_device_values(context, first), **_device_values(context, second)}]
-    own = _interface_values(context, rest) if kind == "netdev" else _device_values(context, rest)
+    device = f"npu-{rest}" if kind == "npu" else rest
+    own = _interface_values(context, rest) if kind == "netdev" else _device_values(context, device)
     if own:
         return [own]
     rows = [_device_values(context, place) for place in sorted(fault.places)]
@@ -121,6 +139,9 @@ def _device_values(context: RuleContext, device: str) -> dict[str, str]:
     address = (gpu.pci if gpu else None) or (nic.pci if nic else None) or (device if device.count(":") == 2 else None)
     function = context.functions.get(address or "")
     values = {"ADDRESS": address, "PORT_ABOVE": function.parent if function else None}
+    npu = find_npu_number(context, device)
+    if npu is not None:
+        values["NPU_INDEX"] = npu
     if gpu:
         values["GPU_INDEX"] = str(gpu.index) if gpu.index is not None else address
     if nic:

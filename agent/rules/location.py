@@ -64,6 +64,22 @@ def find_gpu(context: RuleContext, device: str) -> Gpu | None:
     return context.gpus.get(device) or context.gpu_by_pci.get(device)
 
 
+def find_npu_number(context: RuleContext, device: str) -> str | None:
+    """The number by which hccn_tool and /etc/hccn.conf call an NPU: of its id, or of "npu-3", an NPU without a row."""
+    if device.startswith("npu-"):
+        number = device.removeprefix("npu-")
+        return number if number.isdigit() else None
+    nic = find_nic(context, device)
+    if nic is not None and nic.accelerator:  # the ports inside an NPU
+        return find_npu_number(context, nic.accelerator)
+    gpu, ascend = find_gpu(context, device), context.topology.ascend
+    if gpu is None or gpu.vendor != "Huawei":
+        return None
+    numbers = [port.npu for port in (ascend.ports if ascend else []) if port.gpu == gpu.id]
+    known = numbers or ([gpu.index] if gpu.index is not None else [])
+    return str(known[0]) if known else None
+
+
 def find_nic(context: RuleContext, device: str) -> Nic | None:
     """A NIC by its id, which is its PCI function where it has one of its own."""
     return context.nics.get(device)

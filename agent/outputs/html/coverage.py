@@ -83,7 +83,7 @@ SECTIONS = ("Why it matters", "How to confirm", "How to fix")
 _CODE = re.compile(r"`([^`]+)`")
 _ENTRY = re.compile(r"(?:^|\n)(?:- |\d+\. )")
 _PLACEHOLDER = re.compile(
-    r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX|FAR_END|PORT|GUID|RULE)\b|\.\."
+    r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX|NPU_INDEX|FAR_END|PORT|GUID|RULE)\b|\.\."
 )
 
 

@@ -10,7 +10,7 @@ from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
 from agent.outputs.html.coverage import RuleLinks, render_command, render_inline
 from agent.outputs.html.elements import Child, el
-from agent.outputs.names import DisplayNames
+from agent.outputs.names import DisplayNames, begin_sentence
 from agent.outputs.text.findings import join_absorbed
 
 UNLINKED = ("node", "pair")  # kinds of subjects without a row in the device table
@@ -140,7 +140,7 @@ def _render_part(finding: Finding) -> Element:
 def _render_summaries(block: FindingBlock) -> Iterator[Element]:
     if block.same_summary:
         summary = block.first.summary
-        yield el("p", summary[:1].upper() + summary[1:], class_="what")
+        yield el("p", begin_sentence(summary), class_="what")
         return
     lines = [el("li", f"{finding.label}: {finding.summary}") for finding in block.findings]
     yield el("ul", *lines, class_="what")

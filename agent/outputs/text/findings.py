@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from agent.model.finding import Finding, describe_silence
 from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
-from agent.outputs.names import DisplayNames, compress_names, describe_location
+from agent.outputs.names import DisplayNames, begin_sentence, compress_names, describe_location
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
 from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
@@ -71,7 +71,7 @@ def _render_block(block: FindingBlock, names: DisplayNames, width: int, everythi
 
 def _headline(block: FindingBlock) -> str:
     if block.label == "node":
-        return block.summary[:1].upper() + block.summary[1:]
+        return begin_sentence(block.summary)
     if len(block.findings) == 1 or block.same_summary:
         return f"{block.label}: {block.summary}"
     return f"{block.label}: {block.first.rule}, {len(block.findings)} parts"

@@ -73,7 +73,16 @@ def _platform(report: Report) -> str:
 def _gpus(report: Report) -> str:
     topology = report.topology
     switches = len(topology.nvswitches)
-    gpus = count_names(short_model(g.name) or join_known((g.vendor, "GPU"), " ") for g in topology.gpus)
+    products = {function.id: (function.vendor, function.device) for function in topology.pci}
+    models = {products.get(gpu.pci or ""): gpu.name for gpu in topology.gpus if gpu.driver_state == "open"}
+    names = (  # of a GPU that the driver cannot name: what it calls those with the same PCI id
+        gpu.name if gpu.driver_state == "open" else models.get(products.get(gpu.pci or "", ("", "")), gpu.name)
+        for gpu in topology.gpus
+    )
+    gpus = count_names(
+        short_model(name) or join_known((gpu.vendor, "GPU"), " ")
+        for gpu, name in zip(topology.gpus, names, strict=True)
+    )
     return join_known((gpus or _none(report, "none"), f"{switches}x NVSwitch" if switches else None), ", ")
 
 

@@ -177,9 +177,11 @@ def npu_roce_ip_missing(case: RuleContext) -> Iterator[Result]:
     if not read:
         yield Unknown("node", f"{CONFIGURATION} was not read: a port without answer may have an address")
         return
-    for number in _list_expected(case, ports):
+    expected = _list_expected(case, ports)
+    count = sum(1 for port in ports.values() if port.address)
+    for number in expected:
         port = ports.get(number) or NpuPort(npu=number, gpu=_gpu_of(case, number))
-        yield Pass(subject_of(port)) if port.address else _fail_address(port, len(ports))
+        yield Pass(subject_of(port)) if port.address else _fail_address(port, f"{count} of {len(expected)} NPUs")
 
 
 def _list_expected(case: RuleContext, ports: dict[int, NpuPort]) -> list[int]:
@@ -193,13 +195,13 @@ def _gpu_of(case: RuleContext, number: int) -> str | None:
     return next((npu.id for npu in find_npus(case) if npu.index == number), None)
 
 
-def _fail_address(port: NpuPort, count: int) -> Fail:
+def _fail_address(port: NpuPort, others: str) -> Fail:
     return Fail(
         subject=subject_of(port),
         label=label_of(port),
         summary="its RoCE port has no address; other NPUs of this node have one",
         impact="HCCL cannot reach this NPU from other nodes: jobs over several nodes do not start.",
-        evidence=(Evidence(what=f"address_{port.npu}", value=f"not set ({count} NPUs are)", source=CONFIGURATION),),
+        evidence=(Evidence(what=f"address_{port.npu}", value=f"not set ({others} have one)", source=CONFIGURATION),),
         places=places_of(port),
     )
 

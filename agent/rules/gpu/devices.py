@@ -279,7 +279,7 @@ def _judge_recovery_needed(case: RuleContext, gpu: Gpu) -> Result:
         subject=subject,
         label=gpu.label,
         summary=f"the driver asks for: {word}",
-        impact="New jobs on it fail, and jobs of all 8 GPUs of a node with them, until that is done."
+        impact="New jobs on it fail, and jobs that use all GPUs of the node with them, until that is done."
         if severity != "warning"
         else "Jobs that use it together with other GPUs may fail; others go on.",
         remedy=remedy if not remedy.endswith("-i") else f"{remedy} {gpu.index if gpu.index is not None else 'N'}",

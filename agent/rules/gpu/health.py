@@ -78,7 +78,7 @@ def _judge_throttled(case: RuleContext, gpu: Gpu) -> Result:
     severity, _, situation = _SLOWDOWNS[active[0]]
     names = ", ".join(_SLOWDOWNS[name][1] for name in active)
     now, most = health.sm_clock_mhz, health.sm_clock_max_mhz
-    clock = f"{now} of {most} MHz" if now and most else None
+    clock = f"{now} of {most} MHz" if now and most and now < most else None
     return Fail(
         subject=subject,
         label=gpu.label,

@@ -154,14 +154,14 @@ def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]
     passed = _is_over(case, pci, ranked)
     return Fail(
         subject=subject,
-        label=device_label(case, pci),
+        label=_label(case, pci, worst),
         summary=f"{_name(worst)}: {meaning.meaning}{_count_others(ranked[1:])}" + (", long ago" if passed else ""),
-        impact=_impact(subject, meaning),
+        impact=_impact(worst, meaning),
         remedy=_fill_gpu_id(case, pci, meaning.action),
         evidence=tuple(_evidence(event) for event in ranked[:_SHOWN]),
         severity=one_level_lower(meaning.severity) if passed else meaning.severity,
         cause=_name(worst),
-        situation="lost" if meaning.severity == "critical" else "",
+        situation=_situation(worst, meaning),
         places=_about(pci, subject, ranked),
         covers=frozenset({pci, subject.partition(":")[2]}),
     )
@@ -180,10 +180,24 @@ def _about(pci: str, subject: str, events: Sequence[Event]) -> frozenset[str]:
     return frozenset(f"{name}/{link}" for name in ids for link in links or {"nvlink"})
 
 
-def _impact(subject: str, meaning: Xid) -> str:
+def _label(case: RuleContext, pci: str, worst: Event) -> str:
+    """Only an NVSwitch has SXids: a log alone names it by its address."""
+    label = device_label(case, pci)
+    return f"NVSwitch {pci}" if worst.kind == "sxid" and pci not in case.functions else label
+
+
+def _situation(worst: Event, meaning: Xid) -> str:
+    if meaning.severity == "critical":
+        return "lost"
     if meaning.severity == "info":
-        return _NONE
-    if subject.startswith("nvswitch:"):
+        return "harmless"
+    return "nvswitch" if worst.kind == "sxid" else ""
+
+
+def _impact(worst: Event, meaning: Xid) -> str:
+    if meaning.severity == "info":
+        return "None by itself." if worst.kind == "sxid" else _NONE
+    if worst.kind == "sxid":
         return "Jobs whose NVLink traffic passes this switch end or hang: all GPUs of the node can be affected."
     return "Jobs on this GPU end or hang; a job that uses all GPUs of the node stops."
 

@@ -224,7 +224,8 @@ def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
         yield Fail(
             subject="node",
             label="node",
-            summary=f"only {', '.join(clients)} lets NICs reach GPU memory; DMA-BUF is missing: {', '.join(lacking)}",
+            summary=f"only {join_labels(clients)} {'lets' if len(clients) == 1 else 'let'} NICs reach GPU memory; "
+            f"DMA-BUF is missing: {', '.join(lacking)}",
             impact="None today; without the client, traffic between nodes is copied through host memory.",
             remedy="Install the open kernel modules of the driver.",
             evidence=(

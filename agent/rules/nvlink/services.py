@@ -58,7 +58,11 @@ def _management_evidence(case: RuleContext) -> tuple[Evidence, ...]:
         return ()
     owned = join_labels([nic.label for nic in case.topology.nics if nic.limited])
     return (
-        Evidence(what="ib_umad", value="not loaded" if _lacks_umad(case) else "not missing", source="/proc/modules"),
+        Evidence(
+            what="ib_umad",
+            value="not loaded" if _lacks_umad(case) else "loaded, or part of the kernel",
+            source="/proc/modules",
+        ),
         Evidence(what="management functions (ConnectX-7)", value=owned or "none recognized", source="lspci -d 15b3:"),
     )
 

@@ -175,6 +175,8 @@ def _judge_memory_numa(case: RuleContext, gpu: Gpu, is_kept_by_driver: bool) -> 
     if own is None:
         if any(node.cpus == "" for node in nodes.values()):
             return Unknown(subject, "the driver names no NUMA node, and there are some without CPUs")
+        if all(node.memory_mib is None for node in nodes.values()):  # a NCCL topology has those of CPUs alone
+            return Unknown(subject, "the memory of no NUMA node is known: nodes without CPUs may be left out")
         return _fail_memory_numa(case, gpu, "its memory is no NUMA node")
     if own not in nodes:
         return _fail_memory_numa(case, gpu, f"its memory is NUMA node {own}, which the system does not have")
@@ -194,7 +196,11 @@ def _fail_memory_numa(case: RuleContext, gpu: Gpu, what: str) -> Fail:
         remedy="Nothing, where no job needs it; else let the kernel online the memory (memhp_default_state).",
         evidence=(
             Evidence(what="NUMA nodes", value=str(len(case.node.numa_nodes)), source="/sys/devices/system/node"),
-            Evidence(what="of the GPU", value=str(gpu.memory_numa_node), source="nvidia-smi topo -m"),
+            Evidence(
+                what="of the GPU",
+                value="none" if gpu.memory_numa_node is None else str(gpu.memory_numa_node),
+                source="nvidia-smi topo -m",
+            ),
         ),
         places=gpu_ids(case, gpu),
     )

@@ -30,7 +30,7 @@ from agent.recommend.rails import merge_rails
 from agent.recommend.settings import to_lines
 from agent.recommend.validated import compare_platform
 from bench.prediction import fit, summarize
-from tests.machines import HOSTS, scan_machine
+from tests.machines import HOSTS, scan_faults, scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
 GIB = 1 << 30
@@ -104,6 +104,31 @@ def test_the_cost_of_a_finding_is_that_of_its_fault_alone(
         assert cost is not None
         assert (percent, nodes) == (pytest.approx(cost.percent, abs=1.0), cost.nodes)
         assert cost.until is not None
+
+
+@pytest.mark.parametrize(
+    ("faults", "costs"),
+    [
+        (
+            ("no-peermem", "gpu-width-x8", "ib-port-down", "nic-fw-mixed"),
+            {"gdr-no-path": 70, "pcie-width-downgraded": 50, "ib-port-down": 12, "nic-fw-mixed": None},
+        ),
+        (("no-peermem", "nic-fw-mixed", "nvlink-one-inactive"), {"nic-fw-mixed": None, "nvlink-inactive": 24}),
+        (
+            ("nvlink-asymmetric", "gpu-speed-gen3", "ib-rate-hdr"),  # the first two on the same GPU
+            {"nvlink-asymmetric": 24, "pcie-speed-downgraded": 75, "ib-rate-degraded": 46},
+        ),
+        (("gpu-not-in-nvml", "ib-rate-2x"), {"ib-rate-degraded": 47, "gpu-missing": None}),
+        (("roce-gid-v1-only", "roce-mtu-1500"), {"roce-gid-v1-only": None, "roce-mtu-small": None}),
+    ],
+)
+def test_a_fault_costs_the_same_beside_others(faults: tuple[str, ...], costs: dict[str, float | None]) -> None:
+    """Of several faults each has its own cost, also on one device, and below a fault of the whole node."""
+    findings = {finding.rule: finding.cost for finding in scan_faults(*faults).findings}
+
+    for rule, percent in costs.items():
+        cost = findings[rule]
+        assert (cost and cost.percent) == (pytest.approx(percent, abs=1.0) if percent else None), rule
 
 
 def test_a_report_has_the_cost_of_its_findings() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from agent.model.finding import FarEnd, Location, Step
 from agent.model.nic import FabricNeighbor
+from agent.model.node import Service
 from agent.rules import instructions
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
@@ -33,6 +34,7 @@ from tests.agent.rules.build import (
     instinct,
     nic_id,
     server,
+    software,
     virtual,
 )
 from tests.machines import FAULTS, HOSTS, scan_machine
@@ -44,6 +46,7 @@ SITUATIONS = {
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
     "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
+    "nvswitch", "harmless",
     "board", "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
@@ -203,6 +206,66 @@ def test_a_vendors_tool_is_for_its_parts_alone() -> None:
     assert [lspci] == build_confirm(instinct(), "gpu-siblings-differ", own)
     assert [query] == build_confirm(server(), "gpu-siblings-differ", fail("node"))
     assert None is build_confirm(instinct(), "gpu-siblings-differ", fail("node"))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_command_for_one_npu_names_that_npu(rule: str) -> None:
+    """hccn_tool takes the number of the NPU, not always that of the first; `ADDRESS` is a PCI address, never an IP."""
+    page = read_sections(rule)
+    assert not re.search(r"hccn_tool -i (\d|GPU_INDEX)|address ADDRESS", page["How to confirm"] + page["How to fix"])
+
+
+def test_commands_for_an_npu_have_its_number() -> None:
+    """Of the NPU without address; also where no NPU on the bus is known to have the number."""
+    report = scan_machine("", "npu-address-missing")
+    (finding,) = report.findings
+
+    assert ["grep address /etc/hccn.conf", "hccn_tool -i 3 -ip -g"] == finding.confirm
+    assert "`hccn_tool -i 3 -ip -s address IP netmask NETMASK`" in finding.steps[0].do
+    assert [{"NPU_INDEX": "9"}] == find_values(server(), fail("npu:9"))
+    assert [{"NPU_INDEX": "9"}] == find_values(server(), fail("node", places=frozenset({"npu-9"})))
+
+
+@pytest.mark.parametrize(
+    ("services", "guest", "there"),
+    [
+        ([("nvidia-fabricmanager", "inactive")], False, True),
+        ([("nvidia-fabricmanager", "inactive")], True, True),  # a guest that has the switches, too
+        ([("nvidia-fabricmanager", "not_installed")], False, False),  # a tray of a rack
+        ([], False, True),
+        ([], True, False),
+    ],
+)
+def test_the_fabric_manager_is_looked_at_where_it_runs(
+    services: list[tuple[str, str]], guest: bool, there: bool
+) -> None:
+    """Not on a tray of a rack, nor in a guest, whose manager runs on another host."""
+    case = software(
+        virtual(server()) if guest else server(), services=[Service(name=name, state=state) for name, state in services]
+    )
+    fault = fail(f"gpu:{gpu_id(0)}")
+
+    for rule in ("nvlink-inactive", "fabric-incomplete"):
+        commands = build_confirm(case, rule, fault) or []
+        assert there == any("fabricmanager" in command for command in commands), rule
+        assert any(command.startswith("nvidia-smi") for command in commands)
+    assert "systemctl status nvidia-fabricmanager" in (build_confirm(case, "fabric-manager-down", fault) or [])
+
+
+def test_an_applications_xid_needs_no_service() -> None:
+    """Nothing of the node is broken: what comes back is the application's."""
+    (step,) = steps_of("gpu-xid", "sxm", situation="harmless")
+    assert [] == step.outcomes
+
+
+def test_an_nvswitch_is_no_gpu() -> None:
+    """The steps of an SXid: the switch is part of the baseboard, and has no serial number of its own."""
+    (step,) = steps_of("gpu-xid", "pcie-card", situation="nvswitch")  # a log alone: nothing of the bus is known
+    assert "baseboard" in step.outcomes[0]
+    switch, gpu = (" ".join(steps_of("gpu-xid", form)[0].outcomes) for form in ("nvswitch", "sxm"))
+    assert "GPU's serial number" in gpu
+    assert "GPU's serial number" not in switch
+    assert "baseboard" in switch
 
 
 def test_the_far_end_of_a_fabric_is_named() -> None:

@@ -118,6 +118,12 @@ def test_no_line_of_footnotes_or_evidence_is_there_twice(machine: str) -> None:
     assert len(set(masked)) == len(masked)
 
 
+@pytest.mark.parametrize("fault", ["gpu-gone", "gpu-lost", "gpu-not-in-nvml"])
+def test_a_gpu_that_the_driver_cannot_name_is_no_other_model(fault: str) -> None:
+    """It has the PCI id of the others: the node is not mixed."""
+    assert "GPUs      8x H100 80GB HBM3, 4x NVSwitch" in to_plain_text(render_page(scan_machine("", fault), 100))
+
+
 def test_findings_of_one_rule_and_cause_are_one_block() -> None:
     """Each part has a line of its own, and what is the same is there once."""
     place = [f"0000:{n:02x}:00.0" for n in range(16, 24)]
