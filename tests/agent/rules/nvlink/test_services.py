@@ -175,7 +175,10 @@ def test_the_management_functions_are_evidence() -> None:
     case = changed_nic(hidden(), 1, limited="a management function of the NVLink switches")
     values = [[row.value for row in fails(fabric_manager_down, item)[0].evidence] for item in (hidden(), case)]
 
-    assert [["inactive", "not missing", "none recognized"], ["inactive", "not missing", "mlx5_1"]] == values
+    assert [
+        ["inactive", "loaded, or part of the kernel", "none recognized"],
+        ["inactive", "loaded, or part of the kernel", "mlx5_1"],
+    ] == values
 
 
 # fabric-manager-mismatch: when it fires, when it must not, and every guard alone.
