@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from agent.model.finding import FarEnd, Location
-from agent.model.gpu import Gpu
+from agent.model.gpu import Gpu, link_name
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.pci import PciFunction
 from agent.rules.context import RuleContext
@@ -53,7 +53,7 @@ def find_location(context: RuleContext, subject: str) -> Location | None:
         return Location(part=NOUNS[kind], form_factor=None if context.virtual_machine else kind, pci=device)
     gpu, nic = find_gpu(context, device), find_nic(context, device)
     if gpu:
-        return _locate_gpu(context, gpu, f"NVLink {part} of " if kind == "link" else "")
+        return _locate_gpu(context, gpu, f"{link_name(gpu.links)} {part} of " if kind == "link" else "")
     if nic:
         return _locate_nic(context, nic, find_port(nic, part))
     return _locate_function(context, device)
@@ -225,8 +225,12 @@ def _describe_part(form: str | None, noun: str, slot: str | None, module: int | 
 
     >>> _describe_part("sxm", "GPU", None, 4), _describe_part("pcie-card", "NIC", "21", None)
     ('SXM module 4', 'PCIe card in slot 21')
+    >>> _describe_part(None, "GPU", None, 6)  # a Gaudi, whose id says where it is on its board
+    'GPU with module id 6'
     """
     text = NOUNS[form] if form else noun
+    if module is not None and form is None and not slot:
+        return f"{text} with module id {module}"
     if module is not None and form in ("sxm", "oam", "superchip"):
         return f"{text} {module}"
     return f"{text} in slot {slot}" if slot else text
