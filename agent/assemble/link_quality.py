@@ -8,7 +8,8 @@ untrusted   the registers do not describe a physical link that can be reseated o
             emulated ports of a virtual machine, links inside a card or chip, management links of NVSwitches,
             virtual ports of a switch, a chipset link that boards wire narrower than both ends support,
             a link that is faster than its own maximum
-idle        a GPU reduces its link speed when idle, and nothing proves that it was busy
+idle        a GPU reduces its link speed when idle, and nothing proves that it was busy; not where a part of another
+            maker than NVIDIA is narrower than all others of its model, at full speed
 conclusive  everything else
 
 A root or downstream port describes the link below it: the state of the device below applies to the port.
@@ -139,6 +140,8 @@ class LinkClassifier:
         card_switch = (function.vendor, function.device) in CARD_SWITCHES
         if not (card_switch or self._is_gpu(function)) or self._at_most(function, self.tree.parent(function)):
             return None
+        if function.vendor != _NVIDIA and self._is_narrow_alone(function):
+            return None
         gpu = self.gpus.get(function.address)
         if gpu is None or (gpu.pstate is None and not gpu.utilization_percent):
             return "below its maximum, and the P-state is unknown: an idle GPU reduces its link speed"
@@ -149,6 +152,19 @@ class LinkClassifier:
         if gpu.link_generation is not None and gpu.link_generation != here:
             return f"it changed while it was read: generation {here}, then {gpu.link_generation}"
         return None
+
+    def _is_narrow_alone(self, function: PciFunction) -> bool:
+        """Whether only its width is below its maximum, and all others of its model (two or more) have theirs.
+
+        What saves power lowers the speed. Of NVIDIA the P-state decides: its cards may narrow an idle link.
+        """
+        speed, _ = link_capability(function, self.tree.parent(function))
+        if speed is None or (function.current_link_speed_gt_s or 0) < speed:
+            return False
+        model = (function.vendor, function.device)
+        peers = [f for f in self.tree.functions.values() if (f.vendor, f.device) == model and f is not function]
+        ends = [f for f in peers if self.tree.port(f.address) is self.tree.port(function.address)]
+        return len(ends) > 1 and all(self._at_most(end, self.tree.parent(end)) for end in ends)
 
     def _at_most(self, function: PciFunction, above: PciFunction | None) -> bool:
         """Whether the link runs at what both its ends support, so that idling did not slow it."""

@@ -155,12 +155,14 @@ def _fail_all(case: RuleContext, judged: list[str], down: list[_Wire], what: str
 def _fail_pair(case: RuleContext, down: list[_Wire], wires: list[_Wire]) -> Fail:
     a, b = down[0].a, down[0].b
     of_pair = sum({wire.a.id, wire.b.id} == {a.id, b.id} for wire in wires)
+    left = of_pair - len(down)
     return Fail(
         subject=f"pair:{a.id}+{b.id}",
         label=f"{a.label} - {b.label}",
         summary=f"{len(down)} of {of_pair} links between {a.label} and {b.label} down: "
         + ", ".join(f"port {wire.port} to port {wire.far_port}" for wire in down),
-        impact=f"{of_pair - len(down)} of {of_pair} links are left: collectives run at this speed, or do not start.",
+        impact=f"{left} of {of_pair} links {'is' if left == 1 else 'are'} left: collectives run at this speed, "
+        "or do not start.",
         remedy=_REMEDY,
         evidence=(*_states(down), *kernel_log_evidence(case, a.id)),
         places=frozenset({a.id, b.id}),

@@ -98,6 +98,12 @@ def _judge_fw_mixed(board: str, nics: list[Nic], unread: bool) -> Iterator[Resul
         yield _fail_fw_mixed(board, nics, others, usual_firmware)
 
 
+def _describe_differing(count: int, rails: int, usual_firmware: str | None) -> str:
+    if usual_firmware is None:
+        return "The rails can behave differently"
+    return f"{count} of {rails} rails can behave unlike the others"
+
+
 def _fail_fw_mixed(board: str, nics: list[Nic], differing: list[Nic], usual_firmware: str | None) -> Fail:
     alone = differing[0] if len(differing) == 1 else None
     others = ", ".join(f"{nic.label} {nic.firmware}" for nic in differing[:8])
@@ -106,7 +112,7 @@ def _fail_fw_mixed(board: str, nics: list[Nic], differing: list[Nic], usual_firm
         subject=f"pci:{alone.pci or alone.id}" if alone else "node",
         label=alone.label if alone else "node",
         summary=f"rails of board {board} run different firmware: {versions_text}",
-        impact=f"{len(differing)} of {len(nics)} rails behave unlike the others; collectives wait for the slowest.",
+        impact=f"{_describe_differing(len(differing), len(nics), usual_firmware)}; collectives wait for the slowest.",
         remedy=f"Bring {join_labels([nic.label for nic in differing])} to {usual_firmware or 'one version'} "
         "(mlxfwmanager), and reset.",
         evidence=tuple(

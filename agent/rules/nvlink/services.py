@@ -52,6 +52,12 @@ def _lacks_umad(case: RuleContext) -> bool:
     return not case.topology.nvswitches and "ib_core" in loaded and "ib_umad" not in loaded
 
 
+def _describe_umad(case: RuleContext) -> str:
+    if any(module.name == "ib_umad" for module in case.software.modules):
+        return "loaded"
+    return "not loaded" if _lacks_umad(case) else "not known"
+
+
 def _management_evidence(case: RuleContext) -> tuple[Evidence, ...]:
     """What the subnet manager of hidden switches needs: ib_umad and the functions of a ConnectX-7."""
     if case.topology.nvswitches:
@@ -60,7 +66,7 @@ def _management_evidence(case: RuleContext) -> tuple[Evidence, ...]:
     return (
         Evidence(
             what="ib_umad",
-            value="not loaded" if _lacks_umad(case) else "loaded, or part of the kernel",
+            value=_describe_umad(case),
             source="/proc/modules",
         ),
         Evidence(what="management functions (ConnectX-7)", value=owned or "none recognized", source="lspci -d 15b3:"),

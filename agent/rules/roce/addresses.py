@@ -48,7 +48,8 @@ def _judge_gid_v1_only(roce_port: RocePort) -> Result:
         label=roce_port.label,
         summary=f"{len(gids)} GIDs, all of RoCE v1" + (" and link-local" if flat else ""),
         impact="This traffic passes no router, and no switch puts it into the lossless class.",
-        remedy="Give the interface an address; look for a driver or firmware setting that turns RoCE v2 off.",
+        remedy=("Give the interface an address; look" if flat else "Look")
+        + " for a driver or firmware setting that turns RoCE v2 off.",
         evidence=tuple(
             Evidence(
                 what=f"GID {gid.index} of {roce_port.label}",

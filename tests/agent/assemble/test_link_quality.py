@@ -57,6 +57,30 @@ def test_a_narrow_gpu_link_is_treated_as_a_slow_one() -> None:
     assert "conclusive" == classify(slow_gpu(GEN5, 8), GPU, Gpu(pstate=0, link_generation=5)).state
 
 
+@pytest.mark.parametrize(
+    ("maker", "peers", "speed", "narrow", "state"),
+    [
+        ("0x1da3", 3, GEN5, 1, "conclusive"),
+        ("0x19e5", 3, GEN5, 1, "conclusive"),
+        ("0x1da3", 2, GEN5, 1, "idle"),  # one other proves nothing
+        ("0x1da3", 3, GEN4, 1, "idle"),  # slower, too: it may save power
+        ("0x1da3", 4, GEN5, 2, "idle"),  # two are narrow
+        ("0x10de", 3, GEN5, 1, "idle"),  # of NVIDIA the P-state decides
+    ],
+)
+def test_a_part_without_p_state_that_is_narrow_alone_is_conclusive(
+    maker: str, peers: int, speed: float, narrow: int, state: str
+) -> None:
+    """Gaudi and Ascend have no P-state: at full speed, and narrower than all others of their model."""
+    board = hgx(peers)
+    gpus = [function.address for function in board.functions if function.class_code == "0x030200"]
+    for address in gpus:
+        board.change(address, vendor=maker, device="0x1060", class_code="0x030200" if maker == "0x10de" else "0x120000")
+    for address in gpus[:narrow]:
+        board.change(address, current_link_speed_gt_s=speed, current_link_width=8)
+    assert state == classify(board, gpus[0]).state
+
+
 def test_an_idle_gpu_at_full_speed_is_conclusive_whatever_its_p_state() -> None:
     """Nothing slowed it. What the port above can do counts, not what the card alone can do."""
     board = hgx(1)

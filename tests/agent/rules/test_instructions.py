@@ -45,7 +45,7 @@ SITUATIONS = {
     "not-known", "other-class", "target-link-speed", "unsupported-request", "other", "by-design", "own-way",
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
-    "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
+    "flat", "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
     "nvswitch", "harmless",
     "board", "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
 }  # fmt: skip

@@ -84,7 +84,7 @@ def test_addressing_modes(mode: str | None, kind: type) -> None:
     assert "none" in fails(gpu_ats_off, changed_gpu(tray(), 2, addressing_mode="none"))[0].summary
 
 
-ONLY_CPUS = [NumaNode(id=0, cpus="0-71", memory_mib=1024), NumaNode(id=1, cpus="72-143", memory_mib=1024)]
+ONLY_CPUS = [NumaNode(id=0, cpus="0-71", memory_mib=491_520), NumaNode(id=1, cpus="72-143", memory_mib=491_520)]
 
 
 @pytest.mark.parametrize(
