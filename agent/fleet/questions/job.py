@@ -162,12 +162,14 @@ def _list_above(name: str, functions: dict[str, tuple[Any, ...]]) -> list[str]:
 def _make_verdicts(rows: Rows, gpus: list[str]) -> Iterator[Gpudirect]:
     """GPUDirect that a rule found blocked: for a pair, for one device, or for the whole node."""
     rails = [row[0] for row in rows.get("nic", ()) if row[2] == "rail"]
-    for subject in {subject for rule, subject, text in rows.get("faults", ()) if _is_blocking(rule, text)}:
+    for rule, subject in {
+        (rule, subject) for rule, subject, text in rows.get("faults", ()) if _is_blocking(rule, text)
+    }:
         ids = set(_list_ids(subject))
         for gpu in gpus:
             for rail in rails:
                 if subject == "node" or ids <= {gpu, rail}:
-                    yield Gpudirect(gpu=gpu, nic=rail, verdict="blocked")
+                    yield Gpudirect(gpu=gpu, nic=rail, verdict="blocked", causes=[f"{rule} {subject}"])
 
 
 def _is_blocking(rule: str, summary: str | None) -> bool:
