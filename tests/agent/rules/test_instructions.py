@@ -232,6 +232,7 @@ def test_commands_for_an_npu_have_its_number() -> None:
         ([("nvidia-fabricmanager", "inactive")], False, True),
         ([("nvidia-fabricmanager", "inactive")], True, True),  # a guest that has the switches, too
         ([("nvidia-fabricmanager", "not_installed")], False, False),  # a tray of a rack
+        ([("nvidia-dcgm", "not_installed"), ("nvidia-fabricmanager", "inactive")], False, True),
         ([], False, True),
         ([], True, False),
     ],

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from agent.model.gpu import C2c, NvSwitch
+from agent.model.gpu import Ascend, C2c, NpuPort, NvSwitch
 from agent.model.nic import FabricNeighbor, Neighbor
 from agent.model.node import Chassis, Platform
 from agent.model.pci import PciFunction
 from agent.rules.context import RuleContext
-from agent.rules.location import find_common_form_factor, find_location
+from agent.rules.location import find_common_form_factor, find_location, find_npu_number
 from tests.agent.rules.build import (
     changed_gpu,
     changed_netdev,
@@ -239,6 +239,30 @@ def test_a_module_number_of_another_vendor_is_no_sxm() -> None:
 
     assert None is find_location(case, f"gpu:{GPU}").form_factor
     assert "oam" == find_location(function(case, GPU, name="MI300X"), f"gpu:{GPU}").form_factor
+
+
+@pytest.mark.parametrize(("vendor", "index", "number"), [("Huawei", 3, "3"), ("Huawei", None, None), ("AMD", 3, None)])
+def test_an_npu_without_settings_has_the_number_of_the_driver(
+    vendor: str, index: int | None, number: str | None
+) -> None:
+    """Where `/etc/hccn.conf` was not read; where the driver does not number it, there is none."""
+    assert number == find_npu_number(named("Ascend 910B", vendor=vendor, index=index), GPU)
+
+
+def test_an_npu_has_the_number_of_its_settings() -> None:
+    """Whatever number the driver has for it; an id of settings without a number is none."""
+    ports = [NpuPort(npu=5, gpu=gpu_id(1)), NpuPort(npu=6, gpu=GPU)]
+    case = topology(named("Ascend 910B", vendor="Huawei", index=3), ascend=Ascend(ports=ports))
+
+    assert ("6", "9", None) == tuple(find_npu_number(case, device) for device in (GPU, "npu-9", "npu-"))
+
+
+@pytest.mark.parametrize(("slot", "part"), [(None, "GPU with module id 6"), ("7", "GPU in slot 7")])
+def test_where_a_card_with_a_module_id_sits(slot: str | None, part: str) -> None:
+    """Its slot says more than the id that its driver has."""
+    case = function(named("Gaudi3", vendor="Intel", module_id=6), GPU, vendor="0x1da3", slot=slot)
+
+    assert part == find_location(case, f"gpu:{GPU}").part
 
 
 @pytest.mark.parametrize(
