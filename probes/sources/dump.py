@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple, Protocol
 
 from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, OF_NPU, SAVED
@@ -204,7 +205,7 @@ class SavedOutputs:
         self._pieces: dict[str, _Piece] = {}
         self._left, self._unsplit = _SPLIT_CHARACTERS, 0
         for name in names if named is None else ():
-            if name not in taken and not any(_is_about_one(_stem(name), argv) for argv in _OF_DEVICES):
+            if name not in taken and not _is_of_device(_stem(name)):
                 self._look_into(name)
         if self._unsplit:
             self.unread.append(
@@ -217,7 +218,7 @@ class SavedOutputs:
     @property
     def commands(self) -> list[tuple[str, ...]]:
         """What there is an output of."""
-        of_interfaces = {(*argv, name) for argv in OF_INTERFACE + OF_NPU for name in self.arguments(argv)}
+        of_interfaces = {(*argv, name) for argv in _OF_DEVICES for name in self.arguments(argv)}
         return sorted(of_interfaces | {argv for argv, name in self._names.items() if name is not None})
 
     def arguments(self, argv: tuple[str, ...]) -> list[str]:
@@ -350,7 +351,7 @@ def _name_of_piece(piece: Piece) -> str | None:
             return _HCCN
         if of_content == ((_LOG,),):
             return _LOG  # whatever its options
-        if any(_is_about_one(shown, argv) for argv in _OF_DEVICES):
+        if _is_of_device(shown):
             return shown
         if any(argv[0] == tool for argv in of_content) and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
             return shown
@@ -360,11 +361,21 @@ def _name_of_piece(piece: Piece) -> str | None:
 _PROSE = ("output", "outputs", "shows", "says", "result", "results")
 
 
+def _is_of_device(name: str) -> bool:
+    """Whether it is the name of an output about one interface or NPU."""
+    return any(_is_about_one(name, argv) for argv in _OF_DEVICES)
+
+
 def _is_about_one(name: str, argv: tuple[str, ...]) -> bool:
     """Whether it is the name of this command's output about one device."""
-    wanted, options = _parts(saved_name(argv))
+    wanted, options = _command_parts(argv)
     words, others = _parts(name)
     return words[: len(wanted)] == wanted and len(words) > len(wanted) and _same(options, others) is not None
+
+
+@cache
+def _command_parts(argv: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    return _parts(saved_name(argv))
 
 
 def saved_name(argv: tuple[str, ...]) -> str:

@@ -64,11 +64,7 @@ def _management_evidence(case: RuleContext) -> tuple[Evidence, ...]:
         return ()
     owned = join_labels([nic.label for nic in case.topology.nics if nic.limited])
     return (
-        Evidence(
-            what="ib_umad",
-            value=_describe_umad(case),
-            source="/proc/modules",
-        ),
+        Evidence(what="ib_umad", value=_describe_umad(case), source="/proc/modules"),
         Evidence(what="management functions (ConnectX-7)", value=owned or "none recognized", source="lspci -d 15b3:"),
     )
 
