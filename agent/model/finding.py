@@ -95,6 +95,29 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str
 
 
+_REACH = {"node": 0, "pci": 1, "gpu": 1, "nvswitch": 1}  # by the kind of the subject; a port, a link, a pair: 2
+
+
+def worst_first(finding: Finding) -> tuple[bool, int, float, int, str, str, str]:
+    """The sort key of findings: silenced ones last, by severity, then what costs a job most.
+
+    A critical one takes the whole node out, whatever it costs: of these the node comes before a device, and a device
+    before a port or a link.
+    """
+    critical = finding.severity == "critical"
+    percent = finding.cost.percent if finding.cost and not critical else 0.0
+    reach = _REACH.get(finding.subject.partition(":")[0], 2)
+    return (
+        finding.silenced is not None,
+        -SEVERITIES.index(finding.severity),
+        -percent,
+        reach,
+        finding.rule,
+        finding.subject,
+        finding.fingerprint,
+    )
+
+
 class UnknownSubject(msgspec.Struct, frozen=True, kw_only=True):
     """A subject that could not be judged, and why."""
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from agent.model.finding import SEVERITIES, Evidence, Finding
+from agent.model.finding import Evidence, Finding, worst_first
 from agent.outputs.names import DisplayNames, compress_names
 
 _WORD = re.compile(r"[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2,4}){1,2}\.[0-7]|[\w@](?:[\w.:@-]*[\w@])?")
@@ -37,7 +37,7 @@ def group_findings(findings: Sequence[Finding], names: DisplayNames) -> list[Fin
         key = finding.rule, finding.severity, finding.confidence, *texts
         blocks.setdefault(key, []).append(finding)
     grouped = [_make_block(members, names) for members in blocks.values()]
-    return sorted(grouped, key=lambda block: -SEVERITIES.index(block.first.severity))
+    return sorted(grouped, key=lambda block: worst_first(block.first))
 
 
 def describe_cost(finding: Finding) -> str:

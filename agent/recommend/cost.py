@@ -7,24 +7,34 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent.model.finding import Cost, Finding
+from agent.model.finding import Cost, Finding, worst_first
 from agent.model.prediction import Prediction, Repair
 from agent.model.report import Report
 from agent.recommend.constants import Version
 from agent.recommend.machine import NodeFacts, read_node
 from agent.recommend.predict import AS_IS, HEALTHY, Request, predict, version_of
-from agent.recommend.rails import RailFacts
+from agent.recommend.rails import RailFacts, heal_rail
 from agent.recommend.tuning import ALL_REDUCE
 
 SIZE = 1 << 30  # bytes
 _NODES = (1, 4)  # one node, and a job whose rings cross the network
 _LEAST_PERCENT = 0.5
 _LINKS, _NETWORK, _WIRE = "links", "network", "wire"  # between GPUs; of a NIC's port; PCIe between GPU and NIC
+# Rules of faults that show in a layer's bandwidth; others on the same port or GPU do not cost what these cost
 _LAYERS = {
-    _LINKS: ("nvlink-", "xgmi-", "hccs-", "fabric-"),
-    _NETWORK: ("ib-", "roce-", "port-module-fault", "nic-firmware-dead", "rdma-device-missing", "pci-driver-missing"),
-    _WIRE: ("pcie-", "pci-branch-differs"),
-}
+    _LINKS: {
+        "hccs-link-down", "nvlink-asymmetric", "nvlink-bandwidth-mode-reduced", "nvlink-disabled", "nvlink-inactive",
+        "nvlink-speed-low", "xgmi-link-down",
+    },
+    _NETWORK: {
+        "ib-no-sm", "ib-port-down", "ib-rate-degraded", "ib-rate-mixed", "nic-firmware-dead", "pci-driver-missing",
+        "port-module-fault", "rdma-device-missing", "roce-link-down", "roce-netdev-missing", "roce-speed-degraded",
+    },
+    _WIRE: {
+        "pcie-nic-starved", "pcie-path-bottleneck", "pcie-slot-limits-card", "pcie-slower-than-siblings",
+        "pcie-speed-downgraded", "pcie-width-downgraded",
+    },
+}  # fmt: skip
 _ANY_LAYER = ("profile-differs", "inventory-lost", "device-count-low")
 
 
@@ -48,7 +58,7 @@ def find_costs(report: Report) -> dict[str, Repair]:
 
 
 def add_costs(report: Report) -> Report:
-    """The report with the cost of each finding above info that the model has a figure for."""
+    """The report with the cost of each finding above info that the model has a figure for, worst first."""
     costs = find_costs(report)
     if not costs:
         return report
@@ -58,7 +68,7 @@ def add_costs(report: Report) -> Report:
         else finding
         for finding in report.findings
     ]
-    return msgspec.structs.replace(report, findings=findings)
+    return msgspec.structs.replace(report, findings=sorted(findings, key=worst_first))
 
 
 def _cost(repair: Repair) -> Cost:
@@ -156,14 +166,16 @@ def _layers(finding: Finding) -> set[str]:
     if finding.rule in _ANY_LAYER:
         return {_LINKS, _NETWORK, _WIRE}
     rules = [finding.rule, *(line.partition(" ")[0] for line in finding.absorbs)]
-    return {layer for rule in rules for layer, names in _LAYERS.items() if rule.startswith(names)}
+    return {layer for rule in rules for layer, names in _LAYERS.items() if rule in names}
 
 
 def _isolate_rail(rail: RailFacts, layers: set[str], names: set[str]) -> RailFacts:
-    healthy = _heal(rail)
+    healthy = heal_rail(rail)
+    wire = rail if _WIRE in layers else healthy
     return healthy._replace(
         network_gbyte_s=rail.network_gbyte_s if _NETWORK in layers else healthy.network_gbyte_s,
-        wire_gbyte_s=rail.wire_gbyte_s if _WIRE in layers else healthy.wire_gbyte_s,
+        plan_gbyte_s=wire.plan_gbyte_s,
+        wire_gbyte_s=wire.wire_gbyte_s,
         direct=not (names & rail.copied_by),
     )
 
@@ -173,7 +185,7 @@ def _until(node: NodeFacts, devices: set[str], row: Prediction, version: Version
     if row.nodes == 1:
         return None
     dropped = [rail for rail in node.rails if _concerns(rail, devices)]
-    rest = node._replace(rails=tuple(_heal(rail) for rail in node.rails if rail not in dropped))
+    rest = node._replace(rails=tuple(heal_rail(rail) for rail in node.rails if rail not in dropped))
     without = predict([rest], Request(row.collective, row.size_bytes, row.nodes, version), HEALTHY).busbw_gbyte_s
     text = "leave this node out of jobs on several nodes"
     if dropped and rest.rails and without and without > (row.busbw_gbyte_s or 0):
@@ -184,10 +196,6 @@ def _until(node: NodeFacts, devices: set[str], row: Prediction, version: Version
 
 def _concerns(rail: RailFacts, devices: set[str]) -> bool:
     return bool(devices & {rail.label, rail.pci or "", *rail.functions})
-
-
-def _heal(rail: RailFacts) -> RailFacts:
-    return rail._replace(network_gbyte_s=rail.healthy_network_gbyte_s, wire_gbyte_s=rail.plan_gbyte_s, direct=True)
 
 
 def _devices(finding: Finding, report: Report) -> Iterator[str]:

@@ -31,6 +31,7 @@ class RailFacts(NamedTuple):
     healthy_network_gbyte_s: float
     plan_gbyte_s: float  # path to the nearest GPU by what its links could do: what NCCL reads
     wire_gbyte_s: float  # by what they do
+    healthy_plan_gbyte_s: float = 0.0  # the most that the path of a rail of this node could do; 0: `plan_gbyte_s`
     direct: bool = True  # GPUDirect RDMA works with that GPU, or it is not known that it does not
     gpu: str | None = None
     functions: frozenset[str] = frozenset()  # PCI functions on that path, both ends included
@@ -40,7 +41,17 @@ class RailFacts(NamedTuple):
 
 def rail_gbyte_s(rail: RailFacts, healthy: bool) -> float:
     """What NCCL counts for a NIC: the least of its network and the path to its GPU."""
-    return min(rail.healthy_network_gbyte_s if healthy else rail.network_gbyte_s, rail.plan_gbyte_s)
+    if healthy:
+        return min(rail.healthy_network_gbyte_s, rail.healthy_plan_gbyte_s or rail.plan_gbyte_s)
+    return min(rail.network_gbyte_s, rail.plan_gbyte_s)
+
+
+def heal_rail(rail: RailFacts) -> RailFacts:
+    """The rail as the best ones of its node are: at their rate, in a slot like theirs, with GPUDirect RDMA."""
+    plan = rail.healthy_plan_gbyte_s or rail.plan_gbyte_s
+    return rail._replace(
+        network_gbyte_s=rail.healthy_network_gbyte_s, plan_gbyte_s=plan, wire_gbyte_s=plan, direct=True
+    )
 
 
 def merge_rails(rails: Iterable[float], gpus: int) -> tuple[float, ...]:
@@ -64,7 +75,8 @@ def read_rails(report: Report, gpus: list[Gpu]) -> list[RailFacts]:
             rate = (port.rate_gbit_s or 0.0) if port.state == "ACTIVE" else 0.0
             if rate or best_rate:
                 rows.append(_read_rail(report, nic, rate / 8, max(rate, best_rate) / 8, gpus))
-    return rows
+    best_plan = max((rail.plan_gbyte_s for rail in rows), default=0.0)
+    return [rail._replace(healthy_plan_gbyte_s=best_plan) for rail in rows]
 
 
 def _read_rail(report: Report, nic: Nic, network: float, healthy: float, gpus: list[Gpu]) -> RailFacts:
@@ -96,11 +108,11 @@ def _read_rail(report: Report, nic: Nic, network: float, healthy: float, gpus: l
         healthy,
         plan,
         min(wire, plan),
-        not copied_by and not any(cause.startswith(_TOO_FAR) for cause in causes),
-        gpu.label if gpu else None,
-        functions,
-        slowest,
-        copied_by,
+        direct=not copied_by and not any(cause.startswith(_TOO_FAR) for cause in causes),
+        gpu=gpu.label if gpu else None,
+        functions=functions,
+        slowest=slowest,
+        copied_by=copied_by,
     )
 
 

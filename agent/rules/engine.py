@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from agent.model.finding import SEVERITIES, Check, Finding, Silenced, Summary, UnknownSubject
+from agent.model.finding import SEVERITIES, Check, Finding, Silenced, Summary, UnknownSubject, worst_first
 from agent.rules.consequences import Standing, find_standing
 from agent.rules.context import RuleContext
 from agent.rules.fingerprints import fingerprint
@@ -21,7 +21,7 @@ Failures = list[tuple[Rule, Fail]]
 
 
 def judge(case: RuleContext, rules: Sequence[Rule]) -> tuple[list[Check], list[Finding], Summary]:
-    """Checks in catalogue order; findings by severity, rule, subject, silenced ones last; and the verdict."""
+    """Checks in catalogue order; findings worst first; and the verdict."""
     checks, faults = evaluate(case, rules)
     return checks, *build_findings(case, rules, checks, faults)
 
@@ -44,7 +44,7 @@ def build_findings(
     case: RuleContext, rules: Sequence[Rule], checks: Sequence[Check], faults: Failures
 ) -> tuple[list[Finding], Summary]:
     """The findings that stand, and the verdict."""
-    findings = sorted(_fold_failures(faults, case), key=_finding_order)
+    findings = sorted(_fold_failures(faults, case), key=worst_first)
     summary = summarize(checks, findings, {r.name for r in rules if r.essential})
     if summary.verdict in ("ok", "unknown") and not case.has_devices:
         verdict = "unknown" if case.devices_unread else "nothing_to_check"
@@ -134,9 +134,3 @@ def _build_finding(case: RuleContext, standing: Standing, silenced: Silenced | N
         absorbs=list(absorbs),
         fingerprint=fingerprint(rule.name, fault, case),
     )
-
-
-def _finding_order(finding: Finding) -> tuple[bool, int, str, str, str]:
-    """Silenced ones last."""
-    worst_first = -SEVERITIES.index(finding.severity)
-    return finding.silenced is not None, worst_first, finding.rule, finding.subject, finding.fingerprint

@@ -7,10 +7,11 @@ from zlib import crc32
 
 import pytest
 
+from agent.diagnose import evaluate_report
 from agent.rules import catalogue
 from tests.matrix import measure, spread
 from tests.matrix.cases import causes
-from tests.matrix.together import Collision, merge, read_listed, together
+from tests.matrix.together import Collision, laid_over, merge, read_listed, together
 
 SAMPLED = ("8xh100-sxm-2s-8xcx7-ib-4nvsw", "8xh200-sxm-2s-16xcx7-roce-4nvsw", "4xgb200-tray-2xgrace-4xcx7-ib")
 EVERY = 10  # of the causes of these machines, one of so many is laid with all others of the sample
@@ -24,6 +25,42 @@ def test_no_cause_hides_another(shape: str) -> None:
 
     assert [] == unlisted
     assert laid["named"] > laid["laid"] > 30
+
+
+H100, A2 = SAMPLED[0], "8x910b-4s-atlas-a2"
+
+
+@pytest.mark.parametrize(
+    ("shape", "names", "findings"),
+    [
+        pytest.param(
+            H100,
+            ("pcie/rail-strapped-to-gen4", "nvlink/registration-failed", "infiniband_runtime/link-recovers"),
+            [("fabric-incomplete", None), ("pcie-nic-starved", 46), ("ib-symbol-errors", None)],
+            id="a slot costs, and what else is wrong with its NIC and its GPU does not cost that",
+        ),
+        pytest.param(
+            H100,
+            ("infiniband_runtime/cable-is-bad", "infiniband/two-lanes-of-four", "pcie/gpu-at-x8"),
+            [("pcie-width-downgraded", 50), ("ib-rate-degraded", 46), ("ib-symbol-errors", None)],
+            id="errors of a port that is slow as well; what costs more comes first",
+        ),
+        pytest.param(
+            A2,
+            ("ascend/hccs-pair-down", "ascend/heartbeat-lost"),
+            [("npu-heartbeat-lost", None), ("hccs-link-down", 14)],
+            id="an NPU before a link, though only the link has a figure",
+        ),
+    ],
+)
+def test_the_worst_is_first_and_each_costs_its_own(
+    shape: str, names: tuple[str, ...], findings: list[tuple[str, int | None]]
+) -> None:
+    """Findings above info, in the order of the report, with the percent that each costs."""
+    judged = evaluate_report(*laid_over(shape, *names)).findings
+    seen = [(f.rule, f.cost and round(f.cost.percent)) for f in judged if f.severity != "info"]
+
+    assert findings == seen
 
 
 def test_figures_of_the_page_are_of_these_causes() -> None:

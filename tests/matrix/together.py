@@ -78,12 +78,19 @@ def together(shape: str) -> Iterator[tuple[str, str]]:
 
 def lay(shape: str, first: str, second: str) -> Laid:
     """Both at once. Raises Collision."""
-    base, one, other = _healthy(shape), _facts(shape, first), _facts(shape, second)
-    body = {**_frame(shape), **merge(base, one, other, "")}
-    config = merge(*({}, causes()[first].config, causes()[second].config), "config")
-    report = msgspec.convert(body, Report)
     wanted = [tuple(result) for name in (first, second) for result in filled(causes()[name].finds, shape)]
-    return compare(judge_all(report, msgspec.convert(config, Configuration)), wanted)
+    return compare(judge_all(*laid_over(shape, first, second)), wanted)
+
+
+def laid_over(shape: str, *names: str) -> tuple[Report, Configuration]:
+    """A machine with all these causes, not judged, and what the operator has set. Raises Collision."""
+    base = facts = _healthy(shape)
+    config: dict[str, Any] = {}
+    for name in names:
+        facts = merge(base, facts, _facts(shape, name), "")
+        config = merge({}, config, causes()[name].config, "config")
+    report = msgspec.convert({**_frame(shape), **facts}, Report)
+    return report, msgspec.convert(config, Configuration)
 
 
 def judge_all(report: Report, configuration: Configuration) -> Sequence[Standing]:

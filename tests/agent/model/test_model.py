@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agent.model.finding import Cost, Finding, Silenced, worst_first
 from agent.model.identity import Earlier, identities
 from agent.model.pci import bandwidth_gbyte_s, generation
 from tests.agent.rules.build import changed_gpu, changed_netdev, changed_nic, function, gpu_id, nic_id, server
@@ -96,3 +97,32 @@ def test_what_is_not_known_has_no_bandwidth(speed: float | None, width: int | No
 def test_generations_count_from_one() -> None:
     """A speed of no generation has none."""
     assert [1, 3, 5, 6, None, None] == [generation(s) for s in (2.5, 8.0, 32.0, 64.0, 9.9, None)]
+
+
+def finding(rule: str, severity: str = "error", subject: str = "gpu:0", **more: Any) -> Finding:
+    return Finding(
+        rule=rule, severity=severity, subject=subject, label="", summary="", impact="", remedy="", fingerprint=rule, **more
+    )  # fmt: skip
+
+
+def costing(percent: float) -> Cost:
+    return Cost(collective="all_reduce", nodes=1, gbyte_s=1.0, percent=percent, known_by="model")
+
+
+def test_findings_come_worst_first() -> None:
+    """By severity, cost and reach; a critical one by its reach alone; then by name; silenced ones last."""
+    rows = [
+        finding("h-node", "critical", "node"),
+        finding("g-device", "critical", "pci:0"),
+        finding("f-link", "critical", "link:0/1", cost=costing(90)),
+        finding("z-dear", subject="port:0/1", cost=costing(50)),
+        finding("y-cheap", subject="node", cost=costing(5)),
+        finding("x-node", subject="node"),
+        finding("a-device", subject="nvswitch:0"),
+        finding("w-device"),
+        finding("b-port", subject="port:0/1"),
+        finding("c-note", "info", "node"),
+        finding("a-silenced", "critical", "node", silenced=Silenced(reason="known")),
+    ]
+
+    assert rows == sorted(reversed(rows), key=worst_first)
