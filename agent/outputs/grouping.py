@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent.model.finding import Evidence, Finding, worst_first
-from agent.outputs.names import DisplayNames, compress_names
+from agent.model.labels import compress_names
+from agent.outputs.names import DisplayNames
 
 _WORD = re.compile(r"[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2,4}){1,2}\.[0-7]|[\w@](?:[\w.:@-]*[\w@])?")
 _MANY = 3  # lines that differ in one name only, from this number on, are one line

@@ -202,8 +202,9 @@ def _devices(finding: Finding, report: Report) -> Iterator[str]:
     """Ids and labels of the devices that a finding and what it explains are about."""
     subjects = [finding.subject, *(line.partition(" ")[2] for line in finding.absorbs)]
     ids = {part for subject in subjects for part in _ids(subject)}
-    if "node" in subjects:  # a finding of the node names its devices in its text only
-        ids |= {word.strip(",;:").partition("/")[0] for word in finding.summary.split()}
+    if "node" in subjects:  # a finding of the node names its devices in its texts only
+        texts = [finding.summary, *(line.what for line in finding.evidence)]
+        ids |= {word.strip(",;:").partition("/")[0] for text in texts for word in text.split()}
     yield from ids
     yield from _labels(ids, [(gpu.id, gpu.pci, gpu.label) for gpu in report.topology.gpus])
     yield from _labels(ids, [(nic.id, nic.pci, nic.rdma_device or nic.label) for nic in report.topology.host_nics])

@@ -11,7 +11,7 @@ from agent.rules.context import SETTLE_SECONDS, RuleContext
 from agent.rules.devices import severity_by_role
 from agent.rules.pages import Threshold
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown
-from agent.rules.wording import join_labels
+from agent.rules.wording import count_of, join_labels
 
 MINUTE, HOUR = 60.0, 3600.0
 ANY = 0.0  # as the time of a limit: so many in a window of any length
@@ -149,7 +149,7 @@ def fail_count(case: RuleContext, place: Subject, count: CounterDelta, limit: Li
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"{count.total} {words.what} in {format_window(case)}, limit {format_limit(case, limit)}",
+        summary=f"{count_of(count.total, words.what)} in {format_window(case)}, limit {format_limit(case, limit)}",
         impact=words.impact,
         remedy=words.remedy,
         evidence=count.evidence,

@@ -19,6 +19,7 @@ from agent.rules.counter_deltas import (
 )
 from agent.rules.pages import Threshold, read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown
+from agent.rules.wording import count_of
 
 _HALF_DAY = 12 * 3600.0
 _OUTAGE = "outage"  # cause of an info: one outage, and a long one
@@ -96,17 +97,18 @@ def _judge_count(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
     changed = _changed_settings(case, downs)
     if changed:
-        return NotApplicable(place.subject, f"went down {count.total} times while its settings changed ({changed})")
+        times = count_of(count.total, "times")
+        return NotApplicable(place.subject, f"went down {times} while its settings changed ({changed})")
     earlier = _earlier_downs(case, downs)
     over = _exceeded_limit(case, count.total, earlier, limits)
     if over is None:
         return Pass(place.subject)
     before = tuple(Evidence(what="an earlier run saw it go down", value=at, source="state directory") for at in earlier)
-    also = f", and {len(earlier)} times that earlier runs saw" if earlier else ""
+    also = f", and {count_of(len(earlier), 'times')} that earlier runs saw" if earlier else ""
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"went down {count.total} times in {format_window(case)}{also}; limit {over}",
+        summary=f"went down {count_of(count.total, 'times')} in {format_window(case)}{also}; limit {over}",
         impact=impact,
         remedy=remedy,
         evidence=count.evidence + before[-4:],

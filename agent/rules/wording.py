@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from agent.model.labels import compress_names
+
 T = TypeVar("T")
 
+_PLURAL = re.compile(r"\w+s\b(?: and (?:\w+ )?\w+s\b)?")
 NAMED = 8  # how many devices a sentence names
+_RANGE = 3  # labels from which on they become ranges
+_PAIR = " - "  # in the label of two devices: no range of them can be read
 
 
 def find_majority(values: Iterable[T]) -> T | None:
@@ -23,13 +29,63 @@ def find_majority(values: Iterable[T]) -> T | None:
 
 
 def join_labels(labels: Sequence[str]) -> str:
-    """Labels for a sentence, cut where nobody would read on.
+    """Labels for a sentence: three and more that differ in a number as a range, and cut where nobody would read on.
 
-    >>> join_labels(["GPU0", "GPU1"]), join_labels([f"GPU{n}" for n in range(10)])
-    ('GPU0, GPU1', 'GPU0, GPU1, GPU2, GPU3, GPU4, GPU5, GPU6, GPU7 and 2 more')
+    >>> join_labels(["GPU0", "GPU1"]), join_labels([f"GPU{n}" for n in range(10)]), join_labels(["GPU0 - GPU2"] * 3)
+    ('GPU0, GPU1', 'GPU0-9', 'GPU0 - GPU2, GPU0 - GPU2, GPU0 - GPU2')
+    >>> join_labels([f"mlx5_{n}/1 (eth{n})" for n in range(3)]), join_labels(["mlx5_0/1", "mlx5_0/2", "mlx5_1/1"])
+    ('mlx5_0-2', 'mlx5_0/1,2, mlx5_1/1')
+    >>> join_labels(list("abcdefghij")), join_labels(["lo", "eth1", "ib0"])
+    ('a, b, c, d, e, f, g, h and 2 more', 'lo, eth1, ib0')
     """
-    more = len(labels) - NAMED
-    return ", ".join(labels[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    named = labels if len(labels) < _RANGE or any(_PAIR in label for label in labels) else _compress(labels)
+    more = len(named) - NAMED
+    return ", ".join(named[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def name_pairs(pairs: Sequence[tuple[str, str]]) -> str:
+    """Between which devices, behind "no link ", where a label before it names the pair, or the one that all share.
+
+    >>> name_pairs([("GPU0", "GPU1")]), name_pairs([("GPU0", "GPU1"), ("GPU1", "GPU2"), ("GPU1", "GPU3")])
+    ('between them', 'to GPU0,2,3')
+    >>> name_pairs([("GPU0", "GPU1"), ("GPU0", "GPU2"), ("GPU1", "GPU2")])
+    'between any two of GPU0-2'
+    >>> name_pairs([("GPU0", "GPU1"), ("GPU2", "GPU3")])
+    'between GPU0 - GPU1, GPU2 - GPU3'
+    """
+    members = list(dict.fromkeys(name for pair in pairs for name in pair))
+    shared = [name for name in members if all(name in pair for pair in pairs)]
+    if len(pairs) == 1:
+        return "between them"
+    if shared:
+        return f"to {join_labels([name for name in members if name not in shared])}"
+    if len({frozenset(pair) for pair in pairs}) == len(members) * (len(members) - 1) // 2:
+        return f"between any two of {join_labels(members)}"
+    return f"between {join_labels([_PAIR.join(pair) for pair in pairs])}"
+
+
+def _compress(labels: Sequence[str]) -> list[str]:
+    """Ports without their interfaces, and without their number where all are first ports."""
+    ports = [label.partition(" (")[0] for label in labels]
+    if all(port.endswith("/1") for port in ports):
+        ports = [port[:-2] for port in ports]
+    named = compress_names(ports).split(", ")
+    return named if len(named) < len(labels) else list(labels)
+
+
+def count_of(number: int, things: str) -> str:
+    """A number of things: of one thing the first noun, and one that "and" joins to it, without their plural.
+
+    >>> count_of(2, "pause storms"), count_of(1, "pause storms that firmware ended"), count_of(1, "failed recoveries")
+    ('2 pause storms', '1 pause storm that firmware ended', '1 failed recovery')
+    >>> count_of(1, "link integrity errors and buffer overruns"), count_of(1, "recoveries of the PCIe link")
+    ('1 link integrity error and buffer overrun', '1 recovery of the PCIe link')
+    """
+    return f"{number} {things}" if number != 1 else f"1 {_PLURAL.sub(_singular, things, count=1)}"
+
+
+def _singular(match: re.Match[str]) -> str:
+    return re.sub(r"(ie)?s\b", lambda end: "y" if end[1] else "", match[0])
 
 
 def format_ranges(numbers: Iterable[int]) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
+from agent.model.labels import compress_names
 from agent.model.report import Report
 from agent.model.topology import Path
 from agent.outputs.html.elements import el
-from agent.outputs.names import DisplayNames, compress_names, visible_nics
+from agent.outputs.names import DisplayNames, visible_nics
 from agent.outputs.text.matrix import KINDS_BY_DISTANCE, MEANINGS, Pairs, find_nearest_rails, paths_by_pair
 
 MAX_SIZE = 64  # rows or columns that a table on a page still shows

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agent.model.gpu import Gpu
+from agent.model.labels import compress_names
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
 from agent.model.pci import CxlDevice, PciFunction
@@ -19,14 +20,7 @@ from agent.outputs.bus_tree import BusTree
 from agent.outputs.html.device_ports import DevicePort, describe_gpu_links, describe_nic_port, is_in_use
 from agent.outputs.html.elements import Severities
 from agent.outputs.html.link_bars import LinkBar, find_limited_pairs, make_link_bar
-from agent.outputs.names import (
-    DisplayNames,
-    compress_names,
-    describe_npu_port,
-    describe_scale_out,
-    format_gib,
-    short_model,
-)
+from agent.outputs.names import DisplayNames, describe_npu_port, describe_scale_out, format_gib, short_model
 from agent.outputs.text.header import count_names
 from agent.outputs.text.rows import DRIVER_STATES, NIC_STATES
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agent.model.finding import Finding, describe_silence
+from agent.model.labels import compress_names
 from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
-from agent.outputs.names import DisplayNames, begin_sentence, compress_names, describe_location
+from agent.outputs.names import DisplayNames, begin_sentence, describe_location
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
 from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 

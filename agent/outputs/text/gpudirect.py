@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent.model.finding import Gpudirect
+from agent.model.labels import compress_names
 from agent.model.report import Report
-from agent.outputs.names import DisplayNames, compress_names
+from agent.outputs.names import DisplayNames
 from agent.outputs.text.lines import Line, wrap_paragraph
 
 STYLES = {"ready": "ok", "degraded": "warning", "blocked": "error", "unknown": "dim"}

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from agent.model.labels import compress_names
 from agent.model.report import Report
 from agent.model.topology import Path
-from agent.outputs.names import DisplayNames, compress_names, visible_nics
+from agent.outputs.names import DisplayNames, visible_nics
 from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, wrap_paragraph
 
 MEANINGS = {

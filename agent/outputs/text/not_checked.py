@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from agent.model.labels import compress_names
 from agent.model.report import ProbeRun, Report
-from agent.outputs.names import DisplayNames, compress_names
+from agent.outputs.names import DisplayNames
 from agent.outputs.text.lines import BLANK, Line, wrap_paragraph
 from agent.outputs.verdict import classify_check
 

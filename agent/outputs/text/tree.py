@@ -6,11 +6,12 @@ if several devices share it: they meet in one host bridge.
 
 from __future__ import annotations
 
+from agent.model.labels import compress_names
 from agent.model.node import NumaNode
 from agent.model.pci import PciFunction, generation
 from agent.model.report import Report
 from agent.outputs.bus_tree import BusTree
-from agent.outputs.names import DisplayNames, compress_names, format_gib
+from agent.outputs.names import DisplayNames, format_gib
 from agent.outputs.text.align import ALL_CELLS, LINK_ONLY, align_rows, rows_fit
 from agent.outputs.text.lines import Line, Span, make_line, wrap_paragraph
 from agent.outputs.text.rows import RowBuilder, TreeRow

@@ -12,7 +12,7 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, find_function, one_level_lower, report_no_gpu, unreachable_reason
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import join_labels
+from agent.rules.wording import count_of, join_labels
 
 _BLOCK = "xgmi_wafl"
 _UNCORRECTABLE, _CORRECTABLE = f"{_BLOCK}.uncorrectable", f"{_BLOCK}.correctable"
@@ -55,11 +55,12 @@ def _judge_errors(case: RuleContext, gpu: Gpu) -> Result:
 
 
 def _fail_uncorrectable(subject: str, label: str, count: int, lines: list[Event]) -> Fail:
+    errors = "uncorrectable XGMI errors"
     address = subject.partition(":")[2]
     return Fail(
         subject=subject,
         label=label,
-        summary=f"{count or 'some'} uncorrectable XGMI errors since the driver was loaded",
+        summary=f"{count_of(count, errors) if count else f'some {errors}'} since the driver was loaded",
         impact="Data between GPUs was lost: the job ended or computed with wrong data, and the hive is reset.",
         remedy="Drain the node and reset the hive; where errors come back, have the module or its socket exchanged.",
         evidence=(
@@ -83,7 +84,7 @@ def _judge_correctable(case: RuleContext, gpu: Gpu) -> Result:
     return Fail(
         subject=subject,
         label=gpu.label,
-        summary=f"{moved} correctable XGMI errors in {case.window.seconds / 60:.0f} min",
+        summary=f"{count_of(moved, 'correctable XGMI errors')} in {case.window.seconds / 60:.0f} min",
         impact="Each is repaired by sending again; a growing number wears towards an uncorrectable one.",
         remedy="Watch the rate; where it stays, drain the node and have the module or its socket exchanged.",
         evidence=_count_evidence(gpu.id, _CORRECTABLE, f"+{moved}"),

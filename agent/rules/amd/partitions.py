@@ -9,7 +9,7 @@ from agent.model.gpu import Gpu, Partition
 from agent.rules.amd.gpus import KFD, all_pass, select_gpus
 from agent.rules.context import RuleContext
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import find_majority, join_labels
+from agent.rules.wording import count_of, find_majority, join_labels
 
 
 @rule("amd-partition-count")
@@ -35,7 +35,7 @@ def _judge_count(case: RuleContext, gpu: Gpu, usual_count: int | None) -> Result
     return Fail(
         subject=subject,
         label=gpu.label,
-        summary=f"{partition.count} partitions; {why}",
+        summary=f"{count_of(partition.count or 0, 'partitions')}; {why}",
         impact="A rank per partition does not start on this GPU, or starts with fewer ranks than planned.",
         remedy="While the GPU is idle set its compute partition again; read the kernel log for the lost partition.",
         evidence=(

@@ -82,7 +82,7 @@ def _fail_down(case: RuleContext, down: Mapping[str, int], centre: str | None) -
         summary = f"{down[gpu.id]} of {len(gpu.links)} XGMI links carry no data"
     elif [*down.values()] == [1, 1]:
         subject, label = f"pair:{gpus[0].id}+{gpus[1].id}", " - ".join(gpu.label for gpu in gpus)
-        summary = f"the XGMI link between {gpus[0].label} and {gpus[1].label} carries no data"
+        summary = "the XGMI link between them carries no data"
     else:
         subject, label = "node", "node"
         summary = f"XGMI links of {labels} carry no data"

@@ -15,7 +15,7 @@ from agent.rules.devices import find_device_id, find_function, unreachable_reaso
 from agent.rules.gates import has_ascend
 from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import format_ranges, join_labels
+from agent.rules.wording import format_ranges, join_labels, name_pairs
 
 LINKED = ("HCCS", "SIO")
 _COUNTERS = {"crc", "retries"}
@@ -270,11 +270,12 @@ def _fail_pairs(case: RuleContext, paths: list[Path]) -> Iterator[Fail]:
 
 
 def _fail_matrix(case: RuleContext, paths: list[Path], npu: Gpu | None) -> Fail:
-    labels = [" - ".join(case.gpus[end].label for end in (path.a, path.b)) for path in paths]
+    pairs = [(case.gpus[path.a].label, case.gpus[path.b].label) for path in paths]
+    labels = [" - ".join(pair) for pair in pairs]
     return Fail(
         subject=f"gpu:{npu.id}" if npu else _pair(paths[0]),
         label=npu.label if npu else labels[0],
-        summary=f"no HCCS between {join_labels(labels)}; their other pairs have it",
+        summary=f"no HCCS {name_pairs(pairs)}; their other pairs have it",
         impact="Traffic of these pairs goes over PCIe; collectives run at the slowest pair's speed.",
         evidence=tuple(
             Evidence(what=label, value=path.kind or "", source="npu-smi info -t topo")

@@ -43,9 +43,7 @@ def _judge_whole(case: RuleContext, region: CxlRegion) -> Result:
     return Fail(
         subject="node",
         label=region.id,
-        summary=f"{region.id} has {len(region.devices)} of {region.ways} devices"
-        if missing > 0
-        else f"{region.id} is not committed",
+        summary=f"it has {len(region.devices)} of {region.ways} devices" if missing > 0 else "it is not committed",
         impact=f"{region.size_mib / 1024:g} GiB cannot be used." if region.size_mib else "Its memory cannot be used.",
         evidence=(
             Evidence(
@@ -125,7 +123,7 @@ def _fail_sockets(region: CxlRegion, places: dict[str, int | None]) -> Fail:
     return Fail(
         subject="node",
         label=region.id,
-        summary=f"the devices of {region.id} are at {join_labels(named)}",
+        summary=f"its devices are at {join_labels(named)}",
         impact="Half of all accesses cross the sockets, from whichever socket they come.",
         evidence=tuple(
             Evidence(what=f"NUMA node of {device}", value=str(node), source=f"/sys/bus/pci/devices/{device}/numa_node")
@@ -202,7 +200,7 @@ def _judge_qos(region: CxlRegion, members: list[CxlDevice]) -> Result:
     return Fail(
         subject="node",
         label=region.id,
-        summary=f"{region.id} is in a window of class {region.qos_class}; "
+        summary=f"it is in a window of class {region.qos_class}; "
         + ", ".join(f"{device.memdev} has class {device.qos_class}" for device in others),
         impact="The host plans with the bandwidth and latency of another class than this memory has.",
         evidence=(

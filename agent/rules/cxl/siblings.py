@@ -66,10 +66,7 @@ def _compare(case: RuleContext, devices: list[CxlDevice], what: str) -> Fail | N
         return None
     usual_value = find_majority(known.values())
     others = [device for device in devices if device.id in known and known[device.id] != usual_value]
-    texts = (
-        f"{value} on {join_labels([device_label(case, place) for place in known if known[place] == value])}"
-        for value in values
-    )
+    texts = (f"{value} at {join_labels([place for place in known if known[place] == value])}" for value in values)
     single = len(others) == 1
     return Fail(
         subject=subject_of(others[0]) if single else "node",

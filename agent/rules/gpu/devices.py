@@ -24,7 +24,7 @@ from agent.rules.devices import (
 )
 from agent.rules.gates import HABANA
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import find_majority, join_labels
+from agent.rules.wording import find_majority, join_labels, name_pairs
 
 _EXCLUDED = "NVreg_ExcludedGpus"
 _BOARDS = {  # modules by PCI device id: their maker, how many of them servers have
@@ -392,7 +392,7 @@ def _fail_p2p_blocked(word: str, pairs: Sequence[tuple[Gpu, Gpu]], subject: str,
     return Fail(
         subject=subject,
         label=label,
-        summary=f"P2P blocked between {join_labels(labels)}: {_WORDS[word]} ({word})",
+        summary=f"P2P blocked {name_pairs([(a.label, b.label) for a, b in pairs])}: {_WORDS[word]} ({word})",
         impact="Copies between them go through the CPU's memory: 10 to 20 GB/s where PCIe 5 has 50, NVLink 4 has 450.",
         remedy="Take the key (RegistryDwords) out of the options of the module nvidia in /etc/modprobe.d, and reboot."
         if word == _BY_REGISTRY

@@ -22,7 +22,7 @@ from agent.rules.devices import find_function, severity_by_role, unreachable_rea
 from agent.rules.infiniband.ports import EXPECTED, IbPort, device_number, has_no_infiniband, ib_ports, is_rate_unparsed
 from agent.rules.node_wide import aggregate_node_wide, merge_if_on_all
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import find_majority, format_share_lost, join_labels
+from agent.rules.wording import count_of, find_majority, format_share_lost, join_labels
 
 _CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
 _MEANING = {
@@ -359,7 +359,8 @@ def _fail_limited_pf(nic: Nic, lines: list[Event]) -> Fail:
     return Fail(
         subject=f"pci:{nic.pci}",
         label=nic.label,
-        summary=f"its firmware refused a register {times} times since boot, and it is no function of a fabric manager",
+        summary=f"its firmware refused a register {count_of(times, 'times')} since boot, and it is no function of "
+        "a fabric manager",
         impact="Some of its counters and its module cannot be read; its traffic is not affected.",
         remedy="Look at its firmware; where a fabric manager owns it, leave it out of jobs and monitoring.",
         evidence=tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in lines[:2]),

@@ -11,6 +11,7 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, unreachable_reason
 from agent.rules.gates import AMAZON
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import count_of
 
 _LOST = ("mem_ecc_uncorrected", "sram_ecc_uncorrected")
 _REPAIRABLE = "mem_ecc_repairable_uncorrected"
@@ -63,7 +64,7 @@ def _judge_ecc(case: RuleContext, gpu: Gpu) -> Result:
     return Fail(
         subject=subject,
         label=gpu.label,
-        summary=f"{moved} uncorrectable memory errors since the earlier sample, which the device can repair",
+        summary=f"{count_of(moved, 'uncorrectable memory errors')} since the earlier sample, which can be repaired",
         impact="Results that were computed at that time may be wrong; the repair waits for a restart.",
         evidence=(Evidence(what=_REPAIRABLE, value=f"+{moved}", source=source),),
         severity="warning",

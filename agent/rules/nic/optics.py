@@ -14,6 +14,7 @@ from agent.rules.devices import severity_by_role
 from agent.rules.pages import read_limit
 from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, roce_ports
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import count_of
 
 CABLES = ("copper", "active_copper")  # they measure nothing
 _DENIED = "CAP_NET_ADMIN"
@@ -151,7 +152,7 @@ def _logged_events(case: RuleContext, nic: Nic, port: Port) -> list[tuple[str, s
     return [
         (
             severity if code == "module" else "warning",
-            f"{_EVENTS[code]} ({event.count} times since boot)",
+            f"{_EVENTS[code]} ({count_of(event.count, 'times')} since boot)",
             Evidence(what="kernel log", value=event.text, source=event.source),
         )
         for code, event in events_by_text.items()

@@ -23,7 +23,7 @@ from agent.rules.nvlink.link_counts import (
     not_offered_reason,
 )
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import find_majority, join_labels
+from agent.rules.wording import find_majority, join_labels, name_pairs
 
 GpuPair = tuple[str, str]  # ids of GPUs
 
@@ -236,6 +236,7 @@ def _fail_path_missing(
     case: RuleContext, pairs: list[TallyPair], subject: str, label: str, ways: Mapping[frozenset[str], Path]
 ) -> Fail:
     labels = [f"{a.gpu.label} - {b.gpu.label}" for a, b in pairs]
+    between = name_pairs([(a.gpu.label, b.gpu.label) for a, b in pairs])
     a, b = pairs[0]
     alone = subject.removeprefix("gpu:")
     ends = {alone} if alone in case.gpus else {tally.gpu.id for pair in pairs for tally in pair}
@@ -247,7 +248,7 @@ def _fail_path_missing(
     return Fail(
         subject=subject,
         label=label,
-        summary=f"no NVLink between {join_labels(labels)}: {cell} instead of {expected}, {links}",
+        summary=f"no NVLink {between}: {cell} instead of {expected}, {links}",
         impact="NCCL takes PCIe for these pairs: 63 GB/s at best instead of 450; rings run at their slowest pair.",
         remedy="Read the fabric manager's log for what it left out; restart it with all jobs gone; reset the GPUs.",
         evidence=(

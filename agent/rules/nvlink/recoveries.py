@@ -10,6 +10,7 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, is_nvidia, report_no_gpu, unreachable_reason
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import count_of
 
 _LEAST = read_limit("nvlink-recoveries-outlier.recoveries")
 _TIMES = read_limit("nvlink-recoveries-outlier.times")
@@ -68,7 +69,8 @@ def _judge_recoveries(case: RuleContext, gpu: Gpu, link: GpuLink, counts: dict[t
     return Fail(
         subject=subject,
         label=f"{gpu.label} NVLink {link.link}",
-        summary=f"{count} recoveries since the driver was loaded; nine in ten other links have {usual_rate} or fewer",
+        summary=f"{count_of(count, 'recoveries')} since the driver was loaded; nine in ten other links have "
+        f"{usual_rate} or fewer",
         impact="The link wears: each recovery stops its traffic for a moment, and one that fails ends the job.",
         evidence=(
             Evidence(what="recoveries", value=str(count), source=f"nvidia-smi nvlink -e{which} -l {link.link}"),

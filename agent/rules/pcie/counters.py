@@ -30,6 +30,7 @@ from agent.rules.devices import device_label, kernel_log_evidence, unreachable_r
 from agent.rules.pages import read_limit
 from agent.rules.pcie.links import fail_by_log, report_log_alone
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import count_of
 
 # Errors a minute and lane by GT/s: a bit error rate of 1e-12 (DCGM, PcieMain.cpp)
 _PER_LANE = {2.5: 0.15, 5.0: 0.30, 8.0: 0.48, 16.0: 0.96, 32.0: 1.92, 64.0: 3.84}
@@ -280,7 +281,7 @@ def _judge_end(case: RuleContext, link_end: LinkEnd, counters: Counters, alike: 
     return Fail(
         subject=place.subject,
         label=place.label,
-        summary=f"{count.total} correctable PCIe errors in {format_window(case)}, limit {limit:g}/min",
+        summary=f"{count_of(count.total, 'correctable PCIe errors')} in {format_window(case)}, limit {limit:g}/min",
         impact=_IMPACT,
         remedy=_REMEDY,
         evidence=count.evidence,

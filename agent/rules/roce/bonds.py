@@ -10,6 +10,7 @@ from agent.model.nic import Netdev, Nic
 from agent.rules.context import RuleContext
 from agent.rules.devices import severity_by_role
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
 
 LAG_MODES = ("active-backup", "balance-xor", "802.3ad")  # in which mlx5 makes one RDMA device of two ports
 
@@ -71,7 +72,7 @@ def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
         yield Fail(
             subject=f"netdev:{bond.netdev.id}",
             label=bond.netdev.label,
-            summary=f"rail {', '.join(nic.label for nic in bond.nics)} is in {bond.netdev.label}: {bond.labels}",
+            summary=f"{join_labels([nic.label for nic in bond.nics])}, for jobs, in one bond: {bond.labels}",
             impact="A connection uses one port of the bond only; two connections may share one port "
             "while the other is idle.",
             remedy="Take the ports out of the bond and give each an address; NCCL_IB_MERGE_NICS=1 uses both.",
@@ -159,7 +160,7 @@ def _fail_lag_broken(bond: Bond, summary: str, cause: str) -> Fail:
     return Fail(
         subject=f"netdev:{bond.netdev.id}",
         label=bond.netdev.label,
-        summary=f"{bond.netdev.label}: {summary}",
+        summary=summary,
         impact=_IMPACTS.get(cause, _IMPACT),
         remedy="A member that is down: cable, module, switch port. Else remove virtual functions, and create it again.",
         evidence=(

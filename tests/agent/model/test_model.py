@@ -100,9 +100,8 @@ def test_generations_count_from_one() -> None:
 
 
 def finding(rule: str, severity: str = "error", subject: str = "gpu:0", **more: Any) -> Finding:
-    return Finding(
-        rule=rule, severity=severity, subject=subject, label="", summary="", impact="", remedy="", fingerprint=rule, **more
-    )  # fmt: skip
+    about = {"label": "", "summary": "", "impact": "", "remedy": "", "fingerprint": rule}
+    return Finding(rule=rule, severity=severity, subject=subject, **about, **more)
 
 
 def costing(percent: float) -> Cost:
@@ -125,4 +124,4 @@ def test_findings_come_worst_first() -> None:
         finding("a-silenced", "critical", "node", silenced=Silenced(reason="known")),
     ]
 
-    assert rows == sorted(reversed(rows), key=worst_first)
+    assert rows == sorted([rows[-1], *rows[:-1]], key=worst_first)

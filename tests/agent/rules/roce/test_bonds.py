@@ -90,7 +90,7 @@ def test_a_member_that_is_down_is_a_warning_and_stands_for_the_bond() -> None:
     _, findings, _ = judge(case, every_rule())
 
     assert (BOND, "warning", "member") == (fault.subject, fault.severity, fault.cause)
-    assert "bond0: eth1 is down; 1 of 2 members carry it" == fault.summary
+    assert "eth1 is down; 1 of 2 members carry it" == fault.summary
     assert [f"roce-lag-on-rails {BOND}"] == next(f.absorbs for f in findings if f.rule == "roce-lag-broken")
 
 
@@ -101,7 +101,7 @@ def test_members_of_different_speeds_are_named() -> None:
         case = changed_netdev(case, n, speed_gbit_s=speed)
     (fault,) = fails(roce_lag_broken, case)
 
-    assert ("speed", "bond0: its members run at different speeds: eth0 100, eth1 200") == (fault.cause, fault.summary)
+    assert ("speed", "its members run at different speeds: eth0 100, eth1 200") == (fault.cause, fault.summary)
 
 
 def test_two_devices_on_one_card_are_a_warning() -> None:

@@ -278,7 +278,7 @@ def test_one_rail_without_pfc_is_an_error() -> None:
     (fault,) = fails(roce_pfc_off, off())
 
     assert (PORT, "error", "meant") == (fault.subject, fault.severity, fault.cause)
-    assert "PFC is off for every priority, and it is on at eth0, eth2, eth3" == fault.summary
+    assert "PFC is off for every priority, and it is on at eth0,2,3" == fault.summary
     assert "mlnx_qos -i eth1 --pfc 0,0,0,1,0,0,0,0 (upstream: dcb pfc set dev eth1" in fault.remedy
     assert "prio-pfc all:off 3:on" in fault.remedy
     assert "--trust" not in fault.remedy

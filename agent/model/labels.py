@@ -1,0 +1,35 @@
+"""Labels of several devices in one list: `GPU0-7` for eight of a kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_NUMBERED = re.compile(r"(.*?)(\d{1,9})")
+
+
+def compress_names(labels: Iterable[str]) -> str:
+    """Combine names that differ in their last number, in the order of the first member.
+
+    >>> compress_names(["GPU0", "GPU1", "GPU2", "GPU5", "mlx5_0", "4c:00.0", "4c:00.1"])
+    'GPU0-2,5, mlx5_0, 4c:00.0,1'
+    """
+    families: dict[str, list[int]] = {}
+    alone: dict[str, None] = {}
+    for label in labels:
+        match = _NUMBERED.fullmatch(label)
+        if match and str(int(match[2])) == match[2]:
+            families.setdefault(match[1], []).append(int(match[2]))
+        else:
+            alone[label] = None
+    return ", ".join([*(prefix + _format_runs(sorted(set(numbers))) for prefix, numbers in families.items()), *alone])
+
+
+def _format_runs(numbers: list[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(str(number) for number in run) for run in runs)
