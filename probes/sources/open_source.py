@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["BadSource", "open_source"]
 
 OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricscope fleet topology` reads it"
+_REPORT = '"fabricscope.report/'
 SOURCES = (
     "a source is a capture, a sosreport, an nvidia-bug-report.log, the sys/ tree of a machine, saved command outputs "
     "(nvidia-smi_topo_-m.txt, lspci_-vvv.txt, ibstat.txt), or one topology file of NCCL, hwloc or rdma_topo"
@@ -130,6 +131,8 @@ def _single_output(path: str) -> Host | FactsSource:
         start = decode_saved(content[:LOOK_CHARACTERS])
         if fabric_format(start):
             raise BadSource(f"{path}: {OF_A_FABRIC}")
+        if _REPORT in start:
+            raise BadSource(f"{path}: is a finished report of fabricscope", "--report takes one")
         useless = find_missing_name(start)
         raise BadSource(f"{path}: {useless or 'is not recognized: it is no archive and no known output'}", SOURCES)
     return TreeHost("dump", path, MemoryFiles(), outputs, tuple(outputs.unread))

@@ -74,7 +74,7 @@ def amd_numa_balancing(case: RuleContext) -> Iterator[Result]:
             label="node",
             summary="automatic NUMA balancing is on",
             impact="The kernel moves pages that GPUs use, and unmaps them meanwhile: RCCL warns of it at each start.",
-            remedy="sysctl kernel.numa_balancing=0, and the same line in /etc/sysctl.d.",
+            remedy="`sysctl kernel.numa_balancing=0`, and the same line in /etc/sysctl.d.",
             evidence=(Evidence(what="kernel.numa_balancing", value=value, source="/proc/sys/kernel/numa_balancing"),),
             places=frozenset({"node"}),
         )

@@ -242,9 +242,9 @@ def _fail_siblings_differ(case: RuleContext, family: list[Gpu], what: str, known
 
 # What the driver asks for, how grave that is, and what a person does
 _ACTIONS = {
-    "reset": ("error", "Drain it and reset it: nvidia-smi -r -i"),
+    "reset": ("error", "Drain it and reset it: `nvidia-smi -r -i GPU_INDEX`"),
     "bus_reset": ("error", "Drain it and reset its bus, or power cycle."),
-    "drain_and_reset": ("error", "Let its jobs end, start no new ones, then reset it: nvidia-smi -r -i"),
+    "drain_and_reset": ("error", "Let its jobs end, start no new ones, then reset it: `nvidia-smi -r -i GPU_INDEX`"),
     "drain_p2p": ("warning", "Let jobs that use it with other GPUs end, and start no new ones; then reset it."),
     "recover_imex_domain": ("error", "Recover the IMEX domain of the rack: restart nvidia-imex on its nodes."),
     "reboot": ("critical", "Drain the node and reboot it."),
@@ -282,7 +282,7 @@ def _judge_recovery_needed(case: RuleContext, gpu: Gpu) -> Result:
         impact="New jobs on it fail, and jobs that use all GPUs of the node with them, until that is done."
         if severity != "warning"
         else "Jobs that use it together with other GPUs may fail; others go on.",
-        remedy=remedy if not remedy.endswith("-i") else f"{remedy} {gpu.index if gpu.index is not None else 'N'}",
+        remedy=remedy,
         evidence=(
             Evidence(what="recovery action", value=word, source="nvidia-smi -q"),
             *kernel_log_evidence(case, gpu.pci or gpu.id),

@@ -79,7 +79,7 @@ def _fail_acs_on_path(case: RuleContext, pair: Pair, ports: list[PciFunction]) -
         summary=f"ACS redirects peer traffic at {join_labels([port.id for port in ports])}, below which both are",
         impact="Traffic between GPU and NIC goes up to the CPU and back: it is much slower, and can hang.",
         remedy="ACS or IOMMU off in the BIOS, or at each boot: "
-        + "; ".join(f"setpci -s {port.id} ECAP_ACS+0x6.w=0000" for port in ports),
+        + "; ".join(f"`setpci -s {port.id} ECAP_ACS+0x6.w=0000`" for port in ports),
         evidence=tuple(
             Evidence(
                 what=f"ACS control of {port.id}",
@@ -101,8 +101,8 @@ def _merge_pairs(faults: list[Fail]) -> Fail:
         label="node",
         summary=f"ACS redirects the traffic of every GPU and its rails, at {join_labels(ports)}",
         impact=faults[0].impact,
-        remedy="ACS or IOMMU off in the BIOS, or at each boot for each of these ports: setpci -s PORT "
-        "ECAP_ACS+0x6.w=0000",
+        remedy="ACS or IOMMU off in the BIOS, or at each boot for each of these ports: "
+        "`setpci -s PORT ECAP_ACS+0x6.w=0000`",
         evidence=tuple(evidence.values()),
         places=frozenset().union(*(fault.places for fault in faults)),
     )
@@ -204,7 +204,7 @@ def _judge_ats_vm(case: RuleContext, pair: Pair) -> Result:
         label=pair.label,
         summary=f"{pair.nic.label} was passed through without ATS",
         impact="Each transfer goes up to the host's IOMMU and back, which is slower.",
-        remedy="On the host: mlxconfig -d DEVICE set ATS_ENABLED=true, then a cold reboot.",
+        remedy="On the host: `mlxconfig -d DEVICE set ATS_ENABLED=true`, then a cold reboot.",
         evidence=(Evidence(what="ATS", value="off", source=pci_source(case, nic.id, "config")),),
         places=pair.places,
     )

@@ -125,7 +125,7 @@ def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
         impact="Traffic between nodes is copied through host memory: every rail is slower."
         if used
         else "None for NCCL, which does not use it at this distance; libraries that do copy through host memory.",
-        remedy="Install the open kernel modules of the driver (DMA-BUF), or modprobe nvidia-peermem.",
+        remedy="Install the open kernel modules of the driver (DMA-BUF), or `modprobe nvidia-peermem`.",
         evidence=(
             Evidence(what="peer-memory clients", value="none of " + ", ".join(_PEER_MODULES), source="/proc/modules"),
             Evidence(what="kernel", value=case.node.kernel or "not known", source="uname -r"),

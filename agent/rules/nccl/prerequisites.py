@@ -136,7 +136,7 @@ def gdr_devnodes_missing(case: RuleContext) -> Iterator[Result]:
         "none is left, which is far slower.",
         remedy="Give the container /dev/infiniband (--device, or the RDMA device plugin)."
         if inside
-        else "Load the module: modprobe ib_uverbs. Where it is loaded, look at the rules of udev.",
+        else "Load the module: `modprobe ib_uverbs`. Where it is loaded, look at the rules of udev.",
         evidence=(
             Evidence(what="nodes", value=", ".join(verbs[:8]) or "none", source="ls /dev/infiniband"),
             Evidence(what="rails", value=", ".join(rails[:8]), source="ls /sys/class/infiniband"),
@@ -269,7 +269,7 @@ def gdr_gds_not_ready(case: RuleContext) -> Iterator[Result]:
             label="node",
             summary="jobs use GPUDirect Storage, and nvidia_fs is not loaded",
             impact="Reads from storage go through host memory instead of straight to the GPU.",
-            remedy="modprobe nvidia-fs, and name it in /etc/modules-load.d/.",
+            remedy="`modprobe nvidia-fs`, and name it in /etc/modules-load.d/.",
             evidence=(*library_evidence(users), Evidence(what="nvidia_fs", value="not loaded", source="/proc/modules")),
             places=NODE,
         )

@@ -36,7 +36,7 @@ def _judge_manager_down(case: RuleContext) -> Result:
         + ("; ib_umad is not loaded, which it needs" if lacking else ""),
         impact=f"NVLink between {len(case.topology.gpus)} GPUs is not set up or not kept: CUDA ends with error 802.",
         remedy=("Load ib_umad, also at boot (/etc/modules-load.d). " if lacking else "")
-        + f"{_first_state(case, service.state)}systemctl enable --now {MANAGER}. Read /var/log/fabricmanager.log.",
+        + f"{_first_state(case, service.state)}`systemctl enable --now {MANAGER}`. Read /var/log/fabricmanager.log.",
         evidence=(
             Evidence(what=MANAGER, value=service.state, source=f"systemctl status {MANAGER}"),
             *_management_evidence(case),
@@ -163,7 +163,7 @@ def _judge_imex_down(case: RuleContext, service: Service) -> Result:
         label="node",
         summary=f"IMEX is configured for {case.software.imex['nodes_config']} nodes, and {what}",
         impact="No memory is shared over NVLink with other nodes: 900 GB/s fall to the network, or jobs end.",
-        remedy="systemctl enable --now nvidia-imex on all nodes of the domain; one configuration and one version.",
+        remedy="`systemctl enable --now nvidia-imex` on all nodes of the domain; one configuration and one version.",
         evidence=(
             Evidence(what=IMEX, value=service.state, source=f"systemctl status {IMEX}"),
             Evidence(what="daemon", value=state or "no answer", source="nvidia-imex-ctl -q"),

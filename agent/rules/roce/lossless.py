@@ -55,7 +55,7 @@ def _fail_pfc_off(case: RuleContext, qos_path: QosPath) -> Fail:
     why = qos_path.meant or ("lost packets are counted" if qos_path.losses else "")
     trust = "" if qos_path.qos.trust == "dscp" else f"{set_trust()}, "
     pause = qos_path.each.netdev.pause if qos_path.each.netdev else None
-    half = "; global pause off: ethtool -A INTERFACE rx off tx off" if pause and (pause.rx or pause.tx) else ""
+    half = "; global pause off: `ethtool -A INTERFACE rx off tx off`" if pause and (pause.rx or pause.tx) else ""
     lossy = "" if qos_path.meant else ' If loss is by design, declare it: roce_mode = "lossy" below [facts].'
     return fail_port(
         qos_path,
@@ -161,7 +161,7 @@ def _fail_vlan_no_egress_map(case: RuleContext, qos_path: QosPath) -> Fail:
     return fail_port(
         qos_path,
         f"VLAN tags carry priority {qos_path.priority}, PFC is on for {format_pfc(qos_path.qos)}",
-        f"ip link set {name} type vlan egress 0:{to} 4:{to}, or NCCL_IB_SL={to}, or let the port trust DSCP.",
+        f"`ip link set {name} type vlan egress 0:{to} 4:{to}`, or NCCL_IB_SL={to}, or let the port trust DSCP.",
         severity=qos_path.each.severity("error" if qos_path.losses else "warning"),
         confidence="medium",
         evidence=(
@@ -213,7 +213,7 @@ def _judge_dcbx_firmware_owned(qos_path: QosPath, netdev: Netdev) -> Result:
     return fail_port(
         qos_path,
         "DCBX is run by the firmware of the NIC" if qos.dcbx == "firmware" else "DCBX is run with the switch",
-        "Nothing where switches are meant to decide; else mlnx_qos -i INTERFACE -d os.",
+        "Nothing where switches are meant to decide; else `mlnx_qos -i INTERFACE -d os`.",
         impact="The switch can replace the PFC and ETS settings of the host at any time.",
         severity="info",
         evidence=(Evidence(what=f"DCBX of {netdev.label}", value=value, source=f"dcb dcbx show dev {netdev.label}"),),
@@ -254,7 +254,7 @@ def _judge_cnp_class(qos_path: QosPath, netdev: Netdev, usual_value: int | None)
     return fail_port(
         qos_path,
         text,
-        "echo 48 > /sys/class/net/INTERFACE/ecn/roce_np/cnp_dscp, the same on all hosts.",
+        "`echo 48 > /sys/class/net/INTERFACE/ecn/roce_np/cnp_dscp`, the same on all hosts.",
         impact="Feedback queues behind the congestion: 1 MB of queue at 400 Gb/s is 20 microseconds.",
         severity="info",
         evidence=(row,),
@@ -302,8 +302,8 @@ def _judge_ecn_off(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Resu
     return fail_port(
         qos_path,
         text + ("; PFC is off, too" if bare else ""),
-        f"echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/{at}, the same for roce_rp; for good: "
-        "mlxconfig -d DEVICE set ROCE_CC_PRIO_MASK_P1=255.",
+        f"`echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/{at}`, the same for roce_rp; for good: "
+        "`mlxconfig -d DEVICE set ROCE_CC_PRIO_MASK_P1=255`.",
         impact="Only pauses hold senders back: flows that cause no congestion get a fraction of their 400 Gb/s.",
         severity="info" if programmable else qos_path.each.severity("error" if bare else "warning"),
         evidence=rows,

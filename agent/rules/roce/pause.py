@@ -212,6 +212,6 @@ def _unused_priorities(case: RuleContext, counters: RocePortCounters) -> dict[st
 _WORDS = FailureText(
     "pause frames that nothing here obeys",
     "What the port sends meanwhile can be dropped by the switch: host and switch disagree about the class.",
-    "Set PFC alike on both sides (mlnx_qos -i INTERFACE; the queue of the class on the switch).",
+    "Set PFC alike on both sides (`mlnx_qos -i INTERFACE`; the queue of the class on the switch).",
     "medium",
 )

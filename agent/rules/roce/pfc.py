@@ -103,7 +103,7 @@ def _judge_global_pause(qos_path: QosPath, netdev: Netdev) -> Result:
     return fail_port(
         qos_path,
         f"{ways} global pause{negotiated}, and no priority has PFC" + (f": {qos_path.meant}" if qos_path.meant else ""),
-        f"ethtool -A INTERFACE rx off tx off; {set_trust()}; {set_pfc(CONVENTION)}.",
+        f"`ethtool -A INTERFACE rx off tx off`; {set_trust()}; {set_pfc(CONVENTION)}.",
         impact="A pause stops all 8 priorities, congestion feedback and SSH too, and spreads over the fabric.",
         severity=qos_path.each.severity("error" if qos_path.meant else "warning"),
     )
@@ -132,7 +132,7 @@ def _judge_pause_and_pfc(qos_path: QosPath, netdev: Netdev) -> Result:
     return fail_port(
         qos_path,
         f"global pause is on beside PFC ({format_pfc(qos_path.qos)})",
-        "ethtool -A INTERFACE rx off tx off autoneg off.",
+        "`ethtool -A INTERFACE rx off tx off autoneg off`.",
         impact="One end ignores the other's frames: what was to be lossless is dropped when queues fill.",
         severity=qos_path.each.severity("warning"),
         confidence="medium",

@@ -20,6 +20,7 @@ from agent.rules.wording import format_ranges, join_labels
 
 VARIABLE = "NCCL_IB_TC"
 # Drivers that give packets of traffic class 0 a class of their own settings (bnxt_re: DSCP 26, priority 3 by default)
+_NAMED = 4  # ports of a reason; more are counted
 _MARKS_BY_ITSELF = ("bnxt_", "ionic", "irdma", "ice", "i40e")
 _CLASS_BY_PROGRAM = (2, 26)  # of NCCL: from here a program can set the class of a communicator itself
 
@@ -318,7 +319,8 @@ def _pfc_expected_reason(case: RuleContext, roce_port: RocePort, netdev: Netdev)
         return f"the switch announces PFC on priority {on}"
     like = [other for other in roce_ports(case) if isinstance(other, RocePort) and other.nic.role == roce_port.nic.role]
     on_at = [one for other in like for one in dcb_interfaces(case, other) if one and one.qos and any(one.qos.pfc)]
-    return f"it is on at {join_labels([one.label for one in on_at])}" if on_at else ""
+    at = join_labels([one.label for one in on_at]) if len(on_at) <= _NAMED else f"{len(on_at)} other ports"
+    return f"it is on at {at}" if on_at else ""
 
 
 def _worst_class(case: RuleContext, known: QosPath, netdev: Netdev) -> QosPath:

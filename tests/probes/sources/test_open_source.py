@@ -169,6 +169,7 @@ def test_a_byte_order_mark_says_how_an_output_was_saved(encoding: str, tmp_path:
     [
         (b"Dear all,\nplease find attached\n", "is not recognized: it is no archive"),
         (b"", "is not recognized"),
+        (b'{"schema": "fabricscope.report/1", "node": {}}', "is a finished report of fabricscope"),
         (os.urandom(3000), "is not recognized"),
         (gzip.compress(b"Dear all,", mtime=0), "cut short, or is no archive"),
         (gzip.compress(bytes(range(256)) * 12, mtime=0), "is not recognized"),

@@ -65,7 +65,7 @@ def test_one_that_is_not_installed_is_critical_where_nothing_is_registered() -> 
     assert "is not installed" in fault.summary
     assert fault.remedy.startswith("Install nvidia-fabricmanager in ")
     assert fails(fabric_manager_down, stopped())[0].remedy.startswith(
-        "Start it: systemctl enable --now nvidia-fabricmanager"
+        "Start it: `systemctl enable --now nvidia-fabricmanager`"
     )
 
 

@@ -102,7 +102,7 @@ def test_both_at_once_are_a_warning() -> None:
 
     assert (PORT, "warning", "medium") == (fault.subject, fault.severity, fault.confidence)
     assert "global pause is on beside PFC (priority 3)" == fault.summary
-    assert fault.remedy.startswith("ethtool -A eth1 rx off tx off autoneg off")
+    assert fault.remedy.startswith("`ethtool -A eth1 rx off tx off autoneg off")
     assert ["info"] == [fault.severity for fault in fails(roce_pause_and_pfc, changed_nic(both(), 1, role="storage"))]
 
 

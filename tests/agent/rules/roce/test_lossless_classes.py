@@ -203,7 +203,7 @@ def test_off_for_the_class_of_rdma_is_a_warning(case, sides: str) -> None:
 
     assert (PORT, "warning", "medium") == (fault.subject, fault.severity, fault.confidence)
     assert f"ECN is off for priority 3: {sides}" == fault.summary
-    assert fault.remedy.startswith("echo 1 > /sys/class/net/eth1/ecn/roce_np/enable/3")
+    assert fault.remedy.startswith("`echo 1 > /sys/class/net/eth1/ecn/roce_np/enable/3`, the same")
     assert fault.evidence[0].source.startswith("/sys/class/net/eth1/ecn/roce_")
 
 
@@ -279,11 +279,19 @@ def test_one_rail_without_pfc_is_an_error() -> None:
 
     assert (PORT, "error", "meant") == (fault.subject, fault.severity, fault.cause)
     assert "PFC is off for every priority, and it is on at eth0,2,3" == fault.summary
-    assert "mlnx_qos -i eth1 --pfc 0,0,0,1,0,0,0,0 (upstream: dcb pfc set dev eth1" in fault.remedy
+    assert "mlnx_qos -i eth1 --pfc 0,0,0,1,0,0,0,0` (upstream: `dcb pfc set dev eth1" in fault.remedy
     assert "prio-pfc all:off 3:on" in fault.remedy
     assert "--trust" not in fault.remedy
     assert "ethtool -A" not in fault.remedy
     assert "roce_mode" not in fault.remedy
+
+
+@pytest.mark.parametrize(("rails", "where"), [(5, "eth0,2-4"), (6, "5 other ports")])
+def test_other_ports_are_named_or_counted(rails: int, where: str) -> None:
+    """Sixteen of them are no sentence."""
+    (fault,) = fails(roce_pfc_off, dcb(netdevs(roce(rails), neighbor=None), pfc=only()))
+
+    assert f"PFC is off for every priority, and it is on at {where}" == fault.summary
 
 
 @pytest.mark.parametrize("pause", [Pause(rx=True, tx=False), Pause(rx=False, tx=True)])
@@ -291,7 +299,7 @@ def test_half_a_pause_is_to_be_switched_off(pause) -> None:
     """It does not protect both directions, and PFC takes its place."""
     (fault,) = fails(roce_pfc_off, changed_netdev(off(), 1, pause=pause))
 
-    assert "global pause off: ethtool -A eth1 rx off tx off" in fault.remedy
+    assert "global pause off: `ethtool -A eth1 rx off tx off" in fault.remedy
 
 
 def test_nowhere_and_nothing_known_asks() -> None:

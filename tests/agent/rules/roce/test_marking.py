@@ -223,7 +223,7 @@ def test_trust_in_tags_that_are_not_there_is_an_error() -> None:
 
     assert (PORT, "error", "high") == (fault.subject, fault.severity, fault.confidence)
     assert "trust is PCP, and no packet has a VLAN tag: all are priority 0, PFC is on for priority 3" == fault.summary
-    assert "mlnx_qos -i eth1 --trust dscp (upstream: dcb app add dev eth1 dscp-prio 0:0" in fault.remedy
+    assert "mlnx_qos -i eth1 --trust dscp` (upstream: `dcb app add dev eth1 dscp-prio 0:0" in fault.remedy
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_a_vlan_without_a_map_is_a_warning() -> None:
 
     assert (PORT, "warning", "medium") == (fault.subject, fault.severity, fault.confidence)
     assert "VLAN tags carry priority 0, PFC is on for priority 3" == fault.summary
-    assert fault.remedy.startswith("ip link set eth1.5 type vlan egress 0:3 4:3, or NCCL_IB_SL=3")
+    assert fault.remedy.startswith("`ip link set eth1.5 type vlan egress 0:3 4:3`, or NCCL_IB_SL=3")
     assert ("none", "ip -d link show eth1.5") == (fault.evidence[0].value, fault.evidence[0].source)
     assert "0:2" == fails(roce_vlan_no_egress_map, vlan(roce(), "0:2"))[0].evidence[0].value
 

@@ -158,7 +158,7 @@ def test_a_small_buffer_is_a_warning() -> None:
 
     assert (PORT, "warning", "medium") == (fault.subject, fault.severity, fault.confidence)
     assert "buffer 1 has 100 kB; 147 kB are needed at 400 Gb/s, MTU 4200 and 7 m of cable" == fault.summary
-    assert "--cable_len 7:" in fault.remedy
+    assert "--cable_len 7`:" in fault.remedy
     assert "dcb buffer show dev eth1" == fault.evidence[0].source
 
 
@@ -218,7 +218,7 @@ def test_the_longest_cable_counts(longer) -> None:
     (fault,) = fails(roce_headroom_small, longer(sized(200_000)))
 
     assert fault.summary.endswith("and 100 m of cable")
-    assert "--cable_len 100:" in fault.remedy
+    assert "--cable_len 100`:" in fault.remedy
 
 
 def test_a_short_cable_is_believed() -> None:
