@@ -11,7 +11,7 @@ from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, 
 from agent.outputs.html.coverage import RuleLinks, render_command, render_inline
 from agent.outputs.html.elements import Child, el
 from agent.outputs.names import DisplayNames, begin_sentence
-from agent.outputs.text.findings import join_absorbed
+from agent.outputs.text.findings import OVERVIEW, describe_block, join_absorbed
 
 UNLINKED = ("node", "pair")  # kinds of subjects without a row in the device table
 OPEN_EVIDENCE = 3  # blocks up to this number show their evidence at once
@@ -28,6 +28,8 @@ def render_findings(report: Report, rules: RuleLinks) -> Iterator[Element]:
     yield el("h2", "Findings", id="findings")
     if not loud:
         yield el("p", _describe_none(report))
+    if len(loud) >= OVERVIEW:
+        yield el("ol", *map(_render_overview, loud), class_="overview")
     for block in loud:
         yield _render_block(block, names, rules, len(loud) <= OPEN_EVIDENCE)
     if notes:
@@ -38,6 +40,13 @@ def render_findings(report: Report, rules: RuleLinks) -> Iterator[Element]:
     if silenced:
         cards = [_render_block(block, names, rules, False) for block in group_findings(silenced, names)]
         yield el("details", el("summary", f"{len(silenced)} silenced"), *cards, class_="notes silenced")
+
+
+def _render_overview(block: FindingBlock) -> Element:
+    """One line that leads to the card."""
+    first = block.first
+    badge = el("span", first.severity, class_=f"badge {first.severity}")
+    return el("li", badge, el("a", describe_block(block), href=f"#f-{first.fingerprint}"))
 
 
 def _describe_none(report: Report) -> str:

@@ -57,7 +57,7 @@ def _render_block(block: FindingBlock, names: DisplayNames, width: int, everythi
     finding = block.first
     head = (finding.severity.upper() if finding.severity != "info" else "NOTE", finding.severity)
     hang = " " * (len(head[0]) + 2)
-    lines = _hang(head, _headline(block), width, hang)
+    lines = _hang(head, describe_block(block), width, hang)
     sure = "" if finding.confidence == "high" else f" (confidence: {finding.confidence})"
     lines += _render_parts(block, names, width, everything)
     lines += _render_confirm(finding, width)
@@ -70,7 +70,8 @@ def _render_block(block: FindingBlock, names: DisplayNames, width: int, everythi
     return lines + _row("rule", f"{finding.rule}{sure}", width, "dim")
 
 
-def _headline(block: FindingBlock) -> str:
+def describe_block(block: FindingBlock) -> str:
+    """What is wrong with which parts, in one line."""
     if block.label == "node":
         return begin_sentence(block.summary)
     if len(block.findings) == 1 or block.same_summary:
@@ -80,7 +81,7 @@ def _headline(block: FindingBlock) -> str:
 
 def _render_overview(block: FindingBlock, width: int) -> list[Line]:
     """One block in one line, with a mark in the colour of its severity."""
-    first, *more = wrap_paragraph(_headline(block), width, indent="      ", first="    ")
+    first, *more = wrap_paragraph(describe_block(block), width, indent="      ", first="    ")
     return [make_line(("  ! ", block.first.severity), first[0][0].strip()), *more]
 
 

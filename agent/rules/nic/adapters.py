@@ -108,10 +108,13 @@ def _fail_fw_mixed(board: str, nics: list[Nic], differing: list[Nic], usual_firm
     alone = differing[0] if len(differing) == 1 else None
     others = ", ".join(f"{nic.label} {nic.firmware}" for nic in differing[:8])
     versions_text = f"most run {usual_firmware}, {others}" if usual_firmware else f"no version has a majority: {others}"
+    summary = f"rails of board {board} run different firmware: {versions_text}"
+    if alone and usual_firmware:
+        summary = f"firmware {alone.firmware}; most rails of board {board} run {usual_firmware}"
     return Fail(
         subject=f"pci:{alone.pci or alone.id}" if alone else "node",
         label=alone.label if alone else "node",
-        summary=f"rails of board {board} run different firmware: {versions_text}",
+        summary=summary,
         impact=f"{_describe_differing(len(differing), len(nics), usual_firmware)}; collectives wait for the slowest.",
         remedy=f"Bring {join_labels([nic.label for nic in differing])} to {usual_firmware or 'one version'} "
         "(mlxfwmanager), and reset.",

@@ -14,7 +14,7 @@ from agent.model.finding import FarEnd, Location, Step, Summary
 from agent.outputs.html.coverage import RuleLinks, render_markdown
 from agent.outputs.html.page import render_html
 from agent.rules import pages
-from tests.machines import FAULTS, HOSTS, scan_machine
+from tests.machines import FAULTS, HOSTS, scan_faults, scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
 B200 = "8xb200-sxm-2s-8xcx7-ib-hidden-nvsw"
@@ -110,6 +110,29 @@ def test_sections_stand_in_order(host: str) -> None:
 
     assert titles == [title for title in ORDER if title in titles]
     assert "Findings" == titles[0]
+
+
+@pytest.mark.parametrize(
+    ("faults", "texts"),
+    [
+        pytest.param(
+            ("nic-fw-mixed", "ib-port-down", "gpu-width-x8"),
+            ["GPU2: PCIe link is x8; both ends support x16", "mlx5_3/1: DOWN", "mlx5_9: "],
+            id="three",
+        ),
+        pytest.param(("ib-port-down", "gpu-width-x8"), [], id="two are seen at once"),
+    ],
+)
+def test_many_findings_are_listed_before_their_cards(faults: tuple[str, ...], texts: list[str]) -> None:
+    """Worst first, each with a link to its card."""
+    page = render_html(scan_faults(*faults))
+    listed = page.partition('<ol class="overview">')[2].partition("</ol>")[0]
+    lines = re.findall(r'<a href="#(f-\w+)">([^<]*)</a>', listed)
+
+    assert len(texts) == len(lines)
+    assert all(text in line for text, (_, line) in zip(texts, lines, strict=True))
+    cards = re.findall(r'<article [^>]*id="(f-\w+)"', page)
+    assert [card for card, _ in lines] == cards[: len(lines)]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
