@@ -111,10 +111,19 @@ def find_form_factor(context: RuleContext, fault: Fail, location: Location | Non
 
 
 def describe_steps(steps: Sequence[Step]) -> str:
-    """The steps as one text, without markup; several are numbered."""
-    texts = [" ".join((step.do, *step.outcomes)) for step in steps]
+    """The steps as one text, without markup; several are numbered, and what comes of one begins a new sentence."""
+    texts = [" ".join((end_sentence(step.do) if step.outcomes else step.do, *step.outcomes)) for step in steps]
     numbered = [f"{number}. {text}" for number, text in enumerate(texts, 1)] if len(texts) > 1 else texts
     return " ".join(numbered).replace("`", "")
+
+
+def end_sentence(text: str) -> str:
+    """With a full stop, where it has no end: after a command, or where one was left out.
+
+    >>> end_sentence("Reset it: `nvidia-smi -r`"), end_sentence("Drain the node."), end_sentence("")
+    ('Reset it: `nvidia-smi -r`.', 'Drain the node.', '')
+    """
+    return text if not text or text[-1] in ".:;?!" else f"{text}."
 
 
 def find_values(context: RuleContext, fault: Fail) -> list[dict[str, str]]:
