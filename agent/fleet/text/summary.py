@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent.fleet.questions.summary import FleetSummary
 from agent.fleet.text.parts import STYLES, count, hosts, number, share, table, wrap_item
 from agent.model.finding import VERDICTS
-from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
+from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_heading, make_line, wrap_paragraph
 
 _REASONS = 12  # why rules could not be judged; the rest is counted
 _RULES = 6  # of one reason that are named
+_CLASS = 30  # characters that a hardware class needs beside columns of numbers
 
 
 def page(answer: FleetSummary, width: int = 80) -> list[Line]:
@@ -29,8 +32,7 @@ def page(answer: FleetSummary, width: int = 80) -> list[Line]:
     ]
     if answer.stale:
         spans.append((f"{number(answer.stale)} stale", "warning"))
-    joined = [piece for span in spans for piece in (span, "  ")]
-    lines.append(make_line("  ", *joined[:-1]))
+    lines += _wrap_spans(spans, width)
     if answer.stale:
         than = "than the newest by more than" if answer.silent else "than"
         text = f"stale (report older {than} {duration(answer.stale_after_seconds)}): "
@@ -39,6 +41,16 @@ def page(answer: FleetSummary, width: int = 80) -> list[Line]:
     lines += [BLANK, make_heading("Coverage"), *_coverage(answer, width)]
     if answer.worst:
         lines += [BLANK, make_heading("Worst nodes"), *_worst(answer, width)]
+    return lines
+
+
+def _wrap_spans(spans: Sequence[Span], width: int) -> list[Line]:
+    lines: list[Line] = []
+    for span in spans:
+        if not lines or line_length(lines[-1]) + 2 + len(span[0]) > width:
+            lines.append(make_line("  ", span))
+        else:
+            lines[-1] = (*lines[-1], *make_line("  ", span))
     return lines
 
 
@@ -73,7 +85,15 @@ def _classes(answer: FleetSummary, width: int) -> list[Line]:
         ]
         for hardware_class in answer.classes
     ]
+    if width - sum(len(name) + 2 for name in head[1:]) < _CLASS:
+        return table(["nodes", "class"], [[row[1], _describe_class(head, row)] for row in rows], width, 2)
     return table(head, rows, width)
+
+
+def _describe_class(head: Sequence[str], row: Sequence[str]) -> str:
+    """Where there is no room for a column of each verdict."""
+    verdicts = ", ".join(f"{many} {name}" for name, many in zip(head[2:], row[2:], strict=True) if many != "-")
+    return f"{row[0]}: {verdicts}"
 
 
 def describe_coverage(answer: FleetSummary) -> str:
