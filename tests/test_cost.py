@@ -116,7 +116,7 @@ ALLOWED = {
     ("scan", "--help"): TYPER,
     ("watch", "--help"): TYPER,
     ("install-units", "--print", "--exec", "/bin/true"): TYPER | {"hashlib"},
-    ("rules",): RULES,
+    ("rules",): RULES | {"agent.outputs"},
     ("explain", "gpu-missing"): RULES,
     ("schema",): RULES,
     ("scan", "--source", "{tree}", "--format", "json"): SCAN,

@@ -47,7 +47,14 @@ def print_rule(name: str) -> None:
     if name in rules:
         rule = rules[name]
         essential = ", essential" if rule.essential else ""
-        sys.stdout.write(f"{rule.name} ({rule.severity}{essential})\n\n{rule.page}\n")
+        page = f"{rule.name} ({rule.severity}{essential})\n\n{rule.page}\n"
+        if sys.stdout.isatty():
+            from agent.cli.output import show
+            from agent.outputs.text.rule_page import fold_page
+
+            show(lambda width: fold_page(page, width), None, no_color=False)
+        else:
+            sys.stdout.write(page)
         return
     family = next((set(family.rules) for family in FAMILIES if family.name == name), set())
     matching = [
@@ -88,11 +95,12 @@ def print_findings(name: str, path: str) -> None:
 
 
 def _print_list(rules: Sequence[Rule]) -> None:
-    wide = max(len(rule.name) for rule in rules)
-    for rule in rules:
-        sys.stdout.write(
-            f"{rule.name:{wide}}  {rule.severity:8}  {'essential' if rule.essential else '':9}  {rule.title}\n"
-        )
+    """One line a rule for a pipe, so that `grep` finds all of it."""
+    from agent.cli.output import show
+    from agent.outputs.text.rule_page import list_rules
+
+    rows = [(rule.name, rule.severity, rule.essential, rule.title) for rule in rules]
+    show(lambda width: list_rules(rows, width if sys.stdout.isatty() else sys.maxsize), None, no_color=False)
 
 
 def print_completion(app: typer.Typer, shell: str) -> None:

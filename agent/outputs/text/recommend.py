@@ -15,6 +15,7 @@ _NAMES = {
     "sendrecv": "send/receive",
 }
 _MOST_REPAIRS = 20  # that are printed
+_LESS_ROOM = ("NCCL chooses", "range", "size")  # columns that a narrow terminal lacks, in this order
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
@@ -27,7 +28,7 @@ def render_recommendation(answer: Recommendation, width: int) -> list[Line]:
         lines += wrap_paragraph(f"missing in the report: {', '.join(answer.missing)}", width, style="warning")
     lines += [BLANK, make_heading("What it reaches (bus bandwidth as nccl-tests prints it, GB/s)")]
     if any(row.busbw_gbyte_s is not None for row in answer.predictions):
-        lines += _prediction_table(answer.predictions)
+        lines += _prediction_table(answer.predictions, width)
     else:
         lines += [make_line("  Not predicted.")]
     lines += _bound_lines(answer.predictions, width)
@@ -100,7 +101,8 @@ def describe_bound(bound: Bound) -> str:
     return f"{part} of {bound.device}" + (f" on {bound.host}" if bound.host else "")
 
 
-def _prediction_table(rows: Sequence[Prediction]) -> Iterator[Line]:
+def _prediction_table(rows: Sequence[Prediction], width: int) -> Iterator[Line]:
+    """A narrow terminal has no room for all of it."""
     keys = list(dict.fromkeys((row.collective, row.size_bytes, row.nodes) for row in rows))
     both = len({row.case for row in rows}) > 1
     heads = [
@@ -126,11 +128,17 @@ def _prediction_table(rows: Sequence[Prediction]) -> Iterator[Line]:
                 _choice(case), describe_bound(case.bound) if case.bound else "",
             ]
         )  # fmt: skip
-    widths = [max(len(row[column]) for row in table) for column in range(len(heads))]
+    right = {heads[column] for column in range(2, len(heads) - 3)}
+    for name in _LESS_ROOM:
+        if sum(map(max, zip(*([len(text) + 2 for text in row] for row in table), strict=True))) <= width:
+            break
+        at = table[0].index(name)
+        table = [[*row[:at], *row[at + 1 :]] for row in table]
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for number, row in enumerate(table):
         cells = [
-            text.rjust(size) if 2 <= column < len(heads) - 3 else text.ljust(size)
-            for column, (text, size) in enumerate(zip(row, widths, strict=True))
+            text.rjust(size) if head in right else text.ljust(size)
+            for head, text, size in zip(table[0], row, widths, strict=True)
         ]
         yield make_line(("  " + "  ".join(cells).rstrip(), "dim" if number == 0 else ""))
 

@@ -267,6 +267,21 @@ def test_the_version_that_jobs_use_is_that_of_the_node(
     assert version == read_node(msgspec.structs.replace(report, software=software)).nccl
 
 
+@pytest.mark.parametrize(
+    ("width", "lacks"),
+    [(97, set()), (96, {"NCCL chooses"}), (71, {"NCCL chooses"}), (70, {"NCCL chooses", "range"}),
+     (61, {"NCCL chooses", "range", "size"})],
+)  # fmt: skip
+def test_a_narrow_table_has_fewer_columns(width: int, lacks: set[str]) -> None:
+    """And no line of it is too long."""
+    lines = to_plain_text(render_recommendation(answer_report(scan_machine(H100), Question()), width)).splitlines()
+    head = next(line for line in lines if line.startswith("  collective"))
+    table = lines[lines.index(head) :][:13]
+
+    assert lacks == {name for name in ("NCCL chooses", "range", "size", "as it is", "bound") if name not in head}
+    assert max(map(len, table)) <= width
+
+
 def test_no_table_of_dashes_where_nothing_is_predicted() -> None:
     """The reason in one line."""
     report = scan_machine(H100)
