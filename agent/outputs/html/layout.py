@@ -16,6 +16,8 @@ GAP, INNER, DEVICE, PORT, BAND = 124, 118, 252, 150, 84  # widths: link, switch,
 STUB, LANE = 26, 102  # from a device to the text of its port; the same where links between GPUs are drawn before it
 THICK = 14.0  # the link of this picture that can carry most
 THIN = 1.5
+BESIDE = 12  # from a curve to the text beside it
+_REACH = 0.75  # of its bulge: as far as such a curve goes
 
 
 class Rect(NamedTuple):
@@ -64,6 +66,7 @@ class PictureLayout(NamedTuple):
     band: Rect | None  # the NVSwitches, where GPUs' NVLinks end
     scale: float  # thickness of a bar for one GB/s
     stub: float  # from a device to the text of its port
+    room: float  # for that text
 
     def find(self, key: str) -> PlacedBox | None:
         """The box with a key."""
@@ -74,8 +77,8 @@ def compute_layout(scene: Scene) -> PictureLayout:
     """Compute the positions of all boxes."""
     hung = [box for node in scene.boxes if node.key != UNPLACED for box in node.children]
     columns = max((_depth(box) for box in hung), default=0) - 1  # of switches; -1: nothing hangs anywhere
-    stub = LANE if scene.direct else STUB
-    maker = _LayoutBuilder(columns, stub)
+    lane = LANE if scene.direct else STUB
+    maker = _LayoutBuilder(columns, lane)
     top = float(MARGIN)
     for node in scene.boxes:
         top = maker.node(node, top) + BETWEEN
@@ -87,17 +90,27 @@ def compute_layout(scene: Scene) -> PictureLayout:
         band = Rect(maker.right + BETWEEN, first, BAND, last - first)
     wide = (band.right if band else maker.right) + MARGIN
     high = max(top - BETWEEN, 0.0) + MARGIN
-    return PictureLayout(wide, high, maker.placed, maker.sockets, maker.rails, band, THICK / most, stub)
+    middles = {item.box.key: item.at.middle for item in maker.placed}
+    ends = [pair for pair in scene.direct if middles.keys() >= set(pair)]
+    reach = max((_REACH * bulge(k, middles[a], middles[b]) for k, (a, b) in enumerate(ends)), default=0.0)
+    stub = min(lane, max(STUB, reach + BESIDE))
+    room = PORT + lane - STUB - stub - MARGIN / 2
+    return PictureLayout(wide, high, maker.placed, maker.sockets, maker.rails, band, THICK / most, stub, room)
+
+
+def bulge(number: int, upper: float, lower: float) -> float:
+    """How far the control points of the curve between two heights are to the right, so that curves stand apart."""
+    return min(PORT - 30, 30 + abs(lower - upper) * 0.16 + (number % 3) * 5)
 
 
 class _LayoutBuilder:
-    def __init__(self, columns: int, stub: int) -> None:
+    def __init__(self, columns: int, lane: int) -> None:
         self.placed: list[PlacedBox] = []
         self.sockets: list[PlacedSocket] = []
         self.rails: list[Rect] = []
         self.left = MARGIN + CPU + 10 + RAIL
         self.devices = self.left + (columns * (GAP + INNER) + GAP if columns >= 0 else -RAIL)
-        self.right = self.devices + DEVICE + PORT + stub - STUB
+        self.right = self.devices + DEVICE + PORT + lane - STUB
 
     def node(self, node: Box, top: float) -> float:
         """Place a NUMA node as a frame around its rows; returns its lower edge."""

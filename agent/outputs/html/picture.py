@@ -18,11 +18,11 @@ from agent.outputs.html.layout import (
     DEVICE,
     GAP,
     INNER,
-    PORT,
     THIN,
     PictureLayout,
     PlacedBox,
     Rect,
+    bulge,
     compute_layout,
 )
 from agent.outputs.html.link_bars import LinkBar, format_rate
@@ -129,13 +129,13 @@ class _Drawing:
             if one is None or other is None:
                 continue
             x, upper, lower = one.at.right, one.at.middle, other.at.middle
-            bulge = min(PORT - 30, 30 + abs(lower - upper) * 0.16 + (number % 3) * 5)
+            far = x + bulge(number, upper, lower)
             links = f"{count} direct link{'s' if count > 1 else ''}"
             labels = f"{self.names.labels.get(a, a)} and {self.names.labels.get(b, b)}: {links}"
             yield el(
                 "path",
                 el("title", labels),
-                d=f"M{x:g} {upper + 6:g}C{x + bulge:g} {upper + 6:g} {x + bulge:g} {lower - 6:g} {x:g} {lower - 6:g}",
+                d=f"M{x:g} {upper + 6:g}C{far:g} {upper + 6:g} {far:g} {lower - 6:g} {x:g} {lower - 6:g}",
                 class_="arc",
                 stroke_width=max(THIN, 6 * count / most),
             )
@@ -187,7 +187,7 @@ class _Drawing:
             el("title", f"{item.box.title} port: {port.text}"),
             _bar(x, x + 14, y, 3, "now"),
             el("circle", cx=x + 17, cy=y, r=3.5, class_="end"),
-            el("text", _cut_text(port.text, PORT - 30), x=x + self.layout.stub, y=y + 4, class_="small"),
+            el("text", _cut_text(port.text, self.layout.room), x=x + self.layout.stub, y=y + 4, class_="small"),
             class_=f"port {port.state} {port.tone}",
         )
 

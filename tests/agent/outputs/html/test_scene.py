@@ -7,8 +7,9 @@ import pytest
 
 from agent.model.pci import Link, LinkQuality
 from agent.outputs.html.elements import Severities
-from agent.outputs.html.layout import LANE, STUB, compute_layout
+from agent.outputs.html.layout import LANE, PORT, STUB, compute_layout
 from agent.outputs.html.link_bars import make_link_bar
+from agent.outputs.html.picture import SMALL
 from agent.outputs.html.scene import Box, Scene, build_scene
 from tests.machines import HOSTS, scan_machine
 
@@ -191,5 +192,17 @@ def test_texts_of_ports_stand_beside_links_between_gpus() -> None:
     """Not below them: where GPUs are joined directly, the picture is wider by the lane of these links."""
     joined, apart = (compute_layout(build_scene(scan_machine(host))) for host in ("8xgaudi3-2s", CXL))
 
-    assert (LANE, STUB) == (joined.stub, apart.stub)
+    assert STUB == apart.stub < joined.stub <= LANE
     assert LANE - STUB == joined.wide - apart.wide
+
+
+def test_texts_of_ports_begin_where_short_links_end() -> None:
+    """Links between the two dies of a module need no wide lane: the texts are whole."""
+    report = scan_machine("16x910c-4s-atlas-a3")
+    layout = compute_layout(build_scene(report))
+    texts = [port.text for item in layout.placed for port in item.box.ports if port.kind == "port"]
+
+    assert STUB < layout.stub < LANE
+    assert 16 == len(texts)
+    assert max(map(len, texts)) * SMALL <= layout.room
+    assert layout.stub + layout.room < PORT + LANE - STUB
