@@ -181,12 +181,12 @@ def link_word(links: list[GpuLink]) -> str:
 
 
 def _nvlinks(ledger: Ledger, pairs: Pairing, a: Gpu, b: Gpu) -> None:
+    what = link_word(b.links or a.links)
     if not (a.links_known and b.links_known):
         if a.links_known != b.links_known:
-            ledger.unknown("lost" if a.links_known else "gained", "nvlinks", pairs.place("gpu", a, b))
+            ledger.unknown("lost" if a.links_known else "gained", f"{what}s", pairs.place("gpu", a, b))
         return
     before, after = {link.link: link for link in a.links}, {link.link: link for link in b.links}
-    what = link_word(b.links or a.links)
     for number in sorted(before.keys() | after.keys()):
         one, other = before.get(number), after.get(number)
         place = pairs.place("gpu", a, b, f"/{number}")

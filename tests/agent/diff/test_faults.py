@@ -124,7 +124,7 @@ EXPECTED = {
         "changed driver_state: GPU1",
         "new gaudi-missing: GPU1",
         "changed check: gaudi-module-id",
-        "lost nvlinks: GPU1",
+        "lost gaudi links: GPU1",
         "lost path by the driver: GPU1 with GPU0, GPU2-7",
     ],
     "gaudi-no-link": [
