@@ -29,7 +29,7 @@ EXPECTED = {
         "changed gpudirect: GPU6 - mlx5_6",
         "changed driver_state: GPU6",
         "new amd-kfd-missing: GPU6",
-        "lost memory_mib, nvlinks, vbios: GPU6",
+        "lost memory_mib, vbios, xgmi links: GPU6",
         "lost path by the driver: GPU6 with GPU0-5, GPU7",
     ],
     "amd-gpu-outside-hive": [
