@@ -120,10 +120,10 @@ def describe_steps(steps: Sequence[Step]) -> str:
 def end_sentence(text: str) -> str:
     """With a full stop, where it has no end: after a command, or where one was left out.
 
-    >>> end_sentence("Reset it: `nvidia-smi -r`"), end_sentence("Drain the node."), end_sentence("")
-    ('Reset it: `nvidia-smi -r`.', 'Drain the node.', '')
+    >>> end_sentence("Reset it: `nvidia-smi -r`"), end_sentence("Drain the node.")
+    ('Reset it: `nvidia-smi -r`.', 'Drain the node.')
     """
-    return text if not text or text[-1] in ".:;?!" else f"{text}."
+    return text if text.endswith((".", ":", ";", "?", "!")) else f"{text}."
 
 
 def find_values(context: RuleContext, fault: Fail) -> list[dict[str, str]]:

@@ -109,7 +109,7 @@ def _fail_fw_mixed(board: str, nics: list[Nic], differing: list[Nic], usual_firm
     others = ", ".join(f"{nic.label} {nic.firmware}" for nic in differing[:8])
     versions_text = f"most run {usual_firmware}, {others}" if usual_firmware else f"no version has a majority: {others}"
     summary = f"rails of board {board} run different firmware: {versions_text}"
-    if alone and usual_firmware:
+    if alone:
         summary = f"firmware {alone.firmware}; most rails of board {board} run {usual_firmware}"
     return Fail(
         subject=f"pci:{alone.pci or alone.id}" if alone else "node",

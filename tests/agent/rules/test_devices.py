@@ -18,7 +18,7 @@ from agent.rules.devices import (
     pci_source,
 )
 from agent.rules.rule import NotApplicable, Pass, Unknown
-from agent.rules.wording import join_labels
+from agent.rules.wording import count_of, join_labels, name_pairs
 from tests.agent.rules.build import changed_gpu, function, gpu_id, nic_id, probe, server, topology
 
 GPU = gpu_id(0)
@@ -114,3 +114,53 @@ def test_the_log_is_that_of_the_device() -> None:
 def test_labels_are_cut_after_eight(count: int, end: str) -> None:
     """And the rest is counted."""
     assert join_labels(list("abcdefghij"[:count])).endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        pytest.param(["GPU0", "GPU1"], "GPU0, GPU1", id="two are no range"),
+        pytest.param(["GPU0", "GPU1", "GPU2", "GPU7"], "GPU0-2,7", id="a range"),
+        pytest.param(["lo", "eth1", "ib0"], "lo, eth1, ib0", id="nothing in common: in their order"),
+        pytest.param(["mlx5_0/1 (eth0)", "mlx5_1/1 (eth1)", "mlx5_2/1"], "mlx5_0-2", id="first ports"),
+        pytest.param(["mlx5_0/1", "mlx5_0/2", "mlx5_1/1"], "mlx5_0/1,2, mlx5_1/1", id="other ports"),
+        pytest.param(
+            ["GPU0 - GPU1", "GPU0 - GPU2", "GPU0 - GPU3"], "GPU0 - GPU1, GPU0 - GPU2, GPU0 - GPU3", id="pairs"
+        ),
+    ],
+)
+def test_many_labels_are_ranges(labels: list[str], text: str) -> None:
+    """Of devices that differ in their number only."""
+    assert text == join_labels(labels)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "text"),
+    [
+        (["0 1"], "between them"),
+        (["0 1", "1 2", "1 3"], "to GPU0,2,3"),
+        (["0 1", "0 2", "1 2"], "between any two of GPU0-2"),
+        (["0 1", "2 3"], "between GPU0 - GPU1, GPU2 - GPU3"),
+        (["0 1", "0 2", "1 2", "2 3"], "between GPU0 - GPU1, GPU0 - GPU2, GPU1 - GPU2, GPU2 - GPU3"),
+    ],
+)
+def test_pairs_are_named_by_what_they_share(pairs: list[str], text: str) -> None:
+    """A label before it names the one pair, or the device of all."""
+    named = [tuple(f"GPU{end}" for end in pair.split()) for pair in pairs]
+
+    assert text == name_pairs([(a, b) for a, b in named])
+
+
+@pytest.mark.parametrize(
+    ("number", "things", "text"),
+    [
+        (2, "fatal PCIe errors", "2 fatal PCIe errors"),
+        (0, "partitions", "0 partitions"),
+        (1, "recoveries of the link", "1 recovery of the link"),
+        (1, "errors and buffer overruns", "1 error and buffer overrun"),
+        (1, "seconds in which writes waited", "1 second in which writes waited"),
+    ],
+)
+def test_one_thing_is_singular(number: int, things: str, text: str) -> None:
+    """Its first noun, and one that "and" joins to it."""
+    assert text == count_of(number, things)

@@ -480,3 +480,19 @@ def test_no_page_has_a_percentage_only_to_have_one(rule: str) -> None:
     why = read_sections(rule)["Why it matters"]
 
     assert not re.search(r"\d\s%|(?<![\d.])(0|50|100)%", why), why
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (
+            Step(do="Reset it: `nvidia-smi -r`", outcomes=["It works: done."]),
+            "Reset it: nvidia-smi -r. It works: done.",
+        ),
+        (Step(do="Reset it.", outcomes=["It works: done."]), "Reset it. It works: done."),
+        (Step(do="Reset it: `nvidia-smi -r`"), "Reset it: nvidia-smi -r"),
+    ],
+)
+def test_what_comes_of_a_step_is_a_sentence_of_its_own(step: Step, text: str) -> None:
+    """Also behind a command, which ends without a full stop."""
+    assert text == describe_steps([step])
