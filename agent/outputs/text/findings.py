@@ -76,7 +76,8 @@ def describe_block(block: FindingBlock) -> str:
         return begin_sentence(block.summary)
     if len(block.findings) == 1 or block.same_summary:
         return f"{block.label}: {block.summary}"
-    return f"{block.label}: {block.first.rule}, {len(block.findings)} parts"
+    more = len(block.findings) - 1
+    return f"{block.label}: {block.first.summary}; and {more} more like it"
 
 
 def _render_overview(block: FindingBlock, width: int) -> list[Line]:

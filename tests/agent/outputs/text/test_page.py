@@ -146,6 +146,18 @@ def test_findings_of_one_rule_and_cause_are_one_block() -> None:
     assert "  evidence  MTU of eth0-7: 1500  [/sys/class/net/eth0/mtu and 7 more like it]\n" in text
 
 
+def test_findings_of_one_cause_that_differ_in_words_show_the_first() -> None:
+    """Each with its own words at its part."""
+    findings = [
+        msgspec.structs.replace(finding(f"port:{n}/1", f"mlx5_{n}/1"), summary=f"{lanes} of 16 lanes", absorbs=[])
+        for n, lanes in enumerate(("half", "a quarter", "none"))
+    ]
+    text = to_plain_text(render_page(report(Topology(), findings=findings), 100))
+
+    assert "ERROR  mlx5_0-2: half of 16 lanes; and 2 more like it\n" in text
+    assert re.search(r"mlx5_1/1.*: a quarter of 16 lanes", text)
+
+
 def test_part_confirm_and_steps_are_shown_where_they_are_known() -> None:
     """Socket, serial number, far end of the cable; commands; numbered steps with what their outcomes mean."""
     far = FarEnd(system="leaf-1", port="17")
