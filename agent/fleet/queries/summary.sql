@@ -30,6 +30,12 @@ SELECT node, hardware_class, verdict, critical, error, warning, coalesce(receive
 FROM host
 WHERE verdict IN ('critical', 'error', 'warning')
 
+-- name: findings_of_nodes
+SELECT finding.node, finding.severity, finding.rule, finding.label, finding.cost_percent
+FROM finding
+SEMI JOIN wanted ON finding.node = wanted.node
+WHERE NOT coalesce(finding.silenced, FALSE)
+
 -- name: rule_states
 -- How each rule ended, and on how many nodes.
 SELECT rule, state, reason, count(*) AS nodes

@@ -21,7 +21,7 @@ from agent.fleet.questions.options import (
     subtract_time,
 )
 from agent.fleet.table import INT, TEXT
-from agent.model.finding import VERDICTS
+from agent.model.finding import SEVERITIES, VERDICTS
 
 REASONS = 3  # of a rule that could not be judged
 WORST = 10
@@ -61,6 +61,7 @@ class Worst(msgspec.Struct, frozen=True, kw_only=True):
     error: int
     warning: int
     stale: bool
+    findings: list[str] = []  # above info, worst first, one for each rule: "roce-pfc-off mlx5_0/1 and 15 more"
 
 
 class FleetSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +94,8 @@ def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
     old = list(dict.fromkeys((row[2],) for row in hours if row[-1] < cut))
     stale = [row[:3] for row in tables.fetch_by_keys(OLD, old) if row[-1] < cut]
     classes, worst = _list_classes(hours, stale), _list_worst(bad, cut)
+    more_worst = max(0, len(worst) - WORST)
+    worst = _add_findings(tables, worst[:WORST])
     return FleetSummary(
         nodes=sum(hardware_class.nodes for hardware_class in classes),
         newest=format_stamp(newest),
@@ -108,8 +111,8 @@ def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
             tables.fetch_by_keys(OLD_STATES, [(node,) for node, _, _ in stale]),
             sum(hardware_class.nodes - hardware_class.stale for hardware_class in classes),
         ),
-        worst=worst[:WORST],
-        more_worst=max(0, len(worst) - WORST),
+        worst=worst,
+        more_worst=more_worst,
     )
 
 
@@ -175,6 +178,7 @@ HOURS, BAD = query("summary", "hours"), query("summary", "nodes_with_findings")
 STATES = query("summary", "rule_states")
 STATES_OF_KINDS = lookup({"node": TEXT, "nodes": INT}, "summary", "rule_states_of_kinds")
 OLD = lookup({"hour": INT}, "summary", "nodes_of_hours")
+FINDINGS = lookup({"node": TEXT}, "summary", "findings_of_nodes")
 OLD_STATES = lookup({"node": TEXT}, "summary", "rule_states_of_nodes")
 
 
@@ -218,6 +222,32 @@ def _list_worst(bad: Pending, cut: datetime) -> list[Worst]:
         for node, name, verdict, critical, error, warning, seen in bad()
     ]
     return sorted(worst, key=lambda w: (VERDICTS.index(w.verdict), -w.critical, -w.error, -w.warning, w.node))
+
+
+def _add_findings(tables: Tables, worst: list[Worst]) -> list[Worst]:
+    """What is wrong with each of these nodes."""
+    rows_of: dict[str, list[Row]] = {}
+    for node, *row in tables.fetch_by_keys(FINDINGS, [(each.node,) for each in worst]):
+        rows_of.setdefault(node, []).append(tuple(row))
+    return [msgspec.structs.replace(each, findings=_describe_findings(rows_of.get(each.node, []))) for each in worst]
+
+
+def _describe_findings(rows: Iterable[Row]) -> list[str]:
+    """`rows`: severity, rule, label, percent that it costs."""
+    loud = [row for row in rows if row[0] in SEVERITIES[1:]]
+    labels_of: dict[str, list[str]] = {}
+    for _, rule, label, _ in sorted(loud, key=_worst_first):
+        labels_of.setdefault(rule, []).append(label or "node")
+    texts = []
+    for rule, labels in labels_of.items():
+        place = "" if labels[0] == "node" else f" {labels[0]}"
+        texts.append(rule + place + (f" and {len(labels) - 1} more" if len(labels) > 1 else ""))
+    return texts
+
+
+def _worst_first(row: Row) -> tuple[int, float, str, str]:
+    severity, rule, label, percent = row
+    return -SEVERITIES.index(severity), -(percent or 0.0), rule, label or ""
 
 
 def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:

@@ -76,10 +76,8 @@ def split_steps(remedy: str) -> list[str]:
     return steps
 
 
-def table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], width: int, left: int = 1, fold: bool = True
-) -> list[Line]:
-    """Columns; the first `left` are texts, and the last of these is folded (else cut) where the line is too short."""
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, left: int = 1) -> list[Line]:
+    """Columns; the first `left` are texts, and the last of these is folded where the line is too short."""
     if not rows:
         return []
     cells = [[clean(cell) for cell in row] for row in rows]
@@ -89,11 +87,7 @@ def table(
         widths[left - 1] = max(16, widths[left - 1] - over)
     lines = [make_line((_row(head, widths, left), "dim"))]
     for row in cells:
-        text, room = row[left - 1], widths[left - 1]
-        if fold:
-            folded = textwrap.wrap(text, room, subsequent_indent="  ") or [""]
-        else:
-            folded = [text if len(text) <= room else text[: room - 1].rstrip() + "…"]
+        folded = textwrap.wrap(row[left - 1], widths[left - 1], subsequent_indent="  ") or [""]
         lines.append(make_line(_row([*row[: left - 1], folded[0], *row[left:]], widths, left)))
         before = " " * (2 + sum(width + 2 for width in widths[: left - 1]))
         lines += [make_line(before + rest) for rest in folded[1:]]

@@ -11,6 +11,7 @@ from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_headin
 
 _REASONS = 12  # why rules could not be judged; the rest is counted
 _RULES = 6  # of one reason that are named
+_FINDINGS = 3  # of one of the worst nodes that are named
 _CLASS = 30  # characters that a hardware class needs beside columns of numbers
 
 
@@ -96,6 +97,11 @@ def _describe_class(head: Sequence[str], row: Sequence[str]) -> str:
     return f"{row[0]}: {verdicts}"
 
 
+def _describe_findings(findings: Sequence[str]) -> str:
+    more = len(findings) - _FINDINGS
+    return "; ".join(findings[:_FINDINGS]) + (f"; and {count(more, 'rule')} more" if more > 0 else "")
+
+
 def describe_coverage(answer: FleetSummary) -> str:
     """How many rules were checked on every node that they apply to; the page has the same sentence."""
     if answer.stale == answer.nodes:
@@ -141,17 +147,11 @@ def _reason(reason: str, rules: list[tuple[str, int]], nodes: int) -> str:
 
 
 def _worst(answer: FleetSummary, width: int) -> list[Line]:
-    head = ["node", "verdict", "class", "critical", "error", "warning"]
     rows = [
-        [
-            worst.node,
-            worst.verdict + (" (stale)" if worst.stale else ""),
-            worst.hardware_class or "",
-            *(number(many) if many else "-" for many in (worst.critical, worst.error, worst.warning)),
-        ]
+        [worst.node, worst.verdict + (" (stale)" if worst.stale else ""), _describe_findings(worst.findings)]
         for worst in answer.worst
     ]
-    lines = table(head, rows, width, 3, fold=False)  # whole under Classes
+    lines = table(["node", "verdict", "findings"], rows, width, 3)
     if answer.more_worst:
         lines += wrap_paragraph(f"and {count(answer.more_worst, 'node')} more with findings", width, "  ", "dim")
     return lines

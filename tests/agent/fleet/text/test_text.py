@@ -206,13 +206,20 @@ def test_of_no_node_nothing_is_said_to_be_well():
         assert not re.search("no outliers|no findings|nothing changed|where they should be", to_plain_text(page))
 
 
-def test_a_long_class_is_cut_where_each_node_repeats_it():
-    worst = [Worst(node=f"n{n}", verdict="error", hardware_class=CLASS * 3, stale=False, critical=0, error=1, warning=0)
-             for n in (1, 2)]  # fmt: skip
-    text = to_plain_text(summary.page(FleetSummary(nodes=2, stale_after_seconds=1, worst=worst), 80))
-    rows = text.partition("Worst nodes")[2].splitlines()[2:]
-    assert len(rows) == 2
-    assert all(len(row) <= 80 and "…" in row for row in rows)
+def test_what_is_wrong_with_the_worst_nodes_is_named():
+    """Three rules of each; what does not fit goes on below."""
+    wrong = [f"rule-{n} mlx5_{n}/1 (enp{n}s0f0np0)" for n in range(5)]
+    counts = {"stale": False, "critical": 0, "error": 1, "warning": 0}
+    worst = [
+        Worst(node=f"n{n}", verdict="error", hardware_class=CLASS, findings=wrong[:n], **counts) for n in (1, 3, 5)
+    ]
+    text = to_plain_text(summary.page(FleetSummary(nodes=3, stale_after_seconds=1, worst=worst), 80))
+    rows = text.partition("Worst nodes\n")[2].splitlines()[1:]
+
+    assert "  n1    error    rule-0 mlx5_0/1 (enp0s0f0np0)" == rows[0]
+    assert all(len(row) <= 80 for row in rows)
+    assert [3, 3] == [sum(f"rule-{n}" in part for n in range(5)) for part in ("".join(rows[1:3]), "".join(rows[3:]))]
+    assert text.rstrip().endswith("and 2 rules more")
 
 
 # Differences as sentences.
