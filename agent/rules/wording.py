@@ -11,7 +11,7 @@ from agent.model.labels import compress_names
 
 T = TypeVar("T")
 
-_PLURAL = re.compile(r"\w+s\b(?: and (?:\w+ )?\w+s\b)?")
+_PLURAL = re.compile(r"\b\w+s\b(?: and (?:\w+ )?\w+s\b)?")
 NAMED = 8  # how many devices a sentence names
 _RANGE = 3  # labels from which on they become ranges
 _PAIR = " - "  # in the label of two devices: no range of them can be read
