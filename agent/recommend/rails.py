@@ -41,9 +41,8 @@ class RailFacts(NamedTuple):
 
 def rail_gbyte_s(rail: RailFacts, healthy: bool) -> float:
     """What NCCL counts for a NIC: the least of its network and the path to its GPU."""
-    if healthy:
-        return min(rail.healthy_network_gbyte_s, rail.healthy_plan_gbyte_s or rail.plan_gbyte_s)
-    return min(rail.network_gbyte_s, rail.plan_gbyte_s)
+    seen = heal_rail(rail) if healthy else rail
+    return min(seen.network_gbyte_s, seen.plan_gbyte_s)
 
 
 def heal_rail(rail: RailFacts) -> RailFacts:

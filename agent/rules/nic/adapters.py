@@ -106,11 +106,12 @@ def _describe_differing(count: int, rails: int, usual_firmware: str | None) -> s
 
 def _fail_fw_mixed(board: str, nics: list[Nic], differing: list[Nic], usual_firmware: str | None) -> Fail:
     alone = differing[0] if len(differing) == 1 else None
-    others = ", ".join(f"{nic.label} {nic.firmware}" for nic in differing[:8])
-    versions_text = f"most run {usual_firmware}, {others}" if usual_firmware else f"no version has a majority: {others}"
-    summary = f"rails of board {board} run different firmware: {versions_text}"
     if alone:
         summary = f"firmware {alone.firmware}; most rails of board {board} run {usual_firmware}"
+    else:
+        others = ", ".join(f"{nic.label} {nic.firmware}" for nic in differing[:8])
+        most = f"most run {usual_firmware}," if usual_firmware else "no version has a majority:"
+        summary = f"rails of board {board} run different firmware: {most} {others}"
     return Fail(
         subject=f"pci:{alone.pci or alone.id}" if alone else "node",
         label=alone.label if alone else "node",
