@@ -14,6 +14,15 @@ def compress_names(labels: Iterable[str]) -> str:
     >>> compress_names(["GPU0", "GPU1", "GPU2", "GPU5", "mlx5_0", "4c:00.0", "4c:00.1"])
     'GPU0-2,5, mlx5_0, 4c:00.0,1'
     """
+    return ", ".join(group_names(labels))
+
+
+def group_names(labels: Iterable[str]) -> list[str]:
+    """The same, one text for each group.
+
+    >>> group_names(["GPU0", "GPU1", "GPU2", "lo"])
+    ['GPU0-2', 'lo']
+    """
     families: dict[str, list[int]] = {}
     alone: dict[str, None] = {}
     for label in labels:
@@ -22,7 +31,7 @@ def compress_names(labels: Iterable[str]) -> str:
             families.setdefault(match[1], []).append(int(match[2]))
         else:
             alone[label] = None
-    return ", ".join([*(prefix + _format_runs(sorted(set(numbers))) for prefix, numbers in families.items()), *alone])
+    return [*(prefix + _format_runs(sorted(set(numbers))) for prefix, numbers in families.items()), *alone]
 
 
 def _format_runs(numbers: list[int]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent.model.finding import Evidence, Finding, worst_first
-from agent.model.labels import compress_names
+from agent.model.labels import compress_names, group_names
 from agent.outputs.names import DisplayNames
 
 _WORD = re.compile(r"[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2,4}){1,2}\.[0-7]|[\w@](?:[\w.:@-]*[\w@])?")
@@ -113,7 +113,7 @@ def _join(rows: list[Evidence]) -> Evidence | None:
 def _shorten(names: dict[str, None]) -> str:
     """`mlx5_0-7` where the names form a range, else the first few."""
     stripped = [name.rstrip(",:;") for name in names]
-    joined = compress_names(stripped)
-    if len(joined.split(", ")) <= _NAMED:
-        return joined
+    groups = group_names(stripped)
+    if len(groups) <= _NAMED:
+        return ", ".join(groups)
     return f"{', '.join(stripped[:_NAMED])} and {len(stripped) - _NAMED} more"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from agent.model.labels import compress_names
+from agent.model.labels import group_names
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ def _compress(labels: Sequence[str]) -> list[str]:
     ports = [label.partition(" (")[0] for label in labels]
     if all(port.endswith("/1") for port in ports):
         ports = [port[:-2] for port in ports]
-    named = compress_names(ports).split(", ")
+    named = group_names(ports)
     return named if len(named) < len(labels) else list(labels)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.model.labels import compress_names
+from agent.model.labels import group_names
 from agent.model.report import ProbeRun, Report
 from agent.outputs.names import DisplayNames
 from agent.outputs.text.lines import BLANK, Line, wrap_paragraph
@@ -53,7 +53,7 @@ def group_by_reason(report: Report) -> dict[str, str]:
         for subject in check.unknown_subjects:
             subjects.setdefault(subject.reason, []).append(names.subject(subject.subject))
         for reason, which in (subjects or {check.reason or "no reason given": []}).items():
-            subject_names = "" if which in ([], ["node"]) else _shorten_names(compress_names(which).split(", "))
+            subject_names = "" if which in ([], ["node"]) else _shorten_names(group_names(which))
             rules_by_reason.setdefault(_simplify_reason(reason), {}).setdefault(subject_names, []).append(check.rule)
     return {
         reason: "; ".join(_shorten_rules(rules) + (f": {group}" if group else "") for group, rules in groups.items())
