@@ -61,6 +61,11 @@ class Tables(ABC):
         wanted = lookup.of(values)
         return self.rows(wanted) if wanted.relations[0].rows else []
 
+    def submit_by_keys(self, lookup: LookupQuery, values: Iterable[Row]) -> Pending:
+        """The same, taken when they are needed."""
+        wanted = lookup.of(values)
+        return self.submit(wanted) if wanted.relations[0].rows else list
+
 
 class Engine(Tables):
     """Tables that somebody opened."""

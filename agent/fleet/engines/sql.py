@@ -19,10 +19,10 @@ _T = TypeVar("_T")
 
 
 class AtWork:
-    """Work on connections to one database: one at a time that is waited for, and one beside it."""
+    """Work on connections to one database: one at a time that is waited for, and two beside it."""
 
     def __init__(self) -> None:
-        self._here, self._beside = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self._here, self._beside = ThreadPoolExecutor(1), ThreadPoolExecutor(2)
         self._open: dict[Future[Any], duckdb.DuckDBPyConnection] = {}
 
     def done(self, connection: duckdb.DuckDBPyConnection, work: Callable[[], _T]) -> _T:

@@ -41,14 +41,17 @@ SELECT
   {digests},
   min(node) AS first_node,
   count(*) AS nodes,
-  CASE WHEN count(*) <= $few THEN list(node) END AS names
+  {names}
 FROM host
 GROUP BY hardware_class, {digests}, CASE WHEN {digest} IS NULL THEN node END
 LIMIT $most
 
--- name: nodes_of_kinds
--- The nodes of such a kind, in one table.
-SELECT thing.node, thing.hardware_class, thing.{digest}
+-- name: names_of_few
+CASE WHEN count(*) <= $few THEN list(node) END AS names
+
+-- name: members
+-- The nodes of such a group.
+SELECT thing.node, {keys}
 FROM host AS thing
 SEMI JOIN wanted ON {matching}
 

@@ -29,6 +29,12 @@ FROM {table} AS thing
 WHERE {which}
 GROUP BY {keys}
 
+-- name: host_counts
+-- The same of nodes.
+SELECT {keys}, count(*) AS nodes, {names}
+FROM host AS thing
+GROUP BY {keys}
+
 -- name: things
 -- The things that have such a combination.
 SELECT thing.node, {label} AS thing_label, {keys}
@@ -37,8 +43,8 @@ SEMI JOIN wanted ON {matching}
 WHERE {which}
 
 -- name: things_of_nodes
--- All things of some nodes.
-SELECT thing.node, {label} AS thing_label, {keys}
+-- All things of some nodes, and for each choice whether it is one of them.
+SELECT thing.node, {label} AS thing_label, {keys}, {choices}
 FROM {table} AS thing
 SEMI JOIN wanted ON {matching}
 WHERE {which}
@@ -73,15 +79,15 @@ coalesce(thing.kind, 'other') || ' ' || thing.id
 
 -- name: text_counts
 -- How often each text (of settings, services, the kernel's command line) occurs in a class.
-SELECT hardware_class, compared, count(*) AS nodes
-FROM (SELECT hardware_class, {compared} AS compared FROM host) AS configured
+SELECT hardware_class, compared, count(*) AS nodes, {names}
+FROM (SELECT node, hardware_class, {compared} AS compared FROM host) AS configured
 WHERE compared IS NOT NULL
 GROUP BY hardware_class, compared
 
 -- name: text_nodes
--- The nodes that have such a text, and the whole of it.
-SELECT configured.node, configured.hardware_class, configured.original
-FROM (SELECT node, hardware_class, {column} AS original, {compared} AS compared FROM host) AS configured
+-- The nodes that have such a text.
+SELECT configured.node, configured.hardware_class, configured.compared
+FROM (SELECT node, hardware_class, {compared} AS compared FROM host) AS configured
 SEMI JOIN wanted
   ON configured.hardware_class = wanted.hardware_class
   AND configured.compared = wanted.compared
@@ -92,56 +98,24 @@ SEMI JOIN wanted
 coalesce(cmdline_common, regexp_replace(cmdline, $own_words, ' ', 'g'))
 
 -- name: memory_counts
-SELECT hardware_class, memory_mib, count(*) AS nodes
+SELECT hardware_class, memory_mib, count(*) AS nodes, {names}
 FROM host
 GROUP BY hardware_class, memory_mib
 
 -- name: numa_memory_counts
-SELECT hardware_class, numa_memory_gib, count(*) AS nodes
+SELECT hardware_class, numa_memory_gib, count(*) AS nodes, {names}
 FROM host
 WHERE numa_memory_gib IS NOT NULL
 GROUP BY hardware_class, numa_memory_gib
 
--- name: numa_memory_nodes
-SELECT host.node, host.hardware_class, host.numa_memory_gib
-FROM host
-SEMI JOIN wanted
-  ON host.hardware_class = wanted.hardware_class
-  AND host.numa_memory_gib = wanted.numa_memory_gib
-
--- name: domain_counts
--- How many nodes of each NVLink domain are in each rack; zeros are no domain.
-SELECT host.hardware_class, host.chassis_serial, gpu.cluster_uuid, count(DISTINCT gpu.node) AS nodes
-FROM gpu
-JOIN host ON host.node = gpu.node
-WHERE host.chassis_serial IS NOT NULL
-  AND gpu.cluster_uuid IS NOT NULL
-  AND gpu.cluster_uuid <> '00000000-0000-0000-0000-000000000000'
-GROUP BY host.hardware_class, host.chassis_serial, gpu.cluster_uuid
-
 -- name: domain_nodes
--- Nodes with a GPU of such a domain in such a rack.
-SELECT racked.node, racked.hardware_class, racked.chassis_serial, racked.cluster_uuid
-FROM (
-  SELECT
-    gpu.node AS node,
-    host.hardware_class AS hardware_class,
-    host.chassis_serial AS chassis_serial,
-    gpu.cluster_uuid AS cluster_uuid
-  FROM gpu
-  JOIN host ON host.node = gpu.node
-) AS racked
-SEMI JOIN wanted
-  ON racked.hardware_class = wanted.hardware_class
-  AND racked.chassis_serial = wanted.chassis_serial
-  AND racked.cluster_uuid = wanted.cluster_uuid
-
--- name: memory_nodes
-SELECT host.node, host.hardware_class, host.memory_mib
-FROM host
-SEMI JOIN wanted
-  ON host.hardware_class = wanted.hardware_class
-  AND host.memory_mib = wanted.memory_mib
+-- The nodes of each NVLink domain in each rack; zeros are no domain.
+SELECT host.hardware_class, host.chassis_serial, placed.cluster_uuid, list(placed.node) AS nodes
+FROM (SELECT DISTINCT node, cluster_uuid FROM gpu WHERE cluster_uuid IS NOT NULL) AS placed
+JOIN host ON host.node = placed.node
+WHERE host.chassis_serial IS NOT NULL
+  AND placed.cluster_uuid <> '00000000-0000-0000-0000-000000000000'
+GROUP BY host.hardware_class, host.chassis_serial, placed.cluster_uuid
 
 -- name: clocks_ahead
 SELECT node, hardware_class, clock_skew_seconds
@@ -155,7 +129,7 @@ FROM (SELECT hardware_class, name, status, {step} AS step FROM probe) AS timed
 GROUP BY hardware_class, name, status, step
 
 -- name: probe_nodes
-SELECT timed.node, timed.hardware_class, timed.name, timed.status, timed.duration_seconds
+SELECT timed.node, timed.hardware_class, timed.name, timed.status, timed.step, timed.duration_seconds
 FROM (SELECT node, hardware_class, name, status, duration_seconds, {step} AS step FROM probe) AS timed
 SEMI JOIN wanted
   ON timed.hardware_class IS NOT DISTINCT FROM wanted.hardware_class
@@ -178,21 +152,15 @@ SEMI JOIN wanted ON {matching}
 
 -- name: fact_nodes
 -- How many nodes of a class have a fact in common.
-SELECT {keys}, count(*) AS nodes
-FROM host AS thing
-SEMI JOIN wanted ON {matching}
-GROUP BY {keys}
-
--- name: node_rail_facts
--- The switches that nodes are connected to, their modules and NIC firmware, by rail.
-SELECT DISTINCT thing.node, thing.rail, {fact} AS fact
-FROM {table} AS thing
-SEMI JOIN wanted ON {matching}
-WHERE {fact} IS NOT NULL
-
--- name: rail_fact_nodes
--- How many nodes of a class have such a fact.
 SELECT {keys}, count(DISTINCT thing.node) AS nodes
 FROM {table} AS thing
 SEMI JOIN wanted ON {matching}
 GROUP BY {keys}
+
+-- name: node_rail_facts
+-- The switches that nodes are connected to, their modules and NIC firmware, and on which rails.
+SELECT thing.node, list(coalesce(thing.rail, $no_rail)) AS rails, {facts}
+FROM {table} AS thing
+SEMI JOIN wanted ON {matching}
+WHERE coalesce({facts}) IS NOT NULL
+GROUP BY thing.node, {facts}

@@ -10,6 +10,7 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query, statement
 from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline, median, spread, sum_by_value
 from agent.fleet.questions.deviations import Deviation, PeerGroup
+from agent.fleet.questions.kinds import find_members, query_members, query_named
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.peer_classes import PeerClasses
 from agent.fleet.receipt import TOLERANCE
@@ -27,12 +28,12 @@ _LESS_SHARE = 0.02
 
 _TIMED = {"longest_seconds": LONGEST_SECONDS, "step_seconds": _STEP}
 _STEPS = statement("outliers", "step")
-MEMORY = query("outliers", "memory_counts")
+MEMORY = query_named("outliers", "memory_counts")
 CLOCKS = query("outliers", "clocks_ahead").bind(ahead_seconds=TOLERANCE.total_seconds())
 PROBES = query("outliers", "probe_counts", step=_STEPS).bind(**_TIMED)
-NODES = lookup({CLASS: TEXT, "memory_mib": INT}, "outliers", "memory_nodes")
-NUMA_MEMORY = query("outliers", "numa_memory_counts")
-NUMA_NODES = lookup({CLASS: TEXT, "numa_memory_gib": TEXT}, "outliers", "numa_memory_nodes")
+NODES = query_members((CLASS, "memory_mib"))
+NUMA_MEMORY = query_named("outliers", "numa_memory_counts")
+NUMA_NODES = query_members((CLASS, "numa_memory_gib"))
 _ENDED = {CLASS: TEXT, "name": TEXT, "status": TEXT, "step": INT}
 _Key = TypeVar("_Key", bound=Hashable)
 ENDS = lookup(_ENDED, "outliers", "probe_nodes", step=_STEPS).bind(**_TIMED)
@@ -43,38 +44,37 @@ def find_memory_deviations(
 ) -> Iterator[Deviation]:
     """Nodes with clearly less or more memory than the median of their class."""
     rows = [row for row in begun() if row[0] in of]
-    ordinary = _sum_ordinary_memory([(of[name], mib, count) for name, mib, count in rows], options)
-    far = [(name, mib) for name, mib, _ in rows if _is_far(mib, ordinary.get(of[name]))]
-    for node, name, mib in tables.fetch_by_keys(NODES, far):
-        yield _make_memory_deviation(
-            PeerGroup("memory", "memory", of[name], None, "node"), mib, ordinary[of[name]], node
-        )
+    ordinary = _sum_ordinary_memory([(of[name], mib, count) for name, mib, count, _ in rows], options)
+    far = {(name, mib): names for name, mib, _, names in rows if _is_far(mib, ordinary.get(of[name]))}
+    for (name, mib), nodes in find_members(tables, NODES, far).items():
+        group = PeerGroup("memory", "memory", of[name], None, "node")
+        yield from (_make_memory_deviation(group, mib, ordinary[of[name]], node) for node in nodes)
 
 
 def find_numa_deviations(
     tables: Tables, begun: Pending, of: Mapping[str, str], options: Options
 ) -> Iterator[Deviation]:
     """NUMA nodes with clearly less or more memory than the same one of other nodes: a DIMM that is not used."""
-    rows = [(name, text, _list_amounts(text), count) for name, text, count in begun() if name in of]
+    rows = [(name, text, _list_amounts(text), count, names) for name, text, count, names in begun() if name in of]
     sizes: dict[str, Counter[int]] = {}  # how many NUMA nodes: with another number the memory is divided otherwise
-    for name, _, amounts, count in rows:
+    for name, _, amounts, count, _ in rows:
         sizes.setdefault(of[name], Counter())[len(amounts)] += count
     rows = [row for row in rows if len(row[2]) == sizes[of[row[0]]].most_common(1)[0][0]]
     ordinary = _sum_ordinary_memory(
-        [((of[name], place), mib, count) for name, _, amounts, count in rows for place, mib in enumerate(amounts)],
+        [((of[name], place), mib, count) for name, _, amounts, count, _ in rows for place, mib in enumerate(amounts)],
         options,
     )
-    far = [
-        (name, text)
-        for name, text, amounts, _ in rows
+    far = {
+        (name, text): names
+        for name, text, amounts, _, names in rows
         if any(_is_far(mib, ordinary.get((of[name], place))) for place, mib in enumerate(amounts))
-    ]
-    for node, name, text in tables.fetch_by_keys(NUMA_NODES, far):
+    }
+    for (name, text), nodes in find_members(tables, NUMA_NODES, far).items():
         for place, mib in enumerate(_list_amounts(text)):
             normal = ordinary.get((of[name], place))
             if normal is not None and _is_far(mib, normal):
                 group = PeerGroup("numa-memory", f"memory of NUMA node {place}", of[name], f"NUMA node {place}", "node")
-                yield _make_memory_deviation(group, mib, normal, node)
+                yield from (_make_memory_deviation(group, mib, normal, node) for node in nodes)
 
 
 def _list_amounts(text: str) -> list[int]:
@@ -136,12 +136,29 @@ def find_probe_deviations(
 ) -> Iterator[Deviation]:
     """Nodes where a probe failed that serves nearly everywhere in their class, or takes far longer than the median."""
     rows = [row for row in begun() if row[0] in of]
-    yield from _find_failed(tables, rows, of, options)
-    yield from _find_slow(tables, rows, of, options)
+    usual, limits = _find_served(rows, of, options), _find_limits([(of[row[0]], *row[1:]) for row in rows], options)
+    failed = {
+        row[:-1] for row in rows if (of[row[0]], row[1]) in usual and row[2] is not None and row[2] not in _SERVED
+    }
+    late = {
+        row[:-1]
+        for row in rows
+        if (key := (of[row[0]], row[1])) in limits and row[3] is not None and row[3] * _STEP > limits[key][0]
+    }
+    far: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for node, *ended, seconds in tables.fetch_by_keys(ENDS, failed | late):
+        name, what, status, _ = ended
+        if tuple(ended) in failed:
+            normal = usual[of[name], what]
+            group = PeerGroup("probe-status", "end of a probe", of[name], what, "node")
+            yield Deviation(group, normal, status, normal.value, node, None)
+        if tuple(ended) in late and seconds > limits[of[name], what][0] + _STEP:
+            far.setdefault((of[name], what), []).append((node, seconds))
+    yield from _describe_slow(far, limits)
 
 
-def _find_failed(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
-    """`rows`: class, probe, status, step, how many."""
+def _find_served(rows: list[Row], of: Mapping[str, str], options: Options) -> dict[tuple[str, str], Baseline]:
+    """Probes that serve nearly everywhere in their class, and not everywhere."""
     statuses: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for name, what, status, _, count in rows:
         statuses.setdefault((of[name], what), []).append((status, count))
@@ -150,27 +167,12 @@ def _find_failed(tables: Tables, rows: list[Row], of: Mapping[str, str], options
         normal = find_baseline(sum_by_value(node_rows), options)
         if normal is not None and normal.value in _SERVED and normal.has < normal.of:
             expected[key] = normal
-    failed = [
-        row[:-1] for row in rows if (of[row[0]], row[1]) in expected and row[2] is not None and row[2] not in _SERVED
-    ]
-    for node, name, what, status, _ in tables.fetch_by_keys(ENDS, failed):
-        group = PeerGroup("probe-status", "end of a probe", of[name], what, "node")
-        normal = expected[of[name], what]
-        yield Deviation(group, normal, status, normal.value, node, None)
+    return expected
 
 
-def _find_slow(tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
-    """`rows`: class, probe, status, step, how many."""
-    limits = _find_limits([(of[row[0]], *row[1:]) for row in rows], options)
-    late = [
-        row[:-1]
-        for row in rows
-        if (key := (of[row[0]], row[1])) in limits and row[3] is not None and row[3] * _STEP > limits[key][0]
-    ]
-    far: dict[tuple[str, str], list[tuple[str, float]]] = {}
-    for node, name, what, _, seconds in tables.fetch_by_keys(ENDS, late):
-        if seconds > limits[of[name], what][0] + _STEP:
-            far.setdefault((of[name], what), []).append((node, seconds))
+def _describe_slow(
+    far: Mapping[tuple[str, str], list[tuple[str, float]]], limits: Mapping[Row, tuple[float, Baseline]]
+) -> Iterator[Deviation]:
     for (name, what), distances in far.items():
         normal = limits[name, what][1]
         group = PeerGroup("probe-seconds", f"duration of probe {what}", name, what, "node")

@@ -16,6 +16,7 @@ from agent.fleet.engines.query import (
     statement,
 )
 from agent.fleet.questions.baseline import CLASS
+from agent.fleet.questions.kinds import query_members, query_named
 
 
 class Attribute(NamedTuple):
@@ -130,19 +131,20 @@ _LABELS = {
     "pci": "thing.id",
 }
 _WHICH = {True: "only_rails", False: "only_others", None: "all_things"}
-_SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"))  # places that several things of one node share
+# columns of which several things of one node have the same value; null: the class alone
+_SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"), ("nic", "firmware"))
 
 
 class TablePass(NamedTuple):
     """Attributes that one pass over a table answers. `keys`: their places and columns, the class first."""
 
     table: str
+    choice: str  # of its rows: a fragment of queries/outliers.sql
     attributes: list[Attribute]
     keys: tuple[str, ...]
-    counts: Query  # how often each row of keys occurs
-    things: LookupQuery  # node, label and keys
-    of_nodes: LookupQuery  # the same of all things of some nodes
-    nodes: dict[str | None, LookupQuery]  # nodes of a class and a place that things share, by place
+    counts: Query  # how often each row of keys occurs; of table host with the names of few nodes
+    things: LookupQuery  # node, label and keys; of table host without label
+    nodes: dict[str | None, LookupQuery]  # nodes of a class and a value that things share, by column
     labelled: bool  # whether things have a label of their own
 
 
@@ -158,26 +160,55 @@ def _make_part(table: str, only: str, attributes: list[Attribute]) -> TablePass:
     places = [attribute.place for attribute in attributes if attribute.place]
     keys = tuple(dict.fromkeys((CLASS, *places, *(attribute.column for attribute in attributes))))
     which = statement("outliers", only)
-    counts = query("outliers", "value_counts", keys=identifiers(keys, "thing"), table=quote(table), which=which)
-    things = _query_lookup("things", table, keys, which)
+    named = identifiers(keys, "thing")
+    if table == "host":
+        counts, things = query_named("outliers", "host_counts", keys=named), query_members(keys)
+    else:
+        counts = query("outliers", "value_counts", keys=named, table=quote(table), which=which)
+        things = _query_lookup("things", table, keys, which)
     nodes = {
-        place: _query_lookup("group_nodes", table, (CLASS, place) if place else (CLASS,), which)
-        for place in dict.fromkeys(attribute.place for attribute in attributes)
-        if (table, place) in _SHARED
+        column: _query_lookup("group_nodes", table, (CLASS, column) if column else (CLASS,), which)
+        for column in dict.fromkeys(name for attribute in attributes for name in (attribute.place, attribute.column))
+        if (table, column) in _SHARED
     }
-    of_nodes = _query_lookup("things_of_nodes", table, keys, which, ("node",))
-    return TablePass(table, attributes, keys, counts, things, of_nodes, nodes, table in _LABELS)
+    return TablePass(table, only, attributes, keys, counts, things, nodes, table in _LABELS)
 
 
-def _query_lookup(
-    name: str, table: str, keys: tuple[str, ...], which: str, by: tuple[str, ...] | None = None
-) -> LookupQuery:
-    """`by`: what is looked up; None: the keys, of which each can be null."""
+def _query_lookup(name: str, table: str, keys: tuple[str, ...], which: str) -> LookupQuery:
+    """Of the keys each can be null."""
     return lookup(
-        key_types(table, by or keys), "outliers", name,
-        keys=identifiers(keys, "thing"), table=quote(table), which=which,
-        matching=matching(by or keys, null_safe=by is None), label=_LABELS.get(table, "thing.node"),
+        key_types(table, keys), "outliers", name,
+        keys=identifiers(keys, "thing"), table=quote(table), which=which, matching=matching(keys), label=_label(table),
     )  # fmt: skip
 
 
+def _label(table: str) -> str:
+    return _LABELS.get(table, "thing.node")
+
+
 PARTS = _list_parts()
+
+
+class TableThings(NamedTuple):
+    """What all passes over a table read of some nodes. `columns`: after node and label, keys and then choices."""
+
+    of_nodes: LookupQuery
+    columns: tuple[str, ...]
+
+
+def _make_things(table: str, parts: list[TablePass]) -> TableThings:
+    keys = tuple(dict.fromkeys(key for part in parts for key in part.keys))
+    choices = {part.choice: statement("outliers", part.choice) for part in parts}
+    of_nodes = lookup(
+        key_types(table, ("node",)), "outliers", "things_of_nodes",
+        keys=identifiers(keys, "thing"), table=quote(table), matching=matching(("node",), null_safe=False),
+        label=_label(table), choices=", ".join(f"({which}) AS {quote(choice)}" for choice, which in choices.items()),
+        which=" OR ".join(f"({which})" for which in choices.values()),
+    )  # fmt: skip
+    return TableThings(of_nodes, keys + tuple(choices))
+
+
+THINGS = {
+    table: _make_things(table, [part for part in PARTS if part.table == table])
+    for table in dict.fromkeys(part.table for part in PARTS)
+}

@@ -7,10 +7,11 @@ from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import LookupQuery, Pending, Query, Row, lookup, query, quote, statement
+from agent.fleet.engines.query import LookupQuery, Pending, Query, Row, lookup, quote, statement
 from agent.fleet.known_duplicates import OWN, PATTERN
 from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline
 from agent.fleet.questions.deviations import Deviation, PeerGroup
+from agent.fleet.questions.kinds import find_members, query_named
 from agent.fleet.questions.options import Options
 from agent.fleet.questions.peer_classes import PeerClasses
 from agent.fleet.table import TEXT
@@ -80,13 +81,13 @@ def _parse_parameters(bag: Multiset) -> dict[str, str]:
 
 def _query_counts(bag: Multiset) -> Query:
     """How often each text occurs in each class."""
-    return query("outliers", "text_counts", compared=_describe_compared(bag)).bind(**_parse_parameters(bag))
+    return query_named("outliers", "text_counts", compared=_describe_compared(bag)).bind(**_parse_parameters(bag))
 
 
 def _query_nodes(bag: Multiset) -> LookupQuery:
     """The nodes that have some of these texts."""
     keys = {CLASS: TEXT, "compared": TEXT}
-    nodes = lookup(keys, "outliers", "text_nodes", column=quote(bag.column), compared=_describe_compared(bag))
+    nodes = lookup(keys, "outliers", "text_nodes", compared=_describe_compared(bag))
     return nodes.bind(**_parse_parameters(bag))
 
 
@@ -106,28 +107,29 @@ def _find_deviations(
 ) -> Iterator[Deviation]:
     """`rows`: class, text, how many. `of`: as which class each is compared. `chosen`: see Bag."""  # fmt: skip
     texts: dict[str, Counter[str]] = {}
-    for name, text, count in rows:
+    for name, text, count, _ in rows:
         texts.setdefault(of[name], Counter())[text] += count
-    parsed = {text: parse_words(text, bag.own) for _, text, _ in rows}
+    parsed = {text: parse_words(text, bag.own) for _, text, *_ in rows}
     expected = {
         name: _find_baselines({text: parsed[text] for text in often}, often, bag, options)
         for name, often in texts.items()
     }
     meant: dict[str, set[str]] = {}  # words by class that all of its texts have otherwise
-    for name, text, _ in rows if chosen else ():
+    for name, text, *_ in rows if chosen else ():
         differing = {word for word, *_ in _compare_words(parsed[text], expected[of[name]], bag)}
         meant[name] = meant.get(name, differing) & differing
-    deviating = [
-        (name, each)
-        for name, each, _ in rows
+    deviating = {
+        (name, each): names
+        for name, each, _, names in rows
         if name in judged
         and any(word not in meant.get(name, ()) for word, *_ in _compare_words(parsed[each], expected[of[name]], bag))
-    ]
-    for node, name, whole in tables.fetch_by_keys(choice, deviating):
-        for word, has, should, normal in _compare_words(parse_words(whole, bag.own), expected[of[name]], bag):
+    }
+    for (name, text), nodes in find_members(tables, choice, deviating).items():
+        for word, has, should, normal in _compare_words(parsed[text], expected[of[name]], bag):
             if word in meant.get(name, ()):
                 continue
-            yield Deviation(PeerGroup(bag.key, bag.what, of[name], word, "node"), normal, has, should, node, None)
+            group = PeerGroup(bag.key, bag.what, of[name], word, "node")
+            yield from (Deviation(group, normal, has, should, node, None) for node in nodes)
 
 
 def _find_baselines(

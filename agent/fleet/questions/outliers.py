@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Row, lookup, query
+from agent.fleet.engines.query import Row, query
 from agent.fleet.questions.amounts import (
     CLOCKS,
     MEMORY,
@@ -31,17 +31,15 @@ from agent.fleet.questions.in_common import add_common_facts
 from agent.fleet.questions.kinds import KINDS, Kinds
 from agent.fleet.questions.multisets import COUNTS, find_multiset_deviations
 from agent.fleet.questions.options import ORDINARY, Options, find_stale_nodes
-from agent.fleet.questions.pass_rows import PassRows, pass_rows
+from agent.fleet.questions.pass_rows import PassRows, read_passes
 from agent.fleet.questions.peer_classes import FACTS, Lost, Wider, read_peer_classes
-from agent.fleet.table import TEXT
 
 _SMALL = 128  # differences that are told as a number: GPUs, NVLinks; not megabytes
 _MOST_A_NODE = 64  # things of one kind; with fewer than so many for each node it is looked how many nodes they are of
 _NOT_KNOWN = (None, "unknown")  # what a report says where something could not be read
 _Groups = dict[tuple[Attribute, str, Any], dict[Any, int]]
 _Expected = dict[tuple[Attribute, str, Any], Baseline]
-DOMAINS = query("outliers", "domain_counts")
-DOMAIN_NODES = lookup({CLASS: TEXT, "chassis_serial": TEXT, "cluster_uuid": TEXT}, "outliers", "domain_nodes")
+DOMAINS = query("outliers", "domain_nodes")
 
 
 class Outliers(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,8 +58,16 @@ def find_outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     words, sums, times = [tables.submit(count) for count in COUNTS], tables.submit(MEMORY), tables.submit(PROBES)
     numa_sums, racks, ahead = tables.submit(NUMA_MEMORY), tables.submit(DOMAINS), tables.submit(CLOCKS)
     peers = read_peer_classes(tables, facts, options)
-    kinds = Kinds(tables, alike)
-    passes = [pass_rows(tables, part, kinds) for part in PARTS]
+    passes = read_passes(tables, Kinds(tables, alike))
+    of_nodes = [  # meanwhile
+        *find_multiset_deviations(tables, words, peers, options),
+        *find_memory_deviations(tables, sums, peers.of, options),
+        *find_numa_deviations(tables, numa_sums, peers.of, options),
+        *_find_shifted_domains(racks(), peers.of, options),
+        *find_clock_deviations(ahead, peers, options),
+        *find_probe_deviations(tables, times, peers.of, options),
+    ]
+    stale = frozenset(find_stale_nodes(tables, options))
     odds: list[Deviation] = []
     mixed: dict[tuple[str, str], list[tuple[Attribute, Any, dict[Any, int]]]] = {}
     shifted: set[str] = set()  # nodes with another number of rails: their rail 3 may be their neighbours' rail 4
@@ -81,16 +87,11 @@ def find_outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
             normal = expected.get((attribute, name, place))
             if normal is not None and normal.others:
                 mixed.setdefault((attribute.key, name), []).append((attribute, place, counts))
-    odds += find_multiset_deviations(tables, words, peers, options)
-    odds += find_memory_deviations(tables, sums, peers.of, options)
-    odds += find_numa_deviations(tables, numa_sums, peers.of, options)
-    odds += _find_shifted_domains(tables, racks(), peers.of, options)
-    odds += find_clock_deviations(ahead, peers, options)
-    odds += find_probe_deviations(tables, times, peers.of, options)
-    answers = fold_deviations(odds, frozenset(find_stale_nodes(tables, options)))
+    answers = fold_deviations([*odds, *of_nodes], stale)
     hosts = [nodes for _, nodes in answers]
+    whole = {part.table: source for part, source in zip(PARTS, passes, strict=True) if part.table in ("host", "nic")}
     return Outliers(
-        outliers=add_common_facts(tables, [outlier for outlier, _ in answers], hosts, peers.sizes),
+        outliers=add_common_facts(tables, whole, [outlier for outlier, _ in answers], hosts, peers.sizes),
         mixed=[_make_mixed(name, groups) for (_, name), groups in sorted(mixed.items())],
         compared_nodes=sum(peers.sizes.values()),
         classes=peers.sizes,
@@ -131,20 +132,20 @@ def _find_in_small_classes(
         yield from _find_deviations(source, judged, own, expected, of, set())
 
 
-def _find_shifted_domains(
-    tables: Tables, rows: list[Row], of: Mapping[str, str], options: Options
-) -> Iterator[Deviation]:
+def _find_shifted_domains(rows: list[Row], of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
     """Nodes with GPUs in another NVLink domain than most nodes of their rack. `rows`: class, rack, domain, nodes."""
-    racks: dict[tuple[str, str], dict[str, int]] = {}
+    racks: dict[tuple[str, str], dict[str, list[str]]] = {}
     for name, rack, domain, nodes in rows:
         if name in of:
             racks.setdefault((name, rack), {})[domain] = nodes
-    expected = {key: normal for key, counts in racks.items() if (normal := find_baseline(counts, options))}
-    deviating = [row[:3] for row in rows if row[:2] in expected and row[2] != expected[row[:2]].value]
-    for node, name, rack, domain in dict.fromkeys(tables.fetch_by_keys(DOMAIN_NODES, deviating)):
-        normal = expected[name, rack]
+    for (name, rack), domains in racks.items():
+        normal = find_baseline({domain: len(nodes) for domain, nodes in domains.items()}, options)
+        if normal is None:
+            continue
         group = PeerGroup("gpu-cluster-uuid", "NVLink domain", of[name], f"rack {rack}", "node")
-        yield Deviation(group, normal, domain, normal.value, node, None)
+        for domain, nodes in domains.items():
+            if domain != normal.value:
+                yield from (Deviation(group, normal, domain, normal.value, node, None) for node in nodes)
 
 
 def _count_values(

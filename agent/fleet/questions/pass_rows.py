@@ -6,12 +6,14 @@ Where most nodes are alike, one of each kind is read and the rest is counted her
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import cache, cached_property
+from operator import itemgetter
 from typing import Protocol
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Row
-from agent.fleet.questions.attributes import TablePass
-from agent.fleet.questions.kinds import Kind, Kinds
+from agent.fleet.engines.query import Pending, Row
+from agent.fleet.questions.attributes import PARTS, THINGS, TablePass
+from agent.fleet.questions.kinds import Kind, Kinds, find_members
 
 
 class PassRows(Protocol):
@@ -23,20 +25,29 @@ class PassRows(Protocol):
     def things(self, odd: Collection[Row]) -> list[Row]:
         """Node, label and keys of the things that have such a combination."""
 
-    def nodes(self, place: str | None, groups: Iterable[Row]) -> list[Row]:
-        """Groups (class, and the value of a place where there is one) and how many nodes their things are on."""
+    def nodes(self, column: str | None, groups: Iterable[Row]) -> list[Row]:
+        """Groups (class, and the value of a column where one is named) and how many nodes their things are on."""
 
 
-def pass_rows(tables: Tables, part: TablePass, kinds: Kinds) -> PassRows:
-    """Of one pass."""
-    alike = kinds.of(part.table)
-    return _ByEngine(tables, part) if alike is None else _ByKind(tables, part, kinds, alike)
+def read_passes(tables: Tables, kinds: Kinds) -> list[PassRows]:
+    """Of each of PARTS. All are asked for at once."""
+    of_kinds: dict[str, Pending] = {}  # by table
+    for table, things in THINGS.items():
+        alike = kinds.of(table)
+        if alike is not None:
+            of_kinds[table] = cache(tables.submit_by_keys(things.of_nodes, [(kind.node,) for kind in alike]))
+    return [
+        _ByKind(part, kinds, of_kinds[part.table])
+        if part.table in of_kinds
+        else (_OfHosts if part.table == "host" else _ByEngine)(tables, part)
+        for part in PARTS
+    ]
 
 
 class _ByEngine:
     def __init__(self, tables: Tables, part: TablePass) -> None:
         self._tables, self._part = tables, part
-        self._begun = tables.submit(part.counts)
+        self._begun = cache(tables.submit(part.counts))
 
     def counts(self) -> list[Row]:
         return self._begun()
@@ -44,39 +55,62 @@ class _ByEngine:
     def things(self, odd: Collection[Row]) -> list[Row]:
         return self._tables.fetch_by_keys(self._part.things, odd)
 
-    def nodes(self, place: str | None, groups: Iterable[Row]) -> list[Row]:
-        return self._tables.fetch_by_keys(self._part.nodes[place], groups)
+    def nodes(self, column: str | None, groups: Iterable[Row]) -> list[Row]:
+        return self._tables.fetch_by_keys(self._part.nodes[column], groups)
+
+
+class _OfHosts(_ByEngine):
+    """Nodes themselves: few that are alike come with their names."""
+
+    def counts(self) -> list[Row]:
+        return [row[:-1] for row in self._begun()]
+
+    def things(self, odd: Collection[Row]) -> list[Row]:
+        wanted = set(odd)
+        groups = {row[:-2]: row[-1] for row in self._begun() if row[:-2] in wanted}
+        nodes_of = find_members(self._tables, self._part.things, groups)
+        return [(node, None, *row) for row, nodes in nodes_of.items() for node in nodes]
+
+    def nodes(self, column: str | None, groups: Iterable[Row]) -> list[Row]:
+        cells = itemgetter(0, *((self._part.keys.index(column),) if column else ()))
+        counts = dict.fromkeys(groups, 0)
+        for row in self.counts():
+            if (group := cells(row)) in counts:
+                counts[group] += row[-1]
+        return [(*group, nodes) for group, nodes in counts.items()]
 
 
 class _ByKind:
-    def __init__(self, tables: Tables, part: TablePass, kinds: Kinds, alike: list[Kind]) -> None:
-        self._tables, self._part, self._all = tables, part, kinds
-        self._kinds = {kind.node: kind for kind in alike}
-        self._rows: list[Row] | None = None
+    def __init__(self, part: TablePass, kinds: Kinds, begun: Pending) -> None:
+        self._part, self._all, self._begun = part, kinds, begun
+        self._kinds = {kind.node: kind for kind in kinds.of(part.table) or ()}
 
     def counts(self) -> list[Row]:
         counts: dict[Row, int] = {}
-        for node, _, *keys in self._of_each_kind():
+        for node, _, *keys in self._of_each_kind:
             row = tuple(keys)
             counts[row] = counts.get(row, 0) + self._kinds[node].nodes
         return [(*row, count) for row, count in counts.items()]
 
     def things(self, odd: Collection[Row]) -> list[Row]:
         wanted = set(odd)
-        rows = [row for row in self._of_each_kind() if row[2:] in wanted]
+        rows = [row for row in self._of_each_kind if row[2:] in wanted]
         nodes = self._all.members(self._part.table, {self._kinds[row[0]] for row in rows})
         return [(node, *row[1:]) for row in rows for node in nodes[self._kinds[row[0]]]]
 
-    def nodes(self, place: str | None, groups: Iterable[Row]) -> list[Row]:
-        at = [self._part.keys.index(key) + 2 for key in self._part.keys[:1] + ((place,) if place else ())]
+    def nodes(self, column: str | None, groups: Iterable[Row]) -> list[Row]:
+        at = [self._part.keys.index(key) + 2 for key in self._part.keys[:1] + ((column,) if column else ())]
         kinds: dict[Row, set[Kind]] = {group: set() for group in groups}
-        for row in self._of_each_kind():
+        for row in self._of_each_kind:
             group = tuple(row[each] for each in at)
             if group in kinds:
                 kinds[group].add(self._kinds[row[0]])
         return [(*group, sum(kind.nodes for kind in these)) for group, these in kinds.items()]
 
+    @cached_property
     def _of_each_kind(self) -> list[Row]:
-        if self._rows is None:
-            self._rows = self._tables.fetch_by_keys(self._part.of_nodes, [(node,) for node in self._kinds])
-        return self._rows
+        """Node, label and keys of the things of this pass."""
+        columns = ("node", "label", *THINGS[self._part.table].columns)
+        choice = columns.index(self._part.choice)
+        cells = itemgetter(0, 1, *map(columns.index, self._part.keys))
+        return [cells(row) for row in self._begun() if row[choice]]

@@ -17,7 +17,7 @@ from agent.fleet.engines import connect, schema
 from agent.fleet.page import reading
 from agent.fleet.page.build import build_scene
 from agent.fleet.page.from_dataset import PageOptions
-from agent.fleet.questions.attributes import PARTS
+from agent.fleet.questions.attributes import PARTS, THINGS
 from agent.fleet.questions.baseline import CLASS
 from agent.fleet.questions.kinds import KINDS, Kinds
 from agent.fleet.questions.outliers import find_outliers
@@ -107,9 +107,8 @@ def test_more_kinds_than_are_read_are_none(dataset, monkeypatch):
 
 def test_what_is_compared_is_in_the_digests():
     needed: dict[str, set[str]] = {}
-    for part in PARTS:
-        columns = re.findall(r"thing\.\"?(\w+)\"?", part.of_nodes.query.sql)
-        needed.setdefault(part.table, set()).update(columns)
+    for table, things in THINGS.items():
+        needed[table] = set(re.findall(r"thing\.\"?(\w+)\"?", things.of_nodes.query.sql))
     cells = [*reading._GPU_CELLS, *reading._RAIL_CELLS]
     for table, name in cells:
         needed[{"wide": "link"}.get(table, table)].add(name)
