@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agent.fleet.cluster.cabling_faults.rails import group_links_by_rail
 from agent.fleet.cluster.cabling_faults.uplinks import describe_peers, end, find_missing
-from agent.fleet.cluster.expected_cables import Cable, Cables, ExpectedCable, list_used_places, list_wrong_cables
+from agent.fleet.cluster.expected_cables import Cable, Cables, ExpectedCable, describe_holder, list_wrong_cables
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph, SwitchPort, UnknownAdapter, natural
 from agent.fleet.cluster.peers import find_most
@@ -49,7 +49,7 @@ def judge_by_pattern(cluster: FabricGraph, views: list[View]) -> Cables:
         right=len(every) - len(off) + right,
         judged=judged,
         of=max(there, judged),
-        wrong=[*list_wrong_cables(cluster, off, list_used_places(views)), *wrong],
+        wrong=[*list_wrong_cables(cluster, off, views), *wrong],
         patterns=patterns,
     )
 
@@ -93,7 +93,6 @@ def _judge_unit(view: View, unit: Unit) -> tuple[list[ExpectedCable], list[str]]
 def _judge_by_leaf(view: View, unit: Unit) -> tuple[int, list[Cable]]:
     """How many rails of a unit's nodes are on the leaf that most have them on, and those that are on another."""
     right, wrong = 0, []
-    holders = list_used_places([view]) if len(unit.rails) > 1 else {}
     for host in unit.hosts if len(unit.rails) > 1 else ():
         for rail, link in group_links_by_rail(unit, view.units.links[host]).items():
             at = unit.rails.get(rail)
@@ -108,7 +107,7 @@ def _judge_by_leaf(view: View, unit: Unit) -> tuple[int, list[Cable]]:
                     state="elsewhere",
                     should=view.name(at.leaf),
                     found=view.cluster.place(link.at),
-                    there=holders.get(SwitchPort(at.leaf, link.at.port)),
+                    there=describe_holder([view], SwitchPort(at.leaf, link.at.port)),
                     why=f"{at.most.words} nodes of {unit.name} have {rail} on {view.name(at.leaf)}",
                 )
             )

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from agent.fleet.cluster.expected_cables import Cable, Cables, ExpectedCable, list_used_places, list_wrong_cables
+from agent.fleet.cluster.expected_cables import Cable, Cables, ExpectedCable, list_wrong_cables
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.from_fabric import parse_node_description
 from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchPort, switch_name
@@ -58,7 +58,7 @@ def judge_by_plan(cluster: FabricGraph, views: list[View], planned: Iterable[Pla
         if far_end:
             planned_ports.add(far_end)
     off = [row for row in rows if row.found != row.should]
-    wrong = [*list_wrong_cables(cluster, off, list_used_places(views)), *lost]
+    wrong = [*list_wrong_cables(cluster, off, views), *lost]
     wrong += [
         _report_unplanned(cluster, link)
         for link in cluster.host_links

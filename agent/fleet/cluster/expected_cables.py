@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -52,7 +51,7 @@ class ExpectedCable(NamedTuple):
     why: str
 
 
-def list_wrong_cables(cluster: FabricGraph, off: list[ExpectedCable], holders: Mapping[SwitchPort, str]) -> list[Cable]:
+def list_wrong_cables(cluster: FabricGraph, off: list[ExpectedCable], views: list[View]) -> list[Cable]:
     """In words; two that are at each other's place are a swap."""
     place = {(row.found, row.should): row for row in off if row.found}
     cables = []
@@ -64,22 +63,21 @@ def list_wrong_cables(cluster: FabricGraph, off: list[ExpectedCable], holders: M
                 state="swapped" if other else "elsewhere" if row.found else "missing",
                 should=cluster.place(row.should),
                 found=cluster.place(row.found) if row.found else None,
-                there=holders.get(row.should),
+                there=describe_holder(views, row.should),
                 why=row.why,
             )
         )
     return cables
 
 
-def list_used_places(views: list[View]) -> dict[SwitchPort, str]:
-    """What is on every port, in words."""
-    holders = {}
-    for view in views:
-        for at, holder in view.used.items():
-            if isinstance(holder, HostLink):
-                holders[at] = f"{holder.host} {holder.called}"
-            elif isinstance(holder, SwitchLink):
-                holders[at] = view.cluster.place(holder.b if holder.a == at else holder.a)
-            else:
-                holders[at] = f"an adapter that names no host ({holder.guid})"
-    return holders
+def describe_holder(views: list[View], at: SwitchPort) -> str | None:
+    """What is on a port, in words."""
+    for view in reversed(views):
+        holder = view.used.get(at)
+        if isinstance(holder, HostLink):
+            return f"{holder.host} {holder.called}"
+        if isinstance(holder, SwitchLink):
+            return view.cluster.place(holder.b if holder.a == at else holder.a)
+        if holder is not None:
+            return f"an adapter that names no host ({holder.guid})"
+    return None
