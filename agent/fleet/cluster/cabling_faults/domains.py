@@ -38,12 +38,12 @@ def _split(cluster: FabricGraph) -> list[CablingFault]:
 
 
 def _find_other_racks(cluster: FabricGraph) -> list[CablingFault]:
-    """Hosts whose rack differs from that of nearly all others of their domain, and lone ones of a rack."""
+    """Hosts whose rack differs from that of nearly all others of their domain, and such in a domain of no rack."""
     faults = []
     home = _find_homes(cluster)
     for domain in cluster.domains:
         racks = Counter(cluster.racks[host] for host in domain.hosts if host in cluster.racks)
-        clear = find_most(racks)
+        clear = find_most(racks)  # null also where hosts of several racks came into one domain of their own
         for host in domain.hosts:
             rack = cluster.racks.get(host)
             if rack is None:
@@ -51,9 +51,10 @@ def _find_other_racks(cluster: FabricGraph) -> list[CablingFault]:
             if clear and rack != clear[0]:
                 text = f"{host} is in NVLink domain {domain.id} of rack {clear[0]}, and itself in rack {rack}"
                 faults.append(_make_fault(host, text, f"{clear[1].words} hosts of the domain are in rack {clear[0]}"))
-            elif not clear and len(domain.hosts) == 1 and rack in home and home[rack].id != domain.id:
+            elif not clear and rack in home and home[rack].id != domain.id:
                 other = home[rack]
-                text = f"{host} is alone in NVLink domain {domain.id}; the others of rack {rack} are in {other.id}"
+                where = "alone" if len(domain.hosts) == 1 else "with hosts of other racks"
+                text = f"{host} is {where} in NVLink domain {domain.id}; the others of rack {rack} are in {other.id}"
                 count = sum(cluster.racks.get(each) == rack for each in other.hosts)
                 faults.append(_make_fault(host, text, f"{count} hosts of rack {rack} are in {other.id}"))
     return faults

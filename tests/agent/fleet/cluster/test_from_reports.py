@@ -297,6 +297,24 @@ def test_a_tray_alone_in_a_domain() -> None:
     assert [("domain-rack", ("r1t03",))] == domain_breaks_of(hosts, gpus)
 
 
+def test_trays_of_several_racks_in_a_domain_of_their_own() -> None:
+    """No rack has most of that domain, and each of them has another."""
+    hosts, gpus = racks((18, 18, 18))
+    other = "99999999-0000-4000-8000-000000000001"
+    gpus = [row._replace(cluster_uuid=other) if row.node in ("r0t05", "r1t03") else row for row in gpus]
+
+    assert [("domain-rack", ("r0t05",)), ("domain-rack", ("r1t03",))] == sorted(domain_breaks_of(hosts, gpus))
+
+
+def test_a_domain_of_two_racks() -> None:
+    """Trays of nine and nine: neither rack has most, and both have no other domain."""
+    hosts, gpus = racks((9, 9, 9, 9))
+    first = {row.node: row.cluster_uuid for row in gpus}
+    gpus = [row._replace(cluster_uuid=first[f"r{int(row.node[1]) // 2 * 2}t00"]) for row in gpus]
+
+    assert [] == domain_breaks_of(hosts, gpus)
+
+
 def test_a_domain_larger_than_a_rack() -> None:
     """Without serial numbers of racks, and with no other domain to compare."""
     ((kind, hosts),) = domain_breaks_of(*racks((19,), serials=False))
