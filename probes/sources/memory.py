@@ -163,6 +163,8 @@ class MemoryFiles:
 
     def locate(self, path: str) -> str:
         """See Files.locate."""
+        if (known := self._located.get(path)) is not None:
+            return known or "/"
         directory, name = parent_and_name(path)
         try:
             start = self._located.get(directory)
@@ -185,6 +187,12 @@ class MemoryFiles:
         return real
 
     def _find_node(self, path: str) -> Node:
+        directory, _, name = path.rpartition("/")
+        if (real := self._resolved.get(directory)) is not None and name not in ("", ".", ".."):
+            folder = self._folders.get(real)
+            node = None if folder is None else folder.get(name)
+            if node is not None and not isinstance(node, SymlinkNode):
+                return node  # nearly always: a plain file of a directory that was asked before
         return self.node(self.resolve(path))
 
     def _link_text(self, here: str) -> str | None:
