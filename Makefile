@@ -8,12 +8,13 @@ DEMO := 8xh100-sxm-2s-8xcx7-ib-4nvsw
 PART := 1/1  # of the mutants: 2/20 is the second twentieth
 unexport PYTHONDONTWRITEBYTECODE  # without byte code every process compiles all that it imports: half of a scan
 
-.PHONY: scan test check lint types layers docs pictures site completion zipapp wheelhouse deb rpm bench fuzz pairs mutants engines slurm lab clean help
+.PHONY: scan test release-test check lint types layers docs pictures site completion zipapp wheelhouse deb rpm bench fuzz pairs mutants engines slurm lab clean help
 
 help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
 	@echo "make test    set up, run the tests"
-	@echo "make check   format, lint, types, layers, docs, tests"
+	@echo "make release-test  build packages, the site and the worked patches of docs, and try them"
+	@echo "make check   format, lint, types, layers, docs, all tests but those of make engines and make lab"
 	@echo "make docs    write what is generated and in git (rules, tables of the dataset, goldens) again"
 	@echo "make zipapp, make wheelhouse, make deb, make rpm"
 	@echo "             dist/: one file, a folder of wheels, a Debian package, an RPM; for hosts without internet (docs/installing.md)"
@@ -51,8 +52,11 @@ scan: $(BIN)/fabricscope
 test: $(BIN)/pytest
 	$(BIN)/pytest -q -n auto --dist worksteal
 
-check: $(BIN)/pytest lint types layers
+check: $(BIN)/pytest lint types layers release-test
 	HYPOTHESIS_PROFILE=ci $(BIN)/pytest -q -n auto --dist worksteal
+
+release-test: $(BIN)/pytest
+	$(BIN)/pytest -q -n auto --dist worksteal -m release
 
 lint: $(BIN)/pytest
 	$(BIN)/ruff format --check .

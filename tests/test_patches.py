@@ -62,7 +62,7 @@ def test_a_patch_changes_few_existing_files(page: str) -> None:
     assert len(counted) <= EXISTING_FILES.get(page, EXISTING_FILES_OF_OTHERS), counted
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_patch_applies_and_passes_the_checks_of_its_page(page: str, copy: Path) -> None:

@@ -185,6 +185,7 @@ def _scan(node: Host, name: str, fault: str, minute: int) -> None:
     node.start("fabricscope-ship.service")
 
 
+@pytest.mark.release
 def test_every_command_of_the_page_works(tmp_path: Path, hooks: Server) -> None:
     """From an empty machine to a message in the chat about a new fault."""
     with socket.socket() as sock:

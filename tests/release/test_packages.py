@@ -18,7 +18,7 @@ from release.wheelhouse import MACHINE, PYTHON
 from tests.conftest import ROOT
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.release,
     pytest.mark.timeout(600),
     pytest.mark.usefixtures("real_commands"),
 ]

@@ -59,6 +59,7 @@ def test_links_are_turned_to_pages_and_to_names_of_files() -> None:
         relink("[a](docs/nowhere.md)", readme, "index.md", table)
 
 
+@pytest.mark.release
 def test_mkdocs_finds_no_broken_link_or_anchor(real_commands: None, tmp_path: Path) -> None:
     """As `make site` runs it, with the sample report; a link that is broken makes it fail."""
     site = tmp_path / "site"

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import ROOT
 
 pytest.importorskip("duckdb")
-pytestmark = [pytest.mark.timeout(600), pytest.mark.slow, pytest.mark.usefixtures("real_commands")]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.release, pytest.mark.usefixtures("real_commands")]
 PAGE = (ROOT / "docs" / "tutorial-fleet.md").read_text()
 BLOCKS = re.findall(r"^```\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 

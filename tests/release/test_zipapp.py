@@ -17,7 +17,7 @@ from release.share import shared_files
 from release.wheelhouse import MACHINE, PYTHON, build_wheelhouse
 from release.zipapp import build_zipapp
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
+pytestmark = [pytest.mark.release, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
 DESCRIBED, FAULT = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "gpu-width-x8"
 
 

@@ -25,6 +25,8 @@ from agent.fleet.reading import Naming, Unfit, read, unpack
 from agent.fleet.store import Folder, ObjectStore, Store, open_no_link, store_of
 from agent.model.report import REPORT_LIMIT_BYTES
 
+_FEW_REPORTS = 200  # of an epoch: to look for circles among all objects takes longer than to read so many
+
 
 class Setup(msgspec.Struct, frozen=True):
     """What every worker has to know."""
@@ -167,8 +169,10 @@ class IngestWorker:
             self._epoch.reader.clear()
             return []
         self._epochs += 1
+        many = self._epoch.reports > _FEW_REPORTS
         blocks = self._epoch.write(os.path.join(self._setup.spill, f"{os.getpid()}-{self._epochs}"))
-        gc.collect()
+        if many:
+            gc.collect()
         return blocks
 
     def _close_quarantine(self) -> list[str]:
