@@ -20,7 +20,14 @@ settings.register_profile(
     "ci", max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("fuzz", max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
+settings.load_profile(PROFILE)
+IN_FULL = PROFILE != "default"  # CI and `make check`: all of what a plain run takes a sample of
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are CPUs: many tests wait for a process, a timeout or a server."""
+    return max(2, (os.cpu_count() or 1) * 3 // 2)
 
 
 def pytest_configure() -> None:

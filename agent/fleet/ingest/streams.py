@@ -132,12 +132,13 @@ class _Unpacked:
         self._file, self._kind = file, kind
         self._inflate: Any = None
         self._left = b""
+        self._taken = 0  # bytes of `_left`
         self._rest: bytes = b""
         self._needs_input = True
         self._step = _ZSTD_STEP if kind == "zstd" else _BLOCK
 
     def read(self, size: int) -> bytes:
-        while not self._left:
+        while self._taken == len(self._left):
             if self._inflate is None:
                 self._rest = self._rest or self._file.read(self._step)
                 if not self._rest.strip(b"\0"):
@@ -146,14 +147,15 @@ class _Unpacked:
             data = self._rest if self._rest or not self._needs_input else self._file.read(self._step)
             is_end = not data and self._needs_input
             try:
-                self._left = self._decompress(data)
+                self._left, self._taken = self._decompress(data), 0
             except (zlib.error, lzma.LZMAError, OSError, EOFError, _find_zstd_error()) as error:
                 raise BadStream(f"damaged {self._kind}: {error}") from error
             if self._inflate.eof:
                 self._rest, self._inflate, self._needs_input = self._inflate.unused_data, None, True
             elif is_end and not self._left:
                 raise BadStream(f"truncated {self._kind}")
-        out, self._left = self._left[:size], self._left[size:]
+        out = self._left[self._taken : self._taken + size]
+        self._taken += len(out)
         return out
 
     def _decompress(self, data: bytes) -> bytes:

@@ -160,8 +160,8 @@ def test_an_output_that_cannot_be_written_leaves_nothing(capture: Path, capsys: 
 )
 def test_a_closed_pipe_is_silent_and_no_error(command: list[str], code: int, tmp_path: Path) -> None:
     """`fabricscope scan | head`: no word on stderr, and the exit code that the command would have had."""
-    write_capture(None, "gpu-width-x8", tmp_path / "host")
-    source = [] if command == ["rules"] else ["--source", str(tmp_path / "host")]
+    write_capture(None, "gpu-width-x8", tmp_path / "host.tar.gz")
+    source = [] if command == ["rules"] else ["--source", str(tmp_path / "host.tar.gz")]
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(

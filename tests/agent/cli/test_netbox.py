@@ -78,8 +78,8 @@ def test_one_machine_by_report_or_source(house: House, report: str, option: str,
     """As every other command takes it."""
     from fixtures.build import write_capture
 
-    write_capture(SHAPE, None, tmp_path / "capture")
-    place = report if option == "--report" else str(tmp_path / "capture")
+    write_capture(SHAPE, None, tmp_path / "capture.tar.gz")
+    place = report if option == "--report" else str(tmp_path / "capture.tar.gz")
 
     assert 0 == run(["netbox", "apply", option, place, "-o", str(tmp_path / "out.txt")])
     assert 0 == run(["netbox", "plan", report, "-o", str(tmp_path / "plan.txt")])

@@ -23,12 +23,12 @@ from probes.host.recording import Recording
 from probes.redact.redact import redact_recording
 from probes.redact.text import TextRedactor
 from probes.sources.open_source import open_source
-from tests.machines import HOSTS, machine, still
+from tests.machines import SOME_HOSTS, machine, still
 
 SHORT_HOST = 4  # a name of fewer characters is written anew only where it is known to be one
 
 
-@pytest.mark.parametrize("shape", HOSTS)
+@pytest.mark.parametrize("shape", SOME_HOSTS)
 def test_nothing_names_a_fixture_machine(shape: str, tmp_path: Path) -> None:
     """No identity of it is anywhere in the capture, in any spelling; the report differs in identities alone."""
     host = machine(shape)

@@ -15,6 +15,7 @@ from agent.fleet.known_duplicates import OWN, PATTERN, common
 from agent.fleet.questions.duplicates import find_duplicates
 from agent.fleet.questions.outliers import find_outliers
 from tests.agent.fleet.questions.nodes import asked, interface, node, port
+from tests.conftest import IN_FULL
 
 
 @pytest.fixture(params=["by numbers", "by values"], autouse=True)
@@ -227,7 +228,7 @@ def nodes(draw):
     return collected
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25 if IN_FULL else 6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(reports=nodes())
 def test_both_ways_give_the_same(tmp_path_factory, monkeypatch, reports):
     with asked(tmp_path_factory.mktemp("both"), *reports) as tables:
