@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,11 +21,13 @@ settings.register_profile(
     "ci", max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("fuzz", max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or "default"
 settings.load_profile(PROFILE)
+TOLD_SECONDS = 0.1  # a setup or teardown that takes as long is told with the durations
 IN_FULL = PROFILE != "default"  # CI and `make check`: all of what a plain run takes a sample of
 
 
+@pytest.hookimpl(optionalhook=True)  # of xdist
 def pytest_xdist_auto_num_workers() -> int:
     """Half as many again as there are CPUs: many tests wait for a process, a timeout or a server."""
     return max(2, (os.cpu_count() or 1) * 3 // 2)
@@ -32,6 +35,17 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_configure() -> None:
     gc.disable()  # until all is imported: collecting tests makes no garbage that is worth a search
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A worker of xdist sends one message of a test that passed, not five: they took a tenth of a run."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed or report.duration > TOLD_SECONDS:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 def pytest_collection_finish() -> None:

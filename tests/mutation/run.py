@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import hashlib
 import io
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -125,6 +126,7 @@ def main() -> int:
     parser.add_argument("--update", action="store_true", help="write what survives to known.txt")
     parser.add_argument("--verbose", action="store_true", help="tell which test noticed each mutant")
     given = parser.parse_args()
+    os.environ["HYPOTHESIS_PROFILE"] = "ci"  # each cause on all of its machines, also where a plain run began this
     outcomes = run(given.rules, given.part, given.jobs, given.again)
     listed = known()
     lived = {o.mutant.name: o for o in outcomes if o.noticed_by is None}

@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agent.cli.fleet import options
@@ -41,7 +42,9 @@ def interrupted(*command: str) -> tuple[int, bytes, float]:
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )  # fmt: skip
-    time.sleep(3)
+    until = time.monotonic() + 3
+    while time.monotonic() < until and psutil.Process(running.pid).cpu_times().user < BUSY_SECONDS:
+        time.sleep(0.05)
     began = time.monotonic()
     running.send_signal(signal.SIGINT)
     try:
@@ -49,6 +52,9 @@ def interrupted(*command: str) -> tuple[int, bytes, float]:
     finally:
         running.kill()
     return running.returncode, errors, time.monotonic() - began
+
+
+BUSY_SECONDS = 1.5  # of a processor: a third of it is the start, then the query runs
 
 
 @pytest.mark.parametrize("sql", ENDLESS.values(), ids=ENDLESS)
