@@ -22,6 +22,7 @@ NO_NIC = {
     *("trn1-16xtrainium", "trn2-16xtrainium2"),
 }  # none with an interface
 SOME_HOSTS = HOSTS if IN_FULL else HOSTS[::3]  # for what costs seconds a machine
+SMALL = "2xa10-2xt4-1s-idle"  # a machine of few files, for what is about no machine
 FAULTS = sorted(path.stem for path in (ROOT / "fixtures" / "faults").glob("*.toml"))
 
 

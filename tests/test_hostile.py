@@ -17,7 +17,7 @@ import pytest
 
 from fixtures.build import write_capture
 from tests.conftest import ROOT
-from tests.machines import HOSTS
+from tests.machines import SMALL
 from tests.texts import error_lines
 
 pytestmark = pytest.mark.usefixtures("real_commands")
@@ -28,8 +28,8 @@ PROGRAM = (sys.executable, "-m", "fabricscope")
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A healthy machine's capture as a folder."""
-    place = tmp_path_factory.mktemp("captures") / HOSTS[0]
-    write_capture(HOSTS[0], None, place)
+    place = tmp_path_factory.mktemp("captures") / SMALL
+    write_capture(SMALL, None, place)
     return place
 
 

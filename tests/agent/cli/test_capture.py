@@ -12,14 +12,14 @@ import pytest
 from agent.cli.main import run
 from fixtures import build
 from probes.capture import extras
-from tests.machines import HOSTS
+from tests.machines import SMALL
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine's capture, in a folder in which we are."""
     place = tmp_path / "machine"
-    build.write_capture(HOSTS[0], None, place)
+    build.write_capture(SMALL, None, place)
     monkeypatch.chdir(tmp_path)
     return place
 

@@ -12,7 +12,7 @@ import pytest
 from agent.cli.main import run
 from agent.diff.change import SCHEMA, Diff
 from fixtures.build import write_capture
-from tests.machines import HOSTS
+from tests.machines import SMALL
 
 pytestmark = pytest.mark.usefixtures("real_commands")
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_compared_is_one_line(
 
 def test_two_shapes_are_two_hosts(places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Said before anything else."""
-    write_capture(HOSTS[0], None, tmp_path / "other")
+    write_capture(SMALL, None, tmp_path / "other")
     assert 1 == run(["diff", str(places / "old.json"), str(tmp_path / "other")])
 
     assert "two hosts" in capsys.readouterr().out.partition("Devices")[0]

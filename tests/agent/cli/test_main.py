@@ -14,7 +14,7 @@ from agent.cli import request
 from agent.cli.main import run
 from fixtures.build import write_capture
 from tests.conftest import ROOT
-from tests.machines import HOSTS
+from tests.machines import SMALL
 from tests.texts import error_lines
 
 pytestmark = pytest.mark.usefixtures("real_commands")
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.usefixtures("real_commands")
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A healthy machine's capture as a folder."""
-    place = tmp_path_factory.mktemp("captures") / HOSTS[0]
-    write_capture(HOSTS[0], None, place)
+    place = tmp_path_factory.mktemp("captures") / SMALL
+    write_capture(SMALL, None, place)
     return place
 
 
