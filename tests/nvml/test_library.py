@@ -15,13 +15,14 @@ import pytest
 
 from agent.reports import read_report
 from fixtures.build import build_capture
+from fixtures.machine import load_machine
 from fixtures.nvml import build_nvml_records
 from tests.conftest import ROOT
 from tests.machines import HOSTS, scan_machine
 from tests.nvml.answers import CRASH, FOR_EVER, table
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
-WITH_NVML = [host for host in HOSTS if build_nvml_records(build_capture(host, None).machine)]
+WITH_NVML = [host for host in HOSTS if build_nvml_records(load_machine(host))]
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed"),
