@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -23,8 +23,14 @@ settings.register_profile(
 settings.register_profile("fuzz", max_examples=20_000, deadline=None, suppress_health_check=list(HealthCheck))
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or "default"
 settings.load_profile(PROFILE)
+_Item = TypeVar("_Item")
 TOLD_SECONDS = 0.1  # a setup or teardown that takes as long is told with the durations
 IN_FULL = PROFILE != "default"  # CI and `make check`: all of what a plain run takes a sample of
+
+
+def sample_of(items: Sequence[_Item]) -> Sequence[_Item]:
+    """All of what costs much each, in CI; of a plain run each third."""
+    return items if IN_FULL else items[::3]
 
 
 @pytest.hookimpl(optionalhook=True)  # of xdist

@@ -12,7 +12,7 @@ from fixtures.build import build_capture, capture_machine, host_in_memory
 from fixtures.loader import merge_tables, read_table
 from fixtures.machine import base_of, parse_machine
 from probes.sources.capture import CaptureHost
-from tests.conftest import IN_FULL, ROOT
+from tests.conftest import ROOT, sample_of
 
 HOSTS = sorted(path.stem for path in (ROOT / "fixtures" / "hosts").glob("*.toml"))
 # With other devices at the places of another host: what only that could change is tried there alone.
@@ -21,7 +21,7 @@ NO_NIC = {
     *("2xl40s-2s-4xcxl", "8x910b-4s-atlas-a2", "16x910c-4s-atlas-a3", "8xgaudi2-2s", "8xgaudi3-2s"),
     *("trn1-16xtrainium", "trn2-16xtrainium2"),
 }  # none with an interface
-SOME_HOSTS = HOSTS if IN_FULL else HOSTS[::3]  # for what costs seconds a machine
+SOME_HOSTS = sample_of(HOSTS)  # for what costs seconds a machine
 SMALL = "2xa10-2xt4-1s-idle"  # a machine of few files, for what is about no machine
 FAULTS = sorted(path.stem for path in (ROOT / "fixtures" / "faults").glob("*.toml"))
 

@@ -26,7 +26,7 @@ from agent.reports import encode_report
 from agent.rules.catalogue import every_rule
 from probes.host.interface import BadSource, Host
 from probes.sources.open_source import open_source
-from tests.conftest import CORPUS, IN_FULL
+from tests.conftest import CORPUS, sample_of
 from tests.machines import still
 
 TREES = sorted(path.name for path in (CORPUS / "trees").glob("*.tar.xz"))
@@ -98,7 +98,7 @@ def keys_of(report: Report) -> list[list[object]]:
     ]
 
 
-@pytest.mark.parametrize("tree", TREES if IN_FULL else TREES[::3])
+@pytest.mark.parametrize("tree", sample_of(TREES))
 def test_every_tree_is_scanned_packed_and_unpacked_alike(tree: str, corpus: Path, tmp_path: Path) -> None:
     """The archive read in memory and the folder that it unpacks to are the same machine."""
     packed = corpus / "trees" / tree
@@ -117,7 +117,7 @@ def test_every_tree_is_scanned_packed_and_unpacked_alike(tree: str, corpus: Path
     assert encode_report(still(report)) == encode_report(still(unpacked))
 
 
-@pytest.mark.parametrize("text", TEXTS if IN_FULL else TEXTS[::3])
+@pytest.mark.parametrize("text", sample_of(TEXTS))
 def test_every_saved_output_is_scanned_or_refused_in_one_line(text: str, corpus: Path) -> None:
     """A single file is recognized by what it holds; one that holds nothing of ours is refused, never a traceback."""
     host = opened(str(corpus / text))

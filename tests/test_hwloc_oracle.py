@@ -16,7 +16,7 @@ import pytest
 
 from agent.diagnose import ScanPlan, diagnose
 from probes.sources.open_source import open_source
-from tests.conftest import IN_FULL
+from tests.conftest import sample_of
 
 TREES = {  # tree -> how many PCI functions hwloc lists
     "ghw-accel-nvidia": 29,
@@ -31,7 +31,7 @@ TREES = {  # tree -> how many PCI functions hwloc lists
 LSTOPO = shutil.which("lstopo-no-graphics")
 
 
-@pytest.mark.parametrize("tree", list(TREES) if IN_FULL else list(TREES)[::3])
+@pytest.mark.parametrize("tree", sample_of(list(TREES)))
 @pytest.mark.skipif(LSTOPO is None, reason="lstopo-no-graphics is not installed (Debian: hwloc-nox)")
 def test_hwloc_reads_the_same_bus(tree: str, corpus: Path, tmp_path: Path, real_commands: None) -> None:
     """Functions with class and ids, the bridge above each, and one direction's bandwidth where hwloc gives it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import json
-import os
 from random import Random
 from typing import Any
 
@@ -25,11 +24,12 @@ from fixtures.build import build_capture
 from probes.host.interface import BadSource
 from probes.sources.capture import CaptureHost
 from probes.sources.memory import MemoryFiles, Node, SymlinkNode
+from tests.conftest import PROFILE
 from tests.fuzz.mutations import mutated
 from tests.machines import scan_machine
 
 MACHINES = ("2xa10-2xt4-1s-idle", "4xrtx3090-1s-nvlink-pairs", "8xl40s-pcie-2s-2xcx7-roce")
-RUNS = {"ci": 150, "fuzz": 20_000}.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 10)
+RUNS = {"ci": 150, "fuzz": 20_000}.get(PROFILE, 10)
 VALUES = (None, "", "x", -1, 0, 1, 2**31, 2**64, 1e308, True, [], {}, [None], {"x": 1}, "0000:00:00.0", "²", "\x00")
 
 

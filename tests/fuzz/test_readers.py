@@ -4,7 +4,6 @@ expression is slow."""
 from __future__ import annotations
 
 import ast
-import os
 import re
 import resource
 import secrets
@@ -15,12 +14,11 @@ from typing import Any
 import pytest
 
 from probes.kernel.log_events import LINE_CHARACTERS
-from tests.conftest import ROOT
+from tests.conftest import PROFILE, ROOT
 from tests.fuzz.mutations import LONGEST_BYTES, mutated
 from tests.fuzz.patterns import attacks, patterns
 from tests.fuzz.readers import NOT_READERS, READERS, Reader
 
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "")
 MUTATIONS = {"ci": 1000, "fuzz": 50_000}.get(PROFILE, 100)
 FIRST = 0 if PROFILE == "ci" else secrets.randbelow(1 << 64)  # CI tries the same each time
 SECONDS = 2.0  # of a core, for one input: a machine that stands still is no fault of a reader

@@ -72,10 +72,9 @@ class _OfHosts(_ByEngine):
         return [(node, None, *row) for row, nodes in nodes_of.items() for node in nodes]
 
     def nodes(self, column: str | None, groups: Iterable[Row]) -> list[Row]:
-        cells = itemgetter(0, *((self._part.keys.index(column),) if column else ()))
         counts = dict.fromkeys(groups, 0)
         for row in self.counts():
-            if (group := cells(row)) in counts:
+            if (group := _group_of(self._part, column, row)) in counts:
                 counts[group] += row[-1]
         return [(*group, nodes) for group, nodes in counts.items()]
 
@@ -99,11 +98,9 @@ class _ByKind:
         return [(node, *row[1:]) for row in rows for node in nodes[self._kinds[row[0]]]]
 
     def nodes(self, column: str | None, groups: Iterable[Row]) -> list[Row]:
-        at = [self._part.keys.index(key) + 2 for key in self._part.keys[:1] + ((column,) if column else ())]
         kinds: dict[Row, set[Kind]] = {group: set() for group in groups}
         for row in self._of_each_kind:
-            group = tuple(row[each] for each in at)
-            if group in kinds:
+            if (group := _group_of(self._part, column, row[2:])) in kinds:
                 kinds[group].add(self._kinds[row[0]])
         return [(*group, sum(kind.nodes for kind in these)) for group, these in kinds.items()]
 
@@ -114,3 +111,8 @@ class _ByKind:
         choice = columns.index(self._part.choice)
         cells = itemgetter(0, 1, *map(columns.index, self._part.keys))
         return [cells(row) for row in self._begun() if row[choice]]
+
+
+def _group_of(part: TablePass, column: str | None, keys: Row) -> Row:
+    """Class, and the value of a column where one is named. `keys`: the row begins with them."""
+    return keys[:1] if column is None else (keys[0], keys[part.keys.index(column)])

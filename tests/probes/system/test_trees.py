@@ -19,7 +19,7 @@ from probes.netdev import probe as netdev
 from probes.probe import Probe, Status, outcome_of
 from probes.system import cpu, dmi, numa
 from probes.system.cpu import parse_cpulist
-from tests.conftest import IN_FULL
+from tests.conftest import sample_of
 from tests.probes.machine import Machine, recorded
 
 PROBES = (kernel.PROBE, dmi.PROBE, cpu.PROBE, numa.PROBE, modules.PROBE, netdev.PROBE)
@@ -56,7 +56,7 @@ def test_every_tree_is_read_without_a_broken_probe(corpus: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", HWLOC_TREES if IN_FULL else HWLOC_TREES[::3])
+@pytest.mark.parametrize("name", sample_of(HWLOC_TREES))
 def test_nodes_and_processors_as_hwloc_sees_them(corpus: Path, tmp_path: Path, name: str, real_commands: None):
     """NUMA nodes with their CPUs, and the packages, against lstopo on the same tree."""
     lstopo = shutil.which("lstopo-no-graphics")
