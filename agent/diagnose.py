@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -35,7 +35,7 @@ _SETTLE_SECONDS = 1.0  # before the bus and the driver are read once more
 NOT_EVALUATED = Summary(verdict="unknown", counts={})
 
 
-class ScanPlan(NamedTuple):
+class ScanPlan(msgspec.Struct, frozen=True):
     """What a run does: which probes, how long, and how the report is evaluated."""
 
     only: Collection[str] = ()
@@ -50,7 +50,7 @@ class ScanPlan(NamedTuple):
     preloaded: Mapping[str, Outcome] = MappingProxyType({})  # dated outcomes of probes that do not run now
 
 
-class ScanResult(NamedTuple):
+class ScanResult(msgspec.Struct, frozen=True):
     """One run: its report, the recording if requested, and an outcome for every probe."""
 
     report: Report
@@ -224,8 +224,8 @@ def _select_profile(report: Report, requested: str) -> tuple[Platform, Profile |
         return report.platform, None, []
     from agent.platforms.profiles import choose_profile
 
-    profile, platform, declared = choose_profile(requested, report.platform)
-    return platform, profile, [declared] if declared else []
+    chosen = choose_profile(requested, report.platform)
+    return chosen.platform, chosen.profile, [chosen.declared] if chosen.declared else []
 
 
 def _build_gpudirect(case: RuleContext, checks: list[Check], faults: Failures) -> list[Gpudirect]:

@@ -6,7 +6,8 @@ What is true of the host belongs here. What is wrong with it does not: that is a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from agent.assemble.driver_gpus import merge_driver_gpus
 from agent.assemble.fabric import add_neighbors
@@ -33,7 +34,7 @@ from probes.system.dmi import DmiFacts
 from probes.system.numa import NumaFacts
 
 
-class Assembled(NamedTuple):
+class Assembled(msgspec.Struct, frozen=True):
     """One host: the body of a report, before any rule is evaluated."""
 
     node: Node

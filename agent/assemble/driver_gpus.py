@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+
+import msgspec
 
 from agent.assemble.facts import ProbeFacts
 from agent.platforms.devices import is_accelerator
@@ -16,7 +17,7 @@ _OF_GPU = lazy_pattern(r"GPU[0-9]+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _FILLABLE = tuple(n for n, default in Gpu._field_defaults.items() if default is None and n != "error")
 
 
-class DriverGpus(NamedTuple):
+class DriverGpus(msgspec.Struct, frozen=True):
     """The drivers' lists. `answered`: the PCI vendors whose driver gave one. `gaps`, by vendor: why a GPU that is
     missing from it may still exist.
 

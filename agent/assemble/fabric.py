@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 V = TypeVar("V", int, str)
 
 
-class _FarEnd(NamedTuple):
+class _FarEnd(msgspec.Struct, frozen=True):
     """The far end of one port as one output reports it."""
 
     source: str

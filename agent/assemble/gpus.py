@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -43,7 +43,7 @@ _COMPUTE_DIES = {"0x74a0": 6, "0x74a1": 8, "0x74a2": 4, "0x74a5": 8, "0x75a0": 8
 _NO_PERMISSION = "NO_PERMISSION"  # as NVML says
 
 
-class _GpuSources(NamedTuple):
+class _GpuSources(msgspec.Struct, frozen=True):
     """One GPU from both sources: `row` from the bus, `gpu` from the driver."""
 
     id: str

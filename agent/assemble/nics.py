@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.assemble.facts import ProbeFacts, card_address, sort_key
 from agent.assemble.rdma import build_ports, merge_rdma_devices
@@ -18,7 +20,7 @@ _OF_ACCELERATOR = re.compile(r"(?:hbl|hlib)_[0-9]+")  # of the driver habanalabs
 _NUMBERED = re.compile(r"NIC[0-9]+")  # a column of a matrix whose legend is missing
 
 
-class NetworkFacts(NamedTuple):
+class NetworkFacts(msgspec.Struct, frozen=True):
     """Facts about the network. None: unknown; empty: there are none."""
 
     devices: Sequence[RdmaDevice]
@@ -52,7 +54,7 @@ def build_nics(rows: Sequence[PciFunction], facts: NetworkFacts) -> list[Nic]:
     """
     accelerators = {r.id for r in rows if is_accelerator(r.vendor, r.device, r.class_code)}
     own = [d for d in facts.devices if d.address in accelerators or _OF_ACCELERATOR.fullmatch(d.name)]
-    facts = facts._replace(devices=[device for device in facts.devices if device not in own]) if own else facts
+    facts = replace(facts, devices=[device for device in facts.devices if device not in own]) if own else facts
     by_place: dict[str, RdmaDevice] = {}
     for rdma_device in facts.devices:
         if rdma_device.address:

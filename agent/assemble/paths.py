@@ -17,7 +17,8 @@ its capability; an untrusted, sleeping or unreadable link is ignored. The links 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from agent.assemble.facts import sort_key
 from agent.assemble.pcie_tree import BridgePort, PcieTree
@@ -38,7 +39,7 @@ _HCCS_PORT_GBYTE_S = 28.0  # 4 lanes of 56 Gbit/s (HCCS_LANE_SPEED of hicann/dri
 MOST_PAIRS = 40_000  # twice what a report of 4 MiB could list
 
 
-class _Step(NamedTuple):
+class _Step(msgspec.Struct, frozen=True):
     """A function whose link to the port above it is part of the path."""
 
     id: str

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -56,7 +56,7 @@ _NO_SIGNAL = ("Polling", "Disabled", "Sleep")
 Model = tuple[str | int | None, ...]
 
 
-class RoleContext(NamedTuple):
+class RoleContext(msgspec.Struct, frozen=True):
     """What roles are decided from, besides the NICs."""
 
     rows: Mapping[str, PciFunction]
@@ -70,7 +70,7 @@ class RoleContext(NamedTuple):
     lost_gpu: frozenset[str]  # PCI functions whose switch has no GPU where others of its shape have one
 
 
-class Candidate(NamedTuple):
+class Candidate(msgspec.Struct, frozen=True):
     """One NIC and the evidence for its role."""
 
     nic: Nic

@@ -67,7 +67,7 @@ def format_configuration(configuration: Configuration, file: str | None, rules: 
 
 
 def _format_thresholds(limits: dict[str, float], rules: Sequence[Rule]) -> Iterator[str]:
-    for threshold in sorted({limit for rule in rules for limit in rule.thresholds}):
+    for threshold in sorted({limit for rule in rules for limit in rule.thresholds}, key=lambda limit: limit.name):
         value = limits.get(threshold.name, threshold.value)
         yield f"{_format_key(threshold.name, value, threshold.name not in limits, '')}  # {threshold.what}"
 

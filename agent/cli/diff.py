@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.cli.errors import CliError
 from agent.cli.output import choose_format, deliver, show
@@ -35,7 +36,7 @@ def run_diff(
 def _load_or_scan(path: str, request: ReportRequest) -> Report:
     """Load a finished report, re-evaluated if another version wrote it; otherwise scan the source."""
     if not is_report(path):
-        return request._replace(source=path).make_report()[0]
+        return replace(request, source=path).make_report()[0]
     try:
         report = read_report(path)
     except ReportError as error:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from agent.cli.errors import CliError, print_warning, printable
 from agent.cli.output import DEBUG
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 EXTRAS_SECONDS = 20.0  # time for a capture's extras, after its probes
 
 
-class HistoryOptions(NamedTuple):
+class HistoryOptions(msgspec.Struct, frozen=True):
     """The options that add earlier or second samples."""
 
     state_dir: str | None = None
@@ -32,7 +34,7 @@ class HistoryOptions(NamedTuple):
     interval: float | None = None  # seconds
 
 
-class ReportRequest(NamedTuple):
+class ReportRequest(msgspec.Struct, frozen=True):
     """The options that choose the evidence and how it is evaluated."""
 
     source: str | None
@@ -113,8 +115,8 @@ class ReportRequest(NamedTuple):
 
     def _check_earlier(self, live: bool, record: bool) -> None:
         """Raises CliError for conflicting options about earlier or second samples."""
-        state_dir, accept, interval = self.earlier
-        if accept and state_dir is None:
+        accept, interval = self.earlier.accept, self.earlier.interval
+        if accept and self.earlier.state_dir is None:
             raise CliError("--accept-inventory needs --state-dir")
         if accept and self.report:
             raise CliError("--accept-inventory needs a scan: not with --report")
@@ -129,7 +131,7 @@ class ReportRequest(NamedTuple):
 
     def _history(self, only: tuple[str, ...]) -> Callable[[Report], Report] | None:
         """A function that adds earlier runs to a report; runs of a few probes are compared, not stored."""
-        state_dir, accept, _ = self.earlier
+        state_dir, accept = self.earlier.state_dir, self.earlier.accept
         if state_dir is None:
             return None
         from agent.history.store import apply_state_file

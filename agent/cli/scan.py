@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from agent.cli.errors import CliError, print_warning
 from agent.cli.output import choose_format, deliver, print_written, show
@@ -21,14 +23,14 @@ if TYPE_CHECKING:
 DEMO = os.path.join(os.path.dirname(__file__), "demo.tar.zst")
 
 
-class CaptureTarget(NamedTuple):
+class CaptureTarget(msgspec.Struct, frozen=True):
     """Where a run's evidence is written, and whether it is redacted."""
 
     place: str | None
     redact: bool
 
 
-class OutputChoice(NamedTuple):
+class OutputChoice(msgspec.Struct, frozen=True):
     """What a scan writes, and where."""
 
     form: str | None

@@ -6,7 +6,8 @@ A false number is worse than none: what decreased, stands at its end, or reads a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.counters import PORT, PORT_COUNTER_BITS, Counted
 
@@ -19,7 +20,7 @@ _NO_COUNTERS = frozenset({"outbound_pci_stalled_rd", "outbound_pci_stalled_wr", 
 _NO_COUNTER_END = "_ber_packed"
 
 
-class CounterDeltas(NamedTuple):
+class CounterDeltas(msgspec.Struct, frozen=True):
     """Counters that moved, and those that could not be compared; any other did not move."""
 
     moved: dict[str, int]

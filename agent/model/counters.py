@@ -7,7 +7,8 @@ A window knows a counter by subject and name. Rules ask by the same functions: `
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Netdev, Port
@@ -34,7 +35,7 @@ PORT_COUNTER_BITS: Mapping[str, int] = {
 }
 
 
-class Counted(NamedTuple):
+class Counted(msgspec.Struct, frozen=True):
     """The counters of one subject of findings."""
 
     subject: str  # "pci:ID", "gpu:ID", "link:GPU-ID/7", "port:NIC-ID/1", "netdev:ID"

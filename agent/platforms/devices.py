@@ -9,10 +9,10 @@ ice, hns3, efa, ionic, mana, erdma, cxgb4, qib, hfi1, habanalabs.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 
-class KnownDevice(NamedTuple):
+class KnownDevice(msgspec.Struct, frozen=True):
     """A known PCI device."""
 
     name: str
@@ -177,7 +177,7 @@ DEVICES: dict[tuple[str, str], KnownDevice] = {
 } | _OTHERS
 
 
-class Maker(NamedTuple):
+class Maker(msgspec.Struct, frozen=True):
     """A maker of accelerators, and the PCI classes of its parts."""
 
     name: str

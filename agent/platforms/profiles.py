@@ -6,7 +6,6 @@ Loaded only when one is requested or recognized: reading TOML costs some 7 ms.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 import msgspec
 
@@ -19,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 AUTO, NONE = "auto", "none"
 
 
-class ProfileChoice(NamedTuple):
+class ProfileChoice(msgspec.Struct, frozen=True):
     """The profile to evaluate with, and the platform as the report names it then."""
 
     profile: Profile | None

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.node import Node, Platform
 from agent.model.pci import PciFunction
 from agent.platforms.devices import is_accelerator, is_nvswitch
 
 
-class _Product(NamedTuple):
+class _Product(msgspec.Struct, frozen=True):
     """A product name of NVIDIA, and whether a dump of a real machine confirms it."""
 
     pattern: re.Pattern[str]
@@ -24,7 +25,7 @@ class _Product(NamedTuple):
     confirmed: bool
 
 
-class _Fingerprint(NamedTuple):
+class _Fingerprint(msgspec.Struct, frozen=True):
     """`devices` in any of `counts`, with one of the NVSwitch counts in `switches` (None: any)."""
 
     profile: str

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.model.nic import Nic, Port, is_link_local
 from agent.rules.context import RuleContext
@@ -16,7 +18,7 @@ from agent.rules.wording import find_majority
 _SETTLED_SECONDS = 240.0  # gpud waits 4 minutes for a port after boot
 
 
-class CageState(NamedTuple):
+class CageState(msgspec.Struct, frozen=True):
     """One port of a rail or storage NIC, with what it has in common with others."""
 
     subject: str
@@ -84,7 +86,8 @@ def are_all_rails_down(sockets: Sequence[CageState]) -> bool:
 def merge_whole_node(faults: Sequence[Fail], kind: str) -> Fail:
     """No rail of the node is active: one finding."""
     one = merge_failures(faults, f"none of {len(faults)} {kind} rail ports is active")
-    return one._replace(
+    return replace(
+        one,
         impact="The node reaches no other node over these rails: it can take part in no job of several nodes.",
         situation="all-rails",
         severity="critical",

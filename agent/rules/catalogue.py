@@ -10,7 +10,8 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
+
+import msgspec
 
 from agent.rules import gates
 from agent.rules.context import RuleContext
@@ -20,7 +21,7 @@ from agent.rules.rule import Result, Rule, declared_rule, registered
 Gate = Callable[[RuleContext], Result | None]  # the answer of every rule where none of them need be asked
 
 
-class Family(NamedTuple):
+class Family(msgspec.Struct, frozen=True):
     """A package of rules; its pages name them, and the module of each."""
 
     name: str

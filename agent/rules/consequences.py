@@ -9,7 +9,9 @@ one stands, of equal ones the first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES
 from agent.rules.rule import Fail, Rule
@@ -17,7 +19,7 @@ from agent.rules.rule import Fail, Rule
 Failures = Sequence[tuple[Rule, Fail]]
 
 
-class Standing(NamedTuple):
+class Standing(msgspec.Struct, frozen=True):
     """A fault that becomes a finding, and what it explains."""
 
     rule: Rule
@@ -26,7 +28,7 @@ class Standing(NamedTuple):
     absorbs: tuple[str, ...]  # "rule subject" of each consequence
 
 
-class _Unit(NamedTuple):
+class _Unit(msgspec.Struct, frozen=True):
     """One fault on one device: a whole failure, or a part of one."""
 
     owner: int  # index of the failure
@@ -84,7 +86,7 @@ def _parts(fault: Fail) -> list[Fail]:
     if not fault.parts:
         return [fault]
     common = fault.places.difference(*(part.places for part in fault.parts))
-    return [part._replace(places=part.places | common) for part in fault.parts]
+    return [replace(part, places=part.places | common) for part in fault.parts]
 
 
 def _break_cycles(failures: Failures, units: Sequence[_Unit], direct: list[set[int]]) -> None:

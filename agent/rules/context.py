@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -39,7 +39,7 @@ SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 
 _CLOCK_SLACK_SECONDS = 3600.0  # saved outputs: the uptime is of another minute than the rest
 
 
-class Silence(NamedTuple):
+class Silence(msgspec.Struct, frozen=True):
     """Findings of one rule that the operator acknowledged."""
 
     rule: str
@@ -50,7 +50,7 @@ class Silence(NamedTuple):
     all: bool = False  # also what they explain
 
 
-class Settings(NamedTuple):
+class Settings(msgspec.Struct, frozen=True):
     """What the operator declared: rules switched off, thresholds, facts, silences. Each is a line of the report."""
 
     disabled: frozenset[str] = frozenset()

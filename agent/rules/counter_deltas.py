@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
@@ -18,7 +20,7 @@ ANY = 0.0  # as the time of a limit: so many in a window of any length
 _UNITS = {1.0: "/s", MINUTE: "/min", HOUR: "/h", ANY: ""}
 
 
-class Subject(NamedTuple):
+class Subject(msgspec.Struct, frozen=True):
     """What a finding is about."""
 
     subject: str
@@ -31,7 +33,7 @@ class Subject(NamedTuple):
         return (severity_by_role(worst, self.nic) or "info") if self.nic else worst
 
 
-class Counters(NamedTuple):
+class Counters(msgspec.Struct, frozen=True):
     """Counters of one subject of the window, and where a person reads each."""
 
     subject: str
@@ -40,7 +42,7 @@ class Counters(NamedTuple):
     unread: str | None = None  # why some of them are not here
 
 
-class CounterDelta(NamedTuple):
+class CounterDelta(msgspec.Struct, frozen=True):
     """By how much some counters moved together."""
 
     parts: Mapping[str, int]  # those that moved
@@ -53,7 +55,7 @@ class CounterDelta(NamedTuple):
         return sum(self.parts.values())
 
 
-class Limit(NamedTuple):
+class Limit(msgspec.Struct, frozen=True):
     """So many in so many seconds are a fault of that severity (on a rail)."""
 
     threshold: Threshold
@@ -61,7 +63,7 @@ class Limit(NamedTuple):
     seconds: float = ANY
 
 
-class FailureText(NamedTuple):
+class FailureText(msgspec.Struct, frozen=True):
     """What is said of a count that is over its limit."""
 
     what: str  # "ACK timeouts"
@@ -162,7 +164,7 @@ def fail_count(case: RuleContext, place: Subject, count: CounterDelta, limit: Li
 
 def with_subject(place: Subject, answer: Result) -> Result:
     """The same answer of another subject: a counter's is its interface, the rule's is the port."""
-    return answer._replace(subject=place.subject)
+    return replace(answer, subject=place.subject)
 
 
 def format_limit(case: RuleContext, limit: Limit) -> str:
@@ -193,7 +195,8 @@ def merge_if_widespread(faults: Sequence[Fail], judged_count: int, summary: str,
         return list(faults)
     grave = max(faults, key=lambda fault: ("info", "warning", "error", "critical").index(fault.severity or "info"))
     return [
-        grave._replace(
+        replace(
+            grave,
             subject="node",
             label="node",
             summary=f"{summary}: {join_labels([fault.label for fault in faults])}",

@@ -114,12 +114,12 @@ def _build_finding(case: RuleContext, standing: Standing, silenced: Silenced | N
     from agent.rules.instructions import build_confirm, build_steps, describe_steps  # lazy: a healthy node has none
     from agent.rules.location import find_location
 
-    rule, fault, severity, absorbs = standing
+    rule, fault = standing.rule, standing.fault
     location = find_location(case, fault.subject)
     steps = build_steps(case, rule.name, fault, location)
     return Finding(
         rule=rule.name,
-        severity=severity,
+        severity=standing.severity,
         subject=fault.subject,
         label=fault.label,
         summary=fault.summary,
@@ -131,6 +131,6 @@ def _build_finding(case: RuleContext, standing: Standing, silenced: Silenced | N
         location=location,
         silenced=silenced,
         confidence=fault.confidence,
-        absorbs=list(absorbs),
+        absorbs=list(standing.absorbs),
         fingerprint=fingerprint(rule.name, fault, case),
     )

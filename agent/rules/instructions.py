@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Location, Step
 from agent.rules.context import RuleContext
@@ -47,7 +48,7 @@ _WITHOUT_VALUE = {
 Values = Mapping[str, str]
 
 
-class Block(NamedTuple):
+class Block(msgspec.Struct, frozen=True):
     """One paragraph of `How to fix`, and the keys that it is for; none: for all."""
 
     keys: tuple[str, ...]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.rules.context import SETTLE_SECONDS, RuleContext
@@ -28,7 +30,7 @@ _SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the bo
 _BOUNCING = frozenset({"mtu", "pfc", "fec", "firmware", "trust", "dcbx", "pause_rx", "pause_tx"})
 
 
-class FlapLimits(NamedTuple):
+class FlapLimits(msgspec.Struct, frozen=True):
     """How often a link may go down."""
 
     half_day: Threshold
@@ -46,7 +48,7 @@ def read_limits(rule: str) -> FlapLimits:
     return FlapLimits(half_day, day, job, outage)
 
 
-class LinkDowns(NamedTuple):
+class LinkDowns(msgspec.Struct, frozen=True):
     """How often one link went down, by the counters that see it (each alone), and what history holds of it."""
 
     place: Subject
@@ -150,13 +152,14 @@ def _judge_log(case: RuleContext, port_downs: LinkDowns, limits: FlapLimits, imp
         places=place.places,
     )
     if recent >= case.threshold(limits.half_day):
-        return fault._replace(summary=f"went down {recent} times in 12 h; limit {case.threshold(limits.half_day):g}")
+        return replace(fault, summary=f"went down {recent} times in 12 h; limit {case.threshold(limits.half_day):g}")
     if day >= case.threshold(limits.day):
-        return fault._replace(summary=f"went down {day} times in 24 h; limit {case.threshold(limits.day):g}")
+        return replace(fault, summary=f"went down {day} times in 24 h; limit {case.threshold(limits.day):g}")
     longest = max(((down - up, up) for down, up in _pair_outages(downs, ups)), default=(0.0, 0.0))
     if longest[0] < 60 * case.threshold(limits.outage):
         return None
-    return fault._replace(
+    return replace(
+        fault,
         summary=f"was down for {format_seconds(longest[0])}, until {format_seconds(longest[1])} before this scan",
         impact="None now; jobs that ran at that time lost this link.",
         severity="info",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from agent.rules.rule import Fail, Pass, Result
 from agent.rules.wording import join_labels
 
@@ -27,12 +29,13 @@ def merge_if_on_all(faults: Sequence[Fail], judged: int, summary: str) -> Iterat
         yield from faults
         return
     one = merge_failures(faults, summary)
-    yield one._replace(evidence=tuple(dict.fromkeys(one.evidence)))
+    yield replace(one, evidence=tuple(dict.fromkeys(one.evidence)))
 
 
 def merge_failures(faults: Sequence[Fail], summary: str) -> Fail:
     """The faults as one of the node: words and severity of the first, evidence and places of all."""
-    return faults[0]._replace(
+    return replace(
+        faults[0],
         subject="node",
         label="node",
         summary=f"{summary}: {join_labels([fault.label for fault in faults])}",

@@ -15,7 +15,8 @@ A scan reads the heads, `explain` and the documentation the whole pages.
 import os
 import re
 from functools import cache
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import SEVERITIES
 
@@ -30,7 +31,7 @@ class BadPage(Exception):
     """The head of a page is damaged; the text names the file, the line and what is wrong."""
 
 
-class Threshold(NamedTuple):
+class Threshold(msgspec.Struct, frozen=True):
     """A limit that an operator may change: `[thresholds]` of the configuration names it."""
 
     name: str  # "ib-symbol-errors.per_hour"
@@ -38,7 +39,7 @@ class Threshold(NamedTuple):
     what: str  # what is limited, with its unit
 
 
-class Declaration(NamedTuple):
+class Declaration(msgspec.Struct, frozen=True):
     """The head of a page."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+import msgspec
 
 # None: no rule any more, what it read is a field of the report. A name with a dot is a threshold's
 RENAMED: Mapping[str, str | None] = {
@@ -42,7 +43,7 @@ FIELDS: Mapping[str, str] = {
 }
 
 
-class RenamedRule(NamedTuple):
+class RenamedRule(msgspec.Struct, frozen=True):
     """What an old name stands for now."""
 
     name: str | None  # of today; None: no rule any more

@@ -5,14 +5,16 @@ reads nothing but the case; the engine counts, folds and sorts.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.rules.context import RuleContext
 from agent.rules.pages import Threshold, read_declaration, read_text
 
 
-class Fail(NamedTuple):
+class Fail(msgspec.Struct, frozen=True):
     """A fault, with everything that a person needs to trust it and to fix it."""
 
     subject: str  # "pci:0000:19:00.0", "gpu:..", "link:GPU-ID/7", "port:NIC-ID/1", "netdev:..", "pair:A+B", "node"
@@ -32,20 +34,20 @@ class Fail(NamedTuple):
     parts: tuple[Any, ...] = ()  # of a finding for several devices: the Fail of each
 
 
-class Pass(NamedTuple):
+class Pass(msgspec.Struct, frozen=True):
     """Looked at, and as it should be."""
 
     subject: str
 
 
-class Unknown(NamedTuple):
+class Unknown(msgspec.Struct, frozen=True):
     """Could not be judged, and why; never shown as clean."""
 
     subject: str
     reason: str
 
 
-class NotApplicable(NamedTuple):
+class NotApplicable(msgspec.Struct, frozen=True):
     """A guard says that the fault cannot exist here."""
 
     subject: str
@@ -56,7 +58,7 @@ Result = Fail | Pass | Unknown | NotApplicable
 Check = Callable[[RuleContext], Iterator[Result]]
 
 
-class Rule(NamedTuple):
+class Rule(msgspec.Struct, frozen=True):
     """One line of the catalogue: what the page declares, and the check."""
 
     name: str

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from agent.model.finding import Silenced
 from agent.rules.consequences import Standing, find_standing
 from agent.rules.context import RuleContext, Silence, parse_time
@@ -30,7 +32,7 @@ def fold_with_silences(
         if not apart:
             return [(row, _describe(silence) if silence else None) for row, silence in rows]
         faults = [
-            (rule._replace(absorbs=()) if _is_among(apart, rule, fault) else rule, fault) for rule, fault in faults
+            (replace(rule, absorbs=()) if _is_among(apart, rule, fault) else rule, fault) for rule, fault in faults
         ]
 
 
@@ -46,7 +48,7 @@ def find_silence(silences: Sequence[Silence], rule: str, fault: Fail, case: Rule
     if len(known) < len(of_parts):
         return None
     first_to_end = min(known, key=lambda silence: silence.until or "9999-12-31")
-    return first_to_end._replace(all=all(silence.all for silence in known))
+    return replace(first_to_end, all=all(silence.all for silence in known))
 
 
 def _find_by_name(silences: Sequence[Silence], rule: str, fault: Fail, case: RuleContext) -> Silence | None:

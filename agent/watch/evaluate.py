@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.diagnose import ScanPlan, scan, utc_now
 from agent.diff import diff, is_same_host
@@ -76,11 +77,12 @@ class Evaluator:
     def evaluate(self, names: Collection[str] | None = None) -> Evaluation:
         """Run these probes (None: all) and evaluate. Raises BadProfile; then everything is as it was."""
         full = names is None or self._full_report is None
-        plan = self._plan._replace(history=lambda report: self._add_history(report, full))
+        plan = replace(self._plan, history=lambda report: self._add_history(report, full))
         read = self._selected
         if names is not None and not full:
             read = with_fallbacks(names, self._catalogue) & self._selected
-            plan = plan._replace(
+            plan = replace(
+                plan,
                 only=read,
                 skip=(),
                 preloaded={name: outcome for name, outcome in self._outcomes.items() if name not in read},

@@ -209,10 +209,8 @@ def fault(name: str) -> dict[str, Any]:
 
 def recipes(report: Report) -> list[Recipe]:
     """What the fingerprint of every finding of a report is made of, in their order."""
-    profile, platform, _ = (
-        choose_profile("auto", report.platform) if report.platform.profile else (None, report.platform, None)
-    )
-    case = build_context(report, Configuration(), platform, profile)
+    chosen = choose_profile("auto" if report.platform.profile else "none", report.platform)
+    case = build_context(report, Configuration(), chosen.platform, chosen.profile)
     collected = {}
     for rule, fault in engine.evaluate(case, rules_for(case))[1]:
         identity = fingerprints.lasting_identity(fault.subject, case)

@@ -95,8 +95,8 @@ def laid_over(shape: str, *names: str) -> tuple[Report, Configuration]:
 
 def judge_all(report: Report, configuration: Configuration) -> Sequence[Standing]:
     """What stands of a report, with the profile of its platform as in a scan."""
-    profile, platform, _ = choose_profile("auto", report.platform)
-    case = build_context(report, configuration, platform, profile)
+    chosen = choose_profile("auto", report.platform)
+    case = build_context(report, configuration, chosen.platform, chosen.profile)
     return find_standing(evaluate(case, rules_for(case))[1])
 
 

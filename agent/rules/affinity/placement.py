@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec.structs import replace
+
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
@@ -232,8 +234,11 @@ def _judge_numa_unknown(case: RuleContext, devices: list[str]) -> Iterator[Resul
     if others := [pci for pci in lost if pci not in memory]:
         yield _fail_numa_unknown(case, others)
     if expanders := [pci for pci in lost if pci in memory]:
-        yield _fail_numa_unknown(case, expanders)._replace(
-            severity="info", cause="memory", impact="To which socket this memory is near is not known from its slot."
+        yield replace(
+            _fail_numa_unknown(case, expanders),
+            severity="info",
+            cause="memory",
+            impact="To which socket this memory is near is not known from its slot.",
         )
 
 

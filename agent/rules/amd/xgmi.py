@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import combinations
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
@@ -25,7 +26,7 @@ _MANY = 2  # up to so many pairs without a GPU in common are a finding each
 _SLOWEST_LINK_GBYTE_S = 50.0  # one link of the slowest generation: 16 lanes at 25 GT/s
 
 
-class _Pair(NamedTuple):
+class _Pair(msgspec.Struct, frozen=True):
     """Two GPUs of one hive, and their path."""
 
     a: Gpu
@@ -169,7 +170,7 @@ def _pairs_by_hive(case: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[
             yield [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(members, 2)]
 
 
-class _Group(NamedTuple):
+class _Group(msgspec.Struct, frozen=True):
     """Pairs with one fault."""
 
     pairs: list[_Pair]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
@@ -23,7 +25,7 @@ _MOSTLY = 0.75  # of a row of the matrix
 _COMMAND = "npu-smi info -t hccs -i N -c C"
 
 
-class _Ports(NamedTuple):
+class _Ports(msgspec.Struct, frozen=True):
     """One NPU with ports of HCCS, and those of them that are at fault."""
 
     npu: Gpu
@@ -126,8 +128,10 @@ def _fail_errors(case: RuleContext, faults: list[_Ports]) -> Fail:
         describe=describe,
     )
     # About its ports alone: another port of the NPU is another fault
-    return whole._replace(
-        places=_port_places(faults), parts=tuple(_fail_errors(case, one) for one in alone) if len(alone) > 1 else ()
+    return replace(
+        whole,
+        places=_port_places(faults),
+        parts=tuple(_fail_errors(case, one) for one in alone) if len(alone) > 1 else (),
     )
 
 
@@ -156,14 +160,18 @@ def _fail_down(case: RuleContext, faults: list[_Ports]) -> Fail:
     mesh = find_device_id(case, faults[0].npu) == A2
     ports = sum(link.protocol == "hccs" for link in faults[0].npu.links)
     dead = len(faults[0].faulty)
-    return _fail(
-        faults,
-        summary=f"HCCS port {_numbers(faults[0])} of {ports} down{_far_ends(faults)}",
-        impact="A pair of NPUs has no direct link: collectives of all NPUs wait for it."
-        if mesh
-        else f"{dead} of {ports} ports lost: this die has {100 * dead / ports:.0f}% less HCCS bandwidth.",
-        severity="critical" if mesh else "error",
-    )._replace(covers=_port_places(faults) | {fault.npu.id for fault in faults}, covers_parts=False)
+    return replace(
+        _fail(
+            faults,
+            summary=f"HCCS port {_numbers(faults[0])} of {ports} down{_far_ends(faults)}",
+            impact="A pair of NPUs has no direct link: collectives of all NPUs wait for it."
+            if mesh
+            else f"{dead} of {ports} ports lost: this die has {100 * dead / ports:.0f}% less HCCS bandwidth.",
+            severity="critical" if mesh else "error",
+        ),
+        covers=_port_places(faults) | {fault.npu.id for fault in faults},
+        covers_parts=False,
+    )
 
 
 def _fail_lanes(full: float) -> Callable[[RuleContext, list[_Ports]], Fail]:
@@ -171,12 +179,16 @@ def _fail_lanes(full: float) -> Callable[[RuleContext, list[_Ports]], Fail]:
         del case
         slowest = min(link.signal_gbyte_s or 0 for link in faults[0].faulty)
         ports = _numbers(faults[0])
-        return _fail(
-            faults,
-            summary=f"HCCS port {ports} at {slowest:g} GB/s, other ports have {full:g}{_far_ends(faults)}",
-            impact=f"{full - slowest:g} GB/s less in each direction; collectives run at the slowest port's speed.",
-            severity="error",
-        )._replace(covers=_port_places(faults), covers_parts=False)
+        return replace(
+            _fail(
+                faults,
+                summary=f"HCCS port {ports} at {slowest:g} GB/s, other ports have {full:g}{_far_ends(faults)}",
+                impact=f"{full - slowest:g} GB/s less in each direction; collectives run at the slowest port's speed.",
+                severity="error",
+            ),
+            covers=_port_places(faults),
+            covers_parts=False,
+        )
 
     return fail
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
@@ -20,7 +21,7 @@ _FEW = 4  # pairs, or cards, that are reported one by one
 _REMEDY = "Drain the node and power cycle it completely; then have the board, or the card that is common, exchanged."
 
 
-class _Wire(NamedTuple):
+class _Wire(msgspec.Struct, frozen=True):
     """One link inside the box, seen from its end with the smaller address."""
 
     a: Gpu
@@ -190,7 +191,7 @@ def _states(down: list[_Wire]) -> Iterator[Evidence]:
         )
 
 
-class _ScaleOut(NamedTuple):
+class _ScaleOut(msgspec.Struct, frozen=True):
     """A card and its ports that leave the box."""
 
     gpu: Gpu

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
@@ -18,7 +19,7 @@ _NONE_FOUND = re.compile(r"No devices were found")  # nvidia-smi's sentence wher
 _BUILT = {True: "there", False: "missing", None: ""}
 
 
-class _Trouble(NamedTuple):
+class _Trouble(msgspec.Struct, frozen=True):
     """Why the driver cannot be used."""
 
     cause: str

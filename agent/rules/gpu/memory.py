@@ -6,7 +6,8 @@ Places: "ID/memory" is about errors of a GPU's memory, "ID/remap" about its repa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Gpu, GpuHealth
@@ -19,7 +20,7 @@ from agent.rules.wording import join_labels
 _NO_ECC = "a card for games: its memory has no ECC"
 
 
-class _Problem(NamedTuple):
+class _Problem(msgspec.Struct, frozen=True):
     """One thing that is wrong with a GPU's memory."""
 
     severity: str

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.node import Event
@@ -15,7 +17,7 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 
-class Xid(NamedTuple):
+class Xid(msgspec.Struct, frozen=True):
     """One number: how grave it is, what it says, what to do."""
 
     severity: str
@@ -137,7 +139,7 @@ def _look_up(event: Event) -> Xid:
         return _FATAL_SXID if event.detail.get("severity") == "Fatal" else _SXID
     code = _effective_code(event)
     if code in _NVLINK5_CODES and event.detail.get("severity") == "Nonfatal":
-        return XIDS[code]._replace(severity="warning" if event.count > 1 else "info", action=_NONFATAL)
+        return replace(XIDS[code], severity="warning" if event.count > 1 else "info", action=_NONFATAL)
     return XIDS.get(code, _UNLISTED)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
@@ -27,7 +28,7 @@ _GRACE_PORTS = frozenset({"0x22b1", "0x22b2", "0x22b8"})
 _CLOUD_DRIVERS = ("efa", "gve", "mana", "erdma")
 
 
-class Pair(NamedTuple):
+class Pair(msgspec.Struct, frozen=True):
     """A GPU and one of its rails: those that are nearest to it."""
 
     gpu: Gpu

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.nic import Nic
@@ -113,7 +114,7 @@ def _judge_link(case: RuleContext, known_device: Known, tally: LinkCounts | Resu
     """An NVLink of a GPU that is here; None: it is lost."""
     if not isinstance(tally, LinkCounts):
         return (
-            tally._replace(subject=known_device.subject)
+            replace(tally, subject=known_device.subject)
             if tally
             else Unknown(known_device.subject, "its GPU reports nothing about it")
         )

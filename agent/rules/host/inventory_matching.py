@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.model.identity import differ, identities
 from agent.model.pci import PciFunction
@@ -17,7 +18,7 @@ _OWNERS = {"link": "gpu", "port": "nic"}  # parts, and what they are below
 _MOST_ABOVE = 16  # ports above a device that are kept; deeper trees are hostile
 
 
-class MatchedDevices(NamedTuple):
+class MatchedDevices(msgspec.Struct, frozen=True):
     """Where the things of an inventory are now. Subjects as of then -> as of now."""
 
     at: dict[str, str]
@@ -95,7 +96,7 @@ def match_devices(known: Sequence[Known], rows: Sequence[Known]) -> MatchedDevic
         moved = f"{_kind(known_device)}:{now.partition(':')[2]}/{part}" if now else ""
         if moved in here:
             match.at[known_device.subject] = moved
-    return match._replace(replaced=frozenset(replaced))
+    return replace(match, replaced=frozenset(replaced))
 
 
 def owner_of(subject: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from statistics import median
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.model.counters import netdev_counters, port_counters
 from agent.rules import gates
@@ -32,7 +34,7 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 LINK_DOWNED = "link_downed"
 
 
-class IbPortCounters(NamedTuple):
+class IbPortCounters(msgspec.Struct, frozen=True):
     """One InfiniBand port with its counters, and those of the IPoIB interface above it."""
 
     ib: IbPort
@@ -123,7 +125,8 @@ def _judge_wire(case: RuleContext, counters: IbPortCounters) -> Result:
     ]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     if faults:
-        return faults[0]._replace(  # the gravest: only symbol errors can be an error
+        return replace(
+            faults[0],  # the gravest: only symbol errors can be an error
             summary="; ".join(fault.summary for fault in faults),
             evidence=tuple(row for fault in faults for row in fault.evidence),
         )
@@ -141,7 +144,8 @@ def _judge_symbol_errors(case: RuleContext, counters: IbPortCounters) -> Result:
     if not isinstance(answer, Fail) or not rate or not seconds:
         return answer
     ratio = total / (rate * 1e9 * seconds)
-    return answer._replace(
+    return replace(
+        answer,
         summary=f"{answer.summary}: {ratio:.0e} of its bits",
         severity=counters.place.severity("error" if ratio >= case.threshold(_RATIO) else "warning"),
     )
@@ -163,7 +167,7 @@ def _judge_received_errors(case: RuleContext, counters: IbPortCounters) -> Resul
     marked = delta(case, counters.counters, ["port_rcv_remote_physical_errors"])
     upstream = False
     if isinstance(marked, CounterDelta) and isinstance(count, CounterDelta) and marked.total >= max(count.total, 1):
-        upstream, count = True, count._replace(evidence=count.evidence + marked.evidence)
+        upstream, count = True, replace(count, evidence=count.evidence + marked.evidence)
     words = FailureText(
         "packets received with errors" + (", damaged on a link further away" if upstream else ""),
         "Each is dropped, and its sender waits for a timeout of up to 4.3 s (NCCL's default).",

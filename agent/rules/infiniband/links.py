@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from agent.model.counters import PORT_COUNTER_BITS
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
@@ -156,7 +158,7 @@ def _judge_rate_degraded(case: RuleContext, ib_port: IbPort, alike: list[IbPort]
     was = find_known_rate(case, ib_port.subject)
     if was is not None and rate < was:
         fault = _fail_rate_degraded(ib_port, was, f"in an earlier run it had {was:g}", "medium")
-        return fault if _has_fewer_lanes(ib_port) else fault._replace(severity=severity_by_role("warning", ib_port.nic))
+        return fault if _has_fewer_lanes(ib_port) else replace(fault, severity=severity_by_role("warning", ib_port.nic))
     if ib_port.port.width == "1X":
         return _fail_rate_degraded(ib_port, rate * _CABLE_LANES, "one lane of four", "medium")
     expected_rate = _GENERATION.get(device_number(case, ib_port.nic) or 0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic, Port
@@ -25,7 +26,7 @@ EXPECTED = ("rail", "storage")  # roles that have a cable
 PLUGGED = (*EXPECTED, "management", "unknown")  # roles that may have one
 
 
-class IbPort(NamedTuple):
+class IbPort(msgspec.Struct, frozen=True):
     """One port of a NIC that carries GPU or storage traffic."""
 
     nic: Nic

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic, Port
@@ -17,7 +18,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _OWN_WAY = ("efa", "gve", "mana", "erdma", "siw")  # their providers bring a plugin; NCCL's own RDMA is not used
 
 
-class HcaFilter(NamedTuple):
+class HcaFilter(msgspec.Struct, frozen=True):
     """A list as NCCL reads it."""
 
     exclude: bool
@@ -38,7 +39,7 @@ class HcaFilter(NamedTuple):
         return same and (port is None or entry[1] is None or port == entry[1])
 
 
-class Hca(NamedTuple):
+class Hca(msgspec.Struct, frozen=True):
     """One active port that NCCL could take."""
 
     nic: Nic
@@ -127,7 +128,7 @@ def _parse_port(words: list[str]) -> int | None:
 _HCA_MISMATCH_KEY = "NCCL_IB_HCA"
 
 
-class _Chosen(NamedTuple):
+class _Chosen(msgspec.Struct, frozen=True):
     """What one value of the list comes to on this node."""
 
     where: EffectiveSetting

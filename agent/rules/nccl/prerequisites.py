@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from agent.model.finding import Evidence
 from agent.model.node import NcclLibrary
 from agent.rules.context import RuleContext
@@ -298,22 +300,28 @@ def gdr_efa_stack(case: RuleContext) -> Iterator[Result]:
     users = mapped_libraries(case, "libnccl.so")
     unread = files_unread_reason(case) or jobs_unread_reason(case)
     if slow:
-        yield _fail_efa_stack(
-            summary=f"{_EFA_STACK_KEY}={slow[0].value} in {slow[0].source}: libfabric does not use EFA",
-            remedy=f"Remove {_EFA_STACK_KEY}, or set it to efa.",
-            rows=tuple(setting.evidence(_EFA_STACK_KEY) for setting in slow[:8]),
-            cause="provider",
-        )._replace(severity=severity_by_scope("error", slow))
-    elif users and not mapped_libraries(case, "libnccl-net", "libfabric"):
-        yield _fail_efa_stack(
-            summary="jobs use NCCL without a plugin for EFA",
-            remedy="Install aws-ofi-nccl and libfabric where the jobs run, on their library path.",
-            rows=(
-                *library_evidence(users),
-                Evidence(what="libnccl-net*.so", value="not mapped", source="/proc/*/maps"),
+        yield replace(
+            _fail_efa_stack(
+                summary=f"{_EFA_STACK_KEY}={slow[0].value} in {slow[0].source}: libfabric does not use EFA",
+                remedy=f"Remove {_EFA_STACK_KEY}, or set it to efa.",
+                rows=tuple(setting.evidence(_EFA_STACK_KEY) for setting in slow[:8]),
+                cause="provider",
             ),
-            cause="plugin",
-        )._replace(confidence="medium")
+            severity=severity_by_scope("error", slow),
+        )
+    elif users and not mapped_libraries(case, "libnccl-net", "libfabric"):
+        yield replace(
+            _fail_efa_stack(
+                summary="jobs use NCCL without a plugin for EFA",
+                remedy="Install aws-ofi-nccl and libfabric where the jobs run, on their library path.",
+                rows=(
+                    *library_evidence(users),
+                    Evidence(what="libnccl-net*.so", value="not mapped", source="/proc/*/maps"),
+                ),
+                cause="plugin",
+            ),
+            confidence="medium",
+        )
     else:
         yield Unknown("node", unread) if unread else Pass("node")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.node import NcclSetting
@@ -17,7 +18,7 @@ _ORDER = {"job": 0, "user": 1, "service": 2, "system": 3}
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
 
 
-class EffectiveSetting(NamedTuple):
+class EffectiveSetting(msgspec.Struct, frozen=True):
     """One value that is in force for somebody: for one job, one user, or all that set nothing themselves."""
 
     value: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.gpu import Gpu
 from agent.rules.context import RuleContext
@@ -17,7 +18,7 @@ _NO_DISTANCE = {"LOC", "0"}
 _AMPERE, _HOPPER = 8.0, 9.0
 
 
-class _Switch(NamedTuple):
+class _Switch(msgspec.Struct, frozen=True):
     """One variable that takes a fast way out of use. `bites`: on this node it does."""
 
     key: str

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.rules.context import RuleContext
@@ -65,7 +67,8 @@ def _find_torus(case: RuleContext, stated: set[tuple[int, int]]) -> set[tuple[in
 
 def _fail_device(gpu: Gpu, faults: list[Fail]) -> Fail:
     whole = merge_failures(faults, "")
-    return whole._replace(
+    return replace(
+        whole,
         evidence=tuple(dict.fromkeys(whole.evidence)),
         subject=f"gpu:{gpu.id}",
         label=gpu.label,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.counters import netdev_counters
 from agent.model.finding import SEVERITIES, Evidence
@@ -20,7 +21,7 @@ CABLES = ("copper", "active_copper")  # they measure nothing
 _DENIED = "CAP_NET_ADMIN"
 
 
-class PluggedModule(NamedTuple):
+class PluggedModule(msgspec.Struct, frozen=True):
     """One interface of a RoCE port, with what is plugged into it."""
 
     each: RocePort

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.rules.context import RuleContext
@@ -31,7 +33,7 @@ def rdma_device_missing(case: RuleContext) -> Iterator[Result]:
     yield from (answer for answer in answers if not isinstance(answer, Fail))
     for fault in merge_if_on_all(faults, len(case.rails), "no rail has an RDMA device"):
         none = fault.subject == "node" and fault.severity == "error"
-        yield fault._replace(severity="critical" if none else fault.severity)
+        yield replace(fault, severity="critical" if none else fault.severity)
 
 
 def _judge_rdma_device(case: RuleContext, nic: Nic, some_have: bool) -> Result:

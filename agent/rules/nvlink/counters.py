@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.rules.context import RuleContext
@@ -47,7 +49,7 @@ _BER = "symbol_ber_packed"
 @rule("nvlink-errors")
 def nvlink_errors(case: RuleContext) -> Iterator[Result]:
     for gpu_counters in gpu_counters_by_gpu(case):
-        if isinstance(gpu_counters[0], Gpu):
+        if isinstance(gpu_counters, tuple):
             yield from _judge_gpu(case, gpu_counters[0], gpu_counters[1])
         else:
             yield gpu_counters
@@ -98,7 +100,7 @@ def _severity_by_error_rate(case: RuleContext, link: GpuLink, fault: Fail) -> Fa
     rate = (packed >> 8) * 10.0 ** -(packed & 0xFF)
     row = Evidence(what="symbol bit error rate", value=f"{rate:.0e}", source=fault.evidence[0].source)
     severity = "error" if rate > case.threshold(_FLOOR) else fault.severity
-    return fault._replace(severity=severity, evidence=(*fault.evidence, row))
+    return replace(fault, severity=severity, evidence=(*fault.evidence, row))
 
 
 def _merge_links(place: Subject, faults: Sequence[tuple[GpuLink, Fail]]) -> Iterator[Fail]:
@@ -107,7 +109,8 @@ def _merge_links(place: Subject, faults: Sequence[tuple[GpuLink, Fail]]) -> Iter
         yield from (fault for _, fault in faults)
         return
     worst = min((fault for _, fault in faults), key=lambda fault: fault.severity != "error")
-    yield worst._replace(
+    yield replace(
+        worst,
         subject=place.subject,
         label=place.label,
         summary=f"errors on NVLinks {format_ranges(link.link for link, _ in faults)}; the worst: {worst.summary}",
@@ -131,7 +134,7 @@ _WORDS = FailureText(
 @rule("c2c-errors")
 def c2c_errors(case: RuleContext) -> Iterator[Result]:
     for gpu_counters in gpu_counters_by_gpu(case):
-        yield _judge_c2c_errors(case, *gpu_counters) if isinstance(gpu_counters[0], Gpu) else gpu_counters
+        yield _judge_c2c_errors(case, *gpu_counters) if isinstance(gpu_counters, tuple) else gpu_counters
 
 
 def _judge_c2c_errors(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:

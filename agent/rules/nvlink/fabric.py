@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+import msgspec
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Fabric, Gpu
@@ -24,7 +26,7 @@ _MOST_OF_A_BOARD = 5  # of its eight GPUs: others may be lost
 NO_UUID = "00000000-0000-0000-0000-000000000000"
 
 
-class FabricMember(NamedTuple):
+class FabricMember(msgspec.Struct, frozen=True):
     """A GPU that registers with a fabric, and what it says of that."""
 
     gpu: Gpu
@@ -125,7 +127,7 @@ def gpu_ids(case: RuleContext, gpu: Gpu) -> frozenset[str]:
 
 @rule("fabric-incomplete")
 def fabric_incomplete(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_gpu(fabric_members(case), lambda fabric_member: _judge_incomplete(case, *fabric_member))
+    yield from for_each_gpu(fabric_members(case), lambda member: _judge_incomplete(case, member.gpu, member.fabric))
 
 
 def _judge_incomplete(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
@@ -191,7 +193,7 @@ _SUMMARIES = {"unhealthy": "error", "limited_capacity": "warning"}
 
 @rule("fabric-unhealthy")
 def fabric_unhealthy(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_gpu(fabric_members(case), lambda fabric_member: _judge_unhealthy(case, *fabric_member))
+    yield from for_each_gpu(fabric_members(case), lambda member: _judge_unhealthy(case, member.gpu, member.fabric))
 
 
 def _judge_unhealthy(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
@@ -249,7 +251,7 @@ def fabric_clique_mixed(case: RuleContext) -> Iterator[Result]:
         if not isinstance(member, FabricMember):
             yield member
             continue
-        gpu, fabric = member
+        gpu, fabric = member.gpu, member.fabric
         if fabric.state != "completed":
             yield NotApplicable(f"gpu:{gpu.id}", "registration is not completed: see fabric-incomplete")
         elif fabric.clique is None or fabric.cluster_uuid is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import Enum
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
@@ -52,7 +53,7 @@ _NAMED_FEWER = (
 )
 
 
-class LinkCounts(NamedTuple):
+class LinkCounts(msgspec.Struct, frozen=True):
     """The NVLinks of one GPU by state. A sleeping link is a healthy one."""
 
     gpu: Gpu

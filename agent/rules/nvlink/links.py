@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.rules.context import RuleContext
@@ -123,7 +125,7 @@ def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]])
         what = f"{counts.pop()} NVLinks down" if len(counts) == 1 else "inactive NVLinks"
         whole = _merge_links(faults, "node", "node", f"{what} on every one of {len(group)} GPUs")
         none_left = not any(tally.active for tally in group)
-        yield whole._replace(places=whole.places | {PLACE}) if none_left else whole
+        yield replace(whole, places=whole.places | {PLACE}) if none_left else whole
     elif (
         len(faults) == 2
         and len({len(t.inactive) for t in tallied}) == 1

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import combinations
 
+from msgspec.structs import replace
+
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.topology import Path
@@ -171,7 +173,7 @@ def _is_switched_by_matrix(
     if own.form is not LinkForm.BOARD or max(links.values(), default=0) < _SWITCHED:
         return unknown
     if not any(gpu.id in ends for ends in links) and (gpu.mig is None or gpu.mig.current is None):
-        return unknown._replace(reason="no NVLink to any other in the matrix, and whether MIG is on is not known")
+        return replace(unknown, reason="no NVLink to any other in the matrix, and whether MIG is on is not known")
     return own
 
 

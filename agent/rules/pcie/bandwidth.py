@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
@@ -169,7 +171,7 @@ def _end_label(case: RuleContext, end: str) -> str:
 _OWN_WAY = "None for GPU traffic, which takes another way; traffic with host memory is bound by the uplink."
 
 
-class _Hop(NamedTuple):
+class _Hop(msgspec.Struct, frozen=True):
     """A link on the way of a NIC to its CPU, and what it carries, GB/s in one direction."""
 
     wire: PcieLink
@@ -222,10 +224,10 @@ def _judge_nic_starved(case: RuleContext, nic: Nic, own: PcieLink, links: dict[s
     rate = need.missed(usable)
     if reaches_gpus_by_itself(case, nic):
         fault = _fail_nic_starved(case, nic, own, slowest, need, usable, "info")
-        return fault._replace(cause="own-way", impact=_OWN_WAY, places=frozenset())
+        return replace(fault, cause="own-way", impact=_OWN_WAY, places=frozenset())
     if not _could_do_more(case, own, links, rate):
         # so by design: not a cause of anything else
-        return _fail_nic_starved(case, nic, own, slowest, need, usable, "info")._replace(places=frozenset())
+        return replace(_fail_nic_starved(case, nic, own, slowest, need, usable, "info"), places=frozenset())
     severity = "error" if rate == need.fastest else "warning"
     if slowest.wire.child.id != own.child.id:
         severity = one_level_lower(severity)

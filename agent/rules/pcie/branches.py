@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.pci import PciFunction
@@ -17,7 +18,7 @@ _LEAST_ALIKE = 3  # branches that have a device which one lacks; of two branches
 _LEAST_OF_TWO = 7  # seven of eight
 
 
-class _Branch(NamedTuple):
+class _Branch(msgspec.Struct, frozen=True):
     """One switch: its upstream port, and what is below each of its downstream ports, by their device and function."""
 
     top: PciFunction

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.pci import CXL_MEMORY, PciFunction
 from agent.rules.context import RuleContext
@@ -17,7 +18,7 @@ USABLE_SHARE = read_limit("pcie-nic-starved.usable_share")
 USABLE = USABLE_SHARE.value
 
 
-class RequiredRate(NamedTuple):
+class RequiredRate(msgspec.Struct, frozen=True):
     """What the ports of a card send at most, Gb/s."""
 
     fastest: float  # one port alone

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.model.counters import aer_counters, gpu_counters, netdev_counters
 from agent.model.gpu import Gpu
@@ -41,7 +43,7 @@ _DRIVE, _SWITCH, _NVIDIA = "0x0108", "0x0680", "0x10de"
 ABOVE_A_LINK = ("root_port", "downstream")
 
 
-class LinkEnd(NamedTuple):
+class LinkEnd(msgspec.Struct, frozen=True):
     """One function with its error counters; its link is the one to the port above it."""
 
     function: PciFunction
@@ -220,7 +222,7 @@ def _judge_kind(case: RuleContext, link_end: LinkEnd, kind: str, severity: str) 
     )
     answer = judge_count(case, link_end.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)
     if isinstance(answer, Fail):
-        return answer._replace(evidence=answer.evidence + kernel_log_evidence(case, link_end.function.id))
+        return replace(answer, evidence=answer.evidence + kernel_log_evidence(case, link_end.function.id))
     return answer
 
 
@@ -267,7 +269,7 @@ def _judge_correctable(case: RuleContext, link_end: LinkEnd, flits: Sequence[Lin
 def _judge_end(case: RuleContext, link_end: LinkEnd, counters: Counters, alike: Sequence[Counters]) -> Result:
     place, count = link_end.place, delta(case, counters, _OF_LINK)
     if not isinstance(count, CounterDelta):
-        return count._replace(subject=place.subject)
+        return replace(count, subject=place.subject)
     like = _errors_a_minute(case, [delta(case, one, _OF_LINK) for one in alike])
     allowed = errors_allowed(case, link_end.function, like)
     if allowed is None and count.total:
@@ -309,10 +311,10 @@ _COUNTERS = ("replays", "replay_rollovers")
 @rule("pcie-replays")
 def pcie_replays(case: RuleContext) -> Iterator[Result]:
     rows = list(gpu_counters_by_gpu(case))
-    gpus = {row[0].id: row for row in rows if isinstance(row[0], Gpu)}
+    gpus = {row[0].id: row for row in rows if isinstance(row, tuple)}
     counts = {name: delta(case, counters[2], _COUNTERS) for name, counters in gpus.items()}
     for row in rows:
-        if isinstance(row[0], Gpu):
+        if isinstance(row, tuple):
             gpu = row[0]
             others = [counts[name] for name, one in gpus.items() if name != gpu.id and one[0].name == gpu.name]
             yield _judge_replays(case, gpu, row[1], counts[gpu.id], _errors_a_minute(case, others))
@@ -360,7 +362,7 @@ _WORDS = FailureText(
 @rule("pcie-recoveries")
 def pcie_recoveries(case: RuleContext) -> Iterator[Result]:
     for counters in gpu_counters_by_gpu(case):
-        yield _judge_recoveries(case, *counters) if isinstance(counters[0], Gpu) else counters
+        yield _judge_recoveries(case, *counters) if isinstance(counters, tuple) else counters
 
 
 def _judge_recoveries(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
@@ -181,8 +183,8 @@ def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
             yield answer
     for fault in merge_if_on_all(faults, len(case.topology.gpus), "no GPU can be used, for want of its driver"):
         all_gpus = f"{len(faults)} of {len(faults)} GPUs cannot be used by jobs of this host."
-        fault = fault._replace(severity=_severity_of_all(case, faults, fault))
-        yield fault._replace(impact=all_gpus) if fault.subject == "node" else fault
+        fault = replace(fault, severity=_severity_of_all(case, faults, fault))
+        yield replace(fault, impact=all_gpus) if fault.subject == "node" else fault
     for nic in case.topology.nics:
         if nic.software or nic.virtual_function:
             yield NotApplicable(f"pci:{nic.pci or nic.id}", "a virtual function or a software device")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.node import Event
@@ -22,7 +23,7 @@ NO_LINK = "no link at all: see pcie-link-down"
 GBYTE_S_PER_LANE = {2.5: 0.25, 5.0: 0.5, 8.0: 0.9846, 16.0: 1.9692, 32.0: 3.9385, 64.0: 7.375, 128.0: 14.75}
 
 
-class PcieLink(NamedTuple):
+class PcieLink(msgspec.Struct, frozen=True):
     """One link between a port and what is below it."""
 
     child: PciFunction

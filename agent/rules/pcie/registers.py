@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
@@ -20,7 +21,7 @@ _HEADER_BYTES = 64  # what the kernel gives of config space to a reader without 
 HIDDEN = "config space past its first 64 bytes needs root (CAP_SYS_ADMIN)"
 
 
-class DeviceRegisters(NamedTuple):
+class DeviceRegisters(msgspec.Struct, frozen=True):
     """A GPU, or a NIC that can do RDMA, with its PCI function."""
 
     function: PciFunction

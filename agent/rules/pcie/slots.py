@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
@@ -33,7 +34,7 @@ from agent.rules.wording import find_majority, format_share_lost, join_labels
 _MANY = 4  # cards in slots alike, from which on it is the board, and one finding
 
 
-class _Limit(NamedTuple):
+class _Limit(msgspec.Struct, frozen=True):
     """What a slot can do, beside what its card could."""
 
     slot: Link

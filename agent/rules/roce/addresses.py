@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
 from agent.rules.context import RuleContext
@@ -78,7 +80,7 @@ def roce_no_ip(case: RuleContext) -> Iterator[Result]:
     if passed:
         yield from faults
     else:
-        design = [fault._replace(severity="info", confidence="low", cause="all") for fault in faults]
+        design = [replace(fault, severity="info", confidence="low", cause="all") for fault in faults]
         yield from merge_if_on_all(design, len(design), "link-local addresses only on every RoCE port")
 
 

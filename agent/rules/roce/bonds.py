@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic
@@ -15,7 +16,7 @@ from agent.rules.wording import join_labels
 LAG_MODES = ("active-backup", "balance-xor", "802.3ad")  # in which mlx5 makes one RDMA device of two ports
 
 
-class Bond(NamedTuple):
+class Bond(msgspec.Struct, frozen=True):
     """One bond that carries RoCE."""
 
     netdev: Netdev

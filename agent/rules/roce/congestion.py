@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from agent.model.finding import Evidence
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
@@ -60,7 +62,7 @@ def _judge_rx_discards(case: RuleContext, counters: RocePortCounters) -> Result:
     )
     limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_EVENTS, "warning"))
     answer = judge_count(case, counters.place, count, limits, words)
-    return answer._replace(severity="info") if foreign and isinstance(answer, Fail) else answer
+    return replace(answer, severity="info") if foreign and isinstance(answer, Fail) else answer
 
 
 def _is_foreign(count: CounterDelta, carrying: frozenset[int] | None) -> bool:
@@ -210,7 +212,8 @@ def _judge_congested(case: RuleContext, counters: RocePortCounters, paused: list
     answers = [*(_judge_direction(case, counters, *way) for way in _WAYS), *paused]
     faults = sorted((a for a in answers if isinstance(a, Fail)), key=lambda fault: fault.severity != "warning")
     if faults:
-        return faults[0]._replace(
+        return replace(
+            faults[0],
             summary="; ".join(fault.summary for fault in faults),
             evidence=tuple(row for fault in faults for row in fault.evidence),
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from agent.model.counters import port_counters
 from agent.model.nic import Nic, Port
 from agent.rules import gates
@@ -200,7 +202,8 @@ def _is_reordering(case: RuleContext, ports: Sequence[RocePortCounters]) -> bool
 
 def _report_reordering(faults: Sequence[Fail]) -> Fail:
     one = merge_failures(faults, "packets arrive out of order on every RoCE port alike, without a timeout or a drop")
-    return one._replace(
+    return replace(
+        one,
         impact="None where switches or NICs spread packets over several paths: they are reordered, not lost.",
         severity="info",
         confidence="medium",
@@ -396,8 +399,8 @@ def _judge_adaptive(case: RuleContext, counters: RocePortCounters) -> Result:
     if sent is None or sent < _LEAST_PACKETS or again.total <= case.threshold(_ADAPTIVE_RATIO) * sent:
         return answer
     failure = fail_count(case, counters.place, again, Limit(_ADAPTIVE_RATIO, "info"), words)
-    return failure._replace(
-        summary=f"{again.total} adaptive retransmissions of {sent} packets, limit {_ratio_limit(case)}"
+    return replace(
+        failure, summary=f"{again.total} adaptive retransmissions of {sent} packets, limit {_ratio_limit(case)}"
     )
 
 

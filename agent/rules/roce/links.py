@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.nic import Fec, Netdev
@@ -135,7 +137,7 @@ def _impact(case: RuleContext, roce_port: RocePort) -> str:
     return "This port carries nothing; NCCL leaves out ports that are not active, without a message."
 
 
-class _CabledLink(NamedTuple):
+class _CabledLink(msgspec.Struct, frozen=True):
     """One interface that has a cable, and the port that it belongs to."""
 
     each: RocePort
@@ -200,7 +202,7 @@ def _judge_speed_degraded(case: RuleContext, wire: _CabledLink, alike: list[_Cab
     was = find_known_rate(case, wire.each.subject) if wire.netdev is wire.each.netdev else None
     if was is not None and wire.speed < was:
         fault = _fail_speed_degraded(wire, was, f"in an earlier run it had {was:g}", "medium")
-        return fault._replace(severity=wire.each.severity("warning"))
+        return replace(fault, severity=wire.each.severity("warning"))
     if able and wire.speed < able:
         return _fail_speed_degraded(wire, able, f"the interface supports {able:g}", "low")
     return Pass(wire.each.subject)
@@ -241,7 +243,7 @@ _SHORT_METRES = 3.0  # of a copper cable that may do without at 25 Gb/s a lane (
 _WORDS = {"off": "no FEC", "baser": "BASE-R FEC", "rs": "RS-FEC", "llrs": "low-latency RS-FEC"}
 
 
-class _FecLink(NamedTuple):
+class _FecLink(msgspec.Struct, frozen=True):
     """One interface that has a cable."""
 
     each: RocePort

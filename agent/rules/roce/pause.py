@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import median
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.finding import Evidence
 from agent.rules.context import RuleContext
@@ -35,7 +36,7 @@ _NAMES = ("{way}_prio{p}_pause_duration", "pfc_pri{p}_{way}_duration_us", "{way}
 _GLOBAL = "{way}_global_pause_duration"
 
 
-class PauseTime(NamedTuple):
+class PauseTime(msgspec.Struct, frozen=True):
     """The longest pause of one priority, or of the whole port."""
 
     share: float  # of the window, 0 to 1

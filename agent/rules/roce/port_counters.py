@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.counters import netdev_counters, port_counters
 from agent.model.nic import Netdev, Nic, Port
@@ -39,7 +40,7 @@ PORT_DISCARDS = ("rx_discards_phy",)
 ROCE_DISCARDS = ("rx_roce_discards",)
 
 
-class RocePortCounters(NamedTuple):
+class RocePortCounters(msgspec.Struct, frozen=True):
     """One RoCE port with its counters, and those of the interface below it."""
 
     roce: RocePort

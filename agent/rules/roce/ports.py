@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from agent.model.nic import Netdev, Nic, Port
 from agent.rules.context import RuleContext
@@ -15,7 +16,7 @@ from agent.rules.rule import NotApplicable, Result, Unknown
 _NOT_ROCE = frozenset({"efa", "erdma", "iw_cxgb4", "cxgb4", "siw", "mana", "gve", "ena"})
 
 
-class RocePort(NamedTuple):
+class RocePort(msgspec.Struct, frozen=True):
     """One active port of a NIC that speaks RoCE, with its interface where this namespace shows it."""
 
     nic: Nic

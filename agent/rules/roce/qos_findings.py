@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Qos
 from agent.rules.context import RuleContext
@@ -41,7 +43,7 @@ def for_each_port(case: RuleContext, judge: Callable[[QosPath], Result]) -> Iter
         yield from (_fill_port_name(one, of) for one in faults)
     elif faults:
         for one in merge_if_on_all(faults, judged, f"{faults[0].summary}; the same on {len(faults)} ports"):
-            yield _fill_port_name(one._replace(evidence=tuple(dict.fromkeys(one.evidence))[:_SHOWN]), of)
+            yield _fill_port_name(replace(one, evidence=tuple(dict.fromkeys(one.evidence))[:_SHOWN]), of)
 
 
 def _fill_port_name(one: Fail, of: Mapping[str, QosPath]) -> Fail:
@@ -50,7 +52,7 @@ def _fill_port_name(one: Fail, of: Mapping[str, QosPath]) -> Fail:
         return one
     nic, netdev = of[one.subject].each.nic, of[one.subject].each.netdev
     remedy = one.remedy.replace("DEVICE", nic.rdma_device or "DEVICE")
-    return one._replace(remedy=remedy.replace("INTERFACE", netdev.label) if netdev else remedy)
+    return replace(one, remedy=remedy.replace("INTERFACE", netdev.label) if netdev else remedy)
 
 
 def for_each_readable_port(case: RuleContext, judge: Callable[[QosPath, Netdev], Result]) -> Iterator[Result]:
@@ -91,7 +93,7 @@ def fail_port(qos_path: QosPath, summary: str, remedy: str, **other: Any) -> Fai
         severity=qos_path.severity,
         places=port_ids(qos_path),
     )
-    return failure._replace(**other)
+    return replace(failure, **other)
 
 
 def port_ids(qos_path: QosPath) -> frozenset[str]:

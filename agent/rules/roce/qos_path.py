@@ -1,7 +1,9 @@
 """The QoS settings that RoCE packets of a port meet: marking, trust, priority, PFC."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from agent.model.counters import netdev_counters, port_counters
 from agent.model.nic import Gid, Netdev, Qos
@@ -25,7 +27,7 @@ _MARKS_BY_ITSELF = ("bnxt_", "ionic", "irdma", "ice", "i40e")
 _CLASS_BY_PROGRAM = (2, 26)  # of NCCL: from here a program can set the class of a communicator itself
 
 
-class Marking(NamedTuple):
+class Marking(msgspec.Struct, frozen=True):
     """One traffic class that packets of a port may carry."""
 
     traffic_class: int  # 0 to 255
@@ -111,7 +113,7 @@ def _forced_file(roce_port: RocePort) -> str:
 _V2, _LINK_LOCAL = "RoCE v2", "fe80:"
 
 
-class Tags(NamedTuple):
+class Tags(msgspec.Struct, frozen=True):
     """Priorities that packets may carry in their tags; an untagged packet has priority 0."""
 
     priorities: tuple[int, ...] = ()  # empty: not known
@@ -187,7 +189,7 @@ _LOSSES = (
 )
 
 
-class QosPath(NamedTuple):
+class QosPath(msgspec.Struct, frozen=True):
     """What becomes of RDMA packets on one interface of a port."""
 
     each: RocePort
@@ -230,12 +232,12 @@ def _build_paths(case: RuleContext) -> Iterator[QosPath | Result]:
 def build_path(case: RuleContext, roce_port: RocePort) -> QosPath:
     """The chain of one port; of several interfaces below a bond the worst."""
     ways = [
-        _build_interface_path(case, roce_port._replace(netdev=netdev)) for netdev in dcb_interfaces(case, roce_port)
+        _build_interface_path(case, replace(roce_port, netdev=netdev)) for netdev in dcb_interfaces(case, roce_port)
     ]
     worst = min(ways, key=lambda one: _ORDER.index(one.verdict))
     if case.settings.facts.get("roce_mode") != "lossy":
         return worst
-    return worst._replace(verdict="by_design", cause="", reason="declared lossy: facts.roce_mode of the configuration")
+    return replace(worst, verdict="by_design", cause="", reason="declared lossy: facts.roce_mode of the configuration")
 
 
 def dcb_interfaces(case: RuleContext, roce_port: RocePort) -> Sequence[Netdev | None]:
@@ -292,21 +294,21 @@ def _build_interface_path(case: RuleContext, roce_port: RocePort) -> QosPath:
     )
     if known.protected:
         return known
-    return _path_without_pfc(case, known._replace(verdict="unknown", reason="", cause=""), netdev)
+    return _path_without_pfc(case, replace(known, verdict="unknown", reason="", cause=""), netdev)
 
 
 def _path_without_pfc(case: RuleContext, known: QosPath, netdev: Netdev) -> QosPath:
     pause = netdev.pause
     receives, sends = (pause.rx, pause.tx) if pause else (None, None)
-    known = known._replace(meant=_pfc_expected_reason(case, known.each, netdev))
+    known = replace(known, meant=_pfc_expected_reason(case, known.each, netdev))
     if receives and sends:
-        return known._replace(verdict="pause")
+        return replace(known, verdict="pause")
     if not known.meant and netdev.neighbor and "udp:4791" in netdev.neighbor.applications:
         reason = "lossy by design: the switch announces a class for RoCE, and no PFC"
-        return known._replace(verdict="by_design", reason=reason)
+        return replace(known, verdict="by_design", reason=reason)
     if (receives is None and sends is not False) or (sends is None and receives is not False):
-        return known._replace(reason=f"PFC is off, and whether global pause of {netdev.label} is on could not be read")
-    return known._replace(verdict="lossy", cause="roce-pfc-off")
+        return replace(known, reason=f"PFC is off, and whether global pause of {netdev.label} is on could not be read")
+    return replace(known, verdict="lossy", cause="roce-pfc-off")
 
 
 def _pfc_expected_reason(case: RuleContext, roce_port: RocePort, netdev: Netdev) -> str:
@@ -331,36 +333,36 @@ def _worst_class(case: RuleContext, known: QosPath, netdev: Netdev) -> QosPath:
     seen = measured_priority(case, netdev)
     if seen is None or (seen == worst.priority and worst.verdict in ("lossy", "lossless")):
         return worst
-    by_bytes = worst._replace(priority=seen, how="most bytes of the window", reason="", marking=worst.marking)
+    by_bytes = replace(worst, priority=seen, how="most bytes of the window", reason="", marking=worst.marking)
     if seen in known.protected:
-        return by_bytes._replace(verdict="lossless", cause="")
-    return by_bytes._replace(verdict="lossy", cause="roce-class-mismatch")
+        return replace(by_bytes, verdict="lossless", cause="")
+    return replace(by_bytes, verdict="lossy", cause="roce-class-mismatch")
 
 
 def _class_of_marking(case: RuleContext, known: QosPath, marking: Marking | None) -> QosPath:
     """What becomes of packets with this marking; None: it is not known how they are marked."""
     qos, on = known.qos, known.protected
-    known = known._replace(marking=marking)
+    known = replace(known, marking=marking)
     if len(on) == 8:
-        return known._replace(verdict="lossless")
+        return replace(known, verdict="lossless")
     if qos.trust == "pcp":
         return _class_of_tag(known, address_tags(case, known.each))
     if qos.trust != "dscp":
-        return known._replace(reason="whether the port trusts DSCP or PCP could not be read")
+        return replace(known, reason="whether the port trusts DSCP or PCP could not be read")
     if not qos.dscp_prio:
-        return known._replace(reason="to which priority a DSCP goes could not be read")
+        return replace(known, reason="to which priority a DSCP goes could not be read")
     if marking is None:
-        return known._replace(reason=f"how RDMA packets are marked is not known: {unknown_marking_reason(case)}")
+        return replace(known, reason=f"how RDMA packets are marked is not known: {unknown_marking_reason(case)}")
     if marking.dscp == 0 and marking.kind != "forced" and (known.each.nic.driver or "").startswith(_MARKS_BY_ITSELF):
         reason = f"{known.each.nic.driver} marks packets of traffic class 0 itself, and its setting is not read"
-        return known._replace(reason=reason)
+        return replace(known, reason=reason)
     priority = qos.dscp_prio.get(str(marking.dscp), 0) & 7
-    known = known._replace(priority=priority, how=f"DSCP {marking.dscp}")
+    known = replace(known, priority=priority, how=f"DSCP {marking.dscp}")
     if priority in on:
-        return known._replace(verdict="lossless")
+        return replace(known, verdict="lossless")
     if marking.doubt:
-        return known._replace(reason=f"nothing marks RDMA packets, but {marking.doubt}", cause="roce-marking-unset")
-    return known._replace(verdict="lossy", cause=_cause(marking, known))
+        return replace(known, reason=f"nothing marks RDMA packets, but {marking.doubt}", cause="roce-marking-unset")
+    return replace(known, verdict="lossy", cause=_cause(marking, known))
 
 
 def _cause(marking: Marking, known: QosPath) -> str:
@@ -375,13 +377,13 @@ def _cause(marking: Marking, known: QosPath) -> str:
 def _class_of_tag(known: QosPath, tagged: Tags) -> QosPath:
     """With trust in PCP the VLAN tag decides; without one it is priority 0."""
     if not tagged.priorities:
-        return known._replace(reason=f"the port trusts PCP, and {tagged.reason}")
+        return replace(known, reason=f"the port trusts PCP, and {tagged.reason}")
     good = [priority in known.protected for priority in tagged.priorities]
-    known = known._replace(priority=tagged.priorities[0], how=tagged.how)
+    known = replace(known, priority=tagged.priorities[0], how=tagged.how)
     if all(good):
-        return known._replace(verdict="lossless")
+        return replace(known, verdict="lossless")
     if any(good):
-        return known._replace(reason="the port trusts PCP, and some of its addresses have a VLAN tag, others none")
-    return known._replace(
-        verdict="lossy", cause="roce-vlan-no-egress-map" if tagged.vlan else "roce-trust-pcp-untagged"
+        return replace(known, reason="the port trusts PCP, and some of its addresses have a VLAN tag, others none")
+    return replace(
+        known, verdict="lossy", cause="roce-vlan-no-egress-map" if tagged.vlan else "roce-trust-pcp-untagged"
     )

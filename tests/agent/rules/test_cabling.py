@@ -27,13 +27,13 @@ from tests.agent.rules.rows import nic
 def socket(number: int, active: bool, **changes) -> CageState:
     """Port 1 of rail `number`."""
     result = CageState(f"port:{number}", nic(nic_id(number), number), active, False, "MT_1", (1, "0"))
-    return result._replace(**changes)
+    return replace(result, **changes)
 
 
 def storage(number: int, active: bool, **changes) -> CageState:
     """The same of a storage NIC."""
     result = socket(number, active, **changes)
-    return result._replace(nic=msgspec.structs.replace(result.nic, role="storage"))
+    return replace(result, nic=msgspec.structs.replace(result.nic, role="storage"))
 
 
 def test_a_socket_knows_its_card() -> None:
@@ -77,10 +77,10 @@ def test_what_was_meant() -> None:
     dark, lit = socket(1, False), socket(0, True)
 
     assert unused_port_result(dark, [lit, dark], "DOWN") is None
-    assert unused_port_result(dark._replace(plugged=True), [dark], "DOWN") is None
+    assert unused_port_result(replace(dark, plugged=True), [dark], "DOWN") is None
     assert unused_port_result(dark, [dark, socket(2, False)], "DOWN") is None
     assert isinstance(unused_port_result(dark, [dark], "DOWN"), Unknown)
-    assert isinstance(unused_port_result(dark, [lit._replace(position=(2, "0")), dark], "DOWN"), NotApplicable)
+    assert isinstance(unused_port_result(dark, [replace(lit, position=(2, "0")), dark], "DOWN"), NotApplicable)
     twin = socket(1, True, position=(1, "1"))
     assert isinstance(unused_port_result(dark, [lit, dark, twin], "DOWN"), NotApplicable)
     assert unused_port_result(dark, [lit, socket(0, True, position=(1, "1")), dark, twin], "DOWN") is None

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES
 from agent.rules.consequences import Standing, find_standing
@@ -37,7 +38,7 @@ EFFECT = rule("effect")
 def of_all(count: int, severity: str | None = None) -> Fail:
     """One finding for the node, of a fault on each of its ports."""
     one = merge_failures([fault(f"port{n}") for n in range(count)], "every port")
-    return one._replace(severity=severity)
+    return replace(one, severity=severity)
 
 
 def test_a_cause_on_one_of_many_leaves_the_finding_of_all_as_it_is() -> None:
@@ -123,7 +124,7 @@ def test_of_two_that_explain_each_other_the_graver_stands(first: str, second: st
 def test_a_place_of_the_whole_is_one_of_each_part() -> None:
     """The fabric as a whole is what every GPU's lost links share."""
     whole = of_all(8)
-    whole = whole._replace(places=whole.places | {"fabric"})
+    whole = replace(whole, places=whole.places | {"fabric"})
 
     assert [("cause", "fabric", "error", ("effect node",))] == stand((CAUSE, fault("fabric")), (EFFECT, whole))
 

@@ -151,7 +151,7 @@ def test_sums_of_two_places_are_one() -> None:
 def test_half_of_all_and_two_at_least_are_one_fault(count: int, of: int, one: bool) -> None:
     """What they share is suspected; the gravest decides."""
     faults = [Fail(f"port:{n}", f"mlx5_{n}", "", "", "", (), "warning") for n in range(count)]
-    faults[-1] = faults[-1]._replace(severity="error")
+    faults[-1] = replace(faults[-1], severity="error")
     result = merge_if_widespread(faults, of, "together", "several")
 
     assert (["node"] if one else [fault.subject for fault in faults]) == [fault.subject for fault in result]

@@ -188,9 +188,9 @@ def test_a_fingerprint_holds_through_renames_and_moves() -> None:
 
     for item in (gpu, pci, port, interface):
         assert fingerprint("r", item, case) == fingerprint("r", item, renamed)
-        assert fingerprint("r", item, case) == fingerprint("r", item._replace(summary="x9 of 10", evidence=()), case)
+        assert fingerprint("r", item, case) == fingerprint("r", replace(item, summary="x9 of 10", evidence=()), case)
         assert fingerprint("r", item, case) != fingerprint("other", item, case)
-        assert fingerprint("r", item, case) != fingerprint("r", item._replace(cause="c"), case)
+        assert fingerprint("r", item, case) != fingerprint("r", replace(item, cause="c"), case)
     assert fingerprint("r", gpu, case) != fingerprint("r", gpu, changed_gpu(case, 0, uuid="GPU-other"))
     assert fingerprint("r", port, case) != fingerprint("r", port, changed_nic(case, 0, node_guid="other"))
     assert fingerprint("r", interface, case) != fingerprint("r", interface, changed_netdev(case, 0, mac="other"))

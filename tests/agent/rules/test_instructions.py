@@ -7,6 +7,7 @@ import subprocess
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from agent.model.finding import FarEnd, Location, Step
 from agent.model.nic import FabricNeighbor
@@ -64,7 +65,7 @@ HARDWARE = [name for name in RULES if PROCEDURE.search(read_sections(name)["How 
 
 def fail(subject: str, **changes: object) -> Fail:
     """A fault of that subject."""
-    return Fail(subject, "GPU0", "s", "i", "Do this.")._replace(**changes)
+    return replace(Fail(subject, "GPU0", "s", "i", "Do this."), **changes)
 
 
 def steps_of(rule: str, form: str, **changes: object) -> list[Step]:

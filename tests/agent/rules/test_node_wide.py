@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.rules.node_wide import aggregate_node_wide
@@ -20,7 +21,7 @@ A = Fail(
     severity="warning",
     places=frozenset({"a"}),
 )
-B = A._replace(subject="gpu:b", label="GPU1", places=frozenset({"b"}))
+B = replace(A, subject="gpu:b", label="GPU1", places=frozenset({"b"}))
 
 
 def fold(*answers: Result) -> list[Result]:
@@ -40,7 +41,7 @@ def test_all_with_the_same_fault_are_one_finding() -> None:
 
 def test_one_finding_explains_what_each_would() -> None:
     """The places of those that name nothing else, and what the others name."""
-    (one,) = fold(A, B._replace(covers=frozenset({"c"})))
+    (one,) = fold(A, replace(B, covers=frozenset({"c"})))
 
     assert isinstance(one, Fail)
     assert ({"a", "b"}, {"a", "c"}) == (one.places, one.covers)
@@ -68,14 +69,14 @@ def test_one_that_passes_keeps_them_apart() -> None:
 
 def test_another_severity_keeps_them_apart() -> None:
     """One finding would tell the severity of the first for both."""
-    worse = B._replace(severity="error")
+    worse = replace(B, severity="error")
 
     assert [A, worse] == fold(A, worse)
 
 
 def test_another_cause_keeps_them_apart() -> None:
     """The remedy of the first would not mend the other."""
-    other = B._replace(cause="driver")
+    other = replace(B, cause="driver")
 
     assert [A, other] == fold(A, other)
 

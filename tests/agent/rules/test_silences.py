@@ -17,10 +17,10 @@ from tests.agent.rules.build import changed_netdev, changed_port, gpu_id, nic_id
 
 GPU, NIC = gpu_id(1), nic_id(1)
 OF_GPU = Fail(subject=f"gpu:{GPU}", label="GPU1", summary="s", impact="i", places=frozenset({GPU}))
-OF_PORT = OF_GPU._replace(subject=f"port:{NIC}/1", label="mlx5_1/1 (eth1)", places=frozenset({NIC}))
-OF_PAIR = OF_GPU._replace(subject=f"pair:{GPU}+{NIC}", label="GPU1 - mlx5_1")
-OF_NODE = OF_GPU._replace(subject="node", label="node")
-OF_NETDEV = OF_GPU._replace(subject=f"netdev:{NIC}", label="eth1", places=frozenset({NIC}))
+OF_PORT = replace(OF_GPU, subject=f"port:{NIC}/1", label="mlx5_1/1 (eth1)", places=frozenset({NIC}))
+OF_PAIR = replace(OF_GPU, subject=f"pair:{GPU}+{NIC}", label="GPU1 - mlx5_1")
+OF_NODE = replace(OF_GPU, subject="node", label="node")
+OF_NETDEV = replace(OF_GPU, subject=f"netdev:{NIC}", label="eth1", places=frozenset({NIC}))
 
 
 def rule(name: str, *faults: Fail, severity: str = "error", absorbs: tuple[str, ...] = ()) -> Rule:
@@ -83,9 +83,9 @@ def test_a_silence_ends_with_its_last_day(until: str | None, observed: str | Non
         (OF_NETDEV, (NIC, "eth1", "mlx5_1")),
         (OF_PAIR, ("GPU1 - mlx5_1", f"{GPU}+{NIC}")),
         (OF_NODE, ("node",)),
-        (OF_GPU._replace(subject="pci:0000:ff:00.0"), ("0000:ff:00.0",)),
-        (OF_GPU._replace(subject=f"link:{GPU}/3", label="GPU1 link 3"), ("GPU1", GPU, f"{GPU}/3")),
-        (OF_NETDEV._replace(subject="netdev:0000:ff:00.0/9", label="eth9"), ("0000:ff:00.0",)),
+        (replace(OF_GPU, subject="pci:0000:ff:00.0"), ("0000:ff:00.0",)),
+        (replace(OF_GPU, subject=f"link:{GPU}/3", label="GPU1 link 3"), ("GPU1", GPU, f"{GPU}/3")),
+        (replace(OF_NETDEV, subject="netdev:0000:ff:00.0/9", label="eth9"), ("0000:ff:00.0",)),
         (OF_GPU, (fingerprint("r", OF_GPU, server()),)),
     ],
 )
@@ -121,7 +121,7 @@ def test_a_port_has_the_names_of_its_interfaces() -> None:
 
 def test_another_rule_is_not_silenced() -> None:
     """Nor are other devices of the same rule."""
-    other = OF_GPU._replace(subject=f"gpu:{gpu_id(2)}", label="GPU2", places=frozenset({gpu_id(2)}))
+    other = replace(OF_GPU, subject=f"gpu:{gpu_id(2)}", label="GPU2", places=frozenset({gpu_id(2)}))
     findings, _ = judged([rule("r", OF_GPU, other), rule("s", OF_GPU)], Silence("r", "x", "GPU1"))
 
     assert [("r", "gpu", "error", False), ("s", "gpu", "error", False), ("r", "gpu", "error", True)] == rows(findings)
@@ -160,7 +160,7 @@ def test_a_chain_is_taken_apart_only_where_it_is_silenced() -> None:
     ] == rows(both)  # fmt: skip
 
 
-MERGED = merge_failures([OF_GPU, OF_GPU._replace(subject=f"gpu:{gpu_id(2)}", places=frozenset({gpu_id(2)}))], "two")
+MERGED = merge_failures([OF_GPU, replace(OF_GPU, subject=f"gpu:{gpu_id(2)}", places=frozenset({gpu_id(2)}))], "two")
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_of_several_devices_all_entries_are_for_what_they_explain(both: bool) ->
 def test_a_part_that_stands_alone_is_taken_apart_too() -> None:
     """A finding of three devices of which another cause explains two."""
     parts = [
-        OF_GPU._replace(subject=f"gpu:{gpu_id(n)}", label=f"GPU{n}", places=frozenset({gpu_id(n)})) for n in (1, 2, 3)
+        replace(OF_GPU, subject=f"gpu:{gpu_id(n)}", label=f"GPU{n}", places=frozenset({gpu_id(n)})) for n in (1, 2, 3)
     ]
     middle = rule("middle", merge_failures(parts, "three"), absorbs=("effect",))
     root = rule("root", merge_failures(parts[1:], "two"), absorbs=("middle",))

@@ -13,6 +13,7 @@ from agent.rules.nccl.hcas import (
     report_no_rails,
 )
 from agent.rules.nccl.settings import (
+    EffectiveSetting,
     effective_settings,
     files_unread_reason,
     is_surely_unset,
@@ -36,9 +37,8 @@ def test_jobs_come_before_users_before_the_system() -> None:
     """Each is in force for somebody; the line is told."""
     case = said(server(1), {"NCCL_X": "0", "NCCL_A": "1"}, {"NCCL_A": "2"}, {"NCCL_A": "3"})
 
-    assert [("3", JOB, "job"), ("2", f"{USER}:1", "user"), ("1", f"{SYSTEM}:2", "system")] == effective_settings(
-        case, "NCCL_A"
-    )
+    known = [("3", JOB, "job"), ("2", f"{USER}:1", "user"), ("1", f"{SYSTEM}:2", "system")]
+    assert [EffectiveSetting(*of_one) for of_one in known] == effective_settings(case, "NCCL_A")
     assert [] == effective_settings(case, "NCCL_B")
     assert [False, True, True] == [
         effective_setting.persistent for effective_setting in effective_settings(case, "NCCL_A")
