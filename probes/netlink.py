@@ -5,8 +5,6 @@ linux/if_link.h, linux/if_addr.h; rtnetlink(7). Numbers are in the byte order of
 is read on a machine of the same order.
 """
 
-from __future__ import annotations
-
 import errno
 import struct
 import sys

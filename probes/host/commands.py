@@ -149,3 +149,4 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + NPU_SAVED
     + HCCN_SAVED
 )
+SOS_FOLDER = "/sos_commands"  # where a sosreport has outputs of commands

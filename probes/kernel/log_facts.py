@@ -1,7 +1,5 @@
 """Facts of the kernel's log, apart from what reads it: rules of assembly need the shapes alone."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

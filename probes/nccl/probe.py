@@ -5,8 +5,6 @@ where it is read. What was looked at is told beside what was found, so that a mi
 unread one.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ Kernel pages: Documentation/ABI/testing/sysfs-class-net, networking/bonding.rst.
 lock and can wait long on a busy host; the other attributes that are read here take no lock.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 from weakref import WeakKeyDictionary

@@ -5,6 +5,7 @@ serves sysfs `config` and `lspci -xxxx`. A register past the end of the data is 
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 HEADER_BYTES = 64  # what the kernel gives to a reader without CAP_SYS_ADMIN
@@ -29,6 +30,7 @@ _ACS_BITS = {0x01: "SV", 0x02: "TB", 0x04: "RR", 0x08: "CR", 0x10: "UF", 0x20: "
 
 _CAP_POWER, _CAP_SUBSYSTEM, _CAP_EXPRESS = 0x01, 0x0D, 0x10
 _EXT_AER, _EXT_SERIAL, _EXT_ACS, _EXT_ATS, _EXT_SRIOV = 0x0001, 0x0003, 0x000D, 0x000F, 0x0010
+_EXPRESS_BYTES = 0x32  # up to LnkCtl2
 _ALL_ONES = 0xFFFFFFFF
 
 
@@ -105,7 +107,8 @@ def decode(data: bytes) -> ConfigSpace:
     header_type = data[0x0E] & 0x7F if len(data) > 0x0E else None
     bridge = header_type in (1, 2)
     capabilities, pcie_known = _capabilities(data, header_type)
-    express = _express(data, capabilities[_CAP_EXPRESS]) if _CAP_EXPRESS in capabilities else None
+    at = capabilities.get(_CAP_EXPRESS)
+    express = None if at is None else _express(data[at : at + _EXPRESS_BYTES])
     extended, extended_known = _read_extended(data)
     if pcie_known and express is None:
         extended_known = True  # what we read there belongs to PCI Express functions only
@@ -176,20 +179,22 @@ def _read_extended(data: bytes) -> tuple[dict[int, int], bool]:
     return offsets, True
 
 
-def _express(data: bytes, at: int) -> Express:
-    flags, device_control = _u16(data, at + 2), _u16(data, at + 8)
+@lru_cache(maxsize=256)
+def _express(data: bytes) -> Express:
+    """The registers of the capability, as many as could be read: most functions of a host share theirs with others."""
+    flags, device_control = _u16(data, 2), _u16(data, 8)
     kind = None if flags is None else _PORT_TYPES.get(flags >> 4 & 0xF)
     version = 0 if flags is None else flags & 0xF
     has_link = kind is not None and kind not in _NO_LINK
-    device_capability = _u32(data, at + 4)
-    link_capability = _u32(data, at + 0x0C) if has_link else None
-    link_control = _u16(data, at + 0x10) if has_link else None
-    link_status = _u16(data, at + 0x12) if has_link else None
-    slot = _u32(data, at + 0x14) if flags is not None and flags & 0x100 and kind in _PORTS else None
-    slot_control, slot_status = (None if slot is None else _u16(data, at + offset) for offset in (0x18, 0x1A))
-    link_control_2 = _u16(data, at + 0x30) if has_link and version >= 2 else None
-    device_capability_2 = _u32(data, at + 0x24) if version >= 2 else None
-    device_control_2 = _u16(data, at + 0x28) if version >= 2 else None
+    device_capability = _u32(data, 4)
+    link_capability = _u32(data, 0x0C) if has_link else None
+    link_control = _u16(data, 0x10) if has_link else None
+    link_status = _u16(data, 0x12) if has_link else None
+    slot = _u32(data, 0x14) if flags is not None and flags & 0x100 and kind in _PORTS else None
+    slot_control, slot_status = (None if slot is None else _u16(data, offset) for offset in (0x18, 0x1A))
+    link_control_2 = _u16(data, 0x30) if has_link and version >= 2 else None
+    device_capability_2 = _u32(data, 0x24) if version >= 2 else None
+    device_control_2 = _u16(data, 0x28) if version >= 2 else None
     ten_bit = 0x10000 if kind in (*_PORTS, "upstream") else 0x20000
     port_status = link_status if kind in _PORTS else None
     reports_active = link_capability is not None and bool(link_capability & 0x100000)

@@ -3,8 +3,6 @@
 Link rates as the kernel and the RDMA tools print them, taken apart and put together.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -14,15 +14,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, OF_NPU, SAVED
 from probes.host.files import Files, is_file
 from probes.host.interface import FILTERED, OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
-from probes.sources.pasted import PASTED_CHARACTERS, Piece, split_pasted
 from probes.text import decode_saved, lazy_pattern
 
+if TYPE_CHECKING:
+    from probes.sources.pasted import Piece
+
 LOOK_CHARACTERS = 64 << 10
+PASTED_CHARACTERS = 2 << 20  # a longer text is one output
 _SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
 
 _ESCAPES = lazy_pattern(r"\x1b\[[0-9;]*m|\[[04]m")  # nvidia-smi underlines a heading; a form may lose the escape
@@ -196,7 +199,7 @@ class SavedOutputs:
         names = list(self._paths)
         self._names: dict[tuple[str, ...], str | None] = {}
         taken: set[str] = set()
-        for argv in COMMANDS + SAVED:
+        for argv in COMMANDS + SAVED if names else ():
             name = best_name(argv, names)
             if name is not None:
                 self._names[argv] = name
@@ -302,6 +305,8 @@ _OF_DEVICES = OF_INTERFACE + OF_NPU
 
 def _named_pieces(text: str) -> tuple[dict[str, _Piece], list[str]]:
     """The outputs in a text by the names of their commands, and which are not used and why."""
+    from probes.sources.pasted import split_pasted  # lazy: few sources hold a text that nobody named
+
     found: dict[str, _Piece] = {}
     unread: list[str] = []
     first_host: str | None = None
@@ -338,6 +343,7 @@ def _named_pieces(text: str) -> tuple[dict[str, _Piece], list[str]]:
 def _name_of_piece(piece: Piece) -> str | None:
     """The name under which a folder would hold this output; None where it is none that is known.
 
+    >>> from probes.sources.pasted import Piece
     >>> _name_of_piece(Piece(1, ("ethtool", "-S", "ens1f0np0"), False, None, "NIC statistics:\\n"))
     'ethtool_-S_ens1f0np0'
     >>> _name_of_piece(Piece(1, (), False, None, "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"))
@@ -397,6 +403,8 @@ def best_name(argv: tuple[str, ...], names: list[str]) -> str | None:
     'nvidia-smi_--list-gpus'
     >>> best_name(("nvidia-smi", "-q"), ["nvidia-smi_-q_-x.xml"])
     """
+    if not names:
+        return None
     wanted_words, wanted = _parts(saved_name(argv))
     ranked: list[tuple[int, str]] = []
     for name in names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from probes.host.commands import IB_FABRIC_SAVED
+from probes.host.commands import IB_FABRIC_SAVED, SOS_FOLDER
 from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, ReadError
 
@@ -81,12 +81,13 @@ def _host(path: str, store: Files) -> Host | None:
         files = store.below("/files")
         if files is not None:
             return CaptureHost(path, store, files)
+    if is_directory(store, SOS_FOLDER):
+        from probes.sources.sosreport import sos_host
+
+        return sos_host(path, store)
     from probes.sources.dump import SavedOutputs
-    from probes.sources.sosreport import is_sosreport, sos_host
     from probes.sources.tree import TreeHost
 
-    if is_sosreport(store):
-        return sos_host(path, store)
     outputs = SavedOutputs(store)
     if is_directory(store, "/sys"):
         return TreeHost("tree", path, store, outputs, tuple(outputs.unread))

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from probes.text import lazy_pattern
 
-PASTED_CHARACTERS = 2 << 20  # a longer text is one output
 PIECES_LIMIT = 200
 LINE_CHARACTERS = 600  # a longer line begins nothing
 _SPLIT_WORDS = 12  # of a command: more are not looked at

@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_SAVED, SAVED
-from probes.host.files import Files, is_directory, is_file
+from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_SAVED, SAVED, SOS_FOLDER
+from probes.host.files import Files, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, ReadError, TimedOut
 from probes.sources.dump import SavedOutputs, saved_name
 from probes.sources.tree import BundleHost, parse_date_output
 from probes.text import lazy_pattern
 
-COMMANDS_FOLDER = "sos_commands"
 MANIFEST = "/sos_reports/manifest.json"
 LOG = "/sos_logs/sos.log"
 DATES = ("/sos_commands/date/date_--utc", "/sos_commands/date/date", "/date")
@@ -31,11 +30,6 @@ _JOURNALS = frozenset(saved_name(argv) for argv in KERNEL_LOG + KERNEL_LOG_SAVED
 _OUTPUT = lazy_pattern(r"(?:\./)?(?:[^/]+/)?sos_(?:commands|strings)/(?:[^/]+/)*([^/]*)")
 _LOGS = lazy_pattern(r"(?:\./)?(?:[^/]+/)?var/")
 _TIMED_OUT = lazy_pattern(r"\[plugin:\w{1,40}\] command '([^'\n]{1,1000})' timed out")
-
-
-def is_sosreport(files: Files) -> bool:
-    """Whether a folder or archive is one."""
-    return is_directory(files, f"/{COMMANDS_FOLDER}")
 
 
 def is_of_sos(name: str) -> bool:
@@ -118,8 +112,8 @@ def _from_names(files: Files) -> dict[str, _SosCommand]:
     """The same from the file names alone."""
     slow = {saved_name(tuple(line.split())) for line in _TIMED_OUT.findall(_text(files, LOG))}
     commands: dict[str, _SosCommand] = {}
-    for plugin in _list_folder(files, f"/{COMMANDS_FOLDER}"):
-        folder = f"/{COMMANDS_FOLDER}/{plugin}"
+    for plugin in _list_folder(files, SOS_FOLDER):
+        folder = f"{SOS_FOLDER}/{plugin}"
         for name in filter(_is_ours, _list_folder(files, folder)):
             if name not in commands and is_file(files, f"{folder}/{name}"):
                 status = TIMED_OUT if name in slow else 0

@@ -1,7 +1,5 @@
 """What a file tells of a machine whose probes nobody can run: facts by probe, and the outcomes that come of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 

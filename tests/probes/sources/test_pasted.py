@@ -12,8 +12,9 @@ from agent.cli.request import build_request
 from probes.host.interface import FILTERED, BadSource
 from probes.pci import lspci
 from probes.sources import dump
+from probes.sources.dump import PASTED_CHARACTERS
 from probes.sources.open_source import open_source
-from probes.sources.pasted import LINE_CHARACTERS, PASTED_CHARACTERS, PIECES_LIMIT, split_pasted
+from probes.sources.pasted import LINE_CHARACTERS, PIECES_LIMIT, split_pasted
 from probes.sources.tree import TreeHost
 
 MATRIX = (
