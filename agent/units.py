@@ -133,11 +133,13 @@ def install_file(path: str, data: bytes) -> bool:
 
 def why_unreachable(path: str) -> str | None:
     """Why a service with its own user cannot run or read a path; None if it can."""
-    for path_to_check in dict.fromkeys((os.path.abspath(path), os.path.realpath(path))):
+    paths = dict.fromkeys((os.path.abspath(path), os.path.realpath(path)))
+    for path_to_check in paths:
         for place in (*_HOMES, *_SCRATCH):
             if path_to_check.startswith(place + "/"):
                 setting = "ProtectHome" if place in _HOMES else "PrivateTmp"
                 return f"{path_to_check} is below {place}, which the service does not see ({setting})"
+    for path_to_check in paths:
         if not os.path.exists(path_to_check):
             return f"{path_to_check} does not exist"
         while path_to_check != "/":
