@@ -24,6 +24,7 @@ NO_NIC = {
 SOME_HOSTS = sample_of(HOSTS)  # for what costs seconds a machine
 SMALL = "2xa10-2xt4-1s-idle"  # a machine of few files, for what is about no machine
 FAULTS = sorted(path.stem for path in (ROOT / "fixtures" / "faults").glob("*.toml"))
+SOME_FAULTS = sample_of(FAULTS)  # for the form of an output, not for what it says
 
 
 @functools.cache
