@@ -184,8 +184,7 @@ def _about(pci: str, subject: str, events: Sequence[Event]) -> frozenset[str]:
 
 def _label(case: RuleContext, pci: str, worst: Event) -> str:
     """Only an NVSwitch has SXids: a log alone names it by its address."""
-    label = device_label(case, pci)
-    return f"NVSwitch {pci}" if worst.kind == "sxid" and pci not in case.functions else label
+    return f"NVSwitch {pci}" if worst.kind == "sxid" else device_label(case, pci)
 
 
 def _situation(worst: Event, meaning: Xid) -> str:

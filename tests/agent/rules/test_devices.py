@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from agent.model.gpu import C2c
 from agent.model.node import Event
+from agent.model.report import History, Known
 from agent.rules.devices import (
+    find_lost_addresses,
     find_offered,
     gpu_model,
     is_nvidia,
@@ -22,6 +24,14 @@ from agent.rules.wording import count_of, join_labels, name_pairs
 from tests.agent.rules.build import changed_gpu, function, gpu_id, nic_id, probe, server, topology
 
 GPU = gpu_id(0)
+
+
+def test_addresses_of_the_last_run_are_lost_where_nothing_is_now() -> None:
+    """Without an earlier run none is."""
+    known = [Known(subject=f"gpu:{address}", label="GPU") for address in (GPU, "0000:ff:00.0")]
+
+    assert {"0000:ff:00.0"} == find_lost_addresses(replace(server(), history=History(inventory=known)))
+    assert set() == find_lost_addresses(server())
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,16 @@ def test_gates_of_moved_counters_are_shut_for_the_kind_of_port_first() -> None:
     assert gates.has_device_counters(probe(bare, "pci", "failed", "no")) is None
 
 
+def test_counters_of_ports_inside_accelerators_are_judged_beside_infiniband() -> None:
+    """No NIC has RoCE there."""
+    beside = topology(machines.npus(), nics=server().topology.nics)
+    without = replace(beside, accelerator_nics=(), window=None)
+
+    for gate in (gates.has_roce_counters, gates.has_roce_flaps):
+        assert gate(beside) is None
+        assert NotApplicable("node", "no RoCE port") == gate(without)
+
+
 @pytest.mark.parametrize(
     ("history", "answer"),
     [

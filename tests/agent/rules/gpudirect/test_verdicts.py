@@ -109,6 +109,9 @@ def test_distance_blocks_as_nccl_would() -> None:
     assert {"blocked"} == {row.verdict for row in rows(far)}
     assert all("distance NODE: NCCL uses GPUDirect up to PXB" in row.causes for row in rows(far))
     assert "blocked" not in {row.verdict for row in rows(virtual(far))}
+    amd = topology(instinct(), paths=[p for p in instinct().topology.paths if p.pcie_kind == "NODE"])
+    assert all("distance NODE: RCCL uses GPUDirect up to PXB" in row.causes for row in rows(amd))
+    assert rows(amd)
 
 
 def test_a_finding_for_the_node_concerns_every_pair_that_it_names() -> None:
