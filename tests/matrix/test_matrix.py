@@ -5,21 +5,22 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.catalogue import every_rule
-from tests.conftest import IN_FULL
+from tests.conftest import IN_FULL, sample_of
 from tests.matrix import table
 from tests.matrix.cases import causes, filled, pairs
 from tests.matrix.together import seen
 
 
 def judged_pairs() -> list[tuple[str, str]]:
-    """Every cause: on every machine that it applies to, or on one, another for the next cause."""
+    """Every cause on every machine that it applies to; of a plain run a third, each on one, another for the next."""
     every = pairs()
     if IN_FULL:
         return every
     machines: dict[str, list[str]] = {}
     for name, shape in every:
         machines.setdefault(name, []).append(shape)
-    return [(name, shapes[at % len(shapes)]) for at, (name, shapes) in enumerate(machines.items())]
+    of_each = [(name, shapes[at % len(shapes)]) for at, (name, shapes) in enumerate(machines.items())]
+    return list(sample_of(of_each))
 
 
 @pytest.mark.parametrize(("name", "shape"), judged_pairs())
@@ -37,7 +38,7 @@ def test_a_cause_is_found_once_and_by_name(name: str, shape: str) -> None:
 
 def test_every_cause_is_on_a_machine() -> None:
     """A cause that fits nowhere tests nothing."""
-    assert set(causes()) == {name for name, _ in pairs()} == {name for name, _ in judged_pairs()}
+    assert set(causes()) == {name for name, _ in pairs()}
 
 
 def test_every_cause_has_a_line_with_its_rules() -> None:

@@ -15,7 +15,7 @@ from agent.outputs.text.lines import line_length, to_plain_text
 from agent.outputs.text.page import Detail, render_page
 from tests.agent.outputs.text.reports import GPUS, below_one_switch, finding, probe, report, unknown
 from tests.agent.rules import rows
-from tests.machines import FAULTS, HOSTS, scan_machine
+from tests.machines import FAULTS, HOSTS, SOME_FAULTS, scan_machine
 
 EXPECTED = """\
 node-1
@@ -79,7 +79,7 @@ def test_the_page_of_a_small_machine() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
-@pytest.mark.parametrize("machine", [*HOSTS, *FAULTS])
+@pytest.mark.parametrize("machine", [*HOSTS, *SOME_FAULTS])
 def test_no_line_is_wider_than_the_page_and_no_model_is_cut(machine: str, width: int) -> None:
     """But for a single word (a path) that cannot be folded. Every device of the tree has its whole model."""
     output = scan_machine(machine) if machine in HOSTS else scan_machine("", machine)
@@ -107,7 +107,7 @@ def test_one_finding_fits_on_the_first_screen(fault: str) -> None:
         assert "Topology" not in screen[: screen.index(next(line for line in screen if line.startswith("  fix  ")))]
 
 
-@pytest.mark.parametrize("machine", [*HOSTS, *FAULTS])
+@pytest.mark.parametrize("machine", [*HOSTS, *SOME_FAULTS])
 def test_no_line_of_footnotes_or_evidence_is_there_twice(machine: str) -> None:
     """One reason is one footnote, one observation one line."""
     output = scan_machine(machine) if machine in HOSTS else scan_machine("", machine)
