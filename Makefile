@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE  # without byte code every process compiles all
 help:
 	@echo "make scan    set up, scan this host, and show where a full report of an 8-GPU machine is"
 	@echo "make test    set up, run the tests"
-	@echo "make release-test  build packages, the site and the worked patches of docs, and try them"
+	@echo "make release-test  build packages, the site and the worked patches of docs, and try them; a few mutants"
 	@echo "make check   format, lint, types, layers, docs, all tests but those of make engines and make lab"
 	@echo "make docs    write what is generated and in git (rules, tables of the dataset, goldens) again"
 	@echo "make zipapp, make wheelhouse, make deb, make rpm"

@@ -122,6 +122,7 @@ def rows(report: Report) -> list[tuple[str, str | None, str | None, str | None]]
     return [(f.id, f.class_code, f.vendor, f.device) for f in report.topology.pci]
 
 
+@pytest.mark.release
 @pytest.mark.skipif(GATHER is None, reason="hwloc-gather-topology is not installed (Debian: hwloc-nox)")
 def test_a_gathered_topology_is_this_machine(tmp_path: Path) -> None:
     """The archive of hwloc's own capture tool, as it comes: the same functions, CPUs and NUMA nodes as a live scan."""

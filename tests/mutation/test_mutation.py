@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FAMILY = "cxl"  # a small one: CI runs a sixth of all mutants, `make mutants` all
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.timeout(900)
 @pytest.mark.usefixtures("real_commands")
 def test_no_new_mutant_goes_unnoticed() -> None:

@@ -19,9 +19,9 @@ from agent.ship.options import TargetOptions, open_target
 from agent.ship.payload import compress, parse_payload
 from agent.ship.target import SendResult, SendStatus
 from tests.agent.ship.servers import OK, Down, Request, Run, Up, hang, raw, reply, report, serving
-from tests.conftest import ROOT
+from tests.conftest import IN_FULL, ROOT
 
-KILLS = 30
+KILLS = 30 if IN_FULL else 10
 CODE = "import sys; from agent.cli.main import run; sys.exit(run(sys.argv[1:]))"
 CALLS = ("open", "write", "fsync", "replace", "rename", "unlink", "truncate", "listdir", "scandir", "close", "makedirs")
 

@@ -23,9 +23,9 @@ from agent.fleet.dataset import open_dataset
 from agent.fleet.ingest import locked_dataset
 from agent.fleet.store import Folder
 from tests.agent.fleet.small import files, history, named, report, rows, taken
-from tests.conftest import ROOT
+from tests.conftest import IN_FULL, ROOT
 
-KILLS = int(os.environ.get("FABRICSCOPE_KILLS", "12"))
+KILLS = int(os.environ.get("FABRICSCOPE_KILLS", "12" if IN_FULL else "4"))
 pytestmark = pytest.mark.timeout(60 + 5 * KILLS)
 NODES = 70  # enough for two processes
 ARRIVED = 1_768_500_000.0  # of every file, so that both datasets have the same
