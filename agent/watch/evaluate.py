@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from agent.diagnose import ScanPlan, scan, utc_now
@@ -124,7 +123,7 @@ class ProcessHistory:
 def _compare(before: Report | None, report: Report, read: list[str]) -> Evaluation:
     """New and gone findings come first. Without an earlier report every finding is new."""
     first = before is None or not is_same_host(before, report)
-    old = msgspec.structs.replace(report, findings=[], checks=[]) if first or before is None else before
+    old = replace(report, findings=[], checks=[]) if first or before is None else before
     comparison = diff(old, report)
     changes = sorted(comparison.changes, key=lambda item: not (item.group == FINDINGS and item.kind in NEW_OR_GONE))
     return Evaluation(

@@ -14,6 +14,7 @@ from typing import Protocol
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Denied, Failed, ReadError
 
 LINKS_LIMIT = 40  # as Linux's own path walk: more is a loop
+DEPTH = 2  # how far above a path a directory is looked for to which the way is known
 # Files that act on a device when they are read, by name. No probe asks for one; no live host or folder answers.
 NEVER_READ: Mapping[str, str] = {
     "xgmi_error": "reading it clears the error counter of the hardware (amdgpu)",
@@ -100,6 +101,20 @@ def follow(path: str, link_text: Callable[[str], str | None], start: str = "") -
             real = ""
         todo.extend(reversed(text.split("/")))
     return real or "/"
+
+
+def follow_on(path: str, link_text: Callable[[str], str | None], known: Mapping[str, str]) -> str:
+    """`follow`, from a directory above where the way to it is known. `known`: directory -> its path without links.
+
+    >>> follow_on("/sys/class/net/eth0/mtu", {}.get, {"/sys/class/net/eth0": "/sys/devices/eth0"})
+    '/sys/devices/eth0/mtu'
+    """
+    above = path
+    for _ in range(DEPTH):
+        above, _, _ = above.rpartition("/")
+        if above in known:
+            return follow(path[len(above) :], link_text, known[above])
+    return follow(path, link_text)
 
 
 def locate(path: str, link_text: Callable[[str], str | None]) -> str:

@@ -19,6 +19,7 @@ from probes.host.files import (
     OPEN,
     absent_or,
     follow,
+    follow_on,
     locate,
     open_regular,
     parent_and_name,
@@ -31,7 +32,6 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FIRST_CHUNK_BYTES = 8192  # holds any sysfs attribute and a whole config space
 CHUNK_BYTES = 1 << 18
 PAGE_BYTES = 4096  # sysfs gives an attribute in one read, of a page at most: less than that is its end
-DEPTH = 2  # how far above a path a directory is looked for to which the way is known
 SYSFS = "/sys/"  # of the kernel alone: no other process can put another file in the place of one, nothing is filtered
 FEW = 4  # names that are looked up one by one, not in a listing of their directory
 MOST_LISTED = 4096  # directories whose listings are kept
@@ -122,19 +122,13 @@ class FolderFiles:
 
     def _place(self, path: str) -> str:
         """Where the path lies on this machine, with no link left in it."""
-        above = path
-        for _ in range(DEPTH):
-            above, slash, _ = above.rpartition("/")
-            if slash and above in self._directories:
-                start = self._directories[above][len(self._root) :]
-                return self._root + follow(path[len(above) :], self._link_text, start)
-        return self._root + follow(path, self._link_text)
+        return self._root + follow_on(path, self._link_text, self._directories)
 
     def _directory(self, path: str) -> str:
         """The place of a directory, which is asked for many of its files: walked to once."""
         if path not in self._directories:
-            self._directories[path] = self._place(path)
-        return self._directories[path]
+            self._directories[path] = self._place(path)[len(self._root) :]
+        return self._root + self._directories[path]
 
     def _link_text(self, here: str) -> str | None:
         try:

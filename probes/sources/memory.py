@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from probes.host.files import follow, parent_and_name, read_each
+from probes.host.files import follow, follow_on, parent_and_name, read_each
 from probes.host.filter_secrets import filter_content
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Failed, ReadError
 
@@ -169,7 +169,8 @@ class MemoryFiles:
         try:
             start = self._located.get(directory)
             if start is None:
-                start = self._located[directory] = _walk_on(directory, self._link_text_or_none, self._located)
+                found = follow_on(directory, self._link_text_or_none, self._located)
+                start = self._located[directory] = found.rstrip("/")
             return follow(name, self._link_text_or_none, start)
         except Absent:  # a loop
             return follow(path, lambda _: None)
@@ -183,7 +184,7 @@ class MemoryFiles:
         """Where a directory is, "" for the root: probes ask for many files of each. Raises Absent."""
         real = self._resolved.get(path)
         if real is None:
-            real = self._resolved[path] = _walk_on(path, self._link_text, self._resolved)
+            real = self._resolved[path] = follow_on(path, self._link_text, self._resolved).rstrip("/")
         return real
 
     def _find_node(self, path: str) -> Node:
@@ -204,13 +205,6 @@ class MemoryFiles:
             return self._link_text(here)
         except Absent:
             return None
-
-
-def _walk_on(path: str, link_text: Callable[[str], str | None], known: Mapping[str, str]) -> str:
-    """`follow` from the directory above, where the way to it is known; "" for the root."""
-    above, _, name = path.rpartition("/")
-    start = known.get(above) if above else None
-    return (follow(path, link_text) if start is None else follow(name, link_text, start)).rstrip("/")
 
 
 def make_absent(path: str, code: int) -> Absent:

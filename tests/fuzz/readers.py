@@ -489,6 +489,7 @@ NOT_READERS = {
     "probes.netlink.link_request": "an interface's name, in a request that we make",
     "probes.netlink.requested_family": "a request that we made",
     "probes.host.files.follow": "a path; fuzzed as entries of archives",
+    "probes.host.files.follow_on": "the same",
     "probes.host.files.locate": "the same",
     "probes.host.files.parent_and_name": "the same",
     "probes.sources.memory.make_absent": "a path that was asked for",

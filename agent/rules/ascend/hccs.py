@@ -160,18 +160,15 @@ def _fail_down(case: RuleContext, faults: list[_Ports]) -> Fail:
     mesh = find_device_id(case, faults[0].npu) == A2
     ports = sum(link.protocol == "hccs" for link in faults[0].npu.links)
     dead = len(faults[0].faulty)
-    return replace(
-        _fail(
-            faults,
-            summary=f"HCCS port {_numbers(faults[0])} of {ports} down{_far_ends(faults)}",
-            impact="A pair of NPUs has no direct link: collectives of all NPUs wait for it."
-            if mesh
-            else f"{dead} of {ports} ports lost: this die has {100 * dead / ports:.0f}% less HCCS bandwidth.",
-            severity="critical" if mesh else "error",
-        ),
-        covers=_port_places(faults) | {fault.npu.id for fault in faults},
-        covers_parts=False,
+    whole = _fail(
+        faults,
+        summary=f"HCCS port {_numbers(faults[0])} of {ports} down{_far_ends(faults)}",
+        impact="A pair of NPUs has no direct link: collectives of all NPUs wait for it."
+        if mesh
+        else f"{dead} of {ports} ports lost: this die has {100 * dead / ports:.0f}% less HCCS bandwidth.",
+        severity="critical" if mesh else "error",
     )
+    return replace(whole, covers=_port_places(faults) | {fault.npu.id for fault in faults}, covers_parts=False)
 
 
 def _fail_lanes(full: float) -> Callable[[RuleContext, list[_Ports]], Fail]:
@@ -179,16 +176,13 @@ def _fail_lanes(full: float) -> Callable[[RuleContext, list[_Ports]], Fail]:
         del case
         slowest = min(link.signal_gbyte_s or 0 for link in faults[0].faulty)
         ports = _numbers(faults[0])
-        return replace(
-            _fail(
-                faults,
-                summary=f"HCCS port {ports} at {slowest:g} GB/s, other ports have {full:g}{_far_ends(faults)}",
-                impact=f"{full - slowest:g} GB/s less in each direction; collectives run at the slowest port's speed.",
-                severity="error",
-            ),
-            covers=_port_places(faults),
-            covers_parts=False,
+        whole = _fail(
+            faults,
+            summary=f"HCCS port {ports} at {slowest:g} GB/s, other ports have {full:g}{_far_ends(faults)}",
+            impact=f"{full - slowest:g} GB/s less in each direction; collectives run at the slowest port's speed.",
+            severity="error",
         )
+        return replace(whole, covers=_port_places(faults), covers_parts=False)
 
     return fail
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES, Evidence
@@ -132,10 +131,10 @@ def _current_identity(case: RuleContext, known_device: Known, match: MatchedDevi
     """A part under what its device is called now; a device by its old name, which another may have now."""
     kind, _, rest = known_device.subject.partition(":")
     if kind in DEVICES:
-        return msgspec.structs.replace(known_device, label=f"former {known_device.label}")
+        return replace(known_device, label=f"former {known_device.label}")
     now, part = match.at[owner_of(known_device.subject)].partition(":")[2], rest.rpartition("/")[2]
     label = f"{case.gpus[now].label} NVLink {part}" if kind == "link" else f"{case.nics[now].label}/{part}"
-    return msgspec.structs.replace(known_device, subject=f"{kind}:{now}/{part}", label=label)
+    return replace(known_device, subject=f"{kind}:{now}/{part}", label=label)
 
 
 def _group_lost(case: RuleContext, lost: Sequence[Known]) -> list[list[Known]]:

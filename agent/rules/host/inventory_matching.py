@@ -67,7 +67,7 @@ def merge_inventory(known: Sequence[Known], topology: Topology) -> tuple[list[Kn
         now = match.at.get(known_device.subject, "")
         if now in here:
             row = here[now]  # what is not told this time is still known
-            here[now] = msgspec.structs.replace(
+            here[now] = replace(
                 row,
                 identity=row.identity or known_device.identity,
                 detail=row.detail or known_device.detail,

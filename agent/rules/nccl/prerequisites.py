@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
 from agent.model.finding import Evidence
 from agent.model.node import NcclLibrary
 from agent.rules.context import RuleContext
@@ -300,33 +298,36 @@ def gdr_efa_stack(case: RuleContext) -> Iterator[Result]:
     users = mapped_libraries(case, "libnccl.so")
     unread = files_unread_reason(case) or jobs_unread_reason(case)
     if slow:
-        yield replace(
-            _fail_efa_stack(
-                summary=f"{_EFA_STACK_KEY}={slow[0].value} in {slow[0].source}: libfabric does not use EFA",
-                remedy=f"Remove {_EFA_STACK_KEY}, or set it to efa.",
-                rows=tuple(setting.evidence(_EFA_STACK_KEY) for setting in slow[:8]),
-                cause="provider",
-            ),
+        yield _fail_efa_stack(
+            summary=f"{_EFA_STACK_KEY}={slow[0].value} in {slow[0].source}: libfabric does not use EFA",
+            remedy=f"Remove {_EFA_STACK_KEY}, or set it to efa.",
+            rows=tuple(setting.evidence(_EFA_STACK_KEY) for setting in slow[:8]),
+            cause="provider",
             severity=severity_by_scope("error", slow),
         )
     elif users and not mapped_libraries(case, "libnccl-net", "libfabric"):
-        yield replace(
-            _fail_efa_stack(
-                summary="jobs use NCCL without a plugin for EFA",
-                remedy="Install aws-ofi-nccl and libfabric where the jobs run, on their library path.",
-                rows=(
-                    *library_evidence(users),
-                    Evidence(what="libnccl-net*.so", value="not mapped", source="/proc/*/maps"),
-                ),
-                cause="plugin",
+        yield _fail_efa_stack(
+            summary="jobs use NCCL without a plugin for EFA",
+            remedy="Install aws-ofi-nccl and libfabric where the jobs run, on their library path.",
+            rows=(
+                *library_evidence(users),
+                Evidence(what="libnccl-net*.so", value="not mapped", source="/proc/*/maps"),
             ),
+            cause="plugin",
             confidence="medium",
         )
     else:
         yield Unknown("node", unread) if unread else Pass("node")
 
 
-def _fail_efa_stack(summary: str, remedy: str, rows: tuple[Evidence, ...], cause: str) -> Fail:
+def _fail_efa_stack(
+    summary: str,
+    remedy: str,
+    rows: tuple[Evidence, ...],
+    cause: str,
+    severity: str | None = None,
+    confidence: str = "high",
+) -> Fail:
     return Fail(
         subject="node",
         label="node",
@@ -334,6 +335,8 @@ def _fail_efa_stack(summary: str, remedy: str, rows: tuple[Evidence, ...], cause
         impact="NCCL uses TCP sockets instead of EFA, which is far slower.",
         remedy=remedy,
         evidence=rows,
+        severity=severity,
+        confidence=confidence,
         cause=cause,
         places=NODE,
     )

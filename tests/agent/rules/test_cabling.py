@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -33,15 +32,15 @@ def socket(number: int, active: bool, **changes) -> CageState:
 def storage(number: int, active: bool, **changes) -> CageState:
     """The same of a storage NIC."""
     result = socket(number, active, **changes)
-    return replace(result, nic=msgspec.structs.replace(result.nic, role="storage"))
+    return replace(result, nic=replace(result.nic, role="storage"))
 
 
 def test_a_socket_knows_its_card() -> None:
     """All functions of one slot."""
     assert "0000:25:00" == socket(1, True).card
-    bare = msgspec.structs.replace(nic("mlx5_1", 1), pci=None)
+    bare = replace(nic("mlx5_1", 1), pci=None)
     assert "mlx5_1" == socket(1, True, nic=bare).card
-    shared = msgspec.structs.replace(nic("mlx5_1", 1), pci=nic_id(1))
+    shared = replace(nic("mlx5_1", 1), pci=nic_id(1))
     assert "0000:25:00" == socket(1, True, nic=shared).card
 
 

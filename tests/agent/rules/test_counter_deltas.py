@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -163,7 +162,7 @@ def test_a_report_may_hold_any_number(seconds: float) -> None:
     """Nothing breaks."""
     case = moves.moved(infiniband(), PORT, {"link_downed": 3, "symbol_error": 2**63})
     assert case.window is not None
-    case = replace(node(case, uptime_seconds=None), window=msgspec.structs.replace(case.window, seconds=seconds))
+    case = replace(node(case, uptime_seconds=None), window=replace(case.window, seconds=seconds))
 
     for rule in (ib_link_flap, ib_symbol_errors):
         list(rule.check(case))

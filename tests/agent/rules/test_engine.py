@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -278,9 +277,7 @@ def test_no_report_breaks_a_rule(data: st.DataObject) -> None:
             continue
         which = data.draw(st.integers(0, len(rows) - 1))
         field = data.draw(st.sampled_from(rows[which].__struct_fields__))
-        rows[which] = msgspec.structs.replace(
-            rows[which], **{field: _nonsense(data, getattr(rows[which], field), field)}
-        )
+        rows[which] = replace(rows[which], **{field: _nonsense(data, getattr(rows[which], field), field)})
         case = topology(case, **{part: rows})
     checks, findings, _ = judge(case if data.draw(st.booleans()) else virtual(case), every_rule())
 

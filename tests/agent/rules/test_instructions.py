@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -273,7 +272,7 @@ def test_an_nvswitch_is_no_gpu() -> None:
 def test_the_far_end_of_a_fabric_is_named() -> None:
     """Discovery names the switch and its port."""
     port = server().nics[nic_id(0)].ports[0]
-    port = msgspec.structs.replace(port, neighbor=FabricNeighbor(name="leaf-1", port=7, source="ibnetdiscover"))
+    port = replace(port, neighbor=FabricNeighbor(name="leaf-1", port=7, source="ibnetdiscover"))
     location = find_location(changed_nic(server(), 0, ports=[port]), f"port:{nic_id(0)}/1")
     assert location is not None
     assert FarEnd(system="leaf-1", port="7") == location.far_end

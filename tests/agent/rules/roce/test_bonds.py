@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -33,8 +32,8 @@ def one_card(mode: str = "802.3ad", **second):
     """Both ports of one card in a bond, each with an RDMA device unless told otherwise."""
     case = bonded(server(ethernet=True), mode)
     nic, netdev = case.topology.nics[1], case.netdevs["eth1"]
-    twin = msgspec.structs.replace(nic, **({"id": SECOND, "pci": SECOND, "label": "mlx5_9"} | second))
-    port = msgspec.structs.replace(netdev, id=SECOND, pci=SECOND, nic=SECOND, label="eth9")
+    twin = replace(nic, **({"id": SECOND, "pci": SECOND, "label": "mlx5_9"} | second))
+    port = replace(netdev, id=SECOND, pci=SECOND, nic=SECOND, label="eth9")
     return topology(case, nics=[*case.topology.nics, twin], netdevs=[*case.topology.netdevs, port])
 
 
@@ -66,8 +65,8 @@ def test_a_rail_in_a_bond_is_an_info() -> None:
         lambda c: changed_netdev(c, 1, nic=None),
         lambda c: changed_netdev(c, 1, nic="0000:ff:00.0"),
         lambda c: topology(c, netdevs=[netdev for netdev in c.topology.netdevs if netdev.bond is None]),
-        lambda c: changed_nic(c, 1, ports=[msgspec.structs.replace(c.topology.nics[1].ports[0], link_layer="IB")]),
-        lambda c: topology(c, netdevs=[msgspec.structs.replace(netdev, bond=None) for netdev in c.topology.netdevs]),
+        lambda c: changed_nic(c, 1, ports=[replace(c.topology.nics[1].ports[0], link_layer="IB")]),
+        lambda c: topology(c, netdevs=[replace(netdev, bond=None) for netdev in c.topology.netdevs]),
     ],
 )
 def test_other_bonds_are_not_applicable(circumstance) -> None:
@@ -153,7 +152,7 @@ def test_all_members_down_is_the_ports_matter() -> None:
 def test_a_bond_that_says_nothing() -> None:
     """A mode that was not read, or is no word."""
     (bond,) = bonds(bonded(server(ethernet=True), mode=""), ("rail",))
-    outlier = msgspec.structs.replace(bond.netdev, bond={"mode": ["802.3ad"]})
+    outlier = replace(bond.netdev, bond={"mode": ["802.3ad"]})
 
     assert "" == bond.mode
     assert "" == replace(bond, netdev=outlier).mode
