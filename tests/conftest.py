@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
+import pickle
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,6 +84,31 @@ def corpus() -> Path:
     if not (CORPUS / "TREES.tsv").is_file():
         pytest.skip("no corpus of real machines here (FABRICSCOPE_CORPUS)")
     return CORPUS
+
+
+MakeOnce = Callable[[str, Callable[[Path], Any]], tuple[Path, Any]]
+
+
+@pytest.fixture(scope="session")
+def make_once(tmp_path_factory: pytest.TempPathFactory) -> MakeOnce:
+    """Makes what takes seconds once for all workers of a run: by its name a folder, and a value that can be pickled.
+
+    Tests only read both: which worker has made them is chance.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # each worker's own is below it
+
+    def make(name: str, write: Callable[[Path], Any]) -> tuple[Path, Any]:
+        place, value = folder / name, folder / f"{name}.pickle"
+        with (folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not value.exists():
+                place.mkdir(exist_ok=True)  # is there where the one before us failed
+                value.write_bytes(pickle.dumps(write(place)))
+        return place, pickle.loads(value.read_bytes())  # our own
+
+    return make
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import tarfile
 from pathlib import Path
 from typing import NamedTuple
 
-import jsonschema
+import jsonschema_rs
 import msgspec
 import pytest
 
@@ -55,9 +55,9 @@ NOT_A_HOST = {"gpud-infiniband-h100.tar.xz"}  # a class folder without its sys/:
 
 
 @functools.cache
-def validator() -> jsonschema.Draft202012Validator:
+def validator() -> jsonschema_rs.Draft202012Validator:
     """Of the schema as it is now."""
-    return jsonschema.Draft202012Validator(json.loads(schema_text()))
+    return jsonschema_rs.Draft202012Validator(json.loads(schema_text()))
 
 
 def opened(place: str) -> Host | None:

@@ -6,7 +6,7 @@ import functools
 import json
 import random
 
-import jsonschema
+import jsonschema_rs
 import msgspec
 import pytest
 
@@ -22,9 +22,9 @@ NAMES = [shape or f"fault-{fault}" for shape, fault in MACHINES]
 
 
 @functools.cache
-def validator() -> jsonschema.Draft202012Validator:
+def validator() -> jsonschema_rs.Draft202012Validator:
     """The schema's."""
-    return jsonschema.Draft202012Validator(json.loads(schema_text()))
+    return jsonschema_rs.Draft202012Validator(json.loads(schema_text()))
 
 
 @pytest.mark.parametrize(("shape", "fault"), MACHINES, ids=NAMES)

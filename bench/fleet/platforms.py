@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -197,7 +198,12 @@ def _renamed(shape: Shape) -> list[str]:
 
 def scanned(shape: str, overlay: Mapping[str, Any]) -> Report:
     """The report of a fixture machine with that laid over its description, as a scan of a live host writes it."""
-    result = capture_machine(parse_machine(merge_tables(read_table("hosts", shape), dict(overlay)), shape))
+    return _scanned(shape, json.dumps(overlay))
+
+
+@functools.lru_cache(maxsize=128)  # fleets of tests have the same machines
+def _scanned(shape: str, overlay: str) -> Report:
+    result = capture_machine(parse_machine(merge_tables(read_table("hosts", shape), json.loads(overlay)), shape))
     report, _ = diagnose(host_in_memory(result, shape), ScanPlan())
     return msgspec.structs.replace(report, source=Source(kind="live"))
 

@@ -7,7 +7,7 @@ import functools
 import json
 from collections.abc import Callable
 
-import jsonschema
+import jsonschema_rs
 import msgspec
 import pytest
 
@@ -170,7 +170,7 @@ def test_the_report_of_a_part_is_valid_and_judged_again_with_the_same_result(mac
 
     assert PORT in {finding.rule for finding in report.findings}
     assert SCHEMA_MINOR == report.schema_minor >= 1
-    jsonschema.Draft202012Validator(schema).validate(json.loads(encode_report(report)))
+    jsonschema_rs.Draft202012Validator(schema).validate(json.loads(encode_report(report)))
     assert encode_report(still(report)) == encode_report(still(again))
 
 

@@ -43,10 +43,9 @@ QUESTIONS = ("summary", "outliers", "findings", "duplicates", "drift", "html")
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory):
+def dataset(make_once):
     """Nodes of which some are odd, silent, doubled."""
-    place = tmp_path_factory.mktemp("queries")
-    made(place, 120, 5, {"gb200-ib": 2, "l40s-roce": 1})
+    place, _ = make_once("queries", lambda place: made(place, 120, 5, {"gb200-ib": 2, "l40s-roce": 1}).truth)
     return str(place / "dataset")
 
 

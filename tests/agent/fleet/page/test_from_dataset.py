@@ -28,6 +28,7 @@ from agent.fleet.page.scene import SEVERITY, STATES, FleetScene, list_looks, sor
 from bench.fleet.plan import plan
 from tests.agent.fleet import small
 from tests.agent.fleet.questions.nodes import finding
+from tests.conftest import MakeOnce
 
 FAULTS = {
     "gpu-link-narrow": 1, "driver": 1, "nvlink-fewer": 1, "mtu-1500": 1, "unknown-checks": 1, "stale": 1, "vbios": 1,
@@ -68,8 +69,13 @@ class _Rows:
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> Fleet:
-    place: Path = tmp_path_factory.mktemp("page")
+def fleet(make_once: MakeOnce) -> Fleet:
+    _, result = make_once("page", _make)
+    assert isinstance(result, Fleet)
+    return result
+
+
+def _make(place: Path) -> Fleet:
     fleet = plan(100, 7, FAULTS, sweeps=2, mix={"h100-ib": 2, "h200-roce": 2, "gb200-ib": 1})
     reports: dict[str, dict[str, Any]] = {}
     for sweep in (0, 1):

@@ -49,11 +49,14 @@ def made(place: Path, nodes: int, seed: int, mix: dict[str, float] | None) -> Pl
     return fleet
 
 
-@pytest.fixture(scope="session")
-def fleet(tmp_path_factory):
-    place = tmp_path_factory.mktemp("fleet")
+def _planted(place: Path) -> tuple[dict[str, Any], dict[str, str]]:
     fleet = made(place, 256, 3, EVERY_KIND)
+    return fleet.truth, {name: "".join(fleet.fabric_text(name)) for name in fleet.fabrics}
+
+
+@pytest.fixture(scope="session")
+def fleet(make_once):
+    place, (truth, fabrics) = make_once("planted", _planted)
     engine = connect(None, str(place / "dataset"))
-    fabrics = {name: "".join(fleet.fabric_text(name)) for name in fleet.fabrics}
-    yield Fleet(place / "dataset", engine, fleet.truth, fabrics)
+    yield Fleet(place / "dataset", engine, truth, fabrics)
     engine.close()

@@ -32,11 +32,12 @@ FAULTS = {
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory):
-    place = tmp_path_factory.mktemp("kinds") / "dataset"
-    fleet = plan(26, 4, FAULTS, mix={"gb200-ib": 1, "h200-roce": 1})
-    take(place, *fleet.reports(0, one_line=True))
-    return place
+def dataset(make_once):
+    def write(place):
+        fleet = plan(26, 4, FAULTS, mix={"gb200-ib": 1, "h200-roce": 1})
+        take(place / "dataset", *fleet.reports(0, one_line=True))
+
+    return make_once("kinds", write)[0] / "dataset"
 
 
 def answers(place):
