@@ -110,7 +110,8 @@ class NetBox:
         except (pynetbox.RequestError, pynetbox.AllocationError) as error:
             raise self._error_of_reply(error.req, method, kind, sent) from error
         except (pynetbox.ContentError, requests.exceptions.InvalidJSONError) as error:
-            raise NetBoxError(f"{self.url} answers, and is no NetBox: the answer is no JSON") from error
+            reply = error.req if isinstance(error, pynetbox.ContentError) else error.response
+            raise NetBoxError(f"{self.url} answers, and is no NetBox: no JSON{_describe_start(reply)}") from error
         except requests.TooManyRedirects as error:
             raise NetBoxError(
                 f"{self.url} sends us elsewhere: give the address itself (redirects are not followed)"
@@ -251,6 +252,14 @@ def _describe_reply(reply: requests.Response) -> str:
     except ValueError:
         text = ""
     return f"{reply.status_code} {clean_line(reply.reason or '', 40)}" + (f": {clean_line(text, 300)}" if text else "")
+
+
+def _describe_start(reply: requests.Response | None) -> str:
+    """What came in place of JSON: a proxy's page is known by its first words."""
+    if reply is None:
+        return ""
+    start = clean_line(reply.content[:80].decode(errors="replace"), 60)
+    return f", but {len(reply.content)} bytes" + (f" that begin {start!r}" if start else "")
 
 
 def _rolled_back(reply: requests.Response) -> bool:

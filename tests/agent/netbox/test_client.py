@@ -177,7 +177,9 @@ def test_a_version_is_read_and_an_old_one_is_refused(server: Server) -> None:
     ("trick", "said"),
     [
         (Reply(301, None, {"Location": "http://127.0.0.1:1/"}), "sends us elsewhere"),
-        (Reply(200, "<html>a login page</html>"), "is no NetBox: the answer is no JSON"),
+        (Reply(200, "<html>a login page</html>"), "is no NetBox: no JSON, but 25 bytes that begin '<html>a login page"),
+        (Reply(200, ""), "is no NetBox: no JSON, but 0 bytes$"),
+        (Reply(200, "\n\x1b[31m"), r"is no NetBox: no JSON, but 6 bytes that begin '[^\n\x1b]*'$"),
         (Reply(200, {"count": 1, "results": ["?"], "next": None}), "not as NetBox documents it"),
         (Reply(404, "<html>"), "could not|404"),
     ],

@@ -137,7 +137,10 @@ def test_interrupted_it_leaves_the_dataset_as_it_was(tmp_path: Path, real_comman
         for number in range(200):  # enough for two processes, which wait for more
             stream.write(report(f"gpu{number}", 1, "after") + b"\n")
         stream.flush()
-        time.sleep(1.5)
+        until = time.monotonic() + 60
+        while not (tmp_path / "d" / ".staging").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)  # both have begun
         os.killpg(running.pid, signal.SIGINT)
         _, errors = running.communicate(timeout=30)
 
