@@ -6,6 +6,7 @@ import difflib
 import re
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,6 +15,10 @@ from agent.rules.catalogue import FAMILIES, every_rule
 from agent.rules.renamed import find_renamed
 from agent.rules.rule import Rule
 from agent.version import VERSION
+
+if TYPE_CHECKING:
+    from agent.model.finding import Finding
+    from agent.model.report import Report
 
 _PART = re.compile(r"(GPU|NIC|mlx5_|bnxt_|irdma|eth|ens|enp|node$|[0-9a-f]{4}:)")
 _LABELS = 12  # of parts with findings, in a hint
@@ -82,16 +87,42 @@ def print_findings(name: str, path: str) -> None:
         report = read_report(path)
     except ReportError as error:
         raise CliError(str(error)) from error
-    findings = [f for f in report.findings if name in (f.rule, f.label, f.subject, f.subject.partition(":")[2])]
+    devices = report.topology.find_named(name) or report.topology.find_named(name.partition("/")[0])
+    findings = [finding for finding in report.findings if _is_about(finding, name, devices)]
     if not findings:
-        labels = ", ".join(sorted({finding.label for finding in report.findings})[:_LABELS])
-        hint = f"findings are on {labels}" if labels else "the report has no findings"
-        raise CliError(f"{path}: no finding of a rule or part {name!r:.80}", hint)
+        raise CliError(*_describe_nothing(report, path, name, devices))
     selected = replace(report, findings=findings)
     show(lambda width: render_findings(selected, width, everything=True), None, no_color=False)
     for rule in dict.fromkeys(finding.rule for finding in findings):
         sys.stdout.write("\n")
         print_rule(rule)
+
+
+def _is_about(finding: Finding, name: str, devices: set[str]) -> bool:
+    """Whether a finding is of that rule or explains one of it, or is about that part; "mlx5_0/1" is a port of one."""
+    if name in (finding.rule, finding.label, *(line.partition(" ")[0] for line in finding.absorbs)):
+        return True
+    of_port, own = name.partition("/")[2], finding.subject.partition("/")[2]
+    return bool(devices & finding.concerned_devices()) and (not of_port or own in ("", of_port))
+
+
+def _describe_nothing(report: Report, path: str, name: str, devices: set[str]) -> tuple[str, str]:
+    """The error where a report has no such finding, and its hint."""
+    from agent.model.finding import devices_of
+
+    labels = ", ".join(sorted({finding.label for finding in report.findings})[:_LABELS])
+    hint = f"findings are on {labels}" if labels else "the report has no findings"
+    if not devices:
+        return f"{path}: no finding of a rule or part {name!r:.80}", hint
+    unjudged = [
+        check.rule
+        for check in report.checks
+        if any(devices.intersection(devices_of(unknown.subject)) for unknown in check.unknown_subjects)
+    ]
+    if unjudged:
+        more = f" and {len(unjudged) - _LABELS} more" if len(unjudged) > _LABELS else ""
+        hint = f"not judged there: {', '.join(unjudged[:_LABELS])}{more}"
+    return f"{path}: no finding on {name:.80}", hint
 
 
 def _print_list(rules: Sequence[Rule]) -> None:

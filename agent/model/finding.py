@@ -92,7 +92,23 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     silenced: Silenced | None = None  # acknowledged: it counts in no verdict and no exit code
     confidence: str = "high"  # high | medium | low
     absorbs: list[str] = []  # "rule subject" lines that this cause explains
+    devices: list[str] = []  # ids of those that it is about, where it is of the node or explains what is
     fingerprint: str
+
+    def concerned_devices(self) -> set[str]:
+        """Ids of the devices that it is about, and of those whose findings it explains."""
+        subjects = [self.subject, *(line.partition(" ")[2] for line in self.absorbs)]
+        return {*self.devices, *(device for subject in subjects for device in devices_of(subject))}
+
+
+def devices_of(subject: str) -> list[str]:
+    """The ids in a subject; of a pair both.
+
+    >>> devices_of("port:0000:1a:00.0/1"), devices_of("pair:0000:19:00.0+0000:1a:00.0"), devices_of("node")
+    (['0000:1a:00.0'], ['0000:19:00.0', '0000:1a:00.0'], [])
+    """
+    ids = subject.partition(":")[2]
+    return [part.partition("/")[0] for part in ids.split("+")] if ids else []
 
 
 _REACH = {"node": 0, "pci": 1, "gpu": 1, "nvswitch": 1}  # by the kind of the subject; a port, a link, a pair: 2

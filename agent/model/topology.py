@@ -50,6 +50,23 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
         """NICs that the host has by itself: without the network ports inside accelerators."""
         return [nic for nic in self.nics if nic.accelerator is None]
 
+    def find_named(self, name: str) -> set[str]:
+        """Ids of the device that a person calls so: by its label, PCI address, serial number, UUID or GUID; of an
+        interface also its NIC, of a NIC also its interfaces."""
+        ids: set[str | None] = {f.id for f in self.pci if name in (f.id, f.id.removeprefix("0000:"))}
+        for gpu in self.gpus:
+            if gpu.pci in ids or name in (gpu.id, gpu.label, gpu.uuid, gpu.serial):
+                ids |= {gpu.id, gpu.pci}
+        for nic in self.nics:
+            if nic.pci in ids or name in (nic.id, nic.label, nic.rdma_device, nic.node_guid):
+                ids |= {nic.id, nic.pci}
+        for netdev in self.netdevs:
+            if name in (netdev.id, netdev.label, netdev.mac):
+                ids |= {netdev.id, netdev.nic, netdev.pci}
+            elif netdev.nic in ids:
+                ids.add(netdev.id)
+        return {found for found in ids if found}
+
 
 def find_npu_link(nics: Iterable[Nic], port: NpuPort) -> Port:
     """State and rate of the RoCE port of an NPU; one of which nothing is known where no row has it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -200,22 +200,12 @@ def _concerns(rail: RailFacts, devices: set[str]) -> bool:
 
 def _devices(finding: Finding, report: Report) -> Iterator[str]:
     """Ids and labels of the devices that a finding and what it explains are about."""
-    subjects = [finding.subject, *(line.partition(" ")[2] for line in finding.absorbs)]
-    ids = {part for subject in subjects for part in _ids(subject)}
-    if "node" in subjects:  # a finding of the node names its devices in its texts only
-        texts = [finding.summary, *(line.what for line in finding.evidence)]
-        ids |= {word.strip(",;:").partition("/")[0] for text in texts for word in text.split()}
+    ids = finding.concerned_devices()
     yield from ids
     yield from _labels(ids, [(gpu.id, gpu.pci, gpu.label) for gpu in report.topology.gpus])
     yield from _labels(ids, [(nic.id, nic.pci, nic.rdma_device or nic.label) for nic in report.topology.host_nics])
     netdevs = {netdev.nic or netdev.pci or "" for netdev in report.topology.netdevs if netdev.id in ids}
     yield from _labels(netdevs, [(nic.id, nic.pci, nic.rdma_device or nic.label) for nic in report.topology.host_nics])
-
-
-def _ids(subject: str) -> Sequence[str]:
-    """("port:0000:1a:00.0/1") -> the device; of a pair both ends."""
-    _, _, rest = subject.partition(":")
-    return [part.partition("/")[0] for part in rest.split("+")]
 
 
 def _labels(ids: set[str], rows: Iterable[tuple[str, str | None, str]]) -> Iterator[str]:

@@ -26,6 +26,7 @@ class Standing(msgspec.Struct, frozen=True):
     fault: Fail
     severity: str
     absorbs: tuple[str, ...]  # "rule subject" of each consequence
+    places: frozenset[str]  # of the fault and of its consequences
 
 
 class _Unit(msgspec.Struct, frozen=True):
@@ -143,13 +144,14 @@ def _stand(
     owner, fault = cause
     rule = failures[owner][0]
     subjects: set[str] = set()
+    places = fault.places.union(*(units[number].fault.places for number in below))
     severities = [_severity(rule, fault)]
     for number in below:
         unit = units[number]
         own_rule, own = failures[unit.owner]
         subjects.add(f"{own_rule.name} {unit.fault.subject if unit.owner in broken else own.subject}")
         severities.append(_severity(own_rule, own))
-    return Standing(rule, fault, max(severities, key=SEVERITIES.index), tuple(sorted(subjects)))
+    return Standing(rule, fault, max(severities, key=SEVERITIES.index), tuple(sorted(subjects)), places)
 
 
 def _severity(rule: Rule, fault: Fail) -> str:

@@ -132,5 +132,17 @@ def _build_finding(case: RuleContext, standing: Standing, silenced: Silenced | N
         silenced=silenced,
         confidence=fault.confidence,
         absorbs=list(standing.absorbs),
+        devices=_list_devices(case, standing),
         fingerprint=fingerprint(rule.name, fault, case),
     )
+
+
+def _list_devices(case: RuleContext, standing: Standing) -> list[str]:
+    """Where subjects name no device: of the places, which name whatever two rules may meet on, the devices."""
+    subjects = [standing.fault.subject, *(line.partition(" ")[2] for line in standing.absorbs)]
+    if "node" not in subjects:
+        return []
+    topology = case.topology
+    rows = (topology.pci, topology.gpus, topology.nvswitches, topology.nics, topology.netdevs)
+    known = {row.id for table in rows for row in table}
+    return sorted(known & {place.partition("/")[0] for place in standing.places})

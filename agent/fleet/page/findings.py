@@ -14,7 +14,7 @@ from agent.fleet.engines.query import Row
 from agent.fleet.page.columns import find_distinct
 from agent.fleet.page.reading import read_cells
 from agent.fleet.page.scene import SEVERITY, PageItem, ReportedFinding, Section
-from agent.model.finding import Evidence
+from agent.model.finding import Evidence, devices_of
 
 MOST = 12_000  # different findings of which the page has all texts; of the rest rule, severity and label
 ROWS = 6  # of evidence
@@ -53,7 +53,7 @@ def findings(nodes: Sequence[str], rows: Sequence[Row]) -> PageFindings:
             of.setdefault(node, []).append(at)
             if rank > 1 and silenced is None:
                 devices = on_devices.setdefault(node, {})
-                for device in _list_devices(subject):
+                for device in devices_of(subject):
                     devices[device] = max(rank, devices.get(device, 0))
     sets, codes = find_distinct([tuple(sorted(of[node])) if node in of else None for node in nodes])
     return PageFindings(reported, [list(members) for members in sets], codes, on_devices)
@@ -85,16 +85,6 @@ def _list_evidence(text: str | None) -> list[Evidence]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
-
-
-def _list_devices(subject: str) -> list[str]:
-    """The devices of a subject.
-
-    >>> _list_devices("port:0000:1a:00.0/1"), _list_devices("pair:0000:19:00.0+0000:1a:00.0"), _list_devices("node")
-    (['0000:1a:00.0'], ['0000:19:00.0', '0000:1a:00.0'], [])
-    """
-    which = subject.partition(":")[2]
-    return [part.partition("/")[0] for part in which.split("+")] if which else []
 
 
 # Attribute of `fleet outliers` -> the rules whose finding explains it

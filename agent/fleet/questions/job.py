@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query, table_query
 from agent.fleet.hostlist import fold
-from agent.model.finding import Gpudirect, Summary
+from agent.model.finding import Gpudirect, Summary, devices_of
 from agent.model.gpu import Gpu, GpuLink, Remote
 from agent.model.nic import Nic, Port
 from agent.model.node import Cpu, Nccl, NcclLibrary, Node, Software
@@ -78,7 +78,7 @@ def _make_report(node: str, host: list[Any], rows: Rows) -> Report:
     vendor = "AuthenticAMD" if (cpu or "").startswith("AMD") else None
     libraries = [NcclLibrary(path="", version=version) for version in (nccl or "").split()]
     functions = {row[0]: row for row in rows.get("pci", ())}
-    faulty = {part for _, subject, _ in rows.get("faults", ()) for part in _list_ids(subject)}
+    faulty = {part for _, subject, _ in rows.get("faults", ()) for part in devices_of(subject)}
     gpus = list(_make_gpus(rows, functions))
     return Report(
         generated_at="",
@@ -95,12 +95,6 @@ def _make_report(node: str, host: list[Any], rows: Rows) -> Report:
         gpudirect=list(_make_verdicts(rows, [gpu.id for gpu in gpus])),
         summary=Summary(verdict="unknown", counts={}),
     )
-
-
-def _list_ids(subject: str) -> Iterable[str]:
-    """Ids in a finding's subject: "link:0000:1a:00.0", of a pair both."""
-    _, _, rest = subject.partition(":")
-    return (part.partition("/")[0] for part in rest.split("+"))
 
 
 def _make_gpus(rows: Rows, functions: dict[str, tuple[Any, ...]]) -> Iterator[Gpu]:
@@ -165,7 +159,7 @@ def _make_verdicts(rows: Rows, gpus: list[str]) -> Iterator[Gpudirect]:
     for rule, subject in {
         (rule, subject) for rule, subject, text in rows.get("faults", ()) if _is_blocking(rule, text)
     }:
-        ids = set(_list_ids(subject))
+        ids = set(devices_of(subject))
         for gpu in gpus:
             for rail in rails:
                 if subject == "node" or ids <= {gpu, rail}:

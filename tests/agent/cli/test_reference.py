@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import typer.main
 import zstandard
+from msgspec.structs import replace
 
 from agent.cli.command_tree import Command, read_commands, walk_commands
 from agent.cli.commands import app
@@ -18,6 +19,7 @@ from agent.cli.main import run
 from agent.cli.program import GROUPS, build_full_program
 from agent.cli.scan import DEMO
 from agent.config import load_configuration
+from agent.model.finding import UnknownSubject
 from agent.reports import encode_report
 from agent.rules.catalogue import every_rule, names
 from fixtures.build import write_capture
@@ -111,6 +113,48 @@ def test_explain_shows_the_findings_of_a_report(name: str, tmp_path: Path, capsy
     assert "## How it is decided" in printed
     assert 2 == run(["explain", "GPU7", "--report", str(path)])
     assert "hint: findings are on GPU2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("fault", "names", "found"),
+    [
+        (
+            "ib-no-sm",
+            ["mlx5_3", "mlx5_3/1", "0000:3c:00.0", "3c:00.0", "ib-port-down"],
+            "CRITICAL  No subnet manager on any of 8",
+        ),
+        ("gpu-width-x8", ["GPU2"], "ERROR  GPU2: PCIe link is x8"),
+    ],
+)
+def test_a_part_is_found_by_all_its_names(
+    fault: str, names: list[str], found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also in a finding of the whole node; a rule also in the finding that explains it."""
+    report = scan_machine("", fault)
+    path = tmp_path / "report.json"
+    path.write_bytes(encode_report(report))
+    devices = [gpu for gpu in report.topology.gpus if gpu.label in names]
+    for name in [*names, *(own for gpu in devices for own in (gpu.id, gpu.uuid, gpu.serial) if own)]:
+        assert 0 == run(["explain", name, "--report", str(path)]), name
+        assert capsys.readouterr().out.startswith(found), name
+
+
+def test_a_port_is_not_the_other_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is known of the one says nothing of the other; what could not be judged is named."""
+    report = scan_machine("", "gpu-width-x8")
+    (finding,) = (f for f in report.findings if f.subject.startswith("pci:"))
+    nic = report.topology.nics[0]
+    port = replace(finding, subject=f"port:{nic.id}/1", label=f"{nic.label}/1")
+    unknown = UnknownSubject(subject=f"port:{nic.id}/2", reason="denied")
+    checks = [replace(report.checks[0], unknown_subjects=[unknown]), *report.checks[1:]]
+    path = tmp_path / "report.json"
+    path.write_bytes(encode_report(replace(report, findings=[port], checks=checks)))
+
+    assert 0 == run(["explain", f"{nic.label}/1", "--report", str(path)])
+    assert 2 == run(["explain", f"{nic.label}/2", "--report", str(path)])
+    error = capsys.readouterr().err
+    assert f"no finding on {nic.label}/2" in error
+    assert f"hint: not judged there: {report.checks[0].rule}" in error
 
 
 @pytest.mark.parametrize(("shell", "path"), [("bash", BASH), ("zsh", ZSH), ("fish", FISH)])

@@ -165,6 +165,23 @@ def test_a_cause_that_is_off_hides_nothing() -> None:
     assert ["last"] == [f.rule for f in judge(off, [cause, made("last", fault("gpu:a", ("a",)))])[1]]
 
 
+def test_what_no_subject_names_is_listed() -> None:
+    """Devices of a finding of the node, and of one that explains such a finding; places that are no device are none."""
+    case = server(2)
+    gpu, nic = gpu_id(0), nic_id(1)
+    both = made("both", fault(places=(gpu, f"{nic}/1", "count of GPUs", "node")))
+    cause = made("cause", fault(f"gpu:{gpu}", (gpu,)), absorbs=("both",))
+
+    def devices(*rules: Rule) -> list[list[str]]:
+        return [finding.devices for finding in judge(case, list(rules))[1]]
+
+    assert [sorted((gpu, nic))] == devices(both)
+    assert [[]] == devices(cause)
+    assert [sorted((gpu, nic))] == devices(cause, both)
+    (finding,) = judge(case, [cause, both])[1]
+    assert {gpu, nic} == finding.concerned_devices()
+
+
 def test_findings_come_worst_first() -> None:
     """Then by rule and subject."""
     rules = [
