@@ -65,8 +65,9 @@ class Severities:
         self._devices = {nic.pci: nic.id for nic in topology.host_nics if nic.pci}
         self._devices |= {gpu.pci: gpu.id for gpu in topology.gpus if gpu.pci}
         for finding in report.open_findings:
-            for part in finding.subject.partition(":")[2].split("+"):
-                self._add(finding, finding.subject.partition(":")[0], part)
+            kind, _, parts = finding.subject.partition(":")
+            for part in parts.split("+") if parts else finding.devices:
+                self._add(finding, kind, part)
 
     def _add(self, finding: Finding, kind: str, part: str) -> None:
         device, _, number = part.partition("/")

@@ -54,9 +54,10 @@ class RowBuilder:
         self.findings: dict[str, list[Span]] = {}
         for finding in report.open_findings:
             place = finding.subject.partition(":")[2].partition("/")[0]
-            if place and finding.severity in SHOWN_SEVERITIES:
+            if finding.severity in SHOWN_SEVERITIES:
                 mark = (f"<- {finding.rule}", finding.severity)
-                self.findings.setdefault(place, []).append(mark)
+                for device in [place] if place else finding.devices:
+                    self.findings.setdefault(device, []).append(mark)
 
     def switch(self, function: PciFunction, kind: str, drives: int) -> TreeRow:
         """A PCIe switch or an NVSwitch, with the number of NVMe drives below it."""

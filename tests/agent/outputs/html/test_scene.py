@@ -14,6 +14,7 @@ from agent.outputs.html.scene import Box, Scene, build_scene
 from tests.machines import HOSTS, scan_machine
 
 H100, CXL = "8xh100-sxm-2s-8xcx7-ib-4nvsw", "2xl40s-2s-4xcxl"
+RAILS = [f"0000:{bus}:00.0" for bus in ("1a", "3c", "4d", "5e", "9c", "bc", "cc", "dc")]
 
 
 def boxes(scene: Scene) -> dict[str, Box]:
@@ -132,11 +133,12 @@ def test_one_inactive_nvlink_is_seen_at_its_gpu() -> None:
         (H100, "gpu-width-x8", {"0000:4c:00.0": "error"}),
         (H100, "ib-port-down", {"0000:3c:00.0": "error"}),
         (H100, "switch-uplink-x4", {"0000:38:00.0": "error"}),
+        (H100, "ib-no-sm", dict.fromkeys(RAILS, "critical")),
         (H100, None, {}),
     ],
 )
 def test_findings_stand_at_their_box(host: str, fault: str | None, expected: dict[str, str]) -> None:
-    """A port's at its NIC, a link's at its GPU."""
+    """A port's at its NIC, a link's at its GPU, that of the node at each device that it is about."""
     assert {
         key: severity for key, severity in Severities(scan_machine(host, fault)).devices.items() if severity != "info"
     } == expected

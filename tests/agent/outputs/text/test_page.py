@@ -244,6 +244,13 @@ def test_colour_says_nothing_that_the_text_does_not() -> None:
     assert "<- ib-port-down" in text
 
 
+def test_a_fault_of_all_ports_is_marked_at_each() -> None:
+    """It is one finding of the node; the tree shows where it is."""
+    text = to_plain_text(render_page(scan_machine("", "ib-no-sm"), 100))
+
+    assert 8 == text.count("<- ib-no-sm")
+
+
 def test_a_card_is_counted_once() -> None:
     """ibstat names devices without their functions, lspci functions without their devices: both are one card."""
     replace = msgspec.structs.replace
