@@ -136,6 +136,7 @@ cost_gbyte_s float~ bus bandwidth that is lost
 cost_percent float~ of what the node without it reaches
 part text~ the physical part: "SXM module 4", "PCIe card in slot 21"
 part_serial text~ its serial number
+devices text~ ids of those that a finding of the whole node is about, with a blank between; null: the subject names it
 silenced bool the operator of the node acknowledged it: it counts nowhere; null: it counts
 silenced_reason text~ the operator's
 silenced_until text~ last day of it, as the report has it

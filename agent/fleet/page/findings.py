@@ -49,11 +49,11 @@ def findings(nodes: Sequence[str], rows: Sequence[Row]) -> PageFindings:
                 remedy=remedy or "", evidence=None if evidence is None else _list_evidence(evidence), silenced=silenced,
             ))  # fmt: skip
         rank = SEVERITY.get(severity, 0)
-        for node, subject in read_cells(where):
+        for node, subject, listed in read_cells(where):
             of.setdefault(node, []).append(at)
             if rank > 1 and silenced is None:
                 devices = on_devices.setdefault(node, {})
-                for device in devices_of(subject):
+                for device in devices_of(subject) or listed.split():
                     devices[device] = max(rank, devices.get(device, 0))
     sets, codes = find_distinct([tuple(sorted(of[node])) if node in of else None for node in nodes])
     return PageFindings(reported, [list(members) for members in sets], codes, on_devices)

@@ -111,7 +111,9 @@ UNJUDGED = lookup(
     cells=f"{_format_cell('judged.rule', True)} || chr(31) || {_format_cell('judged.reason', True)}",
 )
 FINDINGS = query(
-    "page", "findings", place=f"{_format_cell('node', True)} || chr(31) || {_format_cell('subject', True)}"
+    "page",
+    "findings",
+    place=" || chr(31) || ".join(_format_cell(name, True) for name in ("node", "subject", "devices")),
 )
 
 
@@ -208,8 +210,8 @@ def read_first_reports(tables: Tables) -> list[datetime]:
 def read_findings(tables: Tables, most: int) -> list[Row]:
     """(rule, severity, label, summary, impact, remedy, evidence, where) of what is said alike, the worst first.
 
-    Then the most frequent. `where` holds rows of node and subject. Of the first `most` all texts are told, of the rest
-    summary, impact, remedy and evidence are None.
+    Then the most frequent. `where` holds rows of node, subject and devices. Of the first `most` all texts are told, of
+    the rest summary, impact, remedy and evidence are None.
     """
     return [row[1:] for row in sorted(tables.rows(FINDINGS.bind(most=most)), key=lambda row: int(row[0]))]
 

@@ -136,6 +136,7 @@ class FindingFields(msgspec.Struct, frozen=True, gc=False):
     confidence: str | None = None
     cost: CostFields | None = None
     location: LocationFields | None = None
+    devices: list[str] = []
     silenced: SilencedFields | None = None
 
 

@@ -154,6 +154,7 @@ def _finding_row(f: FindingFields) -> Row:
         cost.percent,
         location.part,
         location.serial,
+        " ".join(f.devices) or None,
         f.silenced is not None or None,
         f.silenced and f.silenced.reason,
         f.silenced and f.silenced.until,

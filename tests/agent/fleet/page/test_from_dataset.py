@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 pytest.importorskip("duckdb", reason="the extra fleet is not installed")
@@ -25,10 +26,12 @@ from agent.fleet.page.from_dataset import PageOptions
 from agent.fleet.page.page import page
 from agent.fleet.page.reading import read_errors
 from agent.fleet.page.scene import SEVERITY, STATES, FleetScene, list_looks, sort_worst_first
+from agent.reports import encode_report
 from bench.fleet.plan import plan
 from tests.agent.fleet import small
 from tests.agent.fleet.questions.nodes import finding
 from tests.conftest import MakeOnce
+from tests.machines import scan_machine
 
 FAULTS = {
     "gpu-link-narrow": 1, "driver": 1, "nvlink-fewer": 1, "mtu-1500": 1, "unknown-checks": 1, "stale": 1, "vbios": 1,
@@ -164,14 +167,27 @@ def test_a_rail_is_a_cell_with_its_rate_leaf_and_findings(fleet: Fleet) -> None:
         rates = sorted(f"{each['ports'][0]['rate_gbit_s']:g} Gbit/s" for each in rails)
         assert rates == sorted(told.rates[each.rate] for each in cells)
         bad = {
-            each["subject"].partition(":")[2].partition("/")[0]
+            device
             for each in report["findings"]
+            for device in each["devices"] or [each["subject"].partition(":")[2].partition("/")[0]]
             if each["severity"] != "info"
         }
         assert len(bad & {each["id"] for each in rails}) == sum(each.severity > SEVERITY["info"] for each in cells)
         leaves = {each["neighbor"]["system"] for each in report["topology"]["netdevs"] if each.get("neighbor")}
         if leaves:
             assert leaves == {told.leaves[each.leaf] for each in cells}
+
+
+def test_a_fault_of_all_rails_is_marked_at_each(tmp_path: Path) -> None:
+    """It is one finding of the node."""
+    report = msgspec.structs.replace(scan_machine("", "ib-no-sm"), generated_at=small.at(0))
+    small.take(tmp_path / "d", encode_report(report))
+    engine = connect(None, str(tmp_path / "d"))
+    now = datetime(2026, 1, 16, tzinfo=timezone.utc)
+    scene = made_of(engine, lambda: read_wiring(build_from_reports(engine)), PageOptions(), now)
+    engine.close()
+
+    assert [SEVERITY["critical"]] * 8 == [rail.severity for rails in scene.nodes.rails.sets for rail in rails]
 
 
 def test_metrics_are_the_lowest_of_the_report(fleet: Fleet) -> None:

@@ -237,6 +237,13 @@ def test_a_finding_and_an_address_that_are_told_twice_are_once() -> None:
     assert [each["address"] for each in made["address"]] == ["10.0.0.1/32", "10.0.0.2/32"]
 
 
+def test_a_finding_of_the_node_has_its_devices() -> None:
+    found = {"rule": "r", "severity": "info", "subject": "node", "fingerprint": "f"}
+    made = tables(small(findings=[{**found, "devices": ["0000:19:00.0", "0000:1a:00.0"]}, {**found, "subject": "t"}]))
+
+    assert [row["devices"] for row in made["finding"]] == ["0000:19:00.0 0000:1a:00.0", None]
+
+
 def test_a_silenced_finding_is_marked_and_the_open_one_of_two_wins() -> None:
     found = {"rule": "r", "severity": "info", "subject": "s", "fingerprint": "f"}
     silenced = {**found, "silenced": {"until": "2026-02-01", "reason": "ticket 7"}}
