@@ -210,7 +210,7 @@ def read_first_reports(tables: Tables) -> list[datetime]:
 def read_findings(tables: Tables, most: int) -> list[Row]:
     """(rule, severity, label, summary, impact, remedy, evidence, where) of what is said alike, the worst first.
 
-    Then the most frequent. `where` holds rows of node, subject and devices. Of the first `most` all texts are told, of
+    Then the most frequent. `where` holds rows of node, subject and devices. Of the first `most` all texts are given, of
     the rest summary, impact, remedy and evidence are None.
     """
     return [row[1:] for row in sorted(tables.rows(FINDINGS.bind(most=most)), key=lambda row: int(row[0]))]
