@@ -114,20 +114,22 @@ def devices_of(subject: str) -> list[str]:
 _REACH = {"node": 0, "pci": 1, "gpu": 1, "nvswitch": 1}  # by the kind of the subject; a port, a link, a pair: 2
 
 
-def worst_first(finding: Finding) -> tuple[bool, int, float, int, str, str, str]:
-    """The sort key of findings: silenced ones last, by severity, then what costs a job most.
+def gravity(severity: str, subject: str, percent: float | None) -> tuple[int, float, int]:
+    """The sort key of what is worst: by severity, then what costs a job most (`percent`), then by reach.
 
     A critical one takes the whole node out, whatever it costs: of these the node comes before a device, and a device
     before a port or a link.
     """
-    critical = finding.severity == "critical"
-    percent = finding.cost.percent if finding.cost and not critical else 0.0
-    reach = _REACH.get(finding.subject.partition(":")[0], 2)
+    cost = 0.0 if severity == "critical" else percent or 0.0
+    return -SEVERITIES.index(severity), -cost, _REACH.get(subject.partition(":")[0], 2)
+
+
+def worst_first(finding: Finding) -> tuple[bool, tuple[int, float, int], str, str, str]:
+    """The sort key of a report's findings: silenced ones last, then by gravity."""
+    percent = finding.cost.percent if finding.cost else None
     return (
         finding.silenced is not None,
-        -SEVERITIES.index(finding.severity),
-        -percent,
-        reach,
+        gravity(finding.severity, finding.subject, percent),
         finding.rule,
         finding.subject,
         finding.fingerprint,

@@ -31,7 +31,7 @@ FROM host
 WHERE verdict IN ('critical', 'error', 'warning')
 
 -- name: findings_of_nodes
-SELECT finding.node, finding.severity, finding.rule, finding.label, finding.cost_percent
+SELECT finding.node, finding.severity, finding.subject, finding.cost_percent, finding.rule, finding.label
 FROM finding
 SEMI JOIN wanted ON finding.node = wanted.node
 WHERE NOT coalesce(finding.silenced, FALSE)

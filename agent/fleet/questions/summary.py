@@ -21,7 +21,7 @@ from agent.fleet.questions.options import (
     subtract_time,
 )
 from agent.fleet.table import INT, TEXT
-from agent.model.finding import SEVERITIES, VERDICTS
+from agent.model.finding import SEVERITIES, VERDICTS, gravity
 
 REASONS = 3  # of a rule that could not be judged
 WORST = 10
@@ -233,21 +233,16 @@ def _add_findings(tables: Tables, worst: list[Worst]) -> list[Worst]:
 
 
 def _describe_findings(rows: Iterable[Row]) -> list[str]:
-    """`rows`: severity, rule, label, percent that it costs."""
+    """`rows`: severity, subject, percent that it costs, rule, label."""
     loud = [row for row in rows if row[0] in SEVERITIES[1:]]
     labels_of: dict[str, list[str]] = {}
-    for _, rule, label, _ in sorted(loud, key=_worst_first):
+    for *_, rule, label in sorted(loud, key=lambda row: (gravity(*row[:3]), row[3], row[4] or "")):
         labels_of.setdefault(rule, []).append(label or "node")
     texts = []
     for rule, labels in labels_of.items():
         place = "" if labels[0] == "node" else f" {labels[0]}"
         texts.append(rule + place + (f" and {len(labels) - 1} more" if len(labels) > 1 else ""))
     return texts
-
-
-def _worst_first(row: Row) -> tuple[int, float, str, str]:
-    severity, rule, label, percent = row
-    return -SEVERITIES.index(severity), -(percent or 0.0), rule, label or ""
 
 
 def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:

@@ -152,7 +152,7 @@ def test_stale_nodes_are_counted_nowhere_else(tmp_path):
 
 
 def test_the_worst_nodes_are_named_with_what_is_wrong(tmp_path):
-    """By rule, worst first: severity, then cost; notes and what is silenced are left out."""
+    """As in a report: by severity, then cost, of critical ones by reach. No notes, and nothing that is silenced."""
     bad = {"verdict": "critical", "counts": {"critical": 1}, "unknown_rules": []}
     cost = {"collective": "all_reduce", "nodes": 4, "gbyte_s": 9.0, "percent": 50.0, "known_by": "model"}
     findings = [
@@ -160,13 +160,15 @@ def test_the_worst_nodes_are_named_with_what_is_wrong(tmp_path):
         finding("a-note", "GPU1", severity="info"),
         {**finding("c-port", "mlx5_0/1", severity="error"), "cost": cost},
         {**finding("c-port", "mlx5_1/1", severity="error"), "cost": cost},
-        finding("d-node", "node", severity="critical"),
+        {**finding("a-link", "GPU3", severity="critical"), "subject": "link:GPU3/1", "cost": cost},
+        finding("c-gpu", "GPU4", severity="critical"),
+        {**finding("d-node", "node", severity="critical"), "subject": "node"},
         {**finding("e-known", "GPU2", severity="critical"), "silenced": {"reason": "ordered"}},
     ]
     with asked(tmp_path, node("n1", summary=bad, findings=findings)) as tables:
         (worst,) = build_summary(tables).worst
 
-    assert ["d-node", "c-port mlx5_0/1 and 1 more", "b-port GPU1"] == worst.findings
+    assert ["d-node", "c-gpu GPU4", "a-link GPU3", "c-port mlx5_0/1 and 1 more", "b-port GPU1"] == worst.findings
 
 
 def test_nodes_with_nothing_to_check_are_counted_apart(tmp_path):
