@@ -31,14 +31,24 @@ def group_names(labels: Iterable[str]) -> list[str]:
             families.setdefault(match[1], []).append(int(match[2]))
         else:
             alone[label] = None
-    return [*(prefix + _format_runs(sorted(set(numbers))) for prefix, numbers in families.items()), *alone]
+    return [*(prefix + _format_runs(set(numbers)) for prefix, numbers in families.items()), *alone]
 
 
-def _format_runs(numbers: list[int]) -> str:
+def list_runs(numbers: Iterable[int]) -> list[list[int]]:
+    """Numbers that follow on each other, together.
+
+    >>> list_runs([5, 0, 1, 2])
+    [[0, 1, 2], [5]]
+    """
     runs: list[list[int]] = []
-    for number in numbers:
+    for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
             runs[-1].append(number)
         else:
             runs.append([number])
+    return runs
+
+
+def _format_runs(numbers: set[int]) -> str:
+    runs = list_runs(numbers)
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(str(number) for number in run) for run in runs)
