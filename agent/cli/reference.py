@@ -90,7 +90,7 @@ def print_findings(name: str, path: str) -> None:
     devices = report.topology.find_named(name) or report.topology.find_named(name.partition("/")[0])
     findings = [finding for finding in report.findings if _is_about(finding, name, devices)]
     if not findings:
-        raise CliError(*_describe_nothing(report, path, name, devices))
+        raise _describe_nothing(report, path, name, devices)
     selected = replace(report, findings=findings)
     show(lambda width: render_findings(selected, width, everything=True), None, no_color=False)
     for rule in dict.fromkeys(finding.rule for finding in findings):
@@ -100,29 +100,30 @@ def print_findings(name: str, path: str) -> None:
 
 def _is_about(finding: Finding, name: str, devices: set[str]) -> bool:
     """Whether a finding is of that rule or explains one of it, or is about that part; "mlx5_0/1" is a port of one."""
-    if name in (finding.rule, finding.label, *(line.partition(" ")[0] for line in finding.absorbs)):
+    subject, explained = finding.subject, [line.partition(" ")[0] for line in finding.absorbs]
+    if name in (finding.rule, finding.label, subject, subject.partition(":")[2], *explained):
         return True
-    of_port, own = name.partition("/")[2], finding.subject.partition("/")[2]
-    return bool(devices & finding.concerned_devices()) and (not of_port or own in ("", of_port))
+    of_port, own = name.partition("/")[2], subject.partition("/")[2]
+    return bool(devices & finding.list_concerned()) and (not of_port or own in ("", of_port))
 
 
-def _describe_nothing(report: Report, path: str, name: str, devices: set[str]) -> tuple[str, str]:
-    """The error where a report has no such finding, and its hint."""
-    from agent.model.finding import devices_of
+def _describe_nothing(report: Report, path: str, name: str, devices: set[str]) -> CliError:
+    """The error where a report has no such finding."""
+    from agent.model.finding import list_devices
 
     labels = ", ".join(sorted({finding.label for finding in report.findings})[:_LABELS])
     hint = f"findings are on {labels}" if labels else "the report has no findings"
     if not devices:
-        return f"{path}: no finding of a rule or part {name!r:.80}", hint
+        return CliError(f"{path}: no finding of a rule or part {name!r:.80}", hint)
     unjudged = [
         check.rule
         for check in report.checks
-        if any(devices.intersection(devices_of(unknown.subject)) for unknown in check.unknown_subjects)
+        if any(devices.intersection(list_devices(unknown.subject)) for unknown in check.unknown_subjects)
     ]
     if unjudged:
         more = f" and {len(unjudged) - _LABELS} more" if len(unjudged) > _LABELS else ""
         hint = f"not judged there: {', '.join(unjudged[:_LABELS])}{more}"
-    return f"{path}: no finding on {name:.80}", hint
+    return CliError(f"{path}: no finding on {name:.80}", hint)
 
 
 def _print_list(rules: Sequence[Rule]) -> None:

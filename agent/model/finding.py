@@ -95,16 +95,16 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     devices: list[str] = []  # ids of those that it is about, where it is of the node or explains what is
     fingerprint: str
 
-    def concerned_devices(self) -> set[str]:
+    def list_concerned(self) -> set[str]:
         """Ids of the devices that it is about, and of those whose findings it explains."""
         subjects = [self.subject, *(line.partition(" ")[2] for line in self.absorbs)]
-        return {*self.devices, *(device for subject in subjects for device in devices_of(subject))}
+        return {*self.devices, *(device for subject in subjects for device in list_devices(subject))}
 
 
-def devices_of(subject: str) -> list[str]:
+def list_devices(subject: str) -> list[str]:
     """The ids in a subject; of a pair both.
 
-    >>> devices_of("port:0000:1a:00.0/1"), devices_of("pair:0000:19:00.0+0000:1a:00.0"), devices_of("node")
+    >>> list_devices("port:0000:1a:00.0/1"), list_devices("pair:0000:19:00.0+0000:1a:00.0"), list_devices("node")
     (['0000:1a:00.0'], ['0000:19:00.0', '0000:1a:00.0'], [])
     """
     ids = subject.partition(":")[2]
@@ -114,7 +114,7 @@ def devices_of(subject: str) -> list[str]:
 _REACH = {"node": 0, "pci": 1, "gpu": 1, "nvswitch": 1}  # by the kind of the subject; a port, a link, a pair: 2
 
 
-def gravity(severity: str, subject: str, percent: float | None) -> tuple[int, float, int]:
+def rank_gravity(severity: str, subject: str, percent: float | None) -> tuple[int, float, int]:
     """The sort key of what is worst: by severity, then what costs a job most (`percent`), then by reach.
 
     A critical one takes the whole node out, whatever it costs: of these the node comes before a device, and a device
@@ -129,7 +129,7 @@ def worst_first(finding: Finding) -> tuple[bool, tuple[int, float, int], str, st
     percent = finding.cost.percent if finding.cost else None
     return (
         finding.silenced is not None,
-        gravity(finding.severity, finding.subject, percent),
+        rank_gravity(finding.severity, finding.subject, percent),
         finding.rule,
         finding.subject,
         finding.fingerprint,

@@ -53,19 +53,19 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True):
     def find_named(self, name: str) -> set[str]:
         """Ids of the device that a person calls so: by its label, PCI address, serial number, UUID or GUID; of an
         interface also its NIC, of a NIC also its interfaces."""
-        ids: set[str | None] = {f.id for f in self.pci if name in (f.id, f.id.removeprefix("0000:"))}
+        ids = {function.id for function in self.pci if name in (function.id, function.id.removeprefix("0000:"))}
         for gpu in self.gpus:
             if gpu.pci in ids or name in (gpu.id, gpu.label, gpu.uuid, gpu.serial):
-                ids |= {gpu.id, gpu.pci}
+                ids.update(filter(None, (gpu.id, gpu.pci)))
         for nic in self.nics:
             if nic.pci in ids or name in (nic.id, nic.label, nic.rdma_device, nic.node_guid):
-                ids |= {nic.id, nic.pci}
+                ids.update(filter(None, (nic.id, nic.pci)))
         for netdev in self.netdevs:
             if name in (netdev.id, netdev.label, netdev.mac):
-                ids |= {netdev.id, netdev.nic, netdev.pci}
+                ids.update(filter(None, (netdev.id, netdev.nic, netdev.pci)))
             elif netdev.nic in ids:
                 ids.add(netdev.id)
-        return {found for found in ids if found}
+        return ids
 
 
 def find_npu_link(nics: Iterable[Nic], port: NpuPort) -> Port:

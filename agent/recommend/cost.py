@@ -200,7 +200,7 @@ def _concerns(rail: RailFacts, devices: set[str]) -> bool:
 
 def _devices(finding: Finding, report: Report) -> Iterator[str]:
     """Ids and labels of the devices that a finding and what it explains are about."""
-    ids = finding.concerned_devices()
+    ids = finding.list_concerned()
     yield from ids
     yield from _labels(ids, [(gpu.id, gpu.pci, gpu.label) for gpu in report.topology.gpus])
     yield from _labels(ids, [(nic.id, nic.pci, nic.rdma_device or nic.label) for nic in report.topology.host_nics])

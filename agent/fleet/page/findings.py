@@ -14,7 +14,7 @@ from agent.fleet.engines.query import Row
 from agent.fleet.page.columns import find_distinct
 from agent.fleet.page.reading import read_cells
 from agent.fleet.page.scene import SEVERITY, PageItem, ReportedFinding, Section
-from agent.model.finding import Evidence, devices_of
+from agent.model.finding import Evidence, list_devices
 
 MOST = 12_000  # different findings of which the page has all texts; of the rest rule, severity and label
 ROWS = 6  # of evidence
@@ -53,7 +53,7 @@ def findings(nodes: Sequence[str], rows: Sequence[Row]) -> PageFindings:
             of.setdefault(node, []).append(at)
             if rank > 1 and silenced is None:
                 devices = on_devices.setdefault(node, {})
-                for device in devices_of(subject) or listed.split():
+                for device in list_devices(subject) or listed.split():
                     devices[device] = max(rank, devices.get(device, 0))
     sets, codes = find_distinct([tuple(sorted(of[node])) if node in of else None for node in nodes])
     return PageFindings(reported, [list(members) for members in sets], codes, on_devices)

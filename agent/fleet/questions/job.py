@@ -11,7 +11,7 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query, table_query
 from agent.fleet.hostlist import fold
-from agent.model.finding import Gpudirect, Summary, devices_of
+from agent.model.finding import Gpudirect, Summary, list_devices
 from agent.model.gpu import Gpu, GpuLink, Remote
 from agent.model.nic import Nic, Port
 from agent.model.node import Cpu, Nccl, NcclLibrary, Node, Software
@@ -78,7 +78,7 @@ def _make_report(node: str, host: list[Any], rows: Rows) -> Report:
     vendor = "AuthenticAMD" if (cpu or "").startswith("AMD") else None
     libraries = [NcclLibrary(path="", version=version) for version in (nccl or "").split()]
     functions = {row[0]: row for row in rows.get("pci", ())}
-    faulty = {part for _, subject, _ in rows.get("faults", ()) for part in devices_of(subject)}
+    faulty = {part for _, subject, _ in rows.get("faults", ()) for part in list_devices(subject)}
     gpus = list(_make_gpus(rows, functions))
     return Report(
         generated_at="",
@@ -159,7 +159,7 @@ def _make_verdicts(rows: Rows, gpus: list[str]) -> Iterator[Gpudirect]:
     for rule, subject in {
         (rule, subject) for rule, subject, text in rows.get("faults", ()) if _is_blocking(rule, text)
     }:
-        ids = set(devices_of(subject))
+        ids = set(list_devices(subject))
         for gpu in gpus:
             for rail in rails:
                 if subject == "node" or ids <= {gpu, rail}:

@@ -21,7 +21,7 @@ from agent.fleet.questions.options import (
     subtract_time,
 )
 from agent.fleet.table import INT, TEXT
-from agent.model.finding import SEVERITIES, VERDICTS, gravity
+from agent.model.finding import SEVERITIES, VERDICTS, rank_gravity
 
 REASONS = 3  # of a rule that could not be judged
 WORST = 10
@@ -236,7 +236,7 @@ def _describe_findings(rows: Iterable[Row]) -> list[str]:
     """`rows`: severity, subject, percent that it costs, rule, label."""
     loud = [row for row in rows if row[0] in SEVERITIES[1:]]
     labels_of: dict[str, list[str]] = {}
-    for *_, rule, label in sorted(loud, key=lambda row: (gravity(*row[:3]), row[3], row[4] or "")):
+    for *_, rule, label in sorted(loud, key=lambda row: (rank_gravity(*row[:3]), row[3], row[4] or "")):
         labels_of.setdefault(rule, []).append(label or "node")
     texts = []
     for rule, labels in labels_of.items():

@@ -20,6 +20,7 @@ from agent.cli.program import GROUPS, build_full_program
 from agent.cli.scan import DEMO
 from agent.config import load_configuration
 from agent.model.finding import UnknownSubject
+from agent.model.topology import Topology
 from agent.reports import encode_report
 from agent.rules.catalogue import every_rule, names
 from fixtures.build import write_capture
@@ -123,7 +124,7 @@ def test_explain_shows_the_findings_of_a_report(name: str, tmp_path: Path, capsy
             ["mlx5_3", "mlx5_3/1", "0000:3c:00.0", "3c:00.0", "ib-port-down"],
             "CRITICAL  No subnet manager on any of 8",
         ),
-        ("gpu-width-x8", ["GPU2"], "ERROR  GPU2: PCIe link is x8"),
+        ("gpu-width-x8", ["GPU2", "pci:0000:4c:00.0"], "ERROR  GPU2: PCIe link is x8"),
     ],
 )
 def test_a_part_is_found_by_all_its_names(
@@ -137,6 +138,28 @@ def test_a_part_is_found_by_all_its_names(
     for name in [*names, *(own for gpu in devices for own in (gpu.id, gpu.uuid, gpu.serial) if own)]:
         assert 0 == run(["explain", name, "--report", str(path)]), name
         assert capsys.readouterr().out.startswith(found), name
+
+
+def test_what_is_gone_is_found_by_its_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The topology has it no more."""
+    report = scan_machine("", "gpu-width-x8")
+    gone = replace(report.findings[0], subject="gpu:0000:77:00.0", label="GPU9")
+    path = tmp_path / "report.json"
+    path.write_bytes(encode_report(replace(report, findings=[gone])))
+
+    for name in ("0000:77:00.0", "gpu:0000:77:00.0", "GPU9"):
+        assert 0 == run(["explain", name, "--report", str(path)]), name
+    assert 2 == run(["explain", "77:00.1", "--report", str(path)])
+
+
+def test_a_gpu_without_an_address_is_no_other_device() -> None:
+    """Nor are interfaces and NICs that have none either."""
+    topology = scan_machine(*MACHINE).topology
+    gpu = replace(topology.gpus[0], id="GPU-1", pci=None)
+    nic = replace(topology.nics[0], id="npu-3", label="npu3", pci=None)
+    netdev = replace(topology.netdevs[0], id="lo", label="lo", nic=None, pci=None)
+
+    assert {"GPU-1"} == Topology(gpus=[gpu], nics=[nic], netdevs=[netdev]).find_named(gpu.label)
 
 
 def test_a_port_is_not_the_other_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -179,7 +179,7 @@ def test_what_no_subject_names_is_listed() -> None:
     assert [[]] == devices(cause)
     assert [sorted((gpu, nic))] == devices(cause, both)
     (finding,) = judge(case, [cause, both])[1]
-    assert {gpu, nic} == finding.concerned_devices()
+    assert {gpu, nic} == finding.list_concerned()
 
 
 def test_findings_come_worst_first() -> None:
