@@ -16,6 +16,7 @@ from agent.config import Configuration
 from agent.model.finding import Check, Gpudirect, Summary
 from agent.model.node import Platform
 from agent.model.profile import Profile
+from agent.model.reasons import list_reasons
 from agent.model.report import Config, Generator, ProbeRun, Report, Source
 from agent.rules.catalogue import rules_for
 from agent.rules.context import RuleContext
@@ -177,7 +178,7 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
     platform, expected, declared = _select_profile(report, profile)
     case = build_context(report, configuration, platform, expected)
     rules = rules_for(case)
-    checks, faults = evaluate(case, rules)
+    checks, faults, reasons = evaluate(case, rules)
     findings, summary = build_findings(case, rules, checks, faults)
     evaluated = msgspec.structs.replace(
         report,
@@ -187,6 +188,7 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
         platform=platform,
         gpudirect=_build_gpudirect(case, checks, faults),
         checks=checks,
+        reasons=list_reasons(reasons),
         findings=findings,
         summary=summary,
     )
@@ -215,6 +217,7 @@ def build_context(
         history=report.history,
         observed_at=report.observed_at,
         profile=expected,
+        recorded=report.source.kind != "live",
     )
 
 
@@ -242,7 +245,7 @@ def utc_now() -> str:
 
 
 def _skipped_outcome(name: str) -> Outcome:
-    return Outcome(name, Status.SKIPPED, None, "left out by --only or --skip", (), 0.0)
+    return Outcome(name, Status.SKIPPED, None, "left out by --only or --skip", (), 0.0, reason_code="left-out")
 
 
 def _probe_run(outcome: Outcome) -> ProbeRun:
@@ -250,6 +253,7 @@ def _probe_run(outcome: Outcome) -> ProbeRun:
         name=outcome.name,
         status=outcome.status.value,
         reason=outcome.reason,
+        reason_code=outcome.reason_code,
         sources=list(outcome.sources),
         duration_seconds=outcome.seconds,
         hung=outcome.hung,

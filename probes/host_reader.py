@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
+from probes.host.interface import READ_LIMIT_BYTES, Absent, Denied, Host, ReadError
+from probes.probe import Gap, GapCode
 
 SHORT_BYTES = 4096  # one attribute: sysfs never shows more than a page
 REASONS_SHOWN = 5
@@ -17,6 +18,7 @@ class HostReader:
         self.host = host
         self._sources: dict[str, None] = {}
         self._gaps: dict[str, None] = {}
+        self._code: GapCode | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -30,15 +32,17 @@ class HostReader:
         if not reasons:
             return None
         more = len(reasons) - REASONS_SHOWN
-        return "; ".join(reasons[:REASONS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        text = "; ".join(reasons[:REASONS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        return Gap(self._code, text) if self._code else text
 
     def answered(self, source: str) -> None:
         """Name a source that a person can repeat."""
         self._sources[source] = None
 
-    def gap(self, reason: str) -> None:
+    def gap(self, reason: str, code: GapCode | None = None) -> None:
         """Name what is not known, and what would make it so."""
         self._gaps[reason] = None
+        self._code = self._code or code
 
     def text(self, path: str, limit: int = SHORT_BYTES, source: str | None = None) -> str | None:
         """A file's text without the white space and NULs around it. `source`: how it is named, where many are read."""
@@ -98,7 +102,7 @@ class HostReader:
 
     def _note(self, why: ReadError) -> None:
         if not isinstance(why, Absent):
-            self.gap(why.reason)
+            self.gap(why.reason, "needs-root" if isinstance(why, Denied) else None)
 
 
 def as_text(content: bytes) -> str:

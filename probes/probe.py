@@ -4,10 +4,12 @@ A probe is one function that asks a `Host` and returns a `Reading`. It never jud
 probe: times it, names the reason of a failure, and lets no failure out.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from probes.host.interface import Host, ReadError
 
@@ -24,12 +26,33 @@ class Status(str, Enum):
     SKIPPED = "skipped"  # not asked, on purpose: the reason says why
 
 
+GapCode = Literal[
+    "no-device",  # the bus has none of what the probe is for
+    "list-cut",  # a saved list ends within an entry, or is a part of what its command printed
+    "needs-root",
+    "left-out",  # by an option of the run
+]
+
+
+class Gap(str):
+    """A text about what is missing, with a code for whoever decides by it: texts may be reworded."""
+
+    __slots__ = ("code",)
+    code: GapCode
+
+    def __new__(cls, code: GapCode, text: str) -> Gap:
+        """A text and its code."""
+        made = str.__new__(cls, text)
+        made.code = code
+        return made
+
+
 class Reading(NamedTuple):
     """The facts of one probe, where they came from, and what is missing from them."""
 
     facts: Any
     sources: tuple[str, ...]  # files and commands that a person can repeat
-    missing: str | None = None  # None: whole; else why not, and what would make it whole
+    missing: Gap | str | None = None  # None: whole; else why not, and what would make it whole
 
 
 class Outcome(NamedTuple):
@@ -43,6 +66,7 @@ class Outcome(NamedTuple):
     seconds: float
     hung: bool = False  # its process could not be killed and was left behind, now or by an earlier run
     observed_at: str | None = None  # RFC 3339, where it was kept from an earlier reading
+    reason_code: GapCode | None = None  # of a reason that others decide by
 
 
 class Skipped(Exception):
@@ -75,7 +99,9 @@ def outcome_of(probe: Probe, host: Host) -> Outcome:
 
     def ended(status: Status, reason: str | None, reading: Reading | None = None) -> Outcome:
         facts, sources = (reading.facts, reading.sources) if reading else (None, ())
-        return Outcome(probe.name, status, facts, reason, sources, round(time.monotonic() - started, 3))
+        code, text = (reason.code, str(reason)) if isinstance(reason, Gap) else (None, reason)
+        seconds = round(time.monotonic() - started, 3)
+        return Outcome(probe.name, status, facts, text, sources, seconds, reason_code=code)
 
     try:
         reading = probe.read(host)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from probes.host.interface import Host, ReadError, Refusal
-from probes.probe import Outcome, Probe, Status
+from probes.probe import Gap, Outcome, Probe, Status
 
 if TYPE_CHECKING:
     from probes.host.recording import Recording
@@ -46,7 +46,8 @@ class Scheduler(ABC):
 
     def settle(self, probe: Probe, status: Status, reason: str, seconds: float = 0.0, hung: bool = False) -> None:
         """An outcome that the probe itself did not give."""
-        self.outcomes[probe.name] = Outcome(probe.name, status, None, reason, (), seconds, hung)
+        code = reason.code if isinstance(reason, Gap) else None
+        self.outcomes[probe.name] = Outcome(probe.name, status, None, str(reason), (), seconds, hung, reason_code=code)
         if self.recording is not None and status in (Status.TIMED_OUT, Status.FAILED):
             self.recording.lost[probe.name] = Refusal(status.value, reason, HUNG if hung else None)
 
@@ -71,7 +72,7 @@ class Scheduler(ABC):
         if probe.devices and not self.has_evidence(probe) and self._has_no_device(probe):
             vendors = ", ".join(sorted({vendor for vendor, _ in probe.devices if vendor}))
             kind = f"accelerator of PCI vendor {vendors}" if vendors else f"device of PCI class {probe.devices[0][1]}"
-            self.settle(probe, Status.ABSENT, f"no {kind}")
+            self.settle(probe, Status.ABSENT, Gap("no-device", f"no {kind}"))
             return True
         first = self.outcomes.get(probe.fallback_for or "")
         if first is None or first.status not in ANSWERED or self.has_evidence(probe):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
 import sys
 from pathlib import Path
 
@@ -56,7 +57,8 @@ def main(folder: Path) -> int:
     corpus = [str(path.relative_to(CORPUS)) for path in list_sources()]
     names = {"hosts": HOSTS, "faults": FAULTS, "corpus": corpus}
     for kind in names:
-        (folder / kind).mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder / kind, ignore_errors=True)
+        (folder / kind).mkdir(parents=True)
     jobs = [(kind, name, folder) for kind, of_kind in names.items() for name in of_kind]
     with multiprocessing.Pool(maxtasksperchild=100) as pool:
         failures = [failure for failure in pool.imap_unordered(freeze, jobs, chunksize=4) if failure]

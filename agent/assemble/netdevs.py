@@ -77,12 +77,12 @@ def add_ethernet(rows: Sequence[Netdev], facts: ProbeFacts) -> list[Netdev]:
     by_name = {interface.name: interface for interface in ethtool.interfaces} if ethtool else {}
     sockets = {socket.name: socket for socket in optics.sockets} if optics else {}
     carriers = {netdev.name: netdev for netdev in netdevs.netdevs} if netdevs else {}
-    why_none = facts.outcomes["optics"].reason if optics is None and "optics" in facts.outcomes else None
+    none = facts.outcomes.get("optics") if optics is None else None
     result = []
     for row in rows:
         ethernet, socket = by_name.get(row.label), sockets.get(row.label)
         pause, modes = (ethernet.pause, ethernet.modes) if ethernet else (None, None)
-        module, why_not = (socket.module, socket.reason) if socket else (None, why_none if row.pci else None)
+        said = socket or (none if row.pci else None)
         fec_counters = ethernet.fec.counters if ethernet and ethernet.fec else {}
         changes = {name: getattr(carriers.get(row.label), name, None) for name in CARRIER_COUNTERS}
         kernel = {name: number for name, number in changes.items() if number is not None and not _is_software(row)}
@@ -97,8 +97,9 @@ def add_ethernet(rows: Sequence[Netdev], facts: ProbeFacts) -> list[Netdev]:
                 autoneg=modes.autoneg if modes else None,
                 pause=Pause(rx=pause.rx, tx=pause.tx, autoneg=pause.autoneg) if pause else None,
                 fec=_fec(ethernet) if ethernet else None,
-                module=_module(module) if module else None,
-                module_reason=why_not,
+                module=_module(socket.module) if socket and socket.module else None,
+                module_reason=said.reason if said else None,
+                module_reason_code=said.reason_code if said else None,
                 counters=dict(sorted(counters.items())),
             )
         )

@@ -117,6 +117,7 @@ def build_nccl(facts: ProbeFacts) -> Nccl:
         searched=sorted(nccl.searched, key=sort_key),
         unread=sorted(nccl.unread, key=sort_key),
         jobs=nccl.jobs,
+        jobs_hidden=nccl.jobs_hidden,
         jobs_unread=nccl.jobs_unread,
         files=sorted(nccl.files, key=sort_key),
         topology_devices={path: list(nccl.devices[path]) for path in sorted(nccl.devices)},

@@ -141,6 +141,7 @@ class UnknownSubject(msgspec.Struct, frozen=True, kw_only=True):
 
     subject: str
     reason: str
+    reason_code: str | None = None  # of a row of the report's `reasons`, with this text; null: an older report
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +154,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     unknown: int = 0
     not_applicable: int = 0
     reason: str | None = None  # why the whole rule is unknown, not applicable or disabled
+    reason_code: str | None = None
     unknown_subjects: list[UnknownSubject] = []
 
 

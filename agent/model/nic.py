@@ -199,6 +199,7 @@ class Netdev(msgspec.Struct, frozen=True, kw_only=True):
     fec: Fec | None = None
     module: TransceiverModule | None = None
     module_reason: str | None = None  # why nothing is known of the module
+    module_reason_code: str | None = None  # no-module | needs-root, where rules decide by it
     neighbor: Neighbor | None = None
     counters: dict[str, int] = {}  # kernel's and driver's, cumulative; carrier_down_count and such among them
     pause: Pause | None = None

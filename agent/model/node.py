@@ -133,6 +133,7 @@ class Nccl(msgspec.Struct, frozen=True, kw_only=True):
     searched: list[str] = []  # files and environments that were read, or are not there
     unread: list[str] = []  # what could not be read, and why
     jobs: int | None = None  # running processes that use a GPU or NCCL; null: not known
+    jobs_hidden: str | None = None  # why it is not known which processes run
     jobs_unread: int | None = None  # of these, how many may not be looked into
     files: list[str] = []  # files that settings name (NCCL_TOPO_FILE) and that are there; searched: looked for
     topology_devices: dict[str, list[str]] = {}  # of topology files: "0x0302 0001:00:00.0", GPUs and NICs

@@ -9,13 +9,12 @@ import msgspec
 
 from agent.model.finding import Check, Finding, Gpudirect, Summary
 from agent.model.node import Event, Node, Platform, Software
+from agent.model.reasons import ReasonRow
 from agent.model.topology import Topology
 
 SCHEMA = "fabricscope.report/1"
-SCHEMA_MINOR = 9
+SCHEMA_MINOR = 10
 REPORT_LIMIT_BYTES = 4 << 20
-NO_EARLIER_SAMPLE = "counters need two samples: use --interval 60 or --state-dir"
-NO_EARLIER_RUN = "first run, no baseline yet: use --state-dir to keep one"
 
 
 class Generator(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +43,7 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     status: str
     reason: str | None = None
+    reason_code: str | None = None  # no-device | list-cut | needs-root | left-out, where others decide by it
     sources: list[str] = []
     duration_seconds: float = 0.0
     hung: bool = False  # its process could not be killed and was left behind, now or by an earlier run
@@ -111,6 +111,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     history: History | None = None
     gpudirect: list[Gpudirect] = []
     checks: list[Check] = []
+    reasons: list[ReasonRow] = []  # every reason of a check, once
     findings: list[Finding] = []
     summary: Summary
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from agent.model.finding import SEVERITIES, Check
-from agent.model.report import NO_EARLIER_RUN, NO_EARLIER_SAMPLE, Report
+from agent.model.report import Report
 
 _NAMED_RULES = 3  # rules named that keep the verdict from ok
 _OUTCOMES = (
@@ -68,12 +68,10 @@ def classify_check(check: Check, report: Report) -> str:
         return check.state.replace("_", " ")
     if check.passed:
         return "in part"
-    window, history = report.counters_window, report.history
-    reasons = {subject.reason for subject in check.unknown_subjects} or {check.reason or ""}
-    no_sample = window.reset_reason if window and not window.seconds else None
-    if reasons <= {NO_EARLIER_SAMPLE, no_sample}:
+    codes = {subject.reason_code for subject in check.unknown_subjects} or {check.reason_code}
+    if codes == {"no-second-sample"}:
         return "second sample"
-    return "baseline" if reasons <= {NO_EARLIER_RUN, history.reason if history else None} else "could not run"
+    return "baseline" if codes == {"no-baseline"} else "could not run"
 
 
 def _why_unknown(report: Report) -> str:

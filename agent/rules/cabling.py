@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.model.nic import Nic, Port, is_link_local
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id
 from agent.rules.host.inventory_matching import build_inventory, match_devices
@@ -69,11 +70,11 @@ def is_meant_to_be_up(case: RuleContext, subject: str, port: Port) -> bool:
     )
 
 
-def boot_settling_reason(case: RuleContext) -> str | None:
+def boot_settling_reason(case: RuleContext) -> Reason | None:
     """Why a port that is not up proves nothing yet; None where it had the time."""
     uptime = case.node.uptime_seconds
     if uptime is not None and uptime < _SETTLED_SECONDS:
-        return f"up for {uptime:.0f} s: ports have 4 minutes to come up after boot"
+        return Reason("still-settling", detail=f"up for {uptime:.0f} s: ports have 4 minutes to come up after boot")
     return None
 
 
@@ -104,10 +105,18 @@ def unused_port_result(cage: CageState, sockets: Sequence[CageState], state: str
     same = [o for o in active if o.position == cage.position and (cage.nic.role == "rail" or o.board == cage.board)]
     if not same and not are_all_rails_down(sockets):
         if active:
-            return NotApplicable(cage.subject, "not cabled, as every port in its position")
-        return Unknown(cage.subject, f"{state}, as every port of its role: not cabled, or the fabric is down")
+            return NotApplicable(
+                cage.subject, Reason("not-configured", detail="not cabled, as every port in its position")
+            )
+        return Unknown(
+            cage.subject,
+            Reason("undecided", detail=f"{state}, as every port of its role: not cabled, or the fabric is down"),
+        )
     if _card_is_complete(cage, sockets):
-        return NotApplicable(cage.subject, "not cabled: its card has as many active ports as cards like it")
+        return NotApplicable(
+            cage.subject,
+            Reason("not-configured", detail="not cabled: its card has as many active ports as cards like it"),
+        )
     return None
 
 

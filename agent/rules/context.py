@@ -18,14 +18,13 @@ from agent.model.nic import Netdev, Nic
 from agent.model.node import Event, Node, Platform, Software
 from agent.model.pci import PciFunction
 from agent.model.profile import Profile
-from agent.model.report import NO_EARLIER_SAMPLE, CountersWindow, History, ProbeRun
+from agent.model.reasons import NO_EARLIER_SAMPLE, Reason, UnknownCode, list_commands
+from agent.model.report import CountersWindow, History, ProbeRun
 from agent.model.topology import Path, Topology
 from agent.rules.pages import Threshold
 
 T = TypeVar("T")
 _ACCELERATORS = ("0x0302", "0x1200")  # 3D controllers, processing accelerators
-_OTHER_VENDOR = "no accelerator of PCI vendor"  # a probe that had nothing to speak for (probes/scheduler.py)
-_CUT_LIST = "the list of lspci may be cut"  # of probes/pci/lspci.py
 _HOST_BRIDGE = "0x0600"
 # Kernel modules that drive accelerators and little else, by the PCI vendor of these
 _DRIVERS = {
@@ -34,6 +33,13 @@ _DRIVERS = {
     "habanalabs": "0x1da3",
     "neuron": "0x1d0f",
     "drv_pcie_host": "0x19e5",
+}
+# How a run ended that has no facts, nearest to an answer first
+_NEAREST: Mapping[str, UnknownCode] = {
+    "denied": "evidence-denied",
+    "timed_out": "evidence-timed-out",
+    "failed": "evidence-failed",
+    "skipped": "evidence-skipped",
 }
 SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
 _CLOCK_SLACK_SECONDS = 3600.0  # saved outputs: the uptime is of another minute than the rest
@@ -75,6 +81,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
     history: History | None = None
     profile: Profile | None = None
     observed_at: str | None = None  # RFC 3339; when the node was as it is described
+    recorded: bool = False  # not a live host: more evidence is saved there, not read here
 
     @cached_property
     def functions(self) -> Mapping[str, PciFunction]:
@@ -118,11 +125,12 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         return tuple(could) if self.topology.gpus else ()
 
     @cached_property
-    def no_rail_known(self) -> str | None:
+    def no_rail_known(self) -> Reason | None:
         """Why it is not known which NICs are rails, where none is one; None where it is known."""
         if self.rails or not self.maybe_rails:
             return None
-        return f"which NICs are rails is not known: {'; '.join(self.maybe_rails[0].role_evidence) or 'no evidence'}"
+        evidence = "; ".join(self.maybe_rails[0].role_evidence) or "no evidence"
+        return Reason("rails-not-known", why=evidence)
 
     @cached_property
     def paths_of(self) -> Mapping[str, tuple[Path, ...]]:
@@ -162,19 +170,20 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         return tuple(n.id for n in self.node.numa_nodes if n.cpus)
 
     @property
-    def settling(self) -> str | None:
+    def settling(self) -> Reason | None:
         """Why links may still come up; None where the host has run long enough, or where nobody says how long."""
         up = self.node.uptime_seconds
         if up is None or up >= SETTLE_SECONDS:
             return None
-        return f"the host started {up / 60:.0f} min ago: links, drivers and counters still settle"
+        text = f"the host started {up / 60:.0f} min ago: links, drivers and counters still settle"
+        return Reason("still-settling", detail=text)
 
     @property
-    def not_counted(self) -> str | None:
+    def not_counted(self) -> Reason | None:
         """Why no counter can be compared with an earlier sample; None where there is one."""
         if self.window is None or not self.window.seconds:
             why = self.window.reset_reason if self.window else None
-            return why or NO_EARLIER_SAMPLE
+            return Reason("no-second-sample", why=why or NO_EARLIER_SAMPLE)
         return self.settling
 
     def moved(self, subject: str, counter: str, now: Mapping[str, int]) -> int | None:
@@ -186,10 +195,13 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
             return None
         return self.window.moved.get(subject, {}).get(counter, 0)
 
-    def not_moved(self, subject: str, counter: str) -> str:
+    def not_moved(self, subject: str, counter: str) -> Reason:
         """Why `moved` does not know."""
         gaps = self.window.not_compared.get(subject, {}) if self.window else {}
-        return gaps.get(counter) or gaps.get("*") or self.not_counted or f"{counter} is not among its counters"
+        gap = gaps.get(counter) or gaps.get("*")
+        if gap is None and self.not_counted:
+            return self.not_counted
+        return Reason("not-compared", why=gap or f"{counter} is not among its counters")
 
     def seconds_since(self, at: str | None) -> float | None:
         """Seconds from a line of the kernel log to the observation. None: not known, as of a line that is dated before
@@ -221,7 +233,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         return above
 
     @cached_property
-    def bus_unread(self) -> str | None:
+    def bus_unread(self) -> Reason | None:
         """Why a device that is not among the PCI functions may be there all the same; None where all were seen."""
         failure = self.probe_failure("pci")
         if failure:
@@ -229,19 +241,21 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         functions = self.topology.pci
         nameless = sum(f.class_code is None and f.state != "changed_during_scan" for f in functions)
         if nameless:
-            return f"the class of {nameless} of {len(functions)} PCI functions is unknown"
+            return Reason(
+                "list-incomplete", detail=f"the class of {nameless} of {len(functions)} PCI functions is unknown"
+            )
         listed_whole = any((f.class_code or "").startswith(_HOST_BRIDGE) for f in functions)
         if self.probe_failure("pci_sysfs") and not listed_whole:
-            return "the PCI list is partial: it has no host bridge"
+            return Reason("list-incomplete", detail="the PCI list is partial: it has no host bridge")
         return self._cut_list or self.lists_differ
 
     @cached_property
-    def _cut_list(self) -> str | None:
-        reason = self.partial_reason("pci")
-        return reason if reason and _CUT_LIST in reason else None
+    def _cut_list(self) -> Reason | None:
+        cut = self.partial_reason("pci")
+        return cut if cut and cut.code == "list-incomplete" else None
 
     @cached_property
-    def lists_differ(self) -> str | None:
+    def lists_differ(self) -> Reason | None:
         """Why a saved PCI list and the driver's list may be of two hosts or times; None where they agree, or where the
         PCI list is known to be cut."""
         if self._cut_list:
@@ -250,11 +264,11 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         unlisted = sum(gpu.pci is None and ":" in gpu.id for gpu in self.topology.gpus)
         if self.probe_failure("pci_sysfs") and unlisted:  # sysfs is whole: there it left the bus
             missing = f"{unlisted} GPUs of the driver are" if unlisted > 1 else "a GPU of the driver is"
-            return f"the PCI list is incomplete: {missing} missing from it"
+            return Reason("sources-disagree", detail=f"the PCI list is incomplete: {missing} missing from it")
         return None
 
     @cached_property
-    def devices_unread(self) -> str | None:
+    def devices_unread(self) -> Reason | None:
         """Why there may be accelerators or RDMA devices that are not listed; None where the list is whole."""
         if self.bus_unread:
             return self.bus_unread
@@ -262,10 +276,10 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         others = [f for f in self.topology.pci if self._may_be_accelerator(f) and f.id not in listed]
         if not others:
             return self.idle_gpu_driver
-        return f"PCI accelerators that are not supported: {', '.join(f.id for f in others[:4])}"
+        return Reason("unsupported-device", devices=", ".join(f.id for f in others[:4]))
 
     @cached_property
-    def idle_gpu_driver(self) -> str | None:
+    def idle_gpu_driver(self) -> Reason | None:
         """Why a node without an accelerator may have lost its own: the driver of one is loaded and drives nothing.
 
         None where there is none, in a guest, or where it is not known what drives a function of that vendor.
@@ -276,7 +290,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         used = {function.driver for function in self.topology.pci}
         unknown = {function.vendor for function in self.topology.pci if function.driver is None}
         idle = [name for name in loaded if name not in used and _DRIVERS[name] not in unknown]
-        return f"no GPU is on the PCI bus, and its driver is loaded: {', '.join(idle)}" if idle else None
+        return Reason("driver-without-device", drivers=", ".join(idle)) if idle else None
 
     def _may_be_accelerator(self, function: PciFunction) -> bool:
         """By its class; on bare metal one without a port above it is part of the CPU, as the NPUs of laptops are."""
@@ -289,28 +303,45 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         topology = self.topology
         return bool(topology.gpus or topology.nics or topology.nvswitches or (self.history and self.history.inventory))
 
-    def probe_failure(self, *needs: str) -> str | None:
+    def probe_failure(self, *needs: str) -> Reason | None:
         """Why the first subject has no facts; None where all have some. "a|b" is met by either."""
         for need in needs:
             names = [name for subject in need.split("|") for name in self.providers[subject]]
             runs = [self.probes[name] for name in names if name in self.probes]
             if any(run.status in ("ok", "partial") for run in runs):
                 continue
-            runs = [run for run in runs if not (run.reason or "").startswith(_OTHER_VENDOR)] or runs
+            runs = [run for run in runs if run.reason_code != "no-device"] or runs
             if not runs:
-                return f"{'|'.join(names)}: not run"
-            reasons: dict[str, list[str]] = {}
-            for run in runs:
-                reasons.setdefault(f"{run.status}{': ' + run.reason if run.reason else ''}", []).append(run.name)
-            return "; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+                return Reason("evidence-not-run", probes="|".join(names))
+            return self._describe_failure(need, runs)
         return None
 
-    def partial_reason(self, subject: str) -> str | None:
+    def _describe_failure(self, need: str, runs: list[ProbeRun]) -> Reason:
+        """The code is that of the run that came nearest to an answer."""
+        reasons: dict[str, list[str]] = {}
+        for run in runs:
+            reasons.setdefault(f"{run.status}{': ' + run.reason if run.reason else ''}", []).append(run.name)
+        text = "; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+        statuses = {run.status for run in runs}
+        code: UnknownCode = next((_NEAREST[status] for status in _NEAREST if status in statuses), "evidence-absent")
+        settles = list_commands(need, self._maker) if code == "evidence-absent" and self.recorded else ()
+        return Reason(code, *settles, subject=need, why=text)
+
+    @property
+    def _maker(self) -> str | None:
+        """Of the accelerators; None: not known."""
+        return next((gpu.vendor for gpu in self.topology.gpus), None)
+
+    def partial_reason(self, subject: str) -> Reason | None:
         """Why things of a subject may be there that no probe reported; None where one probe has all of them."""
         runs = [self.probes[name] for name in self.providers[subject] if name in self.probes]
         if any(run.status == "ok" for run in runs):
             return None
-        return next((f"{run.name}: {run.reason or run.status}" for run in runs if run.status == "partial"), None)
+        run = next((run for run in runs if run.status == "partial"), None)
+        if run is None:
+            return None
+        code: UnknownCode = "list-incomplete" if run.reason_code == "list-cut" else "evidence-partial"
+        return Reason(code, detail=f"{run.name}: {run.reason or run.status}")
 
 
 def parse_time(text: str | None) -> datetime | None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
+from agent.model.reasons import Reason
 from agent.rules.context import SETTLE_SECONDS, RuleContext
 from agent.rules.devices import severity_by_role
 from agent.rules.pages import Threshold
@@ -39,7 +40,7 @@ class Counters(msgspec.Struct, frozen=True):
     subject: str
     now: Mapping[str, int]
     source: Callable[[str], str]
-    unread: str | None = None  # why some of them are not here
+    unread: Reason | None = None  # why some of them are not here
 
 
 class CounterDelta(msgspec.Struct, frozen=True):
@@ -47,7 +48,7 @@ class CounterDelta(msgspec.Struct, frozen=True):
 
     parts: Mapping[str, int]  # those that moved
     evidence: tuple[Evidence, ...]
-    gap: str | None = None  # why it may have been more
+    gap: Reason | None = None  # why it may have been more
 
     @property
     def total(self) -> int:
@@ -78,8 +79,8 @@ def delta(case: RuleContext, counters: Counters, names: Iterable[str]) -> Counte
     there = [name for name in names if name in counters.now]
     if not there:
         if counters.unread or not counters.now:
-            return Unknown(counters.subject, counters.unread or "its counters could not be read")
-        return NotApplicable(counters.subject, "its driver does not count this")
+            return Unknown(counters.subject, counters.unread or Reason("not-read", fact="its counters"))
+        return NotApplicable(counters.subject, Reason("not-measured", detail="its driver does not count this"))
     early = settling_reason(case)
     moves = {name: case.moved(counters.subject, name, counters.now) for name in there}
     gaps = [case.not_moved(counters.subject, name) for name, move in moves.items() if move is None]
@@ -103,15 +104,17 @@ def sum_deltas(*deltas: CounterDelta | Result) -> CounterDelta | Result:
     return CounterDelta(parts, rows, next((one.gap for one in sums if one.gap), None))
 
 
-def settling_reason(case: RuleContext) -> str | None:
+def settling_reason(case: RuleContext) -> Reason | None:
     """Why the window holds moves that every boot brings; None where it began late enough, or nobody knows."""
     up, seconds = case.node.uptime_seconds, case.window.seconds if case.window else None
     if up is None or seconds is None or up - seconds >= SETTLE_SECONDS:
         return None
-    return f"the earlier sample is of {max(up - seconds, 0) / 60:.0f} min after boot: links and drivers settled then"
+    minutes = max(up - seconds, 0) / 60
+    text = f"the earlier sample is of {minutes:.0f} min after boot: links and drivers settled then"
+    return Reason("still-settling", detail=text)
 
 
-def exceeded_limit(case: RuleContext, count: int, limits: Sequence[Limit]) -> Limit | str | None:
+def exceeded_limit(case: RuleContext, count: int, limits: Sequence[Limit]) -> Limit | Reason | None:
     """The gravest limit that a count reaches (gravest first); text where the window is too short to say; else None.
 
     A limit of ten an hour is reached by ten at least: two in a minute are not sixty in the hour.
@@ -123,7 +126,8 @@ def exceeded_limit(case: RuleContext, count: int, limits: Sequence[Limit]) -> Li
             continue
         if count >= value:
             return limit
-        short = f"{count} in {format_window(case)}: too short a window for a limit of {format_limit(case, limit)}"
+        text = f"{count} in {format_window(case)}: too short a window for a limit of {format_limit(case, limit)}"
+        short = Reason("sample-too-small", detail=text)
     return short
 
 

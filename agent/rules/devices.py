@@ -8,6 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.rule import NotApplicable, Pass, Result, Unknown
 
@@ -48,11 +49,11 @@ def find_function(case: RuleContext, device: Gpu | Nic) -> PciFunction | None:
     return case.functions.get(device.pci or "")
 
 
-def location_unknown(case: RuleContext, device: Gpu | Nic) -> str | None:
+def location_unknown(case: RuleContext, device: Gpu | Nic) -> Reason | None:
     """Why it is not known where on the PCI bus it is; None: it is known, or the bus is whole and lacks it."""
     if find_function(case, device) is not None:
         return None
-    return case.bus_unread or ("where it is on the PCI bus is not known" if device.pci is None else None)
+    return case.bus_unread or (Reason("not-known", fact="where it is on the PCI bus") if device.pci is None else None)
 
 
 def is_nvidia(case: RuleContext, gpu: Gpu) -> bool:
@@ -78,7 +79,7 @@ def find_lost_addresses(case: RuleContext) -> set[str]:
 def report_no_gpu(case: RuleContext) -> Iterator[Result]:
     """The answer of a rule about GPUs where it is certain that there is none."""
     if not case.topology.gpus and case.bus_unread is None:
-        yield NotApplicable("node", "no GPU")
+        yield NotApplicable("node", Reason("no-such-device", detail="no GPU"))
 
 
 def gpu_model(case: RuleContext, gpu: Gpu) -> str:
@@ -128,15 +129,11 @@ def device_label(case: RuleContext, pci: str) -> str:
     return f"{_KINDS.get(kind, 'device')} {pci}"
 
 
-def unreachable_reason(function: PciFunction | None) -> str | None:
+def unreachable_reason(function: PciFunction | None) -> Reason | None:
     """Why a function cannot be asked at all; None where it is there and awake."""
     if function is None or function.state == "present":
         return None
-    return {
-        "asleep": "asleep, and not woken to be looked at",
-        "gone": "it does not answer: see pcie-device-gone",
-        "changed_during_scan": "it came or went while the scan ran",
-    }.get(function.state, function.state)
+    return _UNREACHABLE.get(function.state) or Reason("not-in-use", detail=function.state)
 
 
 def find_offered(
@@ -150,9 +147,11 @@ def find_offered(
     if gpu.driver_state in offered:
         return Pass(subject)
     if gpu.driver_state in ("vfio", "no_driver"):
-        return NotApplicable(subject, f"{driver} is not bound to it")
+        return NotApplicable(subject, Reason("not-configured", detail=f"{driver} is not bound to it"))
     if gpu.driver_state != "not_open":
-        return Unknown(subject, gpu.driver_error or case.probe_failure("gpu") or unlisted)
+        return Unknown(
+            subject, quote_source(gpu.driver_error) or case.probe_failure("gpu") or Reason("not-shown", detail=unlisted)
+        )
     return None
 
 
@@ -179,6 +178,11 @@ def kernel_log_evidence(case: RuleContext, pci: str) -> tuple[Evidence, ...]:
     return tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in events[-2:])
 
 
+_UNREACHABLE = {
+    "asleep": Reason("not-in-use", detail="asleep, and not woken to be looked at"),
+    "gone": Reason("judged-elsewhere", detail="it does not answer: see pcie-device-gone"),
+    "changed_during_scan": Reason("not-in-use", detail="it came or went while the scan ran"),
+}
 _KINDS = {
     "0x0502": "CXL memory",
     "0x0604": "PCIe port",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from agent.model.finding import SEVERITIES, Check, Finding, Silenced, Summary, UnknownSubject, worst_first
+from agent.model.reasons import Reason
 from agent.rules.consequences import Standing, find_standing
 from agent.rules.context import RuleContext
 from agent.rules.fingerprints import fingerprint
@@ -22,22 +24,33 @@ Failures = list[tuple[Rule, Fail]]
 
 def judge(case: RuleContext, rules: Sequence[Rule]) -> tuple[list[Check], list[Finding], Summary]:
     """Checks in catalogue order; findings worst first; and the verdict."""
-    checks, faults = evaluate(case, rules)
+    checks, faults, _ = evaluate(case, rules)
     return checks, *build_findings(case, rules, checks, faults)
 
 
-def evaluate(case: RuleContext, rules: Sequence[Rule]) -> tuple[list[Check], Failures]:
-    """What every rule answers: its tally, and every fault, those too that another one explains."""
+class Evaluated(NamedTuple):
+    """What all rules answer."""
+
+    checks: list[Check]  # in the order of the catalogue
+    faults: Failures  # those too that another one explains
+    reasons: list[Reason]  # of all that is unknown, not applicable or disabled in `checks`
+
+
+def evaluate(case: RuleContext, rules: Sequence[Rule]) -> Evaluated:
+    """What every rule answers."""
     checks: list[Check] = []
     faults: Failures = []
+    reasons: list[Reason] = []
     for rule in rules:
         if rule.name in case.settings.disabled:
-            checks.append(Check(rule=rule.name, state="disabled", reason="switched off by the configuration"))
+            why = Reason("disabled")
+            checks.append(Check(rule=rule.name, state="disabled", reason=str(why), reason_code=why.code))
+            reasons.append(why)
             continue
         answers = list(rule.check(case)) or [_empty_result(rule, case)]
-        checks.append(_build_check(rule, answers))
+        checks.append(_build_check(rule, answers, reasons))
         faults += [(rule, answer) for answer in answers if isinstance(answer, Fail)]
-    return checks, faults
+    return Evaluated(checks, faults, reasons)
 
 
 def build_findings(
@@ -49,7 +62,9 @@ def build_findings(
     if summary.verdict in ("ok", "unknown") and not case.has_devices:
         verdict = "unknown" if case.devices_unread else "nothing_to_check"
         summary = msgspec.structs.replace(summary, verdict=verdict)
-    return findings, msgspec.structs.replace(summary, devices_unread=case.devices_unread)
+    return findings, msgspec.structs.replace(
+        summary, devices_unread=str(case.devices_unread) if case.devices_unread else None
+    )
 
 
 def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: set[str]) -> Summary:
@@ -75,19 +90,28 @@ def summarize(checks: Iterable[Check], findings: Iterable[Finding], essential: s
 def _empty_result(rule: Rule, case: RuleContext) -> Result:
     """A rule that looked at nothing: because its facts are missing, or because there is nothing of its kind here."""
     why = case.probe_failure(*rule.needs) or (case.bus_unread if _BUS.intersection(rule.needs) else None)
-    return Unknown("node", why) if why else NotApplicable("node", "nothing here that this rule judges")
+    if why:
+        return Unknown("node", why)
+    return NotApplicable("node", Reason("no-such-device", detail="nothing here that this rule judges"))
 
 
-def _build_check(rule: Rule, answers: Sequence[Result]) -> Check:
+def _build_check(rule: Rule, answers: Sequence[Result], reasons: list[Reason]) -> Check:
+    """The tally of a rule; the reasons that it names are added to `reasons`."""
     count = Counter(map(type, answers))
-    unknown = sorted({(a.subject, a.reason) for a in answers if isinstance(a, Unknown)})
+    unknown = sorted({(a.subject, a.reason) for a in answers if isinstance(a, Unknown)})[:UNKNOWN_SUBJECTS_SHOWN]
     if count[Fail]:
         state = "fail"
     elif count[Unknown]:
         state = "unknown"
     else:
         state = "pass" if count[Pass] else "not_applicable"
-    reasons = {a.reason for a in answers if isinstance(a, Unknown | NotApplicable)}
+    why: Reason | None = None
+    if state in ("unknown", "not_applicable"):
+        given = {a.reason for a in answers if isinstance(a, Unknown | NotApplicable)}
+        why = min(given) if len(given) == 1 else None
+    reasons += [reason for _, reason in unknown]
+    if why is not None:
+        reasons.append(why)
     return Check(
         rule=rule.name,
         state=state,
@@ -95,8 +119,9 @@ def _build_check(rule: Rule, answers: Sequence[Result]) -> Check:
         failed=count[Fail],
         unknown=count[Unknown],
         not_applicable=count[NotApplicable],
-        reason=min(reasons) if state in ("unknown", "not_applicable") and len(reasons) == 1 else None,
-        unknown_subjects=[UnknownSubject(subject=s, reason=r) for s, r in unknown[:UNKNOWN_SUBJECTS_SHOWN]],
+        reason=str(why) if why is not None else None,
+        reason_code=why.code if why is not None else None,
+        unknown_subjects=[UnknownSubject(subject=s, reason=str(r), reason_code=r.code) for s, r in unknown],
     )
 
 
@@ -122,9 +147,10 @@ def _build_finding(case: RuleContext, standing: Standing, silenced: Silenced | N
         severity=standing.severity,
         subject=fault.subject,
         label=fault.label,
-        summary=fault.summary,
-        evidence=list(fault.evidence),
-        impact=fault.impact,
+        summary=str(fault.summary),
+        # a reason as a value is its text
+        evidence=[msgspec.structs.replace(row, value=str(row.value)) for row in fault.evidence],
+        impact=str(fault.impact),
         remedy=describe_steps(steps),
         steps=steps,
         confirm=build_confirm(case, rule.name, fault),

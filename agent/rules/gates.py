@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agent.model.report import NO_EARLIER_RUN
+from agent.model.reasons import NO_EARLIER_RUN, Reason
 from agent.rules.context import RuleContext
 from agent.rules.rule import NotApplicable, Result, Unknown
 
@@ -31,19 +31,23 @@ def has_nics(case: RuleContext) -> Result | None:
     """Shut where there is certainly no NIC that could have RDMA."""
     if case.topology.nics or case.bus_unread is not None:
         return None
-    return NotApplicable("node", "no NIC that could have RDMA")
+    return NotApplicable("node", Reason("no-such-device", detail="no NIC that could have RDMA"))
 
 
 def has_gpus(case: RuleContext) -> Result | None:
     """Shut where there is certainly no GPU."""
-    return NotApplicable("node", "no GPU") if not case.topology.gpus and case.bus_unread is None else None
+    return (
+        NotApplicable("node", Reason("no-such-device", detail="no GPU"))
+        if not case.topology.gpus and case.bus_unread is None
+        else None
+    )
 
 
 def has_amd_gpus(case: RuleContext) -> Result | None:
     """Shut where there is certainly no GPU of AMD."""
     if _has_maker(case, "AMD") or case.bus_unread is not None:
         return None
-    return NotApplicable("node", "no GPU of AMD")
+    return NotApplicable("node", Reason("no-such-device", detail="no GPU of AMD"))
 
 
 def _where_seen(sees: Callable[[RuleContext], bool], nothing: str) -> Callable[[RuleContext], Result | None]:
@@ -53,7 +57,7 @@ def _where_seen(sees: Callable[[RuleContext], bool], nothing: str) -> Callable[[
         if sees(case):
             return None
         why = case.bus_unread
-        return Unknown("node", why) if why else NotApplicable("node", nothing)
+        return Unknown("node", why) if why else NotApplicable("node", Reason("no-such-device", detail=nothing))
 
     return gate
 
@@ -81,8 +85,12 @@ def has_gpudirect(case: RuleContext) -> Result | None:
     if case.bus_unread is not None:
         return None
     if not case.topology.gpus:
-        return NotApplicable("node", "no GPU")
-    return None if case.topology.nics else NotApplicable("node", "no NIC that could have RDMA")
+        return NotApplicable("node", Reason("no-such-device", detail="no GPU"))
+    return (
+        None
+        if case.topology.nics
+        else NotApplicable("node", Reason("no-such-device", detail="no NIC that could have RDMA"))
+    )
 
 
 def has_amd_rails(case: RuleContext) -> Result | None:
@@ -92,7 +100,13 @@ def has_amd_rails(case: RuleContext) -> Result | None:
 
 def has_profile(case: RuleContext) -> Result | None:
     """Shut without a profile to compare with."""
-    return None if case.profile else NotApplicable("node", "no profile: none is recognized, and --profile names none")
+    return (
+        None
+        if case.profile
+        else NotApplicable(
+            "node", Reason("no-profile", detail="no profile: none is recognized, and --profile names none")
+        )
+    )
 
 
 def has_roce_counters(case: RuleContext) -> Result | None:
@@ -129,7 +143,7 @@ def _has_link_history(case: RuleContext) -> Result | None:
 def has_device_counters(case: RuleContext) -> Result | None:
     """Shut without GPUs and NICs, and without an earlier sample of their counters."""
     if not case.topology.gpus and not case.topology.nics and case.bus_unread is None:
-        return NotApplicable("node", "no GPU and no NIC")
+        return NotApplicable("node", Reason("no-such-device", detail="no GPU and no NIC"))
     return has_window(case)
 
 
@@ -142,10 +156,14 @@ def has_window(case: RuleContext) -> Result | None:
 def has_inventory(case: RuleContext) -> Result | None:
     """Shut where no earlier run left an inventory."""
     if case.history is None:
-        return Unknown("node", NO_EARLIER_RUN)
+        return Unknown("node", Reason("no-baseline", why=NO_EARLIER_RUN))
     if case.history.reason:
-        return Unknown("node", case.history.reason)
-    return None if case.history.inventory else NotApplicable("node", "the inventory of the last run is empty")
+        return Unknown("node", Reason("no-baseline", why=case.history.reason))
+    return (
+        None
+        if case.history.inventory
+        else NotApplicable("node", Reason("other-kind", detail="the inventory of the last run is empty"))
+    )
 
 
 def _has_maker(case: RuleContext, maker: str) -> bool:
@@ -161,4 +179,4 @@ def _has_link_layer(case: RuleContext, link_layer: str, nothing: str) -> Result 
     ports = [port for nic in case.topology.nics for port in nic.ports]
     if any(port.link_layer in (link_layer, None) for port in ports):
         return None
-    return NotApplicable("node", nothing)
+    return NotApplicable("node", Reason("no-such-device", detail=nothing))

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.model.finding import Evidence
+from agent.model.reasons import Reason
 from agent.rules.context import SETTLE_SECONDS, RuleContext
 from agent.rules.counter_deltas import (
     CounterDelta,
@@ -100,7 +101,9 @@ def _judge_count(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact
     changed = _changed_settings(case, downs)
     if changed:
         times = count_of(count.total, "times")
-        return NotApplicable(place.subject, f"went down {times} while its settings changed ({changed})")
+        return NotApplicable(
+            place.subject, Reason("not-in-use", detail=f"went down {times} while its settings changed ({changed})")
+        )
     earlier = _earlier_downs(case, downs)
     over = _exceeded_limit(case, count.total, earlier, limits)
     if over is None:

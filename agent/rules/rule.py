@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from agent.model.finding import Evidence
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.pages import Threshold, read_declaration, read_text
 
@@ -44,14 +45,14 @@ class Unknown(msgspec.Struct, frozen=True):
     """Could not be judged, and why; never shown as clean."""
 
     subject: str
-    reason: str
+    reason: Reason
 
 
 class NotApplicable(msgspec.Struct, frozen=True):
     """A guard says that the fault cannot exist here."""
 
     subject: str
-    reason: str
+    reason: Reason
 
 
 Result = Fail | Pass | Unknown | NotApplicable

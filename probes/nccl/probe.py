@@ -74,6 +74,7 @@ class NcclFacts(NamedTuple):
     searched: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     jobs: int | None = None
+    jobs_hidden: str | None = None
     jobs_unread: int | None = None
     files: tuple[str, ...] = ()
     devices: Mapping[str, tuple[str, ...]] = {}  # of topology files: "class busid" of GPUs and NICs
@@ -136,6 +137,7 @@ def read(host: Host) -> Reading:
         searched=tuple(dict.fromkeys(reader.searched)),
         unread=tuple(dict.fromkeys(reader.unread)),
         jobs=None if jobs.hidden else len(jobs.jobs),
+        jobs_hidden=jobs.hidden,
         jobs_unread=None if jobs.hidden else sum(job.settings is None for job in jobs.jobs),
         files=files,
         devices=devices,

@@ -8,7 +8,7 @@ is selected by us; reading flags clears those of the past, as with any tool that
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from probes import netlink as codec
 from probes.ethtool import netlink as genl
@@ -47,6 +47,7 @@ class ModuleSocket(NamedTuple):
     name: str
     module: ModuleReading | None = None
     reason: str | None = None
+    reason_code: Literal["no-module", "needs-root"] | None = None
 
 
 class OpticsFacts(NamedTuple):
@@ -80,14 +81,14 @@ def read(host: Host) -> Reading:
             why_not = f"not reached: the modules before it took {SECONDS:.0f} s"
             reader.gap(f"{name}: {why_not}")
         if why_not:
-            sockets.append(ModuleSocket(name, reason=why_not))
+            sockets.append(ModuleSocket(name, reason=why_not, reason_code="needs-root" if denied else None))
             continue
         try:
             sockets.append(_socket(reader, name, Memory(host, family, index)))
         except Denied as why:
-            reader.gap(NEEDS)
+            reader.gap(NEEDS, "needs-root")
             denied = f"{why.code or 'EPERM'}: {NEEDS}"
-            sockets.append(ModuleSocket(name, reason=denied))
+            sockets.append(ModuleSocket(name, reason=denied, reason_code="needs-root"))
     if not sockets:
         raise Absent("no interface of a PCI device that is awake")
     return Reading(OpticsFacts(tuple(sockets)), reader.sources, reader.missing)
@@ -155,7 +156,9 @@ def _socket(reader: HostReader, name: str, memory: Memory) -> ModuleSocket:
     except ReadError as why:
         if why.code not in ("EOPNOTSUPP", "EIO", "ENODEV", "EINVAL"):  # no such operation; no module plugged in
             reader.gap(f"{name}: {why.reason}")
-        return ModuleSocket(name, reason=f"{why.code}: {_meaning(why)}")
+        return ModuleSocket(
+            name, reason=f"{why.code}: {_meaning(why)}", reason_code="no-module" if why.code == "EIO" else None
+        )
     except ParseError as why:
         reader.gap(f"{name}: {why}")
         return ModuleSocket(name, reason=str(why))

@@ -15,7 +15,7 @@ from probes.host.interface import FILTERED, Failed, Host
 from probes.pci.config_space import VirtualFunctions, decode
 from probes.pci.facts import Acs, PciFacts, PciFunctionBuilder, build_functions, has_link_control_2
 from probes.pci.lspci_fields import LspciBlock, blocks, class_code, find_cut, vendor_of
-from probes.probe import Reading
+from probes.probe import Gap, Reading
 from probes.text import ParseError
 
 _CLASS = re.compile(r"(?:Class )?([^:\[]{0,80}?)\s?(?:\[([0-9a-f]{4})\])?: ")
@@ -327,10 +327,11 @@ def _merge(listings: list[LspciListing]) -> list[PciFunctionBuilder]:
 def _missing(listings: list[LspciListing]) -> str | None:
     cut = [f"the list of lspci may be cut: {listing.cut}" for listing in listings if listing.cut]
     notes = cut[:1] if len(cut) == len(listings) else []
+    is_cut = bool(notes)
     denied = min(listing.denied for listing in listings)
     if denied:
         notes.append(_describe_denied(denied, listings))
-    return "; ".join(notes) or None
+    return Gap("list-cut" if is_cut else "needs-root", "; ".join(notes)) if notes else None
 
 
 def _describe_denied(denied: int, listings: list[LspciListing]) -> str:

@@ -19,7 +19,7 @@ from probes.host.interface import Absent, Host, ReadError
 from probes.pci.config_space import HEADER_BYTES, decode
 from probes.pci.facts import Acs, PciFacts, PciFunction, PciFunctionBuilder, build_functions
 from probes.pci.tree import Place, bus_of, is_address, place_in_path
-from probes.probe import Probe, Reading
+from probes.probe import Gap, Probe, Reading
 
 _SPEED = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*GT/s(?:\s+PCIe)?\s*")
 _DECIMAL = re.compile(r"\s*(-?\d{1,12})\s*")
@@ -334,4 +334,5 @@ def _missing(functions: Iterable[PciFunction]) -> str | None:
         else "",
         f"no config space to read ({unread} of {len(awake)} functions)" if unread else "",
     ]
-    return "; ".join(filter(None, reasons)) or None
+    text = "; ".join(filter(None, reasons))
+    return Gap("needs-root", text) if short else text or None

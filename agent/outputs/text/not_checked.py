@@ -8,7 +8,6 @@ from agent.outputs.names import DisplayNames
 from agent.outputs.text.lines import BLANK, Line, wrap_paragraph
 from agent.outputs.verdict import classify_check
 
-PRIVILEGE_WORDS = ("CAP_", "needs root", "Permission denied", "not permitted")
 COMMANDS = {  # what to add to a folder of outputs, by the probe that found nothing
     "nvidia_smi": "nvidia-smi -q, nvidia-smi nvlink -s, nvidia-smi topo -m",
     "lspci": "lspci -vvv (as root)",
@@ -103,7 +102,7 @@ def suggest_steps(report: Report) -> list[str]:
     late = [run.name for run in report.probes if run.status == "timed_out"]
     if late:
         steps.append(f"give {', '.join(late)} more time (--timeout), or find out why the driver hangs")
-    skipped = [run.name for run in report.probes if run.status == "skipped" and "--" in (run.reason or "")]
+    skipped = [run.name for run in report.probes if run.reason_code == "left-out"]
     if skipped:
         steps.append(f"run without --only and --skip ({', '.join(skipped)})")
     if report.source.kind == "dump" and any(check.unknown for check in report.checks):
@@ -114,4 +113,4 @@ def suggest_steps(report: Report) -> list[str]:
 
 def lacks_privilege(run: ProbeRun) -> bool:
     """Whether a probe would read more as root."""
-    return run.status == "denied" or any(word in (run.reason or "") for word in PRIVILEGE_WORDS)
+    return run.status == "denied" or run.reason_code == "needs-root"

@@ -10,7 +10,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
-from agent.model.report import NO_EARLIER_RUN
+from agent.model.reasons import NO_EARLIER_RUN, Reason
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, find_function, is_on_c2c, near_rail_id, pci_source, unreachable_reason
@@ -31,7 +31,7 @@ def affinity_gpu_far_from_nic(case: RuleContext) -> Iterator[Result]:
         if case.no_rail_known and not case.virtual_machine:
             yield Unknown("node", case.no_rail_known)
         elif case.bus_unread is None:
-            yield NotApplicable("node", "no rail")
+            yield NotApplicable("node", Reason("no-such-device", detail="no rail"))
         return
     yield from _gpus_by_distance(case)
 
@@ -44,16 +44,16 @@ def _gpus_by_distance(case: RuleContext) -> Iterator[Result]:
         answer = _not_judged_reason(case, gpu)
         best = None if answer else _nearest_path(case, gpu)
         if best is None:
-            yield answer or Unknown(f"gpu:{gpu.id}", "its way to the rails is not known")
+            yield answer or Unknown(f"gpu:{gpu.id}", Reason("not-known", fact="its way to the rails"))
         elif best.pcie_kind in _NEAR:
             near.append(gpu)
             yield Pass(f"gpu:{gpu.id}")
         elif _undecided_nic(case, gpu):
             doubtful.append(gpu)
-            yield Unknown(f"gpu:{gpu.id}", "whether the NIC near it is a rail is not known")
+            yield Unknown(f"gpu:{gpu.id}", Reason("not-known", fact="whether the NIC near it is a rail"))
         elif case.bus_unread:
             doubtful.append(gpu)
-            yield Unknown(f"gpu:{gpu.id}", f"a rail near it may not be listed: {case.bus_unread}")
+            yield Unknown(f"gpu:{gpu.id}", case.bus_unread.prefixed("a rail near it may not be listed: "))
         else:
             far.append((gpu, best))
     is_usual = len(near) >= _SURELY * (len(doubtful) + len(far))
@@ -73,11 +73,11 @@ def _not_judged_reason(case: RuleContext, gpu: Gpu) -> Result | None:
     subject = f"gpu:{gpu.id}"
     absent = unreachable_reason(find_function(case, gpu))
     if case.virtual_machine:
-        return NotApplicable(subject, "virtual machine: the tree is the hypervisor's")
+        return NotApplicable(subject, Reason("guest", detail="virtual machine: the tree is the hypervisor's"))
     if absent:
         return NotApplicable(subject, absent)
     if is_on_c2c(case, gpu) or any(p.kind == "C2C" for p in case.paths_of.get(gpu.id, ())):
-        return NotApplicable(subject, "a superchip: its GPU reaches NICs by C2C")
+        return NotApplicable(subject, Reason("other-kind", detail="a superchip: its GPU reaches NICs by C2C"))
     return None
 
 
@@ -103,11 +103,11 @@ def _judge_without_switches(case: RuleContext, far: list[tuple[Gpu, Path]]) -> I
         yield _fail_other_socket(case, far)
         return
     for (gpu, _), crossed in zip(far, across, strict=True):
-        reason = "no GPU here has a rail behind a switch"
+        why = "no GPU here has a rail behind a switch"
         yield (
-            Unknown(f"gpu:{gpu.id}", f"{reason}; {_UNSURE}")
+            Unknown(f"gpu:{gpu.id}", Reason("undecided", detail=f"{why}; {_UNSURE}"))
             if crossed is None
-            else NotApplicable(f"gpu:{gpu.id}", reason)
+            else NotApplicable(f"gpu:{gpu.id}", Reason("other-kind", detail=why))
         )
 
 
@@ -195,13 +195,13 @@ def numa_unknown(case: RuleContext) -> Iterator[Result]:
     devices = {gpu.pci for gpu in case.topology.gpus if gpu.pci} | {nic.pci for nic in case.rails if nic.pci}
     devices |= _expanders(case)
     if not devices and case.bus_unread is None:
-        yield NotApplicable("node", "no GPU, no rail and no CXL memory")
+        yield NotApplicable("node", Reason("no-such-device", detail="no GPU, no rail and no CXL memory"))
     elif not devices or not nodes:
         return
     elif any(node.cpus is None for node in nodes):
-        yield Unknown("node", "which NUMA nodes have CPUs is not known")
+        yield Unknown("node", Reason("not-known", fact="which NUMA nodes have CPUs"))
     elif len(case.cpu_nodes) < 2:
-        yield NotApplicable("node", "one NUMA node with CPUs")
+        yield NotApplicable("node", Reason("nothing-to-compare", detail="one NUMA node with CPUs"))
     else:
         yield from _judge_numa_unknown(case, sorted(devices & case.functions.keys()))
 
@@ -219,15 +219,20 @@ def _judge_numa_unknown(case: RuleContext, devices: list[str]) -> Iterator[Resul
         function, subject = case.functions[pci], f"pci:{pci}"
         absent = unreachable_reason(function)
         if absent or case.virtual_machine:
-            yield NotApplicable(subject, absent or "virtual machine: proximity is the hypervisor's to show")
+            yield NotApplicable(
+                subject, absent or Reason("guest", detail="virtual machine: proximity is the hypervisor's to show")
+            )
         elif (function.vendor, function.device) == _DIE_ON_HCCS and function.numa_declared is False:
             yield NotApplicable(
-                subject, "Atlas A3: its dies hang on HCCS, and the firmware names no NUMA node for them"
+                subject,
+                Reason(
+                    "other-kind", detail="Atlas A3: its dies hang on HCCS, and the firmware names no NUMA node for them"
+                ),
             )
         elif function.numa_declared is False:
             lost.append(pci)
         elif function.numa_declared is None:
-            yield Unknown(subject, "its NUMA node could not be read")
+            yield Unknown(subject, Reason("not-read", fact="its NUMA node"))
         else:
             yield Pass(subject)
     memory = _expanders(case)
@@ -263,16 +268,16 @@ def _fail_numa_unknown(case: RuleContext, lost: list[str]) -> Fail:
 def numa_changed(case: RuleContext) -> Iterator[Result]:
     devices = {f"gpu:{gpu.id}": gpu for gpu in case.topology.gpus} | {f"nic:{nic.id}": nic for nic in case.rails}
     if case.virtual_machine:
-        yield NotApplicable("node", "virtual machine: proximity is the hypervisor's to show")
+        yield NotApplicable("node", Reason("guest", detail="virtual machine: proximity is the hypervisor's to show"))
     elif not devices:
         if case.bus_unread is None:
-            yield NotApplicable("node", "no GPU and no rail")
+            yield NotApplicable("node", Reason("no-such-device", detail="no GPU and no rail"))
     elif case.history is None or not case.history.runs:
-        yield Unknown("node", NO_EARLIER_RUN)
+        yield Unknown("node", Reason("no-baseline", why=NO_EARLIER_RUN))
     elif count := case.history.settings.get("node", {}).get("numa_nodes"):
         yield _fail_numa_count(case, count)
     elif len(case.node.numa_nodes) == 1:
-        yield NotApplicable("node", "one NUMA node")
+        yield NotApplicable("node", Reason("nothing-to-compare", detail="one NUMA node"))
     else:
         yield from _judge_numa_changed(case, devices, case.history.settings)
 
@@ -287,7 +292,7 @@ def _judge_numa_changed(
         if absent:
             yield NotApplicable(subject, absent)
         elif device.numa_node is None:
-            yield Unknown(subject, "its NUMA node is not known")
+            yield Unknown(subject, Reason("not-known", fact="its NUMA node"))
         elif before is None:
             yield Pass(subject)
         else:

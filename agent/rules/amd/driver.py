@@ -7,6 +7,7 @@ from itertools import combinations
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.reasons import Reason
 from agent.rules.amd.gpus import KFD, NO_HIVE, NOT_OFFERED, all_pass, find_guard, select_gpus
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
@@ -32,12 +33,14 @@ def amd_kfd_missing(case: RuleContext) -> Iterator[Result]:
 def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
     subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
     if gpu.vendor != "AMD":
-        return NotApplicable(subject, "not of AMD")
+        return NotApplicable(subject, Reason("no-such-device", detail="not of AMD"))
     answer = find_offered(case, gpu, "amdgpu", "the driver's list does not show")
     if answer:
         return answer
     if case.virtual_machine or function is None or function.driver is None:
-        return Unknown(subject, "not in the driver's graph; whether it should be is not known")
+        return Unknown(
+            subject, Reason("not-shown", detail="not in the driver's graph; whether it should be is not known")
+        )
     return _fail_missing(case, gpu)
 
 
@@ -63,9 +66,9 @@ def _fail_missing(case: RuleContext, gpu: Gpu) -> Fail:
 def amd_numa_balancing(case: RuleContext) -> Iterator[Result]:
     value = case.software.kernel_settings.get("numa_balancing")
     if not any(gpu.vendor == "AMD" and gpu.driver_state not in NOT_OFFERED for gpu in case.topology.gpus):
-        yield NotApplicable("node", "no GPU of AMD that the driver offers")
+        yield NotApplicable("node", Reason("no-such-device", detail="no GPU of AMD that the driver offers"))
     elif value is None:
-        yield Unknown("node", case.probe_failure("gpu") or "kernel.numa_balancing could not be read")
+        yield Unknown("node", case.probe_failure("gpu") or Reason("not-read", fact="kernel.numa_balancing"))
     elif value != "1":
         yield Pass("node")
     else:
@@ -91,9 +94,9 @@ def _judge_bar(case: RuleContext, gpu: Gpu) -> Result:
     subject, function = f"gpu:{gpu.id}", find_function(case, gpu)
     bar = ((function.bars_bytes if function else None) or {}).get("0")
     if find_device_id(case, gpu) in _WITHOUT_OWN_MEMORY:
-        return NotApplicable(subject, "its memory is not behind a BAR of its own")
+        return NotApplicable(subject, Reason("other-kind", detail="its memory is not behind a BAR of its own"))
     if bar is None or gpu.memory_mib is None:
-        return Unknown(subject, "the size of its BAR 0, or of its memory, is not known")
+        return Unknown(subject, Reason("not-known", fact="the size of its BAR 0, or of its memory,"))
     if bar >= gpu.memory_mib << 20:
         return Pass(subject)
     return Fail(
@@ -128,10 +131,16 @@ def amd_p2p_missing(case: RuleContext) -> Iterator[Result]:
 def _judge_peers(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     outside = [(a, b) for a, b in combinations(group, 2) if not _is_joined(case, a, b)]
     if not outside:
-        yield from (NotApplicable(f"gpu:{gpu.id}", "XGMI joins it with all others of its model") for gpu in group)
+        yield from (
+            NotApplicable(f"gpu:{gpu.id}", Reason("other-kind", detail="XGMI joins it with all others of its model"))
+            for gpu in group
+        )
         return
     if any(gpu.pcie_peers is None for gpu in group):
-        why = "the driver lists no peers over PCIe (kernels before 6.0), nor does a saved amd-smi topology"
+        why = Reason(
+            "not-shown",
+            detail="the driver lists no peers over PCIe (kernels before 6.0), nor does a saved amd-smi topology",
+        )
         yield from (Unknown(f"gpu:{gpu.id}", why) for gpu in group)
         return
     missing = [(a, b) for a, b in outside if not (_reaches(a, b) and _reaches(b, a))]

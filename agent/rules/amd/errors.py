@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.node import Event
+from agent.model.reasons import Reason
 from agent.rules.amd.gpus import NOT_OFFERED
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, find_function, one_level_lower, report_no_gpu, unreachable_reason
@@ -42,15 +43,15 @@ def _uncorrectable_lines(case: RuleContext) -> list[Event]:
 def _judge_errors(case: RuleContext, gpu: Gpu) -> Result:
     subject, absent = f"gpu:{gpu.id}", unreachable_reason(find_function(case, gpu))
     if gpu.vendor != "AMD":
-        return NotApplicable(subject, "not of AMD")
+        return NotApplicable(subject, Reason("no-such-device", detail="not of AMD"))
     if absent or gpu.driver_state in NOT_OFFERED:
-        return NotApplicable(subject, absent or "the driver does not offer it")
+        return NotApplicable(subject, absent or Reason("not-measured", detail="the driver does not offer it"))
     lines = [event for event in _uncorrectable_lines(case) if event.subject == gpu.id]
     lost = gpu.error_counts.get(_UNCORRECTABLE, 0)
     if lost or lines:
         return _fail_uncorrectable(subject, gpu.label, lost, lines)
     if _UNCORRECTABLE not in gpu.error_counts:
-        return Unknown(subject, "the driver shows no error counts of XGMI")
+        return Unknown(subject, Reason("not-shown", detail="the driver shows no error counts of XGMI"))
     return _judge_correctable(case, gpu)
 
 
@@ -103,11 +104,11 @@ def amd_gpu_reset(case: RuleContext) -> Iterator[Result]:
     resets = [event for event in case.events if event.kind == "amd_reset" and not _is_at_start(case, event)]
     unread = case.probe_failure("kernel_log")
     if not gpus and not resets:
-        yield NotApplicable("node", "no GPU of AMD")
+        yield NotApplicable("node", Reason("no-such-device", detail="no GPU of AMD"))
     elif resets:
         yield _fail_reset(case, resets)
     else:
-        yield Unknown("node", f"the kernel log was not read: {unread}") if unread else Pass("node")
+        yield Unknown("node", Reason("log-not-read", why=unread)) if unread else Pass("node")
 
 
 def _fail_reset(case: RuleContext, resets: list[Event]) -> Fail:
@@ -166,9 +167,9 @@ def amd_bad_pages(case: RuleContext) -> Iterator[Result]:
         if gpu.id in lines:
             continue
         if gpu.vendor != "AMD":
-            yield NotApplicable(f"gpu:{gpu.id}", "not of AMD")
+            yield NotApplicable(f"gpu:{gpu.id}", Reason("no-such-device", detail="not of AMD"))
         elif unread:
-            yield Unknown(f"gpu:{gpu.id}", f"the kernel log was not read: {unread}")
+            yield Unknown(f"gpu:{gpu.id}", Reason("log-not-read", why=unread))
         else:
             yield Pass(f"gpu:{gpu.id}")
     for address in sorted(lines):  # of a log alone, or of GPUs that left the bus, too

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from agent.model.gpu import Gpu
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id, find_function, report_no_gpu, unreachable_reason
 from agent.rules.rule import NotApplicable, Pass, Result, Unknown
@@ -34,14 +35,25 @@ def select_gpus(
         if answer is not None:
             answers.append(answer)
         elif devices is not None and device not in devices:
-            answers.append(NotApplicable(f"gpu:{gpu.id}", "a GPU that is joined in another way"))
+            answers.append(
+                NotApplicable(f"gpu:{gpu.id}", Reason("other-kind", detail="a GPU that is joined in another way"))
+            )
         elif known(gpu):
             groups.setdefault(device, []).append(gpu)
         else:
-            why = case.probe_failure("gpu") or gpu.driver_error or "the driver does not state it"
+            why = (
+                case.probe_failure("gpu")
+                or quote_source(gpu.driver_error)
+                or Reason("not-shown", detail="the driver does not state it")
+            )
             answers.append(Unknown(f"gpu:{gpu.id}", why))
     alone = [group[0] for group in groups.values() if len(group) == 1]
-    answers += [NotApplicable(f"gpu:{gpu.id}", "the only GPU of its model: nothing to compare with") for gpu in alone]
+    answers += [
+        NotApplicable(
+            f"gpu:{gpu.id}", Reason("nothing-to-compare", detail="the only GPU of its model: nothing to compare with")
+        )
+        for gpu in alone
+    ]
     return [group for group in groups.values() if len(group) > 1], answers
 
 
@@ -50,11 +62,13 @@ def find_guard(case: RuleContext, gpu: Gpu) -> Result | None:
     subject = f"gpu:{gpu.id}"
     absent = unreachable_reason(find_function(case, gpu))
     if gpu.vendor != "AMD":
-        return NotApplicable(subject, "not of AMD")
+        return NotApplicable(subject, Reason("no-such-device", detail="not of AMD"))
     if case.virtual_machine:
-        return NotApplicable(subject, "virtual machine: what joins its GPUs is the hypervisor's to show")
+        return NotApplicable(
+            subject, Reason("guest", detail="virtual machine: what joins its GPUs is the hypervisor's to show")
+        )
     if absent or gpu.driver_state in NOT_OFFERED:
-        return NotApplicable(subject, absent or "the driver does not offer it")
+        return NotApplicable(subject, absent or Reason("not-measured", detail="the driver does not offer it"))
     return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, Partition
+from agent.model.reasons import Reason
 from agent.rules.amd.gpus import KFD, all_pass, select_gpus
 from agent.rules.context import RuleContext
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -26,9 +27,16 @@ def _judge_count(case: RuleContext, gpu: Gpu, usual_count: int | None) -> Result
     subject, partition = f"gpu:{gpu.id}", _partition(gpu)
     expected = partition.expected or usual_count
     if case.node.container or case.node.job_limit:
-        return NotApplicable(subject, "a container or job sees only the partitions that it was given")
+        return NotApplicable(
+            subject, Reason("container", detail="a container or job sees only the partitions that it was given")
+        )
     if expected is None:
-        return Unknown(subject, "its compute partition mode is not known, and no majority of GPUs has one number")
+        return Unknown(
+            subject,
+            Reason(
+                "not-shown", detail="its compute partition mode is not known, and no majority of GPUs has one number"
+            ),
+        )
     if (partition.count or 0) >= expected:
         return Pass(subject)
     why = f"{partition.compute} mode has {expected}" if partition.expected else f"other GPUs have {expected}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.nccl.settings import EffectiveSetting, effective_settings, jobs_unread_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -17,7 +18,7 @@ _DEVICES = re.compile(r"(?:\d{1,3}|GPU-[\w-]{1,60})(?:,(?:\d{1,3}|GPU-[\w-]{1,60
 @rule("amd-visible-conflict")
 def amd_visible_conflict(case: RuleContext) -> Iterator[Result]:
     if not any(gpu.vendor == "AMD" for gpu in case.topology.gpus):
-        yield NotApplicable("node", "no GPU of AMD")
+        yield NotApplicable("node", Reason("no-such-device", detail="no GPU of AMD"))
         return
     inner = {setting.unit: setting for setting in effective_settings(case, _HIP)}
     both = [(one, inner[one.unit]) for one in effective_settings(case, _RUNTIME) if one.unit in inner]

@@ -10,6 +10,7 @@ import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.reasons import Reason, quote_source
 from agent.model.topology import Path
 from agent.rules.amd.gpus import BRIDGED, FULL_MESH, KFD, NO_HIVE, PAIRED, all_pass, select_gpus
 from agent.rules.context import RuleContext
@@ -20,7 +21,9 @@ from agent.rules.wording import find_majority, join_labels
 _REMEDY = "Reset the hive while it is idle, power cycle the node, then exchange the module or bridge."
 _LINKS = f"{KFD}/*/io_links/*/properties"
 _SEVERAL = 3  # pairs of three GPUs: what so many have, every link can do
-_PERHAPS_A_GUEST = "no GPU is in a hive, and whether this is a virtual machine is not known"
+_PERHAPS_A_GUEST = Reason(
+    "guest-hides", detail="no GPU is in a hive, and whether this is a virtual machine is not known"
+)
 _BRIDGE_SIZES = (2, 4)  # cards that one bridge joins
 _MANY = 2  # up to so many pairs without a GPU in common are a finding each
 _SLOWEST_LINK_GBYTE_S = 50.0  # one link of the slowest generation: 16 lanes at 25 GT/s
@@ -106,10 +109,16 @@ def _judge_bridges(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     sizes = set(hives.values())
     alone = [gpu for gpu in group if gpu.hive == NO_HIVE]
     if not hives:
-        yield from (NotApplicable(f"gpu:{gpu.id}", "a card without a bridge, as all of its model") for gpu in alone)
+        yield from (
+            NotApplicable(f"gpu:{gpu.id}", Reason("other-kind", detail="a card without a bridge, as all of its model"))
+            for gpu in alone
+        )
     elif len(sizes) == 1 and max(sizes) in _BRIDGE_SIZES and len(alone) < 2:
         yield from all_pass([gpu for gpu in group if gpu not in alone])
-        yield from (NotApplicable(f"gpu:{gpu.id}", "one spare card beside whole bridges") for gpu in alone)
+        yield from (
+            NotApplicable(f"gpu:{gpu.id}", Reason("nothing-to-compare", detail="one spare card beside whole bridges"))
+            for gpu in alone
+        )
     else:
         short = [gpu for gpu in group if hives[gpu.hive] < max(sizes)] or group
         yield from all_pass([gpu for gpu in group if gpu not in short])
@@ -153,11 +162,17 @@ def _judge_pairs(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     for pair in pairs:
         unread = next((gpu for gpu in (pair.a, pair.b) if not gpu.links_known), None)
         if unread and pair not in joined:
-            yield Unknown(pair.subject, unread.links_reason or f"the links of {unread.label} are not known")
+            yield Unknown(
+                pair.subject,
+                quote_source(unread.links_reason)
+                or Reason("not-shown", detail=f"the links of {unread.label} are not known"),
+            )
         elif pair not in joined:
             missing.append(pair)
     if missing and not joined and not case.node.virtualization_known:
-        yield Unknown("node", "no XGMI link inside a hive, and whether this is a virtual machine is not known")
+        yield Unknown(
+            "node", Reason("not-known", fact="no XGMI link inside a hive, and whether this is a virtual machine")
+        )
         return
     yield from (_fail_missing(case, group, len(pairs)) for group in _group_pairs(case, missing))
 
@@ -253,12 +268,17 @@ def _judge_bandwidth(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     for pair in joined:
         rate = rates[pair.subject]
         if any(end.partition is not None and (end.partition.count or 0) > 1 for end in (pair.a, pair.b)):
-            yield NotApplicable(pair.subject, "the driver states no rate between GPUs in several partitions")
+            yield NotApplicable(
+                pair.subject,
+                Reason("not-measured", detail="the driver states no rate between GPUs in several partitions"),
+            )
         elif rate is None or usual_rate is None:
-            yield Unknown(pair.subject, "the driver states no rate, or no two pairs to compare")
+            yield Unknown(
+                pair.subject, Reason("no-peers", detail="the driver states no rate, or no two pairs to compare")
+            )
         elif usual_rate < _SLOWEST_LINK_GBYTE_S:
             why = f"the driver states at most {usual_rate:g} GB/s, and one XGMI link has {_SLOWEST_LINK_GBYTE_S:g}"
-            yield Unknown(pair.subject, why)
+            yield Unknown(pair.subject, Reason("undecided", detail=why))
         elif rate >= usual_rate:
             yield Pass(pair.subject)
         else:

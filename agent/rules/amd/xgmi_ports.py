@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, XgmiPorts
+from agent.model.reasons import Reason
 from agent.rules.amd.gpus import FULL_MESH, select_gpus
 from agent.rules.context import RuleContext
 from agent.rules.devices import kernel_log_evidence
@@ -53,12 +54,12 @@ def _judge_states(case: RuleContext, group: list[Gpu]) -> Iterator[Result]:
     agreed = centre is not None and short[centre] >= _SEVERAL
     if 2 * len(short) >= len(group) and not agreed:
         why = "half of the GPUs and more have fewer active ports than links: this driver does not state them right"
-        yield from (Unknown(f"gpu:{gpu_id}", why) for gpu_id in short)
+        yield from (Unknown(f"gpu:{gpu_id}", Reason("undecided", detail=why)) for gpu_id in short)
         return
     spare = max((_count(gpu, "inactive") for gpu in whole), default=0)
     unsure = [gpu.id for gpu in group if gpu.id in short and _count(gpu, "inactive") <= spare]
     why = "its firmware states no port more to be down than that of other GPUs: one is off, or not stated"
-    yield from (Unknown(f"gpu:{gpu_id}", why) for gpu_id in unsure)
+    yield from (Unknown(f"gpu:{gpu_id}", Reason("undecided", detail=why)) for gpu_id in unsure)
     down = {gpu_id: missing for gpu_id, missing in short.items() if gpu_id not in unsure}
     while down:
         centre = _find_centre(down)
@@ -126,12 +127,18 @@ def _judge_rate(group: list[Gpu]) -> Iterator[Result]:
         subject, ports = f"gpu:{gpu.id}", _ports(gpu)
         own = ports.lane_gbit_s or 0
         if width is None or width < _LANES:
-            yield Unknown(subject, "most GPUs have no width in common, or less than 16 lanes: idle links may be narrow")
+            yield Unknown(
+                subject,
+                Reason(
+                    "no-peers",
+                    detail="most GPUs have no width in common, or less than 16 lanes: idle links may be narrow",
+                ),
+            )
         elif (ports.width or 0) < width or 0 < own < rate:
             yield _fail_slow(gpu, width, rate)
         elif 0 < own < max(fastest, _LANE_GBIT_S):
             why = f"lanes at {own} Gb/s, {max(fastest, _LANE_GBIT_S)} are possible, and no majority has that: "
-            yield Unknown(subject, f"{why}idle links may be slow")
+            yield Unknown(subject, Reason("link-inconclusive", detail=f"{why}idle links may be slow"))
         else:
             yield Pass(subject)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.node import Event
+from agent.model.reasons import Reason
 from agent.rules.ascend.npus import find_npus
 from agent.rules.context import RuleContext
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -55,7 +56,10 @@ def npu_fault_event(case: RuleContext) -> Iterator[Result]:
             last[f"0x{event.code[2:].upper()}" if event.code else ""] = event
     for code, event in sorted(last.items()):
         if code not in _FAULTS:
-            yield Unknown("node", f"event {code or 'without a code'} of the NPU driver has no level here")
+            yield Unknown(
+                "node",
+                Reason("undecided", detail=f"event {code or 'without a code'} of the NPU driver has no level here"),
+            )
             continue
         severity, words = _FAULTS[code]
         yield Fail(
@@ -78,9 +82,9 @@ def _judge_log(case: RuleContext, kind: str) -> Iterator[Result]:
         return
     unread = case.probe_failure("kernel_log")
     if not find_npus(case):
-        yield NotApplicable("node", "no Ascend NPU")
+        yield NotApplicable("node", Reason("no-such-device", detail="no Ascend NPU"))
     else:
-        yield Unknown("node", f"the kernel log was not read: {unread}") if unread else Pass("node")
+        yield Unknown("node", Reason("log-not-read", why=unread)) if unread else Pass("node")
 
 
 def _format_time(event: Event) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
+from agent.model.reasons import Reason
 from agent.rules.ascend.npus import find_npus, is_a3
 from agent.rules.ascend.ports import label_of, npu_ports, places_of, report_no_ports, subject_of
 from agent.rules.context import RuleContext
@@ -34,12 +35,12 @@ def npu_pfc_priority(case: RuleContext) -> Iterator[Result]:
     if not npu_ports(case):
         return
     if case.settings.facts.get("roce_mode") == "lossy":
-        yield NotApplicable("node", 'declared roce_mode = "lossy"')
+        yield NotApplicable("node", Reason("declared", detail='declared roce_mode = "lossy"'))
         return
     setting = next(iter(effective_settings(case, _SERVICE_LEVEL)), None)
     text = setting.value.strip() if setting else str(_DEFAULT_LEVEL)
     if not (text.isascii() and text.isdigit() and len(text) == 1 and int(text) < 8):
-        yield Unknown("node", f"{_SERVICE_LEVEL} is {text[:20]!r}, no priority")
+        yield Unknown("node", Reason("undecided", detail=f"{_SERVICE_LEVEL} is {text[:20]!r}, no priority"))
         return
     answers = (_judge_priority(port, int(text), setting) for port in npu_ports(case))
     yield from aggregate_node_wide(answers, f"PFC does not protect priority {text}, which HCCL uses")
@@ -48,7 +49,10 @@ def npu_pfc_priority(case: RuleContext) -> Iterator[Result]:
 def _judge_priority(port: NpuPort, level: int, setting: EffectiveSetting | None) -> Result:
     if port.pfc is None:
         return Unknown(
-            subject_of(port), f"PFC of NPU {port.npu} was never set, or was not asked: the firmware's default"
+            subject_of(port),
+            Reason(
+                "not-asked", detail=f"PFC of NPU {port.npu} was never set, or was not asked: the firmware's default"
+            ),
         )
     if level in port.pfc:
         return Pass(subject_of(port))
@@ -71,10 +75,16 @@ def hccl_inter_hccs_disabled(case: RuleContext) -> Iterator[Result]:
     settings = effective_settings(case, _NO_HCCS)
     disabling = next((setting for setting in settings if setting.value.strip().upper() == "TRUE"), None)
     if not is_a3(case):
-        yield NotApplicable("node", "no die of an Atlas A3")
+        yield NotApplicable("node", Reason("no-such-device", detail="no die of an Atlas A3"))
     elif disabling is None:
         known = settings or is_surely_unset(case)
-        yield Pass("node") if known else Unknown("node", jobs_unread_reason(case) or "settings of jobs were not read")
+        yield (
+            Pass("node")
+            if known
+            else Unknown(
+                "node", jobs_unread_reason(case) or Reason("not-shown", detail="settings of jobs were not read")
+            )
+        )
     else:
         yield _fail_setting(
             "HCCS between nodes is switched off",
@@ -90,10 +100,16 @@ def hccl_intra_invalid(case: RuleContext) -> Iterator[Result]:
     is_roce = roce is not None and roce.value.strip() == "1"
     stated = [(name, setting) for name, setting in ((_PCIE, pcie), (_ROCE, roce)) if setting is not None]
     if not find_npus(case):
-        yield NotApplicable("node", "no Ascend NPU")
+        yield NotApplicable("node", Reason("no-such-device", detail="no Ascend NPU"))
     elif not stated:
         known = is_surely_unset(case)
-        yield Pass("node") if known else Unknown("node", jobs_unread_reason(case) or "settings of jobs were not read")
+        yield (
+            Pass("node")
+            if known
+            else Unknown(
+                "node", jobs_unread_reason(case) or Reason("not-shown", detail="settings of jobs were not read")
+            )
+        )
     elif is_roce and pcie is not None and pcie.value.strip() == "1":
         yield _fail_setting("both are 1, which HCCL does not support", "Jobs end at their start.", stated)
     elif not is_pcie and not is_roce:
@@ -108,16 +124,18 @@ def hccl_timeout_short(case: RuleContext) -> Iterator[Result]:
     values = _DEFAULTS | {key: _to_number(setting.value.strip()) for key, setting in settings.items()}
     short = [key for key, value in values.items() if value is not None and value < case.threshold(_LEAST[key])]
     if not any(port.address for port in npu_ports(case)):
-        yield NotApplicable("node", "no RoCE port of an NPU has an address: its jobs stay on this node")
+        yield NotApplicable(
+            "node", Reason("not-configured", detail="no RoCE port of an NPU has an address: its jobs stay on this node")
+        )
     elif short:
         yield _fail_timeout(short, values, settings)
     elif None in values.values():
         key = next(key for key, value in values.items() if value is None)
-        yield Unknown("node", f"{key} is {settings[key].value[:20]!r}, no number")
+        yield Unknown("node", Reason("undecided", detail=f"{key} is {settings[key].value[:20]!r}, no number"))
     elif settings or is_surely_unset(case):
         yield Pass("node")
     else:
-        yield Unknown("node", jobs_unread_reason(case) or "settings of jobs were not read")
+        yield Unknown("node", jobs_unread_reason(case) or Reason("not-shown", detail="settings of jobs were not read"))
 
 
 def _to_number(text: str) -> int | None:
@@ -158,13 +176,15 @@ def npu_rank_table_mismatch(case: RuleContext) -> Iterator[Result]:
     own = [rank for rank in ranks if rank.server == case.node.hostname]
     ports = {port.npu: port for port in npu_ports(case) if port.address}
     if not ranks:
-        yield NotApplicable("node", "no rank table")
+        yield NotApplicable("node", Reason("no-such-device", detail="no rank table"))
     elif not own:
-        yield Unknown("node", "no server of the rank table has this node's name")
+        yield Unknown("node", Reason("undecided", detail="no server of the rank table has this node's name"))
     for rank in own:
         port = ports.get(rank.npu)
         if port is None or rank.address is None:
-            yield Unknown(f"npu:{rank.npu}", "its address is not known, or not in the rank table")
+            yield Unknown(
+                f"npu:{rank.npu}", Reason("not-shown", detail="its address is not known, or not in the rank table")
+            )
         elif port.address == rank.address:
             yield Pass(subject_of(port))
         else:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
+from agent.model.reasons import Reason, quote_source
 from agent.model.topology import Path
 from agent.rules.ascend.npus import A2, find_npus
 from agent.rules.context import RuleContext
@@ -44,7 +45,9 @@ def _known_ports(case: RuleContext) -> tuple[list[tuple[Gpu, list[GpuLink]]], li
         elif links:
             known.append((npu, links))
         else:
-            answers.append(Unknown(subject, npu.links_reason or f"no saved output of {_COMMAND}"))
+            answers.append(
+                Unknown(subject, quote_source(npu.links_reason) or Reason("output-missing", command=_COMMAND))
+            )
     return known, answers
 
 
@@ -60,9 +63,13 @@ def hccs_link_down(case: RuleContext) -> Iterator[Result]:
         if dead:
             faults.append(_Ports(npu, dead))
         elif len(down[npu.id]) == len(links):
-            yield NotApplicable(f"gpu:{npu.id}", "no HCCS port of this board is in use")
+            yield NotApplicable(
+                f"gpu:{npu.id}", Reason("no-such-device", detail="no HCCS port of this board is in use")
+            )
         elif down[npu.id] and len(known) == 1:
-            yield Unknown(f"gpu:{npu.id}", "ports of one NPU alone: a board may leave some of them out")
+            yield Unknown(
+                f"gpu:{npu.id}", Reason("no-peers", detail="ports of one NPU alone: a board may leave some of them out")
+            )
         else:
             yield Pass(f"gpu:{npu.id}")
     yield from _merge(case, faults, len(known), _fail_down)
@@ -80,7 +87,9 @@ def hccs_lanes_degraded(case: RuleContext) -> Iterator[Result]:
         if slow:
             faults.append(_Ports(npu, slow))
         elif full is None or not any(link.signal_gbyte_s for link in links):
-            yield Unknown(f"gpu:{npu.id}", "the speed of its ports is not known, or of no two alike")
+            yield Unknown(
+                f"gpu:{npu.id}", Reason("no-peers", detail="the speed of its ports is not known, or of no two alike")
+            )
         else:
             yield Pass(f"gpu:{npu.id}")
     yield from _merge(case, faults, len(known), _fail_lanes(full or 0.0))
@@ -98,7 +107,10 @@ def hccs_errors(case: RuleContext) -> Iterator[Result]:
         bad = [link for at, link in enumerate(links) if any(moves[at, name] for name in _COUNTERS)]
         gaps = [(links[at].link, name) for (at, name), move in moves.items() if move is None]
         if case.not_counted or not any(_COUNTERS & link.errors.keys() for link in links):
-            yield Unknown(f"gpu:{npu.id}", case.not_counted or f"no error counts in an output of {_COMMAND}")
+            yield Unknown(
+                f"gpu:{npu.id}",
+                case.not_counted or Reason("undecided", detail=f"no error counts in an output of {_COMMAND}"),
+            )
         elif bad:
             faults.append(_Ports(npu, bad))
         elif gaps:
@@ -244,13 +256,20 @@ def hccs_matrix_asymmetric(case: RuleContext) -> Iterator[Result]:
     paths = [path for path in case.topology.paths if path.a in ids and path.b in ids]
     rows = {npu: [path for path in paths if npu in (path.a, path.b)] for npu in sorted(ids)}
     if not any(path.kind == "HCCS" for path in paths):
-        yield Unknown("node", "no HCCS pair: a board without HCCS, or npu-smi info -t topo was not saved")
+        yield Unknown(
+            "node",
+            Reason("not-shown", detail="no HCCS pair: a board without HCCS, or npu-smi info -t topo was not saved"),
+        )
         return
     missing = [path for path in paths if path.kind is not None and path.kind not in LINKED and _is_odd(path, rows)]
-    yield from (Unknown(_pair(path), "npu-smi does not state how they are joined") for path in paths if not path.kind)
+    yield from (
+        Unknown(_pair(path), Reason("not-shown", detail="npu-smi does not state how they are joined"))
+        for path in paths
+        if not path.kind
+    )
     yield from (Pass(_pair(path)) for path in paths if path.kind in LINKED)
     yield from (
-        NotApplicable(_pair(path), "HCCS joins a part of this board's NPUs")
+        NotApplicable(_pair(path), Reason("other-kind", detail="HCCS joins a part of this board's NPUs"))
         for path in paths
         if path.kind and path.kind not in LINKED and path not in missing
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id, find_function, find_lost_addresses, unreachable_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -37,9 +38,17 @@ def npu_missing(case: RuleContext) -> Iterator[Result]:
     known = {port.npu for port in ascend.ports} if ascend else set()
     nodes = (ascend.device_nodes if ascend else None) or 0
     if case.virtual_machine or not case.node.virtualization_known:
-        yield NotApplicable("node", "a virtual machine, or it is not known: it has the NPUs that it was given")
+        yield NotApplicable(
+            "node", Reason("guest", detail="a virtual machine, or it is not known: it has the NPUs that it was given")
+        )
     elif not dies and not known and not nodes:
-        yield NotApplicable("node", "no die of an Atlas A3, no settings and no device nodes; see device-count-low")
+        yield NotApplicable(
+            "node",
+            Reason(
+                "judged-elsewhere",
+                detail="no die of an Atlas A3, no settings and no device nodes; see device-count-low",
+            ),
+        )
     elif case.bus_unread:
         yield Unknown("node", case.bus_unread)
     elif len(dies) % 2 or _gone_from_a3(dies):
@@ -135,11 +144,18 @@ def npu_driver_missing(case: RuleContext) -> Iterator[Result]:
     nodes = case.topology.ascend.device_nodes if case.topology.ascend else None
     npus = [npu for npu in npus if unreachable_reason(find_function(case, npu)) is None]
     if not npus:
-        yield NotApplicable("node", "no Ascend NPU on the bus that a driver is bound to")
+        yield NotApplicable(
+            "node", Reason("no-such-device", detail="no Ascend NPU on the bus that a driver is bound to")
+        )
     elif case.node.container or case.node.job_limit:
-        yield NotApplicable("node", "a container or job has the device nodes that it was given")
+        yield NotApplicable(
+            "node", Reason("container", detail="a container or job has the device nodes that it was given")
+        )
     elif nodes is None or any(npu.driver_state == "unknown" and not _has_driver(case, npu) for npu in npus):
-        yield Unknown("node", case.probe_failure("hccn") or "/dev or the driver of an NPU was not read")
+        yield Unknown(
+            "node",
+            case.probe_failure("hccn") or Reason("not-shown", detail="/dev or the driver of an NPU was not read"),
+        )
     elif nodes >= len(npus):
         yield Pass("node")
     else:

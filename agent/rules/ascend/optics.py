@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
 from agent.model.nic import Lane, TransceiverModule
+from agent.model.reasons import Reason
 from agent.model.topology import find_npu_link
 from agent.rules.ascend.ports import label_of, npu_ports, places_of, report_no_ports, subject_of
 from agent.rules.context import RuleContext
@@ -30,19 +31,19 @@ def npu_optic_power(case: RuleContext) -> Iterator[Result]:
 def _judge_power(case: RuleContext, port: NpuPort) -> Result:
     subject, module = subject_of(port), port.module
     if find_npu_link(case.accelerator_nics, port).state == "DOWN":
-        return NotApplicable(subject, "down")
+        return NotApplicable(subject, Reason("not-in-use", detail="down"))
     if module is None:
-        return Unknown(subject, f"no output of {_command(port)}")
+        return Unknown(subject, Reason("output-missing", command=_command(port)))
     if module.state == "absent":
-        return NotApplicable(subject, "no module is in the port")
+        return NotApplicable(subject, Reason("no-such-device", detail="no module is in the port"))
     lit = [lane for lane in module.lanes if is_lit(lane)]
     faults = [*_judge_heat(module), *_judge_light(lit, module)]
     if faults:
         return _fail_power(port, module, faults)
     if not lit:
-        return Unknown(subject, "its module shows no power of any lane with light")
+        return Unknown(subject, Reason("not-shown", detail="its module shows no power of any lane with light"))
     if not all(name in module.thresholds for name in _LIMITS):
-        return Unknown(subject, "its module has no limits of its power")
+        return Unknown(subject, Reason("not-shown", detail="its module has no limits of its power"))
     return Pass(subject)
 
 
@@ -86,15 +87,20 @@ def npu_optic_absent(case: RuleContext) -> Iterator[Result]:
 def _judge_absent(case: RuleContext, port: NpuPort, plugged: int) -> Result:
     subject, module = subject_of(port), port.module
     if module is None:
-        return Unknown(subject, f"no output of {_command(port)}")
+        return Unknown(subject, Reason("output-missing", command=_command(port)))
     if module.state != "absent":
         return Pass(subject)
     if module.lanes or find_npu_link(case.accelerator_nics, port).state == "ACTIVE":
-        return Unknown(subject, "not present, and yet the module shows values or the port is up")
+        return Unknown(
+            subject, Reason("undecided", detail="not present, and yet the module shows values or the port is up")
+        )
     if not plugged:
-        return NotApplicable(subject, "no port is known to have a module")
+        return NotApplicable(subject, Reason("no-such-device", detail="no port is known to have a module"))
     if port.address is None:
-        return Unknown(subject, "not present, and no address: whether the port is to have a cable is not known")
+        return Unknown(
+            subject,
+            Reason("not-shown", detail="not present, and no address: whether the port is to have a cable is not known"),
+        )
     return Fail(
         subject=subject,
         label=label_of(port),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from agent.model.counters import port_counters
 from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
+from agent.model.reasons import Reason
 from agent.model.topology import find_npu_link
 from agent.rules.ascend.ports import label_of, npu_ports, places_of, report_no_ports, subject_of
 from agent.rules.context import RuleContext
@@ -29,7 +30,7 @@ def _judge_storm(case: RuleContext, port: NpuPort) -> Result:
     counts = {name: n for name, n in port_counters(link).items() if _COUNT.fullmatch(name)}
     errors = {name: n for name, n in sorted(counts.items()) if "_err_" in name}
     if not errors:
-        return Unknown(subject, f"no output of {command}")
+        return Unknown(subject, Reason("output-missing", command=command))
     if case.not_counted:
         return Unknown(subject, case.not_counted)
     moves = {name: case.moved(f"port:{port.nic}/{link.port}", name, errors) for name in errors}
@@ -46,5 +47,8 @@ def _judge_storm(case: RuleContext, port: NpuPort) -> Result:
     if gap:
         return Unknown(subject, case.not_moved(f"port:{port.nic}/{link.port}", gap))
     if not any(counts.values()):
-        return Unknown(subject, "the watchdog has counted nothing since it was reset: by default it is off")
+        return Unknown(
+            subject,
+            Reason("undecided", detail="the watchdog has counted nothing since it was reset: by default it is off"),
+        )
     return Pass(subject)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
+from agent.model.reasons import Reason
 from agent.model.topology import find_npu_link
 from agent.rules.ascend.npus import CONFIGURATION, find_npus
 from agent.rules.context import RuleContext
@@ -52,7 +53,9 @@ def report_no_ports(case: RuleContext) -> Iterator[Result]:
         yield answer
     elif ascend and not ascend.ports:
         why = "it is empty: no port was set up" if ascend.configuration == "empty" else ascend.configuration
-        yield Unknown("node", f"{CONFIGURATION}: {why or 'not read'}; no saved output of hccn_tool")
+        yield Unknown(
+            "node", Reason("not-shown", detail=f"{CONFIGURATION}: {why or 'not read'}; no saved output of hccn_tool")
+        )
 
 
 def _tool(option: str, port: NpuPort) -> str:
@@ -66,15 +69,25 @@ def npu_roce_port_down(case: RuleContext) -> Iterator[Result]:
     states = {port.npu: find_npu_link(case.accelerator_nics, port).state for port in ports}
     up = [port for port in ports if states[port.npu] == "ACTIVE"]
     down = [port for port in ports if states[port.npu] == "DOWN"]
-    yield from (Unknown(subject_of(p), f"no output of {_tool('link', p)}") for p in ports if states[p.npu] is None)
+    yield from (
+        Unknown(subject_of(p), Reason("output-missing", command=_tool("link", p)))
+        for p in ports
+        if states[p.npu] is None
+    )
     yield from (Pass(subject_of(port)) for port in up)
     if up or (len(down) > 1 and any(port.address for port in down)):
         faults = [_fail_down(port, len(ports)) for port in down]
         yield from faults if up else [merge_failures(faults, "All RoCE ports down")]
     elif len(down) == 1:
-        yield Unknown(subject_of(down[0]), "down, and no other port is known: whether it has a cable is not known")
+        yield Unknown(
+            subject_of(down[0]),
+            Reason("not-shown", detail="down, and no other port is known: whether it has a cable is not known"),
+        )
     else:
-        yield from (NotApplicable(subject_of(port), "all ports down and none set up") for port in down)
+        yield from (
+            NotApplicable(subject_of(port), Reason("not-in-use", detail="all ports down and none set up"))
+            for port in down
+        )
 
 
 def _fail_down(port: NpuPort, count: int) -> Fail:
@@ -96,9 +109,11 @@ def npu_roce_speed(case: RuleContext) -> Iterator[Result]:
     for port, link in links:
         subject, speed = subject_of(port), link.rate_gbit_s
         if link.state == "DOWN":
-            yield NotApplicable(subject, "down")
+            yield NotApplicable(subject, Reason("not-in-use", detail="down"))
         elif speed is None or usual_rate is None:
-            yield Unknown(subject, "its speed is not known, or most ports have no speed in common")
+            yield Unknown(
+                subject, Reason("no-peers", detail="its speed is not known, or most ports have no speed in common")
+            )
         elif speed >= usual_rate:
             yield Pass(subject)
         else:
@@ -120,11 +135,16 @@ def npu_fec_mismatch(case: RuleContext) -> Iterator[Result]:
     for port in ports:
         subject = subject_of(port)
         if find_npu_link(case.accelerator_nics, port).state == "DOWN":
-            yield NotApplicable(subject, "down")
+            yield NotApplicable(subject, Reason("not-in-use", detail="down"))
         elif port.fec not in _FEC:
-            yield Unknown(subject, f"FEC is {port.fec}" if port.fec else f"no output of {_tool('fec', port)}")
+            yield Unknown(
+                subject,
+                Reason("undecided", detail=f"FEC is {port.fec}")
+                if port.fec
+                else Reason("output-missing", command=_tool("fec", port)),
+            )
         elif usual is None:
-            yield Unknown(subject, "most ports have no FEC in common")
+            yield Unknown(subject, Reason("no-peers", detail="most ports have no FEC in common"))
         elif port.fec == usual:
             yield Pass(subject)
         else:
@@ -145,11 +165,11 @@ def npu_roce_net_health(case: RuleContext) -> Iterator[Result]:
     for port in npu_ports(case):
         subject, health = subject_of(port), port.health
         if health is None:
-            yield Unknown(subject, f"no output of {_tool('net_health', port)}")
+            yield Unknown(subject, Reason("output-missing", command=_tool("net_health", port)))
         elif health.startswith(_HEALTHY):
             yield Pass(subject)
         elif not health.startswith(_FAULTY):
-            yield Unknown(subject, f"net health status {health!r}")
+            yield Unknown(subject, Reason("undecided", detail=f"net health status {health!r}"))
         else:
             yield Fail(
                 subject=subject,
@@ -172,10 +192,13 @@ def npu_roce_ip_missing(case: RuleContext) -> Iterator[Result]:
     if not ports:
         return
     if not any(port.address for port in ports.values()):
-        yield NotApplicable("node", "no NPU has an address: not set up")
+        yield NotApplicable("node", Reason("not-configured", detail="no NPU has an address: not set up"))
         return
     if not read:
-        yield Unknown("node", f"{CONFIGURATION} was not read: a port without answer may have an address")
+        yield Unknown(
+            "node",
+            Reason("not-shown", detail=f"{CONFIGURATION} was not read: a port without answer may have an address"),
+        )
         return
     expected = _list_expected(case, ports)
     count = sum(1 for port in ports.values() if port.address)
@@ -214,7 +237,7 @@ def npu_roce_ip_duplicate(case: RuleContext) -> Iterator[Result]:
         if port.address:
             by_address.setdefault(port.address, []).append(port)
         else:
-            yield NotApplicable(subject_of(port), "no address is known")
+            yield NotApplicable(subject_of(port), Reason("not-configured", detail="no address is known"))
     for address, ports in by_address.items():
         if len(ports) == 1:
             yield Pass(subject_of(ports[0]))
@@ -246,11 +269,16 @@ def npu_roce_conf_uneven(case: RuleContext) -> Iterator[Result]:
     }
     uneven = [name for name, read in values.items() if len({read(port) for port in ports}) > 1]
     if len(ports) < 2:
-        yield Unknown("node", "one port alone: nothing to compare with")
+        yield Unknown("node", Reason("no-peers", detail="one port alone: nothing to compare with"))
     elif not uneven:
         yield Pass("node")
     elif case.topology.ascend is None or case.topology.ascend.configuration != "read":
-        yield Unknown("node", f"{CONFIGURATION} was not read: a port that was not asked may be set as the others")
+        yield Unknown(
+            "node",
+            Reason(
+                "not-shown", detail=f"{CONFIGURATION} was not read: a port that was not asked may be set as the others"
+            ),
+        )
     else:
         yield from (_fail_uneven(name, values[name], ports) for name in uneven)
 
@@ -299,6 +327,11 @@ def npu_tls_mixed(case: RuleContext) -> Iterator[Result]:
             places=frozenset().union(*map(places_of, few)),
         )
     elif ports and (len(known) < len(ports) or len(known) < 2):
-        yield Unknown("node", f"TLS is known of {len(known)} of {len(ports)} NPUs: the others have the default")
+        yield Unknown(
+            "node",
+            Reason(
+                "undecided", detail=f"TLS is known of {len(known)} of {len(ports)} NPUs: the others have the default"
+            ),
+        )
     elif ports:
         yield Pass("node")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.model.counters import gpu_counters
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.reasons import Reason
 from agent.rules.ascend.npus import DIES, find_npus
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id, find_function, unreachable_reason
@@ -40,11 +41,11 @@ def _judge_die(case: RuleContext, npu: Gpu) -> Result | None:
     """The answer; None where errors were counted."""
     subject, absent = f"gpu:{npu.id}", unreachable_reason(find_function(case, npu))
     if find_device_id(case, npu) not in DIES:
-        return NotApplicable(subject, "no die of an Atlas A3")
+        return NotApplicable(subject, Reason("no-such-device", detail="no die of an Atlas A3"))
     if absent:
         return NotApplicable(subject, absent)
     if not any(name in npu.error_counts for name in _COUNTERS):
-        return Unknown(subject, f"no saved output of {_COMMAND}")
+        return Unknown(subject, Reason("output-missing", command=_COMMAND))
     moves = _moves(case, npu)
     if any(moves.values()):
         return None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.pci import CxlDevice, PciFunction
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, kernel_log_evidence, unreachable_reason
 from agent.rules.gates import has_cxl
@@ -45,18 +46,23 @@ def cxl_driver_missing(case: RuleContext) -> Iterator[Result]:
 def _judge_driver(case: RuleContext, device: CxlDevice, function: PciFunction | None) -> Result:
     subject = subject_of(device)
     if function is None:
-        return Unknown(subject, "its PCI function is not known")
+        return Unknown(subject, Reason("not-known", fact="its PCI function"))
     absent = unreachable_reason(function)
     if absent or "vfio" in (function.driver or ""):
-        return NotApplicable(subject, absent or "kept for a virtual machine")
+        return NotApplicable(subject, absent or Reason("guest", detail="kept for a virtual machine"))
     if function.driver == DRIVER:
         return Pass(subject)
     if function.driver:
-        return Unknown(subject, f"bound to {function.driver}: whether that offers its memory is not known")
+        return Unknown(
+            subject,
+            Reason("not-shown", detail=f"bound to {function.driver}: whether that offers its memory is not known"),
+        )
     if function.driver is None or function.root_bus is None:
-        return Unknown(subject, "whether a driver is bound to it, or where on the bus it is, is not known")
+        return Unknown(subject, Reason("not-known", fact="whether a driver is bound to it, or where on the bus it is,"))
     if function.parent is None:
-        return NotApplicable(subject, "CXL 1.1, part of the root complex: the firmware sets up its memory")
+        return NotApplicable(
+            subject, Reason("other-kind", detail="CXL 1.1, part of the root complex: the firmware sets up its memory")
+        )
     peers = [
         other.id
         for cxl_device in cxl_devices(case)
@@ -65,7 +71,9 @@ def _judge_driver(case: RuleContext, device: CxlDevice, function: PciFunction | 
     ]
     with_driver = [peer for peer in peers if case.functions[peer].driver == DRIVER]
     if not with_driver and (nodes := _unexplained_nodes(case)):
-        return Unknown(subject, f"{join_labels(nodes)} may be its memory, set up by the firmware")
+        return Unknown(
+            subject, Reason("undecided", detail=f"{join_labels(nodes)} may be its memory, set up by the firmware")
+        )
     return _fail_driver(case, function, peers, with_driver)
 
 
@@ -112,9 +120,13 @@ def _judge_memdev(case: RuleContext, device: CxlDevice, function: PciFunction | 
         return Pass(subject)
     absent = unreachable_reason(function)
     if absent or function is None or function.driver != DRIVER:
-        return NotApplicable(subject, absent or f"not bound to {DRIVER}: see cxl-driver-missing")
+        return NotApplicable(
+            subject, absent or Reason("judged-elsewhere", detail=f"not bound to {DRIVER}: see cxl-driver-missing")
+        )
     if function.parent is None:
-        return NotApplicable(subject, "CXL 1.1, part of the root complex: the firmware sets up its memory")
+        return NotApplicable(
+            subject, Reason("other-kind", detail="CXL 1.1, part of the root complex: the firmware sets up its memory")
+        )
     summary = f"bound to {DRIVER}, and there is no memory device of it"
     return _fail_missing_memory(case, device, summary, f"memory device of {device.id}")
 
@@ -146,12 +158,18 @@ def _judge_endpoint(case: RuleContext, device: CxlDevice) -> Result:
         return Pass(subject)
     absent = unreachable_reason(case.functions.get(device.id))
     if absent or device.memdev is None:
-        return NotApplicable(subject, absent or "no memory device of it: see cxl-no-memdev")
+        return NotApplicable(
+            subject, absent or Reason("judged-elsewhere", detail="no memory device of it: see cxl-no-memdev")
+        )
     run = case.probes.get("cxl")
     if BUS not in (run.sources if run else ()) and not any(cxl_device.endpoint for cxl_device in cxl_devices(case)):
-        return Unknown(subject, "endpoints are not shown: the output of `cxl list` without -v")
+        return Unknown(
+            subject, Reason("not-shown", detail="endpoints are not shown: the output of `cxl list` without -v")
+        )
     if nodes := _unexplained_nodes(case):
-        return Unknown(subject, f"{join_labels(nodes)} may be its memory, set up by the firmware")
+        return Unknown(
+            subject, Reason("undecided", detail=f"{join_labels(nodes)} may be its memory, set up by the firmware")
+        )
     summary = f"its memory device {device.memdev} has no endpoint port"
     return _fail_missing_memory(case, device, summary, f"endpoint of {device.memdev}")
 
@@ -162,7 +180,10 @@ def cxl_health(case: RuleContext) -> Iterator[Result]:
     for device in cxl_devices(case):
         subject = subject_of(device)
         if device.health is None:
-            yield Unknown(subject, "not asked: health is a question to the device, `cxl list -H` as root")
+            yield Unknown(
+                subject,
+                Reason("not-asked", detail="not asked: health is a question to the device, `cxl list -H` as root"),
+            )
         elif not device.health:
             yield Pass(subject)
         else:
@@ -192,15 +213,24 @@ def cxl_unused_capacity(case: RuleContext) -> Iterator[Result]:
 def _judge_capacity(case: RuleContext, device: CxlDevice) -> Result:
     subject, total, used = subject_of(device), device.ram_mib, device.decoded_mib
     if device.memdev is None:
-        return NotApplicable(subject, "no memory device of it: see cxl-no-memdev and cxl-driver-missing")
+        return NotApplicable(
+            subject,
+            Reason("judged-elsewhere", detail="no memory device of it: see cxl-no-memdev and cxl-driver-missing"),
+        )
     if device.pmem_mib:
-        return NotApplicable(subject, "persistent memory is set up by choice")
+        return NotApplicable(subject, Reason("by-design", detail="persistent memory is set up by choice"))
     if total == 0:
         return Unknown(
-            subject, "it states no capacity: that comes and goes at run time, or was not read from the device"
+            subject,
+            Reason(
+                "not-shown",
+                detail="it states no capacity: that comes and goes at run time, or was not read from the device",
+            ),
         )
     if total is None or device.endpoint is None or used is None:
-        return Unknown(subject, "its capacity, its endpoint or the decoders of that are not shown")
+        return Unknown(
+            subject, Reason("not-shown", detail="its capacity, its endpoint or the decoders of that are not shown")
+        )
     if used >= total:
         return Pass(subject)
     return Fail(

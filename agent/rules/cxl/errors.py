@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.node import Event
 from agent.model.pci import CxlDevice
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.cxl.devices import cxl_devices, report_no_cxl, subject_of
 from agent.rules.devices import device_label
@@ -28,7 +29,10 @@ def cxl_media_errors(case: RuleContext) -> Iterator[Result]:
 def _judge_media(case: RuleContext, device: CxlDevice) -> Result:
     subject, errors = subject_of(device), device.media_errors
     if errors is None:
-        return Unknown(subject, "not asked: a question to the device, `cxl list --media-errors` as root")
+        return Unknown(
+            subject,
+            Reason("not-asked", detail="not asked: a question to the device, `cxl list --media-errors` as root"),
+        )
     if not errors:
         return Pass(subject)
     count = sum(errors.values())
@@ -62,9 +66,7 @@ def cxl_errors_logged(case: RuleContext) -> Iterator[Result]:
     for device in cxl_devices(case):
         if device.id not in lines:
             yield (
-                Unknown(subject_of(device), f"the kernel log was not read: {unread}")
-                if unread
-                else Pass(subject_of(device))
+                Unknown(subject_of(device), Reason("log-not-read", why=unread)) if unread else Pass(subject_of(device))
             )
     for address in sorted(lines):
         yield _fail_logged(case, address, lines[address])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.pci import CxlDevice, CxlRegion
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.cxl.devices import BUS, cxl_devices
 from agent.rules.devices import device_label
@@ -23,19 +24,21 @@ def _regions(case: RuleContext) -> list[CxlRegion]:
 @rule("cxl-region-broken")
 def cxl_region_broken(case: RuleContext) -> Iterator[Result]:
     if not _regions(case):
-        yield has_cxl(case) or NotApplicable("node", "no region")
+        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region"))
     for region in _regions(case):
         yield _judge_whole(case, region)
 
 
 def _judge_whole(case: RuleContext, region: CxlRegion) -> Result:
     if region.size_mib == 0:
-        return NotApplicable("node", f"{region.id} is not set up yet")
+        return NotApplicable("node", Reason("not-configured", detail=f"{region.id} is not set up yet"))
     if region.ways is None or region.committed is None:
-        return Unknown("node", f"{region.id}: its ways, or whether it is committed, are not shown")
+        return Unknown(
+            "node", Reason("not-shown", detail=f"{region.id}: its ways, or whether it is committed, are not shown")
+        )
     run = case.probes.get("cxl")
     if region.committed and not region.devices and run and run.sources and BUS not in run.sources:
-        return Unknown("node", f"{region.id}: its devices are not shown")
+        return Unknown("node", Reason("not-shown", detail=f"{region.id}: its devices are not shown"))
     missing = region.ways - len(region.devices)
     if missing <= 0 and region.committed:
         return Pass("node")
@@ -66,20 +69,20 @@ def _judge_whole(case: RuleContext, region: CxlRegion) -> Result:
 def cxl_link_uneven(case: RuleContext) -> Iterator[Result]:
     shared = [region for region in _regions(case) if len(region.devices) > 1]
     if not shared:
-        yield has_cxl(case) or NotApplicable("node", "no region over several devices")
+        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region over several devices"))
     for region in shared:
         yield _judge_links(case, region)
 
 
 def _judge_links(case: RuleContext, region: CxlRegion) -> Result:
     if case.virtual_machine:
-        return NotApplicable("node", "virtual machine: links are what the hypervisor shows")
+        return NotApplicable("node", Reason("guest", detail="virtual machine: links are what the hypervisor shows"))
     rates: dict[str, float] = {}
     for device in region.devices:
         function = case.functions.get(device)
         link = function.link if function else None
         if link is None or link.quality.state != "conclusive" or not link.bandwidth_gbyte_s:
-            return Unknown("node", f"{region.id}: the link of {device} is not known")
+            return Unknown("node", Reason("not-shown", detail=f"{region.id}: the link of {device} is not known"))
         rates[device] = link.bandwidth_gbyte_s
     slowest, fastest = min(rates.values()), max(rates.values())
     if slowest == fastest:
@@ -106,12 +109,12 @@ def _judge_links(case: RuleContext, region: CxlRegion) -> Result:
 def cxl_interleave_uneven_sockets(case: RuleContext) -> Iterator[Result]:
     shared = [region for region in _regions(case) if len(region.devices) > 1]
     if not shared:
-        yield has_cxl(case) or NotApplicable("node", "no region over several devices")
+        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region over several devices"))
     nodes = {device.id: device.numa_node for device in cxl_devices(case)}
     for region in shared:
         places = {device: nodes.get(device) for device in region.devices}
         if None in places.values():
-            yield Unknown("node", f"{region.id}: the NUMA node of a device is not known")
+            yield Unknown("node", Reason("not-shown", detail=f"{region.id}: the NUMA node of a device is not known"))
         elif len(set(places.values())) == 1:
             yield Pass("node")
         else:
@@ -137,18 +140,22 @@ def _fail_sockets(region: CxlRegion, places: dict[str, int | None]) -> Fail:
 @rule("cxl-memory-offline")
 def cxl_memory_offline(case: RuleContext) -> Iterator[Result]:
     if not _regions(case):
-        yield has_cxl(case) or NotApplicable("node", "no region")
+        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region"))
     for region in _regions(case):
         yield _judge_online(case, region)
 
 
 def _judge_online(case: RuleContext, region: CxlRegion) -> Result:
     if region.committed is None or region.size_mib is None:
-        return Unknown("node", f"{region.id}: its size, or whether it is committed, is not shown")
+        return Unknown(
+            "node", Reason("not-shown", detail=f"{region.id}: its size, or whether it is committed, is not shown")
+        )
     if not region.committed or not region.size_mib:
-        return NotApplicable("node", f"{region.id} is not set up: see cxl-region-broken")
+        return NotApplicable(
+            "node", Reason("judged-elsewhere", detail=f"{region.id} is not set up: see cxl-region-broken")
+        )
     if region.mode == "devdax":
-        return NotApplicable("node", f"{region.id} is used as a device, not as memory")
+        return NotApplicable("node", Reason("other-kind", detail=f"{region.id} is used as a device, not as memory"))
     if region.total_blocks and region.online_blocks is not None:
         share = region.online_blocks / region.total_blocks
         online = f"{region.online_blocks} of {region.total_blocks} blocks"
@@ -159,11 +166,14 @@ def _judge_online(case: RuleContext, region: CxlRegion) -> Result:
             cxl_region.size_mib or 0 for cxl_region in _regions(case) if cxl_region.numa_node == region.numa_node
         )
         if memory is None:
-            return Unknown("node", f"{region.id}: how much of it is online is not shown")
+            return Unknown("node", Reason("not-shown", detail=f"{region.id}: how much of it is online is not shown"))
         share, online = memory / expected_mib, f"{memory / 1024:.3g} of {expected_mib / 1024:g} GiB"
         source = f"/sys/devices/system/node/node{region.numa_node}/meminfo"
         if share < _ONLINE and region.mode is None:
-            return Unknown("node", f"{region.id}: whether it is used as memory or as a device is not shown")
+            return Unknown(
+                "node",
+                Reason("not-shown", detail=f"{region.id}: whether it is used as memory or as a device is not shown"),
+            )
     if share >= _ONLINE:
         return Pass("node")
     return Fail(
@@ -180,7 +190,7 @@ def _judge_online(case: RuleContext, region: CxlRegion) -> Result:
 @rule("cxl-qos-mismatch")
 def cxl_qos_mismatch(case: RuleContext) -> Iterator[Result]:
     if not _regions(case):
-        yield has_cxl(case) or NotApplicable("node", "no region")
+        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region"))
     devices = {device.id: device for device in cxl_devices(case)}
     for region in _regions(case):
         members = [devices[device] for device in region.devices if device in devices]
@@ -189,11 +199,19 @@ def cxl_qos_mismatch(case: RuleContext) -> Iterator[Result]:
 
 def _judge_qos(region: CxlRegion, members: list[CxlDevice]) -> Result:
     if any(device.pmem_mib for device in members):
-        return NotApplicable("node", f"{region.id}: persistent memory has a class of its own")
+        return NotApplicable(
+            "node", Reason("other-kind", detail=f"{region.id}: persistent memory has a class of its own")
+        )
     if not members or len(members) < len(region.devices):
-        return Unknown("node", f"{region.id}: its devices are not shown")
+        return Unknown("node", Reason("not-shown", detail=f"{region.id}: its devices are not shown"))
     if region.qos_class is None or None in {device.qos_class for device in members}:
-        return Unknown("node", f"{region.id}: the platform, or its kernel (before 6.8), names no class of a part of it")
+        return Unknown(
+            "node",
+            Reason(
+                "not-shown",
+                detail=f"{region.id}: the platform, or its kernel (before 6.8), names no class of a part of it",
+            ),
+        )
     others = [device for device in members if device.qos_class != region.qos_class]
     if not others:
         return Pass("node")
@@ -226,7 +244,7 @@ def _judge_qos(region: CxlRegion, members: list[CxlDevice]) -> Result:
 @rule("cxl-interleave-partial")
 def cxl_interleave_partial(case: RuleContext) -> Iterator[Result]:
     if not _regions(case):
-        yield has_cxl(case) or NotApplicable("node", "no region")
+        yield has_cxl(case) or NotApplicable("node", Reason("no-such-device", detail="no region"))
     alike: dict[tuple[int | str | None, ...], list[CxlRegion]] = {}
     for region in _regions(case):
         answer = _alone_reason(case, region)
@@ -240,20 +258,34 @@ def cxl_interleave_partial(case: RuleContext) -> Iterator[Result]:
         if _count_root_ports(case, regions) > 1:
             yield _fail_partial(numa_node, regions)
         else:
-            yield from (NotApplicable("node", f"{region.id}: no equal expander at another port") for region in regions)
+            yield from (
+                NotApplicable("node", Reason("other-kind", detail=f"{region.id}: no equal expander at another port"))
+                for region in regions
+            )
 
 
 def _alone_reason(case: RuleContext, region: CxlRegion) -> Result | None:
     """Why a region is not one that could be joined with others; None where it is."""
     if case.virtual_machine:
-        return NotApplicable("node", "virtual machine: where expanders are is the hypervisor's to show")
+        return NotApplicable(
+            "node", Reason("guest", detail="virtual machine: where expanders are is the hypervisor's to show")
+        )
     if region.ways is None or region.committed is None:
-        return Unknown("node", f"{region.id}: its ways, or whether it is committed, are not shown")
+        return Unknown(
+            "node", Reason("not-shown", detail=f"{region.id}: its ways, or whether it is committed, are not shown")
+        )
     if region.ways != 1 or len(region.devices) != 1 or not region.committed or region.mode == "devdax":
-        return NotApplicable("node", f"{region.id}: over several devices, not in use, or a device by choice")
+        return NotApplicable(
+            "node", Reason("by-design", detail=f"{region.id}: over several devices, not in use, or a device by choice")
+        )
     device = next((device for device in cxl_devices(case) if device.id == region.devices[0]), None)
     if device is None or device.numa_node is None or device.ram_mib is None or device.id not in case.functions:
-        return Unknown("node", f"{region.id}: the socket, the model or the capacity of its device is not known")
+        return Unknown(
+            "node",
+            Reason(
+                "not-shown", detail=f"{region.id}: the socket, the model or the capacity of its device is not known"
+            ),
+        )
     return None
 
 

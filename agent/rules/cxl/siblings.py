@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.pci import CxlDevice
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.cxl.devices import BUS, cxl_devices, report_no_cxl, subject_of
 from agent.rules.devices import device_label
@@ -27,9 +28,12 @@ def cxl_sibling_differs(case: RuleContext) -> Iterator[Result]:
     for device in cxl_devices(case):
         function = case.functions.get(device.id)
         if device.memdev is None:
-            yield NotApplicable(subject_of(device), "no memory device of it: see cxl-no-memdev and cxl-driver-missing")
+            yield NotApplicable(
+                subject_of(device),
+                Reason("judged-elsewhere", detail="no memory device of it: see cxl-no-memdev and cxl-driver-missing"),
+            )
         elif function is None:
-            yield Unknown(subject_of(device), "its PCI function is not known")
+            yield Unknown(subject_of(device), Reason("not-known", fact="its PCI function"))
         else:
             ids = (function.vendor, function.device, function.subsystem_vendor, function.subsystem_device)
             models.setdefault(ids, []).append(device)
@@ -39,7 +43,9 @@ def cxl_sibling_differs(case: RuleContext) -> Iterator[Result]:
 
 def _compare_model(case: RuleContext, devices: list[CxlDevice]) -> Iterator[Result]:
     if len(devices) == 1:
-        yield NotApplicable(subject_of(devices[0]), "the only expander of its model")
+        yield NotApplicable(
+            subject_of(devices[0]), Reason("nothing-to-compare", detail="the only expander of its model")
+        )
         return
     faults = [fault for what in _FILES if (fault := _compare(case, devices, what))]
     yield from faults
@@ -48,7 +54,7 @@ def _compare_model(case: RuleContext, devices: list[CxlDevice]) -> Iterator[Resu
         if device.id in named:
             continue
         if None in (_read_value(device, _FIRMWARE), _read_value(device, _CAPACITY)):
-            yield Unknown(subject_of(device), "its firmware or its capacity is not shown")
+            yield Unknown(subject_of(device), Reason("not-shown", detail="its firmware or its capacity is not shown"))
         else:
             yield Pass(subject_of(device))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     find_function,
@@ -49,7 +50,9 @@ def _judge_board(case: RuleContext, cards: list[Gpu]) -> Iterator[Result]:
     if not any(is_on_module_board(gpu) for gpu in cards):
         return
     if case.virtual_machine or not case.node.virtualization_known:
-        yield NotApplicable("node", "a virtual machine, or it is not known: it has the cards that it was given")
+        yield NotApplicable(
+            "node", Reason("guest", detail="a virtual machine, or it is not known: it has the cards that it was given")
+        )
     elif case.bus_unread:
         yield Unknown("node", case.bus_unread)
     elif len(on_bus) >= _ON_BOARD:
@@ -113,7 +116,7 @@ def gaudi_status(case: RuleContext) -> Iterator[Result]:
 def _judge_status(case: RuleContext, gpu: Gpu) -> Result:
     subject, absent = f"gpu:{gpu.id}", unreachable_reason(find_function(case, gpu))
     if absent or gpu.driver_state not in ("open", "error"):
-        return NotApplicable(subject, absent or "the driver does not offer it")
+        return NotApplicable(subject, absent or Reason("not-measured", detail="the driver does not offer it"))
     return Pass(subject) if gpu.driver_state == "open" else _fail_status(case, gpu)
 
 
@@ -126,7 +129,11 @@ def _fail_status(case: RuleContext, gpu: Gpu) -> Fail:
         impact="The card takes no jobs." if broken else "The card takes no jobs until the driver has finished with it.",
         remedy="Drain the node and reset or power cycle it; replace the card where the state comes back.",
         evidence=(
-            Evidence(what=f"status of {gpu.label}", value=gpu.driver_error or "", source=f"{ACCEL}/*/device/status"),
+            Evidence(
+                what=f"status of {gpu.label}",
+                value=quote_source(gpu.driver_error) or "",
+                source=f"{ACCEL}/*/device/status",
+            ),
             *kernel_log_evidence(case, gpu.id),
         ),
         severity=None if broken else "warning",
@@ -140,7 +147,10 @@ def gaudi_module_id(case: RuleContext) -> Iterator[Result]:
     by_module: dict[int, list[Gpu]] = {}
     for gpu in cards:
         if gpu.module_id is None:
-            yield Unknown(f"gpu:{gpu.id}", gpu.driver_error or "the driver states no module id")
+            yield Unknown(
+                f"gpu:{gpu.id}",
+                quote_source(gpu.driver_error) or Reason("not-shown", detail="the driver states no module id"),
+            )
         else:
             by_module.setdefault(gpu.module_id, []).append(gpu)
     for module, group in sorted(by_module.items()):

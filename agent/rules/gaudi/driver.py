@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, kernel_log_evidence, unreachable_reason
 from agent.rules.gaudi.cards import ACCEL, gaudi_cards
@@ -21,11 +22,14 @@ def gaudi_modules_mixed(case: RuleContext) -> Iterator[Result]:
     versions = {name: version for name, version in sorted(loaded.items()) if version}
     releases = {version.partition("-")[0] for version in versions.values()}  # behind it: the build of each module
     if len(loaded) < 2:
-        yield NotApplicable("node", "fewer than two modules of habanalabs are loaded: nothing to compare")
+        yield NotApplicable(
+            "node",
+            Reason("nothing-to-compare", detail="fewer than two modules of habanalabs are loaded: nothing to compare"),
+        )
     elif len(releases) > 1:
         yield _fail_mixed(versions)
     elif len(versions) < len(loaded):
-        yield Unknown("node", "a module of habanalabs shows no version")
+        yield Unknown("node", Reason("not-shown", detail="a module of habanalabs shows no version"))
     else:
         yield Pass("node")
 
@@ -54,9 +58,9 @@ def gaudi_resets(case: RuleContext) -> Iterator[Result]:
 def _judge_resets(case: RuleContext, gpu: Gpu) -> Result:
     subject, absent = f"gpu:{gpu.id}", unreachable_reason(find_function(case, gpu))
     if absent or gpu.driver_state not in ("open", "error"):
-        return NotApplicable(subject, absent or "the driver does not offer it")
+        return NotApplicable(subject, absent or Reason("not-measured", detail="the driver does not offer it"))
     if _RESETS not in gpu.error_counts:
-        return Unknown(subject, "the driver shows no count of resets")
+        return Unknown(subject, Reason("not-shown", detail="the driver shows no count of resets"))
     moved = case.moved(subject, _RESETS, gpu.error_counts)
     if case.not_counted or moved is None:
         return Unknown(subject, case.not_counted or case.not_moved(subject, _RESETS))

@@ -9,6 +9,7 @@ import msgspec
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.nic import Netdev, Port
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, kernel_log_evidence, unreachable_reason
 from agent.rules.gaudi.cards import gaudi_cards, is_on_module_board
@@ -59,7 +60,12 @@ def _judge_group(case: RuleContext, cards: dict[str, Gpu], wires: list[_Wire]) -
     down = [wire for wire in wires if wire.down]
     if len(down) == len(wires) and not all(is_on_module_board(cards[card]) for card in judged):
         labels = join_labels([cards[card].label for card in judged])
-        yield Unknown("node", f"all {len(wires)} links between {labels} are down: PCIe cards may have no bridge")
+        yield Unknown(
+            "node",
+            Reason(
+                "undecided", detail=f"all {len(wires)} links between {labels} are down: PCIe cards may have no bridge"
+            ),
+        )
         return
     if what := _describe_common(judged, cards, wires, down):
         yield _fail_all(case, judged, down, what)
@@ -70,7 +76,11 @@ def _judge_group(case: RuleContext, cards: dict[str, Gpu], wires: list[_Wire]) -
         known = all(wire.known for wire in wires if _pair_of(wire) == pair)
         if pair not in hurt:
             a, b = sorted(pair)
-            yield Pass(f"pair:{a}+{b}") if known else Unknown(f"pair:{a}+{b}", "the state of a port could not be read")
+            yield (
+                Pass(f"pair:{a}+{b}")
+                if known
+                else Unknown(f"pair:{a}+{b}", Reason("not-read", fact="the state of a port"))
+            )
     for card in judged:
         own = sorted({_pair_of(wire) for wire in wires if card in _pair_of(wire)}, key=sorted)
         if all(wire.down for wire in wires if card in _pair_of(wire)):
@@ -116,13 +126,16 @@ def _describe_common(judged: list[str], cards: dict[str, Gpu], wires: list[_Wire
 def _not_judged(case: RuleContext, gpu: Gpu) -> Result | None:
     subject, absent = f"gpu:{gpu.id}", unreachable_reason(find_function(case, gpu))
     if absent or gpu.driver_state in ("vfio", "no_driver", "not_open"):
-        return NotApplicable(subject, absent or "the driver does not offer it")
+        return NotApplicable(subject, absent or Reason("not-measured", detail="the driver does not offer it"))
     if gpu.driver_state == "error":
-        return Unknown(subject, f"the card is in the state {gpu.driver_error}: its ports follow from it")
+        return Unknown(
+            subject,
+            Reason("undecided", detail=f"the card is in the state {gpu.driver_error}: its ports follow from it"),
+        )
     if not gpu.links:
-        return Unknown(subject, gpu.links_reason or "its ports are not known")
+        return Unknown(subject, quote_source(gpu.links_reason) or Reason("not-shown", detail="its ports are not known"))
     if not any(link.remote and link.remote.kind == "gpu" for link in gpu.links):
-        return Unknown(subject, "how the board joins its ports is not known")
+        return Unknown(subject, Reason("not-known", fact="how the board joins its ports"))
     return None
 
 
@@ -215,10 +228,12 @@ def _scale_out(case: RuleContext) -> tuple[list[_ScaleOut], list[Result]]:
         ports = rows.get(gpu.id, [])
         absent = unreachable_reason(find_function(case, gpu))
         if absent or gpu.driver_state != "open":
-            why = absent or "the driver does not offer it, or it is not ready"
+            why = absent or Reason("not-in-use", detail="the driver does not offer it, or it is not ready")
             answers.append(NotApplicable(f"gpu:{gpu.id}", why))
         elif not ports or any(port.state is None for port in ports):
-            why = gpu.links_reason or "which ports leave the box, or their states, are not known"
+            why = quote_source(gpu.links_reason) or Reason(
+                "not-shown", detail="which ports leave the box, or their states, are not known"
+            )
             answers.append(Unknown(f"gpu:{gpu.id}", why))
         else:
             known.append(_ScaleOut(gpu, ports))
@@ -302,7 +317,7 @@ def gaudi_external_uneven(case: RuleContext) -> Iterator[Result]:
     if not known:
         return
     if not ports:
-        yield NotApplicable("node", "no port that leaves the box is up")
+        yield NotApplicable("node", Reason("not-in-use", detail="no port that leaves the box is up"))
         return
     fastest = max((port.rate_gbit_s for _, port in ports if port.rate_gbit_s), default=None)
     values = [mtu for *_, mtu in mtus]
@@ -318,7 +333,7 @@ def gaudi_external_uneven(case: RuleContext) -> Iterator[Result]:
     if slow or odd:
         return
     if usual is None or len(mtus) < len(ports) or any(port.rate_gbit_s is None for _, port in ports):
-        yield Unknown("node", "speed or MTU of a port is not known, or one port alone is up")
+        yield Unknown("node", Reason("no-peers", detail="speed or MTU of a port is not known, or one port alone is up"))
     else:
         yield Pass("node")
 

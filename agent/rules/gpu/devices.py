@@ -10,6 +10,7 @@ from itertools import combinations
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.pci import CARD_SWITCHES
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     device_label,
@@ -54,8 +55,11 @@ def _judge_counts(case: RuleContext) -> Iterator[Result]:
         if alike and len(alike) not in boards and not is_wired:  # gaudi-missing knows the board by its wiring
             yield Unknown(
                 "node",
-                f"{len(alike)} {alike[0].name or device} on the PCI bus, and no known server has so many: some may be "
-                "missing; --profile states how many there should be",
+                Reason(
+                    "undecided",
+                    detail=f"{len(alike)} {alike[0].name or device} on the PCI bus, and no known server has so many: "
+                    "some may be missing; --profile states how many there should be",
+                ),
             )
 
 
@@ -66,9 +70,14 @@ def _judge_empty_board(case: RuleContext) -> Iterator[Result]:
         if case.idle_gpu_driver:
             yield Unknown("node", case.idle_gpu_driver)
     elif case.virtual_machine:
-        yield NotApplicable("node", f"a virtual machine with {what} alone runs the fabric manager of others")
+        yield NotApplicable(
+            "node", Reason("guest", detail=f"a virtual machine with {what} alone runs the fabric manager of others")
+        )
     elif not case.node.virtualization_known:
-        yield Unknown("node", f"{what} and no GPU, and whether this is a virtual machine is not known")
+        yield Unknown(
+            "node",
+            Reason("guest-hides", detail=f"{what} and no GPU, and whether this is a virtual machine is not known"),
+        )
     else:
         yield Fail(
             subject="node",
@@ -104,33 +113,47 @@ def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
     if absent and not is_off_bus(function):
         return NotApplicable(subject, absent)
     if function is None and (unread := case.probe_failure("pci")):
-        return Unknown(subject, f"whether others are on the bus: {unread}")
+        return Unknown(subject, unread.prefixed("whether others are on the bus: "))
     if gpu.driver_state == "open":
         return Pass(subject)
     if gpu.driver_state == "error":
-        return _fail_missing(case, gpu, f"the driver cannot open it: {gpu.driver_error or 'no reason given'}")
+        return _fail_missing(
+            case, gpu, f"the driver cannot open it: {quote_source(gpu.driver_error) or 'no reason given'}"
+        )
     driver = function.driver if function else None
     if gpu.driver_state == "vfio" or driver == "vfio-pci":
-        return NotApplicable(subject, "bound to vfio-pci: it waits for a virtual machine")
+        return NotApplicable(subject, Reason("guest", detail="bound to vfio-pci: it waits for a virtual machine"))
     if gpu.driver_state == "no_driver" or (driver is not None and driver != "nvidia"):
-        return NotApplicable(subject, f"no NVIDIA driver is bound to it{f' but {driver}' if driver else ''}")
+        return NotApplicable(
+            subject,
+            Reason("no-such-device", detail=f"no NVIDIA driver is bound to it{f' but {driver}' if driver else ''}"),
+        )
     unread = case.probe_failure("gpu")
     if case.node.container and not unread:
-        return NotApplicable(subject, "a container sees only the GPUs that it was given")
+        return NotApplicable(subject, Reason("container", detail="a container sees only the GPUs that it was given"))
     if case.node.job_limit and not unread:
-        return NotApplicable(subject, f"{case.node.job_limit} sees only the GPUs that it was given")
+        return NotApplicable(
+            subject, Reason("container", detail=f"{case.node.job_limit} sees only the GPUs that it was given")
+        )
     if gpu.driver_state != "not_open":
-        return Unknown(subject, unread or gpu.driver_error or "the driver's list does not show")
+        return Unknown(
+            subject,
+            unread or quote_source(gpu.driver_error) or Reason("not-shown", detail="the driver's list does not show"),
+        )
     if case.virtual_machine:
-        return Unknown(subject, "not listed by the driver, in a virtual machine")
+        return Unknown(subject, Reason("guest-hides", detail="not listed by the driver, in a virtual machine"))
     if driver is None:
-        return Unknown(subject, "not listed by the driver, and whether one is bound to it is not known")
+        return Unknown(subject, Reason("not-known", fact="not listed by the driver, and whether one is bound to it"))
     if case.lists_differ:
         return Unknown(
-            subject, f"not listed by the driver; {case.lists_differ}: outputs of two hosts, or of two times?"
+            subject,
+            Reason(
+                "undecided",
+                detail=f"not listed by the driver; {case.lists_differ}: outputs of two hosts, or of two times?",
+            ),
         )
     if _EXCLUDED in (case.node.cmdline or ""):
-        return Unknown(subject, f"not listed, and the kernel command line sets {_EXCLUDED}")
+        return Unknown(subject, Reason("undecided", detail=f"not listed, and the kernel command line sets {_EXCLUDED}"))
     return _fail_missing(case, gpu, "the driver is bound to it and does not list it")
 
 
@@ -139,8 +162,15 @@ def _judge_other_maker(case: RuleContext, gpu: Gpu) -> Result:
     subject = f"gpu:{gpu.id}"
     limited = case.node.container or case.node.job_limit or unreachable_reason(find_function(case, gpu))
     if limited or gpu.driver_state != "unknown":
-        return NotApplicable(subject, "not of NVIDIA: the rules of its maker judge it")
-    return Unknown(subject, gpu.driver_error or case.probe_failure("gpu") or "its driver's list does not show it")
+        return NotApplicable(
+            subject, Reason("judged-elsewhere", detail="not of NVIDIA: the rules of its maker judge it")
+        )
+    return Unknown(
+        subject,
+        quote_source(gpu.driver_error)
+        or case.probe_failure("gpu")
+        or Reason("not-shown", detail="its driver's list does not show it"),
+    )
 
 
 def _fail_missing(case: RuleContext, gpu: Gpu, what: str) -> Fail:
@@ -180,12 +210,16 @@ def gpu_siblings_differ(case: RuleContext) -> Iterator[Result]:
     for gpu in sorted(case.topology.gpus, key=lambda gpu: gpu.id):
         virtual = "vgpu" in (gpu.virtualization or "").lower()
         if unreachable_reason(find_function(case, gpu)) or virtual or not gpu_model(case, gpu):
-            yield NotApplicable(f"gpu:{gpu.id}", "a virtual GPU, not awake, or of an unknown product")
+            yield NotApplicable(
+                f"gpu:{gpu.id}", Reason("guest", detail="a virtual GPU, not awake, or of an unknown product")
+            )
         else:
             families[gpu_model(case, gpu)].append(gpu)
     for model in sorted(families):
         if len(families[model]) < 2:
-            yield NotApplicable(f"gpu:{families[model][0].id}", "the only GPU of its product")
+            yield NotApplicable(
+                f"gpu:{families[model][0].id}", Reason("nothing-to-compare", detail="the only GPU of its product")
+            )
         else:
             yield from _compare_model(case, families[model])
 
@@ -200,7 +234,11 @@ def _compare_model(case: RuleContext, family: list[Gpu]) -> Iterator[Result]:
             yield _fail_siblings_differ(case, family, what, known)
     for gpu in family if not failed else ():
         subject = f"gpu:{gpu.id}"
-        yield Unknown(subject, "VBIOS, BAR1 or subsystem is not known of two GPUs") if unread else Pass(subject)
+        yield (
+            Unknown(subject, Reason("not-shown", detail="VBIOS, BAR1 or subsystem is not known of two GPUs"))
+            if unread
+            else Pass(subject)
+        )
 
 
 def _read_value(case: RuleContext, gpu: Gpu, what: str) -> str | None:
@@ -262,15 +300,17 @@ def gpu_recovery_needed(case: RuleContext) -> Iterator[Result]:
 def _judge_recovery_needed(case: RuleContext, gpu: Gpu) -> Result:
     subject, absent = f"gpu:{gpu.id}", unreachable_reason(find_function(case, gpu))
     if not is_nvidia(case, gpu):
-        return NotApplicable(subject, "not of NVIDIA")
+        return NotApplicable(subject, Reason("no-such-device", detail="not of NVIDIA"))
     if absent:
         return NotApplicable(subject, absent)
     if gpu.driver_state in ("no_driver", "vfio", "not_open"):
-        return NotApplicable(subject, "the driver does not offer it")
+        return NotApplicable(subject, Reason("not-measured", detail="the driver does not offer it"))
     action = gpu.recovery_action
     if action is None:
-        why = case.probe_failure("gpu") or gpu.driver_error
-        return Unknown(subject, why or "the driver names no recovery action (R570 and later do)")
+        why = case.probe_failure("gpu") or quote_source(gpu.driver_error)
+        return Unknown(
+            subject, why or Reason("not-shown", detail="the driver names no recovery action (R570 and later do)")
+        )
     if action == "none":
         return Pass(subject)
     severity, remedy = _ACTIONS.get(action, ("warning", "Do what the driver asks for."))
@@ -309,7 +349,9 @@ _WORDS = {
 def gpu_p2p_blocked(case: RuleContext) -> Iterator[Result]:
     yield from report_no_gpu(case)
     if case.software.driver.confidential_computing:
-        yield NotApplicable("node", "confidential computing: the driver closes P2P between GPUs")
+        yield NotApplicable(
+            "node", Reason("by-design", detail="confidential computing: the driver closes P2P between GPUs")
+        )
         return
     able = []
     for gpu in case.topology.gpus:
@@ -319,7 +361,7 @@ def gpu_p2p_blocked(case: RuleContext) -> Iterator[Result]:
         else:
             able.append(gpu)
     if len(able) == 1:
-        yield NotApplicable(f"gpu:{able[0].id}", "no other GPU")
+        yield NotApplicable(f"gpu:{able[0].id}", Reason("nothing-to-compare", detail="no other GPU"))
     kinds = {frozenset((path.a, path.b)): path.kind for path in case.topology.paths}
     blocked: dict[str, list[tuple[Gpu, Gpu]]] = {}
     for a, b in combinations(able, 2):
@@ -332,23 +374,23 @@ def gpu_p2p_blocked(case: RuleContext) -> Iterator[Result]:
         yield from _merge_pairs(word, pairs)
 
 
-def _unable_reason(case: RuleContext, gpu: Gpu) -> str | None:
+def _unable_reason(case: RuleContext, gpu: Gpu) -> Reason | None:
     if not is_nvidia(case, gpu):
-        return "not of NVIDIA: its driver is not asked"
+        return Reason("no-such-device", detail="not of NVIDIA: its driver is not asked")
     if absent := unreachable_reason(find_function(case, gpu)):
         return absent
     if gpu.driver_state != "open" and not (gpu.driver_state == "unknown" and gpu.p2p):
-        return "the driver does not offer it"
+        return Reason("not-measured", detail="the driver does not offer it")
     if gpu.mig and gpu.mig.current:
-        return "MIG is on: there is no P2P between GPUs"
-    return "a vGPU" if gpu.virtualization in ("vgpu", "host_vgpu", "vsga") else None
+        return Reason("not-in-use", detail="MIG is on: there is no P2P between GPUs")
+    return Reason("guest", detail="a vGPU") if gpu.virtualization in ("vgpu", "host_vgpu", "vsga") else None
 
 
 def _judge_pair(case: RuleContext, a: Gpu, b: Gpu, kind: str | None) -> Result | str:
     """The word of a pair that is blocked, or the answer."""
     subject = f"pair:{a.id}+{b.id}"
     if gpu_model(case, a) != gpu_model(case, b):
-        return NotApplicable(subject, "GPUs of different models")
+        return NotApplicable(subject, Reason("nothing-to-compare", detail="GPUs of different models"))
     states = [
         (one.p2p or {}).get(other.id, {}).get(way) for one, other in ((a, b), (b, a)) for way in ("read", "write")
     ]
@@ -356,18 +398,20 @@ def _judge_pair(case: RuleContext, a: Gpu, b: Gpu, kind: str | None) -> Result |
     if _BY_REGISTRY in states:
         return _BY_REGISTRY
     if case.virtual_machine and not by_nvlink:
-        return NotApplicable(subject, "over PCIe in a virtual machine: the hypervisor decides")
+        return NotApplicable(subject, Reason("guest", detail="over PCIe in a virtual machine: the hypervisor decides"))
     if kind is not None and not by_nvlink and kind not in _NEAR:
-        return NotApplicable(subject, f"{kind}: whether the chipset allows P2P is not this node's fault")
+        return NotApplicable(
+            subject, Reason("other-kind", detail=f"{kind}: whether the chipset allows P2P is not this node's fault")
+        )
     bad = [word for word in states if word in _WORDS]
     if kind is None and bad:
-        return Unknown(subject, "how they are joined is not known")
+        return Unknown(subject, Reason("not-known", fact="how they are joined"))
     if bad:
         return bad[0]
     return (
         Pass(subject)
         if states[0] == "OK" and set(states) <= {"OK", None}
-        else Unknown(subject, "not reported by the driver")
+        else Unknown(subject, Reason("not-shown", detail="not reported by the driver"))
     )
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, is_nvidia, report_no_gpu, unreachable_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -32,7 +33,11 @@ def gpu_driver_unusable(case: RuleContext) -> Iterator[Result]:
     if not case.topology.gpus:
         return
     gpus = [gpu for gpu in case.topology.gpus if is_nvidia(case, gpu) and _is_for_this_host(case, gpu)]
-    yield _judge_driver(case, gpus) if gpus else NotApplicable("node", "no NVIDIA GPU for jobs of this host")
+    yield (
+        _judge_driver(case, gpus)
+        if gpus
+        else NotApplicable("node", Reason("no-such-device", detail="no NVIDIA GPU for jobs of this host"))
+    )
 
 
 def _is_for_this_host(case: RuleContext, gpu: Gpu) -> bool:
@@ -66,7 +71,11 @@ def _judge_driver(case: RuleContext, gpus: list[Gpu]) -> Result:
         what = f"the NVIDIA driver is installed, and has no module for kernel {kernel}"
         return _fail_driver(case, gpus, _Trouble("not-built", what))
     return NotApplicable(
-        "node", "no NVIDIA driver is loaded, and none is known to be installed: see pci-driver-missing"
+        "node",
+        Reason(
+            "judged-elsewhere",
+            detail="no NVIDIA driver is loaded, and none is known to be installed: see pci-driver-missing",
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuHealth
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, gpu_model, is_consumer, is_nvidia, report_no_gpu, unreachable_reason
 from agent.rules.node_wide import aggregate_node_wide
@@ -18,15 +19,17 @@ def read_health(case: RuleContext, gpu: Gpu) -> GpuHealth | Result:
     """What the driver reports of a GPU's health, or why it does not."""
     subject = f"gpu:{gpu.id}"
     if not is_nvidia(case, gpu):
-        return NotApplicable(subject, "not of NVIDIA")
+        return NotApplicable(subject, Reason("no-such-device", detail="not of NVIDIA"))
     if absent := unreachable_reason(find_function(case, gpu)):
         return NotApplicable(subject, absent)
     if gpu.driver_state in ("no_driver", "vfio", "not_open", "error"):
-        return NotApplicable(subject, "the driver does not offer it")
+        return NotApplicable(subject, Reason("not-measured", detail="the driver does not offer it"))
     if gpu.virtualization == "vgpu":
-        return NotApplicable(subject, "a vGPU: its host decides")
+        return NotApplicable(subject, Reason("guest", detail="a vGPU: its host decides"))
     if gpu.health is None:
-        return Unknown(subject, case.probe_failure("gpu") or gpu.driver_error or "the driver does not report it")
+        return Unknown(
+            subject, case.probe_failure("gpu") or quote_source(gpu.driver_error) or Reason("not-reported", fact="it")
+        )
     return gpu.health
 
 
@@ -69,7 +72,7 @@ def _judge_throttled(case: RuleContext, gpu: Gpu) -> Result:
     if not isinstance(health, GpuHealth):
         return health
     if health.clock_limits is None:
-        return Unknown(subject, "the driver does not report why its clocks are as they are")
+        return Unknown(subject, Reason("not-reported", fact="why its clocks are as they are"))
     active = [name for name in _SLOWDOWNS if name in health.clock_limits]
     if not active:
         return Pass(subject)
@@ -107,13 +110,13 @@ def _judge_power_limited(case: RuleContext, gpu: Gpu) -> Result:
     if not isinstance(health, GpuHealth):
         return health
     if is_consumer(case, gpu):
-        return NotApplicable(subject, "a card for games: its owner chooses its limit")
+        return NotApplicable(subject, Reason("by-design", detail="a card for games: its owner chooses its limit"))
     limit = health.power_limit_watts
     others = (health.power_limit_watts for health in read_siblings(case, gpu).values())
     known = [watts for watts in others if watts is not None]
     default = health.power_limit_default_watts or find_majority(known)
     if limit is None or default is None:
-        return Unknown(subject, "the driver does not report its power limit, or what it should be")
+        return Unknown(subject, Reason("not-reported", fact="its power limit, or what it should be"))
     share = case.threshold(_SHARE)
     if limit >= share * default:
         return Pass(subject)
@@ -161,7 +164,7 @@ def _judge_clocks(case: RuleContext, gpu: Gpu) -> Result:
     if not isinstance(health, GpuHealth):
         return health
     if is_consumer(case, gpu):
-        return NotApplicable(subject, "a card for games: its owner chooses its clocks")
+        return NotApplicable(subject, Reason("by-design", detail="a card for games: its owner chooses its clocks"))
     set_mhz, default = health.application_clock_mhz, health.application_clock_default_mhz
     if set_mhz is not None and default is not None and set_mhz < default:
         differs = any((other.application_clock_mhz or 0) > set_mhz for other in read_siblings(case, gpu).values())
@@ -169,7 +172,7 @@ def _judge_clocks(case: RuleContext, gpu: Gpu) -> Result:
             gpu, health, f"application clock set to {set_mhz} MHz, default {default} MHz", "set", differs
         )
     if health.clock_limits is None:
-        return Unknown(subject, "the driver does not report why its clocks are as they are")
+        return Unknown(subject, Reason("not-reported", fact="why its clocks are as they are"))
     if _is_set(health):
         differs = any(_is_free(case, other) for other in read_siblings(case, gpu).values())
         return _fail_clocks(
@@ -181,7 +184,7 @@ def _judge_clocks(case: RuleContext, gpu: Gpu) -> Result:
             gpu, health, f"SM clock {clock} under load, and the driver names no reason", "clocks-unexplained", True
         )
     if "idle" in health.clock_limits and set_mhz is None:
-        return Unknown(subject, "idle: a limit of its clocks shows under load")
+        return Unknown(subject, Reason("link-inconclusive", detail="idle: a limit of its clocks shows under load"))
     return Pass(subject)
 
 
@@ -242,9 +245,11 @@ def _judge_persistence(case: RuleContext, gpu: Gpu, gpus: Sequence[Gpu]) -> Resu
     if not isinstance(health, GpuHealth):
         return health
     if gpu not in gpus or len(gpus) < 2:
-        return NotApplicable(subject, "a card for games, or the only GPU: it starts fast enough")
+        return NotApplicable(
+            subject, Reason("nothing-to-compare", detail="a card for games, or the only GPU: it starts fast enough")
+        )
     if health.persistence is None:
-        return Unknown(subject, "the driver does not report its persistence mode")
+        return Unknown(subject, Reason("not-reported", fact="its persistence mode"))
     if health.persistence:
         return Pass(subject)
     return Fail(

@@ -11,13 +11,14 @@ import msgspec
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Gpu, GpuHealth
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import is_consumer, kernel_log_evidence, report_no_gpu
 from agent.rules.gpu.health import gpu_ids, read_health, read_siblings, smi_source
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
-_NO_ECC = "a card for games: its memory has no ECC"
+_NO_ECC = Reason("other-kind", detail="a card for games: its memory has no ECC")
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -43,10 +44,16 @@ def _judge_ecc(case: RuleContext, gpu: Gpu) -> Result:
     if problems:
         return _fail_ecc(case, gpu, health, problems)
     if health.ecc is False:
-        return NotApplicable(subject, "ECC is off, on all GPUs of its model: errors are not counted")
+        return NotApplicable(
+            subject, Reason("not-configured", detail="ECC is off, on all GPUs of its model: errors are not counted")
+        )
     if 0 in (health.uncorrectable_volatile, health.uncorrectable_aggregate):
         return Pass(subject)
-    return NotApplicable(subject, _NO_ECC) if is_consumer(case, gpu) else Unknown(subject, "no ECC counter is reported")
+    return (
+        NotApplicable(subject, _NO_ECC)
+        if is_consumer(case, gpu)
+        else Unknown(subject, Reason("not-shown", detail="no ECC counter is reported"))
+    )
 
 
 def _list_problems(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Iterator[_Problem]:
@@ -143,7 +150,10 @@ def gpu_remap_failed(case: RuleContext) -> Iterator[Result]:
 def _judge_failed(case: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
     if not health.repairs_failed:
         if health.repairs_failed is None and health.repairs_pending is not None:
-            return NotApplicable(f"gpu:{gpu.id}", "a GPU before Ampere: it retires pages, and remaps no rows")
+            return NotApplicable(
+                f"gpu:{gpu.id}",
+                Reason("other-kind", detail="a GPU before Ampere: it retires pages, and remaps no rows"),
+            )
         return _answer_without(case, gpu, health.repairs_failed)
     what = join_labels([_FAILED.get(name, name) for name in health.repairs_failed])
     return Fail(
@@ -165,4 +175,8 @@ def _answer_without(case: RuleContext, gpu: Gpu, repairs: list[str] | None) -> R
     subject = f"gpu:{gpu.id}"
     if repairs is not None:
         return Pass(subject)
-    return NotApplicable(subject, _NO_ECC) if is_consumer(case, gpu) else Unknown(subject, "no repair is reported")
+    return (
+        NotApplicable(subject, _NO_ECC)
+        if is_consumer(case, gpu)
+        else Unknown(subject, Reason("not-shown", detail="no repair is reported"))
+    )

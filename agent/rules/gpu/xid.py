@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.node import Event
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext, parse_time
 from agent.rules.devices import device_label, is_nvidia, one_level_lower
 from agent.rules.pages import read_limit
@@ -120,14 +121,14 @@ def gpu_xid(case: RuleContext) -> Iterator[Result]:
         if event.kind in ("xid", "sxid", "gpu_lost", "gpu_init") and event.subject:
             events_of.setdefault(event.subject, []).append(event)
     if not subjects and not events_of:
-        yield NotApplicable("node", "no NVIDIA GPU")
+        yield NotApplicable("node", Reason("no-such-device", detail="no NVIDIA GPU"))
     unread = case.probe_failure("kernel_log")
     for pci in sorted(subjects.keys() | events_of.keys()):
         subject = subjects.get(pci, f"pci:{pci}")
         if events := events_of.get(pci):
             yield _fail_xid(case, subject, pci, events)
         else:
-            yield Unknown(subject, f"the kernel log was not read: {unread}") if unread else Pass(subject)
+            yield Unknown(subject, Reason("log-not-read", why=unread)) if unread else Pass(subject)
 
 
 def _look_up(event: Event) -> Xid:
@@ -253,10 +254,10 @@ _OF_GPUS = frozenset(["xid", "gpu_lost", "gpu_init"])
 def xid_root_of_many(case: RuleContext) -> Iterator[Result]:
     gpus = {gpu.pci: gpu.id for gpu in case.topology.gpus if gpu.pci and is_nvidia(case, gpu)}
     if not gpus:
-        yield NotApplicable("node", "no NVIDIA GPU")
+        yield NotApplicable("node", Reason("no-such-device", detail="no NVIDIA GPU"))
         return
     if unread := case.probe_failure("kernel_log"):
-        yield Unknown("node", f"the kernel log was not read: {unread}")
+        yield Unknown("node", Reason("log-not-read", why=unread))
         return
     severe = [event for event in case.events if event.kind in _OF_GPUS and event.subject in gpus and _rank(event) > 0]
     roots = [event for event in severe if _link_number(event) and _is_fatal(event, _ROOT)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.pci import PciFunction
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, find_function, is_nvidia, pci_source, unreachable_reason
 from agent.rules.gpudirect.pairs import Pair, data_direct, pairs, passes_through, peer_memory, platform_kind
@@ -40,28 +41,32 @@ def gdr_acs_on_path(case: RuleContext) -> Iterator[Result]:
 
 
 _ELSEWHERE = {
-    "guest": "virtual machine: ACS is the host's",
-    "cloud": "rails of a cloud with a GPUDirect of its own",
-    "direct-nic": "a Direct NIC board: some ACS bits must be on (gdr-acs-directnic)",
-    "grace": "Grace: NICs reach GPUs by C2C, and the kernel's ACS is right",
+    "guest": Reason("guest", detail="virtual machine: ACS is the host's"),
+    "cloud": Reason("other-kind", detail="rails of a cloud with a GPUDirect of its own"),
+    "direct-nic": Reason("judged-elsewhere", detail="a Direct NIC board: some ACS bits must be on (gdr-acs-directnic)"),
+    "grace": Reason("other-kind", detail="Grace: NICs reach GPUs by C2C, and the kernel's ACS is right"),
 }
 
 
 def _judge_acs_on_path(case: RuleContext, pair: Pair) -> Result:
     if not pair.near:
-        return NotApplicable(pair.subject, f"{pair.path.pcie_kind}: they do not meet at a switch")
+        return NotApplicable(
+            pair.subject, Reason("other-kind", detail=f"{pair.path.pcie_kind}: they do not meet at a switch")
+        )
     hops = [case.functions[hop] for hop in pair.path.hops if hop in case.functions]
     ports = [hop for hop in hops if hop.port_type == "downstream"]
     if len(hops) < len(pair.path.hops) or any(hop.port_type is None for hop in hops):
         unseen = any(is_hidden(hop) for hop in hops)
-        return Unknown(pair.subject, HIDDEN if unseen else "which ports are between them is not known")
+        return Unknown(pair.subject, HIDDEN if unseen else Reason("not-known", fact="which ports are between them"))
     redirecting = [port for port in ports if _redirecting_bits(case, pair, port)]
     if redirecting:
         return _fail_acs_on_path(case, pair, redirecting)
     if any(port.acs is None for port in ports):
         return Unknown(pair.subject, HIDDEN)
     if any(port.acs and _EGRESS_CONTROL in port.acs.control for port in ports):
-        return Unknown(pair.subject, "ACS egress control is on, and which ports it blocks is not read")
+        return Unknown(
+            pair.subject, Reason("not-shown", detail="ACS egress control is on, and which ports it blocks is not read")
+        )
     return Pass(pair.subject)
 
 
@@ -118,7 +123,7 @@ _ROOT_PORT = (frozenset({"RR", "CR", "UF"}), frozenset({"SV"}))
 def gdr_acs_directnic(case: RuleContext) -> Iterator[Result]:
     functions = data_direct(case)
     if platform_kind(case) != "direct-nic":
-        yield NotApplicable("node", "no data-direct function")
+        yield NotApplicable("node", Reason("no-such-device", detail="no data-direct function"))
         return
     answers = _judge_directnic(case, functions)
     yield from aggregate_node_wide(answers, "ACS is not as the Direct NIC board needs it, on every port")
@@ -128,7 +133,9 @@ def _judge_directnic(case: RuleContext, functions: Sequence[PciFunction]) -> Ite
     for port, (on, off), what in sorted(_expected_ports(case, functions), key=lambda row: row[0].id):
         subject = f"pci:{port.id}"
         if port.acs is None:
-            yield Unknown(subject, "its ACS could not be read: it needs root (CAP_SYS_ADMIN)")
+            yield Unknown(
+                subject, Reason("needs-root", detail="its ACS could not be read: it needs root (CAP_SYS_ADMIN)")
+            )
             continue
         control = frozenset(port.acs.control)
         wrong = sorted([f"{bit}+ expected" for bit in on - control] + [f"{bit}- expected" for bit in off & control])
@@ -186,7 +193,7 @@ def gdr_ats_vm(case: RuleContext) -> Iterator[Result]:
     cloud = any(line.startswith("cloud:") for line in case.platform.evidence)
     for pair in pairs(case):
         if not case.virtual_machine or cloud or case.node.arch == "aarch64":
-            yield NotApplicable(pair.subject, "not a guest with devices of its own")
+            yield NotApplicable(pair.subject, Reason("guest", detail="not a guest with devices of its own"))
         else:
             yield _judge_ats_vm(case, pair)
 
@@ -194,9 +201,11 @@ def gdr_ats_vm(case: RuleContext) -> Iterator[Result]:
 def _judge_ats_vm(case: RuleContext, pair: Pair) -> Result:
     nic = find_function(case, pair.nic)
     if pair.nic.virtual_function or nic is None or nic.physical_function:
-        return NotApplicable(pair.subject, "a virtual function: the provider decides")
+        return NotApplicable(pair.subject, Reason("guest", detail="a virtual function: the provider decides"))
     if nic.ats is None:
-        return Unknown(pair.subject, "ATS of the NIC could not be read: it needs root (CAP_SYS_ADMIN)")
+        return Unknown(
+            pair.subject, Reason("needs-root", detail="ATS of the NIC could not be read: it needs root (CAP_SYS_ADMIN)")
+        )
     if nic.ats:
         return Pass(pair.subject)
     return Fail(
@@ -216,13 +225,18 @@ _TRANSLATED = ("DMA", "DMA-FQ")
 @rule("gdr-iommu-translated")
 def gdr_iommu_translated(case: RuleContext) -> Iterator[Result]:
     kind = platform_kind(case)
-    silent = passes_through(case) or (None if kind in ("x86", "inline") else f"platform kind {kind}: it is right there")
+    silent = passes_through(case)
+    if silent is None and kind not in ("x86", "inline"):
+        silent = Reason("other-kind", detail=f"platform kind {kind}: it is right there")
     if case.software.driver.confidential_computing:
-        silent = "confidential computing needs it"
+        silent = Reason("by-design", detail="confidential computing needs it")
     ends: dict[str, PciFunction] = {}
     near = [pair for pair in pairs(case) if pair.near]
     if not near:
-        yield NotApplicable("node", "no GPU has a rail behind its switch: nothing goes between them directly")
+        yield NotApplicable(
+            "node",
+            Reason("no-such-device", detail="no GPU has a rail behind its switch: nothing goes between them directly"),
+        )
         return
     for pair in near:
         for function in (find_function(case, pair.gpu), find_function(case, pair.nic)):
@@ -236,7 +250,7 @@ def gdr_iommu_translated(case: RuleContext) -> Iterator[Result]:
         if function.iommu_type in _TRANSLATED:
             translated.append(function)
         elif function.iommu_group is not None and function.iommu_type is None:
-            yield Unknown(f"pci:{pci}", "the type of its IOMMU group could not be read")
+            yield Unknown(f"pci:{pci}", Reason("not-read", fact="the type of its IOMMU group"))
         else:
             yield Pass(f"pci:{pci}")
     if translated:
@@ -272,16 +286,16 @@ def _fail_iommu_translated(case: RuleContext, functions: list[PciFunction]) -> F
 def gdr_iommu_group_directnic(case: RuleContext) -> Iterator[Result]:
     functions = data_direct(case)
     if platform_kind(case) != "direct-nic":
-        yield NotApplicable("node", "no data-direct function")
+        yield NotApplicable("node", Reason("no-such-device", detail="no data-direct function"))
         return
     gpus = [f for gpu in case.topology.gpus if is_nvidia(case, gpu) and (f := find_function(case, gpu))]
     for dma in functions:
         subject, above = f"pci:{dma.id}", {f.id for f in case.ancestors(dma)}
         partner = next((gpu for gpu in gpus if above & {f.id for f in case.ancestors(gpu)}), None)
         if not above:
-            yield Unknown(subject, "what is above it in the PCI tree is not known")
+            yield Unknown(subject, Reason("not-known", fact="what is above it in the PCI tree"))
         elif partner is None:
-            yield NotApplicable(subject, "no GPU below its root port")
+            yield NotApplicable(subject, Reason("no-such-device", detail="no GPU below its root port"))
         elif dma.iommu_group == partner.iommu_group:
             yield Pass(subject)
         else:

@@ -9,6 +9,7 @@ import msgspec
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
+from agent.model.reasons import Reason
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
@@ -109,10 +110,12 @@ def _platform_kind(case: RuleContext) -> str:
     return "inline" if any(is_below_nic_switch(case, gpu) for gpu in case.topology.gpus) else "x86"
 
 
-def passes_through(case: RuleContext) -> str | None:
+def passes_through(case: RuleContext) -> Reason | None:
     """Why ACS and IOMMU serve guests on this host; None where nothing is handed to any."""
     passed_through = sorted(f.id for f in case.topology.pci if f.driver == "vfio-pci")
-    return f"{passed_through[0]} is handed to a virtual machine (vfio-pci)" if passed_through else None
+    if not passed_through:
+        return None
+    return Reason("guest", detail=f"{passed_through[0]} is handed to a virtual machine (vfio-pci)")
 
 
 def peer_memory(case: RuleContext) -> list[str]:

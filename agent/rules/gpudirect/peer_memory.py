@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     MELLANOX,
@@ -27,7 +28,7 @@ from agent.rules.wording import join_labels
 _PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
 _DMABUF_DRIVERS = ("mlx5", "irdma", "ice", "bnxt")  # whose kernel modules can register a DMA-BUF
 _OWN_WAY = ("efa", "gve", "mana", "erdma")  # their providers bring a GPUDirect of their own, or none
-NO_RAIL = "no rail"
+NO_RAIL = Reason("no-such-device", detail="no rail")
 _TURING = 7.5
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _CUDA = re.compile(r"(\d{1,3})\.(\d{1,3})")
@@ -39,7 +40,7 @@ _TOO_OLD = ("Kepler", "Maxwell", "Pascal", "Volta")
 def gdr_no_path(case: RuleContext) -> Iterator[Result]:
     gpus = capable_gpus(case)
     silent = not_applicable_reason(case, gpus)
-    if silent == NO_RAIL and case.no_rail_known:
+    if silent is NO_RAIL and case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
         return
     if silent:
@@ -72,19 +73,19 @@ def has_name(case: RuleContext, gpu: Gpu) -> bool:
     return bool(gpu.name or (function and function.name))
 
 
-def not_applicable_reason(case: RuleContext, gpus: list[Gpu]) -> str | None:
+def not_applicable_reason(case: RuleContext, gpus: list[Gpu]) -> Reason | None:
     """Why the kernel's ways to GPU memory do not matter here; None where they do."""
     if not gpus:
-        return "no NVIDIA data-centre GPU in use"
+        return Reason("no-such-device", detail="no NVIDIA data-centre GPU in use")
     if case.virtual_machine:
-        return "virtual machine: the provider's stack decides"
+        return Reason("guest", detail="virtual machine: the provider's stack decides")
     rails = [nic for nic in case.rails if not (nic.software or nic.limited)]
     if not rails:
         return NO_RAIL
     if all((nic.driver or "").startswith(_OWN_WAY) for nic in rails):
-        return "rails of a cloud with a GPUDirect of its own"
+        return Reason("other-kind", detail="rails of a cloud with a GPUDirect of its own")
     if not any(port.state == "ACTIVE" for nic in rails for port in nic.ports):
-        return "no active rail"
+        return Reason("not-in-use", detail="no active rail")
     return None
 
 
@@ -109,10 +110,15 @@ def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
     lacking = [need for need, met in needs.items() if met is False]
     unread = [need for need, met in needs.items() if met is None]
     if lacking and not any(has_name(case, gpu) for gpu in gpus):
-        return Unknown("node", "whether these GPUs are data-centre GPUs is not known: they have no name")
+        return Unknown(
+            "node",
+            Reason("not-shown", detail="whether these GPUs are data-centre GPUs is not known: they have no name"),
+        )
     if not lacking:
         return (
-            Unknown("node", f"no peer-memory client; for DMA-BUF not known: {', '.join(unread)}")
+            Unknown(
+                "node", Reason("not-shown", detail=f"no peer-memory client; for DMA-BUF not known: {', '.join(unread)}")
+            )
             if unread
             else Pass("node")
         )
@@ -180,7 +186,11 @@ def gdr_peermem_broken(case: RuleContext) -> Iterator[Result]:
     loaded = peer_memory(case)
     if not refused:
         why = case.probe_failure("kernel_log")
-        yield Unknown("node", why) if why and case.topology.gpus else NotApplicable("node", "no such message")
+        yield (
+            Unknown("node", why)
+            if why and case.topology.gpus
+            else NotApplicable("node", Reason("no-such-device", detail="no such message"))
+        )
     elif loaded:
         yield Pass("node")
     elif why := case.probe_failure("modules"):
@@ -215,7 +225,9 @@ def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
     silent = not_applicable_reason(case, gpus)
     clients = peer_memory(case)
     if silent or not clients:
-        yield NotApplicable("node", silent or "no peer-memory client: see gdr-no-path")
+        yield NotApplicable(
+            "node", silent or Reason("judged-elsewhere", detail="no peer-memory client: see gdr-no-path")
+        )
         return
     needs = check_dmabuf(case, gpus)
     lacking = [need for need, met in needs.items() if met is False]
@@ -235,7 +247,7 @@ def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
             places=frozenset({"node"}),
         )
     elif unread:
-        yield Unknown("node", f"for DMA-BUF not known: {', '.join(unread)}")
+        yield Unknown("node", Reason("not-shown", detail=f"for DMA-BUF not known: {', '.join(unread)}"))
     else:
         yield Pass("node")
 
@@ -250,11 +262,13 @@ def gdr_legacy_nv_peer_mem(case: RuleContext) -> Iterator[Result]:
     if case.probe_failure("modules"):
         return
     if "nv_peer_mem" not in modules:
-        yield Pass("node") if case.topology.gpus else NotApplicable("node", "no GPU")
+        yield Pass("node") if case.topology.gpus else NotApplicable("node", Reason("no-such-device", detail="no GPU"))
     elif "nvidia_peermem" not in modules and not version.isdecimal():
-        yield Unknown("node", "the driver's version is not known")
+        yield Unknown("node", Reason("not-known", fact="the driver's version"))
     elif "nvidia_peermem" not in modules and int(version) < _FIRST_WITH_OWN:
-        yield NotApplicable("node", f"driver {version} has no peer-memory module of its own")
+        yield NotApplicable(
+            "node", Reason("other-kind", detail=f"driver {version} has no peer-memory module of its own")
+        )
     else:
         both = "nvidia_peermem" in modules
         yield Fail(
@@ -279,7 +293,7 @@ _SMALL_BY_DESIGN = frozenset({"0x1eb8"})  # T4: its BAR1 cannot be resized
 def gdr_bar1_small(case: RuleContext) -> Iterator[Result]:
     if not case.rails:
         why = None if case.virtual_machine else case.no_rail_known
-        yield Unknown("node", why) if why else NotApplicable("node", "no rail")
+        yield Unknown("node", why) if why else NotApplicable("node", Reason("no-such-device", detail="no rail"))
         return
     answers = (_judge_bar1_small(case, gpu) for gpu in case.topology.gpus)
     yield from aggregate_node_wide(answers, "BAR1 is smaller than the memory on every GPU")
@@ -288,19 +302,19 @@ def gdr_bar1_small(case: RuleContext) -> Iterator[Result]:
 def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
     subject = f"gpu:{gpu.id}"
     if not is_nvidia(case, gpu) or is_consumer(case, gpu):
-        return NotApplicable(subject, "no NVIDIA data-centre GPU")
+        return NotApplicable(subject, Reason("no-such-device", detail="no NVIDIA data-centre GPU"))
     absent = unreachable_reason(find_function(case, gpu))
     if absent:
         return NotApplicable(subject, absent)
     if "vgpu" in (gpu.virtualization or "").lower():
-        return NotApplicable(subject, "a virtual GPU: its window is the hypervisor's")
+        return NotApplicable(subject, Reason("guest", detail="a virtual GPU: its window is the hypervisor's"))
     size, source = _bar1_size(case, gpu)
     if size is None:
         if gpu.mig and gpu.mig.current:
-            return NotApplicable(subject, "in MIG mode, and its function shows no BAR")
-        return Unknown(subject, "the size of BAR1 is not known")
+            return NotApplicable(subject, Reason("other-kind", detail="in MIG mode, and its function shows no BAR"))
+        return Unknown(subject, Reason("not-known", fact="the size of BAR1"))
     if gpu.memory_mib is None:
-        return Unknown(subject, "the size of its memory is not known")
+        return Unknown(subject, Reason("not-known", fact="the size of its memory"))
     if gpu.memory_mib <= _LARGE_MIB or size >= gpu.memory_mib:
         return Pass(subject)
     by_design = find_device_id(case, gpu) in _SMALL_BY_DESIGN
@@ -338,7 +352,7 @@ _CX8 = "0x1023"
 def gdr_datadirect_missing(case: RuleContext) -> Iterator[Result]:
     rails = [nic for nic in case.rails if find_device_id(case, nic) == _CX8]
     if case.virtual_machine or not rails or not any(is_on_c2c(case, gpu) for gpu in case.topology.gpus):
-        yield NotApplicable("node", "no ConnectX-8 rail beside a GPU on C2C")
+        yield NotApplicable("node", Reason("no-such-device", detail="no ConnectX-8 rail beside a GPU on C2C"))
         return
     functions = data_direct(case)
     dark = [f.id for f in functions if f.driver is not None and not f.driver.startswith("mlx5")]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import MINUTE, scale_count
 from agent.rules.devices import find_function
@@ -27,7 +28,7 @@ _STALL_COUNTERS = ("outbound_pci_stalled_wr_events", "outbound_pci_stalled_rd_ev
 def _unjudged(case: RuleContext) -> Result | None:
     """The answer of a node without a GPU, or with no NIC that is known to be a rail."""
     if not case.topology.gpus and case.bus_unread is None:
-        return NotApplicable("node", "no GPU")
+        return NotApplicable("node", Reason("no-such-device", detail="no GPU"))
     return Unknown("node", case.no_rail_known) if case.no_rail_known else None
 
 
@@ -47,12 +48,14 @@ def gdr_mrrs_small(case: RuleContext) -> Iterator[Result]:
 def _judge_mrrs_small(case: RuleContext, registers: DeviceRegisters) -> Result:
     nic = registers.nic
     if nic is None or nic.role != "rail":
-        return NotApplicable(registers.subject, "no rail")
+        return NotApplicable(registers.subject, Reason("no-such-device", detail="no rail"))
     if not (nic.driver or "").startswith("mlx5"):
-        return NotApplicable(registers.subject, "not an mlx5 NIC: what suits it is not known")
+        return NotApplicable(
+            registers.subject, Reason("other-kind", detail="not an mlx5 NIC: what suits it is not known")
+        )
     rates = [port.rate_gbit_s or 0.0 for port in nic.ports if port.state == "ACTIVE"]
     if max(rates, default=0.0) < _FAST_GBIT_S:
-        return NotApplicable(registers.subject, f"no active port of {_FAST_GBIT_S:g} Gb/s")
+        return NotApplicable(registers.subject, Reason("not-in-use", detail=f"no active port of {_FAST_GBIT_S:g} Gb/s"))
     size, least = registers.function.max_read_request_bytes, int(case.threshold(_LEAST))
     if size is None:
         return Unknown(registers.subject, unread_reason(registers.function, "the read request size"))
@@ -110,10 +113,12 @@ def gdr_relaxed_ordering_off(case: RuleContext) -> Iterator[Result]:
 
 def _judge_relaxed_ordering(case: RuleContext, registers: DeviceRegisters, amd: bool) -> Result:
     if registers.nic is None or registers.nic.role != "rail":
-        return NotApplicable(registers.subject, "no rail")
+        return NotApplicable(registers.subject, Reason("no-such-device", detail="no rail"))
     above = case.ancestors(registers.function)
     if any((port.vendor, port.device) in _QUIRKS for port in above[-1:]):
-        return NotApplicable(registers.subject, "its root port cannot do it: the kernel switches it off")
+        return NotApplicable(
+            registers.subject, Reason("not-measured", detail="its root port cannot do it: the kernel switches it off")
+        )
     on = registers.function.relaxed_ordering
     if on is None:
         return Unknown(registers.subject, unread_reason(registers.function, "relaxed ordering"))
@@ -156,16 +161,20 @@ def _setting(case: RuleContext, amd: bool) -> Iterator[Result]:
 @rule("gdr-nic-gpu-ratio")
 def gdr_nic_gpu_ratio(case: RuleContext) -> Iterator[Result]:
     if platform_kind(case) not in ("x86", "inline"):
-        yield NotApplicable("node", "rails are not near GPUs by design, or the tree is a hypervisor's")
+        yield NotApplicable(
+            "node", Reason("guest", detail="rails are not near GPUs by design, or the tree is a hypervisor's")
+        )
         return
     near = [pair for pair in pairs(case) if pair.near]
     states = {pair.nic.id: {port.state for port in pair.nic.ports} for pair in near}
     if not near:
-        yield NotApplicable("node", "no GPU has a rail behind its switch")
+        yield NotApplicable("node", Reason("no-such-device", detail="no GPU has a rail behind its switch"))
         return
     unread = [nic for nic, gpu_states in states.items() if not gpu_states or None in gpu_states]
     if unread:
-        yield Unknown("node", f"whether the ports of {join_labels(unread)} are active is not known")
+        yield Unknown(
+            "node", Reason("not-shown", detail=f"whether the ports of {join_labels(unread)} are active is not known")
+        )
         return
     rails = {pair.nic.id: pair.nic.label for pair in near if "ACTIVE" in states[pair.nic.id]}
     shares: dict[str, float] = {}
@@ -203,7 +212,9 @@ def gdr_topology_hidden(case: RuleContext) -> Iterator[Result]:
     all_pairs = list(pairs(case))
     gpus, rails = {pair.gpu.id for pair in all_pairs}, {pair.nic.id for pair in all_pairs}
     if not case.virtual_machine or len(gpus) < 2 or len(rails) < 2:
-        yield NotApplicable("node", "the tree is not a hypervisor's, or there is nothing to choose from")
+        yield NotApplicable(
+            "node", Reason("guest", detail="the tree is not a hypervisor's, or there is nothing to choose from")
+        )
         return
     nodes = {
         f.numa_node for pair in all_pairs for f in (find_function(case, pair.gpu), find_function(case, pair.nic)) if f
@@ -218,7 +229,7 @@ def gdr_topology_hidden(case: RuleContext) -> Iterator[Result]:
     if files or served:
         yield Pass("node")
     elif unread:
-        yield Unknown("node", f"whether NCCL_TOPO_FILE is set is not known: {unread}")
+        yield Unknown("node", unread.prefixed("whether NCCL_TOPO_FILE is set is not known: "))
     else:
         yield Fail(
             subject="node",
@@ -242,12 +253,12 @@ def gdr_topology_hidden(case: RuleContext) -> Iterator[Result]:
 def gdr_netns_exclusive(case: RuleContext) -> Iterator[Result]:
     mode = case.software.rdma_namespaces
     if not case.topology.gpus and case.bus_unread is None:
-        yield NotApplicable("node", "no GPU")
+        yield NotApplicable("node", Reason("no-such-device", detail="no GPU"))
         return
     if not any(nic.rdma_device for nic in case.topology.nics):
-        yield NotApplicable("node", "no RDMA device")
+        yield NotApplicable("node", Reason("no-such-device", detail="no RDMA device"))
     elif mode is None:
-        yield Unknown("node", "the mode of RDMA namespaces could not be read")
+        yield Unknown("node", Reason("not-read", fact="the mode of RDMA namespaces"))
     elif mode == "shared":
         yield Pass("node")
     else:
@@ -266,7 +277,7 @@ def gdr_netns_exclusive(case: RuleContext) -> Iterator[Result]:
 def gdr_soft_rdma(case: RuleContext) -> Iterator[Result]:
     soft = [nic for nic in case.topology.nics if nic.software and any(p.state == "ACTIVE" for p in nic.ports)]
     if not soft or not case.rails:
-        yield NotApplicable("node", "no active software device beside rails")
+        yield NotApplicable("node", Reason("not-in-use", detail="no active software device beside rails"))
         return
     chosen = effective_settings(case, "NCCL_IB_HCA")
     unread = files_unread_reason(case) or jobs_unread_reason(case)
@@ -274,7 +285,7 @@ def gdr_soft_rdma(case: RuleContext) -> Iterator[Result]:
         if chosen:
             yield Pass(f"port:{nic.id}/1")
         elif unread:
-            yield Unknown(f"port:{nic.id}/1", f"whether NCCL_IB_HCA is set is not known: {unread}")
+            yield Unknown(f"port:{nic.id}/1", unread.prefixed("whether NCCL_IB_HCA is set is not known: "))
         else:
             yield _fail_soft_rdma(case, nic)
 

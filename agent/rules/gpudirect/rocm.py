@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.gpudirect.peer_memory import NO_RAIL, not_applicable_reason
 from agent.rules.nccl.settings import effective_settings
@@ -43,14 +44,21 @@ def amd_gdr_not_ready(case: RuleContext) -> Iterator[Result]:
     gpus = [gpu for gpu in case.topology.gpus if gpu.vendor == "AMD" and gpu.driver_state not in _NOT_OFFERED]
     silent = not_applicable_reason(case, gpus)
     ready = has_dmabuf(case)
-    if silent == NO_RAIL and case.no_rail_known:
+    if silent is NO_RAIL and case.no_rail_known:
         yield Unknown("node", case.no_rail_known)
     elif silent:
-        yield NotApplicable("node", silent if gpus else "no GPU of AMD that the driver offers")
+        yield NotApplicable(
+            "node", silent if gpus else Reason("no-such-device", detail="no GPU of AMD that the driver offers")
+        )
     elif find_way(case) != "unknown":
         yield Pass("node")
     elif ready is None:
-        yield Unknown("node", "no peer-memory client; how the kernel was built could not be read (/boot/config-*)")
+        yield Unknown(
+            "node",
+            Reason(
+                "not-shown", detail="no peer-memory client; how the kernel was built could not be read (/boot/config-*)"
+            ),
+        )
     else:
         yield _fail_not_ready(case, ready)
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.nic import Nic
+from agent.model.reasons import Reason
 from agent.model.report import Known
 from agent.rules import gates
 from agent.rules.context import RuleContext
@@ -20,9 +21,9 @@ from agent.rules.wording import join_labels
 _SEVERITY = {"gpu": "critical", "nvswitch": "critical"}
 _WITHOUT_USE = ("unused", "auxiliary")
 _ON_PURPOSE = {
-    "vfio": "bound to vfio-pci: it waits for a virtual machine",
-    "no_driver": "no driver is bound to its NIC",
-    "other_namespace": "its RDMA device is in another network namespace",
+    "vfio": Reason("guest", detail="bound to vfio-pci: it waits for a virtual machine"),
+    "no_driver": Reason("not-in-use", detail="no driver is bound to its NIC"),
+    "other_namespace": Reason("container", detail="its RDMA device is in another network namespace"),
 }
 
 
@@ -53,7 +54,10 @@ def _judge_known(
     if kind in DEVICES:
         return _judge_device(case, known_device, match)
     if owner_of(known_device.subject) not in match.at:
-        return NotApplicable(known_device.subject, "a part of a device that is not here: it is judged with that")
+        return NotApplicable(
+            known_device.subject,
+            Reason("judged-elsewhere", detail="a part of a device that is not here: it is judged with that"),
+        )
     if kind == "port":
         return _judge_port(case, known_device, match)
     return _judge_link(case, known_device, tallied.get(match.at[owner_of(known_device.subject)]))
@@ -63,18 +67,27 @@ def _judge_device(case: RuleContext, known_device: Known, match: MatchedDevices)
     """A GPU, NVSwitch or NIC; None: it is lost."""
     now = case.functions.get(match.at.get(known_device.subject, "").partition(":")[2])
     if now and now.state in ("gone", "changed_during_scan"):
-        return NotApplicable(known_device.subject, unreachable_reason(now) or now.state)
+        return NotApplicable(known_device.subject, unreachable_reason(now) or Reason("not-in-use", detail=now.state))
     if known_device.subject in match.at or known_device.subject in match.replaced:
         return Pass(known_device.subject)
     if known_device.subject.partition(":")[2] in case.functions:
-        return NotApplicable(known_device.subject, "a function is listed at its address, and other rules judge it")
+        return NotApplicable(
+            known_device.subject,
+            Reason("judged-elsewhere", detail="a function is listed at its address, and other rules judge it"),
+        )
     if case.bus_unread:
         return Unknown(known_device.subject, case.bus_unread)
     if case.virtual_machine:
-        return Unknown(known_device.subject, "not here, in a virtual machine: the hypervisor gives and takes devices")
+        return Unknown(
+            known_device.subject,
+            Reason("guest-hides", detail="not here, in a virtual machine: the hypervisor gives and takes devices"),
+        )
     if known_device.subject in match.unsure:
         where = match.unsure[known_device.subject].partition(":")[2]
-        return Unknown(known_device.subject, f"not at its address; it may be the one that is new at {where}")
+        return Unknown(
+            known_device.subject,
+            Reason("undecided", detail=f"not at its address; it may be the one that is new at {where}"),
+        )
     return None
 
 
@@ -89,24 +102,32 @@ def _judge_port(case: RuleContext, known_device: Known, match: MatchedDevices) -
     if unread:
         return Unknown(known_device.subject, unread)
     if case.software.rdma_namespaces == "exclusive" and not nic.ports:
-        return Unknown(known_device.subject, "RDMA devices of other network namespaces are not seen here")
+        return Unknown(
+            known_device.subject,
+            Reason("namespace-hides", detail="RDMA devices of other network namespaces are not seen here"),
+        )
     if case.virtual_machine:
-        return Unknown(known_device.subject, "not here, in a virtual machine: the hypervisor gives and takes devices")
+        return Unknown(
+            known_device.subject,
+            Reason("guest-hides", detail="not here, in a virtual machine: the hypervisor gives and takes devices"),
+        )
     return None
 
 
-def _partial_reason(case: RuleContext, nic: Nic) -> str | None:
+def _partial_reason(case: RuleContext, nic: Nic) -> Reason | None:
     """Why ports of a NIC may be there that are not told."""
     function = case.functions.get(nic.pci or "")
     if function and function.state != "present":
-        return f"its NIC is {function.state}"
+        return Reason("undecided", detail=f"its NIC is {function.state}")
     return case.partial_reason("rdma")
 
 
-def _unlocated_reason(case: RuleContext) -> str | None:
+def _unlocated_reason(case: RuleContext) -> Reason | None:
     """Tools tell RDMA devices by name alone where sysfs did not answer: any of them may be on this NIC."""
     homeless = [nic.label for nic in case.topology.nics if nic.pci is None and nic.ports and not nic.software]
-    return f"which NIC these RDMA devices belong to is not known: {join_labels(homeless)}" if homeless else None
+    if not homeless:
+        return None
+    return Reason("not-shown", detail=f"which NIC these RDMA devices belong to is not known: {join_labels(homeless)}")
 
 
 def _judge_link(case: RuleContext, known_device: Known, tally: LinkCounts | Result | None) -> Result | None:
@@ -115,15 +136,18 @@ def _judge_link(case: RuleContext, known_device: Known, tally: LinkCounts | Resu
         return (
             replace(tally, subject=known_device.subject)
             if tally
-            else Unknown(known_device.subject, "its GPU reports nothing about it")
+            else Unknown(known_device.subject, Reason("not-shown", detail="its GPU reports nothing about it"))
         )
     number = known_device.subject.rpartition("/")[2]
     if any(str(link.link) == number for link in tally.active):
         return Pass(known_device.subject)
     if any(str(link.link) == number for link in tally.unknown):
-        return Unknown(known_device.subject, "the state of this link is not known")
+        return Unknown(known_device.subject, Reason("not-known", fact="the state of this link"))
     if case.virtual_machine:
-        return Unknown(known_device.subject, "down, in a virtual machine: the hypervisor switches NVLinks by partition")
+        return Unknown(
+            known_device.subject,
+            Reason("guest-hides", detail="down, in a virtual machine: the hypervisor switches NVLinks by partition"),
+        )
     return None
 
 

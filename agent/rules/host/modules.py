@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from agent.model.finding import Evidence
+from agent.model.reasons import Reason
 from agent.rules import gates
 from agent.rules.context import RuleContext
 from agent.rules.devices import TRAY_GPUS, find_device_id
@@ -20,13 +21,19 @@ def gpu_module_missing(case: RuleContext) -> Iterator[Result]:
     expected = case.profile.module_ids if case.profile else None
     due = expected_number(expected) or _sockets_of_tray(case, told)
     if due is None:
-        yield gates.has_profile(case) or NotApplicable("node", "the profile has no sockets")
+        yield gates.has_profile(case) or NotApplicable(
+            "node", Reason("no-profile", detail="the profile has no sockets")
+        )
         return
     if case.virtual_machine or case.node.container or case.node.job_limit or not told:
-        yield NotApplicable("node", "no GPU reports a module, or not all GPUs are given to us")
+        yield NotApplicable(
+            "node", Reason("no-such-device", detail="no GPU reports a module, or not all GPUs are given to us")
+        )
         return
     if len(told) < len(modules):
-        yield Unknown("node", "some GPUs report the number of their socket, and some do not")
+        yield Unknown(
+            "node", Reason("not-shown", detail="some GPUs report the number of their socket, and some do not")
+        )
         return
     missing = set(range(1, due + 1)) - told
     if not missing:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from agent.model.finding import Evidence
 from agent.model.pci import PciFunction
 from agent.model.profile import Device, Expected, Profile
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id, find_lost_addresses, one_level_lower, pci_source, unreachable_reason
 from agent.rules.node_wide import aggregate_node_wide
@@ -14,7 +15,7 @@ from agent.rules.pcie.links import LANES, PcieLink, bandwidth, format_loss, link
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
-NO_PROFILE = "no profile: this platform is not recognized, and --profile names none"
+NO_PROFILE = Reason("no-profile", detail="no profile: this platform is not recognized, and --profile names none")
 
 
 def severity_by_confidence(case: RuleContext, expected: Expected, severity: str) -> str:
@@ -46,7 +47,7 @@ def device_count_low(case: RuleContext) -> Iterator[Result]:
         yield NotApplicable("node", NO_PROFILE)
         return
     if case.virtual_machine and not _is_cloud_shape(case):
-        yield NotApplicable("node", "virtual machine: it has what the hypervisor gives it")
+        yield NotApplicable("node", Reason("guest", detail="virtual machine: it has what the hypervisor gives it"))
         return
     if case.bus_unread:
         yield Unknown("node", case.bus_unread)
@@ -94,7 +95,9 @@ def _judge_rail_count(case: RuleContext, profile: Profile) -> Iterator[Result]:
         yield Pass("node")
         return
     if not alike and case.node.vendor == _AWS:
-        yield NotApplicable("node", "no EFA is attached: that is chosen when an instance is started")
+        yield NotApplicable(
+            "node", Reason("by-design", detail="no EFA is attached: that is chosen when an instance is started")
+        )
         return
     gone = [device for device in _empty_locations(case, profile, "nic") if device.role == "rail"]
     counted = f"{len(alike)} NIC{'s' if len(alike) != 1 else ''} of the rails' model"
@@ -162,10 +165,12 @@ def nvswitch_missing(case: RuleContext) -> Iterator[Result]:
     profile = case.profile
     expected = expected_number(profile.nvswitches) if profile else None
     if profile is None or profile.nvswitches is None or not expected:
-        yield NotApplicable("node", "the profile expects no NVSwitch" if profile else NO_PROFILE)
+        yield NotApplicable(
+            "node", Reason("no-profile", detail="the profile expects no NVSwitch") if profile else NO_PROFILE
+        )
         return
     if case.virtual_machine:
-        yield NotApplicable("node", "virtual machine: switches may stay with the host")
+        yield NotApplicable("node", Reason("guest", detail="virtual machine: switches may stay with the host"))
         return
     if case.bus_unread:
         yield Unknown("node", case.bus_unread)
@@ -216,17 +221,19 @@ def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[R
         return
     subject = f"gpu:{gpu.id}"
     if not gpu.links_known:
-        yield Unknown(subject, gpu.links_reason or "NVLinks not known")
+        yield Unknown(subject, quote_source(gpu.links_reason) or Reason("not-shown", detail="NVLinks not known"))
         return
     if {case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode} - {"full", None}:
-        yield NotApplicable(subject, "a reduced NVLink bandwidth mode: links are off on purpose")
+        yield NotApplicable(
+            subject, Reason("by-design", detail="a reduced NVLink bandwidth mode: links are off on purpose")
+        )
         return
     up = sum(link.state in ("active", "sleep") for link in gpu.links)
     if up >= expected or case.virtual_machine or (gpu.mig and gpu.mig.current):
         yield Pass(subject)
         return
     if any(link.state == "unknown" for link in gpu.links):
-        yield Unknown(subject, "the state of a link is not known")
+        yield Unknown(subject, Reason("not-known", fact="the state of a link"))
         return
     severity = severity_by_confidence(case, profile.nvlinks_per_gpu, "warning")
     if up and profile.nvlinks_per_gpu.confidence == "high":
@@ -270,7 +277,7 @@ def _judge_lanes_of_gpu(case: RuleContext, profile: Profile, expected: Expected,
     if silent:
         return silent
     if link is None or link.max_width not in LANES:
-        return Unknown(wire.subject, "how many lanes the GPU has is not known")
+        return Unknown(wire.subject, Reason("not-known", fact="how many lanes the GPU has"))
     if link.max_width >= due:
         return Pass(wire.subject)
     now, full = bandwidth(link.max_speed_gt_s, link.max_width), bandwidth(link.max_speed_gt_s, due)
@@ -297,9 +304,11 @@ def _judge_profile_device(case: RuleContext, profile: Profile, good: Device, pci
     function, subject = case.functions[pci], f"pci:{pci}"
     model = _model(function)
     if unreachable_reason(function):
-        return NotApplicable(subject, unreachable_reason(function) or "")
+        return NotApplicable(subject, unreachable_reason(function) or Reason("not-in-use", detail=""))
     if good.vendor_device and model != good.vendor_device:
-        return NotApplicable(subject, f"another model stands here than in the profile ({model})")
+        return NotApplicable(
+            subject, Reason("no-profile", detail=f"another model stands here than in the profile ({model})")
+        )
     slower = list(_slower_link(case, good, pci))
     nic = case.nic_by_pci.get(pci)
     other = bool(good.firmware and nic and nic.firmware and nic.firmware != good.firmware)
@@ -339,5 +348,8 @@ def _slower_link(case: RuleContext, good: Device, pci: str) -> Iterator[str]:
 def _unsure_reason(case: RuleContext, good: Device, pci: str) -> Unknown | None:
     link = case.functions[pci].link
     if good.link_gt_s and link and link.quality.state != "conclusive":
-        return Unknown(f"pci:{pci}", f"its link is {link.quality.state}: {link.quality.reason or 'no reason given'}")
+        return Unknown(
+            f"pci:{pci}",
+            Reason("undecided", detail=f"its link is {link.quality.state}: {link.quality.reason or 'no reason given'}"),
+        )
     return None

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.model.counters import netdev_counters, port_counters
+from agent.model.reasons import Reason
 from agent.rules import gates
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
@@ -73,7 +74,10 @@ def link_went_down(case: RuleContext, port_counters: IbPortCounters) -> Result |
         *(delta(case, c, ["carrier_down_count"]) for c in port_counters.ipoib),
     ]
     if any(isinstance(count, CounterDelta) and count.total for count in counters):
-        return NotApplicable(port_counters.place.subject, "its link went down in the window: see ib-link-flap")
+        return NotApplicable(
+            port_counters.place.subject,
+            Reason("judged-elsewhere", detail="its link went down in the window: see ib-link-flap"),
+        )
     return None
 
 
@@ -229,7 +233,7 @@ def ib_xmit_wait(case: RuleContext) -> Iterator[Result]:
         if not isinstance(counters, IbPortCounters):
             yield counters
         elif counters.ib.nic.role != "rail" or counters.ib.port.state != "ACTIVE":
-            yield NotApplicable(counters.place.subject, "no active rail")
+            yield NotApplicable(counters.place.subject, Reason("not-in-use", detail="no active rail"))
         else:
             count = delta(case, counters.counters, ["port_xmit_wait"])
             if isinstance(count, CounterDelta):
@@ -247,7 +251,9 @@ def _judge_xmit_wait(case: RuleContext, counters: IbPortCounters, count: Counter
     if count.gap:
         return Unknown(place.subject, count.gap)
     if len(others) < _LEAST_SIBLINGS:
-        return NotApplicable(place.subject, "fewer than three rails: nothing to compare with")
+        return NotApplicable(
+            place.subject, Reason("nothing-to-compare", detail="fewer than three rails: nothing to compare with")
+        )
     usual_share = median(others)
     if (
         scale_count(case, count.total, 1.0) < case.threshold(_TICKS)

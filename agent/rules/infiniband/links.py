@@ -10,6 +10,7 @@ from agent.model.counters import PORT_COUNTER_BITS
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.node import Event
+from agent.model.reasons import Reason
 from agent.rules.cabling import (
     CageState,
     are_all_rails_down,
@@ -82,7 +83,7 @@ def _judge_port_down(case: RuleContext, ib_port: IbPort, socket: CageState, sock
         return Pass(ib_port.subject)
     waiting = boot_settling_reason(case)
     if waiting:
-        return Unknown(ib_port.subject, f"{port.state}; {waiting}")
+        return Unknown(ib_port.subject, waiting.prefixed(f"{port.state}; "))
     silent = unused_port_result(socket, sockets, port.state or "")
     if silent:
         return silent
@@ -124,11 +125,16 @@ def ib_rate_degraded(case: RuleContext) -> Iterator[Result]:
         if not isinstance(port, IbPort):
             yield port
         elif port.port.state != "ACTIVE":
-            yield NotApplicable(port.subject, f"{port.port.state}: a rate is reported for active ports only")
+            yield NotApplicable(
+                port.subject,
+                Reason("other-kind", detail=f"{port.port.state}: a rate is reported for active ports only"),
+            )
         elif is_rate_unparsed(case, port):
-            yield Unknown(port.subject, "SDR on an active port: the kernel has no name for its speed")
+            yield Unknown(
+                port.subject, Reason("undecided", detail="SDR on an active port: the kernel has no name for its speed")
+            )
         elif port.port.rate_gbit_s is None:
-            yield Unknown(port.subject, "its rate could not be read")
+            yield Unknown(port.subject, Reason("not-read", fact="its rate"))
         else:
             ports.append(port)
     answers = [
@@ -244,12 +250,12 @@ def ib_rate_mixed(case: RuleContext) -> Iterator[Result]:
                 yield port
         elif port.nic.role == "rail" and port.port.state == "ACTIVE":
             if port.port.rate_gbit_s is None or is_rate_unparsed(case, port):
-                yield Unknown(port.subject, "its rate is not known")
+                yield Unknown(port.subject, Reason("not-known", fact="its rate"))
             else:
                 ports.append(port)
     if len(ports) < 2:
         if case.probe_failure("rdma") is None or has_no_infiniband(case):
-            yield NotApplicable("node", "fewer than two active InfiniBand rails")
+            yield NotApplicable("node", Reason("nothing-to-compare", detail="fewer than two active InfiniBand rails"))
         return
     mixed = [fabric for fabric in _ports_by_subnet(ports) if len({ib_port.port.rate_gbit_s for ib_port in fabric}) > 1]
     yield _fail_rate_mixed(mixed[0]) if mixed else Pass("node")
@@ -289,11 +295,13 @@ def ib_rate_unparsed(case: RuleContext) -> Iterator[Result]:
 def _judge_rate_unparsed(case: RuleContext, ib_port: IbPort) -> Result:
     port = ib_port.port
     if port.state != "ACTIVE":
-        return NotApplicable(ib_port.subject, f"{port.state}: a rate is reported for active ports only")
+        return NotApplicable(
+            ib_port.subject, Reason("other-kind", detail=f"{port.state}: a rate is reported for active ports only")
+        )
     if port.rate_gbit_s is None:
-        return Unknown(ib_port.subject, "its rate could not be read")
+        return Unknown(ib_port.subject, Reason("not-read", fact="its rate"))
     if port.speed == "SDR" and device_number(case, ib_port.nic) is None:
-        return Unknown(ib_port.subject, "SDR, and which NIC it is could not be read")
+        return Unknown(ib_port.subject, Reason("not-shown", detail="SDR, and which NIC it is could not be read"))
     if not is_rate_unparsed(case, ib_port):
         return Pass(ib_port.subject)
     return Fail(
@@ -319,7 +327,12 @@ def ib_limited_pf(case: RuleContext) -> Iterator[Result]:
     for nic, lines in refused:
         yield _fail_limited_pf(nic, lines)
     if not limited and not refused and (case.bus_unread is None or case.probe_failure("rdma") is None):
-        yield NotApplicable("node", "no function that a fabric manager owns, and none that refuses its registers")
+        yield NotApplicable(
+            "node",
+            Reason(
+                "no-such-device", detail="no function that a fabric manager owns, and none that refuses its registers"
+            ),
+        )
 
 
 def _refusals(case: RuleContext, nic: Nic) -> list[Event]:
@@ -386,7 +399,7 @@ def ib_counter_saturated(case: RuleContext) -> Iterator[Result]:
 def _judge_counter_saturated(ib_port: IbPort) -> Result:
     counters = ib_port.port.counters
     if not any(name in counters for name in _BITS):
-        return Unknown(ib_port.subject, "its error counters could not be read")
+        return Unknown(ib_port.subject, Reason("not-read", fact="its error counters"))
     full = [name for name, bits in _BITS.items() if counters.get(name) == (1 << bits) - 1]
     if not full:
         return Pass(ib_port.subject)

@@ -8,6 +8,7 @@ import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic, Port
+from agent.model.reasons import Reason
 from agent.rules.cabling import board_model, position_on_card
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
@@ -67,7 +68,7 @@ def ib_ports(case: RuleContext, roles: tuple[str, ...] = EXPECTED) -> Iterator[I
             seen = True
             yield Unknown(f"pci:{nic.pci}", _no_ports_reason(case, nic))
     if not seen and (case.bus_unread is None or case.probe_failure("rdma") is None):
-        yield NotApplicable("node", "no InfiniBand port")
+        yield NotApplicable("node", Reason("no-such-device", detail="no InfiniBand port"))
 
 
 def has_no_infiniband(case: RuleContext) -> bool:
@@ -106,23 +107,23 @@ def _not_judged(case: RuleContext, nic: Nic, port: Port, roles: tuple[str, ...])
     subject, function = f"port:{nic.id}/{port.port}", find_function(case, nic)
     absent = unreachable_reason(function)
     if nic.software:
-        return NotApplicable(subject, "a software device")
+        return NotApplicable(subject, Reason("other-kind", detail="a software device"))
     if nic.limited:
-        return NotApplicable(subject, f"not a NIC for jobs: {nic.limited}")
+        return NotApplicable(subject, Reason("other-kind", detail=f"not a NIC for jobs: {nic.limited}"))
     if absent and not is_off_bus(function):
         return NotApplicable(subject, absent)
     if function and function.physical_function in case.functions:
-        return NotApplicable(subject, "a virtual function, for guests")
+        return NotApplicable(subject, Reason("guest", detail="a virtual function, for guests"))
     if nic in case.maybe_rails and case.no_rail_known and port.state != "ACTIVE" and "unknown" not in roles:
-        return Unknown(subject, f"{port.state or 'its state could not be read'}; {case.no_rail_known}")
+        return Unknown(subject, case.no_rail_known.prefixed(f"{port.state or 'its state could not be read'}; "))
     if nic.role == "unknown" and nic.role not in roles and (why := location_unknown(case, nic)):
-        return Unknown(subject, f"what it is for is not known: {why}")
+        return Unknown(subject, Reason("role-not-known", why=why))
     if nic.role not in roles:
-        return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
+        return NotApplicable(subject, Reason("by-design", detail=f"role {nic.role}: nothing is expected of it"))
     if port.link_layer is None:
-        return Unknown(subject, "whether it is InfiniBand or Ethernet is not known")
+        return Unknown(subject, Reason("link-layer-not-known"))
     if port.state is None:
-        return Unknown(subject, "its state could not be read")
+        return Unknown(subject, Reason("not-read", fact="its state"))
     return None
 
 
@@ -139,6 +140,7 @@ def _is_infiniband(case: RuleContext, nic: Nic) -> bool:
     return not owned and unreachable_reason(function) is None
 
 
-def _no_ports_reason(case: RuleContext, nic: Nic) -> str:
+def _no_ports_reason(case: RuleContext, nic: Nic) -> Reason:
     why = case.probe_failure("rdma")
-    return why or ("no driver is bound to it" if nic.state == "no_driver" else "it has no RDMA device")
+    text = "no driver is bound to it" if nic.state == "no_driver" else "it has no RDMA device"
+    return why or Reason("undecided", detail=text)

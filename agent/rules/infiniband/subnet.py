@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from agent.model.finding import Evidence
-from agent.model.report import NO_EARLIER_RUN
+from agent.model.reasons import NO_EARLIER_RUN, Reason
 from agent.rules.cabling import boot_settling_reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import severity_by_role
@@ -50,11 +50,11 @@ def _judge_no_sm(case: RuleContext, ib_port: IbPort) -> Result:
         lids = {port.lid, port.sm_lid} if not (case.virtual_machine or ib_port.nic.virtual_function) else set()
         return _fail_no_sm(ib_port) if lids.intersection(_NO_LID) else Pass(ib_port.subject)
     if port.phys_state is None:
-        return Unknown(ib_port.subject, "its physical state could not be read")
+        return Unknown(ib_port.subject, Reason("not-read", fact="its physical state"))
     if port.phys_state != "LinkUp":
-        return NotApplicable(ib_port.subject, "its wire is not up: see ib-port-down")
+        return NotApplicable(ib_port.subject, Reason("judged-elsewhere", detail="its wire is not up: see ib-port-down"))
     waiting = boot_settling_reason(case)
-    return Unknown(ib_port.subject, f"{port.state}; {waiting}") if waiting else _fail_no_sm(ib_port)
+    return Unknown(ib_port.subject, waiting.prefixed(f"{port.state}; ")) if waiting else _fail_no_sm(ib_port)
 
 
 def _fail_no_sm(ib_port: IbPort) -> Fail:
@@ -103,9 +103,9 @@ def ib_sm_changed(case: RuleContext) -> Iterator[Result]:
 
 def _judge_sm_changed(case: RuleContext, ib_port: IbPort) -> Result:
     if ib_port.port.state != "ACTIVE":
-        return NotApplicable(ib_port.subject, "not active")
+        return NotApplicable(ib_port.subject, Reason("not-in-use", detail="not active"))
     if case.history is None or not case.history.runs:
-        return Unknown(ib_port.subject, NO_EARLIER_RUN)
+        return Unknown(ib_port.subject, Reason("no-baseline", why=NO_EARLIER_RUN))
     was = {name: text for name, text in case.history.settings.get(ib_port.subject, {}).items() if name in _WHAT}
     now = {"sm_lid": ib_port.port.sm_lid, "lid": ib_port.port.lid}
     changed = {name: text for name, text in was.items() if now[name] is not None}
@@ -140,10 +140,13 @@ def ib_subnet_mixed(case: RuleContext) -> Iterator[Result]:
             if _subnet_prefix(port):
                 rails.append(port)
             else:
-                yield Unknown(port.subject, "its GID table could not be read")
+                yield Unknown(port.subject, Reason("not-read", fact="its GID table"))
     if len(rails) < 2:
         if case.probe_failure("rdma") is None or has_no_infiniband(case):
-            yield NotApplicable("node", "fewer than two active InfiniBand rails whose subnet is known")
+            yield NotApplicable(
+                "node",
+                Reason("nothing-to-compare", detail="fewer than two active InfiniBand rails whose subnet is known"),
+            )
         return
     prefixes, managers = (
         _group_by(rails, _subnet_prefix),
@@ -207,11 +210,15 @@ def ib_pkey_mismatch(case: RuleContext) -> Iterator[Result]:
     why = files_unread_reason(case)
     settings = [setting for setting in effective_settings(case, _PKEY) if parse_number(setting.value)]
     if not rails:
-        yield NotApplicable("node", "no active InfiniBand rail")
+        yield NotApplicable("node", Reason("not-in-use", detail="no active InfiniBand rail"))
     elif not settings:
-        yield Unknown("node", why) if why else NotApplicable("node", f"{_PKEY} is not set")
+        yield (
+            Unknown("node", why)
+            if why
+            else NotApplicable("node", Reason("not-configured", detail=f"{_PKEY} is not set"))
+        )
     elif not all(rail.port.pkeys for rail in rails):
-        yield Unknown("node", "partition keys could not be read")
+        yield Unknown("node", Reason("not-read", fact="partition keys"))
     else:
         faults = [(where, short) for where in settings if (short := _rails_without_key(where, rails))]
         yield _fail_pkey_mismatch(*faults[0]) if faults else Pass("node")
@@ -265,19 +272,24 @@ def ib_pkey_limited(case: RuleContext) -> Iterator[Result]:
 def _judge_pkey_limited(ib_port: IbPort, index: int, why: str | None) -> Result:
     keys = ib_port.port.pkeys
     if ib_port.port.state != "ACTIVE":
-        return NotApplicable(ib_port.subject, "not active")
+        return NotApplicable(ib_port.subject, Reason("not-in-use", detail="not active"))
     if not keys:
-        return Unknown(ib_port.subject, "its partition keys could not be read")
+        return Unknown(ib_port.subject, Reason("not-read", fact="its partition keys"))
     if index not in range(len(keys)):
-        return NotApplicable(ib_port.subject, f"no key at index {index}: see ib-pkey-mismatch")
+        return NotApplicable(
+            ib_port.subject, Reason("judged-elsewhere", detail=f"no key at index {index}: see ib-pkey-mismatch")
+        )
     values = [_parse_key(key) for key in keys]
     if values[index] is None:
-        return Unknown(ib_port.subject, f"not a partition key: {keys[index]}")
+        return Unknown(ib_port.subject, Reason("undecided", detail=f"not a partition key: {keys[index]}"))
     if (values[index] or 0) & _FULL:
         return Pass(ib_port.subject)
     if why:
         return Unknown(
-            ib_port.subject, f"key 0 is a limited one, and whether {_PKEY} names another is not known: {why}"
+            ib_port.subject,
+            Reason(
+                "not-shown", detail=f"key 0 is a limited one, and whether {_PKEY} names another is not known: {why}"
+            ),
         )
     full = [f"{key} at index {n}" for n, key in enumerate(keys) if (values[n] or 0) & _FULL]
     return Fail(
@@ -312,7 +324,7 @@ def ib_ar_disabled(case: RuleContext) -> Iterator[Result]:
         return
     off = [setting for setting in effective_settings(case, _AR_DISABLED_KEY) if parse_number(setting.value) == 0]
     if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(case)):
-        yield NotApplicable("node", "no active InfiniBand rail")
+        yield NotApplicable("node", Reason("not-in-use", detail="no active InfiniBand rail"))
     elif off:
         yield Fail(
             subject="node",
@@ -339,12 +351,14 @@ def ib_sharp_not_ready(case: RuleContext) -> Iterator[Result]:
     why = files_unread_reason(case)
     settings = [setting for setting in effective_settings(case, _SHARP_NOT_READY_KEY) if parse_number(setting.value)]
     if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(case)):
-        yield NotApplicable("node", "no active InfiniBand rail")
+        yield NotApplicable("node", Reason("not-in-use", detail="no active InfiniBand rail"))
     elif not settings:
         yield (
             Unknown("node", why)
             if why
-            else NotApplicable("node", f"{_SHARP_NOT_READY_KEY} is not set: no job asks for SHARP")
+            else NotApplicable(
+                "node", Reason("not-configured", detail=f"{_SHARP_NOT_READY_KEY} is not set: no job asks for SHARP")
+            )
         )
     else:
         yield _judge_sharp_not_ready(case, settings)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.node import NcclSetting
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
 from agent.rules.nccl.hcas import NODE, report_no_gpus, severity_by_scope
@@ -179,7 +180,11 @@ def nccl_topo_file_stale(case: RuleContext) -> Iterator[Result]:
     values = effective_settings(case, _KEY)
     if not values:
         why = files_unread_reason(case)
-        yield Unknown("node", why) if why else NotApplicable("node", f"{_KEY} is not set")
+        yield (
+            Unknown("node", why)
+            if why
+            else NotApplicable("node", Reason("not-configured", detail=f"{_KEY} is not set"))
+        )
         return
     answers = [_judge_topo_file_stale(case, where) for where in values]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
@@ -191,11 +196,13 @@ def nccl_topo_file_stale(case: RuleContext) -> Iterator[Result]:
 def _judge_topo_file_stale(case: RuleContext, where: EffectiveSetting) -> Result:
     nccl = case.software.nccl
     if where.value not in nccl.searched:
-        return Unknown("node", f"{where.value}: not looked for (a container's, or no whole path)")
+        return Unknown(
+            "node", Reason("container-hides", detail=f"{where.value}: not looked for (a container's, or no whole path)")
+        )
     if where.value not in nccl.files:
         return _fail_topo_file_stale(where, "missing", f"{where.value} is not there", ())
     if where.value not in nccl.topology_devices:
-        return Unknown("node", f"{where.value}: not opened")
+        return Unknown("node", Reason("not-shown", detail=f"{where.value}: not opened"))
     if case.bus_unread:
         return Unknown("node", case.bus_unread)
     devices_named = [row.split(" ", 1) for row in nccl.topology_devices[where.value] if " " in row]

@@ -7,6 +7,7 @@ import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic, Port
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
 from agent.rules.nccl.settings import EffectiveSetting, effective_settings, files_unread_reason
@@ -91,7 +92,7 @@ def report_no_gpus(case: RuleContext) -> Iterator[Result]:
     """The answer where no job of GPUs can run; none where one can."""
     if not case.topology.gpus:
         why = case.bus_unread
-        yield Unknown("node", why) if why else NotApplicable("node", "no GPU")
+        yield Unknown("node", why) if why else NotApplicable("node", Reason("no-such-device", detail="no GPU"))
 
 
 def report_no_rails(case: RuleContext) -> Iterator[Result]:
@@ -104,7 +105,11 @@ def report_no_rails(case: RuleContext) -> Iterator[Result]:
     if not rdma_rails(case):
         unknown = why if case.topology.nics else None
         unknown = unknown or case.no_rail_known
-        yield Unknown("node", unknown) if unknown else NotApplicable("node", "no active RDMA rail")
+        yield (
+            Unknown("node", unknown)
+            if unknown
+            else NotApplicable("node", Reason("not-in-use", detail="no active RDMA rail"))
+        )
 
 
 def severity_by_scope(severity: str, where: Iterable[EffectiveSetting]) -> str:
@@ -150,7 +155,9 @@ def gdr_nccl_hca_mismatch(case: RuleContext) -> Iterator[Result]:
         yield (
             Unknown("node", why)
             if why
-            else NotApplicable("node", f"{_HCA_MISMATCH_KEY} is not set: NCCL takes every active port")
+            else NotApplicable(
+                "node", Reason("not-configured", detail=f"{_HCA_MISMATCH_KEY} is not set: NCCL takes every active port")
+            )
         )
         return
     answers = [_judge_hca_mismatch(case, where) for where in values]
@@ -279,7 +286,7 @@ def gdr_nccl_socket_ifname(case: RuleContext) -> Iterator[Result]:
     if why:
         yield Unknown("node", why)
     elif not values:
-        yield NotApplicable("node", f"{_IFNAME} is not set: NCCL looks for itself")
+        yield NotApplicable("node", Reason("not-configured", detail=f"{_IFNAME} is not set: NCCL looks for itself"))
     else:
         faults = [fault for where in values if (fault := _judge_socket_ifname(case, where))]
         yield from {fault.cause: fault for fault in reversed(faults)}.values()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.node import NcclLibrary
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.nccl.hcas import NODE, rdma_rails, report_no_gpus, report_no_rails, severity_by_scope
 from agent.rules.nccl.settings import effective_settings, files_unread_reason, jobs_unread_reason, parse_number
@@ -26,7 +27,11 @@ def report_unused(case: RuleContext, what: str) -> Iterator[Result]:
     yield from (silent := list(report_no_gpus(case)))
     if not silent:
         why = jobs_unread_reason(case)
-        yield Unknown("node", why) if why else NotApplicable("node", f"no running job uses {what}")
+        yield (
+            Unknown("node", why)
+            if why
+            else NotApplicable("node", Reason("not-in-use", detail=f"no running job uses {what}"))
+        )
 
 
 def library_evidence(rows: list[NcclLibrary]) -> tuple[Evidence, ...]:
@@ -61,7 +66,10 @@ def gdr_memlock_low(case: RuleContext) -> Iterator[Result]:
     elif why:
         yield Unknown("node", why)
     else:
-        yield NotApplicable("node", "no service that starts jobs, and no job with an RDMA device, is running")
+        yield NotApplicable(
+            "node",
+            Reason("not-in-use", detail="no service that starts jobs, and no job with an RDMA device, is running"),
+        )
 
 
 def _list_limits(case: RuleContext) -> list[str]:
@@ -120,7 +128,7 @@ def gdr_devnodes_missing(case: RuleContext) -> Iterator[Result]:
         return
     nodes = case.software.device_nodes
     if nodes is None:
-        yield Unknown("node", case.probe_failure("limits") or "/dev is not to be seen here")
+        yield Unknown("node", case.probe_failure("limits") or Reason("not-shown", detail="/dev is not to be seen here"))
         return
     rails = sorted({rail.name for rail in rdma_rails(case)})
     verbs = [node for node in nodes if node.startswith("infiniband/uverbs")]
@@ -157,9 +165,9 @@ def gdr_shm_small(case: RuleContext) -> Iterator[Result]:
         return
     size = case.software.shared_memory_mib
     if len(case.topology.gpus) < 2:
-        yield NotApplicable("node", "one GPU")
+        yield NotApplicable("node", Reason("nothing-to-compare", detail="one GPU"))
     elif size is None:
-        yield Unknown("node", case.probe_failure("nccl") or "the size of /dev/shm is not known")
+        yield Unknown("node", case.probe_failure("nccl") or Reason("not-known", fact="the size of /dev/shm"))
     elif size > case.threshold(_SMALL_MIB):
         yield Pass("node")
     else:
@@ -193,9 +201,9 @@ def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
     if not case.topology.gpus or not users or not settings:
         yield from report_unused(case, "NVSHMEM's IBGDA")
     elif (parse_number(version) or 0) >= _NEW_DRIVER:
-        yield NotApplicable("node", f"driver {version}, with which it works without")
+        yield NotApplicable("node", Reason("other-kind", detail=f"driver {version}, with which it works without"))
     elif "RegistryDwords" not in parameters:
-        yield Unknown("node", "the driver's parameters were not read")
+        yield Unknown("node", Reason("not-shown", detail="the driver's parameters were not read"))
     elif by_cpu or "PeerMappingOverride=1" in parameters["RegistryDwords"].replace(" ", ""):
         yield Pass("node")
     else:
@@ -227,7 +235,7 @@ def gdr_gdrcopy_missing(case: RuleContext) -> Iterator[Result]:
     if not case.topology.gpus or not (users or settings):
         yield from report_unused(case, "GDRCopy")
     elif nodes is None:
-        yield Unknown("node", case.probe_failure("limits") or "/dev is not to be seen here")
+        yield Unknown("node", case.probe_failure("limits") or Reason("not-shown", detail="/dev is not to be seen here"))
     elif "gdrdrv" in nodes:
         yield Pass("node")
     else:
@@ -260,9 +268,11 @@ def gdr_gds_not_ready(case: RuleContext) -> Iterator[Result]:
     elif any(module.name == "nvidia_fs" for module in case.software.modules):
         yield Pass("node")
     elif sum(row.used_by for row in users) <= sum(row.used_by for row in mapped_libraries(case, "libtorch_cuda")):
-        yield Unknown("node", "PyTorch has libcufile mapped, whether it is used or not")
+        yield Unknown("node", Reason("undecided", detail="PyTorch has libcufile mapped, whether it is used or not"))
     elif case.software.driver.open is not False and _kernel_version(case) >= _P2PDMA:
-        yield Unknown("node", "nvidia_fs is not loaded; P2PDMA of this kernel may stand in for it")
+        yield Unknown(
+            "node", Reason("undecided", detail="nvidia_fs is not loaded; P2PDMA of this kernel may stand in for it")
+        )
     else:
         yield Fail(
             subject="node",
@@ -292,7 +302,11 @@ def gdr_efa_stack(case: RuleContext) -> Iterator[Result]:
         return
     if not any((nic.driver or "") == "efa" for nic in case.topology.nics):
         why = case.bus_unread
-        yield Unknown("node", why) if why and not case.topology.nics else NotApplicable("node", "no EFA")
+        yield (
+            Unknown("node", why)
+            if why and not case.topology.nics
+            else NotApplicable("node", Reason("no-such-device", detail="no EFA"))
+        )
         return
     slow = [setting for setting in effective_settings(case, _EFA_STACK_KEY) if setting.value.strip().lower() in _SLOW]
     users = mapped_libraries(case, "libnccl.so")

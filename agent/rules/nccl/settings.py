@@ -9,11 +9,11 @@ import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.node import NcclSetting
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 
 PROBE = "nccl"
 SYSTEM_FILE = "/etc/nccl.conf"
-_HIDDEN = "jobs: "  # how the probe begins what kept it from seeing all processes
 _ORDER = {"job": 0, "user": 1, "service": 2, "system": 3}
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
 
@@ -49,28 +49,31 @@ def effective_settings(case: RuleContext, key: str) -> list[EffectiveSetting]:
     return list(_settings_in_force(case, key))
 
 
-def files_unread_reason(case: RuleContext) -> str | None:
+def files_unread_reason(case: RuleContext) -> Reason | None:
     """Why it is not known what NCCL's files set; None where they were read, or are not there."""
     why = case.probe_failure(PROBE)
     if why:
         return why
     nccl = case.software.nccl
     if SYSTEM_FILE not in nccl.searched:
-        return next((reason for reason in nccl.unread if SYSTEM_FILE in reason), f"{SYSTEM_FILE} was not looked for")
+        unread = next((why for why in nccl.unread if why.startswith(SYSTEM_FILE)), f"{SYSTEM_FILE} was not looked for")
+        return Reason("not-shown", detail=unread)
     return None
 
 
-def jobs_unread_reason(case: RuleContext) -> str | None:
+def jobs_unread_reason(case: RuleContext) -> Reason | None:
     """Why it is not known what running jobs set; None where every one was looked into, or none runs."""
     why = case.probe_failure(PROBE)
     if why:
         return why
     nccl = case.software.nccl
     if nccl.jobs is None:
-        hidden = next((why.removeprefix(_HIDDEN) for why in nccl.unread if why.startswith(_HIDDEN)), "")
-        return f"which processes use a GPU is not known{': ' if hidden else ''}{hidden}"
+        hidden = f": {nccl.jobs_hidden}" if nccl.jobs_hidden else ""
+        return Reason("not-shown", detail=f"which processes use a GPU is not known{hidden}")
     if nccl.jobs_unread:
-        return f"the environment of {nccl.jobs_unread} of {nccl.jobs} jobs may not be read: root may"
+        return Reason(
+            "needs-root", detail=f"the environment of {nccl.jobs_unread} of {nccl.jobs} jobs may not be read: root may"
+        )
     return None
 
 

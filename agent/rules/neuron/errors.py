@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.node import Event
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, unreachable_reason
 from agent.rules.gates import AMAZON
@@ -20,7 +21,7 @@ _FOLDER = "/sys/devices/virtual/neuron_device"
 _REPLACE = "TERMINATE_INSTANCE"
 
 
-def _neuron_devices(case: RuleContext) -> Iterator[tuple[Gpu, str | None]]:
+def _neuron_devices(case: RuleContext) -> Iterator[tuple[Gpu, Reason | None]]:
     """Every device, and why it is not to be judged."""
     for gpu in case.topology.gpus:
         if gpu.vendor == AMAZON:
@@ -74,9 +75,10 @@ def _judge_ecc(case: RuleContext, gpu: Gpu) -> Result:
     )
 
 
-def _why_no_counts(case: RuleContext) -> str:
+def _why_no_counts(case: RuleContext) -> Reason:
     run = case.probes.get("neuron_errors")
-    return (run.reason if run else None) or "the driver shows no error counts of a device with this number"
+    text = "the driver shows no error counts of a device with this number"
+    return quote_source(run.reason if run else None) or Reason("not-shown", detail=text)
 
 
 @rule("neuron-hw-errors")

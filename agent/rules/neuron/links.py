@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.gates import AMAZON
 from agent.rules.node_wide import merge_failures
@@ -24,9 +25,16 @@ def neuron_link_asymmetric(case: RuleContext) -> Iterator[Result]:
     devices = {gpu.index: gpu for gpu in case.topology.gpus if gpu.vendor == AMAZON and gpu.index is not None}
     unnumbered = [gpu for gpu in case.topology.gpus if gpu.vendor == AMAZON and gpu.index is None]
     for gpu in unnumbered:
-        yield Unknown(f"gpu:{gpu.id}", gpu.driver_error or case.probe_failure("gpu") or "neuron-ls does not list it")
+        yield Unknown(
+            f"gpu:{gpu.id}",
+            quote_source(gpu.driver_error)
+            or case.probe_failure("gpu")
+            or Reason("not-shown", detail="neuron-ls does not list it"),
+        )
     if len(devices) == 1 and not unnumbered:
-        yield NotApplicable("node", "one Neuron device: it is connected to no other")
+        yield NotApplicable(
+            "node", Reason("nothing-to-compare", detail="one Neuron device: it is connected to no other")
+        )
         return
     stated = {(number, link.link) for number, gpu in devices.items() for link in gpu.links}
     expected = stated | {(b, a) for a, b in stated} | _find_torus(case, stated)
@@ -35,7 +43,9 @@ def neuron_link_asymmetric(case: RuleContext) -> Iterator[Result]:
     }
     for number, gpu in devices.items():
         if not gpu.links_known:
-            yield Unknown(f"gpu:{gpu.id}", gpu.links_reason or "its links are not known")
+            yield Unknown(
+                f"gpu:{gpu.id}", quote_source(gpu.links_reason) or Reason("not-shown", detail="its links are not known")
+            )
         elif not any(number in pair for pair in missing):
             yield Pass(f"gpu:{gpu.id}")
     faults = [_fail(devices[a], devices[b], stated) for a, b in sorted(sorted(pair) for pair in missing)]

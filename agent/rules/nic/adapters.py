@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id, find_function, unreachable_reason
 from agent.rules.nccl.hcas import Hca, rdma_rails, read_hca_filter, report_no_rails
@@ -15,7 +16,7 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 _LEAST_ALIKE = 3
-_UNREAD = "board id or firmware version of another rail could not be read"
+_UNREAD = Reason("not-read", fact="board id or firmware version of another rail")
 
 
 @rule("nic-fw-mixed")
@@ -32,7 +33,7 @@ def nic_fw_mixed(case: RuleContext) -> Iterator[Result]:
     if case.no_rail_known and not case.virtual_machine:
         yield Unknown("node", case.no_rail_known)
     elif not case.rails and (case.bus_unread is None or case.probe_failure("rdma") is None):
-        yield NotApplicable("node", "no rail")
+        yield NotApplicable("node", Reason("no-such-device", detail="no rail"))
     other_board = _find_other_board(case, boards)
     for board, nics in sorted(boards.items()):
         yield from [_fail_other_board(nics[0], boards)] if other_board in nics else _judge_fw_mixed(board, nics, unread)
@@ -76,20 +77,26 @@ def _not_judged_reason(case: RuleContext, nic: Nic) -> Result | None:
     subject = f"pci:{nic.pci or nic.id}"
     absent = unreachable_reason(find_function(case, nic))
     if case.virtual_machine or nic.virtual_function:
-        return NotApplicable(subject, "a virtual function or machine: the provider's firmware")
+        return NotApplicable(subject, Reason("guest", detail="a virtual function or machine: the provider's firmware"))
     if nic.software or nic.limited:
-        return NotApplicable(subject, f"not a NIC for jobs: {nic.limited or 'a software device'}")
+        return NotApplicable(
+            subject, Reason("other-kind", detail=f"not a NIC for jobs: {nic.limited or 'a software device'}")
+        )
     if absent:
         return NotApplicable(subject, absent)
     if nic.board_id is None or nic.firmware is None:
-        return Unknown(subject, "its board id or firmware version could not be read")
+        return Unknown(subject, Reason("not-read", fact="its board id or firmware version"))
     return None
 
 
 def _judge_fw_mixed(board: str, nics: list[Nic], unread: bool) -> Iterator[Result]:
     if len(nics) < 2:
         subject = f"pci:{nics[0].pci or nics[0].id}"
-        yield Unknown(subject, _UNREAD) if unread else NotApplicable(subject, "the only NIC of its board type")
+        yield (
+            Unknown(subject, _UNREAD)
+            if unread
+            else NotApplicable(subject, Reason("nothing-to-compare", detail="the only NIC of its board type"))
+        )
         return
     usual_firmware = find_majority(nic.firmware for nic in nics)
     others = [nic for nic in nics if nic.firmware != usual_firmware]
@@ -143,14 +150,14 @@ def ib_mixed_linklayer(case: RuleContext) -> Iterator[Result]:
         return
     rails = rdma_rails(case)
     if len(rails) < 2:
-        yield NotApplicable("node", "one active RDMA rail")
+        yield NotApplicable("node", Reason("nothing-to-compare", detail="one active RDMA rail"))
     elif not _is_mixed(rails):
         yield Pass("node")
     else:
         why = files_unread_reason(case)
         lists = [setting for setting in effective_settings(case, _KEY) if setting.scope == "system"]
         if why:
-            yield Unknown("node", f"rails of both kinds, and what {_KEY} takes is not known: {why}")
+            yield Unknown("node", why.prefixed(f"rails of both kinds, and what {_KEY} takes is not known: "))
         elif lists and not _is_mixed([e for e in rails if read_hca_filter(lists[0].value).takes(e.name, e.port.port)]):
             yield Pass("node")
         else:
@@ -207,7 +214,9 @@ def ofed_inbox_mix(case: RuleContext) -> Iterator[Result]:
     loaded = {module.name: module.version for module in case.software.modules if module.name in _STACK}
     ofed = {name: version for name, version in loaded.items() if version and _OFED.fullmatch(version)}
     if len(ofed) < 2:
-        yield NotApplicable("node", "no two modules of the RDMA stack have a version of OFED")
+        yield NotApplicable(
+            "node", Reason("nothing-to-compare", detail="no two modules of the RDMA stack have a version of OFED")
+        )
     elif len(set(ofed.values())) == 1:
         yield Pass("node")
     else:

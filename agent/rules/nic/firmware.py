@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.node import Event
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower, severity_by_role
 from agent.rules.pages import read_limit
@@ -33,7 +34,9 @@ _SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the bo
 def nic_firmware_dead(case: RuleContext) -> Iterator[Result]:
     nics = {nic.pci: nic for nic in case.topology.nics if nic.pci and (nic.driver or "").startswith(_DRIVERS)}
     if not nics:
-        yield NotApplicable("node", "no NIC whose driver reports the state of its firmware")
+        yield NotApplicable(
+            "node", Reason("no-such-device", detail="no NIC whose driver reports the state of its firmware")
+        )
     unread = case.probe_failure("kernel_log")
     for pci, nic in nics.items():
         events = [event for event in case.events if event.kind in _KINDS and event.subject == pci]
@@ -42,7 +45,7 @@ def nic_firmware_dead(case: RuleContext) -> Iterator[Result]:
             yield _fail_firmware(case, nic, pci, signs, [event for event in events if event.code in _ENDED])
         else:
             subject = f"pci:{pci}"
-            yield Unknown(subject, f"the kernel log was not read: {unread}") if unread else Pass(subject)
+            yield Unknown(subject, Reason("log-not-read", why=unread)) if unread else Pass(subject)
 
 
 def _fail_firmware(case: RuleContext, nic: Nic, pci: str, signs: Sequence[Event], ends: Sequence[Event]) -> Fail:

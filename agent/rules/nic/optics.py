@@ -10,6 +10,7 @@ from agent.model.counters import netdev_counters
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.nic import Lane, Netdev, Nic, Port, TransceiverModule
 from agent.model.node import Event
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import severity_by_role
 from agent.rules.pages import read_limit
@@ -18,7 +19,6 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import count_of
 
 CABLES = ("copper", "active_copper")  # they measure nothing
-_DENIED = "CAP_NET_ADMIN"
 
 
 class PluggedModule(msgspec.Struct, frozen=True):
@@ -59,20 +59,22 @@ def plugged_modules(case: RuleContext, down: bool = False) -> Iterator[PluggedMo
         if not isinstance(port, RocePort):
             yield port
         elif case.virtual_machine or port.nic.virtual_function:
-            yield NotApplicable(port.subject, "a virtual function or machine: it sees no module")
+            yield NotApplicable(
+                port.subject, Reason("guest", detail="a virtual function or machine: it sees no module")
+            )
         elif silent := report_hidden(port):
             yield silent
         else:
             wires = cabled_interfaces(case, port)
             yield from (PluggedModule(port, netdev, netdev.module) for netdev in wires)
             if not wires:
-                yield Unknown(port.subject, "the members of its bond are not visible here")
+                yield Unknown(port.subject, Reason("not-shown", detail="the members of its bond are not visible here"))
 
 
 def unread_reason(one: PluggedModule) -> Unknown:
     """Why nothing is known of the module; what this process may not read is one reason for the whole node."""
-    why = one.netdev.module_reason or "its module could not be read"
-    return Unknown("node" if _DENIED in why else one.subject, why)
+    why = quote_source(one.netdev.module_reason) or Reason("not-read", fact="its module")
+    return Unknown("node" if one.netdev.module_reason_code == "needs-root" else one.subject, why)
 
 
 _COUNTERS = {
@@ -101,7 +103,7 @@ def port_module_fault(case: RuleContext) -> Iterator[Result]:
         yield _judge_infiniband(case, nic, port)
     looked = case.bus_unread is None or case.probe_failure("rdma") is None
     if looked and not any(nic.ports for nic in case.topology.nics):
-        yield NotApplicable("node", "no port of an RDMA device")
+        yield NotApplicable("node", Reason("no-such-device", detail="no port of an RDMA device"))
 
 
 def _judge_module_fault(case: RuleContext, one: PluggedModule) -> Result:
@@ -165,7 +167,12 @@ def _judge_infiniband(case: RuleContext, nic: Nic, port: Port) -> Result:
     silent = case.virtual_machine or nic.virtual_function or nic.limited or nic.role not in ("rail", "storage")
     faults = [] if silent else _logged_events(case, nic, port)
     if not faults:
-        return NotApplicable(subject, "the interface of an InfiniBand port cannot read its module (mlxlink -m can)")
+        return NotApplicable(
+            subject,
+            Reason(
+                "not-measured", detail="the interface of an InfiniBand port cannot read its module (mlxlink -m can)"
+            ),
+        )
     places = frozenset({place, nic.id, nic.pci or nic.id})
     return _fail_module_fault(subject, f"{nic.label}/{port.port}", nic, faults, "", places)
 
@@ -205,12 +212,12 @@ def _judge_optics_power(case: RuleContext, one: PluggedModule) -> Result:
     if module is None:
         return unread_reason(one)
     if module.media in CABLES:
-        return NotApplicable(one.subject, "a copper cable: it measures no light")
+        return NotApplicable(one.subject, Reason("not-measured", detail="a copper cable: it measures no light"))
     if module.state not in (None, "ready"):
-        return NotApplicable(one.subject, f"its module is in state {module.state}")
+        return NotApplicable(one.subject, Reason("not-in-use", detail=f"its module is in state {module.state}"))
     seen = [lane for lane in module.lanes if is_lit(lane)]
     if not seen:
-        return NotApplicable(one.subject, "its module measures no light on any lane")
+        return NotApplicable(one.subject, Reason("not-measured", detail="its module measures no light on any lane"))
     faults = [row for lane in seen for row in find_lane_faults(lane, module)]
     for severity in ("error", "warning"):
         rows = [(text, evidence) for grave, text, evidence in faults if grave == severity]

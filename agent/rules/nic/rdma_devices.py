@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, kernel_log_evidence, unreachable_reason
 from agent.rules.node_wide import merge_if_on_all
@@ -26,7 +27,7 @@ def rdma_device_missing(case: RuleContext) -> Iterator[Result]:
         yield Unknown("node", case.no_rail_known)
         return
     if not case.rails:
-        yield NotApplicable("node", "no rail")
+        yield NotApplicable("node", Reason("no-such-device", detail="no rail"))
     some_have = any(nic.rdma_device for nic in case.rails)
     answers = [_judge_rdma_device(case, nic, some_have) for nic in case.rails]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
@@ -45,25 +46,37 @@ def _judge_rdma_device(case: RuleContext, nic: Nic, some_have: bool) -> Result:
     if absent := unreachable_reason(function):
         return NotApplicable(subject, absent)
     if nic.virtual_function or (case.virtual_machine and not some_have):
-        return NotApplicable(subject, "a virtual function or machine: the provider decides what it can do")
+        return NotApplicable(
+            subject, Reason("guest", detail="a virtual function or machine: the provider decides what it can do")
+        )
     if nic.state == "present" and driver in _RDMA_MODULES:
         if any(n.rdma_device and not n.pci for n in case.nics.values()):
-            return Unknown(subject, "the PCI address of an RDMA device is not known: it may be this one's")
+            return Unknown(
+                subject,
+                Reason("not-shown", detail="the PCI address of an RDMA device is not known: it may be this one's"),
+            )
         if not nic.bond and (unread := case.partial_reason("rdma")):
             return Unknown(subject, unread)
     if nic.state != "no_rdma_device" or driver is None:
-        return NotApplicable(subject, "no driver, handed to a guest, in another namespace, or part of a bond")
+        return NotApplicable(
+            subject,
+            Reason("not-in-use", detail="no driver, handed to a guest, in another namespace, or part of a bond"),
+        )
     if driver not in _RDMA_MODULES:
-        return NotApplicable(subject, f"{driver} has no RDMA, or not by a module of its own")
+        return NotApplicable(
+            subject, Reason("other-kind", detail=f"{driver} has no RDMA, or not by a module of its own")
+        )
     if case.software.rdma_namespaces == "exclusive":
-        return Unknown(subject, "RDMA devices of other network namespaces are not seen here")
+        return Unknown(
+            subject, Reason("namespace-hides", detail="RDMA devices of other network namespaces are not seen here")
+        )
     return _fail_rdma_device(case, nic, driver, some_have)
 
 
 def _fail_rdma_device(case: RuleContext, nic: Nic, driver: str, some_have: bool) -> Fail:
     pci, module = nic.pci or nic.id, _RDMA_MODULES[driver]
     loaded = {row.name for row in case.software.modules}
-    unread = case.probe_failure("modules")
+    unread: str | None = case.probe_failure("modules")
     if unread is None and module not in loaded and driver not in loaded:
         unread = f"not listed, nor is {driver}: both can be built into the kernel"
     missing = unread is None and module not in loaded
@@ -81,7 +94,7 @@ def _fail_rdma_device(case: RuleContext, nic: Nic, driver: str, some_have: bool)
         else f"Load {module} again, and read in the kernel log why it made no device.",
         evidence=(
             Evidence(what=f"RDMA device of {nic.label}", value="none", source="rdma link show"),
-            Evidence(what=module, value="not loaded" if missing else unread or "loaded", source="/proc/modules"),
+            Evidence(what=module, value="not loaded" if missing else str(unread or "loaded"), source="/proc/modules"),
             *kernel_log_evidence(case, pci),
         ),
         severity="error" if some_have or near else "info",

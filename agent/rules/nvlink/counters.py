@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import HOUR, MINUTE, Counters, FailureText, Limit, Subject, delta, judge_count
 from agent.rules.devices import is_nvidia
@@ -57,20 +58,23 @@ def nvlink_errors(case: RuleContext) -> Iterator[Result]:
 
 def _judge_gpu(case: RuleContext, gpu: Gpu, place: Subject) -> Iterator[Result]:
     if not is_nvidia(case, gpu):
-        yield NotApplicable(place.subject, "not of NVIDIA: no NVLink")
+        yield NotApplicable(place.subject, Reason("no-such-device", detail="not of NVIDIA: no NVLink"))
         return
     if not gpu.links:
         if gpu.links_known or gpu.driver_state != "open":
-            yield NotApplicable(place.subject, gpu.links_reason or "no NVLinks")
+            yield NotApplicable(
+                place.subject,
+                quote_source(gpu.links_reason, "no-such-device") or Reason("no-such-device", detail="no NVLinks"),
+            )
         else:
-            yield Unknown(place.subject, gpu.links_reason or "its NVLinks could not be read")
+            yield Unknown(place.subject, quote_source(gpu.links_reason) or Reason("not-read", fact="its NVLinks"))
         return
     if gpu.links[0].protocol != "nvlink":
-        yield NotApplicable(place.subject, "no NVLinks")
+        yield NotApplicable(place.subject, Reason("no-such-device", detail="no NVLinks"))
         return
     counting = [link for link in gpu.links if link.errors]
     if not counting:
-        yield Unknown(place.subject, "the error counters of its NVLinks could not be read")
+        yield Unknown(place.subject, Reason("not-read", fact="the error counters of its NVLinks"))
     answers = [(link, _judge_link(case, gpu, link)) for link in counting]
     faults = [(link, answer) for link, answer in answers if isinstance(answer, Fail)]
     yield from (answer for _, answer in answers if not isinstance(answer, Fail))
@@ -140,6 +144,8 @@ def c2c_errors(case: RuleContext) -> Iterator[Result]:
 def _judge_c2c_errors(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
     del gpu
     if not any(name in counters.now for name in _COUNTERS):
-        return NotApplicable(place.subject, "no C2C, or its driver does not report its errors")
+        return NotApplicable(
+            place.subject, Reason("not-measured", detail="no C2C, or its driver does not report its errors")
+        )
     limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_PER_HOUR, "warning", HOUR))
     return judge_count(case, place, delta(case, counters, _COUNTERS), limits, _WORDS)

@@ -10,6 +10,7 @@ import msgspec
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Fabric, Gpu
 from agent.model.node import Service
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id, find_function, report_no_gpu
 from agent.rules.node_wide import merge_failures
@@ -42,15 +43,21 @@ def unmanaged_reason(case: RuleContext) -> Result | None:
     hidden = len(gpus) >= _MOST_OF_A_BOARD and not case.virtual_machine
     if not case.topology.nvswitches and not hidden:
         if unread := case.bus_unread:
-            return Unknown("node", f"whether there are NVSwitches: {unread}")
-        return NotApplicable("node", "no NVSwitch of this host: its GPUs need no fabric manager on it")
+            return Unknown("node", unread.prefixed("whether there are NVSwitches: "))
+        return NotApplicable(
+            "node", Reason("no-such-device", detail="no NVSwitch of this host: its GPUs need no fabric manager on it")
+        )
     if case.node.container:
-        return Unknown("node", "a container does not show the services of its host")
+        return Unknown("node", Reason("container-hides", detail="a container does not show the services of its host"))
     switches = [case.functions.get(switch.pci) for switch in case.topology.nvswitches]
     if switches and all(function and (function.driver or "").startswith("vfio") for function in switches):
-        return NotApplicable("node", "the NVSwitches wait for a virtual machine (vfio-pci): it manages them")
+        return NotApplicable(
+            "node", Reason("guest", detail="the NVSwitches wait for a virtual machine (vfio-pci): it manages them")
+        )
     if not any(gpu.driver_state in ("open", "not_open", "error", "unknown") for gpu in case.topology.gpus):
-        return NotApplicable("node", "no GPU has an NVIDIA driver here: nothing is to be managed")
+        return NotApplicable(
+            "node", Reason("no-such-device", detail="no GPU has an NVIDIA driver here: nothing is to be managed")
+        )
     return None
 
 
@@ -58,9 +65,11 @@ def find_service(case: RuleContext, name: str) -> Service | Unknown:
     """A system service, or why nothing is known of it."""
     listed = next((service for service in case.software.services if service.name == name), None)
     if listed is None:
-        return Unknown("node", case.probe_failure("services") or f"the state of {name} is not known")
+        return Unknown(
+            "node", case.probe_failure("services") or Reason("not-shown", detail=f"the state of {name} is not known")
+        )
     if listed.state == "unknown":
-        return Unknown("node", f"whether {name} runs is not known")
+        return Unknown("node", Reason("not-shown", detail=f"whether {name} runs is not known"))
     return listed
 
 
@@ -76,17 +85,19 @@ def _read_members(case: RuleContext, gpu: Gpu) -> FabricMember | Result:
     if answer := not_offered_reason(case, gpu):
         return answer
     if gpu.mig and gpu.mig.current:
-        return NotApplicable(subject, "MIG is on: NVLink is not used")
+        return NotApplicable(subject, Reason("not-in-use", detail="MIG is on: NVLink is not used"))
     fabric = gpu.fabric
     if fabric is not None and fabric.state == "not_supported":
-        return NotApplicable(subject, "it registers with no fabric (driver: not supported)")
+        return NotApplicable(
+            subject, Reason("other-kind", detail="it registers with no fabric (driver: not supported)")
+        )
     if fabric is not None and fabric.state is not None:
         return FabricMember(gpu, fabric)
     if gpu.architecture is not None and gpu.architecture not in FABRIC_ARCHITECTURES:
-        return NotApplicable(subject, "GPUs before Hopper register with no fabric")
+        return NotApplicable(subject, Reason("other-kind", detail="GPUs before Hopper register with no fabric"))
     if find_form(case, gpu) is LinkForm.CARD:
-        return NotApplicable(subject, "a card: it registers with no fabric")
-    return Unknown(subject, case.probe_failure("gpu") or "the driver does not report its fabric state")
+        return NotApplicable(subject, Reason("other-kind", detail="a card: it registers with no fabric"))
+    return Unknown(subject, case.probe_failure("gpu") or Reason("not-reported", fact="its fabric state"))
 
 
 def multi_node_domain(gpu: Gpu) -> str | None:
@@ -134,14 +145,14 @@ def _judge_incomplete(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
     subject = f"gpu:{gpu.id}"
     if fabric.state == "completed":
         if fabric.status is None:
-            return Unknown(subject, "completed, and the driver does not report how")
+            return Unknown(subject, Reason("not-shown", detail="completed, and the driver does not report how"))
         if fabric.status == "success":
             return Pass(subject)
         return _fail_incomplete(case, gpu, f"completed with the error {fabric.status}", "critical")
     if case.settling:
         return Unknown(subject, case.settling)
     if case.node.uptime_seconds is None:
-        return Unknown(subject, "registration goes on, and how long the host runs is not known")
+        return Unknown(subject, Reason("not-known", fact="registration goes on, and how long the host runs"))
     return _fail_incomplete(case, gpu, (fabric.state or "").replace("_", " "), "error")
 
 
@@ -199,15 +210,21 @@ def fabric_unhealthy(case: RuleContext) -> Iterator[Result]:
 def _judge_unhealthy(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
     subject = f"gpu:{gpu.id}"
     if fabric.state != "completed":
-        return NotApplicable(subject, "registration is not completed: see fabric-incomplete")
+        return NotApplicable(
+            subject, Reason("judged-elsewhere", detail="registration is not completed: see fabric-incomplete")
+        )
     problems = {name: word for name, word in fabric.health.items() if word != "not_supported" and name in _FINE}
     if not problems:
-        return NotApplicable(subject, "the driver reports no fabric health here")
+        return NotApplicable(subject, Reason("not-measured", detail="the driver reports no fabric health here"))
     bad = {name: word for name, word in problems.items() if word != _FINE[name] and not word.startswith("unknown")}
     if bad:
         return _fail_unhealthy(case, gpu, bad)
     strange = [f"{name} {word}" for name, word in problems.items() if word.startswith("unknown")]
-    return Unknown(subject, f"a newer driver's word: {', '.join(strange)}") if strange else Pass(subject)
+    return (
+        Unknown(subject, Reason("undecided", detail=f"a newer driver's word: {', '.join(strange)}"))
+        if strange
+        else Pass(subject)
+    )
 
 
 def _fail_unhealthy(case: RuleContext, gpu: Gpu, bad: Mapping[str, str]) -> Fail:
@@ -253,9 +270,12 @@ def fabric_clique_mixed(case: RuleContext) -> Iterator[Result]:
             continue
         gpu, fabric = member.gpu, member.fabric
         if fabric.state != "completed":
-            yield NotApplicable(f"gpu:{gpu.id}", "registration is not completed: see fabric-incomplete")
+            yield NotApplicable(
+                f"gpu:{gpu.id}",
+                Reason("judged-elsewhere", detail="registration is not completed: see fabric-incomplete"),
+            )
         elif fabric.clique is None or fabric.cluster_uuid is None:
-            yield Unknown(f"gpu:{gpu.id}", "the driver does not report its cluster and clique")
+            yield Unknown(f"gpu:{gpu.id}", Reason("not-reported", fact="its cluster and clique"))
         else:
             domains.setdefault((multi_node_domain(gpu), fabric.clique), []).append(gpu)
     if len(domains) > 1:
@@ -263,7 +283,7 @@ def fabric_clique_mixed(case: RuleContext) -> Iterator[Result]:
     elif sum(map(len, domains.values())) > 1:
         yield Pass("node")
     elif domains:
-        yield NotApplicable("node", "one GPU in a fabric: nothing to compare with")
+        yield NotApplicable("node", Reason("nothing-to-compare", detail="one GPU in a fabric: nothing to compare with"))
 
 
 def _fail_clique(case: RuleContext, domains: dict[tuple[str | None, int], list[Gpu]]) -> Fail:
@@ -298,7 +318,9 @@ def nvls_unavailable(case: RuleContext) -> Iterator[Result]:
 
 def _judge_nvls_unavailable(case: RuleContext) -> Result:
     if case.virtual_machine:
-        return NotApplicable("node", "a virtual machine: its hypervisor decides what of the fabric a guest has")
+        return NotApplicable(
+            "node", Reason("guest", detail="a virtual machine: its hypervisor decides what of the fabric a guest has")
+        )
     if answer := unmanaged_reason(case):
         return answer
     gpus = [
@@ -310,7 +332,9 @@ def _judge_nvls_unavailable(case: RuleContext) -> Result:
         and not (gpu.mig and gpu.mig.current)
     ]
     if len(gpus) < 2:
-        return NotApplicable("node", "fewer than two GPUs that could sum in switches")
+        return NotApplicable(
+            "node", Reason("nothing-to-compare", detail="fewer than two GPUs that could sum in switches")
+        )
     without = [gpu for gpu in gpus if gpu.fabric and (gpu.fabric.state, gpu.fabric.status) != ("completed", "success")]
     sure = [
         gpu
@@ -319,7 +343,7 @@ def _judge_nvls_unavailable(case: RuleContext) -> Result:
     ]
     if not sure:
         known = all(gpu.fabric and gpu.fabric.status for gpu in gpus)
-        return Pass("node") if known else Unknown("node", "the driver does not report the fabric state of every GPU")
+        return Pass("node") if known else Unknown("node", Reason("not-reported", fact="the fabric state of every GPU"))
     if case.settling:
         return Unknown("node", case.settling)
     return Fail(

@@ -10,6 +10,7 @@ import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     C2C_GPUS,
@@ -128,13 +129,15 @@ def not_offered_reason(case: RuleContext, gpu: Gpu) -> Result | None:
     subject = f"gpu:{gpu.id}"
     absent = unreachable_reason(find_function(case, gpu))
     if not is_nvidia(case, gpu):
-        return NotApplicable(subject, "not of NVIDIA: no NVLink")
+        return NotApplicable(subject, Reason("no-such-device", detail="not of NVIDIA: no NVLink"))
     if absent:
         return NotApplicable(subject, absent)
     if gpu.driver_state in ("not_open", "error"):
-        return NotApplicable(subject, "the driver does not offer it: see gpu-missing")
+        return NotApplicable(
+            subject, Reason("judged-elsewhere", detail="the driver does not offer it: see gpu-missing")
+        )
     if gpu.driver_state in ("no_driver", "vfio"):
-        return NotApplicable(subject, "no NVIDIA driver is bound to it")
+        return NotApplicable(subject, Reason("no-such-device", detail="no NVIDIA driver is bound to it"))
     return None
 
 
@@ -143,15 +146,26 @@ def _not_judged_reason(case: RuleContext, gpu: Gpu) -> Result | None:
     if answer := not_offered_reason(case, gpu):
         return answer
     if gpu.mig and gpu.mig.current:
-        return NotApplicable(subject, "MIG is on: NVLink is not used, and not to be queried")
+        return NotApplicable(
+            subject, Reason("not-in-use", detail="MIG is on: NVLink is not used, and not to be queried")
+        )
     if not gpu.links_known:
-        why = gpu.links_reason or case.probe_failure("gpu") or "NVLinks not known"
+        why = (
+            quote_source(gpu.links_reason)
+            or case.probe_failure("gpu")
+            or Reason("not-shown", detail="NVLinks not known")
+        )
         return Unknown(subject, why)
     if not any(link.protocol == "nvlink" for link in gpu.links):
-        return NotApplicable(subject, gpu.links_reason or "a GPU without NVLink")
+        return NotApplicable(
+            subject,
+            quote_source(gpu.links_reason, "no-such-device") or Reason("other-kind", detail="a GPU without NVLink"),
+        )
     for mode in (case.topology.bandwidth_mode, gpu.nvlink_bandwidth_mode):
         if mode not in (None, "full"):
-            return NotApplicable(subject, f"NVLink bandwidth mode {mode}: links are off on purpose")
+            return NotApplicable(
+                subject, Reason("by-design", detail=f"NVLink bandwidth mode {mode}: links are off on purpose")
+            )
     return None
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import gpu_model, is_nvidia, report_no_gpu
 from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, NO_UUID, PLACE, for_each_gpu, gpu_ids, merge_if_on_all_gpus
@@ -45,13 +46,20 @@ def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts
     if tally.enough is not None and len(tally.active) >= tally.enough:
         return Pass(tally.subject)
     if not tally.inactive:
-        return Unknown(tally.subject, "the state of a link is not known") if tally.unknown else Pass(tally.subject)
+        return (
+            Unknown(tally.subject, Reason("not-known", fact="the state of a link"))
+            if tally.unknown
+            else Pass(tally.subject)
+        )
     if tally.form is LinkForm.CARD and not tally.active:
-        return NotApplicable(tally.subject, "a card without a bridge: no link is active")
+        return NotApplicable(tally.subject, Reason("other-kind", detail="a card without a bridge: no link is active"))
     if tally.form is LinkForm.UNKNOWN:
-        return Unknown(tally.subject, "what GPU it is is not known, nor whether all its NVLinks are wired")
+        return Unknown(
+            tally.subject,
+            Reason("not-shown", detail="what GPU it is is not known, nor whether all its NVLinks are wired"),
+        )
     if len(group) < 2:
-        nothing = "the only GPU of its model: nothing to compare with"
+        nothing = Reason("nothing-to-compare", detail="the only GPU of its model: nothing to compare with")
         wired = tally.form is LinkForm.BOARD and not case.virtual_machine
         return Unknown(tally.subject, nothing) if wired else NotApplicable(tally.subject, nothing)
     if tally.form is LinkForm.CARD:
@@ -71,7 +79,10 @@ def _judge_inactive(case: RuleContext, tally: LinkCounts, group: list[LinkCounts
         return _fail_inactive(case, tally, "critical", f"{what}, on a board that wires them")
     if not tally.active and _is_in_cluster(tally.gpu):
         return _fail_inactive(case, tally, "critical", f"{what}, and its fabric has a cluster to join")
-    return NotApplicable(tally.subject, f"every GPU of this model has the same {len(tally.active)} links: wired so")
+    return NotApplicable(
+        tally.subject,
+        Reason("by-design", detail=f"every GPU of this model has the same {len(tally.active)} links: wired so"),
+    )
 
 
 def _is_of_whole_board(case: RuleContext, tally: LinkCounts) -> bool:
@@ -175,13 +186,17 @@ def nvlink_asymmetric(case: RuleContext) -> Iterator[Result]:
 
 def _judge_asymmetric(case: RuleContext, tally: LinkCounts, group: list[LinkCounts], usual_count: int) -> Result:
     if tally.form is LinkForm.CARD:
-        return NotApplicable(tally.subject, "a card: which NVLinks are bridged is the builder's choice")
+        return NotApplicable(
+            tally.subject, Reason("by-design", detail="a card: which NVLinks are bridged is the builder's choice")
+        )
     if len(group) < 2:
-        return NotApplicable(tally.subject, "the only GPU of its model: nothing to compare with")
+        return NotApplicable(
+            tally.subject, Reason("nothing-to-compare", detail="the only GPU of its model: nothing to compare with")
+        )
     if len(tally.active) >= usual_count:
         return Pass(tally.subject)
     if tally.unknown:
-        return Unknown(tally.subject, "the state of a link is not known")
+        return Unknown(tally.subject, Reason("not-known", fact="the state of a link"))
     missing = usual_count - len(tally.active)
     return Fail(
         subject=tally.subject,
@@ -215,7 +230,7 @@ def nvlink_speed_low(case: RuleContext) -> Iterator[Result]:
 def _judge_speed_low(tally: LinkCounts) -> Result:
     live = [link for link in tally.active if link.state == "active"]
     if not live:
-        return NotApplicable(tally.subject, "no NVLink is awake and active")
+        return NotApplicable(tally.subject, Reason("not-in-use", detail="no NVLink is awake and active"))
     rates = {link.link: link.signal_gbyte_s for link in live if link.signal_gbyte_s}
     fastest = max(rates.values(), default=0.0)
     slow = [
@@ -227,7 +242,7 @@ def _judge_speed_low(tally: LinkCounts) -> Result:
     if slow:
         return _fail_speed_low(tally, slow)
     if len(rates) < len(live):
-        return Unknown(tally.subject, "the driver does not report the rate of every link")
+        return Unknown(tally.subject, Reason("not-reported", fact="the rate of every link"))
     return Pass(tally.subject)
 
 
@@ -295,12 +310,19 @@ def _judge_bandwidth_mode(case: RuleContext, gpu: Gpu) -> Result:
     if "full" in (gpu.nvlink_bandwidth_mode, case.topology.bandwidth_mode):
         return Pass(subject)
     if gpu.architecture not in (*FABRIC_ARCHITECTURES, None) or find_form(case, gpu) is LinkForm.CARD:
-        return NotApplicable(subject, "GPUs before Hopper, and cards, have no NVLink bandwidth mode")
+        return NotApplicable(
+            subject, Reason("other-kind", detail="GPUs before Hopper, and cards, have no NVLink bandwidth mode")
+        )
     if gpu.mig and gpu.mig.current:
-        return NotApplicable(subject, "MIG is on: NVLink is not used")
+        return NotApplicable(subject, Reason("not-in-use", detail="MIG is on: NVLink is not used"))
     if gpu.links_known and not gpu.links:
-        return NotApplicable(subject, "the driver offers no NVLink: see nvlink-disabled")
-    return Unknown(subject, "the NVLink bandwidth mode is not reported (root is needed, or a newer driver)")
+        return NotApplicable(
+            subject, Reason("judged-elsewhere", detail="the driver offers no NVLink: see nvlink-disabled")
+        )
+    return Unknown(
+        subject,
+        Reason("needs-root", detail="the NVLink bandwidth mode is not reported (root is needed, or a newer driver)"),
+    )
 
 
 def _fail_bandwidth_mode(subject: str, label: str, mode: str, at: frozenset[str]) -> Fail:
@@ -325,7 +347,7 @@ def nvlink_unused_by_mig(case: RuleContext) -> Iterator[Result]:
         and gpu.driver_state == "open"
     ]
     if len(linked) < 2:
-        yield NotApplicable("node", "fewer than two GPUs that are wired by NVLink")
+        yield NotApplicable("node", Reason("nothing-to-compare", detail="fewer than two GPUs that are wired by NVLink"))
         return
     split = [gpu for gpu in linked if gpu.mig and gpu.mig.current]
     if not split:
@@ -356,17 +378,21 @@ def nvlink_disabled(case: RuleContext) -> Iterator[Result]:
 def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
     subject = f"gpu:{gpu.id}"
     if find_form(case, gpu) is not LinkForm.BOARD or modules < 2:
-        return NotApplicable(subject, "no other GPU of a baseboard that it could be wired to")
+        return NotApplicable(
+            subject, Reason("nothing-to-compare", detail="no other GPU of a baseboard that it could be wired to")
+        )
     if gpu.mig and gpu.mig.current:
-        return NotApplicable(subject, "MIG is on: NVLink is not used")
+        return NotApplicable(subject, Reason("not-in-use", detail="MIG is on: NVLink is not used"))
     if case.software.driver.confidential_computing:
-        return NotApplicable(subject, "confidential computing: the driver closes NVLink between GPUs")
+        return NotApplicable(
+            subject, Reason("by-design", detail="confidential computing: the driver closes NVLink between GPUs")
+        )
     if not gpu.links_known:
-        return Unknown(subject, gpu.links_reason or "NVLinks not known")
+        return Unknown(subject, quote_source(gpu.links_reason) or Reason("not-shown", detail="NVLinks not known"))
     if gpu.links:
         return Pass(subject)
     if case.virtual_machine:
-        return Unknown(subject, "no NVLink is offered; a hypervisor may have left it out")
+        return Unknown(subject, Reason("guest-hides", detail="no NVLink is offered; a hypervisor may have left it out"))
     parameter = case.software.driver.parameters.get(_PARAMETER)
     is_set = parameter not in (None, "0")
     return Fail(
@@ -378,7 +404,7 @@ def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
         if is_set
         else "Look for NVRM messages of NVLink in the kernel's log; reset the GPUs with all jobs gone.",
         evidence=(
-            Evidence(what="NVLink", value=gpu.links_reason or "none", source="nvidia-smi nvlink -s"),
+            Evidence(what="NVLink", value=quote_source(gpu.links_reason) or "none", source="nvidia-smi nvlink -s"),
             Evidence(what=_PARAMETER, value=parameter or "not known", source="/proc/driver/nvidia/params"),
         ),
         cause="parameter" if is_set else "none",

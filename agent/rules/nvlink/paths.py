@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import combinations
+from typing import Literal
 
 from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
+from agent.model.reasons import Reason
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
 from agent.rules.devices import gpu_model, report_no_gpu
@@ -42,7 +44,7 @@ def nvlink_matrix_uneven(case: RuleContext) -> Iterator[Result]:
         if answer := not_offered_reason(case, gpu):
             yield answer
         elif gpu.mig and gpu.mig.current:
-            yield NotApplicable(f"gpu:{gpu.id}", "MIG is on: NVLink is not used")
+            yield NotApplicable(f"gpu:{gpu.id}", Reason("not-in-use", detail="MIG is on: NVLink is not used"))
         else:
             groups.setdefault(gpu_model(case, gpu), []).append(gpu)
     ways = {frozenset((path.a, path.b)): path.kind for path in case.topology.paths}
@@ -56,18 +58,24 @@ def _judge_matrix_uneven(case: RuleContext, group: list[Gpu], cells: Mapping[Gpu
     counts = {pair: int(kind[2:]) for pair, kind in cells.items() if kind and _MATRIX_UNEVEN_NV.fullmatch(kind)}
     forms = {find_form(case, gpu) for gpu in group}
     if len(group) < 3 or not counts:
-        return NotApplicable(subject, "fewer than three GPUs, or no NVLink between any")
+        return NotApplicable(
+            subject, Reason("nothing-to-compare", detail="fewer than three GPUs, or no NVLink between any")
+        )
     if LinkForm.CARD in forms:
-        return NotApplicable(subject, "cards: which NVLinks are bridged is the builder's choice")
+        return NotApplicable(
+            subject, Reason("by-design", detail="cards: which NVLinks are bridged is the builder's choice")
+        )
     if None in cells.values():
-        return Unknown(subject, "how some pairs reach each other is not known")
+        return Unknown(subject, Reason("not-known", fact="how some pairs reach each other"))
     if {case.topology.bandwidth_mode, *(gpu.nvlink_bandwidth_mode for gpu in group)} - {"full", None}:
-        return NotApplicable(subject, "a reduced NVLink bandwidth mode: links are off on purpose")
+        return NotApplicable(
+            subject, Reason("by-design", detail="a reduced NVLink bandwidth mode: links are off on purpose")
+        )
     if any(link.state == "unknown" for gpu in group for link in gpu.links):
-        return Unknown(subject, "the state of a link is not known")
+        return Unknown(subject, Reason("not-known", fact="the state of a link"))
     whole = len(counts) == len(cells)
     if LinkForm.UNKNOWN in forms and not whole:
-        return Unknown(subject, "what GPUs these are is not known, nor how they are wired")
+        return Unknown(subject, Reason("not-shown", detail="what GPUs these are is not known, nor how they are wired"))
     if max(counts.values()) >= _SWITCHED:
         usual_count = find_majority(counts.values()) or max(counts.values())
         thin = [pair for pair, links in counts.items() if links < usual_count]
@@ -83,9 +91,13 @@ def _is_known_mesh(
         thin = [pair for pair, links in counts.items() if links < max(counts.values())]
         return _fail_matrix_uneven(case, thin, counts, f"NV{max(counts.values())}") if thin else Pass(subject)
     if len(group) != _CUBE or max(counts.values()) > _MESH:
-        return NotApplicable(subject, "wired to each other, and not in one of the ways that are known")
+        return NotApplicable(
+            subject, Reason("other-kind", detail="wired to each other, and not in one of the ways that are known")
+        )
     if case.node.container or case.virtual_machine or any(g.driver_state != "open" for g in case.topology.gpus):
-        return NotApplicable(subject, "wired to each other, and not all GPUs of the board are seen here")
+        return NotApplicable(
+            subject, Reason("other-kind", detail="wired to each other, and not all GPUs of the board are seen here")
+        )
     sums = {gpu.id: sum(links for pair, links in counts.items() if gpu.id in pair) for gpu in group}
     short = {gpu: max(sums.values()) - links for gpu, links in sums.items() if links < max(sums.values())}
     if not short:
@@ -145,7 +157,9 @@ def nvlink_path_missing(case: RuleContext) -> Iterator[Result]:
         else:
             yield tally_or_result
     if case.software.driver.confidential_computing:
-        yield NotApplicable("node", "confidential computing: the driver closes NVLink between GPUs")
+        yield NotApplicable(
+            "node", Reason("by-design", detail="confidential computing: the driver closes NVLink between GPUs")
+        )
         return
     for group in group_by_model(counts):
         yield from _judge_path_missing(case, group, ways)
@@ -187,35 +201,41 @@ def _judge_path_missing(
     switched = [tally for tally in group if _leads_to_switches(tally)]
     for tally in group:
         if tally not in switched:
-            yield NotApplicable(tally.subject, "none of its NVLinks leads to a switch")
+            yield NotApplicable(tally.subject, Reason("no-such-device", detail="none of its NVLinks leads to a switch"))
     if len(switched) == 1:
-        yield NotApplicable(switched[0].subject, "no other GPU on its switches")
+        yield NotApplicable(switched[0].subject, Reason("nothing-to-compare", detail="no other GPU on its switches"))
     pairs = list(combinations(switched, 2))
     some = any((way.kind or "").startswith("NV") for a, b in pairs if (way := ways.get(_ends(a, b))))
     missing: list[TallyPair] = []
     for a, b in pairs:
         subject = f"pair:{a.gpu.id}+{b.gpu.id}"
         result = _judge_pair(a, b, ways.get(_ends(a, b)), some)
-        if result is None and case.settling:
+        if isinstance(result, Reason):
+            yield Unknown(subject, result)
+        elif result == "joined":
+            yield Pass(subject)
+        elif case.settling:
             yield Unknown(subject, case.settling)
-        elif result is None:
-            missing.append((a, b))
         else:
-            yield Pass(subject) if result == "" else Unknown(subject, result)
+            missing.append((a, b))
     yield from _merge_pairs(case, switched, missing, ways)
 
 
-def _judge_pair(a: LinkCounts, b: LinkCounts, way: Path | None, some: bool) -> str | None:
-    """None where the pair is cut; "" where it is joined; else why that is not known."""
+def _judge_pair(a: LinkCounts, b: LinkCounts, way: Path | None, some: bool) -> Reason | Literal["cut", "joined"]:
+    """Whether the pair is cut or joined, or why that is not known."""
     if way is None or way.kind is None:
-        return "how they reach each other is not known"
+        return Reason("not-known", fact="how they reach each other")
     if way.kind.startswith("NV"):
-        return ""
+        return "joined"
     word = (a.gpu.p2p or {}).get(b.gpu.id, {}).get("nvlink")
     if word in (None, "U"):
         cut = some and way.source == "nvidia-smi"
-        return None if cut else "the driver does not report whether NVLink joins them"
-    return "P2P over NVLink is OK, and the matrix contradicts it" if word == "OK" else None
+        return "cut" if cut else Reason("not-reported", fact="whether NVLink joins them")
+    return (
+        Reason("sources-disagree", detail="P2P over NVLink is OK, and the matrix contradicts it")
+        if word == "OK"
+        else "cut"
+    )
 
 
 def _merge_pairs(

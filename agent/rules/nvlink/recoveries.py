@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, is_nvidia, report_no_gpu, unreachable_reason
 from agent.rules.pages import read_limit
@@ -35,13 +36,18 @@ def nvlink_recoveries_outlier(case: RuleContext) -> Iterator[Result]:
 def _explain_silence(case: RuleContext, gpu: Gpu) -> Result:
     subject = f"gpu:{gpu.id}"
     if not is_nvidia(case, gpu):
-        return NotApplicable(subject, "not of NVIDIA")
+        return NotApplicable(subject, Reason("no-such-device", detail="not of NVIDIA"))
     if absent := unreachable_reason(find_function(case, gpu)):
         return NotApplicable(subject, absent)
     if gpu.links_known and not gpu.links:
-        return NotApplicable(subject, gpu.links_reason or "no NVLink")
+        return NotApplicable(
+            subject, quote_source(gpu.links_reason, "no-such-device") or Reason("no-such-device", detail="no NVLink")
+        )
     return Unknown(
-        subject, gpu.links_reason or case.probe_failure("gpu") or "no recoveries of its NVLinks are reported"
+        subject,
+        quote_source(gpu.links_reason)
+        or case.probe_failure("gpu")
+        or Reason("undecided", detail="no recoveries of its NVLinks are reported"),
     )
 
 
@@ -61,7 +67,7 @@ def _judge_recoveries(case: RuleContext, gpu: Gpu, link: GpuLink, counts: dict[t
         return Pass(subject)
     others = [number for place, number in counts.items() if place != (gpu.id, link.link)]
     if len(others) < _OTHERS:
-        return NotApplicable(subject, "too few other links to compare it with")
+        return NotApplicable(subject, Reason("nothing-to-compare", detail="too few other links to compare it with"))
     usual_rate = sorted(others)[9 * len(others) // 10]
     if count <= case.threshold(_TIMES) * usual_rate:
         return Pass(subject)

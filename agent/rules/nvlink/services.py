@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.node import Service
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.nvlink.fabric import IMEX, MANAGER, PLACE, find_service, multi_node_domain, unmanaged_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -26,7 +27,13 @@ def _judge_manager_down(case: RuleContext) -> Result:
     if case.settling:
         return Unknown("node", case.settling)
     if service.state == "not_installed" and _is_fabric_set_up(case):
-        return Unknown("node", "no such service here, and the fabric is set up all the same: it is managed elsewhere")
+        return Unknown(
+            "node",
+            Reason(
+                "undecided",
+                detail="no such service here, and the fabric is set up all the same: it is managed elsewhere",
+            ),
+        )
     what = "is not installed" if service.state == "not_installed" else f"does not run ({service.state})"
     lacking = _lacks_umad(case)
     return Fail(
@@ -93,10 +100,15 @@ def _judge_manager_mismatch(case: RuleContext) -> Result:
     if isinstance(service, Unknown):
         return service
     if service.state == "not_installed":
-        return NotApplicable("node", f"{MANAGER} is not installed: see fabric-manager-down")
+        return NotApplicable(
+            "node", Reason("judged-elsewhere", detail=f"{MANAGER} is not installed: see fabric-manager-down")
+        )
     driver = case.software.driver.version
     if not service.version or not driver:
-        return Unknown("node", f"the version of {'the driver' if service.version else MANAGER} is not known")
+        return Unknown(
+            "node",
+            Reason("not-shown", detail=f"the version of {'the driver' if service.version else MANAGER} is not known"),
+        )
     if service.version == driver:
         return Pass("node")
     running = service.state == "active"
@@ -132,27 +144,38 @@ def imex_service(case: RuleContext) -> Service | Result:
     """The service of the host where IMEX is due; else why it is not."""
     if not any(multi_node_domain(gpu) for gpu in case.topology.gpus):
         if unread := case.probe_failure("gpu"):
-            return Unknown("node", unread) if case.topology.gpus else NotApplicable("node", "no GPU")
-        return NotApplicable("node", "its GPUs are in no NVLink domain of several nodes")
+            return (
+                Unknown("node", unread)
+                if case.topology.gpus
+                else NotApplicable("node", Reason("no-such-device", detail="no GPU"))
+            )
+        return NotApplicable("node", Reason("other-kind", detail="its GPUs are in no NVLink domain of several nodes"))
     if case.node.container:
-        return Unknown("node", "a container does not show the services of its host")
+        return Unknown("node", Reason("container-hides", detail="a container does not show the services of its host"))
     service = find_service(case, IMEX)
     if isinstance(service, Unknown):
         return service
     if service.state == "not_installed":
-        return NotApplicable("node", "IMEX is not installed: no memory is shared with other nodes")
+        return NotApplicable(
+            "node", Reason("not-configured", detail="IMEX is not installed: no memory is shared with other nodes")
+        )
     nodes = case.software.imex.get("nodes_config")
     if nodes is None or not nodes.isdecimal() or len(nodes) > _DIGITS:
-        return Unknown("node", "whether IMEX is configured is not known: nodes_config.cfg was not read")
+        return Unknown(
+            "node", Reason("not-shown", detail="whether IMEX is configured is not known: nodes_config.cfg was not read")
+        )
     if int(nodes) < 2:
-        return NotApplicable("node", "IMEX names no other node: a scheduler runs it, or no job needs it")
+        return NotApplicable(
+            "node",
+            Reason("nothing-to-compare", detail="IMEX names no other node: a scheduler runs it, or no job needs it"),
+        )
     return service
 
 
 def _judge_imex_down(case: RuleContext, service: Service) -> Result:
     state = case.software.imex.get("node")
     if service.state == "active" and state is None:
-        return Unknown("node", "IMEX runs, and does not report its state")
+        return Unknown("node", Reason("not-shown", detail="IMEX runs, and does not report its state"))
     if service.state == "active" and state in _FINE:
         return Pass("node")
     if case.settling:
@@ -186,7 +209,7 @@ def imex_channel_denied(case: RuleContext) -> Iterator[Result]:
 def _judge_imex_channel_denied(case: RuleContext) -> Result:
     nodes = case.software.device_nodes
     if nodes is None:
-        return Unknown("node", "/dev was not read")
+        return Unknown("node", Reason("not-shown", detail="/dev was not read"))
     if any(node.startswith(_CHANNEL) for node in nodes):
         return Pass("node")
     return Fail(

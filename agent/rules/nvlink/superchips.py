@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.gpu import C2c, Gpu
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, report_no_gpu
 from agent.rules.nvlink.fabric import for_each_gpu, gpu_ids
@@ -24,9 +25,11 @@ def superchips(case: RuleContext) -> Iterator[Gpu | Result]:
         if answer := not_offered_reason(case, gpu):
             yield answer
         elif find_form(case, gpu) is not LinkForm.SUPERCHIP:
-            yield NotApplicable(subject, "a GPU without NVLink-C2C")
+            yield NotApplicable(subject, Reason("other-kind", detail="a GPU without NVLink-C2C"))
         elif case.virtual_machine:
-            yield NotApplicable(subject, "a virtual machine: its hypervisor decides what a guest sees of C2C")
+            yield NotApplicable(
+                subject, Reason("guest", detail="a virtual machine: its hypervisor decides what a guest sees of C2C")
+            )
         else:
             yield gpu
 
@@ -55,7 +58,7 @@ def _judge_c2c_down(case: RuleContext, gpu: Gpu) -> Result:
     ):
         return _fail_c2c_down(case, gpu, f"C2C carries {c2c.max_gbyte_s:.0f} GB/s, expected {expected:.0f}", "error")
     if c2c.enabled is None or any(state != "active" for state in c2c.links):
-        return Unknown(subject, "the driver does not report the state of C2C")
+        return Unknown(subject, Reason("not-reported", fact="the state of C2C"))
     return Pass(subject)
 
 
@@ -84,7 +87,9 @@ def gpu_ats_off(case: RuleContext) -> Iterator[Result]:
 def _judge_gpu_ats_off(case: RuleContext, gpu: Gpu) -> Result:
     subject, mode = f"gpu:{gpu.id}", gpu.addressing_mode
     if mode is None:
-        return Unknown(subject, "the driver does not report its addressing mode (R580 and later do)")
+        return Unknown(
+            subject, Reason("not-shown", detail="the driver does not report its addressing mode (R580 and later do)")
+        )
     if mode == "ats":
         return Pass(subject)
     return Fail(
@@ -124,11 +129,14 @@ def _judge_smmu(case: RuleContext, gpu: Gpu) -> Result:
     if passthrough is False:
         return Pass(subject)
     if passthrough is None:
-        return Unknown(subject, "whether the SMMU passes its addresses through is not known")
+        return Unknown(subject, Reason("not-known", fact="whether the SMMU passes its addresses through"))
     if new is None:
-        return Unknown(subject, "the version of the kernel is not known")
+        return Unknown(subject, Reason("not-known", fact="the version of the kernel"))
     if "nvidia" in (case.node.kernel or ""):
-        return Unknown(subject, "whether this kernel of the vendor shares page tables in passthrough mode is not known")
+        return Unknown(
+            subject,
+            Reason("not-known", fact="whether this kernel of the vendor shares page tables in passthrough mode"),
+        )
     kernel = case.node.kernel or ""
     return Fail(
         subject=subject,
@@ -165,18 +173,25 @@ def gpu_memory_numa_missing(case: RuleContext) -> Iterator[Result]:
 def _judge_memory_numa(case: RuleContext, gpu: Gpu, is_kept_by_driver: bool) -> Result:
     subject = f"gpu:{gpu.id}"
     if is_kept_by_driver:
-        return NotApplicable(subject, "the driver keeps the memory to itself (CoherentGPUMemoryMode=driver)")
+        return NotApplicable(
+            subject, Reason("by-design", detail="the driver keeps the memory to itself (CoherentGPUMemoryMode=driver)")
+        )
     if gpu.mig and gpu.mig.current:
-        return NotApplicable(subject, "MIG is on: its memory is divided")
+        return NotApplicable(subject, Reason("not-in-use", detail="MIG is on: its memory is divided"))
     nodes = {node.id: node for node in case.node.numa_nodes}
     if not nodes or any(node.cpus is None for node in nodes.values()):
-        return Unknown(subject, case.probe_failure("numa") or "which NUMA nodes have CPUs is not known")
+        return Unknown(subject, case.probe_failure("numa") or Reason("not-known", fact="which NUMA nodes have CPUs"))
     own = gpu.memory_numa_node
     if own is None:
         if any(node.cpus == "" for node in nodes.values()):
-            return Unknown(subject, "the driver names no NUMA node, and there are some without CPUs")
+            return Unknown(
+                subject, Reason("not-shown", detail="the driver names no NUMA node, and there are some without CPUs")
+            )
         if all(node.memory_mib is None for node in nodes.values()):  # a NCCL topology has those of CPUs alone
-            return Unknown(subject, "the memory of no NUMA node is known: nodes without CPUs may be left out")
+            return Unknown(
+                subject,
+                Reason("undecided", detail="the memory of no NUMA node is known: nodes without CPUs may be left out"),
+            )
         return _fail_memory_numa(case, gpu, "its memory is no NUMA node")
     if own not in nodes:
         return _fail_memory_numa(case, gpu, f"its memory is NUMA node {own}, which the system does not have")

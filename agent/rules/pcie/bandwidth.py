@@ -11,6 +11,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
+from agent.model.reasons import Reason
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
@@ -25,6 +26,7 @@ from agent.rules.devices import (
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.pcie.cards import USABLE_SHARE, RequiredRate, card_functions, card_kind, is_sufficient, required_rate
 from agent.rules.pcie.links import (
+    INSIDE_A_CARD,
     LANES,
     PcieLink,
     bandwidth,
@@ -46,7 +48,11 @@ _PATH_BOTTLENECK_NOISE = 0.98  # two ways to round the same bandwidth differ by 
 def pcie_path_bottleneck(case: RuleContext) -> Iterator[Result]:
     if not case.rails:
         undecided = None if case.virtual_machine else case.no_rail_known
-        yield Unknown("node", undecided) if undecided else NotApplicable("node", "no rail")
+        yield (
+            Unknown("node", undecided)
+            if undecided
+            else NotApplicable("node", Reason("no-such-device", detail="no rail"))
+        )
         return
     slow: dict[str, list[tuple[Path, float]]] = {}
     for gpu in case.topology.gpus:
@@ -63,17 +69,17 @@ def _judge_paths(case: RuleContext, gpu: Gpu, slow: dict[str, list[tuple[Path, f
     """The answer for one GPU; hops that limit it are added to `slow`, with what they should carry."""
     subject = f"gpu:{gpu.id}"
     if case.virtual_machine:
-        return NotApplicable(subject, "virtual machine: links are what the hypervisor shows")
+        return NotApplicable(subject, Reason("guest", detail="virtual machine: links are what the hypervisor shows"))
     if is_on_c2c(case, gpu):
-        return NotApplicable(subject, "a superchip: its GPU reaches NICs by C2C")
+        return NotApplicable(subject, Reason("other-kind", detail="a superchip: its GPU reaches NICs by C2C"))
     nearest = _nearest_paths(case, gpu)
     if not nearest:
-        return Unknown(subject, "no PCIe way to a rail is known")
+        return Unknown(subject, Reason("undecided", detail="no PCIe way to a rail is known"))
     unread = None
     for path in nearest:
         full = _slower_end(case, path)
         if full is None:
-            unread = unread or "the links of its ends are not known"
+            unread = unread or Reason("not-shown", detail="the links of its ends are not known")
             continue
         for hop in path.hops:
             bridge = case.functions.get(hop)
@@ -82,14 +88,18 @@ def _judge_paths(case: RuleContext, gpu: Gpu, slow: dict[str, list[tuple[Path, f
             wire = _link_above(case, bridge)
             silent = not_judged_reason(case, wire)
             if isinstance(silent, Unknown):
-                unread = unread or f"{hop}: {silent.reason}"
+                unread = unread or silent.reason.prefixed(f"{hop}: ")
             carried = bridge.link.bandwidth_gbyte_s if bridge.link and not silent else None
             if carried is not None and carried < full * _PATH_BOTTLENECK_NOISE and not _is_by_design(case, wire):
                 slow.setdefault(hop, []).append((path, full))
     limited = any(path in nearest for paths in slow.values() for path, _ in paths)
     if unread and not limited:
         return Unknown(subject, unread)
-    return NotApplicable(subject, "limited by a hop that has a finding") if limited else Pass(subject)
+    return (
+        NotApplicable(subject, Reason("judged-elsewhere", detail="limited by a hop that has a finding"))
+        if limited
+        else Pass(subject)
+    )
 
 
 def _nearest_paths(case: RuleContext, gpu: Gpu) -> list[Path]:
@@ -204,18 +214,18 @@ def pcie_nic_starved(case: RuleContext) -> Iterator[Result]:
 
 def _judge_nic_starved(case: RuleContext, nic: Nic, own: PcieLink, links: dict[str, PcieLink]) -> Result:
     silent = not_judged_reason(case, own)
-    if isinstance(silent, NotApplicable) and "inside a card" not in silent.reason:
+    if isinstance(silent, NotApplicable) and silent.reason is not INSIDE_A_CARD:
         return silent
     need = required_rate(case, own.child)
     if need is None:
-        return NotApplicable(own.subject, "no port of it is active")
+        return NotApplicable(own.subject, Reason("not-in-use", detail="no port of it is active"))
     if isinstance(silent, Unknown):
         return silent
     if silent is None and _current_bandwidth(own) is None:
-        return Unknown(own.subject, "what its link carries is not known")
+        return Unknown(own.subject, Reason("not-known", fact="what its link carries"))
     hops = list(_readable_hops(case, own, links))
     if not hops:
-        return Unknown(own.subject, "no link on its way to the CPU could be read")
+        return Unknown(own.subject, Reason("not-shown", detail="no link on its way to the CPU could be read"))
     slowest = min(hops, key=lambda hop: hop.gbyte_s)
     usable = slowest.gbyte_s * case.threshold(USABLE_SHARE)
     usable += sum(_second_links(case, nic, links)) * case.threshold(USABLE_SHARE)

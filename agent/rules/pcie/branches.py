@@ -8,6 +8,7 @@ import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.pci import PciFunction
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, near_rail_id, pci_source
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -34,7 +35,7 @@ class _Branch(msgspec.Struct, frozen=True):
 @rule("pci-branch-differs")
 def pci_branch_differs(case: RuleContext) -> Iterator[Result]:
     if case.virtual_machine:
-        yield NotApplicable("node", "virtual machine: its tree is the hypervisor's")
+        yield NotApplicable("node", Reason("guest", detail="virtual machine: its tree is the hypervisor's"))
         return
     if case.bus_unread:
         yield Unknown("node", case.bus_unread)
@@ -44,7 +45,7 @@ def pci_branch_differs(case: RuleContext) -> Iterator[Result]:
         shapes.setdefault(branch.shape, []).append(branch)
     alike = [branches for branches in shapes.values() if len(branches) > 1]
     if not alike:
-        yield NotApplicable("node", "no two PCIe switches of one shape")
+        yield NotApplicable("node", Reason("nothing-to-compare", detail="no two PCIe switches of one shape"))
     for branches in alike:
         yield from _compare(case, branches)
 

@@ -13,6 +13,7 @@ from agent.model.counters import aer_counters, gpu_counters, netdev_counters
 from agent.model.gpu import Gpu
 from agent.model.node import Event
 from agent.model.pci import Link, PciFunction
+from agent.model.reasons import Reason
 from agent.rules import gates
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
@@ -75,7 +76,7 @@ def gpu_counters_by_gpu(case: RuleContext) -> Iterator[tuple[Gpu, Subject, Count
         return
     if not case.topology.gpus:
         why = case.bus_unread
-        yield Unknown("node", why) if why else NotApplicable("node", "no GPU")
+        yield Unknown("node", why) if why else NotApplicable("node", Reason("no-such-device", detail="no GPU"))
     for gpu in case.topology.gpus:
         absent = unreachable_reason(case.functions.get(gpu.pci or ""))
         place = Subject(f"gpu:{gpu.id}", gpu.label, frozenset({gpu.id, gpu.pci or gpu.id}))
@@ -122,7 +123,12 @@ def errors_allowed(case: RuleContext, function: PciFunction | None, alike: Seque
 
 
 def _too_few_alike(subject: str) -> Unknown:
-    return Unknown(subject, "links of 64 GT/s send again by design, and too few of its kind are here to compare with")
+    return Unknown(
+        subject,
+        Reason(
+            "no-peers", detail="links of 64 GT/s send again by design, and too few of its kind are here to compare with"
+        ),
+    )
 
 
 def _errors_a_minute(case: RuleContext, counts: Sequence[CounterDelta | Result]) -> list[float]:
@@ -198,7 +204,7 @@ def _is_lost_transaction(event: Event) -> bool:
 
 def _judge_uncorrectable(case: RuleContext, link_end: LinkEnd) -> Result:
     if link_end.function.aer is None:
-        return NotApplicable(link_end.place.subject, "no AER counters")
+        return NotApplicable(link_end.place.subject, Reason("not-measured", detail="no AER counters"))
     answers = [
         _judge_kind(case, link_end, kind, severity) for kind, severity in (("fatal", "critical"), ("nonfatal", "error"))
     ]
@@ -251,7 +257,10 @@ def pcie_errors_correctable(case: RuleContext) -> Iterator[Result]:
 def _judge_correctable(case: RuleContext, link_end: LinkEnd, flits: Sequence[LinkEnd]) -> Result:
     port = port_above(case, link_end.function)
     if link_end.function.port_type in ABOVE_A_LINK:
-        return NotApplicable(link_end.place.subject, "judged with the device at the other end of its link")
+        return NotApplicable(
+            link_end.place.subject,
+            Reason("judged-elsewhere", detail="judged with the device at the other end of its link"),
+        )
     kind = link_end.function.vendor, link_end.function.device
     others = [one for one in flits if one is not link_end and (one.function.vendor, one.function.device) == kind]
     ports = [above for one in others if (above := port_above(case, one.function))]
@@ -263,7 +272,9 @@ def _judge_correctable(case: RuleContext, link_end: LinkEnd, flits: Sequence[Lin
     order = (Fail, Unknown, Pass, NotApplicable)
     ranked = [answer for kind in order for answer in answers if isinstance(answer, kind)]
     grave = next((answer for answer in ranked if isinstance(answer, Fail) and answer.severity == "error"), None)
-    return grave or next(iter(ranked), NotApplicable(link_end.place.subject, "no AER counters"))
+    return grave or next(
+        iter(ranked), NotApplicable(link_end.place.subject, Reason("not-measured", detail="no AER counters"))
+    )
 
 
 def _judge_end(case: RuleContext, link_end: LinkEnd, counters: Counters, alike: Sequence[Counters]) -> Result:
@@ -326,7 +337,7 @@ def _judge_replays(
     case: RuleContext, gpu: Gpu, place: Subject, count: CounterDelta | Result, alike: Sequence[float]
 ) -> Result:
     if not isinstance(count, CounterDelta):
-        return NotApplicable(place.subject, "its driver does not report replays")
+        return NotApplicable(place.subject, Reason("not-measured", detail="its driver does not report replays"))
     function = case.functions.get(gpu.pci or "")
     allowed = errors_allowed(case, function, alike)
     if allowed is None and count.total:
@@ -367,9 +378,12 @@ def pcie_recoveries(case: RuleContext) -> Iterator[Result]:
 
 def _judge_recoveries(case: RuleContext, gpu: Gpu, place: Subject, counters: Counters) -> Result:
     if _COUNTER not in counters.now:
-        return NotApplicable(place.subject, "its driver does not report recoveries")
+        return NotApplicable(place.subject, Reason("not-measured", detail="its driver does not report recoveries"))
     if gpu.pstate is None or gpu.pcie is None or gpu.pcie.generation is None or gpu.pcie.max_generation is None:
-        return Unknown(place.subject, "whether its link keeps its speed is not known")
+        return Unknown(place.subject, Reason("not-known", fact="whether its link keeps its speed"))
     if gpu.pstate != "P0" or gpu.pcie.generation < gpu.pcie.max_generation:
-        return NotApplicable(place.subject, "it saves power: changing the link's speed goes through recovery")
+        return NotApplicable(
+            place.subject,
+            Reason("other-kind", detail="it saves power: changing the link's speed goes through recovery"),
+        )
     return judge_count(case, place, delta(case, counters, [_COUNTER]), (Limit(_PER_MINUTE, "info", MINUTE),), _WORDS)

@@ -11,6 +11,7 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.model.pci import PciFunction
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     AMD,
@@ -46,7 +47,7 @@ def pcie_device_gone(case: RuleContext) -> Iterator[Result]:
         elif function.state == "present":
             yield Pass(subject)
         else:
-            yield NotApplicable(subject, f"not awake to answer: {function.state}")
+            yield NotApplicable(subject, Reason("not-in-use", detail=f"not awake to answer: {function.state}"))
     for members in gone.values():
         yield _fail_device_gone(case, members, gear)
 
@@ -116,10 +117,10 @@ _FATAL = ("(fatal)", "uncorrectable fatal", "containment event")
 @rule("pcie-containment")
 def pcie_containment(case: RuleContext) -> Iterator[Result]:
     if case.virtual_machine:
-        yield NotApplicable("node", "virtual machine: its ports are the hypervisor's")
+        yield NotApplicable("node", Reason("guest", detail="virtual machine: its ports are the hypervisor's"))
         return
     if not (case.topology.gpus or case.topology.nics or case.bus_unread):
-        yield NotApplicable("node", "no GPU and no NIC")
+        yield NotApplicable("node", Reason("no-such-device", detail="no GPU and no NIC"))
         return
     worst: dict[str, list[Event]] = {}
     for event in case.events:
@@ -142,7 +143,7 @@ def _judge_containment(case: RuleContext, place: str, events: list[Event]) -> Re
     ends = [f for f in below if not (f.class_code or "").startswith("0x0604")]
     hit = sorted(device_label(case, f.id) for f in ends if f.id in gear)
     if ends and not hit:
-        return NotApplicable(subject, "nothing that runs jobs is below it")
+        return NotApplicable(subject, Reason("not-in-use", detail="nothing that runs jobs is below it"))
     lost = join_labels(hit) or "what was below it"
     return Fail(
         subject=subject,
@@ -187,7 +188,9 @@ def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
         yield replace(fault, impact=all_gpus) if fault.subject == "node" else fault
     for nic in case.topology.nics:
         if nic.software or nic.virtual_function:
-            yield NotApplicable(f"pci:{nic.pci or nic.id}", "a virtual function or a software device")
+            yield NotApplicable(
+                f"pci:{nic.pci or nic.id}", Reason("guest", detail="a virtual function or a software device")
+            )
         elif nic.id == nic.pci:
             yield _judge_driver(case, nic, find_function(case, nic), _severity_by_kind(case, nic))
 
@@ -204,19 +207,19 @@ def _severity_of_all(case: RuleContext, faults: list[Fail], fault: Fail) -> str 
 def _judge_driver(case: RuleContext, device: Gpu | Nic, function: PciFunction | None, severity: str | None) -> Result:
     subject = f"pci:{device.pci or device.id}"
     if function is None:
-        return Unknown(subject, "its PCI function is not known")
+        return Unknown(subject, Reason("not-known", fact="its PCI function"))
     absent = unreachable_reason(function)
     if absent and not _is_passed_through(function.driver or ""):
         return NotApplicable(subject, absent)
     if function.physical_function:
-        return NotApplicable(subject, "a virtual function: it waits for a guest")
+        return NotApplicable(subject, Reason("guest", detail="a virtual function: it waits for a guest"))
     if severity is None:
-        return NotApplicable(subject, "a NIC that no job uses")
+        return NotApplicable(subject, Reason("not-in-use", detail="a NIC that no job uses"))
     driver = function.driver
     if isinstance(device, Gpu) and device.driver_state == "open" and not driver:
         return Pass(subject)  # who listed it is its driver; sources differ in age
     if driver is None:
-        return Unknown(subject, "whether a driver is bound to it is not known")
+        return Unknown(subject, Reason("not-known", fact="whether a driver is bound to it"))
     wrong = _WRONG.get(driver) if isinstance(device, Gpu) and is_nvidia(case, device) else None
     if driver and not wrong and not _is_passed_through(driver):
         return Pass(subject)

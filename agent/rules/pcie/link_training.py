@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.pci import Link, PciFunction
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     WIDTH_PROVES_NOTHING,
@@ -51,23 +52,29 @@ def _judge_width_downgraded(case: RuleContext, wire: PcieLink) -> Result:
     gpu = case.gpu_by_pci.get(wire.child.id)
     if gpu and find_device_id(case, gpu) in WIDTH_PROVES_NOTHING:
         return NotApplicable(
-            wire.subject, "the PCIe width of this GPU proves nothing (superchip, B300 board, Atlas A3)"
+            wire.subject,
+            Reason(
+                "not-measured", detail="the PCIe width of this GPU proves nothing (superchip, B300 board, Atlas A3)"
+            ),
         )
     silent = not_judged_reason(case, wire)
     if silent:
         return silent
     link, expected = wire.child.link, expected_width(case, wire)
     if link is None or link.width not in LANES:
-        return Unknown(wire.subject, "the source gives no lane count")
+        return Unknown(wire.subject, Reason("not-shown", detail="the source gives no lane count"))
     if expected is None:
-        return Unknown(wire.subject, "what both its ends can do is not known")
+        return Unknown(wire.subject, Reason("not-known", fact="what both its ends can do"))
     if link.max_width is not None and link.width > link.max_width:
-        return NotApplicable(wire.subject, "wider than the maximum that it states: its registers mean nothing")
+        return NotApplicable(
+            wire.subject,
+            Reason("not-measured", detail="wider than the maximum that it states: its registers mean nothing"),
+        )
     if link.width >= expected:
         return Pass(wire.subject)
     doubt = inconclusive_reason(wire)
     return (
-        Unknown(wire.subject, f"x{link.width}: {doubt}")
+        Unknown(wire.subject, doubt.prefixed(f"x{link.width}: "))
         if doubt
         else _fail_width_downgraded(case, wire, link.width, expected)
     )
@@ -109,22 +116,25 @@ def pcie_speed_downgraded(case: RuleContext) -> Iterator[Result]:
 def _judge_speed_downgraded(case: RuleContext, wire: PcieLink) -> Result:
     gpu = case.gpu_by_pci.get(wire.child.id)
     if gpu and is_on_c2c(case, gpu):
-        return NotApplicable(wire.subject, "a superchip: its GPU reaches the CPU by C2C")
+        return NotApplicable(wire.subject, Reason("other-kind", detail="a superchip: its GPU reaches the CPU by C2C"))
     silent = not_judged_reason(case, wire)
     if silent:
         return silent
     link, expected = wire.child.link, expected_speed(case, wire)
     if link is None or link.speed_gt_s is None:
-        return Unknown(wire.subject, "the source gives no link speed")
+        return Unknown(wire.subject, Reason("not-shown", detail="the source gives no link speed"))
     if expected is None:
-        return Unknown(wire.subject, "what both its ends can do is not known")
+        return Unknown(wire.subject, Reason("not-known", fact="what both its ends can do"))
     if link.max_speed_gt_s is not None and link.speed_gt_s > link.max_speed_gt_s:
-        return NotApplicable(wire.subject, "faster than the maximum that it states: its registers mean nothing")
+        return NotApplicable(
+            wire.subject,
+            Reason("not-measured", detail="faster than the maximum that it states: its registers mean nothing"),
+        )
     if link.speed_gt_s >= expected:
         return Pass(wire.subject)
     doubt = inconclusive_reason(wire)
     if doubt:
-        return Unknown(wire.subject, f"{link.speed_gt_s:g} GT/s: {doubt}")
+        return Unknown(wire.subject, doubt.prefixed(f"{link.speed_gt_s:g} GT/s: "))
     return _fail_speed_downgraded(case, wire, link.speed_gt_s, expected)
 
 
@@ -187,17 +197,20 @@ def _judge_link_down(case: RuleContext, wire: PcieLink) -> Result:
     gpu = case.gpu_by_pci.get(wire.child.id)
     if gpu and find_device_id(case, gpu) in WIDTH_PROVES_NOTHING:
         return NotApplicable(
-            wire.subject, "the PCIe width of this GPU proves nothing (superchip, B300 board, Atlas A3)"
+            wire.subject,
+            Reason(
+                "not-measured", detail="the PCIe width of this GPU proves nothing (superchip, B300 board, Atlas A3)"
+            ),
         )
     silent, link = not_judged_reason(case, wire), wire.child.link
-    if silent and not (isinstance(silent, NotApplicable) and silent.reason == NO_LINK):
+    if silent and silent.reason is not NO_LINK:
         return silent
     if link is None or link.width is None:
-        return Unknown(wire.subject, "the source gives no lane count")
+        return Unknown(wire.subject, Reason("not-shown", detail="the source gives no lane count"))
     if link.width:
         return Pass(wire.subject)
     if wire.parent is None or not link.max_width:
-        return NotApplicable(wire.subject, "its link reports no lanes")
+        return NotApplicable(wire.subject, Reason("not-measured", detail="its link reports no lanes"))
     return _fail_link_down(case, wire, link.max_width)
 
 
@@ -252,13 +265,16 @@ def _judge_ends_disagree(case: RuleContext, wire: PcieLink) -> Result:
         return silent
     here, there = wire.child.link, wire.parent.link if wire.parent else None
     if wire.parent is None or wire.parent.port_type in ("upstream", "bridge"):
-        return NotApplicable(wire.subject, "the port above is not the other end of a link")
+        return NotApplicable(wire.subject, Reason("other-kind", detail="the port above is not the other end of a link"))
     if here is None or there is None or not (_is_complete(here) and _is_complete(there)):
-        return Unknown(wire.subject, "speed and lanes are not known of both ends")
+        return Unknown(wire.subject, Reason("not-shown", detail="speed and lanes are not known of both ends"))
     if (here.speed_gt_s, here.width) == (there.speed_gt_s, there.width):
         return Pass(wire.subject)
     if here.quality.state != "conclusive" or there.quality.state != "conclusive":
-        return Unknown(wire.subject, "a GPU below its maximum: it may have changed between the two reads")
+        return Unknown(
+            wire.subject,
+            Reason("undecided", detail="a GPU below its maximum: it may have changed between the two reads"),
+        )
     return Fail(
         subject=wire.subject,
         label=link_label(case, wire),

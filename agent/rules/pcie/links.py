@@ -9,6 +9,7 @@ import msgspec
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.node import Event
 from agent.model.pci import CARD_SWITCHES, CXL_MEMORY, PciFunction
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, pci_source, severity_by_role, unreachable_reason
 from agent.rules.rule import Fail, NotApplicable, Unknown
@@ -17,7 +18,8 @@ from agent.rules.wording import format_share_lost, join_labels
 LANES = frozenset({1, 2, 4, 8, 12, 16, 32})
 # Boards that some servers wire with half the lanes on purpose: DCGM accepts x8 (T4, A10G, L40S, A800)
 OFTEN_HALF = frozenset({"0x1eb8", "0x2237", "0x26b9", "0x20f3"})
-NO_LINK = "no link at all: see pcie-link-down"
+INSIDE_A_CARD = Reason("other-kind", detail="a link inside a card")
+NO_LINK = Reason("judged-elsewhere", detail="no link at all: see pcie-link-down")
 
 # GB/s (10^9 bytes) of one lane in one direction after line coding (PCIe Base Specification; 64 GT/s: FLIT mode)
 GBYTE_S_PER_LANE = {2.5: 0.25, 5.0: 0.5, 8.0: 0.9846, 16.0: 1.9692, 32.0: 3.9385, 64.0: 7.375, 128.0: 14.75}
@@ -80,34 +82,41 @@ def not_judged_reason(case: RuleContext, wire: PcieLink) -> Unknown | NotApplica
     if absent:
         return NotApplicable(wire.subject, absent)
     if wire.severity is None:
-        return NotApplicable(wire.subject, "nothing that is in use depends on it")
+        return NotApplicable(wire.subject, Reason("not-in-use", detail="nothing that is in use depends on it"))
     if case.virtual_machine:
-        return NotApplicable(wire.subject, "virtual machine: links are what the hypervisor shows")
+        return NotApplicable(
+            wire.subject, Reason("guest", detail="virtual machine: links are what the hypervisor shows")
+        )
     if parent and (parent.vendor, parent.device) in CARD_SWITCHES:
-        return NotApplicable(wire.subject, "a link inside a card")
+        return NotApplicable(wire.subject, INSIDE_A_CARD)
     if link is None:
         if function.parent is None:
-            return NotApplicable(wire.subject, "part of the host bridge: no link")
-        return Unknown(wire.subject, "the evidence holds no link of it")
+            return NotApplicable(wire.subject, Reason("other-kind", detail="part of the host bridge: no link"))
+        return Unknown(wire.subject, Reason("not-shown", detail="the evidence holds no link of it"))
     if link.quality.state == "asleep":
-        return NotApplicable(wire.subject, "asleep, and not woken to be looked at")
+        return NotApplicable(wire.subject, Reason("not-in-use", detail="asleep, and not woken to be looked at"))
     for end in (link, parent.link if parent else None):
         if end and end.quality.state == "untrusted":
-            return NotApplicable(wire.subject, end.quality.reason or "its link registers describe no real wire")
+            return NotApplicable(
+                wire.subject,
+                quote_source(end.quality.reason, "not-measured")
+                or Reason("not-measured", detail="its link registers describe no real wire"),
+            )
     if link.width == 0:
         return NotApplicable(wire.subject, NO_LINK)
     if link.quality.state == "unreadable":
-        return Unknown(wire.subject, link.quality.reason or "its link registers could not be read")
+        return Unknown(wire.subject, quote_source(link.quality.reason) or Reason("not-read", fact="its link registers"))
     return None
 
 
-def inconclusive_reason(wire: PcieLink) -> str | None:
+def inconclusive_reason(wire: PcieLink) -> Reason | None:
     """Why a link below its expectation proves nothing: a GPU slows and may narrow its link when idle."""
     link = wire.child.link
     if link and link.quality.state != "conclusive":
-        return f"below what it can, and {link.quality.reason or 'the sample proves nothing: ' + link.quality.state}"
+        why = link.quality.reason or f"the sample proves nothing: {link.quality.state}"
+        return Reason("link-inconclusive", detail=f"below what it can, and {why}")
     if (wire.child.vendor, wire.child.device) in CARD_SWITCHES:
-        return "below what it can, and an AMD GPU slows its link when idle"
+        return Reason("link-inconclusive", detail="below what it can, and an AMD GPU slows its link when idle")
     return None
 
 

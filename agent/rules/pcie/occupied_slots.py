@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.pci import PciFunction
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -18,11 +19,13 @@ _CARD_LANES = (8, 12, 16, 32)  # with fewer: bays of drives, whose pins detect a
 def pcie_slot_card_missing(case: RuleContext) -> Iterator[Result]:
     ports = [function for function in case.topology.pci if function.port_type in _PORTS]
     if case.virtual_machine:
-        yield NotApplicable("node", "virtual machine: its slots are the hypervisor's")
+        yield NotApplicable("node", Reason("guest", detail="virtual machine: its slots are the hypervisor's"))
     elif case.bus_unread:
         yield Unknown("node", case.bus_unread)
     elif not ports:
-        yield NotApplicable("node", "no PCIe port, or only root can read what kind of port one is")
+        yield NotApplicable(
+            "node", Reason("no-such-device", detail="no PCIe port, or only root can read what kind of port one is")
+        )
     else:
         filled = {function.parent for function in case.topology.pci}
         tell = {(port.vendor, port.device) for port in ports if port.slot_occupied is False}
@@ -38,17 +41,21 @@ def _judge_slot(case: RuleContext, port: PciFunction, filled: bool, tells: bool)
     if filled or port.slot_occupied is False:
         return Pass(subject)
     if port.slot_occupied is None:
-        return NotApplicable(subject, "it has no slot, or its registers are not readable")
+        return NotApplicable(
+            subject, Reason("not-measured", detail="it has no slot, or its registers are not readable")
+        )
     if port.state != "present" or port.power_state not in (None, "D0", "active"):
-        return NotApplicable(subject, "the port sleeps")
+        return NotApplicable(subject, Reason("not-in-use", detail="the port sleeps"))
     if port.link_disabled or port.slot_powered is False:
-        return NotApplicable(subject, "the slot or its link is switched off")
+        return NotApplicable(subject, Reason("not-configured", detail="the slot or its link is switched off"))
     if link is None or link.max_width not in _CARD_LANES:
-        return NotApplicable(subject, "a slot of few lanes, as drives have")
+        return NotApplicable(subject, Reason("other-kind", detail="a slot of few lanes, as drives have"))
     if port.link_active is None or port.slot_powered is None:
-        return Unknown(subject, "whether its link is up, or the slot has power, is not reported")
+        return Unknown(
+            subject, Reason("not-shown", detail="whether its link is up, or the slot has power, is not reported")
+        )
     if port.link_active:
-        return NotApplicable(subject, "its link is up")
+        return NotApplicable(subject, Reason("not-in-use", detail="its link is up"))
     if case.settling:
         return Unknown(subject, case.settling)
     lost = case.idle_gpu_driver if tells or port.port_type == "downstream" else None

@@ -11,6 +11,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, is_consumer, severity_by_role, unreachable_reason
 from agent.rules.node_wide import aggregate_node_wide
@@ -18,7 +19,7 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 _HEADER_BYTES = 64  # what the kernel gives of config space to a reader without CAP_SYS_ADMIN
-HIDDEN = "config space past its first 64 bytes needs root (CAP_SYS_ADMIN)"
+HIDDEN = Reason("needs-root", detail="config space past its first 64 bytes needs root (CAP_SYS_ADMIN)")
 
 
 class DeviceRegisters(msgspec.Struct, frozen=True):
@@ -66,14 +67,16 @@ def _is_judged(
 ) -> DeviceRegisters | Result:
     subject = f"pci:{device.pci or device.id}"
     if case.virtual_machine:
-        return NotApplicable(subject, "virtual machine: its settings are the hypervisor's")
+        return NotApplicable(subject, Reason("guest", detail="virtual machine: its settings are the hypervisor's"))
     if isinstance(device, Nic):
         if device.virtual_function or (function and function.physical_function):
-            return NotApplicable(subject, "a virtual function: its settings are those of the physical one")
+            return NotApplicable(
+                subject, Reason("guest", detail="a virtual function: its settings are those of the physical one")
+            )
         if severity_by_role("warning", device) is None:
-            return NotApplicable(subject, "a NIC that no job uses")
+            return NotApplicable(subject, Reason("not-in-use", detail="a NIC that no job uses"))
     if function is None or device.id not in (device.pci, function.id):
-        return NotApplicable(subject, "no PCI function of its own")
+        return NotApplicable(subject, Reason("no-such-device", detail="no PCI function of its own"))
     absent = unreachable_reason(function)
     if absent:
         return NotApplicable(subject, absent)
@@ -81,9 +84,9 @@ def _is_judged(
     return kind(function, device.label, gpu, nic)
 
 
-def unread_reason(function: PciFunction, what: str) -> str:
+def unread_reason(function: PciFunction, what: str) -> Reason:
     """Why a setting is not known: a short read is never "off". Without an address: many functions have one reason."""
-    return HIDDEN if is_hidden(function) else f"{what} could not be read"
+    return HIDDEN if is_hidden(function) else Reason("not-read", fact=what)
 
 
 def is_hidden(function: PciFunction) -> bool:
@@ -116,21 +119,26 @@ def pcie_mps_mismatch(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_mps_mismatch(case: RuleContext, registers: DeviceRegisters, reported: set[str]) -> Iterator[Result]:
-    unread: str | None = None
+    unread: Reason | None = None
     failed = False
     way = [registers.function, *case.ancestors(registers.function)]
     if len(way) == 1:
-        yield NotApplicable(registers.subject, "no port above it")
+        yield NotApplicable(registers.subject, Reason("no-such-device", detail="no port above it"))
         return
     if registers.function.driver == "":
-        yield NotApplicable(registers.subject, "no driver is bound: it sends nothing")
+        yield NotApplicable(registers.subject, Reason("not-in-use", detail="no driver is bound: it sends nothing"))
         return
     for child, parent in pairwise(way):
         if unreachable_reason(parent):
-            yield NotApplicable(registers.subject, f"the port above it, {parent.id}: {unreachable_reason(parent)}")
+            yield NotApplicable(
+                registers.subject,
+                Reason("other-kind", detail=f"the port above it, {parent.id}: {unreachable_reason(parent)}"),
+            )
             return
         if parent.vendor in _EMULATED:
-            yield NotApplicable(registers.subject, f"the port above it, {parent.id}, is an emulated one")
+            yield NotApplicable(
+                registers.subject, Reason("other-kind", detail=f"the port above it, {parent.id}, is an emulated one")
+            )
             return
         small, large = parent.max_payload_bytes, child.max_payload_bytes
         if small is None or large is None:
@@ -174,7 +182,12 @@ def _judge_mps_uneven(case: RuleContext, peers: list[DeviceRegisters]) -> Iterat
     if len(of) < 2:
         return
     if case.node.cmdline is None:
-        yield Unknown("node", f"GPUs and rails send different sizes, and whether {_PERF} lets them is not known")
+        yield Unknown(
+            "node",
+            Reason(
+                "not-shown", detail=f"GPUs and rails send different sizes, and whether {_PERF} lets them is not known"
+            ),
+        )
     elif _PERF in case.node.cmdline:
         yield _fail_mps_uneven(of)
 
@@ -218,10 +231,10 @@ def pcie_mps_small(case: RuleContext) -> Iterator[Result]:
 
 def _judge_mps_small(case: RuleContext, registers: DeviceRegisters) -> Result:
     if registers.gpu and is_consumer(case, registers.gpu):
-        return NotApplicable(registers.subject, "a card for desktops")
+        return NotApplicable(registers.subject, Reason("other-kind", detail="a card for desktops"))
     above = case.ancestors(registers.function)
     if not above:
-        return NotApplicable(registers.subject, "no port above it")
+        return NotApplicable(registers.subject, Reason("no-such-device", detail="no port above it"))
     if registers.function.max_payload_bytes is None:
         return Unknown(registers.subject, unread_reason(registers.function, "the payload size"))
     if registers.function.max_payload_bytes > _LEAST:
@@ -233,9 +246,14 @@ def _judge_mps_small(case: RuleContext, registers: DeviceRegisters) -> Result:
     if None in able.values():
         return Unknown(registers.subject, unread_reason(next(f for f in kin if able[f.id] is None), "the payload size"))
     if case.node.cmdline is None:
-        return Unknown(registers.subject, f"128 bytes, and whether {_BY_DESIGN} asked for it is not known")
+        return Unknown(
+            registers.subject,
+            Reason("not-shown", detail=f"128 bytes, and whether {_BY_DESIGN} asked for it is not known"),
+        )
     if _BY_DESIGN in case.node.cmdline:
-        return NotApplicable(registers.subject, f"{_BY_DESIGN} on the kernel command line: set on purpose")
+        return NotApplicable(
+            registers.subject, Reason("by-design", detail=f"{_BY_DESIGN} on the kernel command line: set on purpose")
+        )
     return _fail_mps_small(registers, above[-1])
 
 

@@ -10,6 +10,7 @@ import msgspec
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.pci import Link
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import AMD, MELLANOX, is_consumer, pci_source, reaches_gpus_by_itself, severity_by_role
 from agent.rules.node_wide import merge_if_on_all
@@ -72,11 +73,14 @@ def _judge_slot_limits_card(case: RuleContext, wire: PcieLink) -> Result:
     slot = wire.parent.link if wire.parent else None
     is_card = child.id in case.gpu_by_pci or child.id in case.nic_by_pci or is_cxl_memory(child)
     if not is_card and (child.vendor not in (AMD, MELLANOX) or not (child.class_code or "").startswith("0x0604")):
-        return NotApplicable(wire.subject, "no GPU, NIC or CXL memory: a drive, or a switch of the board")
+        return NotApplicable(
+            wire.subject,
+            Reason("no-such-device", detail="no GPU, NIC or CXL memory: a drive, or a switch of the board"),
+        )
     if card is None or slot is None or card.max_width not in LANES or card.max_speed_gt_s is None:
-        return Unknown(wire.subject, "what the card and the slot can do is not known")
+        return Unknown(wire.subject, Reason("not-known", fact="what the card and the slot can do"))
     if slot.max_width not in LANES or slot.max_speed_gt_s is None:
-        return Unknown(wire.subject, "what the port above it can do is not known")
+        return Unknown(wire.subject, Reason("not-known", fact="what the port above it can do"))
     limit = _Limit(slot, card)
     return _fail_slot_limits_card(case, wire, limit) if limit.narrow or limit.slow else Pass(wire.subject)
 
@@ -162,7 +166,7 @@ def pcie_slower_than_siblings(case: RuleContext) -> Iterator[Result]:
         if silent:
             yield silent
         elif possible_bandwidth(case, wire) is None:
-            yield Unknown(wire.subject, "what both its ends can do is not known")
+            yield Unknown(wire.subject, Reason("not-known", fact="what both its ends can do"))
         else:
             families[own].append(wire)
     for family in families.values():
@@ -181,7 +185,7 @@ def _compare_kind(case: RuleContext, family: list[PcieLink]) -> Iterator[Result]
             yield _fail_siblings(case, wire, [other for other in family if _card_bandwidth(other) == best])
         elif usual is None:
             why = "no other card of its kind" if len(family) == 1 else "no majority of its kind is alike"
-            yield NotApplicable(wire.subject, why)
+            yield NotApplicable(wire.subject, Reason("nothing-to-compare", detail=why))
         else:
             yield Pass(wire.subject)
 

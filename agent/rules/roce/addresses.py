@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
 from agent.rules.nccl.prerequisites import mapped_libraries
@@ -37,13 +38,18 @@ def _judge_gid_v1_only(roce_port: RocePort) -> Result:
     if any(gid.type == _GID_V1_ONLY_V2 for gid in gids):
         return Pass(roce_port.subject)
     if roce_port.nic.state == "other_namespace":
-        return Unknown(roce_port.subject, "its interface is in another network namespace")
+        return Unknown(
+            roce_port.subject, Reason("namespace-hides", detail="its interface is in another network namespace")
+        )
     if not roce_port.port.gids_known:
-        return Unknown(roce_port.subject, "its GID table could not be read")
+        return Unknown(roce_port.subject, Reason("not-read", fact="its GID table"))
     if not gids:
-        return Unknown(roce_port.subject, "its GID table is empty: no interface of it is in this network namespace")
+        return Unknown(
+            roce_port.subject,
+            Reason("namespace-hides", detail="its GID table is empty: no interface of it is in this network namespace"),
+        )
     if any(gid.type is None for gid in gids):
-        return Unknown(roce_port.subject, "the types of its GIDs could not be read")
+        return Unknown(roce_port.subject, Reason("not-read", fact="the types of its GIDs"))
     flat = all(gid.gid.lower().startswith(_LINK_LOCAL) for gid in gids)
     return Fail(
         subject=roce_port.subject,
@@ -92,7 +98,7 @@ def _judge_no_ip(roce_port: RocePort) -> Result:
     if not isinstance(netdev, Netdev):
         return netdev
     if not roce_port.port.gids_known or not gids:
-        return Unknown(roce_port.subject, "its GID table could not be read, or is empty")
+        return Unknown(roce_port.subject, Reason("not-shown", detail="its GID table could not be read, or is empty"))
     source = f"ip addr show {netdev.label}"
     return Fail(
         subject=roce_port.subject,
@@ -129,14 +135,20 @@ def roce_gid_index_wrong(case: RuleContext) -> Iterator[Result]:
     ]
     if not values:
         why = files_unread_reason(case)
-        yield Unknown("node", why) if why else NotApplicable("node", f"{_KEY} is not set: NCCL chooses a GID itself")
+        yield (
+            Unknown("node", why)
+            if why
+            else NotApplicable("node", Reason("by-design", detail=f"{_KEY} is not set: NCCL chooses a GID itself"))
+        )
         return
     ports: list[RocePort] = []
     for port in roce_ports(case):
         if not isinstance(port, RocePort):
             yield port
         elif port.nic.role != "rail":
-            yield NotApplicable(port.subject, f"role {port.nic.role}: NCCL's settings are for rails")
+            yield NotApplicable(
+                port.subject, Reason("other-kind", detail=f"role {port.nic.role}: NCCL's settings are for rails")
+            )
         else:
             ports.append(port)
     answers = [_judge_port_index(port, values) for port in ports]
@@ -159,12 +171,14 @@ def _judge_port_index(roce_port: RocePort, values: list[EffectiveSetting]) -> Re
 def _judge_gid_index_wrong(roce_port: RocePort, where: EffectiveSetting) -> Result:
     index = parse_number(where.value) or 0
     if roce_port.nic.state == "other_namespace":
-        return Unknown(roce_port.subject, "its interface is in another network namespace")
+        return Unknown(
+            roce_port.subject, Reason("namespace-hides", detail="its interface is in another network namespace")
+        )
     if not roce_port.port.gids_known or not roce_port.port.gids:
-        return Unknown(roce_port.subject, "its GID table could not be read, or is empty")
+        return Unknown(roce_port.subject, Reason("not-shown", detail="its GID table could not be read, or is empty"))
     gid = next((gid for gid in roce_port.port.gids if gid.index == index), None)
     if gid is not None and gid.type is None:
-        return Unknown(roce_port.subject, "the types of its GIDs could not be read")
+        return Unknown(roce_port.subject, Reason("not-read", fact="the types of its GIDs"))
     if gid is not None and gid.type != _GID_INDEX_WRONG_V1:
         return Pass(roce_port.subject)
     good = [str(other.index) for other in roce_port.port.gids if other.type == _GID_INDEX_WRONG_V2]
@@ -200,7 +214,11 @@ def roce_nccl_gid_default_old(case: RuleContext) -> Iterator[Result]:
     rails = [port for port in roce_ports(case) if isinstance(port, RocePort) and port.nic.role == "rail"]
     if not rails:
         why = case.probe_failure("rdma")
-        yield Unknown("node", why) if why and case.topology.nics else NotApplicable("node", "no active RoCE rail")
+        yield (
+            Unknown("node", why)
+            if why and case.topology.nics
+            else NotApplicable("node", Reason("not-in-use", detail="no active RoCE rail"))
+        )
         return
     used = mapped_libraries(case, "libnccl.so")
     old = [row for row in used if row.version and _parse_version(row.version) < _CHOOSES]
@@ -211,8 +229,10 @@ def roce_nccl_gid_default_old(case: RuleContext) -> Iterator[Result]:
     elif unread:
         yield Unknown("node", unread)
     elif not old:
-        why = f"the version of {nameless[0].path} is not known" if nameless else None
-        silent = Pass("node") if used else NotApplicable("node", "no running job uses NCCL")
+        why = Reason("not-known", fact=f"the version of {nameless[0].path}") if nameless else None
+        silent = (
+            Pass("node") if used else NotApplicable("node", Reason("not-in-use", detail="no running job uses NCCL"))
+        )
         yield Unknown("node", why) if why else silent
     else:
         yield from _judge_gid_default(rails, [(row.path, row.version or "") for row in old])
@@ -223,7 +243,7 @@ def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Ite
     wrong = [(roce_port, gid) for roce_port, gid in firsts if gid and gid.type == "IB/RoCE v1"]
     if not wrong:
         known = all(roce_port.port.gids_known and gid and gid.type for roce_port, gid in firsts)
-        yield Pass("node") if known else Unknown("node", "GID 0 of a RoCE rail could not be read")
+        yield Pass("node") if known else Unknown("node", Reason("not-read", fact="GID 0 of a RoCE rail"))
         return
     path, version = old[0]
     yield Fail(

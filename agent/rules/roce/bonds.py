@@ -8,6 +8,7 @@ import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import severity_by_role
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -68,7 +69,7 @@ def bonds(case: RuleContext, roles: tuple[str, ...]) -> list[Bond]:
 def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
     bond_list = [] if case.virtual_machine else bonds(case, ("rail",))
     if not bond_list and are_bonds_known(case):
-        yield NotApplicable("node", "no rail is in a bond, or this is a virtual machine")
+        yield NotApplicable("node", Reason("guest", detail="no rail is in a bond, or this is a virtual machine"))
     for bond in bond_list:
         yield Fail(
             subject=f"netdev:{bond.netdev.id}",
@@ -96,7 +97,7 @@ def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
 def roce_lag_broken(case: RuleContext) -> Iterator[Result]:
     bond_list = [] if case.virtual_machine else [*bonds(case, ("rail", "storage")), *_other_bonds(case)]
     if not bond_list and are_bonds_known(case):
-        yield NotApplicable("node", "no interface is in a bond, or this is a virtual machine")
+        yield NotApplicable("node", Reason("guest", detail="no interface is in a bond, or this is a virtual machine"))
     for bond in bond_list:
         yield _judge_lag_broken(bond)
 
@@ -121,7 +122,7 @@ def _judge_lag_broken(bond: Bond) -> Result:
             bond, f"{', '.join(down)} is down; {len(states) - len(down)} of {len(states)} members carry it", "member"
         )
     if None in states:
-        return Unknown(subject, "the state of a member could not be read")
+        return Unknown(subject, Reason("not-read", fact="the state of a member"))
     for cause, what, values in (
         ("speed", "run at different speeds", [netdev.speed_gbit_s for netdev in bond.members]),
         ("mtu", "have different MTUs", [netdev.mtu for netdev in bond.members]),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from agent.model.finding import Evidence
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
     MINUTE,
@@ -99,16 +100,22 @@ def _judge_class_usage(case: RuleContext, counters: RocePortCounters) -> Result:
     early = settling_reason(case)
     if not sent or not received or early:
         why = delta(case, counters.eth, ["tx_prio0_bytes"])
-        gap = early or getattr(why, "gap", None) or "its bytes by priority are not known"
+        gap = early or getattr(why, "gap", None) or Reason("not-shown", detail="its bytes by priority are not known")
         return with_subject(counters.place, why) if isinstance(why, NotApplicable | Unknown) else Unknown(subject, gap)
     rdma = rdma_bytes(case, counters)
     if rdma is None:
-        return Unknown(subject, "its RDMA bytes are not counted")
+        return Unknown(subject, Reason("not-shown", detail="its RDMA bytes are not counted"))
     total = sum(sent.values())
     if rdma < case.threshold(_BYTES) * 1e9:
-        return NotApplicable(subject, f"{rdma / 1e9:.1f} GB of RDMA sent in {format_window(case)}: too little to judge")
+        return NotApplicable(
+            subject,
+            Reason(
+                "nothing-to-compare",
+                detail=f"{rdma / 1e9:.1f} GB of RDMA sent in {format_window(case)}: too little to judge",
+            ),
+        )
     if rdma < _MOSTLY * total:
-        return NotApplicable(subject, "much of what it sends is not RDMA")
+        return NotApplicable(subject, Reason("other-kind", detail="much of what it sends is not RDMA"))
     on = lossless_priorities(counters)
     inside = sum(count for priority, count in sent.items() if priority in (on or ()))
     if on and 100 * inside < case.threshold(_CLASS_USAGE_SHARE) * total:
@@ -119,8 +126,12 @@ def _judge_class_usage(case: RuleContext, counters: RocePortCounters) -> Result:
     if ours is not None and theirs is not None and ours != theirs:
         return _fail_class_usage(case, counters, f"it sends in priority {ours} and receives in {theirs}", "peers")
     if on is None:
-        return Unknown(subject, "whether PFC is on could not be read")
-    return Pass(subject) if on else NotApplicable(subject, "PFC is off: there is no lossless class")
+        return Unknown(subject, Reason("not-read", fact="whether PFC is on"))
+    return (
+        Pass(subject)
+        if on
+        else NotApplicable(subject, Reason("not-configured", detail="PFC is off: there is no lossless class"))
+    )
 
 
 def _dominant_priority(moves: dict[int, int]) -> int | None:
@@ -230,14 +241,18 @@ def _judge_direction(
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
     carried = rdma_packets(case, counters, received)
     if carried is None:
-        return Unknown(place.subject, "its RDMA packets are not counted")
+        return Unknown(place.subject, Reason("not-shown", detail="its RDMA packets are not counted"))
     share = 100 * count.total / max(carried, 1)
     if share <= case.threshold(limit):
         return Pass(place.subject)
     seconds = (case.window.seconds if case.window else None) or 0
     if carried < _LEAST_PACKETS or seconds < _LEAST_SECONDS:
         return Unknown(
-            place.subject, f"{share:.0f}% {what}, of {carried} packets in {format_window(case)}: too short to be judged"
+            place.subject,
+            Reason(
+                "sample-too-small",
+                detail=f"{share:.0f}% {what}, of {carried} packets in {format_window(case)}: too short to be judged",
+            ),
         )
     return Fail(
         subject=place.subject,
@@ -268,8 +283,8 @@ def _judge_cnp_ignored(case: RuleContext, counters: RocePortCounters) -> Result:
         return with_subject(place, ignored)
     if not isinstance(handled, CounterDelta):
         return with_subject(place, handled)
-    if ignored.gap or (ignored.total and handled.gap):
-        return Unknown(place.subject, ignored.gap or handled.gap or "")
+    if gap := ignored.gap or (handled.gap if ignored.total else None):
+        return Unknown(place.subject, gap)
     share = 100 * ignored.total / max(ignored.total + handled.total, 1)
     if ignored.total < case.threshold(_LEAST) or share <= case.threshold(_CNP_IGNORED_SHARE):
         return Pass(place.subject)

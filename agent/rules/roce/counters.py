@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agent.model.counters import port_counters
 from agent.model.nic import Nic, Port
+from agent.model.reasons import Reason
 from agent.rules import gates
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
@@ -83,7 +84,10 @@ def _judge_fec_ber(case: RuleContext, counters: RocePortCounters) -> Result:
     subject = counters.place.subject
     downs = delta(case, counters.eth, _DOWNS)
     if isinstance(downs, CounterDelta) and downs.total:
-        return NotApplicable(subject, "its link went down in the window: errors while it comes up are no measure")
+        return NotApplicable(
+            subject,
+            Reason("not-in-use", detail="its link went down in the window: errors while it comes up are no measure"),
+        )
     words = FailureText(
         "blocks that FEC could not correct",
         "Each is lost traffic, and costs RoCE a go-back or a timeout of up to 4.3 s.",
@@ -103,12 +107,16 @@ def _corrected_ratio(case: RuleContext, counters: RocePortCounters) -> Result:
     place = counters.place
     fixed, bits = delta(case, counters.eth, [_CORRECTED]), case.moved(counters.eth.subject, _BITS, counters.eth.now)
     if not isinstance(fixed, CounterDelta):
-        return NotApplicable(place.subject, "its driver does not count corrected bits")
+        return NotApplicable(place.subject, Reason("not-measured", detail="its driver does not count corrected bits"))
     if not fixed.total:
         return Unknown(place.subject, fixed.gap) if fixed.gap else Pass(place.subject)
     if bits is None or bits < _LEAST_BITS:
         return Unknown(
-            place.subject, f"{fixed.total} corrected bits, too few bits received in {format_window(case)} for a ratio"
+            place.subject,
+            Reason(
+                "sample-too-small",
+                detail=f"{fixed.total} corrected bits, too few bits received in {format_window(case)} for a ratio",
+            ),
         )
     ratio = fixed.total / bits
     if ratio < case.threshold(_FEC_BER_WARN):
@@ -237,9 +245,17 @@ def _judge_retrans_direction(
         return Unknown(place.subject, count.gap) if count.gap else Pass(place.subject)
     carried = rdma_packets(case, counters, received)
     if carried is None:
-        return Unknown(place.subject, f"{count.total} retransmissions, but its RDMA packets are not counted")
+        return Unknown(
+            place.subject,
+            Reason("not-shown", detail=f"{count.total} retransmissions, but its RDMA packets are not counted"),
+        )
     if carried < case.threshold(_PACKETS):
-        return Unknown(place.subject, f"{count.total} retransmissions in {carried} packets: too few for a ratio")
+        return Unknown(
+            place.subject,
+            Reason(
+                "sample-too-small", detail=f"{count.total} retransmissions in {carried} packets: too few for a ratio"
+            ),
+        )
     ratio = count.total / max(carried, 1)
     raised = case.threshold(_LOSSY_TIMES) if case.settings.facts.get("roce_mode") == "lossy" else 1.0
     if ratio < case.threshold(_RETRANS_WARN) * raised:
@@ -332,7 +348,10 @@ def roce_rt_rnr(case: RuleContext) -> Iterator[Result]:
 
 def _judge_rnr(case: RuleContext, counters: RocePortCounters) -> Result:
     if counters.roce.nic.role == "storage":
-        return NotApplicable(counters.place.subject, "a storage NIC: its peers run out of buffers in good health")
+        return NotApplicable(
+            counters.place.subject,
+            Reason("other-kind", detail="a storage NIC: its peers run out of buffers in good health"),
+        )
     limits = (Limit(_GRAVE, "warning", MINUTE), Limit(_RNR_PER_MINUTE, "info", MINUTE))
     return judge_count(case, counters.place, delta(case, counters.rdma, _RNR_COUNTERS), limits, _RNR_WORDS)
 
@@ -354,7 +373,10 @@ def roce_rt_duplicates(case: RuleContext) -> Iterator[Result]:
 def _judge_duplicates(case: RuleContext, counters: RocePortCounters) -> Result:
     here = delta_of_discards(case, counters)
     if isinstance(here, CounterDelta) and here.total:
-        return NotApplicable(counters.place.subject, "it dropped received frames itself: see roce-rt-rx-discards")
+        return NotApplicable(
+            counters.place.subject,
+            Reason("judged-elsewhere", detail="it dropped received frames itself: see roce-rt-rx-discards"),
+        )
     return judge_count(
         case,
         counters.place,
@@ -378,7 +400,10 @@ def roce_rt_adaptive_retrans(case: RuleContext) -> Iterator[Result]:
 
 def _judge_adaptive(case: RuleContext, counters: RocePortCounters) -> Result:
     if case.settings.facts.get("roce_mode") == "lossy":
-        return NotApplicable(counters.place.subject, 'declared roce_mode = "lossy": the features do what they are for')
+        return NotApplicable(
+            counters.place.subject,
+            Reason("declared", detail='declared roce_mode = "lossy": the features do what they are for'),
+        )
     words = FailureText(
         "adaptive timeouts and slow restarts",
         "Each costs a round trip or sets the rate back; the fabric loses packets though the usual counters are quiet.",
@@ -424,7 +449,7 @@ def roce_rt_soft_loss(case: RuleContext) -> Iterator[Result]:
         return
     soft = [(nic, port) for nic in case.topology.nics if nic.software for port in nic.ports]
     if not soft:
-        yield NotApplicable("node", "no software RDMA device")
+        yield NotApplicable("node", Reason("no-such-device", detail="no software RDMA device"))
     for nic, port in soft:
         yield _judge_soft_loss(case, nic, port)
 
@@ -432,7 +457,11 @@ def roce_rt_soft_loss(case: RuleContext) -> Iterator[Result]:
 def _judge_soft_loss(case: RuleContext, nic: Nic, port: Port) -> Result:
     subject, folder = f"port:{nic.id}/{port.port}", f"/sys/class/infiniband/{nic.label}/ports/{port.port}/hw_counters"
     if port.state != "ACTIVE":
-        return NotApplicable(subject, "not active") if port.state else Unknown(subject, "its state could not be read")
+        return (
+            NotApplicable(subject, Reason("not-in-use", detail="not active"))
+            if port.state
+            else Unknown(subject, Reason("not-read", fact="its state"))
+        )
     counters = Counters(subject, port_counters(port), lambda name: f"{folder}/{name}")
     answers = [_judge_soft_loss_direction(case, nic, counters, *way) for way in _WAYS]
     order = (Fail, Unknown, Pass, NotApplicable)
@@ -452,7 +481,7 @@ def _judge_soft_loss_direction(
         return Pass(subject)
     carried = case.moved(subject, packets, counters.now)
     if carried is None:
-        return Unknown(subject, f"{count.total} {words}, but its packets are not counted")
+        return Unknown(subject, Reason("not-shown", detail=f"{count.total} {words}, but its packets are not counted"))
     ratio = count.total / max(carried, 1)
     if ratio < case.threshold(_SOFT_LOSS_RATIO):
         return Pass(subject)

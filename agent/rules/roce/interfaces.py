@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Port
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
 from agent.rules.roce.ports import RocePort, for_each_port, is_virtual, roce_ports, visible_interface
@@ -31,11 +32,14 @@ def _judge_netdev_missing(case: RuleContext, roce_port: RocePort, any_visible: b
     if roce_port.netdev is not None:
         return Pass(roce_port.subject)
     if case.software.rdma_namespaces == "exclusive" or case.node.container:
-        return NotApplicable(roce_port.subject, "namespaces are separated here: other interfaces are not to be seen")
+        return NotApplicable(
+            roce_port.subject,
+            Reason("other-kind", detail="namespaces are separated here: other interfaces are not to be seen"),
+        )
     if not any_visible:
-        return Unknown(roce_port.subject, "no interface of any RoCE port is visible here")
+        return Unknown(roce_port.subject, Reason("not-shown", detail="no interface of any RoCE port is visible here"))
     if not roce_port.port.gids_known:
-        return Unknown(roce_port.subject, "its GID table could not be read")
+        return Unknown(roce_port.subject, Reason("not-read", fact="its GID table"))
     lost = not roce_port.port.gids
     where = "and no GID: nothing uses it" if lost else "and GIDs: it is in another network namespace"
     return Fail(
@@ -72,16 +76,24 @@ def roce_mtu_small(case: RuleContext) -> Iterator[Result]:
 
 def _judge_mtu_small(case: RuleContext, roce_port: RocePort) -> Result:
     if case.virtual_machine or roce_port.nic.virtual_function:
-        return NotApplicable(roce_port.subject, "a virtual function or machine: the provider sets the MTU")
+        return NotApplicable(
+            roce_port.subject, Reason("guest", detail="a virtual function or machine: the provider sets the MTU")
+        )
     if roce_port.nic.state == "other_namespace":
-        return Unknown(roce_port.subject, "its interface is in another network namespace")
+        return Unknown(
+            roce_port.subject, Reason("namespace-hides", detail="its interface is in another network namespace")
+        )
     if roce_port.netdev is None:
         return Unknown(
-            roce_port.subject, "no interface of it is visible here: in another network namespace, or not in this source"
+            roce_port.subject,
+            Reason(
+                "namespace-hides",
+                detail="no interface of it is visible here: in another network namespace, or not in this source",
+            ),
         )
     mtu = roce_port.netdev.mtu
     if mtu is None:
-        return Unknown(roce_port.subject, "the MTU of its interface could not be read")
+        return Unknown(roce_port.subject, Reason("not-read", fact="the MTU of its interface"))
     active = _packet_size(roce_port.port, roce_port.netdev)
     return (
         Pass(roce_port.subject) if active >= _IB_MTUS[-1] else _fail_mtu_small(roce_port, roce_port.netdev, mtu, active)
@@ -143,7 +155,7 @@ def roce_mtu_mismatch(case: RuleContext) -> Iterator[Result]:
         if not isinstance(netdev, Netdev):
             yield netdev
         elif netdev.mtu is None:
-            yield Unknown(port.subject, f"the MTU of {netdev.label} could not be read")
+            yield Unknown(port.subject, Reason("not-shown", detail=f"the MTU of {netdev.label} could not be read"))
         else:
             yield _judge_mtu_mismatch(case, port, netdev)
             rails += [(port, netdev)] if port.nic.role == "rail" else []
@@ -171,7 +183,10 @@ def _judge_mtu_mismatch(case: RuleContext, roce_port: RocePort, netdev: Netdev) 
         return _fail_mtu_mismatch(roce_port, netdev, summary, (*evidence, *rows), "warning", "peers")
     if peer_mtu is None and None in (*moves.values(), *([] if moves else [None])):
         return NotApplicable(
-            roce_port.subject, "the switch reports no frame size, and there is no earlier sample of counters"
+            roce_port.subject,
+            Reason(
+                "not-measured", detail="the switch reports no frame size, and there is no earlier sample of counters"
+            ),
         )
     return Pass(roce_port.subject)
 
@@ -228,7 +243,7 @@ def rails_one_subnet(case: RuleContext) -> Iterator[Result]:
         if not isinstance(netdev, Netdev):
             yield netdev
         elif port.nic.role != "rail":
-            yield NotApplicable(port.subject, f"role {port.nic.role}: not a rail")
+            yield NotApplicable(port.subject, Reason("other-kind", detail=f"role {port.nic.role}: not a rail"))
         else:
             networks = {subnet for address in netdev.addresses if (subnet := find_subnet(address))}
             for subnet in networks:
@@ -261,7 +276,13 @@ def _judge_subnet(subnet: str, rails: list[tuple[RocePort, Netdev]]) -> Result:
     if len({netdev.id for _, netdev in rails}) < 2:
         return Pass(f"netdev:{rails[0][1].id}")
     if any("arp_ignore" not in netdev.arp or "arp_filter" not in netdev.arp for _, netdev in rails):
-        return Unknown("node", f"{len(rails)} rails are in {subnet}, and how the kernel answers ARP could not be read")
+        return Unknown(
+            "node",
+            Reason(
+                "not-shown",
+                detail=f"{len(rails)} rails are in {subnet}, and how the kernel answers ARP could not be read",
+            ),
+        )
     loose = [
         (roce_port, netdev)
         for roce_port, netdev in rails

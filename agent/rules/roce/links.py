@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.nic import Fec, Netdev
+from agent.model.reasons import Reason
 from agent.rules.cabling import (
     CageState,
     are_all_rails_down,
@@ -27,7 +28,6 @@ from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, format_share_lost
 
 _CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
-_NO_MODULE = "EIO"  # what the driver says of a cage that is empty
 
 
 @rule("roce-link-down")
@@ -43,8 +43,8 @@ def roce_link_down(case: RuleContext) -> Iterator[Result]:
     for other in roce_ports(case, down=True):
         if isinstance(other, RocePort):
             ports.append(other)
-        elif isinstance(other, NotApplicable) and other.subject in down:
-            yield Unknown(other.subject, f"{down[other.subject]}; {case.no_rail_known}")
+        elif isinstance(other, NotApplicable) and other.subject in down and (no_rail := case.no_rail_known):
+            yield Unknown(other.subject, no_rail.prefixed(f"{down[other.subject]}; "))
         else:
             yield other
     for role in ("rail", "storage"):
@@ -75,7 +75,7 @@ def _judge_link_down(case: RuleContext, roce_port: RocePort, socket: CageState, 
         return Pass(roce_port.subject)
     waiting = boot_settling_reason(case)
     if waiting:
-        return Unknown(roce_port.subject, f"{state}; {waiting}")
+        return Unknown(roce_port.subject, waiting.prefixed(f"{state}; "))
     netdev = unused_port_result(socket, sockets, state) or visible_interface(roce_port)
     if not isinstance(netdev, Netdev):
         return netdev
@@ -102,7 +102,7 @@ def _down_reason(netdev: Netdev) -> tuple[str, str]:
     dark = [lane.lane for lane in module.lanes if "rx_los" in lane.flags] if module else []
     if netdev.admin_up is False:
         return "set down", f"{netdev.label} is set down"
-    if (netdev.module_reason or "").startswith(_NO_MODULE):
+    if netdev.module_reason_code == "no-module":
         return "no module", f"no module answers in the cage of {netdev.label}"
     if dark and module and len(dark) == len(module.lanes):
         return "no light", f"no light comes in on any lane of {netdev.label}"
@@ -170,7 +170,9 @@ def _judged_interfaces(case: RuleContext, roce_port: RocePort) -> Iterable[Netde
     if silent:
         return [silent]
     below = cabled_interfaces(case, roce_port)
-    return below or [Unknown(roce_port.subject, "the members of its bond are not visible here")]
+    return below or [
+        Unknown(roce_port.subject, Reason("not-shown", detail="the members of its bond are not visible here"))
+    ]
 
 
 def _cabled_links(case: RuleContext, roce_port: RocePort) -> Iterator[_CabledLink | Result]:
@@ -186,9 +188,9 @@ def _cabled_links(case: RuleContext, roce_port: RocePort) -> Iterator[_CabledLin
             )
             yield _CabledLink(roce_port, netdev, netdev.speed_gbit_s, kind[:3] if netdev is roce_port.netdev else kind)
         elif netdev.operstate == "down":
-            yield NotApplicable(f"netdev:{netdev.id}", "its link is down")
+            yield NotApplicable(f"netdev:{netdev.id}", Reason("not-in-use", detail="its link is down"))
         else:
-            yield Unknown(roce_port.subject, "the speed of its interface could not be read")
+            yield Unknown(roce_port.subject, Reason("not-read", fact="the speed of its interface"))
 
 
 def _judge_speed_degraded(case: RuleContext, wire: _CabledLink, alike: list[_CabledLink]) -> Result:
@@ -274,11 +276,13 @@ def _fec_links(case: RuleContext, roce_port: RocePort) -> Iterator[_FecLink | Re
             continue
         speed = netdev.speed_gbit_s
         if speed is None:
-            yield Unknown(roce_port.subject, "the speed of its interface could not be read")
+            yield Unknown(roce_port.subject, Reason("not-read", fact="the speed of its interface"))
         elif speed < _LANES_OF_25G:
-            yield NotApplicable(roce_port.subject, f"{speed:g} Gb/s: a link that may do without")
+            yield NotApplicable(
+                roce_port.subject, Reason("other-kind", detail=f"{speed:g} Gb/s: a link that may do without")
+            )
         elif netdev.fec is None or netdev.fec.active is None:
-            yield Unknown(roce_port.subject, "the driver does not report its active FEC")
+            yield Unknown(roce_port.subject, Reason("not-reported", fact="its active FEC"))
         else:
             part = netdev.module.part if netdev.module else None
             yield _FecLink(
@@ -290,13 +294,16 @@ def _judge_fec_wrong(wire: _FecLink, alike: list[str | None]) -> Result:
     active, speed = wire.fec.active or "", wire.netdev.speed_gbit_s or 0.0
     standard = wire.netdev.module.standard if wire.netdev.module else None
     if active not in _STRONG and speed < _PAM4 and standard in _WITHOUT_FEC:
-        return NotApplicable(wire.each.subject, f"{standard} has no FEC")
+        return NotApplicable(wire.each.subject, Reason("other-kind", detail=f"{standard} has no FEC"))
     usual_fec = find_majority(alike)
     if speed >= _PAM4 and active not in _STRONG:
         return _fail_fec_wrong(wire, "lanes of 50 Gb/s and more need RS-FEC", "weak")
     if active not in _STRONG and "rs" in wire.fec.supported:
         if wire.netdev.module is None:
-            return Unknown(wire.each.subject, f"{_WORDS.get(active, active)}, and its cable could not be read")
+            return Unknown(
+                wire.each.subject,
+                Reason("not-shown", detail=f"{_WORDS.get(active, active)}, and its cable could not be read"),
+            )
         if not _is_short_copper(wire.netdev):
             return _fail_fec_wrong(wire, "the port supports RS-FEC", "weak")
     if usual_fec is not None and active != usual_fec and wire.netdev.module:

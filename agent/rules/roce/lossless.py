@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.model.counters import port_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
 from agent.rules.pages import read_limit
@@ -180,7 +181,7 @@ def _judge_dcb_unreadable(qos_path: QosPath) -> Result:
     subject, port = qos_path.each.subject, qos_path.each
     why = unreadable_reason(port)
     if port.nic.role != "rail":
-        return NotApplicable(subject, "no rail")
+        return NotApplicable(subject, Reason("no-such-device", detail="no rail"))
     if why is None:
         return Pass(subject)
     is_elsewhere = port.nic.virtual_function or port.nic.state == "other_namespace"
@@ -205,7 +206,7 @@ def roce_dcbx_firmware_owned(case: RuleContext) -> Iterator[Result]:
 def _judge_dcbx_firmware_owned(qos_path: QosPath, netdev: Netdev) -> Result:
     subject, qos = qos_path.each.subject, qos_path.qos
     if qos.dcbx is None and not qos.peer_pfc:
-        return Unknown(subject, "who runs DCBX is not known")
+        return Unknown(subject, Reason("not-known", fact="who runs DCBX"))
     if qos.dcbx != "firmware" and not qos.peer_pfc:
         return Pass(subject)
     peer = format_ranges(n for n, on in enumerate(qos.peer_pfc) if on) if qos.peer_pfc else "not known"
@@ -235,11 +236,11 @@ def roce_cnp_class(case: RuleContext) -> Iterator[Result]:
 def _judge_cnp_class(qos_path: QosPath, netdev: Netdev, usual_value: int | None) -> Result:
     subject, cnp, dscp = qos_path.each.subject, cnp_priority(qos_path.qos), qos_path.qos.cnp_dscp
     if cnp is None:
-        return Unknown(subject, "which priority CNPs use could not be read")
+        return Unknown(subject, Reason("not-read", fact="which priority CNPs use"))
     if usual_value is not None and dscp is not None and dscp != usual_value:
         text, cause = f"CNPs have DSCP {dscp}, those of other ports {usual_value}", "differs"
     elif qos_path.priority is None:
-        return Unknown(subject, "which priority RDMA uses is not known")
+        return Unknown(subject, Reason("not-known", fact="which priority RDMA uses"))
     elif cnp == qos_path.priority:
         text, cause = f"CNPs share priority {cnp} with RDMA", "data"
     elif cnp == 0:
@@ -277,7 +278,9 @@ def _judge_ecn_off(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Resu
     priority, ecn = qos_path.priority, qos_path.qos.ecn
     declared = case.settings.facts.get("roce_congestion_control")
     if declared == "none":
-        return NotApplicable(qos_path.each.subject, 'declared roce_congestion_control = "none": PFC alone')
+        return NotApplicable(
+            qos_path.each.subject, Reason("declared", detail='declared roce_congestion_control = "none": PFC alone')
+        )
     off = [side for side in _SIDES if _is_enabled(ecn.get(side), priority) is False]
     marks, answered = _count_marks(case, qos_path)
     if off:
@@ -294,8 +297,8 @@ def _judge_ecn_off(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Resu
     elif all(_is_enabled(ecn.get(side), priority) for side in _SIDES):
         return Pass(qos_path.each.subject)
     else:
-        known = "which priority RDMA uses is not known" if ecn else "the driver does not report it"
-        return Unknown(qos_path.each.subject, f"whether ECN is on for RDMA is not known: {known}")
+        known = Reason("not-known", fact="which priority RDMA uses") if ecn else Reason("not-reported", fact="it")
+        return Unknown(qos_path.each.subject, known.prefixed("whether ECN is on for RDMA is not known: "))
     bare = not qos_path.protected and qos_path.verdict != "pause"
     programmable = declared is None and (qos_path.each.nic.model or "").startswith(_PROGRAMMABLE)
     at = "PRIORITY" if priority is None else str(priority)

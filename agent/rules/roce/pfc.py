@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id
 from agent.rules.pages import read_limit
@@ -36,7 +37,7 @@ def roce_pfc_multi(case: RuleContext) -> Iterator[Result]:
 def _judge_pfc_multi(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
     on = qos_path.protected
     if not on:
-        return NotApplicable(qos_path.each.subject, "PFC is off")
+        return NotApplicable(qos_path.each.subject, Reason("not-configured", detail="PFC is off"))
     if len(on) <= case.threshold(CLASSES):
         return Pass(qos_path.each.subject)
     keep = qos_path.priority if qos_path.priority in on else on[0]
@@ -58,9 +59,9 @@ def roce_pfc_on_cnp_or_default(case: RuleContext) -> Iterator[Result]:
 def _judge_pfc_on_cnp(qos_path: QosPath, netdev: Netdev) -> Result:
     subject, on, data, cnp = qos_path.each.subject, qos_path.protected, qos_path.priority, cnp_priority(qos_path.qos)
     if not on:
-        return NotApplicable(subject, "PFC is off")
+        return NotApplicable(subject, Reason("not-configured", detail="PFC is off"))
     if data is None:
-        return Unknown(subject, "which priority RDMA uses is not known") if len(on) > 1 else Pass(subject)
+        return Unknown(subject, Reason("not-known", fact="which priority RDMA uses")) if len(on) > 1 else Pass(subject)
     wrong = ["congestion notification packets"] if cnp in on and cnp != data else []
     wrong += ["ordinary traffic (priority 0)"] if 0 in on and data != 0 and cnp != 0 else []
     if wrong:
@@ -80,7 +81,7 @@ def _judge_pfc_on_cnp(qos_path: QosPath, netdev: Netdev) -> Result:
             confidence="medium",
         )
     if cnp is None and set(on) - {data}:
-        return Unknown(subject, "which priority CNPs use could not be read")
+        return Unknown(subject, Reason("not-read", fact="which priority CNPs use"))
     return Pass(subject)
 
 
@@ -92,12 +93,12 @@ def roce_global_pause(case: RuleContext) -> Iterator[Result]:
 def _judge_global_pause(qos_path: QosPath, netdev: Netdev) -> Result:
     subject, pause = qos_path.each.subject, netdev.pause
     if qos_path.protected:
-        return NotApplicable(subject, "PFC is on")
+        return NotApplicable(subject, Reason("not-in-use", detail="PFC is on"))
     if qos_path.verdict == "by_design":
         return NotApplicable(subject, qos_path.reason)
     if not pause or not (pause.rx or pause.tx):
         off = pause is not None and pause.rx is False and pause.tx is False
-        return Pass(subject) if off else Unknown(subject, "its global pause could not be read")
+        return Pass(subject) if off else Unknown(subject, Reason("not-read", fact="its global pause"))
     ways = " and ".join(word for word, on in (("receives", pause.rx), ("sends", pause.tx)) if on)
     negotiated = " (as negotiated with the switch)" if pause.autoneg else ""
     return fail_port(
@@ -120,12 +121,12 @@ def roce_pause_and_pfc(case: RuleContext) -> Iterator[Result]:
 def _judge_pause_and_pfc(qos_path: QosPath, netdev: Netdev) -> Result:
     subject, pause = qos_path.each.subject, netdev.pause
     if not qos_path.protected:
-        return NotApplicable(subject, "PFC is off")
+        return NotApplicable(subject, Reason("not-configured", detail="PFC is off"))
     if not pause or not (pause.rx or pause.tx):
         off = pause is not None and pause.rx is False and pause.tx is False
-        return Pass(subject) if off else Unknown(subject, "its global pause could not be read")
+        return Pass(subject) if off else Unknown(subject, Reason("not-read", fact="its global pause"))
     if not netdev.counters:
-        return Unknown(subject, "its counters could not be read")
+        return Unknown(subject, Reason("not-read", fact="its counters"))
     in_force = any("global_pause" in name for name in netdev.counters)
     if not in_force and not any(netdev.counters.get(name) for name in _FRAMES):
         return Pass(subject)
@@ -155,7 +156,7 @@ def roce_pfc_nic_asymmetry(case: RuleContext) -> Iterator[Result]:
             continue
         subject, why = path.each.subject, unreadable_reason(path.each)
         if path.each.nic.role != "rail":
-            yield NotApplicable(subject, "no rail")
+            yield NotApplicable(subject, Reason("no-such-device", detail="no rail"))
         elif why:
             yield Unknown(subject, why)
         else:
@@ -166,7 +167,9 @@ def roce_pfc_nic_asymmetry(case: RuleContext) -> Iterator[Result]:
 
 def _compare(case: RuleContext, alike: list[QosPath]) -> Iterator[Result]:
     if len(alike) < 2:
-        yield NotApplicable(alike[0].each.subject, "no other rail of its kind to compare with")
+        yield NotApplicable(
+            alike[0].each.subject, Reason("nothing-to-compare", detail="no other rail of its kind to compare with")
+        )
         return
     values = {qos_path.each.subject: _format_settings(qos_path) for qos_path in alike}
     usual_values, split = {}, []
@@ -330,8 +333,7 @@ def _judge_switch_pfc(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> R
     )
 
 
-def _unnamed_reason(heard: bool) -> str:
+def _unnamed_reason(heard: bool) -> Reason:
     """Without a name of the port: many ports have one reason."""
-    return "what the switch has is not known: " + (
-        "it announces no DCBX" if heard else "no LLDP of it (lldpd) was heard"
-    )
+    why = "it announces no DCBX" if heard else "no LLDP of it (lldpd) was heard"
+    return Reason("not-shown", detail=f"what the switch has is not known: {why}")

@@ -9,12 +9,13 @@ import msgspec
 
 from agent.model.counters import netdev_counters, port_counters
 from agent.model.nic import Netdev, Nic, Port
+from agent.model.reasons import Reason, Settle
 from agent.rules import gates
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import CounterDelta, Counters, Subject, delta, sum_deltas
 from agent.rules.nccl.settings import effective_settings, parse_number
 from agent.rules.node_wide import aggregate_node_wide
-from agent.rules.roce.ports import RocePort, roce_ports
+from agent.rules.roce.ports import NOT_SHOWN, RocePort, roce_ports
 from agent.rules.rule import Result, Unknown
 
 # What sysfs and netlink count of every interface: where nothing else is there, the driver's own were not read
@@ -94,20 +95,27 @@ def by_interface(case: RuleContext, ports: Iterator[RocePortCounters | Result]) 
         if not isinstance(port, RocePortCounters):
             yield port
         elif port.roce.nic.state == "other_namespace":
-            yield Unknown(port.place.subject, "its interface is in another network namespace")
+            yield Unknown(
+                port.place.subject, Reason("namespace-hides", detail="its interface is in another network namespace")
+            )
         elif port.roce.nic.accelerator is not None:
             yield port
         elif port.wire is None:
             yield Unknown(
                 port.place.subject,
-                "no interface of it is visible here: in another network namespace, or not in this source",
+                Reason(
+                    "namespace-hides",
+                    detail="no interface of it is visible here: in another network namespace, or not in this source",
+                ),
             )
         elif port.wire.bond is not None:
             bond = port.wire.label
             below = [netdev for netdev in case.topology.netdevs if netdev.master == bond]
             yield from (_read_port(port.roce, netdev) for netdev in below)
             if not below:
-                yield Unknown(port.place.subject, f"the members of {bond} are not visible here")
+                yield Unknown(
+                    port.place.subject, Reason("not-shown", detail=f"the members of {bond} are not visible here")
+                )
         else:
             yield port
 
@@ -215,13 +223,15 @@ def _accelerator_source(nic: Nic, name: str) -> str:
 
 def _interface_counters(wire: Netdev | None, port: str) -> Counters:
     if wire is None:
-        return Counters(
-            port, {}, str, "no interface of it is visible here: in another network namespace, or not in this source"
-        )
+        return Counters(port, {}, str, NOT_SHOWN)
     label = wire.label
     unread = None
     if all(_KERNEL_COUNTS.fullmatch(name) for name in wire.counters or ()):
-        unread = f"the driver's own counters of {label} could not be read (ethtool -S)"
+        unread = Reason(
+            "not-shown",
+            Settle("command", f"ethtool -S {label}"),
+            detail=f"the driver's own counters of {label} could not be read (ethtool -S)",
+        )
     return Counters(f"netdev:{wire.id}", netdev_counters(wire), lambda name: _ethtool_source(label, name), unread)
 
 

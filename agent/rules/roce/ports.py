@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from agent.model.nic import Netdev, Nic, Port
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, location_unknown, severity_by_role, unreachable_reason
 from agent.rules.node_wide import aggregate_node_wide
@@ -64,7 +65,7 @@ def roce_ports(case: RuleContext, down: bool = False) -> Iterator[RocePort | Res
                 yield _not_judged(case, nic, port, down) or RocePort(nic, port, _port_interface(case, port))
     unread = case.probe_failure("rdma")
     if not seen and (unread is None or (case.bus_unread is None and not case.topology.nics)):
-        yield NotApplicable("node", "no RoCE port")
+        yield NotApplicable("node", Reason("no-such-device", detail="no RoCE port"))
 
 
 def _not_judged(case: RuleContext, nic: Nic, port: Port, down: bool) -> Result | None:
@@ -72,25 +73,29 @@ def _not_judged(case: RuleContext, nic: Nic, port: Port, down: bool) -> Result |
     driver = nic.driver or (function.driver if function else None)
     absent = unreachable_reason(function)
     if nic.software:
-        return NotApplicable(subject, "a software device")
+        return NotApplicable(subject, Reason("other-kind", detail="a software device"))
     if nic.node_type == "RNIC" or driver in _NOT_ROCE or port.link_layer not in ("Ethernet", None):
-        return NotApplicable(subject, "RDMA, but not RoCE (iWARP, EFA or a cloud's own)")
+        return NotApplicable(subject, Reason("other-kind", detail="RDMA, but not RoCE (iWARP, EFA or a cloud's own)"))
     if nic.limited:
-        return NotApplicable(subject, f"not a NIC for jobs: {nic.limited}")
+        return NotApplicable(subject, Reason("other-kind", detail=f"not a NIC for jobs: {nic.limited}"))
     if absent:
         return NotApplicable(subject, absent)
     if function and function.physical_function in case.functions:
-        return NotApplicable(subject, "a virtual function, for guests")
+        return NotApplicable(subject, Reason("guest", detail="a virtual function, for guests"))
     asked_for = _is_asked_for(case, nic, port)
     if nic.role == "unknown" and not asked_for and (why := location_unknown(case, nic)):
-        return Unknown(subject, f"what it is for is not known: {why}")
+        return Unknown(subject, Reason("role-not-known", why=why))
     if nic.role not in ("rail", "storage") and not asked_for:
-        return NotApplicable(subject, f"role {nic.role}: nothing is expected of it")
+        return NotApplicable(subject, Reason("by-design", detail=f"role {nic.role}: nothing is expected of it"))
     if port.link_layer is None:
-        return Unknown(subject, "whether it is InfiniBand or Ethernet is not known")
+        return Unknown(subject, Reason("link-layer-not-known"))
     if port.state is None:
-        return None if asked_for else Unknown(subject, "its state could not be read")
-    return NotApplicable(subject, "not active") if port.state != "ACTIVE" and not down else None
+        return None if asked_for else Unknown(subject, Reason("not-read", fact="its state"))
+    return (
+        NotApplicable(subject, Reason("not-in-use", detail="not active"))
+        if port.state != "ACTIVE" and not down
+        else None
+    )
 
 
 def _is_asked_for(case: RuleContext, nic: Nic, port: Port) -> bool:
@@ -108,8 +113,10 @@ def _port_interface(case: RuleContext, port: Port) -> Netdev | None:
     return next(iter(plain or interfaces), None)
 
 
-ELSEWHERE = "its interface is in another network namespace"
-NOT_SHOWN = "no interface of it is visible here: in another network namespace, or not in this source"
+ELSEWHERE = Reason("namespace-hides", detail="its interface is in another network namespace")
+NOT_SHOWN = Reason(
+    "namespace-hides", detail="no interface of it is visible here: in another network namespace, or not in this source"
+)
 
 
 def for_each_port(
@@ -123,7 +130,9 @@ def for_each_port(
 def is_virtual(case: RuleContext, roce_port: RocePort) -> Result | None:
     """The answer where a hypervisor or provider decides, and not who runs this system."""
     if case.virtual_machine or roce_port.nic.virtual_function:
-        return NotApplicable(roce_port.subject, "a virtual function or machine: the provider sets it")
+        return NotApplicable(
+            roce_port.subject, Reason("guest", detail="a virtual function or machine: the provider sets it")
+        )
     return None
 
 

@@ -11,6 +11,7 @@ from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Qos
 from agent.rules.context import RuleContext
 from agent.rules.node_wide import merge_if_on_all
+from agent.rules.roce.ports import NOT_SHOWN
 from agent.rules.roce.qos_path import QosPath, lossless_priorities, qos_paths, unreadable_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown
 from agent.rules.wording import format_ranges
@@ -60,7 +61,7 @@ def for_each_readable_port(case: RuleContext, judge: Callable[[QosPath, Netdev],
 
     def judge_readable(qos_path: QosPath) -> Result:
         why, netdev = unreadable_reason(qos_path.each), qos_path.each.netdev
-        return Unknown(qos_path.each.subject, why or "") if why or netdev is None else judge(qos_path, netdev)
+        return Unknown(qos_path.each.subject, why or NOT_SHOWN) if why or netdev is None else judge(qos_path, netdev)
 
     yield from for_each_port(case, judge_readable)
 

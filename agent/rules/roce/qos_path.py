@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from agent.model.counters import netdev_counters, port_counters
 from agent.model.nic import Gid, Netdev, Qos
 from agent.model.node import NcclLibrary
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.nccl.settings import (
     EffectiveSetting,
@@ -16,7 +17,7 @@ from agent.rules.nccl.settings import (
     jobs_unread_reason,
     parse_number,
 )
-from agent.rules.roce.ports import RocePort, roce_ports
+from agent.rules.roce.ports import ELSEWHERE, NOT_SHOWN, RocePort, roce_ports
 from agent.rules.rule import Result
 from agent.rules.wording import format_ranges, join_labels
 
@@ -27,6 +28,10 @@ _MARKS_BY_ITSELF = ("bnxt_", "ionic", "irdma", "ice", "i40e")
 _CLASS_BY_PROGRAM = (2, 26)  # of NCCL: from here a program can set the class of a communicator itself
 
 
+_NO_REASON = Reason("undecided", detail="")
+_DECLARED_LOSSY = Reason("declared", detail="declared lossy: facts.roce_mode of the configuration")
+
+
 class Marking(msgspec.Struct, frozen=True):
     """One traffic class that packets of a port may carry."""
 
@@ -35,7 +40,7 @@ class Marking(msgspec.Struct, frozen=True):
     source: str
     kind: str  # forced | job | declared | file | default
     wrong: str | None = None  # what is wrong with the text itself
-    doubt: str | None = None  # why packets may carry another all the same
+    doubt: Reason | None = None  # why packets may carry another all the same
 
     @property
     def dscp(self) -> int:
@@ -66,7 +71,7 @@ def markings(case: RuleContext, roce_port: RocePort) -> Sequence[Marking]:
     return (Marking(0, "not set", _searched_sources(case), "default", doubt=_doubt_reason(case)),)
 
 
-def unknown_marking_reason(case: RuleContext) -> str | None:
+def unknown_marking_reason(case: RuleContext) -> Reason | None:
     """Why it is not known what marks packets, where nothing does; None where NCCL's files were read."""
     return files_unread_reason(case)
 
@@ -82,19 +87,20 @@ def _marking_from(setting: EffectiveSetting) -> Marking:
     return Marking(marked, setting.value, setting.source, "job" if setting.scope == "job" else "file", wrong)
 
 
-def _doubt_reason(case: RuleContext) -> str | None:
+def _doubt_reason(case: RuleContext) -> Reason | None:
     """Why a class may be set although nothing that was read sets one."""
     unread = jobs_unread_reason(case)
     if unread:
         return unread
     plugins = case.software.nccl.plugins
     if plugins:
-        return f"a network plugin may mark by itself: {plugins[0].path}"
+        return Reason("undecided", detail=f"a network plugin may mark by itself: {plugins[0].path}")
     chosen = next((one for key in ("NCCL_NET_PLUGIN", "NCCL_NET") for one in effective_settings(case, key)), None)
     if chosen and chosen.value.strip().lower() not in ("", "ib", "none"):
-        return f"a network plugin may mark by itself: {chosen.value} ({chosen.source})"
+        return Reason("undecided", detail=f"a network plugin may mark by itself: {chosen.value} ({chosen.source})")
     able = next((lib for lib in case.software.nccl.libraries if lib.used_by and _sets_class_by_program(lib)), None)
-    return f"a program may set the class itself (ncclConfig_t.trafficClass, NCCL {able.version})" if able else None
+    text = f"a program may set the class itself (ncclConfig_t.trafficClass, NCCL {able.version})" if able else None
+    return Reason("undecided", detail=text) if text else None
 
 
 def _sets_class_by_program(library: NcclLibrary) -> bool:
@@ -119,16 +125,16 @@ class Tags(msgspec.Struct, frozen=True):
     priorities: tuple[int, ...] = ()  # empty: not known
     how: str = ""
     vlan: Netdev | None = None  # a VLAN that is in use, where every address in use is on one
-    reason: str = ""  # why not known
+    reason: Reason = _NO_REASON  # why not known
 
 
 def address_tags(case: RuleContext, roce_port: RocePort) -> Tags:
     """What the addresses in use say: VLANs have a tag, the port's own interface has none."""
     used = _used_addresses(case, roce_port)
     if not roce_port.port.gids_known or not used:
-        return Tags(reason="which addresses RoCE uses could not be read")
+        return Tags(reason=Reason("not-read", fact="which addresses RoCE uses"))
     if any(gid.netdev not in case.netdevs for gid in used):
-        return Tags(reason="whether its addresses are on a VLAN could not be read")
+        return Tags(reason=Reason("not-read", fact="whether its addresses are on a VLAN"))
     on = {gid.netdev: case.netdevs[gid.netdev] for gid in used if gid.netdev}
     vlans = [on[name] for name in sorted(on) if on[name].vlan]
     if not vlans:
@@ -136,7 +142,7 @@ def address_tags(case: RuleContext, roce_port: RocePort) -> Tags:
     tags = tuple(_priority(case, roce_port, vlan) for vlan in vlans)
     known = tuple(priority for priority in tags if priority is not None)
     if len(known) < len(tags):
-        return Tags(reason=f"the egress map of {vlans[0].label} could not be read")
+        return Tags(reason=Reason("not-read", fact=f"the egress map of {vlans[0].label}"))
     if len(vlans) < len(on):
         return Tags((0, *known), "no VLAN tag, and VLAN tags")
     return Tags(known, f"VLAN tag of {vlans[0].label}", vlans[0])
@@ -194,7 +200,7 @@ class QosPath(msgspec.Struct, frozen=True):
 
     each: RocePort
     verdict: str  # lossless | pause (802.3x) | lossy | by_design | unknown
-    reason: str = ""  # of unknown and by_design
+    reason: Reason = _NO_REASON  # of unknown and by_design
     cause: str = ""  # the rule that tells a lossy port's cause
     qos: Qos = Qos()
     marking: Marking | None = None
@@ -237,7 +243,7 @@ def build_path(case: RuleContext, roce_port: RocePort) -> QosPath:
     worst = min(ways, key=lambda one: _ORDER.index(one.verdict))
     if case.settings.facts.get("roce_mode") != "lossy":
         return worst
-    return replace(worst, verdict="by_design", cause="", reason="declared lossy: facts.roce_mode of the configuration")
+    return replace(worst, verdict="by_design", cause="", reason=_DECLARED_LOSSY)
 
 
 def dcb_interfaces(case: RuleContext, roce_port: RocePort) -> Sequence[Netdev | None]:
@@ -250,18 +256,21 @@ def dcb_interfaces(case: RuleContext, roce_port: RocePort) -> Sequence[Netdev | 
     return [one for one in case.topology.netdevs if one.master == netdev.label] or (netdev,)
 
 
-def unreadable_reason(roce_port: RocePort) -> str | None:
+def unreadable_reason(roce_port: RocePort) -> Reason | None:
     """Why DCB of a port's interface is not known; None where its PFC state is."""
     if roce_port.nic.virtual_function:
-        return "a virtual function: classes are set on its physical function, which another system holds"
+        return Reason(
+            "guest-hides",
+            detail="a virtual function: classes are set on its physical function, which another system holds",
+        )
     if roce_port.nic.state == "other_namespace":
-        return "its interface is in another network namespace"
+        return ELSEWHERE
     if roce_port.netdev is None:
-        return "no interface of it is visible here: in another network namespace, or not in this source"
+        return NOT_SHOWN
     if roce_port.netdev.qos is None:
-        return roce_port.netdev.qos_reason or "DCB was not asked for"
+        return quote_source(roce_port.netdev.qos_reason) or Reason("not-shown", detail="DCB was not asked for")
     if not roce_port.netdev.qos.pfc:
-        return roce_port.netdev.qos_reason or "its PFC state could not be read"
+        return quote_source(roce_port.netdev.qos_reason) or Reason("not-read", fact="its PFC state")
     return None
 
 
@@ -288,13 +297,13 @@ def measured_priority(case: RuleContext, netdev: Netdev) -> int | None:
 def _build_interface_path(case: RuleContext, roce_port: RocePort) -> QosPath:
     netdev, why = roce_port.netdev, unreadable_reason(roce_port)
     if why or netdev is None or netdev.qos is None:
-        return QosPath(roce_port, "unknown", why or "its interface is not known")
+        return QosPath(roce_port, "unknown", why or Reason("not-known", fact="its interface"))
     known = _worst_class(
         case, QosPath(roce_port, "unknown", qos=netdev.qos, losses=loss_deltas(case, roce_port, netdev)), netdev
     )
     if known.protected:
         return known
-    return _path_without_pfc(case, replace(known, verdict="unknown", reason="", cause=""), netdev)
+    return _path_without_pfc(case, replace(known, verdict="unknown", reason=_NO_REASON, cause=""), netdev)
 
 
 def _path_without_pfc(case: RuleContext, known: QosPath, netdev: Netdev) -> QosPath:
@@ -304,10 +313,11 @@ def _path_without_pfc(case: RuleContext, known: QosPath, netdev: Netdev) -> QosP
     if receives and sends:
         return replace(known, verdict="pause")
     if not known.meant and netdev.neighbor and "udp:4791" in netdev.neighbor.applications:
-        reason = "lossy by design: the switch announces a class for RoCE, and no PFC"
+        reason = Reason("by-design", detail="lossy by design: the switch announces a class for RoCE, and no PFC")
         return replace(known, verdict="by_design", reason=reason)
     if (receives is None and sends is not False) or (sends is None and receives is not False):
-        return replace(known, reason=f"PFC is off, and whether global pause of {netdev.label} is on could not be read")
+        fact = f"PFC is off, and whether global pause of {netdev.label} is on"
+        return replace(known, reason=Reason("not-read", fact=fact))
     return replace(known, verdict="lossy", cause="roce-pfc-off")
 
 
@@ -333,7 +343,7 @@ def _worst_class(case: RuleContext, known: QosPath, netdev: Netdev) -> QosPath:
     seen = measured_priority(case, netdev)
     if seen is None or (seen == worst.priority and worst.verdict in ("lossy", "lossless")):
         return worst
-    by_bytes = replace(worst, priority=seen, how="most bytes of the window", reason="", marking=worst.marking)
+    by_bytes = replace(worst, priority=seen, how="most bytes of the window", reason=_NO_REASON, marking=worst.marking)
     if seen in known.protected:
         return replace(by_bytes, verdict="lossless", cause="")
     return replace(by_bytes, verdict="lossy", cause="roce-class-mismatch")
@@ -348,20 +358,22 @@ def _class_of_marking(case: RuleContext, known: QosPath, marking: Marking | None
     if qos.trust == "pcp":
         return _class_of_tag(known, address_tags(case, known.each))
     if qos.trust != "dscp":
-        return replace(known, reason="whether the port trusts DSCP or PCP could not be read")
+        return replace(known, reason=Reason("not-read", fact="whether the port trusts DSCP or PCP"))
     if not qos.dscp_prio:
-        return replace(known, reason="to which priority a DSCP goes could not be read")
+        return replace(known, reason=Reason("not-read", fact="to which priority a DSCP goes"))
     if marking is None:
-        return replace(known, reason=f"how RDMA packets are marked is not known: {unknown_marking_reason(case)}")
+        why = unknown_marking_reason(case) or _NO_REASON
+        return replace(known, reason=why.prefixed("how RDMA packets are marked is not known: "))
     if marking.dscp == 0 and marking.kind != "forced" and (known.each.nic.driver or "").startswith(_MARKS_BY_ITSELF):
-        reason = f"{known.each.nic.driver} marks packets of traffic class 0 itself, and its setting is not read"
-        return replace(known, reason=reason)
+        text = f"{known.each.nic.driver} marks packets of traffic class 0 itself, and its setting is not read"
+        return replace(known, reason=Reason("not-shown", detail=text))
     priority = qos.dscp_prio.get(str(marking.dscp), 0) & 7
     known = replace(known, priority=priority, how=f"DSCP {marking.dscp}")
     if priority in on:
         return replace(known, verdict="lossless")
     if marking.doubt:
-        return replace(known, reason=f"nothing marks RDMA packets, but {marking.doubt}", cause="roce-marking-unset")
+        doubt = marking.doubt.prefixed("nothing marks RDMA packets, but ")
+        return replace(known, reason=doubt, cause="roce-marking-unset")
     return replace(known, verdict="lossy", cause=_cause(marking, known))
 
 
@@ -377,13 +389,14 @@ def _cause(marking: Marking, known: QosPath) -> str:
 def _class_of_tag(known: QosPath, tagged: Tags) -> QosPath:
     """With trust in PCP the VLAN tag decides; without one it is priority 0."""
     if not tagged.priorities:
-        return replace(known, reason=f"the port trusts PCP, and {tagged.reason}")
+        return replace(known, reason=tagged.reason.prefixed("the port trusts PCP, and "))
     good = [priority in known.protected for priority in tagged.priorities]
     known = replace(known, priority=tagged.priorities[0], how=tagged.how)
     if all(good):
         return replace(known, verdict="lossless")
     if any(good):
-        return replace(known, reason="the port trusts PCP, and some of its addresses have a VLAN tag, others none")
+        text = "the port trusts PCP, and some of its addresses have a VLAN tag, others none"
+        return replace(known, reason=Reason("undecided", detail=text))
     return replace(
         known, verdict="lossy", cause="roce-vlan-no-egress-map" if tagged.vlan else "roce-trust-pcp-untagged"
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
+from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
 from agent.rules.roce.qos_findings import fail_port, for_each_readable_port, loss_evidence, path_evidence
@@ -37,13 +38,13 @@ def _judge_headroom(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Res
     subject, nic = qos_path.each.subject, qos_path.each.nic
     driver = nic.driver or netdev.driver or ""
     if not qos_path.protected:
-        return NotApplicable(subject, "PFC is off")
+        return NotApplicable(subject, Reason("not-configured", detail="PFC is off"))
     if not driver.startswith("mlx5") or (nic.model or "").startswith("BlueField"):
-        return NotApplicable(subject, "not computed for this kind of NIC")
+        return NotApplicable(subject, Reason("not-measured", detail="not computed for this kind of NIC"))
     where, sizes = qos_path.qos.buffers.get("prio_buffer", []), qos_path.qos.buffers.get("size_bytes", [])
     speed, mtu = netdev.speed_gbit_s or qos_path.each.port.rate_gbit_s, netdev.mtu
     if not speed or not mtu or len(where) < 8 or not all(0 <= where[n] < len(sizes) for n in qos_path.protected):
-        return Unknown(subject, "buffers, speed or MTU could not be read")
+        return Unknown(subject, Reason("not-shown", detail="buffers, speed or MTU could not be read"))
     metres = _cable_metres(case, qos_path, netdev)
     need = needed_bytes(metres, speed, mtu)
     small = {where[n]: sizes[where[n]] for n in qos_path.protected if sizes[where[n]] < need}
@@ -89,15 +90,18 @@ def _judge_shared_buffer(case: RuleContext, qos_path: QosPath, netdev: Netdev) -
     subject, on = qos_path.each.subject, qos_path.protected
     where = qos_path.qos.buffers.get("prio_buffer", [])
     if not on or len(on) == 8:
-        return NotApplicable(subject, "no priority beside lossless ones")
+        return NotApplicable(subject, Reason("no-such-device", detail="no priority beside lossless ones"))
     if len(where) < 8:
-        return Unknown(subject, "its receive buffers could not be read")
+        return Unknown(subject, Reason("not-read", fact="its receive buffers"))
     lossless = {where[n] for n in on}
     sharing = [n for n in range(8) if n not in on and where[n] in lossless]
     netdev_id, now = f"netdev:{netdev.id}", netdev_counters(netdev)
     received = {n: case.moved(netdev_id, f"rx_prio{n}_bytes", now) for n in range(8)}
     if any(received[n] is None for n in sharing):
-        return Unknown(subject, f"whether anything uses them: {case.not_moved(netdev_id, 'rx_prio0_bytes')}")
+        return Unknown(
+            subject,
+            case.not_moved(netdev_id, "rx_prio0_bytes").prefixed("whether anything uses them: "),
+        )
     total = sum(moved or 0 for moved in received.values())
     busy = [n for n in sharing if 100 * (received[n] or 0) > case.threshold(SHARE) * total]
     if not busy:
@@ -140,18 +144,18 @@ def roce_ets_starved(case: RuleContext) -> Iterator[Result]:
 def _judge_ets_starved(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
     subject, qos, priority = qos_path.each.subject, qos_path.qos, qos_path.priority
     if len(qos.prio_tc) < 8 or len(qos.tc_tsa) < 8:
-        return Unknown(subject, "its traffic class queues could not be read")
+        return Unknown(subject, Reason("not-read", fact="its traffic class queues"))
     if set(qos.tc_tsa) == {"vendor"} and len(set(qos.prio_tc)) == 8:
         return Pass(subject)
     if priority is None:
         return (
-            Unknown(subject, "which priority RDMA uses is not known")
+            Unknown(subject, Reason("not-known", fact="which priority RDMA uses"))
             if qos_path.protected
             else _no_class_reason(qos_path)
         )
     queue = qos.prio_tc[priority]
     if not 0 <= queue < 8:
-        return Unknown(subject, "its traffic class queues could not be read")
+        return Unknown(subject, Reason("not-read", fact="its traffic class queues"))
     sent = _bytes_sent(case, netdev)
     others, text = _compute_share(sent, [n for n in range(8) if n != priority]), None
     if qos.tc_tsa[queue] == "ets" and len(qos.tc_bandwidth) == 8:
@@ -171,7 +175,9 @@ def _judge_ets_starved(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> 
 
 
 def _no_class_reason(qos_path: QosPath) -> Result:
-    return NotApplicable(qos_path.each.subject, "PFC is off: RDMA has no class of its own")
+    return NotApplicable(
+        qos_path.each.subject, Reason("not-configured", detail="PFC is off: RDMA has no class of its own")
+    )
 
 
 def _bytes_sent(case: RuleContext, netdev: Netdev) -> list[int | None]:
@@ -218,11 +224,11 @@ def _judge_tc_rate_limited(case: RuleContext, qos_path: QosPath, netdev: Netdev)
     subject, qos, rates = qos_path.each.subject, qos_path.qos, qos_path.qos.max_rate_kbit_s
     link = netdev.speed_gbit_s or qos_path.each.port.rate_gbit_s
     if not rates:
-        return Unknown(subject, "its rate limits could not be read")
+        return Unknown(subject, Reason("not-read", fact="its rate limits"))
     if not any(rates):
         return Pass(subject)
     if not link:
-        return Unknown(subject, "the rate of its link is not known")
+        return Unknown(subject, Reason("not-known", fact="the rate of its link"))
     low = [n for n, rate in enumerate(rates) if rate and rate / 1e6 < link * case.threshold(ENOUGH) / 100]
     if not low:
         return Pass(subject)
@@ -233,7 +239,7 @@ def _judge_tc_rate_limited(case: RuleContext, qos_path: QosPath, netdev: Netdev)
     elif len(low) == len(rates):
         queue = low[0]
     else:
-        return Unknown(subject, "some queues are limited, and which one RDMA uses is not known")
+        return Unknown(subject, Reason("not-known", fact="some queues are limited, and which one RDMA uses"))
     limit = rates[queue] / 1e6
     return fail_port(
         qos_path,
