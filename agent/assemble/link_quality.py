@@ -72,37 +72,38 @@ class LinkClassifier:
             below_a_port = function.parent is not None
             unstated = "the source does not contain its link"
             return LinkQuality(state="unreadable", reason=unstated) if below_a_port else None
-        for reason in self._distrust(function):
-            return LinkQuality(state="untrusted", reason=reason)
+        for untrusted in self._distrust(function):
+            return untrusted
         unreadable = _why_unreadable(function)
         if unreadable:
             return LinkQuality(state="unreadable", reason=unreadable)
         idle = self._idle(function)
         return LinkQuality(state="idle", reason=idle) if idle else LinkQuality(state="conclusive")
 
-    def _distrust(self, function: PciFunction) -> Iterator[str]:
+    def _distrust(self, function: PciFunction) -> Iterator[LinkQuality]:
         above = self.tree.parent(function)
         if function.link_doubt:
-            yield function.link_doubt
+            yield _untrusted(function.link_doubt)
         if _exceeds_own_maximum(function):
-            yield "reports more than its own maximum: its capability register is unreliable"
+            yield _untrusted("reports more than its own maximum: its capability register is unreliable")
         if not (self._is_gpu(function) and self._at_most(function, None)):  # a GPU passed through shows its own link
             if self.virtual:
-                yield "virtual machine: emulated ports hide the slot's link"
+                yield _untrusted("virtual machine: emulated ports hide the slot's link")
             if any(f and f.vendor in (_QEMU, _AMAZON) and is_bridge(f) for f in (function, above)):
-                yield "emulated port"
+                yield _untrusted("emulated port")
         if function.address in self.management:
-            yield "management link of an NVSwitch"
+            yield _untrusted("management link of an NVSwitch")
         if above and _is_inside_card(function, above):
-            yield f"card-internal link, see the card's upstream link above {above.address}"
+            text = f"card-internal link, see the card's upstream link above {above.address}"
+            yield _untrusted(text, "inside-card")
         if _is_on_root_bus(function) and function.port_type in ("endpoint", "legacy_endpoint", None):
-            yield "no port above it on the root bus"
+            yield _untrusted("no port above it on the root bus")
         if above and _has_no_registers(above) and not above.link_error and _is_below_own_maximum(function):
-            yield f"chip-internal link: the port above it, {above.address}, has no link registers"
+            yield _untrusted(f"chip-internal link: the port above it, {above.address}, has no link registers")
         if _is_chipset_link(function):
-            yield "the chipset's link to the CPU: boards wire four lanes of it"
+            yield _untrusted("the chipset's link to the CPU: boards wire four lanes of it")
         if synthetic := self._synthetic(function, above):
-            yield f"virtual switch port, reported speed ignored{synthetic}"
+            yield _untrusted(f"virtual switch port, reported speed ignored{synthetic}")
 
     def _synthetic(self, function: PciFunction, above: PciFunction | None) -> str | None:
         """How a port is known to be virtual; None: it is a physical one.
@@ -173,6 +174,10 @@ class LinkClassifier:
         if speed is None or width is None or now_speed is None or now_width in (*_NO_WIDTH, None):
             return False
         return now_speed >= speed and (now_width or 0) >= width
+
+
+def _untrusted(reason: str, code: str | None = None) -> LinkQuality:
+    return LinkQuality(state="untrusted", reason=reason, reason_code=code)
 
 
 def link_capability(function: PciFunction, above: PciFunction | None) -> tuple[float | None, int | None]:

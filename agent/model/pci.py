@@ -43,6 +43,7 @@ class LinkQuality(msgspec.Struct, frozen=True, kw_only=True):
 
     state: str  # conclusive | idle | untrusted | asleep | unreadable
     reason: str | None = None
+    reason_code: str | None = None  # inside-card, where rules decide by it
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,6 +55,7 @@ UnknownCode = Literal[
 NotApplicableCode = Literal[
     "no-such-device",
     "other-kind",  # a device of another kind, model or role
+    "inside-card",  # a link between a card's own chips
     "guest",
     "container",
     "by-design",

@@ -187,7 +187,8 @@ def _is_switched_by_matrix(
     if own.form is not LinkForm.BOARD or max(links.values(), default=0) < _SWITCHED:
         return unknown
     if not any(gpu.id in ends for ends in links) and (gpu.mig is None or gpu.mig.current is None):
-        return replace(unknown, reason="no NVLink to any other in the matrix, and whether MIG is on is not known")
+        why = "no NVLink to any other in the matrix, and whether MIG is on is not known"
+        return replace(unknown, reason=Reason("not-shown", detail=why))
     return own
 
 

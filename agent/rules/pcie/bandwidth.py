@@ -26,7 +26,6 @@ from agent.rules.devices import (
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.pcie.cards import USABLE_SHARE, RequiredRate, card_functions, card_kind, is_sufficient, required_rate
 from agent.rules.pcie.links import (
-    INSIDE_A_CARD,
     LANES,
     PcieLink,
     bandwidth,
@@ -214,7 +213,7 @@ def pcie_nic_starved(case: RuleContext) -> Iterator[Result]:
 
 def _judge_nic_starved(case: RuleContext, nic: Nic, own: PcieLink, links: dict[str, PcieLink]) -> Result:
     silent = not_judged_reason(case, own)
-    if isinstance(silent, NotApplicable) and silent.reason is not INSIDE_A_CARD:
+    if isinstance(silent, NotApplicable) and silent.reason.code != "inside-card":
         return silent
     need = required_rate(case, own.child)
     if need is None:

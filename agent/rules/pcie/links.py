@@ -18,7 +18,6 @@ from agent.rules.wording import format_share_lost, join_labels
 LANES = frozenset({1, 2, 4, 8, 12, 16, 32})
 # Boards that some servers wire with half the lanes on purpose: DCGM accepts x8 (T4, A10G, L40S, A800)
 OFTEN_HALF = frozenset({"0x1eb8", "0x2237", "0x26b9", "0x20f3"})
-INSIDE_A_CARD = Reason("other-kind", detail="a link inside a card")
 NO_LINK = Reason("judged-elsewhere", detail="no link at all: see pcie-link-down")
 
 # GB/s (10^9 bytes) of one lane in one direction after line coding (PCIe Base Specification; 64 GT/s: FLIT mode)
@@ -88,7 +87,7 @@ def not_judged_reason(case: RuleContext, wire: PcieLink) -> Unknown | NotApplica
             wire.subject, Reason("guest", detail="virtual machine: links are what the hypervisor shows")
         )
     if parent and (parent.vendor, parent.device) in CARD_SWITCHES:
-        return NotApplicable(wire.subject, INSIDE_A_CARD)
+        return NotApplicable(wire.subject, Reason("inside-card", detail="a link inside a card"))
     if link is None:
         if function.parent is None:
             return NotApplicable(wire.subject, Reason("other-kind", detail="part of the host bridge: no link"))
@@ -97,11 +96,9 @@ def not_judged_reason(case: RuleContext, wire: PcieLink) -> Unknown | NotApplica
         return NotApplicable(wire.subject, Reason("not-in-use", detail="asleep, and not woken to be looked at"))
     for end in (link, parent.link if parent else None):
         if end and end.quality.state == "untrusted":
-            return NotApplicable(
-                wire.subject,
-                quote_source(end.quality.reason, "not-measured")
-                or Reason("not-measured", detail="its link registers describe no real wire"),
-            )
+            text = end.quality.reason or "its link registers describe no real wire"
+            inside = end.quality.reason_code == "inside-card"
+            return NotApplicable(wire.subject, Reason("inside-card" if inside else "not-measured", detail=text))
     if link.width == 0:
         return NotApplicable(wire.subject, NO_LINK)
     if link.quality.state == "unreadable":

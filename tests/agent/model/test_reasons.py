@@ -123,3 +123,9 @@ def test_every_subject_that_a_rule_needs_has_commands_or_lies_in_files_alone() -
     needs = {part for rule in every_rule() for need in rule.needs for part in need.split("|")}
 
     assert in_files == {need for need in needs if not list_commands(need, None)}
+
+
+def test_every_code_is_documented() -> None:
+    page = (ROOT / "docs" / "report.md").read_text()
+
+    assert [] == [code for code in CODES if f"`{code}`" not in page]

@@ -229,9 +229,10 @@ def virtual(case: RuleContext) -> RuleContext:
     return node(case, virtualization="kvm")
 
 
-def probe(case: RuleContext, name: str, status: str, reason: str | None = None) -> RuleContext:
+def probe(case: RuleContext, name: str, status: str, reason: str | None = None, code: str | None = None) -> RuleContext:
     """The same machine with one probe that ended otherwise."""
-    return replace(case, probes={**case.probes, name: ProbeRun(name=name, status=status, reason=reason)})
+    run = ProbeRun(name=name, status=status, reason=reason, reason_code=code)
+    return replace(case, probes={**case.probes, name: run})
 
 
 def software(case: RuleContext, **changes: Any) -> RuleContext:

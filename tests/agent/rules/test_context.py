@@ -47,14 +47,16 @@ CUT = "the list of lspci may be cut: it ends within a function"
         pytest.param(listed(bare("0x060400")), "the PCI list is partial: it has no host bridge", id="lspci -s"),
         pytest.param(listed(bare("0x060000")), None, id="lspci of all"),
         pytest.param(
-            probe(listed(bare("0x060000")), "lspci", "partial", CUT),
+            probe(listed(bare("0x060000")), "lspci", "partial", CUT, "list-cut"),
             f"lspci: {CUT}",
             id="lspci that ends in the middle",
         ),
         pytest.param(
             probe(listed(bare("0x060000")), "lspci", "partial", "lspci hid capabilities"), None, id="lspci without root"
         ),
-        pytest.param(probe(bare("0x060000"), "lspci", "partial", CUT), None, id="sysfs is whole, whatever lspci is"),
+        pytest.param(
+            probe(bare("0x060000"), "lspci", "partial", CUT, "list-cut"), None, id="sysfs is whole, whatever lspci is"
+        ),
         pytest.param(
             driven(listed(bare("0x060000")), "0000:19:00.0", "0000:3b:00.0"),
             "the PCI list is incomplete: 2 GPUs of the driver are missing from it",
@@ -79,7 +81,9 @@ def test_absence_needs_a_whole_bus(case, why) -> None:
         pytest.param(bare("0x120000", parent="0000:00:00.0"), "unknown", id="a card of a maker that is not known"),
         pytest.param(bare(None), "unknown", id="functions of no known class"),
         pytest.param(listed(bare("0x060400")), "unknown", id="a list that was cut"),
-        pytest.param(probe(listed(bare("0x060000")), "lspci", "partial", CUT), "unknown", id="a list without its end"),
+        pytest.param(
+            probe(listed(bare("0x060000")), "lspci", "partial", CUT, "list-cut"), "unknown", id="a list without its end"
+        ),
         pytest.param(probe(bare("0x060400"), "pci", "failed", "broken"), "unknown", id="no list"),
         pytest.param(software(bare("0x060400"), modules=[Module(name="nvidia")]), "unknown", id="a driver of GPUs"),
         pytest.param(replace(bare("0x060400"), history=LOST), "critical", id="a GPU of the last run is gone"),
@@ -104,8 +108,10 @@ def test_what_may_be_here_unlisted_has_its_reason() -> None:
 
 def test_a_probe_of_another_vendor_is_no_reason() -> None:
     """It had nothing to ask; where all are of other vendors, they are what there is to say."""
-    case = probe(probe(server(), "nvml", "failed", "broken"), "kfd", "absent", "no accelerator of PCI vendor 0x1002")
-    others = probe(case, "nvml", "absent", "no accelerator of PCI vendor 0x10de")
+    case = probe(
+        probe(server(), "nvml", "failed", "broken"), "kfd", "absent", "no accelerator of PCI vendor 0x1002", "no-device"
+    )
+    others = probe(case, "nvml", "absent", "no accelerator of PCI vendor 0x10de", "no-device")
 
     assert "nvml: failed: broken" == case.probe_failure("gpu")
     assert "nvml: absent: no accelerator of PCI vendor 0x10de" in (others.probe_failure("gpu") or "")
@@ -142,7 +148,7 @@ def test_lists_of_two_hosts() -> None:
     case = driven(listed(bare("0x060000")), "0000:19:00.0")
 
     assert "a GPU of the driver is missing" in (case.lists_differ or "")
-    assert probe(case, "lspci", "partial", CUT).lists_differ is None
+    assert probe(case, "lspci", "partial", CUT, "list-cut").lists_differ is None
 
 
 @pytest.mark.parametrize(

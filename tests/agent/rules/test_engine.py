@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agent.model.finding import Check
+from agent.model.reasons import Reason
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext, Settings
 from agent.rules.engine import UNKNOWN_SUBJECTS_SHOWN, judge, summarize
@@ -49,15 +50,16 @@ def made(name: str, *answers: Result, severity: str = "error", **more) -> Rule:
 
 
 CASE = server(1)
+WHY = Reason("undecided", detail="r")
 
 
 @pytest.mark.parametrize(
     ("answers", "state"),
     [
-        ([fault(), Unknown("a", "r"), Pass("b"), NotApplicable("c", "r")], "fail"),
-        ([Unknown("a", "r"), Pass("b"), NotApplicable("c", "r")], "unknown"),
-        ([Pass("b"), NotApplicable("c", "r")], "pass"),
-        ([NotApplicable("c", "r")], "not_applicable"),
+        ([fault(), Unknown("a", WHY), Pass("b"), NotApplicable("c", WHY)], "fail"),
+        ([Unknown("a", WHY), Pass("b"), NotApplicable("c", WHY)], "unknown"),
+        ([Pass("b"), NotApplicable("c", WHY)], "pass"),
+        ([NotApplicable("c", WHY)], "not_applicable"),
     ],
 )
 def test_the_gravest_answer_is_the_state_and_all_are_counted(answers: list[Result], state: str) -> None:
@@ -106,7 +108,7 @@ def test_a_probe_that_never_ran_is_a_reason_too() -> None:
 
 def test_the_list_of_unknown_subjects_is_bounded_and_the_count_is_whole() -> None:
     """A report stays small."""
-    (check,), _, _ = judge(CASE, [made("r", *(Unknown(f"pci:{n:04}", "r") for n in range(100)))])
+    (check,), _, _ = judge(CASE, [made("r", *(Unknown(f"pci:{n:04}", WHY) for n in range(100)))])
 
     assert (100, UNKNOWN_SUBJECTS_SHOWN) == (check.unknown, len(check.unknown_subjects))
 
@@ -126,8 +128,8 @@ def test_the_list_of_unknown_subjects_is_bounded_and_the_count_is_whole() -> Non
 def test_the_verdict_is_the_worst_or_unknown_where_an_essential_rule_is(severities, essential_unknown, verdict) -> None:
     """A finding outranks unknown; info is no finding to act on."""
     rules = [made(f"r{n}", fault(), severity=s) for n, s in enumerate(severities)]
-    rules.append(made("e", Unknown("node", "r") if essential_unknown else Pass("node"), essential=True))
-    rules.append(made("other", Unknown("node", "r")))
+    rules.append(made("e", Unknown("node", WHY) if essential_unknown else Pass("node"), essential=True))
+    rules.append(made("other", Unknown("node", WHY)))
     _, _, summary = judge(CASE, rules)
 
     assert verdict == summary.verdict

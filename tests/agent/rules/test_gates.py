@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from agent.model.gpu import NvSwitch
 from agent.model.node import Event, Nccl, NcclSetting, Service
 from agent.model.profile import Profile
-from agent.model.report import NO_EARLIER_RUN, History, Known
+from agent.model.reasons import NO_EARLIER_RUN
+from agent.model.report import History, Known
 from agent.rules import gates
 from agent.rules.catalogue import FAMILIES, every_rule, load_rule, rules_for
 from agent.rules.context import RuleContext

@@ -70,9 +70,9 @@ def finding(subject: str, label: str, severity: str = "error") -> Finding:
     )  # fmt: skip
 
 
-def unknown(rule: str, reason: str, *subjects: str) -> Check:
+def unknown(rule: str, reason: str, *subjects: str, code: str | None = None) -> Check:
     """A rule that could not judge these subjects."""
-    output = [UnknownSubject(subject=subject, reason=reason) for subject in subjects]
+    output = [UnknownSubject(subject=subject, reason=reason, reason_code=code) for subject in subjects]
     return Check(rule=rule, state="unknown", unknown=len(output), unknown_subjects=output)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.model.finding import Summary
-from agent.model.report import NO_EARLIER_SAMPLE, Report, Source
+from agent.model.reasons import NO_EARLIER_SAMPLE
+from agent.model.report import Report, Source
 from agent.model.topology import Topology
 from agent.outputs.text.findings import render_verdict
 from agent.outputs.text.lines import to_plain_text
@@ -95,7 +96,7 @@ def test_only_essential_checks_keep_a_verdict_from_ok(essential: int, text: str)
 def test_one_line_names_what_could_not_be_checked() -> None:
     """But not what only needs a second sample: the counts say so."""
     checks = [unknown(rule, "why", "node") for rule in ("a", "b", "c", "d")]
-    waiting = unknown("pcie-replays", NO_EARLIER_SAMPLE, "node")
+    waiting = unknown("pcie-replays", NO_EARLIER_SAMPLE, "node", code="no-second-sample")
 
     assert "Could not check: a, b and 2 more (--verbose lists why)\n" == to_plain_text(
         count_not_checked(report(Topology(), checks=[*checks, waiting]), 80)

@@ -38,7 +38,7 @@ DOWN = "0000:22:00.0"
 
 
 def rows(case) -> list[Gpudirect]:
-    checks, faults = evaluate(case, every_rule())
+    checks, faults, _ = evaluate(case, every_rule())
     return build_verdicts(case, checks, faults)
 
 

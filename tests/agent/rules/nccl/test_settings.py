@@ -62,7 +62,7 @@ def test_what_is_not_known() -> None:
     assert "Permission denied" in (files_unread_reason(unread(case)) or "")
     assert not is_surely_unset(unread(case))
     assert "which processes use a GPU is not known" == (jobs_unread_reason(jobs_hidden(case)) or "")
-    why = changed(jobs_hidden(case), unread=["/x: y", "jobs: root only"])
+    why = changed(jobs_hidden(case), jobs_hidden="root only")
     assert "which processes use a GPU is not known: root only" == jobs_unread_reason(why)
     assert not is_surely_unset(jobs_hidden(case))
     assert "2 of 3 jobs" in (jobs_unread_reason(changed(case, jobs=3, jobs_unread=2)) or "")

@@ -74,7 +74,11 @@ def module(*dark: int) -> TransceiverModule:
     [
         ({"admin_up": False}, "set down", "eth1 is set down"),
         ({"admin_up": False, "module": module(1, 2)}, "set down", "eth1 is set down"),
-        ({"module": None, "module_reason": "EIO: no module answers"}, "no module", "no module answers in the cage"),
+        (
+            {"module": None, "module_reason": "EIO: no module answers", "module_reason_code": "no-module"},
+            "no module",
+            "no module answers in the cage",
+        ),
         ({"module": module(1, 2)}, "no light", "no light comes in on any lane"),
         ({"module": module(2)}, "no light", "no light comes in on lane 2 of"),
         ({"module": module(), "admin_up": None}, "", "has no carrier"),
