@@ -13,13 +13,9 @@ import re
 import stat
 import time
 import zlib
+from collections.abc import Iterator
 
-_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
-_EARLIER = (  # as versions up to 0.9 made them
-    re.compile(r"(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL),
-    re.compile(r"\.(.+)\.tmp", re.DOTALL),
-    re.compile(r"(.+)\.new", re.DOTALL),
-)
+_TAG = re.compile(r"[0-9a-f]{8}")
 OF_THE_FILE_SYSTEM = re.compile(r"lost\+found|\.nfs[0-9a-f]+")  # in the root of a disk; an open file that was removed
 
 
@@ -38,8 +34,19 @@ def is_temporary(name: str, targets: re.Pattern[str]) -> bool:
     >>> is_temporary(".bashrc", re.compile(r"state\\.json"))
     False
     """
-    matches = (form.fullmatch(name) for form in (_TEMPORARY, *_EARLIER))
-    return any(match is not None and targets.fullmatch(match[1]) is not None for match in matches)
+    return any(targets.fullmatch(target) for target in _list_targets(name))
+
+
+def _list_targets(name: str) -> Iterator[str]:
+    """The files that it may be a temporary file for; versions up to 0.9 had other forms, too."""
+    if name.endswith(".tmp"):
+        target, _, tag = name[:-4].rpartition(".")
+        if _TAG.fullmatch(tag):
+            yield target.removeprefix(".")
+        if name.startswith("."):
+            yield name[1:-4]
+    elif name.endswith(".new"):
+        yield name[:-4]
 
 
 def create_temporary(path: str, mode: int, sole: bool = False) -> tuple[int, str]:

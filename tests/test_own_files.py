@@ -28,8 +28,8 @@ OF_PATHS = {
 }  # and of stores
 OF_STORES = {"remove", "replace", "take"}
 OURS = {
-    "create_temporary", "create_temporary_folder", "empty_own_file", "install_file", "open_atomically", "remove_left_behind",
-    "remove_own_file", "replace_file", "write_atomically",
+    "create_temporary", "create_temporary_folder", "empty_own_file", "install_file", "open_atomically",
+    "remove_left_behind", "remove_own_file", "replace_file", "write_atomically",
 }  # fmt: skip
 BY_NAME = {*OURS, "OSFile", "ParquetWriter", "TemporaryDirectory", "NamedTemporaryFile", "mkdtemp", "mkstemp"}
 HARMLESS = {"copyfileobj", "disk_usage", "get_terminal_size", "which"}  # of shutil: no name is opened to write
@@ -99,7 +99,7 @@ def found() -> Counter[tuple[str, str, str]]:
 
 TABLE = """
 agent/cli/fleet/news.py | _write_state | replace_file | the file of --state, read as ours before (its format)
-agent/cli/fleet/pull.py | pull | TemporaryDirectory | a new folder of a name that cannot be guessed
+agent/cli/fleet/pull.py | pull | TemporaryDirectory | a new folder of a random name
 agent/cli/install_units.py | _write_units | install_file | a unit that why_not_replaceable found to be ours, or --force
 agent/cli/output.py | deliver | write_atomically | the file of --output
 agent/cli/output.py | discard_output | os.open | /dev/null
@@ -107,22 +107,22 @@ agent/cli/output.py | open_output | open_atomically | the file of --output
 agent/cli/output.py | open_streams | open | a standard stream, by its number
 agent/cli/output.py | open_streams | os.open | /dev/null
 agent/cli/watch.py | _WatchOutput.write_report | write_atomically | the file of --output
-agent/fleet/ingest/files.py | Staging.finished | store.take | from our staging folder to a name that no other file has
+agent/fleet/ingest/files.py | Staging.finished | store.take | from our staging folder to a new name
 agent/fleet/ingest/files.py | Writer.__init__ | .ParquetWriter | in our staging folder
 agent/fleet/ingest/known.py | KnownFiles.save | self._store.replace | known_files.bin of a dataset that is ours
-agent/fleet/ingest/locked_dataset.py | OpenDataset._place | store.take | from our staging folder to a name that no other file has
+agent/fleet/ingest/locked_dataset.py | OpenDataset._place | store.take | from our staging folder to a new name
 agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.remove | a file that the manifest before named
 agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.replace | the manifest of the dataset
 agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.replace | reasons.ndjson of the quarantine
 agent/fleet/ingest/locked_dataset.py | OpenDataset.tidy | self.store.remove | a name of our pattern, in a dataset
-agent/fleet/ingest/locked_dataset.py | _check_folder | remove_left_behind | temporary files of the manifest and what is replaced beside it
+agent/fleet/ingest/locked_dataset.py | _check_folder | remove_left_behind | temporary files beside the manifest
 agent/fleet/ingest/locked_dataset.py | _open_lock | os.open | .lock; nothing is written to it
 agent/fleet/ingest/locked_dataset.py | _remove_empty | os.rmdir | the folder, if this run made it and nothing is in it
 agent/fleet/ingest/locked_dataset.py | _remove_empty | remove_own_file | .lock, empty, in a folder without anything else
-agent/fleet/ingest/locked_dataset.py | _remove_staging | shutil.rmtree | .staging, with nothing in it but what an ingest writes there
-agent/fleet/ingest/locked_dataset.py | open_dataset | .TemporaryDirectory | a new folder of a name that cannot be guessed
+agent/fleet/ingest/locked_dataset.py | _remove_staging | shutil.rmtree | .staging, if it holds only what we write
+agent/fleet/ingest/locked_dataset.py | open_dataset | .TemporaryDirectory | a new folder of a random name
 agent/fleet/ingest/moving.py | _move_to | os.link | to a free name in the folder of --move
-agent/fleet/ingest/moving.py | _move_to | os.unlink | a file of --move that is linked there, and the same as when it was read
+agent/fleet/ingest/moving.py | _move_to | os.unlink | a file of --move, the same as when it was read
 agent/fleet/ingest/moving.py | _move_to | shutil.move | a file of --move, the same as when it was read, to a free name
 agent/fleet/ingest/quarantine.py | Quarantine.add | open | a descriptor
 agent/fleet/ingest/quarantine.py | Quarantine.add | os.open | in our staging folder
@@ -132,7 +132,7 @@ agent/fleet/ingest/worker.py | _read_local | os.open | read only
 agent/fleet/reference.py | | open | a page of the repository (make docs)
 agent/fleet/store.py | Folder.remove | os.unlink | what its callers have rows for here
 agent/fleet/store.py | Folder.replace | replace_file | what its callers have rows for here
-agent/fleet/store.py | Folder.take | os.rename | from our staging folder to a name that no other file has
+agent/fleet/store.py | Folder.take | os.rename | from our staging folder to a new name
 agent/fleet/store.py | Folder.take | shutil.move | the same, between file systems
 agent/fleet/store.py | ObjectStore.remove | .delete_file | what its callers have rows for here
 agent/fleet/store.py | ObjectStore.replace | .open_output_stream | what its callers have rows for here
@@ -186,9 +186,9 @@ probes/locks.py | acquire_lock | os.ftruncate | a lock of a probe, empty or with
 probes/locks.py | acquire_lock | os.open | the same
 probes/own_files.py | create_temporary | os.open | a new file (O_EXCL)
 probes/own_files.py | create_temporary | os.open | a new file (O_EXCL)
-probes/own_files.py | create_temporary | remove_own_file | what a killed run left at the name of the caller's own file
+probes/own_files.py | create_temporary | remove_own_file | a temporary name for the caller's own file
 probes/own_files.py | empty_own_file | os.ftruncate | what its caller has a row for here
-probes/own_files.py | empty_own_file | os.open | the same, no link, emptied only if regular, of this user and of one name
+probes/own_files.py | empty_own_file | os.open | the same, no link
 probes/own_files.py | remove_left_behind | remove_own_file | a temporary name for a file that the caller writes
 probes/own_files.py | remove_own_file | os.unlink | what its callers have rows for here, if regular and of this user
 probes/worker.py | _serve | os.open | /dev/null

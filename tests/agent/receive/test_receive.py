@@ -5,14 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.cli.main import run
+from agent.receive.inbox import Inbox, Limits
 from tests.agent.receive.conftest import OTHER, TOKEN, Receiver, Start
 from tests.agent.ship.conftest import Certificates
 from tests.agent.ship.servers import report

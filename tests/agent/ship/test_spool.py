@@ -290,7 +290,7 @@ def test_a_folder_of_somebody_else_is_no_spool(name: str, run: Run) -> None:
 
 
 def test_a_link_in_place_of_an_entry_is_not_emptied(run: Run, tmp_path: Path) -> None:
-    """When there is no room for it any more, the link goes, not what it leads to; nor what has another name elsewhere."""
+    """When there is no room for it any more, the link goes, not what it leads to or is another name of."""
     run.ship(Down(), report(0), report(1))
     victims = [tmp_path / "victim", tmp_path / "second"]
     for victim, waiting, make in zip(victims, run.waiting, (os.symlink, os.link), strict=True):

@@ -63,7 +63,7 @@ def test_a_file_that_is_replaced_while_it_is_read_stays(
     assert ["it was replaced while it was read"] == [line.partition("not moved: ")[2] for line in first.unmoved]
 
     assert 1 == taken(tmp_path / "d", drop, move=str(tmp_path / "taken")).moved
-    assert ("n22",) in rows(tmp_path / "d", "SELECT node FROM host")
+    assert ("n22",) in rows(tmp_path / "d", "host", "node")
 
 
 def test_what_another_ingest_moved_meanwhile_is_not_replaced(tmp_path: Path) -> None:
