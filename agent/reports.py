@@ -13,6 +13,7 @@ from typing import BinaryIO
 import msgspec
 
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
+from probes.own_files import create_temporary, remove_own_file
 
 PUBLIC, PRIVATE = 0o644, 0o640  # modes of new files; PRIVATE: names, serials and addresses of a host
 _MOST_LINKS = 40  # in a row, as the kernel has it
@@ -135,15 +136,16 @@ def open_atomically(path: str, mode: int = PUBLIC) -> Iterator[BinaryIO]:
             with os.fdopen(descriptor, "wb") as device:
                 yield device
             return
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")  # hidden: readers of the folder skip it
-    with _replacing(target, temporary, mode) as file:
+    with _replacing(target, mode, sole=False) as file:
         yield file
 
 
-def replace_file(path: str, temporary: str, data: bytes, mode: int = PUBLIC) -> None:
-    """Replace a file by a synced new one of that temporary name. Raises OSError and leaves nothing behind."""
-    with _replacing(path, temporary, mode) as file:
+def replace_file(path: str, data: bytes, mode: int = PUBLIC, sole: bool = False) -> None:
+    """Replace a file by a synced new one. Raises OSError and leaves nothing behind.
+
+    `sole`: one process at a time writes this file, so that what a killed one left is replaced.
+    """
+    with _replacing(path, mode, sole) as file:
         file.write(data)
 
 
@@ -179,8 +181,8 @@ def _follow_links(path: str) -> str:
 
 
 @contextlib.contextmanager
-def _replacing(path: str, temporary: str, mode: int) -> Iterator[BinaryIO]:
-    with _ending_signals_raised(), _written_beside(path, temporary, mode) as file:
+def _replacing(path: str, mode: int, sole: bool) -> Iterator[BinaryIO]:
+    with _ending_signals_raised(), _written_beside(path, mode, sole) as file:
         yield file
 
 
@@ -220,11 +222,10 @@ class _Ended(BaseException):
 
 
 @contextlib.contextmanager
-def _written_beside(path: str, temporary: str, mode: int) -> Iterator[BinaryIO]:
+def _written_beside(path: str, mode: int, sole: bool) -> Iterator[BinaryIO]:
+    before = _stat_file(path)
+    descriptor, temporary = create_temporary(path, 0o600 if before else mode, sole)
     try:
-        before = _stat_file(path)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        descriptor = os.open(temporary, flags, 0o600 if before else mode)
         with os.fdopen(descriptor, "wb") as file:
             if before:
                 _keep_owner_and_mode(descriptor, before)
@@ -232,11 +233,8 @@ def _written_beside(path: str, temporary: str, mode: int) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except FileExistsError:  # not ours
-        raise
     except BaseException:  # also an interrupt leaves nothing half-written
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        remove_own_file(temporary)
         raise
 
 

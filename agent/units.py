@@ -126,8 +126,7 @@ def install_file(path: str, data: bytes) -> bool:
         pass
     from agent import reports
 
-    folder, name = os.path.split(path)
-    reports.replace_file(path, os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp"), data)
+    reports.replace_file(path, data)
     return True
 
 

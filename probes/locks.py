@@ -7,6 +7,7 @@ tool that it started: nobody has to release it. What the file holds is only for 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -80,6 +81,8 @@ def acquire_lock(folder: str, probe: str) -> Lock | LockHolder:
     descriptor = os.open(f"{folder}/{probe}.lock", flags, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.pread(descriptor, 1, 0) not in (b"", b"["):  # no holder of ours wrote it
+            raise OSError(errno.EEXIST, "is there, and is no lock")
         os.ftruncate(descriptor, 0)
     except BlockingIOError:
         holder = _holder(descriptor)

@@ -40,7 +40,7 @@ def receive(
     import asyncio
 
     from agent.receive.clients import BadClients, load_clients
-    from agent.receive.inbox import Inbox, Limits
+    from agent.receive.inbox import ForeignFiles, Inbox, Limits
     from agent.receive.listening import BadServer, TlsFiles, open_sockets, open_tls
     from agent.receive.server import Server, ServerOptions
 
@@ -55,6 +55,11 @@ def receive(
     inbox = Inbox(os.path.abspath(spool), Limits(spool_limit, spool_count, host_count))
     try:
         inbox.open()
+    except ForeignFiles as error:
+        raise CliError(
+            f"{spool}: not a folder of receive: it holds other files ({error})",
+            "choose an empty folder, or one that only receive and fleet ingest use",
+        ) from error
     except OSError as error:
         raise CliError(f"{spool}: {error.strerror}") from error
     for listening in sockets:

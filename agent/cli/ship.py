@@ -98,7 +98,7 @@ def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
     from agent.ship.options import TargetOptions, check_options, open_target
     from agent.ship.run import RetryPolicy
     from agent.ship.run import ship as run_ship
-    from agent.ship.spool import Spool
+    from agent.ship.spool import NoSpool, Spool
     from agent.ship.target import BadTarget
 
     until = time.monotonic() + _validate_number(options.timeout, SECONDS, "timeout", 0.1)
@@ -132,6 +132,8 @@ def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
         problem = str(error)
     try:
         result = run_ship(reports, target, spool, until, RetryPolicy(), print_warning)
+    except NoSpool as error:
+        raise CliError(str(error), "choose an empty folder, or one that ship made, with --spool") from error
     except OSError as error:
         raise CliError(f"{error.filename or place}: {error.strerror}; choose another spool with --spool") from error
     return _report_result(result, problem, target.label if target else "", spool, quiet)

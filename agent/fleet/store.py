@@ -106,7 +106,7 @@ class Folder:
 
         place = self.full(path)
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        replace_file(place, f"{place}.{os.urandom(4).hex()}.tmp", data)
+        replace_file(place, data)
         sync_folder(os.path.dirname(place))
 
     def take(self, local: str, path: str) -> None:

@@ -115,17 +115,14 @@ def load_state(path: str) -> HostState | None:
 
 
 def save_state(path: str, state: HostState) -> None:
-    """Write the file whole or not at all. Raises OSError, StateError. Only under the lock: the temporary name is fixed,
-    so that a run that is killed leaves one file at most, which the next one writes over."""
+    """Write the file whole or not at all. Raises OSError, StateError. Only under the lock: what a run that was killed
+    left is replaced."""
     data = msgspec.json.encode(state, order="deterministic")
     if len(data) > STATE_LIMIT_BYTES:
         data = msgspec.json.encode(msgspec.structs.replace(state, samples=state.samples[-1:]), order="deterministic")
     if len(data) > STATE_LIMIT_BYTES:
         raise StateError(f"{len(data)} bytes, more than a state can be ({STATE_LIMIT_BYTES})")
-    new = f"{path}.new"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(new)  # whatever it is: a pipe would be waited for, and another name of a file written over
-    replace_file(path, new, data, PRIVATE)
+    replace_file(path, data, PRIVATE, sole=True)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,8 @@ from agent.fleet.reading import Unfit, decompress_report
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.receive.clients import Client
 from agent.reports import PRIVATE, replace_file, sync_folder
-from agent.ship.payload import BadPayload, Payload, compress, parse_payload
+from agent.ship.payload import REPORT_FILE, BadPayload, Payload, compress, parse_payload
+from probes.own_files import list_foreign, remove_left_behind
 
 _FRESH_SECONDS = 30.0  # after which files are counted again: ingest takes them away
 _FULL_SECONDS = 1.0  # the same where there is no room
@@ -51,6 +52,13 @@ class _Head(msgspec.Struct):
     node: _Node
 
 
+class ForeignFiles(Exception):
+    """The folder holds what `receive` did not write: it is somebody's, and nothing in it is touched."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(f"{names[0]!r:.80}{f' and {len(names) - 1} more' if names[1:] else ''}")
+
+
 class Inbox:
     """The folder. `take` is called by several threads."""
 
@@ -63,8 +71,11 @@ class Inbox:
         self._counted_at: float | None = None
 
     def open(self) -> None:
-        """Create it where it is missing, and count what is in it. Raises OSError."""
+        """Create it where it is missing, and count what is in it. Raises ForeignFiles, OSError."""
         os.makedirs(self.path, mode=0o750, exist_ok=True)
+        foreign = list_foreign(self.path, REPORT_FILE, REPORT_FILE)
+        if foreign:
+            raise ForeignFiles(foreign)
         with self._lock:
             self._count()
 
@@ -98,8 +109,7 @@ class Inbox:
             return self._size >= self.limits.size_bytes or self._hosts.total() >= self.limits.reports
 
     def _keep(self, payload: Payload, host: str) -> Answer:
-        name = payload.file_name("gzip")
-        path = os.path.join(self.path, name)
+        path = os.path.join(self.path, payload.file_name("gzip"))
         if os.path.lexists(path):
             return Answer(HTTPStatus.OK, "already here", host)
         data = compress(payload.data, "gzip")
@@ -110,7 +120,7 @@ class Inbox:
             problem = self._find_problem(payload.host, len(data))
         if problem is not None:
             return problem._replace(host=host)
-        replace_file(path, os.path.join(self.path, f".{name}.{os.urandom(4).hex()}.tmp"), data, PRIVATE)
+        replace_file(path, data, PRIVATE)
         sync_folder(self.path)
         self._size += len(data)
         self._hosts[payload.host] += 1
@@ -131,15 +141,13 @@ class Inbox:
 
     def _count(self) -> None:
         self._hosts, self._size = Counter(), 0
+        remove_left_behind(self.path, REPORT_FILE, _LEFT_SECONDS)
         with os.scandir(self.path) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):  # ingest has just moved it
-                    status = entry.stat(follow_symlinks=False)
                     if entry.name.startswith("."):
-                        if time.time() - status.st_mtime > _LEFT_SECONDS and entry.is_file(follow_symlinks=False):
-                            os.unlink(entry.path)
                         continue
-                    self._size += status.st_size
+                    self._size += entry.stat(follow_symlinks=False).st_size
                     self._hosts[entry.name.rsplit("_", 2)[0]] += 1
         self._counted_at = time.monotonic()
 

@@ -146,11 +146,9 @@ class _Fetch:
             payload = parse_payload(decompress(bytes(self._out)))
         except BadPayload as error:
             return Pulled(self.host, problem=str(error))
-        name = payload.file_name("gzip")
-        path = os.path.join(folder, name)
+        path = os.path.join(folder, payload.file_name("gzip"))
         try:
-            temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}.tmp")
-            replace_file(path, temporary, compress(payload.data, "gzip"), PRIVATE)
+            replace_file(path, compress(payload.data, "gzip"), PRIVATE)
         except OSError as error:
             return Pulled(self.host, problem=f"{path}: {error.strerror}")
         return Pulled(self.host, read_node_name(payload.data))

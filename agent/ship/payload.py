@@ -20,6 +20,7 @@ CONTENT_TYPES = {"gzip": "application/gzip", "zstd": "application/zstd", "none":
 _SCHEMA_FAMILY = SCHEMA.partition("/")[0]
 _VERDICTS = ("ok", "unknown", "warning", "error", "critical")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+REPORT_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}_[0-9]{8}T[0-9]{6}Z_[0-9a-f]{16}\.json(?:\.gz|\.zst)?")
 
 
 class BadPayload(Exception):
@@ -63,7 +64,7 @@ class Payload(NamedTuple):
         return f"raw/schema={self.schema}/dt={day}/{self.machine_id}/{self.digest}{SUFFIXES[compression]}"
 
     def file_name(self, compression: str) -> str:
-        """Its name in a folder of many hosts."""
+        """Its name in a folder of many hosts; REPORT_FILE recognizes it."""
         return f"{self.host}_{self.timestamp}_{self.digest[:16]}{SUFFIXES[compression]}"
 
 

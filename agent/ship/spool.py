@@ -5,7 +5,8 @@
     aside/    what is damaged or was refused, each with a .why
     dropped/  tombstones (state.py)
 
-A name says what a report is worth and what its digest has to be; nothing else has to be believed of a file.
+A name says what a report is worth and what its digest has to be; nothing else has to be believed of a file. A file of
+any other name is somebody's: it is not read, not moved, not counted and not removed.
 """
 
 from __future__ import annotations
@@ -21,14 +22,22 @@ from typing import NamedTuple
 
 from agent.reports import replace_file, sync_folder
 from agent.ship.payload import BadPayload, Payload, compress, decompress, parse_payload, read_bytes
-from agent.ship.state import Journal, Warn, drop_kind
+from agent.ship.state import ENTRY_NAME, TOMBSTONE, Journal, Warn, drop_kind
+from probes.own_files import list_foreign, remove_left_behind, remove_own_file
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)_(ok|unknown|warning|error|critical)_([0-9a-f]{64})\.json\.gz")
 _RANK = {"ok": 0, "unknown": 1}
 _ASIDE_RANK, _FINDINGS_RANK = -1, 2
 _ORPHAN_SECONDS = 3600.0
-_NAME_LIMIT = 200  # of a stranger's file that is set aside
+_TEMPORARY = re.compile(rf"{ENTRY_NAME.pattern}(?:\.why)?|state\.json|new|late-[0-9a-f]{{16}}")  # the last two: to 0.9
+_OURS = re.compile(
+    rf"lock|state\.json(?:\.damaged)?|(?:waiting|aside|dropped)/|"
+    rf"(?:waiting|aside)/{ENTRY_NAME.pattern}|aside/{ENTRY_NAME.pattern}\.why|dropped/{TOMBSTONE.pattern}"
+)
+
+
+class NoSpool(Exception):
+    """The folder is somebody's: it holds other files, and nothing in it is touched. The message names one."""
 
 
 class SpoolEntry(NamedTuple):
@@ -64,7 +73,8 @@ class Spool:
 
     @contextlib.contextmanager
     def lock(self, until: float) -> Iterator[bool]:
-        """Make the folders and hold the spool; False where another run holds it until then. Raises OSError."""
+        """Make the folders and hold the spool; False where another run holds it until then. Raises NoSpool, OSError."""
+        self._refuse_foreign()
         for name in ("waiting", "aside", "dropped"):
             os.makedirs(os.path.join(self.path, name), 0o755, exist_ok=True)
         descriptor = _lock_file(os.path.join(self.path, "lock"))
@@ -78,14 +88,8 @@ class Spool:
             os.close(descriptor)
 
     def waiting(self) -> list[SpoolEntry]:
-        """What waits; a file whose name is not ours is set aside."""
-        entries = []
-        for entry in self._list_folder("waiting"):
-            if _NAME.fullmatch(entry.name):
-                entries.append(entry)
-            elif not entry.name.startswith("."):
-                self.set_aside(entry, "no entry of a spool")
-        return entries
+        """What waits."""
+        return self._list_folder("waiting")
 
     def put(self, payload: Payload, drop: bool) -> bool:
         """Keep a report; `drop`: what is worth less may go for it. False where there is no room. Raises OSError."""
@@ -98,7 +102,7 @@ class Spool:
             return False
         while all(self._drop(victim) for victim in victims):
             try:
-                self._write(entry, data, ".new.tmp")
+                self._write(entry, data, sole=True)
                 return True
             except OSError as error:
                 if error.errno not in FULL:
@@ -111,7 +115,7 @@ class Spool:
     def put_unlocked(self, payload: Payload) -> None:
         """Keep a report while another run holds the spool; the next one sees to the bounds. Raises OSError."""
         data = compress(payload.data, "gzip")
-        self._write(make_entry(payload, len(data)), data, f".late-{os.urandom(8).hex()}.tmp")
+        self._write(make_entry(payload, len(data)), data, sole=False)
 
     def load(self, entry: SpoolEntry) -> Payload:
         """The report of an entry, checked by the digest in its name. Raises BadPayload, OSError."""
@@ -127,7 +131,7 @@ class Spool:
 
     def set_aside(self, entry: SpoolEntry, why: str) -> None:
         """Out of the way of the others, with the reason beside it. What cannot be moved stays, and is reported."""
-        place = os.path.join(self.path, "aside", entry.name[:_NAME_LIMIT])
+        place = os.path.join(self.path, "aside", entry.name)
         try:
             os.rename(self._path(entry), place)
         except OSError as error:
@@ -135,8 +139,8 @@ class Spool:
             return
         self.journal.state.set_aside += 1
         self._warn(f"set aside as {place}: {why}")
-        with contextlib.suppress(OSError), open(f"{place}.why", "w", encoding="utf-8") as file:
-            file.write(f"{why}\n")
+        with contextlib.suppress(OSError):
+            replace_file(f"{place}.why", f"{why}\n".encode("utf-8", "replace"), sole=True)
 
     def close(self) -> int:
         """Drop what is beyond the bounds (of a smaller limit than before, or put by a run that came late), count what
@@ -170,24 +174,31 @@ class Spool:
         if not self.journal.discard(self._path(entry), entry.kind, entry.name):
             return False
         if entry.folder == "aside":
-            with contextlib.suppress(OSError):
-                os.unlink(f"{self._path(entry)}.why")
+            remove_own_file(f"{self._path(entry)}.why")
         return True
 
     def _tidy(self) -> None:
-        """What killed runs left: the holder's temporary file, and old ones of runs that did not hold the spool."""
-        folder = os.path.join(self.path, "waiting")
-        for name in os.listdir(folder):
-            if not (name.startswith(".") and name.endswith(".tmp")):
-                continue
-            path = os.path.join(folder, name)
-            with contextlib.suppress(OSError):
-                if name == ".new.tmp" or abs(time.time() - os.stat(path).st_mtime) > _ORPHAN_SECONDS:
-                    os.unlink(path)
+        """What killed runs left: the holder's temporary files, and old ones of runs that did not hold the spool."""
+        for name in ("waiting", "aside"):
+            remove_left_behind(os.path.join(self.path, name), _TEMPORARY, _ORPHAN_SECONDS, sole=True)
 
-    def _write(self, entry: SpoolEntry, data: bytes, temporary: str) -> None:
+    def _refuse_foreign(self) -> None:
+        """Raises NoSpool for a folder that neither is a spool nor could become one; in a spool such files are named."""
+        if not os.path.isdir(self.path):
+            return
+        foreign, ours = list_foreign(self.path, _OURS, _TEMPORARY), self.journal.is_ours()
+        if not foreign and not ours and os.path.lexists(os.path.join(self.path, "state.json")):
+            parts = [os.path.isdir(os.path.join(self.path, name)) for name in ("waiting", "aside", "dropped")]
+            foreign = [] if all(parts) else ["state.json"]  # a damaged one of ours has its folders beside it
+        if foreign:
+            names = f"{foreign[0]!r:.80}{f' and {len(foreign) - 1} more' if foreign[1:] else ''}"
+            if not ours:
+                raise NoSpool(f"{self.path}: no spool, and not empty: it holds {names}")
+            self._warn(f"{self.path}: {names}: no files of a spool, left as they are")
+
+    def _write(self, entry: SpoolEntry, data: bytes, sole: bool) -> None:
         folder = os.path.join(self.path, "waiting")
-        replace_file(self._path(entry), os.path.join(folder, temporary), data)
+        replace_file(self._path(entry), data, sole=sole)
         sync_folder(folder)
 
     def _list_all(self) -> list[SpoolEntry]:
@@ -195,19 +206,16 @@ class Spool:
         return sorted(self.waiting() + self._list_folder("aside"))
 
     def _list_folder(self, folder: str) -> list[SpoolEntry]:
+        """What is ours by its name; anything else stays as it is."""
         entries = []
         with os.scandir(os.path.join(self.path, folder)) as files:
             for file in files:
-                if folder == "aside" and file.name.endswith(".why"):
-                    continue
+                match = ENTRY_NAME.fullmatch(file.name)
                 with contextlib.suppress(FileNotFoundError):
-                    size = file.stat(follow_symlinks=False).st_size
-                    match = _NAME.fullmatch(file.name)
-                    rank = _RANK.get(match[2], _FINDINGS_RANK) if match else _ASIDE_RANK
-                    timestamp = match[1] if match else ""
-                    entries.append(
-                        SpoolEntry(_ASIDE_RANK if folder == "aside" else rank, timestamp, file.name, size, folder)
-                    )
+                    if match:
+                        rank = _ASIDE_RANK if folder == "aside" else _RANK.get(match[2], _FINDINGS_RANK)
+                        size = file.stat(follow_symlinks=False).st_size
+                        entries.append(SpoolEntry(rank, match[1], file.name, size, folder))
         return entries
 
     def _path(self, entry: SpoolEntry) -> str:

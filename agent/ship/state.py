@@ -8,16 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Callable
 
 import msgspec
 
 from agent.reports import replace_file
+from probes.own_files import empty_own_file
 
 Warn = Callable[[str], None]
 SCHEMA = "fabricscope.spool/1"
 _STATE_LIMIT_BYTES = 1 << 20
+ENTRY_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z)_(ok|unknown|warning|error|critical)_[0-9a-f]{64}\.json\.gz")
+
+
+_TOMBSTONE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class _Head(msgspec.Struct):
+    schema: str = ""
 
 
 class DroppedCounts(msgspec.Struct, kw_only=True):
@@ -48,6 +58,7 @@ class SpoolState(msgspec.Struct, kw_only=True):
 
 
 DROP_KINDS = tuple(DroppedCounts.__struct_fields__)
+TOMBSTONE = re.compile(rf"(?:{'|'.join(DROP_KINDS)})\.{ENTRY_NAME.pattern}")
 
 
 def drop_kind(verdict: str) -> str:
@@ -81,6 +92,15 @@ class Journal:
             self.state = SpoolState(since=utc_now())
         self.count_tombstones()
 
+    def is_ours(self) -> bool:
+        """Whether the state is there, and of a spool."""
+        try:
+            with open(self._path, "rb") as file:
+                head = msgspec.json.decode(file.read(_STATE_LIMIT_BYTES), type=_Head)
+        except (OSError, ValueError, RecursionError):
+            return False
+        return head.schema.startswith(SCHEMA.partition("/")[0] + "/")
+
     def discard(self, path: str, kind: str, name: str) -> bool:
         """Give up a file of the spool; False where it cannot be moved."""
         tombstone = self._tombstone_path(kind, name)
@@ -90,7 +110,7 @@ class Journal:
             self._warn(f"{path}: cannot be dropped: {error.strerror}")
             return False
         with contextlib.suppress(OSError):
-            os.truncate(tombstone, 0)
+            empty_own_file(tombstone)
         self.dropped[kind] += 1
         return True
 
@@ -98,7 +118,7 @@ class Journal:
         """Give up a report that never was in the spool."""
         self.dropped[kind] += 1
         try:
-            os.close(os.open(self._tombstone_path(kind, name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            os.close(os.open(self._tombstone_path(kind, name), _TOMBSTONE_FLAGS, 0o600))
         except OSError:  # no room for as much as a name: it is counted if the state can be written
             self._count_up(kind)
 
@@ -108,14 +128,13 @@ class Journal:
 
     def count_tombstones(self, always: bool = False) -> None:
         """Tombstones become numbers of the state."""
-        names = sorted(os.listdir(self._tombstones))
+        names = sorted(name for name in os.listdir(self._tombstones) if TOMBSTONE.fullmatch(name))
         counted = {name for name in self.state.folding if name in names}
         if not names and not always:
             return
         for name in names:
-            kind = name.partition(".")[0]
-            if name not in counted and kind in DROP_KINDS:
-                self._count_up(kind)
+            if name not in counted:
+                self._count_up(name.partition(".")[0])
         self.state.folding = names
         try:
             self._write()
@@ -130,11 +149,8 @@ class Journal:
         setattr(self.state.dropped, kind, getattr(self.state.dropped, kind) + 1)
 
     def _write(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{self._path}.new")
-        replace_file(
-            self._path, f"{self._path}.new", msgspec.json.format(msgspec.json.encode(self.state), indent=2) + b"\n"
-        )
+        data = msgspec.json.format(msgspec.json.encode(self.state), indent=2) + b"\n"
+        replace_file(self._path, data, sole=True)
 
     def _tombstone_path(self, kind: str, name: str) -> str:
         return os.path.join(self._tombstones, f"{kind}.{name}")

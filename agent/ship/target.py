@@ -253,8 +253,5 @@ class FolderTarget(Target):
 
     def write(self, name: str, data: bytes) -> None:
         """Whole or not at all. Raises OSError."""
-        temporary = os.path.join(self.path, f".{name}.tmp")  # of this report alone: what a killed run left is replaced
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        replace_file(os.path.join(self.path, name), temporary, data)
+        replace_file(os.path.join(self.path, name), data, sole=True)
         sync_folder(self.path)

@@ -12,6 +12,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from probes.host.interface import Completed, Refusal
 from probes.host.recording import Recording
+from probes.own_files import create_temporary, create_temporary_folder, remove_own_file
 from probes.sources.archive import ENTRIES_LIMIT, KEPT_LIMIT_BYTES
 from probes.sources.capture import FORMAT, RECAPTURED
 from probes.sources.memory import SymlinkNode
@@ -144,8 +145,9 @@ def _json(document: Any) -> bytes:
 
 
 def _write_tar(entries: list[CaptureEntry], path: str, compression: str) -> None:
-    part = f"{path}.{os.getpid()}.part"
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    if os.path.lexists(path) and not (os.path.isfile(path) or os.path.islink(path)):
+        raise OSError(errno.EEXIST, "is there, and is no file", path)
+    descriptor, part = create_temporary(path, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             with _open_compressed(file, compression) as stream:
@@ -154,7 +156,7 @@ def _write_tar(entries: list[CaptureEntry], path: str, compression: str) -> None
             os.fsync(file.fileno())
         os.replace(part, path)
     except BaseException:  # also an interrupt leaves no half-written archive
-        os.unlink(part)
+        remove_own_file(part)
         raise
     _sync_directory(path)
 
@@ -194,8 +196,7 @@ def _open_compressed(file: IO[bytes], compression: str) -> Iterator[IO[bytes]]:
 
 
 def _write_folder(entries: list[CaptureEntry], path: str) -> None:
-    part = f"{path.rstrip('/')}.{os.getpid()}.part"
-    os.mkdir(part, 0o700)
+    part = create_temporary_folder(os.path.abspath(path))
     try:
         for entry in entries:
             place = f"{part}/{entry.name}"

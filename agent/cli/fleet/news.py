@@ -3,7 +3,6 @@ parts that fail again and again."""
 
 from __future__ import annotations
 
-import os
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -162,7 +161,7 @@ def _write_state(path: str, state: NewsState) -> None:
     from agent.reports import replace_file
 
     try:
-        replace_file(path, f"{path}.{os.getpid()}.tmp", msgspec.json.encode(state) + b"\n")
+        replace_file(path, msgspec.json.encode(state) + b"\n")
     except OSError as error:
         raise CliError(f"{path}: {error.strerror}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -22,6 +23,7 @@ HELD_BYTES = 8 << 20  # of one file: a host's row is a hundred times a counter's
 HELD_PARTS = 16  # each costs tens of KiB beside its bytes
 HISTORY_BYTES = 32 << 20  # of all files of history that a worker writes
 MOST_OPEN = 96
+PARQUET_NAME = re.compile(r"[0-9]{8,20}-[0-9a-f]{12}\.parquet")
 _WITH_STATISTICS = (
     "node",
     "observed_at",
@@ -36,7 +38,7 @@ class Staging(msgspec.Struct, frozen=True):
     generation: int
 
     def name(self) -> str:
-        """Of a new file, which no other has or had."""
+        """Of a new file, which no other has or had; PARQUET_NAME recognizes it."""
         return f"{self.generation:08d}-{os.urandom(6).hex()}.parquet"
 
     def finished(self, path: str, store: Store) -> None:

@@ -27,15 +27,30 @@ from agent.fleet.dataset import (
     read_manifest,
     store_at,
 )
+from agent.fleet.ingest.files import PARQUET_NAME
+from agent.fleet.ingest.quarantine import QUARANTINE_FILE, REASONS
 from agent.fleet.store import Folder, Store, hide_secrets
+from probes.own_files import list_foreign, remove_left_behind, remove_own_file
 
 LOCK, STAGING = ".lock", ".staging"
 _SYNCS = 16
 GRACE_SECONDS = 3600.0  # at an object store, which has no lock: what is younger may be of an ingest that is under way
-_OURS = re.compile(
-    rf"(?:{LATEST}/[a-z_]+/bucket=[0-9]+|{HISTORY}/[a-z_]+/dt=[0-9-]+|{STATE}/bucket=[0-9]+)/[^/]+\.parquet"
+_FOLDERS = (
+    rf"{LATEST}/(?:[a-z_]+/(?:bucket=[0-9]+/)?)?|{HISTORY}/(?:[a-z_]+/(?:dt=[0-9-]+/)?)?|{STATE}/(?:bucket=[0-9]+/)?"
 )
-_LEFT = re.compile(rf"(?:{re.escape(MANIFEST)}|{re.escape(KNOWN_FILES)})\.[0-9a-f]+\.tmp")
+_OURS = re.compile(
+    rf"(?:{LATEST}/[a-z_]+/bucket=[0-9]+|{HISTORY}/[a-z_]+/dt=[0-9-]+|{STATE}/bucket=[0-9]+)/{PARQUET_NAME.pattern}"
+)
+_STAGED = re.compile(
+    rf"(?:files/(?:{_FOLDERS}|{QUARANTINE}/)?|epochs/(?:[0-9]+-[0-9]+/)?)|"
+    rf"files/(?:{_OURS.pattern}|{QUARANTINE_FILE.pattern})|epochs/[0-9]+-[0-9]+/(?:entries|[a-z_]+\.arrow)"
+)
+_BEFORE_A_MANIFEST = re.compile(
+    rf"{re.escape(LOCK)}|{re.escape(KNOWN_FILES)}|{_FOLDERS}|{_OURS.pattern}|"
+    rf"{QUARANTINE}/|{QUARANTINE_FILE.pattern}|{re.escape(REASONS)}|"
+    rf"{re.escape(STAGING)}/(?:{_STAGED.pattern})?"
+)
+_REPLACED = re.compile("|".join(re.escape(os.path.basename(name)) for name in (MANIFEST, KNOWN_FILES, REASONS)))
 
 
 class OpenDataset:
@@ -115,10 +130,10 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
     """Hold a dataset, made where there is none. Raises BadDataset, OSError."""
     store = store_at(url)
     if isinstance(store, Folder):
-        with _list_locked(store, wait_seconds):
+        with _list_locked(store, wait_seconds) as made:
             manifest = _check_folder(store)
             place = store.full(STAGING)
-            shutil.rmtree(place, ignore_errors=True)
+            _remove_staging(place)
             staging = os.path.join(place, "files")
             os.makedirs(staging)
             dataset = OpenDataset(store, manifest, staging)
@@ -126,9 +141,10 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
                 dataset.tidy()
                 yield dataset
             finally:
-                shutil.rmtree(place, ignore_errors=True)
+                with contextlib.suppress(BadDataset):
+                    _remove_staging(place)
                 if dataset.new and not dataset.committed:
-                    _remove_empty(store)
+                    _remove_empty(store, made)
         return
     with tempfile.TemporaryDirectory(prefix="fabricscope-ingest-", ignore_cleanup_errors=True) as place:
         staging = os.path.join(place, "files")
@@ -139,35 +155,48 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
 
 
 def _check_folder(store: Folder) -> Manifest | None:
-    """Only an empty folder becomes a dataset: files in it might be somebody's. Raises BadDataset."""
+    """Only an empty folder becomes a dataset: files in it might be somebody's. Raises BadDataset, OSError."""
     manifest = read_manifest(store)
     if manifest is None:
-        ours = {LOCK, STAGING, LATEST, HISTORY, STATE, QUARANTINE, KNOWN_FILES}
-        for name in sorted(os.listdir(store.root)):
-            if name not in ours and not _LEFT.fullmatch(name):
-                raise BadDataset(f"{store.root}: no dataset, and not empty: {name!r:.80} is there")
-    for name in os.listdir(store.root):
-        if _LEFT.fullmatch(name):
-            store.remove(name)
+        foreign = list_foreign(store.root, _BEFORE_A_MANIFEST, _REPLACED)
+        if foreign:
+            raise BadDataset(f"{store.root}: no dataset, and not empty: {foreign[0]!r:.80} is there")
+    for folder in (store.root, store.full(QUARANTINE)):
+        if os.path.isdir(folder):
+            remove_left_behind(folder, _REPLACED)
     return manifest
 
 
-def _remove_empty(store: Folder) -> None:
-    """Remove the folder of a dataset that did not come about; one that holds anything else stays."""
+def _remove_staging(place: str) -> None:
+    """Remove what an ingest was writing. Raises BadDataset for a folder of that name that is not of an ingest."""
+    if not os.path.lexists(place):
+        return
+    foreign = [""] if os.path.islink(place) or not os.path.isdir(place) else list_foreign(place, _STAGED, _REPLACED)
+    if foreign:
+        raise BadDataset(f"{os.path.join(place, foreign[0])!r:.200} is there, and is not of an ingest")
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def _remove_empty(store: Folder, made: bool) -> None:
+    """Remove what was made for a dataset that did not come about; a folder that was there before stays."""
     with contextlib.suppress(OSError):
         if os.listdir(store.root) == [LOCK]:
-            os.unlink(store.full(LOCK))
-            os.rmdir(store.root)
+            if not os.path.getsize(store.full(LOCK)):
+                remove_own_file(store.full(LOCK))
+            if made:
+                os.rmdir(store.root)
 
 
 @contextlib.contextmanager
-def _list_locked(store: Folder, wait_seconds: float) -> Iterator[None]:
+def _list_locked(store: Folder, wait_seconds: float) -> Iterator[bool]:
+    """Hold the folder; whether it was made for this."""
     until = time.monotonic() + wait_seconds
     while True:
+        made = not os.path.isdir(store.root)
         descriptor = _open_lock(store)
         try:
             if _lock(store, descriptor):
-                yield
+                yield made
                 return
         finally:
             os.close(descriptor)

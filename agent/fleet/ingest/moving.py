@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
 
 from agent.fleet.ingest.sources import Item, ReportSource, UnreadableSource
-from agent.fleet.store import Folder
+from agent.fleet.store import FileIdentity, Folder, identity_of
 
 _MOST_NAMES = 10_000  # of one name: it is in the folder that often
 
@@ -18,7 +19,7 @@ class Mover:
     def __init__(self, target: str, sources: list[ReportSource]) -> None:
         self._target = os.path.abspath(target)
         self._roots: list[str] = []
-        self._files: dict[str, None] = {}
+        self._files: dict[str, FileIdentity] = {}
         for source in sources:
             if not isinstance(source.store, Folder):
                 raise UnreadableSource(
@@ -35,7 +36,8 @@ class Mover:
         for item in items:
             if item.trouble:
                 broken.add(item.file)
-            self._files[item.file] = None
+            if item.file not in self._files:
+                self._files[item.file] = item.identity or _identify(item.file)
             yield item
         self.leave(broken)
 
@@ -47,8 +49,11 @@ class Mover:
     def move(self) -> tuple[int, list[str]]:
         """How many were moved, and a line for each that was not."""
         failed = []
-        for file in self._files:
+        for file, identity in self._files.items():
             try:
+                if _identify(file) != identity:
+                    failed.append(f"{file}: not moved: it was replaced while it was read")
+                    continue
                 self._move(file)
             except OSError as error:
                 failed.append(f"{file}: not moved: {error.strerror or str(error)[:200]}")
@@ -58,13 +63,28 @@ class Mover:
         root = max((root for root in self._roots if os.path.commonpath((root, file)) == root), key=len)
         place = os.path.join(self._target, os.path.relpath(file, root))
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        shutil.move(file, _format_free_name(place))
+        for name in (place, *(f"{place}.{number}" for number in range(1, _MOST_NAMES))):
+            if not os.path.lexists(name) and _move_to(file, name):
+                return
+        raise OSError(errno.EEXIST, f"{_MOST_NAMES} files of that name are there")
 
 
-def _format_free_name(place: str) -> str:
-    """Nothing that was moved before is replaced: the second of a name ends in ".1"."""
-    names = (place, *(f"{place}.{number}" for number in range(1, _MOST_NAMES)))
-    free = next((name for name in names if not os.path.lexists(name)), None)
-    if free is None:
-        raise OSError(17, f"{_MOST_NAMES} files of that name are there")
-    return free
+def _move_to(file: str, place: str) -> bool:
+    """Nothing that was moved before is replaced, nor by another ingest; False where the name is no longer free."""
+    try:
+        os.link(file, place, follow_symlinks=False)
+    except FileExistsError:
+        return False
+    except OSError:  # another file system, or one without such links
+        shutil.move(file, place)
+        return True
+    os.unlink(file)
+    return True
+
+
+def _identify(file: str) -> FileIdentity:
+    """What a local file is now; empty where it cannot be read."""
+    try:
+        return identity_of(os.stat(file))
+    except OSError:
+        return ()

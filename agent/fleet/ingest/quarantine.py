@@ -18,6 +18,7 @@ MOST_LINES = 100_000
 _NAMED = (".json", ".json.gz", ".json.zst")  # what an ingest takes in a folder
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _TAKEN_FROM = re.compile(r"[0-9a-f]{16}_.*")  # a quarantine's own file
+QUARANTINE_FILE = re.compile(rf"{QUARANTINE}/[0-9a-f]{{16}}_[A-Za-z0-9._-]{{1,85}}")
 
 
 class RefusedReport(msgspec.Struct, frozen=True):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 import tarfile
 from pathlib import Path
 
@@ -94,3 +96,12 @@ def test_more_than_a_capture_may_hold_is_not_written(
     assert 2 == run(["capture", "--source", str(machine), "-o", "c.tar"])
     assert "more than a capture may hold" in capsys.readouterr().err
     assert not Path("c.tar").exists()
+
+
+def test_a_pipe_or_device_is_not_replaced_by_a_capture(machine: Path, tmp_path: Path) -> None:
+    """One line, and it stays what it is."""
+    os.mkfifo(tmp_path / "pipe.tar")
+
+    assert 2 == run(["capture", "--source", str(machine), "--output", str(tmp_path / "pipe.tar")])
+    assert stat.S_ISFIFO((tmp_path / "pipe.tar").lstat().st_mode)
+    assert ["pipe.tar"] == [item.name for item in tmp_path.iterdir() if "pipe" in item.name]

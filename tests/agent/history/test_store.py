@@ -23,6 +23,7 @@ from agent.history import store
 from agent.history.state import FIRST_RUN, HostState, add_history, update_state
 from agent.history.store import StateError, apply_state_file, load_state, save_state
 from agent.model.report import Report
+from probes.own_files import temporary_path
 from tests.agent.history.build import DAY, counting, report
 
 LATER = report(counting(9), DAY + 3600)
@@ -214,7 +215,7 @@ def test_a_full_disk_is_one_line_and_the_old_state_stays(
     assert 3600.0 == seconds(apply_state_file(str(tmp_path), LATER, result))
     assert ["not remembered" in line for line in result] == [True]
     assert before == file_of(tmp_path).read_bytes()
-    assert [] == list(tmp_path.glob("*.new"))
+    assert [] == list(tmp_path.glob(".*.tmp"))
 
 
 def test_a_state_that_is_too_large_loses_older_samples_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +295,7 @@ def test_a_kill_at_any_moment_leaves_the_old_state_or_the_new(tmp_path: Path, st
     assert (step >= 7) == (child.exitcode == 0)
     assert seconds(apply_state_file(str(tmp_path), report(uptime=DAY + 7200), result))
     assert [] == result
-    assert [] == list(tmp_path.glob("*.new"))
+    assert [] == list(tmp_path.glob(".*.tmp"))
 
 
 def test_an_interrupt_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,13 +352,20 @@ def test_threads_are_not_needed() -> None:
     assert before == threading.active_count()
 
 
-def test_what_stands_at_the_temporary_name_is_put_away(tmp_path: Path) -> None:
-    """A pipe that nobody reads would be waited for; a second name of another's file, or a link to it, be written to."""
+def test_what_another_put_at_the_temporary_name_is_left_there(tmp_path: Path) -> None:
+    """A pipe that nobody reads is not waited for; a link is neither followed nor removed."""
     victim = tmp_path / "victim"
     victim.write_text("mine")
     state = update_state(None, report())
-    for make in (os.mkfifo, lambda new: os.link(victim, new), lambda new: new.symlink_to(victim)):
-        make(tmp_path / "state.json.new")
-        save_state(str(tmp_path / "state.json"), state)
-        assert state == load_state(str(tmp_path / "state.json"))
+    path = str(tmp_path / "state.json")
+    temporary = Path(temporary_path(path, sole=True))
+    for make in (os.mkfifo, os.mkdir, lambda new: new.symlink_to(victim)):
+        make(temporary)
+        save_state(path, state)
+        assert state == load_state(path)
+        assert sorted([temporary.name, "state.json", "victim"]) == sorted(item.name for item in tmp_path.iterdir())
+        temporary.rmdir() if temporary.is_dir() and not temporary.is_symlink() else temporary.unlink()
+    temporary.write_text("half")
+    save_state(path, state)
+    assert not temporary.exists()
     assert "mine" == victim.read_text()

@@ -5,14 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.cli.main import run
+from agent.receive.inbox import Inbox, Limits
 from tests.agent.receive.conftest import OTHER, TOKEN, Receiver, Start
 from tests.agent.ship.conftest import Certificates
 from tests.agent.ship.servers import report
@@ -196,7 +199,7 @@ def test_a_spool_of_too_many_bytes_is_507(start: Start, tmp_path: Path, certific
     """What a killed run left half-written is no report, and goes after an hour."""
     spool = tmp_path / "spool"
     spool.mkdir()
-    left = spool / ".n1_20260101T000000Z_0.json.gz.0.tmp"
+    left = spool / f".n1_20260101T000000Z_{'0' * 16}.json.gz.12345678.tmp"
     left.write_bytes(b"x" * 5000)
     os.utime(left, (1, 1))
     receiver = start("--spool-limit", "3000")
@@ -204,6 +207,62 @@ def test_a_spool_of_too_many_bytes_is_507(start: Start, tmp_path: Path, certific
     assert not left.exists()
     assert 0 == ship(receiver, tmp_path, certificates, report(1, pad=800)).returncode
     assert "507" in ship(receiver, tmp_path, certificates, report(2, pad=2000)).stderr
+
+
+@pytest.mark.parametrize(
+    "names", [(".bashrc", ".env", ".gitignore"), (".n1.json.tmp",), ("a/report.json",), ("x.json",)]
+)
+def test_a_folder_with_files_of_somebody_else_is_refused(
+    names: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 2, an error and a hint, and nothing is touched, however old the files are."""
+    folder = tmp_path / "home"
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("mine")
+        os.utime(folder / name, (1, 1))
+    (tmp_path / "clients.toml").write_text(f'[[client]]\nhosts = "n1"\ntoken = "{TOKEN}"\n')
+    (tmp_path / "clients.toml").chmod(0o600)
+    options = ["--plain", "--listen", "127.0.0.1:0", "--clients", str(tmp_path / "clients.toml")]
+
+    assert 2 == run(["receive", "--spool", str(folder), *options])
+    error = capsys.readouterr().err
+    assert f"not a folder of receive: it holds other files ({names[0].partition('/')[0]!r}" in error
+    assert "hint: choose an empty folder" in error
+    assert sorted(names) == sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_only_our_own_temporary_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spool of an older version is accepted; what another put under such a name is neither followed nor removed."""
+    name = f"n1_20260101T000000Z_{'0' * 16}.json.gz"
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    for number, make in enumerate((lambda path: path.symlink_to(victim), os.mkfifo, os.mkdir)):
+        make(spool / f".{name}.0000000{number}.tmp")
+    for left in (f".{name}.aaaaaaaa.tmp", f".{name}.bbbbbbbb.tmp", name, "lost+found"):
+        (spool / left).write_text("x")
+    for item in spool.iterdir():
+        os.utime(item, (1, 1), follow_symlinks=False)
+    (spool / f".{name}.bbbbbbbb.tmp").touch()
+    others = spool / f".{name}.cccccccc.tmp"
+    others.write_text("of another user")
+    os.utime(others, (1, 1))
+    lstat = os.lstat
+
+    def of_another(path: Any) -> os.stat_result:
+        status = list(lstat(path))
+        status[stat.ST_UID] += os.fspath(path) == str(others)
+        return os.stat_result(status)
+
+    monkeypatch.setattr(os, "lstat", of_another)
+    Inbox(str(spool), Limits(1 << 20, 10, 10)).open()
+
+    monkeypatch.undo()
+    left_there = {f".{name}.{tag}.tmp" for tag in ("00000000", "00000001", "00000002", "bbbbbbbb", "cccccccc")}
+    assert {*left_there, name, "lost+found"} == {item.name for item in spool.iterdir()}
+    assert "mine" == victim.read_text()
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ import gzip
 import json
 import os
 import time
+from pathlib import Path
 
 import pytest
 
 from agent.ship.payload import compress
-from agent.ship.spool import make_entry
+from agent.ship.spool import NoSpool, make_entry
+from probes.own_files import temporary_path
 from tests.agent.ship.servers import (
     Down,
     Run,
@@ -140,8 +142,6 @@ def damage(run: Run, how: str) -> None:
     elif how == "a link to nothing":
         one.unlink()
         one.symlink_to("/no/such")
-    elif how == "a strange name":
-        one.rename(folder / ("x" * 240))
 
 
 DAMAGE = [
@@ -153,7 +153,6 @@ DAMAGE = [
     "noise",
     "a folder",
     "a pipe",
-    "a strange name",
 ]
 
 
@@ -230,12 +229,75 @@ def test_tombstones_are_counted_once(run: Run) -> None:
 
 
 def test_what_killed_runs_left_is_removed(run: Run) -> None:
-    """The holder's file at once, that of a run which may still be alive only after an hour."""
+    """The holder's file at once, that of a run which may still be alive only after an hour; also of older versions."""
     run.ship(Down())
     folder = run.path / "waiting"
-    for name in (".new.tmp", ".late-1.tmp", ".late-2.tmp"):
-        (folder / name).touch()
-    os.utime(folder / ".late-2.tmp", (time.time() - 4000, time.time() - 4000))
+    entry = str(folder / make_entry(make_payload(), 0).name)
+    of_the_holder, young, old = temporary_path(entry, sole=True), temporary_path(entry), temporary_path(entry)
+    earlier = [str(folder / name) for name in (".new.tmp", f".late-{'1' * 16}.tmp", f".late-{'2' * 16}.tmp")]
+    for path in (of_the_holder, young, old, *earlier):
+        Path(path).touch()
+    for path in (old, earlier[0], earlier[1]):
+        os.utime(path, (time.time() - 4000, time.time() - 4000))
     run.ship(Down())
 
-    assert [".late-1.tmp"] == [item.name for item in folder.iterdir()]
+    assert {young, earlier[2]} == {str(item) for item in folder.iterdir()}
+
+
+FOREIGN = {
+    "dropped/notes.txt": "dropped",
+    "dropped/healthy.txt": "named like a tombstone",
+    "aside/thesis.tex": "aside",
+    "waiting/report.json": "waiting",
+    "waiting/.hidden.tmp": "hidden",
+    ".bashrc": "beside",
+}
+
+
+def fill_with_foreign(folder: Path) -> None:
+    """Files of somebody else, old and young, in folders that are named as a spool's."""
+    for number, (name, text) in enumerate(FOREIGN.items()):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+        os.utime(folder / name, (1e9 + number * 1e8, 1e9 + number * 1e8))
+
+
+def test_files_of_somebody_else_in_a_spool_are_left_as_they_are(run: Run) -> None:
+    """They are not read, moved, counted, emptied or removed, however full the spool is; one line names them."""
+    small = run._replace(count=2)
+    small.ship(Down(), report())
+    fill_with_foreign(run.path)
+    for number in range(5):
+        small.ship(Down(), report(number))
+
+    assert FOREIGN == {name: (run.path / name).read_text() for name in FOREIGN}
+    assert 0 == run.state["set_aside"]
+    assert 3 == run.state["dropped"]["healthy"]  # type: ignore[index]  # a map
+    assert sum("left as they are" in line and "'.bashrc' and 5 more" in line for line in run.warnings) == 5
+
+
+@pytest.mark.parametrize("name", [*FOREIGN, "state.json"])
+def test_a_folder_of_somebody_else_is_no_spool(name: str, run: Run) -> None:
+    """Nothing in it is touched, nothing is added to it."""
+    (run.path / name).parent.mkdir(parents=True, exist_ok=True)
+    (run.path / name).write_text('{"schema": "other/1"}')
+    before = sorted(run.path.rglob("*"))
+
+    with pytest.raises(NoSpool, match="no spool, and not empty"):
+        run.ship(Down(), report())
+    assert before == sorted(run.path.rglob("*"))
+    assert '{"schema": "other/1"}' == (run.path / name).read_text()
+
+
+def test_a_link_in_place_of_an_entry_is_not_emptied(run: Run, tmp_path: Path) -> None:
+    """When there is no room for it any more, the link goes, not what it leads to or is another name of."""
+    run.ship(Down(), report(0), report(1))
+    victims = [tmp_path / "victim", tmp_path / "second"]
+    for victim, waiting, make in zip(victims, run.waiting, (os.symlink, os.link), strict=True):
+        victim.write_text("mine")
+        (run.path / "waiting" / waiting).unlink()
+        make(victim, run.path / "waiting" / waiting)
+    run._replace(count=0).ship(Down())
+
+    assert ["mine", "mine"] == [victim.read_text() for victim in victims]
+    assert [] == run.waiting

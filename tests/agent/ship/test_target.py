@@ -18,6 +18,7 @@ import pytest
 from agent.ship.options import TargetOptions, open_target
 from agent.ship.payload import parse_payload
 from agent.ship.target import RETRY_AFTER_LIMIT_SECONDS, FolderTarget, SendStatus, parse_retry_after, result_of_status
+from probes.own_files import temporary_path
 from tests.agent.ship.servers import PATIENCE, Run, hang, report, serving, target
 from tests.conftest import ROOT
 
@@ -71,7 +72,7 @@ def test_a_file_drop(run: Run, tmp_path: Path) -> None:
     drop = tmp_path / "drop"
     drop.mkdir()
     name = parse_payload(report()).file_name("gzip")
-    (drop / f".{name}.tmp").write_text("half")
+    Path(temporary_path(str(drop / name), sole=True)).write_text("half")
     for _ in range(2):
         assert run.ship(FolderTarget(str(drop), "gzip"), report()).all_handed_over
 

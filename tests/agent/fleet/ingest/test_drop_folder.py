@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent.fleet.ingest import known, worker
+from agent.fleet.ingest import known, moving, worker
 from agent.fleet.ingest.sources import UnreadableSource
 from tests.agent.fleet.small import report, rows, take, taken
 
@@ -41,6 +42,37 @@ def test_known_reports_are_not_decoded_again(drop: Path, tmp_path: Path, monkeyp
 
     assert (6, 1, 5, 6) == (made.read, made.fresh, made.repeated, made.nodes)
     assert 1 == len(decoded)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_stays(
+    drop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is another report by then, which is not in the dataset yet."""
+    here = worker._read_local
+
+    def read_and_replace(store: Any, path: str, follow: bool) -> Any:
+        data = here(store, path, follow)
+        if path.endswith("n2.json"):
+            (drop / "rack1" / "n2.json").write_bytes(report("n22"))
+        return data
+
+    monkeypatch.setattr(worker, "_read_local", read_and_replace)
+    first = taken(tmp_path / "d", drop, move=str(tmp_path / "taken"))
+    monkeypatch.undo()
+    assert (3, ["rack1/n2.json"]) == (first.moved, files(drop))
+    assert ["it was replaced while it was read"] == [line.partition("not moved: ")[2] for line in first.unmoved]
+
+    assert 1 == taken(tmp_path / "d", drop, move=str(tmp_path / "taken")).moved
+    assert ("n22",) in rows(tmp_path / "d", "host", "node")
+
+
+def test_what_another_ingest_moved_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    """The name was free when it was looked up."""
+    for name in ("file", "place"):
+        (tmp_path / name).write_text(name)
+
+    assert not moving._move_to(str(tmp_path / "file"), str(tmp_path / "place"))
+    assert ["file", "place"] == [(tmp_path / name).read_text() for name in ("file", "place")]
 
 
 @pytest.fixture

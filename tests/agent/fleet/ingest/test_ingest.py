@@ -300,6 +300,52 @@ def test_a_folder_of_somebody_else_does_not_become_a_dataset(tmp_path: Path) -> 
     assert not (tmp_path / "d" / ".staging").exists()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [".staging/index.html", ".staging", "latest/x.txt", "history/host/dt=2026-01-01/mine.parquet", "quarantine/notes"],
+)
+def test_folders_that_are_only_named_as_ours_are_refused(name: str, tmp_path: Path) -> None:
+    """Nothing in them is removed."""
+    (tmp_path / "d" / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "d" / name).write_text("x")
+
+    with pytest.raises(BadDataset, match="is there"):
+        take(tmp_path / "d", report())
+    assert "x" == (tmp_path / "d" / name).read_text()
+
+
+def test_files_of_somebody_else_in_a_dataset_stay(tmp_path: Path) -> None:
+    """Only names of our pattern are tidied up; a folder of another in place of the staging folder is not removed."""
+    take(tmp_path / "d", report())
+    mine = tmp_path / "d" / "latest" / "host" / "bucket=00" / "mine.parquet"
+    mine.parent.mkdir(parents=True, exist_ok=True)
+    left = mine.with_name(f"00000001-{'a' * 12}.parquet")
+    for path in (mine, left, tmp_path / "d" / "manifest.json.mine.tmp", tmp_path / "d" / "manifest.json.0a1b2c3d.tmp"):
+        path.write_text("x")
+    take(tmp_path / "d", report())
+    assert mine.exists()
+    assert (tmp_path / "d" / "manifest.json.mine.tmp").exists()
+    assert not left.exists()
+    assert not (tmp_path / "d" / "manifest.json.0a1b2c3d.tmp").exists()
+
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "thesis.tex").write_text("x")
+    (tmp_path / "d" / ".staging").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadDataset, match="not of an ingest"):
+        take(tmp_path / "d", report())
+    assert (tmp_path / "elsewhere" / "thesis.tex").exists()
+
+
+def test_a_folder_that_was_there_before_stays(tmp_path: Path) -> None:
+    """No dataset came about: what was made for it goes, and no more."""
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "new"):
+        assert 0 == take(tmp_path / name, b"no report").fresh
+
+    assert [] == list((tmp_path / "empty").iterdir())
+    assert not (tmp_path / "new").exists()
+
+
 def _driver(dataset: Path, hour: int) -> str:
     (row,) = as_of(dataset, "host", START + timedelta(hours=hour))
     names = [item.strip('"') for item in lasting("host").split(", ")]

@@ -1,0 +1,131 @@
+"""Which file is ours: names of temporary files are made and recognized here, and nothing else is ever tidied up.
+
+A file is written beside the one that it becomes, as `.NAME.XXXXXXXX.tmp`: hidden, so that readers of the folder skip
+it. What a killed run left is removed only if NAME is one that the caller writes, and the file is regular and of this
+user. A folder, link or pipe of that name, or another user's file, is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import time
+import zlib
+from collections.abc import Iterator
+
+_TAG = re.compile(r"[0-9a-f]{8}")
+OF_THE_FILE_SYSTEM = re.compile(r"lost\+found|\.nfs[0-9a-f]+")  # in the root of a disk; an open file that was removed
+
+
+def temporary_path(path: str, sole: bool = False) -> str:
+    """A temporary name beside a path. `sole`: always the same one, for what one process at a time writes."""
+    folder, name = os.path.split(path)
+    tag = f"{zlib.crc32(os.fsencode(name)):08x}" if sole else os.urandom(4).hex()
+    return os.path.join(folder, f".{name}.{tag}.tmp")
+
+
+def is_temporary(name: str, targets: re.Pattern[str]) -> bool:
+    """Whether a name is one of a temporary file for a file with one of these names.
+
+    >>> is_temporary(".state.json.0a1b2c3d.tmp", re.compile(r"state\\.json"))
+    True
+    >>> is_temporary(".bashrc", re.compile(r"state\\.json"))
+    False
+    """
+    return any(targets.fullmatch(target) for target in _list_targets(name))
+
+
+def _list_targets(name: str) -> Iterator[str]:
+    """The files that it may be a temporary file for; versions up to 0.9 had other forms, too."""
+    if name.endswith(".tmp"):
+        target, _, tag = name[:-4].rpartition(".")
+        if _TAG.fullmatch(tag):
+            yield target.removeprefix(".")
+        if name.startswith("."):
+            yield name[1:-4]
+    elif name.endswith(".new"):
+        yield name[:-4]
+
+
+def create_temporary(path: str, mode: int, sole: bool = False) -> tuple[int, str]:
+    """Create a temporary file for a path: its descriptor and name. Raises OSError.
+
+    `sole`: what a killed run left is replaced, so that there is one at most; what is not ours there stays.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    if sole:
+        temporary = temporary_path(path, sole=True)
+        remove_own_file(temporary)
+        with contextlib.suppress(FileExistsError):
+            return os.open(temporary, flags, mode), temporary
+    temporary = temporary_path(path)
+    return os.open(temporary, flags, mode), temporary
+
+
+def create_temporary_folder(path: str) -> str:
+    """Create a temporary folder for a path, for this user alone. Raises OSError."""
+    temporary = temporary_path(path)
+    os.mkdir(temporary, 0o700)
+    return temporary
+
+
+def is_own_file(path: str) -> bool:
+    """Whether it is a regular file of this user, and no link to one. Raises OSError."""
+    status = os.lstat(path)
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def remove_own_file(path: str) -> None:
+    """Remove a file whose name is ours, if the file is, too. What cannot be removed stays."""
+    with contextlib.suppress(OSError):
+        if is_own_file(path):
+            os.unlink(path)
+
+
+def remove_left_behind(folder: str, targets: re.Pattern[str], seconds: float = 0.0, sole: bool = False) -> None:
+    """Remove the temporary files for these names that killed runs left, those that are so old. Raises OSError.
+
+    `sole`: the caller is the one process that may create sole ones, so that their age does not matter.
+    """
+    for name in os.listdir(folder):
+        if is_temporary(name, targets):
+            path = os.path.join(folder, name)
+            with contextlib.suppress(FileNotFoundError):
+                is_sole = sole and path == temporary_path(os.path.join(folder, name[1:-13]), sole=True)
+                if is_sole or abs(time.time() - os.lstat(path).st_mtime) >= seconds:
+                    remove_own_file(path)
+
+
+def empty_own_file(path: str) -> None:
+    """Free the room of a file whose name is ours, if the file is, too, and has no other name. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_nlink == 1:
+            os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def list_foreign(folder: str, ours: re.Pattern[str], temporary: re.Pattern[str]) -> list[str]:
+    """The paths below a folder that are not ours. `ours`: whole paths; `temporary`: names of files that are written.
+
+    A folder counts by what is in it, an empty one by its path with "/" at the end. Links are not followed.
+    """
+    foreign = []
+
+    def visit(below: str) -> None:
+        with os.scandir(os.path.join(folder, below)) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                path = f"{below}{entry.name}"
+                if OF_THE_FILE_SYSTEM.fullmatch(entry.name) or ours.fullmatch(path):
+                    continue
+                if entry.is_dir(follow_symlinks=False) and ours.fullmatch(f"{path}/"):
+                    visit(f"{path}/")
+                elif not is_temporary(entry.name, temporary):
+                    foreign.append(path)
+
+    visit("")
+    return foreign
