@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from ipaddress import AddressValueError, IPv4Address
 
+from probes.layout import whole_lines
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaPort
 from probes.rdma.normalize import ParsedTool
@@ -80,7 +81,7 @@ def parse_show_gids(text: str) -> ParsedTool:
     >>> said.devices[0].ports[0].gids[0].type, said.devices[0].ports[0].gids_known
     ('IB/RoCE v1', True)
     """
-    lines, rest = rdma_words.whole_lines(text)
+    lines, rest = whole_lines(text)
     rows: dict[str, dict[int, dict[int, GidEntry]]] = {}
     row_count = 0
     count: int | None = None
