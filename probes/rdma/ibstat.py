@@ -6,11 +6,10 @@ import re
 
 from probes.layout import Field, Layout, complete_lines, read_layout, whole_lines
 from probes.rdma import normalize
-from probes.rdma.facts import GidEntry, RdmaDevice, RdmaPort
+from probes.rdma.facts import GidEntry, RdmaPort
 from probes.rdma.normalize import NAME, ParsedTool
 from probes.text import ParseError, lazy_pattern
 
-_LAST = lazy_pattern(r"[Ll]ink[ _]layer:\s{0,40}(?:InfiniBand|IB|Ethernet|Unspecified|Unknown)")
 _PORT = Layout(
     {
         "port": Field("port", int),
@@ -35,11 +34,11 @@ _ADAPTER = Layout(
     lazy_pattern(rf"CA '(?P<name>{NAME})'"),
     inner=_PORT,
 )
-_IBSTAT = Layout(inner=_ADAPTER, whole=_LAST)
+_IBSTAT = Layout(inner=_ADAPTER, whole=lazy_pattern(normalize.LINK_LAYER_LINE))
 _STATUS = Layout(
     {
         "port": Field("port", int),
-        "default gid": Field("gids", lambda text: ((GidEntry(0, gid),) if (gid := normalize.gid(text)) else None)),
+        "default gid": Field("gids", lambda text: (GidEntry(0, gid),) if (gid := normalize.gid(text)) else None),
         "base lid": Field("lid", normalize.number),
         "sm lid": Field("sm_lid", normalize.number),
         "state": Field("state", normalize.state),
@@ -49,7 +48,7 @@ _STATUS = Layout(
     },
     lazy_pattern(rf"[Ii]nfini[Bb]and device '(?P<name>{NAME})' port (?P<port>[0-9]{{1,3}}) status:"),
 )
-_IBSTATUS = Layout(inner=_STATUS, whole=_LAST)
+_IBSTATUS = Layout(inner=_STATUS, whole=lazy_pattern(normalize.LINK_LAYER_LINE))
 _ENDED = lazy_pattern(r"^[ \t]{0,8}ibpanic: ?(?:\[[0-9]{1,10}\] ?)?([^\n]{1,300})", re.MULTILINE)
 _COMMENT = lazy_pattern(r"[^\S\n]#[^\n]*")
 
@@ -98,16 +97,11 @@ def parse_ibstatus(text: str) -> ParsedTool:
     paragraphs = read_layout(_IBSTATUS, text).sections.values()
     if not paragraphs:
         raise ParseError("ibstatus: no line \"Infiniband device '...' port N status:\"")
-    ports: dict[str, list[RdmaPort]] = {}
-    for paragraph in paragraphs:
-        ports.setdefault(paragraph.texts["name"], []).append(RdmaPort(**paragraph.values()))
-    cut = [
-        f"ibstatus: {name} port {port.port} is cut off"
-        for name, of_device in ports.items()
-        for port in of_device
-        if port.link_layer is None
-    ]
-    devices = tuple(
-        RdmaDevice(name, software=normalize.is_software(name), ports=tuple(sorted(ports[name]))) for name in sorted(ports)
-    )
-    return ParsedTool(devices, tuple(cut or _describe_ends("ibstatus", _IBSTATUS, text)))
+    ports: dict[str, dict[int, RdmaPort]] = {}
+    cut = []
+    for paragraph in sorted(paragraphs, key=lambda paragraph: paragraph.texts["name"]):
+        name, port = paragraph.texts["name"], RdmaPort(**paragraph.values())
+        ports.setdefault(name, {})[port.port] = port
+        if port.link_layer is None:
+            cut.append(f"ibstatus: {name} port {port.port} is cut off")
+    return ParsedTool(normalize.devices_of_ports(ports), tuple(cut or _describe_ends("ibstatus", _IBSTATUS, text)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from probes.layout import Block, Field, Layout, complete_lines, read_layout
+from probes.layout import Block, Field, Layout, read_layout
 from probes.rdma import normalize
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaPort
 from probes.rdma.normalize import NAME, ParsedTool
@@ -37,9 +37,7 @@ _DEVICE = Layout(
     inner=_PORT,
     row=_PORT.row,
 )
-_WHOLE = lazy_pattern(
-    r"link_layer:\s{0,80}(?:InfiniBand|IB|Ethernet|Unspecified|Unknown)|GID\[\s{0,8}[0-9]{1,4}\]:.*(?:IB/RoCE v1|RoCE v2)"
-)
+_WHOLE = lazy_pattern(rf"{normalize.LINK_LAYER_LINE}|GID\[\s{{0,8}}[0-9]{{1,4}}\]:.*(?:IB/RoCE v1|RoCE v2)")
 _OUTPUT = Layout(inner=_DEVICE, whole=_WHOLE, resumed=True)
 _REFUSED = lazy_pattern(r"^[ \t]{0,8}Failed to open device", re.MULTILINE)
 _ACTIVE_WIDTH = lazy_pattern(r"([0-9]{1,2})X")

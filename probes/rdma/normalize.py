@@ -4,6 +4,7 @@ Link rates as the kernel and the RDMA tools print them, taken apart and put toge
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from probes.layout import Block
@@ -60,6 +61,9 @@ def rate_text(lanes: int, speed_code: int) -> str | None:
     return f"{lanes * lane:g} Gb/sec ({lanes}X {name})"
 
 
+LINK_LAYER_LINE = (
+    r"[Ll]ink[ _]layer:\s{0,80}(?:InfiniBand|IB|Ethernet|Unspecified|Unknown)"  # ends a port, and is whole
+)
 NAME = r"[A-Za-z0-9_.:\-]{1,64}"  # an RDMA device's name (IB_DEVICE_NAME_MAX)
 
 _STATES = {
@@ -195,12 +199,27 @@ def build_device(block: Block, **more: Any) -> RdmaDevice:
     return RdmaDevice(**{"software": is_software(name), "ports": tuple(ports), **block.values(), **more})
 
 
+def devices_of_ports(ports: Mapping[str, Mapping[int, RdmaPort]], **more: Mapping[str, Any]) -> tuple[RdmaDevice, ...]:
+    """Devices that a list of ports names, in its order. `more`: other fields of them, by device."""
+    return tuple(
+        RdmaDevice(
+            name,
+            software=is_software(name),
+            ports=tuple(port for _, port in sorted(by_number.items())),
+            **{field: values[name] for field, values in more.items()},
+        )
+        for name, by_number in ports.items()
+    )
+
+
 def describe_cut(tool: str, block: Block, count_label: str) -> list[str]:
     """Notes on ports of a device that are cut off, or missing by its own count."""
     name = block.texts["name"]
     ports = [(port.values(), port.texts.get("Port GUID")) for port in block.sections.values()]
     notes = [
-        f"{tool}: {name} port {port['port']} is cut off" for port, guid in ports if "link_layer" not in port and not guid
+        f"{tool}: {name} port {port['port']} is cut off"
+        for port, guid in ports
+        if "link_layer" not in port and not guid
     ]
     count = number(block.texts.get(count_label))
     if count is None or count > len(ports):
