@@ -84,8 +84,9 @@ def read_layout(layout: Layout, text: str) -> Block:
             continue
         label, separator, value = bare.partition(layout.separator)
         if separator:
-            last = label.strip()
-            block.texts.setdefault(last, value.strip())
+            label = label.strip()
+            last = "" if label in block.texts else label
+            block.texts.setdefault(label, value.strip())
         elif layout.wrapped and last:
             block.texts[last] += f" {bare}"
     return path[0]
@@ -133,3 +134,13 @@ def read_words(layout: Layout, words: Iterable[str]) -> Block:
         if label in layout.fields and value not in layout.fields:
             block.texts.setdefault(label, value)
     return block
+
+
+def read_pairs(layout: Layout, text: str) -> list[tuple[str, str]]:
+    r"""Label and value of every line that has both, for outputs whose labels are no fixed list.
+
+    >>> read_pairs(Layout(), "\tModule voltage : 3.28 V\n\t\tPassive\n")
+    [('Module voltage', '3.28 V')]
+    """
+    parts = (line.partition(layout.separator) for line in text.splitlines())
+    return [(label.strip(), value.strip()) for label, separator, value in parts if separator and label.strip()]
