@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+DEEPEST = 16  # sections of a tree in each other: what lies deeper is left out
+
 
 def text_or_none(text: str) -> str | None:
     """A text as it is; an empty one is none."""
@@ -144,3 +146,33 @@ def read_pairs(layout: Layout, text: str) -> list[tuple[str, str]]:
     """
     parts = (line.partition(layout.separator) for line in text.splitlines())
     return [(label.strip(), value.strip()) for label, separator, value in parts if separator and label.strip()]
+
+
+class Node(NamedTuple):
+    """A line of a tree, and the lines below it that are more indented."""
+
+    label: str
+    text: str
+    nodes: list[Node]
+
+
+def read_tree(text: str, separator: str = ":") -> list[Node]:
+    r"""Labels and values whose sections are told by the indentation alone. Lines without a label are left out.
+
+    >>> read_tree("GPU: 0\n    BUS:\n        BDF: 0000:0a:00.0\nGPU: 1\n")[0].nodes[0].nodes
+    [Node(label='BDF', text='0000:0a:00.0', nodes=[])]
+    """
+    top: list[Node] = []
+    path: list[tuple[int, list[Node]]] = [(-1, top)]
+    for line in text.splitlines():
+        label, found, value = line.strip().partition(separator)
+        if not found or not label:
+            continue
+        indent = len(line) - len(line.lstrip())
+        while path[-1][0] >= indent:
+            path.pop()
+        if len(path) <= DEEPEST:
+            node = Node(label.strip(), value.strip(), [])
+            path[-1][1].append(node)
+            path.append((indent, node.nodes))
+    return top

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from probes.layout import Node, read_tree
 from probes.text import ParseError, lazy_pattern
 
 MOST_GPUS = 256
@@ -158,27 +159,13 @@ def _add_table(output: SmiOutput, key: str | None, title: str, lines: Iterator[s
 
 def _add_sections(output: SmiOutput, text: str) -> None:
     """`amd-smi list`, `static`, `metric`: lines `KEY: value`, sections by their indentation."""
-    own: dict[str, Any] = {}
-    path: list[tuple[int, dict[str, Any]]] = []
-    for line in text.splitlines():
-        key, colon, value = line.strip().partition(":")
-        if not colon or not key:
-            continue
-        depth = len(line) - len(line.lstrip())
-        if not depth and key == "GPU" and value.strip().isascii() and value.strip().isdigit():
-            if len(output.gpus) >= MOST_GPUS:
-                return
-            own = output.gpus.setdefault(f"GPU{int(value.strip()[:6])}", {})
-            path = [(0, own)]
-            continue
-        while len(path) > 1 and path[-1][0] >= depth:
-            path.pop()
-        if path and value.strip():
-            path[-1][1][key.lower()] = value.strip()
-        elif path:
-            path.append((depth, path[-1][1].setdefault(key.lower(), {})))
-            if not isinstance(path[-1][1], dict):
-                raise ParseError(f"{key}: is a value and a section")
+    for gpu in read_tree(text)[:MOST_GPUS]:
+        if gpu.label == "GPU" and gpu.text.isascii() and gpu.text.isdigit():
+            output.gpus.setdefault(f"GPU{int(gpu.text[:6])}", {}).update(_fields(gpu.nodes))
+
+
+def _fields(nodes: list[Node]) -> dict[str, Any]:
+    return {node.label.lower(): node.text or _fields(node.nodes) for node in nodes}
 
 
 def _add_box(output: SmiOutput, text: str) -> None:
