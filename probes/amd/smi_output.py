@@ -30,7 +30,7 @@ _NAME = lazy_pattern(r"GPU[0-9]{1,4}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]
 _XGMI_ROW = lazy_pattern(r"(GPU[0-9]{1,4}) +([0-9a-fA-F]{4,8}:\S+) ")
 _ROCM_LINE = lazy_pattern(r"GPU ?\[?([0-9]{1,4})\]?\s*: ([^:]+): (\S.*)")
 _ROCM_END = "End of ROCm SMI Log"
-_BOX_FIRST = lazy_pattern(r"\| ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) +(\S[^|]*?) *\|")
+_BOX_FIRST = lazy_pattern(r"\| ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) ([^|\n]{1,200})\|")
 _BOX_SECOND = lazy_pattern(r"\| +([0-9]{1,4}) +\S+ +([0-9]{1,4}|N/A) +([A-Z]{3})/(NPS[0-9]) *\|")
 _BOX_DRIVER = lazy_pattern(r"\| *amdgpu Version: +(\S+) *\|")
 _DRM_PAIR = lazy_pattern(r"\(Topology\) (Weight|Link type) between DRM devices ([0-9]{1,4}) and ([0-9]{1,4})")
@@ -181,7 +181,7 @@ def _add_box(output: SmiOutput, text: str) -> None:
             raise ParseError(f"no second line of {first[1]}")
         output.gpus[f"GPU{int(second[1])}"] = {
             "bdf": first[1],
-            "asic": {"market_name": first[2], "oam_id": second[2]},
+            "asic": {"market_name": first[2].strip(), "oam_id": second[2]},
             "partition": {"compute_partition": second[3], "memory_partition": second[4]},
             "driver": {"version": driver[1]} if driver else {},
         }

@@ -37,8 +37,11 @@ _DEVICE = Layout(
     inner=_PORT,
     row=_PORT.row,
 )
-_WHOLE = lazy_pattern(rf"{normalize.LINK_LAYER_LINE}|GID\[\s{{0,8}}[0-9]{{1,4}}\]:.*(?:IB/RoCE v1|RoCE v2)")
-_OUTPUT = Layout(inner=_DEVICE, whole=_WHOLE, resumed=True)
+_OUTPUT = Layout(
+    inner=_DEVICE,
+    whole=lazy_pattern(rf"{normalize.LINK_LAYER_LINE}|GID\[\s{{0,8}}[0-9]{{1,4}}\]:.{{0,200}}(?:IB/RoCE v1|RoCE v2)"),
+    resumed=True,
+)
 _REFUSED = lazy_pattern(r"^[ \t]{0,8}Failed to open device", re.MULTILINE)
 _ACTIVE_WIDTH = lazy_pattern(r"([0-9]{1,2})X")
 _CODE = lazy_pattern(r"\(([0-9]{1,4})\)")
