@@ -165,7 +165,12 @@ def _add_sections(output: SmiOutput, text: str) -> None:
 
 
 def _fields(nodes: list[Node]) -> dict[str, Any]:
-    return {node.label.lower(): node.text or _fields(node.nodes) for node in nodes}
+    fields: dict[str, Any] = {}
+    for label, text, below in nodes:
+        value = text or _fields(below)
+        if type(fields.setdefault(label.lower(), value)) is not type(value):
+            raise ParseError(f"{label}: is a value and a section")
+    return fields
 
 
 def _add_box(output: SmiOutput, text: str) -> None:
