@@ -138,16 +138,6 @@ def read_words(layout: Layout, words: Iterable[str]) -> Block:
     return block
 
 
-def read_pairs(layout: Layout, text: str) -> list[tuple[str, str]]:
-    r"""Label and value of every line that has both, for outputs whose labels are no fixed list.
-
-    >>> read_pairs(Layout(), "\tModule voltage : 3.28 V\n\t\tPassive\n")
-    [('Module voltage', '3.28 V')]
-    """
-    parts = (line.partition(layout.separator) for line in text.splitlines())
-    return [(label.strip(), value.strip()) for label, separator, value in parts if separator and label.strip()]
-
-
 class Node(NamedTuple):
     """A line of a tree, and the lines below it that are more indented."""
 

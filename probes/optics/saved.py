@@ -10,7 +10,6 @@ import re
 from probes.ethtool.saved import read_saved_interface
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
-from probes.layout import Field, Layout, read_layout, read_pairs
 from probes.optics.eeprom import CMIS
 from probes.optics.facts import IDENTIFIERS, LEVELS, NO_LIGHT_DBM, LaneReading, ModuleReading, lanes_in_use
 from probes.optics.probe import ModuleSocket, OpticsFacts
@@ -56,35 +55,6 @@ _LEVEL = re.compile(r"(high|low) (alarm|warning)( threshold)?", re.IGNORECASE)
 _UNITS = {"rx_power": "dbm", "tx_power": "dbm", "tx_bias": "ma", "temperature": "c", "voltage": "v"}
 
 
-def _standard(transceiver_type: str) -> str | None:
-    """The Ethernet standard of 100 Gb/s.
-
-    >>> _standard("100G Ethernet: 100G Base-LR4"), _standard("10G Ethernet: 10G Base-SR")
-    ('100GBASE-LR4', None)
-    """
-    match = _STANDARD.search(transceiver_type)
-    return f"100GBASE-{match[1]}" if match else None
-
-
-def _length(text: str) -> float | None:
-    return _number(text) or None
-
-
-_MODULE = Layout(
-    {
-        "Vendor name": Field("vendor"),
-        "Vendor PN": Field("part"),
-        "Vendor SN": Field("serial"),
-        "Length (Copper or Active cable)": Field("length_m", _length),
-        "Cable assembly length": Field("length_m", _length),
-        "Transceiver type": Field("standard", _standard),
-        "Module State": Field(
-            "state", lambda text: next((ours for word, ours in _STATES.items() if word in text), None)
-        ),
-    }
-)
-
-
 def parse(text: str) -> ModuleReading | None:
     r"""The module; None for a text that names no kind of module.
 
@@ -92,17 +62,29 @@ def parse(text: str) -> ModuleReading | None:
     >>> said.identifier, said.part, said.temperature_c
     ('SFP', 'UDC-2', 36.75)
     """
-    output, every = read_layout(_MODULE, text), read_pairs(_MODULE, text)
-    values = output.texts
+    lines = (line.partition(":") for line in text.splitlines())
+    every = [(label.strip(), value.strip()) for label, colon, value in lines if colon and label.strip()]
+    values = dict(reversed(every))  # of a key that comes twice, the first
     code = _CODE.search(values.get("Identifier", ""))
     if not code:
         return None
     media = _media([value for _, value in every], values)
+    state = next((word for key, word in _STATES.items() if key in values.get("Module State", "")), None)
+    length = values.get("Length (Copper or Active cable)") or values.get("Cable assembly length")
+    if media in ("copper", "active_copper"):
+        length = length or values.get("Length (Copper)")
     module = ModuleReading(
-        identifier=IDENTIFIERS.get(int(code[1], 16), f"0x{code[1].lower()}"), media=media, **output.values()
+        identifier=IDENTIFIERS.get(int(code[1], 16), f"0x{code[1].lower()}"),
+        media=media,
+        vendor=values.get("Vendor name") or None,
+        part=values.get("Vendor PN") or None,
+        serial=values.get("Vendor SN") or None,
+        length_m=_number(length) or None,
+        standard=_standard(values.get("Transceiver type", "")),
+        state=state,
     )
     if media in ("copper", "active_copper"):
-        return module if module.length_m else module._replace(length_m=_length(values.get("Length (Copper)", "")))
+        return module
     return _add_measurements(module, every, lanes_are_flagged=int(code[1], 16) not in CMIS)
 
 
@@ -178,6 +160,16 @@ def _value(what: str, value: str) -> float | None:
 def _number(value: str | None) -> float | None:
     match = _NUMBER.match(value or "")
     return float(match[0]) if match else None
+
+
+def _standard(transceiver_type: str) -> str | None:
+    """The Ethernet standard of 100 Gb/s.
+
+    >>> _standard("100G Ethernet: 100G Base-LR4"), _standard("10G Ethernet: 10G Base-SR")
+    ('100GBASE-LR4', None)
+    """
+    match = _STANDARD.search(transceiver_type)
+    return f"100GBASE-{match[1]}" if match else None
 
 
 def _media(values: list[str], fields: dict[str, str]) -> str:

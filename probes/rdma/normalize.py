@@ -3,13 +3,17 @@
 Link rates as the kernel and the RDMA tools print them, taken apart and put together.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from probes.layout import Block
 from probes.rdma.facts import RdmaDevice, RdmaPort
 from probes.text import ParseError, lazy_pattern
+
+if TYPE_CHECKING:
+    from probes.layout import Block  # what only sources with outputs of tools import
 
 # drivers/infiniband/core/sysfs.c, include/rdma/ib_verbs.h: speed code -> name, Gbit/s a lane as sysfs counts them
 SPEEDS = {
