@@ -7,23 +7,23 @@ import re
 from typing import Any, AnyStr, cast
 
 
-class _LazyPattern:
+class LazyPattern:
     """A pattern that is compiled when it is first used. Its methods are then its own."""
 
     def __init__(self, pattern: Any, flags: int) -> None:
-        self._arguments = pattern, flags
+        self.arguments = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        value = getattr(re.compile(*self._arguments), name)
+        value = getattr(re.compile(*self.arguments), name)
         setattr(self, name, value)
         return value
 
 
 def lazy_pattern(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Like re.compile, for what few sources hold: a scan imports a hundred patterns, and uses a fifth of them."""
-    return cast("re.Pattern[AnyStr]", _LazyPattern(pattern, flags))
+    return cast("re.Pattern[AnyStr]", LazyPattern(pattern, flags))
 
 
 _BYTE_ORDER_MARKS = (  # the longer first: that of UTF-32 begins as that of UTF-16 does

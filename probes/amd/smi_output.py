@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from probes.layout import Node, read_tree
 from probes.text import ParseError, lazy_pattern
 
 MOST_GPUS = 256
@@ -29,7 +30,7 @@ _NAME = lazy_pattern(r"GPU[0-9]{1,4}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]
 _XGMI_ROW = lazy_pattern(r"(GPU[0-9]{1,4}) +([0-9a-fA-F]{4,8}:\S+) ")
 _ROCM_LINE = lazy_pattern(r"GPU ?\[?([0-9]{1,4})\]?\s*: ([^:]+): (\S.*)")
 _ROCM_END = "End of ROCm SMI Log"
-_BOX_FIRST = lazy_pattern(r"\| ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) +(\S[^|]*?) *\|")
+_BOX_FIRST = lazy_pattern(r"\| ([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) ([^|\n]{1,200})\|")
 _BOX_SECOND = lazy_pattern(r"\| +([0-9]{1,4}) +\S+ +([0-9]{1,4}|N/A) +([A-Z]{3})/(NPS[0-9]) *\|")
 _BOX_DRIVER = lazy_pattern(r"\| *amdgpu Version: +(\S+) *\|")
 _DRM_PAIR = lazy_pattern(r"\(Topology\) (Weight|Link type) between DRM devices ([0-9]{1,4}) and ([0-9]{1,4})")
@@ -158,27 +159,18 @@ def _add_table(output: SmiOutput, key: str | None, title: str, lines: Iterator[s
 
 def _add_sections(output: SmiOutput, text: str) -> None:
     """`amd-smi list`, `static`, `metric`: lines `KEY: value`, sections by their indentation."""
-    own: dict[str, Any] = {}
-    path: list[tuple[int, dict[str, Any]]] = []
-    for line in text.splitlines():
-        key, colon, value = line.strip().partition(":")
-        if not colon or not key:
-            continue
-        depth = len(line) - len(line.lstrip())
-        if not depth and key == "GPU" and value.strip().isascii() and value.strip().isdigit():
-            if len(output.gpus) >= MOST_GPUS:
-                return
-            own = output.gpus.setdefault(f"GPU{int(value.strip()[:6])}", {})
-            path = [(0, own)]
-            continue
-        while len(path) > 1 and path[-1][0] >= depth:
-            path.pop()
-        if path and value.strip():
-            path[-1][1][key.lower()] = value.strip()
-        elif path:
-            path.append((depth, path[-1][1].setdefault(key.lower(), {})))
-            if not isinstance(path[-1][1], dict):
-                raise ParseError(f"{key}: is a value and a section")
+    for gpu in read_tree(text)[:MOST_GPUS]:
+        if gpu.label == "GPU" and gpu.text.isascii() and gpu.text.isdigit():
+            output.gpus.setdefault(f"GPU{int(gpu.text[:6])}", {}).update(_fields(gpu.nodes))
+
+
+def _fields(nodes: list[Node]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for label, text, below in nodes:
+        value = text or _fields(below)
+        if type(fields.setdefault(label.lower(), value)) is not type(value):
+            raise ParseError(f"{label}: is a value and a section")
+    return fields
 
 
 def _add_box(output: SmiOutput, text: str) -> None:
@@ -194,7 +186,7 @@ def _add_box(output: SmiOutput, text: str) -> None:
             raise ParseError(f"no second line of {first[1]}")
         output.gpus[f"GPU{int(second[1])}"] = {
             "bdf": first[1],
-            "asic": {"market_name": first[2], "oam_id": second[2]},
+            "asic": {"market_name": first[2].strip(), "oam_id": second[2]},
             "partition": {"compute_partition": second[3], "memory_partition": second[4]},
             "driver": {"version": driver[1]} if driver else {},
         }

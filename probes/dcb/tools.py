@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from probes.dcb.facts import Application, Dcb
-from probes.text import ParseError
+from probes.layout import Block, Field, Layout, read_layout
+from probes.text import ParseError, lazy_pattern
 
 _TABLES = {
     "dscp_prio": "dscp",
@@ -180,76 +181,8 @@ def pcp_of(word: Any) -> int | None:
 _PROTOCOLS = {"dscp": dscp_of, "ethertype": _ethertype, "pcp": pcp_of}
 
 
-_OWNERS = {"OS controlled": "host", "Firmware controlled": "firmware"}
-_DSCPS = re.compile(r"[ \t]*prio:([0-7])[ \t]+dscp:([0-9, \t]*)")
-_CLASS = re.compile(r"tc: ([0-7]) ratelimit: ([^,]{1,30}), tsa: (\w{1,16})(?:, bw: ([0-9]{1,3})%)?")
-_PRIORITIES = re.compile(r"[ \t]*priority:[ \t]*([0-7](?:[ ,\t]+[0-7])*)")
-_RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([KMG])bps", re.IGNORECASE)
+_RATE = lazy_pattern(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([KMG])bps", re.IGNORECASE)
 _KBIT = {"K": 1, "M": 1000, "G": 1_000_000}
-
-
-def parse_mlnx_qos(text: str) -> Dcb:
-    r"""What it says; a part that the system does not support is None. Raises ParseError.
-
-    >>> parse_mlnx_qos("Priority trust state: pcp\nCable len: 7\n").delay
-    7
-    """
-    lines = text.splitlines()
-    labels = {key.strip(): value.strip() for line in lines for key, colon, value in [line.partition(":")] if colon}
-    trust = labels.get("Priority trust state")
-    enabled = _row(lines, "enabled")
-    classes = _classes(lines)
-    if trust is None and enabled is None and not classes:
-        raise ParseError("mlnx_qos: neither trust, PFC nor traffic classes")
-    sizes = _numbers(labels.get("Receive buffer size (bytes)", "").partition("max_buffer_size")[0].replace(",", " "))
-    cable = labels.get("Cable len", "")
-    return Dcb(
-        "mlnx_qos",
-        trust=trust if trust in ("dscp", "pcp") else None,
-        pfc=tuple(number == 1 for number in enabled) if enabled else None,
-        delay=int(cable) if re.fullmatch("[0-9]{1,4}", cable) else None,
-        prio_buffer=_row(lines, "buffer"),
-        buffer_bytes=sizes,
-        applications=_mlnx_applications(lines) if "dscp2prio mapping" in labels or trust == "pcp" else None,
-        dcbx_owner=_OWNERS.get(labels.get("DCBX mode", "")),
-        **classes,
-    )
-
-
-def _mlnx_applications(lines: list[str]) -> tuple[Application, ...]:
-    applications = []
-    for line in lines:
-        match = _DSCPS.match(line)
-        if match:
-            dscps = (int(word) for word in match[2].replace(",", " ").split() if len(word) <= 3)
-            applications += [Application("dscp", dscp, int(match[1])) for dscp in dscps if dscp < 64]
-    return tuple(sorted(set(applications)))
-
-
-def _classes(lines: list[str]) -> dict[str, Any]:
-    """The class of each priority, where every one is told; lists by traffic class, where each of the eight is told:
-    some versions leave out classes without a priority."""
-    matches: dict[int, re.Match[str]] = {}
-    prio_tc: dict[int, int] = {}
-    current = None
-    for line in lines:
-        match = _CLASS.match(line)
-        if match:
-            current = int(match[1])
-            matches[current] = match
-        elif current is not None and (of := _PRIORITIES.match(line)):
-            prio_tc |= dict.fromkeys(map(int, re.split(r"[ ,\t]+", of[1])), current)
-    placed = {"prio_tc": tuple(prio_tc[number] for number in range(8))} if len(prio_tc) == 8 else {}
-    if set(matches) != set(range(8)):
-        return placed
-    rows = [matches[number] for number in range(8)]
-    rates = [_kbit_s(row[2]) for row in rows]
-    known = {
-        "tc_tsa": tuple(row[3] for row in rows),
-        "tc_bandwidth": tuple(int(row[4] or 0) for row in rows) if any(row[4] for row in rows) else None,
-        "max_rate_kbit_s": tuple(rates) if None not in rates else None,
-    }
-    return placed | {key: value for key, value in known.items() if value is not None}
 
 
 def _kbit_s(text: str) -> int | None:
@@ -264,12 +197,71 @@ def _kbit_s(text: str) -> int | None:
     return round(float(match[1]) * _KBIT[match[2].upper()]) if match else None
 
 
-def _row(lines: list[str], name: str) -> tuple[int, ...] | None:
-    """The eight numbers behind this word."""
-    rows = (line.split() for line in lines)
-    return next((_numbers(" ".join(words[1:])) for words in rows if words[:1] == [name]), None)
-
-
-def _numbers(text: str) -> tuple[int, ...] | None:
+def _eight(text: str) -> tuple[int, ...] | None:
     words = text.split()
     return tuple(map(int, words)) if len(words) == 8 and all(re.fullmatch("[0-9]{1,9}", w) for w in words) else None
+
+
+_CLASS = Layout(
+    {"rate": Field("max_rate_kbit_s", _kbit_s), "tsa": Field("tc_tsa"), "bw": Field("tc_bandwidth", int)},
+    lazy_pattern(
+        r"tc: (?P<tc>[0-7]) ratelimit: (?P<rate>[^,]{1,30}), tsa: (?P<tsa>\w{1,16})(?:, bw: (?P<bw>[0-9]{1,3})%)?.*"
+    ),
+    row=lazy_pattern(r"priority:[ \t]*([0-7](?:[ ,\t]+[0-7])*).*"),
+)
+_MLNX_QOS = Layout(
+    {
+        "DCBX mode": Field("dcbx_owner", {"OS controlled": "host", "Firmware controlled": "firmware"}.get),
+        "Priority trust state": Field("trust", {"dscp": "dscp", "pcp": "pcp"}.get),
+        "Receive buffer size (bytes)": Field(
+            "buffer_bytes", lambda text: _eight(text.partition("max_buffer_size")[0].replace(",", " "))
+        ),
+        "Cable len": Field("delay", lambda text: int(text) if re.fullmatch("[0-9]{1,4}", text) else None),
+        "enabled": Field("pfc", lambda text: tuple(flag == 1 for flag in flags) if (flags := _eight(text)) else None),
+        "buffer": Field("prio_buffer", _eight),
+    },
+    row=lazy_pattern(r"prio:([0-7])[ \t]+dscp:([0-9, \t]*).*|(?P<label>enabled|buffer)[ \t](?P<eight>.*)"),
+    inner=_CLASS,
+)
+
+
+def parse_mlnx_qos(text: str) -> Dcb:
+    r"""What it says; a part that the system does not support is None. Raises ParseError.
+
+    >>> parse_mlnx_qos("Priority trust state: pcp\nCable len: 7\n").delay
+    7
+    """
+    output = read_layout(_MLNX_QOS, text)
+    for row in output.rows:
+        if row["label"]:
+            output.texts.setdefault(row["label"], row["eight"])
+    classes, values = _classes(output), output.values()
+    if not classes and "pfc" not in values and "Priority trust state" not in output.texts:
+        raise ParseError("mlnx_qos: neither trust, PFC nor traffic classes")
+    if "dscp2prio mapping" in output.texts or values.get("trust") == "pcp":
+        dscps = ((int(dscp), int(row[1])) for row in output.rows for dscp in re.findall("[0-9]+", row[2] or ""))
+        values["applications"] = tuple(sorted({Application("dscp", *pair) for pair in dscps if pair[0] < 64}))
+    return Dcb("mlnx_qos", **values, **classes)
+
+
+def _classes(output: Block) -> dict[str, Any]:
+    """The class of each priority, where every one is told; lists by traffic class, where each of the eight is told:
+    some versions leave out classes without a priority."""
+    sections = {int(section.texts["tc"]): section for section in output.sections.values()}
+    prio_tc = {
+        int(priority): int(section.texts["tc"])
+        for section in output.sections.values()
+        for row in section.rows
+        for priority in re.findall("[0-7]", row[1])
+    }
+    lists: dict[str, Any] = {"prio_tc": tuple(prio_tc[number] for number in range(8))} if len(prio_tc) == 8 else {}
+    if len(sections) < 8:
+        return lists
+    rows = [sections[number].values() for number in range(8)]
+    for name in ("tc_tsa", "tc_bandwidth", "max_rate_kbit_s"):
+        values = tuple(row.get(name) for row in rows)
+        if name == "tc_bandwidth" and any(value is not None for value in values):
+            values = tuple(value or 0 for value in values)
+        if None not in values:
+            lists[name] = values
+    return lists

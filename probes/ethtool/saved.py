@@ -1,17 +1,11 @@
-"""Saved outputs of ethtool, found by the names of the interfaces that the source shows.
+"""Saved outputs of ethtool, found by the names of the interfaces that the source shows (ethtool(8)).
 
-How `ethtool` prints what it knows: a key, a colon, a value, with any blanks between (ethtool(8)).
-
-What `ethtool` prints, where a source holds it: settings, pause, FEC, statistics, driver (ethtool(8)).
-
-Formats: plain `ethtool IF`, -a, --show-fec, -S, -i. What a text does not say stays None; a text of another kind says
-nothing.
+Plain `ethtool IF`, -a, --show-fec, -S, -i. What a text does not state is None; a text of another kind states nothing.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 
 from probes.ethtool.ioctl import NOT_KNOWN, DriverInfo, select_wanted
@@ -19,35 +13,46 @@ from probes.ethtool.netlink import FecReading, LinkModes, PauseReading
 from probes.ethtool.probe import Ethernet, EthtoolFacts
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
+from probes.layout import Field, Layout, read_layout, read_switch
 from probes.probe import Reading
+from probes.text import lazy_pattern
 from probes.visible_interfaces import interfaces
 
-KEY_CHARACTERS = 80
-_BLANKS = " \t\r"
-
-
-def parse_pair(line: str) -> tuple[str, str] | None:
-    r"""Key and value of a line; None where it has no key.
-
-    >>> parse_pair("\tAuto-negotiation: on"), parse_pair("\t\t200000baseCR4/Full")
-    (('Auto-negotiation', 'on'), None)
-    """
-    key, colon, value = line.partition(":")
-    key = key.strip(_BLANKS)
-    return (key, value.strip(_BLANKS)) if colon and 0 < len(key) <= KEY_CHARACTERS else None
-
-
-def parse_pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Of every line that has a key."""
-    return (pair for line in text.splitlines() if (pair := parse_pair(line)) is not None)
-
-
-_COUNTER = re.compile(r"[ \t]*(\S{1,80}):[ \t]*([0-9]{1,20})[ \t]*\r?")
-_SPEED = re.compile(r"\b([0-9]{2,7})base[A-Za-z0-9_]+/(?:Full|Half)\b")
-_RUNS = re.compile(r"([1-9][0-9]{0,7})Mb/s.{0,40}")
+_SPEED = lazy_pattern(r"\b([0-9]{2,7})base[A-Za-z0-9_]+/(?:Full|Half)\b")
+_RUNS = lazy_pattern(r"([1-9][0-9]{0,7})Mb/s.{0,40}")
 _FEC = {"none": "off", "off": "off", "rs": "rs", "baser": "baser", "llrs": "llrs"}
-_SWITCH = {"on": True, "off": False}
 _OF_MLX5 = frozenset({"rx_discards_phy", "rx_prio0_bytes", "rx_prio7_bytes"})  # of a physical port
+
+
+def _fec_modes(text: str) -> tuple[str, ...] | None:
+    return tuple(_FEC[word] for word in text.lower().split() if word in _FEC) or None
+
+
+_SETTINGS = Layout(
+    {
+        "Supported link modes": Field(
+            "max_speed_mbit_s", lambda text: max(map(int, _SPEED.findall(text)), default=None)
+        ),
+        "Supported FEC modes": Field("fec_supported", _fec_modes),
+        "Auto-negotiation": Field("autoneg", read_switch),
+        "Speed": Field("speed_mbit_s", lambda text: int(runs[1]) if (runs := _RUNS.fullmatch(text)) else None),
+    },
+    wrapped=True,
+)
+_PAUSE = Layout(
+    {"RX": Field("rx", read_switch), "TX": Field("tx", read_switch), "Autonegotiate": Field("autoneg", read_switch)}
+)
+_CONFIGURED = Field("configured")
+_FEC_OUTPUT = Layout(
+    {
+        "Supported/Configured FEC encodings": _CONFIGURED,
+        "Configured FEC encodings": _CONFIGURED,
+        "Active FEC encoding": Field("active", lambda text: text.lower() or None),
+        "Active FEC encodings": Field("active", lambda text: text.lower() or None),
+    },
+)
+_STATISTICS = Layout(row=lazy_pattern(r"(\S{1,80}):[ \t]*([0-9]{1,20})"))
+_DRIVER = Layout({"driver": Field("driver"), "version": Field("version"), "firmware-version": Field("firmware")})
 
 
 def parse_settings(text: str) -> LinkModes | None:
@@ -56,14 +61,10 @@ def parse_settings(text: str) -> LinkModes | None:
     >>> parse_settings("\tSupported link modes:   100000baseSR4/Full\n\t\t200000baseCR4/Full\n\tAuto-negotiation: on\n")
     LinkModes(autoneg=True, max_speed_mbit_s=200000, fec_supported=(), speed_mbit_s=None)
     """
-    sections = _sections(text)
-    speeds = [int(speed) for speed in _SPEED.findall(sections.get("Supported link modes", ""))]
-    fec = tuple(_FEC[word] for word in sections.get("Supported FEC modes", "").lower().split() if word in _FEC)
-    autoneg = _SWITCH.get(sections.get("Auto-negotiation", "").lower())
-    runs = _RUNS.fullmatch(sections.get("Speed", ""))
-    if not speeds and not fec and autoneg is None and runs is None:
+    modes = LinkModes(**read_layout(_SETTINGS, text).values())
+    if modes == LinkModes():
         return None
-    return LinkModes(autoneg, max(speeds, default=None), fec if fec != ("off",) else (), int(runs[1]) if runs else None)
+    return modes._replace(fec_supported=()) if modes.fec_supported == ("off",) else modes
 
 
 def parse_pause(text: str) -> PauseReading | None:
@@ -72,9 +73,8 @@ def parse_pause(text: str) -> PauseReading | None:
     >>> parse_pause("Pause parameters for ens6f0:\nAutonegotiate:\ton\nRX:\t\ton\nTX:\t\toff\nRX negotiated: off\n")
     PauseReading(rx=True, tx=False, autoneg=True)
     """
-    values = {key: _SWITCH.get(value.lower()) for key, value in parse_pairs(text)}
-    pause = PauseReading(values.get("RX"), values.get("TX"), values.get("Autonegotiate"))
-    return pause if pause != PauseReading() else None
+    values = read_layout(_PAUSE, text).values()
+    return PauseReading(**values) if values else None
 
 
 def parse_fec(text: str) -> FecReading | None:
@@ -83,15 +83,17 @@ def parse_fec(text: str) -> FecReading | None:
     >>> parse_fec("Supported/Configured FEC encodings: Auto RS BaseR\nActive FEC encoding: RS\n")
     FecReading(active='rs', configured=('rs', 'baser'), auto=True, counters={})
     """
-    values = dict(parse_pairs(text))
-    configured = next((values[key] for key in values if key.endswith("onfigured FEC encodings")), "").lower().split()
-    active = next((values[key] for key in values if key.startswith("Active FEC encoding")), "").lower()
-    if not configured and not active:
+    values = read_layout(_FEC_OUTPUT, text).values()
+    if not values:
         return None
+    configured = values.get("configured")
     every = {f"fec_{name}": value for name, value in _counters(text).items() if name.startswith(("corr", "uncorr"))}
-    counters = {name: value for name, value in every.items() if value != NOT_KNOWN}
-    modes = tuple(_FEC[word] for word in configured if word in _FEC)
-    return FecReading(_FEC.get(active), modes, "auto" in configured if configured else None, counters)
+    return FecReading(
+        _FEC.get(values.get("active", "")),
+        _fec_modes(configured or "") or (),
+        "auto" in configured.lower().split() if configured else None,
+        {name: value for name, value in every.items() if value != NOT_KNOWN},
+    )
 
 
 def parse_statistics(text: str) -> dict[str, int] | None:
@@ -125,28 +127,12 @@ def parse_driver(text: str) -> DriverInfo | None:
     >>> parse_driver("driver: mlx5_core\nversion: 5.0-0\nfirmware-version: 14.23.1020 (MT_2420110034)\n").driver
     'mlx5_core'
     """
-    values = dict(parse_pairs(text))
-    if not values.get("driver"):
-        return None
-    return DriverInfo(values["driver"], values.get("version") or None, values.get("firmware-version") or None)
-
-
-def _sections(text: str) -> dict[str, str]:
-    """Values by their keys; lines without a key go on with the last."""
-    sections: dict[str, str] = {}
-    last = ""
-    for line in text.splitlines():
-        pair = parse_pair(line)
-        if pair:
-            last = pair[0]
-            sections[last] = pair[1]
-        elif last:
-            sections[last] += f" {line.strip()}"
-    return sections
+    values = read_layout(_DRIVER, text).values()
+    return DriverInfo(values["driver"], values.get("version"), values.get("firmware")) if "driver" in values else None
 
 
 def _counters(text: str) -> dict[str, int]:
-    return {match[1]: int(match[2]) for line in text.splitlines() if (match := _COUNTER.fullmatch(line))}
+    return {row[1]: int(row[2]) for row in read_layout(_STATISTICS, text).rows}
 
 
 T = TypeVar("T")

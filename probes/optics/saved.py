@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from probes.ethtool.saved import parse_pairs, read_saved_interface
+from probes.ethtool.saved import read_saved_interface
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
 from probes.optics.eeprom import CMIS
@@ -62,7 +62,8 @@ def parse(text: str) -> ModuleReading | None:
     >>> said.identifier, said.part, said.temperature_c
     ('SFP', 'UDC-2', 36.75)
     """
-    every = list(parse_pairs(text))
+    lines = (line.partition(":") for line in text.splitlines())
+    every = [(label.strip(), value.strip()) for label, colon, value in lines if colon and label.strip()]
     values = dict(reversed(every))  # of a key that comes twice, the first
     code = _CODE.search(values.get("Identifier", ""))
     if not code:

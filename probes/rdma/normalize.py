@@ -3,11 +3,17 @@
 Link rates as the kernel and the RDMA tools print them, taken apart and put together.
 """
 
-import re
-from typing import NamedTuple
+from __future__ import annotations
 
-from probes.rdma.facts import RdmaDevice
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from probes.rdma.facts import RdmaDevice, RdmaPort
 from probes.text import ParseError, lazy_pattern
+
+if TYPE_CHECKING:
+    from probes.layout import Block  # what only sources with outputs of tools import
 
 # drivers/infiniband/core/sysfs.c, include/rdma/ib_verbs.h: speed code -> name, Gbit/s a lane as sysfs counts them
 SPEEDS = {
@@ -59,6 +65,9 @@ def rate_text(lanes: int, speed_code: int) -> str | None:
     return f"{lanes * lane:g} Gb/sec ({lanes}X {name})"
 
 
+LINK_LAYER_LINE = (
+    r"[Ll]ink[ _]layer:\s{0,80}(?:InfiniBand|IB|Ethernet|Unspecified|Unknown)"  # ends a port, and is whole
+)
 NAME = r"[A-Za-z0-9_.:\-]{1,64}"  # an RDMA device's name (IB_DEVICE_NAME_MAX)
 
 _STATES = {
@@ -187,16 +196,39 @@ def in_order(name: str) -> tuple[tuple[str, int], ...]:
     return tuple((word, int(digits or -1)) for word, digits in re.findall(r"([^0-9]*)([0-9]{0,18})", name))
 
 
-def whole_lines(text: str) -> tuple[list[str], str]:
-    """The lines that a line feed ends, and the rest: the last line of a text that may have been cut within it.
+def build_device(block: Block, **more: Any) -> RdmaDevice:
+    """A device as its section states it, with the ports that are sections in it."""
+    ports = sorted((RdmaPort(**port.values()) for port in block.sections.values()), key=lambda port: port.port)
+    name = block.texts["name"]
+    return RdmaDevice(**{"software": is_software(name), "ports": tuple(ports), **block.values(), **more})
 
-    >>> whole_lines("Rate: 56\\nBase lid: 3")
-    (['Rate: 56'], 'Base lid: 3')
-    """
-    lines = text.splitlines()
-    if not lines or text.endswith(("\n", "\r")):
-        return lines, ""
-    return lines[:-1], lines[-1]
+
+def devices_of_ports(ports: Mapping[str, Mapping[int, RdmaPort]], **more: Mapping[str, Any]) -> tuple[RdmaDevice, ...]:
+    """Devices that a list of ports names, in its order. `more`: other fields of them, by device."""
+    return tuple(
+        RdmaDevice(
+            name,
+            software=is_software(name),
+            ports=tuple(port for _, port in sorted(by_number.items())),
+            **{field: values[name] for field, values in more.items()},
+        )
+        for name, by_number in ports.items()
+    )
+
+
+def describe_cut(tool: str, block: Block, count_label: str) -> list[str]:
+    """Notes on ports of a device that are cut off, or missing by its own count."""
+    name = block.texts["name"]
+    ports = [(port.values(), port.texts.get("Port GUID")) for port in block.sections.values()]
+    notes = [
+        f"{tool}: {name} port {port['port']} is cut off"
+        for port, guid in ports
+        if "link_layer" not in port and not guid
+    ]
+    count = number(block.texts.get(count_label))
+    if count is None or count > len(ports):
+        notes.append(f"{tool}: {name} has {count or 'more'} ports, the text holds {len(ports)}")
+    return notes
 
 
 def _letters(text: str | None) -> str:

@@ -1,21 +1,23 @@
-"""Parses the output of `ibdev2netdev` (MLNX_OFED, DOCA), plain or with -v: which interface a port has.
-
-Parses the output of `show_gids` (MLNX_OFED, DOCA): the used GIDs of every port.
-"""
+"""Outputs of `ibdev2netdev`, plain or with -v, and of `show_gids` (MLNX_OFED, DOCA): interfaces and GIDs of ports."""
 
 from __future__ import annotations
 
 import re
-from ipaddress import AddressValueError, IPv4Address
 
-from probes.rdma import normalize as rdma_words
-from probes.rdma.facts import GidEntry, RdmaDevice, RdmaPort
-from probes.rdma.normalize import ParsedTool
-from probes.text import ParseError
+from probes.layout import Layout, read_layout
+from probes.rdma import normalize
+from probes.rdma.facts import GidEntry, RdmaPort
+from probes.rdma.normalize import NAME, ParsedTool
+from probes.text import ParseError, lazy_pattern
 
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-_NETDEV = re.compile(r"(\S{1,64})\s+\((?:Up|Down)\)(?:\s.*)?")
-_ARROW = "==>"
+_PORT = Layout(
+    row=lazy_pattern(
+        r"(?:(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\s{1,8})?"
+        rf"(?P<name>{NAME})\s(?P<more>.{{0,200}}?)\bport\s{{1,8}}(?P<port>[0-9]{{1,3}})\s[^=]{{0,80}}==>\s{{0,8}}(?P<end>.*)"
+    )
+)
+_END = lazy_pattern(r"(?:(\S{1,64})\s{1,8})?\((?:Up|Down)\)(?:\s.*)?")
+_FIRMWARE = lazy_pattern(r"\bfw\s{1,8}(\S{1,64})")
 
 
 def parse_ibdev2netdev(text: str) -> ParsedTool:
@@ -25,50 +27,32 @@ def parse_ibdev2netdev(text: str) -> ParsedTool:
     >>> parse_ibdev2netdev("mlx5_1 port 1 ==> bond0 (Up)\\n").devices[0].ports[0].netdevs
     ('bond0',)
     """
-    addresses: dict[str, str | None] = {}
+    address: dict[str, str | None] = {}
     firmware: dict[str, str | None] = {}
     ports: dict[str, dict[int, RdmaPort]] = {}
     cut = []
-    for line in text.splitlines():
-        left, arrow, right = line.partition(_ARROW)
-        words = left.split()
-        address = words.pop(0) if words and _ADDRESS.fullmatch(words[0]) else None
-        at = _port_at(words)
-        if not arrow or at is None or not re.fullmatch(rdma_words.NAME, words[0]):
-            continue
-        name, number, interface = words[0], int(words[at + 1]), _NETDEV.fullmatch(right.strip())
-        addresses[name] = address
-        firmware[name] = words[words.index("fw") + 1] if "fw" in words[:at] else None
-        ports.setdefault(name, {})[number] = RdmaPort(number, netdevs=(interface[1],) if interface else ())
-        if not interface and right.strip() not in ("(Up)", "(Down)"):
-            cut.append(f"ibdev2netdev: the line of {name} port {number} is cut off")
+    for row in read_layout(_PORT, text).rows:
+        name, end, version = row["name"], _END.fullmatch(row["end"]), _FIRMWARE.search(row["more"])
+        address[name], firmware[name] = row["address"], version[1] if version else None
+        port = RdmaPort(int(row["port"]), netdevs=(end[1],) if end and end[1] else ())
+        ports.setdefault(name, {})[port.port] = port
+        if not end:
+            cut.append(f"ibdev2netdev: the line of {name} port {port.port} is cut off")
     if not ports:
         raise ParseError('ibdev2netdev: no line "DEVICE port N ==> INTERFACE (Up)"')
-    return ParsedTool(
-        tuple(
-            RdmaDevice(
-                name,
-                address=addresses[name],
-                firmware=firmware[name],
-                software=rdma_words.is_software(name),
-                ports=tuple(port for _, port in sorted(of.items())),
-            )
-            for name, of in ports.items()
-        ),
-        tuple(cut),
-    )
+    return ParsedTool(normalize.devices_of_ports(ports, address=address, firmware=firmware), tuple(cut))
 
 
-def _port_at(words: list[str]) -> int | None:
-    """Where "port N" stands, after the name."""
-    for at in range(1, len(words) - 1):
-        if words[at] == "port" and re.fullmatch(r"[0-9]{1,3}", words[at + 1]):
-            return at
-    return None
-
-
-_COUNT = re.compile(r"n_gids_found=([0-9]{1,6})")
 _TYPES = {"v1": "IB/RoCE v1", "v2": "RoCE v2"}
+_GIDS = Layout(
+    row=lazy_pattern(  # the address and the interface can be missing
+        rf"(?P<name>{NAME})\s{{1,40}}(?P<port>[0-9]{{1,4}})\s{{1,40}}(?P<index>[0-9]{{1,6}})\s{{1,40}}(?P<gid>[0-9a-fA-F:.]{{2,48}})"
+        r"\s{1,60}(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}\s{1,60})?(?P<type>v[12])(?:\s{1,60}(?P<netdev>\S{1,64})(?:\s.*)?)?"
+    ),
+    whole=lazy_pattern(r"n_gids_found=[0-9]{1,6}"),
+)
+_COUNT = lazy_pattern(r"^[ \t]{0,40}n_gids_found=([0-9]{1,6})[ \t\r]{0,40}$", re.MULTILINE)
+_HEAD = lazy_pattern(r"^[ \t]{0,40}DEV\s{1,40}PORT\s{1,40}INDEX\s{1,40}GID(?!\S)[^\n]*\n", re.MULTILINE)
 
 
 def parse_show_gids(text: str) -> ParsedTool:
@@ -80,51 +64,23 @@ def parse_show_gids(text: str) -> ParsedTool:
     >>> said.devices[0].ports[0].gids[0].type, said.devices[0].ports[0].gids_known
     ('IB/RoCE v1', True)
     """
-    lines, rest = rdma_words.whole_lines(text)
-    rows: dict[str, dict[int, dict[int, GidEntry]]] = {}
+    tables: dict[str, dict[int, dict[int, GidEntry]]] = {}
     row_count = 0
-    count: int | None = None
-    head = False
-    for line in [*lines, *([rest] if _COUNT.fullmatch(rest.strip()) else [])]:
-        words = line.split()
-        head |= words[:4] == ["DEV", "PORT", "INDEX", "GID"]
-        if match := _COUNT.fullmatch(line.strip()):
-            count = int(match[1])
-        elif row := _row(words):
-            name, port, gid = row
-            rows.setdefault(name, {}).setdefault(port, {})[gid.index] = gid
+    for row in read_layout(_GIDS, text).rows:
+        if gid := normalize.gid(row["gid"]):
+            entry = GidEntry(int(row["index"]), gid, _TYPES[row["type"]], row["netdev"])
+            tables.setdefault(row["name"], {}).setdefault(int(row["port"]), {})[entry.index] = entry
             row_count += 1
-    if not rows and not head:
+    if not tables and not _HEAD.search(text):
         raise ParseError("show_gids: no table of GIDs")
-    devices = [_device(name, ports, row_count == count) for name, ports in rows.items()]
-    return ParsedTool(tuple(devices), () if row_count == count else (_describe_gap(row_count, count),))
-
-
-def _row(words: list[str]) -> tuple[str, int, GidEntry] | None:
-    """DEV PORT INDEX GID [IPv4] VER [DEV]: the address and the interface can be missing."""
-    if len(words) < 5 or not re.fullmatch(rdma_words.NAME, words[0]):
-        return None
-    port, index, gid = rdma_words.number(words[1]), rdma_words.number(words[2]), rdma_words.gid(words[3])
-    rest = words[5:] if _is_ipv4(words[4]) else words[4:]
-    if port is None or index is None or gid is None or not rest or rest[0] not in _TYPES:
-        return None
-    return words[0], port, GidEntry(index, gid, _TYPES[rest[0]], rest[1] if len(rest) > 1 else None)
-
-
-def _is_ipv4(text: str) -> bool:
-    try:
-        IPv4Address(text)
-    except AddressValueError:
-        return False
-    return True
-
-
-def _device(name: str, ports: dict[int, dict[int, GidEntry]], whole: bool) -> RdmaDevice:
-    return RdmaDevice(
-        name,
-        software=rdma_words.is_software(name),
-        ports=tuple(_port(number, gids, whole) for number, gids in sorted(ports.items())),
-    )
+    counts = _COUNT.findall(text)
+    whole = bool(counts) and int(counts[-1]) == row_count
+    ports = {
+        name: {number: _port(number, gids, whole) for number, gids in of_ports.items()}
+        for name, of_ports in tables.items()
+    }
+    devices = normalize.devices_of_ports(ports)
+    return ParsedTool(devices, () if whole else (_describe_gap(row_count, int(counts[-1]) if counts else None),))
 
 
 def _port(number: int, gids: dict[int, GidEntry], whole: bool) -> RdmaPort:
@@ -134,7 +90,7 @@ def _port(number: int, gids: dict[int, GidEntry], whole: bool) -> RdmaPort:
         link_layer="Ethernet" if any(gid.type == _TYPES["v2"] for gid in gids.values()) else None,  # has no other
         gids=tuple(gid for _, gid in sorted(gids.items())),
         gids_known=whole,
-        netdevs=tuple(sorted(netdevs, key=rdma_words.in_order)),
+        netdevs=tuple(sorted(netdevs, key=normalize.in_order)),
     )
 
 

@@ -8,25 +8,34 @@ Parses the output of `rdma link` (iproute2): a line a port.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from typing import TypeVar
 
 from probes.host.commands import RDMA
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
+from probes.layout import Field, Layout, read_words
 from probes.probe import Reading
-from probes.rdma import normalize as rdma_words
+from probes.rdma import normalize
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
 from probes.rdma.ibstat import parse_ibstat, parse_ibstatus
 from probes.rdma.ibv_devinfo import parse_ibv_devices, parse_ibv_devinfo
 from probes.rdma.normalize import ParsedTool
 from probes.rdma.ofed_scripts import parse_ibdev2netdev, parse_show_gids
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
-_LINK = re.compile(rf"(?:link|[0-9]{{1,4}}/[0-9]{{1,4}}:)\s+({rdma_words.NAME})/([0-9]{{1,4}}):?(?:\s|$)")
-_KEYS = frozenset({"state", "physical_state", "netdev", "lid", "sm_lid"})
+_LINK = lazy_pattern(
+    rf"(?:link|[0-9]{{1,4}}/[0-9]{{1,4}}:)\s{{1,80}}(?P<name>{normalize.NAME})/(?P<port>[0-9]{{1,4}}):?(?:\s(?P<rest>.*))?"
+)
+_PORT = Layout(
+    {
+        "state": Field("state", normalize.state),
+        "physical_state": Field("phys_state", normalize.physical_state),
+        "lid": Field("lid", normalize.number),
+        "sm_lid": Field("sm_lid", normalize.number),
+        "netdev": Field("netdevs", lambda name: (name,)),
+    }
+)
 
 
 def parse_rdma_link(text: str) -> ParsedTool:
@@ -40,54 +49,32 @@ def parse_rdma_link(text: str) -> ParsedTool:
     """
     ports: dict[str, dict[int, RdmaPort]] = {}
     cut = []
-    for line in _unwrap(text):
-        match = _LINK.match(line)
-        if not match:
-            continue
-        name, number = match[1], int(match[2])
-        port = _port(number, line[match.end() :].split())
+    for name, number, words in _links(text):
+        port = RdmaPort(
+            number,
+            link_layer="InfiniBand" if "subnet_prefix" in words else None,  # no other port has one
+            **read_words(_PORT, words).values(),
+        )
         ports.setdefault(name, {})[number] = port
         if port.state is None or port.phys_state is None:
             cut.append(f"rdma link: {name}/{number} is cut off")
     if not ports:
         raise ParseError('rdma link: no line "link DEVICE/PORT ..."')
-    devices = [
-        RdmaDevice(name, software=rdma_words.is_software(name), ports=tuple(port for _, port in sorted(of.items())))
-        for name, of in ports.items()
-    ]
-    return ParsedTool(tuple(devices), tuple(cut))
+    return ParsedTool(normalize.devices_of_ports(ports), tuple(cut))
 
 
-def _unwrap(text: str) -> list[str]:
-    """One line a link: mail programs wrap them, and `-d` prints capabilities below. A blank line ends a link."""
-    whole: list[list[str]] = []
-    open_ = False
+def _links(text: str) -> list[tuple[str, int, list[str]]]:
+    """The words of each: mail programs wrap lines, and `-d` prints capabilities below. A blank line ends a link."""
+    links: list[tuple[str, int, list[str]]] = []
+    is_open = False
     for line in text.splitlines():
         bare = line.strip()
-        if _LINK.match(bare):
-            whole.append([bare])
-            open_ = True
-        elif not bare:
-            open_ = False
-        elif open_:
-            whole[-1].append(bare)
-    return [" ".join(parts) for parts in whole]
-
-
-def _port(number: int, words: list[str]) -> RdmaPort:
-    fields: dict[str, str] = {}
-    for key, value in pairwise(words):
-        if key in _KEYS and value not in _KEYS:
-            fields.setdefault(key, value)
-    return RdmaPort(
-        port=number,
-        link_layer=rdma_words.link_layer("InfiniBand") if "subnet_prefix" in words else None,  # no other port has one
-        state=rdma_words.state(fields.get("state")),
-        phys_state=rdma_words.physical_state(fields.get("physical_state")),
-        lid=rdma_words.number(fields.get("lid")),
-        sm_lid=rdma_words.number(fields.get("sm_lid")),
-        netdevs=(fields["netdev"],) if "netdev" in fields else (),
-    )
+        if match := _LINK.fullmatch(bare):
+            links.append((match["name"], int(match["port"]), (match["rest"] or "").split()))
+        elif is_open:
+            links[-1][2].extend(bare.split())
+        is_open = bool(bare and links) and (match is not None or is_open)
+    return links
 
 
 Row = TypeVar("Row", RdmaDevice, RdmaPort, GidEntry)
@@ -144,7 +131,7 @@ def merge_devices(answers: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, 
     for device in (device for source in answers for device in source):
         known = devices.get(device.name)
         devices[device.name] = _completed_device(known, device) if known else device
-    return tuple(devices[name] for name in sorted(devices, key=rdma_words.in_order))
+    return tuple(devices[name] for name in sorted(devices, key=normalize.in_order))
 
 
 def _run_tool(host: Host, argv: tuple[str, ...], parse: Callable[[str], ParsedTool]) -> ParsedTool:
@@ -168,7 +155,7 @@ def _completed_port(first: RdmaPort, second: RdmaPort) -> RdmaPort:
     gids = {gid.index: gid for gid in first.gids}
     for gid in second.gids:
         gids[gid.index] = _complete(gids[gid.index], gid) if gid.index in gids else gid
-    netdevs = sorted({*first.netdevs, *second.netdevs}, key=rdma_words.in_order)
+    netdevs = sorted({*first.netdevs, *second.netdevs}, key=normalize.in_order)
     whole = _complete(first, second)
     return whole._replace(gids=tuple(gid for _, gid in sorted(gids.items())), netdevs=tuple(netdevs))
 

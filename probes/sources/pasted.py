@@ -30,7 +30,7 @@ _PROMPT = lazy_pattern(rf"{_MARGIN}(?:{_AT_HOST}|bash-[\d.]+)?[ \t]{{0,8}}[$#%â
 _OTHER_PROMPT = lazy_pattern(rf"{_MARGIN}{_AT_HOST}[$#%] ?\S")
 _ALONE = lazy_pattern(rf"[ \t>]{{0,40}}{_COMMAND}[ \t]*")
 _WORDS_ALONE = lazy_pattern(
-    r"(?:[ \t]+(?:-{1,2}[\w-]+(?:[ =][\w.,:/-]+)?|topo|nvlink|link|show|info|metric|static))*[ \t]*"
+    r"(?:[ \t]+(?:-{1,2}[\w-]+(?:[ =][\w.,:/][\w.,:/-]*)?|topo|nvlink|link|show|info|metric|static))*[ \t]*"
 )
 _TICKED = lazy_pattern(rf"[^\n`]{{0,200}}`{_COMMAND}`[^\n`]{{0,80}}")
 _FENCE = lazy_pattern(r"[ \t>]{0,40}(?:`{3,}|~{3,})[^`\n]{0,40}")

@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from probes.layout import Layout
+from probes.text import LazyPattern
 from tests.conftest import ROOT
 
 if sys.version_info >= (3, 11):
@@ -51,8 +53,9 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any], str]]:
                 elif isinstance(node.args[0], ast.Constant):
                     yield f"{name}:{ast.unparse(node.args[0])}", re.compile(node.args[0].value), node.func.attr
             for variable, value in vars(module).items():
+                unseen = {"fullmatch" if isinstance(value, Layout) else "search"}
                 for pattern in _all(value):
-                    for method in sorted(used.get(variable, () if variable in _imported(tree) else {"search"})):
+                    for method in sorted(used.get(variable, () if variable in _imported(tree) else unseen)):
                         yield f"{name}.{variable}", pattern, method
 
 
@@ -68,7 +71,9 @@ def _imported(tree: ast.Module) -> set[str]:
 
 
 def _all(value: object) -> Iterator[re.Pattern[Any]]:
-    if isinstance(value, re.Pattern):
+    if isinstance(value, LazyPattern):
+        yield re.compile(*value.arguments)
+    elif isinstance(value, re.Pattern):
         yield value
     elif isinstance(value, (tuple, list, dict)):
         for item in value.values() if isinstance(value, dict) else value:

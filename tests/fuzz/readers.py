@@ -269,7 +269,7 @@ READERS: tuple[Reader, ...] = (
         lenient(
             f"probes.rdma.normalize:{name}", "4: ACTIVE", "5: LinkUp", "InfiniBand", "b83f:d203:0076:f96b", "0x0102"
         )
-        for name in ("state", "physical_state", "link_layer", "guid", "gid", "number", "whole_lines")
+        for name in ("state", "physical_state", "link_layer", "guid", "gid", "number")
     ),
     # binary
     Reader("probes.pci.config_space:decode", seeds.config_spaces, (ParseError,)),
@@ -322,8 +322,10 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: read(data[:76], data[76:]),
     ),
     Reader("probes.ethtool.netlink:set_bits", ethernet.small),
-    lenient("probes.ethtool.saved:parse_pair", ethernet.SETTINGS.splitlines()[1]),
-    lenient("probes.ethtool.saved:parse_pairs", ethernet.SETTINGS),
+    lenient("probes.layout:whole_lines", ethernet.SETTINGS),
+    lenient("probes.layout:read_tree", test_smi.STATIC),
+    lenient("probes.layout:read_switch", "on"),
+    lenient("probes.layout:text_or_none", "mlx5_core"),
     lenient("probes.ethtool.saved:parse_settings", ethernet.SETTINGS),
     lenient("probes.ethtool.saved:parse_pause", ethernet.PAUSE),
     lenient("probes.ethtool.saved:parse_fec", ethernet.FEC),
@@ -486,6 +488,7 @@ NOT_READERS = {
     "probes.host.files.open_regular": "the same",
     "probes.host.netlink_socket.require_interface": "an interface's name",
     "probes.locks.describe_holder": "a probe's name",
+    "probes.rdma.normalize.describe_cut": "a tool's name",
     "probes.netlink.link_request": "an interface's name, in a request that we make",
     "probes.netlink.requested_family": "a request that we made",
     "probes.host.files.follow": "a path; fuzzed as entries of archives",

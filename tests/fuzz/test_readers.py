@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from probes.kernel.log_events import LINE_CHARACTERS
+from probes.sources import pasted
 from tests.conftest import PROFILE, ROOT
 from tests.fuzz.mutations import LONGEST_BYTES, mutated
 from tests.fuzz.patterns import attacks, patterns
@@ -88,7 +89,7 @@ def _reads(node: ast.FunctionDef) -> bool:
 
 PATTERN_SECONDS = 0.05
 # module -> how long a text that comes to its patterns can be
-SHORT_TEXTS = {"probes.kernel.log_events": LINE_CHARACTERS}
+SHORT_TEXTS = {"probes.kernel.log_events": LINE_CHARACTERS, "probes.sources.pasted": pasted.LINE_CHARACTERS}
 EVERY = dict.fromkeys(patterns())
 
 

@@ -242,7 +242,15 @@ def test_a_long_text_has_bounds() -> None:
     """A million fences, one endless line, a margin of spaces: none takes long, and parts are counted."""
     assert PIECES_LIMIT == len(split_pasted("$ lsmod\nx\n" * 300))
     assert 1 == len(split_pasted("a" * LINE_CHARACTERS + "`lsmod`\n"))
-    for hard in (" " * 599, "> " * 299, "a@a " * 149, "ip -a" * 100, "ab/" * 190, "[a@b c" * 90):
+    for hard in (
+        " " * 599,
+        "> " * 299,
+        "a@a " * 149,
+        "ip -a" * 100,
+        "ab/" * 190,
+        "[a@b c" * 90,
+        "ip" + " -a" * 90 + "!",
+    ):
         assert 2 > len(split_pasted(f"{hard}\n" * (PASTED_CHARACTERS // 40 // len(hard))))
 
 
