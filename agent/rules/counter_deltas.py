@@ -69,9 +69,9 @@ class FailureText(msgspec.Struct, frozen=True):
 
     what: str  # "ACK timeouts"
     impact: str
-    remedy: str
     confidence: str = "high"
     cause: str = ""
+    remedy: str = ""  # as of `Fail`
 
 
 def delta(case: RuleContext, counters: Counters, names: Iterable[str]) -> CounterDelta | Result:

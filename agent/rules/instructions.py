@@ -96,7 +96,7 @@ def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location
             do = _fill_step(line.do.replace("REMEDY", fault.remedy), values, far_end)
             if do:
                 steps.append(Step(do=do, outcomes=[_fill_step(o, values, far_end) for o in line.outcomes]))
-    return steps or [Step(do=fault.remedy)]
+    return steps
 
 
 def find_form_factor(context: RuleContext, fault: Fail, location: Location | None) -> str | None:

@@ -66,11 +66,9 @@ def largest_delta(*answers: CounterDelta | Result) -> CounterDelta | Result:
     return next((one for one in answers if isinstance(one, Unknown)), answers[0])
 
 
-def judge_flaps(
-    case: RuleContext, all_downs: Sequence[LinkDowns], limits: FlapLimits, impact: str, remedy: str
-) -> list[Result]:
+def judge_flaps(case: RuleContext, all_downs: Sequence[LinkDowns], limits: FlapLimits, impact: str) -> list[Result]:
     """An answer for every link; one finding where several went down: then the switch is suspected."""
-    answers = [_judge_link(case, downs, limits, impact, remedy) for downs in all_downs]
+    answers = [_judge_link(case, downs, limits, impact) for downs in all_downs]
     faults = [answer for answer in answers if isinstance(answer, Fail) and answer.cause != _OUTAGE]
     outages = [answer for answer in answers if isinstance(answer, Fail) and answer.cause == _OUTAGE]
     judged = len(all_downs) - sum(isinstance(answer, NotApplicable) for answer in answers)
@@ -83,16 +81,16 @@ def judge_flaps(
     ]
 
 
-def _judge_link(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Result:
-    counted = _judge_count(case, downs, limits, impact, remedy)
+def _judge_link(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str) -> Result:
+    counted = _judge_count(case, downs, limits, impact)
     changed = _changed_settings(case, downs)
     if isinstance(counted, Fail) or changed:
         return counted
-    logged = _judge_log(case, downs, limits, impact, remedy)
-    return logged or _judge_noted(case, downs, limits, impact, remedy) or counted
+    logged = _judge_log(case, downs, limits, impact)
+    return logged or _judge_noted(case, downs, limits, impact) or counted
 
 
-def _judge_count(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Result:
+def _judge_count(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str) -> Result:
     place, count = downs.place, downs.seen
     if not isinstance(count, CounterDelta):
         return with_subject(place, count)
@@ -115,14 +113,13 @@ def _judge_count(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact
         label=place.label,
         summary=f"went down {count_of(count.total, 'times')} in {format_window(case)}{also}; limit {over}",
         impact=impact,
-        remedy=remedy,
         evidence=count.evidence + before[-4:],
         severity=place.severity("error"),
         places=place.places,
     )
 
 
-def _judge_noted(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Fail | None:
+def _judge_noted(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact: str) -> Fail | None:
     """What was counted since the window ended: `watch` keeps the window of its last full scan; None: no fault."""
     noted, limit = _later_downs(case, downs), case.threshold(limits.half_day)
     if len(noted) < limit:
@@ -132,14 +129,13 @@ def _judge_noted(case: RuleContext, downs: LinkDowns, limits: FlapLimits, impact
         label=downs.place.label,
         summary=f"went down {len(noted)} times since the last full scan; limit {limit:g} in 12 h",
         impact=impact,
-        remedy=remedy,
         evidence=(Evidence(what="times it went down, noted at", value=noted[-1], source="counters of the port"),),
         severity=downs.place.severity("error"),
         places=downs.place.places,
     )
 
 
-def _judge_log(case: RuleContext, port_downs: LinkDowns, limits: FlapLimits, impact: str, remedy: str) -> Fail | None:
+def _judge_log(case: RuleContext, port_downs: LinkDowns, limits: FlapLimits, impact: str) -> Fail | None:
     """What the kernel log has of the link in the last day, without the first minutes after boot; None: no fault."""
     downs, ups = (_logged_ages(case, kind, port_downs.function) for kind in ("link_down", "link_up"))
     recent, day = sum(age <= _HALF_DAY for age in downs), sum(age <= 2 * _HALF_DAY for age in downs)
@@ -149,7 +145,6 @@ def _judge_log(case: RuleContext, port_downs: LinkDowns, limits: FlapLimits, imp
         label=place.label,
         summary="",
         impact=impact,
-        remedy=remedy,
         evidence=_log_evidence(case, port_downs.function),
         severity=place.severity("error"),
         places=place.places,

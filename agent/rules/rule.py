@@ -22,7 +22,7 @@ class Fail(msgspec.Struct, frozen=True):
     label: str  # the same for people: "GPU3", "mlx5_0/1"
     summary: str  # what was seen, where, what was expected: "PCIe x8, capable of x16"
     impact: str  # what it costs; a number only where it is computed from this machine or cited
-    remedy: str = ""  # where the page's steps have a step REMEDY, or where the page has no steps
+    remedy: str = ""  # only where a step of the page is REMEDY
     evidence: tuple[Evidence, ...] = ()
     severity: str | None = None  # None: the rule's own
     confidence: str = "high"

@@ -6,8 +6,13 @@ import re
 
 import pytest
 
+from agent.model.finding import Location
 from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
+from agent.rules.instructions import build_steps
+from agent.rules.location import NOUNS
+from agent.rules.rule import Fail
+from tests.agent.rules.build import server, virtual
 from tests.matrix.rule_rows import answered, counted, guards, row, row_ids, rules, tables, wanted, words
 from tests.texts import PLACEHOLDER, list_texts
 
@@ -45,3 +50,25 @@ def test_a_finding_can_be_acted_on(rule: str) -> None:
             assert all(step.do for step in finding.steps), "a step that states nothing"
             assert [] == [text for text in list_texts(finding) if PLACEHOLDER.search(text)]
             assert not re.search(r"\d %|(?<![\d.])0%", finding.impact), finding.impact
+
+
+@pytest.mark.parametrize("rule", sorted(rules()))
+def test_a_remedy_is_built_where_the_page_prints_it(rule: str) -> None:
+    """Of every fault that a row builds, and of every part of it: there on some form factor, or not built at all."""
+    built: dict[tuple[str, str], set[bool]] = {}
+    for of, name in row_ids():
+        answers = rules()[rule].check(row(rule, name)[0]) if of == rule else ()
+        for fault in (answer for answer in answers if isinstance(answer, Fail)):
+            for part in (fault, *fault.parts):
+                built.setdefault((part.situation, part.cause), set()).add(bool(part.remedy))
+    for (situation, cause), has_remedy in built.items():
+        printed = {_prints_remedy(rule, situation, cause, form) for form in (*NOUNS, None)}
+        assert has_remedy == {True} or printed != {True}, f"{rule} {situation or cause}: no remedy for its step"
+        assert has_remedy == {False} or True in printed, f"{rule} {situation or cause}: no page prints its remedy"
+
+
+def _prints_remedy(rule: str, situation: str, cause: str, form: str | None) -> bool:
+    fault = Fail("node", "node", "", "", remedy="THE REMEDY", situation=situation, cause=cause)
+    case = virtual(server()) if form == "virtual" else server()
+    steps = build_steps(case, rule, fault, Location(part="GPU", form_factor=form))
+    return any("THE REMEDY" in step.do for step in steps)

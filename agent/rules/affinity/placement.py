@@ -141,7 +141,6 @@ def _fail_distance(case: RuleContext, gpu: Gpu, best: Path) -> Fail:
         summary=f"nearest rail is {case.nics[best.b].label} at {best.pcie_kind}; other GPUs have one behind a switch",
         impact="NCCL does not use GPUDirect RDMA here by default: traffic is copied through host memory"
         + (", unless NCCL sends through another GPU's rail (PXN)." if linked else "."),
-        remedy="Move NIC or GPU below one switch, or bring back the rail that is missing there.",
         evidence=(_evidence(case, gpu, best),),
         severity="warning" if linked else "error",
         confidence="medium" if best.disagrees or not case.node.virtualization_known else "high",
@@ -157,7 +156,6 @@ def _fail_few_nics(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
         label="node",
         summary=f"{len(case.rails)} rails for {len(case.topology.gpus)} GPUs; {labels} reach one through the CPU only",
         impact="NCCL does not use GPUDirect RDMA for these by default: their traffic is copied through host memory.",
-        remedy="Nothing, where the node is built so; use the GPUs near a NIC for traffic between nodes.",
         evidence=tuple(_evidence(case, gpu, best) for gpu, best in far),
         severity="info",
         confidence="medium",
@@ -172,7 +170,6 @@ def _fail_other_socket(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
         label="node",
         summary=f"every rail is on another socket than {join_labels([gpu.label for gpu, _ in far])}",
         impact="All traffic between nodes crosses the link between the sockets and is copied through host memory.",
-        remedy="Move the NIC to a slot of the GPUs' socket.",
         evidence=tuple(_evidence(case, gpu, best) for gpu, best in far),
         severity="warning",
         confidence="medium",
@@ -255,7 +252,6 @@ def _fail_numa_unknown(case: RuleContext, lost: list[str]) -> Fail:
         label=labels[0] if len(lost) == 1 else "node",
         summary=f"the firmware names no NUMA node for {join_labels(labels)}, on a node that has {count}",
         impact=f"Processes and buffers that are not bound can be on the wrong one of {count} NUMA nodes.",
-        remedy="Update the BIOS, check its NUMA settings; until then bind by hand (numactl, NCCL_TOPO_FILE).",
         evidence=tuple(
             Evidence(what=f"NUMA node of {label}", value="-1", source=pci_source(case, pci, "numa_node"))
             for pci, label in zip(lost, labels, strict=True)

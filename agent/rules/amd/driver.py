@@ -52,7 +52,6 @@ def _fail_missing(case: RuleContext, gpu: Gpu) -> Fail:
         label=gpu.label,
         summary="on the PCI bus with amdgpu bound, but the compute driver does not offer it",
         impact=f"{usable} of {len(all_of)} GPUs can be used; jobs that ask for all do not start.",
-        remedy="Read the kernel log for this address; reset the GPUs, reload the driver or power cycle; or replace it.",
         evidence=(
             Evidence(what="on the PCI bus", value=gpu.id, source="lspci -d 1002: -nnk"),
             Evidence(what="in the driver's graph", value=f"{usable} GPUs, not this one", source=f"{KFD}/*/properties"),

@@ -18,7 +18,6 @@ from agent.rules.devices import find_device_id, kernel_log_evidence
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
-_REMEDY = "Reset the hive while it is idle, power cycle the node, then exchange the module or bridge."
 _LINKS = f"{KFD}/*/io_links/*/properties"
 _SEVERAL = 3  # pairs of three GPUs: what so many have, every link can do
 _PERHAPS_A_GUEST = Reason(
@@ -138,7 +137,6 @@ def _fail_hive(case: RuleContext, gpus: list[Gpu], summary: str, impact: str) ->
         label=gpus[0].label if single else "node",
         summary=summary,
         impact=impact,
-        remedy="Read the kernel log for XGMI lines; power cycle the node completely; then the module, card or bridge.",
         evidence=(
             *(Evidence(what=f"hive of {g.label}", value=g.hive or "", source=f"{KFD}/*/properties") for g in gpus[:8]),
             *kernel_log_evidence(case, gpus[0].id),
@@ -237,7 +235,6 @@ def _fail_missing(case: RuleContext, group: _Group, of: int) -> Fail:
         summary=_describe_missing(group, of),
         impact=f"Traffic of {'these pairs' if len(pairs) > 1 else 'this pair'} goes over PCIe and host memory; "
         "collectives run at the slowest pair's speed.",
-        remedy=_REMEDY,
         evidence=(
             *(
                 Evidence(what=p.label, value=(p.path.kind if p.path else None) or "no path", source=_LINKS)
@@ -297,7 +294,6 @@ def _fail_most_slow(pairs: list[_Pair], rate: float, best: float) -> Fail:
         label="node",
         summary=f"XGMI of {len(pairs)} pairs at down to {rate:g} GB/s; other pairs have {best:g} GB/s",
         impact=f"{best - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
-        remedy=_REMEDY,
         evidence=tuple(
             Evidence(what=f"slow: {pair.label}", value="max_bandwidth", source=_LINKS) for pair in pairs[:8]
         ),
@@ -315,7 +311,6 @@ def _fail_slow(case: RuleContext, group: _Group, rate: float, usual_rate: float)
         if len(pairs) > 1
         else f"XGMI at {rate:g} GB/s; other pairs have {usual_rate:g} GB/s",
         impact=f"{usual_rate - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
-        remedy=_REMEDY,
         evidence=(
             *(
                 Evidence(what=f"max_bandwidth of {pair.label}", value=f"{rate * 1000:g} MB/s", source=_LINKS)

@@ -94,7 +94,6 @@ def _fail_driver(case: RuleContext, function: PciFunction, peers: list[str], wit
         label=device_label(case, function.id),
         summary=f"no driver is bound to it; {len(with_driver)} of {len(peers)} expanders of this model have {DRIVER}",
         impact="The memory of this expander is missing from the host.",
-        remedy="",
         evidence=(
             Evidence(
                 what=f"driver of {function.id}", value="none", source=f"/sys/bus/pci/devices/{function.id}/driver"

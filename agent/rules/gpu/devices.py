@@ -182,7 +182,6 @@ def _fail_missing(case: RuleContext, gpu: Gpu, what: str) -> Fail:
         label=gpu.label,
         summary=f"on the PCI bus, but {what}",
         impact=f"{most.capitalize()}{usable} of {len(nvidia)} GPUs can be used; jobs that ask for all do not start.",
-        remedy="Read the kernel log for this address; reset the GPU, reload the driver or power cycle; or replace it.",
         evidence=(
             Evidence(what="on the PCI bus", value=gpu.pci or gpu.id, source="lspci -d 10de: -nnk"),
             Evidence(what="listed by the driver", value=f"{most}{usable} GPUs, not this one", source="nvidia-smi -L"),
@@ -267,7 +266,6 @@ def _fail_siblings_differ(case: RuleContext, family: list[Gpu], what: str, known
             for value in sorted(set(known.values()))
         ),
         impact=f"{len(others)} of {len(family)} GPUs may behave differently: a suspect where one rank is slow.",
-        remedy="Bring the GPUs to one firmware bundle; note the exchanged board.",
         evidence=tuple(
             Evidence(what=f"{what} of {gpu.label}", value=known[gpu.id], source=sources[what])
             for gpu in family

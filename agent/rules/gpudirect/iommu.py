@@ -176,7 +176,6 @@ def _fail_acs_directnic(case: RuleContext, port: PciFunction, what: str, wrong: 
         label=f"{what} {port.id}",
         summary=f"ACS of {what}: {', '.join(wrong)}",
         impact="The Direct NIC path of this pair is slow or refused.",
-        remedy="rdma_topo write-grub-acs, then reboot; do not write one value to every port.",
         evidence=(
             Evidence(
                 what=f"ACS control of {port.id}",
@@ -213,7 +212,6 @@ def _judge_ats_vm(case: RuleContext, pair: Pair) -> Result:
         label=pair.label,
         summary=f"{pair.nic.label} was passed through without ATS",
         impact="Each transfer goes up to the host's IOMMU and back, which is slower.",
-        remedy="On the host: `mlxconfig -d DEVICE set ATS_ENABLED=true`, then a cold reboot.",
         evidence=(Evidence(what="ATS", value="off", source=pci_source(case, nic.id, "config")),),
         places=pair.places,
     )
@@ -265,7 +263,6 @@ def _fail_iommu_translated(case: RuleContext, functions: list[PciFunction]) -> F
         summary=f"the IOMMU translates {join_labels([device_label(case, f.id) for f in functions])}",
         impact="Traffic between GPUs and rails goes up to the CPU and back, which is much slower"
         + (f"; {', '.join(clients)} may fail." if clients else "."),
-        remedy="iommu=pt on the kernel command line, or the IOMMU off in the BIOS; then look at ACS again.",
         evidence=(
             *(
                 Evidence(
@@ -308,7 +305,6 @@ def _fail_iommu_group(case: RuleContext, dma: PciFunction, gpu: PciFunction) -> 
         label=f"data-direct {dma.id}",
         summary=f"IOMMU group {_group(dma)}, and {device_label(case, gpu.id)} is in {_group(gpu)}",
         impact="The driver refuses the direct path of this pair.",
-        remedy="Set ACS as the board needs it: rdma_topo check, rdma_topo write-grub-acs.",
         evidence=tuple(
             Evidence(what=f"IOMMU group of {f.id}", value=_group(f), source=f"/sys/bus/pci/devices/{f.id}/iommu_group")
             for f in (dma, gpu)

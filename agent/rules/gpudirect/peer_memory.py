@@ -131,7 +131,6 @@ def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
         impact="Traffic between nodes is copied through host memory: every rail is slower."
         if used
         else "None for NCCL, which does not use it at this distance; libraries that do copy through host memory.",
-        remedy="Install the open kernel modules of the driver (DMA-BUF), or `modprobe nvidia-peermem`.",
         evidence=(
             Evidence(what="peer-memory clients", value="none of " + ", ".join(_PEER_MODULES), source="/proc/modules"),
             Evidence(what="kernel", value=case.node.kernel or "not known", source="uname -r"),
@@ -206,7 +205,6 @@ def gdr_peermem_broken(case: RuleContext) -> Iterator[Result]:
             impact="None: DMA-BUF has all that it needs."
             if ready
             else "Traffic between nodes is copied through host memory and is slower.",
-            remedy="Rebuild the NVIDIA driver after DOCA-OFED was installed, or use its open kernel modules (DMA-BUF).",
             evidence=(
                 Evidence(what="kernel log", value=refused[-1].text, source=refused[-1].source),
                 Evidence(
@@ -239,7 +237,6 @@ def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
             summary=f"only {join_labels(clients)} {'lets' if len(clients) == 1 else 'let'} NICs reach GPU memory; "
             f"DMA-BUF is missing: {', '.join(lacking)}",
             impact="None today; without the client, traffic between nodes is copied through host memory.",
-            remedy="Install the open kernel modules of the driver.",
             evidence=(
                 Evidence(what="peer-memory client", value=", ".join(clients), source="/proc/modules"),
                 Evidence(what="kernel", value=case.node.kernel or "not known", source="uname -r"),
@@ -278,7 +275,6 @@ def gdr_legacy_nv_peer_mem(case: RuleContext) -> Iterator[Result]:
             impact="One of the two clients is used, and it is not known which."
             if both
             else "None today; it gets no new versions.",
-            remedy="Remove nv_peer_mem; load nvidia-peermem, or use DMA-BUF.",
             evidence=(Evidence(what="loaded module", value="nv_peer_mem", source="/proc/modules"),),
             places=frozenset({"node"}),
         )
@@ -324,7 +320,6 @@ def _judge_bar1_small(case: RuleContext, gpu: Gpu) -> Result:
         label=gpu.label,
         summary=f"BAR1 is {size} MiB; the GPU has {gpu.memory_mib} MiB of memory",
         impact=f"NICs reach {100 * size / gpu.memory_mib:.1f}% of its memory at once: more fails to register.",
-        remedy="Switch above 4G decoding and resizable BAR on in the BIOS.",
         evidence=(
             Evidence(what=f"BAR1 of {gpu.label}", value=f"{size} MiB", source=source),
             Evidence(what=f"memory of {gpu.label}", value=f"{gpu.memory_mib} MiB", source="nvidia-smi -q -d MEMORY"),

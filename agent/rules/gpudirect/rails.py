@@ -67,7 +67,6 @@ def _judge_mrrs_small(case: RuleContext, registers: DeviceRegisters) -> Result:
         label=registers.label,
         summary=f"it reads memory in pieces of {size} bytes; {least} are usual for {max(rates):g} Gb/s",
         impact=f"{-(-least // size)} times as many read requests for what it sends: a limit from 200 Gb/s on.",
-        remedy="Set MaxReadReq to 4096 in the BIOS, or with setpci after every boot; leave it if line rate is reached.",
         evidence=(register_evidence(registers.function, "MRRS", f"{size} bytes", "DevCtl: MaxReadReq"), *stalls),
         severity="warning" if stalls else None,
         cause="stalls" if stalls else "",
@@ -198,7 +197,6 @@ def _fail_nic_gpu_ratio(shares: Mapping[str, float], labels: Mapping[str, str]) 
         label="node",
         summary=f"{join_labels(poor)} share their rails; other GPUs have {most:g} each",
         impact=f"{100 * (1 - least / most):.0f}% less bandwidth between nodes for these GPUs.",
-        remedy="Bring the missing rail up, or spread the NICs over the switches as the GPUs are.",
         evidence=tuple(
             Evidence(what=f"rails of {labels[gpu]}", value=f"{share:g}", source="nvidia-smi topo -m")
             for gpu, share in sorted(shares.items())
@@ -236,7 +234,6 @@ def gdr_topology_hidden(case: RuleContext) -> Iterator[Result]:
             label="node",
             summary=f"{len(gpus)} GPUs and {len(rails)} rails look equally far, and no topology file is set",
             impact=f"NCCL pairs them by chance: {len(rails) - 1} of {len(rails)} choices are not the near rail.",
-            remedy="Set NCCL_TOPO_FILE to the provider's topology file.",
             evidence=(
                 Evidence(
                     what="way of every pair",
@@ -267,7 +264,6 @@ def gdr_netns_exclusive(case: RuleContext) -> Iterator[Result]:
             label="node",
             summary="RDMA devices are exclusive to one network namespace each",
             impact="A container without RDMA devices of its own finds none, and uses TCP.",
-            remedy="Nothing where an RDMA CNI moves them on purpose; else rdma system set netns shared.",
             evidence=(Evidence(what="RDMA namespaces", value=mode, source="rdma system show"),),
             places=frozenset({"node"}),
         )

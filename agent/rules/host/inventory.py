@@ -197,8 +197,6 @@ def _fail_lost(case: RuleContext, group: Sequence[Known]) -> Fail:
         summary=f"{'was up' if kinds == {'link'} else 'was here'} in the inventory of {taken}, and is not now"
         + (f"; nor {join_labels(others)}" if others else ""),
         impact=_impact(case, group, kinds),
-        remedy="Power cycle the node; if it stays away, reseat or replace it. Taken out on purpose: run once with "
-        "--accept-inventory.",
         evidence=tuple(
             Evidence(
                 what=f"{known_device.label}, inventory of {taken}",

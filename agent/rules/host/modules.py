@@ -46,7 +46,6 @@ def gpu_module_missing(case: RuleContext) -> Iterator[Result]:
         summary=f"no GPU in socket {format_ranges(missing)} of the {'baseboard' if known else 'tray'}",
         impact=f"{len(missing)} of {due}{'' if known else ' or more'} GPUs "
         f"{'is' if len(missing) == 1 else 'are'} not there.",
-        remedy="Look at the GPU in that socket: power, seating, the BMC's log.",
         evidence=(Evidence(what="modules reported", value=format_ranges(told), source="nvidia-smi -q"), *known),
         severity=severity_by_confidence(case, expected, "warning") if expected else "error",
         cause=f"socket {format_ranges(missing)}",

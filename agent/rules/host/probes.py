@@ -22,7 +22,6 @@ def probe_hung(case: RuleContext) -> Iterator[Result]:
             label=f"probe {run.name}",
             summary=f"the {run.name} probe hangs in the kernel and cannot be killed",
             impact="Jobs that use the same driver hang as well; usually only a reboot helps.",
-            remedy="Drain the node, look for Xid lines and hung tasks in the kernel log, then reboot it.",
             evidence=(Evidence(what="its process", value=run.reason or "no answer", source="ps -o stat,wchan,lstart"),),
             severity="critical" if run.name in _GPU_DRIVER else "error",
             cause=run.name,

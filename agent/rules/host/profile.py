@@ -148,7 +148,6 @@ def _fail_device_count(
         label="node",
         summary=f"{counted}, {expected.value} expected{missing}",
         impact=f"jobs that ask for {expected.value} {what} do not start, or run on fewer.",
-        remedy="Power cycle; reseat what is missing, its tray or riser; look at the BMC's log for the slot.",
         evidence=(
             Evidence(what=what, value=counted, source="/sys/bus/pci/devices"),
             profile_evidence(profile, what, expected),
@@ -185,7 +184,6 @@ def nvswitch_missing(case: RuleContext) -> Iterator[Result]:
         label="node",
         summary=f"{seen} NVSwitches on the PCI bus, {expected} expected",
         impact="the fabric manager does not start: CUDA gives error 802 on every GPU.",
-        remedy="Power cycle the whole board; if it stays away, have the baseboard replaced.",
         evidence=(
             Evidence(what="NVSwitches", value=str(seen), source="lspci -d 10de::0680"),
             profile_evidence(profile, "NVSwitches", profile.nvswitches),
@@ -243,7 +241,6 @@ def _judge_links(case: RuleContext, profile: Profile, gpu_id: str) -> Iterator[R
         label=gpu.label,
         summary=f"{up} NVLinks are up, {expected} expected",
         impact=f"{100 * (1 - up / expected):.0f}% of the bandwidth between GPUs.",
-        remedy="See what keeps them down: the fabric manager's log, the bandwidth mode, the bridge.",
         evidence=(
             Evidence(what="NVLinks up", value=str(up), source="nvidia-smi nvlink -s"),
             profile_evidence(profile, "NVLinks of a GPU", profile.nvlinks_per_gpu),
@@ -321,7 +318,6 @@ def _judge_profile_device(case: RuleContext, profile: Profile, good: Device, pci
         label=label,
         summary="; ".join(differences),
         impact="Its link is slower than that of the node in the profile." if slower else "None by itself.",
-        remedy="Make the node like the good one, or learn the profile again.",
         evidence=(
             Evidence(what="this node", value="; ".join(differences), source=f"/sys/bus/pci/devices/{pci}"),
             Evidence(what=f"profile {profile.name}", value=good.name or pci, source="--profile"),

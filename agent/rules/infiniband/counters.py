@@ -107,7 +107,6 @@ _RATIO = read_limit("ib-symbol-errors.error_ratio")
 _RECOVERIES = read_limit("ib-symbol-errors.recoveries_per_hour")
 _RECEIVED = read_limit("ib-symbol-errors.received_per_hour")
 _INTEGRITY = read_limit("ib-symbol-errors.integrity_events")
-_WORN = "Clean or replace cable or transceiver, then the switch port."
 
 
 @rule("ib-symbol-errors")
@@ -139,7 +138,7 @@ def _judge_wire(case: RuleContext, counters: IbPortCounters) -> Result:
 
 def _judge_symbol_errors(case: RuleContext, counters: IbPortCounters) -> Result:
     words = FailureText(
-        "symbol errors", "Each is sent again or lost; a link that errs so is going bad.", _WORN, cause="symbol"
+        "symbol errors", "Each is sent again or lost; a link that errs so is going bad.", cause="symbol"
     )
     count = delta(case, counters.counters, ["symbol_error"])
     answer = judge_count(case, counters.place, count, (Limit(_PER_HOUR, "warning", HOUR),), words)
@@ -159,7 +158,6 @@ def _judge_recoveries(case: RuleContext, counters: IbPortCounters) -> Result:
     words = FailureText(
         "recoveries of the link",
         "Each stops the link for milliseconds to seconds; the next one may fail, and the link goes down.",
-        _WORN,
         cause="recovery",
     )
     count = delta(case, counters.counters, ["link_error_recovery"])
@@ -175,9 +173,6 @@ def _judge_received_errors(case: RuleContext, counters: IbPortCounters) -> Resul
     words = FailureText(
         "packets received with errors" + (", damaged on a link further away" if upstream else ""),
         "Each is dropped, and its sender waits for a timeout of up to 4.3 s (NCCL's default).",
-        "Find the link with symbol errors (ibqueryerrors): it is not this port's."
-        if upstream
-        else "Clean or replace the cable or transceiver of this port.",
         cause="upstream" if upstream else "received",
     )
     return judge_count(case, counters.place, count, (Limit(_RECEIVED, "warning", HOUR),), words)
@@ -187,7 +182,6 @@ def _judge_link_integrity(case: RuleContext, counters: IbPortCounters) -> Result
     words = FailureText(
         "link integrity errors and buffer overruns",
         "Errors beyond what the link tolerates, or credits that the other end ignores: packets are lost.",
-        "Clean or replace the cable; compare the virtual lanes and credits of both ends.",
         cause="integrity",
     )
     count = delta(case, counters.counters, ["local_link_integrity_errors", "excessive_buffer_overrun_errors"])
@@ -199,7 +193,6 @@ _XMIT_DISCARDS_LIMIT = read_limit("ib-xmit-discards.in_10_minutes")
 _XMIT_DISCARDS_WORDS = FailureText(
     "outbound packets discarded",
     "Each is sent again after a timeout of up to 4.3 s (NCCL's default).",
-    "Look for congestion, credit loops and peers that hang; then at the switch.",
 )
 
 
@@ -266,7 +259,6 @@ def _judge_xmit_wait(case: RuleContext, counters: IbPortCounters, count: Counter
         summary=f"waited {count.total} ticks to send in {format_window(case)}; the other rails {usual_share:.0f}, "
         f"limit {case.threshold(_TIMES):g} times that",
         impact="Collectives wait for this rail while the others could carry more.",
-        remedy="Look for a slow peer on this rail, at its leaf and spine ports, and at adaptive routing.",
         evidence=count.evidence,
         severity="info",
         confidence="medium",
@@ -279,7 +271,6 @@ _CONSTRAINT_ERRORS_LIMIT = read_limit("ib-constraint-errors.per_hour")
 _CONSTRAINT_ERRORS_WORDS = FailureText(
     "packets that its partitions forbid",
     "That traffic is dropped: the two ends are in different partitions.",
-    "Compare the P_Keys of both ends; have the subnet manager's partitions corrected.",
     "medium",
 )
 
@@ -304,7 +295,6 @@ _BROKEN = read_limit("ib-hwcounter-transport.retries_exceeded_per_hour")
 _SEQUENCE = read_limit("ib-hwcounter-transport.sequence_per_minute")
 _ROUTING = "NCCL_IB_ADAPTIVE_ROUTING"
 _IMPACT = "A lossless fabric has none of these: each costs a timeout of up to 4.3 s, and after about 30 s the job."
-_REMEDY = "Look for link errors on the path (ibqueryerrors) and for peers that hang or died."
 _KINDS = (
     ("local_ack_timeout_err", Limit(_TIMEOUTS, "warning", MINUTE), "ACK timeouts"),
     ("req_transport_retries_exceeded", Limit(_BROKEN, "warning", HOUR), "queue pairs gave up (retries exceeded)"),
@@ -329,7 +319,7 @@ def _judge_transport(case: RuleContext, counters: IbPortCounters) -> Result:
             counters.place,
             delta(case, counters.counters, [name]),
             (limit,),
-            FailureText(what, _IMPACT, _REMEDY, cause=name),
+            FailureText(what, _IMPACT, cause=name),
         )
         for name, limit, what in kinds
     ]

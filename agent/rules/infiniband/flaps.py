@@ -13,7 +13,6 @@ from agent.rules.rule import Result, rule
 _OF_IPOIB = ("carrier_down_count", "link_down_events_phy")
 _LIMITS = read_limits("ib-link-flap")
 _IMPACT = "Its traffic stops while the link trains; after about 30 s of retries (7 of 4.3 s) a NCCL job ends."
-_REMEDY = "Clean or replace cable or transceiver, then the switch port. Several at once: the switch."
 
 
 @rule("ib-link-flap")
@@ -27,4 +26,4 @@ def ib_link_flap(case: RuleContext) -> Iterator[Result]:
             downs.append(LinkDowns(port.place, count, history, port.ib.nic.pci))
         else:
             yield port
-    yield from judge_flaps(case, downs, _LIMITS, _IMPACT, _REMEDY)
+    yield from judge_flaps(case, downs, _LIMITS, _IMPACT)

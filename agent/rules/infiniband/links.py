@@ -189,7 +189,6 @@ def _fail_rate_degraded(ib_port: IbPort, rate_due: float, because: str, confiden
         impact=f"{rate / 8:g} instead of {rate_due / 8:g} GB/s in each direction "
         f"({format_share_lost(rate, rate_due)} less); "
         "collectives wait for the slowest rail.",
-        remedy="Reseat or replace cable or module; look at the switch port's profile and errors (mlxlink -m -c).",
         evidence=(ib_port.evidence("rate", f"{rate:g} Gb/s{lanes}", "rate"), *_far_end_evidence(ib_port)),
         severity=severity_by_role("error", ib_port.nic),
         confidence=confidence,
@@ -280,7 +279,6 @@ def _fail_rate_mixed(ports: list[IbPort]) -> Fail:
         f"slower: {join_labels([port.label for port in slow])}",
         impact="every rail runs as fast as the slowest: "
         f"{format_share_lost(slowest, fastest)} less on the faster ones.",
-        remedy="Replace the slower NIC or cable, or leave the slower rails out of the job (NCCL_IB_HCA).",
         evidence=tuple(ib_port.evidence("rate", f"{ib_port.port.rate_gbit_s:g} Gb/s", "rate") for ib_port in ports),
         places=frozenset().union(*(ib_port.places for ib_port in slow)),
     )
@@ -310,7 +308,6 @@ def _judge_rate_unparsed(case: RuleContext, ib_port: IbPort) -> Result:
         summary=f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR) on {ib_port.nic.model or 'a ConnectX-5 or later'}: "
         f"kernel {case.node.kernel or 'unknown'} has no name for its speed",
         impact="the real rate is not known: up to 40 times what is shown. Rules about rates cannot judge this port.",
-        remedy="A newer kernel, or DOCA-OFED.",
         evidence=(ib_port.evidence("rate", f"{port.rate_gbit_s:g} Gb/s ({port.width} SDR)", "rate"),),
         severity="info",
         places=ib_port.places,
@@ -408,7 +405,6 @@ def _judge_counter_saturated(ib_port: IbPort) -> Result:
         label=ib_port.label,
         summary=f"counts no further: {', '.join(f'{name} {counters[name]}' for name in full)}",
         impact=f"{len(full)} of its counters show no new error: flaps and bit errors go unseen.",
-        remedy="perfquery -R, as root, when nothing else compares with older values.",
         evidence=tuple(
             Evidence(
                 what=name, value=str(counters[name]), source=f"{ib_port.evidence('', '', 'counters').source}/{name}"

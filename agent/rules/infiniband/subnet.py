@@ -65,7 +65,6 @@ def _fail_no_sm(ib_port: IbPort) -> Fail:
         label=ib_port.label,
         summary=f"link is up, but the port is stuck in {port.state}: no subnet manager",
         impact="The port carries nothing until a subnet manager gives it an address.",
-        remedy="Start or repair the subnet manager (sminfo); one port only: partition, M_Key, switch port.",
         evidence=(
             ib_port.evidence("state", f"{port.state}, {port.phys_state or 'physical state not known'}", "state"),
             *(ib_port.evidence(what, f"{value:#x}", file) for what, value, file in lids if value is not None),
@@ -84,7 +83,6 @@ def _merge_whole_node(faults: list[tuple[IbPort, Fail]]) -> Fail:
         summary=f"no subnet manager on any of {len(faults)} InfiniBand ports: "
         f"{join_labels([port.label for port, _ in faults])}",
         impact="The node reaches no other node over InfiniBand: it can take part in no job of several nodes.",
-        remedy="Start or repair the subnet manager (sminfo); look whether other nodes see it.",
         evidence=tuple(fault.evidence[0] for _, fault in faults),
         severity="critical" if rails else first.severity,
         places=frozenset().union(*(fault.places for _, fault in faults)),
@@ -116,7 +114,6 @@ def _judge_sm_changed(case: RuleContext, ib_port: IbPort) -> Result:
         label=ib_port.label,
         summary="; ".join(f"{_WHAT[name]} is {now[name]}, was {text}" for name, text in sorted(changed.items())),
         impact="Where the port's own LID changed, the open connections of jobs on this port break.",
-        remedy="Nothing where it was planned; else read the logs of the subnet managers.",
         evidence=tuple(
             ib_port.evidence(name, f"{now[name]}, was {text}", name) for name, text in sorted(changed.items())
         ),
@@ -186,7 +183,6 @@ def _fail_subnet_mixed(rails: list[IbPort], few: list[IbPort], summary: str, cau
         label="node",
         summary=summary,
         impact="Rails in different subnets cannot reach each other; connections by address fail.",
-        remedy="Plug the rail where it belongs; give each fabric a prefix of its own (subnet_prefix).",
         evidence=tuple(
             rail.evidence("subnet", f"{_subnet_prefix(rail)}, subnet manager's LID {rail.port.sm_lid}", "gids/0")
             for rail in rails[:16]
@@ -236,7 +232,6 @@ def _fail_pkey_mismatch(where: EffectiveSetting, short: list[Hca]) -> Fail:
         summary=f"{_PKEY}={where.value} in {where.source}: "
         f"no key at that index on {join_labels([port.label for port in short])}",
         impact="Connections over these rails end with a timeout: jobs of several nodes fail.",
-        remedy="Set it to the index of the job's partition, or make the port a member.",
         evidence=(
             where.evidence(_PKEY),
             *(
@@ -331,7 +326,6 @@ def ib_ar_disabled(case: RuleContext) -> Iterator[Result]:
             label="node",
             summary=f"{_AR_DISABLED_KEY}={off[0].value} in {off[0].source}",
             impact="Flows that meet on one link share it while other links are idle.",
-            remedy="Remove the setting.",
             evidence=settings_evidence(_AR_DISABLED_KEY, off),
             places=NODE,
         )

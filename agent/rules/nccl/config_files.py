@@ -147,7 +147,6 @@ def gdr_nccl_conf_shadowed(case: RuleContext) -> Iterator[Result]:
         summary=f"/etc/nccl.conf sets {join_labels(list(shadowed))}, "
         f"and {shadowed[next(iter(shadowed))][0].unit} otherwise",
         impact="A change in /etc/nccl.conf does not reach these jobs.",
-        remedy="Keep these variables in one place.",
         evidence=tuple(Evidence(what=key, value=row.value, source=row.source) for key, row in named_rows[:16]),
         cause="shadowed",
         places=frozenset({row.source for _, row in named_rows} | {row.unit for _, row in named_rows}),
@@ -230,7 +229,6 @@ def _fail_topo_file_stale(where: EffectiveSetting, cause: str, what: str, rows: 
         label="node",
         summary=f"{_KEY} in {where.source}: {what}",
         impact="NCCL pairs GPUs with far NICs and may not use GPUDirect RDMA: traffic between nodes is slower.",
-        remedy="Install the topology file of this size of machine, or remove the setting.",
         evidence=(where.evidence(_KEY), *rows),
         severity=severity_by_scope("warning", [where]),
         cause=cause,

@@ -176,7 +176,6 @@ def gdr_shm_small(case: RuleContext) -> Iterator[Result]:
             label="node",
             summary=f"{size} MiB of shared memory (/dev/shm) for {len(case.topology.gpus)} GPUs",
             impact='Jobs that fill it end with a bus error or "No space left on device".',
-            remedy="Start the container with --shm-size=16g or --ipc=host.",
             evidence=(Evidence(what="size", value=f"{size} MiB", source="/proc/mounts"),),
             places=NODE,
         )
@@ -213,7 +212,6 @@ def gdr_ibgda_regkey(case: RuleContext) -> Iterator[Result]:
             summary="jobs use NVSHMEM's IBGDA, and the driver runs without PeerMappingOverride=1",
             impact="GPUs cannot drive the NIC by themselves: NVSHMEM ends, or sends by a proxy thread of "
             "the CPU, with fewer small messages per second.",
-            remedy='Set NVreg_RegistryDwords="PeerMappingOverride=1;" for the nvidia module and reload it.',
             evidence=(
                 *library_evidence(users),
                 *(setting.evidence(_IBGDA_REGKEY_KEY) for setting in settings[:4]),
@@ -244,7 +242,6 @@ def gdr_gdrcopy_missing(case: RuleContext) -> Iterator[Result]:
             label="node",
             summary="jobs use GDRCopy, and /dev/gdrdrv is not there",
             impact="small messages take 5 to 10 microseconds instead of 1; NVSHMEM has no atomics over the network.",
-            remedy="Install and load gdrdrv, the kernel module of GDRCopy.",
             evidence=(
                 *library_evidence(users),
                 *(setting.evidence("NCCL_GDRCOPY_ENABLE") for setting in settings[:4]),
@@ -279,7 +276,6 @@ def gdr_gds_not_ready(case: RuleContext) -> Iterator[Result]:
             label="node",
             summary="jobs use GPUDirect Storage, and nvidia_fs is not loaded",
             impact="Reads from storage go through host memory instead of straight to the GPU.",
-            remedy="`modprobe nvidia-fs`, and name it in /etc/modules-load.d/.",
             evidence=(*library_evidence(users), Evidence(what="nvidia_fs", value="not loaded", source="/proc/modules")),
             places=NODE,
         )

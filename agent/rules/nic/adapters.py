@@ -57,7 +57,6 @@ def _fail_other_board(nic: Nic, boards: Mapping[str, list[Nic]]) -> Fail:
         label=nic.label,
         summary=f"board {nic.board_id} (PSID); the other {len(boards[usual_board])} rails are {usual_board}",
         impact="Its firmware has other defaults and is updated by itself: settings that fit the others may not fit it.",
-        remedy="Compare its part number with the others; where it is meant, nothing.",
         evidence=tuple(
             Evidence(
                 what=f"board of {nic.label}",
@@ -178,7 +177,6 @@ def _fail_mixed_linklayer(case: RuleContext, rails: list[Hca]) -> Fail:
         label="node",
         summary=f"rails of two kinds, and {_KEY} takes both: {kinds_text}",
         impact="NCCL does not connect InfiniBand with Ethernet: jobs end at their start, or do not use these rails.",
-        remedy=f"Set the card's LINK_TYPE back (mlxconfig), or name one kind in {_KEY}.",
         evidence=tuple(
             Evidence(
                 what=f"link layer of {rail.label}",
@@ -230,7 +228,6 @@ def ofed_inbox_mix(case: RuleContext) -> Iterator[Result]:
             summary=f"modules of {len(set(ofed.values()))} releases of OFED are loaded: {versions_text}",
             impact="Modules built for one stack are refused by the other: nvidia-peermem does not load, "
             "and traffic is copied through host memory.",
-            remedy="Install one release for the running kernel, rebuild the initramfs, and reboot the host.",
             evidence=tuple(
                 Evidence(what=f"version of {name}", value=version, source=f"/sys/module/{name}/version")
                 for name, version in sorted(ofed.items())

@@ -25,7 +25,6 @@ _RECOVERED = read_limit("nvlink-errors.recovered_per_hour")
 _SYMBOLS = read_limit("nvlink-errors.symbols_per_hour")
 _FLOOR = read_limit("nvlink-errors.ber")
 _IMPACT = "What is lost is sent again at the cost of all GPUs: a collective runs at the pace of its slowest link."
-_REMEDY = "Look for Xid 74 or 144-150 in the kernel log; reset the GPUs; then the module, its socket, the NVSwitch."
 _PACKETS = (
     *("malformed_packets", "buffer_overruns", "receive", "receive_remote", "receive_general"),
     *("local_link_integrity", "transmit_discards"),
@@ -89,7 +88,7 @@ def _judge_link(case: RuleContext, gpu: Gpu, link: GpuLink) -> Result:
     answers: list[Result] = []
     for names, limit, what in _KINDS:
         count = delta(case, counters, names)
-        answer = judge_count(case, here, count, (limit,), FailureText(what, _IMPACT, _REMEDY, cause=names[0]))
+        answer = judge_count(case, here, count, (limit,), FailureText(what, _IMPACT, cause=names[0]))
         if isinstance(answer, Fail):
             return _severity_by_error_rate(case, link, answer) if "symbol" in names else answer
         answers.append(answer)
@@ -131,7 +130,6 @@ _COUNTERS = ("c2c_interrupts", "c2c_replays", "c2c_replays_back_to_back")
 _WORDS = FailureText(
     "errors and replays of NVLink-C2C",
     "The way between CPU and GPU (450 GB/s in each direction on a GH200) loses time to what is sent again.",
-    "Look for Xid 121 in the kernel log; reset the GPU; power cycle the tray; then its maker.",
 )
 
 

@@ -163,7 +163,6 @@ def _fail_incomplete(case: RuleContext, gpu: Gpu, what: str, severity: str) -> F
         label=gpu.label,
         summary=f"registration with the NVLink fabric: {what}",
         impact="CUDA on it ends with error 802 or waits; jobs that ask for all GPUs do not start.",
-        remedy="Read the fabric manager's log; restart it with all jobs gone, then reset the GPUs.",
         evidence=(Evidence(what=f"fabric state of {gpu.label}", value=what, source=f"nvidia-smi -q{index}"),),
         severity=severity,
         cause=what,
@@ -238,7 +237,6 @@ def _fail_unhealthy(case: RuleContext, gpu: Gpu, bad: Mapping[str, str]) -> Fail
         summary=f"NVLink fabric: {details_text}",
         impact="Traffic with its peers is slower than its NVLinks, takes PCIe, or ends with an error; "
         "collectives of all GPUs wait for it.",
-        remedy="Read the logs of fabric manager and switches; reset the GPU; power cycle where it stays.",
         evidence=tuple(
             Evidence(what=name.replace("_", " "), value=word, source=f"nvidia-smi -q{index}")
             for name, word in sorted(bad.items())
@@ -300,7 +298,6 @@ def _fail_clique(case: RuleContext, domains: dict[tuple[str | None, int], list[G
         summary="GPUs in different NVLink domains: "
         + "; ".join(f"{name}: {join_labels([gpu.label for gpu in gpus])}" for name, gpus in groups),
         impact="NCCL uses no NVLink between them, but PCIe or the network: seven times slower and more.",
-        remedy="Put the node's GPUs into one partition, unless partitions are meant; else reset those that differ.",
         evidence=tuple(
             Evidence(what=name, value=join_labels([gpu.label for gpu in gpus]), source="nvidia-smi -q")
             for name, gpus in groups
@@ -352,7 +349,6 @@ def _judge_nvls_unavailable(case: RuleContext) -> Result:
         summary=f"no NVLink multicast (NVLS): {join_labels([gpu.label for gpu in sure])} "
         "not registered with the fabric",
         impact="NCCL all-reduce falls back to rings: about 360 instead of 480 GB/s bus bandwidth on 8 H100.",
-        remedy="See fabric-manager-down and fabric-incomplete; where it is not supported, update driver and VBIOS.",
         evidence=tuple(
             Evidence(what=f"fabric state of {gpu.label}", value=gpu.fabric.state or "", source="nvidia-smi -q")
             for gpu in sure

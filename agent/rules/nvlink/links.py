@@ -103,7 +103,6 @@ def _fail_inactive(case: RuleContext, tally: LinkCounts, severity: str, summary:
         label=gpu.label,
         summary=summary,
         impact=_impact(tally, gpu.label),
-        remedy="Look for Xid 74 and SXid in the kernel log; reset GPUs and fabric manager, power cycle; else replace.",
         evidence=(tally.evidence,),
         severity=severity,
         places=frozenset({gpu.id, gpu.pci or gpu.id, *_links(tally)}) | ends | lost_ends(case, tally),
@@ -204,7 +203,6 @@ def _judge_asymmetric(case: RuleContext, tally: LinkCounts, group: list[LinkCoun
         summary=f"{len(tally.active)} active NVLinks; the other GPUs of its model have {usual_count}",
         impact=f"{100 * missing / usual_count:.0f}% of its NVLink bandwidth ({missing} of {usual_count} links); "
         "collectives run at its speed.",
-        remedy="Read the fabric manager's log and the kernel log (Xid 74, SXid); reset the GPUs or power cycle.",
         evidence=tuple(
             tally.evidence for tally in (tally, *(other for other in group if len(other.active) == usual_count))
         )[:2],
@@ -272,7 +270,6 @@ def _fail_speed_low(tally: LinkCounts, slow: list[tuple[GpuLink, float]]) -> Fai
         summary=f"NVLink {numbers}: {now:.3g} GB/s, expected {expected_rate:.3g}",
         impact=f"{format_share_lost(now, expected_rate)} of the bandwidth of {len(slow)} of {tally.total} links; "
         "collectives run at the slowest.",
-        remedy="Reset the GPU and restart the fabric manager with all jobs gone; if it trains low again, replace it.",
         evidence=tuple(
             Evidence(
                 what=f"link {link.link}", value=f"{link.signal_gbyte_s:g} GB/s", source=f"nvidia-smi nvlink -s{which}"
@@ -331,7 +328,6 @@ def _fail_bandwidth_mode(subject: str, label: str, mode: str, at: frozenset[str]
         label=label,
         summary=f"NVLink bandwidth mode {mode}",
         impact="NVLinks are switched off on purpose: HALF leaves an H100 225 of 450 GB/s, MIN and OFF less.",
-        remedy="With all jobs gone: nvidia-smi nvlink -sBwMode FULL, unless the mode is meant.",
         evidence=(Evidence(what="bandwidth mode", value=mode, source="nvidia-smi nvlink -gBwMode"),),
         places=at,
     )
@@ -358,7 +354,6 @@ def nvlink_unused_by_mig(case: RuleContext) -> Iterator[Result]:
         label="node",
         summary=f"MIG is on: NVLink of {join_labels([gpu.label for gpu in split])} is not used",
         impact="A job cannot join these GPUs: 450 GB/s of NVLink on each H100 lie idle.",
-        remedy="Nothing, where MIG is meant; else nvidia-smi -mig 0 with all jobs gone.",
         evidence=(Evidence(what="MIG on", value=join_labels([gpu.label for gpu in split]), source="nvidia-smi -q"),),
         places=frozenset().union(*(gpu_ids(case, gpu) for gpu in split)),
     )

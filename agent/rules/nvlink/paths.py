@@ -129,7 +129,6 @@ def _fail_matrix_uneven(case: RuleContext, thin: list[GpuPair], counts: Mapping[
         label=label,
         summary=f"fewer NVLinks than between the others ({expected}): {join_labels(labels)}",
         impact="Collectives of all GPUs run at the speed of the thinnest pair.",
-        remedy="Find the links that are down: nvidia-smi nvlink -s; reset the GPUs or power cycle.",
         evidence=tuple(Evidence(what="pair", value=label, source="nvidia-smi topo -m") for label in labels[:8]),
         places=frozenset().union(*(gpu_ids(case, case.gpus[end]) for end in ends)),
     )
@@ -273,7 +272,6 @@ def _fail_path_missing(
         label=label,
         summary=f"no NVLink {between}: {cell} instead of {expected}, {links}",
         impact="NCCL takes PCIe for these pairs: 63 GB/s at best instead of 450; rings run at their slowest pair.",
-        remedy="Read the fabric manager's log for what it left out; restart it with all jobs gone; reset the GPUs.",
         evidence=(
             Evidence(what=labels[0], value=str(cell), source="nvidia-smi topo -m"),
             Evidence(what=labels[0], value=_path_kind(a, b), source="nvidia-smi topo -p2p n"),

@@ -118,7 +118,6 @@ def _judge_manager_mismatch(case: RuleContext) -> Result:
         summary=f"fabric manager {service.version}, driver {driver}: they must be equal",
         impact=f"{'At its next start the' if running else 'The'} fabric manager ends, and none of "
         f"{len(case.topology.gpus)} GPUs can be used (CUDA error 802).",
-        remedy="Install the fabric manager of the driver's version, or reboot into the driver that is installed.",
         evidence=(
             Evidence(what="fabric manager", value=service.version, source="nv-fabricmanager --version"),
             Evidence(what="driver", value=driver, source="/proc/driver/nvidia/version"),
@@ -186,7 +185,6 @@ def _judge_imex_down(case: RuleContext, service: Service) -> Result:
         label="node",
         summary=f"IMEX is configured for {case.software.imex['nodes_config']} nodes, and {what}",
         impact="No memory is shared over NVLink with other nodes: 900 GB/s fall to the network, or jobs end.",
-        remedy="`systemctl enable --now nvidia-imex` on all nodes of the domain; one configuration and one version.",
         evidence=(
             Evidence(what=IMEX, value=service.state, source=f"systemctl status {IMEX}"),
             Evidence(what="daemon", value=state or "no answer", source="nvidia-imex-ctl -q"),
@@ -217,7 +215,6 @@ def _judge_imex_channel_denied(case: RuleContext) -> Result:
         label="node",
         summary="IMEX is configured, and no channel device is there",
         impact="Jobs cannot share memory with other nodes over NVLink: CUDA error 800.",
-        remedy="Load the driver with NVreg_CreateImexChannel0=1, or let the scheduler make channels for jobs.",
         evidence=(Evidence(what="channels", value="none", source="ls /dev/nvidia-caps-imex-channels"),),
         places=frozenset({PLACE}),
     )

@@ -69,7 +69,6 @@ def _fail_c2c_down(case: RuleContext, gpu: Gpu, what: str, severity: str) -> Fai
         label=gpu.label,
         summary=what,
         impact="The way to the CPU's memory and to NICs is slower than 450 GB/s in each direction, or takes PCIe.",
-        remedy="Power cycle the tray; if it stays, replace the superchip module.",
         evidence=(
             Evidence(what="C2C links", value=", ".join(states) or "none active", source="nvidia-smi c2c -s"),
             Evidence(what="C2C mode", value=str(gpu.c2c and gpu.c2c.enabled), source="nvidia-smi -q"),
@@ -208,7 +207,6 @@ def _fail_memory_numa(case: RuleContext, gpu: Gpu, what: str) -> Fail:
         label=gpu.label,
         summary=what,
         impact="Only CUDA gets at the GPU's memory (96 GB and more); numactl and malloc do not.",
-        remedy="Nothing, where no job needs it; else let the kernel online the memory (memhp_default_state).",
         evidence=(
             Evidence(what="NUMA nodes", value=str(len(case.node.numa_nodes)), source="/sys/devices/system/node"),
             Evidence(

@@ -147,7 +147,6 @@ def _fail_path_bottleneck(case: RuleContext, hop: PciFunction, paths: list[tuple
         f"whose own links can do {full:.1f}",
         impact=f"{format_share_lost(now, full)} of what GPUDirect could move "
         f"between {join_labels(pairs)}, in each direction.",
-        remedy="Move GPU or NIC to slots below one switch, or replace the riser or cable that limits this hop.",
         evidence=(
             Evidence(
                 what=f"link of {hop.id}",
@@ -304,7 +303,6 @@ def _fail_nic_starved(
         if rate != need.fastest
         else f"{ports} runs at {rate:g} Gb/s ({rate / 8:g} GB/s); the PCIe link{above} can use {usable:.1f} GB/s",
         impact=f"{usable:.1f} instead of {rate / 8:g} GB/s in each direction, and pauses or drops under load.",
-        remedy="Move the NIC to a slot with all lanes of its generation.",
         evidence=(
             Evidence(
                 what=f"link of {place}",

@@ -221,9 +221,6 @@ def _judge_kind(case: RuleContext, link_end: LinkEnd, kind: str, severity: str) 
         "None by itself: a driver or a tool asked the device for a feature that it does not have."
         if harmless
         else "After each error the link is reset or a transaction is lost, and jobs on this device fail.",
-        "Nothing, unless they grow under load; then compare firmware and driver with those of a good node."
-        if harmless
-        else "Drain the node; reseat card and riser; look at firmware; replace what repeats it.",
         cause="unsupported-request" if harmless else kind,
     )
     answer = judge_count(case, link_end.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)
@@ -243,7 +240,6 @@ _SIGNAL = read_limit("pcie-errors-correctable.signal_per_hour")
 _OF_LINK = tuple(f"correctable.{name}" for name in ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"))
 _OF_NIC = ("rx_pci_signal_integrity", "tx_pci_signal_integrity")
 _IMPACT = "Each is sent again: bandwidth falls by little, but a link that errs so is on its way to fatal errors."
-_REMEDY = "Reseat card and riser, try another slot, renew firmware and BIOS; then replace the card."
 
 
 @rule("pcie-errors-correctable")
@@ -296,7 +292,6 @@ def _judge_end(case: RuleContext, link_end: LinkEnd, counters: Counters, alike: 
         label=place.label,
         summary=f"{count_of(count.total, 'correctable PCIe errors')} in {format_window(case)}, limit {limit:g}/min",
         impact=_IMPACT,
-        remedy=_REMEDY,
         evidence=count.evidence,
         severity=place.severity("error" if grave else "warning"),
         places=place.places,
@@ -304,7 +299,7 @@ def _judge_end(case: RuleContext, link_end: LinkEnd, counters: Counters, alike: 
 
 
 def _judge_nic(case: RuleContext, link_end: LinkEnd, counters: Counters) -> Result:
-    words = FailureText("signal integrity errors that the NIC counts", _IMPACT, _REMEDY, cause="signal")
+    words = FailureText("signal integrity errors that the NIC counts", _IMPACT, cause="signal")
     return judge_count(case, link_end.place, delta(case, counters, _OF_NIC), (Limit(_SIGNAL, "warning", HOUR),), words)
 
 
@@ -353,7 +348,6 @@ def _judge_replays(
         summary=f"{count.total} PCIe replays in {format_window(case)}, "
         f"limit {allowed * case.threshold(_REPLAYS_GRAVE if grave else _REPLAYS_TIMES):g}/min",
         impact=f"{times:.0f} times what is allowed here: the link may come up with half its lanes next time.",
-        remedy="Reseat the GPU or its riser, try another slot, renew firmware and BIOS; then replace it.",
         evidence=count.evidence,
         severity="error" if grave else "warning",
         places=place.places,
@@ -365,7 +359,6 @@ _PER_MINUTE = read_limit("pcie-recoveries.per_minute")
 _WORDS = FailureText(
     "recoveries of the PCIe link",
     "Each stops the link for microseconds; more than 6 a minute at constant clocks show that its signal is poor.",
-    "Look for correctable errors on both ends; reseat the GPU or its riser; renew firmware.",
     "medium",
 )
 

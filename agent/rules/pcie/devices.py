@@ -86,7 +86,6 @@ def _fail_device_gone(case: RuleContext, members: list[PciFunction], gear: dict[
         label=device_label(case, first.id),
         summary="has fallen off the bus (config space reads 0xFF)" + (f", with {join_labels(below)}" if below else ""),
         impact=f"{lost} lost until a reset or power cycle; jobs that use it hang or die.",
-        remedy="Drain the node and power cycle it. If it stays gone, reseat the card, try another slot, replace it.",
         evidence=(
             Evidence(what=f"config space of {first.id}", value="all-ones", source=pci_source(case, first.id, "config")),
             *_switched_off(case, first),
@@ -150,7 +149,6 @@ def _judge_containment(case: RuleContext, place: str, events: list[Event]) -> Re
         label=device_label(case, place),
         summary=f"a fatal PCIe error cut off {lost}",
         impact=f"{len(events)} time{'s' if len(events) > 1 else ''} since boot; each ends every job that uses {lost}.",
-        remedy="Read in the kernel log which error came first; reseat card or cable, update firmware.",
         evidence=tuple(Evidence(what="kernel log", value=e.text, source=e.source) for e in events[-3:]),
         severity=None if hit else "warning",
         places=frozenset({place, *(f.id for f in ends)}),

@@ -88,7 +88,6 @@ def _fail_width_downgraded(case: RuleContext, wire: PcieLink, width: int, expect
         label=link_label(case, wire),
         summary=f"PCIe link is x{width}; both ends support x{expected}",
         impact=_impact(case, wire, width, expected),
-        remedy="Reseat the card or its riser, check the slot's bifurcation in the BIOS, then try another slot.",
         evidence=(
             *both_ends_evidence(case, wire, "width"),
             *retrained_evidence(wire),
@@ -151,9 +150,6 @@ def _fail_speed_downgraded(case: RuleContext, wire: PcieLink, speed: float, expe
         summary=f"PCIe link runs at {speed:g} GT/s; both its ends can do {expected:g} GT/s"
         + (": capped by target link speed" if cap else ""),
         impact=format_loss(now, full) or f"{format_share_lost(speed, expected)} of the link's speed.",
-        remedy="Lift the limit on this slot's link speed in the BIOS, or whatever wrote LnkCtl2."
-        if cap
-        else "Reseat the card or its riser, update firmware of card and switch, look for correctable errors (AER).",
         evidence=(
             *both_ends_evidence(case, wire, "speed"),
             *cap,
@@ -223,9 +219,6 @@ def _fail_link_down(case: RuleContext, wire: PcieLink, most: int) -> Fail:
         summary=f"PCIe link has no lanes; the device could have {most}"
         + (": the port above has its link switched off" if off else ""),
         impact=f"0 of {most} lanes: nothing can be moved to or from it.",
-        remedy="Find out who set Link Disable on the port above, and clear it."
-        if off
-        else "Reseat the card and power cycle the node; then try another slot.",
         evidence=(
             Evidence(
                 what=f"current link width of {wire.child.id}",
@@ -280,7 +273,6 @@ def _judge_ends_disagree(case: RuleContext, wire: PcieLink) -> Result:
         label=link_label(case, wire),
         summary=f"the link is {_format_ends(here)} at the device and {_format_ends(there)} at the port above",
         impact="One of the two ends reports a wrong value: other findings about this link are in doubt.",
-        remedy="Read both ends again; if they stay apart, update the firmware of the switch or the BIOS.",
         evidence=(
             *_build_evidence(case, wire.child, here),
             *_build_evidence(case, wire.parent, there),

@@ -160,7 +160,6 @@ def _fail_mps_mismatch(
         label=registers.label if child.id == registers.function.id else f"{child.id} above {registers.label}",
         summary=f"it may send packets of {large} bytes; the port above it, {parent.id}, takes {small}",
         impact=f"a packet of more than {small} bytes is a fatal error that takes the device off the bus, under load.",
-        remedy="Boot with pci=pcie_bus_safe, or set one payload size in the BIOS, and reboot.",
         evidence=(
             register_evidence(child, "MPS", f"{large} bytes", "DevCtl: MaxPayload"),
             register_evidence(parent, "MPS", f"{small} bytes", "DevCtl: MaxPayload"),
@@ -202,7 +201,6 @@ def _fail_mps_uneven(of: Mapping[int, list[DeviceRegisters]]) -> Fail:
         label="node",
         summary=f"GPUs and rails send PCIe packets of {len(sizes)} sizes ({sizes_text}), as {_PERF} lets them",
         impact="A packet larger than its peer accepts is a fatal error: one peer-to-peer transfer can stop a job.",
-        remedy="Boot with pci=pcie_bus_safe instead of pci=pcie_bus_perf.",
         evidence=tuple(
             register_evidence(registers.function, "MPS", f"{size} bytes", "DevCtl: MaxPayload")
             for size in sizes
@@ -264,7 +262,6 @@ def _fail_mps_small(registers: DeviceRegisters, top: PciFunction) -> Fail:
         summary=f"it sends PCIe packets of {_LEAST} bytes; everything below {top.id} can take {_BETTER}",
         impact="With payloads of 128 bytes a larger part of the link carries headers, and its usable "
         "bandwidth is lower.",
-        remedy="Set the payload size in the BIOS to the largest or to automatic, or boot with pci=pcie_bus_safe.",
         evidence=(
             register_evidence(registers.function, "MPS", f"{_LEAST} bytes", "DevCtl: MaxPayload"),
             register_evidence(

@@ -97,7 +97,6 @@ def _fail_slot_limits_card(case: RuleContext, wire: PcieLink, limit: _Limit) -> 
         impact=f"{here:.1f} instead of {full:.1f} GB/s in each direction: {format_share_lost(here, full)} less."
         if here and full and here < full
         else f"{now or 0:.1f} GB/s in each direction.",
-        remedy="Move the card to a slot with all its lanes, or undo the slot's bifurcation in the BIOS.",
         evidence=tuple(
             Evidence(
                 what=f"most that {which} can do",
@@ -212,7 +211,6 @@ def _fail_siblings(case: RuleContext, wire: PcieLink, like: list[PcieLink]) -> F
         summary=f"its link can do {_describe_link(case, wire)}; "
         f"those of {join_labels([link_label(case, link) for link in like])} can do {_describe_link(case, like[0])}",
         impact=format_loss(now, full) or "What it costs is not known: the speed of the link is missing.",
-        remedy="Compare slot, riser and BIOS settings with those of the others; exchange the cards.",
         evidence=(
             *(
                 Evidence(

@@ -56,8 +56,6 @@ def _judge_gid_v1_only(roce_port: RocePort) -> Result:
         label=roce_port.label,
         summary=f"{len(gids)} GIDs, all of RoCE v1" + (" and link-local" if flat else ""),
         impact="This traffic passes no router, and no switch puts it into the lossless class.",
-        remedy=("Give the interface an address; look" if flat else "Look")
-        + " for a driver or firmware setting that turns RoCE v2 off.",
         evidence=tuple(
             Evidence(
                 what=f"GID {gid.index} of {roce_port.label}",
@@ -105,7 +103,6 @@ def _judge_no_ip(roce_port: RocePort) -> Result:
         label=roce_port.label,
         summary=f"{len(gids)} GIDs, all link-local: {netdev.label} has no IPv4 and no global IPv6 address",
         impact="This rail reaches nothing outside its subnet; connections to rails with addresses fail.",
-        remedy=f"Give {netdev.label} its address, and look why it lost it.",
         evidence=(
             Evidence(what=f"addresses of {netdev.label}", value=", ".join(netdev.addresses) or "none", source=source),
             *(
@@ -251,7 +248,6 @@ def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Ite
         label="node",
         summary=f"jobs use NCCL {version} without {_KEY}: it takes GID 0, of RoCE v1",
         impact="This traffic passes no router and is in no lossless class.",
-        remedy=f"Use NCCL 2.21 or later, or set {_KEY} to an index of RoCE v2.",
         evidence=(
             Evidence(what="libnccl", value=f"{path} ({version})", source="/proc/*/maps"),
             *(

@@ -77,7 +77,6 @@ def roce_lag_on_rails(case: RuleContext) -> Iterator[Result]:
             summary=f"{join_labels([nic.label for nic in bond.nics])}, for jobs, in one bond: {bond.labels}",
             impact="A connection uses one port of the bond only; two connections may share one port "
             "while the other is idle.",
-            remedy="Take the ports out of the bond and give each an address; NCCL_IB_MERGE_NICS=1 uses both.",
             evidence=(
                 Evidence(
                     what="mode",
@@ -164,7 +163,6 @@ def _fail_lag_broken(bond: Bond, summary: str, cause: str) -> Fail:
         label=bond.netdev.label,
         summary=summary,
         impact=_IMPACTS.get(cause, _IMPACT),
-        remedy="A member that is down: cable, module, switch port. Else remove virtual functions, and create it again.",
         evidence=(
             Evidence(what="mode", value=bond.mode or "not reported", source=f"{folder}/mode"),
             Evidence(what="members", value=bond.labels, source=f"{folder}/slaves"),

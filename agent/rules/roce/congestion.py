@@ -57,9 +57,9 @@ def _judge_rx_discards(case: RuleContext, counters: RocePortCounters) -> Result:
         if foreign
         else "Each makes its sender repeat what followed: throughput collapses above about 1% loss, and "
         "collectives wait.",
-        _remedy(counters),
         "high" if carrying else "medium",
         "other-class" if foreign else "",
+        remedy="" if foreign else _remedy(counters),
     )
     limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_EVENTS, "warning"))
     answer = judge_count(case, counters.place, count, limits, words)
@@ -150,7 +150,6 @@ def _fail_class_usage(case: RuleContext, counters: RocePortCounters, what: str, 
         label=place.label,
         summary=f"{what} in {format_window(case)}; PFC is on for {pfc}",
         impact="What is outside the class is dropped under congestion; throughput collapses above about 1% loss.",
-        remedy="Mark the traffic for the class (NCCL_IB_TC, cma_roce_tos) and trust DSCP, on all hosts alike.",
         evidence=tuple(
             Evidence(what=name, value=f"+{move} in {format_window(case)}", source=counters.eth.source(name))
             for name, move in rows
@@ -166,7 +165,6 @@ _STALLS = read_limit("roce-rt-host-bound.stalls_per_minute")
 _DROPS = read_limit("roce-rt-host-bound.overflows_per_minute")
 _QUEUES = read_limit("roce-rt-host-bound.no_buffer_per_minute")
 _IMPACT = "The NIC waits for this host's PCIe: the rail runs below its rate, and pause spreads to the fabric."
-_REMEDY = "Look at the NIC's PCIe width and speed, its read request size, ACS redirection, IOMMU and NUMA placement."
 # Counter, limit, and what is said of it; the gravest first
 _CAUSES = (
     ("outbound_pci_buffer_overflow", Limit(_DROPS, "error", MINUTE), "packets lost to a full PCIe buffer"),
@@ -182,9 +180,7 @@ def roce_rt_host_bound(case: RuleContext) -> Iterator[Result]:
 
 def _judge_host_bound(case: RuleContext, counters: RocePortCounters) -> Result:
     answers = [
-        judge_count(
-            case, counters.place, delta(case, counters.eth, [name]), (limit,), FailureText(what, _IMPACT, _REMEDY)
-        )
+        judge_count(case, counters.place, delta(case, counters.eth, [name]), (limit,), FailureText(what, _IMPACT))
         for name, limit, what in _CAUSES
     ]
     return next((a for kind in (Fail, Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
@@ -260,7 +256,6 @@ def _judge_direction(
         summary=f"{count.total} {what} in {format_window(case)}: {share:.1f}% of its RDMA packets, "
         f"limit {case.threshold(limit):g}%",
         impact=f"Senders are asked to slow down for {share:.1f}% of the packets: bandwidth is lost in the fabric.",
-        remedy="Look at rail mapping, adaptive routing, NCCL_IB_QPS_PER_CONNECTION and ECMP entropy.",
         evidence=count.evidence,
         severity="info",
         places=place.places,
@@ -294,7 +289,6 @@ def _judge_cnp_ignored(case: RuleContext, counters: RocePortCounters) -> Result:
         summary=f"ignored {ignored.total} of {ignored.total + handled.total} congestion notifications in "
         f"{format_window(case)} ({share:.0f}%, limit {case.threshold(_CNP_IGNORED_SHARE):g}%)",
         impact=f"{share:.0f}% of the times that it should slow down it does not: congestion is left to PFC.",
-        remedy="Switch the reaction point (roce_rp) on for the priority of RoCE.",
         evidence=ignored.evidence + handled.evidence,
         severity=place.severity("warning"),
         places=place.places,

@@ -50,7 +50,6 @@ _CRC_PER_HOUR = read_limit("roce-rt-crc.per_hour")
 _CRC_WORDS = FailureText(
     "received frames with a wrong check sum",
     "Each is a lost packet whatever PFC does, and costs RoCE a go-back or a timeout of up to 4.3 s.",
-    "Clean or replace the cable or module; then the switch port.",
 )
 
 
@@ -91,7 +90,6 @@ def _judge_fec_ber(case: RuleContext, counters: RocePortCounters) -> Result:
     words = FailureText(
         "blocks that FEC could not correct",
         "Each is lost traffic, and costs RoCE a go-back or a timeout of up to 4.3 s.",
-        "Clean or replace the cable or module.",
         cause="lost",
     )
     lost = judge_count(
@@ -128,7 +126,6 @@ def _corrected_ratio(case: RuleContext, counters: RocePortCounters) -> Result:
         summary=f"FEC corrected {ratio:.1e} of the bits received in {format_window(case)}, "
         f"limit {case.threshold(_FEC_BER_ERROR if grave else _FEC_BER_WARN):.0e}",
         impact=f"At 2.4e-04 the code ends, and traffic is lost; this is {100 * ratio / 2.4e-4:.0f}% of it.",
-        remedy="Clean or replace the cable or module.",
         evidence=fixed.evidence,
         severity=place.severity("error" if grave else "warning"),
         cause="corrected",
@@ -141,7 +138,6 @@ _ICRC_PER_HOUR = read_limit("roce-rt-icrc.per_hour")
 _ICRC_WORDS = FailureText(
     "RoCE packets with a wrong ICRC",
     "Each was altered on its way though every link's check sum was right, and must be sent again.",
-    "Find the switch or line card that all these paths share; look for a device that rewrites packets.",
 )
 
 
@@ -213,6 +209,7 @@ def _report_reordering(faults: Sequence[Fail]) -> Fail:
     return replace(
         one,
         impact="None where switches or NICs spread packets over several paths: they are reordered, not lost.",
+        remedy="",
         severity="info",
         confidence="medium",
         cause="reordered",
@@ -289,7 +286,7 @@ def _judge_ack_timeout(case: RuleContext, counters: RocePortCounters) -> Result:
     words = FailureText(
         "ACK timeouts",
         "Each stops a queue pair for up to 4.3 s (NCCL's default); seven in a row end the job.",
-        f"Look for a peer that hangs and for drops on the path. {describe_loss(case, counters)}",
+        remedy=f"Look for a peer that hangs and for drops on the path. {describe_loss(case, counters)}",
     )
     limits = (Limit(_ACK_TIMEOUT_PER_MINUTE, "error", MINUTE),)
     return judge_count(case, counters.place, delta(case, counters.rdma, _ACK_TIMEOUT_COUNTERS), limits, words)
@@ -303,7 +300,6 @@ _EVENTS = read_limit("roce-rt-retry-exceeded.events")
 _RETRY_EXCEEDED_WORDS = FailureText(
     "queue pairs gave up (retries exceeded)",
     "Each ended a connection: a NCCL job aborts with error 12, vendor error 129.",
-    "See whether a peer died then; else test reachability of each rail (rping), link flaps, ARP and routes.",
     "medium",
 )
 
@@ -337,7 +333,6 @@ _GRAVE = read_limit("roce-rt-rnr.warning_per_minute")
 _RNR_WORDS = FailureText(
     "times no receive buffer was posted",
     "Each makes a sender wait and try again (0.01 to 655 ms): bandwidth falls though the network is fine.",
-    "An application or CPU that does not keep up: CPU pinning, steal time, depth of the receive queues.",
 )
 
 
@@ -361,7 +356,6 @@ _DUPLICATES_PER_HOUR = read_limit("roce-rt-duplicates.per_hour")
 _DUPLICATES_WORDS = FailureText(
     "duplicate requests",
     "Peers send again what this host already had: their path to or from here loses packets, and costs them timeouts.",
-    "Nothing was dropped here: look at the peers' counters and at the switches between.",
 )
 
 
@@ -407,7 +401,7 @@ def _judge_adaptive(case: RuleContext, counters: RocePortCounters) -> Result:
     words = FailureText(
         "adaptive timeouts and slow restarts",
         "Each costs a round trip or sets the rate back; the fabric loses packets though the usual counters are quiet.",
-        describe_loss(case, counters),
+        remedy=describe_loss(case, counters),
     )
     answer = judge_count(
         case,
@@ -491,7 +485,6 @@ def _judge_soft_loss_direction(
         label=nic.label,
         summary=f"{count.total} {words} in {format_window(case)}: {ratio:.1g} of {carried} packets, limit {limit:.0e}",
         impact="Every lost packet is sent again with all that followed: what is measured here is the loss.",
-        remedy="ip -s link show and tc -s qdisc show of the interface below, on both ends; or its CPU cannot keep up.",
         evidence=count.evidence,
         places=frozenset({nic.id}),
     )

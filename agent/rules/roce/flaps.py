@@ -15,7 +15,6 @@ _LIMITS = read_limits("roce-link-flap")
 _IMPACT = (
     "Its traffic stops for seconds each time; after about 30 s of retries (7 of 4.3 s) a job of NCCL or HCCL ends."
 )
-_REMEDY = "Clean or replace fibre or module; read the switch's log of the port. Several at once: the switch."
 
 
 @rule("roce-link-flap")
@@ -30,4 +29,4 @@ def roce_link_flap(case: RuleContext) -> Iterator[Result]:
             downs.append(LinkDowns(counters.place, largest_delta(*counts), history, function))
         else:
             yield counters
-    yield from judge_flaps(case, downs, _LIMITS, _IMPACT, _REMEDY)
+    yield from judge_flaps(case, downs, _LIMITS, _IMPACT)

@@ -49,7 +49,6 @@ def _judge_netdev_missing(case: RuleContext, roce_port: RocePort, any_visible: b
         impact="The port carries nothing until its interface is back."
         if lost
         else "Jobs on this host cannot use this rail, unless they run in the container that has its interface.",
-        remedy="`ip netns exec NAMESPACE ip link set INTERFACE netns 1`; where nothing uses it, rebind the function.",
         evidence=(
             Evidence(
                 what=f"interfaces of {roce_port.label}",
@@ -128,7 +127,6 @@ def _fail_mtu_small(roce_port: RocePort, netdev: Netdev, mtu: int, active: int) 
         label=roce_port.label,
         summary=text,
         impact=f"{payload:.1f}% of the wire are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
-        remedy="`ip link set INTERFACE mtu 9000` (or 4200) on all nodes, with the switches at 9216.",
         evidence=(
             Evidence(what=f"MTU of {netdev.label}", value=str(mtu), source=f"/sys/class/net/{netdev.label}/mtu"),
             *((row,) if active < able else ()),
@@ -203,7 +201,6 @@ def _merge_rails(rails: list[tuple[RocePort, Netdev]]) -> Result:
         label="node",
         summary=f"rails send packets of different sizes: most bytes {largest}; {join_labels(labels)}",
         impact="Larger packets are dropped where programs do not agree on the smaller size.",
-        remedy="One MTU on all rails: `ip link set INTERFACE mtu 9000`, with the switches at 9216.",
         evidence=tuple(_read_mtu(netdev) for _, netdev in rails),
         severity="error",
         cause="rails",
@@ -224,7 +221,6 @@ def _fail_mtu_mismatch(
         summary=summary,
         impact="Larger frames are dropped: large messages hang for 7 retries of 4.3 s (NCCL's default), "
         "small ones pass.",
-        remedy="One MTU on all rails and nodes, and 9216 on the switches.",
         evidence=evidence,
         severity=roce_port.severity(severity),
         cause=cause,

@@ -228,7 +228,6 @@ def _fail_speed_degraded(wire: _CabledLink, expected_speed: float, because: str,
         impact=f"{wire.speed / 8:g} instead of {expected_speed / 8:g} GB/s in each direction "
         f"({format_share_lost(wire.speed, expected_speed)} less)"
         + (": nothing is lost where the fabric is so by design." if by_design else "; collectives wait for it."),
-        remedy="Reseat or replace cable or module; look at the switch port's breakout, autonegotiation and errors.",
         evidence=tuple(evidence),
         severity="info" if by_design else wire.each.severity("error"),
         confidence=confidence,
@@ -325,7 +324,6 @@ def _fail_fec_wrong(wire: _FecLink, because: str, cause: str) -> Fail:
         label=wire.each.label,
         summary=f"{_WORDS.get(fec.active or '', fec.active)} at {netdev.speed_gbit_s:g} Gb/s; {because}",
         impact="Every bit error is a lost packet, at up to 2.4e-4 a bit by design; ends that differ have no link.",
-        remedy="ethtool --set-fec INTERFACE encoding rs (or auto), and the same on the switch port.",
         evidence=(
             Evidence(what=f"active FEC of {netdev.label}", value=fec.active or "", source=source),
             Evidence(what="configured", value=configured, source=source),

@@ -191,7 +191,6 @@ def _judge_dcb_unreadable(qos_path: QosPath) -> Result:
     return fail_port(
         qos_path,
         f"whether it is lossless is not known: {why}",
-        "Run the agent on the host that has the physical function, outside of containers; in a cloud ask the provider.",
         impact="Rules about lossless classes cannot check this rail.",
         severity="info",
         evidence=(Evidence(what=f"DCB of {port.label}", value=why, source=f"dcb pfc show dev {name}"),),
@@ -214,7 +213,6 @@ def _judge_dcbx_firmware_owned(qos_path: QosPath, netdev: Netdev) -> Result:
     return fail_port(
         qos_path,
         "DCBX is run by the firmware of the NIC" if qos.dcbx == "firmware" else "DCBX is run with the switch",
-        "Nothing where switches are meant to decide; else `mlnx_qos -i INTERFACE -d os`.",
         impact="The switch can replace the PFC and ETS settings of the host at any time.",
         severity="info",
         evidence=(Evidence(what=f"DCBX of {netdev.label}", value=value, source=f"dcb dcbx show dev {netdev.label}"),),
@@ -255,7 +253,6 @@ def _judge_cnp_class(qos_path: QosPath, netdev: Netdev, usual_value: int | None)
     return fail_port(
         qos_path,
         text,
-        "`echo 48 > /sys/class/net/INTERFACE/ecn/roce_np/cnp_dscp`, the same on all hosts.",
         impact="Feedback queues behind the congestion: 1 MB of queue at 400 Gb/s is 20 microseconds.",
         severity="info",
         evidence=(row,),

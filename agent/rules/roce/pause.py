@@ -97,7 +97,6 @@ def _judge_pause_received(
         label=place.label,
         summary=f"paused by the switch for {percent:.0f}% of {format_window(case)}, limit {limit:g}%{among}",
         impact=f"{percent:.0f}% of the time it sends nothing of that priority: congestion further down.",
-        remedy="Find the congested egress port of the switch; ECN thresholds; load of the rails.",
         evidence=pause.evidence,
         severity=place.severity("warning") if sticks_out else "info",
         cause="one-port" if sticks_out else "paused",
@@ -130,9 +129,6 @@ def _judge_pause_sent(case: RuleContext, counters: RocePortCounters) -> Result:
         f"limit {case.threshold(_ERROR if grave else _PAUSE_SENT_WARN):g}%",
         impact=f"{percent:.0f}% of the time this {'NPU' if inside else 'host'} takes nothing in; what waits fills "
         "switches and stops others.",
-        remedy="The NPU is the slow part: find the job that uses it, and why it takes its packets late."
-        if inside
-        else "The host is the slow part: the NIC's PCIe link, ACS, IOMMU, the NUMA node of the memory.",
         evidence=pause.evidence,
         severity=place.severity("error" if grave else "warning"),
         places=place.places,
@@ -150,13 +146,8 @@ def roce_rt_pause_storm(case: RuleContext) -> Iterator[Result]:
 
 
 def _judge_pause_storm(case: RuleContext, counters: RocePortCounters) -> Result:
-    remedy = "Drain the node; look for a GPU or PCIe device that hangs; firmware."
-    stopped = FailureText(
-        "pause storms that firmware ended", "Pause is off on this port, and it drops.", remedy, cause="off"
-    )
-    storm = FailureText(
-        "pause storms", "One node that pauses without end can stop its whole rail in the fabric.", remedy
-    )
+    stopped = FailureText("pause storms that firmware ended", "Pause is off on this port, and it drops.", cause="off")
+    storm = FailureText("pause storms", "One node that pauses without end can stop its whole rail in the fabric.")
     answers = [
         judge_count(case, counters.place, delta(case, counters.eth, _ERRORS), (Limit(_EVENTS, "critical"),), stopped),
         judge_count(
@@ -213,6 +204,5 @@ def _unused_priorities(case: RuleContext, counters: RocePortCounters) -> dict[st
 _WORDS = FailureText(
     "pause frames that nothing here obeys",
     "What the port sends meanwhile can be dropped by the switch: host and switch disagree about the class.",
-    "Set PFC alike on both sides (`mlnx_qos -i INTERFACE`; the queue of the class on the switch).",
     "medium",
 )

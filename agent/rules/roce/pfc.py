@@ -133,7 +133,6 @@ def _judge_pause_and_pfc(qos_path: QosPath, netdev: Netdev) -> Result:
     return fail_port(
         qos_path,
         f"global pause is on beside PFC ({format_pfc(qos_path.qos)})",
-        "`ethtool -A INTERFACE rx off tx off autoneg off`.",
         impact="One end ignores the other's frames: what was to be lossless is dropped when queues fill.",
         severity=qos_path.each.severity("warning"),
         confidence="medium",
@@ -241,7 +240,6 @@ def _fail_outlier(
     return fail_port(
         qos_path,
         "; ".join(f"{what} is {row[what]}, on the other rails {usual_values[what]}" for what in differing),
-        "Run the provisioning on this rail again.",
         impact="Collectives run at the speed of the slowest rail, and this one's packets are queued otherwise.",
         severity="error" if set(differing) & set(_GRAVE) else "warning",
         evidence=tuple(_build_evidence(qos_path, what, str(row[what])) for what in differing),
@@ -258,7 +256,6 @@ def _fail_split(alike: list[QosPath], values: dict[str, dict[str, str | None]], 
         label="node",
         summary="; ".join(f"rails differ in {what}: {_format_groups(alike, values, what)}" for what in split),
         impact="Collectives run at the speed of the slowest rail, and packets of some are queued otherwise.",
-        remedy="Run the provisioning on all rails again.",
         evidence=rows,
         severity="error" if set(split) & set(_GRAVE) else "warning",
         cause=",".join(split),
@@ -322,7 +319,6 @@ def _judge_switch_pfc(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> R
     return fail_port(
         qos_path,
         "; ".join(wrong),
-        "Set the same class on the interface and on its switch port.",
         impact="The switch marks no congestion in the class that RDMA uses, and has no buffer for it: packets are lost."
         if qos_path.verdict == "by_design"
         else "PFC works per hop: no pause reaches the queue that overflows, and its packets are lost.",

@@ -82,7 +82,7 @@ def not_judged_result(qos_path: QosPath) -> Result | None:
     return Unknown(qos_path.each.subject, qos_path.reason) if qos_path.verdict == "unknown" else None
 
 
-def fail_port(qos_path: QosPath, summary: str, remedy: str, **other: Any) -> Fail:
+def fail_port(qos_path: QosPath, summary: str, remedy: str = "", **other: Any) -> Fail:
     """A fault of one port with its whole chain as evidence; `other`: fields of Fail that are not as for lossy ports."""
     failure = Fail(
         subject=qos_path.each.subject,

@@ -110,7 +110,6 @@ def _judge_shared_buffer(case: RuleContext, qos_path: QosPath, netdev: Netdev) -
         qos_path,
         f"priority {format_ranges(busy)} shares the receive buffer of "
         f"the lossless priority {format_ranges(on)}, and is in use",
-        "`mlnx_qos -i INTERFACE --prio2buffer` with a buffer for the lossless priority alone.",
         impact="Ordinary traffic eats the headroom of up to 8 priorities, and makes the port pause RDMA.",
         severity="info",
         evidence=(
@@ -200,8 +199,6 @@ def _fail_ets_starved(qos_path: QosPath, netdev: Netdev, text: str) -> Fail:
     return fail_port(
         qos_path,
         text,
-        "`mlnx_qos -i INTERFACE --tsa` and `--tcbw` (upstream: `dcb ets set`), with most of the link for the class of "
-        "RDMA.",
         impact="When others send, this queue gets only its share of the link.",
         severity=qos_path.each.severity("warning"),
         evidence=(
@@ -244,7 +241,6 @@ def _judge_tc_rate_limited(case: RuleContext, qos_path: QosPath, netdev: Netdev)
     return fail_port(
         qos_path,
         f"queue {queue} of RDMA is limited to {limit:g} Gb/s, the link runs at {link:g}",
-        "`mlnx_qos -i INTERFACE --ratelimit 0,0,0,0,0,0,0,0`, where no tenant is meant to be limited.",
         impact=f"{100 * (1 - limit / link):.0f}% of the link cannot be used.",
         severity=qos_path.each.severity("warning"),
         evidence=(

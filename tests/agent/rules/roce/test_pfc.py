@@ -163,7 +163,6 @@ def test_another_class_at_the_switch_is_an_error() -> None:
 
     assert (PORT, "error", "high", "pfc") == (fault.subject, fault.severity, fault.confidence, fault.cause)
     assert "the switch announces PFC on 4, here it is on for priority 3" == fault.summary
-    assert fault.remedy == "Set the same class on the interface and on its switch port."
     assert ("what leaf7 swp9 announces", "PFC 4, RoCE priority None") == (
         fault.evidence[0].what,
         fault.evidence[0].value,
