@@ -111,6 +111,18 @@ def list_devices(subject: str) -> list[str]:
     return [part.partition("/")[0] for part in ids.split("+")] if ids else []
 
 
+_MOST_GRAVE = {"high": "critical", "medium": "error", "low": "warning"}  # by confidence
+
+
+def bound_severity(severity: str, confidence: str) -> str:
+    """The severity that a finding of this confidence may have at most.
+
+    >>> bound_severity("critical", "low"), bound_severity("info", "low"), bound_severity("critical", "high")
+    ('warning', 'info', 'critical')
+    """
+    return min(severity, _MOST_GRAVE[confidence], key=SEVERITIES.index)
+
+
 _REACH = {"node": 0, "pci": 1, "gpu": 1, "nvswitch": 1}  # by the kind of the subject; a port, a link, a pair: 2
 
 

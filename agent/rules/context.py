@@ -82,6 +82,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
     profile: Profile | None = None
     observed_at: str | None = None  # RFC 3339; when the node was as it is described
     recorded: bool = False  # not a live host: more evidence is saved there, not read here
+    lists_whole: bool = False  # assumed, of a fragment: what no list has does not exist
 
     @cached_property
     def functions(self) -> Mapping[str, PciFunction]:
@@ -235,6 +236,8 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def bus_unread(self) -> Reason | None:
         """Why a device that is not among the PCI functions may be there all the same; None where all were seen."""
+        if self.lists_whole:
+            return None
         failure = self.probe_failure("pci")
         if failure:
             return failure

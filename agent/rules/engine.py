@@ -8,11 +8,21 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent.model.finding import SEVERITIES, Check, Finding, Silenced, Summary, UnknownSubject, worst_first
+from agent.model.finding import (
+    SEVERITIES,
+    Check,
+    Finding,
+    Silenced,
+    Summary,
+    UnknownSubject,
+    bound_severity,
+    worst_first,
+)
 from agent.model.reasons import Reason
 from agent.rules.consequences import Standing, find_standing
 from agent.rules.context import RuleContext
 from agent.rules.fingerprints import fingerprint
+from agent.rules.fragments import assume_context, find_in_fragment
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 
 _BUS = frozenset({"pci", "pci_sysfs"})
@@ -41,6 +51,7 @@ def evaluate(case: RuleContext, rules: Sequence[Rule]) -> Evaluated:
     checks: list[Check] = []
     faults: Failures = []
     reasons: list[Reason] = []
+    assumed = assume_context(case) if case.recorded and case.bus_unread else None
     for rule in rules:
         if rule.name in case.settings.disabled:
             why = Reason("disabled")
@@ -49,8 +60,17 @@ def evaluate(case: RuleContext, rules: Sequence[Rule]) -> Evaluated:
             continue
         answers = list(rule.check(case)) or [_empty_result(rule, case)]
         checks.append(_build_check(rule, answers, reasons))
-        faults += [(rule, answer) for answer in answers if isinstance(answer, Fail)]
+        faults += [(rule, _bound(rule, answer)) for answer in answers if isinstance(answer, Fail)]
+        if assumed is not None:
+            faults += [(rule, _bound(rule, fault)) for fault in find_in_fragment(assumed, rule, answers)]
     return Evaluated(checks, faults, reasons)
+
+
+def _bound(rule: Rule, fault: Fail) -> Fail:
+    """The fault, no graver than its confidence allows."""
+    if fault.confidence == "high":
+        return fault
+    return msgspec.structs.replace(fault, severity=bound_severity(fault.severity or rule.severity, fault.confidence))
 
 
 def build_findings(

@@ -32,6 +32,7 @@ class Fail(msgspec.Struct, frozen=True):
     places: frozenset[str] = frozenset()
     covers: frozenset[str] | None = None  # as a cause: the ids on which it explains others; None: `places`
     covers_parts: bool = True  # as a cause: of these ids, every part too
+    depends_on: Reason | None = None  # of a finding of low confidence: the context that is assumed
     parts: tuple[Any, ...] = ()  # of a finding for several devices: the Fail of each
 
 
