@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from agent.model.nic import Nic, Port
+from agent.model.nic import Netdev, Nic, Port
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.rule import Fail, Result, Rule, Unknown
@@ -26,9 +26,19 @@ def is_context(why: Reason) -> bool:
 
 
 def assume_context(case: RuleContext) -> RuleContext:
-    """The same machine as if its NICs carried GPU traffic and its lists were whole."""
+    """The same machine as if its NICs carried GPU traffic, its lists were whole, and each interface that a port names
+    were listed."""
     nics = [_assume_rail(nic) for nic in case.topology.nics]
-    return replace(case, topology=replace(case.topology, nics=nics), lists_whole=True)
+    listed = case.netdevs
+    named = {
+        name: Netdev(id=name, label=name, nic=nic.id)
+        for nic in nics
+        for port in nic.ports
+        for name in port.netdevs
+        if name not in listed
+    }
+    netdevs = [*case.topology.netdevs, *named.values()]
+    return replace(case, topology=replace(case.topology, nics=nics, netdevs=netdevs), lists_whole=True)
 
 
 def _assume_rail(nic: Nic) -> Nic:
@@ -50,5 +60,5 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         return
     for fault in rule.check(assumed):
         why = gates.get(fault.subject) or (gates.get("node") if isinstance(fault, Fail) else None)
-        if isinstance(fault, Fail) and why is not None:
+        if isinstance(fault, Fail) and why is not None and (fault.severity or rule.severity) != "info":
             yield replace(fault, confidence="low", depends_on=why)
