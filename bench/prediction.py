@@ -33,7 +33,7 @@ BETWEEN = "nvs-Nn"
 LARGE, MIDDLE = 1_000_000_000, 8_000_000
 MARK = "<!-- table -->"
 _ALGORITHMS = {"ring": RING, "tree": TREE, "nvlstree": NVLS_TREE, "collnet": NVLS}
-_DEVIATIONS = 1.5  # of the normal distribution, on each side: 87%
+_DEVIATIONS = 2.0  # of the normal distribution, on each side
 _PRIOR = 2  # tables that the spread of all classes counts for in that of one
 _LEAST_SPREAD = 0.03  # of a share: what one machine varies from run to run
 _ROUNDS = 8
@@ -201,10 +201,12 @@ class _TableFit(NamedTuple):
 
     latency_us: float | None
     share: float | None
+    latencies_us: tuple[float, ...]  # of each row
+    shares: tuple[float, ...]
 
 
 class _Spread(NamedTuple):
-    """How far tables of one class are from each other, all classes together: relative."""
+    """Of latency and share: the usual values, or how far rows are from them (relative)."""
 
     latency: float
     share: float
@@ -220,15 +222,16 @@ def _fit_table(rows: Sequence[Measured]) -> _TableFit:
     latency, share = 0.0, 1.0
     large = [part for part in parts if part[0].request.size >= LARGE]
     middle = [part for part in parts if part[0].request.size < LARGE]
+    latencies: list[float] = []
+    shares: list[float] = []
     for _ in range(_ROUNDS):
         if large:
-            share = statistics.median(moved / max(left - latency, moved / 2) for _, left, moved in large)
+            shares = [moved / max(left - latency, moved / 2) for _, left, moved in large]
+            share = statistics.median(shares)
         if middle:
-            latency = statistics.median(
-                (left - moved / share) / grow_latency(row.request.size) for row, left, moved in middle
-            )
-            latency = max(0.0, latency)
-    return _TableFit(latency if middle else None, share if large else None)
+            latencies = [(left - moved / share) / grow_latency(row.request.size) for row, left, moved in middle]
+            latency = max(0.0, statistics.median(latencies))
+    return _TableFit(latency if middle else None, share if large else None, tuple(latencies), tuple(shares))
 
 
 def _split_time(row: Measured) -> tuple[float, float]:
@@ -243,38 +246,40 @@ def _split_time(row: Measured) -> tuple[float, float]:
 
 
 def _pool(tables: Mapping[tuple[str, str], Sequence[_TableFit]]) -> _Spread:
-    """Robust: by the median deviation of tables from the usual one of their class."""
+    """Of all classes: by the median, as one table that is far off says nothing of the others."""
     latencies, shares = [], []
     for own in tables.values():
-        known = [table.latency_us for table in own if table.latency_us is not None]
-        if len(known) > 1:
-            usual = statistics.median_low(known)
-            latencies += [abs(value - usual) / _at_least(usual) for value in known]
-        logarithms = [math.log(table.share) for table in own if table.share]
-        if len(logarithms) > 1:
-            shares += [abs(value - statistics.median_high(logarithms)) for value in logarithms]
+        usual = _usual(own)
+        latencies += [abs(value - usual.latency) / _at_least(usual.latency) for table in own for value in table.latencies_us]
+        shares += [abs(math.log(value / usual.share)) for table in own for value in table.shares]
     return _Spread(*(1.48 * statistics.median(values) if values else 1.0 for values in (latencies, shares)))
 
 
-def _combine(tables: Sequence[_TableFit], pooled: _Spread) -> Overhead:
+def _usual(tables: Sequence[_TableFit]) -> _Spread:
     """Of several tables the usual one, of two the faster: a table can be slower than its machine, and never faster."""
     latencies = [table.latency_us for table in tables if table.latency_us is not None] or [0.0]
-    usual = statistics.median_low(latencies)
-    wide = _DEVIATIONS * _spread(latencies, usual, pooled.latency * _at_least(usual))
-    logarithms = [math.log(table.share) for table in tables if table.share] or [0.0]
-    share = statistics.median_high(logarithms)
-    part = _DEVIATIONS * max(_LEAST_SPREAD, _spread(logarithms, share, pooled.share))
+    shares = [table.share for table in tables if table.share] or [1.0]
+    return _Spread(statistics.median_low(latencies), statistics.median_high(shares))
+
+
+def _combine(tables: Sequence[_TableFit], pooled: _Spread) -> Overhead:
+    usual = _usual(tables)
+    latencies = [[value - usual.latency for value in table.latencies_us] for table in tables]
+    shares = [[math.log(value / usual.share) for value in table.shares] for table in tables]
+    wide = [_spread(latencies, pooled.latency * _at_least(usual.latency), side) for side in (-1, 0, 1)]
+    part = [_spread(shares, max(_LEAST_SPREAD, pooled.share), side) for side in (-1, 0, 1)]
     return Overhead(
-        Fit(*(round(max(0.0, value)) for value in (usual - wide, usual, usual + wide))),
-        Fit(*(round(math.exp(value), 3) for value in (share - part, share, share + part))),
+        Fit(*(round(usual.latency + value) for value in wide)),
+        Fit(*(round(usual.share * math.exp(value), 3) for value in part)),
         len(tables),
     )
 
 
-def _spread(values: Sequence[float], usual: float, prior: float) -> float:
-    """The standard deviation from the usual value; few tables are taken to spread as all others do."""
-    squares = sum((value - usual) ** 2 for value in values)
-    return math.sqrt((squares + _PRIOR * prior**2) / (len(values) + _PRIOR))
+def _spread(deviations: Sequence[Sequence[float]], prior: float, side: int) -> float:
+    """How far rows are on one side of the usual value, each table counted once; few tables are taken to spread as those
+    of all classes do. Latencies are skewed: much can add to them, and little can take from them."""
+    squares = [2 * statistics.fmean(max(0.0, side * value) ** 2 for value in own) for own in deviations if own]
+    return side * _DEVIATIONS * math.sqrt((sum(squares) + _PRIOR * prior**2) / (len(squares) + _PRIOR))
 
 
 def _at_least(latency_us: float) -> float:

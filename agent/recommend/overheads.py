@@ -15,6 +15,7 @@ from agent.recommend.tuning import ALL_REDUCE, Choice, TunedJob, bus_factor, lis
 ANY = "any"
 RDMA = "RDMA"  # InfiniBand and RoCE: their tables do not differ
 EFA, TCPXO = PLUGINS = ("EFA", "TCPXO")  # networks whose own plugin adds to every message
+_LARGE = 1_000_000_000  # bytes, from which on a range wider than a quarter would say nothing
 _FULL = 64 << 20  # bytes, from which on a transfer has its whole latency; below it grows with the square root
 
 
@@ -85,7 +86,10 @@ def reach(choice: Choice, size: int, collective: str, job: TunedJob, channels: i
         _busbw(choice, size, collective, job, channels, share, latency)
         for share, latency in zip(overhead.share, reversed(overhead.latency_us), strict=True)
     ]
-    return Reached(ordered[1], ordered[0], ordered[2], overhead.contradicted)
+    low, usual, high = ordered
+    if size >= _LARGE:
+        low, high = max(low, usual * 0.76), min(high, usual * 1.24)
+    return Reached(usual, low, high, overhead.contradicted)
 
 
 def _busbw(
@@ -94,6 +98,7 @@ def _busbw(
     shared = choice._replace(algorithm_gbyte_s=choice.algorithm_gbyte_s * share)
     if choice.algorithm == NVLS_TREE:  # what corrects the choice on Blackwell is not what it reaches
         job = job._replace(sm=min(job.sm, 90))
-    time = time_us(shared, size, collective, job, channels) + latency_us * grow_latency(size)
+    time = time_us(shared, size, collective, job, channels)
+    time = max(time / 2, time + latency_us * grow_latency(size))
     return size * bus_factor(collective, job.ranks) / time / 1000
 
