@@ -19,7 +19,17 @@ from typing import NamedTuple
 from agent.platforms.profiles import load_profile
 from agent.recommend.constants import NVLS, NVLS_TREE, RING, TREE
 from agent.recommend.machine import NodeFacts, assume_node
-from agent.recommend.overheads import ANY, PLUGINS, RDMA, Fit, Overhead, Overheads, grow_latency
+from agent.recommend.overheads import (
+    ANY,
+    PLUGINS,
+    WIDER,
+    Fit,
+    Overhead,
+    OverheadKey,
+    Overheads,
+    grow_latency,
+    classify_job,
+)
 from agent.recommend.predict import HEALTHY, Request, predict, version_of
 from agent.recommend.tuning import bus_factor
 
@@ -35,6 +45,7 @@ MARK = "<!-- table -->"
 _ALGORITHMS = {"ring": RING, "tree": TREE, "nvlstree": NVLS_TREE, "collnet": NVLS}
 _DEVIATIONS = 2.0  # of the normal distribution, on each side
 _PRIOR = 2  # tables that the spread of all classes counts for in that of one
+_ENOUGH = 6  # tables from which on two nodes, or more, are a class of their own
 _LEAST_SPREAD = 0.03  # of a share: what one machine varies from run to run
 _ROUNDS = 8
 
@@ -94,27 +105,31 @@ def evaluate(rows: Sequence[Measured]) -> list[Outcome]:
 
 def fit_overheads(rows: Iterable[Measured]) -> Overheads:
     """Latency and share of every network and algorithm that rows between nodes show."""
-    classes: dict[tuple[str, str], dict[str, list[Measured]]] = defaultdict(lambda: defaultdict(list))
+    classes: dict[OverheadKey, dict[str, list[Measured]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         algorithm = _choose(row) if row.kind == BETWEEN else None
         if algorithm:
-            classes[_network(row.node), algorithm][row.name].append(row)
+            classes[classify_job(row.node.network, algorithm, row.request.nodes)][row.name].append(row)
     tables = {key: [_fit_table(own) for own in named.values()] for key, named in classes.items()}
     pooled = _pool(tables)
-    fitted = {key: _combine(own, pooled) for key, own in sorted(tables.items())}
-    for algorithm in sorted({key[1] for key in tables}):
-        alike = [table for key in tables if key[1] == algorithm for table in tables[key]]
-        fitted[ANY, algorithm] = _combine(alike, pooled)
-    fitted[ANY, ANY] = _combine([table for own in tables.values() for table in own], pooled)
+    fitted: dict[OverheadKey, Overhead] = {}
+    for wider in WIDER[1:]:
+        alike: dict[OverheadKey, list[_TableFit]] = defaultdict(list)
+        for key, own in tables.items():
+            alike[wider(key)] += own
+        fitted |= {key: _combine(own, pooled) for key, own in sorted(alike.items())}
+    for key, own in sorted(tables.items()):
+        if len(own) >= _ENOUGH:
+            fitted[key] = _combine(own, pooled)
     return fitted
 
 
 def format_overheads(fitted: Overheads) -> str:
     """As `agent/recommend/overheads.py` has them."""
     lines = []
-    for (network, algorithm), own in fitted.items():
+    for key, own in fitted.items():
         latency, share = (", ".join(f"{value:g}" for value in fit) for fit in (own.latency_us, own.share))
-        name = f"{network}, {algorithm}".upper().replace("-", "_")
+        name = ", ".join(key).upper().replace("-", "_")
         lines.append(f"    ({name}): Overhead(Fit({latency}), Fit({share}), {own.tables}),")
     return "\n".join(lines) + "\n"
 
@@ -239,18 +254,20 @@ def _split_time(row: Measured) -> tuple[float, float]:
     factor = bus_factor(row.request.collective, row.request.nodes * len(row.node.gpus))
     times = []
     for overhead in (_NOTHING, _SLOW):
-        result = predict([row.node], row.request, HEALTHY, {(ANY, ANY): overhead})
+        result = predict([row.node], row.request, HEALTHY, {(ANY, ANY, ANY): overhead})
         times.append(row.request.size * factor / (result.busbw_gbyte_s or math.inf) / 1000)
     moved = times[1] - times[0]
     return row.request.size * factor / row.busbw / 1000 - (times[0] - moved), moved
 
 
-def _pool(tables: Mapping[tuple[str, str], Sequence[_TableFit]]) -> _Spread:
+def _pool(tables: Mapping[OverheadKey, Sequence[_TableFit]]) -> _Spread:
     """Of all classes: by the median, as one table that is far off says nothing of the others."""
     latencies, shares = [], []
     for own in tables.values():
         usual = _usual(own)
-        latencies += [abs(value - usual.latency) / _at_least(usual.latency) for table in own for value in table.latencies_us]
+        latencies += [
+            abs(value - usual.latency) / _at_least(usual.latency) for table in own for value in table.latencies_us
+        ]
         shares += [abs(math.log(value / usual.share)) for table in own for value in table.shares]
     return _Spread(*(1.48 * statistics.median(values) if values else 1.0 for values in (latencies, shares)))
 
@@ -292,11 +309,7 @@ def _predict(row: Measured, fitted: Overheads) -> Outcome:
 
 
 def _choose(row: Measured) -> str | None:
-    return predict([row.node], row.request, HEALTHY, {(ANY, ANY): _NOTHING}).algorithm
-
-
-def _network(node: NodeFacts) -> str:
-    return node.network if node.network in PLUGINS else RDMA
+    return predict([row.node], row.request, HEALTHY, {(ANY, ANY, ANY): _NOTHING}).algorithm
 
 
 def _read(fields: Mapping[str, str]) -> Measured | None:

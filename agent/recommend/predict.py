@@ -10,7 +10,17 @@ from agent.model.prediction import Bound, Prediction
 from agent.recommend.constants import NEWEST, NVLS, NVLS_TREE, RING, TREE, Version, parse_version
 from agent.recommend.graph import ChannelPlan, plan_nvls, plan_of_job, plan_ring, plan_tree
 from agent.recommend.machine import NodeFacts
-from agent.recommend.overheads import FITTED, TCPXO, Overheads, Reached, count_gbyte_s, find_overhead, reach
+from agent.recommend.overheads import (
+    FITTED,
+    LARGE,
+    TCPXO,
+    Overheads,
+    Reached,
+    count_gbyte_s,
+    find_overhead,
+    classify_job,
+    reach,
+)
 from agent.recommend.rails import merge_rails, rail_gbyte_s
 from agent.recommend.refusal import MODELLED_FROM as MODELLED_FROM
 from agent.recommend.refusal import find_refusal
@@ -28,7 +38,6 @@ from agent.recommend.tuning import (
 )
 
 AS_IS, HEALTHY = "as_is", "healthy"
-_LARGE = 1_000_000_000  # bytes, from which on the model's own times fit
 _ASYMPTOTE = 1 << 40  # bytes
 _NO_RING = "no ring over the direct links joins all GPUs: measure with nccl-tests"
 _HOST_COPY = {80: 0.35, 90: 0.30, 100: 0.30}  # of the rail, through host memory: nccl#1412, nccl#1676 (measured)
@@ -79,7 +88,7 @@ def _predict_tuned(
     collnet = request.algorithm == NVLS and request.nodes > 1
     job = TunedJob(request.nodes, ranks, node.sm, request.version, amd, arm, collnet=collnet)
     plans = _plans(nodes, request, healthy)
-    size = request.size if request.nodes > 1 else max(request.size, _LARGE)
+    size = request.size if request.nodes > 1 else max(request.size, LARGE)
     chosen = choose(request.collective, size, job, plans)
     if chosen is None:
         return _row(request, case, ranks, known_by="not-modelled", note=_NO_RING)
@@ -91,7 +100,7 @@ def _predict_tuned(
         inside = plan_of_job([plan_nvls(facts.search_input(1, request.version, healthy)) for facts in nodes])
         counted = count_gbyte_s(choice, request.collective, job, plan, inside)
         choice = choice._replace(algorithm_gbyte_s=counted)
-        overhead = find_overhead(node.network, choice.algorithm, fitted)
+        overhead = find_overhead(classify_job(node.network, choice.algorithm, request.nodes), fitted)
         reached = reach(choice, request.size, request.collective, job, plan.channels, overhead)
         if request.nodes > 16:  # of a working cluster
             reached = reached._replace(low=reached.busbw * 0.3, high=reached.busbw * 1.05)
@@ -109,7 +118,7 @@ def _predict_tuned(
         busbw_gbyte_s=_round(busbw), algbw_gbyte_s=_round(busbw / bus_factor(request.collective, ranks)),
         range_gbyte_s=(_round(reached.low * wires.factor), _round(reached.high * wires.factor)), bound=bound,
         known_by=_known_by(node, wires, reached),
-        note=_note(request, reached, node),
+        note=_note(request, reached),
     )  # fmt: skip
 
 
@@ -137,7 +146,7 @@ def _plans(nodes: Sequence[NodeFacts], request: Request, healthy: bool) -> dict[
 def _reach_inside(choice: Choice, request: Request, job: TunedJob, plan: ChannelPlan, node: NodeFacts) -> Reached:
     """One node: NCCL's time and what large transfers take beyond it, else a half-size; with what tables spread over."""
     busbw = _busbw_inside(choice, request, job, plan)
-    large = request.size >= _LARGE
+    large = request.size >= LARGE
     if not node.regular:
         low, high = (0.85, 1.25) if large else (0.6, 1.5)  # NCCL counts a fifth less than links of that time carry
     else:
@@ -153,7 +162,7 @@ def _busbw_inside(choice: Choice, request: Request, job: TunedJob, plan: Channel
         peak = max(peak, newest[0].algorithm_gbyte_s * factor) if newest else peak
     if job.sm < 90 and request.collective in (ALL_GATHER, REDUCE_SCATTER):
         peak *= 0.95  # A100, one node: 213 to 223 of 240 GB/s (public table of Azure ND A100 v4)
-    if request.size < _LARGE:
+    if request.size < LARGE:
         half = 23e6 if job.sm >= 90 else 12e6 if request.collective == ALL_REDUCE else 32e6  # of public tables
         return peak * request.size / (request.size + half)
     fill = _FILL_US.get(choice.algorithm, 0.0) * math.pow(request.size / 8e6, 0.4)
@@ -241,7 +250,7 @@ def _predict_sum(nodes: Sequence[NodeFacts], request: Request, case: str, ranks:
         )
     half = 11e6 if request.nodes == 1 else 64e6
     busbw *= request.size / (request.size + half)
-    spread = 0.1 if request.size >= _LARGE and node.kind == "xgmi" else 0.35
+    spread = 0.1 if request.size >= LARGE and node.kind == "xgmi" else 0.35
     source = "public RCCL tables show" if node.kind == "xgmi" else "xGMI meshes reach: there is no public table of HCCS"
     return _row(
         request, case, ranks,
@@ -262,12 +271,13 @@ def _known_by(node: NodeFacts, wires: _Wires, reached: Reached) -> str:
     return "measured" if wires.measured else "model"
 
 
-def _note(request: Request, reached: Reached, node: NodeFacts) -> str | None:
-    if request.nodes > 16:
-        return "up to: a production cluster with such nodes reached a half to a ninth of it (public percentiles)"
-    if reached.contradicted and request.size < _LARGE:
-        return f"public tables of {node.network} contradict each other: versions of its plugin and their settings"
-    return None
+def _note(request: Request, reached: Reached) -> str | None:
+    notes = []
+    if request.nodes > 16 or (request.nodes >= 4 and request.size < LARGE):
+        notes.append("up to: a production cluster with such nodes reached a half to a ninth of it (public percentiles)")
+    if reached.contradicted:
+        notes.append("public tables of such networks contradict each other: versions and settings of the plugin")
+    return "; ".join(notes) or None
 
 
 def _row(request: Request, case: str, ranks: int, **figures: object) -> Prediction:
