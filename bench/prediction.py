@@ -27,8 +27,8 @@ from agent.recommend.overheads import (
     Overhead,
     OverheadKey,
     Overheads,
-    grow_latency,
     classify_job,
+    grow_latency,
 )
 from agent.recommend.predict import HEALTHY, Request, predict, version_of
 from agent.recommend.tuning import bus_factor

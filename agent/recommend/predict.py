@@ -16,9 +16,9 @@ from agent.recommend.overheads import (
     TCPXO,
     Overheads,
     Reached,
+    classify_job,
     count_gbyte_s,
     find_overhead,
-    classify_job,
     reach,
 )
 from agent.recommend.rails import merge_rails, rail_gbyte_s
@@ -106,7 +106,7 @@ def _predict_tuned(
             reached = reached._replace(low=reached.busbw * 0.3, high=reached.busbw * 1.05)
     wires = _WIRES_OK if healthy else _wires(nodes, request, choice, plan, ranks)
     busbw = reached.busbw * wires.factor
-    bound = _bound(nodes, request, choice, healthy)
+    bound = _bound(nodes, request, choice, plan, healthy)
     if wires.factor < 1:
         bound = Bound(kind=wires.kind, device=wires.device, host=wires.host if len(nodes) > 1 else None)
     elif not healthy and choice.algorithm != NVLS and request.nodes == 1 and node.weakest_gpu:
@@ -193,10 +193,12 @@ def _wires(nodes: Sequence[NodeFacts], request: Request, choice: Choice, plan: C
     return worst
 
 
-def _bound(nodes: Sequence[NodeFacts], request: Request, choice: Choice, healthy: bool) -> Bound:
+def _bound(nodes: Sequence[NodeFacts], request: Request, choice: Choice, plan: ChannelPlan, healthy: bool) -> Bound:
     """Of a job the rails of the node that has the least; the port that runs below its siblings, where one does."""
     if request.nodes == 1:
         return Bound(kind="nvls" if choice.algorithm == NVLS else "nvlink")
+    if request.nodes == 2 and choice.algorithm == NVLS_TREE and choice.algorithm_gbyte_s < plan.total_gbyte_s * 0.999:
+        return Bound(kind="nvls")  # the NICs, which carry every byte once, could carry more
     node = min(nodes, key=lambda facts: sum(rail_gbyte_s(rail, healthy) for rail in facts.rails))
     slow = [rail for rail in node.rails if rail.network_gbyte_s < rail.healthy_network_gbyte_s * 0.999]
     if slow and not healthy:
@@ -276,7 +278,9 @@ def _note(request: Request, reached: Reached) -> str | None:
     if request.nodes > 16 or (request.nodes >= 4 and request.size < LARGE):
         notes.append("up to: a production cluster with such nodes reached a half to a ninth of it (public percentiles)")
     if reached.contradicted:
-        notes.append("public tables of such networks contradict each other: versions and settings of the plugin")
+        notes.append(
+            "public tables of such networks contradict each other: versions and settings of NCCL and its plugin"
+        )
     return "; ".join(notes) or None
 
 

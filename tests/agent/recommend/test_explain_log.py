@@ -30,7 +30,7 @@ n1:1:2 [0] NCCL INFO Pattern 4, crossNic 0, nChannels 8, bw 48.000000/48.000000,
 n1:1:2 [0] NCCL INFO 16 coll channels, 16 collnet channels, 8 nvls channels, 16 p2p channels, 2 p2p channels per peer
 n1:1:2 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0(1)/GDRDMA
 n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
-n1:1:2 [0] NCCL INFO AllReduce: 1073741824 Bytes -> Algo RING proto SIMPLE channel{{Lo..Hi}}={{0..7}}
+n1:1:2 [0] NCCL INFO AllReduce: 1073741824 Bytes -> Algo NVLS_TREE proto SIMPLE channel{{Lo..Hi}}={{0..7}}
 """
 
 
@@ -73,7 +73,7 @@ def test_a_healthy_job_has_no_difference(healthy: str, h100: Report) -> None:
         ("support is available", "support is not available", "NVLS", "fabric manager"),
         ("nChannels 8, bw 48.000000/48", "nChannels 8, bw 24.000000/24", "ring graph", "another node"),
         ("[0]mlx5_", "[0]eth_", "NICs", "only some of the devices"),
-        ("Algo RING", "Algo NVLS_TREE", "all_reduce of 1073741824 bytes", "tuner plugin"),
+        ("Algo NVLS_TREE", "Algo RING", "all_reduce of 1073741824 bytes", "tuner plugin"),
         ("Using network IB", "NCCL_P2P_DISABLE set by environment to 1.", "NCCL_P2P_DISABLE", "host memory"),
         ("Using network IB", "ncclTopoGetCpuAffinity: Affinity for GPU 3 is empty, x", "CPU binding", "NUMA node"),
     ],
