@@ -110,18 +110,24 @@ def fit_overheads(rows: Iterable[Measured]) -> Overheads:
         algorithm = _choose(row) if row.kind == BETWEEN else None
         if algorithm:
             classes[classify_job(row.node.network, algorithm, row.request.nodes)][row.name].append(row)
-    tables = {key: [_fit_table(own) for own in named.values()] for key, named in classes.items()}
+    tables = {key: [_fit_table(own, key[1]) for own in named.values()] for key, named in classes.items()}
     pooled = _pool(tables)
     fitted: dict[OverheadKey, Overhead] = {}
     for wider in WIDER[1:]:
         alike: dict[OverheadKey, list[_TableFit]] = defaultdict(list)
         for key, own in tables.items():
             alike[wider(key)] += own
-        fitted |= {key: _combine(own, pooled) for key, own in sorted(alike.items())}
+        for key, own in sorted(alike.items()):
+            fitted.setdefault(key, _combine(own, own if wider is WIDER[1] else _of_algorithm(tables, key[1]), pooled))
     for key, own in sorted(tables.items()):
         if len(own) >= _ENOUGH:
-            fitted[key] = _combine(own, pooled)
+            fitted[key] = _combine(own, own, pooled)
     return fitted
+
+
+def _of_algorithm(tables: Mapping[OverheadKey, Sequence[_TableFit]], algorithm: str) -> list[_TableFit]:
+    """Those of all networks: a share of what NCCL counts is the algorithm's, a latency the network's."""
+    return [table for key, own in tables.items() if algorithm in (key[1], ANY) for table in own]
 
 
 def format_overheads(fitted: Overheads) -> str:
@@ -132,6 +138,21 @@ def format_overheads(fitted: Overheads) -> str:
         name = ", ".join(key).upper().replace("-", "_")
         lines.append(f"    ({name}): Overhead(Fit({latency}), Fit({share}), {own.tables}),")
     return "\n".join(lines) + "\n"
+
+
+def describe_overheads(fitted: Overheads) -> list[str]:
+    """Lines of a Markdown table."""
+    lines = [
+        "| network | algorithm | nodes | tables | latency in us | share of NCCL's bandwidth |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (network, algorithm, nodes), own in fitted.items():
+        latency, share = own.latency_us, own.share
+        lines.append(
+            f"| {network} | {algorithm} | {nodes} | {own.tables} | {latency.usual:.0f} ({latency.low:.0f} to "
+            f"{latency.high:.0f}) | {share.usual:.2f} ({share.low:.2f} to {share.high:.2f}) |"
+        )
+    return lines
 
 
 def summarize(outcomes: Iterable[Outcome]) -> list[str]:
@@ -202,7 +223,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(format_overheads(fit_overheads(rows)))
         return 0
     outcomes = evaluate(rows)
-    text = "\n".join([*summarize(outcomes), "", *list_misses(outcomes)]) + "\n"
+    tables = (summarize(outcomes), list_misses(outcomes), describe_overheads(fit_overheads(rows)))
+    text = "\n\n".join("\n".join(table) for table in tables) + "\n"
     if page is None:
         sys.stdout.write(text)
         return 0
@@ -231,7 +253,7 @@ _NOTHING = Overhead(Fit(0, 0, 0), Fit(1, 1, 1), 0)
 _SLOW = _NOTHING._replace(share=Fit(0.5, 0.5, 0.5))
 
 
-def _fit_table(rows: Sequence[Measured]) -> _TableFit:
+def _fit_table(rows: Sequence[Measured], algorithm: str) -> _TableFit:
     """Latency of the middle sizes and share of the large ones, each with what the other leaves."""
     parts = [(row, *_split_time(row)) for row in rows if row.request.size >= MIDDLE]
     latency, share = 0.0, 1.0
@@ -244,7 +266,9 @@ def _fit_table(rows: Sequence[Measured]) -> _TableFit:
             shares = [moved / max(left - latency, moved / 2) for _, left, moved in large]
             share = statistics.median(shares)
         if middle:
-            latencies = [(left - moved / share) / grow_latency(row.request.size) for row, left, moved in middle]
+            latencies = [
+                (left - moved / share) / grow_latency(algorithm, row.request.size) for row, left, moved in middle
+            ]
             latency = max(0.0, statistics.median(latencies))
     return _TableFit(latency if middle else None, share if large else None, tuple(latencies), tuple(shares))
 
@@ -273,16 +297,17 @@ def _pool(tables: Mapping[OverheadKey, Sequence[_TableFit]]) -> _Spread:
 
 
 def _usual(tables: Sequence[_TableFit]) -> _Spread:
-    """Of several tables the usual one, of two the faster: a table can be slower than its machine, and never faster."""
+    """Of several latencies the median, of two the less: a table can be slower than its machine, and never faster. Of
+    shares the median, too, with what NCCL counts as one of them."""
     latencies = [table.latency_us for table in tables if table.latency_us is not None] or [0.0]
-    shares = [table.share for table in tables if table.share] or [1.0]
-    return _Spread(statistics.median_low(latencies), statistics.median_high(shares))
+    shares = [1.0, *(table.share for table in tables if table.share)]
+    return _Spread(statistics.median_low(latencies), statistics.median(shares))
 
 
-def _combine(tables: Sequence[_TableFit], pooled: _Spread) -> Overhead:
-    usual = _usual(tables)
+def _combine(tables: Sequence[_TableFit], sharing: Sequence[_TableFit], pooled: _Spread) -> Overhead:
+    usual = _Spread(_usual(tables).latency, _usual(sharing).share)
     latencies = [[value - usual.latency for value in table.latencies_us] for table in tables]
-    shares = [[math.log(value / usual.share) for value in table.shares] for table in tables]
+    shares = [[math.log(value / usual.share) for value in table.shares] for table in sharing]
     wide = [_spread(latencies, pooled.latency * _at_least(usual.latency), side) for side in (-1, 0, 1)]
     part = [_spread(shares, max(_LEAST_SPREAD, pooled.share), side) for side in (-1, 0, 1)]
     return Overhead(

@@ -14,10 +14,12 @@ from agent.recommend.tuning import ALL_REDUCE, Choice, TunedJob, bus_factor, lis
 
 ANY, TWO, MORE = "any", "two", "more"
 RDMA = "RDMA"  # InfiniBand and RoCE: their tables do not differ
-EFA, TCPXO = PLUGINS = ("EFA", "TCPXO")  # networks whose own plugin adds to every message
+EFA, TCPXO = PLUGINS = ("EFA", "TCPXO")  # networks whose own plugin, in user space, adds to every message
+PLUGIN = "plugin"  # any of them: they are more like each other than like RDMA
 LARGE = 1_000_000_000  # bytes, from which on a range wider than a quarter would say nothing
 _CONTRADICTION = 0.78  # of the usual bandwidth: what the slowest of several tables then has is another one
-_FULL = 64 << 20  # bytes, from which on a transfer has its whole latency; below it grows with the square root
+_FULL = {TREE: 16 << 20}  # bytes, from which on a transfer has its whole latency; below it grows with the square root
+_FULL_OF_OTHERS = 64 << 20
 
 
 class Fit(NamedTuple):
@@ -41,7 +43,8 @@ Overheads = Mapping[OverheadKey, Overhead]
 WIDER: tuple[Callable[[OverheadKey], OverheadKey], ...] = (  # where there is no table, that of the next class
     lambda key: key,
     lambda key: (key[0], key[1], ANY),
-    lambda key: (ANY, key[1], ANY),
+    lambda key: (PLUGIN if key[0] in PLUGINS else RDMA, key[1], ANY),
+    lambda key: (PLUGIN if key[0] in PLUGINS else RDMA, ANY, ANY),
     lambda _: (ANY, ANY, ANY),
 )
 
@@ -56,22 +59,23 @@ class Reached(NamedTuple):
 
 
 FITTED: Overheads = {
-    (EFA, NVLS_TREE, ANY): Overhead(Fit(173, 331, 1831), Fit(0.838, 1.005, 1.1), 2),
-    (EFA, RING, ANY): Overhead(Fit(-65, 0, 65), Fit(0.936, 0.981, 1.023), 2),
-    (EFA, TREE, ANY): Overhead(Fit(134, 718, 1405), Fit(0.913, 0.959, 1.007), 1),
-    (RDMA, NVLS, ANY): Overhead(Fit(96, 204, 312), Fit(0.961, 1.011, 1.062), 1),
-    (RDMA, NVLS_TREE, ANY): Overhead(Fit(78, 161, 791), Fit(0.937, 0.988, 1.17), 10),
-    (RDMA, RING, ANY): Overhead(Fit(-422, 0, 226), Fit(0.871, 0.979, 1.067), 13),
-    (RDMA, TREE, ANY): Overhead(Fit(43, 96, 149), Fit(0.954, 1.01, 1.068), 2),
-    (TCPXO, RING, ANY): Overhead(Fit(47, 120, 489), Fit(0.949, 0.987, 1.032), 3),
-    (TCPXO, TREE, ANY): Overhead(Fit(359, 780, 1566), Fit(1.05, 1.103, 1.159), 1),
-    (ANY, NVLS, ANY): Overhead(Fit(96, 204, 312), Fit(0.961, 1.011, 1.062), 1),
-    (ANY, NVLS_TREE, ANY): Overhead(Fit(86, 162, 1350), Fit(0.893, 0.988, 1.166), 12),
-    (ANY, RING, ANY): Overhead(Fit(-375, 35, 397), Fit(0.885, 0.984, 1.053), 18),
-    (ANY, TREE, ANY): Overhead(Fit(-190, 718, 1494), Fit(0.934, 1.01, 1.14), 4),
-    (ANY, ANY, ANY): Overhead(Fit(-258, 153, 1224), Fit(0.891, 0.987, 1.122), 35),
-    (RDMA, NVLS_TREE, TWO): Overhead(Fit(90, 161, 227), Fit(0.934, 0.988, 1.034), 8),
-    (RDMA, RING, TWO): Overhead(Fit(-84, 35, 269), Fit(0.858, 0.979, 1.038), 8),
+    (EFA, NVLS_TREE, ANY): Overhead(Fit(196, 331, 1828), Fit(0.838, 1, 1.1), 2),
+    (EFA, RING, ANY): Overhead(Fit(-54, 0, 54), Fit(0.936, 0.981, 1.023), 2),
+    (EFA, TREE, ANY): Overhead(Fit(166, 653, 949), Fit(0.921, 0.979, 1.028), 1),
+    (RDMA, NVLS, ANY): Overhead(Fit(114, 204, 294), Fit(0.957, 1.005, 1.057), 1),
+    (RDMA, NVLS_TREE, ANY): Overhead(Fit(83, 161, 791), Fit(0.937, 0.989, 1.17), 10),
+    (RDMA, RING, ANY): Overhead(Fit(-422, 0, 225), Fit(0.87, 0.982, 1.065), 13),
+    (RDMA, TREE, ANY): Overhead(Fit(4, 48, 92), Fit(0.952, 1.005, 1.066), 2),
+    (TCPXO, RING, ANY): Overhead(Fit(53, 120, 488), Fit(0.952, 0.991, 1.035), 3),
+    (TCPXO, TREE, ANY): Overhead(Fit(411, 763, 1101), Fit(1.001, 1.051, 1.154), 1),
+    (PLUGIN, NVLS_TREE, ANY): Overhead(Fit(196, 331, 1828), Fit(0.893, 0.989, 1.166), 2),
+    (PLUGIN, RING, ANY): Overhead(Fit(53, 120, 488), Fit(0.885, 0.984, 1.053), 5),
+    (PLUGIN, TREE, ANY): Overhead(Fit(231, 653, 950), Fit(0.933, 1.005, 1.141), 2),
+    (RDMA, ANY, ANY): Overhead(Fit(-332, 146, 618), Fit(0.891, 0.987, 1.122), 26),
+    (PLUGIN, ANY, ANY): Overhead(Fit(11, 331, 1445), Fit(0.891, 0.987, 1.122), 9),
+    (ANY, ANY, ANY): Overhead(Fit(-261, 153, 1082), Fit(0.891, 0.987, 1.122), 35),
+    (RDMA, NVLS_TREE, TWO): Overhead(Fit(97, 161, 220), Fit(0.934, 0.988, 1.034), 8),
+    (RDMA, RING, TWO): Overhead(Fit(-81, 35, 268), Fit(0.858, 0.979, 1.038), 8),
 }  # fmt: skip
 
 
@@ -81,7 +85,7 @@ def classify_job(network: str, algorithm: str, nodes: int) -> OverheadKey:
 
 
 def find_overhead(key: OverheadKey, fitted: Overheads) -> Overhead:
-    """That of the class, else of the algorithm on this network, else on any, else of all tables."""
+    """That of the class, else of the algorithm on this network, else on networks like it, else of all of those."""
     return next(fitted[wider] for widen in WIDER if (wider := widen(key)) in fitted)
 
 
@@ -98,9 +102,9 @@ def count_gbyte_s(choice: Choice, collective: str, job: TunedJob, plan: ChannelP
     return min(bus / bus_factor(collective, job.ranks), plan.total_gbyte_s)
 
 
-def grow_latency(size: float) -> float:
+def grow_latency(algorithm: str, size: float) -> float:
     """The share of its whole overhead that a message has."""
-    return min(1.0, float((size / _FULL) ** 0.5))
+    return min(1.0, float((size / _FULL.get(algorithm, _FULL_OF_OTHERS)) ** 0.5))
 
 
 def reach(choice: Choice, size: int, collective: str, job: TunedJob, channels: int, overhead: Overhead) -> Reached:
@@ -123,5 +127,5 @@ def _busbw(
     if choice.algorithm == NVLS_TREE:  # what corrects the choice on Blackwell is not what it reaches
         job = job._replace(sm=min(job.sm, 90))
     time = time_us(shared, size, collective, job, channels)
-    time = max(time / 2, time + latency_us * grow_latency(size))
+    time = max(time / 2, time + latency_us * grow_latency(choice.algorithm, size))
     return size * bus_factor(collective, job.ranks) / time / 1000

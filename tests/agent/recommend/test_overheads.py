@@ -13,6 +13,7 @@ from agent.recommend.overheads import (
     EFA,
     FITTED,
     MORE,
+    PLUGIN,
     RDMA,
     TCPXO,
     TWO,
@@ -84,18 +85,25 @@ def test_counted_bandwidth() -> None:
     )
 
 
-def test_classes_fall_back_to_wider_ones() -> None:
-    """The job's own, the algorithm on its network, the algorithm, all."""
-    overheads = [NOTHING._replace(tables=number) for number in range(4)]
-    keys = [(RDMA, RING, TWO), (RDMA, RING, ANY), (ANY, RING, ANY), (ANY, ANY, ANY)]
-    key = classify_job("InfiniBand", RING, 2)
+@pytest.mark.parametrize(("network", "own", "kind"), [("InfiniBand", RDMA, RDMA), ("EFA", EFA, PLUGIN)])
+def test_classes_fall_back_to_wider_ones(network: str, own: str, kind: str) -> None:
+    """The job's own, the algorithm on its network, on networks like it, all of those, all."""
+    keys = list(dict.fromkeys([
+        (own, RING, TWO), (own, RING, ANY), (kind, RING, ANY), (kind, ANY, ANY), (ANY, ANY, ANY),
+    ]))  # fmt: skip
+    overheads = [NOTHING._replace(tables=number) for number in range(len(keys))]
 
-    for number in range(4):
+    for number in range(len(keys)):
         fitted = dict(zip(keys[number:], overheads[number:], strict=True))
-        assert number == find_overhead(key, fitted).tables
+        assert number == find_overhead(classify_job(network, RING, 2), fitted).tables
+
+
+def test_classes_of_jobs() -> None:
+    """By network, algorithm, and two nodes or more; the fit has one for each."""
     assert (EFA, TREE, MORE) == classify_job("EFA", TREE, 3)
-    assert (RDMA, TREE, MORE) == classify_job("none", TREE, 4)
-    assert all(find_overhead((RDMA, name, MORE), FITTED).tables for name in (RING, TREE, NVLS_TREE))
+    assert (RDMA, TREE, TWO) == classify_job("none", TREE, 2)
+    for network in (RDMA, EFA, TCPXO):
+        assert all(find_overhead((network, name, MORE), FITTED).tables for name in (RING, TREE, NVLS_TREE))
 
 
 def test_what_is_reached() -> None:
@@ -116,7 +124,8 @@ def test_what_is_reached() -> None:
     assert (0.76, 1.24) == pytest.approx((large.low / large.busbw, large.high / large.busbw))
     assert [False, True, True] == [plain.contradicted, reached.contradicted, large.contradicted]
     assert not reach(choice, GIB, ALL_GATHER, job, 8, overhead._replace(tables=1)).contradicted
-    assert [0.5, 1, 1] == [grow_latency(size * MIB) for size in (16, 64, 256)]
+    assert [0.5, 1, 1] == [grow_latency(RING, size * MIB) for size in (16, 64, 256)]
+    assert [0.5, 1, 1] == [grow_latency(TREE, size * MIB) for size in (4, 16, 64)]
 
 
 def test_a_network_whose_plugin_wants_nvls_off() -> None:
