@@ -53,7 +53,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int  # of the job: 1, or more where the network is what suffers
     gbyte_s: float
     percent: float  # of what the machine without this fault reaches
-    known_by: str  # model | measured
+    known_by: str  # model | measured | assumed
 
 
 class Silenced(msgspec.Struct, frozen=True, kw_only=True):

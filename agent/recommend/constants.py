@@ -12,7 +12,7 @@ from typing import NamedTuple
 NEWEST = (2, 30)  # taken where a version is not known
 LL, LL128, SIMPLE = "LL", "LL128", "Simple"
 PROTOCOLS = (LL, LL128, SIMPLE)
-RING, TREE, NVLS, NVLS_TREE = "ring", "tree", "nvls", "nvls-tree"
+RING, TREE, NVLS, NVLS_TREE, PAT = "ring", "tree", "nvls", "nvls-tree", "pat"
 
 Version = tuple[int, int]
 ByNodes = tuple[float, float, float]  # one node, two, more
@@ -115,19 +115,18 @@ def tuning_table(sm: int, version: Version) -> TuningTable:
         return TuningTable((39, 39, 20.4), 20, (20, 20, 20), (26.5, 18.5, 10), (26.5, 18.5, 10), 0.0)
     if sm < 90:
         return TuningTable((87.7, 22.5, 19), 20, (20, 20, 20), (24, 23.6, 17.8), (24, 23.6, 17.8), 0.0)
-    early = version < (2, 22)
+    early = version < (2, 21)
     hopper_ll: ByNodes = (87.7, 22.5, 19) if early else (141, 45, 35)
-    hopper_tree: ByNodes = (38.7, 41.4, 33 if version <= (2, 18) else 36)
+    low, two, more = hopper_tree = (38.7, 41.4, 36.0)
     if sm < 100:
         return TuningTable(hopper_ll, 36.7, (36.7, 36.7, 29), hopper_tree, (0, 57.7, 45.5), 0.85)
     late = version >= (2, 28)
-    low, two, more = hopper_tree
     return TuningTable(
         (282, 90, 70),
         40 if version >= (2, 29) else 73.4,
         (55.6, 31.67, 20) if late else (36.7, 36.7, 29),
         (70, 42.8, 24) if late else (2 * low, 2 * two, 2 * more),
-        (0, 96, 43.1 if version == (2, 28) else 80),
+        (0, 96, 43.8 if version < (2, 30) else 80),
         0.74,
     )
 
@@ -138,25 +137,27 @@ def base_latency(algorithm: str, version: Version) -> Latency:
         return Latency(6.8, 14, 8.4 if version >= (2, 23) else 0.0)
     if algorithm == RING:
         return Latency(6.6, 14, 8.4)
-    return Latency(0, 0, 23.0 if algorithm == NVLS and version <= (2, 18) else 0.0)
+    return Latency(8, 8, 8) if algorithm == PAT else Latency(0, 0, 23.0 if version <= (2, 18) else 0.0)
 
 
 def hop_latency(algorithm: str, hop: str, version: Version) -> Latency:
     """us for one step over `hop`: nvlink, pci or net."""
-    early = version < (2, 23)
+    early = (2, 18) < version < (2, 23)
     slow = 28.0 if early else 4.0
     nvls = 25.0 if version >= (2, 21) else 23.0 if version >= (2, 19) else 0.0
+    nvls_tree_net = 19.0 if version <= (2, 18) else 14.0 if version < (2, 28) else 20.9
     table = {
         (TREE, "nvlink"): Latency(0.6, 1.25, slow),
-        (TREE, "pci"): Latency(1, 1.9, slow),
+        (TREE, "pci"): Latency(1, 1.9, 6.0 if version <= (2, 18) else slow),
         (TREE, "net"): Latency(5, 8.5, 28.0 if early else 14.0),
         (RING, "nvlink"): Latency(0.6, 1.9, 3.4),
         (RING, "pci"): Latency(1, 2.5, 5.7),
         (RING, "net"): Latency(2.7, 4, 14),
         (NVLS, "nvlink"): Latency(0, 0, nvls),
         (NVLS, "net"): Latency(0, 0, 18),
-        (NVLS_TREE, "nvlink"): Latency(0, 0, 25),
-        (NVLS_TREE, "net"): Latency(0, 0, 20.9 if version > (2, 28) else 14),
+        (NVLS_TREE, "nvlink"): Latency(0, 0, nvls),
+        (NVLS_TREE, "net"): Latency(0, 0, nvls_tree_net),
+        (PAT, "net"): Latency(0, 0, 14),
     }
     return table.get((algorithm, hop), Latency(0, 0, 0))
 

@@ -13,6 +13,8 @@ from agent.recommend.predict import HEALTHY, MODELLED_FROM, Request, predict
 from agent.recommend.settings import find_harm
 from agent.recommend.tuning import TUNED
 
+_TIE = 0.9  # of the bandwidth of what NCCL should choose: another choice that is as good lies at a border of its table
+
 _PLANS: dict[str, Callable[..., ChannelPlan]] = {RING: plan_ring, TREE: plan_tree, NVLS: plan_nvls}
 _SOCKET_CAUSES = (
     "NCCL_IB_DISABLE=1 or NCCL_NET=Socket",
@@ -205,6 +207,10 @@ def _compare_choices(log: NcclLog, node: NodeFacts | None, report: Report | None
         request = Request(row.collective, row.size_bytes, log.nodes or 1, parse_version(log.version))
         predicted = predict([node], request, HEALTHY)
         if predicted.algorithm is None or (predicted.algorithm, predicted.protocol) == (row.algorithm, row.protocol):
+            continue
+        seen_row = predict([node], request._replace(algorithm=row.algorithm), HEALTHY)
+        alike = (seen_row.algorithm, seen_row.protocol) == (row.algorithm, row.protocol)
+        if alike and (seen_row.busbw_gbyte_s or 0.0) > _TIE * (predicted.busbw_gbyte_s or 0.0):
             continue
         causes = [cause for key in ("NCCL_ALGO", "NCCL_PROTO") for cause in _setting_cause(log, key)]
         causes += ["a tuner plugin chooses, or the graphs differ"]

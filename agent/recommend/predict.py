@@ -10,6 +10,17 @@ from agent.model.prediction import Bound, Prediction
 from agent.recommend.constants import NEWEST, NVLS, NVLS_TREE, RING, TREE, Version, parse_version
 from agent.recommend.graph import ChannelPlan, plan_nvls, plan_of_job, plan_ring, plan_tree
 from agent.recommend.machine import NodeFacts
+from agent.recommend.overheads import (
+    FITTED,
+    LARGE,
+    TCPXO,
+    Overheads,
+    Reached,
+    classify_job,
+    count_gbyte_s,
+    find_overhead,
+    reach,
+)
 from agent.recommend.rails import merge_rails, rail_gbyte_s
 from agent.recommend.refusal import MODELLED_FROM as MODELLED_FROM
 from agent.recommend.refusal import find_refusal
@@ -27,12 +38,11 @@ from agent.recommend.tuning import (
 )
 
 AS_IS, HEALTHY = "as_is", "healthy"
-_LARGE = 1_000_000_000  # bytes, from which on the model's own times fit
 _ASYMPTOTE = 1 << 40  # bytes
 _NO_RING = "no ring over the direct links joins all GPUs: measure with nccl-tests"
 _HOST_COPY = {80: 0.35, 90: 0.30, 100: 0.30}  # of the rail, through host memory: nccl#1412, nccl#1676 (measured)
 # us at 8 MB that large transfers take beyond NCCL's own times, growing with size^0.4: fitted on public tables
-_FILL_US = {(NVLS, False): 14.0, (RING, False): 8.0, (RING, True): 10.0, (TREE, True): 10.0, (NVLS_TREE, True): 6.0}
+_FILL_US = {NVLS: 14.0, RING: 8.0}
 
 
 class Request(NamedTuple):
@@ -42,6 +52,7 @@ class Request(NamedTuple):
     size: int  # bytes
     nodes: int
     version: Version = NEWEST
+    algorithm: str | None = None  # the only one that `NCCL_ALGO` leaves; None: NCCL chooses
 
 
 class _Wires(NamedTuple):
@@ -54,7 +65,7 @@ class _Wires(NamedTuple):
     measured: bool = False
 
 
-def predict(nodes: Sequence[NodeFacts], request: Request, case: str) -> Prediction:
+def predict(nodes: Sequence[NodeFacts], request: Request, case: str, fitted: Overheads = FITTED) -> Prediction:
     """One row for a job on these nodes; a single node stands for `request.nodes` of which the others are healthy."""
     node = nodes[0]
     ranks = len(node.gpus) * request.nodes
@@ -65,24 +76,37 @@ def predict(nodes: Sequence[NodeFacts], request: Request, case: str) -> Predicti
         return _predict_sum(nodes, request, case, ranks)
     if request.collective in (ALL_TO_ALL, SEND_RECEIVE):
         return _predict_pairs(nodes, request, case, ranks)
-    return _predict_tuned(nodes, request, case, ranks)
+    return _predict_tuned(nodes, request, case, ranks, fitted)
 
 
-def _predict_tuned(nodes: Sequence[NodeFacts], request: Request, case: str, ranks: int) -> Prediction:
+def _predict_tuned(
+    nodes: Sequence[NodeFacts], request: Request, case: str, ranks: int, fitted: Overheads
+) -> Prediction:
     healthy = case == HEALTHY
     node = min(nodes, key=lambda facts: facts.sm)
     amd, arm = any(facts.amd_cpu for facts in nodes), any(facts.arm_cpu for facts in nodes)
-    job = TunedJob(request.nodes, ranks, node.sm, request.version, amd, arm)
+    collnet = request.algorithm == NVLS and request.nodes > 1
+    job = TunedJob(request.nodes, ranks, node.sm, request.version, amd, arm, collnet=collnet)
     plans = _plans(nodes, request, healthy)
-    chosen = choose(request.collective, max(request.size, _LARGE), job, plans)
+    size = request.size if request.nodes > 1 else max(request.size, LARGE)
+    chosen = choose(request.collective, size, job, plans)
     if chosen is None:
         return _row(request, case, ranks, known_by="not-modelled", note=_NO_RING)
     choice, _ = chosen
     plan = plans[choice.algorithm]
-    reached = _reached_gbyte_s(choice, request, job, plan, node)
+    if request.nodes == 1:
+        reached = _reach_inside(choice, request, job, plan, node)
+    else:
+        inside = plan_of_job([plan_nvls(facts.search_input(1, request.version, healthy)) for facts in nodes])
+        counted = count_gbyte_s(choice, request.collective, job, plan, inside)
+        choice = choice._replace(algorithm_gbyte_s=counted)
+        overhead = find_overhead(classify_job(node.network, choice.algorithm, request.nodes), fitted)
+        reached = reach(choice, request.size, request.collective, job, plan.channels, overhead)
+        if request.nodes > 16:  # of a working cluster
+            reached = reached._replace(low=reached.busbw * 0.3, high=reached.busbw * 1.05)
     wires = _WIRES_OK if healthy else _wires(nodes, request, choice, plan, ranks)
-    busbw = reached * wires.factor
-    bound = _bound(nodes, request, choice, healthy)
+    busbw = reached.busbw * wires.factor
+    bound = _bound(nodes, request, choice, plan, healthy)
     if wires.factor < 1:
         bound = Bound(kind=wires.kind, device=wires.device, host=wires.host if len(nodes) > 1 else None)
     elif not healthy and choice.algorithm != NVLS and request.nodes == 1 and node.weakest_gpu:
@@ -92,9 +116,9 @@ def _predict_tuned(nodes: Sequence[NodeFacts], request: Request, case: str, rank
         algorithm=choice.algorithm, protocol=choice.protocol, channels=plan.channels,
         channel_gbyte_s=_round(plan.inter_gbyte_s if request.nodes > 2 else plan.intra_gbyte_s),
         busbw_gbyte_s=_round(busbw), algbw_gbyte_s=_round(busbw / bus_factor(request.collective, ranks)),
-        range_gbyte_s=_range(busbw, node, request), bound=bound,
-        known_by="assumed" if node.assumed else "measured" if wires.measured else "model",
-        note=_note(request),
+        range_gbyte_s=(_round(reached.low * wires.factor), _round(reached.high * wires.factor)), bound=bound,
+        known_by=_known_by(node, wires, reached),
+        note=_note(request, reached),
     )  # fmt: skip
 
 
@@ -113,34 +137,36 @@ def _plans(nodes: Sequence[NodeFacts], request: Request, healthy: bool) -> dict[
         RING: plan_of_job([plan_ring(node) for node in inputs]),
         TREE: plan_of_job([plan_tree(node) for node in inputs]),
     }
-    plans[NVLS if request.nodes == 1 else NVLS_TREE] = plan_of_job([plan_nvls(node) for node in inputs])
-    return plans
+    switch = plan_of_job([plan_nvls(node) for node in inputs])
+    if request.nodes == 1 or nodes[0].network != TCPXO:  # between nodes its plugin wants NVLS off (validated.py)
+        plans[NVLS if request.nodes == 1 or request.algorithm == NVLS else NVLS_TREE] = switch
+    return {name: plan for name, plan in plans.items() if request.algorithm in (None, name)}
 
 
-def _reached_gbyte_s(choice: Choice, request: Request, job: TunedJob, plan: ChannelPlan, node: NodeFacts) -> float:
-    """Bus bandwidth in GB/s of a healthy wire: NCCL's time and what large transfers take beyond it, else half-size."""
+def _reach_inside(choice: Choice, request: Request, job: TunedJob, plan: ChannelPlan, node: NodeFacts) -> Reached:
+    """One node: NCCL's time and what large transfers take beyond it, else a half-size; with what tables spread over."""
+    busbw = _busbw_inside(choice, request, job, plan)
+    large = request.size >= LARGE
+    if not node.regular:
+        low, high = (0.85, 1.25) if large else (0.6, 1.5)  # NCCL counts a fifth less than links of that time carry
+    else:
+        low, high = (0.9, 1.06) if large else (0.78, 1.4 if request.size < 32e6 else 1.12)
+    return Reached(busbw, busbw * low, busbw * high, False)
+
+
+def _busbw_inside(choice: Choice, request: Request, job: TunedJob, plan: ChannelPlan) -> float:
     factor = bus_factor(request.collective, job.ranks)
     peak = choice.algorithm_gbyte_s * factor
     if choice.algorithm == NVLS and job.version < (2, 28):  # older tables understate what the hardware does
         newest = choose(request.collective, _ASYMPTOTE, job._replace(version=NEWEST), {NVLS: plan})
         peak = max(peak, newest[0].algorithm_gbyte_s * factor) if newest else peak
-    if job.sm < 90 and job.nodes == 1 and request.collective in (ALL_GATHER, REDUCE_SCATTER):
+    if job.sm < 90 and request.collective in (ALL_GATHER, REDUCE_SCATTER):
         peak *= 0.95  # A100, one node: 213 to 223 of 240 GB/s (public table of Azure ND A100 v4)
-    half = _half_size(job, node, request)
-    if request.size < _LARGE or (node.network == "EFA" and job.nodes > 1):
+    if request.size < LARGE:
+        half = 23e6 if job.sm >= 90 else 12e6 if request.collective == ALL_REDUCE else 32e6  # of public tables
         return peak * request.size / (request.size + half)
-    fill = _FILL_US.get((choice.algorithm, job.nodes > 1), 0.0) * math.pow(request.size / 8e6, 0.4)
-    latency = choice.latency_us if choice.algorithm != RING or job.nodes == 1 else choice.latency_us * 1.4
-    return request.size / (latency + fill + request.size * factor / (1000 * peak)) / 1000 * factor
-
-
-def _half_size(job: TunedJob, node: NodeFacts, request: Request) -> float:
-    """Bytes at which half of the peak is reached: geometric means of public tables, per class."""
-    if job.nodes == 1:
-        return 23e6 if job.sm >= 90 else 12e6 if request.collective == ALL_REDUCE else 32e6
-    if node.network == "EFA":
-        return 370e6 if job.sm >= 90 else 32e6
-    return 23e6 * math.pow(128 / 23, min(1.0, math.log2(job.nodes / 2) / 2))
+    fill = _FILL_US.get(choice.algorithm, 0.0) * math.pow(request.size / 8e6, 0.4)
+    return request.size / (choice.latency_us + fill + request.size * factor / (1000 * peak)) / 1000 * factor
 
 
 def _wires(nodes: Sequence[NodeFacts], request: Request, choice: Choice, plan: ChannelPlan, ranks: int) -> _Wires:
@@ -167,10 +193,12 @@ def _wires(nodes: Sequence[NodeFacts], request: Request, choice: Choice, plan: C
     return worst
 
 
-def _bound(nodes: Sequence[NodeFacts], request: Request, choice: Choice, healthy: bool) -> Bound:
+def _bound(nodes: Sequence[NodeFacts], request: Request, choice: Choice, plan: ChannelPlan, healthy: bool) -> Bound:
     """Of a job the rails of the node that has the least; the port that runs below its siblings, where one does."""
     if request.nodes == 1:
         return Bound(kind="nvls" if choice.algorithm == NVLS else "nvlink")
+    if request.nodes == 2 and choice.algorithm == NVLS_TREE and choice.algorithm_gbyte_s < plan.total_gbyte_s * 0.999:
+        return Bound(kind="nvls")  # the NICs, which carry every byte once, could carry more
     node = min(nodes, key=lambda facts: sum(rail_gbyte_s(rail, healthy) for rail in facts.rails))
     slow = [rail for rail in node.rails if rail.network_gbyte_s < rail.healthy_network_gbyte_s * 0.999]
     if slow and not healthy:
@@ -224,7 +252,7 @@ def _predict_sum(nodes: Sequence[NodeFacts], request: Request, case: str, ranks:
         )
     half = 11e6 if request.nodes == 1 else 64e6
     busbw *= request.size / (request.size + half)
-    spread = 0.1 if request.size >= _LARGE and node.kind == "xgmi" else 0.35
+    spread = 0.1 if request.size >= LARGE and node.kind == "xgmi" else 0.35
     source = "public RCCL tables show" if node.kind == "xgmi" else "xGMI meshes reach: there is no public table of HCCS"
     return _row(
         request, case, ranks,
@@ -239,28 +267,21 @@ def _sum_rails(node: NodeFacts, healthy: bool) -> float:
     return sum(min(rail.healthy_network_gbyte_s if healthy else rail.network_gbyte_s, 63.0) for rail in node.rails)
 
 
-def _range(busbw: float, node: NodeFacts, request: Request) -> tuple[float, float]:
-    """What public tables of healthy machines spread over, per class; beyond 16 nodes the model is an upper bound."""
-    large = request.size >= _LARGE
-    if not node.regular:
-        low, high = (0.85, 1.25) if large else (0.6, 1.5)  # NCCL counts a fifth less than links of that time carry
-    elif request.nodes == 1:
-        low, high = (0.9, 1.06) if large else (0.78, 1.4 if request.size < 32e6 else 1.12)
-    elif request.nodes <= 16:
-        low, high = (
-            (0.85, 1.12) if large else (0.3 if request.size < 128e6 else 0.45, 1.6)
-        )  # TCP plugins are the low ones
-        if node.network == "EFA":
-            low, high = (0.8, 1.15) if large else (0.45, 2.0)
-    else:
-        low, high = 0.3, 1.05
-    return _round(busbw * low), _round(busbw * high)
+def _known_by(node: NodeFacts, wires: _Wires, reached: Reached) -> str:
+    if node.assumed or reached.contradicted:
+        return "assumed"
+    return "measured" if wires.measured else "model"
 
 
-def _note(request: Request) -> str | None:
-    if request.nodes > 16 or (request.nodes >= 4 and request.size < _LARGE):
-        return "up to: a production cluster with such nodes reached a half to a ninth of it (public percentiles)"
-    return None
+def _note(request: Request, reached: Reached) -> str | None:
+    notes = []
+    if request.nodes > 16 or (request.nodes >= 4 and request.size < LARGE):
+        notes.append("up to: a production cluster with such nodes reached a half to a ninth of it (public percentiles)")
+    if reached.contradicted:
+        notes.append(
+            "public tables of such networks contradict each other: versions and settings of NCCL and its plugin"
+        )
+    return "; ".join(notes) or None
 
 
 def _row(request: Request, case: str, ranks: int, **figures: object) -> Prediction:

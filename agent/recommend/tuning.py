@@ -13,6 +13,7 @@ from agent.recommend.constants import (
     LL128,
     NVLS,
     NVLS_TREE,
+    PAT,
     PROTOCOLS,
     RING,
     SIMPLE,
@@ -42,6 +43,7 @@ class TunedJob(NamedTuple):
     nvlink: bool = True  # GPUs of a node reach each other by NVLink
     ll128: bool = True  # the paths allow it: `typeInter` at most PXB (PXN since sm 90), `typeIntra` NVLink
     network_latency_us: float = 0.0  # that the network plugin states for a NIC
+    collnet: bool = False  # `NCCL_COLLNET_ENABLE=1`, with a plugin and switches that reduce (SHARP)
 
 
 class Choice(NamedTuple):
@@ -102,12 +104,17 @@ def choose(collective: str, size: int, job: TunedJob, plans: Mapping[str, Channe
 
 
 def _is_allowed(algorithm: str, collective: str, job: TunedJob, plan: ChannelPlan) -> bool:
+    """By `ncclTopoTuneModel` and `updateCollCostTable` (`getAlgoInfo` up to 2.21), which enqueues what is chosen."""
     if algorithm == RING:
         return True
     if algorithm == TREE:
         return collective == ALL_REDUCE
-    if algorithm == NVLS:  # beyond one node it needs CollNet, which this model leaves out
-        return job.nodes == 1 and collective in (ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER) and plan.channels > 1
+    if algorithm == PAT:  # one GPU of each node
+        return job.nodes == job.ranks and collective in (ALL_GATHER, REDUCE_SCATTER) and job.version >= (2, 23)
+    if algorithm == NVLS:  # all-gather and reduce-scatter came later, and beyond one node are CollNet's own
+        if collective in (ALL_GATHER, REDUCE_SCATTER):
+            return job.nodes == 1 and job.version >= (2, 19) and plan.channels > 1
+        return collective == ALL_REDUCE and (job.nodes == 1 or job.collnet) and plan.channels > 1
     return job.nodes > 1 and collective == ALL_REDUCE and plan.channels > 1
 
 
@@ -120,8 +127,11 @@ def _bus_gbyte_s(algorithm: str, protocol: str, collective: str, job: TunedJob, 
     bus = plan.channels * speed
     if algorithm == RING:
         if protocol == LL:
-            return min(_ll_limit(job, column), bus * 0.5)
-        return min(bus * 0.92, plan.channels * table.ring_ll128) if protocol == LL128 else bus
+            return min(_ll_limit(job, column), bus * _ring_ll_share(collective, job))
+        share = 0.7 if job.version < (2, 23) and job.nodes == job.ranks else 0.92
+        return min(bus * share, plan.channels * table.ring_ll128) if protocol == LL128 else bus
+    if algorithm == PAT:
+        return bus * (0.85 if job.version < (2, 24) else 0.75)
     if algorithm == TREE:
         bus = min(bus * 0.92, plan.channels * table.tree[column])
         if protocol == LL:
@@ -129,6 +139,13 @@ def _bus_gbyte_s(algorithm: str, protocol: str, collective: str, job: TunedJob, 
         if protocol == LL128:
             return min(bus * (7 / 9 if job.nodes == 1 else 120 / 128), plan.channels * table.tree_ll128[column])
     return bus
+
+
+def _ring_ll_share(collective: str, job: TunedJob) -> float:
+    """Of the bandwidth of all channels."""
+    if job.version >= (2, 21):
+        return 0.5
+    return 1 / 4 if job.nodes > 1 or collective == ALL_REDUCE else 1 / 3
 
 
 def _ll_limit(job: TunedJob, column: int) -> float:
@@ -140,9 +157,14 @@ def _ll_limit(job: TunedJob, column: int) -> float:
 
 def _nvls_gbyte_s(algorithm: str, collective: str, job: TunedJob, plan: ChannelPlan) -> float:
     per_node = job.ranks / job.nodes
+    if job.version <= (2, 18):
+        return plan.intra_gbyte_s if job.nodes <= 2 else plan.inter_gbyte_s
     if job.version < (2, 28):
         two = algorithm == NVLS or job.nodes <= 2
-        return min(plan.intra_gbyte_s, plan.inter_gbyte_s if two else plan.inter_gbyte_s / 2)
+        intra = plan.intra_gbyte_s
+        if job.version >= (2, 27) and collective != ALL_REDUCE:
+            intra *= (per_node - 1) / per_node
+        return min(intra, plan.inter_gbyte_s if two else plan.inter_gbyte_s / 2)
     table = tuning_table(job.sm, job.version)
     intra = plan.intra_gbyte_s * table.nvls_efficiency * (plan.channels - 1) / plan.channels
     intra *= 2 if collective == ALL_REDUCE else (per_node - 1) / per_node
@@ -154,12 +176,14 @@ def _nvls_gbyte_s(algorithm: str, collective: str, job: TunedJob, plan: ChannelP
 
 def _ratio(algorithm: str, collective: str, job: TunedJob) -> float:
     """From bus to algorithm bandwidth, as NCCL counts steps."""
-    if algorithm == NVLS and job.version < (2, 28) and collective == ALL_REDUCE:
-        return 5 / 6 if job.version > (2, 18) else 0.75
     if algorithm == TREE:
         return 0.5
     if algorithm != RING and collective in (ALL_GATHER, REDUCE_SCATTER):
-        return 1.0
+        return 1.0 if algorithm == PAT or job.version >= (2, 23) else 5 / 6
+    if algorithm == NVLS_TREE and job.version <= (2, 18):
+        return 0.7 * job.nodes / (2 * (job.nodes - 1))
+    if algorithm in (NVLS, NVLS_TREE) and job.version < (2, 28):
+        return 5 / 6
     return job.ranks / _steps(collective, job.ranks)
 
 
@@ -181,9 +205,11 @@ def _latency_us(algorithm: str, protocol: str, collective: str, job: TunedJob) -
         return base + _ring_latency_us(protocol, collective, job, intra, inter)
     if algorithm == TREE:
         return base + 2 * ((per_node - 1) * intra + logarithm * inter)
+    if algorithm == PAT:
+        return base + logarithm * inter / 3.5 + job.ranks * 2.8
     if algorithm == NVLS:
         return base + intra + (inter if job.nodes > 1 else 0.0)
-    return intra + 2 * logarithm * inter
+    return base + intra + 2 * (job.nodes - 1 if job.version <= (2, 18) else logarithm) * inter
 
 
 def _ring_latency_us(protocol: str, collective: str, job: TunedJob, intra: float, inter: float) -> float:

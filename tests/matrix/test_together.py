@@ -37,13 +37,13 @@ H100, A2 = SAMPLED[0], "8x910b-4s-atlas-a2"
         pytest.param(
             H100,
             ("pcie/rail-strapped-to-gen4", "nvlink/registration-failed", "infiniband_runtime/link-recovers"),
-            [("fabric-incomplete", None), ("pcie-nic-starved", 46), ("ib-symbol-errors", None)],
+            [("fabric-incomplete", None), ("pcie-nic-starved", 47), ("ib-symbol-errors", None)],
             id="a slot costs, and what else is wrong with its NIC and its GPU does not cost that",
         ),
         pytest.param(
             H100,
             ("infiniband_runtime/cable-is-bad", "infiniband/two-lanes-of-four", "pcie/gpu-at-x8"),
-            [("pcie-width-downgraded", 50), ("ib-rate-degraded", 46), ("ib-symbol-errors", None)],
+            [("pcie-width-downgraded", 50), ("ib-rate-degraded", 47), ("ib-symbol-errors", None)],
             id="errors of a port that is slow as well; what costs more comes first",
         ),
         pytest.param(

@@ -30,7 +30,7 @@ n1:1:2 [0] NCCL INFO Pattern 4, crossNic 0, nChannels 8, bw 48.000000/48.000000,
 n1:1:2 [0] NCCL INFO 16 coll channels, 16 collnet channels, 8 nvls channels, 16 p2p channels, 2 p2p channels per peer
 n1:1:2 [0] NCCL INFO Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0(1)/GDRDMA
 n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
-n1:1:2 [0] NCCL INFO AllReduce: 1073741824 Bytes -> Algo RING proto SIMPLE channel{{Lo..Hi}}={{0..7}}
+n1:1:2 [0] NCCL INFO AllReduce: 1073741824 Bytes -> Algo NVLS_TREE proto SIMPLE channel{{Lo..Hi}}={{0..7}}
 """
 
 
@@ -73,7 +73,7 @@ def test_a_healthy_job_has_no_difference(healthy: str, h100: Report) -> None:
         ("support is available", "support is not available", "NVLS", "fabric manager"),
         ("nChannels 8, bw 48.000000/48", "nChannels 8, bw 24.000000/24", "ring graph", "another node"),
         ("[0]mlx5_", "[0]eth_", "NICs", "only some of the devices"),
-        ("Algo RING", "Algo NVLS_TREE", "all_reduce of 1073741824 bytes", "tuner plugin"),
+        ("Algo NVLS_TREE", "Algo RING", "all_reduce of 1073741824 bytes", "tuner plugin"),
         ("Using network IB", "NCCL_P2P_DISABLE set by environment to 1.", "NCCL_P2P_DISABLE", "host memory"),
         ("Using network IB", "ncclTopoGetCpuAffinity: Affinity for GPU 3 is empty, x", "CPU binding", "NUMA node"),
     ],
@@ -134,3 +134,14 @@ def test_the_command(tmp_path: Path, healthy: str, capsys: pytest.CaptureFixture
     for wrong in ([str(empty)], [str(tmp_path / "none")], [str(log), "--profile", "dgx-h100", "--report", "x"]):
         assert 2 == run(["recommend", "explain-log", *wrong])
         assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_a_choice_that_is_as_good_is_no_difference(healthy: str, h100: Report) -> None:
+    """On four nodes a ring and a tree over NVLS take the same time for 1 GiB with NCCL 2.30."""
+    four = healthy.replace("nRanks 16 nNodes 2", "nRanks 32 nNodes 4").replace("2.27.7", "2.30.4")
+
+    for algorithm in ("RING", "NVLS_TREE"):
+        answer = explain(four.replace("Algo NVLS_TREE", f"Algo {algorithm}"), h100)
+        assert "choices" in answer.as_expected
+    tree = explain(four.replace("NVLS_TREE proto SIMPLE", "TREE proto LL128"), h100)
+    assert ["tree LL128"] == [row.seen for row in tree.differences]

@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from agent.platforms.profiles import load_profile
-from agent.recommend.constants import NEWEST, RING, TREE, nvlink_gbyte_s, pcie_gbyte_s, search_speeds
+from agent.recommend.constants import (
+    NEWEST,
+    NVLS,
+    NVLS_TREE,
+    PAT,
+    RING,
+    TREE,
+    Version,
+    nvlink_gbyte_s,
+    pcie_gbyte_s,
+    search_speeds,
+)
 from agent.recommend.graph import ChannelPlan, SearchInput, plan_nvls, plan_of_job, plan_ring, plan_tree
 from agent.recommend.machine import assume_node
 from agent.recommend.predict import Request, predict
@@ -15,6 +26,7 @@ from agent.recommend.tuning import (
     ALL_REDUCE,
     ALL_TO_ALL,
     BROADCAST,
+    REDUCE_SCATTER,
     TunedJob,
     bus_factor,
     choose,
@@ -96,6 +108,107 @@ def test_trees_of_two_nodes_carry_more_inside() -> None:
     assert chosen is not None
     assert (TREE, "Simple") == (chosen[0].algorithm, chosen[0].protocol)
     assert 331.2 == pytest.approx(2 * chosen[0].algorithm_gbyte_s)
+
+
+def plan_all(rails: int, gbyte_s: float, version: Version) -> dict[str, ChannelPlan]:
+    """The graphs of nodes of eight H100."""
+    node = SearchInput(8, 90, 8 * 46.35 if version >= (2, 20) else 360.0, (gbyte_s,) * rails, version)
+    return {RING: plan_ring(node), TREE: plan_tree(node), NVLS_TREE: plan_nvls(node)}
+
+
+@pytest.mark.parametrize(
+    ("version", "bandwidth"),
+    [((2, 18), 224.0), ((2, 19), 266.7), ((2, 22), 266.7), ((2, 27), 266.7), ((2, 28), 246.2), (NEWEST, 246.2)],
+)
+def test_two_nodes_of_h100_take_a_tree_over_nvls(version: Version, bandwidth: float) -> None:
+    """With every version; its ratio is .7 of nodes / 2(nodes - 1), then 5/6, then that of rings (nccl-tests#309)."""
+    job, plans = TunedJob(2, 16, 90, version), plan_all(8, 48, version)
+    chosen = choose(ALL_REDUCE, 1 << 30, job, plans)
+
+    assert chosen is not None
+    assert (NVLS_TREE, f"{bandwidth:.1f}") == (chosen[0].algorithm, f"{chosen[0].algorithm_gbyte_s:.1f}")
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(64 << 20, (NVLS_TREE, "Simple", 500)), (1 << 30, (RING, "Simple", 5814))],
+)
+def test_four_nodes_of_h100_with_2_26(size: int, expected: tuple[str, str, int]) -> None:
+    """A tree over NVLS has half of the NICs there, and less latency: nccl-tests#309 measured 579 and 5809 us."""
+    job = TunedJob(4, 32, 90, (2, 26))
+    chosen = choose(ALL_REDUCE, size, job, plan_all(8, 48, (2, 26)))
+
+    assert chosen is not None
+    assert expected == (chosen[0].algorithm, chosen[0].protocol, round(chosen[1]))
+
+
+def test_latency_of_a_tree_over_nvls() -> None:
+    """2.18: 23 and 19 for each further node, twice; then by the logarithm: 14, from 2.28 on 20.9."""
+    latencies = []
+    for version in ((2, 18), (2, 19), (2, 21), (2, 27), (2, 28)):
+        job = TunedJob(4, 32, 90, version)
+        (choice,) = list_choices(ALL_REDUCE, job, {NVLS_TREE: ChannelPlan(8, 40, 48)})
+        latencies.append(choice.latency_us)
+
+    assert [23 + 6 * 19, 23 + 4 * 14, 25 + 4 * 14, 25 + 4 * 14, 25 + 4 * 20.9] == pytest.approx(latencies)
+
+
+@pytest.mark.parametrize(("version", "share"), [((2, 22), None), ((2, 23), 0.85), ((2, 24), 0.75), (NEWEST, 0.75)])
+def test_pat_is_for_one_gpu_of_each_node(version: Version, share: float | None) -> None:
+    """Since 2.23; 8 us, the logarithm of the nodes, and 2.8 us for each rank."""
+    plan, job = {PAT: ChannelPlan(2, 24, 24)}, TunedJob(16, 16, 90, version)
+    expected = [] if share is None else [(48 * share, pytest.approx(8 + 4 * 14 / 3.5 + 16 * 2.8))]
+
+    for collective in (ALL_GATHER, REDUCE_SCATTER):
+        choices = [(choice.algorithm_gbyte_s, choice.latency_us) for choice in list_choices(collective, job, plan)]
+        assert expected == choices
+    assert [] == list(list_choices(ALL_REDUCE, job, plan))
+    assert [] == list(list_choices(ALL_GATHER, job._replace(ranks=32), plan))
+
+
+def test_nvls_beyond_one_node_needs_collnet() -> None:
+    """12 nodes with SHARP: 384 GB/s, where 387 were measured; never for all-gather."""
+    job, plan = TunedJob(12, 96, 90, NEWEST), {NVLS: ChannelPlan(8, 40, 48)}
+    (choice,) = list_choices(ALL_REDUCE, job._replace(collnet=True), plan)
+
+    assert [] == list(list_choices(ALL_REDUCE, job, plan))
+    assert [] == list(list_choices(ALL_GATHER, job._replace(collnet=True), plan))
+    assert 384 == pytest.approx(choice.algorithm_gbyte_s * bus_factor(ALL_REDUCE, 96))
+
+
+def test_nvls_of_one_node_by_version() -> None:
+    """All-gather came with 2.19, lost its 5/6 with 2.23 and an eighth with 2.27."""
+    plan = {NVLS: ChannelPlan(8, 40, 40)}
+    figures = [
+        [round(choice.algorithm_gbyte_s, 1) for choice in list_choices(ALL_GATHER, TunedJob(1, 8, 90, version), plan)]
+        for version in ((2, 18), (2, 22), (2, 26), (2, 27), (2, 28))
+    ]
+
+    assert [[], [266.7], [320.0], [280.0], [208.2]] == figures
+
+
+@pytest.mark.parametrize(
+    ("collective", "nodes", "version", "bus"),
+    [
+        (ALL_REDUCE, 1, (2, 20), 60), (ALL_GATHER, 1, (2, 20), 80), (ALL_GATHER, 2, (2, 20), 39),
+        (ALL_REDUCE, 1, (2, 21), 120),
+    ],
+)  # fmt: skip
+def test_rings_with_ll_before_2_21(collective: str, nodes: int, version: Version, bus: float) -> None:
+    """A quarter or a third of the bandwidth, then a half; between nodes at most 39 GB/s."""
+    job = TunedJob(nodes, 8 * nodes, 90, version)
+    choice = next(list_choices(collective, job, {RING: ChannelPlan(8, 30, 30)}))
+
+    assert ("LL", bus) == (choice.protocol, pytest.approx(choice.algorithm_gbyte_s * bus_factor(collective, job.ranks)))
+
+
+@pytest.mark.parametrize(("version", "share"), [((2, 22), 0.7), ((2, 23), 0.92)])
+def test_ll128_of_rings_of_one_gpu_per_node(version: Version, share: float) -> None:
+    """Counted with less up to 2.22."""
+    job = TunedJob(4, 4, 90, version)
+    choice = list(list_choices(ALL_GATHER, job, {RING: ChannelPlan(2, 24, 24)}))[1]
+
+    assert ("LL128", share * 48) == (choice.protocol, pytest.approx(choice.algorithm_gbyte_s * 3 / 4))
 
 
 def test_a_job_gets_the_least_of_its_nodes() -> None:
