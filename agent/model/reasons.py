@@ -111,6 +111,10 @@ ROOT = Settle("privilege", "root")
 SECOND_SAMPLE = Settle("sample", "--interval 60")
 BASELINE = Settle("sample", "--state-dir DIR")
 _SETTLED_BY: Mapping[str, tuple[Settle, ...]] = {
+    "role-not-known": (Settle("command", "lspci -vvv"),),
+    "rails-not-known": (Settle("command", "lspci -vvv"),),
+    "list-incomplete": (Settle("command", "lspci -vvv"),),
+    "link-layer-not-known": (Settle("command", "ibstat"),),
     "needs-root": (ROOT,),
     "evidence-denied": (ROOT,),
     "log-not-read": (Settle("command", "dmesg"),),
@@ -180,6 +184,10 @@ class Reason(str):
         made.settles = settles
         return made
 
+    def settled_by(self, settles: tuple[Settle, ...]) -> Reason:
+        """The same reason, settled by these where it names nothing itself."""
+        return self if self.settles or not settles else self._made(str(self), self.code, settles, self.parameters)
+
     def prefixed(self, question: str) -> Reason:
         """The same reason behind the question that it leaves open: "whether there are NVSwitches: " and the reason."""
         return self._made(f"{question}{self}", self.code, self.settles, {**self.parameters, "question": question})
@@ -208,13 +216,18 @@ class ReasonRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def list_reasons(reasons: Iterable[Reason]) -> list[ReasonRow]:
     """Each code and text once, sorted."""
-    by_key = {(reason.code, str(reason)): reason for reason in reasons}
+    parameters: dict[tuple[str, str], Mapping[str, str]] = {}
+    settles: dict[tuple[str, str], dict[Settle, None]] = {}
+    for reason in reasons:
+        key = (reason.code, str(reason))
+        parameters[key] = reason.parameters
+        settles.setdefault(key, {}).update(dict.fromkeys(reason.settles))
     return [
         ReasonRow(
-            code=code,
-            parameters={name: str(value) for name, value in sorted(reason.parameters.items())},
-            text=text,
-            settles=[SettleRow(kind=settle.kind, what=settle.what) for settle in reason.settles],
+            code=key[0],
+            parameters={name: str(value) for name, value in sorted(parameters[key].items())},
+            text=key[1],
+            settles=[SettleRow(kind=settle.kind, what=settle.what) for settle in settles[key]],
         )
-        for (code, text), reason in sorted(by_key.items())
+        for key in sorted(parameters)
     ]

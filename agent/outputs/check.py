@@ -53,7 +53,7 @@ def format_nagios(report: Report, fail_on: str = "warning", stale: str | None = 
 
 def format_npd(report: Report, fail_on: str = "warning", stale: str | None = None) -> CheckResult:
     """Format for node-problem-detector's custom plugins: 0 ok, 1 problem, anything else unknown; one short line."""
-    counted = _failing_findings(report, fail_on)
+    counted = _draining_findings(report, fail_on)
     code = {OK: NPD_OK, UNKNOWN: NPD_UNKNOWN}.get(_exit_code(report, counted, stale), NPD_PROBLEM)
     text = clean(_headline(report, counted, stale))
     return CheckResult((text if len(text) <= NPD_LIMIT else text[: NPD_LIMIT - 1] + "…") + "\n", code)
@@ -66,7 +66,7 @@ def format_slurm_prolog(
 
     Unknown and stale exit 0 with a message, unless `fail_on_unknown`.
     """
-    counted = _failing_findings(report, fail_on)
+    counted = _draining_findings(report, fail_on)
     unknown = stale or _describe_unknown(report)
     if fail_on_unknown and unknown and (stale or not counted):
         return CheckResult(clean(unknown) + "\n", 1)
@@ -83,6 +83,11 @@ def _describe_unknown(report: Report) -> str | None:
 def _failing_findings(report: Report, fail_on: str) -> list[Finding]:
     floor = SEVERITIES.index(fail_on)
     return [f for f in report.open_findings if SEVERITIES.index(f.severity) >= floor]
+
+
+def _draining_findings(report: Report, fail_on: str) -> list[Finding]:
+    """Of those that fail the check, the ones that a machine may act on: none of low confidence."""
+    return [finding for finding in _failing_findings(report, fail_on) if finding.confidence != "low"]
 
 
 def _exit_code(report: Report, counted: list[Finding], stale: str | None) -> int:

@@ -18,7 +18,7 @@ from agent.model.nic import Netdev, Nic
 from agent.model.node import Event, Node, Platform, Software
 from agent.model.pci import PciFunction
 from agent.model.profile import Profile
-from agent.model.reasons import NO_EARLIER_SAMPLE, Reason, UnknownCode, list_commands
+from agent.model.reasons import NO_EARLIER_SAMPLE, Reason, Settle, UnknownCode, list_commands
 from agent.model.report import CountersWindow, History, ProbeRun
 from agent.model.topology import Path, Topology
 from agent.rules.pages import Threshold
@@ -327,8 +327,14 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         text = "; ".join(f"{', '.join(names)}: {why}" for why, names in reasons.items())
         statuses = {run.status for run in runs}
         code: UnknownCode = next((_NEAREST[status] for status in _NEAREST if status in statuses), "evidence-absent")
-        settles = list_commands(need, self._maker) if code == "evidence-absent" and self.recorded else ()
+        settles = self.commands_for((need,)) if code == "evidence-absent" else ()
         return Reason(code, *settles, subject=need, why=text)
+
+    def commands_for(self, needs: Iterable[str]) -> tuple[Settle, ...]:
+        """What to save for the facts of these subjects; nothing on a live host, where they were asked for."""
+        if not self.recorded:
+            return ()
+        return tuple(dict.fromkeys(settle for need in needs for settle in list_commands(need, self._maker)))
 
     @property
     def _maker(self) -> str | None:

@@ -13,6 +13,7 @@ from agent.model.finding import (
     Check,
     Finding,
     Silenced,
+    Step,
     Summary,
     UnknownSubject,
     bound_severity,
@@ -22,7 +23,7 @@ from agent.model.reasons import Reason
 from agent.rules.consequences import Standing, find_standing
 from agent.rules.context import RuleContext
 from agent.rules.fingerprints import fingerprint
-from agent.rules.fragments import assume_context, find_in_fragment
+from agent.rules.fragments import assume_context, describe_assumption, describe_settling, find_in_fragment
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 
 _BUS = frozenset({"pci", "pci_sysfs"})
@@ -59,7 +60,7 @@ def evaluate(case: RuleContext, rules: Sequence[Rule]) -> Evaluated:
             reasons.append(why)
             continue
         answers = list(rule.check(case)) or [_empty_result(rule, case)]
-        checks.append(_build_check(rule, answers, reasons))
+        checks.append(_build_check(case, rule, answers, reasons))
         faults += [(rule, _bound(rule, answer)) for answer in answers if isinstance(answer, Fail)]
         if assumed is not None:
             faults += [(rule, _bound(rule, fault)) for fault in find_in_fragment(assumed, rule, answers)]
@@ -115,7 +116,7 @@ def _empty_result(rule: Rule, case: RuleContext) -> Result:
     return NotApplicable("node", Reason("no-such-device", detail="nothing here that this rule judges"))
 
 
-def _build_check(rule: Rule, answers: Sequence[Result], reasons: list[Reason]) -> Check:
+def _build_check(case: RuleContext, rule: Rule, answers: Sequence[Result], reasons: list[Reason]) -> Check:
     """The tally of a rule; the reasons that it names are added to `reasons`."""
     count = Counter(map(type, answers))
     unknown = sorted({(a.subject, a.reason) for a in answers if isinstance(a, Unknown)})[:UNKNOWN_SUBJECTS_SHOWN]
@@ -129,9 +130,10 @@ def _build_check(rule: Rule, answers: Sequence[Result], reasons: list[Reason]) -
     if state in ("unknown", "not_applicable"):
         given = {a.reason for a in answers if isinstance(a, Unknown | NotApplicable)}
         why = min(given) if len(given) == 1 else None
-    reasons += [reason for _, reason in unknown]
+    settles = case.commands_for(rule.needs) if count[Unknown] else ()
+    reasons += [reason.settled_by(settles) for _, reason in unknown]
     if why is not None:
-        reasons.append(why)
+        reasons.append(why.settled_by(settles))
     return Check(
         rule=rule.name,
         state=state,
@@ -162,6 +164,10 @@ def _build_finding(case: RuleContext, standing: Standing, silenced: Silenced | N
     rule, fault = standing.rule, standing.fault
     location = find_location(case, fault.subject)
     steps = build_steps(case, rule.name, fault, location)
+    impact = str(fault.impact)
+    if fault.depends_on is not None:
+        steps = [Step(do=describe_settling(fault)), *steps]
+        impact = f"{describe_assumption(fault)} {impact[:1].upper()}{impact[1:]}"
     return Finding(
         rule=rule.name,
         severity=standing.severity,
@@ -170,7 +176,7 @@ def _build_finding(case: RuleContext, standing: Standing, silenced: Silenced | N
         summary=str(fault.summary),
         # a reason as a value is its text
         evidence=[msgspec.structs.replace(row, value=str(row.value)) for row in fault.evidence],
-        impact=str(fault.impact),
+        impact=impact,
         remedy=describe_steps(steps),
         steps=steps,
         confirm=build_confirm(case, rule.name, fault),

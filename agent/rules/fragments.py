@@ -7,7 +7,7 @@ is all there is. What it then finds is a finding of low confidence, which names 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from agent.model.nic import Netdev, Nic, Port
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.rule import Fail, Result, Rule, Unknown
+from agent.rules.wording import join_labels
 
 _OPEN = frozenset({"role-not-known", "rails-not-known", "link-layer-not-known", "list-incomplete"})
 _BUS = frozenset({"pci", "pci_sysfs"})
@@ -50,6 +51,28 @@ def _assume_rail(nic: Nic) -> Nic:
 def _assume_layer(port: Port) -> Port:
     """A port with a network interface that no tool calls InfiniBand carries Ethernet."""
     return replace(port, link_layer="Ethernet") if port.link_layer is None and port.netdevs else port
+
+
+def describe_assumption(fault: Fail) -> str:
+    """What the finding assumes, as sentences before its impact."""
+    why = fault.depends_on
+    if why is None:
+        return ""
+    if why.code == "list-incomplete":
+        return "The list of PCI devices is not whole: what this means here depends on the rest of it."
+    if why.code == "link-layer-not-known":
+        return (
+            "What this means here depends on whether the port is InfiniBand or Ethernet, which the source leaves open."
+        )
+    return (
+        f"What this means here depends on what {fault.label} is for, which the source leaves open. If GPU jobs use it:"
+    )
+
+
+def describe_settling(fault: Fail) -> str:
+    """The first step: what to save so that the assumption is no longer needed."""
+    commands = [f"`{settle.what}`" for settle in fault.depends_on.settles] if fault.depends_on else []
+    return f"Save {join_labels(commands)} of this host beside it, and scan both again: that settles what it means here."
 
 
 def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:

@@ -13,6 +13,7 @@ from agent.outputs.text.lines import BLANK, Line, Span, line_length, make_line, 
 from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
 OVERVIEW = 3  # blocks from which on the verdict is followed by one line per block
+UNSURE = 3  # blocks of low confidence; --verbose shows all
 EVIDENCE = 4  # lines of evidence of one block; --verbose shows all
 PARTS = 4  # parts of one block that have a line of their own
 STYLES = {"unknown": "warning", "nothing_to_check": "info"}
@@ -40,8 +41,15 @@ def render_findings(report: Report, width: int, everything: bool = False) -> lis
     """Every block of findings, worst first; then one line for each that is silenced."""
     lines: list[Line] = []
     names = DisplayNames(report)
-    for block in group_findings(report.open_findings, names):
-        lines += [*([BLANK] if lines else []), *_render_block(block, names, width, everything)]
+    blocks = group_findings(report.open_findings, names)
+    unsure = [block for block in blocks if block.first.confidence == "low"]
+    left_out = [] if everything else unsure[UNSURE:]
+    for block in blocks:
+        if block not in left_out:
+            lines += [*([BLANK] if lines else []), *_render_block(block, names, width, everything)]
+    if left_out:
+        text = f"and {len(left_out)} more of low confidence (--verbose)"
+        lines += [BLANK, *wrap_paragraph(text, width, style="dim")]
     silenced = [line for finding in report.findings for line in _render_silenced(finding, width)]
     return [*lines, *([BLANK] if lines and silenced else []), *silenced]
 

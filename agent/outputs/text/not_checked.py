@@ -8,13 +8,9 @@ from agent.outputs.names import DisplayNames
 from agent.outputs.text.lines import BLANK, Line, wrap_paragraph
 from agent.outputs.verdict import classify_check
 
-COMMANDS = {  # what to add to a folder of outputs, by the probe that found nothing
-    "nvidia_smi": "nvidia-smi -q, nvidia-smi nvlink -s, nvidia-smi topo -m",
-    "lspci": "lspci -vvv (as root)",
-    "rdma_tools": "ibstat, ibv_devinfo -v, show_gids",
-    "lsmod": "lsmod",
-}
 NAMED_RULES = 5
+COMMANDS_NAMED = 6  # to save next; the first screen shows NEXT_COMMANDS
+NEXT_COMMANDS = 3
 NAMED_SUBJECTS = 10  # subjects, or ranges of them, per line
 
 
@@ -105,10 +101,51 @@ def suggest_steps(report: Report) -> list[str]:
     skipped = [run.name for run in report.probes if run.reason_code == "left-out"]
     if skipped:
         steps.append(f"run without --only and --skip ({', '.join(skipped)})")
-    if report.source.kind == "dump" and any(check.unknown for check in report.checks):
-        missing = [COMMANDS[run.name] for run in report.probes if run.status == "absent" and run.name in COMMANDS]
-        steps += [f"also save {'; '.join(missing)}"] if missing else []
-    return steps
+    commands = [command for command, _ in list_commands_to_save(report)]
+    return [*steps, f"also save {'; '.join(commands)}"] if commands else steps
+
+
+def render_fragment(report: Report, width: int) -> list[Line]:
+    """Of saved outputs that leave checks open: what was read, and what to save next, most useful first."""
+    commands = list_commands_to_save(report)
+    if not commands:
+        return []
+    read = dict.fromkeys(source for run in report.probes if run.status in ("ok", "partial") for source in run.sources)
+    lines = wrap_paragraph(
+        f"Read: {_shorten_names(list(read)) or 'nothing'}", width, indent="  ", first="", style="dim"
+    )
+    best = ", ".join(f"`{command}` ({rules})" for command, rules in commands[:NEXT_COMMANDS])
+    return lines + wrap_paragraph(
+        f"Save next (checks that it settles): {best}".replace("`", ""), width, indent="  ", first=""
+    )
+
+
+def list_commands_to_save(report: Report) -> list[tuple[str, int]]:
+    """Commands whose outputs would settle checks that could not run, and how many checks; the most useful first.
+
+    Of saved outputs only: other sources are whole, or are taken again.
+    """
+    if report.source.kind not in ("dump", "text"):
+        return []
+    read = {source for run in report.probes for source in run.sources}
+    commands = {
+        (row.code, row.text): [way.what for way in row.settles if way.kind == "command"] for row in report.reasons
+    }
+    open_rules: dict[str, set[str]] = {}
+    for check in report.checks:
+        for subject in check.unknown_subjects:
+            for command in commands.get((subject.reason_code or "", subject.reason), ()):
+                if command not in read and "DEVICE" not in command:
+                    open_rules.setdefault(command, set()).add(check.rule)
+    ranked: list[tuple[str, int]] = []
+    while open_rules and len(ranked) < COMMANDS_NAMED:
+        best = max(open_rules, key=lambda command: len(open_rules[command]))
+        settled = open_rules.pop(best)
+        if not settled:
+            break
+        ranked.append((best, len(settled)))
+        open_rules = {command: rules - settled for command, rules in open_rules.items()}
+    return ranked
 
 
 def lacks_privilege(run: ProbeRun) -> bool:

@@ -77,9 +77,11 @@ def _judge_link_down(case: RuleContext, roce_port: RocePort, socket: CageState, 
     if waiting:
         return Unknown(roce_port.subject, waiting.prefixed(f"{state}; "))
     netdev = unused_port_result(socket, sockets, state) or visible_interface(roce_port)
-    if not isinstance(netdev, Netdev):
+    hidden = case.lists_whole and isinstance(netdev, Unknown)  # a fragment: the port's own state has to do
+    if not isinstance(netdev, Netdev) and not hidden:
         return netdev
-    cause, why = _down_reason(netdev)
+    shown = netdev if isinstance(netdev, Netdev) and netdev.operstate is not None else None
+    cause, why = _down_reason(shown) if shown else ("", f"physical state {roce_port.port.phys_state or 'unknown'}")
     return Fail(
         subject=roce_port.subject,
         label=roce_port.label,
@@ -87,12 +89,12 @@ def _judge_link_down(case: RuleContext, roce_port: RocePort, socket: CageState, 
         impact=_impact(case, roce_port),
         evidence=(
             Evidence(what=f"state of {roce_port.label}", value=state, source=f"{roce_port.folder}/state"),
-            *_evidence(netdev),
+            *(_evidence(shown) if shown else ()),
         ),
         severity=roce_port.severity("error"),
         cause=cause,
         situation=cause.replace(" ", "-"),
-        places=roce_port.places | {netdev.id},
+        places=roce_port.places | ({netdev.id} if isinstance(netdev, Netdev) else set()),
     )
 
 
