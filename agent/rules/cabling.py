@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -16,6 +17,7 @@ from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NotApplicable, Result, Unknown
 from agent.rules.wording import find_majority
 
+_NAMED_BY_PLACE = re.compile(r"((?:P\d{1,6})?p\d{1,4}s\d{1,4})f(\d{1,2})\Z", re.ASCII)
 _SETTLED_SECONDS = 240.0  # gpud waits 4 minutes for a port after boot
 
 
@@ -32,7 +34,7 @@ class CageState(msgspec.Struct, frozen=True):
     @property
     def card(self) -> str:
         """What all ports of its card have in common."""
-        return (self.nic.pci or self.nic.id).rpartition(".")[0] or self.nic.id
+        return _place_on_bus(self.nic).rpartition(".")[0] or self.nic.id
 
 
 def board_model(case: RuleContext, nic: Nic) -> str:
@@ -42,7 +44,13 @@ def board_model(case: RuleContext, nic: Nic) -> str:
 
 def position_on_card(nic: Nic, port: int) -> tuple[int, str]:
     """The place of a port on its card."""
-    return port, (nic.pci or "").rpartition(".")[2]
+    return port, _place_on_bus(nic).rpartition(".")[2]
+
+
+def _place_on_bus(nic: Nic) -> str:
+    """The PCI address, else what a name by systemd's scheme states of it: "P2p1s0" and "1" of `roceP2p1s0f1`."""
+    named = _NAMED_BY_PLACE.search(nic.label) if nic.pci is None else None
+    return f"{named[1]}.{named[2]}" if named else nic.pci or ""
 
 
 def find_known_rate(case: RuleContext, subject: str) -> float | None:

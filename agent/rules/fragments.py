@@ -8,17 +8,22 @@ is all there is. What it then finds is a finding of low confidence, which names 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from msgspec.structs import replace
 
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.rule import Fail, Result, Rule, Unknown
+from agent.rules.rule import Fail, Pass, Result, Rule, Unknown
 from agent.rules.wording import join_labels
 
 _OPEN = frozenset({"role-not-known", "rails-not-known", "link-layer-not-known", "list-incomplete"})
 _BUS = frozenset({"pci", "pci_sysfs"})
+_ASSUMED = ("port:", "netdev:")  # what a NIC is for says nothing of GPUs and paths
+_OF_SPEED = frozenset({"ib-rate-degraded", "roce-speed-degraded"})
+_FEW = 1 / 4  # of the ports: the odd ones out
+_ENOUGH = 4  # ports in which an order can be seen
 
 
 def is_context(why: Reason) -> bool:
@@ -76,12 +81,32 @@ def describe_settling(fault: Fail) -> str:
 
 
 def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:
-    """Faults of subjects that are unknown for want of context alone."""
+    """Faults of ports that are unknown for want of context alone; notes are left out."""
     gates = {answer.subject: answer.reason for answer in answers if isinstance(answer, Unknown)}
     gates = {subject: why for subject, why in gates.items() if is_context(why)}
     if not gates:
         return
-    for fault in rule.check(assumed):
-        why = gates.get(fault.subject) or (gates.get("node") if isinstance(fault, Fail) else None)
-        if isinstance(fault, Fail) and why is not None and (fault.severity or rule.severity) != "info":
+    again = [answer for answer in rule.check(assumed) if isinstance(answer, Pass | Fail)]
+    if _is_arrangement(rule, again):
+        return
+    for fault in again:
+        why = gates.get(fault.subject) or gates.get("node")
+        if isinstance(fault, Pass) or why is None or (fault.severity or rule.severity) == "info":
+            continue
+        if fault.subject.startswith(_ASSUMED):
             yield replace(fault, confidence="low", depends_on=why)
+
+
+def _is_arrangement(rule: Rule, answers: Sequence[Pass | Fail]) -> bool:
+    """Whether the ports with the fault look chosen: more than a few, and in a block or every second one; of speeds,
+    which a switch may choose, more than a few are enough."""
+    ports = sorted((answer for answer in answers if answer.subject.startswith("port:")), key=_natural_order)
+    wrong = [isinstance(port, Fail) for port in ports]
+    if not any(wrong) or all(wrong) or sum(wrong) <= len(wrong) * _FEW:
+        return False
+    changes = sum(a != b for a, b in pairwise(wrong))
+    return rule.name in _OF_SPEED or (len(wrong) >= _ENOUGH and changes in (1, len(wrong) - 1))
+
+
+def _natural_order(answer: Pass | Fail) -> tuple[int, str]:
+    return len(answer.subject), answer.subject

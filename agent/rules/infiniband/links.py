@@ -90,8 +90,9 @@ def _judge_port_down(case: RuleContext, ib_port: IbPort, socket: CageState, sock
     return Fail(
         subject=ib_port.subject,
         label=ib_port.label,
-        summary=f"{port.state}, physical state {port.phys_state or 'not known'}: "
-        + _MEANING.get(port.phys_state or "", "not in use"),
+        summary=f"{port.state}, physical state {port.phys_state}: {_MEANING.get(port.phys_state, 'not in use')}"
+        if port.phys_state
+        else f"{port.state}, physical state unknown",
         impact=_impact(case, ib_port),
         evidence=(
             ib_port.evidence("state", port.state or "", "state"),

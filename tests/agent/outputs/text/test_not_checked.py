@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.model.finding import Summary
-from agent.model.reasons import NO_EARLIER_SAMPLE
+from agent.model.reasons import NO_EARLIER_SAMPLE, ReasonRow, SettleRow
 from agent.model.report import Report, Source
 from agent.model.topology import Topology
 from agent.outputs.text.findings import render_verdict
@@ -63,13 +63,20 @@ def test_what_would_help_is_said() -> None:
     """Root, time, another output."""
     probes = [probe("pci", "denied", "EACCES"), probe("nvml", "timed_out", "no answer")]
     live = render(report(Topology(), probes=probes))
-    checks = [unknown("gpu-missing", "why", "node")]
+    checks = [unknown("gpu-missing", "why", "node", code="evidence-absent")]
+    settles = [SettleRow(kind="command", what="nvidia-smi -q")]
     saved = render(
-        report(Topology(), probes=[probe("nvidia_smi", "absent")], source=Source(kind="dump"), checks=checks)
+        report(
+            Topology(),
+            probes=[probe("nvidia_smi", "absent")],
+            source=Source(kind="dump"),
+            checks=checks,
+            reasons=[ReasonRow(code="evidence-absent", text="why", settles=settles)],
+        )
     )
 
     assert "To check more: scan as root; give nvml more time (--timeout)" in live
-    assert "To check more: also save nvidia-smi -q," in saved
+    assert "To check more: also save nvidia-smi -q" in saved
 
 
 def test_a_verdict_that_is_not_ok_for_what_is_unknown_says_for_what() -> None:
