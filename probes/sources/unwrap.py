@@ -1,0 +1,121 @@
+"""What terminals, mails, forums and editors put around the lines of an output, taken off.
+
+Colours, quotation marks, line numbers, and the breaks of a terminal that is narrower than a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+from probes.text import lazy_pattern
+
+_ESCAPE = lazy_pattern(
+    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78cDEHM])"
+)
+_QUOTED = lazy_pattern(r"[ \t]{0,3}(?:> ?){1,8}")
+_NUMBERED = lazy_pattern(r"[ \t]{0,8}([0-9]{1,7})(\t|:| ?[|│](?: |$)| |$)")
+_NUMBERED_LINES = 3  # fewer are no numbering
+_LOOKED_AT = 60  # lines of a numbering, for one that begins an output
+_NARROWEST, _WIDEST = 60, 250  # terminals
+_TRIMMED = 8  # blanks that a copy leaves out at the end of a line, and the wrap was in them
+_NAMES = lazy_pattern(
+    r"\s*(?:(?:GPU|NIC|NPU|Phy-ID|mlx5_)[0-9]{1,3}\s+)*(?:GPU|NIC|NPU|mlx5_|CPU|NUMA)?[\w -]{0,40}\s*"
+)
+_TOO_WIDE = lazy_pattern(rf"[^\n]{{{_WIDEST + 1}}}")
+_VARYING = lazy_pattern(r"[0-9a-f]{0,16}[0-9][0-9a-f]{0,16}")
+
+
+def unwrap(text: str, begins: Callable[[str], bool]) -> str:
+    """The text without colours, quotation marks and line numbers; as many lines as before. `begins`: whether a line
+    is one that begins an output.
+
+    >>> unwrap("> \\x1b[1mCA 'mlx5_0'\\x1b[0m\\n> \\tCA type: MT4129\\n", bool)
+    "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"
+    >>> unwrap("  1 | CA 'mlx5_0'\\n  2 | \\tCA type: MT4129\\n  3 |\\n", bool)
+    "CA 'mlx5_0'\\n\\tCA type: MT4129\\n\\n"
+    """
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    if ">" not in text and not _NUMBERED.match(text.lstrip("\r\n")) and not re.search(r"\n[ \t]{0,8}[0-9]", text):
+        return text
+    lines = text.splitlines(keepends=True)
+    for first, after in _runs(lines, _is_quoted):
+        if after - first > 1 or len(lines) == 1:
+            lines[first:after] = [_QUOTED.sub("", line, count=1) for line in lines[first:after]]
+    for first, after in _runs(lines, _goes_on_counting):
+        bare = [line[match.end() :] for line in lines[first:after] if (match := _NUMBERED.match(line))]
+        if len(bare) >= _NUMBERED_LINES and any(begins(line.rstrip("\r\n")) for line in bare[:_LOOKED_AT]):
+            lines[first:after] = [line if line.endswith(("\n", "\r")) else f"{line}\n" for line in bare]
+    return "".join(lines)
+
+
+def _runs(lines: Sequence[str], belongs: Callable[[str, str | None], bool]) -> Iterator[tuple[int, int]]:
+    """Lines that belong together, as first and after the last. `belongs`: a line, to the one before (None: to none)."""
+    first = 0
+    while first < len(lines):
+        if not belongs(lines[first], None):
+            first += 1
+            continue
+        after = first + 1
+        while after < len(lines) and belongs(lines[after], lines[after - 1]):
+            after += 1
+        yield first, after
+        first = after
+
+
+def _is_quoted(line: str, _before: str | None) -> bool:
+    return _QUOTED.match(line) is not None
+
+
+def _goes_on_counting(line: str, before: str | None) -> bool:
+    """Numbers one after the other, with the same mark behind each; behind the number of an empty line it may lack."""
+    own = _NUMBERED.match(line)
+    if own is None or before is None:
+        return own is not None
+    other = _NUMBERED.match(before)
+    marks = {match[2].strip(" ") for match in (own, other) if match and match[2].strip("\r\n")}
+    return other is not None and int(own[1]) == int(other[1]) + 1 and len(marks) < 2
+
+
+def join_wrapped(text: str) -> str:
+    r"""The text with the lines that a terminal broke at its width put together; the same where it broke none.
+
+    Broken is a line of the full width whose next one begins as no other line does: another margin, another word.
+
+    >>> row = "GPU0 " + "NV18 " * 12
+    >>> join_wrapped(f"{row}\nSYS 0\n{row.replace('GPU0', 'GPU1')}\nSYS 1\n").splitlines()[1].split()[::13]
+    ['GPU1', 'SYS']
+    """
+    if _TOO_WIDE.search(text):
+        return text
+    lines = text.splitlines()
+    width = max(map(len, lines), default=0)
+    if not _NARROWEST <= width <= _WIDEST:
+        return text
+    full = [number for number, line in enumerate(lines[:-1]) if len(line) == width and lines[number + 1].strip()]
+    begun = {_shape(lines[0])}
+    begun |= {_shape(line) for before, line in pairwise(lines) if len(before) < width - _TRIMMED}
+    broken = [number for number in full if _goes_on(lines[number], lines[number + 1], begun)]
+    if len(broken) < 2 or 2 * len(broken) < len(full):
+        return text
+    joined = [lines[0]]
+    for before, line in pairwise(lines):
+        if len(before) >= width - _TRIMMED and line.strip() and _goes_on(before, line, begun):
+            joined[-1] += " " * (width - len(before)) + line
+        else:
+            joined.append(line)
+    return "\n".join(joined) + "\n"
+
+
+def _goes_on(line: str, after: str, begun: set[str]) -> bool:
+    """A heading of names is one row, though rows begin with such names."""
+    heading = _NAMES.fullmatch(line) and _NAMES.fullmatch(after)
+    return bool(heading and len(line.split()) > 1) or _shape(after) not in begun
+
+
+def _shape(line: str) -> str:
+    """How a line begins: its margin, or its first word without what counts."""
+    bare = line.lstrip()
+    return str(len(line) - len(bare)) if bare != line else _VARYING.sub("0", bare.partition(" ")[0][:40])
