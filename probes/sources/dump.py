@@ -292,7 +292,7 @@ class SavedOutputs:
         start, cut = self._start(name)
         whole = identify_command(start)
         pieces, unread = self._split(name, start, cut, bool(whole))
-        shown = any(piece.filtered or piece.has_command for piece in pieces.values())
+        shown = any(piece.filtered or piece.marked for piece in pieces.values())
         if whole and len(pieces) < 2 and not unread and not shown:
             for argv in whole:
                 self._names.setdefault(argv, name)
@@ -307,7 +307,7 @@ class _Piece(NamedTuple):
 
     text: str
     filtered: str | None  # the command with its filter: it is a part of what it printed
-    has_command: bool = False
+    marked: bool = False
 
 
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
@@ -339,7 +339,7 @@ def _named_pieces(text: str) -> tuple[dict[str, _Piece], list[str]]:
             unread.append(f"{shown}: is a part of what the command printed; save the whole")
         elif name not in found:
             part = f"{' '.join(piece.words)} | ..." if piece.filtered else None
-            found[name] = _Piece(content, part, bool(piece.words))
+            found[name] = _Piece(content, part, piece.marked)
         elif name in (_LOG, _HCCN) or name.startswith("lspci") or (found[name].filtered and name.startswith(_RDMA)):
             between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"
             before = found[name].text.rstrip() if name.startswith("lspci") else found[name].text

@@ -11,11 +11,13 @@ import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from probes.sources.dump import identify_command
 from probes.sources.unwrap import join_wrapped, unwrap
 from probes.text import lazy_pattern
 
 PIECES_LIMIT = 200
 LINE_CHARACTERS = 600  # a longer line begins nothing
+_LOOKED_AT = 60  # lines with numbers before them
 _SPLIT_WORDS = 12  # of a command: more are not looked at
 
 _TOOLS = (
@@ -102,6 +104,7 @@ class Piece(NamedTuple):
     filtered: bool  # by a pipe, or asked about one device
     host: str | None  # by the prompt
     text: str
+    marked: bool = False  # a prompt, a command or a fence begins it
 
 
 def split_pasted(text: str) -> list[Piece]:
@@ -116,7 +119,7 @@ def split_pasted(text: str) -> list[Piece]:
     ['4link:U\\n', '5link:D\\n']
     """
     pieces: list[Piece] = []
-    for part, lines in _split(unwrap(text, begins_output)):
+    for part, lines in _split(unwrap(text, holds_output)):
         content = join_wrapped(_dedent("".join(lines)))
         if content.strip():
             pieces += _expand_loop(part, content)
@@ -131,7 +134,7 @@ def read_saved(text: str, tool: str) -> tuple[str, bool]:
     >>> read_saved("[root@n7 ~]# ibstat\\nCA 'mlx5_0'\\n[root@n7 ~]# exit\\n", "ibstat")
     ("CA 'mlx5_0'\\n", False)
     """
-    bare = unwrap(text, begins_output)
+    bare = unwrap(text, holds_output)
     first = bare.lstrip("\r\n")[:LINE_CHARACTERS].partition("\n")[0].rstrip("\r")
     if _PROMPT.fullmatch(first) or _WATCH.match(first) or _FENCE.fullmatch(first):
         pieces = [piece for piece in split_pasted(bare) if not piece.words or piece.words[0] == tool]
@@ -140,17 +143,18 @@ def read_saved(text: str, tool: str) -> tuple[str, bool]:
     return join_wrapped(bare), False
 
 
-def begins_output(line: str) -> bool:
-    """Whether a line is a command at its prompt, or the first one of an output that is known."""
-    if len(line) >= LINE_CHARACTERS:
-        return False
-    return bool(_PROMPT.fullmatch(line) or _OTHER_PROMPT.match(line) or _OPENER.match(line) or _WATCH.match(line))
+def holds_output(lines: list[str]) -> bool:
+    """Whether a known output stands in these lines, or a command at its prompt."""
+    short = [bare for line in lines[:_LOOKED_AT] if len(bare := line.rstrip("\r\n")) < LINE_CHARACTERS]
+    patterns = (_PROMPT.fullmatch, _OTHER_PROMPT.match, _OPENER.match, _WATCH.match)
+    return any(fits(line) for line in short for fits in patterns) or bool(identify_command("".join(lines[:_LOOKED_AT])))
 
 
 class _Open(NamedTuple):
     """The part that is being read."""
 
     line: int
+    marked: bool = False
     words: tuple[str, ...] = ()
     filtered: bool = False
     host: str | None = None
@@ -208,7 +212,7 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
     """The outputs of a loop, each with the value that it is of, where they are as many as the values."""
     lines = text.splitlines(keepends=True)
     filtered = part.filtered and (part.most_lines is None or len(lines) >= part.most_lines)
-    whole = Piece(part.line, part.words, filtered, part.host, text)
+    whole = Piece(part.line, part.words, filtered, part.host, text, part.marked)
     if part.loop is None:
         return [whole]
     variable, values = part.loop
@@ -236,9 +240,9 @@ def _begin(number: int, line: str, host: str | None) -> _Open | None:
     if watched := _WATCH.match(line):
         return _of_command(number, watched, host)
     if other := _OTHER_PROMPT.match(line):
-        return _Open(number, host=other["host"])
+        return _Open(number, True, host=other["host"])
     if _FENCE.fullmatch(line):
-        return _Open(number, host=host)
+        return _Open(number, True, host=host)
     if (alone := _ALONE.fullmatch(line)) and _WORDS_ALONE.fullmatch(alone["rest"]):
         return _of_command(number, alone, host)
     if ticked := _TICKED.fullmatch(line):
@@ -272,6 +276,7 @@ def _of_command(number: int, match: re.Match[str], host: str | None) -> _Open:
     most = int(count[0]) if count else 10 if ends else None
     return _Open(
         number,
+        True,
         (tool, *words),
         filtered or selected,
         host,

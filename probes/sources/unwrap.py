@@ -16,20 +16,21 @@ _ESCAPE = lazy_pattern(
 )
 _QUOTED = lazy_pattern(r"[ \t]{0,3}(?:> ?){1,8}")
 _NUMBERED = lazy_pattern(r"[ \t]{0,8}([0-9]{1,7})(\t|:| ?[|│](?: |$)| |$)")
-_NUMBERED_LINES = 3  # fewer are no numbering
-_LOOKED_AT = 60  # lines of a numbering, for one that begins an output
 _NARROWEST, _WIDEST = 60, 250  # terminals
 _TRIMMED = 8  # blanks that a copy leaves out at the end of a line, and the wrap was in them
 _NAMES = lazy_pattern(
     r"\s*(?:(?:GPU|NIC|NPU|Phy-ID|mlx5_)[0-9]{1,3}\s+)*(?:GPU|NIC|NPU|mlx5_|CPU|NUMA)?[\w -]{0,40}\s*"
 )
+_WIDTHS = (80, 100, 120, 132, 160, 200)
+_FORMS = 5
+_FRAMES = "|+=-"  # what a line of a box or a heading ends with
 _TOO_WIDE = lazy_pattern(rf"[^\n]{{{_WIDEST + 1}}}")
 _VARYING = lazy_pattern(r"[0-9a-f]{0,16}[0-9][0-9a-f]{0,16}")
 
 
-def unwrap(text: str, begins: Callable[[str], bool]) -> str:
-    """The text without colours, quotation marks and line numbers; as many lines as before. `begins`: whether a line
-    is one that begins an output.
+def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
+    """The text without colours, quotation marks and line numbers; as many lines as before. `holds_output`: whether
+    one stands in these lines, for numbers that may be its own.
 
     >>> unwrap("> \\x1b[1mCA 'mlx5_0'\\x1b[0m\\n> \\tCA type: MT4129\\n", bool)
     "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"
@@ -46,7 +47,7 @@ def unwrap(text: str, begins: Callable[[str], bool]) -> str:
             lines[first:after] = [_QUOTED.sub("", line, count=1) for line in lines[first:after]]
     for first, after in _runs(lines, _goes_on_counting):
         bare = [line[match.end() :] for line in lines[first:after] if (match := _NUMBERED.match(line))]
-        if len(bare) >= _NUMBERED_LINES and any(begins(line.rstrip("\r\n")) for line in bare[:_LOOKED_AT]):
+        if len(bare) > 1 and holds_output(bare):
             lines[first:after] = [line if line.endswith(("\n", "\r")) else f"{line}\n" for line in bare]
     return "".join(lines)
 
@@ -91,31 +92,46 @@ def join_wrapped(text: str) -> str:
     if _TOO_WIDE.search(text):
         return text
     lines = text.splitlines()
-    width = max(map(len, lines), default=0)
-    if not _NARROWEST <= width <= _WIDEST:
+    longest = max(map(len, lines), default=0)
+    if longest < _NARROWEST:
         return text
-    full = [number for number, line in enumerate(lines[:-1]) if len(line) == width and lines[number + 1].strip()]
-    begun = {_shape(lines[0])}
-    begun |= {_shape(line) for before, line in pairwise(lines) if len(before) < width - _TRIMMED}
-    broken = [number for number in full if _goes_on(lines[number], lines[number + 1], begun)]
-    if len(broken) < 2 or 2 * len(broken) < len(full):
+    width = next((width for width in (longest, *_WIDTHS) if _is_broken_at(lines, width, longest)), None)
+    if width is None:
         return text
+    begun = _find_shapes(lines, width)
     joined = [lines[0]]
     for before, line in pairwise(lines):
-        if len(before) >= width - _TRIMMED and line.strip() and _goes_on(before, line, begun):
+        if len(before) > width - _TRIMMED and line.strip() and _goes_on(before, line, begun):
             joined[-1] += " " * (width - len(before)) + line
         else:
             joined.append(line)
     return "\n".join(joined) + "\n"
 
 
+def _is_broken_at(lines: list[str], width: int, longest: int) -> bool:
+    """Whether lines of this width go on in the next one, most of them. A width that no line has (a copy leaves blanks
+    at an end out) is one of a terminal, and the lines are rows of few forms."""
+    if not longest <= width < longest + _TRIMMED:
+        return False
+    begun = _find_shapes(lines, width)
+    shortest = width if width == longest else width - _TRIMMED + 1
+    full = [(line, after) for line, after in pairwise(lines) if len(line) >= shortest and after.strip()]
+    broken = sum(_goes_on(line, after, begun) for line, after in full)
+    return broken > 1 and 2 * broken >= len(full) and (width == longest or len(begun) <= _FORMS)
+
+
+def _find_shapes(lines: list[str], width: int) -> set[str]:
+    """How lines begin that follow no broken one."""
+    return {_shape(lines[0])} | {_shape(line) for before, line in pairwise(lines) if len(before) <= width - _TRIMMED}
+
+
 def _goes_on(line: str, after: str, begun: set[str]) -> bool:
     """A heading of names is one row, though rows begin with such names."""
     heading = _NAMES.fullmatch(line) and _NAMES.fullmatch(after)
-    return bool(heading and len(line.split()) > 1) or _shape(after) not in begun
+    return line[-1] not in _FRAMES and (bool(heading and len(line.split()) > 1) or _shape(after) not in begun)
 
 
 def _shape(line: str) -> str:
     """How a line begins: its margin, or its first word without what counts."""
     bare = line.lstrip()
-    return str(len(line) - len(bare)) if bare != line else _VARYING.sub("0", bare.partition(" ")[0][:40])
+    return f" {len(line) - len(bare)}" if bare != line else _VARYING.sub("0", bare.partition(" ")[0][:40])
