@@ -15,15 +15,17 @@ _ESCAPE = lazy_pattern(
     r"\x1b(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78cDEHM])"
 )
 _QUOTED = lazy_pattern(r"[ \t]{0,3}(?:> ?){1,8}")
-_NUMBERED = lazy_pattern(r"[ \t]{0,8}([0-9]{1,7})(\t|:| ?[|│](?: |$)| |$)")
+_NUMBERED = lazy_pattern(r"[ \t]{0,8}([1-9](?!0000:)[0-9]{0,6})(\t|:| ?[|│](?: |$)| |$)")
+_MARKED = lazy_pattern(r"[ \t]{0,8}[0-9]{1,7}(?:\t| ?[|│])|[1-9][0-9]{0,3}:(?=[#$\[\w(][^\n:]{0,120}[#$] ?\w|[$#] \w)")
+_IN_MARGIN = lazy_pattern(r"[ ]{1,6}[0-9]{1,6}(?= |$)")
+_LOOKED_AT = 60
 _NARROWEST, _WIDEST = 60, 250  # terminals
 _TRIMMED = 8  # blanks that a copy leaves out at the end of a line, and the wrap was in them
-_NAMES = lazy_pattern(
-    r"\s*(?:(?:GPU|NIC|NPU|Phy-ID|mlx5_)[0-9]{1,3}\s+)*(?:GPU|NIC|NPU|mlx5_|CPU|NUMA)?[\w -]{0,40}\s*"
-)
+_NAMES = lazy_pattern(r"(?:(?:GPU|NIC|NPU|Phy-ID|mlx5_(?:bond_)?)[0-9]{1,3})+([A-Za-z]{0,40})")
+_LAST_NAMES = "CPUAffinityNUMAAffinityGPUNUMAID"
 _WIDTHS = (80, 100, 120, 132, 160, 200)
 _FORMS = 5
-_FRAMES = "|+=-"  # what a line of a box or a heading ends with
+_FRAMES = ("|", "+", "==", "--")  # what a line of a box or a heading ends with
 _TOO_WIDE = lazy_pattern(rf"[^\n]{{{_WIDEST + 1}}}")
 _VARYING = lazy_pattern(r"[0-9a-f]{0,16}[0-9][0-9a-f]{0,16}")
 
@@ -47,7 +49,7 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
             lines[first:after] = [_QUOTED.sub("", line, count=1) for line in lines[first:after]]
     for first, after in _runs(lines, _goes_on_counting):
         bare = [line[match.end() :] for line in lines[first:after] if (match := _NUMBERED.match(line))]
-        if len(bare) > 1 and holds_output(bare):
+        if holds_output(bare) and (_are_numbers_of_lines(lines[first:after]) or not holds_output(lines[first:after])):
             lines[first:after] = [line if line.endswith(("\n", "\r")) else f"{line}\n" for line in bare]
     return "".join(lines)
 
@@ -80,6 +82,13 @@ def _goes_on_counting(line: str, before: str | None) -> bool:
     return other is not None and int(own[1]) == int(other[1]) + 1 and len(marks) < 2
 
 
+def _are_numbers_of_lines(lines: list[str]) -> bool:
+    """Whether they cannot be the output's own: a mark behind them that no output has, a command among the lines, or a
+    column of them on the right of a margin."""
+    column = {match.end() for line in lines[:_LOOKED_AT] if (match := _IN_MARGIN.match(line))}
+    return bool(_MARKED.match(lines[0])) or (len(lines) > 2 and len(column) == 1)
+
+
 def join_wrapped(text: str) -> str:
     r"""The text with the lines that a terminal broke at its width put together; the same where it broke none.
 
@@ -101,7 +110,7 @@ def join_wrapped(text: str) -> str:
     begun = _find_shapes(lines, width)
     joined = [lines[0]]
     for before, line in pairwise(lines):
-        if len(before) > width - _TRIMMED and line.strip() and _goes_on(before, line, begun):
+        if len(before) > width - _TRIMMED and (not line.strip() or _goes_on(before, line, begun)):
             joined[-1] += " " * (width - len(before)) + line
         else:
             joined.append(line)
@@ -116,8 +125,10 @@ def _is_broken_at(lines: list[str], width: int, longest: int) -> bool:
     begun = _find_shapes(lines, width)
     shortest = width if width == longest else width - _TRIMMED + 1
     full = [(line, after) for line, after in pairwise(lines) if len(line) >= shortest and after.strip()]
-    broken = sum(_goes_on(line, after, begun) for line, after in full)
-    return broken > 1 and 2 * broken >= len(full) and (width == longest or len(begun) <= _FORMS)
+    broken = sum(_goes_on(line, after, begun) + _is_heading(line, after) for line, after in full)
+    is_list = len(begun) <= _FORMS
+    enough = 1 if width == longest and width in _WIDTHS and is_list else 2
+    return broken >= enough and 2 * broken >= len(full) and (width == longest or is_list)
 
 
 def _find_shapes(lines: list[str], width: int) -> set[str]:
@@ -126,9 +137,16 @@ def _find_shapes(lines: list[str], width: int) -> set[str]:
 
 
 def _goes_on(line: str, after: str, begun: set[str]) -> bool:
-    """A heading of names is one row, though rows begin with such names."""
-    heading = _NAMES.fullmatch(line) and _NAMES.fullmatch(after)
-    return line[-1] not in _FRAMES and (bool(heading and len(line.split()) > 1) or _shape(after) not in begun)
+    if line.endswith(_FRAMES):
+        return bool(after.strip()) and not after.strip("= ")  # the rest of a heading
+    return _shape(after) not in begun | {_shape(line)} or _is_heading(line, after)
+
+
+def _is_heading(line: str, after: str) -> bool:
+    """Whether both are one row of names: rows below it begin with such names, too."""
+    match = _NAMES.fullmatch("".join(f"{line} {after}".split()))
+    words = line.split()
+    return bool(match and len(words) > 1 and after.strip() and _LAST_NAMES.startswith(match[1]))
 
 
 def _shape(line: str) -> str:
