@@ -80,6 +80,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("ibnetdiscover",),), (r'^(?:Switch|Ca|Rt)\s+\d{1,3}\s+"[SHR]-[0-9a-f]{16}"',)),
     ((("ibnetdiscover", "-p"),), (r"^(?:CA|SW|RT) {1,5}\d{1,5} {1,2}\d{1,3} 0x[0-9a-f]{16} ",)),
     ((("lldpctl", "-f", "json"),), (r"\A\s*\{\s*\"lldp\":",)),
+    ((("lldpctl", "-f", "keyvalue"),), (r"^lldp\.\S{1,64}\.via=",)),
+    ((("lldpctl", "-f", "xml"),), (r"\A\s*(?:<\?xml[^>]{0,80}>\s*)?<lldp\b",)),
+    ((("lldpctl",),), (r"^Interface: +[^,\s]{1,64}, via: ", r"^[ \t]*(?:ChassisID|PortID): ")),
+    ((("ip", "-d", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/[^\n]*\bpromiscuity \d")),
     (
         (("cxl", "list", "-v"),),
         (
