@@ -293,8 +293,11 @@ class SavedOutputs:
 
     def _look_into(self, name: str) -> None:
         """Take a file whose name states nothing: as one output, or as the outputs that somebody pasted into it."""
+        from probes.sources.pasted import holds_output  # lazy: few sources hold a text that nobody named
+        from probes.sources.unwrap import unwrap
+
         start, cut = self._start(name)
-        whole = identify_command(start)
+        whole = identify_command(unwrap(start, holds_output))
         pieces, unread = self._split(name, start, cut, bool(whole))
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         if whole and len(pieces) < 2 and not unread and not shown:
