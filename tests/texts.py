@@ -9,7 +9,8 @@ from agent.model.finding import Finding
 
 # Words of pages that stand for a value of the device, and <value>
 PLACEHOLDER = re.compile(
-    r"\b(ADDRESS|PORT_ABOVE|INTERFACES?|DEVICE|PORT_NUMBER|GPU_INDEX|NPU_INDEX|FAR_END|REMEDY|NAMESPACE)\b"
+    r"\b(ADDRESS|PORT_ABOVE|INTERFACES?|DEVICE|PORT_NUMBER|GPU_INDEX|NPU_(INDEX|CARD|CHIP)|FAR_END|REMEDY|NAMESPACE|"
+    r"PRIORITY|BITMAP|BUFFERS|SHARES|WATTS|SWITCH)\b"
     r"|<\w+>|: *\.|` *`"
 )
 

@@ -129,7 +129,12 @@ def read_limit(name: str) -> Threshold:
 
 def read_text(name: str) -> str:
     """The page of a rule without its head, as `explain` prints it: the title, then the sections."""
-    return PROCEDURE.sub(lambda match: read_procedures()[match[1]].strip(), _read_body(name))
+    return _insert_procedures(_read_body(name))
+
+
+def _insert_procedures(text: str) -> str:
+    """Procedures may follow others."""
+    return PROCEDURE.sub(lambda match: _insert_procedures(read_procedures()[match[1]].strip()), text)
 
 
 @cache

@@ -62,6 +62,10 @@ def _judge_priority(port: NpuPort, level: int, setting: EffectiveSetting | None)
             Evidence(what=f"bitmap_{port.npu}", value=format_ranges(port.pfc), source="/etc/hccn.conf"),
             Evidence(what=_SERVICE_LEVEL, value=str(level), source=source),
         ),
+        values=(
+            ("PRIORITY", str(level)),
+            ("BITMAP", ",".join("1" if n == level or n in port.pfc else "0" for n in range(8))),
+        ),
         places=places_of(port),
     )
 

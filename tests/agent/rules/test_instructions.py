@@ -47,7 +47,9 @@ SITUATIONS = {
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
     "flat", "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
-    "nvswitch", "harmless",
+    "nvswitch", "harmless", "reset", "shares", "too-old", "by-dmabuf",
+    "malformed", "acs", "poison", "completion", "inside", "injected", "external", "replace", "maintenance",
+    "correctable", "power-cycle", "init", "reboot", "memory", "over", "peer", "software",
     "board", "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
