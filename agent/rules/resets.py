@@ -15,23 +15,23 @@ _HOLDING = ("nvidia-fabricmanager", "nvidia-dcgm", "nvidia-imex", "nvidia-persis
 _MONITORING = "exporters and the device plugin of Kubernetes"
 
 
-def describe_reset(context: RuleContext, fault: Fail) -> dict[str, str]:
+def describe_reset(context: RuleContext, fault: Fail, form: str | None) -> dict[str, str]:
     """What EVIDENCE, HOLDERS and RESET_GPU stand for in the steps of a finding."""
     gpus = [gpu for place in sorted(fault.places) if (gpu := find_gpu(context, place.partition("/")[0]))]
     nics = [place for place in fault.places if find_nic(context, place.partition("/")[0])]
     of_gpus = gpus or ([] if nics else context.topology.gpus)
     return {
-        "EVIDENCE": _describe_evidence(context, of_gpus, bool(nics)),
+        "EVIDENCE": _describe_evidence(context, of_gpus, bool(nics), form == "virtual"),
         "HOLDERS": _describe_holders(context, of_gpus),
         "RESET_GPU": _describe_command(context, of_gpus),
     }
 
 
-def _describe_evidence(context: RuleContext, gpus: list[Gpu], of_nic: bool) -> str:
+def _describe_evidence(context: RuleContext, gpus: list[Gpu], of_nic: bool, guest: bool) -> str:
     makers = {gpu.vendor for gpu in gpus}
-    logs = [] if context.virtual_machine else [_BMC]
+    logs = [] if guest else [_BMC]
     if any(is_nvidia(context, gpu) for gpu in gpus):
-        logs.insert(0, "`nvidia-bug-report.sh`, as root")
+        logs.insert(0, "`nvidia-bug-report.sh` (as root)")
     elif of_nic:
         logs = ["`devlink health dump show pci/ADDRESS reporter fw_fatal`", _LOG, *logs]
     elif "Huawei" in makers:

@@ -226,17 +226,19 @@ def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: M
 
 def _describe_resets(case: RuleContext, events: Sequence[Event]) -> str:
     """The GPUs that the driver, else the words of their own lines, want to be reset."""
-    wanted = []
+    wanted, asked = [], False
     for event in events:
         action, decoded = find_driver_action(case, event.subject or ""), decode_link_error(event)
-        if action != "none" and (action or decoded is None or decoded[0] != "IGNORE"):
-            gpu = case.gpu_by_pci.get(event.subject or "")
-            wanted.append(str(gpu.index) if gpu and gpu.index is not None else event.subject or "")
+        if action in (None, "none") and decoded and decoded[0] == "IGNORE":
+            continue
+        asked = asked or action != "none"
+        gpu = case.gpu_by_pci.get(event.subject or "")
+        wanted.append(str(gpu.index) if gpu and gpu.index is not None else event.subject or "")
     if not wanted:
         return "Reset no GPU: neither the driver nor the words of the lines ask for it."
-    return "Reset the GPUs that need it, and start what was stopped: " + ", ".join(
-        f"`nvidia-smi -r -i {index}`" for index in wanted
-    )
+    when = "Reset" if asked else "The driver asks for no reset now. Where jobs go on to fail, reset"
+    commands = ", ".join(f"`nvidia-smi -r -i {index}`" for index in wanted)
+    return f"{when} the GPUs that need it, and start what was stopped: {commands}"
 
 
 def _link_number(event: Event) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
@@ -38,6 +39,7 @@ from tests.agent.rules.build import (
     software,
     virtual,
 )
+from tests.agent.rules.machines import npus
 from tests.machines import HOSTS, SOME_FAULTS, scan_machine
 from tests.texts import PLACEHOLDER, list_texts
 
@@ -126,6 +128,62 @@ def test_what_disturbs_comes_after_the_drain(rule: str) -> None:
             assert drained or not disturbs, (form, step.do)
 
 
+# What a step costs, the dearest first: a part, work on site, a power cycle, a reboot, a reset; all else is free
+RUNGS = (
+    (6, r"open a service case|\bRMA\b|[Rr]eplace (the|that|it)\b|[Ee]xchange (it|the|them)|exchanges|serviced"),
+    (5, r"[Rr]eseat|[Oo]n site|\b(Plug|plug|Unplug|unplug)\b|move the (card|cable)|clean (both|or)|[Ss]eat the"),
+    (4, r"ower cycle|ower it off|[Ss]top and start"),
+    (3, r"\breboot\b"),
+    (2, r"[Rr]eset (the|all|both|it|these)\b|reload|[Rr]ebind|rmmod|devlink health recover|load the driver again"),
+)
+SAVE = "Save what"
+SENT_AWAY = r"service case|\bRMA\b|exchanged|[Rr]eplace (the|that|it)\b"
+
+
+def find_rung(step: Step) -> int:
+    """How dear a step is; saving evidence costs nothing, wherever it stands."""
+    return 0 if SAVE in step.do else next((rung for rung, words in RUNGS if re.search(words, step.do)), 1)
+
+
+def list_ladders(rule: str) -> Iterator[list[Step]]:
+    """The steps of a page for every situation and form factor."""
+    keys = {key for text in CHOICE.findall(read_sections(rule)["How to fix"]) for key in text.split(", ")}
+    for form, situation in itertools.product((*NOUNS, None), keys & SITUATIONS or {""}):
+        fault = fail("node", situation=situation, remedy="If it comes back, look again.")
+        yield build_steps(server(), rule, fault, Location(part="GPU", form_factor=form))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_step_precedes_a_cheaper_one_that_is_remote(rule: str) -> None:
+    """What costs nothing first, then resets and power cycles, then work on site, then parts."""
+    for steps in list_ladders(rule):
+        dearest = 1
+        for step in steps:
+            rung = find_rung(step)
+            verifies = re.match(r"Look at|Expect|If ", step.do)  # what the step before it did
+            assert rung in (0, 5, 6) or verifies or rung >= dearest, (dearest, step.do)
+            dearest = max(dearest, rung)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_evidence_is_saved_before_what_loses_it(rule: str) -> None:
+    """Where a part may go to service after a reset, reboot or power cycle; a provider has logs of its own."""
+    for steps in list_ladders(rule):
+        losing = next((number for number, step in enumerate(steps) if find_rung(step) in (2, 3, 4)), len(steps))
+        sent = [text for step in steps[losing:] for text in (step.do, *step.outcomes) if re.search(SENT_AWAY, text)]
+        of_provider = any("instance" in step.do or "guest" in step.do for step in steps)
+        assert not sent or of_provider or any(SAVE in step.do for step in steps[:losing]), (steps[losing].do, sent)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_repetition_alone_sends_no_part_away(rule: str) -> None:
+    """A fault that comes back is looked into: diagnostics and service decide, a second time does not."""
+    again = r"(comes? back|come again|a repeat|returns)[^.;]*(have|has) [^.;]*(exchanged|replaced)|is a hardware fault"
+    texts = [text for steps in list_ladders(rule) for step in steps for text in (step.do, *step.outcomes)]
+
+    assert [] == [text for text in texts if re.search(again, text)]
+
+
 COMMAND = re.compile(r"`((?:sudo )?[a-z][\w.-]* [^`]+)`")
 PLACE = re.compile(r"<[^<>\n]*>|\[[^\]\n]*\]|\.\.\.|\{[^}\n]*\}")  # what a person fills in
 
@@ -151,7 +209,7 @@ def test_steps_by_form_factor() -> None:
     assert any(
         "Service exchanges the module" in outcome for step in steps_of(width, "sxm") for outcome in step.outcomes
     )
-    assert "The fault follows the card: replace the card (RMA)." in steps_of(width, "pcie-card")[1].outcomes
+    assert "The fault follows the card: replace the card (RMA)." in steps_of(width, "pcie-card")[-1].outcomes
     assert "MCIO" in describe_steps(steps_of(width, "onboard-switch"))
     assert "provider" in describe_steps(steps_of(width, "virtual"))
 
@@ -228,8 +286,11 @@ def test_commands_for_an_npu_have_its_number() -> None:
 
     assert ["grep address /etc/hccn.conf", "hccn_tool -i 3 -ip -g"] == finding.confirm
     assert "`hccn_tool -i 3 -ip -s address IP netmask NETMASK`" in finding.steps[0].do
-    assert [{"NPU_INDEX": "9"}] == find_values(server(), fail("npu:9"))
-    assert [{"NPU_INDEX": "9"}] == find_values(server(), fail("node", places=frozenset({"npu-9"})))
+    values = {"NPU_INDEX": "9", "NPU_CARD": "9", "NPU_CHIP": "0"}
+    assert [values] == find_values(server(), fail("npu:9"))
+    assert [values] == find_values(server(), fail("node", places=frozenset({"npu-9"})))
+    assert [{}] == find_values(server(), fail("node", places=frozenset({"npu-²", "npu-99999"})))
+    assert [{**values, "NPU_CARD": "4", "NPU_CHIP": "1"}] == find_values(npus("0xd803"), fail("npu:9"))  # two a module
 
 
 @pytest.mark.parametrize(
@@ -267,12 +328,11 @@ def test_an_applications_xid_needs_no_service() -> None:
 
 def test_an_nvswitch_is_no_gpu() -> None:
     """The steps of an SXid: the switch is part of the baseboard, and has no serial number of its own."""
-    (step,) = steps_of("gpu-xid", "pcie-card", situation="nvswitch")  # a log alone: nothing of the bus is known
-    assert "baseboard" in step.outcomes[0]
-    switch, gpu = (" ".join(steps_of("gpu-xid", form)[0].outcomes) for form in ("nvswitch", "sxm"))
-    assert "GPU's serial number" in gpu
-    assert "GPU's serial number" not in switch
-    assert "baseboard" in switch
+    steps = steps_of("gpu-xid", "pcie-card", situation="nvswitch")  # a log alone: nothing of the bus is known
+    text = describe_steps(steps)
+    assert "baseboard" in steps[-1].outcomes[0]
+    assert "nvidia-smi -r." in text  # with the GPUs that it joins
+    assert "GPU's serial number" not in text
 
 
 def test_the_far_end_of_a_fabric_is_named() -> None:
