@@ -10,7 +10,7 @@ from agent.model.finding import Finding
 # Words of pages that stand for a value of the device, and <value>
 PLACEHOLDER = re.compile(
     r"\b(ADDRESS|PORT_ABOVE|INTERFACES?|DEVICE|PORT_NUMBER|GPU_INDEX|NPU_(INDEX|CARD|CHIP)|FAR_END|REMEDY|NAMESPACE|"
-    r"PRIORITY|BITMAP|BUFFERS|SHARES|WATTS|SWITCH)\b"
+    r"PRIORITY|BITMAP|BUFFERS|SHARES|LIMITS|WATTS|SWITCH|EVIDENCE|HOLDERS|RESET_GPU)\b"
     r"|<\w+>|: *\.|` *`"
 )
 

@@ -18,12 +18,14 @@ _MONITORING = "exporters and the device plugin of Kubernetes"
 def describe_reset(context: RuleContext, fault: Fail, form: str | None) -> dict[str, str]:
     """What EVIDENCE, HOLDERS and RESET_GPU stand for in the steps of a finding."""
     gpus = [gpu for place in sorted(fault.places) if (gpu := find_gpu(context, place.partition("/")[0]))]
-    nics = [place for place in fault.places if find_nic(context, place.partition("/")[0])]
-    of_gpus = gpus or ([] if nics else context.topology.gpus)
+    kind, _, device = fault.subject.partition(":")
+    nic = find_nic(context, device.partition("/")[0])
+    if not gpus and (kind in ("node", "gpu", "nvswitch") or form == "virtual"):
+        gpus = context.topology.gpus  # what is gone was of the kind that is there
     return {
-        "EVIDENCE": _describe_evidence(context, of_gpus, bool(nics), form == "virtual"),
-        "HOLDERS": _describe_holders(context, of_gpus),
-        "RESET_GPU": _describe_command(context, of_gpus),
+        "EVIDENCE": _describe_evidence(context, gpus, nic is not None and not gpus, form == "virtual"),
+        "HOLDERS": _describe_holders(context, gpus),
+        "RESET_GPU": _describe_command(context, gpus),
     }
 
 
@@ -44,9 +46,13 @@ def _describe_evidence(context: RuleContext, gpus: list[Gpu], of_nic: bool, gues
 
 
 def _describe_holders(context: RuleContext, gpus: list[Gpu]) -> str:
-    """Whatever keeps a GPU in use although no job runs."""
+    """Whatever keeps a GPU in use although no job runs, and how what is left is found."""
     if not any(is_nvidia(context, gpu) for gpu in gpus):
-        return _MONITORING
+        return f"{_MONITORING}. `fuser -v /dev/kfd` shows what is left." if _is_amd(gpus) else f"{_MONITORING}."
+    return f"{_name_services(context)}. `fuser -v /dev/nvidia*` shows what is left."
+
+
+def _name_services(context: RuleContext) -> str:
     known = {service.name: service.state for service in context.software.services}
     if not known:
         return f"the fabric manager, DCGM, the persistence daemon, {_MONITORING}"
@@ -54,8 +60,12 @@ def _describe_holders(context: RuleContext, gpus: list[Gpu]) -> str:
     return f"services (`systemctl stop {' '.join(active)}`), {_MONITORING}" if active else _MONITORING
 
 
+def _is_amd(gpus: list[Gpu]) -> bool:
+    return any(gpu.vendor == "AMD" for gpu in gpus)
+
+
 def _describe_command(context: RuleContext, gpus: list[Gpu]) -> str:
-    if any(gpu.vendor == "AMD" for gpu in gpus):
+    if _is_amd(gpus):
         return "the options of the installed version: `amd-smi reset --help`"
     together = context.topology.nvswitches and any((gpu.architecture or "") in _TOGETHER for gpu in gpus)
     return "all GPUs of the NVSwitches together, `nvidia-smi -r`" if together else "`nvidia-smi -r -i GPU_INDEX`"

@@ -257,6 +257,7 @@ def _judge_tc_rate_limited(case: RuleContext, qos_path: QosPath, netdev: Netdev)
         f"queue {queue} of RDMA is limited to {limit:g} Gb/s, the link runs at {link:g}",
         impact=f"{100 * (1 - limit / link):.0f}% of the link cannot be used.",
         severity=qos_path.each.severity("warning"),
+        values=(("LIMITS", ",".join(f"{0 if n == queue else rate / 1e6:.0f}" for n, rate in enumerate(rates))),),
         evidence=(
             Evidence(
                 what=f"limits of queue 0 to 7 of {netdev.label}, kbit/s",

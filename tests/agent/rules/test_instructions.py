@@ -52,7 +52,8 @@ SITUATIONS = {
     "nvswitch", "harmless", "reset", "shares", "too-old", "by-dmabuf",
     "malformed", "acs", "poison", "completion", "inside", "injected", "external", "replace", "maintenance",
     "correctable", "power-cycle", "init", "reboot", "memory", "over", "peer", "software",
-    "board", "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
+    "board",
+    "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}
