@@ -15,6 +15,19 @@ PLACEHOLDER = re.compile(
 )
 
 
+_DEVICE = re.compile(  # what a command names its device by
+    r"`(?:nvidia-smi [^`|]*-i|hccn_tool -i|npu-smi [^`|]*-i|mlnx_qos -i|setpci -s|lspci [^`|]*-s|mlxconfig -d|ethtool -A)"
+    r" ([\w:.]*\d[\w:.]*)|/sys/(?:class/(?:net|infiniband)|bus/pci/devices)/([\w:.]*\d[\w:.]*)/"
+)
+
+
+def list_devices(finding: Finding) -> set[str]:
+    """The devices that the commands of its steps are for."""
+    commands = " ".join(f"`{command}`" for command in finding.confirm or ())
+    texts = [commands, *(text for step in finding.steps for text in (step.do, *step.outcomes))]
+    return {match[1] or match[2] for text in texts for match in _DEVICE.finditer(text)}
+
+
 def list_texts(finding: Finding) -> Iterator[str]:
     """Impact, the commands that confirm it, the steps and their outcomes."""
     yield finding.impact

@@ -12,6 +12,7 @@ _BMC = "the BMC's event log (`ipmitool sel elist`)"
 _LOG = "the kernel log (`dmesg -T`)"
 _TOGETHER = ("Volta", "Ampere")  # GPUs of these that NVSwitches join are reset together
 _HOLDING = ("nvidia-fabricmanager", "nvidia-dcgm", "nvidia-imex", "nvidia-persistenced")
+_DUMPING = "mlx5"  # drivers whose health reporter keeps a dump
 _MONITORING = "exporters and the device plugin of Kubernetes"
 
 
@@ -22,19 +23,20 @@ def describe_reset(context: RuleContext, fault: Fail, form: str | None) -> dict[
     nic = find_nic(context, device.partition("/")[0])
     if not gpus and (kind in ("node", "gpu", "nvswitch") or form == "virtual"):
         gpus = context.topology.gpus  # what is gone was of the kind that is there
+    dumps = nic is not None and not gpus and (nic.driver or "").startswith(_DUMPING)
     return {
-        "EVIDENCE": _describe_evidence(context, gpus, nic is not None and not gpus, form == "virtual"),
+        "EVIDENCE": _describe_evidence(context, gpus, dumps, form == "virtual"),
         "HOLDERS": _describe_holders(context, gpus),
         "RESET_GPU": _describe_command(context, gpus),
     }
 
 
-def _describe_evidence(context: RuleContext, gpus: list[Gpu], of_nic: bool, guest: bool) -> str:
+def _describe_evidence(context: RuleContext, gpus: list[Gpu], dumps: bool, guest: bool) -> str:
     makers = {gpu.vendor for gpu in gpus}
     logs = [] if guest else [_BMC]
     if any(is_nvidia(context, gpu) for gpu in gpus):
         logs.insert(0, "`nvidia-bug-report.sh` (as root)")
-    elif of_nic:
+    elif dumps:
         logs = ["`devlink health dump show pci/ADDRESS reporter fw_fatal`", _LOG, *logs]
     elif "Huawei" in makers:
         logs = [_LOG, "the driver's `npu_log_collect.sh`", *logs]

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.model.finding import FarEnd, Location, Step
+from agent.model.gpu import NvSwitch
 from agent.model.nic import FabricNeighbor
 from agent.model.node import Service
 from agent.rules import instructions
@@ -26,6 +27,7 @@ from agent.rules.instructions import (
 )
 from agent.rules.location import NOUNS, find_location
 from agent.rules.pages import PROCEDURE, family_names, read_procedures, read_sections, read_text
+from agent.rules.resets import describe_reset
 from agent.rules.rule import Fail
 from tests.agent.rules.build import (
     changed_gpu,
@@ -438,6 +440,10 @@ def test_commands_are_written_out_for_four_devices(devices: int, commands: int) 
         ),
         ("Set INTERFACE.", "node", (gpu_id(0), nic_id(1)), "Set eth1."),
         ("Set it.", "node", (nic_id(0), nic_id(1)), "Set it."),
+        (
+            "Reset: `nvidia-smi -r -i GPU_INDEX`", "node", (gpu_id(0), gpu_id(1)),
+            "Reset: `nvidia-smi -r -i 0`. The same for GPU1.",
+        ),
     ],
 )  # fmt: skip
 def test_a_step_is_filled_in(remedy: str, subject: str, places: tuple[str, ...], do: str) -> None:
@@ -474,6 +480,97 @@ def test_interfaces_that_have_nothing_else_are_all_named() -> None:
     fault = fail("node", remedy="Set INTERFACE.", places=frozenset({"eth0", "eth1"}))
 
     assert "Set eth0. The same for eth1." == build_steps(case, "gpu-xid", fault, None)[0].do
+
+
+def part(npu: int, **values: str) -> Fail:
+    """A fault of one NPU with what the rule found there."""
+    return fail(f"npu:{npu}", label=f"NPU {npu}", values=tuple(values.items()))
+
+
+def test_a_command_has_what_the_rule_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One command for devices with one value, another for those with another; what is not known drops the command."""
+    with_page(monkeypatch, "1. Set it: `hccn_tool -i NPU_INDEX -pfc -s bitmap BITMAP`")
+    parts = [part(0, BITMAP="1,0"), part(2, BITMAP="0,1"), part(10, BITMAP="1,0"), part(9, BITMAP="1,0")]
+    whole = fail("node", parts=tuple(parts))
+
+    def do(fault: Fail) -> str:
+        return build_steps(server(), "gpu-xid", fault, None)[0].do
+
+    assert "Set it: `hccn_tool -i 0 -pfc -s bitmap 1,0`" == do(parts[0])
+    assert (
+        "Set it: `hccn_tool -i 0 -pfc -s bitmap 1,0`. The same for NPU 9, NPU 10. "
+        "For NPU 2: `hccn_tool -i 2 -pfc -s bitmap 0,1`."
+    ) == do(whole)
+    assert "Set it" == do(part(0))
+    many = fail("node", parts=tuple(part(n, BITMAP=str(n)) for n in range(17)))
+    assert do(many).endswith("The others likewise, each with its own values.")
+    assert "hccn_tool -i 15 " in do(many)
+    assert "hccn_tool -i 16 " not in do(many)
+
+
+def states(**services: str) -> RuleContext:
+    """The server with these services of NVIDIA, and no others."""
+    rows = [Service(name=f"nvidia-{name}", state=state) for name, state in services.items()]
+    return software(server(), services=rows)
+
+
+@pytest.mark.parametrize(
+    ("case", "held"),
+    [
+        (server(), "the fabric manager, DCGM, the persistence daemon, exporters"),  # it is not known what runs
+        (
+            states(dcgm="active", persistenced="active", imex="inactive"),
+            "`systemctl stop nvidia-dcgm nvidia-persistenced`",
+        ),
+        (states(dcgm="inactive"), "jobs, exporters"),
+    ],
+)
+def test_what_holds_the_gpus_is_ended_before_a_reset(case: RuleContext, held: str) -> None:
+    """The services that run here; exporters and the device plugin run in containers."""
+    steps = build_steps(case, "gpu-clocks-limited", fail(f"gpu:{gpu_id(0)}", situation="clocks-unexplained"), None)
+
+    assert held in steps[1].do
+    assert steps[1].do.endswith("`fuser -v /dev/nvidia*` shows what is left.")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "switches", "command"),
+    [
+        ("Ampere", True, "`nvidia-smi -r`"),
+        ("Hopper", True, "`nvidia-smi -r -i GPU_INDEX`"),
+        ("Ampere", False, "`nvidia-smi -r -i GPU_INDEX`"),
+        (None, True, "`nvidia-smi -r -i GPU_INDEX`"),
+    ],
+)
+def test_gpus_that_are_reset_together_are_named_so(architecture: str | None, switches: bool, command: str) -> None:
+    """Up to A100 those that NVSwitches join."""
+    case = changed_gpu(server(), 0, architecture=architecture)
+    rows = [NvSwitch(id="0000:f1:00.0", pci="0000:f1:00.0")] if switches else []
+    case = replace(case, topology=replace(case.topology, nvswitches=rows))
+    fault = fail(f"gpu:{gpu_id(0)}", places=frozenset({gpu_id(0)}))
+
+    assert describe_reset(case, fault, None)["RESET_GPU"].endswith(command)
+
+
+@pytest.mark.parametrize(
+    ("case", "subject", "form", "evidence"),
+    [
+        (server(), f"gpu:{gpu_id(0)}", "sxm", "`nvidia-bug-report.sh` (as root) and the BMC's event log"),
+        (server(), f"link:{gpu_id(0)}/3", "virtual", "`nvidia-bug-report.sh` (as root)."),
+        (server(), f"port:{nic_id(0)}/1", None, "`devlink health dump show pci/ADDRESS reporter fw_fatal`"),
+        (changed_nic(server(), 0, driver="bnxt_en"), f"port:{nic_id(0)}/1", None, "the kernel log (`dmesg -T`)"),
+        (instinct(), "node", None, "the kernel log (`dmesg -T`), `amd-smi metric` and the BMC's"),
+        (npus(), "node", None, "the kernel log (`dmesg -T`), the driver's `npu_log_collect.sh` and"),
+        (server(), "pci:0000:10:01.0", None, "the kernel log (`dmesg -T`) and the BMC's"),
+        (changed_gpu(server(), 0, vendor="AMD"), f"gpu:{gpu_id(1)}", None, "`nvidia-bug-report.sh`"),
+    ],
+)  # fmt: skip
+def test_the_evidence_is_of_the_part(case: RuleContext, subject: str, form: str | None, evidence: str) -> None:
+    """By the maker of the GPUs, of a NIC its firmware's dump; a guest has no BMC."""
+    place = subject.partition(":")[2]
+    fault = fail(subject, places=frozenset({place}) if place else frozenset())
+
+    assert describe_reset(case, fault, form)["EVIDENCE"].startswith(evidence)
 
 
 def with_page(monkeypatch: pytest.MonkeyPatch, fix: str) -> None:
