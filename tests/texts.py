@@ -16,7 +16,7 @@ PLACEHOLDER = re.compile(
 
 
 _DEVICE = re.compile(  # what a command names its device by
-    r"`(?:nvidia-smi [^`|]*-i|hccn_tool -i|npu-smi [^`|]*-i|mlnx_qos -i|setpci -s|lspci [^`|]*-s|mlxconfig -d|ethtool -A)"
+    r"`(?:nvidia-smi [^`|]*-i|hccn_tool -i|npu-smi [^`|]*-i|mlnx_qos -i|setpci -s|lspci [^`|]*-s|mlxconfig -d)"
     r" ([\w:.]*\d[\w:.]*)|/sys/(?:class/(?:net|infiniband)|bus/pci/devices)/([\w:.]*\d[\w:.]*)/"
 )
 
