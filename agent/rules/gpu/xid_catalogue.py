@@ -26,7 +26,7 @@ class Xid(msgspec.Struct, frozen=True):
 
 _RESTART, _RESET, _IGNORE, _SUPPORT = "RESTART_APP", "RESET_GPU", "IGNORE", "CONTACT_SUPPORT"
 _SYMPATHETIC, _SOFTWARE, _APPLICATION, _LINK = "SYMPATHETIC", "INVESTIGATE_SW", "CHECK_APP", "WORKFLOW_NVLINK5_ERR"
-MEMORY = "WORKFLOW_XID_48"
+_MEMORY = "WORKFLOW_XID_48"
 _COMMANDS = ("11", "25", "32", "80")
 _VIDEO = ("68", "82", "83", "84", "86", "88", "89", *map(str, range(96, 106)), "139")
 _TLW = ("TLW_CTRL", *(f"TLW_{way}{pipe}" for way in ("RX", "TX") for pipe in ("", "_PIPE0", "_PIPE1")))
@@ -62,7 +62,7 @@ _LISTED: tuple[tuple[str, str, str, str, str], ...] = (
     ("169", "warning", "the security processor (SEC2) stopped", "", ""),
     ("119", "error", "GSP does not answer", _RESET, _SOFTWARE),
     ("120", "error", "GSP error", _RESET, _SOFTWARE),
-    ("48", "error", "double-bit ECC error", MEMORY, MEMORY),
+    ("48", "error", "double-bit ECC error", _MEMORY, _MEMORY),
     ("63", "info", "a row was remapped, or a page retired", _IGNORE, _IGNORE),
     ("64", "error", "row remapping, or page retirement, failed", _RESET, _SUPPORT),
     ("92", "warning", "high rate of single-bit ECC errors", _IGNORE, _SUPPORT),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from agent.model.node import Event
 from agent.rules.context import RuleContext
-from agent.rules.gpu.xid_catalogue import MEMORY, NVLINK5, Xid, decode_link_error, effective_code
+from agent.rules.gpu.xid_catalogue import NVLINK5, Xid, decode_link_error, effective_code
 
 _CRITERIA = (
     "Look at the repair of its memory: `nvidia-smi -q -d ROW_REMAPPER,ECC -i GPU_INDEX`; a failed remapping or an "
@@ -103,7 +103,7 @@ def _choose_situation(case: RuleContext, event: Event, meaning: Xid) -> tuple[st
         return "harmless", after
     if at_once == "RESTART_BM":
         return "reboot", after
-    if code in _MEMORY_CODES or at_once == MEMORY:
+    if code in _MEMORY_CODES:
         return "memory", after
     if at_once in _RESETS or (not at_once and code not in _TEXTS):
         return "reset", after

@@ -112,6 +112,7 @@ def test_every_number_has_the_steps_of_its_action(line: str) -> None:
 
     assert (severity, situation.strip("-")) == (fault.severity, fault.situation)
     assert " ".join(words) in steps_of(fault)
+    assert bool(fault.remedy) == (situation not in ("memory", "init", "power-cycle"))  # whose pages have all steps
     assert not [text for text in REPLACED if situation == "reset" and text in steps_of(fault)]
 
 
@@ -192,6 +193,7 @@ def test_bits_that_are_not_in_the_sheet_are_harmless_where_the_driver_says_so() 
     assert ("IGNORE", "CONTACT_SUPPORT") == decode_link_error(link_error("147", "TREX", "0xe 0x80000000", "Nonfatal"))
     assert None is decode_link_error(link_error("147", "TREX", "0xe 0x80000000"))
     assert None is decode_link_error(link_error("147", "TREX", "none"))
+    assert None is decode_link_error(link_error("147", "U01", "0xe 0x80000000", "Nonfatal"))
 
 
 @pytest.mark.parametrize(
@@ -209,6 +211,41 @@ def test_steps_of_a_line_with_words(event: Event, situation: str, words: str) ->
 
     assert situation == fault.situation
     assert words.lower() in steps_of(fault).lower()
+
+
+def test_what_the_sheet_ignores_is_not_followed_up() -> None:
+    """The link recovered: no word of service; and without words the driver's own word counts."""
+    ignored = link_error("145", "RLW_TAGSTATE", "0x8 0x1", "Nonfatal")
+
+    assert "comes back" not in steps_of(fault_of(ignored))
+    again = xid("149", count=2, detail={"severity": "Nonfatal", "link": "3"})
+    assert ("warning", "") == (fault_of(again).severity, fault_of(again).situation)
+
+
+def test_what_needs_no_reset_is_the_same_long_ago_and_in_a_guest() -> None:
+    """Only what would be reset or replaced is over, or a restart of the guest."""
+    case = node(changed_gpu(server(), 1, driver_state="open"), uptime_seconds=1e6)
+    guest = virtual(server())
+
+    assert "" == fault_of(xid("94", at=LONG_AGO), case=case).situation
+    assert "stop and start" not in steps_of(fault_of(xid("13"), case=guest), guest)
+
+
+def test_a_fatal_error_of_a_switch_in_a_guest() -> None:
+    """A guest has no switch to reset."""
+    case, fatal = virtual(server()), xid("24007", kind="sxid", detail={"severity": "Fatal"})
+
+    assert "stop and start it" in steps_of(fault_of(fatal, case=case), case)
+    assert "" == fault_of(fatal).remedy
+
+
+def test_only_an_xid_154_is_a_recovery_action() -> None:
+    """Not another line with such a word, nor an SXid of that number."""
+    words = {"after": "0x2 (Node Reboot Required)"}
+    case = changed_gpu(server(), 1, recovery_action=None)
+
+    assert "reset" == fault_of(xid("119"), xid("154", kind="other", detail=words), case=case).situation
+    assert "reset" == fault_of(xid("119"), xid("45", detail=words), case=case).situation
 
 
 def test_an_evaluated_error_needs_nothing_where_the_driver_asks_for_nothing() -> None:
@@ -240,6 +277,9 @@ def test_a_clean_up_alone_is_about_the_application_or_the_fabric_manager() -> No
     assert restart in steps_of(fault_of(xid("45"), case=managed), managed)
     assert restart not in steps_of(fault_of(xid("45"), xid("13"), case=managed), managed)
     assert restart not in steps_of(fault_of(xid("45")))
+    assert restart not in steps_of(fault_of(xid("13"), case=managed), managed)
+    other = software(server(), services=[Service(name="nvidia-dcgm", state="active")])
+    assert restart not in steps_of(fault_of(xid("45"), case=other), other)
     stopped = software(server(), services=[Service(name="nvidia-fabricmanager", state="inactive")])
     assert restart not in steps_of(fault_of(xid("45"), case=stopped), stopped)
 
@@ -271,7 +311,23 @@ def test_the_root_of_many_is_what_its_code_names(words: str, situation: str, res
 
     assert situation == fault.situation
     assert [step for step in steps if f": `{reset}`" in step]
+    assert fault.remedy.startswith("Reset the GPUs")
     assert "only this one" not in fault.impact
+
+
+@pytest.mark.parametrize(("root", "follower"), [("reset", "none"), ("none", "reset")])
+def test_one_gpu_that_asks_is_enough(root: str, follower: str) -> None:
+    """And it is reset whatever its line is; a GPU without a number is named by its address."""
+    case = changed_gpu(changed_gpu(server(), 1, recovery_action=root, index=None), 2, recovery_action=follower)
+    events = (
+        link_error("149", "NETIR_LINK_EVT", "0x02600011 0x0"),
+        link_error("145", "RLW_SRC_TRACK", "0x7 0x10", gpu=2),
+    )
+    (fault,) = (a for a in xid_root_of_many.check(replace(case, events=events)) if isinstance(a, Fail))
+
+    assert fault.remedy.startswith("Reset the GPUs")
+    assert (f"-i {gpu_id(1)}`" in fault.remedy) == (root == "reset")
+    assert "-i 2`" in fault.remedy
 
 
 @pytest.mark.parametrize(
