@@ -17,8 +17,6 @@ from agent.rules.wording import join_labels
 _REDIRECTS = ("RR", "CR")  # request and completion redirect; forwarding upstream alone turns no peer traffic back
 _EGRESS_CONTROL = "EC"
 
-_MOST_COMMANDS = 16
-
 
 @rule("gdr-acs-on-path")
 def gdr_acs_on_path(case: RuleContext) -> Iterator[Result]:
@@ -95,9 +93,8 @@ def _fail_acs_on_path(case: RuleContext, pair: Pair, ports: list[PciFunction]) -
 
 def _switch_off(ports: Sequence[str]) -> str:
     """Not the IOMMU with it: interrupts of more than 255 CPUs need it."""
-    commands = "; ".join(f"`setpci -s {port} ECAP_ACS+0x6.w=0000`" for port in ports[:_MOST_COMMANDS])
-    more = f"; the same for {len(ports) - _MOST_COMMANDS} more ports" if len(ports) > _MOST_COMMANDS else ""
-    return f"Switch ACS off in the BIOS, or at each boot: {commands}{more}."
+    commands = "; ".join(f"`setpci -s {port} ECAP_ACS+0x6.w=0000`" for port in ports)
+    return f"Switch ACS off in the BIOS, or at each boot: {commands}."
 
 
 def _merge_pairs(faults: list[Fail]) -> Fail:
