@@ -152,6 +152,7 @@ def _fail_setting(summary: str, impact: str, settings: list[tuple[str, Effective
         summary=f"{names}: {summary}",
         impact=impact,
         evidence=tuple(setting.evidence(name) for name, setting in settings),
+        values=settings[0][1].process,
         places=frozenset({"node"}),
     )
 
