@@ -9,9 +9,23 @@ from agent.model.finding import Finding
 
 # Words of pages that stand for a value of the device, and <value>
 PLACEHOLDER = re.compile(
-    r"\b(ADDRESS|PORT_ABOVE|INTERFACES?|DEVICE|PORT_NUMBER|GPU_INDEX|NPU_INDEX|FAR_END|REMEDY|NAMESPACE)\b"
+    r"\b(ADDRESS|PORT_ABOVE|INTERFACES?|DEVICE|PORT_NUMBER|GPU_INDEX|NPU_(INDEX|CARD|CHIP)|FAR_END|REMEDY|NAMESPACE|"
+    r"PRIORITY|BITMAP|BUFFERS|SHARES|LIMITS|PID|WATTS|SWITCH|EVIDENCE|HOLDERS|RESET_GPU)\b"
     r"|<\w+>|: *\.|` *`"
 )
+
+
+_DEVICE = re.compile(  # what a command names its device by
+    r"`(?:nvidia-smi [^`|]*-i|hccn_tool -i|npu-smi [^`|]*-i|mlnx_qos -i|setpci -s|lspci [^`|]*-s|mlxconfig -d)"
+    r" ([\w:.]*\d[\w:.]*)|/sys/(?:class/(?:net|infiniband)|bus/pci/devices)/([\w:.]*\d[\w:.]*)/"
+)
+
+
+def list_devices(finding: Finding) -> set[str]:
+    """The devices that the commands of its steps are for."""
+    commands = " ".join(f"`{command}`" for command in finding.confirm or ())
+    texts = [commands, *(text for step in finding.steps for text in (step.do, *step.outcomes))]
+    return {match[1] or match[2] for text in texts for match in _DEVICE.finditer(text)}
 
 
 def list_texts(finding: Finding) -> Iterator[str]:

@@ -64,6 +64,9 @@ def is_nvidia(case: RuleContext, gpu: Gpu) -> bool:
     return (gpu.vendor or "nvidia").lower() in ("nvidia", NVIDIA)
 
 
+DIES = frozenset({"0xd803", "0xd804"})  # Atlas A3: two of them are a module
+
+
 def find_device_id(case: RuleContext, device: Gpu | Nic) -> str:
     """PCI device id ("0x2330"); "" where it is not known."""
     function = find_function(case, device)

@@ -20,15 +20,30 @@ from agent.rules.location import (
     find_gpu,
     find_netdev,
     find_nic,
+    find_npu_chip,
     find_npu_number,
     find_port,
 )
 from agent.rules.pages import PROCEDURE, read_procedures, read_sections
+from agent.rules.resets import describe_reset
 from agent.rules.rule import Fail
 from agent.rules.wording import join_labels
 
 _DEVICES = 4  # of one finding, for which commands are written out; of more the first stands for all
-_WORDS = re.compile(r"\b(ADDRESS|PORT_ABOVE|INTERFACE|DEVICE|PORT_NUMBER|GPU_INDEX|NPU_INDEX)\b")
+_OF_DEVICE = {
+    "ADDRESS": "its PCI address", "PORT_ABOVE": "the port above it", "INTERFACE": "its interface",
+    "DEVICE": "its RDMA device", "PORT_NUMBER": "its port", "GPU_INDEX": "its index",
+    "NPU_INDEX": "its number", "NPU_CARD": "its card", "NPU_CHIP": "its chip",
+}  # fmt: skip
+_FOUND = {  # `Fail.values`
+    "PRIORITY": "the priority of RoCE", "BITMAP": "the bitmap", "BUFFERS": "the buffers", "SHARES": "the shares",
+    "WATTS": "its default", "SWITCH": "what the others have", "LIMITS": "the limits", "PID": "its number",
+}  # fmt: skip
+_WITHOUT_VALUE = {**_OF_DEVICE, **_FOUND}
+_WORDS = re.compile(rf"\b({'|'.join(_WITHOUT_VALUE)})\b")
+_VARIANTS = 16  # of the values of one finding, for which commands are written out
+_PHRASES = re.compile(r"\b(FAR_END|EVIDENCE|HOLDERS|RESET_GPU)\b")
+_NAMES = {"INTERFACE": "{}", "DEVICE": "{}", "GPU_INDEX": "GPU{}", "NPU_INDEX": "NPU {}"}  # of the other devices
 _TOOLS = {
     "nvidia-smi": "NVIDIA",
     "amd-smi": "AMD",
@@ -39,11 +54,6 @@ _COMMAND = re.compile(r"^- `([^`]+)`", re.MULTILINE)
 _CODE = re.compile(r"(:\s|\s\()?`([^`]*)`(\))?")
 CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")
 _STEP, _OUTCOME = re.compile(r"^\d+\. "), re.compile(r"^ +- ")
-_WITHOUT_VALUE = {
-    "ADDRESS": "its PCI address", "PORT_ABOVE": "the port above it", "INTERFACE": "its interface",
-    "DEVICE": "its RDMA device", "PORT_NUMBER": "its port", "GPU_INDEX": "its index",
-    "NPU_INDEX": "its number", "FAR_END": "the switch port",
-}  # fmt: skip
 
 Values = Mapping[str, str]
 
@@ -89,14 +99,16 @@ def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location
     form = find_form_factor(context, fault, location)
     first = form if form == "virtual" else None  # a guest repairs no part, whatever state it is in
     keys = tuple(key for key in (first, fault.situation, fault.cause, form, "other") if key)
-    values, far_end = find_values(context, fault), _describe_far_end(location)
-    steps = []
+    values = find_values(context, fault)
+    phrases = {"FAR_END": _describe_far_end(location), **describe_reset(context, fault, form)}
+    steps: dict[str, Step] = {}  # a procedure that two others begin with is told once
     for text in _choose(read_sections(rule).get("How to fix", ""), keys):
         for line in _parse_steps(text):
-            do = _fill_step(line.do.replace("REMEDY", fault.remedy), values, far_end)
+            do = _fill_step(line.do.replace("REMEDY", fault.remedy), values, phrases)
             if do:
-                steps.append(Step(do=do, outcomes=[_fill_step(o, values, far_end) for o in line.outcomes]))
-    return steps
+                outcomes = [_fill_step(outcome, values, phrases) for outcome in line.outcomes]
+                steps.setdefault(do, Step(do=do, outcomes=outcomes))
+    return list(steps.values())
 
 
 def find_form_factor(context: RuleContext, fault: Fail, location: Location | None) -> str | None:
@@ -129,6 +141,12 @@ def end_sentence(text: str) -> str:
 
 def find_values(context: RuleContext, fault: Fail) -> list[dict[str, str]]:
     """What the words in capitals stand for, for each device that a finding is about; at least one row."""
+    if fault.parts and any(part.values for part in fault.parts):
+        return [row for part in fault.parts for row in find_values(context, part)]
+    return [{**row, **dict(fault.values)} for row in _list_device_values(context, fault)]
+
+
+def _list_device_values(context: RuleContext, fault: Fail) -> list[dict[str, str]]:
     kind, _, rest = fault.subject.partition(":")
     if kind == "pair":
         first, _, second = rest.partition("+")
@@ -152,6 +170,7 @@ def _device_values(context: RuleContext, device: str) -> dict[str, str]:
     npu = find_npu_number(context, device)
     if npu is not None:
         values["NPU_INDEX"] = npu
+        values["NPU_CARD"], values["NPU_CHIP"] = find_npu_chip(context, npu)
     if gpu:
         values["GPU_INDEX"] = str(gpu.index) if gpu.index is not None else address
     if nic:
@@ -177,9 +196,9 @@ def _fill(text: str, values: Values) -> str:
     return _WORDS.sub(lambda match: values.get(match[0], match[0]), text)
 
 
-def _fill_step(text: str, devices: Sequence[Values], far_end: str) -> str:
+def _fill_step(text: str, devices: Sequence[Values], phrases: Values) -> str:
     """A step with its values; a command whose values are not known is left out."""
-    text = text.replace("FAR_END", far_end)
+    text = _PHRASES.sub(lambda match: phrases[match[0]], text)
     words = set(_WORDS.findall(text))
     fitting = [values for values in devices if words <= values.keys()]
     first = fitting[0] if fitting else devices[0]
@@ -188,10 +207,37 @@ def _fill_step(text: str, devices: Sequence[Values], far_end: str) -> str:
         filled = _fill(match[0], first)
         return "" if _WORDS.search(filled) else filled
 
-    others = sorted({values[word] for values in fitting[1:] for word in words & {"INTERFACE", "DEVICE"}})
     filled = _CODE.sub(fill_command, text)
     filled = _WORDS.sub(lambda match: first.get(match[0], _WITHOUT_VALUE[match[0]]), filled)
-    return filled + (f" The same for {join_labels(others)}." if others else "")
+    others = list(_name_others(text, fitting))
+    return " ".join([end_sentence(filled), *others]) if others else filled
+
+
+def _name_others(text: str, devices: Sequence[Values]) -> Iterator[str]:
+    """For which other devices a step is the same; its commands once more where the finding has other values there."""
+    words = set(_WORDS.findall(text))
+    named = next((word for word in _NAMES if word in words), None)
+    if named is None or not devices:
+        return
+    alike: dict[tuple[str, ...], dict[str, Values]] = {}
+    for values in devices:
+        key = tuple(values[word] for word in sorted(words & _FOUND.keys()))
+        alike.setdefault(key, {}).setdefault(_NAMES[named].format(values[named]), values)
+    groups = list(alike.values())
+    for group in groups[:_VARIANTS]:
+        labels = list(group)
+        if group is not groups[0]:
+            commands = ", ".join(f"`{_fill(code, group[labels[0]])}`" for _, code, _ in _CODE.findall(text))
+            yield f"For {labels[0]}: {commands}."
+        if len(labels) > 1:
+            yield f"The same for {join_labels(sorted(labels[1:], key=_sort_key))}."
+    if len(groups) > _VARIANTS:
+        yield "The others likewise, each with its own values."
+
+
+def _sort_key(label: str) -> list[str | int]:
+    """Numbers as numbers, after what stands before them."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", label)]
 
 
 def _describe_far_end(location: Location | None) -> str:

@@ -11,7 +11,7 @@ from agent.model.gpu import Gpu, link_name
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.pci import PciFunction
 from agent.rules.context import RuleContext
-from agent.rules.devices import AMD, find_function, is_nvidia, is_on_c2c
+from agent.rules.devices import AMD, DIES, find_function, is_nvidia, is_on_c2c
 
 # Platforms whose rails are part of a board or of a module in it, not cards in slots (DGX H100 user guide: network
 # modules of four ConnectX-7; HGX B300 and GB300: ConnectX-8 on the I/O board; GB200: mezzanine boards of the tray)
@@ -68,7 +68,7 @@ def find_npu_number(context: RuleContext, device: str) -> str | None:
     """The number by which hccn_tool and /etc/hccn.conf call an NPU: of its id, or of "npu-3", an NPU without a row."""
     if device.startswith("npu-"):
         number = device.removeprefix("npu-")
-        return number if number.isdigit() else None
+        return number if number.isascii() and number.isdigit() and len(number) < 5 else None
     nic = find_nic(context, device)
     if nic is not None and nic.accelerator:  # the ports inside an NPU
         return find_npu_number(context, nic.accelerator)
@@ -78,6 +78,13 @@ def find_npu_number(context: RuleContext, device: str) -> str | None:
     numbers = [port.npu for port in (ascend.ports if ascend else []) if port.gpu == gpu.id]
     known = numbers or ([gpu.index] if gpu.index is not None else [])
     return str(known[0]) if known else None
+
+
+def find_npu_chip(context: RuleContext, npu: str) -> tuple[str, str]:
+    """Card and chip by which npu-smi calls an NPU: a module of an Atlas A3 has two chips, every other card one."""
+    chips = 2 if any(function.device in DIES for function in context.topology.pci) else 1
+    card, chip = divmod(int(npu), chips)
+    return str(card), str(chip)
 
 
 def find_nic(context: RuleContext, device: str) -> Nic | None:

@@ -23,6 +23,7 @@ class Fail(msgspec.Struct, frozen=True):
     summary: str  # what was seen, where, what was expected: "PCIe x8, capable of x16"
     impact: str  # what it costs; a number only where it is computed from this machine or cited
     remedy: str = ""  # only where a step of the page is REMEDY
+    values: tuple[tuple[str, str], ...] = ()  # of words in capitals of the page's steps that are not of the device
     evidence: tuple[Evidence, ...] = ()
     severity: str | None = None  # None: the rule's own
     confidence: str = "high"

@@ -18,10 +18,10 @@ machine of model objects (tests/agent/rules/build.py, moves.py) and ask one rule
     "storage" = { firing = true, change = { ... }, finds = [["{port1}", "info"]], passes = 3 }
 
 A row states all that the rule answers: `finds`, `unknown` and `not_applicable` (subjects), `passes` (how many), and
-with `says` words of its texts (summaries, remedies, evidence, reasons; behind a fault's evidence the lines
-"places: A B.", "covers: A B." and "situation: S."), with `omits` words that are in none of them; "\\n" is where a text
-begins or ends: "\\nhigh\\n" is a whole one. `firing = true` begins from the firing machine, else from the healthy one;
-`machine` names another one. Machines with the same answers are one row:
+with `says` words of its texts (summaries, remedies, evidence, reasons; behind a fault's evidence the lines "places: A
+B.", "covers: A B.", "situation: S." and "values: NAME=V."), with `omits` words that are in none of them; "\\n" is
+where a text begins or ends: "\\nhigh\\n" is a whole one. `firing = true` begins from the firing machine, else from
+the healthy one; `machine` names another one. Machines with the same answers are one row:
 
     [roce-rt-crc.rows."a guard keeps it silent"]
     firing = true
@@ -360,6 +360,7 @@ def _texts(answer: Result) -> Iterator[str]:
         yield f"places: {' '.join(sorted(answer.places))}."
         yield f"covers: {' '.join(sorted(answer.covers or ()))}."
         yield f"situation: {answer.situation}."
+        yield f"values: {' '.join(f'{name}={value}' for name, value in answer.values)}."
     elif not isinstance(answer, Pass):
         yield answer.reason
 

@@ -8,13 +8,14 @@ import pytest
 
 from agent.model.finding import Location
 from agent.rules.catalogue import every_rule
+from agent.rules.context import RuleContext
 from agent.rules.engine import judge
-from agent.rules.instructions import build_steps
+from agent.rules.instructions import build_steps, find_values
 from agent.rules.location import NOUNS
 from agent.rules.rule import Fail
 from tests.agent.rules.build import server, virtual
 from tests.matrix.rule_rows import answered, counted, guards, row, row_ids, rules, tables, wanted, words
-from tests.texts import PLACEHOLDER, list_texts
+from tests.texts import PLACEHOLDER, list_devices, list_texts
 
 
 @pytest.mark.parametrize(("rule", "name"), row_ids())
@@ -50,6 +51,16 @@ def test_a_finding_can_be_acted_on(rule: str) -> None:
             assert all(step.do for step in finding.steps), "a step that states nothing"
             assert [] == [text for text in list_texts(finding) if PLACEHOLDER.search(text)]
             assert not re.search(r"\d %|(?<![\d.])0%", finding.impact), finding.impact
+            assert list_devices(finding) <= _list_own(row(rule, name)[0], rule), finding.steps
+
+
+def _list_own(case: RuleContext, rule: str) -> set[str]:
+    """Whatever a command may be for: values of the devices of the faults, and what the faults themselves name."""
+    faults = [answer for answer in rules()[rule].check(case) if isinstance(answer, Fail)]
+    parts = [part for fault in faults for part in (fault, *fault.parts)]
+    values = {value for part in parts for row in find_values(case, part) for value in row.values()}
+    texts = [f"{part.remedy} {part.summary} {' '.join(sorted(part.places))}" for part in parts]
+    return values | {word.strip("`,;:.") for text in texts for word in text.split()}
 
 
 @pytest.mark.parametrize("rule", sorted(rules()))

@@ -63,7 +63,6 @@ def _fail_uncorrectable(subject: str, label: str, count: int, lines: list[Event]
         label=label,
         summary=f"{count_of(count, errors) if count else f'some {errors}'} since the driver was loaded",
         impact="Data between GPUs was lost: the job ended or computed with wrong data, and the hive is reset.",
-        remedy="Drain the node and reset the hive; where errors come back, have the module or its socket exchanged.",
         evidence=(
             *(_count_evidence(address, _UNCORRECTABLE, str(count)) if count else ()),
             *map(_line, lines[-6:]),
@@ -87,7 +86,6 @@ def _judge_correctable(case: RuleContext, gpu: Gpu) -> Result:
         label=gpu.label,
         summary=f"{count_of(moved, 'correctable XGMI errors')} in {case.window.seconds / 60:.0f} min",
         impact="Each is repaired by sending again; a growing number wears towards an uncorrectable one.",
-        remedy="Watch the rate; where it stays, drain the node and have the module or its socket exchanged.",
         evidence=_count_evidence(gpu.id, _CORRECTABLE, f"+{moved}"),
         cause="correctable",
         places=frozenset({gpu.id}),
@@ -129,7 +127,6 @@ def _fail_reset(case: RuleContext, resets: list[Event]) -> Fail:
         impact="Jobs on these GPUs ended, and their memory was lost: end processes that still use it."
         if lost
         else "Jobs on these GPUs ended.",
-        remedy="Restart the jobs; where resets come back, have the GPU of the first error exchanged.",
         evidence=tuple(map(_line, [*([root] if root else []), *resets][:6] + lost[:1])),
         severity=one_level_lower("error") if long_ago else None,
         places=frozenset({*places, about} - {""}),
@@ -182,7 +179,6 @@ def _fail_bad_pages(case: RuleContext, address: str, lines: list[Event]) -> Fail
         label=device_label(case, address),
         summary="as many pages of its memory are bad as the driver allows",
         impact="The driver does not start this GPU again after the next load of amdgpu or restart.",
-        remedy="Drain the node and have the GPU exchanged: it does not repair further pages.",
         evidence=tuple(map(_line, lines[-6:])),
         places=frozenset({address}),
     )

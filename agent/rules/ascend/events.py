@@ -72,6 +72,7 @@ def npu_fault_event(case: RuleContext) -> Iterator[Result]:
             evidence=(Evidence(what=f"kernel log, {_format_time(event)}", value=event.text, source=event.source),),
             severity=severity,
             cause=code,
+            situation="reset" if severity == "error" else "",
             places=frozenset({f"npu-event-{code}"}),
         )
 

@@ -66,6 +66,10 @@ def _judge_priority(port: NpuPort, level: int, setting: EffectiveSetting | None)
             Evidence(what=f"bitmap_{port.npu}", value=format_ranges(port.pfc), source="/etc/hccn.conf"),
             Evidence(what=_SERVICE_LEVEL, value=str(level), source=source),
         ),
+        values=(
+            ("PRIORITY", str(level)),
+            ("BITMAP", ",".join("1" if n == level or n in port.pfc else "0" for n in range(8))),
+        ),
         places=places_of(port),
     )
 
@@ -166,6 +170,7 @@ def _fail_setting(summary: str, impact: str, settings: list[tuple[str, Effective
         summary=f"{names}: {summary}",
         impact=impact,
         evidence=tuple(setting.evidence(name) for name, setting in settings),
+        values=settings[0][1].process,
         places=frozenset({"node"}),
     )
 

@@ -8,12 +8,11 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_device_id, find_function, find_lost_addresses, unreachable_reason
+from agent.rules.devices import DIES, find_device_id, find_function, find_lost_addresses, unreachable_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import format_ranges, join_labels
 
 A2 = "0xd802"
-DIES = frozenset({"0xd803", "0xd804"})  # Atlas A3: two of them are a module
 CONFIGURATION = "/etc/hccn.conf"
 VENDOR = "0x19e5"
 _A3_DIES = frozenset(f"0000:{bus:02x}:00.0" for bus in range(0x81, 0xA1, 2))  # public outputs of three machines

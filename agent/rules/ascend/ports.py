@@ -324,6 +324,7 @@ def npu_tls_mixed(case: RuleContext) -> Iterator[Result]:
                 Evidence(what=f"TLS of {label_of(port)}", value="on" if port.tls else "off", source=_tool("tls", port))
                 for port in [*on[:4], *off[:4]]
             ),
+            values=(("SWITCH", "0" if few is on else "1"),),
             places=frozenset().union(*map(places_of, few)),
         )
     elif ports and (len(known) < len(ports) or len(known) < 2):

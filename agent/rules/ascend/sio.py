@@ -8,9 +8,9 @@ from agent.model.counters import gpu_counters
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.reasons import Reason
-from agent.rules.ascend.npus import DIES, find_npus
+from agent.rules.ascend.npus import find_npus
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_device_id, find_function, unreachable_reason
+from agent.rules.devices import DIES, find_device_id, find_function, unreachable_reason
 from agent.rules.gates import has_ascend
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels

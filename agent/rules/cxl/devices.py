@@ -16,7 +16,7 @@ from agent.rules.wording import join_labels
 
 DRIVER = "cxl_pci"
 BUS = "/sys/bus/cxl/devices"
-_REPLACE = "hw_replacement_needed"
+_REPLACE, _MAINTENANCE = "hw_replacement_needed", "maintenance_needed"
 
 
 def cxl_devices(case: RuleContext) -> list[CxlDevice]:
@@ -195,9 +195,9 @@ def _fail_health(case: RuleContext, device: CxlDevice, problems: list[str]) -> F
         label=device_label(case, device.id),
         summary=f"it reports of itself: {', '.join(problems)}",
         impact="Its memory is slow, loses data, or fails next.",
-        remedy="Drain the node and replace the expander; update its firmware where only maintenance is asked for.",
         evidence=(Evidence(what=f"health of {device.memdev}", value=", ".join(problems), source="cxl list -H"),),
         severity="critical" if _REPLACE in problems else None,
+        situation="replace" if _REPLACE in problems else "maintenance" if problems == [_MAINTENANCE] else "",
         places=frozenset({device.id}),
     )
 

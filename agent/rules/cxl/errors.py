@@ -14,7 +14,7 @@ from agent.rules.devices import device_label
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, Pass, Result, Unknown, rule
 
-_INJECTED = "Injected"  # by a test
+_INJECTED, _EXTERNAL = "Injected", "External"  # by a test; poison that came from outside
 _GRAVE = ("recoverable", "fatal")
 _MANY = read_limit("cxl-errors-logged.corrected")
 
@@ -50,6 +50,11 @@ def _judge_media(case: RuleContext, device: CxlDevice) -> Result:
             ),
         ),
         severity="info" if set(errors) == {_INJECTED} else None,
+        situation="injected"
+        if set(errors) == {_INJECTED}
+        else "external"
+        if set(errors) <= {_INJECTED, _EXTERNAL}
+        else "",
         places=frozenset({device.id}),
     )
 

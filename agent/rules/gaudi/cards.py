@@ -97,7 +97,6 @@ def _judge_missing(case: RuleContext, gpu: Gpu, cards: list[Gpu]) -> Result:
         label=gpu.label,
         summary="on the PCI bus with habanalabs bound, but the driver offers no device of it",
         impact=f"{usable} of {len(cards)} cards can be used; jobs that ask for all do not start.",
-        remedy="Read the kernel log for this address; reload the driver or power cycle; or replace the card.",
         evidence=(
             Evidence(what="on the PCI bus", value=gpu.id, source="lspci -d 1da3: -nnk"),
             Evidence(what="device of the driver", value="none", source=f"{ACCEL}/*/device/pci_addr"),
@@ -127,7 +126,6 @@ def _fail_status(case: RuleContext, gpu: Gpu) -> Fail:
         label=gpu.label,
         summary=f"the driver reports the state {gpu.driver_error}",
         impact="The card takes no jobs." if broken else "The card takes no jobs until the driver has finished with it.",
-        remedy="Drain the node and reset or power cycle it; replace the card where the state comes back.",
         evidence=(
             Evidence(
                 what=f"status of {gpu.label}",
@@ -162,7 +160,6 @@ def gaudi_module_id(case: RuleContext) -> Iterator[Result]:
             label="node",
             summary=f"{join_labels([gpu.label for gpu in group])} have the same module id {module}",
             impact="The collective library takes one for the other: it opens connections over ports that do not meet.",
-            remedy="Compare the firmware of board and cards with that of a good node; then have the board serviced.",
             evidence=tuple(
                 Evidence(what=f"module of {gpu.label}", value=str(module), source=f"{ACCEL}/*/device/module_id")
                 for gpu in group

@@ -19,7 +19,6 @@ from agent.rules.wording import find_majority, join_labels
 
 _STATES = "/sys/class/infiniband/hbl_*/ports/*/phys_state"
 _FEW = 4  # pairs, or cards, that are reported one by one
-_REMEDY = "Drain the node and power cycle it completely; then have the board, or the card that is common, exchanged."
 
 
 class _Wire(msgspec.Struct, frozen=True):
@@ -177,7 +176,6 @@ def _fail_pair(case: RuleContext, down: list[_Wire], wires: list[_Wire]) -> Fail
         + ", ".join(f"port {wire.port} to port {wire.far_port}" for wire in down),
         impact=f"{left} of {of_pair} links {'is' if left == 1 else 'are'} left: collectives run at this speed, "
         "or do not start.",
-        remedy=_REMEDY,
         evidence=(*_states(down), *kernel_log_evidence(case, a.id)),
         places=frozenset({a.id, b.id}),
     )
@@ -189,7 +187,6 @@ def _fail_card(case: RuleContext, gpu: Gpu, down: list[_Wire], hurt: list[frozen
         label=gpu.label,
         summary=f"{len(down)} links inside the box down, all of {gpu.label}: to {len(hurt)} other cards",
         impact="Collectives run at the speed of the slowest pair, or do not start.",
-        remedy=_REMEDY,
         evidence=(*_states(down), *kernel_log_evidence(case, gpu.id)),
         places=frozenset({gpu.id}),
     )

@@ -89,6 +89,7 @@ def _judge_empty_board(case: RuleContext) -> Iterator[Result]:
                 for part in parts[:8]
             ),
             cause="board",
+            situation="board",
             places=frozenset({"count of GPUs", *parts}),
         )
 
@@ -187,6 +188,7 @@ def _fail_missing(case: RuleContext, gpu: Gpu, what: str) -> Fail:
             Evidence(what="listed by the driver", value=f"{most}{usable} GPUs, not this one", source="nvidia-smi -L"),
             *kernel_log_evidence(case, gpu.pci or gpu.id),
         ),
+        situation="lost" if "LOST" in (gpu.driver_error or "") else "",
         places=frozenset(place for place in (gpu.id, gpu.pci) if place),
     )
 
@@ -436,7 +438,7 @@ def _fail_p2p_blocked(word: str, pairs: Sequence[tuple[Gpu, Gpu]], subject: str,
         label=label,
         summary=f"P2P blocked {name_pairs([(a.label, b.label) for a, b in pairs])}: {_WORDS[word]} ({word})",
         impact="Copies between them go through the CPU's memory: 10 to 20 GB/s where PCIe 5 has 50, NVLink 4 has 450.",
-        remedy="Take the key (RegistryDwords) out of the options of the module nvidia in /etc/modprobe.d, and reboot."
+        remedy="Take the key (RegistryDwords) out of the options of the module nvidia in /etc/modprobe.d."
         if word == _BY_REGISTRY
         else "Compare the versions of driver, GPU and switch firmware with those of a good node; look at ACS.",
         evidence=tuple(Evidence(what=text, value=word, source="nvidia-smi topo -p2p r") for text in labels[:8]),

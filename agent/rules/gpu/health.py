@@ -143,6 +143,7 @@ def _fail_power_limited(gpu: Gpu, limits: tuple[float, float | None], default: f
         severity=None if comparison else "info",
         cause="differs" if comparison else "alike",
         situation="capped-outside" if requested is not None and limit < requested else "",
+        values=(("WATTS", f"{default:g}"),),
         places=gpu_ids(gpu),
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-import msgspec
 from msgspec.structs import replace
 
 from agent.model.finding import SEVERITIES, Evidence
@@ -13,103 +12,22 @@ from agent.model.node import Event
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext, parse_time
 from agent.rules.devices import device_label, is_nvidia, one_level_lower
+from agent.rules.gpu.xid_catalogue import NVLINK5, XIDS, Xid, decode_link_error, effective_code
+from agent.rules.gpu.xid_recovery import find_driver_action, plan_recovery
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
-
-class Xid(msgspec.Struct, frozen=True):
-    """One number: how grave it is, what it says, what to do."""
-
-    severity: str
-    meaning: str
-    action: str
-
-
-_RESET = "Stop the jobs on this GPU and reset it (`nvidia-smi -r -i`); where that fails, reboot."
-_REBOOT = "Drain the node and power cycle it completely."
-_NVLINK5 = "Read the link's counters (`nvidia-smi nvlink -e`); reset the GPU; where it comes back, have it looked at."
-_MEMORY = "Reset the GPU when the job has ended; where it comes back, have the GPU replaced (NVIDIA's RMA criteria)."
-_CONTAINED = "Restart the job that ended; reset the GPU when it is free. Where it comes back, have the GPU replaced."
-_REMAPPED = "Nothing at once: reset the GPU when it is free, which makes the remapped row take effect."
-_POWER = "Drain the node; check the power cables of the card, its riser and the power supplies."
-_APPLICATION = "Look at the application first: a fault of its own ends so, or one that another Xid explains."
-
-_COPY_ENGINES = ("39", "40", "41", "70", "71", "72", "75", "76", "77", "85", "126", *map(str, range(127, 136)))
-_OF_APPLICATIONS = tuple(
-    (code, "info", "copy engine error, mostly an application's", _APPLICATION) for code in _COPY_ENGINES
-)
-_LISTED: tuple[tuple[str, str, str, str], ...] = (
-    ("79", "critical", "the GPU fell off the bus", _REBOOT),
-    ("167", "critical", "PCIe fatal timeout", _REBOOT),
-    ("143", "critical", "the GPU could not be initialized", _RESET),
-    ("74", "error", "NVLink error", "Reset the GPU; where it comes back, look at both ends of the link named there."),
-    ("144", "error", "NVLink 5: SAW error", _NVLINK5),
-    ("145", "error", "NVLink 5: RLW error", _NVLINK5),
-    ("146", "error", "NVLink 5: TLW error", _NVLINK5),
-    ("147", "error", "NVLink 5: TREX error", _NVLINK5),
-    ("148", "error", "NVLink 5: NVLPW_CTRL error", _NVLINK5),
-    ("149", "error", "NVLink 5: NETIR error", _NVLINK5),
-    ("150", "error", "NVLink 5: MSE error", _NVLINK5),
-    ("155", "error", "NVLink: error that software declared", _RESET),
-    ("137", "warning", "NVLink: privileged access error, often an application's", _APPLICATION),
-    ("166", "warning", "NVLink: encryption error", "Look at the confidential computing set-up of both ends."),
-    ("170", "warning", "NVLink: other security error", "Look at the confidential computing set-up of both ends."),
-    ("121", "warning", "C2C error", "Watch its rate; where it grows, have the superchip looked at."),
-    ("154", "warning", "the driver asks for a recovery action", "Do what `nvidia-smi -q` names as recovery action."),
-    ("158", "error", "GPU fatal timeout", _RESET),
-    ("109", "error", "context switch timeout", _RESET),
-    ("110", "error", "security fault", _RESET),
-    ("46", "error", "the GPU stopped processing", _RESET),
-    ("54", "error", "auxiliary power is not connected, or too low", _POWER),
-    ("62", "error", "the GPU's micro-controller stopped", _RESET),
-    ("136", "error", "link training failed", _RESET),
-    ("151", "warning", "key rotation failed (confidential computing)", "Restart the virtual machine."),
-    ("159", "warning", "unified memory error", "Restart the job; where jobs go on to fail, reset the GPU."),
-    ("168", "warning", "less GPU memory: errors in a protected region", "Reboot; where it stays, switch ECC on."),
-    ("169", "warning", "the security processor (SEC2) stopped", _RESET),
-    ("119", "error", "GSP does not answer", _RESET),
-    ("120", "error", "GSP error", _RESET),
-    ("48", "error", "double-bit ECC error", _MEMORY),
-    ("63", "info", "a row was remapped, or a page retired", _REMAPPED),
-    ("64", "error", "row remapping, or page retirement, failed", _MEMORY),
-    ("92", "warning", "high rate of single-bit ECC errors", _MEMORY),
-    ("94", "error", "contained ECC error", _CONTAINED),
-    ("95", "error", "uncontained ECC error", _MEMORY),
-    ("140", "error", "ECC error that was not recovered from", _MEMORY),
-    ("156", "error", "resource retirement", _MEMORY),
-    ("157", "error", "resource retirement failed", _MEMORY),
-    ("171", "error", "memory error, more of Xid 48 and 94", _MEMORY),
-    ("172", "error", "memory error, more of Xid 48 and 94", _MEMORY),
-    ("13", "info", "graphics engine exception, mostly an application's", _APPLICATION),
-    ("31", "info", "memory page fault, mostly an application's", _APPLICATION),
-    ("43", "info", "the GPU stopped processing, mostly an application's", _APPLICATION),
-    ("45", "info", "clean-up after another error", _APPLICATION),
-    ("69", "info", "graphics engine class error, mostly an application's", _APPLICATION),
-    ("83", "info", "video decoder error, mostly an application's", _APPLICATION),
-    ("84", "info", "video decoder error, mostly an application's", _APPLICATION),
-    ("161", "info", "a note of the driver, to be ignored by NVIDIA's catalogue", "Nothing by itself."),
-    *_OF_APPLICATIONS,
-)  # fmt: skip
-XIDS = {code: Xid(severity, meaning, action) for code, severity, meaning, action in _LISTED}
-
-
 _NVLINK = frozenset(["74", "137", "144", "145", "146", "147", "148", "149", "150"])  # Xids of links
 _MEMORY_CODES = frozenset(["48", "63", "64", "92", "94", "95", "140", "156", "157", "171", "172"])
-_NVLINK5_CODES = _NVLINK - {"74", "137"}
-_NONFATAL = (
-    "Nothing by itself: the link recovered. Watch its counters (`nvidia-smi nvlink -e`); a growing number wears."
-)
-_UNLISTED = Xid(
-    "info", "not in this catalogue", "Look it up in NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors)."
-)
+_UNLISTED = Xid("info", "not in this catalogue")
 _RECENT = read_limit("gpu-xid.recent_hours")
 _NONE = "None by itself: a trace of a job that failed."
 _SHOWN = 6  # lines of evidence
-_LOST = Xid("critical", "the GPU fell off the bus", XIDS["79"].action)
-_INIT = Xid("critical", "the driver could not initialize the GPU", XIDS["143"].action)
-_FATAL_SXID = Xid("error", "fatal NVSwitch error", "Drain the node; reset all GPUs and NVSwitches together, or reboot.")
-_SXID = Xid("info", "non-fatal NVSwitch error", "Nothing by itself; a growing number points at the link that it names.")
+_LOST = Xid("critical", "the GPU fell off the bus", "RESTART_BM")
+_INIT = Xid("critical", "the driver could not initialize the GPU", "RESET_GPU")
+_FATAL_SXID = Xid("error", "fatal NVSwitch error")
+_SXID = Xid("info", "non-fatal NVSwitch error")
 
 
 @rule("gpu-xid")
@@ -138,16 +56,10 @@ def _look_up(event: Event) -> Xid:
         return _INIT
     if event.kind == "sxid":
         return _FATAL_SXID if event.detail.get("severity") == "Fatal" else _SXID
-    code = _effective_code(event)
-    if code in _NVLINK5_CODES and event.detail.get("severity") == "Nonfatal":
-        return replace(XIDS[code], severity="warning" if event.count > 1 else "info", action=_NONFATAL)
+    code = effective_code(event)
+    if code in NVLINK5 and event.detail.get("severity") == "Nonfatal":
+        return replace(XIDS[code], severity="warning" if event.count > 1 else "info")
     return XIDS.get(code, _UNLISTED)
-
-
-def _effective_code(event: Event) -> str:
-    """45 is the clean-up after another error, which its line names; that error's own line may have left the log."""
-    previous = event.detail.get("previous", "")
-    return previous if event.code == "45" and previous in XIDS else event.code or ""
 
 
 def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]) -> Fail:
@@ -155,16 +67,17 @@ def _fail_xid(case: RuleContext, subject: str, pci: str, events: Sequence[Event]
     worst = ranked[0]
     meaning = _look_up(worst)
     passed = _is_over(case, pci, ranked)
+    situation, remedy = plan_recovery(case, worst, meaning, alone=_is_alone(ranked), over=passed)
     return Fail(
         subject=subject,
         label=_label(case, pci, worst),
         summary=f"{_name(worst)}: {meaning.meaning}{_count_others(ranked[1:])}" + (", long ago" if passed else ""),
         impact=_impact(worst, meaning),
-        remedy=_fill_gpu_id(case, pci, meaning.action),
+        remedy=remedy,
         evidence=tuple(_evidence(event) for event in ranked[:_SHOWN]),
         severity=one_level_lower(meaning.severity) if passed else meaning.severity,
         cause=_name(worst),
-        situation=_situation(worst, meaning),
+        situation=situation,
         places=_about(pci, subject, ranked),
         covers=frozenset({pci, subject.partition(":")[2]}),
     )
@@ -174,7 +87,7 @@ def _about(pci: str, subject: str, events: Sequence[Event]) -> frozenset[str]:
     """The GPU's NVLinks where the log has no other Xid of it, each by itself where the log names them; its memory, or
     the repair of that, likewise."""
     ids = {pci, subject.partition(":")[2]}
-    codes = {_effective_code(event) for event in events}
+    codes = {effective_code(event) for event in events}
     if codes.issubset(_MEMORY_CODES):
         return frozenset(f"{name}/{'remap' if codes == {'63'} else 'memory'}" for name in ids)
     if not codes.issubset(_NVLINK):
@@ -188,12 +101,9 @@ def _label(case: RuleContext, pci: str, worst: Event) -> str:
     return f"NVSwitch {pci}" if worst.kind == "sxid" else device_label(case, pci)
 
 
-def _situation(worst: Event, meaning: Xid) -> str:
-    if meaning.severity == "critical":
-        return "lost"
-    if meaning.severity == "info":
-        return "harmless"
-    return "nvswitch" if worst.kind == "sxid" else ""
+def _is_alone(events: Sequence[Event]) -> bool:
+    """Whether the log has one kind of error of this GPU, and none that a clean-up (45) would follow."""
+    return len({_name(event) for event in events}) == 1
 
 
 def _impact(worst: Event, meaning: Xid) -> str:
@@ -204,13 +114,6 @@ def _impact(worst: Event, meaning: Xid) -> str:
     return "Jobs on this GPU end or hang; a job that uses all GPUs of the node stops."
 
 
-def _fill_gpu_id(case: RuleContext, pci: str, action: str) -> str:
-    """The action with the GPU that its command is for."""
-    gpu = case.gpu_by_pci.get(pci)
-    which = str(gpu.index) if gpu is not None and gpu.index is not None else pci
-    return action.replace("nvidia-smi -r -i", f"nvidia-smi -r -i {which}")
-
-
 def _rank(event: Event) -> int:
     return SEVERITIES.index(_look_up(event).severity)
 
@@ -218,7 +121,7 @@ def _rank(event: Event) -> int:
 def _name(event: Event) -> str:
     if event.kind == "xid":
         link = event.detail.get("link")
-        return f"Xid {_effective_code(event)}" + (
+        return f"Xid {effective_code(event)}" + (
             f" on NVLink {link.lstrip('0') or '0'}" if link and link.isdecimal() else ""
         )
     return f"SXid {event.code}" if event.kind == "sxid" else "GPU lost" if event.kind == "gpu_lost" else "GPU not ready"
@@ -246,6 +149,13 @@ def _is_over(case: RuleContext, pci: str, events: Sequence[Event]) -> bool:
 
 
 _ROOT, _FOLLOWING = "149", "145"
+_BLAMED = {  # by what the root's own code says has to be looked into
+    "INVESTIGATE_PEER_DEVICE": "peer", "INVESTIGATE_SW_USER": "software", "INVESTIGATE_HOST": "software",
+}  # fmt: skip
+_ENDS = {
+    "peer": "by its code the device at the other end failed first",
+    "software": "by its code software or a person took the link down",
+}
 _TOGETHER_SECONDS = 60.0
 _OF_GPUS = frozenset(["xid", "gpu_lost", "gpu_init"])
 
@@ -292,7 +202,8 @@ def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: M
     }
     if not followers:
         return None
-    link = _link_number(root)
+    link, blamed = _link_number(root), (decode_link_error(root) or ("", ""))[1]
+    situation = _BLAMED.get(blamed, "")
     whole = all(_link_number(event) == link for event in of_root)
     label = f"{device_label(case, root.subject or '')} NVLink {link}"
     labels = [device_label(case, pci) for pci in sorted(followers)]
@@ -300,15 +211,35 @@ def _judge_root(case: RuleContext, root: Event, severe: Sequence[Event], gpus: M
         subject=f"link:{own}/{link}",
         label=label,
         summary=f"Xid {_ROOT} on this link, and within a minute Xid {_FOLLOWING} on {join_labels(labels)}",
-        impact=f"Jobs on {len(followers) + 1} GPUs ended by the fault of one link; only this one is at fault.",
+        impact=f"Jobs on {len(followers) + 1} GPUs ended by the fault of one link"
+        + (f"; {_ENDS[situation]}." if situation else "."),
+        remedy=_describe_resets(case, [root, *(events[0] for _, events in sorted(followers.items()))]),
         evidence=(
             _evidence(root),
             *(_evidence(events[0]) for _, events in sorted(followers.items())[: _SHOWN - 1]),
         ),
         cause=f"NVLink {link}",
+        situation=situation,
         places=frozenset({f"{own}/{link}"}),
         covers=frozenset({*followers, *(gpus[pci] for pci in followers), *({f"{own}/{link}"} if whole else ())}),
     )
+
+
+def _describe_resets(case: RuleContext, events: Sequence[Event]) -> str:
+    """The GPUs that the driver, else the words of their own lines, want to be reset."""
+    wanted, asked = [], False
+    for event in events:
+        action, decoded = find_driver_action(case, event.subject or ""), decode_link_error(event)
+        if action in (None, "none") and decoded and decoded[0] == "IGNORE":
+            continue
+        asked = asked or action != "none"
+        gpu = case.gpu_by_pci.get(event.subject or "")
+        wanted.append(str(gpu.index) if gpu and gpu.index is not None else event.subject or "")
+    if not wanted:
+        return "Reset no GPU: neither the driver nor the words of the lines ask for it."
+    when = "Reset" if asked else "The driver asks for no reset now. Where jobs go on to fail, reset"
+    commands = ", ".join(f"`nvidia-smi -r -i {index}`" for index in wanted)
+    return f"{when} the GPUs that need it, and start what was stopped: {commands}"
 
 
 def _link_number(event: Event) -> str:

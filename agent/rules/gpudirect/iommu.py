@@ -83,8 +83,7 @@ def _fail_acs_on_path(case: RuleContext, pair: Pair, ports: list[PciFunction]) -
         label=pair.label,
         summary=f"ACS redirects peer traffic at {join_labels([port.id for port in ports])}, below which both are",
         impact="Traffic between GPU and NIC goes up to the CPU and back: it is much slower, and can hang.",
-        remedy="ACS or IOMMU off in the BIOS, or at each boot: "
-        + "; ".join(f"`setpci -s {port.id} ECAP_ACS+0x6.w=0000`" for port in ports),
+        remedy=_switch_off([port.id for port in ports]),
         evidence=tuple(
             Evidence(
                 what=f"ACS control of {port.id}",
@@ -97,6 +96,12 @@ def _fail_acs_on_path(case: RuleContext, pair: Pair, ports: list[PciFunction]) -
     )
 
 
+def _switch_off(ports: Sequence[str]) -> str:
+    """Not the IOMMU with it: interrupts of more than 255 CPUs need it."""
+    commands = "; ".join(f"`setpci -s {port} ECAP_ACS+0x6.w=0000`" for port in ports)
+    return f"Switch ACS off in the BIOS, or at each boot: {commands}."
+
+
 def _merge_pairs(faults: list[Fail]) -> Fail:
     """One finding for the node: nobody sets ACS for a single pair."""
     evidence = {row.what: row for fault in faults for row in fault.evidence}
@@ -106,8 +111,7 @@ def _merge_pairs(faults: list[Fail]) -> Fail:
         label="node",
         summary=f"ACS redirects the traffic of every GPU and its rails, at {join_labels(ports)}",
         impact=faults[0].impact,
-        remedy="ACS or IOMMU off in the BIOS, or at each boot for each of these ports: "
-        "`setpci -s PORT ECAP_ACS+0x6.w=0000`",
+        remedy=_switch_off(ports),
         evidence=tuple(evidence.values()),
         places=frozenset().union(*(fault.places for fault in faults)),
     )

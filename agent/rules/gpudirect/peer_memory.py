@@ -33,6 +33,17 @@ _TURING = 7.5
 _KERNEL = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _CUDA = re.compile(r"(\d{1,3})\.(\d{1,3})")
 _NEW_ENOUGH = ("Turing", "Ampere", "Ada", "Hopper", "Blackwell", "Rubin")
+_GENERATION = "Turing or newer"
+_KERNEL_NEED, _OPEN_NEED, _CUDA_NEED = (
+    "kernel 5.12 or later",
+    "open kernel modules of the NVIDIA driver",
+    "CUDA 11.7 or later in the driver",
+)
+_INSTALLED = {  # what meets a need of DMA-BUF
+    _KERNEL_NEED: "a kernel of 5.12 or later",
+    _OPEN_NEED: "the open kernel modules of the driver (`nvidia-open`) in place of the proprietary ones",
+    _CUDA_NEED: "a driver of 515 or later",
+}
 _TOO_OLD = ("Kepler", "Maxwell", "Pascal", "Volta")
 
 
@@ -97,12 +108,20 @@ def is_dmabuf_ready(case: RuleContext) -> bool | None:
 def check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> dict[str, bool | None]:
     """What DMA-BUF needs, and whether it is so; None: not known."""
     return {
-        "kernel 5.12 or later": _is_at_least(_KERNEL, case.node.kernel, (5, 12)),
-        "open kernel modules of the NVIDIA driver": case.software.driver.open,
-        "CUDA 11.7 or later in the driver": _is_at_least(_CUDA, case.software.driver.cuda, (11, 7)),
-        "Turing or newer": _all_true([_is_new_enough(gpu) for gpu in gpus]),
+        _KERNEL_NEED: _is_at_least(_KERNEL, case.node.kernel, (5, 12)),
+        _OPEN_NEED: case.software.driver.open,
+        _CUDA_NEED: _is_at_least(_CUDA, case.software.driver.cuda, (11, 7)),
+        _GENERATION: _all_true([_is_new_enough(gpu) for gpu in gpus]),
         "a NIC driver that registers DMA-BUFs": _all_true([_registers(nic.driver) for nic in case.rails]),
     }
+
+
+def _install_missing(needs: dict[str, bool | None]) -> str:
+    """What to install for DMA-BUF; "" where the GPUs are too old for it, and for the open kernel modules."""
+    lacking = [what for need, what in _INSTALLED.items() if needs[need] is False]
+    if needs[_GENERATION] is False or not lacking:
+        return ""
+    return f"Drain the node, install {' and '.join(lacking)}, and reboot."
 
 
 def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
@@ -142,6 +161,8 @@ def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
             ),
         ),
         severity=None if used else "info",
+        remedy=_install_missing(needs),
+        situation="" if needs[_GENERATION] is not False else "too-old",
         places=frozenset({"node"}),
     )
 
@@ -212,7 +233,9 @@ def gdr_peermem_broken(case: RuleContext) -> Iterator[Result]:
                 ),
             ),
             severity="info" if ready else "error",
+            remedy="" if ready else _install_missing(check_dmabuf(case, capable_gpus(case))),
             cause="symbol",
+            situation="by-dmabuf" if ready else "",
             places=frozenset({"node"}),
         )
 
@@ -228,6 +251,10 @@ def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
         )
         return
     needs = check_dmabuf(case, gpus)
+    if needs[_GENERATION] is False:
+        why = Reason("other-kind", detail="GPUs before Turing: a peer-memory client is their only way")
+        yield NotApplicable("node", why)
+        return
     lacking = [need for need, met in needs.items() if met is False]
     unread = [need for need, met in needs.items() if met is None]
     if lacking:
@@ -237,6 +264,7 @@ def gdr_dmabuf_prereq(case: RuleContext) -> Iterator[Result]:
             summary=f"only {join_labels(clients)} {'lets' if len(clients) == 1 else 'let'} NICs reach GPU memory; "
             f"DMA-BUF is missing: {', '.join(lacking)}",
             impact="None today; without the client, traffic between nodes is copied through host memory.",
+            remedy=_install_missing(needs),
             evidence=(
                 Evidence(what="peer-memory client", value=", ".join(clients), source="/proc/modules"),
                 Evidence(what="kernel", value=case.node.kernel or "not known", source="uname -r"),

@@ -16,6 +16,7 @@ PROBE = "nccl"
 SYSTEM_FILE = "/etc/nccl.conf"
 _ORDER = {"job": 0, "user": 1, "service": 2, "system": 3}
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))")
+_PROCESS = re.compile(r"environment of pid (\d{1,10}) ")
 
 
 class EffectiveSetting(msgspec.Struct, frozen=True):
@@ -34,6 +35,12 @@ class EffectiveSetting(msgspec.Struct, frozen=True):
     def persistent(self) -> bool:
         """Whether it stays when the job ends: it was set on purpose for all, not to try something."""
         return self.scope != "job"
+
+    @property
+    def process(self) -> tuple[tuple[str, str], ...]:
+        """`Fail.values` of the process that has it; none where a file does."""
+        match = _PROCESS.match(self.source)
+        return (("PID", match[1]),) if match else ()
 
     def evidence(self, key: str) -> Evidence:
         """The setting for people."""

@@ -395,9 +395,9 @@ def _judge_disabled(case: RuleContext, gpu: Gpu, modules: int) -> Result:
         label=gpu.label,
         summary="NVLink is switched off by the driver's NvLinkDisable" if is_set else "the driver offers no NVLink",
         impact="GPUs talk PCIe: 63 GB/s at best instead of 450 on an H100.",
-        remedy="Take NVreg_NvLinkDisable out of /etc/modprobe.d, rebuild the initramfs, and reboot."
+        remedy="Take NVreg_NvLinkDisable out of /etc/modprobe.d, and rebuild the initramfs."
         if is_set
-        else "Look for NVRM messages of NVLink in the kernel's log; reset the GPUs with all jobs gone.",
+        else "Look for NVRM messages of NVLink in the kernel's log: they name the reason.",
         evidence=(
             Evidence(what="NVLink", value=quote_source(gpu.links_reason) or "none", source="nvidia-smi nvlink -s"),
             Evidence(what=_PARAMETER, value=parameter or "not known", source="/proc/driver/nvidia/params"),

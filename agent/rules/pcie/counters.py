@@ -175,6 +175,13 @@ def _build_end(case: RuleContext, function: PciFunction) -> LinkEnd | Result:
     return LinkEnd(function, function_counters(function), place)
 
 
+_KINDS = {  # bits of AER's uncorrectable status as the kernel names them, by what has to be looked at
+    **dict.fromkeys(("MalfTLP", "TLPBlockedErr", "BlockedTLP", "MCBlockedTLP", "AtomicOpBlocked"), "malformed"),
+    "ACSViol": "acs",
+    **dict.fromkeys(("TLP", "PoisonTLP", "PoisonTLPBlocked"), "poison"),
+    **dict.fromkeys(("CmpltTO", "CmpltAbrt", "UnxCmplt"), "completion"),
+    "UncorrIntErr": "inside",
+}
 _EVENTS = read_limit("pcie-errors-uncorrectable.events")
 _REQUEST = "UnsupReq"  # what a driver that probes a device provokes, too
 
@@ -190,8 +197,12 @@ def pcie_errors_uncorrectable(case: RuleContext) -> Iterator[Result]:
         own = [event for event in lines if event.subject == end.function.id]
         if own and isinstance(answer, Unknown):
             answer = fail_by_log(end.function.id, end.place.label, own, _OF_LOG, _LOST_TRANSACTION)
+            answer = replace(answer, situation=_find_kind([], own))
         yield answer
-    yield from report_log_alone(case, lines, _OF_LOG, _LOST_TRANSACTION)
+    for fault in report_log_alone(case, lines, _OF_LOG, _LOST_TRANSACTION):
+        yield replace(
+            fault, situation=_find_kind([], [event for event in lines if f"pci:{event.subject}" == fault.subject])
+        )
 
 
 _OF_LOG = "non-fatal PCIe errors"
@@ -224,9 +235,24 @@ def _judge_kind(case: RuleContext, link_end: LinkEnd, kind: str, severity: str) 
         cause="unsupported-request" if harmless else kind,
     )
     answer = judge_count(case, link_end.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)
-    if isinstance(answer, Fail):
-        return replace(answer, evidence=answer.evidence + kernel_log_evidence(case, link_end.function.id))
-    return answer
+    if not isinstance(answer, Fail) or not isinstance(count, CounterDelta):
+        return answer
+    logged = [event for event in case.events if event.kind == "aer" and event.subject == link_end.function.id]
+    return replace(
+        answer,
+        evidence=answer.evidence + kernel_log_evidence(case, link_end.function.id),
+        situation="" if harmless else _find_kind([name.partition(".")[2] for name in count.parts], logged),
+    )
+
+
+def _find_kind(bits: Sequence[str], logged: Sequence[Event]) -> str:
+    """What the error is, where its bits are of one kind; else what the kernel log names as the first; "": the link."""
+    kinds = {_KINDS.get(bit, "") for bit in bits if bit != _REQUEST}
+    if len(kinds) == 1:
+        return kinds.pop()
+    first = next((event.code for event in logged if event.code and event.code != _REQUEST), None)
+    kind = _KINDS.get(first or "", "")
+    return kind if kind in kinds or not kinds else ""
 
 
 def _is_total(name: str) -> bool:

@@ -280,7 +280,7 @@ def _judge_cnp_ignored(case: RuleContext, counters: RocePortCounters) -> Result:
         return with_subject(place, handled)
     if gap := ignored.gap or (handled.gap if ignored.total else None):
         return Unknown(place.subject, gap)
-    share = 100 * ignored.total / max(ignored.total + handled.total, 1)
+    share, carrying = 100 * ignored.total / max(ignored.total + handled.total, 1), roce_priorities(case, counters)
     if ignored.total < case.threshold(_LEAST) or share <= case.threshold(_CNP_IGNORED_SHARE):
         return Pass(place.subject)
     return Fail(
@@ -291,5 +291,6 @@ def _judge_cnp_ignored(case: RuleContext, counters: RocePortCounters) -> Result:
         impact=f"{share:.0f}% of the times that it should slow down it does not: congestion is left to PFC.",
         evidence=ignored.evidence + handled.evidence,
         severity=place.severity("warning"),
+        values=(("PRIORITY", str(min(carrying))),) if carrying and len(carrying) == 1 else (),
         places=place.places,
     )

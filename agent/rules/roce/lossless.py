@@ -12,8 +12,8 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
 from agent.rules.pages import read_limit
 from agent.rules.roce.qos_findings import (
-    CONVENTION,
     cnp_priority,
+    expected_class,
     fail_by_cause,
     fail_port,
     for_each_port,
@@ -27,7 +27,7 @@ from agent.rules.roce.qos_findings import (
     set_pfc,
     set_trust,
 )
-from agent.rules.roce.qos_path import QosPath, address_tags, lossless_priorities, qos_paths, unreadable_reason
+from agent.rules.roce.qos_path import QosPath, address_tags, qos_paths, unreadable_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, format_ranges
 
@@ -61,17 +61,9 @@ def _fail_pfc_off(case: RuleContext, qos_path: QosPath) -> Fail:
     return fail_port(
         qos_path,
         "PFC is off for every priority" + (f", and {why}" if why else "; lossy by design?"),
-        f"Drain the node, then {trust}{set_pfc(_expected_class(case, qos_path))}{half}.{lossy}",
+        f"Drain the node, then {trust}{set_pfc(expected_class(case, qos_path))}{half}.{lossy}",
         cause="meant" if qos_path.meant else "",
     )
-
-
-def _expected_class(case: RuleContext, qos_path: QosPath) -> int:
-    """The class of the switch, else of other ports, else the convention."""
-    neighbor = qos_path.each.netdev.neighbor if qos_path.each.netdev else None
-    priorities = [n for n, on in enumerate(neighbor.pfc[:8]) if on] if neighbor else []
-    others = [lossless_priorities(netdev.qos) for netdev in case.topology.netdevs if netdev.qos]
-    return next((n for n in (*priorities, *(n for on in others for n in on))), CONVENTION)
 
 
 @rule("roce-class-mismatch")

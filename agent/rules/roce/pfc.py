@@ -11,8 +11,8 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id
 from agent.rules.pages import read_limit
 from agent.rules.roce.qos_findings import (
-    CONVENTION,
     cnp_priority,
+    expected_class,
     fail_port,
     for_each_readable_port,
     format_cnp,
@@ -87,10 +87,10 @@ def _judge_pfc_on_cnp(qos_path: QosPath, netdev: Netdev) -> Result:
 
 @rule("roce-global-pause")
 def roce_global_pause(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, _judge_global_pause)
+    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_global_pause(case, qos_path, netdev))
 
 
-def _judge_global_pause(qos_path: QosPath, netdev: Netdev) -> Result:
+def _judge_global_pause(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
     subject, pause = qos_path.each.subject, netdev.pause
     if qos_path.protected:
         return NotApplicable(subject, Reason("not-in-use", detail="PFC is on"))
@@ -104,7 +104,7 @@ def _judge_global_pause(qos_path: QosPath, netdev: Netdev) -> Result:
     return fail_port(
         qos_path,
         f"{ways} global pause{negotiated}, and no priority has PFC" + (f": {qos_path.meant}" if qos_path.meant else ""),
-        f"`ethtool -A INTERFACE rx off tx off`; {set_trust()}; {set_pfc(CONVENTION)}.",
+        f"`ethtool -A INTERFACE rx off tx off`; {set_trust()}; {set_pfc(expected_class(case, qos_path))}.",
         impact="A pause stops all 8 priorities, congestion feedback and SSH too, and spreads over the fabric.",
         severity=qos_path.each.severity("error" if qos_path.meant else "warning"),
     )

@@ -156,6 +156,14 @@ def set_pfc(priority: int) -> str:
     return f"`mlnx_qos -i INTERFACE --pfc {bits}` (upstream: {upstream})"
 
 
+def expected_class(case: RuleContext, qos_path: QosPath) -> int:
+    """The class of the switch, else of other ports, else the convention."""
+    neighbor = qos_path.each.netdev.neighbor if qos_path.each.netdev else None
+    priorities = [n for n, on in enumerate(neighbor.pfc[:8]) if on] if neighbor else []
+    others = [lossless_priorities(netdev.qos) for netdev in case.topology.netdevs if netdev.qos]
+    return next((n for n in (*priorities, *(n for on in others for n in on))), CONVENTION)
+
+
 def set_trust() -> str:
     """The commands that make a port trust DSCP."""
     table = " ".join(f"{8 * n}:{n}" for n in range(8))

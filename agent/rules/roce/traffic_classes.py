@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
@@ -112,6 +112,7 @@ def _judge_shared_buffer(case: RuleContext, qos_path: QosPath, netdev: Netdev) -
         f"the lossless priority {format_ranges(on)}, and is in use",
         impact="Ordinary traffic eats the headroom of up to 8 priorities, and makes the port pause RDMA.",
         severity="info",
+        values=_separate_buffers(where, on),
         evidence=(
             Evidence(
                 what=f"buffer of priority 0 to 7 of {netdev.label}",
@@ -131,8 +132,15 @@ def _judge_shared_buffer(case: RuleContext, qos_path: QosPath, netdev: Netdev) -
     )
 
 
+def _separate_buffers(where: list[int], lossless: Collection[int]) -> tuple[tuple[str, str], ...]:
+    """The map in which lossless priorities have a buffer of their own, the others theirs as before."""
+    free = min(set(range(8)) - {where[n] for n in range(8) if n not in lossless})
+    return (("BUFFERS", ",".join(str(free if n in lossless else where[n]) for n in range(8))),)
+
+
 GUARANTEED = read_limit("roce-ets-starved.percent")
 BUSY = read_limit("roce-ets-starved.other_percent")
+_MOST = 90  # percent of the link for RDMA, in the step that corrects it
 
 
 @rule("roce-ets-starved")
@@ -161,6 +169,7 @@ def _judge_ets_starved(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> 
         share = qos.tc_bandwidth[queue]
         if share < case.threshold(GUARANTEED) and (others is None or others > case.threshold(BUSY)):
             text = f"ETS guarantees {share}% to the queue of RDMA (priority {priority}, queue {queue})"
+    situation = "shares" if text else ""
     if len(set(qos.prio_tc)) == 1 and priority in qos_path.protected and others is None:
         text = text or f"all 8 priorities share one queue ({queue}): a pause of RDMA stops all of them"
     strict = [n for n in range(8) if qos.tc_tsa[qos.prio_tc[n] & 7] == "strict"]
@@ -170,7 +179,7 @@ def _judge_ets_starved(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> 
         busy = _compute_share(sent, which)
         if busy is not None and busy > case.threshold(BUSY):
             text = text or f"priority {format_ranges(which)} {words} and sent {busy:.0f}% of all bytes"
-    return _fail_ets_starved(qos_path, netdev, text) if text else Pass(subject)
+    return _fail_ets_starved(qos_path, netdev, text, situation) if text else Pass(subject)
 
 
 def _no_class_reason(qos_path: QosPath) -> Result:
@@ -192,7 +201,7 @@ def _compute_share(sent: list[int | None], which: list[int]) -> float | None:
     return 100 * sum(known[n] for n in which) / sum(known)
 
 
-def _fail_ets_starved(qos_path: QosPath, netdev: Netdev, text: str) -> Fail:
+def _fail_ets_starved(qos_path: QosPath, netdev: Netdev, text: str, situation: str) -> Fail:
     rows = (
         f"queue of priority 0 to 7: {qos_path.qos.prio_tc}, {qos_path.qos.tc_tsa}, percent {qos_path.qos.tc_bandwidth}"
     )
@@ -201,12 +210,23 @@ def _fail_ets_starved(qos_path: QosPath, netdev: Netdev, text: str) -> Fail:
         text,
         impact="When others send, this queue gets only its share of the link.",
         severity=qos_path.each.severity("warning"),
+        situation=situation,
+        values=_share_link(qos_path) if situation else (),
         evidence=(
             Evidence(what=f"queues of {netdev.label}", value=rows, source=f"dcb ets show dev {netdev.label}"),
             *path_evidence(qos_path),
         ),
         confidence="medium",
     )
+
+
+def _share_link(qos_path: QosPath) -> tuple[tuple[str, str], ...]:
+    """Shares with most of the link for the queue of RDMA: of ETS queues the others keep their proportions."""
+    qos, queue = qos_path.qos, qos_path.qos.prio_tc[qos_path.priority or 0]
+    others = {n: share for n, share in enumerate(qos.tc_bandwidth) if qos.tc_tsa[n] == "ets" and n != queue and share}
+    shares = {n: (100 - _MOST) * share // sum(others.values()) for n, share in others.items()}
+    shares[queue] = 100 - sum(shares.values())
+    return (("SHARES", ",".join(str(shares.get(n, 0)) for n in range(8))),)
 
 
 ENOUGH = read_limit("roce-tc-rate-limited.percent")
@@ -243,6 +263,7 @@ def _judge_tc_rate_limited(case: RuleContext, qos_path: QosPath, netdev: Netdev)
         f"queue {queue} of RDMA is limited to {limit:g} Gb/s, the link runs at {link:g}",
         impact=f"{100 * (1 - limit / link):.0f}% of the link cannot be used.",
         severity=qos_path.each.severity("warning"),
+        values=(("LIMITS", ",".join(f"{0 if n == queue else rate / 1e6:.0f}" for n, rate in enumerate(rates))),),
         evidence=(
             Evidence(
                 what=f"limits of queue 0 to 7 of {netdev.label}, kbit/s",

@@ -30,7 +30,7 @@ def ibstat(*states: str, layer: str = "InfiniBand", name: str = "mlx5_{}") -> st
             f"CA '{name.format(number)}'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tFirmware version: 28.39.2048\n"
             f"\tHardware version: 0\n\tNode GUID: 0x94{number:014x}\n\tSystem image GUID: 0x94{number:014x}\n"
             f"\tPort 1:\n\t\tState: {state}\n\t\tPhysical state: {physical}\n"
-            f"\t\tRate: {400 if state == 'Active' else 10}\n\t\tBase lid: {number + 1 if state == 'Active' else 65535}\n"
+            f"\t\tRate: {400 if state == 'Active' else 10}\n\t\tBase lid: {number + 1}\n"
             f"\t\tLMC: 0\n\t\tSM lid: 1\n\t\tCapability mask: 0xa651e848\n\t\tPort GUID: 0x94{number:014x}\n"
             f"\t\tLink layer: {layer}\n"
         )

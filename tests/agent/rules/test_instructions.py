@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
 
 from agent.model.finding import FarEnd, Location, Step
+from agent.model.gpu import NvSwitch
 from agent.model.nic import FabricNeighbor
 from agent.model.node import Service
 from agent.rules import instructions
@@ -25,6 +27,7 @@ from agent.rules.instructions import (
 )
 from agent.rules.location import NOUNS, find_location
 from agent.rules.pages import PROCEDURE, family_names, read_procedures, read_sections, read_text
+from agent.rules.resets import describe_reset
 from agent.rules.rule import Fail
 from tests.agent.rules.build import (
     changed_gpu,
@@ -38,6 +41,7 @@ from tests.agent.rules.build import (
     software,
     virtual,
 )
+from tests.agent.rules.machines import npus
 from tests.machines import HOSTS, SOME_FAULTS, scan_machine
 from tests.texts import PLACEHOLDER, list_texts
 
@@ -47,8 +51,11 @@ SITUATIONS = {
     "reordered", "outage", "gpu-hot", "gpu-power", "capped-outside", "clocks-unexplained", "sram-errors",
     "memory-errors", "ecc-off", "past-errors", "hidden-switches", "new-kernel",
     "flat", "every-link", "same-ports", "setting", "uneven", "integrity", "one-port", "paused", "lanes",
-    "nvswitch", "harmless",
-    "board", "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
+    "nvswitch", "harmless", "reset", "shares", "too-old", "by-dmabuf",
+    "malformed", "acs", "poison", "completion", "inside", "injected", "external", "replace", "maintenance",
+    "correctable", "power-cycle", "init", "reboot", "memory", "over", "peer", "software",
+    "board",
+    "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}
@@ -124,6 +131,62 @@ def test_what_disturbs_comes_after_the_drain(rule: str) -> None:
             assert drained or not disturbs, (form, step.do)
 
 
+# What a step costs, the dearest first: a part, work on site, a power cycle, a reboot, a reset; all else is free
+RUNGS = (
+    (6, r"open a service case|\bRMA\b|[Rr]eplace (the|that|it)\b|[Ee]xchange (it|the|them)|exchanges|serviced"),
+    (5, r"[Rr]eseat|[Oo]n site|\b(Plug|plug|Unplug|unplug)\b|move the (card|cable)|clean (both|or)|[Ss]eat the"),
+    (4, r"ower cycle|ower it off|[Ss]top and start"),
+    (3, r"\breboot\b"),
+    (2, r"[Rr]eset (the|all|both|it|these)\b|reload|[Rr]ebind|rmmod|devlink health recover|load the driver again"),
+)
+SAVE = "Save what"
+SENT_AWAY = r"service case|\bRMA\b|exchanged|[Rr]eplace (the|that|it)\b"
+
+
+def find_rung(step: Step) -> int:
+    """How dear a step is; saving evidence costs nothing, wherever it stands."""
+    return 0 if SAVE in step.do else next((rung for rung, words in RUNGS if re.search(words, step.do)), 1)
+
+
+def list_ladders(rule: str) -> Iterator[list[Step]]:
+    """The steps of a page for every situation and form factor."""
+    keys = {key for text in CHOICE.findall(read_sections(rule)["How to fix"]) for key in text.split(", ")}
+    for form, situation in itertools.product((*NOUNS, None), keys & SITUATIONS or {""}):
+        fault = fail("node", situation=situation, remedy="If it comes back, look again.")
+        yield build_steps(server(), rule, fault, Location(part="GPU", form_factor=form))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_step_precedes_a_cheaper_one_that_is_remote(rule: str) -> None:
+    """What costs nothing first, then resets and power cycles, then work on site, then parts."""
+    for steps in list_ladders(rule):
+        dearest = 1
+        for step in steps:
+            rung = find_rung(step)
+            verifies = re.match(r"Look at|Expect|If ", step.do)  # what the step before it did
+            assert rung in (0, 5, 6) or verifies or rung >= dearest, (dearest, step.do)
+            dearest = max(dearest, rung)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_evidence_is_saved_before_what_loses_it(rule: str) -> None:
+    """Where a part may go to service after a reset, reboot or power cycle; a provider has logs of its own."""
+    for steps in list_ladders(rule):
+        losing = next((number for number, step in enumerate(steps) if find_rung(step) in (2, 3, 4)), len(steps))
+        sent = [text for step in steps[losing:] for text in (step.do, *step.outcomes) if re.search(SENT_AWAY, text)]
+        of_provider = any("instance" in step.do or "guest" in step.do for step in steps)
+        assert not sent or of_provider or any(SAVE in step.do for step in steps[:losing]), (steps[losing].do, sent)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_repetition_alone_sends_no_part_away(rule: str) -> None:
+    """A fault that comes back is looked into: diagnostics and service decide, a second time does not."""
+    again = r"(comes? back|come again|a repeat|returns)[^.;]*(have|has) [^.;]*(exchanged|replaced)|is a hardware fault"
+    texts = [text for steps in list_ladders(rule) for step in steps for text in (step.do, *step.outcomes)]
+
+    assert [] == [text for text in texts if re.search(again, text)]
+
+
 COMMAND = re.compile(r"`((?:sudo )?[a-z][\w.-]* [^`]+)`")
 PLACE = re.compile(r"<[^<>\n]*>|\[[^\]\n]*\]|\.\.\.|\{[^}\n]*\}")  # what a person fills in
 
@@ -149,7 +212,7 @@ def test_steps_by_form_factor() -> None:
     assert any(
         "Service exchanges the module" in outcome for step in steps_of(width, "sxm") for outcome in step.outcomes
     )
-    assert "The fault follows the card: replace the card (RMA)." in steps_of(width, "pcie-card")[1].outcomes
+    assert "The fault follows the card: replace the card (RMA)." in steps_of(width, "pcie-card")[-1].outcomes
     assert "MCIO" in describe_steps(steps_of(width, "onboard-switch"))
     assert "provider" in describe_steps(steps_of(width, "virtual"))
 
@@ -226,8 +289,11 @@ def test_commands_for_an_npu_have_its_number() -> None:
 
     assert ["grep address /etc/hccn.conf", "hccn_tool -i 3 -ip -g"] == finding.confirm
     assert "`hccn_tool -i 3 -ip -s address IP netmask NETMASK`" in finding.steps[0].do
-    assert [{"NPU_INDEX": "9"}] == find_values(server(), fail("npu:9"))
-    assert [{"NPU_INDEX": "9"}] == find_values(server(), fail("node", places=frozenset({"npu-9"})))
+    values = {"NPU_INDEX": "9", "NPU_CARD": "9", "NPU_CHIP": "0"}
+    assert [values] == find_values(server(), fail("npu:9"))
+    assert [values] == find_values(server(), fail("node", places=frozenset({"npu-9"})))
+    assert [{}] == find_values(server(), fail("node", places=frozenset({"npu-²", "npu-99999"})))
+    assert [{**values, "NPU_CARD": "4", "NPU_CHIP": "1"}] == find_values(npus("0xd803"), fail("npu:9"))  # two a module
 
 
 @pytest.mark.parametrize(
@@ -265,12 +331,11 @@ def test_an_applications_xid_needs_no_service() -> None:
 
 def test_an_nvswitch_is_no_gpu() -> None:
     """The steps of an SXid: the switch is part of the baseboard, and has no serial number of its own."""
-    (step,) = steps_of("gpu-xid", "pcie-card", situation="nvswitch")  # a log alone: nothing of the bus is known
-    assert "baseboard" in step.outcomes[0]
-    switch, gpu = (" ".join(steps_of("gpu-xid", form)[0].outcomes) for form in ("nvswitch", "sxm"))
-    assert "GPU's serial number" in gpu
-    assert "GPU's serial number" not in switch
-    assert "baseboard" in switch
+    steps = steps_of("gpu-xid", "pcie-card", situation="nvswitch")  # a log alone: nothing of the bus is known
+    text = describe_steps(steps)
+    assert "baseboard" in steps[-1].outcomes[0]
+    assert "nvidia-smi -r." in text  # with the GPUs that it joins
+    assert "GPU's serial number" not in text
 
 
 def test_the_far_end_of_a_fabric_is_named() -> None:
@@ -375,6 +440,10 @@ def test_commands_are_written_out_for_four_devices(devices: int, commands: int) 
         ),
         ("Set INTERFACE.", "node", (gpu_id(0), nic_id(1)), "Set eth1."),
         ("Set it.", "node", (nic_id(0), nic_id(1)), "Set it."),
+        (
+            "Reset: `nvidia-smi -r -i GPU_INDEX`", "node", (gpu_id(0), gpu_id(1)),
+            "Reset: `nvidia-smi -r -i 0`. The same for GPU1.",
+        ),
     ],
 )  # fmt: skip
 def test_a_step_is_filled_in(remedy: str, subject: str, places: tuple[str, ...], do: str) -> None:
@@ -411,6 +480,97 @@ def test_interfaces_that_have_nothing_else_are_all_named() -> None:
     fault = fail("node", remedy="Set INTERFACE.", places=frozenset({"eth0", "eth1"}))
 
     assert "Set eth0. The same for eth1." == build_steps(case, "gpu-xid", fault, None)[0].do
+
+
+def part(npu: int, **values: str) -> Fail:
+    """A fault of one NPU with what the rule found there."""
+    return fail(f"npu:{npu}", label=f"NPU {npu}", values=tuple(values.items()))
+
+
+def test_a_command_has_what_the_rule_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One command for devices with one value, another for those with another; what is not known drops the command."""
+    with_page(monkeypatch, "1. Set it: `hccn_tool -i NPU_INDEX -pfc -s bitmap BITMAP`")
+    parts = [part(0, BITMAP="1,0"), part(2, BITMAP="0,1"), part(10, BITMAP="1,0"), part(9, BITMAP="1,0")]
+    whole = fail("node", parts=tuple(parts))
+
+    def do(fault: Fail) -> str:
+        return build_steps(server(), "gpu-xid", fault, None)[0].do
+
+    assert "Set it: `hccn_tool -i 0 -pfc -s bitmap 1,0`" == do(parts[0])
+    assert (
+        "Set it: `hccn_tool -i 0 -pfc -s bitmap 1,0`. The same for NPU 9, NPU 10. "
+        "For NPU 2: `hccn_tool -i 2 -pfc -s bitmap 0,1`."
+    ) == do(whole)
+    assert "Set it" == do(part(0))
+    many = fail("node", parts=tuple(part(n, BITMAP=str(n)) for n in range(17)))
+    assert do(many).endswith("The others likewise, each with its own values.")
+    assert "hccn_tool -i 15 " in do(many)
+    assert "hccn_tool -i 16 " not in do(many)
+
+
+def states(**services: str) -> RuleContext:
+    """The server with these services of NVIDIA, and no others."""
+    rows = [Service(name=f"nvidia-{name}", state=state) for name, state in services.items()]
+    return software(server(), services=rows)
+
+
+@pytest.mark.parametrize(
+    ("case", "held"),
+    [
+        (server(), "the fabric manager, DCGM, the persistence daemon, exporters"),  # it is not known what runs
+        (
+            states(dcgm="active", persistenced="active", imex="inactive"),
+            "`systemctl stop nvidia-dcgm nvidia-persistenced`",
+        ),
+        (states(dcgm="inactive"), "jobs, exporters"),
+    ],
+)
+def test_what_holds_the_gpus_is_ended_before_a_reset(case: RuleContext, held: str) -> None:
+    """The services that run here; exporters and the device plugin run in containers."""
+    steps = build_steps(case, "gpu-clocks-limited", fail(f"gpu:{gpu_id(0)}", situation="clocks-unexplained"), None)
+
+    assert held in steps[1].do
+    assert steps[1].do.endswith("`fuser -v /dev/nvidia*` shows what is left.")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "switches", "command"),
+    [
+        ("Ampere", True, "`nvidia-smi -r`"),
+        ("Hopper", True, "`nvidia-smi -r -i GPU_INDEX`"),
+        ("Ampere", False, "`nvidia-smi -r -i GPU_INDEX`"),
+        (None, True, "`nvidia-smi -r -i GPU_INDEX`"),
+    ],
+)
+def test_gpus_that_are_reset_together_are_named_so(architecture: str | None, switches: bool, command: str) -> None:
+    """Up to A100 those that NVSwitches join."""
+    case = changed_gpu(server(), 0, architecture=architecture)
+    rows = [NvSwitch(id="0000:f1:00.0", pci="0000:f1:00.0")] if switches else []
+    case = replace(case, topology=replace(case.topology, nvswitches=rows))
+    fault = fail(f"gpu:{gpu_id(0)}", places=frozenset({gpu_id(0)}))
+
+    assert describe_reset(case, fault, None)["RESET_GPU"].endswith(command)
+
+
+@pytest.mark.parametrize(
+    ("case", "subject", "form", "evidence"),
+    [
+        (server(), f"gpu:{gpu_id(0)}", "sxm", "`nvidia-bug-report.sh` (as root) and the BMC's event log"),
+        (server(), f"link:{gpu_id(0)}/3", "virtual", "`nvidia-bug-report.sh` (as root)."),
+        (server(), f"port:{nic_id(0)}/1", None, "`devlink health dump show pci/ADDRESS reporter fw_fatal`"),
+        (changed_nic(server(), 0, driver="bnxt_en"), f"port:{nic_id(0)}/1", None, "the kernel log (`dmesg -T`)"),
+        (instinct(), "node", None, "the kernel log (`dmesg -T`), `amd-smi metric` and the BMC's"),
+        (npus(), "node", None, "the kernel log (`dmesg -T`), the driver's `npu_log_collect.sh` and"),
+        (server(), "pci:0000:10:01.0", None, "the kernel log (`dmesg -T`) and the BMC's"),
+        (changed_gpu(server(), 0, vendor="AMD"), f"gpu:{gpu_id(1)}", None, "`nvidia-bug-report.sh`"),
+    ],
+)  # fmt: skip
+def test_the_evidence_is_of_the_part(case: RuleContext, subject: str, form: str | None, evidence: str) -> None:
+    """By the maker of the GPUs, of a NIC its firmware's dump; a guest has no BMC."""
+    place = subject.partition(":")[2]
+    fault = fail(subject, places=frozenset({place}) if place else frozenset())
+
+    assert describe_reset(case, fault, form)["EVIDENCE"].startswith(evidence)
 
 
 def with_page(monkeypatch: pytest.MonkeyPatch, fix: str) -> None:

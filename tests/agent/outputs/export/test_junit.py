@@ -72,7 +72,7 @@ def test_a_fault_tells_its_evidence():
         failure.get("message"),
     )
     assert "current_link_width" in (failure.text or "")
-    assert "fix: 1. Drain the node" in (failure.text or "")
+    assert "fix: 1. Compare the firmware" in (failure.text or "")
 
 
 def with_check(**fields: object) -> Report:

@@ -32,7 +32,7 @@ def test_steps_by_what_limits(rule: Rule, changes: dict, words: str) -> None:
     """A limit from outside is not reset in the driver, and a clock without a reason not by a setting."""
     (finding,) = judge(unwell(**changes), [rule])[1]
 
-    assert words in finding.steps[0].do
+    assert words in finding.remedy
 
 
 def test_errors_of_its_life_are_evidence_beside_those_since_the_driver_was_loaded() -> None:

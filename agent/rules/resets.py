@@ -1,0 +1,73 @@
+"""What is saved before a reset or power cycle, what holds the GPUs, and how a GPU is reset: by maker and by machine."""
+
+from __future__ import annotations
+
+from agent.model.gpu import Gpu
+from agent.rules.context import RuleContext
+from agent.rules.devices import is_nvidia
+from agent.rules.location import find_gpu, find_nic
+from agent.rules.rule import Fail
+
+_BMC = "the BMC's event log (`ipmitool sel elist`)"
+_LOG = "the kernel log (`dmesg -T`)"
+_TOGETHER = ("Volta", "Ampere")  # GPUs of these that NVSwitches join are reset together
+_HOLDING = ("nvidia-fabricmanager", "nvidia-dcgm", "nvidia-imex", "nvidia-persistenced")
+_DUMPING = "mlx5"  # drivers whose health reporter keeps a dump
+_MONITORING = "exporters and the device plugin of Kubernetes"
+
+
+def describe_reset(context: RuleContext, fault: Fail, form: str | None) -> dict[str, str]:
+    """What EVIDENCE, HOLDERS and RESET_GPU stand for in the steps of a finding."""
+    gpus = [gpu for place in sorted(fault.places) if (gpu := find_gpu(context, place.partition("/")[0]))]
+    kind, _, device = fault.subject.partition(":")
+    nic = find_nic(context, device.partition("/")[0])
+    if not gpus and (kind in ("node", "gpu", "nvswitch") or form == "virtual"):
+        gpus = context.topology.gpus  # what is gone was of the kind that is there
+    dumps = nic is not None and not gpus and (nic.driver or "").startswith(_DUMPING)
+    return {
+        "EVIDENCE": _describe_evidence(context, gpus, dumps, form == "virtual"),
+        "HOLDERS": _describe_holders(context, gpus),
+        "RESET_GPU": _describe_command(context, gpus),
+    }
+
+
+def _describe_evidence(context: RuleContext, gpus: list[Gpu], dumps: bool, guest: bool) -> str:
+    makers = {gpu.vendor for gpu in gpus}
+    logs = [] if guest else [_BMC]
+    if any(is_nvidia(context, gpu) for gpu in gpus):
+        logs.insert(0, "`nvidia-bug-report.sh` (as root)")
+    elif dumps:
+        logs = ["`devlink health dump show pci/ADDRESS reporter fw_fatal`", _LOG, *logs]
+    elif "Huawei" in makers:
+        logs = [_LOG, "the driver's `npu_log_collect.sh`", *logs]
+    elif "AMD" in makers:
+        logs = [_LOG, "`amd-smi metric`", *logs]
+    else:
+        logs = [_LOG, *logs]
+    return f"{', '.join(logs[:-1])} and {logs[-1]}." if len(logs) > 1 else f"{logs[0]}."
+
+
+def _describe_holders(context: RuleContext, gpus: list[Gpu]) -> str:
+    """Whatever keeps a GPU in use although no job runs, and how what is left is found."""
+    if not any(is_nvidia(context, gpu) for gpu in gpus):
+        return f"{_MONITORING}. `fuser -v /dev/kfd` shows what is left." if _is_amd(gpus) else f"{_MONITORING}."
+    return f"{_name_services(context)}. `fuser -v /dev/nvidia*` shows what is left."
+
+
+def _name_services(context: RuleContext) -> str:
+    known = {service.name: service.state for service in context.software.services}
+    if not known:
+        return f"the fabric manager, DCGM, the persistence daemon, {_MONITORING}"
+    active = [name for name in _HOLDING if known.get(name) == "active"]
+    return f"services (`systemctl stop {' '.join(active)}`), {_MONITORING}" if active else _MONITORING
+
+
+def _is_amd(gpus: list[Gpu]) -> bool:
+    return any(gpu.vendor == "AMD" for gpu in gpus)
+
+
+def _describe_command(context: RuleContext, gpus: list[Gpu]) -> str:
+    if _is_amd(gpus):
+        return "the options of the installed version: `amd-smi reset --help`"
+    together = context.topology.nvswitches and any((gpu.architecture or "") in _TOGETHER for gpu in gpus)
+    return "all GPUs of the NVSwitches together, `nvidia-smi -r`" if together else "`nvidia-smi -r -i GPU_INDEX`"
