@@ -115,8 +115,7 @@ agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.remove | a fil
 agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.replace | the manifest of the dataset
 agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.replace | reasons.ndjson of the quarantine
 agent/fleet/ingest/locked_dataset.py | OpenDataset.tidy | self.store.remove | a name of our pattern, in a dataset
-agent/fleet/ingest/locked_dataset.py | _check_folder | remove_left_behind | temporary files beside the manifest
-agent/fleet/ingest/locked_dataset.py | _open_lock | os.open | .lock; nothing is written to it
+agent/fleet/ingest/locked_dataset.py | _remove_left_behind | remove_left_behind | temporary files beside the manifest
 agent/fleet/ingest/locked_dataset.py | _remove_empty | os.rmdir | the folder, if this run made it and nothing is in it
 agent/fleet/ingest/locked_dataset.py | _remove_empty | remove_own_file | .lock, empty, in a folder without anything else
 agent/fleet/ingest/locked_dataset.py | _remove_staging | shutil.rmtree | .staging, if it holds only what we write
@@ -142,7 +141,6 @@ agent/fleet/store.py | open_no_link | os.open | read only
 agent/fleet/text/tables.py | _csv | .truncate | memory
 agent/fleet/text/tables.py | write_parquet | .ParquetWriter | the stream of --output
 agent/history/store.py | _compare_and_save | os.replace | our state of this host that is damaged, kept as .damaged
-agent/history/store.py | _lock | os.open | lock; nothing is written to it
 agent/history/store.py | load_state | os.open | read only
 agent/history/store.py | save_state | replace_file | our state of this host, read before
 agent/receive/inbox.py | Inbox._count | remove_left_behind | temporary files of reports that were received
@@ -159,7 +157,6 @@ agent/ship/spool.py | Spool._write | replace_file | an entry, by its name with t
 agent/ship/spool.py | Spool.remove | os.unlink | an entry, by its name with the digest
 agent/ship/spool.py | Spool.set_aside | os.rename | an entry, to the same name in aside
 agent/ship/spool.py | Spool.set_aside | replace_file | the .why of an entry
-agent/ship/spool.py | _lock_file | os.open | lock; nothing is written to it
 agent/ship/state.py | Journal._write | replace_file | state.json of a spool that is ours
 agent/ship/state.py | Journal.count_drop | os.open | a tombstone, by the name of an entry
 agent/ship/state.py | Journal.count_tombstones | os.unlink | a tombstone, by the name of an entry
@@ -183,12 +180,13 @@ probes/host/files.py | open_regular | os.open | read only
 probes/host/folder.py | FolderFiles._attribute | os.open | read only
 probes/host/folder.py | FolderFiles.attributes | os.open | read only
 probes/locks.py | acquire_lock | os.ftruncate | a lock of a probe, empty or with a holder in it
-probes/locks.py | acquire_lock | os.open | the same
 probes/own_files.py | create_temporary | os.open | a new file (O_EXCL)
 probes/own_files.py | create_temporary | os.open | a new file (O_EXCL)
 probes/own_files.py | create_temporary | remove_own_file | a temporary name for the caller's own file
 probes/own_files.py | empty_own_file | os.ftruncate | what its caller has a row for here
 probes/own_files.py | empty_own_file | os.open | the same, no link
+probes/own_files.py | open_lock | os.open | a lock, in which nothing is written here
+probes/own_files.py | open_lock | os.open | read only
 probes/own_files.py | remove_left_behind | remove_own_file | a temporary name for a file that the caller writes
 probes/own_files.py | remove_own_file | os.unlink | what its callers have rows for here, if regular and of this user
 probes/worker.py | _serve | os.open | /dev/null

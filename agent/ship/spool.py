@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from agent.reports import replace_file, sync_folder
 from agent.ship.payload import BadPayload, Payload, compress, decompress, parse_payload, read_bytes
 from agent.ship.state import ENTRY_NAME, TOMBSTONE, Journal, Warn, drop_kind
-from probes.own_files import list_foreign, remove_left_behind, remove_own_file
+from probes.own_files import hold_lock, list_foreign, open_lock, remove_left_behind, remove_own_file
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _RANK = {"ok": 0, "unknown": 1}
@@ -77,9 +75,9 @@ class Spool:
         self._refuse_foreign()
         for name in ("waiting", "aside", "dropped"):
             os.makedirs(os.path.join(self.path, name), 0o755, exist_ok=True)
-        descriptor = _lock_file(os.path.join(self.path, "lock"))
+        descriptor = open_lock(os.path.join(self.path, "lock"))
         try:
-            is_locked = _lock_by(descriptor, until)
+            is_locked = hold_lock(descriptor, until)
             if is_locked:
                 self.journal.load()
                 self._tidy()
@@ -220,22 +218,3 @@ class Spool:
 
     def _path(self, entry: SpoolEntry) -> str:
         return os.path.join(self.path, entry.folder, entry.name)
-
-
-def _lock_file(path: str) -> int:
-    flags = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        return os.open(path, os.O_RDWR | flags, 0o644)
-    except PermissionError:  # made by root on a day when somebody ran us by hand
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-
-
-def _lock_by(descriptor: int, until: float) -> bool:
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(0.05)

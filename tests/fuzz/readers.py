@@ -526,6 +526,7 @@ NOT_READERS = {
     "probes.own_files.is_own_file": "a path of ours",
     "probes.own_files.is_temporary": "a name, by one pattern; tests/probes/test_own_files.py",
     "probes.own_files.list_foreign": "a folder's names; the same",
+    "probes.own_files.open_lock": "a path of ours",
     "probes.own_files.remove_left_behind": "a folder's names; the same",
     "probes.own_files.remove_own_file": "a path of ours",
     "probes.own_files.temporary_path": "a path of ours",
