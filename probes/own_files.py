@@ -17,6 +17,7 @@ import time
 import zlib
 from collections.abc import Iterator
 
+PRIVATE_MODE = 0o640  # of a new file that holds facts of a host: names, serial numbers, addresses; less the umask
 _TAG = re.compile(r"[0-9a-f]{8}")
 OF_THE_FILE_SYSTEM = re.compile(r"lost\+found|\.nfs[0-9a-f]+")  # in the root of a disk; an open file that was removed
 
@@ -64,6 +65,11 @@ def create_temporary(path: str, mode: int, sole: bool = False) -> tuple[int, str
             return os.open(temporary, flags, mode), temporary
     temporary = temporary_path(path)
     return os.open(temporary, flags, mode), temporary
+
+
+def create_private(path: str) -> None:
+    """Create an empty file for facts of a host, to be opened by its name. Raises OSError."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE))
 
 
 def create_temporary_folder(path: str) -> str:

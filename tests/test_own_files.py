@@ -28,8 +28,8 @@ OF_PATHS = {
 }  # and of stores
 OF_STORES = {"remove", "replace", "take"}
 OURS = {
-    "create_temporary", "create_temporary_folder", "empty_own_file", "install_file", "open_atomically",
-    "remove_left_behind", "remove_own_file", "replace_file", "write_atomically",
+    "create_private", "create_temporary", "create_temporary_folder", "empty_own_file", "install_file",
+    "open_atomically", "remove_left_behind", "remove_own_file", "replace_file", "write_atomically",
 }  # fmt: skip
 BY_NAME = {*OURS, "OSFile", "ParquetWriter", "TemporaryDirectory", "NamedTemporaryFile", "mkdtemp", "mkstemp"}
 HARMLESS = {"copyfileobj", "disk_usage", "get_terminal_size", "which"}  # of shutil: no name is opened to write
@@ -108,6 +108,7 @@ agent/cli/output.py | open_streams | open | a standard stream, by its number
 agent/cli/output.py | open_streams | os.open | /dev/null
 agent/cli/watch.py | _WatchOutput.write_report | write_atomically | the file of --output
 agent/fleet/ingest/files.py | Staging.finished | store.take | from our staging folder to a new name
+agent/fleet/ingest/files.py | Writer.__init__ | create_private | in our staging folder
 agent/fleet/ingest/files.py | Writer.__init__ | .ParquetWriter | in our staging folder
 agent/fleet/ingest/known.py | KnownFiles.save | self._store.replace | known_files.bin of a dataset that is ours
 agent/fleet/ingest/locked_dataset.py | OpenDataset._place | store.take | from our staging folder to a new name
@@ -180,6 +181,7 @@ probes/host/files.py | open_regular | os.open | read only
 probes/host/folder.py | FolderFiles._attribute | os.open | read only
 probes/host/folder.py | FolderFiles.attributes | os.open | read only
 probes/locks.py | acquire_lock | os.ftruncate | a lock of a probe, empty or with a holder in it
+probes/own_files.py | create_private | os.open | a new file (O_EXCL)
 probes/own_files.py | create_temporary | os.open | a new file (O_EXCL)
 probes/own_files.py | create_temporary | os.open | a new file (O_EXCL)
 probes/own_files.py | create_temporary | remove_own_file | a temporary name for the caller's own file

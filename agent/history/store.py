@@ -17,7 +17,7 @@ import msgspec
 
 from agent.history.state import STATE, HostState, accept_inventory, add_history, update_state
 from agent.model.report import CountersWindow, History, Report
-from agent.reports import PRIVATE, replace_file
+from agent.reports import replace_file
 from probes.own_files import hold_lock, open_lock
 
 STATE_LIMIT_BYTES = 8 << 20
@@ -122,7 +122,7 @@ def save_state(path: str, state: HostState) -> None:
         data = msgspec.json.encode(msgspec.structs.replace(state, samples=state.samples[-1:]), order="deterministic")
     if len(data) > STATE_LIMIT_BYTES:
         raise StateError(f"{len(data)} bytes, more than a state can be ({STATE_LIMIT_BYTES})")
-    replace_file(path, data, PRIVATE, sole=True)
+    replace_file(path, data, sole=True)
 
 
 @contextlib.contextmanager

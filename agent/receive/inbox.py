@@ -16,7 +16,7 @@ import msgspec
 from agent.fleet.reading import Unfit, decompress_report
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.receive.clients import Client
-from agent.reports import PRIVATE, replace_file, sync_folder
+from agent.reports import replace_file, sync_folder
 from agent.ship.payload import REPORT_FILE, BadPayload, Payload, compress, parse_payload
 from probes.own_files import list_foreign, remove_left_behind
 
@@ -120,7 +120,7 @@ class Inbox:
             problem = self._find_problem(payload.host, len(data))
         if problem is not None:
             return problem._replace(host=host)
-        replace_file(path, data, PRIVATE)
+        replace_file(path, data)
         sync_folder(self.path)
         self._size += len(data)
         self._hosts[payload.host] += 1

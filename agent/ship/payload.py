@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
+from probes.own_files import PRIVATE_MODE
 
 GZIP_MAGIC = b"\x1f\x8b"
 SUFFIXES = {"gzip": ".json.gz", "zstd": ".json.zst", "none": ".json"}
@@ -57,6 +58,7 @@ class Payload(NamedTuple):
     verdict: str  # of its name: "nothing_to_check" counts as "ok"
     host: str  # fit for a file name
     machine_id: str  # machine id, else serial, else host name; fit for a file name
+    mode: int = PRIVATE_MODE  # of its file; a copy is never for more users
 
     def object_key(self, compression: str) -> str:
         """Its key in an object store: the same report always lands on the same place."""
@@ -90,14 +92,16 @@ def parse_payload(data: bytes) -> Payload:
 
 def read_payload(path: str) -> Payload:
     """A report's file, plain or gzip. Raises BadPayload, OSError."""
-    return parse_payload(decompress(read_bytes(path)))
+    data, mode = read_bytes(path)
+    return parse_payload(decompress(data))._replace(mode=mode & PRIVATE_MODE)
 
 
-def read_bytes(path: str) -> bytes:
-    """A regular file, at most as large as a report can be. Raises BadPayload, OSError."""
+def read_bytes(path: str) -> tuple[bytes, int]:
+    """A regular file, at most as large as a report can be, and its mode. Raises BadPayload, OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
             raise BadPayload("is there, and is no file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(REPORT_LIMIT_BYTES + 1)
@@ -105,7 +109,7 @@ def read_bytes(path: str) -> bytes:
         os.close(descriptor)
     if len(data) > REPORT_LIMIT_BYTES:
         raise BadPayload(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
-    return data
+    return data, mode
 
 
 def decompress(data: bytes) -> bytes:

@@ -520,6 +520,7 @@ NOT_READERS = {
     "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
     "probes.system.services.is_oneshot": "a unit's name of ours",
     "agent.reports.replace_file": "writes",
+    "probes.own_files.create_private": "writes",
     "probes.own_files.create_temporary": "writes",
     "probes.own_files.create_temporary_folder": "writes",
     "probes.own_files.empty_own_file": "writes",

@@ -135,8 +135,9 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
             _remove_left_behind(store)
             place = store.full(STAGING)
             _remove_staging(place)
+            os.mkdir(place, 0o700)
             staging = os.path.join(place, "files")
-            os.makedirs(staging)
+            os.mkdir(staging)
             dataset = OpenDataset(store, manifest, staging)
             try:
                 dataset.tidy()
