@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
+
+
+def choose_node_name(names: Iterable[str | None]) -> str:
+    """The first name that is not blank, as it is bound to a client, counted, filed and shown; "" where none is.
+
+    >>> choose_node_name([None, " gpu001 "]), choose_node_name(["a\\x1bb"])
+    ('gpu001', 'a?b')
+    """
+    name = next((text for name in names if name and (text := name.strip())), "")
+    return name if name.isprintable() else "".join(c if c.isprintable() else "?" for c in name)
 
 
 class Cpu(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,12 +8,12 @@ import os
 import threading
 import time
 from collections import Counter
+from datetime import datetime, timezone
 from http import HTTPStatus
 from typing import NamedTuple
 
-import msgspec
-
-from agent.fleet.reading import Unfit, decompress_report
+from agent.fleet.reading import Naming, Text, Unfit, decompress_report, read
+from agent.fleet.rows import Reader
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.receive.clients import Client
 from agent.reports import replace_file, sync_folder
@@ -23,6 +23,7 @@ from probes.own_files import list_foreign, remove_left_behind
 _FRESH_SECONDS = 30.0  # after which files are counted again: ingest takes them away
 _FULL_SECONDS = 1.0  # the same where there is no room
 _LEFT_SECONDS = 3600.0  # after which a temporary file is one that a killed run left
+_READER_ROWS, _READER_BYTES = 20_000, 4 << 20  # that a reader may hold: equal parts of reports are read once
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -42,14 +43,17 @@ class Limits(NamedTuple):
     per_host: int
 
 
-class _Node(msgspec.Struct):
-    hostname: str | None = None
-    machine_id: str | None = None
-    serial: str | None = None
+class _Checks(threading.local):
+    """What `fleet ingest` would say of a report: its own reader, one for each thread."""
 
+    def __init__(self) -> None:
+        self._reader = Reader()
 
-class _Head(msgspec.Struct):
-    node: _Node
+    def find_node(self, data: bytes) -> str:
+        """The name by which the fleet keeps a report's node. Raises Unfit for what ingest would not take."""
+        if self._reader.size > _READER_ROWS or self._reader.cost > _READER_BYTES:
+            self._reader.clear()
+        return read(Text(data, ""), self._reader, Naming(), datetime.now(timezone.utc)).label.node
 
 
 class ForeignFiles(Exception):
@@ -69,6 +73,8 @@ class Inbox:
         self._hosts: Counter[str] = Counter()
         self._size = 0
         self._counted_at: float | None = None
+        self._failed_at: float | None = None  # when a report could not be written, and none was since
+        self._checks = _Checks()
 
     def open(self) -> None:
         """Create it where it is missing, and count what is in it. Raises ForeignFiles, OSError."""
@@ -89,24 +95,39 @@ class Inbox:
             return Answer(HTTPStatus.BAD_REQUEST, str(error))
         if key is not None and len(key) == len(payload.digest) and key.lower() != payload.digest:
             return Answer(HTTPStatus.BAD_REQUEST, "the report does not have the digest that Idempotency-Key names")
-        host = read_node_name(payload.data)
-        if not host:
-            return Answer(HTTPStatus.BAD_REQUEST, "the report names no node: no host name, machine id or serial")
+        try:
+            host = self._checks.find_node(payload.data)
+        except Unfit as error:
+            return Answer(HTTPStatus.BAD_REQUEST, str(error))
         if not client.may_send(host):
             return Answer(HTTPStatus.FORBIDDEN, f"{client.label} may not send reports of {host!r:.80}", host)
         try:
             with self._lock:
-                return self._keep(payload, host)
+                answer = self._keep(payload, host)
+                self._failed_at = None
+                return answer
         except OSError as error:
+            self._failed_at = time.monotonic()
             if error.errno in _FULL_DISK:
                 return Answer(HTTPStatus.INSUFFICIENT_STORAGE, f"{self.path}: {error.strerror}", host)
             return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{self.path}: {error.strerror}", host)
 
-    def is_full(self) -> bool:
-        """Whether no further report is taken."""
-        with self._lock:
-            self._count_if_older(_FRESH_SECONDS)
-            return self._size >= self.limits.size_bytes or self._hosts.total() >= self.limits.reports
+    def check_health(self) -> Answer:
+        """Whether a report would be taken now."""
+        try:
+            with self._lock:
+                self._count_if_older(_FRESH_SECONDS)
+                if self._size >= self.limits.size_bytes or self._hosts.total() >= self.limits.reports:
+                    return Answer(HTTPStatus.INSUFFICIENT_STORAGE, "full")
+                failed = self._failed_at is not None and time.monotonic() - self._failed_at < _FRESH_SECONDS
+            room = os.statvfs(self.path)
+        except OSError as error:
+            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{error.strerror}")
+        if room.f_bavail * room.f_frsize < REPORT_LIMIT_BYTES or (room.f_files and not room.f_favail):
+            return Answer(HTTPStatus.INSUFFICIENT_STORAGE, "the disk is full")
+        if failed or room.f_flag & os.ST_RDONLY:
+            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, "reports cannot be written")
+        return Answer(HTTPStatus.OK, "ok")
 
     def _keep(self, payload: Payload, host: str) -> Answer:
         path = os.path.join(self.path, payload.file_name("gzip"))
@@ -165,12 +186,3 @@ def unpack(body: bytes) -> bytes:
     if len(data) > REPORT_LIMIT_BYTES:
         raise TooLarge
     return data
-
-
-def read_node_name(data: bytes) -> str:
-    """The name by which the fleet keeps a report's node; "" where it names none."""
-    try:
-        node = msgspec.json.decode(data, type=_Head).node
-    except msgspec.DecodeError:
-        return ""
-    return (node.hostname or node.machine_id or node.serial or "").strip()

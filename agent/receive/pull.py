@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from agent.model.report import REPORT_LIMIT_BYTES
-from agent.receive.inbox import read_node_name
 from agent.reports import replace_file
 from agent.ship.payload import BadPayload, compress, decompress, parse_payload
 
@@ -151,7 +150,7 @@ class _Fetch:
             replace_file(path, compress(payload.data, "gzip"))
         except OSError as error:
             return Pulled(self.host, problem=f"{path}: {error.strerror}")
-        return Pulled(self.host, read_node_name(payload.data))
+        return Pulled(self.host, payload.node)
 
     def kill(self) -> None:
         """End it with all that it started, and close its pipes."""

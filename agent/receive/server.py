@@ -193,8 +193,8 @@ class Server:
         self, request: _Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Answer:  # fmt: skip
         if request.method in ("GET", "HEAD") and request.path == HEALTH_PATH and not _has_body(request):
-            is_full = await self._in_thread(self._inbox.is_full)
-            return Answer(HTTPStatus.INSUFFICIENT_STORAGE, "full") if is_full else Answer(HTTPStatus.OK, "ok")
+            health: Answer = await self._in_thread(self._inbox.check_health)
+            return health
         client = self._find_client(request, writer)
         if request.method not in _SENT:
             raise _Refused(Answer(HTTPStatus.METHOD_NOT_ALLOWED, "reports are sent by POST or PUT"))
