@@ -121,6 +121,7 @@ agent/fleet/ingest/locked_dataset.py | _remove_empty | os.rmdir | the folder, if
 agent/fleet/ingest/locked_dataset.py | _remove_empty | remove_own_file | .lock, empty, in a folder without anything else
 agent/fleet/ingest/locked_dataset.py | _remove_staging | shutil.rmtree | .staging, if it holds only what we write
 agent/fleet/ingest/locked_dataset.py | open_dataset | .TemporaryDirectory | a new folder of a random name
+agent/fleet/ingest/moving.py | Mover.remove_old | remove_own_file | a received report, beyond --move-limit or -days
 agent/fleet/ingest/moving.py | _move_to | os.link | to a free name in the folder of --move
 agent/fleet/ingest/moving.py | _move_to | os.unlink | a file of --move, the same as when it was read
 agent/fleet/ingest/moving.py | _move_to | shutil.move | a file of --move, the same as when it was read, to a free name

@@ -23,7 +23,6 @@ _SCHEMA_FAMILY = SCHEMA.partition("/")[0]
 _VERDICTS = ("ok", "unknown", "warning", "error", "critical")
 _NAME_CHARACTERS = 64  # of a node in a file's name
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-REPORT_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}_[0-9]{8}T[0-9]{6}Z_[0-9a-f]{16}\.json(?:\.gz|\.zst)?")
 
 
 class BadPayload(Exception):
@@ -69,7 +68,7 @@ class Payload(NamedTuple):
         return f"raw/schema={self.schema}/dt={day}/{self.machine_id}/{self.digest}{SUFFIXES[compression]}"
 
     def file_name(self, compression: str) -> str:
-        """Its name in a folder of many hosts; REPORT_FILE recognizes it."""
+        """Its name in a folder of many hosts; `agent.reports.REPORT_FILE` recognizes it."""
         return f"{self.host}_{self.timestamp}_{self.digest[:16]}{SUFFIXES[compression]}"
 
 

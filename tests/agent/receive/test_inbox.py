@@ -131,3 +131,54 @@ def test_names_that_differ_in_what_no_file_can_hold_are_two_nodes(tmp_path: Path
     assert {PRIVATE} == {
         os.stat(os.path.join(one.path, name)).st_mode & 0o777 | PRIVATE for name in os.listdir(one.path)
     }
+
+
+def fill(one: Inbox, host: str, client: Client, first: int) -> list[int]:
+    """Reports that no compression makes small, until one is refused; the answers."""
+    answers = []
+    for number in range(first, first + 400):
+        answers.append(int(one.take(report(number, host=host, pad=4000), None, client).status))
+        if answers[-1] != HTTPStatus.CREATED:
+            break
+    return answers
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_one_node_cannot_fill_the_folder_for_others(restarted: bool, tmp_path: Path) -> None:
+    """However large its reports are: it is told to wait, and there is room for the others; also after a restart."""
+    one = inbox(tmp_path, size=400_000, reports=10_000, per_host=10_000)
+    clients = {host: Client(host, frozenset((host,))) for host in ("evil", *(f"n{number}" for number in range(20)))}
+    answers = fill(one, "evil", clients["evil"], 0)
+    assert HTTPStatus.TOO_MANY_REQUESTS == answers[-1]
+    assert len(answers) > 10
+    if restarted:
+        one = inbox(tmp_path, size=400_000, reports=10_000, per_host=10_000)
+
+    for number in range(20):
+        answer = one.take(report(number, host=f"n{number}", pad=4000), None, clients[f"n{number}"])
+        assert HTTPStatus.CREATED == answer.status, answer
+    assert HTTPStatus.TOO_MANY_REQUESTS == fill(one, "evil", clients["evil"], 1000)[-1]
+    assert HTTPStatus.OK == one.check_health().status
+
+
+def test_one_client_of_many_hosts_cannot_fill_the_folder_for_another(tmp_path: Path) -> None:
+    """By any number of host names, in bytes and in reports."""
+    many = frozenset(f"e{number}" for number in range(500))
+    evil, honest = Client("evil", many), Client("honest", frozenset(("n1",)))
+    for limits in ({"size": 300_000, "reports": 10_000}, {"size": 1 << 30, "reports": 90}):
+        one = inbox(tmp_path / str(limits["reports"]), **limits)
+        (tmp_path / str(limits["reports"])).mkdir(exist_ok=True)
+        answers = [
+            int(one.take(report(number, host=f"e{number}", pad=2000), None, evil).status) for number in range(200)
+        ]
+        assert {201, 429} == set(answers)
+        assert HTTPStatus.CREATED == one.take(report(1, host="n1", pad=2000), None, honest).status
+
+
+def test_a_fleet_with_one_token_uses_most_of_the_folder(tmp_path: Path) -> None:
+    """Equal nodes are refused when hardly anything is left for one more."""
+    one = inbox(tmp_path, size=400_000, reports=10_000)
+    for number in range(1000):
+        if one.take(report(number // 30, host=f"n{number % 30}", pad=4000), None, ALL).status != HTTPStatus.CREATED:
+            break
+    assert 0.8 < sum(os.path.getsize(os.path.join(one.path, name)) for name in os.listdir(one.path)) / 400_000 < 1
