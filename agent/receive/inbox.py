@@ -13,6 +13,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 
+from agent.fleet.hostlist import is_plain
 from agent.fleet.reading import Naming, Text, Unfit, decompress_report, read
 from agent.fleet.rows import Reader
 from agent.model.report import REPORT_LIMIT_BYTES
@@ -112,6 +113,9 @@ class Inbox:
             return Answer(HTTPStatus.BAD_REQUEST, str(error))
         if not client.may_send(host):
             return Answer(HTTPStatus.FORBIDDEN, f"{client.label} may not send reports of {host!r:.80}", host)
+        if not is_plain(host):
+            reason = "a node's name has a letter that no list of hosts could hold: expected letters, digits and .:+-_"
+            return Answer(HTTPStatus.BAD_REQUEST, reason, host)
         try:
             with self._lock:
                 answer = self._keep(payload._replace(host=fit_file_name(host)), host, client)

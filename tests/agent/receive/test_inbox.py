@@ -121,10 +121,19 @@ def test_one_name_is_bound_counted_filed_and_shown(sent: str, tmp_path: Path) ->
     assert HTTPStatus.TOO_MANY_REQUESTS == again.take(report(6, host="gpu001"), None, client).status
 
 
+@pytest.mark.parametrize("name", ["gpu[001-128]", "gpu1,gpu2", "gpu1 gpu2", "east/gpu1", "g*", "a\x1bb", "gpu%31"])
+def test_a_name_that_a_list_of_hosts_could_not_hold_is_refused(name: str, tmp_path: Path) -> None:
+    """A command that drains that node would drain others."""
+    answer = inbox(tmp_path).take(report(host=name), None, ALL)
+
+    assert HTTPStatus.BAD_REQUEST == answer.status
+    assert "list of hosts" in answer.reason
+
+
 def test_names_that_differ_in_what_no_file_can_hold_are_two_nodes(tmp_path: Path) -> None:
     """Each has its own count."""
     one = inbox(tmp_path, per_host=1)
-    for name in ("gpu:1", "gpu_1", "gpu/1"):
+    for name in ("gpu:1", "gpu_1", "gpu+1"):
         assert HTTPStatus.CREATED == one.take(report(host=name), None, ALL).status
 
     assert 3 == len(os.listdir(one.path))
