@@ -63,7 +63,7 @@ def export_host(values: Mapping[str, Any]) -> None:
     from agent.outputs.export import export_report
 
     report, _ = build_request(values).make_report()
-    deliver(export_report(values["form"], report).encode("utf-8", "replace"), values["output"])
+    deliver(export_report(values["form"], report).encode("utf-8", "replace"), values["output"], public=True)
 
 
 def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget) -> None:
@@ -81,7 +81,7 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
             data = encode_report(report) if form == "json" else encode_line(report)
         except ReportError as error:
             raise CliError(str(error)) from error
-        deliver(data, output, private=True)
+        deliver(data, output)
     elif form == "html":
         from agent.outputs.export import export_report
 
