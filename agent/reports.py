@@ -101,6 +101,8 @@ def _duplicate_id(report: Report) -> str | None:
 
 def is_report(path: str) -> bool:
     """Whether a file holds a report, intact or damaged: JSON that names the schema. False if it cannot be read."""
+    if not os.path.isfile(path):  # a pipe may never have a writer
+        return False
     try:
         with open(path, "rb") as file:
             data = file.read(REPORT_LIMIT_BYTES)

@@ -87,6 +87,10 @@ def _accept_program_options(
 
 @app.command()
 def scan(
+    path: Annotated[
+        str | None,
+        typer.Argument(metavar="PATH", help="The same as --source PATH.", show_default=False),
+    ] = None,
     source: opt.Source = None,
     root: opt.Root = None,
     report: opt.ReportFile = None,

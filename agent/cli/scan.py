@@ -55,7 +55,13 @@ def scan_host(values: Mapping[str, Any]) -> None:
         values["no_color"],
         choose_detail(values["brief"], values["topology"], values["verbose"]),
     )
-    run_scan(build_request(values), choice, CaptureTarget(values["capture"], values["redact"]))
+    if values["path"] and values["source"]:
+        raise CliError("PATH and --source exclude each other")
+    run_scan(
+        build_request({**values, "source": values["source"] or values["path"]}),
+        choice,
+        CaptureTarget(values["capture"], values["redact"]),
+    )
 
 
 def export_host(values: Mapping[str, Any]) -> None:
