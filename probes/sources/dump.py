@@ -15,7 +15,7 @@ from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, OF_NP
 from probes.host.files import Files, is_file
 from probes.host.interface import FILTERED, OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
 from probes.sources.identify import LOOK_CHARACTERS, find_missing_name, identify_command
-from probes.text import decode_saved
+from probes.text import decode_saved, lazy_pattern
 
 if TYPE_CHECKING:
     from probes.sources.pasted import Piece
@@ -233,11 +233,13 @@ def _name_of_piece(piece: Piece) -> str | None:
             return _LOG  # whatever its options
         if _is_of_device(shown):
             return None if any("$" in word for word in piece.words) else shown
-        if any(argv[0] == tool for argv in of_content) and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
+        is_own = any(argv[0] == tool for argv in of_content) or (tool == "ip" and _IP_LINK.match(piece.text))
+        if is_own and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
             return shown
     return saved_name(of_content[0]) if of_content else None
 
 
+_IP_LINK = lazy_pattern(r"\s*[0-9]{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu [0-9]")  # by itself it may be without -d
 _PROSE = ("output", "outputs", "shows", "says", "result", "results")
 
 

@@ -163,6 +163,9 @@ class _Open(NamedTuple):
     loop: tuple[str, tuple[str, ...]] | None = None  # its variable, and the values that the command states
 
 
+_WORD = lazy_pattern(r"\w")  # a line of a frame has none, and stands above the first line of an output
+
+
 def _split(text: str) -> Iterator[tuple[_Open, list[str]]]:
     current, lines = _Open(1), list[str]()
     host: str | None = None
@@ -183,11 +186,7 @@ def _split(text: str) -> Iterator[tuple[_Open, list[str]]]:
             of_loop = current.loop is not None and kind.startswith(current.words[0]) and not opened["interface"]
             if kind in _WITHIN.get(tool, ()) or of_loop:
                 kind = tool
-            elif (
-                (always or kind != current.kind)
-                and not _begins_command(current)
-                and any(part.strip() for part in lines)
-            ):
+            elif (always or kind != current.kind) and not _begins_command(current) and any(map(_WORD.search, lines)):
                 yield current, lines
                 current, lines = _Open(number, host=host), []
             current = current._replace(kind=kind)
