@@ -113,7 +113,7 @@ class SavedOutputs:
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
         text = decode_saved(content)
-        if self._is_copied and argv[0] != _HCCN and len(text) <= PASTED_CHARACTERS:
+        if self._is_copied and len(text) <= PASTED_CHARACTERS:
             from probes.sources.pasted import read_saved  # lazy: what a program saved has nothing around it
 
             text, is_part = read_saved(text, argv[0])
@@ -183,7 +183,7 @@ _OF_DEVICES = OF_INTERFACE + OF_NPU
 
 def _named_pieces(text: str) -> tuple[dict[str, _Piece], list[str]]:
     """The outputs in a text by the names of their commands, and which are not used and why."""
-    from probes.sources.pasted import split_pasted  # lazy: few sources hold a text that nobody named
+    from probes.sources.pasted import split_pasted, with_command  # lazy: few sources hold a text that nobody named
 
     found: dict[str, _Piece] = {}
     unread: list[str] = []
@@ -194,7 +194,7 @@ def _named_pieces(text: str) -> tuple[dict[str, _Piece], list[str]]:
             name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
         shown = f"line {piece.line}: {' '.join(piece.words) or 'an output'}"
         first_host = first_host or (piece.host if name else None)
-        content = f"$ {' '.join(piece.words)}\n{piece.text}" if name == _HCCN else piece.text
+        content = with_command(piece) if name == _HCCN else piece.text
         if name is None:
             if why := find_missing_name(piece.text) or ("this output is not known" if piece.words else None):
                 unread.append(f"{shown}: {why}")
