@@ -140,7 +140,6 @@ READERS: tuple[Reader, ...] = (
     parser(
         "probes.ascend.hccn_tool:parse_hccn",
         "hccn_tool -i 3 -ip -g\nipaddr:10.0.0.1\n[devid 2]link down count : 1\nenabled  0 0 0 0 1 0 0 0\n",
-        "for i in {0..1}; do hccn_tool -i $i -ip -g; done\nipaddr:10.0.0.1\nipaddr:10.0.0.2\n",
     ),
     lenient("probes.ascend.hccn:parse_hccn_conf", "address_0=10.0.0.1\nbitmap_0=0,0,0,0,1,0,0,0\n"),
     parser(
