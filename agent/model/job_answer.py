@@ -124,7 +124,7 @@ class JobSetting(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     value: str
     where: str  # "environment of rank 3", "launch command", ..
-    verdict: str = "ok"  # ok | out_of_range | misspelt | removed | too_new | risky | uneven
+    verdict: str = "ok"  # ok | out_of_range | misspelt | removed | too_new | risky | uneven | unknown
     reason: str | None = None
 
 
@@ -195,4 +195,5 @@ class JobAnswer(msgspec.Struct, frozen=True, kw_only=True):
     machine: LogAnswer | None = None  # what of NCCL's choices differs from what the machine should give
     reports: list[JoinedReport] = []
     timeline: list[TimelineEntry] = []
+    notes: list[JobConsequence] = []  # worth knowing, and no failure
     cannot_tell: list[CannotTell] = []

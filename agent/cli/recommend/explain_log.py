@@ -33,7 +33,7 @@ def explain_log(
     """
     from agent.cli.output import deliver, show
     from agent.recommend.explain import explain_log as explain
-    from agent.recommend.nccl_log import read_log
+    from agent.job.nccl_log import read_log
 
     facts = read_log(read_lines(log))
     if not facts.lines:

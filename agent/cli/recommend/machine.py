@@ -168,7 +168,7 @@ def run_measured(
     from agent.recommend.answer import answer_profile, answer_report
     from agent.recommend.judge import judge_table
     from agent.recommend.machine import assume_node, read_node
-    from agent.recommend.measured_tables import read_tables
+    from agent.job.measured_tables import read_tables
     from agent.recommend.predict import version_of
 
     if form not in ("text", "json") or options.dataset is not None or options.size is not None:

@@ -16,7 +16,7 @@ from agent.recommend.answer import Question, answer_profile, answer_report
 from agent.recommend.constants import NEWEST
 from agent.recommend.judge import judge_table
 from agent.recommend.machine import assume_node, read_node
-from agent.recommend.measured_tables import read_tables
+from agent.job.measured_tables import read_tables
 from tests.machines import scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
