@@ -10,8 +10,11 @@ from typing import Any
 from agent.job.candidate import Candidate, first_of, name_hosts, name_ranks
 from agent.job.catalogue import load_codes
 from agent.job.evidence import Event, Evidence
+from agent.job.flight_recorder import find_dump_hangs
 from agent.job.hangs import find_watchdog_hangs
+from agent.job.inspector import find_slow
 from agent.job.lines import Moment
+from agent.job.ras import find_ras_hangs
 
 _GENERIC = ("hard", "dead", "network", "error", "crash", "exception", "connect", "cancel", "consequence", "slow", "note")
 _TAIL = re.compile(r"localGid (?P<local>\S{1,60})|remoteGids\s?(?P<remote>\S{1,60})|\bhca (?P<nic>[\w.-]{1,60})")
@@ -34,6 +37,9 @@ def find_candidates(evidence: Evidence) -> list[Candidate]:
         find = _SPECIAL.get(name, _find_generic)
         candidates += find(evidence, rows)
     candidates += find_watchdog_hangs(evidence)
+    candidates += find_dump_hangs(evidence)
+    candidates += find_ras_hangs(evidence)
+    candidates += find_slow(evidence)
     candidates += _find_exits(evidence, events)
     candidates += _find_links(evidence)
     candidates += _find_transport(evidence, events)
