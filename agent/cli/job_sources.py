@@ -72,7 +72,7 @@ def _scan(host: str, contents: dict[str, bytes], evidence: Evidence) -> HostRepo
     try:
         report, _ = diagnose(
             TreeHost("dump", host or "saved outputs", MemoryFiles(), outputs, tuple(outputs.unread)),
-            ScanPlan(None, None, _SECONDS, Configuration(), False, None),
+            ScanPlan(timeout_seconds=_SECONDS, configuration=Configuration()),
         )
     except BadSource:
         return None

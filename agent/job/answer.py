@@ -26,6 +26,7 @@ from agent.model.job_answer import (
     TimelineEntry,
 )
 from agent.model.report import Generator
+from agent.recommend.constants import parse_version
 from agent.version import VERSION
 
 _MOST_FILES = 256
@@ -67,7 +68,8 @@ class Conclusion:
             return "killed"
         if _ends_well(evidence):
             return "well"
-        if any(not tail.whole for tail in evidence.tails.values()):
+        logs = {file.name for file in evidence.files if file.read_as and "NCCL" in file.read_as}
+        if any(not tail.whole and evidence.names[number] in logs for number, tail in evidence.tails.items()):
             return "cut"
         return "unknown"
 
@@ -294,7 +296,7 @@ def _list_unknown(conclusion: Conclusion) -> list[CannotTell]:
     if not decided:
         if conclusion.ended == "cut":
             rows.append(CannotTell(what="a log ends in the middle of a line", save="the whole log of each rank"))
-        elif not (has_nccl or evidence.watchdog or evidence.events or evidence.framework):
+        elif not (has_nccl or evidence.library or evidence.watchdog or evidence.events or evidence.framework or any(evidence.table_lines.values())):
             rows.append(
                 CannotTell(what="no line in them is of a collective library", save="the output of all ranks with NCCL_DEBUG=INFO")
             )
@@ -325,7 +327,10 @@ def _list_unknown(conclusion: Conclusion) -> list[CannotTell]:
             )
         )
     if evidence.first_at is None and conclusion.ended in ("failed", "hung", "killed"):
-        rows.append(CannotTell(what="when it failed: no line has a time", save='NCCL_DEBUG_TIMESTAMP_LEVELS=ALL (NCCL 2.26 and later)'))
+        save = "the output with times of the launcher (`| ts`, kubectl logs --timestamps)"
+        if parse_version(evidence.library[1] if evidence.library else None) >= (2, 26):
+            save = "NCCL_DEBUG_TIMESTAMP_LEVELS=ALL"
+        rows.append(CannotTell(what="when it failed: no line has a time", save=save))
     return rows
 
 

@@ -312,6 +312,14 @@ def _find_efa(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
         yield candidate
 
 
+def _find_link_timeouts(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+    """Lines beside HCCL's table of links, which has the ranks: then they say nothing more."""
+    for candidate in _find_generic(evidence, events):
+        candidate.role = "consequence" if evidence.links else candidate.role
+        candidate.next = ["the table LINK_ERROR_INFO of the plogs of all ranks: addresses, ranks and TLS status"]
+        yield candidate
+
+
 def _find_hccl_codes(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
     codes = load_codes()["hccl"]
     groups: dict[str, list[Event]] = defaultdict(list)
@@ -619,7 +627,7 @@ def _none(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
 
 
 _SPECIAL = {
-    "completion-error": _find_completions, "ucx-completion": _find_completions, "hccl-completion": _find_generic,
+    "completion-error": _find_completions, "ucx-completion": _find_completions, "hccl-completion": _find_generic, "hccl-link-timeout": _find_link_timeouts,
     "qp-address-unresolved": _find_queue_pairs, "qp-invalid": _find_queue_pairs, "qp-no-route": _find_queue_pairs,
     "qp-failed": _find_queue_pairs, "async-event": _find_async, "xid": _find_xids, "cuda-error": _find_cuda,
     "efa-completion-error": _find_efa, "hccl-fault-code": _find_hccl_codes, "oom-kill": _find_oom,

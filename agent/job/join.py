@@ -36,6 +36,11 @@ class HostReport(NamedTuple):
     guessed: bool = False  # made of other files in the folder
 
 
+def _time_of(one: HostReport) -> str | None:
+    """When the host was as the report shows it; of outputs that are scanned now, none but what they hold."""
+    return one.report.observed_at or (None if one.guessed else one.report.generated_at or None)
+
+
 def short_name(name: str) -> str:
     """A host's name as logs have it: without domain, in small letters."""
     return name.partition(".")[0].lower()
@@ -57,7 +62,7 @@ def join_reports(conclusion: Conclusion, reports: Sequence[HostReport]) -> list[
         findings = [finding for finding in one.report.open_findings if SEVERITIES.index(finding.severity) > 0]
         rows.append(
             JoinedReport(
-                host=host or name, source=one.source, observed_at=one.report.observed_at or one.report.generated_at or None,
+                host=host or name, source=one.source, observed_at=_time_of(one),
                 joined=host is not None, reason=reason, findings=[_show(finding) for finding in findings[:_MOST_FINDINGS]],
             )
         )  # fmt: skip
@@ -137,10 +142,12 @@ def _join_host(conclusion: Conclusion, cause: Candidate, host: str, one: HostRep
         if grave[0].steps:
             cause.next.insert(0, f"{host + ': ' if host else ''}{grave[0].steps[0].do}")
     parts = [part.label for part in (*gpus, *nics)][:6]
-    if not findings and not lines:
-        when = f" of {report.observed_at or report.generated_at}" if report.observed_at or report.generated_at else ""
+    if not findings and not lines and not one.guessed:
+        when = f" of {_time_of(one)}" if _time_of(one) else ""
         what = f" with {', '.join(parts)}" if parts else ""
-        lines.append(f"the report of {host or 'the host'}{when}: nothing is wrong{what}")
+        unknown = sum(check.state == "unknown" for check in report.checks)
+        rest = f"; {unknown} checks had no data" if unknown else ""
+        lines.append(f"the report of {host or 'the host'}{when}: nothing is wrong{what}{rest}")
     for text in lines[:10]:
         cause.evidence.append(JobEvidence(text=text[:400], source=one.source))
 
@@ -206,6 +213,15 @@ def _join_ports(
         cause.summary = cause.summary.replace("a port of an RDMA device", f"port {cause.port} of {cause.nic}")
     for nic, port in down[:4]:
         yield f"{nic.label} port {port.port}: {port.state}{f' ({port.phys_state})' if port.phys_state else ''}"
+    for nic in report.topology.nics if cause.nic is None else ():
+        for port in nic.ports:
+            if nic not in nics and nic.rdma_device and nic.role in ("rail", "unknown") and port.state not in ("ACTIVE", None):
+                yield f"not used by the job: {nic.label} port {port.port}: {port.state}"
+    odd = [nic for nic in nics for port in nic.ports if port.link_layer == "Ethernet" and (port.lid or 0) > 0]
+    if odd and cause.id == "qp-invalid":
+        yield f"{odd[0].label}: LID {odd[0].ports[0].lid} on an Ethernet port"
+        cause.summary += f"; {odd[0].label} has LID {odd[0].ports[0].lid} on an Ethernet port, which old NCCL takes for InfiniBand"
+        cause.next.insert(0, "a later NCCL, which looks at the link layer and not at the LID")
     if down and (cause.nic in (None, down[0][0].rdma_device, down[0][0].label)) and cause.fault != "setting":
         nic = down[0][0]
         cause.fault, cause.nic, cause.port = "wire", nic.rdma_device or nic.label, down[0][1].port

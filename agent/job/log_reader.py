@@ -13,6 +13,7 @@ from typing import NamedTuple
 from agent.job.catalogue import Pattern, Row, find_patterns
 from agent.job.evidence import Evidence, ExitRow, LinkError, Tail, WatchdogState
 from agent.job.lines import LogLine, Prefixes, find_time, split_line
+from agent.job.measured_tables import read_tables
 from agent.model.job_answer import JobFile
 
 _DIGITS = b"0123456789"
@@ -115,6 +116,8 @@ class LogReader:
             if key != b"\n":
                 last, last_number = raw, number
         self._end_table()
+        if not self.found and evidence.table_lines.get(file) and read_tables(evidence.table_lines[file][:5000]).rows:
+            self.found.add("table")
         if last:
             text = last.decode("utf-8", "replace").strip()
             evidence.tails[file] = Tail(text[:400], last_number, last.endswith((b"\n", b"\r")) or last_number != number)

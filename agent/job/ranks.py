@@ -15,6 +15,7 @@ _COMMUNICATOR = re.compile(
     r"Abort START|Revoke \w{1,20})"
 )
 _USING = re.compile(r"Bootstrap ?: Using \S{1,40}?:(?P<address>[^\s<]{1,60})<")
+_OOB = re.compile(r"OOB \S{1,40}?:([^\s<]{1,60})<")
 _DEVICES = re.compile(r"\[(\d{1,3})\](?:\{\d{1,3}\} )?([\w.-]{1,60}):(\d{1,3})/(\w{1,10})")
 _CHANNEL = re.compile(
     r"(?:Channel|Ring) \d{1,3}(?:/\d{1,3})? : (?P<first>\d{1,7})(?:\[\w{1,16}\])? -> (?P<second>\d{1,7})"
@@ -92,6 +93,9 @@ class RankMap:
                 self.addresses.setdefault(match["address"], host)
                 return True
         if text.startswith("NET/IB") and " Using" in text[:14]:
+            oob = _OOB.search(text)
+            if oob is not None and host is not None:
+                self.addresses.setdefault(oob[1], host)
             for number, name, port, layer in _DEVICES.findall(text)[:64]:
                 self.devices[host or ""].setdefault(int(number), (name, int(port), layer))
             return True
