@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,6 +15,7 @@ from agent.toml_file import read_toml
 FOLDER = os.path.join(os.path.dirname(__file__), "patterns")
 CODES = "codes.toml"
 OTHERS = (CODES, "names.toml", "values.toml")
+find_tokens = re.compile(rb"[A-Za-z_]+").findall
 # What a line of a role is taken for, the strongest first; the rest explains nothing by itself
 ROLES = (
     "hard", "xid", "port", "dead", "network", "error", "crash", "missing", "hang", "exit", "exception", "connect",
@@ -25,7 +27,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """One kind of line."""
 
     id: str
-    words: list[str]  # one of them is in each such line; without digits, which the quick search leaves out
+    words: list[str]  # one of them is in each such line, without digits; "~" before it: it may stand within a token
     pattern: str
     role: str
     info: str | None = None  # the role of such a line at level INFO, where it is another
@@ -66,14 +68,30 @@ def load_patterns() -> tuple[Pattern, ...]:
     return tuple(Pattern(row) for row in load_rows())
 
 
+class WordIndex(NamedTuple):
+    """The words of the rows, by one whole token of each: a line is looked through once for tokens."""
+
+    by_token: dict[bytes, tuple[tuple[bytes, tuple[Pattern, ...]], ...]]
+    anywhere: tuple[tuple[bytes, tuple[Pattern, ...]], ...]  # words that begin or end within a token
+
+
 @cache
-def load_words() -> tuple[tuple[bytes, tuple[Pattern, ...]], ...]:
-    """Each word, and the rows that have it."""
-    words: dict[bytes, list[Pattern]] = {}
+def load_words() -> WordIndex:
+    """Each word, and the rows that have it; one that begins with ~ may stand within a token."""
+    words: dict[str, list[Pattern]] = {}
     for pattern in load_patterns():
         for word in pattern.row.words:
-            words.setdefault(word.encode(), []).append(pattern)
-    return tuple((word, tuple(patterns)) for word, patterns in words.items())
+            words.setdefault(word, []).append(pattern)
+    by_token: dict[bytes, list[tuple[bytes, tuple[Pattern, ...]]]] = {}
+    anywhere = []
+    for word, patterns in words.items():
+        if word.startswith("~"):
+            anywhere.append((word[1:].encode(), tuple(patterns)))
+            continue
+        tokens = find_tokens(word.encode())
+        whole = tokens[:-1] if word.endswith("_") else tokens
+        by_token.setdefault(max(whole, key=len), []).append((word.encode(), tuple(patterns)))
+    return WordIndex({token: tuple(rows) for token, rows in by_token.items()}, tuple(anywhere))
 
 
 @cache
@@ -82,6 +100,9 @@ def load_codes() -> dict[str, dict[str, dict[str, Any]]]:
     return read_toml(os.path.join(FOLDER, CODES), dict[str, dict[str, dict[str, Any]]])
 
 
-def find_patterns(line: bytes) -> tuple[Pattern, ...]:
+def find_patterns(line: bytes, tokens: Iterable[bytes] | None = None) -> tuple[Pattern, ...]:
     """The rows that a line may match."""
-    return tuple(dict.fromkeys(pattern for word, patterns in load_words() if word in line for pattern in patterns))
+    index = load_words()
+    rows = [row for token in index.by_token.keys() & (find_tokens(line) if tokens is None else tokens) for row in index.by_token[token]]
+    found = {pattern for word, patterns in (*rows, *index.anywhere) if word in line for pattern in patterns}
+    return tuple(pattern for pattern in load_patterns() if pattern in found) if found else ()

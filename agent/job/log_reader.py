@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from functools import cache
 
-from agent.job.catalogue import Pattern, Row, find_patterns
+from agent.job.catalogue import Pattern, Row, find_patterns, find_tokens, load_words
 from agent.job.evidence import Evidence, ExitRow, LinkError, Tail, WatchdogState
 from agent.job.lines import LogLine, Prefixes, find_time, split_line
 from agent.job.measured_tables import read_tables
@@ -52,7 +52,7 @@ _FRAME = re.compile(r"  File \"|frame #\d|#\d{1,3} ")
 # Words by which lines matter besides the failures; without digits
 _FRAMEWORKS = {
     b"torch": "PyTorch", b"ProcessGroup": "PyTorch", b"deepspeed": "DeepSpeed", b"DeepSpeed": "DeepSpeed",
-    b"megatron": "Megatron-LM", b"nThread ": "nccl-tests", b"jax": "JAX", b"tensorflow": "TensorFlow",
+    b"megatron": "Megatron-LM", b"nThread ": "nccl-tests", b"jaxlib": "JAX", b"tensorflow": "TensorFlow",
     b"mindspore": "MindSpore", b"vllm": "vLLM", b"lightning": "Lightning", b"horovod": "Horovod",
 }  # fmt: skip
 _PROGRESS = (b"iteration", b"Iteration", b"it/s", b"step ", b"Step ", b"step:", b"step=", b"epoch", b"Epoch", b"loss")
@@ -70,17 +70,31 @@ _TABLE_WORDS = (
 )  # fmt: skip
 _SETTING_WORDS = (b"NCCL_", b"RCCL_", b"HCCL_", b"UCX_", b" FI_", b"HSA_", b"value:")
 _ERROR_WORDS = (b"rror", b"ERROR", b"FATAL", b"atal", b"xception", b"raceback", b"bort", b"illed", b"anic", b"ailed", b"ailure")
+# What is looked for within tokens: settings, names of errors, and the words of rows that are so
+_ANYWHERE_WORDS = (
+    "CCL_", "UCX_", " FI_", "HSA_", "Error", "Exception", "error", "ERROR", "ailed", "ailure", "nvmlInit", "nvmlDevice", "nvmlShutdown",
+    "NCCL", "ProcessGroup", "torch", "it/s", "HCCL", "HCCP",
+)  # fmt: skip
 
 
-class _Kind(NamedTuple):
+class _Kind:
     """What a kind of line may mean."""
 
-    patterns: tuple[Pattern, ...]
-    readers: tuple[Callable[[LogReader, LogLine], None], ...]
-    info: bool = False  # only a message of NCCL at level INFO
+    __slots__ = ("count", "info", "likely", "patterns", "plain", "readers")
+
+    def __init__(
+        self, patterns: tuple[Pattern, ...], readers: tuple[Callable[[LogReader, LogLine], None], ...], info: bool
+    ) -> None:
+        self.patterns, self.readers = patterns, readers
+        self.info = info  # only a message of NCCL at level INFO
+        self.plain = not info and not patterns and set(readers) <= _COUNTED  # after a while only its number matters
+        self.likely = _UNREAD  # the reader of NCCL's facts that takes it
+        self.count = 0
 
 
-_NOTHING = _Kind((), ())
+_UNREAD, _NO_READER = -2, -1
+_FULLY_READ = 3000  # lines of a plain kind
+_MOST_MESSAGES = 200_000  # that are remembered, to read equal ones once
 
 
 class LogReader:
@@ -88,8 +102,9 @@ class LogReader:
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        self._kinds: dict[bytes, _Kind] = {}
-        self._likely: dict[bytes, int] = {}
+        self._kinds: dict[bytes, _Kind | None] = {}
+        self._messages: set[bytes] = set()
+        self._heads: set[bytes] = set()
         self._name: LogLine | None = None  # "name: NCCL_X" of the line before
         self._table: dict[str, str] = {}  # fields of a launcher's table of failures
         self._table_host: str | None = None
@@ -108,11 +123,20 @@ class LogReader:
         number, last, last_number, kinds = 0, b"", 0, self._kinds
         for number, raw in enumerate(_chain(sample, source), 1):
             key = raw.translate(None, _DIGITS)
-            kind = kinds.get(key)
-            if kind is None:
+            kind = kinds.get(key, kinds)
+            if kind is kinds:
                 kind = self._add_kind(key, raw)
-            if kind is not _NOTHING:
-                self._read_line(raw, key, number, file, kind, prefixes)
+            if kind is not None:
+                if kind.info:
+                    self._read_plain_info(raw, kind, file)
+                    continue
+                if kind.plain:
+                    kind.count += 1
+                    if kind.count > _FULLY_READ:
+                        evidence.progress += 1
+                        last, last_number = raw, number
+                        continue
+                self._read_line(raw, number, file, kind, prefixes)
             if key != b"\n":
                 last, last_number = raw, number
         self._end_table()
@@ -124,24 +148,26 @@ class LogReader:
             evidence.note_time(find_time(text))
         return JobFile(name=name, read_as=_name_kind(self.found), lines=number)
 
-    def _add_kind(self, key: bytes, raw: bytes) -> _Kind:
+    def _add_kind(self, key: bytes, raw: bytes) -> _Kind | None:
         """What lines like this one may mean."""
-        patterns = tuple(sorted(find_patterns(raw), key=lambda pattern: pattern.row.id == "cuda-error"))
+        if len(self._kinds) >= _MOST_KINDS:
+            self._kinds.clear()
+        tokens = set(find_tokens(raw))
+        if tokens.isdisjoint(_known_tokens()) and not _is_anywhere(raw) and key.strip(b" .\t\r\n"):
+            self._kinds[key] = None
+            return None
+        patterns = tuple(sorted(find_patterns(raw, tokens), key=lambda pattern: pattern.row.id == "cuda-error"))
+        if b"NCCL INFO " in raw:  # what is normal there needs no second look
+            patterns = tuple(pattern for pattern in patterns if "noise" not in (pattern.row.role, pattern.row.info))
         readers = [reader for words, reader in _READERS if any(word in raw for word in words)]
         if not key.strip(b" .\t\r\n") and key.strip():
             readers.append(_read_table_line)
-        info = b"NCCL INFO " in raw and not patterns and readers in ([], [_read_info]) and b"\r" not in raw
-        kind = _Kind(patterns, tuple(readers), info) if patterns or readers else _NOTHING
-        if len(self._kinds) >= _MOST_KINDS:
-            self._kinds.clear()
-            self._likely.clear()
+        info = raw.count(b"NCCL INFO ") == 1 and not patterns and readers == [_read_info] and b"\r" not in raw
+        kind = _Kind(patterns, tuple(readers), info) if patterns or readers else None
         self._kinds[key] = kind
         return kind
 
-    def _read_line(self, raw: bytes, key: bytes, number: int, file: int, kind: _Kind, prefixes: Prefixes) -> None:
-        if kind.info and raw.count(b"NCCL INFO ") == 1:
-            self._read_plain_info(raw, key, file)
-            return
+    def _read_line(self, raw: bytes, number: int, file: int, kind: _Kind, prefixes: Prefixes) -> None:
         evidence = self.evidence
         for line in split_line(raw, number, file, prefixes):
             if line.at is not None:
@@ -160,21 +186,33 @@ class LogReader:
             elif line.level == "WARN":
                 self._add_unexplained(line, "NCCL warns of it")
 
-    def _read_plain_info(self, raw: bytes, key: bytes, file: int) -> None:
+    def _read_plain_info(self, raw: bytes, kind: _Kind, file: int) -> None:
         """A line of NCCL at level INFO of one rank, which is most of many logs."""
         head, _, message = raw.partition(b"NCCL INFO ")
-        text = message.decode("utf-8", "replace").strip()
-        words = head.rpartition(b" [")[0].rpartition(b" ")[2].split(b":")
-        host, pid = None, None
-        if len(words) >= 3 and words[-1].isdigit() and words[-2].isdigit():
-            host, pid = words[-3].decode("utf-8", "replace").partition(".")[0][:64], int(words[-2][:9])
-        self.found.add("nccl")
         ranks = self.evidence.ranks
-        if host is not None and pid is not None:
-            ranks.file_hosts[file].setdefault(host)
-            ranks.process(host, pid)
-        ranks.read_info(text, host, pid)
-        self._likely[key] = self.evidence.nccl.read_text(text, self._likely.get(key, -1))
+        host, pid = None, None
+        known = kind.likely == _NO_READER or (message in self._messages and not message.startswith(_OF_PROCESS))
+        if head not in self._heads or not known:
+            words = head.rpartition(b" [")[0].rpartition(b" ")[2].split(b":")
+            if len(words) >= 3 and words[-1].isdigit() and words[-2].isdigit():
+                host, pid = words[-3].decode("utf-8", "replace").partition(".")[0][:64], int(words[-2][:9])
+                ranks.file_hosts[file].setdefault(host)
+                ranks.process(host, pid)
+            if len(self._heads) < _MOST_MESSAGES:
+                self._heads.add(head)
+        self.found.add("nccl")
+        if known:
+            self.evidence.nccl.lines += 1
+            return
+        text = message.decode("utf-8", "replace").strip()
+        tied = ranks.read_info(text, host, pid)
+        number = self.evidence.nccl.read_text(text, kind.likely)
+        if number < 0 and not tied:
+            kind.likely = _NO_READER
+        elif number >= 0:
+            kind.likely = number
+        if number != 0 and len(self._messages) < _MOST_MESSAGES:  # channels are counted
+            self._messages.add(message)
 
     def _match(self, patterns: tuple[Pattern, ...], line: LogLine) -> None:
         """The rows that a line is for; a warning that is for none is kept as it is."""
@@ -348,6 +386,7 @@ def _read_well(reader: LogReader, line: LogLine) -> None:
 
 def _read_progress(reader: LogReader, line: LogLine) -> None:
     reader.evidence.progress += 1
+    reader.found.add("other")
 
 
 def _read_framework(reader: LogReader, line: LogLine) -> None:
@@ -384,6 +423,28 @@ def _read_error(reader: LogReader, line: LogLine) -> None:
     reader.found.add("other")
 
 
+_TOKENS = frozenset(
+    b"version float half double bfloat int uint fp Rank bytes Device Running SUM redop algbw nThread bounds bandwidth "
+    b"raining Training training Job job code COMPLETE Finished iteration Iteration step Step epoch Epoch loss deepspeed "
+    b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
+    b"RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
+)
+
+
+@cache
+def _known_tokens() -> frozenset[bytes]:
+    """Tokens without which a line means nothing."""
+    return _TOKENS | load_words().by_token.keys()
+
+
+def _is_anywhere(raw: bytes) -> bool:
+    return any(word in raw for word in _ANYWHERE_BYTES)
+
+
+_ANYWHERE_BYTES = tuple(word.encode() for word in _ANYWHERE_WORDS)
+_COUNTED = frozenset((_read_progress, _read_error, _read_framework))
+# Messages whose meaning is that of the process that writes them
+_OF_PROCESS = (b"Bootstrap", b"NET/IB", b"ncclComm", b"comm ")
 _READERS: tuple[tuple[tuple[bytes, ...], Callable[[LogReader, LogLine], None]], ...] = (
     ((b"NCCL INFO", b"NCCL WARN", b"] INFO ", b"] WARN "), _read_info),
     ((b"CCL version",), _read_banner),
