@@ -191,7 +191,7 @@ class LogReader:
         head, _, message = raw.partition(b"NCCL INFO ")
         ranks = self.evidence.ranks
         host, pid = None, None
-        known = kind.likely == _NO_READER or (message in self._messages and not message.startswith(_OF_PROCESS))
+        known = kind.likely == _NO_READER or message in self._messages or raw in self._messages
         if head not in self._heads or not known:
             words = head.rpartition(b" [")[0].rpartition(b" ")[2].split(b":")
             if len(words) >= 3 and words[-1].isdigit() and words[-2].isdigit():
@@ -212,7 +212,7 @@ class LogReader:
         elif number >= 0:
             kind.likely = number
         if number != 0 and len(self._messages) < _MOST_MESSAGES:  # channels are counted
-            self._messages.add(message)
+            self._messages.add(raw if message.startswith(_OF_PROCESS) else message)
 
     def _match(self, patterns: tuple[Pattern, ...], line: LogLine) -> None:
         """The rows that a line is for; a warning that is for none is kept as it is."""
@@ -444,7 +444,7 @@ def _is_anywhere(raw: bytes) -> bool:
 _ANYWHERE_BYTES = tuple(word.encode() for word in _ANYWHERE_WORDS)
 _COUNTED = frozenset((_read_progress, _read_error, _read_framework))
 # Messages whose meaning is that of the process that writes them
-_OF_PROCESS = (b"Bootstrap", b"NET/IB", b"ncclComm", b"comm ")
+_OF_PROCESS = (b"Bootstrap", b"NET/IB : Using", b"NET/IB: Using", b"ncclComm", b"comm ")
 _READERS: tuple[tuple[tuple[bytes, ...], Callable[[LogReader, LogLine], None]], ...] = (
     ((b"NCCL INFO", b"NCCL WARN", b"] INFO ", b"] WARN "), _read_info),
     ((b"CCL version",), _read_banner),
