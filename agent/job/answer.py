@@ -47,7 +47,7 @@ class Conclusion:
         _blame_settings(evidence, candidates, self.settings)
         self.notes = [candidate for candidate in candidates if candidate.role == "note"]
         candidates = [candidate for candidate in candidates if candidate.role != "note"]
-        candidates += _find_lost(evidence, candidates)
+        candidates += _find_lost(evidence, candidates) or _find_absent(evidence, candidates)
         self.causes, self.parents = fold(candidates)
         self.folded = [candidate for candidate in candidates if id(candidate) in self.parents]
         if self.causes and all(cause.role == "consequence" for cause in self.causes):
@@ -155,6 +155,27 @@ def _find_lost(evidence: Evidence, candidates: list[Candidate]) -> list[Candidat
     for line in lines[:3]:
         lost.show(evidence, line)
     return [lost]
+
+
+def _find_absent(evidence: Evidence, candidates: list[Candidate]) -> list[Candidate]:
+    """A communicator that never came up, with nothing else wrong: the ranks that did not start."""
+    ranks = evidence.ranks
+    started = {process.rank for process in ranks.processes.values() if process.init_started and process.world == ranks.world}
+    done = any(process.init_done or process.destroyed for process in ranks.processes.values())
+    if done or evidence.progress or evidence.ended_well or any(candidate.order < SLOW for candidate in candidates):
+        return []
+    missing = [rank for rank in range(min(ranks.world, 100_000)) if rank not in started]
+    if not missing or len(started) < 2 or len(missing) * 2 > ranks.world:
+        return []
+    hosts = list(dict.fromkeys(host for rank in missing if (host := ranks.host(rank)) is not None))
+    absent = Candidate(
+        "rank-not-started", "missing", "rank",
+        f"{name_ranks(evidence, missing, hosts)} never began to create the communicator; {len(started)} of {ranks.world} ranks did", "low",
+    )  # fmt: skip
+    absent.ranks |= dict.fromkeys(missing)
+    absent.hosts |= dict.fromkeys(hosts)
+    absent.next = [f"the log of rank {name_numbers(missing[:8])}: whether it started, and where it is"]
+    return [absent]
 
 
 def write_answer(conclusion: Conclusion, generated_at: str) -> JobAnswer:
