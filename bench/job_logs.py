@@ -72,7 +72,9 @@ class Job:
 
     def info(self, rank: int, text: str) -> str:
         """A line of NCCL at level INFO."""
-        return self.wrap(rank, f"{self.host(rank)}:{self.pid(rank)}:{self.pid(rank) + 1} [{rank % LOCAL}] NCCL INFO {text}")
+        return self.wrap(
+            rank, f"{self.host(rank)}:{self.pid(rank)}:{self.pid(rank) + 1} [{rank % LOCAL}] NCCL INFO {text}"
+        )
 
     def warn(self, rank: int, place: str, text: str, seconds: float) -> list[str]:
         """A line of NCCL at level WARN, after its empty line."""
@@ -98,15 +100,29 @@ class Job:
         ]
         if self.ranks > LOCAL:
             lines += [
-                self.info(rank, f"Channel 00/0 : {rank}[{rank % LOCAL}] -> {peer}[{peer % LOCAL}] [send] via NET/IB/{rank % LOCAL}/GDRDMA"),
-                self.info(rank, f"Channel 01/0 : {peer}[{peer % LOCAL}] -> {rank}[{rank % LOCAL}] [receive] via NET/IB/{rank % LOCAL}/GDRDMA"),
+                self.info(
+                    rank,
+                    f"Channel 00/0 : {rank}[{rank % LOCAL}] -> {peer}[{peer % LOCAL}] [send] via NET/IB/{rank % LOCAL}/GDRDMA",
+                ),
+                self.info(
+                    rank,
+                    f"Channel 01/0 : {peer}[{peer % LOCAL}] -> {rank}[{rank % LOCAL}] [receive] via NET/IB/{rank % LOCAL}/GDRDMA",
+                ),
             ]
-        lines += [self.info(rank, "Connected all rings"), self.info(rank, f"{function}{head} commId 0x51ac7 - Init COMPLETE")]
+        lines += [
+            self.info(rank, "Connected all rings"),
+            self.info(rank, f"{function}{head} commId 0x51ac7 - Init COMPLETE"),
+        ]
         return lines
 
     def steps(self) -> list[str]:
         """Of training."""
-        return [self.wrap(0, f"[2026-11-05 {self.clock(30 + step * 10)},100] iteration {step} | loss {self.random.random():.4f}") for step in range(STEPS)]
+        return [
+            self.wrap(
+                0, f"[2026-11-05 {self.clock(30 + step * 10)},100] iteration {step} | loss {self.random.random():.4f}"
+            )
+            for step in range(STEPS)
+        ]
 
     def write(self, name: str, lines: list[str]) -> None:
         """One file."""
@@ -134,7 +150,12 @@ def healthy(job: Job) -> Truth:
     lines += [job.info(0, "socketPollConnect: Connect to 10.77.0.1<40001> failed : Connection refused, retrying")]
     for rank in range(job.ranks):
         bus = f"{0x10 + 0x13 * (rank % LOCAL):x}000"
-        lines.append(job.info(rank, f"comm 0x7f{rank:08x} rank {rank} nranks {job.ranks} cudaDev {rank % LOCAL} busId {bus} - Destroy COMPLETE"))
+        lines.append(
+            job.info(
+                rank,
+                f"comm 0x7f{rank:08x} rank {rank} nranks {job.ranks} cudaDev {rank % LOCAL} busId {bus} - Destroy COMPLETE",
+            )
+        )
     job.write("run.log", lines)
     return Truth()
 
@@ -146,13 +167,20 @@ def dead_rank(job: Job) -> Truth:
     parts = []
     for rank in range(job.ranks):
         if rank != dead:
-            part = job.warn(rank, "misc/socket.cc:58", f"socketProgress: Connection closed by remote peer {job.host(dead)}<{40000 + dead}>", 160)
+            part = job.warn(
+                rank,
+                "misc/socket.cc:58",
+                f"socketProgress: Connection closed by remote peer {job.host(dead)}<{40000 + dead}>",
+                160,
+            )
             parts.append([*part, job.info(rank, "misc/socket.cc:752 -> 6")])
     lines += job.mixed(parts)
     ids = {"rank-silent"}
     if job.random.random() < 0.6:
         ids = {"oom-kill"}
-        lines.append("slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed.")
+        lines.append(
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed."
+        )
         lines.append(f"srun: error: {job.host(dead)}: task {dead}: Out Of Memory")
     job.write("slurm-4711.out", lines)
     return Truth((Planted(frozenset(ids), frozenset((dead,)), job.host(dead)),))
@@ -184,7 +212,9 @@ def port_flap(job: Job, at: float = 300.0) -> Truth:
         lines = job.mixed([job.begin(one) for one in own]) + (job.steps() if number == 0 else [])
         if host == flapped:
             for seconds, event in ((at, "port error"), (at + 7, "port active")):
-                lines += job.warn(rank, "transport/net_ib.cc:199", f"NET/IB : mlx5_{rail}:1 Got async error event: {event}", seconds)
+                lines += job.warn(
+                    rank, "transport/net_ib.cc:199", f"NET/IB : mlx5_{rail}:1 Got async error event: {event}", seconds
+                )
         one = number * LOCAL + rail
         peer = job.address(job.hosts[(number + 1) % len(job.hosts)])
         text = f"NET/IB: Got completion from peer {peer}<40{one:03}> with status=12 opcode=1 len=0 vendor err 129 (Recv) hca mlx5_{rail}"
@@ -230,7 +260,10 @@ def ring_overflow(job: Job) -> Truth:
     job.write("hostfile", [f"{host} slots={LOCAL}" for host in job.hosts])
     for rank in range(job.ranks):
         tp, dp = rank // LOCAL, rank % LOCAL
-        groups = [("0", "default_pg", list(range(job.ranks))), (f"tp{tp}", f"tensor_{tp}", list(range(tp * LOCAL, tp * LOCAL + LOCAL)))]
+        groups = [
+            ("0", "default_pg", list(range(job.ranks))),
+            (f"tp{tp}", f"tensor_{tp}", list(range(tp * LOCAL, tp * LOCAL + LOCAL))),
+        ]
         if job.ranks > LOCAL:
             groups.append((f"dp{dp}", f"data_{dp}", list(range(dp, job.ranks, LOCAL))))
         entries, status = [], {}
@@ -249,9 +282,19 @@ def ring_overflow(job: Job) -> Truth:
                     "retired": not stuck, "timeout_ms": 600000, "is_p2p": False,
                 })  # fmt: skip
             done = last - 1 if waits and rank != missing else last
-            status[str(number)] = {"last_enqueued_collective": str(last), "last_started_collective": "-1", "last_completed_collective": str(done)}
+            status[str(number)] = {
+                "last_enqueued_collective": str(last),
+                "last_started_collective": "-1",
+                "last_completed_collective": str(done),
+            }
         config = {name: {"name": name, "desc": title, "ranks": str(members)} for name, title, members in groups}
-        document = {"version": "2.10", "nccl_version": "2.27.7", "pg_config": config, "pg_status": status, "entries": entries}
+        document = {
+            "version": "2.10",
+            "nccl_version": "2.27.7",
+            "pg_config": config,
+            "pg_status": status,
+            "entries": entries,
+        }
         (job.folder / f"nccl_trace_rank_{rank}").write_text(json.dumps(document))
     return Truth((Planted(frozenset(("rank-behind",)), frozenset((missing,)), job.host(missing)),))
 
@@ -303,7 +346,13 @@ def two_causes(job: Job) -> Truth:
         return dead_rank(job)
     truth = port_flap(job)
     flap = truth.causes[0]
-    broken = job.random.choice([rank for rank in range(job.ranks) if job.host(rank) != flap.host and rank % LOCAL != next(iter(flap.ranks)) % LOCAL])
+    broken = job.random.choice(
+        [
+            rank
+            for rank in range(job.ranks)
+            if job.host(rank) != flap.host and rank % LOCAL != next(iter(flap.ranks)) % LOCAL
+        ]
+    )
     path = job.folder / f"{job.host(broken)}.log"
     lines = job.warn(broken, "enqueue.cc:1389", "Cuda failure 214 'uncorrectable ECC error encountered'", 296)
     path.write_text(path.read_text() + "\n".join(lines) + "\n")

@@ -48,7 +48,10 @@ def score(answer: dict, truth: Truth) -> tuple[int, bool, int]:
 
 def run(ranks: list[int], seeds: int) -> list[str]:
     """One row of the table for each case."""
-    rows = ["| planted | jobs | causes | named | first cause right | false alarms | slowest |", "|---|---|---|---|---|---|---|"]
+    rows = [
+        "| planted | jobs | causes | named | first cause right | false alarms | slowest |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, make in CASES.items():
         jobs = causes = named = right = alarms = 0
         slowest = 0.0
@@ -62,7 +65,10 @@ def run(ranks: list[int], seeds: int) -> list[str]:
                 jobs, causes, named = jobs + 1, causes + len(truth.causes), named + found
                 right, alarms = right + first, alarms + others
                 if found < len(truth.causes) or others or not first:
-                    print(f"{name}, {size} ranks, seed {seed}: {found} of {len(truth.causes)} named, {others} others", file=sys.stderr)
+                    print(
+                        f"{name}, {size} ranks, seed {seed}: {found} of {len(truth.causes)} named, {others} others",
+                        file=sys.stderr,
+                    )
         rows.append(f"| {name} | {jobs} | {causes} | {named} | {right} | {alarms} | {slowest:.1f} s |")
     return rows
 

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError
 
 if TYPE_CHECKING:
     from agent.job.evidence import Evidence
     from agent.job.files import FileReader
     from agent.job.join import HostReport
     from agent.model.job_answer import JobAnswer
+    from agent.model.profile import Profile
+    from agent.model.report import Report
 
 
 class JobFormat(str, Enum):
@@ -60,7 +62,9 @@ def job(
     at: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="With --dataset: its state at TIME (RFC 3339). Default: end of the log.", show_default=False
+            metavar="TIME",
+            help="With --dataset: its state at TIME (RFC 3339). Default: end of the log.",
+            show_default=False,
         ),
     ] = None,
     profile: Annotated[
@@ -211,19 +215,16 @@ def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions)
     return reports
 
 
-def read_one(path: str) -> object:
+def read_one(path: str) -> Report:
     """A finished report. Raises CliError."""
     from agent.cli.request import ReportRequest
 
     return ReportRequest(None, None, path, None, None, 30.0, None, True).make_report()[0]
 
 
-def _load_platform(profile: str | None) -> object:
+def _load_platform(profile: str | None) -> Profile | None:
     if profile is None:
         return None
     from agent.cli.recommend.machine import load_platform
 
     return load_platform(profile)
-
-
-__all__ = ["JobFormat", "JobOptions", "answer_job", "job", "print_warning", "run_job"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.job.candidate import ORDER, SLOW, Candidate, name_hosts, name_numbers, name_ranks
+from agent.job.candidate import SLOW, Candidate, name_hosts, name_numbers, name_ranks
 from agent.job.causes import find_candidates
 from agent.job.evidence import Evidence
 from agent.job.fold import fold
@@ -22,7 +22,6 @@ from agent.model.job_answer import (
     JobSource,
     Library,
     Rank,
-    RankLast,
     TimelineEntry,
 )
 from agent.model.report import Generator
@@ -32,7 +31,23 @@ from agent.version import VERSION
 _MOST_FILES = 256
 _MOST_RANKS = 65_536
 _MOST_TIMES = 400
-_FAILED = frozenset(("hard", "port", "setup", "dead", "network", "error", "crash", "exit", "exception", "connect", "silent", "unexplained", "consequence"))
+_FAILED = frozenset(
+    (
+        "hard",
+        "port",
+        "setup",
+        "dead",
+        "network",
+        "error",
+        "crash",
+        "exit",
+        "exception",
+        "connect",
+        "silent",
+        "unexplained",
+        "consequence",
+    )
+)
 _HUNG = frozenset(("missing", "hang"))
 _HANG_NEXT = "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH for one run"
 
@@ -92,12 +107,21 @@ def conclude(evidence: Evidence) -> Conclusion:
 
 def _blame_settings(evidence: Evidence, candidates: list[Candidate], settings: Sequence[JobSetting]) -> None:
     """A misspelt or wrong setting that explains why the wrong GID or device is in use."""
-    index = next((row for row in settings if row.verdict == "misspelt" and "NCCL_IB_GID_INDEX" in (row.reason or "")), None)
+    index = next(
+        (row for row in settings if row.verdict == "misspelt" and "NCCL_IB_GID_INDEX" in (row.reason or "")), None
+    )
     for candidate in candidates:
-        if index is None or candidate.id not in ("gid-link-local", "qp-no-route", "qp-address-unresolved", "qp-invalid"):
+        if index is None or candidate.id not in (
+            "gid-link-local",
+            "qp-no-route",
+            "qp-address-unresolved",
+            "qp-invalid",
+        ):
             continue
         candidate.fault, candidate.confidence = "setting", "high"
-        candidate.summary += f"; {index.name} is no setting of NCCL (NCCL_IB_GID_INDEX is), so its value {index.value} has no effect"
+        candidate.summary += (
+            f"; {index.name} is no setting of NCCL (NCCL_IB_GID_INDEX is), so its value {index.value} has no effect"
+        )
         candidate.next.insert(0, f"write NCCL_IB_GID_INDEX={index.value} in place of {index.name}")
         for line in list(evidence.settings[index.name][index.value].values())[:1]:
             candidate.evidence.insert(
@@ -126,7 +150,9 @@ def _find_lost(evidence: Evidence, candidates: list[Candidate]) -> list[Candidat
     if not lines:
         return []
     known = [rank for rank in ranks.ranks() if ranks.find(rank) is not None]
-    own = {rank for candidate in candidates if candidate.role not in ("consequence", "slow") for rank in candidate.ranks}
+    own = {
+        rank for candidate in candidates if candidate.role not in ("consequence", "slow") for rank in candidate.ranks
+    }
     silent = [rank for rank in known if rank not in affected and rank not in own]
     suspects = [rank for rank in silent if ranks.host(rank) in named] or silent
     if suspects and len(affected) * 2 >= len(known) and len(suspects) <= max(8, len(known) // 8):
@@ -147,7 +173,11 @@ def _find_lost(evidence: Evidence, candidates: list[Candidate]) -> list[Candidat
         if not foreign:
             return []
         lost = Candidate(
-            "peer-gone", "silent", "peer", f"a process on {name_hosts(foreign)} ended first, and its log is not here", "low"
+            "peer-gone",
+            "silent",
+            "peer",
+            f"a process on {name_hosts(foreign)} ended first, and its log is not here",
+            "low",
         )
         lost.hosts |= dict.fromkeys(foreign)
         lost.next = [f"the log of {name_hosts(foreign)}: its own first error decides"]
@@ -160,7 +190,9 @@ def _find_lost(evidence: Evidence, candidates: list[Candidate]) -> list[Candidat
 def _find_absent(evidence: Evidence, candidates: list[Candidate]) -> list[Candidate]:
     """A communicator that never came up, with nothing else wrong: the ranks that did not start."""
     ranks = evidence.ranks
-    started = {process.rank for process in ranks.processes.values() if process.init_started and process.world == ranks.world}
+    started = {
+        process.rank for process in ranks.processes.values() if process.init_started and process.world == ranks.world
+    }
     done = any(process.init_done or process.destroyed for process in ranks.processes.values())
     if done or evidence.progress or evidence.ended_well or any(candidate.order < SLOW for candidate in candidates):
         return []
@@ -237,9 +269,13 @@ def _describe_job(conclusion: Conclusion, ended: str) -> Job:
     ranks = evidence.ranks
     name, version = evidence.library or (None, None)
     framework = max(evidence.framework, key=lambda key: (evidence.framework[key], key)) if evidence.framework else None
-    first = [cause.at for cause in (*conclusion.causes, *conclusion.folded) if cause.at is not None and cause.order < SLOW]
+    first = [
+        cause.at for cause in (*conclusion.causes, *conclusion.folded) if cause.at is not None and cause.order < SLOW
+    ]
     earliest = min(first, key=lambda at: at.seconds, default=None)
-    world = ranks.world or (max(ranks.host_of) + 1 if ranks.host_of else 0) or (max(ranks.seen) + 1 if ranks.seen else 0)
+    world = (
+        ranks.world or (max(ranks.host_of) + 1 if ranks.host_of else 0) or (max(ranks.seen) + 1 if ranks.seen else 0)
+    )
     return Job(
         framework=framework, library=Library(name=name, version=version) if name else None,
         nodes=len(ranks.hosts()) or None, ranks=world or None, ended=ended,
@@ -254,12 +290,20 @@ def _list_ranks(conclusion: Conclusion) -> list[Rank]:
         last = evidence.dumps.last_of_ranks() | last
     states: dict[int, str] = {}
     for cause in conclusion.causes:
-        state = "slow" if cause.order >= SLOW else "behind" if cause.role == "missing" else "ended" if cause.role in ("exit", "silent", "dead") or cause.id == "oom-kill" else "failed"
+        state = (
+            "slow"
+            if cause.order >= SLOW
+            else "behind"
+            if cause.role == "missing"
+            else "ended"
+            if cause.role in ("exit", "silent", "dead") or cause.id == "oom-kill"
+            else "failed"
+        )
         for rank in cause.ranks:
             states.setdefault(rank, "waiting" if cause.role == "hang" else state)
-    for state in evidence.watchdog:
-        if state.waits is not None:
-            states.setdefault(state.rank, "waiting")
+    for watched in evidence.watchdog:
+        if watched.waits is not None:
+            states.setdefault(watched.rank, "waiting")
     for effect in conclusion.folded:
         for rank in effect.ranks:
             states.setdefault(rank, "failed")
@@ -274,13 +318,19 @@ def _list_ranks(conclusion: Conclusion) -> list[Rank]:
 
 def _list_consequences(conclusion: Conclusion) -> list[JobConsequence]:
     rows = []
-    for effect in sorted(conclusion.folded, key=lambda one: (one.order, one.at.seconds if one.at else 0.0, one.id, one.summary)):
+    for effect in sorted(
+        conclusion.folded, key=lambda one: (one.order, one.at.seconds if one.at else 0.0, one.id, one.summary)
+    ):
         who = name_ranks(conclusion.evidence, list(effect.ranks), list(effect.hosts))
         summary = effect.summary if effect.role != "consequence" else f"{effect.summary}: {who}"
         parent = conclusion.parents[id(effect)]
         rows.append(
             JobConsequence(
-                summary=summary, of=parent.id, ranks=sorted(effect.ranks), count=max(1, effect.count), evidence=effect.evidence[:2]
+                summary=summary,
+                of=parent.id,
+                ranks=sorted(effect.ranks),
+                count=max(1, effect.count),
+                evidence=effect.evidence[:2],
             )
         )
     return rows
@@ -288,7 +338,9 @@ def _list_consequences(conclusion: Conclusion) -> list[JobConsequence]:
 
 def _write_note(note: Candidate, evidence: Evidence) -> JobConsequence:
     steps = f"; {note.next[0]}" if note.next else ""
-    return JobConsequence(summary=f"{note.summary}{steps}", ranks=sorted(note.ranks), count=max(1, note.count), evidence=note.evidence[:2])
+    return JobConsequence(
+        summary=f"{note.summary}{steps}", ranks=sorted(note.ranks), count=max(1, note.count), evidence=note.evidence[:2]
+    )
 
 
 def _list_times(conclusion: Conclusion) -> list[TimelineEntry]:
@@ -297,7 +349,13 @@ def _list_times(conclusion: Conclusion) -> list[TimelineEntry]:
     for candidate in (*conclusion.causes, *conclusion.folded):
         if candidate.at is None:
             continue
-        role = "cause" if id(candidate) not in conclusion.parents else "hang" if candidate.role == "hang" else "consequence"
+        role = (
+            "cause"
+            if id(candidate) not in conclusion.parents
+            else "hang"
+            if candidate.role == "hang"
+            else "consequence"
+        )
         hosts = list(candidate.hosts)
         entries.append(
             TimelineEntry(
@@ -317,9 +375,19 @@ def _list_unknown(conclusion: Conclusion) -> list[CannotTell]:
     if not decided:
         if conclusion.ended == "cut":
             rows.append(CannotTell(what="a log ends in the middle of a line", save="the whole log of each rank"))
-        elif not (has_nccl or evidence.library or evidence.watchdog or evidence.events or evidence.framework or any(evidence.table_lines.values())):
+        elif not (
+            has_nccl
+            or evidence.library
+            or evidence.watchdog
+            or evidence.events
+            or evidence.framework
+            or any(evidence.table_lines.values())
+        ):
             rows.append(
-                CannotTell(what="no line in them is of a collective library", save="the output of all ranks with NCCL_DEBUG=INFO")
+                CannotTell(
+                    what="no line in them is of a collective library",
+                    save="the output of all ranks with NCCL_DEBUG=INFO",
+                )
             )
         else:
             rows.append(
@@ -338,8 +406,16 @@ def _list_unknown(conclusion: Conclusion) -> list[CannotTell]:
                 save="the output of every rank",
             )
         )
-    if not has_nccl and conclusion.ended in ("failed", "hung") and any(cause.role in ("network", "hang", "consequence") for cause in conclusion.causes):
-        rows.append(CannotTell(what="which NIC and path each rank used: the log has no line of NCCL at level INFO", save=_HANG_NEXT))
+    if (
+        not has_nccl
+        and conclusion.ended in ("failed", "hung")
+        and any(cause.role in ("network", "hang", "consequence") for cause in conclusion.causes)
+    ):
+        rows.append(
+            CannotTell(
+                what="which NIC and path each rank used: the log has no line of NCCL at level INFO", save=_HANG_NEXT
+            )
+        )
     if conclusion.ended == "hung" and evidence.dumps is None:
         rows.append(
             CannotTell(
@@ -353,6 +429,3 @@ def _list_unknown(conclusion: Conclusion) -> list[CannotTell]:
             save = "NCCL_DEBUG_TIMESTAMP_LEVELS=ALL"
         rows.append(CannotTell(what="when it failed: no line has a time", save=save))
     return rows
-
-
-__all__ = ["Conclusion", "conclude", "write_answer", "ORDER", "RankLast"]

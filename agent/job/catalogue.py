@@ -103,6 +103,10 @@ def load_codes() -> dict[str, dict[str, dict[str, Any]]]:
 def find_patterns(line: bytes, tokens: Iterable[bytes] | None = None) -> tuple[Pattern, ...]:
     """The rows that a line may match."""
     index = load_words()
-    rows = [row for token in index.by_token.keys() & (find_tokens(line) if tokens is None else tokens) for row in index.by_token[token]]
+    rows = [
+        row
+        for token in index.by_token.keys() & (find_tokens(line) if tokens is None else tokens)
+        for row in index.by_token[token]
+    ]
     found = {pattern for word, patterns in (*rows, *index.anywhere) if word in line for pattern in patterns}
     return tuple(pattern for pattern in load_patterns() if pattern in found) if found else ()

@@ -16,7 +16,19 @@ from agent.job.inspector import find_slow
 from agent.job.lines import Moment
 from agent.job.ras import find_ras_hangs
 
-_GENERIC = ("hard", "dead", "network", "error", "crash", "exception", "connect", "cancel", "consequence", "slow", "note")
+_GENERIC = (
+    "hard",
+    "dead",
+    "network",
+    "error",
+    "crash",
+    "exception",
+    "connect",
+    "cancel",
+    "consequence",
+    "slow",
+    "note",
+)
 _TAIL = re.compile(r"localGid (?P<local>\S{1,60})|remoteGids\s?(?P<remote>\S{1,60})|\bhca (?P<nic>[\w.-]{1,60})")
 _QP = re.compile(
     r"on dev (?P<nic>[\w.-]{1,60}):(?P<port>\d{1,3})|local GID index (?P<index>-?\d{1,4})|local GID (?P<local>[\da-fA-F:.]{2,60})"
@@ -109,7 +121,9 @@ def _find_completions(evidence: Evidence, events: list[Event]) -> Iterator[Candi
     for event in events:
         status = int(event.groups.get("status", "0"), 16 if event.row.id == "ucx-completion" else 10)
         if event.row.id == "ucx-completion":
-            status = {0x15: 12, 0x16: 13, 0x01: 1, 0x02: 2, 0x04: 4, 0x05: 5, 0x12: 9, 0x13: 10, 0x14: 11}.get(status, 21)
+            status = {0x15: 12, 0x16: 13, 0x01: 1, 0x02: 2, 0x04: 4, 0x05: 5, 0x12: 9, 0x13: 10, 0x14: 11}.get(
+                status, 21
+            )
         by_status[status, _nic_of(evidence, event)].append(event)
     statuses = {status for status, _ in by_status}
     for (status, nic), rows in by_status.items():
@@ -206,7 +220,9 @@ def _find_async(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
         code = codes[name]
         if code["role"] == "fact":
             continue
-        candidate = Candidate("port-down" if code["role"] == "port" else "device-event", code["role"], code["fault"], "")
+        candidate = Candidate(
+            "port-down" if code["role"] == "port" else "device-event", code["role"], code["fault"], ""
+        )
         candidate.add_events(evidence, rows)
         candidate.nic, port = nic, rows[0].groups.get("port")
         candidate.port = int(port) if port else None
@@ -246,7 +262,10 @@ def _find_xids(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
         by_gpu[evidence.host_of(event.line), event.groups["bus"].lower()].append(event)
     order = ("hard", "error", "note", "consequence")
     for (host, bus), rows in by_gpu.items():
-        known = [(codes.get(event.groups["number"], {"role": "note", "means": "see NVIDIA's list of Xids"}), event) for event in rows]
+        known = [
+            (codes.get(event.groups["number"], {"role": "note", "means": "see NVIDIA's list of Xids"}), event)
+            for event in rows
+        ]
         known.sort(key=lambda pair: order.index(pair[0]["role"]))
         code, worst = known[0]
         candidate = Candidate("xid", code["role"], "hardware" if code["role"] == "hard" else "software", "")
@@ -257,8 +276,16 @@ def _find_xids(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
             if process.bus == candidate.bus and process.rank is not None and host in (None, process.host):
                 candidate.ranks.setdefault(process.rank)
                 candidate.hosts.setdefault(process.host)
-        who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts)) if candidate.ranks else f"on {host}" if host else ""
-        candidate.summary = f"Xid {worst.groups['number']} of the GPU at {candidate.bus} {who}: {code['means']}".replace("  ", " ")
+        who = (
+            name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+            if candidate.ranks
+            else f"on {host}"
+            if host
+            else ""
+        )
+        candidate.summary = (
+            f"Xid {worst.groups['number']} of the GPU at {candidate.bus} {who}: {code['means']}".replace("  ", " ")
+        )
         candidate.next = [
             f"`nvidia-smi -q` and the kernel log of {host or 'its host'}; `fabricscope scan` there names the repair of this Xid"
         ]
@@ -279,21 +306,27 @@ def _find_cuda(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
     groups: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         text = event.groups.get("text", "").strip().lower()
-        number = event.groups.get("number") or next((found for known, found in texts.items() if text.startswith(known)), None)
+        number = event.groups.get("number") or next(
+            (found for known, found in texts.items() if text.startswith(known)), None
+        )
         groups[number or f"'{event.groups.get('text', '')[:80]}'"].append(event)
     for number, rows in groups.items():
         code: dict[str, Any] = codes.get(number, {})
         role = code.get("role", "error")
         if role in ("noise", "consequence"):
             continue
-        candidate = Candidate(f"cuda-{number}" if number.isdigit() else "cuda-error", role, code.get("fault", "software"), "")
+        candidate = Candidate(
+            f"cuda-{number}" if number.isdigit() else "cuda-error", role, code.get("fault", "software"), ""
+        )
         candidate.confidence = "high" if role == "hard" else "medium"
         candidate.add_events(evidence, rows)
         words = _words(evidence, candidate, first_of(rows))
         means = f": {code['means']}" if code else ""
         name = f"CUDA error {number} ({code['text']})" if code else f"CUDA error {number}"
         candidate.summary = f"{words['who']}: {name}{means}"
-        candidate.next = [fill(text, words) for text in code.get("next", ["`nvidia-smi` and the kernel log of {host} for Xids"])]
+        candidate.next = [
+            fill(text, words) for text in code.get("next", ["`nvidia-smi` and the kernel log of {host} for Xids"])
+        ]
         yield candidate
 
 
@@ -329,7 +362,10 @@ def _find_hccl_codes(evidence: Evidence, events: list[Event]) -> Iterator[Candid
         row = rows[0].row
         candidate = Candidate(f"hccl-{name.lower()}", "error", row.fault, "")
         candidate.add_events(evidence, rows)
-        words = _words(evidence, candidate, first_of(rows)) | {"meaning": codes[name]["means"], "check": codes[name]["check"]}
+        words = _words(evidence, candidate, first_of(rows)) | {
+            "meaning": codes[name]["means"],
+            "check": codes[name]["check"],
+        }
         candidate.summary = fill(row.summary, words)
         candidate.next = [fill(text, words) for text in row.next]
         yield candidate
@@ -372,7 +408,9 @@ def _find_links(evidence: Evidence) -> Iterator[Candidate]:
         ranks = [most]
     candidate.ranks |= dict.fromkeys(ranks)
     candidate.hosts |= dict.fromkeys(hosts)
-    lines = [link for link in evidence.links if link.rank in ranks] + [link for link in evidence.links if link.peer in ranks]
+    lines = [link for link in evidence.links if link.rank in ranks] + [
+        link for link in evidence.links if link.peer in ranks
+    ]
     for link in lines[:4]:
         candidate.show(evidence, link.line)
         candidate.at = candidate.at or link.line.at
@@ -395,12 +433,14 @@ def _name_npus(evidence: Evidence, ranks: Sequence[int], hosts: Sequence[str]) -
 def _find_exits(evidence: Evidence, events: dict[str, list[Event]]) -> Iterator[Candidate]:
     """The process that ended first, by launchers; those that were terminated afterwards are victims."""
     rows: list[tuple[int, str, str | None, list[int], Event | None, int | None]] = []
-    for event in events.get("task-exit", []) + events.get("mpi-exit", []):
-        how = event.groups.get("how") or (f"signal {event.groups['signal']}" if event.groups.get("signal") else "")
-        tasks = read_numbers(event.groups.get("tasks") or event.groups.get("task") or "")
-        rows.append((event.line.number, how, event.groups.get("hosts"), tasks, event, None))
+    for exited in events.get("task-exit", []) + events.get("mpi-exit", []):
+        how = exited.groups.get("how") or (f"signal {exited.groups['signal']}" if exited.groups.get("signal") else "")
+        tasks = read_numbers(exited.groups.get("tasks") or exited.groups.get("task") or "")
+        rows.append((exited.line.number, how, exited.groups.get("hosts"), tasks, exited, None))
     for row in evidence.exits:
-        rows.append((row.line.number, f"code {row.code}", row.host, [row.rank] if row.rank is not None else [], None, row.pid))
+        rows.append(
+            (row.line.number, f"code {row.code}", row.host, [row.rank] if row.rank is not None else [], None, row.pid)
+        )
     own = [row for row in rows if not _is_victim(row[1])]
     killed = events.get("oom-kill")
     if not own:
@@ -422,7 +462,9 @@ def _find_exits(evidence: Evidence, events: dict[str, list[Event]]) -> Iterator[
     candidate.at = line.at
     where = next(iter(candidate.hosts), "its host")
     candidate.next = [
-        f"the kernel log of {where} at that time: out of memory, Xids, segfaults" if fault != "setting" else f"`df /dev/shm` on {where}",
+        f"the kernel log of {where} at that time: out of memory, Xids, segfaults"
+        if fault != "setting"
+        else f"`df /dev/shm` on {where}",
         f"the last lines of the log of {who}",
     ]
     yield candidate
@@ -497,13 +539,19 @@ def _find_oom(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
 
 def _find_missing(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
     """Ranks that a line names as missing."""
-    ranks = [number for event in events for number in read_numbers(event.groups.get("missing", "").replace(" ", "").strip(","))]
+    ranks = [
+        number
+        for event in events
+        for number in read_numbers(event.groups.get("missing", "").replace(" ", "").strip(","))
+    ]
     row, first = events[0].row, first_of(events)
     candidate = Candidate(row.id, "missing" if ranks else "network", row.fault, "")
     candidate.ranks |= dict.fromkeys(sorted(set(ranks)))
     candidate.hosts |= dict.fromkeys(_hosts_of(evidence, ranks))
     who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts)) if ranks else "a rank"
-    candidate.summary = f"{who} did not come to the barrier" if row.id == "monitored-barrier" else f"{who} never came to the root"
+    candidate.summary = (
+        f"{who} did not come to the barrier" if row.id == "monitored-barrier" else f"{who} never came to the root"
+    )
     candidate.next = list(row.next)
     candidate.show(evidence, first.line)
     candidate.at = first.line.at
@@ -519,11 +567,19 @@ def _find_dead(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
     host = evidence.ranks.find_host(place) or place.partition("<")[0]
     candidate.hosts.setdefault(host)
     device = first.groups.get("where", "").partition("/")[2]
-    ranks = [rank for rank in evidence.ranks.ranks() if evidence.ranks.host(rank) == host and str(evidence.ranks.local(rank)) == device]
+    ranks = [
+        rank
+        for rank in evidence.ranks.ranks()
+        if evidence.ranks.host(rank) == host and str(evidence.ranks.local(rank)) == device
+    ]
     candidate.ranks |= dict.fromkeys(ranks)
     what = first.groups.get("kind")
     name = f"{host}, device {device}" if device else host
-    candidate.summary = f"{name}: {what} (all ranks of HCCL name the root this way)" if what else f"a process on {host} died: RAS of NCCL declared it dead first"
+    candidate.summary = (
+        f"{name}: {what} (all ranks of HCCL name the root this way)"
+        if what
+        else f"a process on {host} died: RAS of NCCL declared it dead first"
+    )
     candidate.next = [f"the log of {name}: what it wrote last", f"the kernel log of {host}"]
     candidate.show(evidence, first.line)
     candidate.at = first.line.at
@@ -541,19 +597,28 @@ def _find_transport(evidence: Evidence, events: dict[str, list[Event]]) -> Itera
     if sockets:
         reasons = [
             text
-            for name, text in (("no-libibverbs", "the image has no libibverbs"), ("no-rdma-device", "no active RDMA port is left for NCCL"))
+            for name, text in (
+                ("no-libibverbs", "the image has no libibverbs"),
+                ("no-rdma-device", "no active RDMA port is left for NCCL"),
+            )
             if events.get(name)
         ]
-        disabled = [key for key in ("NCCL_IB_DISABLE", "NCCL_NET") if set(evidence.settings.get(key, {})) & {"1", "Socket"}]
+        disabled = [
+            key for key in ("NCCL_IB_DISABLE", "NCCL_NET") if set(evidence.settings.get(key, {})) & {"1", "Socket"}
+        ]
         reasons = [f"{key} is set" for key in disabled] or reasons
         if not reasons or events.get("efa-not-found"):
             return  # nothing shows that there is RDMA; or libfabric's lines have the reason
-        candidate = Candidate("sockets", "slow", "setting", f"NCCL goes over TCP sockets between hosts: {'; '.join(reasons)}", "medium")
+        candidate = Candidate(
+            "sockets", "slow", "setting", f"NCCL goes over TCP sockets between hosts: {'; '.join(reasons)}", "medium"
+        )
         candidate.hosts |= dict.fromkeys(hosts[:64])
         for name in ("no-rdma-device", "no-libibverbs"):
             for event in events.get(name, [])[:2]:
                 candidate.show(evidence, event.line)
-        candidate.next = ["`ls /dev/infiniband` and `ibstat` inside the job: the devices of the container, ports that are active"]
+        candidate.next = [
+            "`ls /dev/infiniband` and `ibstat` inside the job: the devices of the container, ports that are active"
+        ]
         if disabled:
             candidate.confidence = "high"
             candidate.next = [f"unset {' and '.join(disabled)}"]
@@ -562,7 +627,11 @@ def _find_transport(evidence: Evidence, events: dict[str, list[Event]]) -> Itera
     ways = {way: count for way, count in facts.transports.items() if way.startswith("NET/IB")}
     copied = sum(count for way, count in ways.items() if "GDRDMA" not in way)
     if ways and copied == sum(ways.values()):
-        why = "neither peer memory nor DMA-BUF of the NIC works" if facts.gpudirect_off else "GPUDirect RDMA is not in use"
+        why = (
+            "neither peer memory nor DMA-BUF of the NIC works"
+            if facts.gpudirect_off
+            else "GPUDirect RDMA is not in use"
+        )
         candidate = Candidate(
             "gpudirect-off", "slow", "setting",
             f"all {copied} network channels copy through host memory: {why}", "high" if facts.gpudirect_off else "medium",
@@ -606,17 +675,31 @@ def _find_waiting_npus(evidence: Evidence, events: list[Event]) -> Iterator[Cand
     if waited and rest and len(rest) <= max(1, world // 4):
         hosts = _hosts_of(evidence, rest)
         who = name_ranks(evidence, rest, hosts)
-        candidate = Candidate("rank-silent", "missing", "rank", f"{who} did not wait: {len(waited)} ranks waited for it until their time-out", "medium")
+        candidate = Candidate(
+            "rank-silent",
+            "missing",
+            "rank",
+            f"{who} did not wait: {len(waited)} ranks waited for it until their time-out",
+            "medium",
+        )
         candidate.ranks |= dict.fromkeys(rest)
         candidate.hosts |= dict.fromkeys(hosts)
         candidate.next = [f"the log of rank {rest[0]}: its own first error, or what it was doing"]
         for event in events[:2]:
             candidate.show(evidence, event.line)
     else:
-        candidate = Candidate("collective-stuck", "hang", "unknown", "ranks waited for others until their time-out (HCCL_EXEC_TIMEOUT)", "low")
+        candidate = Candidate(
+            "collective-stuck",
+            "hang",
+            "unknown",
+            "ranks waited for others until their time-out (HCCL_EXEC_TIMEOUT)",
+            "low",
+        )
         candidate.add_events(evidence, events)
         candidate.waits_for_all = True
-        candidate.next = ["the logs of all ranks: the one that did not wait is the suspect; compare tag, index and count"]
+        candidate.next = [
+            "the logs of all ranks: the one that did not wait is the suspect; compare tag, index and count"
+        ]
     candidate.id = candidate.id if candidate.role == "missing" else row.id
     candidate.at = first_of(events).line.at
     yield candidate

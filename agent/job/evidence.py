@@ -76,7 +76,9 @@ class Evidence:
         self.framework: dict[str, int] = defaultdict(int)
         self.events: dict[Any, Event] = {}
         self.unexplained: dict[Any, Event] = {}  # warnings and errors that no row is for
-        self.settings: dict[str, dict[str, dict[str, LogLine]]] = defaultdict(lambda: defaultdict(dict))  # by value and place
+        self.settings: dict[str, dict[str, dict[str, LogLine]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )  # by value and place
         self.watchdog: list[WatchdogState] = []
         self.links: list[LinkError] = []
         self.exits: list[ExitRow] = []

@@ -97,9 +97,13 @@ class Dumps:
                 self.versions.setdefault(version[:20])
         self.files[rank] = name
         states = self.states[rank] = {}
-        numbers = {str(entry.pg_id): entry.process_group[0] for entry in dump.entries if entry.process_group and entry.pg_id is not None}
-        for number, key in enumerate(dump.pg_config):
-            numbers.setdefault(str(number), key)
+        numbers = {
+            str(entry.pg_id): entry.process_group[0]
+            for entry in dump.entries
+            if entry.process_group and entry.pg_id is not None
+        }
+        for place, key in enumerate(dump.pg_config):
+            numbers.setdefault(str(place), key)
         for key, group in list(dump.pg_config.items())[:4096]:
             members = read_members(group.ranks)
             self.members.setdefault(key, {}).update(dict.fromkeys(members))
@@ -137,7 +141,11 @@ class Dumps:
         """The collective that each rank waits in, else its last."""
         last = {}
         for rank, states in self.states.items():
-            waiting = [(name, state) for name, state in states.items() if state.waits is not None and state.waits > state.completed]
+            waiting = [
+                (name, state)
+                for name, state in states.items()
+                if state.waits is not None and state.waits > state.completed
+            ]
             if waiting:
                 name, state = min(waiting, key=lambda pair: pair[0])
                 last[rank] = RankLast(group=name, sequence=state.waits, collective=_operation(state, state.waits))
@@ -185,7 +193,11 @@ def _decode(data: bytes) -> _Dump:
     try:
         if data.lstrip()[:1] in (b"{", b"["):
             bare = data.lstrip()[:1] == b"["
-            return _Dump(entries=msgspec.json.decode(data, type=list[_Entry])) if bare else msgspec.json.decode(data, type=_Dump)
+            return (
+                _Dump(entries=msgspec.json.decode(data, type=list[_Entry]))
+                if bare
+                else msgspec.json.decode(data, type=_Dump)
+            )
         content = read_plain_pickle(data)
         if isinstance(content, list):
             return _Dump(entries=msgspec.convert(content, list[_Entry], strict=False))
@@ -206,7 +218,9 @@ def find_dump_hangs(evidence: Evidence) -> Iterator[Candidate]:
     absent: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for name, members in sorted(dumps.members.items()):
         ranks = list(members) or list(dumps.states)
-        states = {rank: dumps.states[rank][name] for rank in ranks if rank in dumps.states and name in dumps.states[rank]}
+        states = {
+            rank: dumps.states[rank][name] for rank in ranks if rank in dumps.states and name in dumps.states[rank]
+        }
         waits = Counter(
             state.waits for state in states.values() if state.waits is not None and state.waits > state.completed
         )
@@ -217,7 +231,9 @@ def find_dump_hangs(evidence: Evidence) -> Iterator[Candidate]:
         behind = [rank for rank, state in states.items() if -1 <= state.enqueued < sequence]
         operations = Counter(operation for rank in waiting if (operation := states[rank].operations.get(sequence)))
         if len(operations) > 1:
-            yield _differ(evidence, dumps, name, sequence, {rank: states[rank].operations.get(sequence, "") for rank in waiting})
+            yield _differ(
+                evidence, dumps, name, sequence, {rank: states[rank].operations.get(sequence, "") for rank in waiting}
+            )
         for rank in behind:
             missing[rank].append((name, states[rank].enqueued, sequence))
         for rank in members:
@@ -254,13 +270,26 @@ def _missing(evidence: Evidence, dumps: Dumps, roots: dict[int, list[tuple[str, 
     who = name_ranks(evidence, ranks, hosts)
     first = sorted(roots[ranks[0]], key=lambda row: (len(dumps.members.get(row[0], {})) or 1 << 30, row[0]))
     groups = "; ".join(f"{name} at {sequence} (its last is {last})" for name, last, sequence in first[:4])
-    waiting = sum(any(state.waits is not None and state.waits > state.completed for state in states.values()) for states in dumps.states.values())
-    candidate = Candidate("rank-behind", "missing", "rank", f"{who} is missing in {groups}; {waiting} ranks wait, directly or for ranks that wait")
+    waiting = sum(
+        any(state.waits is not None and state.waits > state.completed for state in states.values())
+        for states in dumps.states.values()
+    )
+    candidate = Candidate(
+        "rank-behind",
+        "missing",
+        "rank",
+        f"{who} is missing in {groups}; {waiting} ranks wait, directly or for ranks that wait",
+    )
     candidate.ranks |= dict.fromkeys(ranks)
     candidate.hosts |= dict.fromkeys(hosts)
     for rank in ranks[:4]:
         for name, last, sequence in roots[rank][:2]:
-            _show(candidate, dumps, rank, f"{name} ({dumps.titles.get(name, name)}): last enqueued {last}; others wait in {sequence}")
+            _show(
+                candidate,
+                dumps,
+                rank,
+                f"{name} ({dumps.titles.get(name, name)}): last enqueued {last}; others wait in {sequence}",
+            )
     candidate.next = [
         f"what rank {ranks[0]} did after its last collective: its own log, the frames of its dump, `py-spy dump`",
         f"`fabricscope scan` on {hosts[0] if hosts else 'its host'}: GPU, CPU and kernel log",
@@ -278,7 +307,12 @@ def _in_circle(evidence: Evidence, dumps: Dumps, missing: dict[int, list[tuple[s
     candidate.ranks |= dict.fromkeys(ranks)
     candidate.hosts |= dict.fromkeys(_hosts(evidence, ranks))
     for rank in ranks[:3]:
-        _show(candidate, dumps, rank, "; ".join(f"{name}: last {last}, others wait in {sequence}" for name, last, sequence in missing[rank][:3]))
+        _show(
+            candidate,
+            dumps,
+            rank,
+            "; ".join(f"{name}: last {last}, others wait in {sequence}" for name, last, sequence in missing[rank][:3]),
+        )
     candidate.next = ["the order in which the program uses these groups, on one rank of each"]
     return candidate
 
@@ -288,7 +322,9 @@ def _absent(evidence: Evidence, absent: dict[int, list[tuple[str, int]]]) -> Can
     hosts = _hosts(evidence, ranks)
     name, sequence = absent[ranks[0]][0]
     who = name_ranks(evidence, ranks, hosts)
-    candidate = Candidate("rank-silent", "missing", "rank", f"{who} left no dump; others wait in {name} at {sequence}", "low")
+    candidate = Candidate(
+        "rank-silent", "missing", "rank", f"{who} left no dump; others wait in {name} at {sequence}", "low"
+    )
     candidate.ranks |= dict.fromkeys(ranks)
     candidate.hosts |= dict.fromkeys(hosts)
     candidate.next = [f"the dump or log of rank {name_numbers(ranks[:8])}: it ended first, or its dump was not saved"]
@@ -304,7 +340,12 @@ def _stuck(evidence: Evidence, dumps: Dumps, stuck: list[tuple[str, int, list[in
     candidate.waits_for_all = True
     candidate.ranks |= dict.fromkeys(sorted(waiting))
     candidate.hosts |= dict.fromkeys(_hosts(evidence, waiting))
-    _show(candidate, dumps, waiting[0], f"{name}: {dumps.states[waiting[0]][name].operations.get(sequence, 'collective')} {sequence} is not completed")
+    _show(
+        candidate,
+        dumps,
+        waiting[0],
+        f"{name}: {dumps.states[waiting[0]][name].operations.get(sequence, 'collective')} {sequence} is not completed",
+    )
     candidate.next = ["warnings of NCCL on these ranks, and kernel logs of their hosts: links and Xids"]
     return candidate
 
@@ -313,9 +354,17 @@ def _differ(evidence: Evidence, dumps: Dumps, name: str, sequence: int, operatio
     groups: dict[str, list[int]] = defaultdict(list)
     for rank, operation in operations.items():
         groups[operation].append(rank)
-    texts = [f"{operation} by ranks {name_numbers(ranks)}" for operation, ranks in sorted(groups.items(), key=lambda item: len(item[1]))]
+    texts = [
+        f"{operation} by ranks {name_numbers(ranks)}"
+        for operation, ranks in sorted(groups.items(), key=lambda item: len(item[1]))
+    ]
     few = min(groups.values(), key=len)
-    candidate = Candidate("collectives-differ", "hard", "software", f"ranks call different collectives as number {sequence} of {name}: {'; '.join(texts[:3])}")
+    candidate = Candidate(
+        "collectives-differ",
+        "hard",
+        "software",
+        f"ranks call different collectives as number {sequence} of {name}: {'; '.join(texts[:3])}",
+    )
     candidate.ranks |= dict.fromkeys(sorted(few))
     candidate.hosts |= dict.fromkeys(_hosts(evidence, few))
     for operation, ranks in list(groups.items())[:3]:

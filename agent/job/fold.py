@@ -43,7 +43,11 @@ def _root(candidate: Candidate, parents: dict[int, Candidate]) -> Candidate:
 def explains(cause: Candidate, effect: Candidate) -> bool:
     """Whether the effect follows from the cause."""
     if cause.order >= SLOW or (effect.order >= SLOW) or cause.role in ("consequence", "unexplained", "cancel"):
-        return cause.role == effect.role == "slow" and cause.id == "efa-not-found" and effect.id in ("sockets", "gpudirect-off")
+        return (
+            cause.role == effect.role == "slow"
+            and cause.id == "efa-not-found"
+            and effect.id in ("sockets", "gpudirect-off")
+        )
     early = cause.at is None or effect.at is None or cause.at.seconds <= effect.at.seconds + _CLOCKS
     if not early:
         return False
@@ -53,7 +57,11 @@ def explains(cause: Candidate, effect: Candidate) -> bool:
     if cause.role == "port":
         return _explains_of_port(cause, effect)
     if effect.role == "missing" and cause.role in ("hard", "dead", "error", "crash", "exit", "exception"):
-        return together or (not cause.ranks and not cause.hosts) or bool(cause.hosts and not cause.ranks and _share(cause.hosts, effect.hosts))
+        return (
+            together
+            or (not cause.ranks and not cause.hosts)
+            or bool(cause.hosts and not cause.ranks and _share(cause.hosts, effect.hosts))
+        )
     if cause.role in _ENDS and effect.role in _SYMPTOMS:
         return ORDER[cause.role] < ORDER[effect.role] or cause.at is not None
     if effect.role in _OWN and cause.role in _ENDS:

@@ -181,9 +181,7 @@ def _all_wait(
     return _with_lines(evidence, candidate, list(waiting.values()), ranks=everybody)
 
 
-def _with_lines(
-    evidence: Evidence, candidate: Candidate, states: list[WatchdogState], ranks: bool = True
-) -> Candidate:
+def _with_lines(evidence: Evidence, candidate: Candidate, states: list[WatchdogState], ranks: bool = True) -> Candidate:
     for number, state in enumerate(sorted(states, key=lambda one: one.line.at.seconds if one.line.at else 0.0)):
         if number < 2:
             candidate.show(evidence, state.line)

@@ -127,7 +127,11 @@ class Inspector:
             self.files.setdefault((host, pid), name)
             self.names.setdefault(header.id, header.comm_name or header.id)
             self.nodes.setdefault(header.id, header.nnodes)
-        key = header.id, f"{collective.coll} {collective.coll_timing_source}", collective.coll_msg_size_bytes.bit_length()
+        key = (
+            header.id,
+            f"{collective.coll} {collective.coll_timing_source}",
+            collective.coll_msg_size_bytes.bit_length(),
+        )
         series = self.series.get(key)
         if series is None:
             if len(self.series) >= _MOST_KEYS:
@@ -150,7 +154,11 @@ def find_slow(evidence: Evidence) -> Iterator[Candidate]:
     inspector: Inspector | None = evidence.inspector
     if inspector is None:
         return
-    delays = {key: delay for key, series in inspector.series.items() if (delay := _measure(inspector, key, series)) is not None}
+    delays = {
+        key: delay
+        for key, series in inspector.series.items()
+        if (delay := _measure(inspector, key, series)) is not None
+    }
     late = list(_find_late(evidence, inspector, delays))
     yield from late
     if not late:
@@ -175,7 +183,11 @@ def _measure(inspector: Inspector, key: tuple[str, str, int], series: _Series) -
         for rank, value in enumerate(delays):
             if value < max(_LEAST_JITTER, 5 * usual):
                 continue
-            short = [row[rank] < 0.5 * median(v for n, v in enumerate(row) if n != rank and v > 0) for row in joint if row[rank] > 0]
+            short = [
+                row[rank] < 0.5 * median(v for n, v in enumerate(row) if n != rank and v > 0)
+                for row in joint
+                if row[rank] > 0
+            ]
             if short and sum(short) >= 0.8 * len(short):
                 late.append(rank)
                 delay = max(delay, value)
@@ -202,8 +214,16 @@ def _find_late(
         by_host[process[0]].append(process)
     for host, processes in sorted(by_host.items()):
         rows = found[processes[0]]
-        numbers = sorted({number for process in processes if (number := _world_rank(evidence, inspector, process)) is not None})
-        who = f"rank {name_numbers(numbers)}" if numbers else f"process {processes[0][1]}" if len(processes) == 1 else f"{len(processes)} processes"
+        numbers = sorted(
+            {number for process in processes if (number := _world_rank(evidence, inspector, process)) is not None}
+        )
+        who = (
+            f"rank {name_numbers(numbers)}"
+            if numbers
+            else f"process {processes[0][1]}"
+            if len(processes) == 1
+            else f"{len(processes)} processes"
+        )
         groups = sorted({inspector.names[row[0]] for process in processes for row in found[process]})
         text = f"{who} on {host} is late in every collective: the others wait {rows[0][2] / 1000:.3g} ms for it ({', '.join(groups[:4])})"
         if len(processes) > 1:
@@ -272,7 +292,9 @@ def _find_slow_groups(
                 source=inspector.files.get(member, ""),
             )
         )
-    candidate.next = ["ports, cables and switch of what they have in common: link errors, rates, drops: `fabricscope fleet topology`, `fabricscope scan`"]
+    candidate.next = [
+        "ports, cables and switch of what they have in common: link errors, rates, drops: `fabricscope fleet topology`, `fabricscope scan`"
+    ]
     yield candidate
 
 
@@ -288,7 +310,10 @@ def _common_part(inspector: Inspector, slow: list[str]) -> tuple[str, list[str]]
     shared = sorted(set.intersection(*hosts))
     if len(numbers) == 1 and len(shared) > 1:
         number = numbers.pop()
-        return f"common to all of them: local rank {number} of every host, so GPU and rail {number} ({name_hosts(shared)})", shared
+        return (
+            f"common to all of them: local rank {number} of every host, so GPU and rail {number} ({name_hosts(shared)})",
+            shared,
+        )
     if shared and len(shared) <= 2:
         return f"common to all of them: {', '.join(shared)}", shared
     return "no common part is known", sorted(set.union(*hosts))

@@ -100,7 +100,11 @@ def _match(name: str | None, hosts: dict[str, str], conclusion: Conclusion) -> t
 
 def _show(finding: Finding) -> JoinedFinding:
     return JoinedFinding(
-        fingerprint=finding.fingerprint, rule=finding.rule, severity=finding.severity, label=finding.label, summary=finding.summary
+        fingerprint=finding.fingerprint,
+        rule=finding.rule,
+        severity=finding.severity,
+        label=finding.label,
+        summary=finding.summary,
     )
 
 
@@ -127,7 +131,10 @@ def _join_cause(conclusion: Conclusion, cause: Candidate, reports: dict[str, Hos
 
 def _join_host(conclusion: Conclusion, cause: Candidate, host: str, one: HostReport) -> None:
     report = one.report
-    gpus, nics = _find_gpus(conclusion.evidence, cause, host, report), _find_nics(conclusion.evidence, cause, host, report)
+    gpus, nics = (
+        _find_gpus(conclusion.evidence, cause, host, report),
+        _find_nics(conclusion.evidence, cause, host, report),
+    )
     lines: list[str] = []
     for join in _JOINS:
         lines += join(conclusion, cause, host, report, gpus, nics)
@@ -136,12 +143,14 @@ def _join_host(conclusion: Conclusion, cause: Candidate, host: str, one: HostRep
         if finding.fingerprint not in cause.findings:
             cause.findings.append(finding.fingerprint)
         lines.append(f"{finding.severity} {finding.rule} on {finding.label}: {finding.summary}")
-    grave = [finding for finding in findings if finding.severity in ("error", "critical") and finding.confidence != "low"]
+    grave = [
+        finding for finding in findings if finding.severity in ("error", "critical") and finding.confidence != "low"
+    ]
     if grave and grave[0].summary not in cause.summary:
         cause.summary += f"; the report of {host or 'the host'}: {grave[0].label}: {grave[0].summary}"
         if grave[0].steps:
             cause.next.insert(0, f"{host + ': ' if host else ''}{grave[0].steps[0].do}")
-    parts = [part.label for part in (*gpus, *nics)][:6]
+    parts = [*(gpu.label for gpu in gpus), *(nic.label for nic in nics)][:6]
     if not findings and not lines and not one.guessed:
         when = f" of {_time_of(one)}" if _time_of(one) else ""
         what = f" with {', '.join(parts)}" if parts else ""
@@ -172,8 +181,10 @@ def _find_nics(evidence: Evidence, cause: Candidate, host: str, report: Report) 
     """The NICs of the cause on this host: by name, else those of its ranks, else all rails of a network cause."""
     names = {cause.nic} if cause.nic else set()
     if not names and cause.role in ("network", "port", "hang"):
-        names = {name for rank in cause.ranks if evidence.ranks.host(rank) == host for name in evidence.ranks.nics(rank)}
-    if not names and cause.role in ("network", "port") or cause.id in ("sockets", "gpudirect-off", "efa-not-found"):
+        names = {
+            name for rank in cause.ranks if evidence.ranks.host(rank) == host for name in evidence.ranks.nics(rank)
+        }
+    if (not names and cause.role in ("network", "port")) or cause.id in ("sockets", "gpudirect-off", "efa-not-found"):
         used = {name for name, _, _ in evidence.ranks.devices.get(host, {}).values()}
         nics = [nic for nic in report.topology.nics if (nic.rdma_device or nic.label) in used] if used else []
         return nics or [nic for nic in report.topology.nics if nic.role in ("rail", "unknown") and nic.rdma_device]
@@ -192,7 +203,11 @@ def _find_findings(cause: Candidate, report: Report, gpus: Sequence[Gpu], nics: 
         of_part = bool(concerned & ids) and (finding.severity != "info")
         of_node = not concerned and finding.rule.startswith(families) if families else False
         of_family = bool(families) and finding.rule.startswith(families) and not ids and finding.severity != "info"
-        whole = finding.subject == "node" and finding.severity in ("error", "critical") and cause.id in ("rank-behind", "rank-silent", "rank-late")
+        whole = (
+            finding.subject == "node"
+            and finding.severity in ("error", "critical")
+            and cause.id in ("rank-behind", "rank-silent", "rank-late")
+        )
         if of_part or (of_node and finding.severity != "info") or of_family or whole:
             yield finding
 
@@ -215,30 +230,43 @@ def _join_ports(
         yield f"{nic.label} port {port.port}: {port.state}{f' ({port.phys_state})' if port.phys_state else ''}"
     for nic in report.topology.nics if cause.nic is None else ():
         for port in nic.ports:
-            if nic not in nics and nic.rdma_device and nic.role in ("rail", "unknown") and port.state not in ("ACTIVE", None):
+            if (
+                nic not in nics
+                and nic.rdma_device
+                and nic.role in ("rail", "unknown")
+                and port.state not in ("ACTIVE", None)
+            ):
                 yield f"not used by the job: {nic.label} port {port.port}: {port.state}"
     odd = [nic for nic in nics for port in nic.ports if port.link_layer == "Ethernet" and (port.lid or 0) > 0]
     if odd and cause.id == "qp-invalid":
         yield f"{odd[0].label}: LID {odd[0].ports[0].lid} on an Ethernet port"
-        cause.summary += f"; {odd[0].label} has LID {odd[0].ports[0].lid} on an Ethernet port, which old NCCL takes for InfiniBand"
+        cause.summary += (
+            f"; {odd[0].label} has LID {odd[0].ports[0].lid} on an Ethernet port, which old NCCL takes for InfiniBand"
+        )
         cause.next.insert(0, "a later NCCL, which looks at the link layer and not at the LID")
     if down and (cause.nic in (None, down[0][0].rdma_device, down[0][0].label)) and cause.fault != "setting":
         nic = down[0][0]
         cause.fault, cause.nic, cause.port = "wire", nic.rdma_device or nic.label, down[0][1].port
         if cause.role == "network":
             cause.hosts = {host: None} if host else cause.hosts
-            cause.ranks = {rank: None for rank in cause.ranks if conclusion.evidence.ranks.host(rank) == host} or cause.ranks
+            cause.ranks = {
+                rank: None for rank in cause.ranks if conclusion.evidence.ranks.host(rank) == host
+            } or cause.ranks
         if "port is down there" not in cause.summary:
             cause.summary += f"; {nic.rdma_device or nic.label} on {host}: the port is down there"
         cause.confidence = "high"
     for nic in nics[:16]:
-        port = _port_of(nic, cause.port)
-        if port is None:
+        used = _port_of(nic, cause.port)
+        if used is None:
             continue
-        counters = {**port.counters, **port.hw_counters}
-        shown = [f"{name} {counters[name]}" for name in ("link_downed", "symbol_error", "local_ack_timeout_err", "out_of_sequence", "rnr_nak_retry_err") if counters.get(name)]
+        counters = {**used.counters, **used.hw_counters}
+        shown = [
+            f"{name} {counters[name]}"
+            for name in ("link_downed", "symbol_error", "local_ack_timeout_err", "out_of_sequence", "rnr_nak_retry_err")
+            if counters.get(name)
+        ]
         if shown and (cause.nic is not None or cause.role == "port"):
-            yield f"{nic.label} port {port.port}: {', '.join(shown)} since the driver was loaded"
+            yield f"{nic.label} port {used.port}: {', '.join(shown)} since the driver was loaded"
         yield from _list_flaps(cause, report, nic)
 
 
@@ -266,7 +294,14 @@ def _join_gids(
     conclusion: Conclusion, cause: Candidate, host: str, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]
 ) -> Iterator[str]:
     """The GID that is in use, and the one that is right."""
-    if cause.id not in ("gid-link-local", "qp-address-unresolved", "qp-invalid", "qp-no-route", "completion-12", "gid-type-unreadable"):
+    if cause.id not in (
+        "gid-link-local",
+        "qp-address-unresolved",
+        "qp-invalid",
+        "qp-no-route",
+        "completion-12",
+        "gid-type-unreadable",
+    ):
         return
     index = cause.facts.get("index")
     for nic in nics[:8]:
@@ -289,7 +324,11 @@ def _join_gids(
             advice = f"NCCL_IB_GID_INDEX={best.index} on {host or 'this host'} (NCCL 2.21 and later choose it without the setting)"
             if advice not in cause.next:
                 cause.next.insert(0, advice)
-                state = f"GID index {used.index} is link-local" if used is not None and _is_link_local(used.gid) else "another GID is in use"
+                state = (
+                    f"GID index {used.index} is link-local"
+                    if used is not None and _is_link_local(used.gid)
+                    else "another GID is in use"
+                )
                 cause.summary += f"; {nic.label}: {state}, index {best.index} is RoCE v2 with an IPv4 address"
                 cause.fault = "setting"
             return
@@ -358,7 +397,10 @@ def _join_fabric(
     if cause.id not in ("nvls-bind-failed", "nvls-cuda-error", "cuda-401", "cuda-802", "imex-not-working", "cuda-999"):
         return
     for service in report.software.services:
-        if ("fabricmanager" in service.name or "imex" in service.name) and service.state not in ("unknown", "not_installed"):
+        if ("fabricmanager" in service.name or "imex" in service.name) and service.state not in (
+            "unknown",
+            "not_installed",
+        ):
             yield f"service {service.name}: {service.state}"
     states = sorted({gpu.fabric.state for gpu in report.topology.gpus if gpu.fabric is not None and gpu.fabric.state})
     if states:

@@ -154,14 +154,10 @@ def split_line(raw: bytes, number: int, file: int, prefixes: Prefixes) -> Iterat
         rank = _RANK.search(line[:400])
         bare = _BARE_HEADER.search(line)
         text, level = (line[bare.end() :], bare["level"]) if bare else (line, None)
-        yield LogLine(
-            text, whole, number, file, level, None, host, pid, None, int(rank[1]) if rank else None, task, at
-        )
+        yield LogLine(text, whole, number, file, level, None, host, pid, None, int(rank[1]) if rank else None, task, at)
 
 
-def _split_records(
-    line: str, headers: list[re.Match[str]], blank: LogLine, names: dict[str, str]
-) -> Iterator[LogLine]:
+def _split_records(line: str, headers: list[re.Match[str]], blank: LogLine, names: dict[str, str]) -> Iterator[LogLine]:
     """Records of NCCL, which several ranks may have written into one line."""
     ends = [header.start() for header in headers[1:]] + [len(line)]
     for header, end in zip(headers, ends, strict=True):

@@ -23,13 +23,15 @@ _SAMPLE_LINES = 400
 
 _BANNER = re.compile(r"(?P<library>NCCL|RCCL) version ?:? ?(?P<version>\d{1,2}\.\d{1,3}(?:\.\d{1,4})?)")
 _SET = re.compile(r"(?P<name>(?:NCCL|RCCL)_[A-Z0-9_]{1,60}) set (?:by (?:environment|user) )?to (?P<value>.{0,400})")
-_HCCL_SET = re.compile(r"\[HCCL_ENV\] ?(?P<name>HC\w{1,60}) set by (?P<how>default|environment) to \[(?P<value>[^\]]{0,200})\]")
+_HCCL_SET = re.compile(
+    r"\[HCCL_ENV\] ?(?P<name>HC\w{1,60}) set by (?P<how>default|environment) to \[(?P<value>[^\]]{0,200})\]"
+)
 _GIVEN = re.compile(
     r"(?:(?<=\s)|(?<=^)|(?<=[\"';]))(?P<name>(?:TORCH_NCCL|NCCL|RCCL|HCCL|UCX|FI|HSA)_[A-Z][A-Z0-9_]{0,60})="
     r"(?P<value>\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s\"';]{0,300})"
 )
-_NAME_LINE = re.compile(r"-? ?name: [\"']?(?P<name>(?:TORCH_NCCL|NCCL|RCCL|HCCL|UCX|FI)_[A-Z0-9_]{1,60})[\"']?\s*$")
-_VALUE_LINE = re.compile(r"value: [\"']?(?P<value>[^\"']{0,300})[\"']?\s*$")
+_NAME_LINE = re.compile(r"-? ?name: [\"']?(?P<name>(?:TORCH_NCCL|NCCL|RCCL|HCCL|UCX|FI)_[A-Z0-9_]{1,60})[\"']?$")
+_VALUE_LINE = re.compile(r"value: [\"']?(?P<value>[^\"']{0,300})[\"']?$")
 _TLS = re.compile(
     r"\|\s{0,8}(?P<peer>[\d.a-fA-F:]{3,45})\((?P<peer_rank>\d{1,7})\)\s{0,8}\|[^|]{0,30}\|\s{0,8}(?P<own>[\d.a-fA-F:]{3,45})"
     r"\((?P<own_rank>\d{1,7})\)\s{0,8}\|[^|]{0,30}\|[^|]{0,30}\|[^|]{0,30}\|\s{0,8}(?P<tls>\w{1,20})"
@@ -39,13 +41,16 @@ _KEY_INFO = re.compile(
     r" server\[[^\]]{0,80}\] deviceIp\[(?P<address>[^\]]{0,60})\]"
 )
 _ROOT_INFO = re.compile(r"Inner:ranks\[(?P<ranks>\d{1,7})\], rank\[(?P<rank>\d{1,7})\]")
-_PLOG = re.compile(r"\[(?P<level>ERROR|WARNING|INFO|EVENT|DEBUG)\] ?(?:HCCL|HCCP|ROCE|RUNTIME|TDT|DRV)\((?P<pid>\d{1,9}),")
+_PLOG = re.compile(
+    r"\[(?P<level>ERROR|WARNING|INFO|EVENT|DEBUG)\] ?(?:HCCL|HCCP|ROCE|RUNTIME|TDT|DRV)\((?P<pid>\d{1,9}),"
+)
 _LAUNCHED = re.compile(r"\bhost[ =:]{1,2}(?P<host>[A-Za-z][\w.-]{0,63}),? local[ _]rank[ =:]{1,2}(?P<local>\d{1,4})")
 _TABLE_FIELD = re.compile(r"\s{1,8}(?P<name>host|rank|exitcode|time|traceback) {1,12}: (?P<value>.{0,200})")
 _FIELD_RANK = re.compile(r"(\d{1,7}) \(local_rank: (\d{1,5})\)")
 _FIELD_EXIT = re.compile(r"(-?\d{1,4}) \(pid: (\d{1,9})\)")
 _ERROR = re.compile(
-    r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b", re.IGNORECASE
+    r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b",
+    re.IGNORECASE,
 )
 _FRAME = re.compile(r"  File \"|frame #\d|#\d{1,3} ")
 
@@ -69,7 +74,19 @@ _TABLE_WORDS = (
     b"Running ", b"SUM ", b"redop", b"algbw", b"nThread",
 )  # fmt: skip
 _SETTING_WORDS = (b"NCCL_", b"RCCL_", b"HCCL_", b"UCX_", b" FI_", b"HSA_", b"value:")
-_ERROR_WORDS = (b"rror", b"ERROR", b"FATAL", b"atal", b"xception", b"raceback", b"bort", b"illed", b"anic", b"ailed", b"ailure")
+_ERROR_WORDS = (
+    b"rror",
+    b"ERROR",
+    b"FATAL",
+    b"atal",
+    b"xception",
+    b"raceback",
+    b"bort",
+    b"illed",
+    b"anic",
+    b"ailed",
+    b"ailure",
+)
 # What is looked for within tokens: settings, names of errors, and the words of rows that are so
 _ANYWHERE_WORDS = (
     "CCL_", "UCX_", " FI_", "HSA_", "Error", "Exception", "error", "ERROR", "ailed", "ailure", "nvmlInit", "nvmlDevice", "nvmlShutdown",
@@ -123,8 +140,8 @@ class LogReader:
         number, last, last_number, kinds = 0, b"", 0, self._kinds
         for number, raw in enumerate(_chain(sample, source), 1):
             key = raw.translate(None, _DIGITS)
-            kind = kinds.get(key, kinds)
-            if kind is kinds:
+            kind = kinds.get(key)
+            if kind is None and key not in kinds:
                 kind = self._add_kind(key, raw)
             if kind is not None:
                 if kind.info:
@@ -221,7 +238,11 @@ class LogReader:
             row = pattern.row
             if row.id == "cuda-error" and any(other.startswith("nvls-") for other in matched):
                 continue  # the same line, with more in it
-            text = f"{line.place} NCCL {line.level} {line.text}" if row.id == "nvls-cuda-error" and line.place else line.text
+            text = (
+                f"{line.place} NCCL {line.level} {line.text}"
+                if row.id == "nvls-cuda-error" and line.place
+                else line.text
+            )
             match = pattern.search(text)
             if match is None:
                 continue
@@ -243,7 +264,9 @@ class LogReader:
             group = groups.get("name") or groups.get("group") or ""
             waits = int(groups["seq"]) if "seq" in groups else None
             enqueued = int(groups.get("enqueued", -2))
-            state = WatchdogState(rank, group, enqueued, int(groups.get("completed", -2)), waits, groups.get("op"), line)
+            state = WatchdogState(
+                rank, group, enqueued, int(groups.get("completed", -2)), waits, groups.get("op"), line
+            )
             if len(self.evidence.watchdog) < 100_000:
                 self.evidence.watchdog.append(state)
         elif row.id in ("xid", "oom-kill"):
@@ -323,7 +346,7 @@ def _read_banner(reader: LogReader, line: LogLine) -> None:
 
 def _read_settings(reader: LogReader, line: LogLine) -> None:
     settings = reader.evidence.settings
-    if reader._name is not None and (match := _VALUE_LINE.search(line.text)) is not None:
+    if reader._name is not None and (match := _VALUE_LINE.search(line.text.rstrip())) is not None:
         settings[reader._name.text][match["value"].strip()]["job definition"] = reader._name
     reader._name = None
     if (match := _SET.search(line.text)) is not None:
@@ -335,7 +358,7 @@ def _read_settings(reader: LogReader, line: LogLine) -> None:
     elif (match := _HCCL_SET.search(line.text)) is not None:
         if match["how"] == "environment":
             settings[match["name"]][match["value"]][f"{line.host or ''}:{line.pid or ''}"] = line
-    elif (match := _NAME_LINE.search(line.text)) is not None:
+    elif (match := _NAME_LINE.search(line.text.rstrip())) is not None:
         reader._name = line._replace(text=match["name"])
     else:
         for match in list(_GIVEN.finditer(line.text))[:64]:

@@ -22,7 +22,11 @@ _MOST_JUDGED = 200
 
 
 def add_machine(
-    answer: JobAnswer, conclusion: Conclusion, joined: Sequence[JoinedReport], reports: Sequence[HostReport], profile: Profile | None
+    answer: JobAnswer,
+    conclusion: Conclusion,
+    joined: Sequence[JoinedReport],
+    reports: Sequence[HostReport],
+    profile: Profile | None,
 ) -> JobAnswer:
     """The answer with what the machine should give."""
     report = _first_joined(joined, reports)
@@ -33,7 +37,11 @@ def add_machine(
         if log.nodes is None and answer.job.nodes:
             log = msgspec.structs.replace(log, nodes=answer.job.nodes, ranks=log.ranks or answer.job.ranks)
         machine = explain_log(log, node, report)
-    tables = [table for number in sorted(conclusion.evidence.table_lines) for table in _judge(conclusion.evidence, number, node, report, profile)]
+    tables = [
+        table
+        for number in sorted(conclusion.evidence.table_lines)
+        for table in _judge(conclusion.evidence, number, node, report, profile)
+    ]
     answer = msgspec.structs.replace(answer, machine=machine, reports=list(joined), measured=tables)
     slow = [*_find_left_out(machine), *_find_wrong(tables), *_find_low(tables)]
     if not slow:
@@ -49,7 +57,15 @@ def _find_left_out(machine: LogAnswer | None) -> list[JobCause]:
         if row.what == "NICs" and row.seen.startswith("without ") and named:
             summary = f"{named[0]}, which leaves out {row.seen.removeprefix('without ')} ({row.expected} are there)"
             fault = AtFault(kind="setting")
-            return [JobCause(id="nics-left-out", confidence="medium", at_fault=fault, summary=summary, next=["unset NCCL_IB_HCA, or name all rails in it"])]
+            return [
+                JobCause(
+                    id="nics-left-out",
+                    confidence="medium",
+                    at_fault=fault,
+                    summary=summary,
+                    next=["unset NCCL_IB_HCA, or name all rails in it"],
+                )
+            ]
     return []
 
 
@@ -57,7 +73,12 @@ def _find_wrong(tables: Sequence[JobTable]) -> list[JobCause]:
     """Corrupted data."""
     texts = [(table, text) for table in tables for text in table.shapes if "data is corrupted" in text]
     return [
-        JobCause(id="wrong-values", at_fault=AtFault(kind="hardware"), summary=text, evidence=[JobEvidence(text=text, source=table.source)])
+        JobCause(
+            id="wrong-values",
+            at_fault=AtFault(kind="hardware"),
+            summary=text,
+            evidence=[JobEvidence(text=text, source=table.source)],
+        )
         for table, text in texts[:1]
     ]
 

@@ -26,8 +26,12 @@ _TABLE = re.compile(
     r"(?P<host>\S{1,100})\s{1,8}device\s{1,8}(?P<device>\d{1,4})(?: \[(?P<bus>[0-9a-fx:.]{1,16})\])?"
 )
 _HOST_LINES = (
-    re.compile(r"rank[ =:]{1,3}(?P<rank>\d{1,7})[ ,;]{1,3}(?:host|node)(?:name)?[ =:]{1,3}(?P<host>[A-Za-z0-9][\w.-]{0,63})\s*$"),
-    re.compile(r"(?P<host>[A-Za-z0-9][\w.-]{0,63})\s{1,8}(?:slots|gpus)\s{0,3}=\s{0,3}(?P<slots>\d{1,4})(?:\s.{0,80})?$"),
+    re.compile(
+        r"rank[ =:]{1,3}(?P<rank>\d{1,7})[ ,;]{1,3}(?:host|node)(?:name)?[ =:]{1,3}(?P<host>[A-Za-z0-9][\w.-]{0,63})\s*$"
+    ),
+    re.compile(
+        r"(?P<host>[A-Za-z0-9][\w.-]{0,63})\s{1,8}(?:slots|gpus)\s{0,3}=\s{0,3}(?P<slots>\d{1,4})(?:\s.{0,80})?$"
+    ),
     re.compile(r"(?P<host>[A-Za-z][\w.-]{0,63}):(?P<slots>\d{1,4})\s*$"),
 )
 
@@ -35,7 +39,19 @@ _HOST_LINES = (
 class Process:
     """One process of the job."""
 
-    __slots__ = ("bus", "cuda", "destroyed", "device", "host", "init_done", "init_started", "nvml", "pid", "rank", "world")
+    __slots__ = (
+        "bus",
+        "cuda",
+        "destroyed",
+        "device",
+        "host",
+        "init_done",
+        "init_started",
+        "nvml",
+        "pid",
+        "rank",
+        "world",
+    )
 
     def __init__(self, host: str, pid: int) -> None:
         self.host, self.pid = host, pid
@@ -54,7 +70,9 @@ class RankMap:
     def __init__(self) -> None:
         self.processes: dict[tuple[str, int], Process] = {}
         self.addresses: dict[str, str] = {}  # of the bootstrap network, to hosts
-        self.devices: dict[str, dict[int, tuple[str, int, str]]] = defaultdict(dict)  # host: number: name, port, link layer
+        self.devices: dict[str, dict[int, tuple[str, int, str]]] = defaultdict(
+            dict
+        )  # host: number: name, port, link layer
         self.host_of: dict[int, str] = {}  # by a list of hosts, or a launcher
         self.local_of: dict[int, int] = {}  # the rank's number on its host
         self.seen: set[int] = set()  # ranks that wrote a line

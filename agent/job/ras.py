@@ -24,11 +24,15 @@ _ONE = re.compile(
     r"\s{0,8}Rank (?P<rank>\d{1,7})(?: has launched up to operation (?P<count>\d{1,15}))? -- GPU (?P<gpu>\d{1,4})"
     r"(?: \(NVML \d{1,4}\))? managed by process (?P<pid>\d{1,9}) on node (?P<node>\S{1,80})"
 )
-_PROCESS = re.compile(r"\s{0,8}Process (?P<pid>\d{1,9}) on node (?P<node>\S{1,80}?)(?: managing GPUs? (?P<gpus>[\d, ]{1,60}))?\s*$")
+_PROCESS = re.compile(
+    r"\s{0,8}Process (?P<pid>\d{1,9}) on node (?P<node>\S{1,80}?)(?: managing GPUs? (?P<gpus>[\d, ]{1,60}))?\s*$"
+)
 _DEAD = re.compile(r"\s{0,8}(?P<count>\d{1,7}) job process(?:es)? (?:is|are) considered dead")
 _MISSING = re.compile(r"\s{0,8}Missing communicator data from (?P<count>\d{1,7}) job process")
 _VERSION = re.compile(r"NCCL version (?P<version>\d{1,2}\.\d{1,3}\.\d{1,3}) compiled with CUDA")
-_RANKS = re.compile(r"\s{1,8}\d{1,6}\s{1,12}[\d-]{1,12}\s{1,12}[\d-]{1,12}\s{1,12}(?P<processes>\d{1,7})\s{1,12}(?P<gpus>\d{1,7})\s*$")
+_RANKS = re.compile(
+    r"\s{1,8}\d{1,6}\s{1,12}[\d-]{1,12}\s{1,12}[\d-]{1,12}\s{1,12}(?P<processes>\d{1,7})\s{1,12}(?P<gpus>\d{1,7})\s*$"
+)
 _MOST = 10_000
 
 
@@ -195,7 +199,11 @@ def _behind(
     ranks = sorted(row.rank for row in behind)
     nodes = list(dict.fromkeys(evidence.ranks.find_host(row.node) or row.node for row in behind))
     first = behind[0]
-    place = f"rank {first.rank} (GPU {first.gpu} on {nodes[0]}, process {first.pid})" if len(ranks) == 1 else f"ranks {name_numbers(ranks)} on {', '.join(nodes[:3])}"
+    place = (
+        f"rank {first.rank} (GPU {first.gpu} on {nodes[0]}, process {first.pid})"
+        if len(ranks) == 1
+        else f"ranks {name_numbers(ranks)} on {', '.join(nodes[:3])}"
+    )
     waiting = sum(number for count, number in counts.items() if count > least)
     if equal:
         text = f"{place} stays at {function} {least} while {waiting} ranks wait at {most}, with equal counts in {len(equal) + 1} snapshots: a hang"
@@ -210,18 +218,31 @@ def _behind(
         candidate.evidence += [row.line for rows in snapshot.listed.values() for row in rows if row.rank in ranks][:2]
     candidate.next = [
         f"`py-spy dump --pid {first.pid}` on {nodes[0]}, and its kernel log",
-        "a second snapshot more than 10 s later" if not equal else f"`fabricscope scan` on {nodes[0]}: the GPU of that rank",
+        "a second snapshot more than 10 s later"
+        if not equal
+        else f"`fabricscope scan` on {nodes[0]}: the GPU of that rank",
     ]
     return candidate
 
 
 def _gone(evidence: Evidence, kind: str, processes: list[Process]) -> Candidate:
     nodes = list(dict.fromkeys(evidence.ranks.find_host(row.node) or row.node for row in processes))
-    who = f"process {processes[0].pid} on {nodes[0]}" if len(processes) == 1 else f"{len(processes)} processes on {', '.join(nodes[:3])}"
+    who = (
+        f"process {processes[0].pid} on {nodes[0]}"
+        if len(processes) == 1
+        else f"{len(processes)} processes on {', '.join(nodes[:3])}"
+    )
     if kind == "dead":
-        candidate = Candidate("process-dead", "dead", "rank", f"{who} is dead: RAS cannot reach it" if len(processes) == 1 else f"{who} are dead: RAS cannot reach them")
+        candidate = Candidate(
+            "process-dead",
+            "dead",
+            "rank",
+            f"{who} is dead: RAS cannot reach it" if len(processes) == 1 else f"{who} are dead: RAS cannot reach them",
+        )
     else:
-        candidate = Candidate("process-silent", "missing", "rank", f"{who} did not report to RAS: dead, or stopped", "medium")
+        candidate = Candidate(
+            "process-silent", "missing", "rank", f"{who} did not report to RAS: dead, or stopped", "medium"
+        )
     candidate.hosts |= dict.fromkeys(nodes)
     candidate.evidence += [row.line for row in processes[:3]]
     candidate.next = [f"the log of {who}, and the kernel log of {nodes[0]}"]

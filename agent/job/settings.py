@@ -92,7 +92,11 @@ def judge_settings(evidence: Evidence) -> list[JobSetting]:
     if evidence.library and evidence.library[0] in ("HCCL", "HCL"):
         version = None
     amd = bool(evidence.library and evidence.library[0] == "RCCL")
-    rows = [row for name, values in sorted(evidence.settings.items()) for row in _judge(evidence, name, values, version, amd)]
+    rows = [
+        row
+        for name, values in sorted(evidence.settings.items())
+        for row in _judge(evidence, name, values, version, amd)
+    ]
     order = ("misspelt", "out_of_range", "removed", "too_new", "uneven", "risky", "unknown", "ok")
     return sorted(rows, key=lambda row: (order.index(row.verdict), row.name, row.value))[:_MOST]
 
@@ -141,7 +145,10 @@ def judge_name(name: str, version: Version | None, amd: bool = False) -> tuple[s
     if name in known:
         last = _names().last.get(name.removeprefix("NCCL_"))
         if version is not None and version < known[name]:
-            return "too_new", f"NCCL has it since {_dotted(known[name])}, and the log is of {_dotted(version)}: no effect"
+            return (
+                "too_new",
+                f"NCCL has it since {_dotted(known[name])}, and the log is of {_dotted(version)}: no effect",
+            )
         if version is not None and last is not None and version > _version(last) and not amd:
             return "removed", f"NCCL had it until {last}: no effect in {_dotted(version)}"
         return None
@@ -167,7 +174,9 @@ def _dotted(version: Version) -> str:
 
 def _nearest(name: str, names: list[str]) -> str | None:
     """The name that differs by the fewest letters, at most two."""
-    best = min(((distance(name, other, _NEAR), other) for other in names if abs(len(other) - len(name)) <= _NEAR), default=None)
+    best = min(
+        ((distance(name, other, _NEAR), other) for other in names if abs(len(other) - len(name)) <= _NEAR), default=None
+    )
     return best[1] if best is not None and best[0] <= _NEAR else None
 
 

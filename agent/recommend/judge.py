@@ -11,7 +11,7 @@ from agent.recommend.constants import Version, nvlink_wire_gbyte_s
 from agent.recommend.machine import NodeFacts
 from agent.recommend.predict import AS_IS, HEALTHY, MODELLED_FROM, Request, predict
 from agent.recommend.rails import NCCL_SHARE
-from agent.recommend.shape import describe_share, describe_shape
+from agent.recommend.shape import describe_shape, describe_share
 from agent.recommend.tuning import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER, bus_factor
 
 Asked = tuple["str | None", "int | None"]  # collective and nodes, where the user names them

@@ -81,7 +81,10 @@ def _scatter(rows: list[Measurement]) -> Iterator[str]:
     """Single rows that are off, a step that recovers, or rows that go up and down."""
     values = [row.gbyte_s for row in rows]
     changes = [(later - earlier) / max(earlier, 1e-9) for earlier, later in zip(values, values[1:], strict=False)]
-    turns = sum(one * other < 0 and abs(one) > 0.15 and abs(other) > 0.15 for one, other in zip(changes, changes[1:], strict=False))
+    turns = sum(
+        one * other < 0 and abs(one) > 0.15 and abs(other) > 0.15
+        for one, other in zip(changes, changes[1:], strict=False)
+    )
     if turns >= 3:
         yield "goes up and down from size to size: a shared fabric, ECMP collisions, starved proxy threads or power limits; repeat before judging"
         return
@@ -91,7 +94,12 @@ def _scatter(rows: list[Measurement]) -> Iterator[str]:
             yield f"only the row of {_size(rows[number])} is off ({values[number]:.3g} GB/s): noise, such as another job; repeat before judging"
     for number, change in enumerate(changes):
         later = values[number + 1 :]
-        if -0.5 <= change <= -0.2 and max(later) > values[number] and len(later) > 1 and values[number + 1] >= 0.7 * later[1]:
+        if (
+            -0.5 <= change <= -0.2
+            and max(later) > values[number]
+            and len(later) > 1
+            and values[number + 1] >= 0.7 * later[1]
+        ):
             yield f"a step down at {_size(rows[number + 1])} that recovers: NCCL changes its algorithm or protocol there; harmless"
 
 

@@ -36,7 +36,9 @@ _KEYS = {"node": TEXT}
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
-def read_hosts(tables: Tables, names: Iterable[str], moment: datetime | None) -> tuple[list[tuple[Report, str]], list[str]]:
+def read_hosts(
+    tables: Tables, names: Iterable[str], moment: datetime | None
+) -> tuple[list[tuple[Report, str]], list[str]]:
     """Reports of the hosts of these names, each with the name of the job; and why others have none."""
     nodes, problems = _find_nodes(tables, list(names))
     if not nodes:
@@ -47,12 +49,16 @@ def read_hosts(tables: Tables, names: Iterable[str], moment: datetime | None) ->
     pending = {}
     for table, columns in _COLUMNS.items():
         names_of = ", ".join(f"thing.{quote(column)}" for column in columns)
-        pending[table, False] = tables.submit_by_keys(lookup(_KEYS, "job_hosts", "now", columns=names_of, table=quote(table)), values)
+        pending[table, False] = tables.submit_by_keys(
+            lookup(_KEYS, "job_hosts", "now", columns=names_of, table=quote(table)), values
+        )
         if moment is not None:
             history = lookup(_KEYS, "job_hosts", "then", columns=names_of, history=quote(HISTORY + table))
             pending[table, True] = tables.submit_by_keys(history.bind(table=table, moment=moment), values)
     counters = tables.submit_by_keys(_counters(), values)
-    looked = tables.submit_by_keys(lookup(_KEYS, "job_hosts", "looked_at").bind(moment=moment), values) if moment else None
+    looked = (
+        tables.submit_by_keys(lookup(_KEYS, "job_hosts", "looked_at").bind(moment=moment), values) if moment else None
+    )
     for (table, earlier), rows in pending.items():
         for node, *row in rows():
             (then if earlier else now)[node][table].append(tuple(row))
@@ -108,14 +114,33 @@ def _make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
     """What a cause is joined with: parts, their states, findings."""
     host = next(iter(rows.get("host", [])), (name, None, None))
     ports: dict[str, list[Port]] = defaultdict(list)
-    counters = {(row[0], row[1]): dict(zip(_COUNTERS[2:], row[2:], strict=True)) for row in rows.get("port_counter", [])}
+    counters = {
+        (row[0], row[1]): dict(zip(_COUNTERS[2:], row[2:], strict=True)) for row in rows.get("port_counter", [])
+    }
     for nic, port, layer, state, phys, rate, lid, mtu in rows.get("port", []):
         counted = {key: value for key, value in counters.get((nic, port), {}).items() if value is not None}
         ports[nic].append(
-            Port(port=port, link_layer=layer, state=state, phys_state=phys, rate_gbit_s=rate, lid=lid, active_mtu=mtu, counters=counted)
+            Port(
+                port=port,
+                link_layer=layer,
+                state=state,
+                phys_state=phys,
+                rate_gbit_s=rate,
+                lid=lid,
+                active_mtu=mtu,
+                counters=counted,
+            )
         )
     nics = [
-        Nic(id=number, label=label or number, pci=number, role=role or "unknown", rdma_device=device, driver=driver, ports=ports[number])
+        Nic(
+            id=number,
+            label=label or number,
+            pci=number,
+            role=role or "unknown",
+            rdma_device=device,
+            driver=driver,
+            ports=ports[number],
+        )
         for number, label, role, device, driver in sorted(rows.get("nic", []), key=str)
     ]
     gpus = [
@@ -144,11 +169,23 @@ def _make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
 
 
 def _make_finding(row: tuple[Any, ...]) -> Finding:
-    rule, severity, subject, label, summary, impact, remedy, confidence, fingerprint, devices, silenced, reason, until = row
+    (
+        rule,
+        severity,
+        subject,
+        label,
+        summary,
+        impact,
+        remedy,
+        confidence,
+        fingerprint,
+        devices,
+        silenced,
+        reason,
+        until,
+    ) = row
     return Finding(
         rule=rule, severity=severity, subject=subject, label=label or subject, summary=summary or "", impact=impact or "",
         remedy=remedy or "", confidence=confidence or "high", fingerprint=fingerprint,
         silenced=Silenced(until=until, reason=reason or "") if silenced else None, devices=(devices or "").split(),
     )  # fmt: skip
-
-

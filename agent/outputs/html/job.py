@@ -60,11 +60,24 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
         yield from (_cause(cause, number) for number, cause in enumerate(answer.causes, 1))
     if answer.timeline:
         yield el("h2", "Time line")
-        yield el("div", _draw_times(answer.timeline), class_="scroll", tabindex=0, role="region", aria_label="time line of ranks")
-    yield from _listed("What followed", [f"{row.summary}{f' ({row.count} lines)' if row.count > 1 else ''}" for row in answer.consequences])
+        yield el(
+            "div",
+            _draw_times(answer.timeline),
+            class_="scroll",
+            tabindex=0,
+            role="region",
+            aria_label="time line of ranks",
+        )
+    yield from _listed(
+        "What followed",
+        [f"{row.summary}{f' ({row.count} lines)' if row.count > 1 else ''}" for row in answer.consequences],
+    )
     if answer.ranks:
         yield el("h2", "Ranks")
-        yield _table(("rank", "host", "GPU", "NICs", "state", "last collective"), [_rank(row) for row in answer.ranks[:_MOST_RANKS]])
+        yield _table(
+            ("rank", "host", "GPU", "NICs", "state", "last collective"),
+            [_rank(row) for row in answer.ranks[:_MOST_RANKS]],
+        )
         if len(answer.ranks) > _MOST_RANKS:
             yield el("p", f"and {len(answer.ranks) - _MOST_RANKS} more", class_="dim")
     settings = [(row.name, row.value, row.where, row.verdict, row.reason or "") for row in answer.settings]
@@ -73,12 +86,17 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
         yield _table(("name", "value", "where", "verdict", "reason"), settings[:_MOST_ROWS])
     yield from _listed(
         "Measured",
-        [f"{row.source}: {row.rows} rows of {row.tool}, {row.largest_gbyte_s:.3g} GB/s at the largest size{''.join(f'; {text}' for text in row.shapes)}" for row in answer.measured],
+        [
+            f"{row.source}: {row.rows} rows of {row.tool}, {row.largest_gbyte_s:.3g} GB/s at the largest size{''.join(f'; {text}' for text in row.shapes)}"
+            for row in answer.measured
+        ],
     )
     yield from _listed("Notes", [row.summary for row in answer.notes])
     reports = [
         f"{row.source}{f' ({row.host})' if row.host else ''}: {'joined' if row.joined else 'not joined'}{f'; {row.reason}' if row.reason else ''}"
-        + "".join(f"; {finding.severity} {finding.rule} on {finding.label}: {finding.summary}" for finding in row.findings[:4])
+        + "".join(
+            f"; {finding.severity} {finding.rule} on {finding.label}: {finding.summary}" for finding in row.findings[:4]
+        )
         for row in answer.reports
     ]
     yield from _listed("Reports", reports)
@@ -89,8 +107,14 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
             block.append(el("span", line))
             block[-1].tail = "\n"
         yield block
-    yield from _listed("What these files cannot tell", [f"{row.what}{f'; save {row.save}' if row.save else ''}" for row in answer.cannot_tell])
-    files = [(file.name, file.read_as or "not read", "" if file.lines is None else str(file.lines), file.reason or "") for file in answer.source.files]
+    yield from _listed(
+        "What these files cannot tell",
+        [f"{row.what}{f'; save {row.save}' if row.save else ''}" for row in answer.cannot_tell],
+    )
+    files = [
+        (file.name, file.read_as or "not read", "" if file.lines is None else str(file.lines), file.reason or "")
+        for file in answer.source.files
+    ]
     yield el("h2", "Files")
     yield _table(("file", "read as", "lines", "reason"), files[: 2 * _MOST_ROWS])
 
@@ -106,7 +130,11 @@ def _cause(cause: JobCause, number: int) -> Element:
         el("code", cause.id, class_="rule"),
     )
     lines = [
-        el("li", el("code", row.text), el("span", f" {row.source}{f':{row.line}' if row.line is not None else ''}", class_="dim"))
+        el(
+            "li",
+            el("code", row.text),
+            el("span", f" {row.source}{f':{row.line}' if row.line is not None else ''}", class_="dim"),
+        )
         for row in cause.evidence
     ]
     steps = el("ol", *[el("li", *_inline(text)) for text in cause.next]) if cause.next else None
@@ -156,7 +184,15 @@ def _draw_times(entries: Sequence[TimelineEntry]) -> Element:
     seconds = [_seconds(entry.at) for entry in entries]
     first, span = min(seconds), max(1.0, max(seconds) - min(seconds))
     height = _LANE * (len(lanes) + 2)
-    picture = el("svg", viewBox=f"0 0 {_WIDTH} {height}", width=_WIDTH, height=height, class_="times", role="img", aria_label="time line")
+    picture = el(
+        "svg",
+        viewBox=f"0 0 {_WIDTH} {height}",
+        width=_WIDTH,
+        height=height,
+        class_="times",
+        role="img",
+        aria_label="time line",
+    )
     for name, lane in lanes.items():
         y = _LANE * (lane + 1)
         picture.append(el("text", name, x=4, y=y + 4))
@@ -165,7 +201,14 @@ def _draw_times(entries: Sequence[TimelineEntry]) -> Element:
         x = round(_LEFT + 10 + (moment - first) / span * (_WIDTH - _LEFT - 50), 1)
         for name in _lanes_of(entry):
             if name in lanes:
-                mark = el("circle", el("title", f"{entry.at}: {entry.text}"), cx=x, cy=_LANE * (lanes[name] + 1), r=5, class_=entry.role)
+                mark = el(
+                    "circle",
+                    el("title", f"{entry.at}: {entry.text}"),
+                    cx=x,
+                    cy=_LANE * (lanes[name] + 1),
+                    r=5,
+                    class_=entry.role,
+                )
                 picture.append(mark)
     y = _LANE * (len(lanes) + 1) + 4
     picture.append(el("text", min(entries, key=lambda entry: entry.at).at, x=_LEFT, y=y, class_="small"))

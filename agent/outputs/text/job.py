@@ -29,7 +29,11 @@ def render_job(answer: JobAnswer, width: int) -> list[Line]:
         lines += [BLANK, *_cause(cause, number, width)]
     if len(answer.causes) > MOST_CAUSES:
         lines += [BLANK, make_heading(f"{len(answer.causes) - MOST_CAUSES} more")]
-        lines += [line for cause in answer.causes[MOST_CAUSES:] for line in wrap_paragraph(cause.summary, width, "    ", first="  - ")]
+        lines += [
+            line
+            for cause in answer.causes[MOST_CAUSES:]
+            for line in wrap_paragraph(cause.summary, width, "    ", first="  - ")
+        ]
     for title, texts in _sections(answer):
         lines += [BLANK, make_heading(title)]
         lines += [line for text in texts for line in wrap_paragraph(text, width, "    ", first="  - ")]
@@ -95,11 +99,18 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
     ]
     if reports:
         yield "Reports", reports[:_MOST_ROWS]
-    unread = [f"{file.name}: {file.reason or 'nothing of a job in it'}" for file in answer.source.files if file.reason or not file.read_as]
+    unread = [
+        f"{file.name}: {file.reason or 'nothing of a job in it'}"
+        for file in answer.source.files
+        if file.reason or not file.read_as
+    ]
     if unread:
         yield "Not read, or not as a whole", unread[:_MOST_ROWS]
     if answer.cannot_tell:
-        yield "What these files cannot tell", [f"{row.what}{f'; save {row.save}' if row.save else ''}" for row in answer.cannot_tell]
+        yield (
+            "What these files cannot tell",
+            [f"{row.what}{f'; save {row.save}' if row.save else ''}" for row in answer.cannot_tell],
+        )
 
 
 def _findings(findings: list) -> str:  # type: ignore[type-arg]

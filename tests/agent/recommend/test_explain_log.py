@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from agent.cli.main import run
+from agent.job.nccl_log import read_log
 from agent.model.recommend_answers import LogAnswer
 from agent.model.report import Report
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.recommend_answers import render_log_answer
 from agent.recommend.explain import explain_log
 from agent.recommend.machine import read_node
-from agent.job.nccl_log import read_log
 from tests.machines import scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
