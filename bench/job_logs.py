@@ -16,7 +16,7 @@ STEPS = 12
 
 
 class Truth(NamedTuple):
-    """What was planted: for each cause the ids that name it, its ranks, host and NIC, as far as they are to be named."""
+    """What was planted."""
 
     causes: tuple[Planted, ...] = ()
 
@@ -87,7 +87,10 @@ class Job:
         link, host = self.link, self.host(rank)
         devices = " ".join(f"[{number}]mlx5_{number}:1/{link}" for number in range(LOCAL))
         bus = f"{0x10 + 0x13 * (rank % LOCAL):x}000"
-        head = f"comm 0x7f{rank:08x} rank {rank} nranks {self.ranks} cudaDev {rank % LOCAL} nvmlDev {rank % LOCAL} busId {bus}"
+        head = (
+            f"comm 0x7f{rank:08x} rank {rank} nranks {self.ranks} cudaDev {rank % LOCAL} nvmlDev "
+            f"{rank % LOCAL} busId {bus}"
+        )
         function = "ncclCommInitRank " if self.version >= "2.20" else ""
         peer = (rank + LOCAL) % self.ranks
         lines = [f"NCCL version {self.version}+cuda12.4"] if rank == 0 else []
@@ -102,11 +105,13 @@ class Job:
             lines += [
                 self.info(
                     rank,
-                    f"Channel 00/0 : {rank}[{rank % LOCAL}] -> {peer}[{peer % LOCAL}] [send] via NET/IB/{rank % LOCAL}/GDRDMA",
+                    f"Channel 00/0 : {rank}[{rank % LOCAL}] -> {peer}[{peer % LOCAL}] [send] via "
+                    f"NET/IB/{rank % LOCAL}/GDRDMA",
                 ),
                 self.info(
                     rank,
-                    f"Channel 01/0 : {peer}[{peer % LOCAL}] -> {rank}[{rank % LOCAL}] [receive] via NET/IB/{rank % LOCAL}/GDRDMA",
+                    f"Channel 01/0 : {peer}[{peer % LOCAL}] -> {rank}[{rank % LOCAL}] [receive] via "
+                    f"NET/IB/{rank % LOCAL}/GDRDMA",
                 ),
             ]
         lines += [
@@ -136,9 +141,7 @@ class Job:
         lines = []
         while rest:
             part = self.random.choice(rest)
-            for _ in range(self.random.randint(1, 4)):
-                if part:
-                    lines.append(part.pop())
+            lines += [part.pop() for _ in range(min(len(part), self.random.randint(1, 4)))]
             if not part:
                 rest.remove(part)
         return lines
@@ -153,7 +156,8 @@ def healthy(job: Job) -> Truth:
         lines.append(
             job.info(
                 rank,
-                f"comm 0x7f{rank:08x} rank {rank} nranks {job.ranks} cudaDev {rank % LOCAL} busId {bus} - Destroy COMPLETE",
+                f"comm 0x7f{rank:08x} rank {rank} nranks {job.ranks} cudaDev {rank % LOCAL} busId {bus} - Destroy "
+                f"COMPLETE",
             )
         )
     job.write("run.log", lines)
@@ -179,7 +183,8 @@ def dead_rank(job: Job) -> Truth:
     if job.random.random() < 0.6:
         ids = {"oom-kill"}
         lines.append(
-            "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed."
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM "
+            "Killed."
         )
         lines.append(f"srun: error: {job.host(dead)}: task {dead}: Out Of Memory")
     job.write("slurm-4711.out", lines)
@@ -195,7 +200,10 @@ def wrong_gid(job: Job) -> Truth:
         peer = job.host((rank + LOCAL) % job.ranks)
         gids = f"localGid fe80::a0b:{rank:x} remoteGidsfe80::a0c:{rank:x}"
         for status, vendor in ((12, 129), (5, 249)):
-            text = f"NET/IB : Got completion from peer {job.address(peer)}<4{rank:04}> with status={status} opcode=0 len=0 vendor err {vendor} (Recv) {gids}"
+            text = (
+                f"NET/IB : Got completion from peer {job.address(peer)}<4{rank:04}> with status={status} "
+                f"opcode=0 len=0 vendor err {vendor} (Recv) {gids}"
+            )
             lines += job.warn(rank, "transport/net_ib.cc:1295", text, 60)
         lines.append(job.info(rank, "transport/net.cc:1302 -> 6"))
     job.write("run.log", lines)
@@ -217,7 +225,10 @@ def port_flap(job: Job, at: float = 300.0) -> Truth:
                 )
         one = number * LOCAL + rail
         peer = job.address(job.hosts[(number + 1) % len(job.hosts)])
-        text = f"NET/IB: Got completion from peer {peer}<40{one:03}> with status=12 opcode=1 len=0 vendor err 129 (Recv) hca mlx5_{rail}"
+        text = (
+            f"NET/IB: Got completion from peer {peer}<40{one:03}> with status=12 opcode=1 len=0 vendor err 129 "
+            f"(Recv) hca mlx5_{rail}"
+        )
         lines += job.warn(one, "transport/net_ib.cc:2244", text, at + 40)
         lines += [line for other in own for line in watchdog(job, other, 77, 79, 76, at + 60)]
         job.write(f"{host}.log", lines)
@@ -228,11 +239,21 @@ def watchdog(job: Job, rank: int, sequence: int, enqueued: int, completed: int, 
     """A rank that waited until its time-out."""
     stamp = f"E1105 {job.clock(seconds)}.{rank % 1000:03}123"
     return [
-        job.wrap(rank, f"[rank{rank}]:[{stamp} ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={sequence}, "
-                       f"OpType=ALLREDUCE, NumelIn=4096, NumelOut=4096, Timeout(ms)=600000) ran for 600{rank % 1000:03} milliseconds before timing out."),
-        job.wrap(rank, f"[rank{rank}]:[{stamp} ProcessGroupNCCL.cpp:2271] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]  failure detected by watchdog at work "
-                       f"sequence id: {sequence} PG status: last enqueued work: {enqueued}, last completed work: {completed}"),
-    ]  # fmt: skip
+        job.wrap(
+            rank,
+            f"[rank{rank}]:[{stamp} ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective "
+            f"operation timeout: WorkNCCL(SeqNum={sequence}, "
+            f"OpType=ALLREDUCE, NumelIn=4096, NumelOut=4096, Timeout(ms)=600000) ran for "
+            f"600{rank % 1000:03} milliseconds before timing out.",
+        ),
+        job.wrap(
+            rank,
+            f"[rank{rank}]:[{stamp} ProcessGroupNCCL.cpp:2271] [PG ID 0 PG GUID 0(default_pg) Rank "
+            f"{rank}]  failure detected by watchdog at work "
+            f"sequence id: {sequence} PG status: last enqueued work: {enqueued}, last completed work: "
+            f"{completed}",
+        ),
+    ]
 
 
 def clock_skew(job: Job) -> Truth:
@@ -246,9 +267,16 @@ def clock_skew(job: Job) -> Truth:
             lines += watchdog(job, rank, 500, 502, 499, seconds)
         else:
             stamp = f"E1105 {job.clock(seconds)}.5"
-            lines.append(job.wrap(rank, f"[rank{rank}]:[{stamp} ProcessGroupNCCL.cpp:1746] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Received a dump signal due to a "
-                                        f"collective timeout from  rank {(late + 1) % job.ranks} and we will try our best to dump the debug info. Last enqueued NCCL "
-                                        "work: 499, last completed NCCL work: 499."))  # fmt: skip
+            lines.append(
+                job.wrap(
+                    rank,
+                    f"[rank{rank}]:[{stamp} ProcessGroupNCCL.cpp:1746] [PG ID 0 PG GUID "
+                    f"0(default_pg) Rank {rank}] Received a dump signal due to a "
+                    f"collective timeout from  rank {(late + 1) % job.ranks} and we will try "
+                    f"our best to dump the debug info. Last enqueued NCCL "
+                    "work: 499, last completed NCCL work: 499.",
+                )
+            )
         job.write(f"logs/attempt_0/{rank}/stderr.log", lines)
     return Truth((Planted(frozenset(("rank-behind",)), frozenset((late,)), job.host(late)),))
 
@@ -274,13 +302,28 @@ def ring_overflow(job: Job) -> Truth:
                 last = total - 1
             for sequence in range(max(1, last - keep), last + 1):
                 stuck = waits and sequence == total
-                entries.append({
-                    "record_id": len(entries), "pg_id": number, "process_group": [name, title], "collective_seq_id": sequence, "p2p_seq_id": 0,
-                    "op_id": sequence, "profiling_name": "nccl:all_reduce", "time_created_ns": 1793760000000000000 + sequence * 10**9,
-                    "input_sizes": [[1024]], "input_dtypes": ["Float"], "output_sizes": [[1024]], "output_dtypes": ["Float"],
-                    "state": "scheduled" if stuck else "completed", "time_discovered_started_ns": 0, "time_discovered_completed_ns": 0,
-                    "retired": not stuck, "timeout_ms": 600000, "is_p2p": False,
-                })  # fmt: skip
+                entries.append(
+                    {
+                        "record_id": len(entries),
+                        "pg_id": number,
+                        "process_group": [name, title],
+                        "collective_seq_id": sequence,
+                        "p2p_seq_id": 0,
+                        "op_id": sequence,
+                        "profiling_name": "nccl:all_reduce",
+                        "time_created_ns": 1793760000000000000 + sequence * 10**9,
+                        "input_sizes": [[1024]],
+                        "input_dtypes": ["Float"],
+                        "output_sizes": [[1024]],
+                        "output_dtypes": ["Float"],
+                        "state": "scheduled" if stuck else "completed",
+                        "time_discovered_started_ns": 0,
+                        "time_discovered_completed_ns": 0,
+                        "retired": not stuck,
+                        "timeout_ms": 600000,
+                        "is_p2p": False,
+                    }
+                )
             done = last - 1 if waits and rank != missing else last
             status[str(number)] = {
                 "last_enqueued_collective": str(last),
@@ -310,13 +353,36 @@ def _records(job: Job, change: Callable[[int, str, float], float]) -> None:
         for sequence in range(1, 41):
             for name, size, number, nodes, usual in groups:
                 time = change(rank, name, usual) * job.random.uniform(0.97, 1.03)
-                lines.append(json.dumps({
-                    "header": {"id": f"0x{abs(hash_text(name)):x}", "comm_name": name, "rank": number, "n_ranks": size, "nnodes": nodes},
-                    "metadata": {"inspector_output_format_version": "v4.0", "git_rev": "x", "rec_mechanism": "nccl_profiler_interface",
-                                 "dump_timestamp_us": 1793760000000000 + sequence, "hostname": job.host(rank), "pid": job.pid(rank)},
-                    "coll_perf": {"coll": "AllReduce", "coll_sn": sequence, "coll_msg_size_bytes": 1 << 26, "coll_exec_time_us": round(time),
-                                  "coll_timing_source": "kernel_gpu", "coll_algobw_gbs": 1.0, "coll_busbw_gbs": 1.0},
-                }))  # fmt: skip
+                lines.append(
+                    json.dumps(
+                        {
+                            "header": {
+                                "id": f"0x{abs(hash_text(name)):x}",
+                                "comm_name": name,
+                                "rank": number,
+                                "n_ranks": size,
+                                "nnodes": nodes,
+                            },
+                            "metadata": {
+                                "inspector_output_format_version": "v4.0",
+                                "git_rev": "x",
+                                "rec_mechanism": "nccl_profiler_interface",
+                                "dump_timestamp_us": 1793760000000000 + sequence,
+                                "hostname": job.host(rank),
+                                "pid": job.pid(rank),
+                            },
+                            "coll_perf": {
+                                "coll": "AllReduce",
+                                "coll_sn": sequence,
+                                "coll_msg_size_bytes": 1 << 26,
+                                "coll_exec_time_us": round(time),
+                                "coll_timing_source": "kernel_gpu",
+                                "coll_algobw_gbs": 1.0,
+                                "coll_busbw_gbs": 1.0,
+                            },
+                        }
+                    )
+                )
         job.write(f"nccl-inspector-1/{job.host(rank)}-pid{job.pid(rank)}.log", lines)
 
 
@@ -360,6 +426,13 @@ def two_causes(job: Job) -> Truth:
 
 
 CASES: dict[str, Callable[[Job], Truth]] = {
-    "healthy": healthy, "dead rank": dead_rank, "wrong GID": wrong_gid, "port flap": port_flap, "clock skew": clock_skew,
-    "ring overflow": ring_overflow, "slow GPU": slow_gpu, "slow rail": slow_rail, "two causes": two_causes,
-}  # fmt: skip
+    "healthy": healthy,
+    "dead rank": dead_rank,
+    "wrong GID": wrong_gid,
+    "port flap": port_flap,
+    "clock skew": clock_skew,
+    "ring overflow": ring_overflow,
+    "slow GPU": slow_gpu,
+    "slow rail": slow_rail,
+    "two causes": two_causes,
+}

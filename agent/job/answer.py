@@ -159,9 +159,12 @@ def _find_lost(evidence: Evidence, candidates: list[Candidate]) -> list[Candidat
         hosts = list(dict.fromkeys(host for rank in suspects if (host := ranks.host(rank)) is not None))
         who = name_ranks(evidence, suspects, hosts)
         lost = Candidate(
-            "rank-silent", "silent", "rank",
-            f"{who} ended without a word; the others lost their connections to it", "medium",
-        )  # fmt: skip
+            "rank-silent",
+            "silent",
+            "rank",
+            f"{who} ended without a word; the others lost their connections to it",
+            "medium",
+        )
         lost.ranks |= dict.fromkeys(suspects)
         lost.hosts |= dict.fromkeys(hosts)
         lost.next = [
@@ -201,9 +204,13 @@ def _find_absent(evidence: Evidence, candidates: list[Candidate]) -> list[Candid
         return []
     hosts = list(dict.fromkeys(host for rank in missing if (host := ranks.host(rank)) is not None))
     absent = Candidate(
-        "rank-not-started", "missing", "rank",
-        f"{name_ranks(evidence, missing, hosts)} never began to create the communicator; {len(started)} of {ranks.world} ranks did", "low",
-    )  # fmt: skip
+        "rank-not-started",
+        "missing",
+        "rank",
+        f"{name_ranks(evidence, missing, hosts)} never began to create the communicator; {len(started)} of "
+        f"{ranks.world} ranks did",
+        "low",
+    )
     absent.ranks |= dict.fromkeys(missing)
     absent.hosts |= dict.fromkeys(hosts)
     absent.next = [f"the log of rank {name_numbers(missing[:8])}: whether it started, and where it is"]
@@ -240,14 +247,23 @@ def _write_cause(cause: Candidate, evidence: Evidence) -> JobCause:
     if gpu is None and len(ranks) == 1 and (found := evidence.ranks.gpu(ranks[0])) is not None:
         gpu = found.pci or (f"GPU{found.index}" if found.index is not None else None)
     fault = AtFault(
-        kind=cause.fault, ranks=ranks, host=hosts[0] if len(hosts) == 1 else None, gpu=gpu or cause.bus, nic=cause.nic,
+        kind=cause.fault,
+        ranks=ranks,
+        host=hosts[0] if len(hosts) == 1 else None,
+        gpu=gpu or cause.bus,
+        nic=cause.nic,
         port=cause.port,
-    )  # fmt: skip
+    )
     return JobCause(
-        id=cause.id, confidence=cause.confidence, at_fault=fault, summary=cause.summary,
-        at=cause.at.format(evidence.year) if cause.at else None, evidence=cause.evidence, next=cause.next,
+        id=cause.id,
+        confidence=cause.confidence,
+        at_fault=fault,
+        summary=cause.summary,
+        at=cause.at.format(evidence.year) if cause.at else None,
+        evidence=cause.evidence,
+        next=cause.next,
         findings=cause.findings,
-    )  # fmt: skip
+    )
 
 
 def _write_headline(conclusion: Conclusion, causes: Sequence[JobCause], cannot: Sequence[CannotTell]) -> str:
@@ -277,10 +293,13 @@ def _describe_job(conclusion: Conclusion, ended: str) -> Job:
         ranks.world or (max(ranks.host_of) + 1 if ranks.host_of else 0) or (max(ranks.seen) + 1 if ranks.seen else 0)
     )
     return Job(
-        framework=framework, library=Library(name=name, version=version) if name else None,
-        nodes=len(ranks.hosts()) or None, ranks=world or None, ended=ended,
+        framework=framework,
+        library=Library(name=name, version=version) if name else None,
+        nodes=len(ranks.hosts()) or None,
+        ranks=world or None,
+        ended=ended,
         first_failure_at=earliest.format(evidence.year) if earliest else None,
-    )  # fmt: skip
+    )
 
 
 def _list_ranks(conclusion: Conclusion) -> list[Rank]:
@@ -310,10 +329,16 @@ def _list_ranks(conclusion: Conclusion) -> list[Rank]:
     known = sorted({*ranks.ranks(), *last, *states})[:_MOST_RANKS]
     default = "ok" if conclusion.ended == "well" else "unknown"
     return [
-        Rank(rank=rank, host=ranks.host(rank), gpu=ranks.gpu(rank), nics=ranks.nics(rank), state=states.get(rank, default),
-             last=last.get(rank, None))
+        Rank(
+            rank=rank,
+            host=ranks.host(rank),
+            gpu=ranks.gpu(rank),
+            nics=ranks.nics(rank),
+            state=states.get(rank, default),
+            last=last.get(rank, None),
+        )
         for rank in known
-    ]  # fmt: skip
+    ]
 
 
 def _list_consequences(conclusion: Conclusion) -> list[JobConsequence]:
@@ -359,10 +384,13 @@ def _list_times(conclusion: Conclusion) -> list[TimelineEntry]:
         hosts = list(candidate.hosts)
         entries.append(
             TimelineEntry(
-                at=candidate.at.format(evidence.year), ranks=sorted(candidate.ranks), host=hosts[0] if len(hosts) == 1 else None,
-                text=candidate.summary, role=role,
+                at=candidate.at.format(evidence.year),
+                ranks=sorted(candidate.ranks),
+                host=hosts[0] if len(hosts) == 1 else None,
+                text=candidate.summary,
+                role=role,
             )
-        )  # fmt: skip
+        )
     return sorted(entries, key=lambda entry: (entry.at, entry.role, entry.text))[:_MOST_TIMES]
 
 
@@ -402,7 +430,8 @@ def _list_unknown(conclusion: Conclusion) -> list[CannotTell]:
         missing = [rank for rank in range(min(ranks.world, 100_000)) if rank not in with_lines]
         rows.append(
             CannotTell(
-                what=f"ranks {name_numbers(missing)[:80]} have no line: {len(with_lines)} of {ranks.world} ranks are in these files",
+                what=f"ranks {name_numbers(missing)[:80]} have no line: {len(with_lines)} of {ranks.world} ranks "
+                f"are in these files",
                 save="the output of every rank",
             )
         )

@@ -14,10 +14,28 @@ _TEXT = 400
 ORDER = {
     role: number
     for number, role in enumerate(
-        ("hard", "port", "setup", "dead", "network", "error", "missing", "crash", "exit", "hang", "exception",
-         "connect", "silent", "cancel", "unexplained", "consequence", "slow", "note")
+        (
+            "hard",
+            "port",
+            "setup",
+            "dead",
+            "network",
+            "error",
+            "missing",
+            "crash",
+            "exit",
+            "hang",
+            "exception",
+            "connect",
+            "silent",
+            "cancel",
+            "unexplained",
+            "consequence",
+            "slow",
+            "note",
+        )
     )
-}  # fmt: skip
+}
 SLOW = ORDER["slow"]
 
 

@@ -18,9 +18,25 @@ OTHERS = (CODES, "names.toml", "values.toml")
 find_tokens = re.compile(rb"[A-Za-z_]+").findall
 # What a line of a role is taken for, the strongest first; the rest explains nothing by itself
 ROLES = (
-    "hard", "xid", "port", "dead", "network", "error", "crash", "missing", "hang", "exit", "exception", "connect",
-    "cancel", "consequence", "slow", "note", "fact", "noise",
-)  # fmt: skip
+    "hard",
+    "xid",
+    "port",
+    "dead",
+    "network",
+    "error",
+    "crash",
+    "missing",
+    "hang",
+    "exit",
+    "exception",
+    "connect",
+    "cancel",
+    "consequence",
+    "slow",
+    "note",
+    "fact",
+    "noise",
+)
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -31,7 +31,8 @@ _GENERIC = (
 )
 _TAIL = re.compile(r"localGid (?P<local>\S{1,60})|remoteGids\s?(?P<remote>\S{1,60})|\bhca (?P<nic>[\w.-]{1,60})")
 _QP = re.compile(
-    r"on dev (?P<nic>[\w.-]{1,60}):(?P<port>\d{1,3})|local GID index (?P<index>-?\d{1,4})|local GID (?P<local>[\da-fA-F:.]{2,60})"
+    r"on dev (?P<nic>[\w.-]{1,60}):(?P<port>\d{1,3})|local GID index (?P<index>-?\d{1,4})|local GID "
+    r"(?P<local>[\da-fA-F:.]{2,60})"
     r"|remote GID (?P<remote>[\da-fA-F:.]{2,60})"
 )
 _LIBRARY = {"mlx5": "mlx5", "bnxt": "bnxt"}
@@ -90,9 +91,13 @@ def _words(evidence: Evidence, candidate: Candidate, event: Event) -> dict[str, 
     if "peer" in groups and (host := evidence.ranks.find_host(groups["peer"])) is not None:
         groups["peer"] = f"{groups['peer'].partition('<')[0]} ({host})" if host not in groups["peer"] else host
     return {
-        "who": who, "where": who if len(hosts) < 2 or len(candidate.ranks) < 2 else name_hosts(hosts),
-        "host": name_hosts(hosts) if hosts else "the host", "text": line, "line": line, **groups,
-    }  # fmt: skip
+        "who": who,
+        "where": who if len(hosts) < 2 or len(candidate.ranks) < 2 else name_hosts(hosts),
+        "host": name_hosts(hosts) if hosts else "the host",
+        "text": line,
+        "line": line,
+        **groups,
+    }
 
 
 def fill(template: str, words: dict[str, str]) -> str:
@@ -160,7 +165,10 @@ def _unanswered(evidence: Evidence, candidate: Candidate, who: str, name: str) -
     local, remote = candidate.facts.get("local", ""), candidate.facts.get("remote", "")
     if local.startswith("fe80") or remote.startswith("fe80"):
         candidate.id, candidate.fault = "gid-link-local", "setting"
-        candidate.summary = f"{who} got no answer{peers}{on} ({name}): the GIDs in use are link-local (fe80::), which routed RoCE does not reach"
+        candidate.summary = (
+            f"{who} got no answer{peers}{on} ({name}): the GIDs in use are link-local (fe80::), "
+            f"which routed RoCE does not reach"
+        )
         candidate.next = [
             "`show_gids` on both hosts: the index of the RoCE v2 GID with an IPv4 address",
             "NCCL_IB_GID_INDEX with that index (NCCL 2.21 and later choose it without the setting)",
@@ -171,12 +179,16 @@ def _unanswered(evidence: Evidence, candidate: Candidate, who: str, name: str) -
     candidate.summary = f"{who} got no answer{peers}{on} ({name}); {_LATER if later else _AT_ONCE}"
     hosts = name_hosts(list(candidate.hosts | candidate.peers)) or "both hosts"
     candidate.next = (
-        [f"link flaps, drops and retransmissions of the rails on {hosts}: `fabricscope scan`, kernel log",
-         "the peer's own log: whether its process ended first"]
+        [
+            f"link flaps, drops and retransmissions of the rails on {hosts}: `fabricscope scan`, kernel log",
+            "the peer's own log: whether its process ended first",
+        ]
         if later
-        else [f"`show_gids`, and active MTU of the rails on {hosts}: the same type and MTU at both ends",
-              "`ping` from rail to rail with the MTU's size: `ping -M do -s 4000 -I INTERFACE PEER`"]
-    )  # fmt: skip
+        else [
+            f"`show_gids`, and active MTU of the rails on {hosts}: the same type and MTU at both ends",
+            "`ping` from rail to rail with the MTU's size: `ping -M do -s 4000 -I INTERFACE PEER`",
+        ]
+    )
     return candidate
 
 
@@ -231,10 +243,15 @@ def _find_async(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
         ranks = f" ({_ranks(candidate)})" if candidate.ranks else ""
         back = _came_back(groups.get((host, nic, "port active"), []), candidate.at) if name == "port error" else ""
         candidate.summary = f"{part}{on}{ranks} {code['means']}{back}"
-        candidate.next = [
-            f"cable, optic and switch port of {nic or 'the NIC'}{on}: `fabricscope scan` there, link_downed counter, kernel log",
-            "clean or replace the cable or optic where it happens again",
-        ] if code["role"] == "port" else [f"the kernel log of {host or 'the host'}: the NIC's driver and AER"]  # fmt: skip
+        candidate.next = (
+            [
+                f"cable, optic and switch port of {nic or 'the NIC'}{on}: `fabricscope scan` there, link_downed "
+                f"counter, kernel log",
+                "clean or replace the cable or optic where it happens again",
+            ]
+            if code["role"] == "port"
+            else [f"the kernel log of {host or 'the host'}: the NIC's driver and AER"]
+        )
         for event in groups.get((host, nic, "port active"), [])[:1]:
             candidate.show(evidence, event.line)
         yield candidate
@@ -287,7 +304,8 @@ def _find_xids(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
             f"Xid {worst.groups['number']} of the GPU at {candidate.bus} {who}: {code['means']}".replace("  ", " ")
         )
         candidate.next = [
-            f"`nvidia-smi -q` and the kernel log of {host or 'its host'}; `fabricscope scan` there names the repair of this Xid"
+            f"`nvidia-smi -q` and the kernel log of {host or 'its host'}; `fabricscope scan` there names the "
+            f"repair of this Xid"
         ]
         yield candidate
 
@@ -336,12 +354,16 @@ def _find_efa(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
         status = first_of(events).groups.get("status")
         code = codes.get(status or "", {})
         if code:
-            candidate.summary = f"{name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))}: EFA status {status} ({code['name']}): {code['means']}"
+            candidate.summary = (
+                f"{name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))}: EFA "
+                f"status {status} ({code['name']}): {code['means']}"
+            )
             candidate.fault = code["fault"]
             candidate.next = [
                 "the security group of all hosts: all traffic from and to itself, inbound and outbound"
-                if code["fault"] == "fabric" else "the peer's own log: whether its process ended first"
-            ]  # fmt: skip
+                if code["fault"] == "fabric"
+                else "the peer's own log: whether its process ended first"
+            ]
         yield candidate
 
 
@@ -387,20 +409,28 @@ def _find_links(evidence: Evidence) -> Iterator[Candidate]:
         who = _name_npus(evidence, odd, hosts)
         on = "on" if states[0] == "ENABLE" else "off"
         candidate = Candidate(
-            "tls-differs", "hard", "setting",
-            f"TLS is {on} for {who} and {'off' if on == 'on' else 'on'} for the others: links between them never come up",
-        )  # fmt: skip
+            "tls-differs",
+            "hard",
+            "setting",
+            f"TLS is {on} for {who} and {'off' if on == 'on' else 'on'} for the others: links between them never "
+            f"come up",
+        )
         candidate.next = [
-            "`hccn_tool -i N -tls -g` on all NPUs, then the same value everywhere (`hccn_tool -i N -tls -s enable 0` or 1)"
+            "`hccn_tool -i N -tls -g` on all NPUs, then the same value everywhere (`hccn_tool -i N -tls -s "
+            "enable 0` or 1)"
         ]
         ranks = odd
     else:
         hosts = _hosts_of(evidence, [most])
         who = _name_npus(evidence, [most], hosts)
         candidate = Candidate(
-            "link-not-established", "missing" if len(accused[most]) > 1 else "network", "peer",
-            f"no link to {who} was established: {len(accused[most])} rank{'s' if len(accused[most]) > 1 else ''} waited for it", "medium",
-        )  # fmt: skip
+            "link-not-established",
+            "missing" if len(accused[most]) > 1 else "network",
+            "peer",
+            f"no link to {who} was established: {len(accused[most])} rank{'s' if len(accused[most]) > 1 else ''} "
+            f"waited for it",
+            "medium",
+        )
         candidate.next = [
             f"the log of rank {most}: whether its process is there, and its own first error",
             "`hccn_tool -i N -link -g` and `-net_health -g` of that NPU, and its address",
@@ -437,10 +467,10 @@ def _find_exits(evidence: Evidence, events: dict[str, list[Event]]) -> Iterator[
         how = exited.groups.get("how") or (f"signal {exited.groups['signal']}" if exited.groups.get("signal") else "")
         tasks = read_numbers(exited.groups.get("tasks") or exited.groups.get("task") or "")
         rows.append((exited.line.number, how, exited.groups.get("hosts"), tasks, exited, None))
-    for row in evidence.exits:
-        rows.append(
-            (row.line.number, f"code {row.code}", row.host, [row.rank] if row.rank is not None else [], None, row.pid)
-        )
+    rows += [
+        (row.line.number, f"code {row.code}", row.host, [row.rank] if row.rank is not None else [], None, row.pid)
+        for row in evidence.exits
+    ]
     own = [row for row in rows if not _is_victim(row[1])]
     killed = events.get("oom-kill")
     if not own:
@@ -485,11 +515,17 @@ def _read_how(how: str) -> tuple[str, str, str, str]:
 
 _HOW = (
     (r"Out Of Memory", ("oom-kill", "hard", "software", "was killed: out of host memory")),
-    (r"code -9\b|Killed|signal 9\b", ("killed", "exit", "rank", "was killed (SIGKILL): by the out-of-memory killer, a limit, or a person")),
-    (r"code -7\b|Bus error|signal 7\b", ("bus-error", "exit", "setting", "ended with a bus error: /dev/shm is full, or a mapped file was cut")),
+    (
+        r"code -9\b|Killed|signal 9\b",
+        ("killed", "exit", "rank", "was killed (SIGKILL): by the out-of-memory killer, a limit, or a person"),
+    ),
+    (
+        r"code -7\b|Bus error|signal 7\b",
+        ("bus-error", "exit", "setting", "ended with a bus error: /dev/shm is full, or a mapped file was cut"),
+    ),
     (r"code -11\b|Segmentation fault|signal 11\b", ("crash", "exit", "software", "crashed (segmentation fault)")),
     (r"code -6\b|Aborted|signal 6\b", ("aborted", "exit", "software", "aborted: its watchdog or an assertion")),
-)  # fmt: skip
+)
 
 
 def read_numbers(text: str) -> list[int]:
@@ -633,11 +669,15 @@ def _find_transport(evidence: Evidence, events: dict[str, list[Event]]) -> Itera
             else "GPUDirect RDMA is not in use"
         )
         candidate = Candidate(
-            "gpudirect-off", "slow", "setting",
-            f"all {copied} network channels copy through host memory: {why}", "high" if facts.gpudirect_off else "medium",
-        )  # fmt: skip
+            "gpudirect-off",
+            "slow",
+            "setting",
+            f"all {copied} network channels copy through host memory: {why}",
+            "high" if facts.gpudirect_off else "medium",
+        )
         candidate.next = [
-            "`lsmod | grep peermem` and the open GPU modules (DMA-BUF) on all hosts: `fabricscope scan` names what is missing"
+            "`lsmod | grep peermem` and the open GPU modules (DMA-BUF) on all hosts: `fabricscope scan` names "
+            "what is missing"
         ]
         yield candidate
 
@@ -662,7 +702,10 @@ def _find_no_efa(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]
         if evidence.nccl.facts.get("network") == "Socket":
             provider = next((event.groups["provider"] for event in events if event.groups.get("provider")), "efa")
             hosts = name_hosts(list(candidate.hosts)) or "the hosts"
-            candidate.summary = f"NCCL goes over TCP sockets in place of {provider.upper()}: libfabric finds no device of provider {provider} on {hosts}"
+            candidate.summary = (
+                f"NCCL goes over TCP sockets in place of {provider.upper()}: libfabric finds no "
+                f"device of provider {provider} on {hosts}"
+            )
         yield candidate
 
 
@@ -710,11 +753,26 @@ def _none(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
 
 
 _SPECIAL = {
-    "completion-error": _find_completions, "ucx-completion": _find_completions, "hccl-completion": _find_generic, "hccl-link-timeout": _find_link_timeouts,
-    "qp-address-unresolved": _find_queue_pairs, "qp-invalid": _find_queue_pairs, "qp-no-route": _find_queue_pairs,
-    "qp-failed": _find_queue_pairs, "async-event": _find_async, "xid": _find_xids, "cuda-error": _find_cuda,
-    "efa-completion-error": _find_efa, "hccl-fault-code": _find_hccl_codes, "oom-kill": _find_oom,
-    "monitored-barrier": _find_missing, "hccl-root-timeout": _find_missing, "ras-dead-peer": _find_dead,
-    "hccl-heartbeat": _find_dead, "task-exit": _none, "mpi-exit": _none, "efa-not-found": _find_no_efa,
+    "completion-error": _find_completions,
+    "ucx-completion": _find_completions,
+    "hccl-completion": _find_generic,
+    "hccl-link-timeout": _find_link_timeouts,
+    "qp-address-unresolved": _find_queue_pairs,
+    "qp-invalid": _find_queue_pairs,
+    "qp-no-route": _find_queue_pairs,
+    "qp-failed": _find_queue_pairs,
+    "async-event": _find_async,
+    "xid": _find_xids,
+    "cuda-error": _find_cuda,
+    "efa-completion-error": _find_efa,
+    "hccl-fault-code": _find_hccl_codes,
+    "oom-kill": _find_oom,
+    "monitored-barrier": _find_missing,
+    "hccl-root-timeout": _find_missing,
+    "ras-dead-peer": _find_dead,
+    "hccl-heartbeat": _find_dead,
+    "task-exit": _none,
+    "mpi-exit": _none,
+    "efa-not-found": _find_no_efa,
     "hccl-notify-timeout": _find_waiting_npus,
-}  # fmt: skip
+}

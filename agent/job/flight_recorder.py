@@ -242,9 +242,11 @@ def find_dump_hangs(evidence: Evidence) -> Iterator[Candidate]:
         if not behind and set(ranks) <= set(states):
             stuck.append((name, sequence, waiting))
     waits_elsewhere = {
-        rank for rank, states_of in dumps.states.items()
-        for state in states_of.values() if state.waits is not None and state.waits > state.completed
-    }  # fmt: skip
+        rank
+        for rank, states_of in dumps.states.items()
+        for state in states_of.values()
+        if state.waits is not None and state.waits > state.completed
+    }
     roots = {rank: rows for rank, rows in missing.items() if rank not in waits_elsewhere}
     if roots:
         yield _missing(evidence, dumps, roots)
@@ -301,9 +303,13 @@ def _in_circle(evidence: Evidence, dumps: Dumps, missing: dict[int, list[tuple[s
     ranks = sorted(missing)
     names = sorted({row[0] for rows in missing.values() for row in rows})
     candidate = Candidate(
-        "groups-wait-for-each-other", "missing", "software",
-        f"ranks wait for each other in groups {', '.join(names[:4])}: they call collectives of these groups in different order", "medium",
-    )  # fmt: skip
+        "groups-wait-for-each-other",
+        "missing",
+        "software",
+        f"ranks wait for each other in groups {', '.join(names[:4])}: they call collectives of these groups in "
+        f"different order",
+        "medium",
+    )
     candidate.ranks |= dict.fromkeys(ranks)
     candidate.hosts |= dict.fromkeys(_hosts(evidence, ranks))
     for rank in ranks[:3]:
@@ -334,9 +340,12 @@ def _absent(evidence: Evidence, absent: dict[int, list[tuple[str, int]]]) -> Can
 def _stuck(evidence: Evidence, dumps: Dumps, stuck: list[tuple[str, int, list[int]]]) -> Candidate:
     name, sequence, waiting = min(stuck, key=lambda row: (len(row[2]), row[0]))
     candidate = Candidate(
-        "collective-stuck", "hang", "fabric",
-        f"all ranks of {name} entered collective {sequence}, and none completed it: the network or a GPU of the group", "medium",
-    )  # fmt: skip
+        "collective-stuck",
+        "hang",
+        "fabric",
+        f"all ranks of {name} entered collective {sequence}, and none completed it: the network or a GPU of the group",
+        "medium",
+    )
     candidate.waits_for_all = True
     candidate.ranks |= dict.fromkeys(sorted(waiting))
     candidate.hosts |= dict.fromkeys(_hosts(evidence, waiting))

@@ -91,11 +91,13 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> Candidate:
     mismatched = {state.operation for state in waiting.values() if state.operation}
     if len(mismatched) > 1:
         candidate = Candidate(
-            "collectives-differ", "hard", "software",
+            "collectives-differ",
+            "hard",
+            "software",
             f"ranks call different collectives as number {sequence}{of_group}: {', '.join(sorted(mismatched))}",
-        )  # fmt: skip
+        )
         candidate.next = ["the branch of the program that only some ranks take"]
-        return _with_lines(evidence, candidate, [state for state in waiting.values()])
+        return _with_lines(evidence, candidate, list(waiting.values()))
     silent = _find_silent(evidence, name, group)
     if silent:
         return _silent(evidence, what, waiting, silent)
@@ -114,7 +116,8 @@ def _late(
     )
     host = hosts[0] if hosts else "its host"
     candidate.next = [
-        f"the cause is on {who}, before the network: `py-spy dump` of its process while it hangs, its data loader and CPU",
+        f"the cause is on {who}, before the network: `py-spy dump` of its process while it hangs, its data loader "
+        f"and CPU",
         f"`fabricscope scan` on {host}, and its kernel log at that time (Xids)",
     ]
     for rank, late in behind.items():
@@ -146,9 +149,12 @@ def _silent(evidence: Evidence, what: str, waiting: dict[int, WatchdogState], si
     there = [rank for rank in silent if ranks.find(rank) is not None or rank in ranks.torch_files]
     how = "ended, or is blocked, without a line of its watchdog" if there else "has no line in these files"
     candidate = Candidate(
-        "rank-silent", "missing", "rank", f"{who} {how}; {len(waiting)} ranks waited for {what}",
+        "rank-silent",
+        "missing",
+        "rank",
+        f"{who} {how}; {len(waiting)} ranks waited for {what}",
         "medium" if there else "low",
-    )  # fmt: skip
+    )
     candidate.next = [
         "the launcher's table of exit codes, and the kernel log of that host: out of memory, Xids",
         f"the log of rank {name_numbers(silent[:8])}: it decides",
@@ -167,10 +173,12 @@ def _all_wait(
     first = "; the first collective: nothing ever worked" if sequence in (0, 1) else ""
     who = f"all {world} ranks" if everybody else f"{len(waiting)} rank{'s' if len(waiting) > 1 else ''}"
     candidate = Candidate(
-        "collective-stuck", "hang", "fabric" if everybody else "unknown",
+        "collective-stuck",
+        "hang",
+        "fabric" if everybody else "unknown",
         f"{who} waited in {what} until the time-out{first}; no rank is known that did not come",
         "medium" if everybody else "low",
-    )  # fmt: skip
+    )
     candidate.waits_for_all = True
     candidate.next = [
         "warnings of NCCL before the time-out (NCCL_DEBUG=WARN on all ranks)",

@@ -100,8 +100,9 @@ class Inspector:
     def read(self, name: str, lines: Iterable[bytes]) -> tuple[int, int]:
         """One file: its lines, and how many of them were no record."""
         decode = msgspec.json.Decoder(_Record).decode
-        number = damaged = 0
-        for number, line in enumerate(lines, 1):
+        count = damaged = 0
+        for line in lines:
+            count += 1
             if not line.strip():
                 continue
             try:
@@ -110,7 +111,7 @@ class Inspector:
                 damaged += 1
                 continue
             self._add(name, record)
-        return number, damaged
+        return count, damaged
 
     def _add(self, name: str, record: _Record) -> None:
         header, collective = record.header, record.coll_perf
@@ -225,7 +226,10 @@ def _find_late(
             else f"{len(processes)} processes"
         )
         groups = sorted({inspector.names[row[0]] for process in processes for row in found[process]})
-        text = f"{who} on {host} is late in every collective: the others wait {rows[0][2] / 1000:.3g} ms for it ({', '.join(groups[:4])})"
+        text = (
+            f"{who} on {host} is late in every collective: the others wait {rows[0][2] / 1000:.3g} ms for it "
+            f"({', '.join(groups[:4])})"
+        )
         if len(processes) > 1:
             text = f"{who} on {host} are late together: the host (CPU, clocks, storage), not one GPU"
         candidate = Candidate("rank-late", "slow", "rank", text, "medium")
@@ -234,12 +238,14 @@ def _find_late(
         for communicator, rank, delay in rows[:3]:
             candidate.evidence.append(
                 JobEvidence(
-                    text=f"{inspector.names[communicator]}: rank {rank} has the shortest times, by {delay:.0f} us in the middle",
+                    text=f"{inspector.names[communicator]}: rank {rank} has the shortest times, by {delay:.0f} us "
+                    f"in the middle",
                     source=inspector.files[processes[0]],
                 )
             )
         candidate.next = [
-            f"clocks, throttling, PCIe width and Xids of the GPU on {host}: `fabricscope scan`; its CPU binding and data loader",
+            f"clocks, throttling, PCIe width and Xids of the GPU on {host}: `fabricscope scan`; its CPU binding "
+            f"and data loader",
         ]
         yield candidate
 
@@ -280,20 +286,26 @@ def _find_slow_groups(
     common, hosts = _common_part(inspector, list(slow))
     what = f"communicator {names[0]} is" if len(names) == 1 else f"communicators {', '.join(names[:4])} are"
     candidate = Candidate(
-        "communicator-slow", "slow", "fabric" if len(hosts) > 1 else "rank",
-        f"{what} slow as a whole: {function} takes {factor:.2g} times as long as in its siblings, on all its ranks alike; {common}", "medium",
-    )  # fmt: skip
+        "communicator-slow",
+        "slow",
+        "fabric" if len(hosts) > 1 else "rank",
+        f"{what} slow as a whole: {function} takes {factor:.2g} times as long as in its siblings, on all its "
+        f"ranks alike; {common}",
+        "medium",
+    )
     candidate.hosts |= dict.fromkeys(hosts)
     for communicator in list(slow)[:3]:
         member = next(iter(inspector.members[communicator].values()))
         candidate.evidence.append(
             JobEvidence(
-                text=f"{inspector.names[communicator]}: {slow[communicator][0]:.2g} times the siblings' {slow[communicator][1]}",
+                text=f"{inspector.names[communicator]}: {slow[communicator][0]:.2g} times the siblings' "
+                f"{slow[communicator][1]}",
                 source=inspector.files.get(member, ""),
             )
         )
     candidate.next = [
-        "ports, cables and switch of what they have in common: link errors, rates, drops: `fabricscope fleet topology`, `fabricscope scan`"
+        "ports, cables and switch of what they have in common: link errors, rates, drops: `fabricscope fleet "
+        "topology`, `fabricscope scan`"
     ]
     yield candidate
 
@@ -305,13 +317,14 @@ def _common_part(inspector: Inspector, slow: list[str]) -> tuple[str, list[str]]
         for host, pid in members.values():
             processes[host].add(pid)
     places = {(host, pid): number for host, pids in processes.items() for number, pid in enumerate(sorted(pids))}
-    hosts = [set(host for host, _ in inspector.members[name].values()) for name in slow]
+    hosts = [{host for host, _ in inspector.members[name].values()} for name in slow]
     numbers = {places[member] for name in slow for member in inspector.members[name].values()}
     shared = sorted(set.intersection(*hosts))
     if len(numbers) == 1 and len(shared) > 1:
         number = numbers.pop()
         return (
-            f"common to all of them: local rank {number} of every host, so GPU and rail {number} ({name_hosts(shared)})",
+            f"common to all of them: local rank {number} of every host, so GPU and rail {number} "
+            f"({name_hosts(shared)})",
             shared,
         )
     if shared and len(shared) <= 2:

@@ -1,4 +1,4 @@
-"""Joins the causes of a job with reports of its hosts: a cause becomes a part, with what is wrong with it, or nothing."""
+"""Joins the causes of a job with reports of its hosts: a cause becomes a part, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,23 @@ _MOST_FINDINGS = 8
 _CLOCKS = 5.0  # seconds
 _NETWORK = ("roce", "ib", "rails", "nic", "rdma", "gdr", "mtu", "gid", "net")
 _FAMILIES = {  # rules of the whole node that matter for a cause
-    "shm-full": ("shm", "container"), "memlock-low": ("gdr-memlock", "memlock", "limits"),
-    "verbs-create-failed": ("gdr-memlock", "memlock"), "ucx-memlock": ("gdr-memlock", "memlock"),
-    "nvls-bind-failed": ("fabric", "nvlink"), "nvls-cuda-error": ("fabric", "nvlink"), "cuda-802": ("fabric", "nvlink"),
-    "cuda-401": ("fabric", "nvlink"), "imex-not-working": ("imex", "fabric"), "sockets": ("gdr", "nccl", "ib", "roce", "rdma"),
-    "gpudirect-off": ("gdr",), "efa-not-found": ("efa", "gdr"), "gpu-memory-not-registered": ("gdr",), "dmabuf-unsupported": ("gdr",),
-    "completion-4": ("gdr", "acs", "iommu"), "completion-9": ("gdr", "acs", "iommu"),
-}  # fmt: skip
+    "shm-full": ("shm", "container"),
+    "memlock-low": ("gdr-memlock", "memlock", "limits"),
+    "verbs-create-failed": ("gdr-memlock", "memlock"),
+    "ucx-memlock": ("gdr-memlock", "memlock"),
+    "nvls-bind-failed": ("fabric", "nvlink"),
+    "nvls-cuda-error": ("fabric", "nvlink"),
+    "cuda-802": ("fabric", "nvlink"),
+    "cuda-401": ("fabric", "nvlink"),
+    "imex-not-working": ("imex", "fabric"),
+    "sockets": ("gdr", "nccl", "ib", "roce", "rdma"),
+    "gpudirect-off": ("gdr",),
+    "efa-not-found": ("efa", "gdr"),
+    "gpu-memory-not-registered": ("gdr",),
+    "dmabuf-unsupported": ("gdr",),
+    "completion-4": ("gdr", "acs", "iommu"),
+    "completion-9": ("gdr", "acs", "iommu"),
+}
 
 
 class HostReport(NamedTuple):
@@ -62,10 +72,14 @@ def join_reports(conclusion: Conclusion, reports: Sequence[HostReport]) -> list[
         findings = [finding for finding in one.report.open_findings if SEVERITIES.index(finding.severity) > 0]
         rows.append(
             JoinedReport(
-                host=host or name, source=one.source, observed_at=_time_of(one),
-                joined=host is not None, reason=reason, findings=[_show(finding) for finding in findings[:_MOST_FINDINGS]],
+                host=host or name,
+                source=one.source,
+                observed_at=_time_of(one),
+                joined=host is not None,
+                reason=reason,
+                findings=[_show(finding) for finding in findings[:_MOST_FINDINGS]],
             )
-        )  # fmt: skip
+        )
     if not by_host:
         return rows
     for cause in conclusion.causes:
@@ -321,7 +335,10 @@ def _join_gids(
         if right and (used is None or used not in right):
             best = right[0]
             yield f"{nic.label}: GID index {best.index} is RoCE v2 with an IPv4 address ({best.gid})"
-            advice = f"NCCL_IB_GID_INDEX={best.index} on {host or 'this host'} (NCCL 2.21 and later choose it without the setting)"
+            advice = (
+                f"NCCL_IB_GID_INDEX={best.index} on {host or 'this host'} (NCCL 2.21 and later choose it "
+                f"without the setting)"
+            )
             if advice not in cause.next:
                 cause.next.insert(0, advice)
                 state = (
@@ -364,7 +381,7 @@ def _join_limits(
             cause.summary += f"; the limit of locked memory there is {int(low[0]) >> 10} KiB"
             cause.confidence = "high"
     elif cause.id in ("shm-full", "shm-failed") and report.software.shared_memory_mib is not None:
-        yield f"/dev/shm has {report.software.shared_memory_mib} MiB"
+        yield f"shared memory (/dev/shm): {report.software.shared_memory_mib} MiB"  # a name in a text
     elif cause.id in ("sockets", "efa-not-found"):
         active = [nic.label for nic in report.topology.nics if any(port.state == "ACTIVE" for port in nic.ports)]
         if active:
@@ -387,7 +404,10 @@ def _join_gpu(
             yield f"{gpu.label}: the driver recommends: {gpu.recovery_action}"
         for event in report.events:
             if event.kind == "xid" and event.subject in (gpu.pci, gpu.id):
-                yield f"{gpu.label}: Xid {event.code} ({event.at or event.logged or 'time not known'}): {event.text[:120]}"
+                yield (
+                    f"{gpu.label}: Xid {event.code} ({event.at or event.logged or 'time not known'}): "
+                    f"{event.text[:120]}"
+                )
 
 
 def _join_fabric(

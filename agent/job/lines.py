@@ -41,7 +41,7 @@ _PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
     ("srun", re.compile(r"\s{0,6}(?P<task>\d{1,7}): ?"), False),
     ("mpich", re.compile(r"\[(?P<task>\d{1,7})\] "), False),
     ("pdsh", re.compile(r"(?P<host>[A-Za-z][\w.-]{0,62}): "), False),
-)  # fmt: skip
+)
 _NO_HOSTS = re.compile(
     r"(?:.{0,60}(?:Error|Exception|Warning)|srun|slurmstepd|libfabric|mpirun|INFO|WARN\w{0,4}|ERROR|FATAL|DEBUG|error|"
     r"warning|hint|kernel|nccl\w{0,40})$"
@@ -162,10 +162,14 @@ def _split_records(line: str, headers: list[re.Match[str]], blank: LogLine, name
     ends = [header.start() for header in headers[1:]] + [len(line)]
     for header, end in zip(headers, ends, strict=True):
         yield blank._replace(
-            text=line[header.end() : end].strip(), level=header["level"], place=header["place"],
-            host=header["host"].partition(".")[0], pid=int(header["pid"]), device=int(header["device"]),
+            text=line[header.end() : end].strip(),
+            level=header["level"],
+            place=header["place"],
+            host=header["host"].partition(".")[0],
+            pid=int(header["pid"]),
+            device=int(header["device"]),
             task=int(names["task"]) if "task" in names else None,
-        )  # fmt: skip
+        )
 
 
 def find_time(line: str) -> Moment | None:

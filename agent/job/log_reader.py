@@ -37,7 +37,8 @@ _TLS = re.compile(
     r"\((?P<own_rank>\d{1,7})\)\s{0,8}\|[^|]{0,30}\|[^|]{0,30}\|[^|]{0,30}\|\s{0,8}(?P<tls>\w{1,20})"
 )
 _KEY_INFO = re.compile(
-    r"\[LocalRank Key Info\]userRank\[(?P<rank>\d{1,7})\] hostIp\[(?P<host>[^\]]{1,60})\] devicePhyId\[(?P<device>\d{1,4})\]"
+    r"\[LocalRank Key Info\]userRank\[(?P<rank>\d{1,7})\] hostIp\[(?P<host>[^\]]{1,60})\] "
+    r"devicePhyId\[(?P<device>\d{1,4})\]"
     r" server\[[^\]]{0,80}\] deviceIp\[(?P<address>[^\]]{0,60})\]"
 )
 _ROOT_INFO = re.compile(r"Inner:ranks\[(?P<ranks>\d{1,7})\], rank\[(?P<rank>\d{1,7})\]")
@@ -56,23 +57,53 @@ _FRAME = re.compile(r"  File \"|frame #\d|#\d{1,3} ")
 
 # Words by which lines matter besides the failures; without digits
 _FRAMEWORKS = {
-    b"torch": "PyTorch", b"ProcessGroup": "PyTorch", b"deepspeed": "DeepSpeed", b"DeepSpeed": "DeepSpeed",
-    b"megatron": "Megatron-LM", b"nThread ": "nccl-tests", b"jaxlib": "JAX", b"tensorflow": "TensorFlow",
-    b"mindspore": "MindSpore", b"vllm": "vLLM", b"lightning": "Lightning", b"horovod": "Horovod",
-}  # fmt: skip
+    b"torch": "PyTorch",
+    b"ProcessGroup": "PyTorch",
+    b"deepspeed": "DeepSpeed",
+    b"DeepSpeed": "DeepSpeed",
+    b"megatron": "Megatron-LM",
+    b"nThread ": "nccl-tests",
+    b"jaxlib": "JAX",
+    b"tensorflow": "TensorFlow",
+    b"mindspore": "MindSpore",
+    b"vllm": "vLLM",
+    b"lightning": "Lightning",
+    b"horovod": "Horovod",
+}
 _PROGRESS = (b"iteration", b"Iteration", b"it/s", b"step ", b"Step ", b"step:", b"step=", b"epoch", b"Epoch", b"loss")
 _WELL = (
-    b"Out of bounds values", b"Avg bus bandwidth", b"raining complete", b"raining finished", b"raining done",
-    b"ob completed", b"exited with exit code", b"Destroy COMPLETE", b"Finished training", b"exit code",
-)  # fmt: skip
+    b"Out of bounds values",
+    b"Avg bus bandwidth",
+    b"raining complete",
+    b"raining finished",
+    b"raining done",
+    b"ob completed",
+    b"exited with exit code",
+    b"Destroy COMPLETE",
+    b"Finished training",
+    b"exit code",
+)
 _WELL_FORM = re.compile(
     r"# Out of bounds values : 0 OK|# Avg bus bandwidth|[Tt]raining (?:is )?(?:complete|finished|done)|[Jj]ob completed"
     r"(?: successfully)?|exit(?:ed)? (?:with )?(?:exit )?code:? 0\b|Destroy COMPLETE|Finished training"
 )
 _TABLE_WORDS = (
-    b" float", b" half", b" double", b" bfloat", b" int", b" uint", b" fp", b"Rank ", b"#bytes", b"Device ",
-    b"Running ", b"SUM ", b"redop", b"algbw", b"nThread",
-)  # fmt: skip
+    b" float",
+    b" half",
+    b" double",
+    b" bfloat",
+    b" int",
+    b" uint",
+    b" fp",
+    b"Rank ",
+    b"#bytes",
+    b"Device ",
+    b"Running ",
+    b"SUM ",
+    b"redop",
+    b"algbw",
+    b"nThread",
+)
 _SETTING_WORDS = (b"NCCL_", b"RCCL_", b"HCCL_", b"UCX_", b" FI_", b"HSA_", b"value:")
 _ERROR_WORDS = (
     b"rror",
@@ -89,9 +120,26 @@ _ERROR_WORDS = (
 )
 # What is looked for within tokens: settings, names of errors, and the words of rows that are so
 _ANYWHERE_WORDS = (
-    "CCL_", "UCX_", " FI_", "HSA_", "Error", "Exception", "error", "ERROR", "ailed", "ailure", "nvmlInit", "nvmlDevice", "nvmlShutdown",
-    "NCCL", "ProcessGroup", "torch", "it/s", "HCCL", "HCCP",
-)  # fmt: skip
+    "CCL_",
+    "UCX_",
+    " FI_",
+    "HSA_",
+    "Error",
+    "Exception",
+    "error",
+    "ERROR",
+    "ailed",
+    "ailure",
+    "nvmlInit",
+    "nvmlDevice",
+    "nvmlShutdown",
+    "NCCL",
+    "ProcessGroup",
+    "torch",
+    "it/s",
+    "HCCL",
+    "HCCP",
+)
 
 
 class _Kind:
@@ -299,9 +347,16 @@ class LogReader:
 
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _UNEXPLAINED = Row(
-    id="unexplained", words=[], pattern="", role="error", confidence="low",
-    summary="{who}: {text}", next=["the lines around it: fabricscope has no row for this line"], fires=[], silent=[],
-)  # fmt: skip
+    id="unexplained",
+    words=[],
+    pattern="",
+    role="error",
+    confidence="low",
+    summary="{who}: {text}",
+    next=["the lines around it: fabricscope has no row for this line"],
+    fires=[],
+    silent=[],
+)
 
 
 def _number(*texts: str | None) -> int | None:
@@ -314,8 +369,15 @@ def _chain(first: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _name_kind(found: set[str]) -> str | None:
-    names = {"hccl": "HCCL log", "nccl": "NCCL log", "torch": "PyTorch log", "table": "measured table",
-             "launcher": "launcher log", "kernel": "kernel log", "other": "log"}  # fmt: skip
+    names = {
+        "hccl": "HCCL log",
+        "nccl": "NCCL log",
+        "torch": "PyTorch log",
+        "table": "measured table",
+        "launcher": "launcher log",
+        "kernel": "kernel log",
+        "other": "log",
+    }
     kinds = [names[kind] for kind in names if kind in found]
     return " and ".join(kinds[:2]) if kinds else None
 
@@ -448,7 +510,8 @@ def _read_error(reader: LogReader, line: LogLine) -> None:
 
 _TOKENS = frozenset(
     b"version float half double bfloat int uint fp Rank bytes Device Running SUM redop algbw nThread bounds bandwidth "
-    b"raining Training training Job job code COMPLETE Finished iteration Iteration step Step epoch Epoch loss deepspeed "
+    b"raining Training training Job job code COMPLETE Finished iteration Iteration step Step epoch Epoch loss "
+    b"deepspeed "
     b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
     b"RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
 )
@@ -480,4 +543,4 @@ _READERS: tuple[tuple[tuple[bytes, ...], Callable[[LogReader, LogLine], None]], 
     ((b"local rank", b"local_rank"), _read_launched),
     ((b"  host ", b"  rank ", b"  exitcode"), _read_failure_table),
     (_ERROR_WORDS, _read_error),
-)  # fmt: skip
+)

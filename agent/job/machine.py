@@ -89,13 +89,20 @@ def _find_low(tables: Sequence[JobTable]) -> list[JobCause]:
         rows = [row for row in table.judged if row.verdict != "not-judged" and row.expected_gbyte_s]
         largest = max(rows, key=lambda row: (row.measured.size_bytes or 0, row.measured.gbyte_s), default=None)
         if largest is not None and largest.verdict == "low":
-            text = f"{largest.measured.what} reaches {largest.measured.gbyte_s:.3g} GB/s, and the machine should give {largest.expected_gbyte_s:.3g}"
+            text = (
+                f"{largest.measured.what} reaches {largest.measured.gbyte_s:.3g} GB/s, and the machine should "
+                f"give {largest.expected_gbyte_s:.3g}"
+            )
             return [
                 JobCause(
-                    id="bandwidth-low", confidence="medium", at_fault=AtFault(kind="unknown"), summary=text,
-                    evidence=[JobEvidence(text=text, source=table.source)], next=largest.reasons[:4],
+                    id="bandwidth-low",
+                    confidence="medium",
+                    at_fault=AtFault(kind="unknown"),
+                    summary=text,
+                    evidence=[JobEvidence(text=text, source=table.source)],
+                    next=largest.reasons[:4],
                 )
-            ]  # fmt: skip
+            ]
     return []
 
 
@@ -123,10 +130,14 @@ def _judge(
     judged = _by_level(evidence, table, node, report, profile)
     return [
         JobTable(
-            source=evidence.names[number], tool=largest.tool, rows=len(table.rows), largest_gbyte_s=largest.gbyte_s,
-            shapes=describe_shape(table), judged=judged,
+            source=evidence.names[number],
+            tool=largest.tool,
+            rows=len(table.rows),
+            largest_gbyte_s=largest.gbyte_s,
+            shapes=describe_shape(table),
+            judged=judged,
         )
-    ]  # fmt: skip
+    ]
 
 
 def _by_level(

@@ -48,10 +48,16 @@ def _read_collectives(lines: Iterable[str]) -> Iterator[Measurement]:
             continue
         best = max(known)
         yield Measurement(
-            tool="nccl-tests", what="collective", size_bytes=int(words[0][:18]), gbyte_s=best[0], algbw_gbyte_s=best[1],
-            reduces=words[3] in _OPERATIONS, out_of_place_gbyte_s=pairs[0][1],
-            in_place_gbyte_s=pairs[1][1] if len(pairs) > 1 else None, wrong=wrong,
-        )  # fmt: skip
+            tool="nccl-tests",
+            what="collective",
+            size_bytes=int(words[0][:18]),
+            gbyte_s=best[0],
+            algbw_gbyte_s=best[1],
+            reduces=words[3] in _OPERATIONS,
+            out_of_place_gbyte_s=pairs[0][1],
+            in_place_gbyte_s=pairs[1][1] if len(pairs) > 1 else None,
+            wrong=wrong,
+        )
 
 
 _Pair = tuple["float | None", "float | None"]

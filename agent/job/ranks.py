@@ -27,7 +27,8 @@ _TABLE = re.compile(
 )
 _HOST_LINES = (
     re.compile(
-        r"rank[ =:]{1,3}(?P<rank>\d{1,7})[ ,;]{1,3}(?:host|node)(?:name)?[ =:]{1,3}(?P<host>[A-Za-z0-9][\w.-]{0,63})\s*$"
+        r"rank[ =:]{1,3}(?P<rank>\d{1,7})[ ,;]{1,3}(?:host|node)(?:name)?[ "
+        r"=:]{1,3}(?P<host>[A-Za-z0-9][\w.-]{0,63})\s*$"
     ),
     re.compile(
         r"(?P<host>[A-Za-z0-9][\w.-]{0,63})\s{1,8}(?:slots|gpus)\s{0,3}=\s{0,3}(?P<slots>\d{1,4})(?:\s.{0,80})?$"

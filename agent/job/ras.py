@@ -156,14 +156,20 @@ def read_json(name: str, data: bytes) -> Snapshot:
                 if len(ranks) <= max(10, communicator.size // 4):
                     snapshot.listed[key, function, count] += [_list_rank(name, key, function, rank) for rank in ranks]
         for rank in communicator.missing_ranks:
-            text = f"communicator {key}: rank {rank.rank} on {rank.host}, process {rank.pid}: {'considered dead' if rank.status.considered_dead else 'no answer'}"
+            text = (
+                f"communicator {key}: rank {rank.rank} on {rank.host}, process {rank.pid}: "
+                f"{'considered dead' if rank.status.considered_dead else 'no answer'}"
+            )
             row = Process(rank.pid, rank.host, str(rank.cuda_dev), JobEvidence(text=text, source=name))
             (snapshot.dead if rank.status.considered_dead else snapshot.unanswered).append(row)
     return snapshot
 
 
 def _list_rank(name: str, key: str, function: str, rank: _Rank) -> Listed:
-    text = f"communicator {key}: rank {rank.rank} on {rank.host} is at {function} {rank.collective_counts.get(function, 0)}"
+    text = (
+        f"communicator {key}: rank {rank.rank} on {rank.host} is at {function} "
+        f"{rank.collective_counts.get(function, 0)}"
+    )
     return Listed(rank.rank, rank.cuda_dev, rank.pid, rank.host, JobEvidence(text=text, source=name))
 
 
@@ -192,9 +198,14 @@ def _natural(name: str) -> list[int | str]:
 
 
 def _behind(
-    evidence: Evidence, function: str, behind: list[Listed], ends: tuple[int, int], counts: dict[int, int],
-    equal: list[Snapshot], last: Snapshot,
-) -> Candidate:  # fmt: skip
+    evidence: Evidence,
+    function: str,
+    behind: list[Listed],
+    ends: tuple[int, int],
+    counts: dict[int, int],
+    equal: list[Snapshot],
+    last: Snapshot,
+) -> Candidate:
     least, most = ends
     ranks = sorted(row.rank for row in behind)
     nodes = list(dict.fromkeys(evidence.ranks.find_host(row.node) or row.node for row in behind))
@@ -206,10 +217,16 @@ def _behind(
     )
     waiting = sum(number for count, number in counts.items() if count > least)
     if equal:
-        text = f"{place} stays at {function} {least} while {waiting} ranks wait at {most}, with equal counts in {len(equal) + 1} snapshots: a hang"
+        text = (
+            f"{place} stays at {function} {least} while {waiting} ranks wait at {most}, with equal counts in "
+            f"{len(equal) + 1} snapshots: a hang"
+        )
         candidate = Candidate("rank-behind", "missing", "rank", text)
     else:
-        text = f"{place} is behind at {function} {least}, {waiting} ranks are at {most}; one snapshot cannot tell a hang from a step that runs"
+        text = (
+            f"{place} is behind at {function} {least}, {waiting} ranks are at {most}; one snapshot cannot tell "
+            f"a hang from a step that runs"
+        )
         candidate = Candidate("rank-behind", "missing", "rank", text, "low")
     candidate.ranks |= dict.fromkeys(ranks)
     candidate.hosts |= dict.fromkeys(nodes)

@@ -23,8 +23,10 @@ _SOCKET_CAUSES = (
 )
 _DIRECT_CAUSES = (
     "NCCL_NET_GDR_LEVEL or NCCL_DMABUF_ENABLE switches it off",
-    "neither peer memory nor DMA-BUF of the NIC works: nvidia-peermem is not loaded or not registered with ib_core, and "
-    "the NIC's driver or the GPU's modules do not support DMA-BUF (a line on DMA-BUF of the GPU alone shows nothing of it)",
+    "neither peer memory nor DMA-BUF of the NIC works: nvidia-peermem is not loaded or not registered with "
+    "ib_core, and "
+    "the NIC's driver or the GPU's modules do not support DMA-BUF (a line on DMA-BUF of the GPU alone shows "
+    "nothing of it)",
     "the GPU and the NIC have no PCIe switch in common, so NCCL copies through host memory",
 )
 

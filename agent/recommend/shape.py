@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from statistics import median
 
@@ -46,7 +47,10 @@ def _runs(rows: Sequence[Measurement]) -> Iterator[list[Measurement]]:
 def _describe(run: list[Measurement], table: MeasuredTable) -> Iterator[str]:
     wrong = sum(row.wrong or 0 for row in run)
     if wrong:
-        yield f"{wrong} wrong values: data is corrupted (GPU memory, relaxed ordering on the NIC, NCCL_CHUNK_SIZE): stop using these nodes"
+        yield (
+            f"{wrong} wrong values: data is corrupted (GPU memory, relaxed ordering on the NIC, "
+            f"NCCL_CHUNK_SIZE): stop using these nodes"
+        )
     large = [row for row in run if (row.size_bytes or 0) >= _LARGE]
     if large and not any(row.gbyte_s for row in large):
         yield "bus bandwidth is 0 in every row: one rank in each job; nccl-tests were built without MPI=1"
@@ -80,18 +84,21 @@ def _find_fall(rows: list[Measurement]) -> str | None:
 def _scatter(rows: list[Measurement]) -> Iterator[str]:
     """Single rows that are off, a step that recovers, or rows that go up and down."""
     values = [row.gbyte_s for row in rows]
-    changes = [(later - earlier) / max(earlier, 1e-9) for earlier, later in zip(values, values[1:], strict=False)]
-    turns = sum(
-        one * other < 0 and abs(one) > 0.15 and abs(other) > 0.15
-        for one, other in zip(changes, changes[1:], strict=False)
-    )
+    changes = [(later - earlier) / max(earlier, 1e-9) for earlier, later in itertools.pairwise(values)]
+    turns = sum(one * other < 0 and abs(one) > 0.15 and abs(other) > 0.15 for one, other in itertools.pairwise(changes))
     if turns >= 3:
-        yield "goes up and down from size to size: a shared fabric, ECMP collisions, starved proxy threads or power limits; repeat before judging"
+        yield (
+            "goes up and down from size to size: a shared fabric, ECMP collisions, starved proxy threads or "
+            "power limits; repeat before judging"
+        )
         return
     for number in range(1, len(values) - 1):
         neighbors = min(values[number - 1], values[number + 1])
         if values[number] < 0.7 * neighbors:
-            yield f"only the row of {_size(rows[number])} is off ({values[number]:.3g} GB/s): noise, such as another job; repeat before judging"
+            yield (
+                f"only the row of {_size(rows[number])} is off ({values[number]:.3g} GB/s): noise, such as "
+                f"another job; repeat before judging"
+            )
     for number, change in enumerate(changes):
         later = values[number + 1 :]
         if (
@@ -100,7 +107,10 @@ def _scatter(rows: list[Measurement]) -> Iterator[str]:
             and len(later) > 1
             and values[number + 1] >= 0.7 * later[1]
         ):
-            yield f"a step down at {_size(rows[number + 1])} that recovers: NCCL changes its algorithm or protocol there; harmless"
+            yield (
+                f"a step down at {_size(rows[number + 1])} that recovers: NCCL changes its algorithm or "
+                f"protocol there; harmless"
+            )
 
 
 def _places(rows: list[Measurement]) -> Iterator[str]:
@@ -113,7 +123,8 @@ def _places(rows: list[Measurement]) -> Iterator[str]:
     if ratios and not 0.85 < median(ratios) < 1.18:
         better = "in place" if median(ratios) > 1 else "out of place"
         yield (
-            f"{better} is {abs(median(ratios) - 1) * 100:.0f}% off the other at large sizes: the first column is cold (too few "
+            f"{better} is {abs(median(ratios) - 1) * 100:.0f}% off the other at large sizes: the first column is "
+            f"cold (too few "
             "warm-up iterations, registration, clocks); if it stays over repeats: buffers on another NUMA node"
         )
 

@@ -21,15 +21,38 @@ from agent.model.topology import Topology
 
 _COLUMNS = {
     "host": ("hostname", "services", "gpus"),
-    "gpu": ("id", "label", "index", "uuid", "name", "vendor", "pci", "fabric_state", "fabric_status", "recovery_action", "pstate"),
+    "gpu": (
+        "id",
+        "label",
+        "index",
+        "uuid",
+        "name",
+        "vendor",
+        "pci",
+        "fabric_state",
+        "fabric_status",
+        "recovery_action",
+        "pstate",
+    ),
     "nic": ("id", "label", "role", "rdma_device", "driver"),
     "port": ("nic", "port", "link_layer", "state", "phys_state", "rate_gbit_s", "lid", "active_mtu"),
     "netdev": ("id", "label", "nic", "operstate", "mtu"),
     "finding": (
-        "rule", "severity", "subject", "label", "summary", "impact", "remedy", "confidence", "fingerprint", "devices",
-        "silenced", "silenced_reason", "silenced_until",
+        "rule",
+        "severity",
+        "subject",
+        "label",
+        "summary",
+        "impact",
+        "remedy",
+        "confidence",
+        "fingerprint",
+        "devices",
+        "silenced",
+        "silenced_reason",
+        "silenced_until",
     ),
-}  # fmt: skip
+}
 _COUNTERS = ("nic", "port", "link_downed", "symbol_error", "out_of_sequence", "local_ack_timeout_err")
 _KEYS = {"node": TEXT}
 
@@ -64,7 +87,7 @@ def read_hosts(
             (then if earlier else now)[node][table].append(tuple(row))
     for node, *row in counters():
         now[node]["port_counter"].append(tuple(row))
-    looks = {node: when for node, when in looked()} if looked is not None else {}
+    looks = dict(looked()) if looked is not None else {}
     reports = []
     for node, name in sorted(nodes.items()):
         rows_of = {**then[node], "port_counter": now[node]["port_counter"]} if node in looks else now[node]
@@ -145,11 +168,21 @@ def _make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
     ]
     gpus = [
         Gpu(
-            id=number, label=label or number, index=index, uuid=uuid, name=model, vendor=vendor, pci=pci or number,
-            fabric=Fabric(state=state, status=status) if state or status else None, recovery_action=action, pstate=pstate,
+            id=number,
+            label=label or number,
+            index=index,
+            uuid=uuid,
+            name=model,
+            vendor=vendor,
+            pci=pci or number,
+            fabric=Fabric(state=state, status=status) if state or status else None,
+            recovery_action=action,
+            pstate=pstate,
         )
-        for number, label, index, uuid, model, vendor, pci, state, status, action, pstate in sorted(rows.get("gpu", []), key=str)
-    ]  # fmt: skip
+        for number, label, index, uuid, model, vendor, pci, state, status, action, pstate in sorted(
+            rows.get("gpu", []), key=str
+        )
+    ]
     netdevs = [
         Netdev(id=number, label=label or number, nic=nic, operstate=state, mtu=mtu)
         for number, label, nic, state, mtu in sorted(rows.get("netdev", []), key=str)
@@ -185,7 +218,15 @@ def _make_finding(row: tuple[Any, ...]) -> Finding:
         until,
     ) = row
     return Finding(
-        rule=rule, severity=severity, subject=subject, label=label or subject, summary=summary or "", impact=impact or "",
-        remedy=remedy or "", confidence=confidence or "high", fingerprint=fingerprint,
-        silenced=Silenced(until=until, reason=reason or "") if silenced else None, devices=(devices or "").split(),
-    )  # fmt: skip
+        rule=rule,
+        severity=severity,
+        subject=subject,
+        label=label or subject,
+        summary=summary or "",
+        impact=impact or "",
+        remedy=remedy or "",
+        confidence=confidence or "high",
+        fingerprint=fingerprint,
+        silenced=Silenced(until=until, reason=reason or "") if silenced else None,
+        devices=(devices or "").split(),
+    )

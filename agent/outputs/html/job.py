@@ -1,4 +1,4 @@
-"""Why a job failed, as one self-contained page: the headline, causes with their lines, a time line of ranks, the rest."""
+"""Why a job failed, as one self-contained page: headline, causes with their lines, a time line of ranks, the rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from agent.outputs.text.recommend_answers import render_log_answer
 _STYLES = ("palette.css", "page.css", "print.css")
 _EXTRA = (
     ".lines{margin:4px 0 0;padding:0;list-style:none} .lines li{margin:0 0 3px;overflow-wrap:anywhere}"
-    "pre{font:13px/1.45 ui-monospace,monospace;overflow-x:auto} .times text{font:11px system-ui,sans-serif;fill:var(--ink)}"
+    "pre{font:13px/1.45 ui-monospace,monospace;overflow-x:auto} .times "
+    "text{font:11px system-ui,sans-serif;fill:var(--ink)}"
     ".times .axis{stroke:var(--line)} .times .cause{fill:var(--error)} .times .consequence{fill:var(--warning)}"
     ".times .hang{fill:var(--info)} .times .small{fill:var(--dim)}\n"
 )
@@ -45,9 +46,11 @@ def render_job_page(answer: JobAnswer) -> str:
     tone = "warning" if answer.headline.startswith("Slow") else _TONES.get(answer.job.ended, "warning")
     word, separator, rest = answer.headline.partition(": ")
     verdict = el(
-        "div", el("strong", word if separator else answer.headline), el("span", rest) if separator else None,
+        "div",
+        el("strong", word if separator else answer.headline),
+        el("span", rest) if separator else None,
         class_=f"verdict {tone}",
-    )  # fmt: skip
+    )
     header = el("header", el("h1", "Job"), el("p", describe_job(answer), class_="dim"), verdict)
     footer = el("footer", el("p", f"fabricscope {answer.generator.version}, {answer.generated_at}", class_="dim"))
     body = el("body", header, el("main", *_sections(answer)), footer)
@@ -87,13 +90,15 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
     yield from _listed(
         "Measured",
         [
-            f"{row.source}: {row.rows} rows of {row.tool}, {row.largest_gbyte_s:.3g} GB/s at the largest size{''.join(f'; {text}' for text in row.shapes)}"
+            f"{row.source}: {row.rows} rows of {row.tool}, {row.largest_gbyte_s:.3g} GB/s at the largest "
+            f"size{''.join(f'; {text}' for text in row.shapes)}"
             for row in answer.measured
         ],
     )
     yield from _listed("Notes", [row.summary for row in answer.notes])
     reports = [
-        f"{row.source}{f' ({row.host})' if row.host else ''}: {'joined' if row.joined else 'not joined'}{f'; {row.reason}' if row.reason else ''}"
+        f"{row.source}{f' ({row.host})' if row.host else ''}: "
+        f"{'joined' if row.joined else 'not joined'}{f'; {row.reason}' if row.reason else ''}"
         + "".join(
             f"; {finding.severity} {finding.rule} on {finding.label}: {finding.summary}" for finding in row.findings[:4]
         )
@@ -140,10 +145,15 @@ def _cause(cause: JobCause, number: int) -> Element:
     steps = el("ol", *[el("li", *_inline(text)) for text in cause.next]) if cause.next else None
     tone = {"high": "error", "medium": "warning"}.get(cause.confidence, "info")
     return el(
-        "article", title, el("p", *_inline(cause.summary), class_="what"),
+        "article",
+        title,
+        el("p", *_inline(cause.summary), class_="what"),
         el("p", f"confidence {cause.confidence}{f', at {cause.at}' if cause.at else ''}", class_="dim"),
-        el("ul", *lines, class_="lines"), el("h4", "Next") if steps is not None else None, steps, class_=f"finding {tone}",
-    )  # fmt: skip
+        el("ul", *lines, class_="lines"),
+        el("h4", "Next") if steps is not None else None,
+        steps,
+        class_=f"finding {tone}",
+    )
 
 
 def _inline(text: str) -> list[Child]:
@@ -227,7 +237,7 @@ def _seconds(at: str) -> float:
     """Seconds since the start of its month-day text, enough to place marks."""
     day, _, clock = at.rpartition("T")
     numbers = [int(part) for part in clock.split(":")[:3] if part.isdigit()]
-    hours, minutes, seconds = (numbers + [0, 0, 0])[:3]
+    hours, minutes, seconds = ([*numbers, 0, 0, 0])[:3]
     month_day = [int(part) for part in day.split("-")[-2:] if part.isdigit()]
     days = month_day[0] * 31 + month_day[1] if len(month_day) == 2 else 0
     return float(days * 86400 + hours * 3600 + minutes * 60 + seconds)

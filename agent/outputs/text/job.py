@@ -23,7 +23,7 @@ def render_job(answer: JobAnswer, width: int) -> list[Line]:
     """The whole answer."""
     slow = answer.headline.startswith("Slow")
     style = "warning" if slow else _STYLES.get(answer.job.ended, "warning")
-    lines = [line for line in wrap_paragraph(answer.headline, width, "  ", style, first="")]
+    lines = list(wrap_paragraph(answer.headline, width, "  ", style, first=""))
     lines += wrap_paragraph(describe_job(answer), width, "  ", "dim", first="")
     for number, cause in enumerate(answer.causes[:MOST_CAUSES], 1):
         lines += [BLANK, *_cause(cause, number, width)]
