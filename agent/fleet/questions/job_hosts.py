@@ -87,7 +87,7 @@ def read_hosts(
             (then if earlier else now)[node][table].append(tuple(row))
     for node, *row in counters():
         now[node]["port_counter"].append(tuple(row))
-    looks = dict(looked()) if looked is not None else {}
+    looks: dict[str, datetime] = dict(looked()) if looked is not None else {}
     reports = []
     for node, name in sorted(nodes.items()):
         rows_of = {**then[node], "port_counter": now[node]["port_counter"]} if node in looks else now[node]
