@@ -298,7 +298,8 @@ class LogReader:
             groups = {name: value.strip() for name, value in match.groupdict().items() if value is not None}
             role = row.info if row.info is not None and line.level == "INFO" else row.role
             self._add_state(row, groups, line)
-            key = line.text.translate(_NO_DIGITS) if row.role not in ("hang", "fact") else groups.get("seq")
+            telling = tuple(groups[name].partition("<")[0] for name in _TELLING if name in groups)
+            key = (line.text.translate(_NO_DIGITS)[:300], telling) if row.role not in ("hang", "fact") else groups.get("seq")
             self.evidence.add_event(row, role, groups, line, key)
         if not matched and line.level == "WARN":
             self._add_unexplained(line, "NCCL warns of it")
@@ -345,6 +346,10 @@ class LogReader:
     _name_of_table: LogLine | None = None
 
 
+# Groups of patterns whose numbers make a line another one
+_TELLING = (
+    "status", "number", "code", "peer", "nic", "port", "bus", "pid", "tasks", "task", "missing", "where", "first", "second"
+)
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _UNEXPLAINED = Row(
     id="unexplained",

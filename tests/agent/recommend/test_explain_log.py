@@ -68,7 +68,12 @@ def test_a_healthy_job_has_no_difference(healthy: str, h100: Report) -> None:
     [
         ("Using network IB", "Using network Socket", "network", "NCCL_IB_DISABLE=1 or NCCL_NET=Socket"),
         ("NET/IB/0(1)/GDRDMA", "NET/IB/0(1)", "GPUDirect RDMA", "distance 8 > 5"),
-        ("DMA-BUF is", "NET/IB : GPU Direct RDMA Disabled for HCA 0 'a' DMA-BUF", "GPUDirect RDMA", "nor DMA-BUF of the NIC"),
+        (
+            "DMA-BUF is",
+            "NET/IB : GPU Direct RDMA Disabled for HCA 0 'a' DMA-BUF",
+            "GPUDirect RDMA",
+            "nor DMA-BUF of the NIC",
+        ),
         ("via P2P/CUMEM", "via SHM/direct/direct", "GPUs of a node", "IOMMU or ACS"),
         ("support is available", "support is not available", "NVLS", "fabric manager"),
         ("nChannels 8, bw 48.000000/48", "nChannels 8, bw 24.000000/24", "ring graph", "another node"),
