@@ -149,17 +149,16 @@ def read_paths(paths: list[str], evidence: Evidence, quiet: bool) -> FileReader:
     """All files of the paths, with progress on a terminal. Raises CliError."""
     from agent.job.files import FileReader, Given, UnreadableError, list_files
 
-    reader = FileReader(evidence)
     names = [path for path in paths if path != "-"]
     try:
         files = list_files(names)
     except UnreadableError as error:
         raise CliError(str(error)) from error
     progress = Progress(sum(file.size for file in files), quiet)
+    reader = FileReader(evidence, progress.add)
     hosts_first = sorted(files, key=lambda file: not _is_small_list(file.name))
     for file in hosts_first:
         reader.read(file)
-        progress.add(file.size)
     if "-" in paths:
         reader.read_stream(Given("-", "stdin", 0), sys.stdin.buffer)
     progress.end()

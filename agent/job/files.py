@@ -7,6 +7,7 @@ import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import BinaryIO, NamedTuple
 
 from agent.job.evidence import Evidence
@@ -103,18 +104,19 @@ class FileReader:
     def read_stream(self, given: Given, file: BinaryIO) -> None:
         """One open file."""
         head = file.read(HEAD_BYTES)
+        self._progress(len(head))
         if not head:
             self._add(JobFile(name=given.name, reason="empty"))
             return
         if head[:2] == b"\x1f\x8b":
-            chunks = _inflate(_chain(head, file))
+            chunks = _inflate(chain((head,), self._chunks(file)))
             head = next(chunks, b"")
             if not head:
                 self._add(JobFile(name=given.name, reason="damaged gzip"))
                 return
             self._read_kind(given, head, chunks)
             return
-        self._read_kind(given, head, _chunks(file))
+        self._read_kind(given, head, self._chunks(file))
 
     def _read_kind(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
         start = head.lstrip()[:4096]
@@ -188,23 +190,14 @@ class FileReader:
     def _add(self, file: JobFile) -> None:
         self.evidence.files.append(file)
 
-    def count(self, size: int) -> None:
-        """Bytes that are read."""
-        self._progress(size)
-
-
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
-    size = 0
-    while chunk := file.read(1 << 20):
-        size += len(chunk)
-        if size > _LARGEST:
-            return
-        yield chunk
-
-
-def _chain(head: bytes, file: BinaryIO) -> Iterator[bytes]:
-    yield head
-    yield from _chunks(file)
+    def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
+        size = 0
+        while chunk := file.read(1 << 20):
+            size += len(chunk)
+            self._progress(len(chunk))
+            if size > _LARGEST:
+                return
+            yield chunk
 
 
 def _inflate(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -24,7 +24,7 @@ _RANK = re.compile(r"\[rank(\d{1,7})\]: ?")
 _KNOWN = re.compile(
     r"(?:\[[\d :.T-]{19,30}\] )?[\w.-]{1,64}:\d{1,8}:\d{1,8} \[|\[rank\d|NCCL version|RCCL version|srun: |slurmstepd: |"
     r"\[[EWFI]\d{3,4} |#\s|Traceback |\s{0,20}\d{2,15}\s{1,12}\d{1,15}\s{1,12}(?:float|half|double|int)|"
-    r"libfabric:|\[\w{1,7}\] ?HCCL"
+    r"libfabric:|\[\d{1,9},\d{1,7}\]<std|\[\w{1,7}\] ?HCCL"
 )
 # a prefix by its form, and whether it cannot be anything else
 _PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
@@ -159,17 +159,27 @@ def split_line(raw: bytes, number: int, file: int, prefixes: Prefixes) -> Iterat
 
 def _split_records(line: str, headers: list[re.Match[str]], blank: LogLine, names: dict[str, str]) -> Iterator[LogLine]:
     """Records of NCCL, which several ranks may have written into one line."""
-    ends = [header.start() for header in headers[1:]] + [len(line)]
+    first = headers[0]["host"].partition(".")[0]
+    glued = [
+        len(header["host"].partition(".")[0]) - len(_cut_host(header["host"].partition(".")[0], first))
+        for header in headers
+    ]
+    ends = [header.start() + more for header, more in zip(headers[1:], glued[1:], strict=True)] + [len(line)]
     for header, end in zip(headers, ends, strict=True):
         yield blank._replace(
             text=line[header.end() : end].strip(),
             level=header["level"],
             place=header["place"],
-            host=header["host"].partition(".")[0],
+            host=_cut_host(header["host"].partition(".")[0], first),
             pid=int(header["pid"]),
             device=int(header["device"]),
             task=int(names["task"]) if "task" in names else None,
         )
+
+
+def _cut_host(host: str, first: str) -> str:
+    """A host without the end of the message that it is glued to, where the line begins with that host."""
+    return first if host.endswith(first) else host
 
 
 def find_time(line: str) -> Moment | None:

@@ -299,7 +299,11 @@ class LogReader:
             role = row.info if row.info is not None and line.level == "INFO" else row.role
             self._add_state(row, groups, line)
             telling = tuple(groups[name].partition("<")[0] for name in _TELLING if name in groups)
-            key = (line.text.translate(_NO_DIGITS)[:300], telling) if row.role not in ("hang", "fact") else groups.get("seq")
+            key = (
+                (line.text.translate(_NO_DIGITS)[:300], telling)
+                if row.role not in ("hang", "fact")
+                else groups.get("seq")
+            )
             self.evidence.add_event(row, role, groups, line, key)
         if not matched and line.level == "WARN":
             self._add_unexplained(line, "NCCL warns of it")
@@ -348,7 +352,20 @@ class LogReader:
 
 # Groups of patterns whose numbers make a line another one
 _TELLING = (
-    "status", "number", "code", "peer", "nic", "port", "bus", "pid", "tasks", "task", "missing", "where", "first", "second"
+    "status",
+    "number",
+    "code",
+    "peer",
+    "nic",
+    "port",
+    "bus",
+    "pid",
+    "tasks",
+    "task",
+    "missing",
+    "where",
+    "first",
+    "second",
 )
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _UNEXPLAINED = Row(

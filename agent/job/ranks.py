@@ -82,7 +82,9 @@ class RankMap:
         self.world = 0
         self.device_addresses: dict[str, int] = {}  # of NPUs, to ranks
         self._nics: dict[int, dict[int, None]] = defaultdict(dict)
-        self._by_rank: dict[int, Process] | None = None
+        self._by_rank: dict[int, Process] | None = None  # kept once all files are read, as the next two
+        self._hosts: dict[str, None] | None = None
+        self._listed: dict[str, list[int]] | None = None
         self.table: dict[int, tuple[str, int, str | None]] = {}  # of nccl-tests: host, device, bus
 
     def process(self, host: str, pid: int) -> Process:
@@ -216,8 +218,12 @@ class RankMap:
         if rank in self.local_of:
             return self.local_of[rank]
         host = self.host(rank)
-        on_host = sorted(number for number, name in self.host_of.items() if name == host)
-        return on_host.index(rank) if host is not None and rank in on_host else None
+        if self._listed is None:
+            self._listed = defaultdict(list)
+            for number in sorted(self.host_of):
+                self._listed[self.host_of[number]].append(number)
+        on_host = self._listed.get(host or "", [])
+        return on_host.index(rank) if rank in on_host else None
 
     def gpu(self, rank: int) -> RankGpu | None:
         """The GPU of a rank."""
@@ -242,9 +248,11 @@ class RankMap:
 
     def hosts(self) -> dict[str, None]:
         """All hosts of the job, in the order of ranks."""
-        ranked = {host: None for rank in sorted(self._ranked()) if (host := self.host(rank)) is not None}
-        others = (*(row[0] for row in self.table.values()), *self.host_of.values())
-        return ranked | dict.fromkeys(others) | dict.fromkeys(host for host, _ in self.processes)
+        if self._hosts is None:
+            ranked = {host: None for rank in sorted(self._ranked()) if (host := self.host(rank)) is not None}
+            others = (*(row[0] for row in self.table.values()), *self.host_of.values())
+            self._hosts = ranked | dict.fromkeys(others) | dict.fromkeys(host for host, _ in self.processes)
+        return self._hosts
 
     def ranks(self) -> list[int]:
         """All ranks that are known."""

@@ -45,7 +45,10 @@ def begin(ranks: int, hosts: int = 1, done: bool = True) -> str:
         lines += info(rank, f"Bootstrap : Using eth0:10.0.0.{rank // each + 1}<0>", host, local)
         lines += info(rank, "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", host, local)
         for what in ("START", "COMPLETE")[: 2 if done else 1]:
-            text = f"ncclCommInitRank comm 0x{rank + 1:x} rank {rank} nranks {ranks} cudaDev {local} nvmlDev {local} busId {local + 1:x}1000 commId 0x9 - Init {what}"
+            text = (
+                f"ncclCommInitRank comm 0x{rank + 1:x} rank {rank} nranks {ranks} cudaDev {local} nvmlDev "
+                f"{local} busId {local + 1:x}1000 commId 0x9 - Init {what}"
+            )
             lines += info(rank, text, host, local)
     return lines
 

@@ -17,36 +17,73 @@ from tests.agent.job.jobs import NONE
 # name: how it ended, id of the first cause, what the answer has, what it has not
 JOBS: dict[str, tuple[str, str | None, tuple[str, ...], tuple[str, ...]]] = {
     "efa-empty-list-in-container": (
-        "well", "efa-not-found", ("TCP sockets in place of EFA", "/dev/infiniband/uverbs"), ("MLNX_OFED", "mlx5"),
+        "well",
+        "efa-not-found",
+        ("TCP sockets in place of EFA", "/dev/infiniband/uverbs"),
+        ("MLNX_OFED", "mlx5"),
     ),
     "flight-recorder-64-missing-43": (
-        "hung", "rank-behind", ("rank 43 on gpu-e06, GPU 3", "tp5 at 151", "dp3 at 144"), ("rank 40 ", "rank 44 ", "clock"),
+        "hung",
+        "rank-behind",
+        ("rank 43 on gpu-e06, GPU 3", "tp5 at 151", "dp3 at 144"),
+        ("rank 40 ", "rank 44 ", "clock"),
     ),
     "hccl-tls-of-one-npu": (
-        "failed", "tls-differs", ("rank 6", "device 2 of 10.52.0.12", "same value everywhere"), ("mlx5", "port down", "NCCL_"),
+        "failed",
+        "tls-differs",
+        ("rank 6", "device 2 of 10.52.0.12", "same value everywhere"),
+        ("mlx5", "port down", "NCCL_"),
     ),
     "healthy-gb200-info-noise": ("well", None, ("No failure in it",), ("libmlx5", "refused", "0xaa", "failed")),
     "inspector-64-slow-rail-3": (
-        "unknown", "communicator-slow", ("communicator dp3", "rail 3", "1 line cut or damaged"), ("is late", "straggler"),
+        "unknown",
+        "communicator-slow",
+        ("communicator dp3", "rail 3", "1 line cut or damaged"),
+        ("is late", "straggler"),
     ),
     "nvls-bind-401": (
-        "failed", "nvls-bind-failed", ("all 8 ranks on hgx-c11", "nvidia-fabricmanager", "reset of all GPUs, or a reboot"), ("RoCE", "mlx5_", "2. "),
+        "failed",
+        "nvls-bind-failed",
+        ("all 8 ranks on hgx-c11", "nvidia-fabricmanager", "reset of all GPUs, or a reboot"),
+        ("RoCE", "mlx5_", "2. "),
     ),
-    "oom-kill-one-task": ("killed", "oom-kill", ("rank 11 on gpu-h02", "out of host memory"), ("rank 11 on gpu-h01", "2. ")),
+    "oom-kill-one-task": (
+        "killed",
+        "oom-kill",
+        ("rank 11 on gpu-h02", "out of host memory"),
+        ("rank 11 on gpu-h01", "2. "),
+    ),
     "port-flap-then-retries": (
-        "failed", "port-down", ("port 1 of mlx5_5 on gpu-b03 (rank 21)", "came up again after 5 s", "[from port-down]"), ("GID", "2. "),
+        "failed",
+        "port-down",
+        ("port 1 of mlx5_5 on gpu-b03 (rank 21)", "came up again after 5 s", "[from port-down]"),
+        ("GID", "2. "),
     ),
     "ras-three-snapshots": (
-        "hung", "rank-behind", ("rank 21 (GPU 5 on 10.31.7.22, process 52021)", "2210", "2 snapshots"), ("rank 6 ", "rank 7 "),
+        "hung",
+        "rank-behind",
+        ("rank 21 (GPU 5 on 10.31.7.22, process 52021)", "2210", "2 snapshots"),
+        ("rank 6 ", "rank 7 "),
     ),
-    "shm-64-mb": ("failed", "shm-full", ("/dev/shm of trainer-7f9c6d-0 is full", "--shm-size", "emptyDir"), ("network", "GPU memory", "NCCL_SHM_DISABLE")),
+    "shm-64-mb": (
+        "failed",
+        "shm-full",
+        ("/dev/shm of trainer-7f9c6d-0 is full", "--shm-size", "emptyDir"),
+        ("network", "GPU memory", "NCCL_SHM_DISABLE"),
+    ),
     "status12-linklocal-misspelt": (
-        "failed", "gid-link-local", ("fe80", "NCCL_IB_GID_INDX is no setting of NCCL", "status 5"), ("ACS", "GPUDirect", "cable"),
+        "failed",
+        "gid-link-local",
+        ("fe80", "NCCL_IB_GID_INDX is no setting of NCCL", "status 5"),
+        ("ACS", "GPUDirect", "cable"),
     ),
     "watchdog-one-rank-behind": (
-        "hung", "rank-behind", ("rank 13 on gpu-d02, GPU 5", "collective 913", "before the network"), ("rank 4 on", "fabric,"),
+        "hung",
+        "rank-behind",
+        ("rank 13 on gpu-d02, GPU 5", "collective 913", "before the network"),
+        ("rank 4 on", "fabric,"),
     ),
-}  # fmt: skip
+}
 THREADS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "async-port-error": ("port-down", ("nd1", "status 12", "[from port-down]"), ()),
     "e810-lid-1": (
