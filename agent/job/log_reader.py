@@ -400,7 +400,7 @@ def _name_kind(found: set[str]) -> str | None:
         "kernel": "kernel log",
         "other": "log",
     }
-    kinds = [names[kind] for kind in names if kind in found]
+    kinds = [names[kind] for kind in names if kind in found and (kind != "other" or len(found) == 1)]
     return " and ".join(kinds[:2]) if kinds else None
 
 

@@ -101,12 +101,7 @@ def _scatter(rows: list[Measurement]) -> Iterator[str]:
             )
     for number, change in enumerate(changes):
         later = values[number + 1 :]
-        if (
-            -0.5 <= change <= -0.2
-            and max(later) > values[number]
-            and len(later) > 1
-            and values[number + 1] >= 0.7 * later[1]
-        ):
+        if -0.5 <= change <= -0.2 and max(later) > values[number] and len(later) > 1:
             yield (
                 f"a step down at {_size(rows[number + 1])} that recovers: NCCL changes its algorithm or "
                 f"protocol there; harmless"
