@@ -154,7 +154,7 @@ def read_paths(paths: list[str], evidence: Evidence, quiet: bool) -> FileReader:
         files = list_files(names)
     except UnreadableError as error:
         raise CliError(str(error)) from error
-    progress = Progress(sum(file.size for file in files), quiet)
+    progress = ReadProgress(sum(file.size for file in files), quiet)
     reader = FileReader(evidence, progress.add)
     hosts_first = sorted(files, key=lambda file: not _is_small_list(file.name))
     for file in hosts_first:
@@ -170,7 +170,7 @@ def _is_small_list(name: str) -> bool:
     return "host" in os.path.basename(name).lower()
 
 
-class Progress:
+class ReadProgress:
     """How much is read, on a terminal and only where it takes time."""
 
     def __init__(self, total: int, quiet: bool) -> None:

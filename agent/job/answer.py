@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.job.candidate import SLOW, Candidate, name_hosts, name_numbers, name_ranks
+from agent.job.candidate import SLOW, PossibleCause, name_hosts, name_numbers, name_ranks
 from agent.job.causes import find_candidates
 from agent.job.evidence import Evidence
 from agent.job.fold import fold
@@ -105,7 +105,7 @@ def conclude(evidence: Evidence) -> Conclusion:
     return Conclusion(evidence)
 
 
-def _blame_settings(evidence: Evidence, candidates: list[Candidate], settings: Sequence[JobSetting]) -> None:
+def _blame_settings(evidence: Evidence, candidates: list[PossibleCause], settings: Sequence[JobSetting]) -> None:
     """A misspelt or wrong setting that explains why the wrong GID or device is in use."""
     index = next(
         (row for row in settings if row.verdict == "misspelt" and "NCCL_IB_GID_INDEX" in (row.reason or "")), None
@@ -129,7 +129,7 @@ def _blame_settings(evidence: Evidence, candidates: list[Candidate], settings: S
             )
 
 
-def _find_lost(evidence: Evidence, candidates: list[Candidate]) -> list[Candidate]:
+def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[PossibleCause]:
     """Who the others lost: a host whose log is not here, or a rank that wrote nothing when all others failed."""
     affected: dict[int, None] = {}
     for candidate in candidates:
@@ -158,7 +158,7 @@ def _find_lost(evidence: Evidence, candidates: list[Candidate]) -> list[Candidat
     if suspects and len(affected) * 2 >= len(known) and len(suspects) <= max(8, len(known) // 8):
         hosts = list(dict.fromkeys(host for rank in suspects if (host := ranks.host(rank)) is not None))
         who = name_ranks(evidence, suspects, hosts)
-        lost = Candidate(
+        lost = PossibleCause(
             "rank-silent",
             "silent",
             "rank",
@@ -175,7 +175,7 @@ def _find_lost(evidence: Evidence, candidates: list[Candidate]) -> list[Candidat
         foreign = [host for host in named if host not in ranks.hosts()]
         if not foreign:
             return []
-        lost = Candidate(
+        lost = PossibleCause(
             "peer-gone",
             "silent",
             "peer",
@@ -190,7 +190,7 @@ def _find_lost(evidence: Evidence, candidates: list[Candidate]) -> list[Candidat
     return [lost]
 
 
-def _find_absent(evidence: Evidence, candidates: list[Candidate]) -> list[Candidate]:
+def _find_absent(evidence: Evidence, candidates: list[PossibleCause]) -> list[PossibleCause]:
     """A communicator that never came up, with nothing else wrong: the ranks that did not start."""
     ranks = evidence.ranks
     started = {
@@ -203,7 +203,7 @@ def _find_absent(evidence: Evidence, candidates: list[Candidate]) -> list[Candid
     if not missing or len(started) < 2 or len(missing) * 2 > ranks.world:
         return []
     hosts = list(dict.fromkeys(host for rank in missing if (host := ranks.host(rank)) is not None))
-    absent = Candidate(
+    absent = PossibleCause(
         "rank-not-started",
         "missing",
         "rank",
@@ -241,7 +241,7 @@ def write_answer(conclusion: Conclusion, generated_at: str) -> JobAnswer:
     )
 
 
-def _write_cause(cause: Candidate, evidence: Evidence) -> JobCause:
+def _write_cause(cause: PossibleCause, evidence: Evidence) -> JobCause:
     hosts, ranks = list(cause.hosts), sorted(cause.ranks)
     gpu = cause.gpu
     if gpu is None and len(ranks) == 1 and (found := evidence.ranks.gpu(ranks[0])) is not None:
@@ -277,7 +277,7 @@ def _write_headline(conclusion: Conclusion, causes: Sequence[JobCause], cannot: 
         return "No failure in it"
     reason = cannot[0].what if cannot else "it has no line that shows an end"
     save = f"; save {cannot[0].save}" if cannot and cannot[0].save else ""
-    return f"These files cannot tell: {reason}{save}"
+    return f"Not known from these files: {reason}{save}"
 
 
 def _describe_job(conclusion: Conclusion, ended: str) -> Job:
@@ -347,7 +347,9 @@ def _list_consequences(conclusion: Conclusion) -> list[JobConsequence]:
         conclusion.folded, key=lambda one: (one.order, one.at.seconds if one.at else 0.0, one.id, one.summary)
     ):
         who = name_ranks(conclusion.evidence, list(effect.ranks), list(effect.hosts))
-        summary = effect.summary if effect.role != "consequence" else f"{effect.summary}: {who}"
+        summary = (
+            effect.summary if effect.role != "consequence" or who in effect.summary else f"{effect.summary}: {who}"
+        )
         parent = conclusion.parents[id(effect)]
         rows.append(
             JobConsequence(
@@ -361,7 +363,7 @@ def _list_consequences(conclusion: Conclusion) -> list[JobConsequence]:
     return rows
 
 
-def _write_note(note: Candidate, evidence: Evidence) -> JobConsequence:
+def _write_note(note: PossibleCause, evidence: Evidence) -> JobConsequence:
     steps = f"; {note.next[0]}" if note.next else ""
     return JobConsequence(
         summary=f"{note.summary}{steps}", ranks=sorted(note.ranks), count=max(1, note.count), evidence=note.evidence[:2]

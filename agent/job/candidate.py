@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agent.job.evidence import Event, Evidence
+from agent.job.evidence import Evidence, LineEvent
 from agent.job.lines import LogLine, Moment
 from agent.model.job_answer import JobEvidence
 
@@ -39,7 +39,7 @@ ORDER = {
 SLOW = ORDER["slow"]
 
 
-class Candidate:
+class PossibleCause:
     """One possible cause."""
 
     def __init__(self, key: str, role: str, fault: str, summary: str, confidence: str = "high") -> None:
@@ -87,7 +87,7 @@ class Candidate:
                 JobEvidence(text=line.whole.strip()[:_TEXT], source=evidence.names[line.file], line=line.number)
             )
 
-    def add_events(self, evidence: Evidence, events: Sequence[Event]) -> None:
+    def add_events(self, evidence: Evidence, events: Sequence[LineEvent]) -> None:
         """Events that show it: the first line of each, at most one line of each rank as evidence."""
         ordered = sorted(events, key=lambda event: _sort_key(event.line))
         shown: set[object] = set()
@@ -102,7 +102,7 @@ def _sort_key(line: LogLine) -> tuple[bool, float, int, int]:
     return line.at is None, line.at.seconds if line.at else 0.0, line.file, line.number
 
 
-def first_of(events: Iterable[Event]) -> Event:
+def first_of(events: Iterable[LineEvent]) -> LineEvent:
     """The earliest, else the first in the files."""
     return min(events, key=lambda event: _sort_key(event.line))
 

@@ -39,7 +39,7 @@ ROLES = (
 )
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One kind of line."""
 
     id: str
@@ -55,10 +55,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     silent: list[str]  # lines that are like it, and are not
 
 
-class Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FailureRows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One file of the table."""
 
-    row: list[Row]
+    row: list[FailureRow]
 
 
 class Pattern:
@@ -66,16 +66,16 @@ class Pattern:
 
     __slots__ = ("row", "search")
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: FailureRow) -> None:
         self.row = row
         self.search = re.compile(row.pattern).search
 
 
 @cache
-def load_rows() -> tuple[Row, ...]:
+def load_rows() -> tuple[FailureRow, ...]:
     """All rows, those of one file together."""
     names = sorted(name for name in os.listdir(FOLDER) if name.endswith(".toml") and name not in OTHERS)
-    return tuple(row for name in names for row in read_toml(os.path.join(FOLDER, name), Rows).row)
+    return tuple(row for name in names for row in read_toml(os.path.join(FOLDER, name), FailureRows).row)
 
 
 @cache

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agent.job.candidate import Candidate, first_of, name_hosts, name_ranks
+from agent.job.candidate import PossibleCause, first_of, name_hosts, name_ranks
 from agent.job.catalogue import load_codes
-from agent.job.evidence import Event, Evidence
+from agent.job.evidence import Evidence, LineEvent
 from agent.job.flight_recorder import find_dump_hangs
 from agent.job.hangs import find_watchdog_hangs
 from agent.job.inspector import find_slow
@@ -40,12 +40,12 @@ _AT_ONCE = "no collective had worked before: addresses (GID), MTU, routes or VLA
 _LATER = "collectives had worked before: a link that flapped, loss under load, or a peer that ended"
 
 
-def find_candidates(evidence: Evidence) -> list[Candidate]:
+def find_candidates(evidence: Evidence) -> list[PossibleCause]:
     """All of them, in no order."""
-    events: dict[str, list[Event]] = defaultdict(list)
+    events: dict[str, list[LineEvent]] = defaultdict(list)
     for event in evidence.events.values():
         events[event.row.id].append(event)
-    candidates: list[Candidate] = []
+    candidates: list[PossibleCause] = []
     for name, rows in events.items():
         find = _SPECIAL.get(name, _find_generic)
         candidates += find(evidence, rows)
@@ -60,16 +60,16 @@ def find_candidates(evidence: Evidence) -> list[Candidate]:
     return candidates
 
 
-def _find_generic(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """One candidate for all lines of a row and role, with the ranks that wrote them."""
-    by_role: dict[str, list[Event]] = defaultdict(list)
+    by_role: dict[str, list[LineEvent]] = defaultdict(list)
     for event in events:
         by_role[event.role].append(event)
     for role, rows in by_role.items():
         if role not in _GENERIC or rows[0].row.id == "unwinding":
             continue
         row, first = rows[0].row, first_of(rows)
-        candidate = Candidate(row.id, role, row.fault, "", row.confidence)
+        candidate = PossibleCause(row.id, role, row.fault, "", row.confidence)
         candidate.add_events(evidence, rows)
         candidate.nic = first.groups.get("nic") or None
         for event in rows:
@@ -82,7 +82,7 @@ def _find_generic(evidence: Evidence, events: list[Event]) -> Iterator[Candidate
         yield candidate
 
 
-def _words(evidence: Evidence, candidate: Candidate, event: Event) -> dict[str, str]:
+def _words(evidence: Evidence, candidate: PossibleCause, event: LineEvent) -> dict[str, str]:
     """What the placeholders of a row are filled with."""
     hosts = list(candidate.hosts)
     who = name_ranks(evidence, list(candidate.ranks), hosts)
@@ -119,10 +119,10 @@ def worked_before(evidence: Evidence, at: Moment | None) -> bool:
     return done and any((state.waits or 0) > 2 for state in evidence.watchdog)
 
 
-def _find_completions(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """One candidate per status and NIC's name; flushed ones are consequences unless they are alone."""
     codes = load_codes()["completion"]
-    by_status: dict[tuple[int, str | None], list[Event]] = defaultdict(list)
+    by_status: dict[tuple[int, str | None], list[LineEvent]] = defaultdict(list)
     for event in events:
         status = int(event.groups.get("status", "0"), 16 if event.row.id == "ucx-completion" else 10)
         if event.row.id == "ucx-completion":
@@ -134,7 +134,7 @@ def _find_completions(evidence: Evidence, events: list[Event]) -> Iterator[Candi
     for (status, nic), rows in by_status.items():
         code: dict[str, Any] = codes.get(str(status), {})
         role = "consequence" if status == 5 and statuses != {5} else "network"
-        candidate = Candidate(f"completion-{status}", role, code.get("fault", "unknown"), "")
+        candidate = PossibleCause(f"completion-{status}", role, code.get("fault", "unknown"), "")
         candidate.nic = nic or None
         candidate.add_events(evidence, rows)
         for event in rows:
@@ -158,7 +158,7 @@ def _find_completions(evidence: Evidence, events: list[Event]) -> Iterator[Candi
         yield candidate
 
 
-def _unanswered(evidence: Evidence, candidate: Candidate, who: str, name: str) -> Candidate:
+def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: str) -> PossibleCause:
     """Retries exceeded: by the addresses in the line, and by whether anything had worked before."""
     peers = f" from {name_hosts(list(candidate.peers))}" if candidate.peers else ""
     on = f" on {candidate.nic}" if candidate.nic else ""
@@ -169,6 +169,10 @@ def _unanswered(evidence: Evidence, candidate: Candidate, who: str, name: str) -
             f"{who} got no answer{peers}{on} ({name}): the GIDs in use are link-local (fe80::), "
             f"which routed RoCE does not reach"
         )
+        index = next(iter(evidence.settings.get("NCCL_IB_GID_INDEX", {})), None)
+        if index is not None:
+            candidate.facts.setdefault("index", index)
+            candidate.summary += f"; NCCL_IB_GID_INDEX={index} chooses them"
         candidate.next = [
             "`show_gids` on both hosts: the index of the RoCE v2 GID with an IPv4 address",
             "NCCL_IB_GID_INDEX with that index (NCCL 2.21 and later choose it without the setting)",
@@ -192,7 +196,7 @@ def _unanswered(evidence: Evidence, candidate: Candidate, who: str, name: str) -
     return candidate
 
 
-def _nic_of(evidence: Evidence, event: Event) -> str | None:
+def _nic_of(evidence: Evidence, event: LineEvent) -> str | None:
     """The NIC that a line names, else the only one that its rank uses."""
     match = re.search(r"\bhca ([\w.-]{1,60})", event.groups.get("tail", ""))
     if match is not None or event.groups.get("nic"):
@@ -200,7 +204,7 @@ def _nic_of(evidence: Evidence, event: Event) -> str | None:
     return None
 
 
-def _find_queue_pairs(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_queue_pairs(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Failures to connect, with the addresses that later versions print."""
     for candidate in _find_generic(evidence, events):
         for event in events:
@@ -219,10 +223,10 @@ def _find_queue_pairs(evidence: Evidence, events: list[Event]) -> Iterator[Candi
         yield candidate
 
 
-def _find_async(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_async(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """A port that went down: one candidate per host and port, with its return."""
     codes = load_codes()["async"]
-    groups: dict[tuple[str | None, str | None, str], list[Event]] = defaultdict(list)
+    groups: dict[tuple[str | None, str | None, str], list[LineEvent]] = defaultdict(list)
     for event in events:
         text = event.groups.get("event", "").strip().lower()
         name = next((key for key in codes if key.lower() in text), None)
@@ -232,7 +236,7 @@ def _find_async(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
         code = codes[name]
         if code["role"] == "fact":
             continue
-        candidate = Candidate(
+        candidate = PossibleCause(
             "port-down" if code["role"] == "port" else "device-event", code["role"], code["fault"], ""
         )
         candidate.add_events(evidence, rows)
@@ -257,12 +261,12 @@ def _find_async(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
         yield candidate
 
 
-def _ranks(candidate: Candidate) -> str:
+def _ranks(candidate: PossibleCause) -> str:
     ranks = sorted(candidate.ranks)
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"{len(ranks)} ranks"
 
 
-def _came_back(events: list[Event], at: Moment | None) -> str:
+def _came_back(events: list[LineEvent], at: Moment | None) -> str:
     if not events:
         return ""
     back = first_of(events).line.at
@@ -271,10 +275,10 @@ def _came_back(events: list[Event], at: Moment | None) -> str:
     return f", and came up again after {back.seconds - at.seconds:.0f} s"
 
 
-def _find_xids(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_xids(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """One candidate per GPU, by its gravest Xid."""
     codes = load_codes()["xid"]
-    by_gpu: dict[tuple[str | None, str], list[Event]] = defaultdict(list)
+    by_gpu: dict[tuple[str | None, str], list[LineEvent]] = defaultdict(list)
     for event in events:
         by_gpu[evidence.host_of(event.line), event.groups["bus"].lower()].append(event)
     order = ("hard", "error", "note", "consequence")
@@ -285,7 +289,7 @@ def _find_xids(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
         ]
         known.sort(key=lambda pair: order.index(pair[0]["role"]))
         code, worst = known[0]
-        candidate = Candidate("xid", code["role"], "hardware" if code["role"] == "hard" else "software", "")
+        candidate = PossibleCause("xid", code["role"], "hardware" if code["role"] == "hard" else "software", "")
         candidate.add_events(evidence, [worst, *(event for event in rows if event is not worst)])
         candidate.ranks.clear()
         candidate.bus = _normal_bus(bus)
@@ -317,11 +321,11 @@ def _normal_bus(bus: str) -> str:
     return ":".join([parts[0][-4:], *parts[1:-1], last])
 
 
-def _find_cuda(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """One candidate per error; the number decides, else the text."""
     codes = load_codes()["cuda"]
     texts = {str(entry["text"]).lower(): number for number, entry in codes.items()}
-    groups: dict[str, list[Event]] = defaultdict(list)
+    groups: dict[str, list[LineEvent]] = defaultdict(list)
     for event in events:
         text = event.groups.get("text", "").strip().lower()
         number = event.groups.get("number") or next(
@@ -333,7 +337,7 @@ def _find_cuda(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
         role = code.get("role", "error")
         if role in ("noise", "consequence"):
             continue
-        candidate = Candidate(
+        candidate = PossibleCause(
             f"cuda-{number}" if number.isdigit() else "cuda-error", role, code.get("fault", "software"), ""
         )
         candidate.confidence = "high" if role == "hard" else "medium"
@@ -348,7 +352,7 @@ def _find_cuda(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
         yield candidate
 
 
-def _find_efa(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     codes = load_codes()["efa"]
     for candidate in _find_generic(evidence, events):
         status = first_of(events).groups.get("status")
@@ -367,7 +371,7 @@ def _find_efa(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
         yield candidate
 
 
-def _find_link_timeouts(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_link_timeouts(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Lines beside HCCL's table of links, which has the ranks: then they say nothing more."""
     for candidate in _find_generic(evidence, events):
         candidate.role = "consequence" if evidence.links else candidate.role
@@ -375,14 +379,14 @@ def _find_link_timeouts(evidence: Evidence, events: list[Event]) -> Iterator[Can
         yield candidate
 
 
-def _find_hccl_codes(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_hccl_codes(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     codes = load_codes()["hccl"]
-    groups: dict[str, list[Event]] = defaultdict(list)
+    groups: dict[str, list[LineEvent]] = defaultdict(list)
     for event in events:
         groups[event.groups["code"]].append(event)
     for name, rows in groups.items():
         row = rows[0].row
-        candidate = Candidate(f"hccl-{name.lower()}", "error", row.fault, "")
+        candidate = PossibleCause(f"hccl-{name.lower()}", "error", row.fault, "")
         candidate.add_events(evidence, rows)
         words = _words(evidence, candidate, first_of(rows)) | {
             "meaning": codes[name]["means"],
@@ -393,7 +397,7 @@ def _find_hccl_codes(evidence: Evidence, events: list[Event]) -> Iterator[Candid
         yield candidate
 
 
-def _find_links(evidence: Evidence) -> Iterator[Candidate]:
+def _find_links(evidence: Evidence) -> Iterator[PossibleCause]:
     """HCCL's table of links that did not come up: TLS that differs, else the rank that most others miss."""
     if not evidence.links:
         return
@@ -408,7 +412,7 @@ def _find_links(evidence: Evidence) -> Iterator[Candidate]:
         hosts = _hosts_of(evidence, odd)
         who = _name_npus(evidence, odd, hosts)
         on = "on" if states[0] == "ENABLE" else "off"
-        candidate = Candidate(
+        candidate = PossibleCause(
             "tls-differs",
             "hard",
             "setting",
@@ -423,7 +427,7 @@ def _find_links(evidence: Evidence) -> Iterator[Candidate]:
     else:
         hosts = _hosts_of(evidence, [most])
         who = _name_npus(evidence, [most], hosts)
-        candidate = Candidate(
+        candidate = PossibleCause(
             "link-not-established",
             "missing" if len(accused[most]) > 1 else "network",
             "peer",
@@ -460,9 +464,9 @@ def _name_npus(evidence: Evidence, ranks: Sequence[int], hosts: Sequence[str]) -
     return f"rank {ranks[0]} ({device}{hosts[0]})" if hosts else f"rank {ranks[0]}"
 
 
-def _find_exits(evidence: Evidence, events: dict[str, list[Event]]) -> Iterator[Candidate]:
+def _find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
     """The process that ended first, by launchers; those that were terminated afterwards are victims."""
-    rows: list[tuple[int, str, str | None, list[int], Event | None, int | None]] = []
+    rows: list[tuple[int, str, str | None, list[int], LineEvent | None, int | None]] = []
     for exited in events.get("task-exit", []) + events.get("mpi-exit", []):
         how = exited.groups.get("how") or (f"signal {exited.groups['signal']}" if exited.groups.get("signal") else "")
         tasks = read_numbers(exited.groups.get("tasks") or exited.groups.get("task") or "")
@@ -480,7 +484,7 @@ def _find_exits(evidence: Evidence, events: dict[str, list[Event]]) -> Iterator[
     key, role, fault, text = _read_how(how)
     if killed and key in ("killed", "oom-kill"):
         return  # that candidate takes these ranks
-    candidate = Candidate(key, role, fault, "", "medium")
+    candidate = PossibleCause(key, role, fault, "", "medium")
     candidate.ranks |= dict.fromkeys(tasks[:1] if len(tasks) == 1 else tasks)
     if host:
         candidate.hosts.setdefault(host)
@@ -542,9 +546,9 @@ def read_numbers(text: str) -> list[int]:
     return numbers
 
 
-def _find_oom(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_oom(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Who was killed: by the process number, or by the launcher's line about the task."""
-    candidate = Candidate("oom-kill", "hard", "software", "")
+    candidate = PossibleCause("oom-kill", "hard", "software", "")
     candidate.add_events(evidence, events)
     candidate.ranks.clear()
     for event in events:
@@ -573,7 +577,7 @@ def _find_oom(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
     yield candidate
 
 
-def _find_missing(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Ranks that a line names as missing."""
     ranks = [
         number
@@ -581,7 +585,7 @@ def _find_missing(evidence: Evidence, events: list[Event]) -> Iterator[Candidate
         for number in read_numbers(event.groups.get("missing", "").replace(" ", "").strip(","))
     ]
     row, first = events[0].row, first_of(events)
-    candidate = Candidate(row.id, "missing" if ranks else "network", row.fault, "")
+    candidate = PossibleCause(row.id, "missing" if ranks else "network", row.fault, "")
     candidate.ranks |= dict.fromkeys(sorted(set(ranks)))
     candidate.hosts |= dict.fromkeys(_hosts_of(evidence, ranks))
     who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts)) if ranks else "a rank"
@@ -594,11 +598,11 @@ def _find_missing(evidence: Evidence, events: list[Event]) -> Iterator[Candidate
     yield candidate
 
 
-def _find_dead(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_dead(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """The first that was declared dead."""
     first = first_of(events)
     row = first.row
-    candidate = Candidate(row.id, "dead", row.fault, "")
+    candidate = PossibleCause(row.id, "dead", row.fault, "")
     place = first.groups.get("peer") or first.groups.get("where", "").partition("/")[0]
     host = evidence.ranks.find_host(place) or place.partition("<")[0]
     candidate.hosts.setdefault(host)
@@ -622,7 +626,7 @@ def _find_dead(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
     yield candidate
 
 
-def _find_transport(evidence: Evidence, events: dict[str, list[Event]]) -> Iterator[Candidate]:
+def _find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
     """A slow way between hosts: TCP in place of RDMA, or copies through host memory."""
     facts = evidence.nccl.result()
     hosts = list(evidence.ranks.hosts())
@@ -645,7 +649,7 @@ def _find_transport(evidence: Evidence, events: dict[str, list[Event]]) -> Itera
         reasons = [f"{key} is set" for key in disabled] or reasons
         if not reasons or events.get("efa-not-found"):
             return  # nothing shows that there is RDMA; or libfabric's lines have the reason
-        candidate = Candidate(
+        candidate = PossibleCause(
             "sockets", "slow", "setting", f"NCCL goes over TCP sockets between hosts: {'; '.join(reasons)}", "medium"
         )
         candidate.hosts |= dict.fromkeys(hosts[:64])
@@ -668,7 +672,7 @@ def _find_transport(evidence: Evidence, events: dict[str, list[Event]]) -> Itera
             if facts.gpudirect_off
             else "GPUDirect RDMA is not in use"
         )
-        candidate = Candidate(
+        candidate = PossibleCause(
             "gpudirect-off",
             "slow",
             "setting",
@@ -682,13 +686,13 @@ def _find_transport(evidence: Evidence, events: dict[str, list[Event]]) -> Itera
         yield candidate
 
 
-def _find_unexplained(evidence: Evidence) -> Iterator[Candidate]:
+def _find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
     """Warnings that no row is for: never silent, and never sure."""
     if not evidence.unexplained:
         return
     events = list(evidence.unexplained.values())
     first = first_of(events)
-    candidate = Candidate("unexplained", "unexplained", "unknown", "", "low")
+    candidate = PossibleCause("unexplained", "unexplained", "unknown", "", "low")
     candidate.add_events(evidence, events)
     who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
     candidate.summary = f"{who}: NCCL warns of what is not in the table of failures: {first.line.text[:160]}"
@@ -696,7 +700,7 @@ def _find_unexplained(evidence: Evidence) -> Iterator[Candidate]:
     yield candidate
 
 
-def _find_no_efa(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_no_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """libfabric without a device, and what NCCL uses in its place."""
     for candidate in _find_generic(evidence, events):
         if evidence.nccl.facts.get("network") == "Socket":
@@ -709,7 +713,7 @@ def _find_no_efa(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]
         yield candidate
 
 
-def _find_waiting_npus(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _find_waiting_npus(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Ranks of HCCL that waited until their time-out; one of few that did not is the suspect."""
     waited = {int(event.groups["number"]) for event in events if event.groups.get("number")}
     world = evidence.ranks.world
@@ -718,7 +722,7 @@ def _find_waiting_npus(evidence: Evidence, events: list[Event]) -> Iterator[Cand
     if waited and rest and len(rest) <= max(1, world // 4):
         hosts = _hosts_of(evidence, rest)
         who = name_ranks(evidence, rest, hosts)
-        candidate = Candidate(
+        candidate = PossibleCause(
             "rank-silent",
             "missing",
             "rank",
@@ -731,7 +735,7 @@ def _find_waiting_npus(evidence: Evidence, events: list[Event]) -> Iterator[Cand
         for event in events[:2]:
             candidate.show(evidence, event.line)
     else:
-        candidate = Candidate(
+        candidate = PossibleCause(
             "collective-stuck",
             "hang",
             "unknown",
@@ -748,7 +752,7 @@ def _find_waiting_npus(evidence: Evidence, events: list[Event]) -> Iterator[Cand
     yield candidate
 
 
-def _none(evidence: Evidence, events: list[Event]) -> Iterator[Candidate]:
+def _none(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     yield from ()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from agent.job.catalogue import Row
+from agent.job.catalogue import FailureRow
 from agent.job.lines import LogLine, Moment
 from agent.job.nccl_log import NcclFacts
 from agent.job.ranks import RankMap
@@ -14,12 +14,12 @@ from agent.model.job_answer import JobFile
 MOST_EVENTS = 100_000
 
 
-class Event:
+class LineEvent:
     """Lines of one kind that one process wrote: the first of them, and how many there are."""
 
     __slots__ = ("count", "groups", "last", "line", "role", "row")
 
-    def __init__(self, row: Row, role: str, groups: dict[str, str], line: LogLine) -> None:
+    def __init__(self, row: FailureRow, role: str, groups: dict[str, str], line: LogLine) -> None:
         self.row, self.role, self.groups, self.line = row, role, groups, line
         self.count, self.last = 1, line.at
 
@@ -74,8 +74,8 @@ class Evidence:
         self.library: tuple[str, str | None] | None = None
         self.versions: dict[str, LogLine] = {}  # of the library, that any line names
         self.framework: dict[str, int] = defaultdict(int)
-        self.events: dict[Any, Event] = {}
-        self.unexplained: dict[Any, Event] = {}  # warnings and errors that no row is for
+        self.events: dict[Any, LineEvent] = {}
+        self.unexplained: dict[Any, LineEvent] = {}  # warnings and errors that no row is for
         self.settings: dict[str, dict[str, dict[str, LogLine]]] = defaultdict(
             lambda: defaultdict(dict)
         )  # by value and place
@@ -93,7 +93,7 @@ class Evidence:
         self.snapshots: list[Any] = []  # of RAS
         self.inspector: Any = None
 
-    def add_event(self, row: Row, role: str, groups: dict[str, str], line: LogLine, key: object) -> None:
+    def add_event(self, row: FailureRow, role: str, groups: dict[str, str], line: LogLine, key: object) -> None:
         """One line; equal ones of a process count once."""
         place = (row.id, line.host, line.pid, line.rank, line.task if line.pid is None else None, key)
         event = self.events.get(place)
@@ -101,7 +101,7 @@ class Evidence:
             event.count += 1
             event.last = line.at or event.last
         elif len(self.events) < MOST_EVENTS:
-            self.events[place] = Event(row, role, groups, line)
+            self.events[place] = LineEvent(row, role, groups, line)
 
     def note_time(self, moment: Moment | None) -> None:
         """The time of a line."""

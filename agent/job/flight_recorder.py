@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from agent.job.candidate import Candidate, name_numbers, name_ranks
+from agent.job.candidate import PossibleCause, name_numbers, name_ranks
 from agent.job.evidence import Evidence
 from agent.job.plain_pickle import LIMIT_BYTES, NotPlain, read_plain_pickle
 from agent.model.job_answer import JobEvidence, RankLast
@@ -28,7 +28,7 @@ class DumpError(Exception):
     """No dump, or a damaged one."""
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _RecorderEntry(msgspec.Struct, frozen=True):
     """One operation; fields that are not needed are left out."""
 
     pg_id: int | None = None
@@ -42,7 +42,7 @@ class _Entry(msgspec.Struct, frozen=True):
     input_sizes: Any = None
 
 
-class _Group(msgspec.Struct, frozen=True):
+class _GroupConfig(msgspec.Struct, frozen=True):
     name: str = ""
     desc: str = ""
     ranks: str | list[int] = ""
@@ -57,9 +57,9 @@ class _Dump(msgspec.Struct, frozen=True):
     version: str = ""
     comm_lib_version: str | None = None
     nccl_version: str | None = None
-    pg_config: dict[str, _Group] = {}
+    pg_config: dict[str, _GroupConfig] = {}
     pg_status: dict[str, _Status] = {}
-    entries: list[_Entry] = []
+    entries: list[_RecorderEntry] = []
 
 
 class _GroupOfRank:
@@ -119,7 +119,7 @@ class Dumps:
             for sequence in sorted(state.operations)[:-_LAST_SEQUENCES]:
                 del state.operations[sequence]
 
-    def _read_entry(self, states: dict[str, _GroupOfRank], entry: _Entry) -> None:
+    def _read_entry(self, states: dict[str, _GroupOfRank], entry: _RecorderEntry) -> None:
         sequence = entry.collective_seq_id if entry.collective_seq_id is not None else entry.seq_id
         if sequence is None:
             return
@@ -194,13 +194,13 @@ def _decode(data: bytes) -> _Dump:
         if data.lstrip()[:1] in (b"{", b"["):
             bare = data.lstrip()[:1] == b"["
             return (
-                _Dump(entries=msgspec.json.decode(data, type=list[_Entry]))
+                _Dump(entries=msgspec.json.decode(data, type=list[_RecorderEntry]))
                 if bare
                 else msgspec.json.decode(data, type=_Dump)
             )
         content = read_plain_pickle(data)
         if isinstance(content, list):
-            return _Dump(entries=msgspec.convert(content, list[_Entry], strict=False))
+            return _Dump(entries=msgspec.convert(content, list[_RecorderEntry], strict=False))
         return msgspec.convert(content, _Dump, strict=False)
     except NotPlain as error:
         raise DumpError(f"the pickle is not read: {error}") from error
@@ -208,7 +208,7 @@ def _decode(data: bytes) -> _Dump:
         raise DumpError(f"damaged or cut: {str(error)[:120]}") from error
 
 
-def find_dump_hangs(evidence: Evidence) -> Iterator[Candidate]:
+def find_dump_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     """Ranks that others wait for, in whatever group."""
     dumps: Dumps | None = evidence.dumps
     if dumps is None:
@@ -258,7 +258,7 @@ def find_dump_hangs(evidence: Evidence) -> Iterator[Candidate]:
         yield _stuck(evidence, dumps, stuck)
 
 
-def _show(candidate: Candidate, dumps: Dumps, rank: int, text: str) -> None:
+def _show(candidate: PossibleCause, dumps: Dumps, rank: int, text: str) -> None:
     candidate.evidence.append(JobEvidence(text=text, source=dumps.files[rank]))
 
 
@@ -266,7 +266,7 @@ def _hosts(evidence: Evidence, ranks: list[int]) -> list[str]:
     return list(dict.fromkeys(host for rank in ranks if (host := evidence.ranks.host(rank)) is not None))
 
 
-def _missing(evidence: Evidence, dumps: Dumps, roots: dict[int, list[tuple[str, int, int]]]) -> Candidate:
+def _missing(evidence: Evidence, dumps: Dumps, roots: dict[int, list[tuple[str, int, int]]]) -> PossibleCause:
     ranks = sorted(roots)
     hosts = _hosts(evidence, ranks)
     who = name_ranks(evidence, ranks, hosts)
@@ -276,7 +276,7 @@ def _missing(evidence: Evidence, dumps: Dumps, roots: dict[int, list[tuple[str, 
         any(state.waits is not None and state.waits > state.completed for state in states.values())
         for states in dumps.states.values()
     )
-    candidate = Candidate(
+    candidate = PossibleCause(
         "rank-behind",
         "missing",
         "rank",
@@ -299,10 +299,10 @@ def _missing(evidence: Evidence, dumps: Dumps, roots: dict[int, list[tuple[str, 
     return candidate
 
 
-def _in_circle(evidence: Evidence, dumps: Dumps, missing: dict[int, list[tuple[str, int, int]]]) -> Candidate:
+def _in_circle(evidence: Evidence, dumps: Dumps, missing: dict[int, list[tuple[str, int, int]]]) -> PossibleCause:
     ranks = sorted(missing)
     names = sorted({row[0] for rows in missing.values() for row in rows})
-    candidate = Candidate(
+    candidate = PossibleCause(
         "groups-wait-for-each-other",
         "missing",
         "software",
@@ -323,12 +323,12 @@ def _in_circle(evidence: Evidence, dumps: Dumps, missing: dict[int, list[tuple[s
     return candidate
 
 
-def _absent(evidence: Evidence, absent: dict[int, list[tuple[str, int]]]) -> Candidate:
+def _absent(evidence: Evidence, absent: dict[int, list[tuple[str, int]]]) -> PossibleCause:
     ranks = sorted(absent)
     hosts = _hosts(evidence, ranks)
     name, sequence = absent[ranks[0]][0]
     who = name_ranks(evidence, ranks, hosts)
-    candidate = Candidate(
+    candidate = PossibleCause(
         "rank-silent", "missing", "rank", f"{who} left no dump; others wait in {name} at {sequence}", "low"
     )
     candidate.ranks |= dict.fromkeys(ranks)
@@ -337,9 +337,9 @@ def _absent(evidence: Evidence, absent: dict[int, list[tuple[str, int]]]) -> Can
     return candidate
 
 
-def _stuck(evidence: Evidence, dumps: Dumps, stuck: list[tuple[str, int, list[int]]]) -> Candidate:
+def _stuck(evidence: Evidence, dumps: Dumps, stuck: list[tuple[str, int, list[int]]]) -> PossibleCause:
     name, sequence, waiting = min(stuck, key=lambda row: (len(row[2]), row[0]))
-    candidate = Candidate(
+    candidate = PossibleCause(
         "collective-stuck",
         "hang",
         "fabric",
@@ -359,7 +359,7 @@ def _stuck(evidence: Evidence, dumps: Dumps, stuck: list[tuple[str, int, list[in
     return candidate
 
 
-def _differ(evidence: Evidence, dumps: Dumps, name: str, sequence: int, operations: dict[int, str]) -> Candidate:
+def _differ(evidence: Evidence, dumps: Dumps, name: str, sequence: int, operations: dict[int, str]) -> PossibleCause:
     groups: dict[str, list[int]] = defaultdict(list)
     for rank, operation in operations.items():
         groups[operation].append(rank)
@@ -368,7 +368,7 @@ def _differ(evidence: Evidence, dumps: Dumps, name: str, sequence: int, operatio
         for operation, ranks in sorted(groups.items(), key=lambda item: len(item[1]))
     ]
     few = min(groups.values(), key=len)
-    candidate = Candidate(
+    candidate = PossibleCause(
         "collectives-differ",
         "hard",
         "software",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.job.candidate import ORDER, SLOW, Candidate
+from agent.job.candidate import ORDER, SLOW, PossibleCause
 
 _CLOCKS = 5.0  # seconds by which clocks of hosts may differ, and lines be late
 _SYMPTOMS = frozenset(("network", "connect", "hang", "silent", "cancel", "consequence", "unexplained"))
@@ -10,10 +10,10 @@ _OWN = frozenset(("error", "crash", "exit", "exception", "missing", "silent"))  
 _ENDS = frozenset(("hard", "dead", "error", "missing", "crash", "exit", "exception"))  # a rank that is gone or stuck
 
 
-def fold(candidates: list[Candidate]) -> tuple[list[Candidate], dict[int, Candidate]]:
+def fold(candidates: list[PossibleCause]) -> tuple[list[PossibleCause], dict[int, PossibleCause]]:
     """The causes in order, and for each of the others (by id()) what explains it."""
     ordered = sorted(candidates, key=_rank)
-    parents: dict[int, Candidate] = {}
+    parents: dict[int, PossibleCause] = {}
     for effect in ordered:
         for cause in ordered:
             if cause is effect or not explains(cause, effect) or _root(cause, parents) is effect:
@@ -26,13 +26,13 @@ def fold(candidates: list[Candidate]) -> tuple[list[Candidate], dict[int, Candid
     return [candidate for candidate in ordered if id(candidate) not in parents], parents
 
 
-def _rank(candidate: Candidate) -> tuple[int, bool, float, int, str]:
+def _rank(candidate: PossibleCause) -> tuple[int, bool, float, int, str]:
     at = candidate.at
     # of hard causes the first in time comes first; a weaker kind of evidence never comes before a stronger one
     return candidate.order, at is None, at.seconds if at else 0.0, -candidate.count, candidate.id
 
 
-def _root(candidate: Candidate, parents: dict[int, Candidate]) -> Candidate:
+def _root(candidate: PossibleCause, parents: dict[int, PossibleCause]) -> PossibleCause:
     seen: set[int] = set()
     while id(candidate) in parents and id(candidate) not in seen:
         seen.add(id(candidate))
@@ -40,7 +40,7 @@ def _root(candidate: Candidate, parents: dict[int, Candidate]) -> Candidate:
     return candidate
 
 
-def explains(cause: Candidate, effect: Candidate) -> bool:
+def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     """Whether the effect follows from the cause."""
     if cause.order >= SLOW or (effect.order >= SLOW) or cause.role in ("consequence", "unexplained", "cancel"):
         return (
@@ -78,7 +78,7 @@ def explains(cause: Candidate, effect: Candidate) -> bool:
     return cause.role in ("connect", "silent") and effect.role in ("cancel", "unexplained")
 
 
-def _explains_of_port(cause: Candidate, effect: Candidate) -> bool:
+def _explains_of_port(cause: PossibleCause, effect: PossibleCause) -> bool:
     if effect.role == "network":
         if cause.nic and effect.nic:
             return cause.nic == effect.nic
@@ -92,11 +92,11 @@ def _explains_of_port(cause: Candidate, effect: Candidate) -> bool:
     return effect.role in ("connect", "silent", "cancel", "exception", "unexplained")
 
 
-def _same_process(cause: Candidate, effect: Candidate) -> bool:
+def _same_process(cause: PossibleCause, effect: PossibleCause) -> bool:
     return bool(_share(cause.ranks, effect.ranks) or cause.pids & effect.pids)
 
 
-def _touch(cause: Candidate, effect: Candidate) -> bool:
+def _touch(cause: PossibleCause, effect: PossibleCause) -> bool:
     """Whether one has hosts of the other, as its own or as its peer."""
     return bool(_share(cause.hosts | cause.peers, effect.hosts | effect.peers))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from agent.job.candidate import Candidate, name_numbers, name_ranks
+from agent.job.candidate import PossibleCause, name_numbers, name_ranks
 from agent.job.evidence import Evidence, WatchdogState
 from agent.model.job_answer import RankLast
 
@@ -47,7 +47,7 @@ def read_groups(evidence: Evidence) -> dict[str, GroupState]:
     return groups
 
 
-def find_watchdog_hangs(evidence: Evidence) -> Iterator[Candidate]:
+def find_watchdog_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     """A candidate for each group in which ranks waited."""
     for name, group in read_groups(evidence).items():
         if group.waits:
@@ -73,7 +73,7 @@ def _plain(name: str) -> str:
     return inner or name
 
 
-def _judge_group(evidence: Evidence, name: str, group: GroupState) -> Candidate:
+def _judge_group(evidence: Evidence, name: str, group: GroupState) -> PossibleCause:
     sequences = Counter(state.waits for state in group.waits.values())
     sequence = max(sequences, key=lambda number: (sequences[number], number or 0))
     waiting = {rank: state for rank, state in group.waits.items() if state.waits == sequence}
@@ -90,7 +90,7 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> Candidate:
         return _late(evidence, what, waiting, behind)
     mismatched = {state.operation for state in waiting.values() if state.operation}
     if len(mismatched) > 1:
-        candidate = Candidate(
+        candidate = PossibleCause(
             "collectives-differ",
             "hard",
             "software",
@@ -106,12 +106,12 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> Candidate:
 
 def _late(
     evidence: Evidence, what: str, waiting: dict[int, WatchdogState], behind: dict[int, WatchdogState]
-) -> Candidate:
+) -> PossibleCause:
     hosts = list(dict.fromkeys(host for rank in behind if (host := evidence.ranks.host(rank)) is not None))
     who = name_ranks(evidence, list(behind), hosts)
     state = next(iter(behind.values()))
     waited = f"{len(waiting)} rank{'s' if len(waiting) > 1 else ''} waited until the time-out"
-    candidate = Candidate(
+    candidate = PossibleCause(
         "rank-behind", "missing", "rank", f"{who} did not come to {what}: its last work is {state.enqueued}; {waited}"
     )
     host = hosts[0] if hosts else "its host"
@@ -142,13 +142,13 @@ def _find_silent(evidence: Evidence, name: str, group: GroupState) -> list[int]:
     return [rank for rank in range(world) if rank not in group.waits and rank not in group.enqueued]
 
 
-def _silent(evidence: Evidence, what: str, waiting: dict[int, WatchdogState], silent: list[int]) -> Candidate:
+def _silent(evidence: Evidence, what: str, waiting: dict[int, WatchdogState], silent: list[int]) -> PossibleCause:
     ranks = evidence.ranks
     hosts = list(dict.fromkeys(host for rank in silent if (host := ranks.host(rank)) is not None))
     who = name_ranks(evidence, silent, hosts)
     there = [rank for rank in silent if ranks.find(rank) is not None or rank in ranks.torch_files]
     how = "ended, or is blocked, without a line of its watchdog" if there else "has no line in these files"
-    candidate = Candidate(
+    candidate = PossibleCause(
         "rank-silent",
         "missing",
         "rank",
@@ -166,13 +166,13 @@ def _silent(evidence: Evidence, what: str, waiting: dict[int, WatchdogState], si
 
 def _all_wait(
     evidence: Evidence, what: str, waiting: dict[int, WatchdogState], group: GroupState, sequence: int | None
-) -> Candidate:
+) -> PossibleCause:
     """Everybody that is known entered: the network or a GPU of the group, or ranks whose lines are not here."""
     world = evidence.ranks.world
     everybody = bool(world) and len(group.waits) >= world
     first = "; the first collective: nothing ever worked" if sequence in (0, 1) else ""
     who = f"all {world} ranks" if everybody else f"{len(waiting)} rank{'s' if len(waiting) > 1 else ''}"
-    candidate = Candidate(
+    candidate = PossibleCause(
         "collective-stuck",
         "hang",
         "fabric" if everybody else "unknown",
@@ -189,7 +189,9 @@ def _all_wait(
     return _with_lines(evidence, candidate, list(waiting.values()), ranks=everybody)
 
 
-def _with_lines(evidence: Evidence, candidate: Candidate, states: list[WatchdogState], ranks: bool = True) -> Candidate:
+def _with_lines(
+    evidence: Evidence, candidate: PossibleCause, states: list[WatchdogState], ranks: bool = True
+) -> PossibleCause:
     for number, state in enumerate(sorted(states, key=lambda one: one.line.at.seconds if one.line.at else 0.0)):
         if number < 2:
             candidate.show(evidence, state.line)

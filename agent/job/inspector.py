@@ -14,7 +14,7 @@ from statistics import median
 
 import msgspec
 
-from agent.job.candidate import Candidate, name_hosts, name_numbers
+from agent.job.candidate import PossibleCause, name_hosts, name_numbers
 from agent.job.evidence import Evidence
 from agent.model.job_answer import JobEvidence
 
@@ -150,7 +150,7 @@ class _Delays(msgspec.Struct, frozen=True):
     joint: int
 
 
-def find_slow(evidence: Evidence) -> Iterator[Candidate]:
+def find_slow(evidence: Evidence) -> Iterator[PossibleCause]:
     """Late ranks first; else communicators that are slow beside their siblings."""
     inspector: Inspector | None = evidence.inspector
     if inspector is None:
@@ -197,7 +197,7 @@ def _measure(inspector: Inspector, key: tuple[str, str, int], series: _Series) -
 
 def _find_late(
     evidence: Evidence, inspector: Inspector, delays: dict[tuple[str, str, int], _Delays]
-) -> Iterator[Candidate]:
+) -> Iterator[PossibleCause]:
     """Processes that are late in every communicator they are in."""
     late: dict[tuple[str, int], list[tuple[str, int, float]]] = defaultdict(list)
     even: set[tuple[str, int]] = set()
@@ -232,7 +232,7 @@ def _find_late(
         )
         if len(processes) > 1:
             text = f"{who} on {host} are late together: the host (CPU, clocks, storage), not one GPU"
-        candidate = Candidate("rank-late", "slow", "rank", text, "medium")
+        candidate = PossibleCause("rank-late", "slow", "rank", text, "medium")
         candidate.ranks |= dict.fromkeys(numbers)
         candidate.hosts.setdefault(host)
         for communicator, rank, delay in rows[:3]:
@@ -264,7 +264,7 @@ def _world_rank(evidence: Evidence, inspector: Inspector, process: tuple[str, in
 
 def _find_slow_groups(
     evidence: Evidence, inspector: Inspector, delays: dict[tuple[str, str, int], _Delays]
-) -> Iterator[Candidate]:
+) -> Iterator[PossibleCause]:
     """Communicators that take longer than their siblings of the same function, size and shape."""
     siblings: dict[tuple[str, int, int, int], list[tuple[str, float]]] = defaultdict(list)
     for (communicator, function, size), row in delays.items():
@@ -285,7 +285,7 @@ def _find_slow_groups(
     factor, function = max(slow.values())
     common, hosts = _common_part(inspector, list(slow))
     what = f"communicator {names[0]} is" if len(names) == 1 else f"communicators {', '.join(names[:4])} are"
-    candidate = Candidate(
+    candidate = PossibleCause(
         "communicator-slow",
         "slow",
         "fabric" if len(hosts) > 1 else "rank",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from agent.job.answer import Conclusion
-from agent.job.candidate import SLOW, Candidate
+from agent.job.candidate import SLOW, PossibleCause
 from agent.job.evidence import Evidence
 from agent.job.lines import find_time
 from agent.model.finding import SEVERITIES, Finding
@@ -122,7 +122,7 @@ def _show(finding: Finding) -> JoinedFinding:
     )
 
 
-def _join_cause(conclusion: Conclusion, cause: Candidate, reports: dict[str, HostReport]) -> None:
+def _join_cause(conclusion: Conclusion, cause: PossibleCause, reports: dict[str, HostReport]) -> None:
     wanted = list(cause.hosts) or list(cause.peers)
     related = [*wanted, *(host for host in cause.peers if host not in wanted)]
     if not cause.hosts and not cause.peers and "" in reports:
@@ -143,7 +143,7 @@ def _join_cause(conclusion: Conclusion, cause: Candidate, reports: dict[str, Hos
         cause.next.append(f"no report of {', '.join(rest[:3])} is here: run `fabricscope scan` there")
 
 
-def _join_host(conclusion: Conclusion, cause: Candidate, host: str, one: HostReport) -> None:
+def _join_host(conclusion: Conclusion, cause: PossibleCause, host: str, one: HostReport) -> None:
     report = one.report
     gpus, nics = (
         _find_gpus(conclusion.evidence, cause, host, report),
@@ -175,10 +175,10 @@ def _join_host(conclusion: Conclusion, cause: Candidate, host: str, one: HostRep
         cause.evidence.append(JobEvidence(text=text[:400], source=one.source))
 
 
-Found = Callable[[Conclusion, Candidate, str, Report, Sequence[Gpu], Sequence[Nic]], Iterable[str]]
+Found = Callable[[Conclusion, PossibleCause, str, Report, Sequence[Gpu], Sequence[Nic]], Iterable[str]]
 
 
-def _find_gpus(evidence: Evidence, cause: Candidate, host: str, report: Report) -> list[Gpu]:
+def _find_gpus(evidence: Evidence, cause: PossibleCause, host: str, report: Report) -> list[Gpu]:
     """The GPUs of the cause on this host."""
     buses, indices = {cause.bus} if cause.bus else set(), set()
     for rank in cause.ranks:
@@ -191,7 +191,7 @@ def _find_gpus(evidence: Evidence, cause: Candidate, host: str, report: Report) 
     return found
 
 
-def _find_nics(evidence: Evidence, cause: Candidate, host: str, report: Report) -> list[Nic]:
+def _find_nics(evidence: Evidence, cause: PossibleCause, host: str, report: Report) -> list[Nic]:
     """The NICs of the cause on this host: by name, else those of its ranks, else all rails of a network cause."""
     names = {cause.nic} if cause.nic else set()
     if not names and cause.role in ("network", "port", "hang"):
@@ -205,7 +205,7 @@ def _find_nics(evidence: Evidence, cause: Candidate, host: str, report: Report) 
     return [nic for nic in report.topology.nics if nic.rdma_device in names or nic.label in names]
 
 
-def _find_findings(cause: Candidate, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]) -> Iterator[Finding]:
+def _find_findings(cause: PossibleCause, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]) -> Iterator[Finding]:
     """Findings of the parts, and those of the whole node that matter for this cause."""
     ids = {gpu.id for gpu in gpus} | {nic.id for nic in nics}
     ids |= {netdev.id for netdev in report.topology.netdevs if netdev.nic in {nic.id for nic in nics}}
@@ -231,7 +231,7 @@ def _port_of(nic: Nic, number: int | None) -> Port | None:
 
 
 def _join_ports(
-    conclusion: Conclusion, cause: Candidate, host: str, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]
+    conclusion: Conclusion, cause: PossibleCause, host: str, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]
 ) -> Iterator[str]:
     """State, flaps and losses of the ports that a network cause uses."""
     if cause.role not in ("network", "port"):
@@ -284,7 +284,7 @@ def _join_ports(
         yield from _list_flaps(cause, report, nic)
 
 
-def _list_flaps(cause: Candidate, report: Report, nic: Nic) -> Iterator[str]:
+def _list_flaps(cause: PossibleCause, report: Report, nic: Nic) -> Iterator[str]:
     """Links that went down at the time of the failure, by the kernel log of the report."""
     names = {nic.pci, nic.id, nic.label, nic.rdma_device} | {
         name for netdev in report.topology.netdevs if netdev.nic == nic.id for name in (netdev.id, netdev.label)
@@ -305,7 +305,7 @@ def _list_flaps(cause: Candidate, report: Report, nic: Nic) -> Iterator[str]:
 
 
 def _join_gids(
-    conclusion: Conclusion, cause: Candidate, host: str, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]
+    conclusion: Conclusion, cause: PossibleCause, host: str, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]
 ) -> Iterator[str]:
     """The GID that is in use, and the one that is right."""
     if cause.id not in (
@@ -369,7 +369,7 @@ def _same_gid(one: str, other: str) -> bool:
 
 
 def _join_limits(
-    conclusion: Conclusion, cause: Candidate, host: str, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]
+    conclusion: Conclusion, cause: PossibleCause, host: str, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]
 ) -> Iterator[str]:
     """Locked memory, shared memory, devices of containers."""
     if cause.id in ("memlock-low", "verbs-create-failed", "ucx-memlock"):
@@ -392,7 +392,7 @@ def _join_limits(
 
 
 def _join_gpu(
-    conclusion: Conclusion, cause: Candidate, host: str, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]
+    conclusion: Conclusion, cause: PossibleCause, host: str, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]
 ) -> Iterator[str]:
     """The GPU of the rank: its link, its Xids, what its driver recommends."""
     wanted = cause.role in ("missing", "error", "hard", "crash", "exit", "silent") or cause.id == "rank-late"
@@ -411,7 +411,7 @@ def _join_gpu(
 
 
 def _join_fabric(
-    conclusion: Conclusion, cause: Candidate, host: str, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]
+    conclusion: Conclusion, cause: PossibleCause, host: str, report: Report, gpus: Sequence[Gpu], nics: Sequence[Nic]
 ) -> Iterator[str]:
     """Fabric manager, IMEX, and the fabric state of GPUs."""
     if cause.id not in ("nvls-bind-failed", "nvls-cuda-error", "cuda-401", "cuda-802", "imex-not-working", "cuda-999"):
@@ -427,7 +427,7 @@ def _join_fabric(
         yield f"fabric state of the GPUs: {', '.join(states)}"
 
 
-def _compare_mtu(cause: Candidate, reports: Sequence[HostReport]) -> None:
+def _compare_mtu(cause: PossibleCause, reports: Sequence[HostReport]) -> None:
     """Rails of two hosts with different MTUs: the smaller one cuts the path."""
     mtus: dict[int, str] = {}
     for one in reports:

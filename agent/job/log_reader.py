@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
-from agent.job.catalogue import Pattern, Row, find_patterns, find_tokens, load_words
+from agent.job.catalogue import FailureRow, Pattern, find_patterns, find_tokens, load_words
 from agent.job.evidence import Evidence, ExitRow, LinkError, Tail, WatchdogState
 from agent.job.lines import LogLine, Prefixes, find_time, split_line
 from agent.job.measured_tables import read_tables
@@ -308,7 +308,7 @@ class LogReader:
         if not matched and line.level == "WARN":
             self._add_unexplained(line, "NCCL warns of it")
 
-    def _add_state(self, row: Row, groups: dict[str, str], line: LogLine) -> None:
+    def _add_state(self, row: FailureRow, groups: dict[str, str], line: LogLine) -> None:
         if row.id.startswith("watchdog-") or row.id == "heartbeat-stuck":
             self.found.add("torch")
             rank = line.rank if line.rank is not None else _number(groups.get("rank"), groups.get("member"))
@@ -329,9 +329,9 @@ class LogReader:
         evidence = self.evidence
         key = (line.host, line.pid, line.rank, line.text.translate(_NO_DIGITS)[:200])
         if key not in evidence.unexplained and len(evidence.unexplained) < 2000:
-            from agent.job.evidence import Event
+            from agent.job.evidence import LineEvent
 
-            evidence.unexplained[key] = Event(_UNEXPLAINED, "error", {"why": why}, line)
+            evidence.unexplained[key] = LineEvent(_UNEXPLAINED, "error", {"why": why}, line)
 
     def _end_table(self) -> None:
         """The row of a launcher's table that is complete."""
@@ -368,7 +368,7 @@ _TELLING = (
     "second",
 )
 _NO_DIGITS = str.maketrans("", "", "0123456789")
-_UNEXPLAINED = Row(
+_UNEXPLAINED = FailureRow(
     id="unexplained",
     words=[],
     pattern="",

@@ -249,7 +249,7 @@ class RankMap:
     def hosts(self) -> dict[str, None]:
         """All hosts of the job, in the order of ranks."""
         if self._hosts is None:
-            ranked = {host: None for rank in sorted(self._ranked()) if (host := self.host(rank)) is not None}
+            ranked = {host: None for rank in self.ranks() if (host := self.host(rank)) is not None}
             others = (*(row[0] for row in self.table.values()), *self.host_of.values())
             self._hosts = ranked | dict.fromkeys(others) | dict.fromkeys(host for host, _ in self.processes)
         return self._hosts

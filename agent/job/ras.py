@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from agent.job.candidate import Candidate, name_numbers
+from agent.job.candidate import PossibleCause, name_numbers
 from agent.job.evidence import Evidence
 from agent.model.job_answer import JobEvidence
 
@@ -46,7 +46,7 @@ class Listed(NamedTuple):
     line: JobEvidence
 
 
-class Process(NamedTuple):
+class RasProcess(NamedTuple):
     """A process that is dead, or did not answer."""
 
     pid: int
@@ -64,8 +64,8 @@ class Snapshot:
         self.ranks: int | None = None
         self.counts: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)  # communicator, function: count: ranks
         self.listed: dict[tuple[str, str, int], list[Listed]] = defaultdict(list)
-        self.dead: list[Process] = []
-        self.unanswered: list[Process] = []
+        self.dead: list[RasProcess] = []
+        self.unanswered: list[RasProcess] = []
         self.lines = 0
 
 
@@ -78,7 +78,7 @@ def read_text(name: str, lines: list[str]) -> Snapshot:
     """A snapshot in RAS's own layout."""
     snapshot = Snapshot(name)
     communicator, function, count = "", "", 0
-    processes: list[Process] | None = None
+    processes: list[RasProcess] | None = None
     for number, line in enumerate(lines[:200_000], 1):
         evidence = JobEvidence(text=line.strip()[:300], source=name, line=number)
         if match := _VERSION.search(line):
@@ -105,12 +105,12 @@ def read_text(name: str, lines: list[str]) -> Snapshot:
         elif _MISSING.match(line):
             processes = snapshot.unanswered
         elif processes is not None and (match := _PROCESS.match(line)) and len(processes) < _MOST:
-            processes.append(Process(int(match["pid"]), match["node"], match["gpus"], evidence))
+            processes.append(RasProcess(int(match["pid"]), match["node"], match["gpus"], evidence))
     snapshot.lines = len(lines)
     return snapshot
 
 
-class _Status(msgspec.Struct, frozen=True):
+class _RasStatus(msgspec.Struct, frozen=True):
     considered_dead: bool = False
     unresponsive: bool = False
 
@@ -121,7 +121,7 @@ class _Rank(msgspec.Struct, frozen=True):
     pid: int = 0
     cuda_dev: int | None = None
     collective_counts: dict[str, int] = {}
-    status: _Status = _Status()
+    status: _RasStatus = _RasStatus()
 
 
 class _Communicator(msgspec.Struct, frozen=True):
@@ -160,7 +160,7 @@ def read_json(name: str, data: bytes) -> Snapshot:
                 f"communicator {key}: rank {rank.rank} on {rank.host}, process {rank.pid}: "
                 f"{'considered dead' if rank.status.considered_dead else 'no answer'}"
             )
-            row = Process(rank.pid, rank.host, str(rank.cuda_dev), JobEvidence(text=text, source=name))
+            row = RasProcess(rank.pid, rank.host, str(rank.cuda_dev), JobEvidence(text=text, source=name))
             (snapshot.dead if rank.status.considered_dead else snapshot.unanswered).append(row)
     return snapshot
 
@@ -173,7 +173,7 @@ def _list_rank(name: str, key: str, function: str, rank: _Rank) -> Listed:
     return Listed(rank.rank, rank.cuda_dev, rank.pid, rank.host, JobEvidence(text=text, source=name))
 
 
-def find_ras_hangs(evidence: Evidence) -> Iterator[Candidate]:
+def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     """Ranks that are behind in two snapshots, and processes that are gone."""
     snapshots: list[Snapshot] = sorted(evidence.snapshots, key=lambda snapshot: _natural(snapshot.name))
     if not snapshots:
@@ -205,7 +205,7 @@ def _behind(
     counts: dict[int, int],
     equal: list[Snapshot],
     last: Snapshot,
-) -> Candidate:
+) -> PossibleCause:
     least, most = ends
     ranks = sorted(row.rank for row in behind)
     nodes = list(dict.fromkeys(evidence.ranks.find_host(row.node) or row.node for row in behind))
@@ -221,13 +221,13 @@ def _behind(
             f"{place} stays at {function} {least} while {waiting} ranks wait at {most}, with equal counts in "
             f"{len(equal) + 1} snapshots: a hang"
         )
-        candidate = Candidate("rank-behind", "missing", "rank", text)
+        candidate = PossibleCause("rank-behind", "missing", "rank", text)
     else:
         text = (
-            f"{place} is behind at {function} {least}, {waiting} ranks are at {most}; one snapshot cannot tell "
+            f"{place} is behind at {function} {least}, {waiting} ranks are at {most}; one snapshot does not separate "
             f"a hang from a step that runs"
         )
-        candidate = Candidate("rank-behind", "missing", "rank", text, "low")
+        candidate = PossibleCause("rank-behind", "missing", "rank", text, "low")
     candidate.ranks |= dict.fromkeys(ranks)
     candidate.hosts |= dict.fromkeys(nodes)
     candidate.evidence += [row.line for row in behind[:3]]
@@ -242,7 +242,7 @@ def _behind(
     return candidate
 
 
-def _gone(evidence: Evidence, kind: str, processes: list[Process]) -> Candidate:
+def _gone(evidence: Evidence, kind: str, processes: list[RasProcess]) -> PossibleCause:
     nodes = list(dict.fromkeys(evidence.ranks.find_host(row.node) or row.node for row in processes))
     who = (
         f"process {processes[0].pid} on {nodes[0]}"
@@ -250,14 +250,14 @@ def _gone(evidence: Evidence, kind: str, processes: list[Process]) -> Candidate:
         else f"{len(processes)} processes on {', '.join(nodes[:3])}"
     )
     if kind == "dead":
-        candidate = Candidate(
+        candidate = PossibleCause(
             "process-dead",
             "dead",
             "rank",
             f"{who} is dead: RAS cannot reach it" if len(processes) == 1 else f"{who} are dead: RAS cannot reach them",
         )
     else:
-        candidate = Candidate(
+        candidate = PossibleCause(
             "process-silent", "missing", "rank", f"{who} did not report to RAS: dead, or stopped", "medium"
         )
     candidate.hosts |= dict.fromkeys(nodes)

@@ -113,7 +113,7 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
             block[-1].tail = "\n"
         yield block
     yield from _listed(
-        "What these files cannot tell",
+        "What these files do not show",
         [f"{row.what}{f'; save {row.save}' if row.save else ''}" for row in answer.cannot_tell],
     )
     files = [

@@ -108,7 +108,7 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
         yield "Not read, or not as a whole", unread[:_MOST_ROWS]
     if answer.cannot_tell:
         yield (
-            "What these files cannot tell",
+            "What these files do not show",
             [f"{row.what}{f'; save {row.save}' if row.save else ''}" for row in answer.cannot_tell],
         )
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from agent.job.catalogue import ROLES, Row, find_patterns, load_codes, load_rows
+from agent.job.catalogue import ROLES, FailureRow, find_patterns, load_codes, load_rows
 from agent.model.job_answer import FAULT_KINDS
 
 ROWS = load_rows()
@@ -19,7 +19,7 @@ def matching(line: str) -> set[str]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-def test_a_row_fires_on_its_lines_and_on_no_line_like_them(row: Row) -> None:
+def test_a_row_fires_on_its_lines_and_on_no_line_like_them(row: FailureRow) -> None:
     """Found by its words, then by its pattern."""
     assert row.fires
     assert row.silent
