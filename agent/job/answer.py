@@ -48,6 +48,7 @@ _FAILED = frozenset(
         "consequence",
     )
 )
+_FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
 _HUNG = frozenset(("missing", "hang"))
 _HANG_NEXT = "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH for one run"
 
@@ -60,6 +61,7 @@ class Conclusion:
         self.settings = judge_settings(evidence)
         candidates = find_candidates(evidence)
         _blame_settings(evidence, candidates, self.settings)
+        _forgive(evidence, candidates)
         self.notes = [candidate for candidate in candidates if candidate.role == "note"]
         candidates = [candidate for candidate in candidates if candidate.role != "note"]
         candidates += _find_lost(evidence, candidates) or _find_absent(evidence, candidates)
@@ -103,6 +105,18 @@ def _ends_well(evidence: Evidence) -> bool:
 def conclude(evidence: Evidence) -> Conclusion:
     """What the evidence shows."""
     return Conclusion(evidence)
+
+
+def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
+    """Warnings and exceptions that a job outlived are notes: its regular end comes after them."""
+    ends = {evidence.names[line.file]: line.number for line in evidence.ended_well.values()}
+    if not _ends_well(evidence):
+        return
+    for candidate in candidates:
+        lines = [(row.source, row.line or 0) for row in candidate.evidence]
+        outlived = all(source in ends and number < ends[source] for source, number in lines)
+        if candidate.role in _FORGIVABLE and lines and outlived:
+            candidate.role = "note"
 
 
 def _blame_settings(evidence: Evidence, candidates: list[PossibleCause], settings: Sequence[JobSetting]) -> None:

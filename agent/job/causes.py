@@ -36,6 +36,7 @@ _QP = re.compile(
     r"|remote GID (?P<remote>[\da-fA-F:.]{2,60})"
 )
 _LIBRARY = {"mlx5": "mlx5", "bnxt": "bnxt"}
+_NEAR_THE_END = 3  # lines
 _AT_ONCE = "no collective had worked before: addresses (GID), MTU, routes or VLANs of the rails"
 _LATER = "collectives had worked before: a link that flapped, loss under load, or a peer that ended"
 
@@ -687,17 +688,29 @@ def _find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> I
 
 
 def _find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
-    """Warnings that no row is for: never silent, and never sure."""
-    if not evidence.unexplained:
-        return
-    events = list(evidence.unexplained.values())
-    first = first_of(events)
-    candidate = PossibleCause("unexplained", "unexplained", "unknown", "", "low")
-    candidate.add_events(evidence, events)
-    who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
-    candidate.summary = f"{who}: NCCL warns of what is not in the table of failures: {first.line.text[:160]}"
-    candidate.next = ["the source of NCCL at the line's file and number; the lines around it"]
-    yield candidate
+    """Warnings that no row is for, and a log that ends in an error: never silent, and never sure."""
+    if evidence.unexplained:
+        events = list(evidence.unexplained.values())
+        first = first_of(events)
+        candidate = PossibleCause("unexplained", "unexplained", "unknown", "", "low")
+        candidate.add_events(evidence, events)
+        who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+        text = first.line.text[:160]
+        candidate.summary = f"{who}: NCCL warns of what is not in the table of failures: {text}"
+        candidate.next = ["the source of NCCL at the line's file and number; the lines around it"]
+        yield candidate
+    for file, line in sorted(evidence.last_errors.items()):
+        tail = evidence.tails.get(file)
+        if tail is not None and tail.number - line.number <= _NEAR_THE_END:
+            candidate = PossibleCause("ends-in-error", "unexplained", "unknown", "", "low")
+            candidate.add(evidence, line)
+            name = evidence.names[file]
+            candidate.summary = (
+                f"{name} ends in an error that is not in the table of failures: {line.text.strip()[:160]}"
+            )
+            candidate.next = ["the lines before it"]
+            yield candidate
+            return
 
 
 def _find_no_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:

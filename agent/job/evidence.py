@@ -83,6 +83,7 @@ class Evidence:
         self.links: list[LinkError] = []
         self.exits: list[ExitRow] = []
         self.tails: dict[int, Tail] = {}
+        self.last_errors: dict[int, LogLine] = {}  # by file: the last line that is called an error
         self.table_lines: dict[int, list[str]] = defaultdict(list)
         self.progress = 0  # lines of steps, iterations, or rows of a table
         self.ended_well: dict[str, LogLine] = {}  # lines of a regular end

@@ -48,6 +48,8 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
             and cause.id == "efa-not-found"
             and effect.id in ("sockets", "gpudirect-off")
         )
+    if "exit-code" in (cause.id, effect.id) and "exception" in (cause.role, effect.role):
+        return cause.role == "exception" and (_same_process(cause, effect) or not cause.ranks)  # it has the message
     early = cause.at is None or effect.at is None or cause.at.seconds <= effect.at.seconds + _CLOCKS
     if not early:
         return False

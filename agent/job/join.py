@@ -382,6 +382,21 @@ def _join_limits(
             cause.confidence = "high"
     elif cause.id in ("shm-full", "shm-failed") and report.software.shared_memory_mib is not None:
         yield f"shared memory (/dev/shm): {report.software.shared_memory_mib} MiB"  # a name in a text
+    elif cause.id in (
+        "gpudirect-off",
+        "gpu-memory-not-registered",
+        "dmabuf-unsupported",
+        "completion-4",
+        "completion-9",
+    ):
+        blocked = [row for row in report.gpudirect if row.verdict in ("blocked", "degraded")]
+        for text in list(dict.fromkeys(text for row in blocked for text in row.causes))[:4]:
+            yield f"GPUDirect RDMA: {text}"
+        names = [
+            module.name for module in report.software.modules if "peermem" in module.name or "peer_mem" in module.name
+        ]
+        if report.software.modules:
+            yield f"peer memory module: {', '.join(names) or 'none is loaded'}"
     elif cause.id in ("sockets", "efa-not-found"):
         active = [nic.label for nic in report.topology.nics if any(port.state == "ACTIVE" for port in nic.ports)]
         if active:

@@ -246,8 +246,9 @@ class LogReader:
                 evidence.ranks.torch_files.setdefault(line.rank, file)
             for reader in kind.readers:
                 reader(self, line)
-            if kind.patterns:
-                self._match(kind.patterns, line)
+            if kind.patterns and self._match(kind.patterns, line):
+                if evidence.last_errors.get(file) is line:
+                    del evidence.last_errors[file]  # it is explained
             elif line.level == "WARN":
                 self._add_unexplained(line, "NCCL warns of it")
 
@@ -279,7 +280,7 @@ class LogReader:
         if number != 0 and len(self._messages) < _MOST_MESSAGES:  # channels are counted
             self._messages.add(raw if message.startswith(_OF_PROCESS) else message)
 
-    def _match(self, patterns: tuple[Pattern, ...], line: LogLine) -> None:
+    def _match(self, patterns: tuple[Pattern, ...], line: LogLine) -> bool:
         """The rows that a line is for; a warning that is for none is kept as it is."""
         matched: set[str] = set()
         for pattern in patterns:
@@ -307,6 +308,7 @@ class LogReader:
             self.evidence.add_event(row, role, groups, line, key)
         if not matched and line.level == "WARN":
             self._add_unexplained(line, "NCCL warns of it")
+        return bool(matched)
 
     def _add_state(self, row: FailureRow, groups: dict[str, str], line: LogLine) -> None:
         if row.id.startswith("watchdog-") or row.id == "heartbeat-stuck":
@@ -488,7 +490,7 @@ def _read_table_line(reader: LogReader, line: LogLine) -> None:
 def _read_well(reader: LogReader, line: LogLine) -> None:
     match = _WELL_FORM.search(line.text)
     if match is not None:
-        reader.evidence.ended_well.setdefault(match[0].lower()[:40], line)
+        reader.evidence.ended_well[match[0].lower()[:40]] = line
 
 
 def _read_progress(reader: LogReader, line: LogLine) -> None:
@@ -528,6 +530,7 @@ def _read_error(reader: LogReader, line: LogLine) -> None:
     if line.level is not None or not _ERROR.search(line.text[:300]) or _FRAME.match(line.text):
         return
     reader.found.add("other")
+    reader.evidence.last_errors[line.file] = line
 
 
 _TOKENS = frozenset(

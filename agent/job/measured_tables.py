@@ -30,7 +30,7 @@ def read_tables(lines: Iterable[str]) -> MeasuredTable:
 
 
 def _read_collectives(lines: Iterable[str]) -> Iterator[Measurement]:
-    """FailureRows "size count type [redop] [root] time algbw busbw [#wrong] ..": the better of out-of-place and in-place.
+    """Rows "size count type [redop] [root] time algbw busbw [#wrong] ..": the better of out-of-place and in-place.
 
     Columns are counted from the right: those on the left are blank for some collectives and versions.
     """
@@ -103,7 +103,7 @@ def _read_nvbandwidth(lines: Iterable[str]) -> Iterator[Measurement]:
 
 
 def _read_perftest(lines: Iterable[str]) -> Iterator[Measurement]:
-    """FailureRows "bytes iterations peak average rate", in the unit of their header."""
+    """Rows "bytes iterations peak average rate", in the unit of their header."""
     scale, device = None, "NIC"
     for line in lines:
         if match := _DEVICE.match(line):

@@ -247,3 +247,40 @@ def test_versions_of_banners(tmp_path: Path) -> None:
         library = answer(tmp_path, log=text).job.library
         assert library is not None
         assert (name, version) == (library.name, library.version)
+
+
+END = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 43.1\n"
+
+
+def test_what_a_job_outlived_is_a_note(tmp_path: Path) -> None:
+    """A warning or exception before its regular end; after it, it is the end."""
+    exception = "ImportError: flash_attn is not installed\n"
+    before = answer(tmp_path, log=begin(2) + exception + warn(0, "Frobnication") + steps() + END)
+    after = answer(tmp_path, log=begin(2) + steps() + END + exception)
+
+    assert ("well", [], 2) == (before.job.ended, before.causes, len(before.notes))
+    assert ("failed", "python-exception") == (after.job.ended, first(after).id)
+
+
+def test_a_log_that_ends_in_an_unknown_error(tmp_path: Path) -> None:
+    """States so."""
+    result = answer(tmp_path, log=begin(2) + steps() + "launcher: fatal: the frobnicator has failed\n")
+
+    assert ("failed", "ends-in-error", "low") == (result.job.ended, first(result).id, first(result).confidence)
+
+
+def test_the_exception_has_the_message_and_the_exit_code_follows(tmp_path: Path) -> None:
+    """Not the other way round."""
+    table = "Root Cause (first observed failure):\n[0]:\n  host      : gpu2" + TABLE.format(3, 1, 1)
+    result = answer(tmp_path, log=begin(4, 2) + steps() + "ValueError: bad shape\n" + table)
+
+    assert ["python-exception"] == [cause.id for cause in result.causes]
+
+
+def test_a_lost_connection_of_the_program_is_a_consequence(tmp_path: Path) -> None:
+    """Of the process that was killed."""
+    lost = "RuntimeError: [../gloo/pair.cc:534] Connection closed by peer [10.0.0.1]:27113\n"
+    table = "Root Cause (first observed failure):\n[0]:\n  host      : gpu2" + TABLE.format(3, 1, -9)
+    result = answer(tmp_path, log=begin(4, 2) + steps() + lost + table)
+
+    assert ["killed"] == [cause.id for cause in result.causes]
