@@ -13,6 +13,7 @@ from agent.cli import options as opt
 from agent.cli.configuration import config
 from agent.cli.errors import INTERRUPTED, print_error
 from agent.cli.install_units import install_units
+from agent.cli.job import job
 from agent.cli.netbox import netbox
 from agent.cli.profiles import profiles
 from agent.cli.program import GroupedHelp, build_program
@@ -323,6 +324,7 @@ def demo(
 
 
 app.command()(install_units)
+app.command()(job)
 app.command()(ship)
 app.command()(receive)
 app.command()(watch)
