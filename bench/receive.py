@@ -100,6 +100,7 @@ def _measure(folder: Path, load: Load) -> None:
         print(f"flood: {rate:.0f} new connections per second, {finished} handshakes, {held} open at most")
     fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
     peak = next(line for line in Path(f"/proc/{server.pid}/status").read_text().splitlines() if "VmHWM" in line)
+    waits = [int(task.read_text().split()[1]) for task in Path(f"/proc/{server.pid}/task").glob("*/schedstat")]
     server.terminate()
     server.wait(30)
     answers = sorted(item.answer_seconds for item in sent if item.taken)
@@ -109,7 +110,8 @@ def _measure(folder: Path, load: Load) -> None:
     print(f"answers: p50 {_rank(answers, 0.5):.2f} s, p99 {_rank(answers, 0.99):.2f} s, longest {answers[-1]:.2f} s")
     print(f"with attempts before: p50 {_rank(totals, 0.5):.2f} s, p99 {_rank(totals, 0.99):.2f} s")
     cpu = (int(fields[11]) + int(fields[12])) / TICKS
-    print(f"receive: {int(peak.split()[1]) >> 10} MiB, {cpu:.1f} s of CPU; load {os.getloadavg()[0]:.1f}")
+    waited = f"waited {sum(waits) / 1e9:.0f} s for a core"
+    print(f"receive: {int(peak.split()[1]) >> 10} MiB, {cpu:.1f} s of CPU, {waited}; load {os.getloadavg()[0]:.1f}")
 
 
 def _rank(values: list[float], share: float) -> float:
