@@ -7,7 +7,7 @@ is all there is. What it then finds is a finding of low confidence, which names 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 

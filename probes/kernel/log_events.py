@@ -17,6 +17,7 @@ from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
 from probes.kernel.log_facts import LogEvent
+from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED
 from probes.text import ESCAPES
 
 LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes
@@ -141,108 +142,22 @@ _OF_LINKS, _TIMES = ("link_down", "link_up"), 32  # whose times are kept, and ho
 EVENTS_LIMIT = 500  # distinct ones; a log of one fault repeated is one row
 CODES_LIMIT = 1000  # above the limit only codes that a device has not had: details of many links hide no fault
 
-_BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
-
-
-class _Form(NamedTuple):
-    """One message: where a line matches, it is an event of that kind. Named groups: bdf, name, code; others: detail."""
-
-    kind: str
-    pattern: re.Pattern[str]
-    code: str | None = None
-
-
-def _form(kind: str, pattern: str, code: str | None = None) -> _Form:
-    return _Form(kind, re.compile(pattern), code)
-
-
-_STARTED = "started"
-_PORT = rf"pcieport {_BDF}: (?:AER: )?"
-_MLX5 = rf"mlx5_core {_BDF}:"
-_OTHER_NICS = rf"(?:bnxt_en|ice|i40e|ixgbe|tg3) {_BDF} (?P<name>\S+?): NIC Link is"
-_AMDGPU = rf"amdgpu {_BDF}: (?:amdgpu: )?"
-_FORMS = (
-    _form(
-        "amd_ras",
-        _AMDGPU + r"(?:\{\d{1,20}\})?socket: (?P<socket>\d{1,4}),.{0,40} \d{1,20} new "
-        r"(?P<severity>correctable|uncorrectable|deferred) hardware errors detected in (?P<code>\w{1,32}) block",
-    ),
-    _form("amd_fatal", _AMDGPU + r".{0,40}uncorrectable hardware error ?\((?P<code>\w{1,48})\) detected"),
-    _form(
-        "amd_bad_pages",
-        _AMDGPU + r"(?:Saved bad pages.{0,24} reaches threshold|RAS records: ?\d{1,9} exceed threshold)\b",
-    ),
-    _form("amd_reset", _AMDGPU + r"GPU reset begin!"),
-    _form("amd_vram_lost", rf"(?:{_AMDGPU}|\[drm\] )VRAM is lost due to GPU reset!"),  # older kernels name no GPU
-    _form("amd_init", _AMDGPU + r"(?P<code>Fatal error during GPU init)"),
-    _form("xgmi", _AMDGPU + r"XGMI: (?P<code>Failed to add node|Set topology failure|Get topology failure)"),
-    _form("npu_heartbeat", r"\[ascend\] .{0,200}Heartbeat lost! \(device=(?P<device>\d{1,5});", "heartbeat-lost"),
-    _form("npu_fault", r"\[ascend\] .{0,400}\b[Ee]vent[ _]id(?:=| ?: {0,4}\[)(?P<code>0x[0-9a-fA-F]{8})\b"),
-    _form(
-        "neuron_hw",
-        r"NEURON_HW_ERR=(?P<code>[A-Z_]{1,64}) .{0,300}?\bnd-id=(?P<device>\d{1,4}) nc-id=(?P<core>\d{1,4})\b"
-        r"(?:.{0,80}?\baction=(?P<action>[A-Z_]{1,40}))?",
-    ),
-    _form("xid", rf"NVRM: Xid \((?:PCI:)?{_BDF}\): (?P<code>\d{{1,4}})\b"),
-    _form(
-        "sxid",
-        r"(?P<switch>nvidia-nvswitch\d+): SXid "
-        rf"\((?:PCI:)?{_BDF}\): (?P<code>\d{{1,6}}), (?P<severity>Fatal|Non-fatal)",
-    ),
-    _form("gpu_lost", rf"NVRM: (?:The NVIDIA )?GPU (?:at PCI:)?{_BDF}:? .*fallen off the bus"),
-    _form("gpu_init", rf"NVRM: GPU {_BDF}: (?P<code>RmInitAdapter failed)"),
-    _form("driver", r"NVRM: API mismatch: (?P<what>.{0,160})", "api-mismatch"),
-    _form("dpc", _PORT + r"DPC: containment event, status:(?P<status>0x[0-9a-f]+)", "containment"),
-    _form("dpc", _PORT + r"DPC: (?P<what>unmasked uncorrectable error detected)", "containment"),
-    _form("hotplug", _PORT + r"pciehp: Slot\((?P<slot>[^)]{1,32})\): (?P<code>Link Down|Card not present)"),
-    _form(
-        "pcie_bandwidth",
-        rf"{_BDF}: (?P<available>[\d.]+) Gb/s available PCIe bandwidth, "
-        r"limited by (?P<limit>[\d.]+ GT/s(?: PCIe)? x\d+) link at (?P<hop>[0-9a-fA-F:.]+) "
-        r"\(capable of (?P<capable>[\d.]+) Gb/s",
-    ),
-    _form("mlx5", _MLX5 + r".*Detected insufficient power on the PCIe slot \((?P<watts>\d+)W\)", "slot-power"),
-    _form(
-        "mlx5",
-        _MLX5 + r".* Port module event(?:\[error\])?: module (?P<module>\d+), "
-        r"(?P<what>[^\n]{0,80}(?:[Ee]rror|High [Tt]emp)[^\n]{0,80})",
-        "module",
-    ),
-    _form("mlx5", _MLX5 + r".*temp_warn.*High temperature", "temperature"),
-    _form("mlx5", _MLX5 + r".*ACCESS_REG\((?P<register>0x805)\).*failed", "access-reg"),
-    _form("mlx5", _MLX5 + r".*poll_health.*(?P<what>Fatal error \d+ detected)", "health"),
-    _form("mlx5", _MLX5 + r".*(?P<what>device's health compromised|health recovery failed)", "health"),
-    _form("mlx5", _MLX5 + r".*Will cause a leak of a command resource", "command"),
-    _form("mlx5", rf"mlx5_core {_BDF}.*TX timeout detected", "tx-timeout"),
-    _form("mlx5", _MLX5 + r".*health recovery succeeded", "recovered"),
-    _form("mlx5", _MLX5 + r".*\bfirmware version: (?!65535)\d+\.\d+\.\d+", _STARTED),
-    _form("mlx5", _MLX5 + r".*(?:load_one|init_one|probe_one).*(?P<what>failed with error (?:code )?-?\d+)", "load"),
-    _form("link_down", rf"mlx5_core {_BDF}:? (?P<name>\S+?):? (?:Port: \d+ )?Link (?:down|DOWN)\b"),
-    _form("link_up", rf"mlx5_core {_BDF}:? (?P<name>\S+?):? (?:Port: \d+ )?Link (?:up|ACTIVE)\b"),
-    _form("nic_firmware", rf"bnxt_en {_BDF} .*Firmware reset aborted(?P<what>.{{0,100}})", "reset-failed"),
-    _form("nic_firmware", rf"bnxt_en {_BDF} .*\bFatal firmware reset event\b", "reset"),
-    _form("nic_firmware", rf"\bice {_BDF}: Rebuild failed, unload and reload driver", "reset-failed"),
-    _form("link_down", _OTHER_NICS + r" Down"),
-    _form("link_up", _OTHER_NICS + r" [Uu]p"),
-    _form(
-        "peermem",
-        r"(?P<module>nvidia_peermem|nv_peer_mem): (?:Unknown symbol|disagrees about version of symbol) "
-        r"(?P<symbol>ib_register_peer_memory_client)",
-        "symbol",
-    ),
-)
 _TOKENS = (  # cheap sieve
-    "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_core", "NIC Link", "AER", "DPC",
-    "irmware reset", "Rebuild failed", "amdgpu", "VRAM is lost", "[ascend]", "NEURON_HW_ERR", "Hardware Error]",
+    "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_", "NIC Link", "AER", "DPC", "bnxt_", "ice 0", "ena 0", "efa 0",
+    "ionic ", "amdgpu", "kfd kfd", "VRAM is lost", "[ascend]", "NEURON_HW_ERR", "Hardware Error]", "infiniband ",
+    "DMAR:", "AMD-Vi", "ower state", "failed with error", " symbol ", "version magic", "module",
 )  # fmt: skip
 
 _AER = re.compile(
-    rf"{_BDF}: (?:AER: )?PCIe Bus Error: severity=(?P<severity>[^,]{{1,40}}), (?:type=)?(?P<layer>[^,]{{1,40}})"
+    rf"{BDF}: (?:AER: )?PCIe Bus Error: severity=(?P<severity>[^,]{{1,40}}), (?:type=)?(?P<layer>[^,]{{1,40}})"
 )
-_AER_BIT = re.compile(rf"{_BDF}:? +(?:AER: +)?\[ ?\d+\] (?P<name>[A-Za-z][\w ]{{0,40}}?)\s*(?:\(First\))?\s*$")
+_AER_BIT = re.compile(rf"{BDF}:? +(?:AER: +)?\[ ?\d+\] (?P<name>[A-Za-z][\w ]{{0,40}}?)\s*(?P<first>\(First\))?\s*$")
 _CXL_RECORD = re.compile(r"(?P<record>(?:\{\d{1,10}\})?)\[Hardware Error\]: +(?P<text>\S.{0,100})")
-_CXL_AGENT = re.compile(rf"agent_address: {_BDF}")
-_GPU_NAMED = re.compile(rf"NVRM: The NVIDIA GPU {_BDF}\s*$")
+_CXL_AGENT = re.compile(rf"agent_address: {BDF}")
+_GPU_NAMED = re.compile(rf"NVRM: The NVIDIA v?GPU {BDF}(?: \(PCI ID: [0-9a-f:]{{4,16}}\))?(?:\s*$|\\x0a)")
+_RDMA_NAMED = re.compile(rf"(?:bnxt_en|mlx5_core|ice|irdma|ionic|efa) {BDF} (?P<name>[a-z]\w{{1,15}}_\w{{0,15}}\d):")
+# Sentences of the NVIDIA driver without an address: the next GPU that cannot be initialized is theirs
+_OF_NEXT_GPU = frozenset({"gsp-firmware-missing", "gsp-not-started", "bar-missing", "registers-taken", "no-interrupt"})
 _NVLINK5 = re.compile(r"\b(?P<unit>[A-Z][A-Z0-9_]{2,24}) (?P<severity>Fatal|Nonfatal)\b.*?\bLink (?P<link>-?\d+)")
 _PREVIOUS = re.compile(r"caused by previous Xid (?P<previous>\d+)")
 _RECOVERY = re.compile(r"GPU recovery action changed from (?P<before>\S+.*?) to (?P<after>\S.*?)\s*$")
@@ -255,8 +170,9 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     failed: set[str | None] = set()  # NICs of whose driver a start is of interest: every boot has one
     codes: set[tuple[object, ...]] = set()
     left_out = 0
-    for event in _events(log):
-        if event.code == _STARTED and event.subject not in failed:
+    names: dict[str, str] = {}  # of RDMA devices, with their addresses
+    for event in _events(_learn_names(log, names)):
+        if event.code == STARTED and event.subject not in failed:
             continue
         if event.kind == "mlx5":
             failed.add(event.subject)
@@ -272,7 +188,23 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
             codes.add(key[:3])
         else:
             left_out += 1
-    return list(by_key.values()), left_out
+    return [_name_address(event, names) for event in by_key.values()], left_out
+
+
+def _learn_names(log: Iterable[Line], names: dict[str, str]) -> Iterator[Line]:
+    """The same lines; names of RDMA devices that drivers print beside an address are added."""
+    for line in log:
+        if match := _RDMA_NAMED.match(line.text):
+            names[match["name"]] = address(match["bdf"])
+        yield line
+
+
+def _name_address(event: LogEvent, names: dict[str, str]) -> LogEvent:
+    """An event that names an RDMA device alone, with the address that another line gives for it."""
+    at = names.get(event.subject or "")
+    if at is None:
+        return event
+    return event._replace(subject=at, detail=_detail({**dict(event.detail), "name": event.subject or ""}))
 
 
 def address(text: str) -> str:
@@ -285,14 +217,26 @@ def address(text: str) -> str:
     return f"{int(domain, 16):04x}:{rest}" + ("" if "." in rest else ".0")
 
 
+class _BusError(NamedTuple):
+    """One record of AER: its first line, and the status bits that follow."""
+
+    line: Line
+    match: re.Match[str]
+    bits: tuple[str, ...] = ()
+    first: str | None = None  # the bit that the hardware marked as first
+
+    def with_bit(self, bit: re.Match[str]) -> _BusError:
+        """The record with one more status bit."""
+        return self._replace(bits=(*self.bits, bit["name"]), first=bit["name"] if bit["first"] else self.first)
+
+
 def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
-    named: str | None = None  # a GPU whose sentence goes on in the next lines
-    bus_error: tuple[Line, re.Match[str], bool] | None = None  # AER's first line, and whether a bit was told
+    bus_error: _BusError | None = None
     cxl = _CxlRecord("", "")
+    gpus = _GpuSentences()
     for line in log:
-        if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error[1]["bdf"]:
-            yield _aer(bus_error[0], bus_error[1], bit["name"])
-            bus_error = (*bus_error[:2], True)
+        if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error.match["bdf"]:
+            bus_error = bus_error.with_bit(bit)
             continue
         if not any(token in line.text for token in _TOKENS):
             continue
@@ -302,20 +246,57 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
                 yield event
             continue
         if again := _AER.search(line.text):
-            if bus_error and not bus_error[2]:
-                yield _aer(bus_error[0], bus_error[1], None)
-            bus_error = (line, again, False)
+            if bus_error:
+                yield _aer(bus_error)
+            bus_error = _BusError(line, again)
             continue
-        if begun := _GPU_NAMED.search(line.text):
-            named = address(begun["bdf"])
-            continue
-        if named and "fallen off the bus" in line.text:
-            yield LogEvent("gpu_lost", f"NVRM: GPU {named} has fallen off the bus", line.at, named, logged=line.logged)
-            named = None
-            continue
-        yield from _plain(line)
-    if bus_error and not bus_error[2]:
-        yield _aer(bus_error[0], bus_error[1], None)
+        yield from gpus.read(line)
+    if bus_error:
+        yield _aer(bus_error)
+    yield from gpus.close()
+
+
+class _GpuSentences:
+    """Sentences of the NVIDIA driver that go over several lines: which GPU they are about."""
+
+    def __init__(self) -> None:
+        self._named: tuple[str, Line] | None = None  # a GPU whose sentence goes on in the next lines
+        self._waiting: LogEvent | None = None
+
+    def read(self, line: Line) -> Iterator[LogEvent]:
+        """The events of a line."""
+        begun = _GPU_NAMED.search(line.text) if "NVRM: The NVIDIA" in line.text else None
+        if begun:
+            self._named = (address(begun["bdf"]), line)
+            if "\\x0a" not in line.text:
+                return
+        if self._named and "fallen off the bus" in line.text:
+            gpu, first = self._named
+            line, self._named = line._replace(text=f"NVRM: GPU {gpu} has fallen off the bus"), None
+            line = line if line.at or line.logged else line._replace(at=first.at, logged=first.logged)
+        for event in _plain(line):
+            yield from self._place(event, line)
+
+    def _place(self, event: LogEvent, line: Line) -> Iterator[LogEvent]:
+        if event.kind == DRIVER and event.subject is None and self._named and "NVRM: " in line.text:
+            gpu, first = self._named
+            dated = event if event.at or event.logged else event._replace(at=first.at, logged=first.logged)
+            yield dated._replace(subject=gpu)
+            self._named = None
+        elif event.kind == DRIVER and event.subject is None and event.code in _OF_NEXT_GPU:
+            yield from self.close()
+            self._waiting = event
+        else:
+            if event.kind == "gpu_init" and self._waiting:
+                yield self._waiting._replace(subject=event.subject)
+                self._waiting = None
+            yield event
+
+    def close(self) -> Iterator[LogEvent]:
+        """A sentence that no GPU followed."""
+        if self._waiting:
+            yield self._waiting
+        self._waiting = None
 
 
 class _CxlRecord(NamedTuple):
@@ -342,12 +323,12 @@ def _read_record(before: _CxlRecord, record: str, text: str, line: Line) -> tupl
 
 
 def _plain(line: Line) -> Iterator[LogEvent]:
-    for form in _FORMS:
-        match = form.pattern.search(line.text)
-        if match is None:
+    for form in SENTENCES:
+        if form.needle not in line.text or (match := form.pattern.search(line.text)) is None:
             continue
         groups = {key: value for key, value in match.groupdict().items() if value}
-        bdf, name = groups.pop("bdf", None), groups.pop("name", None)
+        bdf, name, short = groups.pop("bdf", None), groups.pop("name", None), groups.pop("short", None)
+        bdf = bdf or (f"0000:{short}" if short else None)
         code = groups.pop("code", None) or form.code
         subject = address(bdf) if bdf else name
         if name and bdf:
@@ -376,18 +357,22 @@ def _sxid(text: str) -> dict[str, str]:
 _MORE: dict[str, Callable[[str], dict[str, str]]] = {"xid": _xid, "sxid": _sxid}
 
 
-def _aer(line: Line, match: re.Match[str], bit: str | None) -> LogEvent:
+def _aer(record: _BusError) -> LogEvent:
+    """One event per record, however many status bits it has."""
+    line, match = record.line, record.match
     severity = match["severity"].strip().lower()
     kind = (
         "fatal" if "(fatal" in severity else "nonfatal" if "uncorrect" in severity or "non" in severity else "corrected"
     )
     detail = {"severity": kind, "layer": match["layer"].strip()}
+    if len(record.bits) > 1:
+        detail["bits"] = ", ".join(record.bits)
     return LogEvent(
         "aer",
         line.text[:TEXT_CHARACTERS],
         line.at,
         address(match["bdf"]),
-        bit,
+        record.first or (record.bits[0] if record.bits else None),
         logged=line.logged,
         detail=_detail(detail),
     )

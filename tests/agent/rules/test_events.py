@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from probes.kernel import log_events
+from probes.kernel import sentences
 from tests.matrix.rule_rows import row, row_ids, rules
 
 # kind and code (None: whatever the line says); a rule's answer on some machine changes with it
@@ -50,7 +50,7 @@ CONTEXT_ONLY = {
 
 
 def _emitted() -> set[tuple[str, str | None]]:
-    return {(form.kind, form.code) for form in log_events._FORMS} | {("aer", None)}
+    return {(form.kind, form.code) for form in sentences.SENTENCES} | {("aer", None)}
 
 
 def test_every_event_is_listed() -> None:
