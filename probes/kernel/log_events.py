@@ -64,6 +64,31 @@ def lines(text: str, boot_time: int | None) -> Iterator[Line]:
             yield line
 
 
+_BOOT_RULE = re.compile(r"-- (?:Reboot|Boot [0-9a-f]{32}) --")
+_RESTARTED_SECONDS = 1.0  # by so much the time since boot goes back where the next boot begins
+
+
+def split_boots(text: str) -> list[str]:
+    r"""A log of several boots, boot by boot: a kernel starts where it names its version, where its time goes back, or
+    where journalctl says so.
+
+    >>> split_boots("[   90.000000] a\n[    1.000000] b\n-- Reboot --\n[    0.500000] c\n")
+    ['[   90.000000] a', '[    1.000000] b', '-- Reboot --\n[    0.500000] c']
+    """
+    boots: list[list[str]] = [[]]
+    last = 0.0
+    for raw in text.splitlines():
+        line = _line(raw[:LINE_CHARACTERS], None)
+        if line is not None:
+            restarted = line.seconds is not None and line.seconds < last - _RESTARTED_SECONDS
+            if restarted or line.text.startswith("Linux version ") or _BOOT_RULE.fullmatch(line.text):
+                boots.append([])
+                last = 0.0
+            last = line.seconds if line.seconds is not None else last
+        boots[-1].append(raw)
+    return ["\n".join(boot) for boot in boots if any(row.strip() and not _BOOT_RULE.fullmatch(row) for row in boot)]
+
+
 def is_kernel_log(log: Sequence[Line]) -> bool:
     """Whether any line is a kernel log's: a refused dmesg leaves a sentence where its log should be.
 

@@ -107,7 +107,7 @@ _NVIDIA = (
     ),
     _row(DRIVER, "api-mismatch", "nvidia", "API mismatch", r"NVRM: API mismatch: (?P<what>.{0,160})", _OSAPI),
     _row(
-        DRIVER, "api-mismatch", "nvidia-modeset", "Version mismatch",
+        DRIVER, "module-versions", "nvidia-modeset", "Version mismatch",
         r"nvidia-modeset: Version mismatch: (?P<what>.{0,160})",
         "open-gpu-kernel-modules 595 nvidia-modeset-linux.c",
     ),
@@ -259,7 +259,8 @@ _ACCELERATORS = (
     _row("amd_init", None, "amdgpu", "Fatal error during GPU init", _AMDGPU + r"(?P<code>Fatal error during GPU init)",
          "Linux amdgpu/amdgpu_device.c"),
     _row(DRIVER, "firmware-missing", "amdgpu", "irect firmware load",
-         rf"amdgpu {BDF}: Direct firmware load for (?P<file>amdgpu/\S{{1,100}}) failed with error (?P<error>-\d{{1,5}})",
+         rf"amdgpu {BDF}: Direct firmware load for (?P<file>amdgpu/\S{{1,100}}) failed with error "
+         r"(?P<error>-\d{1,5})",
          "Linux drivers/base/firmware_loader/main.c"),
     _row(DRIVER, "no-atomics", "amdkfd", "PCI rejects atomics",
          r"kfd kfd: (?:amdgpu: )?skipped device (?P<device>[0-9a-f:.]{4,16}), PCI rejects atomics",

@@ -49,6 +49,9 @@ MEANINGS = {
         "error", "a program uses an NVIDIA library of another version than the loaded module",
         "CUDA fails at once in programs that use that library: of the host, or of one container.", True, "medium",
     ),
+    "module-versions": Meaning(
+        "error", "the loaded NVIDIA modules are of two versions", "Programs that need both modules fail.",
+    ),
     "module-symbols": Meaning("error", "a driver module does not fit the other loaded modules"),
     "module-kernel": Meaning("error", "a driver module was built for another kernel"),
     "module-unsigned": Meaning(
@@ -224,6 +227,7 @@ def _describe_details(event: Event) -> str:
         detail.get("command"),
         detail.get("file"),
         f"module {detail['module']}" if "module" in detail else None,
+        detail["what"] if event.code == "module-versions" and "what" in detail else None,
         f"error {detail['error']}" if "error" in detail else None,
     ]
     return join_labels([row for row in rows if row])
