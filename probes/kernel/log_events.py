@@ -26,16 +26,19 @@ _KERNEL_FACILITY = 0
 _RECORD = re.compile(
     r"(?P<priority>\d{1,4}),(?P<sequence>\d{1,19}),(?P<microseconds>\d{1,18}),[^;\n]{0,40};(?P<text>.*)"
 )
-_CTIME = r"\[(?P<ctime>[^\W\d]{2,9}\.? [^\W\d]{3,9}\.? [ \d]\d \d\d:\d\d:\d\d \d{4})\]"
+_MONTH = r"(?:[^\W\d]{3,12}\.?|\d{1,2}[^\W\d])"  # "Feb", "août", "11月"
+_CTIME = rf"\[(?P<ctime>[^\W\d]{{1,9}}\.? {{1,2}}{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}})\]"
+_HUMAN = r"\[(?P<human>[^\W\d]{3,12}\.?\d\d \d\d:\d\d)\]"  # dmesg -H: the first line of a minute, then differences
+_DELTA = r"\[ {0,12}\+(?P<delta>\d{1,9}\.\d{6})\]"
 _SECONDS = r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6})(?: *[<@][^\]]{0,20})?\](?:\[ *[TC]\d{1,9}\])?"
 _ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d))"
 _TAG = r"(?:\S{1,255} kernel(?:\[\d+\])?: )?"
 _PRINTED = re.compile(
-    rf"(?:\d{{1,7}} ?)?(?:<\d+>)?\s*(?:\w+ *:\w+ *: )?(?:{_SECONDS}|{_CTIME}|{_ISO})"  # numbered, with its level, dated
-    rf"[: ]?{_TAG}(?:\[ *\d+\.\d{{6}}\] )?(?P<text>.*)"
+    r"(?:\d{1,7} ?)?(?:<\d+>)?\s*(?:[\d.]{7,15}: )?(?:\w+ *: {0,8}\w+ *: )?"  # numbered, a node's, with its level
+    rf"(?:{_SECONDS}|{_CTIME}|{_HUMAN}|{_DELTA}|\[?{_ISO}\]?):? ?{_TAG}(?:\[ *\d+\.\d{{6}}\] )?(?P<text>.*)"
 )
 _SYSLOG = re.compile(
-    r"(?P<logged>[^\W\d]{3,12}\.? {1,2}\d{1,2} \d\d:\d\d:\d\d)(?:\.\d+)? \S{1,255} "
+    rf"(?P<logged>{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d)(?:\.\d+)? \S{{1,255}} "
     rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
 )
 _OTHER_TAG = re.compile(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
@@ -53,15 +56,23 @@ class Line(NamedTuple):
     logged: str | None = None  # what the log says of the time, where that gives no moment: "+68183.6 s", "Dec  1 02:16"
     sequence: int | None = None
     seconds: float | None = None  # since boot
+    delta: float | None = None  # since the line before
     continued: bool = False  # belongs to the line before
 
 
 def lines(text: str, boot_time: int | None) -> Iterator[Line]:
     """Every line that the kernel wrote. `boot_time`: Unix seconds (btime of /proc/stat), None where not known."""
+    minute, elapsed = "", 0.0  # of dmesg -H, whose lines have the time since the line before
     for raw in (ESCAPES.sub("", text) if "\x1b" in text else text).splitlines():
         line = _line(raw[:LINE_CHARACTERS], boot_time)
-        if line is not None and line.text:
-            yield line
+        if line is None or not line.text:
+            continue
+        if line.delta is not None:
+            elapsed += line.delta
+            line = line._replace(logged=f"{minute} +{elapsed:.3f} s".strip())
+        elif line.logged:
+            minute, elapsed = line.logged, 0.0
+        yield line
 
 
 _BOOT_RULE = re.compile(r"-- (?:Reboot|Boot [0-9a-f]{32}) --")
@@ -145,7 +156,9 @@ def _parse_printed(match: re.Match[str], boot_time: int | None) -> Line:
         return Line(match["text"], at, _since_boot(at, seconds), None, seconds)
     if match["iso"]:
         return Line(match["text"], _utc(match["iso"]), None)
-    return Line(match["text"], None, match["ctime"])
+    if match["delta"]:
+        return Line(match["text"], delta=float(match["delta"]))
+    return Line(match["text"], None, match["ctime"] or match["human"])
 
 
 def _utc(text: str) -> str | None:
