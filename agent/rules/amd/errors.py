@@ -122,6 +122,7 @@ def _fail_reset(case: RuleContext, resets: list[Event]) -> Fail:
     gpu = case.gpus.get(about)
     long_ago = _is_long_ago(case, resets)
     lost = [event for event in case.events if event.kind == "amd_vram_lost"]
+    failed = any(event.kind == "amd_reset_failed" for event in resets)
     first = f"; the first error is of {device_label(case, root.subject)}" if root and root.subject else ""
     return Fail(
         subject=f"gpu:{gpu.id}" if gpu else "node",
@@ -130,10 +131,10 @@ def _fail_reset(case: RuleContext, resets: list[Event]) -> Fail:
         impact="Jobs on these GPUs ended, and their memory was lost: end processes that still use it."
         if lost
         else "Jobs on these GPUs ended.",
-        remedy="Restart the jobs; where resets come back, have the GPU of the first error exchanged.",
+        remedy="" if failed else "Restart the jobs; where resets come back, have the GPU of the first error exchanged.",
         evidence=tuple(map(_line, [*([root] if root else []), *resets][:6] + lost[:1])),
         severity=one_level_lower("error") if long_ago else None,
-        situation="failed" if any(event.kind == "amd_reset_failed" for event in resets) else "",
+        situation="failed" if failed else "",
         places=frozenset({*places, about} - {""}),
     )
 

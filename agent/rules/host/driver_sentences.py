@@ -88,6 +88,7 @@ MEANINGS = {
 _ORDER = list(MEANINGS)  # of several sentences about one device the first is the cause
 _ON_PURPOSE = "vfio"
 _UNLESS_GEAR = ("inaccessible", "iommu-fault")  # which every device has, also those that no job uses
+_MISMATCH = "version mismatch"  # NVML's error 18, and nvidia-smi's sentence
 _SHOWN = 6
 
 
@@ -129,6 +130,8 @@ def _counts(case: RuleContext, event: Event) -> bool:
     gpu, nic, function = case.gpu_by_pci.get(address), case.nic_by_pci.get(address), case.functions.get(address)
     if function is not None and function.physical_function:
         return False
+    if code == "api-mismatch" and _MISMATCH in (case.probe_failure("gpu") or "").lower():
+        return False  # gpu-driver-unusable has both versions
     if gpu is not None:
         return not (meaning.of_start and gpu.driver_state == "open")
     if nic is not None:
@@ -198,6 +201,7 @@ def _fail(case: RuleContext, address: str, events: Sequence[Event]) -> Fail:
         confidence=meaning.confidence,
         cause=first.code or "",
         places=frozenset(ids),
+        covers=None if meaning.confidence == "high" else frozenset(),
     )
 
 

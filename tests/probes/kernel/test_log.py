@@ -250,7 +250,7 @@ def test_the_start_of_a_driver_is_an_event_after_a_failure_only() -> None:
     assert ["health", "started"] == [event.code for event in found(failure + start.format(4, "28.39.1002"))]
 
 
-def test_an_aer_report_is_one_event_for_each_of_its_bits() -> None:
+def test_an_aer_record_is_one_event_whatever_its_bits() -> None:
     """The first line says whose and how grave, the next ones which; an unnamed one counts, too."""
     result = found(
         "[   1.000000] pcieport 0000:00:00.0: AER: Multiple Corrected error received: 0000:01:00.0\n"
@@ -265,7 +265,6 @@ def test_an_aer_report_is_one_event_for_each_of_its_bits() -> None:
 
     assert [
         ("0000:01:00.0", "RxErr", "corrected"),
-        ("0000:01:00.0", "BadTLP", "corrected"),
         ("0000:02:00.0", None, "nonfatal"),
         ("0000:03:00.0", "Completion Timeout", "fatal"),
     ] == [(e.subject, e.code, dict(e.detail)["severity"]) for e in result]
