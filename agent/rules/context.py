@@ -40,7 +40,7 @@ _NEAREST: Mapping[str, UnknownCode] = {
     "timed_out": "evidence-timed-out",
     "failed": "evidence-failed",
     "skipped": "evidence-skipped",
-    "partial": "evidence-partial",
+    "partial": "evidence-failed",  # of a source of which a part could not be read
 }
 SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
 _CLOCK_SLACK_SECONDS = 3600.0  # saved outputs: the uptime is of another minute than the rest

@@ -83,7 +83,7 @@ MEANINGS = {
     "probe-failed": Meaning(
         "critical", "the NVIDIA driver could not start its GPUs and does not state why", _NO_GPU, alone=False
     ),
-    "probe-error": Meaning("error", "its driver failed to start", alone=False),
+    "probe-error": Meaning("warning", "its driver failed to start", alone=False),
 }  # fmt: skip
 _ORDER = list(MEANINGS)  # of several sentences about one device the first is the cause
 _ON_PURPOSE = "vfio"

@@ -63,10 +63,10 @@ def _fail_firmware(case: RuleContext, nic: Nic | None, pci: str, signs: Sequence
     worst = min(signs, key=lambda event: list(_SIGNS).index(event.code or ""))
     over = all(sign.code in _OVER or any(_is_after(end, sign) for end in ends) for sign in signs)
     old = all(_is_old(case, sign) for sign in signs)
-    severity = (severity_by_role("error", nic) or "info") if nic else "error"
     stopped = [
         event for event in case.events if (event.kind, event.code, event.subject) == ("driver", "rdma-port", pci)
     ]
+    severity = (severity_by_role("error", nic) or "info") if nic else "error" if stopped else "warning"
     if over or (old and worst.code == "tx-timeout"):
         severity = "info"
     elif old:
@@ -85,6 +85,7 @@ def _fail_firmware(case: RuleContext, nic: Nic | None, pci: str, signs: Sequence
             for event in [*signs, *ends, *stopped][:_SHOWN]
         ),
         severity=severity,
+        confidence="high" if nic or stopped else "medium",
         cause=worst.code or "",
         places=frozenset({nic.id if nic else pci, pci}),
     )
