@@ -100,6 +100,54 @@ def split_boots(text: str) -> list[str]:
     return ["\n".join(boot) for boot in boots if any(row.strip() and not _BOOT_RULE.fullmatch(row) for row in boot)]
 
 
+_RULES = (b"Linux version ", b"-- Boot ", b"-- Reboot --")  # where a boot begins
+_GO_ON = (b"PCIe Bus Error", b"NVRM: The NVIDIA ", b"Hardware Error]")  # what the next lines belong to
+_FIRST_LINES, _LINES_BEHIND = 20, 12
+_PIECE_BYTES = 1 << 20
+
+
+def keep_read_lines(content: bytes) -> bytes:
+    """Of a very long log the lines that can be events, its first ones and those at which a boot begins."""
+    needles = (*dict.fromkeys(row.needle.encode() for row in SENTENCES), *_GO_ON, *_RULES, b" bnxt_re")
+    kept: list[bytes] = []
+    start = 0
+    while start < len(content):
+        end = content.find(b"\n", start + _PIECE_BYTES)
+        end = len(content) if end < 0 else end + 1
+        piece = content[start:end]
+        lines_at = _find_lines(piece, needles)
+        if start == 0:
+            lines_at |= _find_next_lines(piece, 0, _FIRST_LINES)
+        kept += [piece[at : piece.find(b"\n", at) + 1 or len(piece)] for at in sorted(lines_at)]
+        start = end
+    return b"".join(kept)
+
+
+def _find_lines(piece: bytes, needles: Sequence[bytes]) -> set[int]:
+    """Where the lines begin that hold one of the literals, and those that belong to them."""
+    lines_at: set[int] = set()
+    for needle in needles:
+        found = piece.find(needle)
+        while found >= 0:
+            at = piece.rfind(b"\n", 0, found) + 1
+            lines_at.add(at)
+            if needle in _GO_ON:
+                lines_at |= _find_next_lines(piece, at, _LINES_BEHIND)
+            end = piece.find(b"\n", found)
+            found = piece.find(needle, end) if end >= 0 else -1
+    return lines_at
+
+
+def _find_next_lines(piece: bytes, at: int, count: int) -> set[int]:
+    lines_at = {at}
+    for _ in range(count):
+        at = piece.find(b"\n", at) + 1
+        if at in (0, len(piece)):
+            break
+        lines_at.add(at)
+    return lines_at
+
+
 def is_kernel_log(log: Sequence[Line]) -> bool:
     """Whether any line is a kernel log's: a refused dmesg leaves a sentence where its log should be.
 

@@ -6,7 +6,15 @@ import pytest
 
 from probes.host.interface import Absent, Completed, Denied, Failed
 from probes.kernel import log as kernel_log
-from probes.kernel.log_events import CODES_LIMIT, EVENTS_LIMIT, LINE_CHARACTERS, events, lines
+from probes.kernel.log_events import (
+    CODES_LIMIT,
+    EVENTS_LIMIT,
+    LINE_CHARACTERS,
+    events,
+    keep_read_lines,
+    lines,
+    split_boots,
+)
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus."
@@ -534,3 +542,21 @@ def test_the_name_of_an_rdma_device_leads_to_its_address() -> None:
     (event,) = found(log)
 
     assert ("0003:02:00.0", (("name", "bnxt_re0"),)) == (event.subject, event.detail)
+
+
+def test_a_very_long_log_keeps_every_line_that_is_an_event() -> None:
+    """What is left out cannot be one: the events are the same, also of records of several lines."""
+    noise = "".join(f"[{number:12.6f}] usb {number}-1: new device\n" for number in range(60))
+    log = (
+        f"{noise}[  100.000000] nvme 0000:02:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Data, x\n"
+        "[  100.000001] nvme 0000:02:00.0:    [ 5] SDES\n[  100.000002] nvme 0000:02:00.0:    [14] CmpltTO (First)\n"
+        f"{noise}[  200.000000] {XID}\n[  200.000001] infiniband bnxt_re0: Couldn't start port\n"
+        "[  200.000002] bnxt_en 0003:02:00.0 bnxt_re0: Failed to destroy HW QP\n[    0.000000] Linux version 6.8"
+    )
+    kept = keep_read_lines(log.encode()).decode()
+
+    assert found(log) == found(kept)
+    assert len(found(kept)) == 3
+    assert len(split_boots(kept)) > 1
+    assert kept.count("usb") < 60
+    assert kept.startswith(log[:500])
