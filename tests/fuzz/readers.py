@@ -226,6 +226,7 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: read([data.decode("utf-8", "replace")] * 2),
     ),
     lenient("probes.kernel.log:parse_boot_time", "cpu 1 2\nbtime 1700000000\nprocesses 5\n"),
+    Reader("probes.kernel.log_events:split_boots", seeds.texts(*seeds.KERNEL_LOGS)),
     Reader("probes.kernel.log_events:lines", seeds.texts(*seeds.KERNEL_LOGS), (), _then(1_700_000_000)),
     Reader(
         "probes.kernel.log_events:events",
@@ -523,6 +524,7 @@ NOT_READERS = {
     "probes.host.udev.record_of": "a path that we make",
     "probes.host.files.refuse_never_read": "the same",
     "probes.kernel.log_events.address": "an address that a pattern found",
+    "probes.kernel.log_events.keep_read_lines": "lines are found and kept, none is parsed",
     "probes.locks.acquire_lock": "a folder of ours",
     "probes.kernel.modules.is_relevant": "a name that was parsed",
     "probes.fabric.formatting.guid16": "digits that a pattern found",

@@ -210,7 +210,8 @@ _LOST_TRANSACTION = "A transaction was lost: data of the job that used the devic
 
 
 def _is_lost_transaction(event: Event) -> bool:
-    return "(Non-Fatal)" in event.text and event.code != _REQUEST  # as AER spells it, and no other kind of line
+    """As AER spells it, and no other kind of line; one with more status bits is more than a request."""
+    return "(Non-Fatal)" in event.text and (event.code != _REQUEST or "bits" in event.detail)
 
 
 def _judge_uncorrectable(case: RuleContext, link_end: LinkEnd) -> Result:
