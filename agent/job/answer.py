@@ -71,6 +71,12 @@ class Conclusion:
             self.folded += self.causes[1:]
             self.parents |= {id(cause): self.causes[0] for cause in self.causes[1:]}
             self.causes = self.causes[:1]
+            first = self.causes[0]
+            first.summary += "; this is a consequence, and what it follows from is not in these files"
+            first.confidence, first.next = (
+                "low",
+                first.next or ["the logs of all ranks: the first error of each process"],
+            )
         self.ended = self._decide_end()
 
     def _decide_end(self) -> str:

@@ -91,9 +91,11 @@ def _words(evidence: Evidence, candidate: PossibleCause, event: LineEvent) -> di
     groups = {name: value for name, value in event.groups.items() if value}
     if "peer" in groups and (host := evidence.ranks.find_host(groups["peer"])) is not None:
         groups["peer"] = f"{groups['peer'].partition('<')[0]} ({host})" if host not in groups["peer"] else host
+    where = who if len(hosts) < 2 or len(candidate.ranks) < 2 else name_hosts(hosts)
+    where = "the host" if who == "a process" else where
     return {
         "who": who,
-        "where": who if len(hosts) < 2 or len(candidate.ranks) < 2 else name_hosts(hosts),
+        "where": where,
         "host": name_hosts(hosts) if hosts else "the host",
         "text": line,
         "line": line,
@@ -306,7 +308,7 @@ def _find_xids(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possible
             else ""
         )
         candidate.summary = (
-            f"Xid {worst.groups['number']} of the GPU at {candidate.bus} {who}: {code['means']}".replace("  ", " ")
+            f"Xid {worst.groups['number']} of the GPU at {candidate.bus}{f' {who}' if who else ''}: {code['means']}"
         )
         candidate.next = [
             f"`nvidia-smi -q` and the kernel log of {host or 'its host'}; `fabricscope scan` there names the "

@@ -23,6 +23,7 @@ _LINE_BYTES = 1 << 16
 _MOST_FILES = 100_000
 _LARGEST = 64 << 30  # bytes of one file
 _OTHER_BYTES = 64 << 20  # of a file that may be a saved output
+_PASTE_BYTES, _MOST_PASTES = 64 << 10, 8
 _REPORT = b'"fabricscope.report/'
 _DEEPEST = 16
 
@@ -179,7 +180,8 @@ class FileReader:
 
     def _read_log(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
         file = self._log.read_file(given.name, _lines(head, rest))
-        if file.read_as in (None, "log", "kernel log"):
+        pasted = 0 < given.size <= _PASTE_BYTES and len(self.others) < _MOST_PASTES
+        if file.read_as in (None, "log", "kernel log") or pasted:  # a paste may have outputs of commands beside a log
             self.others.append(OtherFile(given.path, given.name, False))
         self._add(file)
 

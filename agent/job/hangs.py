@@ -52,6 +52,38 @@ def find_watchdog_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     for name, group in read_groups(evidence).items():
         if group.waits:
             yield _judge_group(evidence, name, group)
+        else:
+            yield from _judge_dumps(evidence, name, group)
+
+
+def _judge_dumps(evidence: Evidence, name: str, group: GroupState) -> Iterator[PossibleCause]:
+    """Ranks that were not waiting when another one's time-out started the dumps, whose own lines are not here."""
+    idle = {rank: state for rank, state in group.enqueued.items() if state.enqueued == state.completed >= 0}
+    named = [event for event in evidence.events.values() if event.row.id == "watchdog-dump"]
+    others = sorted({event.groups["whose"] for event in named if event.groups["whose"].startswith("rank ")})
+    if not idle or not others:
+        return
+    hosts = list(dict.fromkeys(host for rank in idle if (host := evidence.ranks.host(rank)) is not None))
+    last = next(iter(idle.values()))
+    candidate = PossibleCause(
+        "rank-behind",
+        "missing",
+        "rank",
+        f"{name_ranks(evidence, list(idle), hosts)} waited for nothing (its last work {last.enqueued} is "
+        f"completed) when "
+        f"{others[0]} timed out: it did not come to the next collective, unless that is of another group",
+        "low",
+    )
+    candidate.ranks |= dict.fromkeys(idle)
+    candidate.hosts |= dict.fromkeys(hosts)
+    candidate.next = [
+        f"the time-out line of {others[0]}: its group and sequence number",
+        "`py-spy dump` of this rank while it hangs, its data loader and CPU; the kernel log of its host (Xids)",
+    ]
+    for state in list(idle.values())[:2]:
+        candidate.show(evidence, state.line)
+    candidate.at = last.line.at
+    yield candidate
 
 
 def last_of_ranks(evidence: Evidence) -> dict[int, RankLast]:

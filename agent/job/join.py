@@ -107,8 +107,10 @@ def _match(name: str | None, hosts: dict[str, str], conclusion: Conclusion) -> t
         only = next(iter(hosts.values()))
         return only, f"the report has no host name: it is taken for {only}, the host of the log"
     if hosts:
-        first = next((host for cause in conclusion.causes for host in cause.hosts), next(iter(hosts.values())))
-        return first, f"the report has no host name: it is taken for {first}, the host of the first cause"
+        first = next((host for cause in conclusion.causes for host in cause.hosts), None)
+        which = "the host of the first cause" if first is not None else "the first host of the log"
+        first = first or next(iter(hosts.values()))
+        return first, f"the report has no host name: it is taken for {first}, {which}"
     return name or "", f"the log names no host: the report{f' of {name}' if name else ''} is taken for its host"
 
 

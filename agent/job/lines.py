@@ -19,6 +19,7 @@ _HEADER = re.compile(
     r"(?P<host>[A-Za-z0-9][\w.-]{0,63}):(?P<pid>\d{1,8}):(?P<tid>\d{1,8}) \[(?P<device>\d{1,3})\] "
     r"(?:(?P<place>[^\s:]{1,100}:\d{1,6}) (?:\(\w{1,60}\) )?)?(?:NCCL )?(?P<level>INFO|WARN|TRACE|ABORT|VERSION)\b ?"
 )
+_NAMED = re.compile(r"\[(?P<host>[A-Za-z][\w.-]{0,63}):(?P<pid>\d{1,8})(?::\d{1,4})?\]")  # of UCX and Open MPI
 _BARE_HEADER = re.compile(r"NCCL (?P<level>INFO|WARN) ")
 _RANK = re.compile(r"\[rank(\d{1,7})\]: ?")
 _KNOWN = re.compile(
@@ -152,6 +153,9 @@ def split_line(raw: bytes, number: int, file: int, prefixes: Prefixes) -> Iterat
         task = int(names["task"]) if "task" in names else None
         host, pid = names.get("host"), int(names["pid"]) if "pid" in names else None
         rank = _RANK.search(line[:400])
+        named = _NAMED.search(line[:200]) if host is None and ("UCX" in line or "***" in line) else None
+        if named is not None:
+            host, pid = named["host"].partition(".")[0], int(named["pid"])
         bare = _BARE_HEADER.search(line)
         text, level = (line[bare.end() :], bare["level"]) if bare else (line, None)
         yield LogLine(text, whole, number, file, level, None, host, pid, None, int(rank[1]) if rank else None, task, at)

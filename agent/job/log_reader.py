@@ -324,6 +324,8 @@ class LogReader:
             )
             if len(self.evidence.watchdog) < 100_000:
                 self.evidence.watchdog.append(state)
+        elif row.id == "gaudi-acquire-failed":
+            self.evidence.library = self.evidence.library or ("HCL", None)
         elif row.id in ("xid", "oom-kill"):
             self.found.add("kernel")
 

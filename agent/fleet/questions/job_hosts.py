@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import LookupQuery, lookup, quote, table_query
+from agent.fleet.engines.query import lookup, quote, table_query
 from agent.fleet.engines.schema import HISTORY
 from agent.fleet.node_names import AmbiguousName, NodeNames
 from agent.fleet.table import TEXT
@@ -56,6 +56,22 @@ _COLUMNS = {
 _COUNTERS = ("nic", "port", "link_downed", "symbol_error", "out_of_sequence", "local_ack_timeout_err")
 _KEYS = {"node": TEXT}
 
+
+def _list_columns(columns: Iterable[str]) -> str:
+    return ", ".join(f"thing.{quote(column)}" for column in columns)
+
+
+_NOW = {
+    table: lookup(_KEYS, "job_hosts", "now", columns=_list_columns(columns), table=quote(table))
+    for table, columns in _COLUMNS.items()
+}
+_THEN = {
+    table: lookup(_KEYS, "job_hosts", "then", columns=_list_columns(columns), history=quote(HISTORY + table))
+    for table, columns in _COLUMNS.items()
+}
+_COUNTED = lookup(_KEYS, "job_hosts", "now", columns=_list_columns(_COUNTERS), table=quote("port_counter"))
+_LOOKED_AT = lookup(_KEYS, "job_hosts", "looked_at")
+
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
@@ -70,18 +86,12 @@ def read_hosts(
     then: dict[str, Rows] = defaultdict(lambda: defaultdict(list))
     now: dict[str, Rows] = defaultdict(lambda: defaultdict(list))
     pending = {}
-    for table, columns in _COLUMNS.items():
-        names_of = ", ".join(f"thing.{quote(column)}" for column in columns)
-        pending[table, False] = tables.submit_by_keys(
-            lookup(_KEYS, "job_hosts", "now", columns=names_of, table=quote(table)), values
-        )
+    for table in _COLUMNS:
+        pending[table, False] = tables.submit_by_keys(_NOW[table], values)
         if moment is not None:
-            history = lookup(_KEYS, "job_hosts", "then", columns=names_of, history=quote(HISTORY + table))
-            pending[table, True] = tables.submit_by_keys(history.bind(table=table, moment=moment), values)
-    counters = tables.submit_by_keys(_counters(), values)
-    looked = (
-        tables.submit_by_keys(lookup(_KEYS, "job_hosts", "looked_at").bind(moment=moment), values) if moment else None
-    )
+            pending[table, True] = tables.submit_by_keys(_THEN[table].bind(table=table, moment=moment), values)
+    counters = tables.submit_by_keys(_COUNTED, values)
+    looked = tables.submit_by_keys(_LOOKED_AT.bind(moment=moment), values) if moment is not None else None
     for (table, earlier), rows in pending.items():
         for node, *row in rows():
             (then if earlier else now)[node][table].append(tuple(row))
@@ -95,11 +105,6 @@ def read_hosts(
         if moment is not None and node not in looks:
             problems.append(f"{name}: the dataset has no report of that time; the newest is used")
     return reports, problems
-
-
-def _counters() -> LookupQuery:
-    columns = ", ".join(f"thing.{quote(column)}" for column in _COUNTERS)
-    return lookup(_KEYS, "job_hosts", "now", columns=columns, table=quote("port_counter"))
 
 
 def _find_nodes(tables: Tables, names: list[str]) -> tuple[dict[str, str], list[str]]:

@@ -65,6 +65,9 @@ def render_measured(answer: MeasuredAnswer, width: int) -> list[Line]:
     lines += [_measured_line(row) for row in answer.rows[:_MEASURED_MOST]]
     if len(answer.rows) > _MEASURED_MOST:
         lines.append(make_line(f"  and {len(answer.rows) - _MEASURED_MOST} more rows"))
+    if answer.shapes:
+        lines += [BLANK, make_heading("Shape of the table")]
+        lines += [line for text in answer.shapes for line in wrap_paragraph(text, width, "    ", first="  - ")]
     for verdict in ("low", "above", "good", "not-judged"):
         reasons = dict.fromkeys(reason for row in answer.rows if row.verdict == verdict for reason in row.reasons)
         if reasons:

@@ -284,3 +284,13 @@ def test_a_lost_connection_of_the_program_is_a_consequence(tmp_path: Path) -> No
     result = answer(tmp_path, log=begin(4, 2) + steps() + lost + table)
 
     assert ["killed"] == [cause.id for cause in result.causes]
+
+
+def test_a_consequence_alone_is_called_one(tmp_path: Path) -> None:
+    """With low confidence: what it follows from is elsewhere."""
+    result = answer(
+        tmp_path, log="ncclRemoteError: A call failed possibly due to a network error or a remote process exiting.\n"
+    )
+
+    assert ("failed", "low") == (result.job.ended, first(result).confidence)
+    assert "not in these files" in result.headline

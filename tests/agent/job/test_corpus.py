@@ -147,6 +147,17 @@ def test_public_threads(corpus: Path, tmp_path: Path, name: str) -> None:
         assert part not in text
 
 
+@pytest.mark.parametrize("name", ["e810-lid-1", "one-hca-of-four-named", "rccl-port-error-polling"])
+def test_pasted_threads(corpus: Path, name: str) -> None:
+    """A log and outputs of commands in one text."""
+    result = answer_job([str(corpus / "threads" / name / "paste.md")], NONE)
+    text = " ".join(to_plain_text(render_job(result, 100)).split())
+
+    assert THREADS[name][0] == result.causes[0].id
+    assert [True] == [row.joined for row in result.reports]
+    assert THREADS[name][1][0] in text
+
+
 def test_published_measurements_have_no_failure(corpus: Path) -> None:
     """Whole logs of healthy runs."""
     for name in (

@@ -70,6 +70,15 @@ def test_ranks_that_call_different_operations(tmp_path: Path) -> None:
     assert ("collectives-differ", "software") == (first(result).id, first(result).at_fault.kind)
 
 
+def test_the_dump_line_alone_names_a_suspect(tmp_path: Path) -> None:
+    """The most pasted line: low in confidence, and not of the rank whose time-out it was."""
+    alone = answer(tmp_path, log=dump(13, 912, 912))
+    waiting = answer(tmp_path, log=dump(13, 915, 912))
+
+    assert ("rank-behind", "low", [13]) == (first(alone).id, first(alone).confidence, first(alone).at_fault.ranks)
+    assert [] == waiting.causes
+
+
 def recorder(
     rank: int, states: dict[str, tuple[int, str]], members: dict[str, list[int]], operation: str = "all_reduce"
 ) -> dict[str, Any]:

@@ -96,3 +96,11 @@ def test_equal_lines_of_a_process_count_once() -> None:
     LogReader(evidence).read_file("x", (line * 500).splitlines(keepends=True))
 
     assert [500] == [event.count for event in evidence.events.values()]
+
+
+def test_hosts_of_ucx_and_open_mpi() -> None:
+    """In brackets, in the middle of a line."""
+    (ucx,) = split("[1647516906.396315] [gpu07:82049:0]  ib_md.c:349  UCX  ERROR ibv_reg_mr() failed")
+    (mpi,) = split("[gpu-b07:4711] *** Process received signal ***")
+
+    assert ("gpu07", 82049, "gpu-b07", 4711) == (ucx.host, ucx.pid, mpi.host, mpi.pid)

@@ -22,6 +22,7 @@ from agent.fleet.questions import (
     identities,
     in_common,
     job,
+    job_hosts,
     kinds,
     lids,
     multisets,
@@ -42,6 +43,7 @@ MODULES = (
     identities,
     in_common,
     job,
+    job_hosts,
     kinds,
     lids,
     options,
@@ -65,7 +67,9 @@ VALUES = {TEXT: "x", INT: 1, FLOAT: 0.5, BOOL: True, TIME: SINCE}
 def _in(name: str, value: Any) -> list[tuple[str, Query]]:
     if isinstance(value, LookupQuery):
         row = tuple(VALUES[kind] for kind in value.keys.values())
-        return [(name, value.of([row, (None,) * len(row)]))]
+        known = {"moment": SINCE, "table": "port"}
+        unbound = {key: known[key] for key in known if f"${key}" in value.query.sql}
+        return [(name, value.bind(**unbound).of([row, (None,) * len(row)]))]
     if isinstance(value, Query):
         return [(name, value.bind(moment=SINCE) if "$moment" in value.sql else value)]
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
