@@ -39,9 +39,10 @@ it again.
 A change is laid over the machine as data: tables are merged, rows of a list are named by their id (paths by their
 ends, by their number, "0-3" by several, "{gpus}" and "{rails}", "rx_*", "<all>"), "<gone>" takes something away,
 "<none>" is null; any other list is put in the place of the old one. A new row of a list has what is not given from the
-row that `like` names, else as the model has it by default. `gpu1`, `rail1` are addresses (counted from 0), `above:gpu1` the switch
-port above, `uplink:rail1` the upstream port of that switch, `top:rail1` its root port, `port1` and `netdev1` the subjects of
-rail 1; in braces where they are part of a text. A subject may have them without braces: "gpu1", "pci:rail1".
+row that `like` names, else as the model has it by default. `gpu1`, `rail1` are addresses (counted from 0), `above:gpu1`
+the switch port above, `uplink:rail1` the upstream port of that switch, `top:rail1` its root port, `port1` and
+`netdev1` the subjects of rail 1; in braces where they are part of a text. A subject may have them without braces:
+"gpu1", "pci:rail1".
 """
 
 from __future__ import annotations
@@ -541,9 +542,10 @@ def find_unchanged(value: Any, change: Any, path: str) -> Iterator[str]:
     rows = dict(zip(row_names(value)[1], value, strict=True)) if isinstance(value, list) else value
     if not isinstance(rows, dict):
         return
+    stated = Counter(key for name in change for key in _several(_numbered(name, rows), rows))
     for name, new in change.items():
         keys = _several(_numbered(name, rows), rows)
-        if new != GONE:
+        if new != GONE and max((stated[key] for key in keys), default=0) == 1:  # else it may set right what another did
             unchanged = [set(find_unchanged(rows[key], new, f"{path}.{name}")) for key in keys if key in rows]
             yield from set.intersection(*unchanged) if unchanged else ()
 

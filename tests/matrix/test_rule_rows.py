@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from agent.rules.context import RuleContext
 from agent.rules.engine import judge
 from agent.rules.rule import Result
 from tests.matrix.rule_rows import (
+    FOLDER,
     Row,
     States,
     fill,
@@ -105,7 +107,7 @@ def check_finding(finding: Finding) -> Iterator[str]:
 def test_what_a_rule_answers_about_healthy_machines(rule: str) -> None:
     """As healthy.toml states; rows state what differs from it. `python -m tests.matrix.rule_rows` writes it again."""
     failures = []
-    listed = read_healthy()[rule]
+    listed = read_healthy().get(rule, {})
     for machine in sorted(machines_of(rule) | listed.keys()):
         expected, result = listed.get(machine, "nothing listed"), summarize(rules()[rule], machine)
         if expected != result:
@@ -130,3 +132,10 @@ def test_every_guard_keeps_a_rule_silent() -> None:
     """One that no rule names tests nothing."""
     used = {guard for table in tables().values() for names in table.silent_when.values() for guard in names}
     assert used == set(guards())
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.parent.rglob("*.toml")), ids=lambda path: path.name)
+def test_lines_of_tables_are_short(path: Path) -> None:
+    """120 letters, but for outputs of tools, which are as the tools print them."""
+    text = re.sub(r'"""\n.*?"""|\'\'\'.*?\'\'\'', "", path.read_text(), flags=re.DOTALL)
+    assert [] == [line for line in text.splitlines() if len(line) > 120]
