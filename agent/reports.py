@@ -13,9 +13,11 @@ from typing import BinaryIO
 import msgspec
 
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
-from probes.own_files import create_temporary, remove_own_file
+from probes.own_files import PRIVATE_MODE, create_temporary, remove_own_file
 
-PUBLIC, PRIVATE = 0o644, 0o640  # modes of new files; PRIVATE: names, serials and addresses of a host
+PUBLIC, PRIVATE = 0o644, PRIVATE_MODE  # of new files; PUBLIC: what another program of this host is to read
+# of a file that holds one report, in a folder of many hosts: host, time, digest
+REPORT_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}_[0-9]{8}T[0-9]{6}Z_[0-9a-f]{16}\.json(?:\.gz|\.zst)?")
 _MOST_LINKS = 40  # in a row, as the kernel has it
 
 
@@ -99,6 +101,8 @@ def _duplicate_id(report: Report) -> str | None:
 
 def is_report(path: str) -> bool:
     """Whether a file holds a report, intact or damaged: JSON that names the schema. False if it cannot be read."""
+    if not os.path.isfile(path):  # a pipe may never have a writer
+        return False
     try:
         with open(path, "rb") as file:
             data = file.read(REPORT_LIMIT_BYTES)
@@ -114,14 +118,14 @@ def is_report(path: str) -> bool:
     return data.lstrip()[:1] == b"{" and SCHEMA.partition("/")[0].encode() in data
 
 
-def write_atomically(path: str, data: bytes, mode: int = PUBLIC) -> None:
+def write_atomically(path: str, data: bytes, mode: int = PRIVATE) -> None:
     """Write a file atomically, as `open_atomically` does. Raises OSError."""
     with open_atomically(path, mode) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
-def open_atomically(path: str, mode: int = PUBLIC) -> Iterator[BinaryIO]:
+def open_atomically(path: str, mode: int = PRIVATE) -> Iterator[BinaryIO]:
     """Open a file to be replaced atomically: temporary name beside it, sync, rename. Raises OSError.
 
     A file that is there keeps its owner and mode; a new one has `mode`, less the umask. A link is followed by the
@@ -140,7 +144,7 @@ def open_atomically(path: str, mode: int = PUBLIC) -> Iterator[BinaryIO]:
         yield file
 
 
-def replace_file(path: str, data: bytes, mode: int = PUBLIC, sole: bool = False) -> None:
+def replace_file(path: str, data: bytes, mode: int = PRIVATE, sole: bool = False) -> None:
     """Replace a file by a synced new one. Raises OSError and leaves nothing behind.
 
     `sole`: one process at a time writes this file, so that what a killed one left is replaced.

@@ -126,7 +126,7 @@ def install_file(path: str, data: bytes) -> bool:
         pass
     from agent import reports
 
-    reports.replace_file(path, data)
+    reports.replace_file(path, data, reports.PUBLIC)
     return True
 
 

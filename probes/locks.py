@@ -16,6 +16,7 @@ import time
 from typing import NamedTuple
 
 from probes.host.process import condition, describe_process
+from probes.own_files import hold_lock, open_lock
 
 FOLDER_VARIABLE = "FABRICSCOPE_RUN_DIR"
 GRACE_SECONDS = 3.0  # between a child's bound and the end of its killing
@@ -77,17 +78,15 @@ def run_folder() -> str | None:
 
 def acquire_lock(folder: str, probe: str) -> Lock | LockHolder:
     """The lock of a probe, or who has it. Raises OSError where there can be no lock file."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    descriptor = os.open(f"{folder}/{probe}.lock", flags, 0o600)
+    descriptor = open_lock(f"{folder}/{probe}.lock")
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not hold_lock(descriptor):
+            holder = _holder(descriptor)
+            os.close(descriptor)
+            return holder
         if os.pread(descriptor, 1, 0) not in (b"", b"["):  # no holder of ours wrote it
             raise OSError(errno.EEXIST, "is there, and is no lock")
         os.ftruncate(descriptor, 0)
-    except BlockingIOError:
-        holder = _holder(descriptor)
-        os.close(descriptor)
-        return holder
     except OSError:
         os.close(descriptor)
         raise

@@ -1,4 +1,4 @@
-"""Which file is ours: names of temporary files are made and recognized here, and nothing else is ever tidied up.
+"""Which file is ours: temporary files, whose names are made and recognized here, and locks.
 
 A file is written beside the one that it becomes, as `.NAME.XXXXXXXX.tmp`: hidden, so that readers of the folder skip
 it. What a killed run left is removed only if NAME is one that the caller writes, and the file is regular and of this
@@ -8,6 +8,8 @@ user. A folder, link or pipe of that name, or another user's file, is left alone
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import re
 import stat
@@ -15,6 +17,7 @@ import time
 import zlib
 from collections.abc import Iterator
 
+PRIVATE_MODE = 0o640  # of a new file that holds facts of a host: names, serial numbers, addresses; less the umask
 _TAG = re.compile(r"[0-9a-f]{8}")
 OF_THE_FILE_SYSTEM = re.compile(r"lost\+found|\.nfs[0-9a-f]+")  # in the root of a disk; an open file that was removed
 
@@ -62,6 +65,11 @@ def create_temporary(path: str, mode: int, sole: bool = False) -> tuple[int, str
             return os.open(temporary, flags, mode), temporary
     temporary = temporary_path(path)
     return os.open(temporary, flags, mode), temporary
+
+
+def create_private(path: str) -> None:
+    """Create an empty file for facts of a host, to be opened by its name. Raises OSError."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE))
 
 
 def create_temporary_folder(path: str) -> str:
@@ -129,3 +137,40 @@ def list_foreign(folder: str, ours: re.Pattern[str], temporary: re.Pattern[str])
 
     visit("")
     return foreign
+
+
+def open_lock(path: str) -> int:
+    """Open a lock file, created where it is missing; whoever can read a lock can hold it, so that no other user may.
+
+    It is this user's, root's, or of who owns its folder, to whom root gives it. Raises OSError for any other.
+    """
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
+    except PermissionError:  # of root, on a day when it ran a command of this user's
+        descriptor = os.open(path, os.O_RDONLY | flags)
+    try:
+        status, folder = os.fstat(descriptor), os.stat(os.path.dirname(path) or ".")
+        if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), folder.st_uid, 0):
+            raise OSError(errno.EACCES, "the lock in it is another user's", os.path.dirname(path))
+        with contextlib.suppress(PermissionError):  # root's
+            if status.st_uid != folder.st_uid and not os.geteuid():
+                os.fchown(descriptor, folder.st_uid, folder.st_gid)
+            if status.st_mode & 0o077:
+                os.fchmod(descriptor, 0o600)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def hold_lock(descriptor: int, until: float = 0.0) -> bool:
+    """Hold a lock that is open, waiting for it until then (monotonic); False where another holds it. Raises OSError."""
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.05)

@@ -28,8 +28,8 @@ OF_PATHS = {
 }  # and of stores
 OF_STORES = {"remove", "replace", "take"}
 OURS = {
-    "create_temporary", "create_temporary_folder", "empty_own_file", "install_file", "open_atomically",
-    "remove_left_behind", "remove_own_file", "replace_file", "write_atomically",
+    "create_private", "create_temporary", "create_temporary_folder", "empty_own_file", "install_file",
+    "open_atomically", "remove_left_behind", "remove_own_file", "replace_file", "write_atomically",
 }  # fmt: skip
 BY_NAME = {*OURS, "OSFile", "ParquetWriter", "TemporaryDirectory", "NamedTemporaryFile", "mkdtemp", "mkstemp"}
 HARMLESS = {"copyfileobj", "disk_usage", "get_terminal_size", "which"}  # of shutil: no name is opened to write
@@ -108,6 +108,7 @@ agent/cli/output.py | open_streams | open | a standard stream, by its number
 agent/cli/output.py | open_streams | os.open | /dev/null
 agent/cli/watch.py | _WatchOutput.write_report | write_atomically | the file of --output
 agent/fleet/ingest/files.py | Staging.finished | store.take | from our staging folder to a new name
+agent/fleet/ingest/files.py | Writer.__init__ | create_private | in our staging folder
 agent/fleet/ingest/files.py | Writer.__init__ | .ParquetWriter | in our staging folder
 agent/fleet/ingest/known.py | KnownFiles.save | self._store.replace | known_files.bin of a dataset that is ours
 agent/fleet/ingest/locked_dataset.py | OpenDataset._place | store.take | from our staging folder to a new name
@@ -115,12 +116,12 @@ agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.remove | a fil
 agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.replace | the manifest of the dataset
 agent/fleet/ingest/locked_dataset.py | OpenDataset.commit | store.replace | reasons.ndjson of the quarantine
 agent/fleet/ingest/locked_dataset.py | OpenDataset.tidy | self.store.remove | a name of our pattern, in a dataset
-agent/fleet/ingest/locked_dataset.py | _check_folder | remove_left_behind | temporary files beside the manifest
-agent/fleet/ingest/locked_dataset.py | _open_lock | os.open | .lock; nothing is written to it
+agent/fleet/ingest/locked_dataset.py | _remove_left_behind | remove_left_behind | temporary files beside the manifest
 agent/fleet/ingest/locked_dataset.py | _remove_empty | os.rmdir | the folder, if this run made it and nothing is in it
 agent/fleet/ingest/locked_dataset.py | _remove_empty | remove_own_file | .lock, empty, in a folder without anything else
 agent/fleet/ingest/locked_dataset.py | _remove_staging | shutil.rmtree | .staging, if it holds only what we write
 agent/fleet/ingest/locked_dataset.py | open_dataset | .TemporaryDirectory | a new folder of a random name
+agent/fleet/ingest/moving.py | Mover.remove_old | remove_own_file | a received report, beyond --move-limit or -days
 agent/fleet/ingest/moving.py | _move_to | os.link | to a free name in the folder of --move
 agent/fleet/ingest/moving.py | _move_to | os.unlink | a file of --move, the same as when it was read
 agent/fleet/ingest/moving.py | _move_to | shutil.move | a file of --move, the same as when it was read, to a free name
@@ -142,7 +143,6 @@ agent/fleet/store.py | open_no_link | os.open | read only
 agent/fleet/text/tables.py | _csv | .truncate | memory
 agent/fleet/text/tables.py | write_parquet | .ParquetWriter | the stream of --output
 agent/history/store.py | _compare_and_save | os.replace | our state of this host that is damaged, kept as .damaged
-agent/history/store.py | _lock | os.open | lock; nothing is written to it
 agent/history/store.py | load_state | os.open | read only
 agent/history/store.py | save_state | replace_file | our state of this host, read before
 agent/receive/inbox.py | Inbox._count | remove_left_behind | temporary files of reports that were received
@@ -159,7 +159,6 @@ agent/ship/spool.py | Spool._write | replace_file | an entry, by its name with t
 agent/ship/spool.py | Spool.remove | os.unlink | an entry, by its name with the digest
 agent/ship/spool.py | Spool.set_aside | os.rename | an entry, to the same name in aside
 agent/ship/spool.py | Spool.set_aside | replace_file | the .why of an entry
-agent/ship/spool.py | _lock_file | os.open | lock; nothing is written to it
 agent/ship/state.py | Journal._write | replace_file | state.json of a spool that is ours
 agent/ship/state.py | Journal.count_drop | os.open | a tombstone, by the name of an entry
 agent/ship/state.py | Journal.count_tombstones | os.unlink | a tombstone, by the name of an entry
@@ -183,12 +182,14 @@ probes/host/files.py | open_regular | os.open | read only
 probes/host/folder.py | FolderFiles._attribute | os.open | read only
 probes/host/folder.py | FolderFiles.attributes | os.open | read only
 probes/locks.py | acquire_lock | os.ftruncate | a lock of a probe, empty or with a holder in it
-probes/locks.py | acquire_lock | os.open | the same
+probes/own_files.py | create_private | os.open | a new file (O_EXCL)
 probes/own_files.py | create_temporary | os.open | a new file (O_EXCL)
 probes/own_files.py | create_temporary | os.open | a new file (O_EXCL)
 probes/own_files.py | create_temporary | remove_own_file | a temporary name for the caller's own file
 probes/own_files.py | empty_own_file | os.ftruncate | what its caller has a row for here
 probes/own_files.py | empty_own_file | os.open | the same, no link
+probes/own_files.py | open_lock | os.open | a lock, in which nothing is written here
+probes/own_files.py | open_lock | os.open | read only
 probes/own_files.py | remove_left_behind | remove_own_file | a temporary name for a file that the caller writes
 probes/own_files.py | remove_own_file | os.unlink | what its callers have rows for here, if regular and of this user
 probes/worker.py | _serve | os.open | /dev/null

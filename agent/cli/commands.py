@@ -13,6 +13,7 @@ from agent.cli import options as opt
 from agent.cli.configuration import config
 from agent.cli.errors import INTERRUPTED, print_error
 from agent.cli.install_units import install_units
+from agent.cli.job import job
 from agent.cli.netbox import netbox
 from agent.cli.profiles import profiles
 from agent.cli.program import GroupedHelp, build_program
@@ -87,6 +88,10 @@ def _accept_program_options(
 
 @app.command()
 def scan(
+    path: Annotated[
+        str | None,
+        typer.Argument(metavar="PATH", help="The same as --source PATH.", show_default=False),
+    ] = None,
     source: opt.Source = None,
     root: opt.Root = None,
     report: opt.ReportFile = None,
@@ -319,6 +324,7 @@ def demo(
 
 
 app.command()(install_units)
+app.command()(job)
 app.command()(ship)
 app.command()(receive)
 app.command()(watch)

@@ -19,8 +19,11 @@ DEBUG: ContextVar[bool] = ContextVar("debug", default=False)  # --debug, of any 
 FILE_WIDTH = 100  # a text in a file or a pipe has no terminal to fit
 
 
-def deliver(data: bytes, output: str | None, private: bool = False) -> None:
-    """Write to stdout, or atomically to a file; a new private one is not for all users. Raises CliError."""
+def deliver(data: bytes, output: str | None, public: bool = False) -> None:
+    """Write to stdout, or atomically to a file. `public`: what another program reads; all else is not for all users.
+
+    Raises CliError.
+    """
     if output is None:
         with ignore_closed_pipe():
             sys.stdout.flush()
@@ -30,7 +33,7 @@ def deliver(data: bytes, output: str | None, private: bool = False) -> None:
     from agent.reports import PRIVATE, PUBLIC, write_atomically
 
     try:
-        write_atomically(output, data, PRIVATE if private else PUBLIC)
+        write_atomically(output, data, PUBLIC if public else PRIVATE)
     except OSError as error:
         raise CliError(f"{output}: {error.strerror}") from error
     print_written(output)

@@ -88,6 +88,8 @@ def parse_plain(arguments: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
             return None
         given[parameter] = value
     unset = {parameter: False if kind == SWITCH else None for parameter, kind in options.values()}
+    if command == "scan":
+        unset["path"] = None  # an argument: read by typer
     return command, {**unset, **{name: value for name, value in DEFAULTS.items() if name in unset}, **given}
 
 

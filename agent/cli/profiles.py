@@ -75,4 +75,6 @@ def profile_learn(
         raise CliError("nothing to learn: this node has no GPU and no NIC")
     if learned.summary.verdict == "unknown":
         print_warning("some checks could not run on this node: the profile may be incomplete")
-    deliver(profile_to_toml(learn_profile(learned, name or learned.node.product or "site")).encode(), output)
+    deliver(
+        profile_to_toml(learn_profile(learned, name or learned.node.product or "site")).encode(), output, public=True
+    )

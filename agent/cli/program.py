@@ -13,7 +13,7 @@ from agent.cli.options import FLEET_HELP
 
 FLEET = "fleet"
 GROUPS = {  # of the help
-    "This host": ("scan", "check", "watch", "recommend", "capture", "demo"),
+    "This host": ("scan", "check", "watch", "recommend", "job", "capture", "demo"),
     "Reports": ("diff", "export", "explain", "rules", "schema"),
     "Fleet": ("ship", "receive", "fleet", "netbox"),
     "Setup": ("config", "profile", "install-units", "completion"),

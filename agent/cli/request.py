@@ -14,7 +14,7 @@ from agent.config import Configuration, ConfigurationError, load_configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.model.profile import BadProfile
 from agent.model.report import Report
-from agent.reports import ReportError, read_report
+from agent.reports import ReportError, is_report, read_report
 from agent.rules.catalogue import names
 from probes.catalogue import probes
 from probes.sources.open_source import BadSource, open_source
@@ -54,14 +54,15 @@ class ReportRequest(msgspec.Struct, frozen=True):
         if len(sources) > 1:
             raise CliError(f"--{sources[0]} and --{sources[1]} exclude each other")
         configuration = self.configuration()
-        if self.report:
+        report_file = self.report or (self.source if self.source and is_report(self.source) else None)
+        if report_file:
             if record:
-                raise CliError("--capture needs a scan: not with --report")
+                raise CliError("--capture needs a scan: not with a finished report")
             self._check_earlier(live=False, record=False)
             if self.earlier.state_dir is not None:
-                print_warning("--state-dir is ignored with --report")
+                print_warning("--state-dir is ignored with a finished report")
             try:
-                return evaluate_report(read_report(self.report), configuration, self.profile), None
+                return evaluate_report(read_report(report_file), configuration, self.profile), None
             except (ReportError, BadProfile) as error:
                 raise CliError(str(error)) from error
         if self.profile not in ("auto", "none"):  # report a bad one before probing

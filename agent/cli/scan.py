@@ -55,7 +55,13 @@ def scan_host(values: Mapping[str, Any]) -> None:
         values["no_color"],
         choose_detail(values["brief"], values["topology"], values["verbose"]),
     )
-    run_scan(build_request(values), choice, CaptureTarget(values["capture"], values["redact"]))
+    if values["path"] and values["source"]:
+        raise CliError("PATH and --source exclude each other")
+    run_scan(
+        build_request({**values, "source": values["source"] or values["path"]}),
+        choice,
+        CaptureTarget(values["capture"], values["redact"]),
+    )
 
 
 def export_host(values: Mapping[str, Any]) -> None:
@@ -63,7 +69,7 @@ def export_host(values: Mapping[str, Any]) -> None:
     from agent.outputs.export import export_report
 
     report, _ = build_request(values).make_report()
-    deliver(export_report(values["form"], report).encode("utf-8", "replace"), values["output"])
+    deliver(export_report(values["form"], report).encode("utf-8", "replace"), values["output"], public=True)
 
 
 def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget) -> None:
@@ -81,7 +87,7 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
             data = encode_report(report) if form == "json" else encode_line(report)
         except ReportError as error:
             raise CliError(str(error)) from error
-        deliver(data, output, private=True)
+        deliver(data, output)
     elif form == "html":
         from agent.outputs.export import export_report
 

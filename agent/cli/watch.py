@@ -209,12 +209,12 @@ class _WatchOutput:
         A disk that fills up later is reported, and the write is retried.
         """
         from agent.cli.errors import CliError
-        from agent.reports import PRIVATE, ReportError, encode_report, write_atomically
+        from agent.reports import ReportError, encode_report, write_atomically
 
         if self._output is None:
             return
         try:
-            write_atomically(self._output, encode_report(report), PRIVATE)
+            write_atomically(self._output, encode_report(report))
         except (OSError, ReportError) as error:
             why = f"{self._output}: {error.strerror}" if isinstance(error, OSError) else str(error)
             if not self._written:

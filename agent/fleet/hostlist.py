@@ -1,7 +1,8 @@
 """Host lists as Slurm and ClusterShell write them: gpu[001-128,130].
 
 Folded over every run of digits that varies: r[01-10]n[01-18] where each rack has the same nodes. Zeros in front of a
-number are part of the name: n1 and n01 are two hosts.
+number are part of the name: n1 and n01 are two hosts. A letter of a name that a tool or a shell would take for more
+than a letter is written as a URL has it: gpu%5B001-128%5D is one host, whose name has brackets.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import product
+from urllib.parse import unquote
 
 LIMIT = 1_000_000  # names in one list: more is a mistake, or meant to hurt
 
 _NUMBER = re.compile(r"(?<![0-9])([0-9]{1,15})(?![0-9])")  # a longer run is no number of a host
 _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,9}))?)?")
+_UNQUOTED = re.compile(r"[^\w.:/+-]")
 _ODD = frozenset("[]@!&^*?")  # what ClusterShell reads as something else than a name
 
 
@@ -22,20 +25,34 @@ class BadHostlist(ValueError):
     """What was given is no host list; the message says where."""
 
 
-def fold(names: Iterable[str], suffix: bool = True) -> str:
+def is_plain(name: str) -> bool:
+    """Whether a name is one in any tool's list of hosts, without quoting.
+
+    >>> is_plain("gpu001.example"), is_plain("gpu[001-128]"), is_plain("east/gpu001"), is_plain("gpu%41")
+    (True, False, False, False)
+    """
+    return "/" not in name and not _UNQUOTED.search(name)
+
+
+def fold(names: Iterable[str], suffix: bool = True, quote: bool = True) -> str:
     """One line for many names, each named once; the order is that of their numbers.
 
-    `suffix` false: names that end in text stay single, as Slurm takes no text after a bracket.
+    `suffix` false: names that end in text stay single, as Slurm takes no text after a bracket. `quote` false: names of
+    switches, which are read by people and by no tool.
     """
     shapes: defaultdict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
     for name in names:
         pieces = _NUMBER.split(name)  # text, number, text, .., text
         shapes[tuple(pieces[::2])].add(tuple(pieces[1::2]))
     return ",".join(
-        "".join(text + number for text, number in zip(texts, (*row, ""), strict=True))
+        "".join((_quote(text) if quote else text) + number for text, number in zip(texts, (*row, ""), strict=True))
         for texts in sorted(shapes)
         for row in (_sort_rows(shapes[texts]) if texts[-1] and not suffix else _rows(shapes[texts], texts[-1]))
     )
+
+
+def _quote(text: str) -> str:
+    return _UNQUOTED.sub(lambda letter: "".join(f"%{byte:02X}" for byte in letter[0].encode("utf-8", "replace")), text)
 
 
 def unfold(text: str) -> list[str]:
@@ -123,6 +140,7 @@ def _names(word: str, room: int) -> Iterator[str]:
     for part in texts:
         if _ODD & set(part):
             raise BadHostlist(f"only names, commas and brackets are understood: {_short(word)}")
+    texts = [unquote(part) if "%" in part else part for part in texts]
     size = 1
     for numbers in brackets:
         size *= len(numbers)

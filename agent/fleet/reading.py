@@ -17,6 +17,7 @@ from agent.fleet.receipt import receive
 from agent.fleet.rows import DamagedPart, Made, Reader
 from agent.fleet.rows.report_fields import NodeFields, ReportFields
 from agent.fleet.rows.verdicts import Label
+from agent.model.node import choose_node_name
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -174,14 +175,14 @@ def _name(node: NodeFields, key: NodeKey) -> str:
     first = (names.pop(key) or "").strip()
     if key != HOSTNAME and placeholder(first):  # many machines have the same one
         first = ""
-    name = next((text for name in (first, *names.values()) if name and (text := name.strip())), "")
+    name = choose_node_name((first, *names.values()))
     if not name:
         raise Unfit("it names no node: no host name, machine id or serial")
     longest = max(name, (node.hostname or "").strip(), key=len)
     if len(longest) > NAME_LIMIT:
         what = "host name" if longest == (node.hostname or "").strip() else "machine id or serial"
         raise Unfit(f"its {what} has {len(longest)} characters")
-    return "".join(character if character.isprintable() else "?" for character in name)
+    return name
 
 
 def _label(report: ReportFields, naming: Naming, digest: str, now: datetime, modified: float) -> Label:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import stat
@@ -18,7 +17,8 @@ import msgspec
 
 from agent.history.state import STATE, HostState, accept_inventory, add_history, update_state
 from agent.model.report import CountersWindow, History, Report
-from agent.reports import PRIVATE, replace_file
+from agent.reports import replace_file
+from probes.own_files import hold_lock, open_lock
 
 STATE_LIMIT_BYTES = 8 << 20
 LOCK_SECONDS = 5.0  # how long another run may hold the directory
@@ -122,40 +122,25 @@ def save_state(path: str, state: HostState) -> None:
         data = msgspec.json.encode(msgspec.structs.replace(state, samples=state.samples[-1:]), order="deterministic")
     if len(data) > STATE_LIMIT_BYTES:
         raise StateError(f"{len(data)} bytes, more than a state can be ({STATE_LIMIT_BYTES})")
-    replace_file(path, data, PRIVATE, sole=True)
+    replace_file(path, data, sole=True)
 
 
 @contextlib.contextmanager
 def _lock(directory: str) -> Iterator[bool]:
     """Hold the directory. False where it can be read and not written. Raises OSError, StateError."""
     try:
-        descriptor = os.open(
-            os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | _OPEN_FLAGS, 0o600
-        )
-        with contextlib.suppress(OSError):
-            os.fchmod(descriptor, 0o600)  # whoever can read a lock can hold it
+        descriptor = open_lock(os.path.join(directory, "lock"))
     except OSError as error:
         if error.errno not in (errno.EACCES, errno.EROFS, errno.EPERM) or not os.path.isdir(directory):
             raise
         yield False
         return
     try:
-        _wait_for_lock(descriptor, directory)
+        if not hold_lock(descriptor, time.monotonic() + LOCK_SECONDS):
+            raise StateError(f"{directory}: another run holds it for more than {LOCK_SECONDS:.0f} s")
         yield True
     finally:
         os.close(descriptor)
-
-
-def _wait_for_lock(descriptor: int, directory: str) -> None:
-    until = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > until:
-                raise StateError(f"{directory}: another run holds it for more than {LOCK_SECONDS:.0f} s") from None
-            time.sleep(0.05)
 
 
 def _state_file_name(report: Report) -> str | None:

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
+
+
+def choose_node_name(names: Iterable[str | None]) -> str:
+    """The first name that is not blank, as it is bound to a client, counted, filed and shown; "" where none is.
+
+    A slash ends the name of a cluster: no node has one in its own.
+
+    >>> choose_node_name([None, " gpu001 "]), choose_node_name(["a\\x1bb"]), choose_node_name(["a/gpu1"])
+    ('gpu001', 'a?b', 'a?gpu1')
+    """
+    name = next((text for name in names if name and (text := name.strip())), "").replace("/", "?")
+    return name if name.isprintable() else "".join(c if c.isprintable() else "?" for c in name)
 
 
 class Cpu(msgspec.Struct, frozen=True, kw_only=True):

@@ -68,6 +68,9 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     gbyte_s: float  # of nccl-tests the bus bandwidth
     algbw_gbyte_s: float | None = None
     reduces: bool | None = None  # nccl-tests: the column redop names an operation
+    out_of_place_gbyte_s: float | None = None  # nccl-tests: bus bandwidth of the two halves of a row
+    in_place_gbyte_s: float | None = None
+    wrong: int | None = None  # nccl-tests: values that are wrong
 
 
 class MeasuredTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +99,7 @@ class MeasuredAnswer(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     verdict: str  # the worst of its rows
     rows: list[JudgedMeasurement] = []
+    shapes: list[str] = []  # what the shape of the table shows, the most telling first
 
 
 SCHEMA_EXPLAIN_LOG = "fabricscope.explain-log/1"

@@ -8,21 +8,25 @@ import os
 import threading
 import time
 from collections import Counter
+from datetime import datetime, timezone
+from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 
-import msgspec
-
-from agent.fleet.reading import Unfit, decompress_report
+from agent.fleet.hostlist import is_plain
+from agent.fleet.reading import Naming, Text, Unfit, decompress_report, read
+from agent.fleet.rows import Reader
 from agent.model.report import REPORT_LIMIT_BYTES
-from agent.receive.clients import Client
-from agent.reports import PRIVATE, replace_file, sync_folder
-from agent.ship.payload import REPORT_FILE, BadPayload, Payload, compress, parse_payload
+from agent.receive.clients import EVERY_HOST, Client
+from agent.reports import REPORT_FILE, replace_file, sync_folder
+from agent.ship.payload import BadPayload, Payload, compress, fit_file_name, parse_payload
 from probes.own_files import list_foreign, remove_left_behind
 
 _FRESH_SECONDS = 30.0  # after which files are counted again: ingest takes them away
 _FULL_SECONDS = 1.0  # the same where there is no room
 _LEFT_SECONDS = 3600.0  # after which a temporary file is one that a killed run left
+_CLIENT_SHARE = 8  # of what is left, for all hosts of a client
+_READER_ROWS, _READER_BYTES = 20_000, 4 << 20  # that a reader may hold: equal parts of reports are read once
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -35,21 +39,33 @@ class Answer(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Of the folder."""
+    """Of the folder. What is left of it bounds each share: a host may have as much, a client eight times as much.
+
+    However much one host sends, half of the folder is left, and a ninth however much one client sends.
+    """
 
     size_bytes: int
     reports: int
     per_host: int
 
 
-class _Node(msgspec.Struct):
-    hostname: str | None = None
-    machine_id: str | None = None
-    serial: str | None = None
+class _Checks(threading.local):
+    """What `fleet ingest` would say of a report: its own reader, one for each thread."""
+
+    def __init__(self) -> None:
+        self._reader = Reader()
+
+    def find_node(self, data: bytes) -> str:
+        """The name by which the fleet keeps a report's node. Raises Unfit for what ingest would not take."""
+        if self._reader.size > _READER_ROWS or self._reader.cost > _READER_BYTES:
+            self._reader.clear()
+        return read(Text(data, ""), self._reader, Naming(), datetime.now(timezone.utc)).label.node
 
 
-class _Head(msgspec.Struct):
-    node: _Node
+@lru_cache(256)
+def _list_file_names(hosts: frozenset[str]) -> frozenset[str]:
+    """Of hosts, as they stand in names of files."""
+    return frozenset(fit_file_name(host) for host in hosts)
 
 
 class ForeignFiles(Exception):
@@ -66,9 +82,11 @@ class Inbox:
         self.path = path
         self.limits = limits
         self._lock = threading.Lock()
-        self._hosts: Counter[str] = Counter()
-        self._size = 0
+        self._hosts: Counter[str] = Counter()  # reports, by the name in the name of a file
+        self._sizes: Counter[str] = Counter()  # their bytes
         self._counted_at: float | None = None
+        self._failed_at: float | None = None  # when a report could not be written, and none was since
+        self._checks = _Checks()
 
     def open(self) -> None:
         """Create it where it is missing, and count what is in it. Raises ForeignFiles, OSError."""
@@ -89,50 +107,79 @@ class Inbox:
             return Answer(HTTPStatus.BAD_REQUEST, str(error))
         if key is not None and len(key) == len(payload.digest) and key.lower() != payload.digest:
             return Answer(HTTPStatus.BAD_REQUEST, "the report does not have the digest that Idempotency-Key names")
-        host = read_node_name(payload.data)
-        if not host:
-            return Answer(HTTPStatus.BAD_REQUEST, "the report names no node: no host name, machine id or serial")
+        try:
+            host = self._checks.find_node(payload.data)
+        except Unfit as error:
+            return Answer(HTTPStatus.BAD_REQUEST, str(error))
         if not client.may_send(host):
             return Answer(HTTPStatus.FORBIDDEN, f"{client.label} may not send reports of {host!r:.80}", host)
+        if not is_plain(host):
+            reason = "a node's name has a letter that no list of hosts could hold: expected letters, digits and .:+-_"
+            return Answer(HTTPStatus.BAD_REQUEST, reason, host)
         try:
             with self._lock:
-                return self._keep(payload, host)
+                answer = self._keep(payload._replace(host=fit_file_name(host)), host, client)
+                self._failed_at = None
+                return answer
         except OSError as error:
+            self._failed_at = time.monotonic()
             if error.errno in _FULL_DISK:
                 return Answer(HTTPStatus.INSUFFICIENT_STORAGE, f"{self.path}: {error.strerror}", host)
             return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{self.path}: {error.strerror}", host)
 
-    def is_full(self) -> bool:
-        """Whether no further report is taken."""
-        with self._lock:
-            self._count_if_older(_FRESH_SECONDS)
-            return self._size >= self.limits.size_bytes or self._hosts.total() >= self.limits.reports
+    def check_health(self) -> Answer:
+        """Whether a report would be taken now."""
+        try:
+            with self._lock:
+                self._count_if_older(_FRESH_SECONDS)
+                if self._sizes.total() >= self.limits.size_bytes or self._hosts.total() >= self.limits.reports:
+                    return Answer(HTTPStatus.INSUFFICIENT_STORAGE, "full")
+                failed = self._failed_at is not None and time.monotonic() - self._failed_at < _FRESH_SECONDS
+            room = os.statvfs(self.path)
+        except OSError as error:
+            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{error.strerror}")
+        if room.f_bavail * room.f_frsize < REPORT_LIMIT_BYTES or (room.f_files and not room.f_favail):
+            return Answer(HTTPStatus.INSUFFICIENT_STORAGE, "the disk is full")
+        if failed or room.f_flag & os.ST_RDONLY:
+            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, "reports cannot be written")
+        return Answer(HTTPStatus.OK, "ok")
 
-    def _keep(self, payload: Payload, host: str) -> Answer:
+    def _keep(self, payload: Payload, host: str, client: Client) -> Answer:
         path = os.path.join(self.path, payload.file_name("gzip"))
         if os.path.lexists(path):
             return Answer(HTTPStatus.OK, "already here", host)
         data = compress(payload.data, "gzip")
         self._count_if_older(_FRESH_SECONDS)
-        problem = self._find_problem(payload.host, len(data))
+        problem = self._find_problem(payload.host, client, len(data))
         if problem is not None:  # perhaps ingest has made room meanwhile
             self._count_if_older(_FULL_SECONDS)
-            problem = self._find_problem(payload.host, len(data))
+            problem = self._find_problem(payload.host, client, len(data))
         if problem is not None:
             return problem._replace(host=host)
-        replace_file(path, data, PRIVATE)
+        replace_file(path, data)
         sync_folder(self.path)
-        self._size += len(data)
+        self._sizes[payload.host] += len(data)
         self._hosts[payload.host] += 1
         return Answer(HTTPStatus.CREATED, "received", host)
 
-    def _find_problem(self, file_host: str, size: int) -> Answer | None:
+    def _find_problem(self, host: str, client: Client, size: int) -> Answer | None:
         """Why there is no room for a report."""
-        if self._hosts[file_host] >= self.limits.per_host:
-            return Answer(HTTPStatus.TOO_MANY_REQUESTS, f"{self._hosts[file_host]} reports of this host wait already")
-        if self._size + size > self.limits.size_bytes or self._hosts.total() >= self.limits.reports:
-            waiting = f"{self._hosts.total()} reports, {self._size} bytes"
+        total, count = self._sizes.total(), self._hosts.total()
+        left, left_count = self.limits.size_bytes - total, self.limits.reports - count
+        if self._hosts[host] >= self.limits.per_host:
+            return Answer(HTTPStatus.TOO_MANY_REQUESTS, f"{self._hosts[host]} reports of this host wait already")
+        if size > left or not left_count > 0:
+            waiting = f"{count} reports, {total} bytes"
             return Answer(HTTPStatus.INSUFFICIENT_STORAGE, f"{self.path} is full ({waiting}): is ingest running?")
+        if self._sizes[host] + size > left:
+            return Answer(HTTPStatus.TOO_MANY_REQUESTS, f"{self._sizes[host]} bytes of this host wait already")
+        if EVERY_HOST not in client.hosts:
+            own = _list_file_names(client.hosts)
+            total = sum(self._sizes[name] for name in own if name in self._sizes)
+            count = sum(self._hosts[name] for name in own if name in self._hosts)
+        if total + size > _CLIENT_SHARE * left or count >= _CLIENT_SHARE * left_count:
+            waiting = f"{count} reports, {total} bytes"
+            return Answer(HTTPStatus.TOO_MANY_REQUESTS, f"too much of this client waits already ({waiting})")
         return None
 
     def _count_if_older(self, seconds: float) -> None:
@@ -140,15 +187,16 @@ class Inbox:
             self._count()
 
     def _count(self) -> None:
-        self._hosts, self._size = Counter(), 0
+        self._hosts, self._sizes = Counter(), Counter()
         remove_left_behind(self.path, REPORT_FILE, _LEFT_SECONDS)
         with os.scandir(self.path) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):  # ingest has just moved it
                     if entry.name.startswith("."):
                         continue
-                    self._size += entry.stat(follow_symlinks=False).st_size
-                    self._hosts[entry.name.rsplit("_", 2)[0]] += 1
+                    host = entry.name.rsplit("_", 2)[0]
+                    self._sizes[host] += entry.stat(follow_symlinks=False).st_size
+                    self._hosts[host] += 1
         self._counted_at = time.monotonic()
 
 
@@ -165,12 +213,3 @@ def unpack(body: bytes) -> bytes:
     if len(data) > REPORT_LIMIT_BYTES:
         raise TooLarge
     return data
-
-
-def read_node_name(data: bytes) -> str:
-    """The name by which the fleet keeps a report's node; "" where it names none."""
-    try:
-        node = msgspec.json.decode(data, type=_Head).node
-    except msgspec.DecodeError:
-        return ""
-    return (node.hostname or node.machine_id or node.serial or "").strip()

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from agent.model.report import REPORT_LIMIT_BYTES
-from agent.receive.inbox import read_node_name
-from agent.reports import PRIVATE, replace_file
+from agent.reports import replace_file
 from agent.ship.payload import BadPayload, compress, decompress, parse_payload
 
 ERROR_BYTES = 4096  # of what ssh and the command print
@@ -148,10 +147,10 @@ class _Fetch:
             return Pulled(self.host, problem=str(error))
         path = os.path.join(folder, payload.file_name("gzip"))
         try:
-            replace_file(path, compress(payload.data, "gzip"), PRIVATE)
+            replace_file(path, compress(payload.data, "gzip"))
         except OSError as error:
             return Pulled(self.host, problem=f"{path}: {error.strerror}")
-        return Pulled(self.host, read_node_name(payload.data))
+        return Pulled(self.host, payload.node)
 
     def kill(self) -> None:
         """End it with all that it started, and close its pipes."""

@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import re
 import signal
 import socket
 import ssl
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from agent.model.report import REPORT_LIMIT_BYTES
+from agent.receive.admission import ANONYMOUS_SECONDS, Admission, Connection, Group, find_source
 from agent.receive.clients import Client, Clients
 from agent.receive.inbox import Answer, Inbox
 
 HEAD_BYTES = 16384
-CONNECTIONS, CONNECTIONS_PER_ADDRESS, BODIES, THREADS = 512, 32, 64, 2
-HEAD_SECONDS, IDLE_SECONDS, CLOSE_SECONDS = 10.0, 15.0, 2.0
+BODIES, THREADS, ACCEPTED_AT_ONCE = 64, 2, 128
+IDLE_SECONDS, CLOSE_SECONDS, PAUSE_SECONDS = 15.0, 2.0, 0.05
 LOG_LINES_PER_MINUTE = 120
 HEALTH_PATH = "/health"
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) ([\x21-\x7e]{1,4096}) HTTP/1\.[01]")
@@ -82,6 +85,32 @@ class _Log:
         self._write(f"{address}{host}: {int(answer.status)} {answer.status.phrase}: {answer.reason[:300]}")
 
 
+class _Bodies:
+    """Bodies that are received at the same time: a client at one source has at most as many as are left for others."""
+
+    def __init__(self) -> None:
+        self._held: Counter[Group] = Counter()
+        self._changed = asyncio.Condition()
+
+    @contextlib.asynccontextmanager
+    async def hold(self, group: Group, seconds: float) -> AsyncIterator[None]:
+        """Wait for a place, so long at most. Raises asyncio.TimeoutError."""
+        await asyncio.wait_for(self._wait(group), seconds)
+        try:
+            yield
+        finally:
+            self._held[group] -= 1
+            if not self._held[group]:
+                del self._held[group]
+            async with self._changed:
+                self._changed.notify_all()
+
+    async def _wait(self, group: Group) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._held[group] < BODIES - self._held.total())
+            self._held[group] += 1
+
+
 class Server:
     """Accepts connections until it is stopped."""
 
@@ -91,7 +120,8 @@ class Server:
     ) -> None:  # fmt: skip
         self._sockets, self._inbox, self._clients, self._options = sockets, inbox, clients, options
         self._log = _Log(write_line, options.verbose)
-        self._addresses: Counter[str] = Counter()
+        self._admission = Admission(options.tls is not None, time.monotonic())
+        self._bodies = _Bodies()
         self._threads = ThreadPoolExecutor(THREADS)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -102,13 +132,11 @@ class Server:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        self._room = asyncio.Semaphore(CONNECTIONS)
-        self._bodies = asyncio.Semaphore(BODIES)
-        accepting = [asyncio.ensure_future(self._accept(listening)) for listening in self._sockets]
-        await stop.wait()
-        for task in accepting:
-            task.cancel()
         for listening in self._sockets:
+            loop.add_reader(listening, self._accept, listening)
+        await stop.wait()
+        for listening in self._sockets:
+            loop.remove_reader(listening)
             listening.close()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
@@ -116,60 +144,88 @@ class Server:
                 task.cancel()
         self._threads.shutdown()
 
-    async def _accept(self, listening: socket.socket) -> None:
+    def _accept(self, listening: socket.socket) -> None:
+        """Take what waits, some at a time: those that are refused cost no handshake."""
         loop = asyncio.get_running_loop()
-        while True:
-            await self._room.acquire()
+        for _ in range(ACCEPTED_AT_ONCE):
+            if not self._admission.has_room():
+                self._pause(listening)
+                return
             try:
-                sock, peer = await loop.sock_accept(listening)
-            except OSError:  # no descriptor left, or gone already
-                self._room.release()
-                await asyncio.sleep(0.1)
+                sock, peer = listening.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:  # no descriptor left; or gone already
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    self._pause(listening)
+                    return
                 continue
             address = str(peer[0])
-            if self._options.tls is not None and self._addresses[address] >= CONNECTIONS_PER_ADDRESS:
+            source = find_source(address)
+            if not self._admission.may_open(source, time.monotonic()):
                 sock.close()
-                self._room.release()
                 continue
-            self._addresses[address] += 1
-            task = asyncio.ensure_future(self._serve(sock, address))
+            sock.setblocking(False)
+            connection = Connection(source, lambda: None)
+            task = loop.create_task(self._serve(sock, address, connection))
+            connection.close = task.cancel
+            self._admission.add(connection)
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(self._end, sock, connection))
 
-    async def _serve(self, sock: socket.socket, address: str) -> None:
+    def _end(self, sock: socket.socket, connection: Connection, task: asyncio.Task[None]) -> None:
+        """Also of one that was dropped before it began."""
+        self._tasks.discard(task)
+        self._admission.remove(connection)
+        sock.close()
+
+    def _pause(self, listening: socket.socket) -> None:
+        """Leave new connections in the kernel's queue for a moment."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listening)
+
+        def resume() -> None:
+            if listening.fileno() >= 0:
+                loop.add_reader(listening, self._accept, listening)
+
+        loop.call_later(PAUSE_SECONDS, resume)
+
+    async def _serve(self, sock: socket.socket, address: str, connection: Connection) -> None:
         """One connection, to its end."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(HEAD_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
-        timeout = HEAD_SECONDS if self._options.tls else None
+        timeout = ANONYMOUS_SECONDS if self._options.tls else None
+        expiry = loop.call_later(ANONYMOUS_SECONDS, self._expire, connection)
         try:
             transport, _ = await loop.connect_accepted_socket(
                 lambda: protocol, sock, ssl=self._options.tls, ssl_handshake_timeout=timeout
             )
             writer = asyncio.StreamWriter(transport, protocol, reader, loop)
             try:
-                await self._answer_requests(reader, writer, address)
+                await self._answer_requests(reader, writer, address, connection)
             finally:
                 transport.abort()
         except (OSError, asyncio.TimeoutError, EOFError):  # the client, or its time, is gone
             pass
         finally:
-            sock.close()
-            self._room.release()
-            self._addresses[address] -= 1
-            if not self._addresses[address]:
-                del self._addresses[address]
+            expiry.cancel()
 
-    async def _answer_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str) -> None:
-        wait = HEAD_SECONDS
+    def _expire(self, connection: Connection) -> None:
+        if connection.is_anonymous:
+            connection.close()
+
+    async def _answer_requests(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str, connection: Connection
+    ) -> None:
         while True:
             started, request = False, None
             try:
-                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), wait)
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), IDLE_SECONDS)
                 started = True
                 request = _parse_head(head)
-                answer = await self._answer(request, reader, writer)
-                stays = request.headers.get("connection", "").lower() != "close"
+                answer = await self._answer(request, reader, writer, connection)
+                stays = request.headers.get("connection", "").lower() != "close" and not connection.is_anonymous
             except asyncio.LimitOverrunError:
                 answer, stays = Answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"over {HEAD_BYTES} bytes"), False
             except _Refused as refused:
@@ -184,18 +240,19 @@ class Server:
                 self._log.add(address, answer)
             writer.write(_encode_answer(answer, stays, request is not None and request.method == "HEAD"))
             await asyncio.wait_for(writer.drain(), CLOSE_SECONDS)
+            self._admission.set_idle(connection)
             if not stays:
                 await self._close(reader, writer)
                 return
-            wait = IDLE_SECONDS
 
     async def _answer(
-        self, request: _Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> Answer:  # fmt: skip
+        self, request: _Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: Connection
+    ) -> Answer:
         if request.method in ("GET", "HEAD") and request.path == HEALTH_PATH and not _has_body(request):
-            is_full = await self._in_thread(self._inbox.is_full)
-            return Answer(HTTPStatus.INSUFFICIENT_STORAGE, "full") if is_full else Answer(HTTPStatus.OK, "ok")
+            health: Answer = await self._in_thread(self._inbox.check_health)
+            return health
         client = self._find_client(request, writer)
+        self._admission.set_busy(connection, client)
         if request.method not in _SENT:
             raise _Refused(Answer(HTTPStatus.METHOD_NOT_ALLOWED, "reports are sent by POST or PUT"))
         if "transfer-encoding" in request.headers or "content-length" not in request.headers:
@@ -204,7 +261,9 @@ class Server:
             raise _Refused(
                 Answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a report has at most {REPORT_LIMIT_BYTES} bytes")
             )
-        return await asyncio.wait_for(self._receive(request, client, reader, writer), self._options.seconds)
+        seconds = self._options.seconds
+        async with self._bodies.hold(connection.group, 2 * seconds):  # those before it have as long
+            return await asyncio.wait_for(self._receive(request, client, reader, writer), seconds)
 
     def _find_client(self, request: _Request, writer: asyncio.StreamWriter) -> Client:
         client = self._clients.find(request.headers.get("authorization"), writer.get_extra_info("peercert"))
@@ -215,13 +274,12 @@ class Server:
     async def _receive(
         self, request: _Request, client: Client, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Answer:
-        async with self._bodies:
-            if request.headers.get("expect", "").lower() == "100-continue":
-                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            body = await reader.readexactly(request.length)
-            key = request.headers.get("idempotency-key")
-            answer: Answer = await self._in_thread(lambda: self._inbox.take(body, key, client))
-            return answer
+        if request.headers.get("expect", "").lower() == "100-continue":
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = await reader.readexactly(request.length)
+        key = request.headers.get("idempotency-key")
+        answer: Answer = await self._in_thread(lambda: self._inbox.take(body, key, client))
+        return answer
 
     async def _in_thread(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -14,7 +14,7 @@ from agent.recommend.settings import find_harm
 from agent.recommend.tuning import TUNED
 
 _TIE = 0.9  # of the bandwidth of what NCCL should choose: another choice that is as good lies at a border of its table
-
+_OLDEST = (2, 4)
 _PLANS: dict[str, Callable[..., ChannelPlan]] = {RING: plan_ring, TREE: plan_tree, NVLS: plan_nvls}
 _SOCKET_CAUSES = (
     "NCCL_IB_DISABLE=1 or NCCL_NET=Socket",
@@ -24,7 +24,10 @@ _SOCKET_CAUSES = (
 )
 _DIRECT_CAUSES = (
     "NCCL_NET_GDR_LEVEL or NCCL_DMABUF_ENABLE switches it off",
-    "neither DMA-BUF nor nvidia-peermem works: the module is not loaded, or not registered with ib_core",
+    "neither peer memory nor DMA-BUF of the NIC works: nvidia-peermem is not loaded or not registered with "
+    "ib_core, and "
+    "the NIC's driver or the GPU's modules do not support DMA-BUF (a line on DMA-BUF of the GPU alone shows "
+    "nothing of it)",
     "the GPU and the NIC have no PCIe switch in common, so NCCL copies through host memory",
 )
 
@@ -112,9 +115,10 @@ def _compare_gpudirect(log: NcclLog, node: NodeFacts | None, report: Report | No
         causes += dict.fromkeys(cause for row in blocked for cause in row.causes)
     if not causes:
         off, driver, far = _DIRECT_CAUSES
-        causes = [*([f"{far}: {log.too_far[0]}"] if log.too_far else []), off]
-        causes += [driver] if not log.dmabuf else ["DMA-BUF is available, so the driver is not the reason"]
-        causes += [far] if not log.too_far else []
+        if log.version is not None and parse_version(log.version) < (2, 14):
+            off = "NCCL_NET_GDR_LEVEL switches it off"
+        near = [] if log.gpudirect_off else [f"{far}: {log.too_far[0]}"] if log.too_far else []
+        causes = [driver, off] if log.gpudirect_off else [*near, off, driver, *([] if near else [far])]
     seen = f"{copied} of {sum(ways.values())} network channels without GDRDMA" if ways else "GPUDirect RDMA disabled"
     if log.gpudirect_off:
         seen += f"; disabled for {', '.join(log.gpudirect_off[:4])}"
@@ -228,6 +232,8 @@ def _compare_settings(log: NcclLog, node: NodeFacts | None) -> Iterator[Differen
     """Settings of the job that hurt."""
     for key, value in log.settings.items():
         harm = find_harm(key, value, node, parse_version(log.version))
+        if log.version is None and harm is not None and find_harm(key, value, node, _OLDEST) is None:
+            continue  # it depends on the version, which the log does not show
         if harm is not None:
             reasons = [harm.reason, f"measured: {harm.gain}"]
             yield Difference(what=key, seen=value, expected=f"not set: NCCL {harm.default}", reasons=reasons)

@@ -11,6 +11,7 @@ from agent.recommend.constants import Version, nvlink_wire_gbyte_s
 from agent.recommend.machine import NodeFacts
 from agent.recommend.predict import AS_IS, HEALTHY, MODELLED_FROM, Request, predict
 from agent.recommend.rails import NCCL_SHARE
+from agent.recommend.shape import describe_shape, describe_share
 from agent.recommend.tuning import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, REDUCE_SCATTER, bus_factor
 
 Asked = tuple["str | None", "int | None"]  # collective and nodes, where the user names them
@@ -20,7 +21,7 @@ _WORST = (ABOVE, LOW, GOOD, NOT_JUDGED)
 _NVLINK_SHARE, _PCIE_SHARE, _RDMA_SHARE = (0.78, 0.88, 0.95), (0.74, 0.85, 0.93), (0.94, 0.97, 0.99)
 _LARGEST = 16 << 30  # bytes: what no message of any size exceeds
 _SIBLINGS = 0.9  # of the median of figures of the same test
-_HINT = "`recommend explain-log` with the output of NCCL_DEBUG=INFO shows what NCCL chose"
+_HINT = "`fabricscope job` with the output of NCCL_DEBUG=INFO shows what NCCL chose"
 
 
 def judge_table(
@@ -34,7 +35,7 @@ def judge_table(
         median_of = {name: median(row.gbyte_s for row in others if _test(row) == name) for name in map(_test, others)}
         judged += [_with_siblings(judge(row, node), median_of[_test(row)]) for row in others]
     verdict = next((name for name in _WORST if any(row.verdict == name for row in judged)), NOT_JUDGED)
-    return MeasuredAnswer(machine=node.title, verdict=verdict, rows=judged)
+    return MeasuredAnswer(machine=node.title, verdict=verdict, rows=judged, shapes=describe_shape(table))
 
 
 def _judge_collectives(
@@ -103,6 +104,9 @@ def _explain_low(
         if setting.value is None:
             yield f"{setting.name} is set on this host ({setting.reason})"
     if request.nodes > 1:
+        share = describe_share(row.gbyte_s, low / 0.9, len(node.rails)) if node.rails else None
+        if share is not None:
+            yield share
         blocked = [rail.label for rail in node.rails if not rail.direct]
         yield f"GPUDirect RDMA is not used{' on ' + ', '.join(blocked) if blocked else ''}: a third and less"
         down = [rail.label for rail in node.rails if not rail.network_gbyte_s]

@@ -12,15 +12,17 @@ from typing import NamedTuple
 
 import msgspec
 
+from agent.model.node import choose_node_name
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA
+from probes.own_files import PRIVATE_MODE
 
 GZIP_MAGIC = b"\x1f\x8b"
 SUFFIXES = {"gzip": ".json.gz", "zstd": ".json.zst", "none": ".json"}
 CONTENT_TYPES = {"gzip": "application/gzip", "zstd": "application/zstd", "none": "application/json"}
 _SCHEMA_FAMILY = SCHEMA.partition("/")[0]
 _VERDICTS = ("ok", "unknown", "warning", "error", "critical")
+_NAME_CHARACTERS = 64  # of a node in a file's name
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-REPORT_FILE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}_[0-9]{8}T[0-9]{6}Z_[0-9a-f]{16}\.json(?:\.gz|\.zst)?")
 
 
 class BadPayload(Exception):
@@ -55,8 +57,10 @@ class Payload(NamedTuple):
     schema: str  # "1"
     timestamp: str  # of what it says, UTC: "20260115T080000Z"
     verdict: str  # of its name: "nothing_to_check" counts as "ok"
-    host: str  # fit for a file name
+    node: str  # the name by which the fleet keeps its node; "" where it names none
+    host: str  # the same, fit for a file name
     machine_id: str  # machine id, else serial, else host name; fit for a file name
+    mode: int = PRIVATE_MODE  # of its file; a copy is never for more users
 
     def object_key(self, compression: str) -> str:
         """Its key in an object store: the same report always lands on the same place."""
@@ -64,7 +68,7 @@ class Payload(NamedTuple):
         return f"raw/schema={self.schema}/dt={day}/{self.machine_id}/{self.digest}{SUFFIXES[compression]}"
 
     def file_name(self, compression: str) -> str:
-        """Its name in a folder of many hosts; REPORT_FILE recognizes it."""
+        """Its name in a folder of many hosts; `agent.reports.REPORT_FILE` recognizes it."""
         return f"{self.host}_{self.timestamp}_{self.digest[:16]}{SUFFIXES[compression]}"
 
 
@@ -82,22 +86,26 @@ def parse_payload(data: bytes) -> Payload:
     verdict = "ok" if head.summary.verdict == "nothing_to_check" else head.summary.verdict
     verdict = verdict if verdict in _VERDICTS else "unknown"
     node = head.node
-    host = _safe_name(node.hostname)
-    machine = _safe_name(node.machine_id or node.serial or node.hostname)
+    name = choose_node_name((node.hostname, node.machine_id, node.serial))
+    machine = fit_file_name(choose_node_name((node.machine_id, node.serial, node.hostname)))
     timestamp = _format_utc(head.observed_at or head.generated_at)
-    return Payload(data, hashlib.sha256(data).hexdigest(), version, timestamp, verdict, host, machine)
+    return Payload(
+        data, hashlib.sha256(data).hexdigest(), version, timestamp, verdict, name, fit_file_name(name), machine
+    )
 
 
 def read_payload(path: str) -> Payload:
     """A report's file, plain or gzip. Raises BadPayload, OSError."""
-    return parse_payload(decompress(read_bytes(path)))
+    data, mode = read_bytes(path)
+    return parse_payload(decompress(data))._replace(mode=mode & PRIVATE_MODE)
 
 
-def read_bytes(path: str) -> bytes:
-    """A regular file, at most as large as a report can be. Raises BadPayload, OSError."""
+def read_bytes(path: str) -> tuple[bytes, int]:
+    """A regular file, at most as large as a report can be, and its mode. Raises BadPayload, OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe is not waited for
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
             raise BadPayload("is there, and is no file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(REPORT_LIMIT_BYTES + 1)
@@ -105,7 +113,7 @@ def read_bytes(path: str) -> bytes:
         os.close(descriptor)
     if len(data) > REPORT_LIMIT_BYTES:
         raise BadPayload(f"larger than a report can be ({REPORT_LIMIT_BYTES} bytes)")
-    return data
+    return data, mode
 
 
 def decompress(data: bytes) -> bytes:
@@ -145,6 +153,14 @@ def _format_utc(text: str) -> str:
     return moment.strftime("%Y%m%dT%H%M%SZ").rjust(16, "0")
 
 
-def _safe_name(text: str | None) -> str:
-    """Without what could lead out of a folder or be hidden in it."""
-    return _UNSAFE.sub("_", text or "").lstrip(".")[:64] or "unknown"
+def fit_file_name(name: str) -> str:
+    """A name of a node without what could lead out of a folder or be hidden in it; two names never become one.
+
+    >>> fit_file_name("gpu001"), fit_file_name("gpu 001")
+    ('gpu001', 'gpu_001-99d9930907fda')
+    """
+    safe = _UNSAFE.sub("_", name).lstrip(".")
+    if safe == name and len(name) <= _NAME_CHARACTERS:
+        return name or "unknown"
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:13]
+    return f"{safe[: _NAME_CHARACTERS - 14]}-{digest}"

@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from agent.reports import replace_file, sync_folder
-from agent.ship.payload import BadPayload, Payload, compress, decompress, parse_payload, read_bytes
+from agent.ship.payload import BadPayload, Payload, compress, read_payload
 from agent.ship.state import ENTRY_NAME, TOMBSTONE, Journal, Warn, drop_kind
-from probes.own_files import list_foreign, remove_left_behind, remove_own_file
+from probes.own_files import hold_lock, list_foreign, open_lock, remove_left_behind, remove_own_file
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _RANK = {"ok": 0, "unknown": 1}
@@ -75,11 +73,14 @@ class Spool:
     def lock(self, until: float) -> Iterator[bool]:
         """Make the folders and hold the spool; False where another run holds it until then. Raises NoSpool, OSError."""
         self._refuse_foreign()
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self.path, 0o700)
         for name in ("waiting", "aside", "dropped"):
-            os.makedirs(os.path.join(self.path, name), 0o755, exist_ok=True)
-        descriptor = _lock_file(os.path.join(self.path, "lock"))
+            os.makedirs(os.path.join(self.path, name), exist_ok=True)
+        descriptor = open_lock(os.path.join(self.path, "lock"))
         try:
-            is_locked = _lock_by(descriptor, until)
+            is_locked = hold_lock(descriptor, until)
             if is_locked:
                 self.journal.load()
                 self._tidy()
@@ -102,7 +103,7 @@ class Spool:
             return False
         while all(self._drop(victim) for victim in victims):
             try:
-                self._write(entry, data, sole=True)
+                self._write(entry, data, payload.mode, sole=True)
                 return True
             except OSError as error:
                 if error.errno not in FULL:
@@ -115,11 +116,11 @@ class Spool:
     def put_unlocked(self, payload: Payload) -> None:
         """Keep a report while another run holds the spool; the next one sees to the bounds. Raises OSError."""
         data = compress(payload.data, "gzip")
-        self._write(make_entry(payload, len(data)), data, sole=False)
+        self._write(make_entry(payload, len(data)), data, payload.mode, sole=False)
 
     def load(self, entry: SpoolEntry) -> Payload:
         """The report of an entry, checked by the digest in its name. Raises BadPayload, OSError."""
-        payload = parse_payload(decompress(read_bytes(self._path(entry))))
+        payload = read_payload(self._path(entry))
         if make_entry(payload, entry.size).name != entry.name:
             raise BadPayload("damaged: its content does not match its name")
         return payload
@@ -196,9 +197,9 @@ class Spool:
                 raise NoSpool(f"{self.path}: no spool, and not empty: it holds {names}")
             self._warn(f"{self.path}: {names}: no files of a spool, left as they are")
 
-    def _write(self, entry: SpoolEntry, data: bytes, sole: bool) -> None:
+    def _write(self, entry: SpoolEntry, data: bytes, mode: int, sole: bool) -> None:
         folder = os.path.join(self.path, "waiting")
-        replace_file(self._path(entry), data, sole=sole)
+        replace_file(self._path(entry), data, mode, sole)
         sync_folder(folder)
 
     def _list_all(self) -> list[SpoolEntry]:
@@ -220,22 +221,3 @@ class Spool:
 
     def _path(self, entry: SpoolEntry) -> str:
         return os.path.join(self.path, entry.folder, entry.name)
-
-
-def _lock_file(path: str) -> int:
-    flags = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        return os.open(path, os.O_RDWR | flags, 0o644)
-    except PermissionError:  # made by root on a day when somebody ran us by hand
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-
-
-def _lock_by(descriptor: int, until: float) -> bool:
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(0.05)

@@ -245,13 +245,14 @@ class FolderTarget(Target):
         """Write the file; a file server that is gone would hold this process for ever."""
         attempt.set_timeout_result(SendResult(SendStatus.BLOCKED, "writing there hangs"))
         try:
-            self.write(payload.file_name(self.compression), compress(payload.data, self.compression))
+            data = compress(payload.data, self.compression)
+            self.write(payload.file_name(self.compression), data, payload.mode)
         except OSError as error:
             status = SendStatus.RETRY if error.errno in _TEMPORARY_ERRORS else SendStatus.BLOCKED
             return SendResult(status, f"{error.strerror}")
         return SendResult(SendStatus.ACCEPTED)
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, data: bytes, mode: int) -> None:
         """Whole or not at all. Raises OSError."""
-        replace_file(os.path.join(self.path, name), data, sole=True)
+        replace_file(os.path.join(self.path, name), data, mode, sole=True)
         sync_folder(self.path)

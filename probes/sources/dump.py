@@ -15,7 +15,7 @@ from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, OF_NP
 from probes.host.files import Files, is_file
 from probes.host.interface import FILTERED, OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
 from probes.sources.identify import LOOK_CHARACTERS, find_missing_name, identify_command
-from probes.text import decode_saved
+from probes.text import decode_saved, lazy_pattern
 
 if TYPE_CHECKING:
     from probes.sources.pasted import Piece
@@ -113,7 +113,7 @@ class SavedOutputs:
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
         text = decode_saved(content)
-        if self._is_copied and argv[0] != _HCCN and len(text) <= PASTED_CHARACTERS:
+        if self._is_copied and len(text) <= PASTED_CHARACTERS:
             from probes.sources.pasted import read_saved  # lazy: what a program saved has nothing around it
 
             text, is_part = read_saved(text, argv[0])
@@ -183,7 +183,7 @@ _OF_DEVICES = OF_INTERFACE + OF_NPU
 
 def _named_pieces(text: str) -> tuple[dict[str, _Piece], list[str]]:
     """The outputs in a text by the names of their commands, and which are not used and why."""
-    from probes.sources.pasted import split_pasted  # lazy: few sources hold a text that nobody named
+    from probes.sources.pasted import split_pasted, with_command  # lazy: few sources hold a text that nobody named
 
     found: dict[str, _Piece] = {}
     unread: list[str] = []
@@ -194,7 +194,7 @@ def _named_pieces(text: str) -> tuple[dict[str, _Piece], list[str]]:
             name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
         shown = f"line {piece.line}: {' '.join(piece.words) or 'an output'}"
         first_host = first_host or (piece.host if name else None)
-        content = f"$ {' '.join(piece.words)}\n{piece.text}" if name == _HCCN else piece.text
+        content = with_command(piece) if name == _HCCN else piece.text
         if name is None:
             if why := find_missing_name(piece.text) or ("this output is not known" if piece.words else None):
                 unread.append(f"{shown}: {why}")
@@ -233,11 +233,13 @@ def _name_of_piece(piece: Piece) -> str | None:
             return _LOG  # whatever its options
         if _is_of_device(shown):
             return None if any("$" in word for word in piece.words) else shown
-        if any(argv[0] == tool for argv in of_content) and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
+        is_own = any(argv[0] == tool for argv in of_content) or (tool == "ip" and _IP_LINK.match(piece.text))
+        if is_own and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
             return shown
     return saved_name(of_content[0]) if of_content else None
 
 
+_IP_LINK = lazy_pattern(r"\s*[0-9]{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu [0-9]")  # by itself it may be without -d
 _PROSE = ("output", "outputs", "shows", "says", "result", "results")
 
 

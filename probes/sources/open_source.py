@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["BadSource", "open_source"]
 
 OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricscope fleet topology` reads it"
+_JOB_LOG = ("NCCL INFO ", "NCCL WARN ", "ProcessGroupNCCL.cpp:", "] HCCL(")  # words of it
 _REPORT = '"fabricscope.report/'
 SOURCES = (
     "a source is a capture, a sosreport, an nvidia-bug-report.log, the sys/ tree of a machine, saved command outputs "
@@ -137,6 +138,8 @@ def _single_output(path: str) -> Host | FactsSource:
             raise BadSource(f"{path}: {OF_A_FABRIC}")
         if _REPORT in start:
             raise BadSource(f"{path}: is a finished report of fabricscope", "--report takes one")
+        if any(word in start for word in _JOB_LOG):
+            raise BadSource(f"{path}: is the log of a job, not of a host", f"`fabricscope job {path}` explains it")
         useless = find_missing_name(start)
         raise BadSource(f"{path}: {useless or 'is not recognized: it is no archive and no known output'}", SOURCES)
     return TreeHost("dump", path, MemoryFiles(), outputs, tuple(outputs.unread))

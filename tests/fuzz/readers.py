@@ -140,7 +140,6 @@ READERS: tuple[Reader, ...] = (
     parser(
         "probes.ascend.hccn_tool:parse_hccn",
         "hccn_tool -i 3 -ip -g\nipaddr:10.0.0.1\n[devid 2]link down count : 1\nenabled  0 0 0 0 1 0 0 0\n",
-        "for i in {0..1}; do hccn_tool -i $i -ip -g; done\nipaddr:10.0.0.1\nipaddr:10.0.0.2\n",
     ),
     lenient("probes.ascend.hccn:parse_hccn_conf", "address_0=10.0.0.1\nbitmap_0=0,0,0,0,1,0,0,0\n"),
     parser(
@@ -539,12 +538,14 @@ NOT_READERS = {
     "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
     "probes.system.services.is_oneshot": "a unit's name of ours",
     "agent.reports.replace_file": "writes",
+    "probes.own_files.create_private": "writes",
     "probes.own_files.create_temporary": "writes",
     "probes.own_files.create_temporary_folder": "writes",
     "probes.own_files.empty_own_file": "writes",
     "probes.own_files.is_own_file": "a path of ours",
     "probes.own_files.is_temporary": "a name, by one pattern; tests/probes/test_own_files.py",
     "probes.own_files.list_foreign": "a folder's names; the same",
+    "probes.own_files.open_lock": "a path of ours",
     "probes.own_files.remove_left_behind": "a folder's names; the same",
     "probes.own_files.remove_own_file": "a path of ours",
     "probes.own_files.temporary_path": "a path of ours",

@@ -156,7 +156,7 @@ def test_every_guard_keeps_a_rule_silent() -> None:
 
 @pytest.mark.parametrize("rule", sorted(tables()))
 def test_a_remedy_is_built_where_the_page_prints_it(rule: str) -> None:
-    """Of every fault that a row builds, and of every part of it: there on some form factor, or not built at all."""
+    """Of every fault that a row builds, and of every part of it: printed on some form factor, or not built at all."""
     built: dict[tuple[str, str], set[bool]] = {}
     table = tables()[rule]
     for row in rows(rule).values():
@@ -164,7 +164,7 @@ def test_a_remedy_is_built_where_the_page_prints_it(rule: str) -> None:
             built.setdefault((part.situation, part.cause), set()).add(bool(part.remedy))
     for (situation, cause), has_remedy in built.items():
         printed = {_prints_remedy(rule, situation, cause, form) for form in (*NOUNS, None)}
-        assert has_remedy == {True} or printed != {True}, f"{rule} {situation or cause}: no remedy for its step"
+        assert True in has_remedy or printed != {True}, f"{rule} {situation or cause}: no remedy for its step"
         assert has_remedy == {False} or True in printed, f"{rule} {situation or cause}: no page prints its remedy"
 
 

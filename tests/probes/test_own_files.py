@@ -14,12 +14,16 @@ from probes import own_files
 from probes.own_files import (
     create_temporary,
     empty_own_file,
+    hold_lock,
     is_temporary,
     list_foreign,
+    open_lock,
     remove_left_behind,
     temporary_path,
 )
+from tests.conftest import ROOT
 
+NOBODY = 65534
 TARGET = re.compile(r"[a-z]+\.json")
 
 
@@ -100,3 +104,56 @@ def test_foreign_paths_are_listed_by_what_is_in_a_folder(tmp_path: Path) -> None
     os.symlink(tmp_path / "in", tmp_path / "link")
 
     assert ["in/notes", "link", "out"] == list_foreign(str(tmp_path), ours, TARGET)
+
+
+def test_a_lock_is_for_nobody_else(tmp_path: Path) -> None:
+    """Whatever the umask was, and whatever an older version made."""
+    (tmp_path / "old").touch(0o644)
+    for name in ("new", "old"):
+        os.close(open_lock(str(tmp_path / name)))
+        assert 0o600 == (tmp_path / name).stat().st_mode & 0o777
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_user_cannot_hold_a_lock(tmp_path: Path) -> None:
+    """Not by reading it, and not by having been there first; root's lock in a user's folder becomes that user's."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    descriptor = open_lock(str(folder / "lock"))
+    (folder / "planted").touch()
+    os.chown(folder / "planted", NOBODY, NOBODY)
+    with pytest.raises(OSError, match="another user's"):
+        open_lock(str(folder / "planted"))
+    (folder / "link").symlink_to(folder / "lock")
+    with pytest.raises(OSError, match="symbolic links"):
+        open_lock(str(folder / "link"))
+
+    child = os.fork()
+    if child == 0:
+        os.setuid(NOBODY)
+        try:
+            os.open(folder / "lock", os.O_RDONLY)
+        except PermissionError:
+            os._exit(0)
+        os._exit(1)
+    assert 0 == os.waitpid(child, 0)[1]
+    assert hold_lock(descriptor)
+    os.close(descriptor)
+
+    os.chown(folder, NOBODY, NOBODY)
+    os.close(open_lock(str(folder / "lock")))
+    assert NOBODY == (folder / "lock").stat().st_uid
+
+
+def test_every_lock_is_opened_and_held_in_one_place() -> None:
+    """`flock` is called there only, but for who asks whether a lock is held."""
+    places = [
+        path.relative_to(ROOT).as_posix()
+        for folder in ("agent", "probes")
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"\b(flock|lockf)\(", path.read_text())
+    ]
+
+    assert ["probes/locks.py", "probes/own_files.py"] == sorted(places)
+    assert 1 == len(re.findall(r"\bflock\(", (ROOT / "probes" / "locks.py").read_text().partition('"""\n\n')[2]))

@@ -78,7 +78,8 @@ def html(
     from agent.fleet.page.from_dataset import PageOptions
 
     wish = PageOptions(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where), utc_now())
-    deliver(_render_page((dataset, engine), fabric, where, wish, title, read_silences(silences)), output)
+    page = _render_page((dataset, engine), fabric, where, wish, title, read_silences(silences))
+    deliver(page, output, public=True)
 
 
 def _render_page(

@@ -67,6 +67,22 @@ def ingest(
         str | None,
         typer.Option(metavar="DIR", help="Move files there whose reports the dataset has then.", show_default=False),
     ] = None,
+    move_limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="BYTES", help="Of received reports in that folder; the oldest go.", min=0, show_default=False
+        ),
+    ] = None,
+    move_days: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DAYS",
+            help="For which received reports stay there.",
+            min=0,
+            callback=opt.reject_nan,
+            show_default=False,
+        ),
+    ] = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """Load reports into a dataset.
@@ -76,6 +92,7 @@ def ingest(
     """
     require_libraries("pyarrow")
     from agent.fleet.dataset import BadDataset, NodeKey
+    from agent.fleet.ingest.moving import Keep
     from agent.fleet.ingest.progress import progress
     from agent.fleet.ingest.run import IngestOptions
     from agent.fleet.ingest.run import ingest as do
@@ -88,12 +105,21 @@ def ingest(
         not cluster.strip() or not cluster.isprintable() or "/" in cluster or len(cluster) > 64
     ):
         raise CliError(f"--cluster {cluster!r:.80}: expected a name of up to 64 characters without a slash")
+    if move is None and (move_limit is not None or move_days is not None):
+        raise CliError("--move-limit and --move-days need --move")
     key = next((get_arg for get_arg in get_args(NodeKey) if get_arg == node_key), None)
     if node_key is not None and key is None:
         raise CliError(f"--node-key {node_key!r:.80}: expected hostname, machine-id or serial")
     count = jobs or len(os.sched_getaffinity(0))
     request = IngestOptions(
-        sources=sources, dataset=dataset, cluster=cluster, node_key=key, jobs=count, wait_seconds=wait, move=move
+        sources=sources,
+        dataset=dataset,
+        cluster=cluster,
+        node_key=key,
+        jobs=count,
+        wait_seconds=wait,
+        move=move,
+        keep=Keep(move_limit, move_days),
     )
     try:
         with progress(sys.stderr, quiet) as tell:

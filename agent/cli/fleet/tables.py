@@ -120,7 +120,7 @@ def _export_metrics(
     with query_tables(dataset, engine, where, silenced) as tables:
         quarantined = open_dataset(dataset).manifest.quarantined if dataset else None
         text = metrics(tables, Options(now=utc_now()), quarantined, silenced)
-    deliver(text.encode("utf-8", "replace"), output)
+    deliver(text.encode("utf-8", "replace"), output, public=True)
 
 
 def load(

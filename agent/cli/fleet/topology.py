@@ -79,7 +79,7 @@ def topology(
         result = answer(cluster, seen)
         show(lambda width: page(result, width, everything), output, no_color)
     else:
-        deliver(_render(format_, cluster, seen, only), output)
+        deliver(_render(format_, cluster, seen, only), output, public=format_ is not TopologyFormat.JSON)
 
 
 def _render(format_: TopologyFormat, cluster: FabricGraph, seen: list[View], only: frozenset[str] | None) -> bytes:

@@ -165,10 +165,10 @@ def run_measured(
     """Judge a table of measurements. Raises CliError where it has no figure."""
     from agent.cli.output import deliver, show
     from agent.cli.recommend.evidence import read_lines
+    from agent.job.measured_tables import read_tables
     from agent.recommend.answer import answer_profile, answer_report
     from agent.recommend.judge import judge_table
     from agent.recommend.machine import assume_node, read_node
-    from agent.recommend.measured_tables import read_tables
     from agent.recommend.predict import version_of
 
     if form not in ("text", "json") or options.dataset is not None or options.size is not None:

@@ -119,7 +119,7 @@ def _make_fabric(view: View) -> FabricRow:
 def _list_rows(view: View) -> Iterator[SwitchTier]:
     for row in sorted(set(view.tiers.values())):
         these = [view.name(switch) for switch, tier in view.tiers.items() if tier == row]
-        yield SwitchTier(row=row, switches=len(these), names=fold(these))
+        yield SwitchTier(row=row, switches=len(these), names=fold(these, quote=False))
 
 
 def _find_nvlink(cluster: FabricGraph) -> str | None:

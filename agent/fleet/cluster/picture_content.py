@@ -136,7 +136,7 @@ def _group_rows(
 def _name_box(key: str, names: list[str]) -> str:
     """The key says it where it is a unit's name; else what folding makes of the names, if that is short."""
     name = key.partition(" ")[2]
-    folded = fold(names)
+    folded = fold(names, quote=False)
     return name or (folded if len(folded) < 26 else f"{names[0]} ..")
 
 

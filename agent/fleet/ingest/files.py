@@ -17,6 +17,7 @@ from agent.fleet.dataset import File
 from agent.fleet.ingest.history import day_of, join_tables, read_batches
 from agent.fleet.store import Store
 from agent.fleet.tables import TIME
+from probes.own_files import create_private
 
 GROUP_ROWS = 122_880  # as DuckDB writes them, and shares them out among threads
 HELD_BYTES = 8 << 20  # of one file: a host's row is a hundred times a counter's
@@ -54,6 +55,7 @@ class Writer:
         self._staging, self._store, self.path, self._plain = staging, store, path, plain
         local = os.path.join(staging.folder, path)
         os.makedirs(os.path.dirname(local), exist_ok=True)
+        create_private(local)
         known = [name for name in _WITH_STATISTICS if name in plain.names]
         self._writer = pq.ParquetWriter(
             local, packed_schema(plain), write_statistics=known, use_dictionary=by_dictionary(plain), **PARQUET

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 import re
 import shutil
@@ -30,7 +28,7 @@ from agent.fleet.dataset import (
 from agent.fleet.ingest.files import PARQUET_NAME
 from agent.fleet.ingest.quarantine import QUARANTINE_FILE, REASONS
 from agent.fleet.store import Folder, Store, hide_secrets
-from probes.own_files import list_foreign, remove_left_behind, remove_own_file
+from probes.own_files import hold_lock, list_foreign, open_lock, remove_left_behind, remove_own_file
 
 LOCK, STAGING = ".lock", ".staging"
 _SYNCS = 16
@@ -130,12 +128,16 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
     """Hold a dataset, made where there is none. Raises BadDataset, OSError."""
     store = store_at(url)
     if isinstance(store, Folder):
+        if os.path.isdir(store.root):
+            _refuse_foreign(store)
         with _list_locked(store, wait_seconds) as made:
-            manifest = _check_folder(store)
+            manifest = _refuse_foreign(store)
+            _remove_left_behind(store)
             place = store.full(STAGING)
             _remove_staging(place)
+            os.mkdir(place, 0o700)
             staging = os.path.join(place, "files")
-            os.makedirs(staging)
+            os.mkdir(staging)
             dataset = OpenDataset(store, manifest, staging)
             try:
                 dataset.tidy()
@@ -154,17 +156,20 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
         yield dataset
 
 
-def _check_folder(store: Folder) -> Manifest | None:
+def _refuse_foreign(store: Folder) -> Manifest | None:
     """Only an empty folder becomes a dataset: files in it might be somebody's. Raises BadDataset, OSError."""
     manifest = read_manifest(store)
     if manifest is None:
         foreign = list_foreign(store.root, _BEFORE_A_MANIFEST, _REPLACED)
         if foreign:
             raise BadDataset(f"{store.root}: no dataset, and not empty: {foreign[0]!r:.80} is there")
+    return manifest
+
+
+def _remove_left_behind(store: Folder) -> None:
     for folder in (store.root, store.full(QUARANTINE)):
         if os.path.isdir(folder):
             remove_left_behind(folder, _REPLACED)
-    return manifest
 
 
 def _remove_staging(place: str) -> None:
@@ -208,7 +213,7 @@ def _list_locked(store: Folder, wait_seconds: float) -> Iterator[bool]:
 def _open_lock(store: Folder) -> int:
     try:
         os.makedirs(store.root, exist_ok=True)
-        return os.open(store.full(LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return open_lock(store.full(LOCK))
     except OSError as error:
         raise BadDataset(f"{store.root}: cannot be written: {error.strerror}") from error
 
@@ -216,11 +221,10 @@ def _open_lock(store: Folder) -> int:
 def _lock(store: Folder, descriptor: int) -> bool:
     """Lock the file, if it is free and still the one of that name: an ingest that made no dataset removes its own."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not hold_lock(descriptor):
+            return False
     except OSError as error:
-        if error.errno not in (errno.EAGAIN, errno.EACCES):
-            raise BadDataset(f"{store.root}: cannot be locked: {error.strerror}") from error
-        return False
+        raise BadDataset(f"{store.root}: cannot be locked: {error.strerror}") from error
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(store.full(LOCK)))
     except FileNotFoundError:

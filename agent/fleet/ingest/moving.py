@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from agent.fleet.ingest.sources import Item, ReportSource, UnreadableSource
 from agent.fleet.store import FileIdentity, Folder, identity_of
+from agent.reports import REPORT_FILE
+from probes.own_files import remove_own_file
 
 _MOST_NAMES = 10_000  # of one name: it is in the folder that often
+_MOVED = re.compile(rf"{REPORT_FILE.pattern}(?:\.[0-9]{{1,4}})?")
+_DAY_SECONDS = 86400.0
+
+
+class Keep(NamedTuple):
+    """How much of what was moved is kept; None: no bound."""
+
+    size_bytes: int | None = None
+    days: float | None = None
 
 
 class Mover:
@@ -58,6 +72,26 @@ class Mover:
             except OSError as error:
                 failed.append(f"{file}: not moved: {error.strerror or str(error)[:200]}")
         return len(self._files) - len(failed), failed
+
+    def remove_old(self, keep: Keep, now: float) -> int:
+        """Remove received reports beyond these bounds, the oldest first; how many. Files of other names stay."""
+        if keep == Keep() or not os.path.isdir(self._target):
+            return 0
+        files = []
+        with os.scandir(self._target) as entries:
+            for entry in entries:
+                if _MOVED.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    with contextlib.suppress(FileNotFoundError):
+                        status = entry.stat(follow_symlinks=False)
+                        files.append((status.st_mtime, entry.path, status.st_size))
+        size, removed = sum(bytes_ for _, _, bytes_ in files), 0
+        for modified, path, bytes_ in sorted(files):
+            is_old = keep.days is not None and now - modified > keep.days * _DAY_SECONDS
+            if not is_old and (keep.size_bytes is None or size <= keep.size_bytes):
+                break
+            remove_own_file(path)
+            size, removed = size - bytes_, removed + 1
+        return removed
 
     def _move(self, file: str) -> None:
         root = max((root for root in self._roots if os.path.commonpath((root, file)) == root), key=len)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime, timezone
 from itertools import chain, islice
 
@@ -22,7 +23,7 @@ from agent.fleet.ingest.files import Staging, correct_history, fill_missing, gat
 from agent.fleet.ingest.known import KnownFiles, KnownReports
 from agent.fleet.ingest.locked_dataset import OpenDataset, open_dataset
 from agent.fleet.ingest.merging import Merged, MergeJob
-from agent.fleet.ingest.moving import Mover
+from agent.fleet.ingest.moving import Keep, Mover
 from agent.fleet.ingest.quarantine import REASONS, RefusedReport, update_reasons
 from agent.fleet.ingest.sources import Item, check_sources, list_items
 from agent.fleet.ingest.spill import SpilledBlock
@@ -53,6 +54,7 @@ class IngestOptions(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int = 1
     wait_seconds: float = 60.0
     move: str | None = None  # a folder for the files whose reports are in the dataset
+    keep: Keep = Keep()  # of what is in that folder
 
 
 class Ingested(msgspec.Struct, kw_only=True):
@@ -93,6 +95,8 @@ def ingest(options: IngestOptions, tell: Tell) -> Ingested:
                 known.save()
             if mover:
                 ingested.moved, ingested.unmoved = mover.move()
+                with suppress(OSError):  # the next run tries again
+                    mover.remove_old(options.keep, now.timestamp())
             return ingested
         finally:
             work.close()

@@ -127,6 +127,8 @@ def test_the_tables_are_those_of_typer(command: str) -> None:
     """Every flag of a command with its parameter, kind and choices; none more."""
     options = {flag: option for option in PROGRAM.commands[command].params for flag in option.opts}
     options.pop("--help", None)
+    if command == "scan":
+        del options["path"]  # an argument: typer reads such a line
     if command == "export":
         assert EXPORT_FORMATS == tuple(options.pop("form").type.choices)
     kinds: dict[str, Any] = {}

@@ -243,3 +243,20 @@ def test_no_name_writes_escapes_to_stderr(name: str, tmp_path: Path, capsys: pyt
 
     lines = capsys.readouterr().err.splitlines()
     assert [True, True] == [line.startswith("error: ") and line.isprintable() for line in lines]
+
+
+def test_a_path_is_the_same_as_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And a finished report is a source."""
+    (tmp_path / "ibstat.txt").write_text("CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 0\n")
+    report = tmp_path / "report.json"
+
+    assert 0 == run(["scan", str(tmp_path), "--output", str(report)])
+    capsys.readouterr()
+    assert 0 == run(["scan", str(report), "--format", "json"])
+    judged = json.loads(capsys.readouterr().out)
+    assert ("dump", str(tmp_path)) == (judged["source"]["kind"], judged["source"]["path"])
+
+
+def test_a_path_and_a_source_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == run(["scan", "a", "--source", "b"])
+    assert "error: PATH and --source exclude each other" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Host lists: what is folded unfolds again, and Slurm and ClusterShell read it alike."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.fleet.hostlist import BadHostlist, fold, unfold
+from agent.fleet.hostlist import BadHostlist, fold, is_plain, unfold
 
 _NAME = st.from_regex(r"[a-z]{1,2}-?[0-9]{0,4}([a-z.][0-9]{0,3}){0,2}|[0-9]{1,20}|[a-z]/?[0-9]{1,3}", fullmatch=True)
 
@@ -18,6 +19,29 @@ _NAME = st.from_regex(r"[a-z]{1,2}-?[0-9]{0,4}([a-z.][0-9]{0,3}){0,2}|[0-9]{1,20
 def test_what_is_folded_unfolds(names):
     assert sorted(set(names)) == sorted(unfold(fold(names)))
     assert sorted(set(names)) == sorted(unfold(fold(names, suffix=False)))
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12), max_size=12))
+@settings(deadline=None)
+def test_any_name_is_one_name_again(names):
+    """Whatever is in it: brackets, commas, blanks, quotes, percent signs."""
+    assert sorted(set(names)) == sorted(unfold(fold(names)))
+
+
+@given(st.lists(st.text(alphabet="gpu01[]-,/ !&@^*?%{}$`;'\"\\\n", min_size=1, max_size=12), min_size=1, max_size=5))
+@settings(deadline=None)
+def test_no_tool_and_no_shell_expands_a_name(names):
+    """What is left of a folded list without its own brackets and commas is plain."""
+    plain = re.sub(r"\[[0-9,-]+\]|,", "", fold(names))
+    assert re.fullmatch(r"[A-Za-z0-9.:/+%-]*", plain)
+    assert all(is_plain(name) for name in names) or "%" in fold(names) or any("/" in name for name in names)
+
+
+def test_a_name_that_is_a_host_list_is_one_host():
+    """And can be addressed as it is shown."""
+    assert "gpu%5B001-128%5D" == fold(["gpu[001-128]"])
+    assert ["gpu[001-128]"] == unfold("gpu%5B001-128%5D")
+    assert ["leaf 1,leaf 2"] == [fold(["leaf 1,leaf 2"], quote=False)]
 
 
 @given(st.lists(_NAME, min_size=1, max_size=40), st.randoms())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import socket
@@ -15,6 +16,7 @@ import pytest
 import zstandard
 
 from agent.model.report import REPORT_LIMIT_BYTES
+from agent.receive import admission
 from agent.receive import server as server_module
 from agent.receive.inbox import TooLarge, unpack
 from agent.receive.server import Answer, _Log
@@ -180,7 +182,7 @@ def test_slow_clients_hold_nobody_up(start: Start) -> None:
     assert "201" in post(receiver, report(1))
     assert 5 > time.monotonic() - began
     assert slow[2].recv(100).startswith(b"HTTP/1.1 408")
-    slow[0].settimeout(server_module.HEAD_SECONDS + 5)
+    slow[0].settimeout(admission.ANONYMOUS_SECONDS + 5)
     assert b"" == slow[0].recv(1)
     for sock in slow:
         sock.close()
@@ -188,16 +190,11 @@ def test_slow_clients_hold_nobody_up(start: Start) -> None:
 
 
 def test_one_address_cannot_take_all_connections(start: Start, certificates: Certificates) -> None:
-    """Those above its share are closed, also while their TLS handshake has not begun."""
+    """The oldest above its share are closed, also while their TLS handshake has not begun; a new one is served."""
     receiver = start()
-    limit = server_module.CONNECTIONS_PER_ADDRESS
-    holder = [connect(receiver) for _ in range(limit)]
-    time.sleep(0.3)
-    with connect(receiver) as sock:
-        assert b"" == sock.recv(1)
-    for sock in holder:
-        sock.close()
-    time.sleep(0.3)
+    limit = admission.CONNECTIONS_OF_SOURCE
+    holder = [connect(receiver) for _ in range(limit + 3)]
+    assert [b"", b"", b""] == [sock.recv(1) for sock in holder[:3]]
     context = ssl.create_default_context(cafile=certificates.file("ca.pem"))
     with context.wrap_socket(connect(receiver), server_hostname="127.0.0.1") as tls:
         tls.sendall(b"GET /health HTTP/1.1\r\n\r\n")
@@ -205,14 +202,91 @@ def test_one_address_cannot_take_all_connections(start: Start, certificates: Cer
     with connect(receiver) as sock:
         sock.sendall(b"GET / HTTP/1.1\r\n\r\n")  # plain, to the port of TLS
         assert not sock.recv(100).startswith(b"HTTP/1.1 2")
+    for sock in holder:
+        sock.close()
     assert 0 == receiver.stop()
     assert [] == receiver.log
+
+
+def test_a_connection_without_a_token_is_closed_after_one_answer(start: Start, certificates: Certificates) -> None:
+    """And ten seconds after it was opened at the latest, whatever came over it; one with a token stays."""
+    receiver = start()
+    context = ssl.create_default_context(cafile=certificates.file("ca.pem"))
+    with context.wrap_socket(connect(receiver), server_hostname="127.0.0.1") as silent:
+        began = time.monotonic()
+        with context.wrap_socket(connect(receiver), server_hostname="127.0.0.1") as tls:
+            tls.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+            assert b"Connection: close" in tls.recv(1000)
+            assert b"" == tls.recv(1)
+        with context.wrap_socket(connect(receiver), server_hostname="127.0.0.1") as tls, tls.makefile("rwb") as file:
+            for number in range(2):
+                body = report(number)
+                file.write(f"POST / HTTP/1.1\r\n{GOOD}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+                file.flush()
+                assert file.readline().startswith(b"HTTP/1.1 201")
+                head = iter(file.readline, b"\r\n")
+                fields = dict(line.rstrip().split(b": ", 1) for line in head)
+                assert b"keep-alive" == fields[b"Connection"]
+                file.read(int(fields[b"Content-Length"]))
+        silent.settimeout(admission.ANONYMOUS_SECONDS + 5)
+        assert b"" == silent.recv(1)
+        assert admission.ANONYMOUS_SECONDS - 1 < time.monotonic() - began < admission.ANONYMOUS_SECONDS + 3
+
+
+def test_a_node_gets_through_while_sixteen_addresses_hold_all_they_can(
+    start: Start, certificates: Certificates
+) -> None:
+    """32 connections each, as many as there are places; each node that comes is served within seconds."""
+    receiver = start()
+    sockets = [connect_from(receiver, f"127.0.1.{address}") for address in range(1, 17) for _ in range(32)]
+    time.sleep(0.5)
+    context = ssl.create_default_context(cafile=certificates.file("ca.pem"))
+    context.check_hostname = False
+    for number in range(5):
+        began = time.monotonic()
+        with context.wrap_socket(connect_from(receiver, f"127.0.2.{number + 1}")) as tls:
+            body = report(number)
+            tls.sendall(f"POST / HTTP/1.1\r\n{GOOD}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            assert tls.recv(100).startswith(b"HTTP/1.1 201")
+        assert time.monotonic() - began < 5
+    for sock in sockets:
+        sock.close()
+
+
+def connect_from(receiver: Receiver, address: str) -> socket.socket:
+    """A connection from an address of this host."""
+    return socket.create_connection(("127.0.0.1", receiver.port), timeout=30, source_address=(address, 0))
+
+
+async def fill_bodies() -> list[int]:
+    """How many bodies of each client are received, where one client asks for all and another comes later."""
+    bodies, held = server_module._Bodies(), [0, 0]
+    groups = [("evil", "10.0.0.1"), ("honest", "10.0.0.2")]
+
+    async def receive(number: int) -> None:
+        async with bodies.hold(groups[number], 3600):
+            held[number] += 1
+            await asyncio.sleep(3600)
+
+    tasks = [asyncio.ensure_future(receive(0)) for _ in range(200)]
+    await asyncio.sleep(0.1)
+    tasks += [asyncio.ensure_future(receive(1)) for _ in range(5)]
+    await asyncio.sleep(0.1)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return held
+
+
+def test_one_client_cannot_take_all_places_for_bodies() -> None:
+    """It has as many as are left for the others."""
+    assert [server_module.BODIES // 2, 5] == asyncio.run(fill_bodies())
 
 
 def test_the_log_is_bounded_and_printable(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client can write neither escape sequences nor a disk full."""
     receiver = start(plain=True)
-    document = json.loads(report()) | {"node": {"hostname": "evil\x1b[31m\n" * 99}}
+    document = json.loads(report()) | {"node": {"hostname": "evil\x1b[31m\n" * 20}}
     assert "403" in post(receiver, json.dumps(document).encode())
     assert 0 == receiver.stop()
     (line,) = receiver.log

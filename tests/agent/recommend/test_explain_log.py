@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from agent.cli.main import run
+from agent.job.nccl_log import read_log
 from agent.model.recommend_answers import LogAnswer
 from agent.model.report import Report
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.recommend_answers import render_log_answer
 from agent.recommend.explain import explain_log
 from agent.recommend.machine import read_node
-from agent.recommend.nccl_log import read_log
 from tests.machines import scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
@@ -68,7 +68,12 @@ def test_a_healthy_job_has_no_difference(healthy: str, h100: Report) -> None:
     [
         ("Using network IB", "Using network Socket", "network", "NCCL_IB_DISABLE=1 or NCCL_NET=Socket"),
         ("NET/IB/0(1)/GDRDMA", "NET/IB/0(1)", "GPUDirect RDMA", "distance 8 > 5"),
-        ("DMA-BUF is", "NET/IB : GPU Direct RDMA Disabled for HCA 0 'a' DMA-BUF", "GPUDirect RDMA", "distance"),
+        (
+            "DMA-BUF is",
+            "NET/IB : GPU Direct RDMA Disabled for HCA 0 'a' DMA-BUF",
+            "GPUDirect RDMA",
+            "nor DMA-BUF of the NIC",
+        ),
         ("via P2P/CUMEM", "via SHM/direct/direct", "GPUs of a node", "IOMMU or ACS"),
         ("support is available", "support is not available", "NVLS", "fabric manager"),
         ("nChannels 8, bw 48.000000/48", "nChannels 8, bw 24.000000/24", "ring graph", "another node"),
@@ -128,12 +133,14 @@ def test_the_command(tmp_path: Path, healthy: str, capsys: pytest.CaptureFixture
 
     assert 0 == run(["recommend", "explain-log", str(log), "--profile", "dgx-h100", "--format", "json"])
     answer = json.loads(capsys.readouterr().out)
-    assert ("fabricscope.explain-log/1", []) == (answer["schema"], answer["differences"])
-    assert 0 == run(["recommend", "explain-log", str(log)])
-    assert "ring: 8 channels x 48 GB/s" in capsys.readouterr().out
+    assert ("fabricscope.job/1", []) == (answer["schema"], answer["machine"]["differences"])
+    assert 0 == run(["recommend", "explain-log", str(log), "--profile", "dgx-h100"])
+    printed = capsys.readouterr()
+    assert "ring: 8 channels x 48 GB/s" in printed.out
+    assert "fabricscope job" in printed.err
     for wrong in ([str(empty)], [str(tmp_path / "none")], [str(log), "--profile", "dgx-h100", "--report", "x"]):
         assert 2 == run(["recommend", "explain-log", *wrong])
-        assert capsys.readouterr().err.startswith("error: ")
+        assert "error: " in capsys.readouterr().err
 
 
 def test_a_choice_that_is_as_good_is_no_difference(healthy: str, h100: Report) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli.main import run
+from agent.job.measured_tables import read_tables
 from agent.model.recommend_answers import JudgedMeasurement
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.recommend_answers import render_measured
@@ -16,7 +17,6 @@ from agent.recommend.answer import Question, answer_profile, answer_report
 from agent.recommend.constants import NEWEST
 from agent.recommend.judge import judge_table
 from agent.recommend.machine import assume_node, read_node
-from agent.recommend.measured_tables import read_tables
 from tests.machines import scan_machine
 
 H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"

@@ -151,7 +151,7 @@ def serving(*behaviours: Behaviour, tls: ssl.SSLContext | None = None) -> Iterat
 def report(
     number: int = 0, verdict: str = "ok", host: str = "n1", machine: str | None = "a" * 32, pad: int = 0
 ) -> bytes:
-    """What `ship` reads of a report, and a pad that no compression makes small; `number` is its minute."""
+    """What `ship` and `fleet ingest` need of a report, and a pad that nothing makes small; `number` is its minute."""
     import random
 
     when = f"2026-01-{15 + number // 1440:02}T{number // 60 % 24:02}:{number % 60:02}:00Z"
@@ -161,6 +161,7 @@ def report(
             "generated_at": "2026-02-01T00:00:00Z",
             "observed_at": when,
             "node": {"hostname": host, "machine_id": machine},
+            "topology": {},
             "pad": random.Random(number).randbytes(pad).hex(),
             "summary": {"verdict": verdict},
         }

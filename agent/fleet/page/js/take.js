@@ -1,10 +1,13 @@
 // What a person takes along: host lists, a command that drains them, a table
+const shortName = (node) => data.names[node].slice(data.names[node].lastIndexOf("/") + 1);
+// What a tool or a shell would take for more than a letter, as a URL has it: agent/fleet/hostlist.py reads it
+const quotedName = (text) => text.replace(/[^\p{L}\p{N}_.:+-]/gu, (letter) =>
+  [...new TextEncoder().encode(letter)].map((byte) => "%" + byte.toString(16).toUpperCase().padStart(2, "0")).join(""));
 const foldedHosts = (nodes) => {
   // gpu[001-004,007]: names that differ in their last number only, of one length; a cluster's name is left out
   const families = new Map();
   for (const node of nodes) {
-    const name = data.names[node].slice(data.names[node].lastIndexOf("/") + 1);
-    const [, start, digits, end] = name.match(/^(.*?)(\d*)(\D*)$/);
+    const [, start, digits, end] = shortName(node).match(/^(.*?)(\d*)(\D*)$/);
     const key = JSON.stringify([start, end, digits.length]);
     if (!families.has(key)) families.set(key, { start, end, width: digits.length, numbers: [] });
     if (digits) families.get(key).numbers.push(Number(digits));
@@ -20,13 +23,19 @@ const foldedHosts = (nodes) => {
     const padded = (number) => String(number).padStart(width, "0");
     const ranges = runs.map(([low, high]) => (low === high ? padded(low) : padded(low) + "-" + padded(high)));
     const one = runs.length === 1 && runs[0][0] === runs[0][1];
-    texts.push(start + (!width ? "" : one ? ranges[0] : "[" + ranges.join(",") + "]") + end);
+    texts.push(quotedName(start) + (!width ? "" : one ? ranges[0] : "[" + ranges.join(",") + "]") + quotedName(end));
   }
   return texts.join(",");
 };
 const quoted = (text) => "'" + text.replaceAll("'", "'\\''") + "'";
-const drainCommand = (nodes, reason) =>
-  "scontrol update NodeName=" + quoted(foldedHosts(nodes)) + " State=DRAIN Reason=" + quoted("fabricscope: " + reason);
+const drainCommand = (nodes, reason) => {
+  const known = nodes.filter((node) => /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(shortName(node)));
+  const left = nodes.length - known.length;
+  const note = left ? "# no command for " + left + (left === 1 ? " node" : " nodes") + " with a name that Slurm would not take" : "";
+  if (!known.length) return note;
+  return "scontrol update NodeName=" + quoted(foldedHosts(known)) + " State=DRAIN Reason=" +
+    quoted("fabricscope: " + reason) + (note && "  " + note);
+};
 const csvCell = (text) => '"' + (/^[=+\-@\t\r]/.test(text) ? "'" : "") + text.replaceAll('"', '""') + '"';
 const csvTable = (nodes) => {
   const seen = facts.find((column) => column.key === "seen");

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.fleet.ingest import known, moving, worker
+from agent.fleet.ingest.moving import Keep
 from agent.fleet.ingest.sources import UnreadableSource
 from tests.agent.fleet.small import report, rows, take, taken
 
@@ -64,6 +66,28 @@ def test_a_file_that_is_replaced_while_it_is_read_stays(
 
     assert 1 == taken(tmp_path / "d", drop, move=str(tmp_path / "taken")).moved
     assert ("n22",) in rows(tmp_path / "d", "host", "node")
+
+
+@pytest.mark.parametrize(
+    ("keep", "left"), [(Keep(), "12345"), (Keep(250), "45"), (Keep(None, 2.5), "345"), (Keep(250, 1.5), "45")]
+)
+def test_what_was_moved_is_bounded_by_bytes_and_days(keep: Keep, left: str, drop: Path, tmp_path: Path) -> None:
+    """The oldest received reports go; files of another name or kind stay, however old or large they are."""
+    target = tmp_path / "taken"
+    target.mkdir()
+    for number in range(1, 6):  # the first is the oldest
+        path = target / f"n{number}_20260101T000000Z_{'a' * 16}.json.gz{'.1' if number == 2 else ''}"
+        path.write_bytes(b"x" * 100)
+        os.utime(path, (time.time() - (5 - number) * 86400,) * 2)
+    (target / "notes.txt").write_bytes(b"x" * 1000)
+    (target / f"n9_20260101T000000Z_{'b' * 16}.json").symlink_to(tmp_path)
+    for name in ("notes.txt", f"n9_20260101T000000Z_{'b' * 16}.json"):
+        os.utime(target / name, (1, 1), follow_symlinks=False)
+    taken(tmp_path / "d", drop, move=str(target), keep=keep)
+
+    names = {path.name for path in target.iterdir()}
+    assert left == "".join(sorted(name[1] for name in names if name.startswith("n") and "_" in name and name[1] != "9"))
+    assert {"notes.txt", f"n9_20260101T000000Z_{'b' * 16}.json", "more.ndjson"} <= names
 
 
 def test_what_another_ingest_moved_meanwhile_is_not_replaced(tmp_path: Path) -> None:

@@ -297,7 +297,7 @@ def test_a_folder_of_somebody_else_does_not_become_a_dataset(tmp_path: Path) -> 
 
     with pytest.raises(BadDataset, match=r"not empty: 'thesis\.tex'"):
         take(tmp_path / "d", report())
-    assert not (tmp_path / "d" / ".staging").exists()
+    assert ["latest", "thesis.tex"] == sorted(path.name for path in (tmp_path / "d").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -318,10 +318,24 @@ def test_a_host_name_cannot_leave_the_quotes_of_the_command(show: Any) -> None:
     )
     page.click("#findings ~ article .drains")
 
-    words = shlex.split(page.evaluate("took"))
-    assert ["scontrol", "update"] == words[:2]
-    assert "NodeName=a'; reboot; '1,b$(reboot)" == words[2]
-    assert 5 == len(words)
+    assert "# no command for 2 nodes with a name that Slurm would not take" == page.evaluate("took")
+
+
+def test_a_host_name_that_is_a_host_list_drains_no_other_node(show: Any) -> None:
+    """It is one node: left out of the command, and named so that no tool makes more of it."""
+    scene = fleet(2)
+    nodes = msgspec.structs.replace(scene.nodes, names=["gpu[001-128]", "east/gpu007"])
+    page = show(msgspec.structs.replace(scene, nodes=nodes)).page
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (t) => { window.took = t; }}})"
+    )
+    page.click("#findings ~ article .drains")
+    command, _, note = page.evaluate("took").partition("  ")
+    assert ["NodeName=gpu007"] == [word for word in shlex.split(command) if word.startswith("NodeName=")]
+    assert "# no command for 1 node with a name that Slurm would not take" == note
+    page.click("#findings ~ article .copies")
+    assert ["gpu007", "gpu[001-128]"] == sorted(unfold(page.evaluate("took")))
+    assert "[" not in page.evaluate("took")
 
 
 def test_the_table_is_taken_along(show: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from agent.job.lines import Prefixes
 from agent.model.recommend_answers import MeasuredTable, Measurement
 
 _LINE_LIMIT, _MOST = 4000, 5000  # characters; rows of a file
@@ -12,13 +13,14 @@ _WIDE = frozenset(("half", "float", "double", "bfloat16"))
 _NARROW = ("int", "uint", "fp8", "f8")  # and their sizes
 _OPERATIONS = frozenset(("sum", "prod", "max", "min", "avg", "mulsum", "all"))
 _RANK = re.compile(r"#?\s{0,8}Rank\s{1,8}\d{1,6}\s.{0,60}?\son\s{1,8}(\S{1,100})\s")
-_PREFIX = re.compile(r"(?:\[\d{1,6},\d{1,6}\]<std\w{3}>:|\d{1,6}:)\s?")  # mpirun --tag-output, srun -l
 _DEVICE = re.compile(r"\s{0,4}Device\s{1,20}:\s(\S{1,60})")
 
 
 def read_tables(lines: Iterable[str]) -> MeasuredTable:
     """All figures of a file; the hosts and ranks that nccl-tests lists."""
-    text = [_PREFIX.sub("", line[:_LINE_LIMIT], count=1) for line in lines]
+    raw = [line[:_LINE_LIMIT].rstrip("\r\n") for line in lines]
+    prefixes = Prefixes(raw)
+    text = [prefixes.strip(line)[0] for line in raw]
     hosts = [match[1] for line in text if (match := _RANK.match(line))]
     devices = [match[1] for line in text if (match := _DEVICE.match(line))]
     rows = [*_read_collectives(text), *_read_nvbandwidth(text), *_read_perftest(text)]
@@ -28,26 +30,53 @@ def read_tables(lines: Iterable[str]) -> MeasuredTable:
 
 
 def _read_collectives(lines: Iterable[str]) -> Iterator[Measurement]:
-    """Rows "size count type redop [root] time algbw busbw #wrong ..": the better of out-of-place and in-place."""
+    """Rows "size count type [redop] [root] time algbw busbw [#wrong] ..": the better of out-of-place and in-place.
+
+    Columns are counted from the right: those on the left are blank for some collectives and versions.
+    """
+    right: list[str] = []
     for line in lines:
         words = line.split()
-        if len(words) < 7 or not words[0].isdigit() or not words[1].isdigit() or not _is_type(words[2]):
+        if "algbw" in words and "busbw" in words and "time" in words:
+            right = words[words.index("time") :]
             continue
-        operation, numbers = words[3], [_number(word) for word in words[3:]]
-        start = 1 if _number(words[3]) is None else 0
-        figures = numbers[start:]
-        if figures and figures[0] is not None and float(figures[0]).is_integer() and figures[0] < 0:
-            figures = figures[1:]  # the column root: -1
-        pairs = [figures[1:3], figures[5:7]]
-        best = max(
-            ((bus, algorithm) for pair in pairs if len(pair) == 2 for algorithm, bus in [pair]
-             if algorithm is not None and bus is not None), default=None
-        )  # fmt: skip
-        if best is not None:
-            yield Measurement(
-                tool="nccl-tests", what="collective", size_bytes=int(words[0]), gbyte_s=best[0], algbw_gbyte_s=best[1],
-                reduces=operation in _OPERATIONS,
-            )  # fmt: skip
+        if len(words) < 6 or not words[0].isdigit() or not words[1].isdigit() or not _is_type(words[2]):
+            continue
+        pairs, wrong = _read_halves(words, right)
+        known = [(bus, algorithm) for algorithm, bus in pairs if algorithm is not None and bus is not None]
+        if not known:
+            continue
+        best = max(known)
+        yield Measurement(
+            tool="nccl-tests",
+            what="collective",
+            size_bytes=int(words[0][:18]),
+            gbyte_s=best[0],
+            algbw_gbyte_s=best[1],
+            reduces=words[3] in _OPERATIONS,
+            out_of_place_gbyte_s=pairs[0][1],
+            in_place_gbyte_s=pairs[1][1] if len(pairs) > 1 else None,
+            wrong=wrong,
+        )
+
+
+_Pair = tuple["float | None", "float | None"]
+
+
+def _read_halves(words: list[str], right: list[str]) -> tuple[list[_Pair], int | None]:
+    """Algorithm and bus bandwidth of both halves, and the values that are wrong."""
+    if right and len(words) >= 3 + len(right):
+        row = words[-len(right) :]
+        columns = [number for number, name in enumerate(right) if name == "algbw"]
+        pairs = [(_number(row[number]), _number(row[number + 1])) for number in columns[:2] if number + 1 < len(row)]
+        counts = [int(row[number]) for number, name in enumerate(right) if name == "#wrong" and row[number].isdigit()]
+        return pairs, sum(counts) if counts else None
+    numbers = [_number(word) for word in words[3:]]
+    figures = numbers[1:] if numbers[0] is None else numbers
+    if len(figures) % 4 == 1 or (figures and figures[0] is not None and figures[0] < 0):
+        figures = figures[1:]  # the column root
+    halves = [figures[1:3], figures[5:7]]
+    return [(half[0], half[1]) for half in halves if len(half) == 2], None
 
 
 def _is_type(word: str) -> bool:

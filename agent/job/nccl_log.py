@@ -39,8 +39,8 @@ _OLD_CHOICE = re.compile(r"(\d{1,15}) Bytes -> Algo (\d) proto (\d) time")
 _CHOICE = re.compile(r"(\w{1,20}): (\d{1,15}) Bytes -> Algo (\w{1,20}) proto (\w{1,10})")
 
 
-class _Reader:
-    """Collects what the lines of all ranks say."""
+class NcclFacts:
+    """Collects what the lines of all ranks show."""
 
     def __init__(self) -> None:
         self.facts: dict[str, object] = {}
@@ -64,11 +64,21 @@ class _Reader:
         start = line.find(_INFO)
         if start < 0:
             return
-        text = line[start + len(_INFO) :].strip()
+        self.read_text(line[start + len(_INFO) :].strip())
+
+    def read_text(self, text: str, likely: int = -1) -> int:
+        """A message at level INFO; the number of the reader that took it, which takes most of its kind; -1: none."""
         self.lines += 1
-        for reader in _READERS:
+        if likely >= 0 and _READERS[likely](self, text):
+            return likely
+        for number, reader in enumerate(_READERS):
             if reader(self, text):
-                return
+                return number
+        return -1
+
+    def read_version(self, version: str) -> None:
+        """Of a banner, which may stand on a line of its own."""
+        self.facts["version"] = version[:20]
 
     def result(self) -> NcclLog:
         """All of it."""
@@ -90,16 +100,16 @@ class _Reader:
 
 def read_log(lines: Iterable[str]) -> NcclLog:
     """The facts of all ranks whose output is in it."""
-    reader = _Reader()
+    reader = NcclFacts()
     for line in lines:
         reader.read(line[:_LINE_LIMIT])
     return reader.result()
 
 
-def _read_simple(reader: _Reader, text: str) -> bool:
+def _read_simple(reader: NcclFacts, text: str) -> bool:
     """Lines that are a few fixed words."""
     if text.startswith("NCCL version "):
-        reader.facts["version"] = text.removeprefix("NCCL version ").partition("+")[0][:20]
+        reader.read_version(text.removeprefix("NCCL version ").partition("+")[0])
     elif text.startswith("Using network "):
         reader.facts["network"] = text.removeprefix("Using network ").strip()[:60]
     elif text.startswith("NET/IB : No device found"):
@@ -117,7 +127,7 @@ def _read_simple(reader: _Reader, text: str) -> bool:
     return True
 
 
-def _read_communicator(reader: _Reader, text: str) -> bool:
+def _read_communicator(reader: NcclFacts, text: str) -> bool:
     match = _COMM.match(text)
     if match is None:
         return False
@@ -127,7 +137,7 @@ def _read_communicator(reader: _Reader, text: str) -> bool:
     return True
 
 
-def _read_graph(reader: _Reader, text: str) -> bool:
+def _read_graph(reader: NcclFacts, text: str) -> bool:
     match = _GRAPH.match(text)
     if match is None:
         return False
@@ -141,7 +151,7 @@ def _read_graph(reader: _Reader, text: str) -> bool:
     return True
 
 
-def _read_channel(reader: _Reader, text: str) -> bool:
+def _read_channel(reader: NcclFacts, text: str) -> bool:
     match = _CHANNEL.match(text)
     if match is None:
         return False
@@ -153,7 +163,7 @@ def _read_channel(reader: _Reader, text: str) -> bool:
     return True
 
 
-def _read_ring(reader: _Reader, text: str) -> bool:
+def _read_ring(reader: NcclFacts, text: str) -> bool:
     match = _RING.match(text)
     if match is not None:
         reader.rings.setdefault(match[1].strip()[:200])
@@ -162,21 +172,21 @@ def _read_ring(reader: _Reader, text: str) -> bool:
     return match is not None
 
 
-def _read_counts(reader: _Reader, text: str) -> bool:
+def _read_counts(reader: NcclFacts, text: str) -> bool:
     match = _COUNTS.match(text)
     if match is not None:
         reader.facts |= {"collective_channels": int(match[1]), "nvls_channels": int(match[2])}
     return match is not None
 
 
-def _read_setting(reader: _Reader, text: str) -> bool:
+def _read_setting(reader: NcclFacts, text: str) -> bool:
     match = _SETTING.match(text)
     if match is not None and len(reader.settings) < _MOST:
         reader.settings[match[1]] = match[2].rstrip(".")
     return match is not None
 
 
-def _read_gpudirect(reader: _Reader, text: str) -> bool:
+def _read_gpudirect(reader: NcclFacts, text: str) -> bool:
     if (match := _OFF.match(text)) is not None:
         reader.off.setdefault(match[1].strip())
     elif (match := _FAR.match(text)) is not None:
@@ -184,14 +194,14 @@ def _read_gpudirect(reader: _Reader, text: str) -> bool:
     return match is not None
 
 
-def _read_affinity(reader: _Reader, text: str) -> bool:
+def _read_affinity(reader: NcclFacts, text: str) -> bool:
     match = _AFFINITY.match(text)
     if match is not None:
         reader.affinity.add(int(match[1]))
     return match is not None
 
 
-def _read_choice(reader: _Reader, text: str) -> bool:
+def _read_choice(reader: NcclFacts, text: str) -> bool:
     match = _CHOICE.match(text)
     if match is not None and match[1] in _NAMES:
         algorithm = _WORDS.get(match[3].upper().replace("_", ""), match[3].lower())
@@ -210,7 +220,7 @@ def _read_choice(reader: _Reader, text: str) -> bool:
     return True
 
 
-_READERS: tuple[Callable[[_Reader, str], bool], ...] = (
+_READERS: tuple[Callable[[NcclFacts, str], bool], ...] = (
     _read_channel, _read_ring, _read_simple, _read_setting, _read_communicator, _read_graph, _read_counts,
     _read_gpudirect, _read_affinity, _read_choice,
 )  # fmt: skip

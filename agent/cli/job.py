@@ -1,0 +1,229 @@
+"""`job`: why a job failed, hung or was slow, from what it left behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import datetime, timezone
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from agent.cli import options as opt
+from agent.cli.errors import CliError
+
+if TYPE_CHECKING:
+    from agent.job.evidence import Evidence
+    from agent.job.files import FileReader
+    from agent.job.join import HostReport
+    from agent.model.job_answer import JobAnswer
+    from agent.model.profile import Profile
+    from agent.model.report import Report
+
+
+class JobFormat(str, Enum):
+    """Output formats of `job`."""
+
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+
+
+class JobOptions(NamedTuple):
+    """What the job is joined with."""
+
+    reports: list[str]
+    source: str | None = None
+    dataset: str | None = None
+    at: str | None = None
+    profile: str | None = None
+    quiet: bool = False
+
+
+def job(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Logs, or folders of any mix of what jobs leave; - for stdin.", show_default=False
+        ),
+    ],
+    report: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--report", metavar="FILE", help="Report of a host of the job. May be repeated.", show_default=False
+        ),
+    ] = None,
+    source: opt.Source = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(metavar="DIR|URL", help="Dataset of `fleet ingest`: the hosts of the job.", show_default=False),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="With --dataset: its state at TIME (RFC 3339). Default: end of the log.",
+            show_default=False,
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME|FILE", help="Compare with this platform.", show_default=False)
+    ] = None,
+    form: Annotated[
+        JobFormat | None, typer.Option("--format", help="text (default), json or html.", show_default=False)
+    ] = None,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Explain why a job failed, hung or was slow.
+
+    From logs of NCCL, RCCL and HCCL, watchdog lines, flight recorder dumps, RAS and Inspector files. Exit 0 once an
+    answer is written, 2 where nothing of it could be read.
+    """
+    options = JobOptions(list(report or ()), source, dataset, at, profile, quiet)
+    run_job(paths, options, form.value if form else None, output, no_color)
+
+
+def run_job(paths: list[str], options: JobOptions, form: str | None, output: str | None, no_color: bool) -> None:
+    """Answer and write it. Raises CliError."""
+    from agent.cli.output import choose_format, deliver, show
+
+    form = form or choose_format(output)
+    if form == "ndjson":
+        raise CliError(f"{output}: use --format text, json or html")
+    answer = answer_job(paths, options)
+    if form == "json":
+        import msgspec
+
+        deliver(msgspec.json.format(msgspec.json.encode(answer, order="deterministic"), indent=1) + b"\n", output)
+    elif form == "html":
+        from agent.outputs.html.job import render_job_page
+
+        deliver(render_job_page(answer).encode("utf-8", "replace"), output)
+    else:
+        from agent.outputs.text.job import render_job
+
+        show(lambda width: render_job(answer, width), output, no_color)
+
+
+def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
+    """The answer about what these paths hold. Raises CliError."""
+    from agent.job.answer import conclude, write_answer
+    from agent.job.evidence import Evidence
+    from agent.job.join import join_reports
+    from agent.job.machine import add_machine
+
+    check_options(options)
+    evidence = Evidence()
+    reader = read_paths(paths, evidence, options.quiet)
+    if not any(file.read_as for file in evidence.files) and not reader.others:
+        reasons = [f"{file.name}: {file.reason}" for file in evidence.files if file.reason]
+        raise CliError(f"nothing could be read: {'; '.join(reasons[:3]) or 'no file'}")
+    reports = list(collect_reports(evidence, reader, options))
+    if not any(file.read_as for file in evidence.files):
+        raise CliError("nothing of a job in it", "give the output of the job: NCCL_DEBUG=INFO shows the most")
+    conclusion = conclude(evidence)
+    joined = join_reports(conclusion, reports)
+    answer = write_answer(conclusion, datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    return add_machine(answer, conclusion, joined, reports, _load_platform(options.profile))
+
+
+def check_options(options: JobOptions) -> None:
+    """Raises CliError for options that exclude each other."""
+    given = [name for name, value in (("--report", options.reports), ("--source", options.source),
+                                      ("--dataset", options.dataset)) if value]  # fmt: skip
+    if len(given) > 1:
+        raise CliError(f"{given[0]} and {given[1]} exclude each other")
+    if options.at is not None and options.dataset is None:
+        raise CliError("--at needs --dataset DIR")
+    if options.at is not None:
+        try:
+            datetime.fromisoformat(options.at.replace("Z", "+00:00"))
+        except ValueError as error:
+            raise CliError(f"--at {options.at}: expected a time such as 2026-11-03T04:12:09Z") from error
+
+
+def read_paths(paths: list[str], evidence: Evidence, quiet: bool) -> FileReader:
+    """All files of the paths, with progress on a terminal. Raises CliError."""
+    from agent.job.files import FileReader, Given, UnreadableError, list_files
+
+    names = [path for path in paths if path != "-"]
+    try:
+        files = list_files(names)
+    except UnreadableError as error:
+        raise CliError(str(error)) from error
+    progress = ReadProgress(sum(file.size for file in files), quiet)
+    reader = FileReader(evidence, progress.add)
+    hosts_first = sorted(files, key=lambda file: not _is_small_list(file.name))
+    for file in hosts_first:
+        reader.read(file)
+    if "-" in paths:
+        reader.read_stream(Given("-", "stdin", 0), sys.stdin.buffer)
+    progress.end()
+    return reader
+
+
+def _is_small_list(name: str) -> bool:
+    """Lists of hosts are read first: lines of ranks name no hosts."""
+    return "host" in os.path.basename(name).lower()
+
+
+class ReadProgress:
+    """How much is read, on a terminal and only where it takes time."""
+
+    def __init__(self, total: int, quiet: bool) -> None:
+        self._total, self._done = max(1, total), 0
+        self._shown = not quiet and total > 64 << 20 and sys.stderr.isatty()
+
+    def add(self, size: int) -> None:
+        """Bytes of a file that is read."""
+        self._done += size
+        if self._shown:
+            share = min(1.0, self._done / self._total)
+            bar = "#" * int(30 * share)
+            print(f"\rreading [{bar:30}] {share * 100:3.0f}%", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Remove the bar."""
+        if self._shown:
+            print("\r" + " " * 48 + "\r", end="", file=sys.stderr, flush=True)
+
+
+def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions) -> list[HostReport]:
+    """The reports that the job may be joined with: given ones, one of other files in the folder, of a dataset."""
+    from agent.job.join import HostReport
+
+    reports = [HostReport(read_one(path), os.path.basename(path)) for path in options.reports]
+    if options.source is not None:
+        from agent.cli.request import ReportRequest
+
+        request = ReportRequest(options.source, None, None, None, None, 30.0, None, options.quiet)
+        reports.append(HostReport(request.make_report()[0], os.path.basename(options.source.rstrip("/"))))
+    if options.dataset is not None:
+        from agent.cli.fleet.job import read_dataset
+
+        reports += read_dataset(options.dataset, evidence, options.at)
+    reports += [HostReport(read_one(other.path), other.name) for other in reader.others if other.is_report]
+    saved = [other for other in reader.others if not other.is_report]
+    if saved:
+        from agent.cli.job_sources import scan_saved
+
+        reports += scan_saved(saved, evidence, bool(reports))
+    return reports
+
+
+def read_one(path: str) -> Report:
+    """A finished report. Raises CliError."""
+    from agent.cli.request import ReportRequest
+
+    return ReportRequest(None, None, path, None, None, 30.0, None, True).make_report()[0]
+
+
+def _load_platform(profile: str | None) -> Profile | None:
+    if profile is None:
+        return None
+    from agent.cli.recommend.machine import load_platform
+
+    return load_platform(profile)

@@ -1,0 +1,89 @@
+"""Other files in a job's folder (dmesg, ibstat): scanned as saved outputs of the host whose folder they are in."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agent.job.evidence import Evidence
+    from agent.job.files import OtherFile
+    from agent.job.join import HostReport
+
+_FILE_BYTES, _ALL_BYTES, _MOST_FILES = 16 << 20, 256 << 20, 2000
+_SECONDS = 60.0
+
+
+def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool) -> list[HostReport]:
+    """A report for each host, of the files that are known outputs; files that are none stay as they are."""
+    by_host: dict[str, dict[str, bytes]] = defaultdict(dict)
+    size = 0
+    for other in files[:_MOST_FILES]:
+        content = _read(other.path)
+        if content is None or not content.strip():
+            continue
+        size += len(content)
+        if size > _ALL_BYTES:
+            break
+        by_host[_host_of(other.name, evidence)][os.path.basename(other.name)] = content
+    reports = []
+    for host, contents in sorted(by_host.items()):
+        report = _scan(host, contents, evidence)
+        if report is not None:
+            reports.append(report)
+    return reports
+
+
+def _read(path: str) -> bytes | None:
+    if path == "-":
+        return None
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_FILE_BYTES + 1)
+    except OSError:
+        return None
+    return content if len(content) <= _FILE_BYTES else None
+
+
+def _host_of(name: str, evidence: Evidence) -> str:
+    """The host of the job whose name a folder of the path has, or begins the file's name; else none."""
+    hosts = {host.lower(): host for host in evidence.ranks.hosts()}
+    for part in [*os.path.dirname(name).split(os.sep), os.path.basename(name).partition(".")[0]]:
+        if part.lower() in hosts:
+            return hosts[part.lower()]
+    return ""
+
+
+def _scan(host: str, contents: dict[str, bytes], evidence: Evidence) -> HostReport | None:
+    from agent.cli.request import ReportRequest  # noqa: F401  # its imports are those of a scan
+    from agent.config import Configuration
+    from agent.diagnose import ScanPlan, diagnose
+    from agent.job.join import HostReport
+    from agent.model.job_answer import JobFile
+    from probes.host.interface import BadSource
+    from probes.sources.dump import SavedOutputs
+    from probes.sources.memory import MemoryFiles
+    from probes.sources.tree import TreeHost
+
+    outputs = SavedOutputs(MemoryFiles(dict(contents)))
+    if not outputs.commands:
+        return None
+    try:
+        report, _ = diagnose(
+            TreeHost("dump", host or "saved outputs", MemoryFiles(), outputs, tuple(outputs.unread)),
+            ScanPlan(timeout_seconds=_SECONDS, configuration=Configuration()),
+        )
+    except BadSource:
+        return None
+    if host and report.node.hostname is None:
+        import msgspec
+
+        report = msgspec.structs.replace(report, node=msgspec.structs.replace(report.node, hostname=host))
+    unread = {str(text).partition(":")[0] for text in outputs.unread}
+    names = {file.name for file in evidence.files}
+    for number, file in enumerate(evidence.files):
+        base = os.path.basename(file.name)
+        if base in contents and base not in unread and file.name in names and file.read_as in (None, "log"):
+            evidence.files[number] = JobFile(name=file.name, read_as="saved output", lines=file.lines)
+    return HostReport(report, f"saved outputs{f' of {host}' if host else ''}", guessed=True)

@@ -1,0 +1,232 @@
+"""The hosts of a job, by their names or addresses in its logs, as reports with what a cause is joined with."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from agent.fleet.engines.engine import Tables
+from agent.fleet.engines.query import LookupQuery, lookup, quote, table_query
+from agent.fleet.engines.schema import HISTORY
+from agent.fleet.node_names import AmbiguousName, NodeNames
+from agent.fleet.table import TEXT
+from agent.model.finding import Finding, Silenced, Summary
+from agent.model.gpu import Fabric, Gpu
+from agent.model.nic import Netdev, Nic, Port
+from agent.model.node import Node, Service, Software
+from agent.model.report import Generator, Report, Source
+from agent.model.topology import Topology
+
+_COLUMNS = {
+    "host": ("hostname", "services", "gpus"),
+    "gpu": (
+        "id",
+        "label",
+        "index",
+        "uuid",
+        "name",
+        "vendor",
+        "pci",
+        "fabric_state",
+        "fabric_status",
+        "recovery_action",
+        "pstate",
+    ),
+    "nic": ("id", "label", "role", "rdma_device", "driver"),
+    "port": ("nic", "port", "link_layer", "state", "phys_state", "rate_gbit_s", "lid", "active_mtu"),
+    "netdev": ("id", "label", "nic", "operstate", "mtu"),
+    "finding": (
+        "rule",
+        "severity",
+        "subject",
+        "label",
+        "summary",
+        "impact",
+        "remedy",
+        "confidence",
+        "fingerprint",
+        "devices",
+        "silenced",
+        "silenced_reason",
+        "silenced_until",
+    ),
+}
+_COUNTERS = ("nic", "port", "link_downed", "symbol_error", "out_of_sequence", "local_ack_timeout_err")
+_KEYS = {"node": TEXT}
+
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def read_hosts(
+    tables: Tables, names: Iterable[str], moment: datetime | None
+) -> tuple[list[tuple[Report, str]], list[str]]:
+    """Reports of the hosts of these names, each with the name of the job; and why others have none."""
+    nodes, problems = _find_nodes(tables, list(names))
+    if not nodes:
+        return [], problems
+    values = [(node,) for node in nodes]
+    then: dict[str, Rows] = defaultdict(lambda: defaultdict(list))
+    now: dict[str, Rows] = defaultdict(lambda: defaultdict(list))
+    pending = {}
+    for table, columns in _COLUMNS.items():
+        names_of = ", ".join(f"thing.{quote(column)}" for column in columns)
+        pending[table, False] = tables.submit_by_keys(
+            lookup(_KEYS, "job_hosts", "now", columns=names_of, table=quote(table)), values
+        )
+        if moment is not None:
+            history = lookup(_KEYS, "job_hosts", "then", columns=names_of, history=quote(HISTORY + table))
+            pending[table, True] = tables.submit_by_keys(history.bind(table=table, moment=moment), values)
+    counters = tables.submit_by_keys(_counters(), values)
+    looked = (
+        tables.submit_by_keys(lookup(_KEYS, "job_hosts", "looked_at").bind(moment=moment), values) if moment else None
+    )
+    for (table, earlier), rows in pending.items():
+        for node, *row in rows():
+            (then if earlier else now)[node][table].append(tuple(row))
+    for node, *row in counters():
+        now[node]["port_counter"].append(tuple(row))
+    looks: dict[str, datetime] = dict(looked()) if looked is not None else {}
+    reports = []
+    for node, name in sorted(nodes.items()):
+        rows_of = {**then[node], "port_counter": now[node]["port_counter"]} if node in looks else now[node]
+        reports.append((_make_report(name, rows_of, looks.get(node)), name))
+        if moment is not None and node not in looks:
+            problems.append(f"{name}: the dataset has no report of that time; the newest is used")
+    return reports, problems
+
+
+def _counters() -> LookupQuery:
+    columns = ", ".join(f"thing.{quote(column)}" for column in _COUNTERS)
+    return lookup(_KEYS, "job_hosts", "now", columns=columns, table=quote("port_counter"))
+
+
+def _find_nodes(tables: Tables, names: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Nodes of the dataset, and the names by which the job has them."""
+    known = NodeNames((node, host) for node, host in tables.rows(table_query("host", ("node", "hostname"))))
+    nodes: dict[str, str] = {}
+    problems, addresses = [], []
+    for name in names:
+        try:
+            node = known.find_short(name) if not _is_address(name) else None
+        except AmbiguousName as error:
+            problems.append(str(error))
+            continue
+        if node is not None:
+            nodes.setdefault(node, name)
+        else:
+            addresses.append(name)
+    if any(_is_address(name) for name in addresses):
+        wanted = {name for name in addresses if _is_address(name)}
+        for node, address in tables.many_rows(table_query("address", ("node", "address"))):
+            plain = str(address).partition("/")[0]
+            if plain in wanted:
+                nodes.setdefault(node, plain)
+    missing = [name for name in addresses if name not in nodes.values()]
+    if missing:
+        problems.append(f"the dataset has no report of {', '.join(missing[:3])}{', ..' if len(missing) > 3 else ''}")
+    return nodes, problems
+
+
+def _is_address(name: str) -> bool:
+    return name.replace(".", "").isdigit() or ":" in name
+
+
+def _make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
+    """What a cause is joined with: parts, their states, findings."""
+    host = next(iter(rows.get("host", [])), (name, None, None))
+    ports: dict[str, list[Port]] = defaultdict(list)
+    counters = {
+        (row[0], row[1]): dict(zip(_COUNTERS[2:], row[2:], strict=True)) for row in rows.get("port_counter", [])
+    }
+    for nic, port, layer, state, phys, rate, lid, mtu in rows.get("port", []):
+        counted = {key: value for key, value in counters.get((nic, port), {}).items() if value is not None}
+        ports[nic].append(
+            Port(
+                port=port,
+                link_layer=layer,
+                state=state,
+                phys_state=phys,
+                rate_gbit_s=rate,
+                lid=lid,
+                active_mtu=mtu,
+                counters=counted,
+            )
+        )
+    nics = [
+        Nic(
+            id=number,
+            label=label or number,
+            pci=number,
+            role=role or "unknown",
+            rdma_device=device,
+            driver=driver,
+            ports=ports[number],
+        )
+        for number, label, role, device, driver in sorted(rows.get("nic", []), key=str)
+    ]
+    gpus = [
+        Gpu(
+            id=number,
+            label=label or number,
+            index=index,
+            uuid=uuid,
+            name=model,
+            vendor=vendor,
+            pci=pci or number,
+            fabric=Fabric(state=state, status=status) if state or status else None,
+            recovery_action=action,
+            pstate=pstate,
+        )
+        for number, label, index, uuid, model, vendor, pci, state, status, action, pstate in sorted(
+            rows.get("gpu", []), key=str
+        )
+    ]
+    netdevs = [
+        Netdev(id=number, label=label or number, nic=nic, operstate=state, mtu=mtu)
+        for number, label, nic, state, mtu in sorted(rows.get("netdev", []), key=str)
+    ]
+    services = [text.partition("=") for text in str(host[1] or "").split()]
+    return Report(
+        generated_at="",
+        observed_at=looked_at.strftime("%Y-%m-%dT%H:%M:%SZ") if looked_at else None,
+        generator=Generator(name="fabricscope", version=""),
+        source=Source(kind="dataset"),
+        node=Node(hostname=name),
+        software=Software(services=[Service(name=service, state=state) for service, _, state in services]),
+        topology=Topology(gpus=gpus, nics=nics, netdevs=netdevs),
+        findings=[_make_finding(row) for row in sorted(rows.get("finding", []), key=str)],
+        summary=Summary(verdict="unknown", counts={}),
+    )
+
+
+def _make_finding(row: tuple[Any, ...]) -> Finding:
+    (
+        rule,
+        severity,
+        subject,
+        label,
+        summary,
+        impact,
+        remedy,
+        confidence,
+        fingerprint,
+        devices,
+        silenced,
+        reason,
+        until,
+    ) = row
+    return Finding(
+        rule=rule,
+        severity=severity,
+        subject=subject,
+        label=label or subject,
+        summary=summary or "",
+        impact=impact or "",
+        remedy=remedy or "",
+        confidence=confidence or "high",
+        fingerprint=fingerprint,
+        silenced=Silenced(until=until, reason=reason or "") if silenced else None,
+        devices=(devices or "").split(),
+    )

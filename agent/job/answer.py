@@ -1,0 +1,476 @@
+"""The answer about a job: how it ended, its causes in order, what followed from them, and what cannot be told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.job.candidate import SLOW, PossibleCause, name_hosts, name_numbers, name_ranks
+from agent.job.causes import find_candidates
+from agent.job.evidence import Evidence
+from agent.job.fold import fold
+from agent.job.hangs import last_of_ranks
+from agent.job.settings import judge_settings
+from agent.model.job_answer import (
+    AtFault,
+    CannotTell,
+    Job,
+    JobAnswer,
+    JobCause,
+    JobConsequence,
+    JobEvidence,
+    JobSetting,
+    JobSource,
+    Library,
+    Rank,
+    TimelineEntry,
+)
+from agent.model.report import Generator
+from agent.recommend.constants import parse_version
+from agent.version import VERSION
+
+_MOST_FILES = 256
+_MOST_RANKS = 65_536
+_MOST_TIMES = 400
+_FAILED = frozenset(
+    (
+        "hard",
+        "port",
+        "setup",
+        "dead",
+        "network",
+        "error",
+        "crash",
+        "exit",
+        "exception",
+        "connect",
+        "silent",
+        "unexplained",
+        "consequence",
+    )
+)
+_FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
+_HUNG = frozenset(("missing", "hang"))
+_HANG_NEXT = "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH for one run"
+
+
+class Conclusion:
+    """The causes of a job, and what is needed to put them in words."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.settings = judge_settings(evidence)
+        candidates = find_candidates(evidence)
+        _blame_settings(evidence, candidates, self.settings)
+        _forgive(evidence, candidates)
+        self.notes = [candidate for candidate in candidates if candidate.role == "note"]
+        candidates = [candidate for candidate in candidates if candidate.role != "note"]
+        candidates += _find_lost(evidence, candidates) or _find_absent(evidence, candidates)
+        self.causes, self.parents = fold(candidates)
+        self.folded = [candidate for candidate in candidates if id(candidate) in self.parents]
+        if self.causes and all(cause.role == "consequence" for cause in self.causes):
+            self.folded += self.causes[1:]
+            self.parents |= {id(cause): self.causes[0] for cause in self.causes[1:]}
+            self.causes = self.causes[:1]
+        self.ended = self._decide_end()
+
+    def _decide_end(self) -> str:
+        evidence = self.evidence
+        roles = [cause.role for cause in self.causes if cause.order < SLOW]
+        if any(role in _FAILED for role in roles):
+            first = self.causes[0]
+            return "killed" if first.id in ("oom-kill", "killed") else "failed"
+        if any(role in _HUNG for role in roles):
+            return "hung"
+        if "cancel" in roles:
+            return "killed"
+        if _ends_well(evidence):
+            return "well"
+        logs = {file.name for file in evidence.files if file.read_as and "NCCL" in file.read_as}
+        if any(not tail.whole and evidence.names[number] in logs for number, tail in evidence.tails.items()):
+            return "cut"
+        return "unknown"
+
+
+def _ends_well(evidence: Evidence) -> bool:
+    """A regular end, and no file whose last line is an error."""
+    if not evidence.ended_well:
+        return False
+    processes = [process for process in evidence.ranks.processes.values() if process.init_started]
+    destroyed = [process for process in processes if process.destroyed]
+    if list(evidence.ended_well) == ["destroy complete"]:
+        return len(destroyed) == len(processes) > 0
+    return True
+
+
+def conclude(evidence: Evidence) -> Conclusion:
+    """What the evidence shows."""
+    return Conclusion(evidence)
+
+
+def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
+    """Warnings and exceptions that a job outlived are notes: its regular end comes after them."""
+    ends = {evidence.names[line.file]: line.number for line in evidence.ended_well.values()}
+    if not _ends_well(evidence):
+        return
+    for candidate in candidates:
+        lines = [(row.source, row.line or 0) for row in candidate.evidence]
+        outlived = all(source in ends and number < ends[source] for source, number in lines)
+        if candidate.role in _FORGIVABLE and lines and outlived:
+            candidate.role = "note"
+
+
+def _blame_settings(evidence: Evidence, candidates: list[PossibleCause], settings: Sequence[JobSetting]) -> None:
+    """A misspelt or wrong setting that explains why the wrong GID or device is in use."""
+    index = next(
+        (row for row in settings if row.verdict == "misspelt" and "NCCL_IB_GID_INDEX" in (row.reason or "")), None
+    )
+    for candidate in candidates:
+        if index is None or candidate.id not in (
+            "gid-link-local",
+            "qp-no-route",
+            "qp-address-unresolved",
+            "qp-invalid",
+        ):
+            continue
+        candidate.fault, candidate.confidence = "setting", "high"
+        candidate.summary += (
+            f"; {index.name} is no setting of NCCL (NCCL_IB_GID_INDEX is), so its value {index.value} has no effect"
+        )
+        candidate.next.insert(0, f"write NCCL_IB_GID_INDEX={index.value} in place of {index.name}")
+        for line in list(evidence.settings[index.name][index.value].values())[:1]:
+            candidate.evidence.insert(
+                0, JobEvidence(text=line.whole.strip()[:400], source=evidence.names[line.file], line=line.number)
+            )
+
+
+def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[PossibleCause]:
+    """Who the others lost: a host whose log is not here, or a rank that wrote nothing when all others failed."""
+    affected: dict[int, None] = {}
+    for candidate in candidates:
+        if candidate.role in ("consequence", "network", "connect") and candidate.id != "unwinding":
+            affected |= candidate.ranks
+    ranks = evidence.ranks
+    named: dict[str, None] = {}
+    at = None
+    lines = []
+    for event in evidence.events.values():
+        if event.row.id in ("connection-closed", "connection-broken", "connect-failed") and event.role != "noise":
+            peer = event.groups.get("peer", "")
+            if peer:
+                named.setdefault(ranks.find_host(peer) or peer.partition("<")[0])
+            lines.append(event.line)
+            if event.line.at is not None and (at is None or event.line.at.seconds < at.seconds):
+                at = event.line.at
+    if not lines:
+        return []
+    known = [rank for rank in ranks.ranks() if ranks.find(rank) is not None]
+    own = {
+        rank for candidate in candidates if candidate.role not in ("consequence", "slow") for rank in candidate.ranks
+    }
+    silent = [rank for rank in known if rank not in affected and rank not in own]
+    suspects = [rank for rank in silent if ranks.host(rank) in named] or silent
+    if suspects and len(affected) * 2 >= len(known) and len(suspects) <= max(8, len(known) // 8):
+        hosts = list(dict.fromkeys(host for rank in suspects if (host := ranks.host(rank)) is not None))
+        who = name_ranks(evidence, suspects, hosts)
+        lost = PossibleCause(
+            "rank-silent",
+            "silent",
+            "rank",
+            f"{who} ended without a word; the others lost their connections to it",
+            "medium",
+        )
+        lost.ranks |= dict.fromkeys(suspects)
+        lost.hosts |= dict.fromkeys(hosts)
+        lost.next = [
+            f"the kernel log of {name_hosts(hosts)} at that time: out of memory, Xids, segfaults",
+            f"the launcher's line about the exit of rank {name_numbers(suspects[:8])}",
+        ]
+    else:
+        foreign = [host for host in named if host not in ranks.hosts()]
+        if not foreign:
+            return []
+        lost = PossibleCause(
+            "peer-gone",
+            "silent",
+            "peer",
+            f"a process on {name_hosts(foreign)} ended first, and its log is not here",
+            "low",
+        )
+        lost.hosts |= dict.fromkeys(foreign)
+        lost.next = [f"the log of {name_hosts(foreign)}: its own first error decides"]
+    lost.at = at
+    for line in lines[:3]:
+        lost.show(evidence, line)
+    return [lost]
+
+
+def _find_absent(evidence: Evidence, candidates: list[PossibleCause]) -> list[PossibleCause]:
+    """A communicator that never came up, with nothing else wrong: the ranks that did not start."""
+    ranks = evidence.ranks
+    started = {
+        process.rank for process in ranks.processes.values() if process.init_started and process.world == ranks.world
+    }
+    done = any(process.init_done or process.destroyed for process in ranks.processes.values())
+    if done or evidence.progress or evidence.ended_well or any(candidate.order < SLOW for candidate in candidates):
+        return []
+    missing = [rank for rank in range(min(ranks.world, 100_000)) if rank not in started]
+    if not missing or len(started) < 2 or len(missing) * 2 > ranks.world:
+        return []
+    hosts = list(dict.fromkeys(host for rank in missing if (host := ranks.host(rank)) is not None))
+    absent = PossibleCause(
+        "rank-not-started",
+        "missing",
+        "rank",
+        f"{name_ranks(evidence, missing, hosts)} never began to create the communicator; {len(started)} of "
+        f"{ranks.world} ranks did",
+        "low",
+    )
+    absent.ranks |= dict.fromkeys(missing)
+    absent.hosts |= dict.fromkeys(hosts)
+    absent.next = [f"the log of rank {name_numbers(missing[:8])}: whether it started, and where it is"]
+    return [absent]
+
+
+def write_answer(conclusion: Conclusion, generated_at: str) -> JobAnswer:
+    """The answer, without what reports and tables add."""
+    evidence = conclusion.evidence
+    causes = [_write_cause(cause, evidence) for cause in conclusion.causes]
+    ended = conclusion.ended
+    cannot = list(_list_unknown(conclusion))
+    return JobAnswer(
+        generated_at=generated_at,
+        generator=Generator(name="fabricscope", version=VERSION),
+        headline=_write_headline(conclusion, causes, cannot),
+        source=JobSource(
+            files=evidence.files[:_MOST_FILES], files_more=max(0, len(evidence.files) - _MOST_FILES) or None
+        ),
+        job=_describe_job(conclusion, ended),
+        ranks=_list_ranks(conclusion),
+        causes=causes,
+        consequences=_list_consequences(conclusion),
+        settings=conclusion.settings,
+        timeline=_list_times(conclusion),
+        notes=[_write_note(note, evidence) for note in sorted(conclusion.notes, key=lambda one: one.id)],
+        cannot_tell=cannot,
+    )
+
+
+def _write_cause(cause: PossibleCause, evidence: Evidence) -> JobCause:
+    hosts, ranks = list(cause.hosts), sorted(cause.ranks)
+    gpu = cause.gpu
+    if gpu is None and len(ranks) == 1 and (found := evidence.ranks.gpu(ranks[0])) is not None:
+        gpu = found.pci or (f"GPU{found.index}" if found.index is not None else None)
+    fault = AtFault(
+        kind=cause.fault,
+        ranks=ranks,
+        host=hosts[0] if len(hosts) == 1 else None,
+        gpu=gpu or cause.bus,
+        nic=cause.nic,
+        port=cause.port,
+    )
+    return JobCause(
+        id=cause.id,
+        confidence=cause.confidence,
+        at_fault=fault,
+        summary=cause.summary,
+        at=cause.at.format(evidence.year) if cause.at else None,
+        evidence=cause.evidence,
+        next=cause.next,
+        findings=cause.findings,
+    )
+
+
+def _write_headline(conclusion: Conclusion, causes: Sequence[JobCause], cannot: Sequence[CannotTell]) -> str:
+    first = conclusion.causes[0] if conclusion.causes else None
+    words = {"failed": "Failed", "hung": "Hung", "killed": "Killed"}
+    if conclusion.ended in words and first is not None:
+        return f"{words[conclusion.ended]}: {causes[0].summary}"
+    if first is not None:
+        return f"Slow: {causes[0].summary}"
+    if conclusion.ended == "well":
+        return "No failure in it"
+    reason = cannot[0].what if cannot else "it has no line that shows an end"
+    save = f"; save {cannot[0].save}" if cannot and cannot[0].save else ""
+    return f"Not known from these files: {reason}{save}"
+
+
+def _describe_job(conclusion: Conclusion, ended: str) -> Job:
+    evidence = conclusion.evidence
+    ranks = evidence.ranks
+    name, version = evidence.library or (None, None)
+    framework = max(evidence.framework, key=lambda key: (evidence.framework[key], key)) if evidence.framework else None
+    first = [
+        cause.at for cause in (*conclusion.causes, *conclusion.folded) if cause.at is not None and cause.order < SLOW
+    ]
+    earliest = min(first, key=lambda at: at.seconds, default=None)
+    world = (
+        ranks.world or (max(ranks.host_of) + 1 if ranks.host_of else 0) or (max(ranks.seen) + 1 if ranks.seen else 0)
+    )
+    return Job(
+        framework=framework,
+        library=Library(name=name, version=version) if name else None,
+        nodes=len(ranks.hosts()) or None,
+        ranks=world or None,
+        ended=ended,
+        first_failure_at=earliest.format(evidence.year) if earliest else None,
+    )
+
+
+def _list_ranks(conclusion: Conclusion) -> list[Rank]:
+    evidence = conclusion.evidence
+    ranks, last = evidence.ranks, last_of_ranks(evidence)
+    if evidence.dumps is not None:
+        last = evidence.dumps.last_of_ranks() | last
+    states: dict[int, str] = {}
+    for cause in conclusion.causes:
+        state = (
+            "slow"
+            if cause.order >= SLOW
+            else "behind"
+            if cause.role == "missing"
+            else "ended"
+            if cause.role in ("exit", "silent", "dead") or cause.id == "oom-kill"
+            else "failed"
+        )
+        for rank in cause.ranks:
+            states.setdefault(rank, "waiting" if cause.role == "hang" else state)
+    for watched in evidence.watchdog:
+        if watched.waits is not None:
+            states.setdefault(watched.rank, "waiting")
+    for effect in conclusion.folded:
+        for rank in effect.ranks:
+            states.setdefault(rank, "failed")
+    known = sorted({*ranks.ranks(), *last, *states})[:_MOST_RANKS]
+    default = "ok" if conclusion.ended == "well" else "unknown"
+    return [
+        Rank(
+            rank=rank,
+            host=ranks.host(rank),
+            gpu=ranks.gpu(rank),
+            nics=ranks.nics(rank),
+            state=states.get(rank, default),
+            last=last.get(rank, None),
+        )
+        for rank in known
+    ]
+
+
+def _list_consequences(conclusion: Conclusion) -> list[JobConsequence]:
+    rows = []
+    for effect in sorted(
+        conclusion.folded, key=lambda one: (one.order, one.at.seconds if one.at else 0.0, one.id, one.summary)
+    ):
+        who = name_ranks(conclusion.evidence, list(effect.ranks), list(effect.hosts))
+        summary = (
+            effect.summary if effect.role != "consequence" or who in effect.summary else f"{effect.summary}: {who}"
+        )
+        parent = conclusion.parents[id(effect)]
+        rows.append(
+            JobConsequence(
+                summary=summary,
+                of=parent.id,
+                ranks=sorted(effect.ranks),
+                count=max(1, effect.count),
+                evidence=effect.evidence[:2],
+            )
+        )
+    return rows
+
+
+def _write_note(note: PossibleCause, evidence: Evidence) -> JobConsequence:
+    steps = f"; {note.next[0]}" if note.next else ""
+    return JobConsequence(
+        summary=f"{note.summary}{steps}", ranks=sorted(note.ranks), count=max(1, note.count), evidence=note.evidence[:2]
+    )
+
+
+def _list_times(conclusion: Conclusion) -> list[TimelineEntry]:
+    evidence = conclusion.evidence
+    entries = []
+    for candidate in (*conclusion.causes, *conclusion.folded):
+        if candidate.at is None:
+            continue
+        role = (
+            "cause"
+            if id(candidate) not in conclusion.parents
+            else "hang"
+            if candidate.role == "hang"
+            else "consequence"
+        )
+        hosts = list(candidate.hosts)
+        entries.append(
+            TimelineEntry(
+                at=candidate.at.format(evidence.year),
+                ranks=sorted(candidate.ranks),
+                host=hosts[0] if len(hosts) == 1 else None,
+                text=candidate.summary,
+                role=role,
+            )
+        )
+    return sorted(entries, key=lambda entry: (entry.at, entry.role, entry.text))[:_MOST_TIMES]
+
+
+def _list_unknown(conclusion: Conclusion) -> list[CannotTell]:
+    """What these files do not show, and what to save next time."""
+    evidence = conclusion.evidence
+    rows: list[CannotTell] = []
+    has_nccl = evidence.nccl.lines > 0
+    decided = conclusion.ended in ("failed", "hung", "killed", "well")
+    if not decided:
+        if conclusion.ended == "cut":
+            rows.append(CannotTell(what="a log ends in the middle of a line", save="the whole log of each rank"))
+        elif not (
+            has_nccl
+            or evidence.library
+            or evidence.watchdog
+            or evidence.events
+            or evidence.framework
+            or any(evidence.table_lines.values())
+        ):
+            rows.append(
+                CannotTell(
+                    what="no line in them is of a collective library",
+                    save="the output of all ranks with NCCL_DEBUG=INFO",
+                )
+            )
+        else:
+            rows.append(
+                CannotTell(
+                    what="the log has neither an error nor a regular end",
+                    save="the launcher's exit codes, and the output of all ranks until the end",
+                )
+            )
+    ranks = evidence.ranks
+    with_lines = {rank for rank in ranks.ranks() if ranks.find(rank) is not None or rank in ranks.seen}
+    if ranks.world > 1 and 0 < len(with_lines) < ranks.world and conclusion.ended != "well":
+        missing = [rank for rank in range(min(ranks.world, 100_000)) if rank not in with_lines]
+        rows.append(
+            CannotTell(
+                what=f"ranks {name_numbers(missing)[:80]} have no line: {len(with_lines)} of {ranks.world} ranks "
+                f"are in these files",
+                save="the output of every rank",
+            )
+        )
+    if (
+        not has_nccl
+        and conclusion.ended in ("failed", "hung")
+        and any(cause.role in ("network", "hang", "consequence") for cause in conclusion.causes)
+    ):
+        rows.append(
+            CannotTell(
+                what="which NIC and path each rank used: the log has no line of NCCL at level INFO", save=_HANG_NEXT
+            )
+        )
+    if conclusion.ended == "hung" and evidence.dumps is None:
+        rows.append(
+            CannotTell(
+                what="which call a rank was in",
+                save="the flight recorder: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1",
+            )
+        )
+    if evidence.first_at is None and conclusion.ended in ("failed", "hung", "killed"):
+        save = "the output with times of the launcher (`| ts`, kubectl logs --timestamps)"
+        if parse_version(evidence.library[1] if evidence.library else None) >= (2, 26):
+            save = "NCCL_DEBUG_TIMESTAMP_LEVELS=ALL"
+        rows.append(CannotTell(what="when it failed: no line has a time", save=save))
+    return rows

@@ -1,0 +1,148 @@
+"""A possible cause, while causes are collected, and how ranks and hosts are named in texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agent.job.evidence import Evidence, LineEvent
+from agent.job.lines import LogLine, Moment
+from agent.model.job_answer import JobEvidence
+
+MOST_EVIDENCE = 6
+_TEXT = 400
+# The order of causes: by what a role proves. Those from SLOW on stopped no job
+ORDER = {
+    role: number
+    for number, role in enumerate(
+        (
+            "hard",
+            "port",
+            "setup",
+            "dead",
+            "network",
+            "error",
+            "missing",
+            "crash",
+            "exit",
+            "hang",
+            "exception",
+            "connect",
+            "silent",
+            "cancel",
+            "unexplained",
+            "consequence",
+            "slow",
+            "note",
+        )
+    )
+}
+SLOW = ORDER["slow"]
+
+
+class PossibleCause:
+    """One possible cause."""
+
+    def __init__(self, key: str, role: str, fault: str, summary: str, confidence: str = "high") -> None:
+        self.id, self.role, self.fault, self.summary, self.confidence = key, role, fault, summary, confidence
+        self.at: Moment | None = None
+        self.ranks: dict[int, None] = {}
+        self.hosts: dict[str, None] = {}
+        self.gpu: str | None = None
+        self.bus: str | None = None
+        self.nic: str | None = None
+        self.port: int | None = None
+        self.peers: dict[str, None] = {}  # hosts that its lines name
+        self.pids: set[tuple[str | None, int]] = set()
+        self.evidence: list[JobEvidence] = []
+        self.next: list[str] = []
+        self.findings: list[str] = []
+        self.count = 0
+        self.waits_for_all = False  # a hang in which every rank takes part
+        self.facts: dict[str, str] = {}  # what the join looks up: gid, index
+
+    @property
+    def order(self) -> int:
+        """Its place by role."""
+        return ORDER[self.role]
+
+    def add(self, evidence: Evidence, line: LogLine, show: bool = True) -> None:
+        """A line that shows it."""
+        rank, host = evidence.rank_of(line), evidence.host_of(line)
+        if rank is not None:
+            self.ranks.setdefault(rank)
+        if host is not None:
+            self.hosts.setdefault(host)
+        if line.pid is not None:
+            self.pids.add((line.host, line.pid))
+        if line.at is not None and (self.at is None or line.at.seconds < self.at.seconds):
+            self.at = line.at
+        self.count += 1
+        if show:
+            self.show(evidence, line)
+
+    def show(self, evidence: Evidence, line: LogLine) -> None:
+        """A line, as evidence."""
+        if len(self.evidence) < MOST_EVIDENCE:
+            self.evidence.append(
+                JobEvidence(text=line.whole.strip()[:_TEXT], source=evidence.names[line.file], line=line.number)
+            )
+
+    def add_events(self, evidence: Evidence, events: Sequence[LineEvent]) -> None:
+        """Events that show it: the first line of each, at most one line of each rank as evidence."""
+        ordered = sorted(events, key=lambda event: _sort_key(event.line))
+        shown: set[object] = set()
+        for event in ordered:
+            who = evidence.rank_of(event.line), event.row.id
+            self.add(evidence, event.line, show=who not in shown)
+            shown.add(who)
+            self.count += event.count - 1
+
+
+def _sort_key(line: LogLine) -> tuple[bool, float, int, int]:
+    return line.at is None, line.at.seconds if line.at else 0.0, line.file, line.number
+
+
+def first_of(events: Iterable[LineEvent]) -> LineEvent:
+    """The earliest, else the first in the files."""
+    return min(events, key=lambda event: _sort_key(event.line))
+
+
+def name_ranks(evidence: Evidence, ranks: Sequence[int], hosts: Sequence[str]) -> str:
+    """Ranks and their hosts, for a sentence."""
+    ranks = sorted(ranks)
+    if not ranks:
+        return f"a process on {name_hosts(hosts)}" if hosts else "a process"
+    if len(ranks) == 1:
+        host = evidence.ranks.host(ranks[0]) or (hosts[0] if hosts else None)
+        local = evidence.ranks.local(ranks[0])
+        gpu = f", GPU {local}" if local is not None and host else ""
+        return f"rank {ranks[0]} on {host}{gpu}" if host else f"rank {ranks[0]}"
+    where = f" on {name_hosts(hosts)}" if hosts else ""
+    world = evidence.ranks.world
+    if world and len(ranks) == world:
+        return f"all {world} ranks{where}"
+    numbers = name_numbers(ranks)
+    return f"ranks {numbers}{where}" if len(numbers) < 60 else f"{len(ranks)} ranks{where}"
+
+
+def name_hosts(hosts: Sequence[str]) -> str:
+    """Up to three hosts by name, else their number."""
+    hosts = list(hosts)
+    return ", ".join(hosts) if len(hosts) <= 3 else f"{len(hosts)} hosts ({', '.join(hosts[:2])}, ..)"
+
+
+def name_numbers(numbers: Iterable[int]) -> str:
+    """Numbers as ranges.
+
+    >>> name_numbers([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7-8'
+    """
+    ordered = sorted(set(numbers))
+    parts: list[str] = []
+    start = 0
+    for index, number in enumerate(ordered):
+        if index + 1 == len(ordered) or ordered[index + 1] != number + 1:
+            first = ordered[start]
+            parts.append(str(first) if first == number else f"{first}-{number}")
+            start = index + 1
+    return ", ".join(parts)

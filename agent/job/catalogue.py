@@ -1,0 +1,128 @@
+"""The table of failure lines: which words a line must have, what it means, who is at fault, what to check next."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agent.toml_file import read_toml
+
+FOLDER = os.path.join(os.path.dirname(__file__), "patterns")
+CODES = "codes.toml"
+OTHERS = (CODES, "names.toml", "values.toml")
+find_tokens = re.compile(rb"[A-Za-z_]+").findall
+# What a line of a role is taken for, the strongest first; the rest explains nothing by itself
+ROLES = (
+    "hard",
+    "xid",
+    "port",
+    "dead",
+    "network",
+    "error",
+    "crash",
+    "missing",
+    "hang",
+    "exit",
+    "exception",
+    "connect",
+    "cancel",
+    "consequence",
+    "slow",
+    "note",
+    "fact",
+    "noise",
+)
+
+
+class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One kind of line."""
+
+    id: str
+    words: list[str]  # one of them is in each such line, without digits; "~" before it: it may stand within a token
+    pattern: str
+    role: str
+    info: str | None = None  # the role of such a line at level INFO, where it is another
+    fault: str = "unknown"
+    confidence: str = "high"
+    summary: str  # {group} of the pattern; {who}, {where}, {host} of the ranks; {text}: the line
+    next: list[str] = []
+    fires: list[str]  # lines that it is for
+    silent: list[str]  # lines that are like it, and are not
+
+
+class FailureRows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file of the table."""
+
+    row: list[FailureRow]
+
+
+class Pattern:
+    """A row, compiled."""
+
+    __slots__ = ("row", "search")
+
+    def __init__(self, row: FailureRow) -> None:
+        self.row = row
+        self.search = re.compile(row.pattern).search
+
+
+@cache
+def load_rows() -> tuple[FailureRow, ...]:
+    """All rows, those of one file together."""
+    names = sorted(name for name in os.listdir(FOLDER) if name.endswith(".toml") and name not in OTHERS)
+    return tuple(row for name in names for row in read_toml(os.path.join(FOLDER, name), FailureRows).row)
+
+
+@cache
+def load_patterns() -> tuple[Pattern, ...]:
+    """All rows, compiled."""
+    return tuple(Pattern(row) for row in load_rows())
+
+
+class WordIndex(NamedTuple):
+    """The words of the rows, by one whole token of each: a line is looked through once for tokens."""
+
+    by_token: dict[bytes, tuple[tuple[bytes, tuple[Pattern, ...]], ...]]
+    anywhere: tuple[tuple[bytes, tuple[Pattern, ...]], ...]  # words that begin or end within a token
+
+
+@cache
+def load_words() -> WordIndex:
+    """Each word, and the rows that have it; one that begins with ~ may stand within a token."""
+    words: dict[str, list[Pattern]] = {}
+    for pattern in load_patterns():
+        for word in pattern.row.words:
+            words.setdefault(word, []).append(pattern)
+    by_token: dict[bytes, list[tuple[bytes, tuple[Pattern, ...]]]] = {}
+    anywhere = []
+    for word, patterns in words.items():
+        if word.startswith("~"):
+            anywhere.append((word[1:].encode(), tuple(patterns)))
+            continue
+        tokens = find_tokens(word.encode())
+        whole = tokens[:-1] if word.endswith("_") else tokens
+        by_token.setdefault(max(whole, key=len), []).append((word.encode(), tuple(patterns)))
+    return WordIndex({token: tuple(rows) for token, rows in by_token.items()}, tuple(anywhere))
+
+
+@cache
+def load_codes() -> dict[str, dict[str, dict[str, Any]]]:
+    """What numbers mean, by table and number."""
+    return read_toml(os.path.join(FOLDER, CODES), dict[str, dict[str, dict[str, Any]]])
+
+
+def find_patterns(line: bytes, tokens: Iterable[bytes] | None = None) -> tuple[Pattern, ...]:
+    """The rows that a line may match."""
+    index = load_words()
+    rows = [
+        row
+        for token in index.by_token.keys() & (find_tokens(line) if tokens is None else tokens)
+        for row in index.by_token[token]
+    ]
+    found = {pattern for word, patterns in (*rows, *index.anywhere) if word in line for pattern in patterns}
+    return tuple(pattern for pattern in load_patterns() if pattern in found) if found else ()

@@ -1,0 +1,133 @@
+"""What the readers collect of a job, before anything is concluded from it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+from agent.job.catalogue import FailureRow
+from agent.job.lines import LogLine, Moment
+from agent.job.nccl_log import NcclFacts
+from agent.job.ranks import RankMap
+from agent.model.job_answer import JobFile
+
+MOST_EVENTS = 100_000
+
+
+class LineEvent:
+    """Lines of one kind that one process wrote: the first of them, and how many there are."""
+
+    __slots__ = ("count", "groups", "last", "line", "role", "row")
+
+    def __init__(self, row: FailureRow, role: str, groups: dict[str, str], line: LogLine) -> None:
+        self.row, self.role, self.groups, self.line = row, role, groups, line
+        self.count, self.last = 1, line.at
+
+
+class Tail(NamedTuple):
+    """How a file ends."""
+
+    line: str
+    number: int
+    whole: bool  # the last line is not cut
+
+
+class LinkError(NamedTuple):
+    """One row of HCCL's table of links that were not established."""
+
+    rank: int
+    peer: int
+    tls: str | None
+    line: LogLine
+
+
+class WatchdogState(NamedTuple):
+    """Where a rank is, by the watchdog of PyTorch."""
+
+    rank: int
+    group: str
+    enqueued: int
+    completed: int
+    waits: int | None  # the sequence number that it waited for until its time-out
+    operation: str | None
+    line: LogLine
+
+
+class ExitRow(NamedTuple):
+    """One row of a launcher's table of processes that ended."""
+
+    rank: int | None
+    host: str | None
+    code: int
+    pid: int | None
+    line: LogLine
+
+
+class Evidence:
+    """All that the files of a job show."""
+
+    def __init__(self) -> None:
+        self.files: list[JobFile] = []
+        self.names: list[str] = []  # of files, by number
+        self.ranks = RankMap()
+        self.nccl = NcclFacts()
+        self.library: tuple[str, str | None] | None = None
+        self.versions: dict[str, LogLine] = {}  # of the library, that any line names
+        self.framework: dict[str, int] = defaultdict(int)
+        self.events: dict[Any, LineEvent] = {}
+        self.unexplained: dict[Any, LineEvent] = {}  # warnings and errors that no row is for
+        self.settings: dict[str, dict[str, dict[str, LogLine]]] = defaultdict(
+            lambda: defaultdict(dict)
+        )  # by value and place
+        self.watchdog: list[WatchdogState] = []
+        self.links: list[LinkError] = []
+        self.exits: list[ExitRow] = []
+        self.tails: dict[int, Tail] = {}
+        self.last_errors: dict[int, LogLine] = {}  # by file: the last line that is called an error
+        self.table_lines: dict[int, list[str]] = defaultdict(list)
+        self.progress = 0  # lines of steps, iterations, or rows of a table
+        self.ended_well: dict[str, LogLine] = {}  # lines of a regular end
+        self.year: int | None = None
+        self.first_at: Moment | None = None
+        self.last_at: Moment | None = None
+        self.dumps: Any = None  # of the flight recorder
+        self.snapshots: list[Any] = []  # of RAS
+        self.inspector: Any = None
+
+    def add_event(self, row: FailureRow, role: str, groups: dict[str, str], line: LogLine, key: object) -> None:
+        """One line; equal ones of a process count once."""
+        place = (row.id, line.host, line.pid, line.rank, line.task if line.pid is None else None, key)
+        event = self.events.get(place)
+        if event is not None:
+            event.count += 1
+            event.last = line.at or event.last
+        elif len(self.events) < MOST_EVENTS:
+            self.events[place] = LineEvent(row, role, groups, line)
+
+    def note_time(self, moment: Moment | None) -> None:
+        """The time of a line."""
+        if moment is None:
+            return
+        self.year = max(self.year or 0, moment.year) if moment.year else self.year
+        if self.first_at is None or moment.seconds < self.first_at.seconds:
+            self.first_at = moment
+        if self.last_at is None or moment.seconds > self.last_at.seconds:
+            self.last_at = moment
+
+    def rank_of(self, line: LogLine) -> int | None:
+        """The rank that wrote a line."""
+        if line.rank is not None:
+            return line.rank
+        rank = self.ranks.rank_of(line.host, line.pid)
+        return rank if rank is not None else line.task
+
+    def host_of(self, line: LogLine) -> str | None:
+        """The host on which a line was written."""
+        if line.host is not None:
+            return line.host
+        rank = self.rank_of(line)
+        host = self.ranks.host(rank) if rank is not None else None
+        if host is None:
+            hosts = self.ranks.file_hosts.get(line.file, {})
+            host = next(iter(hosts)) if len(hosts) == 1 else None
+        return host

@@ -1,0 +1,261 @@
+"""Reads the files and folders that a user gives, each by what it holds, whatever its name."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import BinaryIO, NamedTuple
+
+from agent.job.evidence import Evidence
+from agent.job.flight_recorder import DumpError, Dumps
+from agent.job.inspector import Inspector
+from agent.job.log_reader import LogReader
+from agent.job.plain_pickle import LIMIT_BYTES
+from agent.job.ras import is_ras_text, read_json, read_text
+from agent.model.job_answer import JobFile
+
+HEAD_BYTES = 1 << 16
+_LINE_BYTES = 1 << 16
+_MOST_FILES = 100_000
+_LARGEST = 64 << 30  # bytes of one file
+_OTHER_BYTES = 64 << 20  # of a file that may be a saved output
+_REPORT = b'"fabricscope.report/'
+_DEEPEST = 16
+
+
+class Given(NamedTuple):
+    """One file that was found."""
+
+    path: str
+    name: str  # as it is shown
+    size: int
+
+
+class OtherFile(NamedTuple):
+    """A file that is no job's: a saved output, or a finished report."""
+
+    path: str
+    name: str
+    is_report: bool
+
+
+class UnreadableError(Exception):
+    """Nothing can be read of what was given; one line."""
+
+
+def list_files(paths: Iterable[str]) -> list[Given]:
+    """All files of the paths, in the order of their names. Raises UnreadableError."""
+    given: list[Given] = []
+    for path in paths:
+        try:
+            path_stat = os.stat(path)
+        except OSError as error:
+            raise UnreadableError(f"{path}: {error.strerror or error}") from error
+        if stat.S_ISDIR(path_stat.st_mode):
+            given += sorted(_walk(path, "", 0), key=lambda row: _natural(row.name))
+        elif stat.S_ISREG(path_stat.st_mode) or stat.S_ISFIFO(path_stat.st_mode):
+            given.append(Given(path, path, path_stat.st_size))
+        else:
+            raise UnreadableError(f"{path}: no file or folder")
+        if len(given) > _MOST_FILES:
+            raise UnreadableError(f"{path}: more than {_MOST_FILES} files")
+    return given
+
+
+def _walk(folder: str, below: str, depth: int) -> Iterator[Given]:
+    """Regular files only: a pipe would block, and a link may lead anywhere."""
+    try:
+        entries = sorted(os.scandir(os.path.join(folder, below)), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        name = os.path.join(below, entry.name)
+        if entry.is_dir(follow_symlinks=False) and depth < _DEEPEST:
+            yield from _walk(folder, name, depth + 1)
+        elif entry.is_file(follow_symlinks=False):
+            yield Given(entry.path, name, entry.stat(follow_symlinks=False).st_size)
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d{1,18})", name)]
+
+
+class FileReader:
+    """Reads files into the evidence of one job."""
+
+    def __init__(self, evidence: Evidence, progress: Callable[[int], None] | None = None) -> None:
+        self.evidence = evidence
+        self.others: list[OtherFile] = []
+        self._log = LogReader(evidence)
+        self._progress = progress or (lambda size: None)
+
+    def read(self, given: Given) -> None:
+        """One file; what cannot be read has its reason in the answer."""
+        try:
+            with open(given.path, "rb") as file:
+                self.read_stream(given, file)
+        except OSError as error:
+            self._add(JobFile(name=given.name, reason=error.strerror or str(error)))
+
+    def read_stream(self, given: Given, file: BinaryIO) -> None:
+        """One open file."""
+        head = file.read(HEAD_BYTES)
+        self._progress(len(head))
+        if not head:
+            self._add(JobFile(name=given.name, reason="empty"))
+            return
+        if head[:2] == b"\x1f\x8b":
+            chunks = _inflate(chain((head,), self._chunks(file)))
+            head = next(chunks, b"")
+            if not head:
+                self._add(JobFile(name=given.name, reason="damaged gzip"))
+                return
+            self._read_kind(given, head, chunks)
+            return
+        self._read_kind(given, head, self._chunks(file))
+
+    def _read_kind(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
+        start = head.lstrip()[:4096]
+        if head[:1] == b"\x80" and 2 <= head[1] <= 5:
+            self._read_dump(given, head, rest)
+        elif start[:1] in (b"{", b"["):
+            self._read_json(given, head, start, rest)
+        elif b"\0" in head[:4096]:
+            self._add(JobFile(name=given.name, reason="binary"))
+        elif is_ras_text(head.decode("utf-8", "replace")):
+            data = _gather(head, rest, _OTHER_BYTES)
+            lines = (data or b"").decode("utf-8", "replace").splitlines()
+            snapshot = read_text(given.name, lines)
+            self.evidence.snapshots.append(snapshot)
+            self._note_version(snapshot.version)
+            self._add(JobFile(name=given.name, read_as="RAS", lines=len(lines)))
+        elif len(head) < HEAD_BYTES and self.evidence.ranks.read_hosts(head.decode("utf-8", "replace").splitlines()):
+            self._add(JobFile(name=given.name, read_as="list of hosts", lines=head.count(b"\n")))
+        else:
+            self._read_log(given, head, rest)
+
+    def _read_json(self, given: Given, head: bytes, start: bytes, rest: Iterator[bytes]) -> None:
+        if _REPORT in head[:4096]:
+            self.others.append(OtherFile(given.path, given.name, True))
+            self._add(JobFile(name=given.name, read_as="report"))
+        elif b'"coll_perf"' in head or b'"p2p_perf"' in head or (b'"header"' in head and b'"n_ranks"' in head):
+            self.evidence.inspector = self.evidence.inspector or Inspector()
+            lines, damaged = self.evidence.inspector.read(given.name, _lines(head, rest))
+            reason = f"{damaged} line{'s' if damaged > 1 else ''} cut or damaged" if damaged else None
+            self._add(JobFile(name=given.name, read_as="Inspector", lines=lines, reason=reason))
+        elif b'"pg_config"' in head or b'"entries"' in head or b'"record_id"' in head or b'"pg_status"' in head:
+            self._read_dump(given, head, rest)
+        elif b'"communicators' in head or b'"collective_counts"' in head:
+            data = _gather(head, rest, _OTHER_BYTES)
+            try:
+                snapshot = read_json(given.name, data or b"")
+            except (ValueError, RecursionError) as error:
+                self._add(JobFile(name=given.name, reason=f"RAS: damaged or cut: {str(error)[:120]}"))
+                return
+            self.evidence.snapshots.append(snapshot)
+            self._add(JobFile(name=given.name, read_as="RAS"))
+        else:
+            self._read_log(given, head, rest)
+
+    def _read_dump(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
+        data = _gather(head, rest, LIMIT_BYTES)
+        if data is None:
+            self._add(JobFile(name=given.name, reason=f"flight recorder: larger than {LIMIT_BYTES >> 20} MiB"))
+            return
+        dumps = self.evidence.dumps or Dumps()
+        try:
+            dumps.read(given.name, data)
+        except DumpError as error:
+            self._add(JobFile(name=given.name, reason=f"flight recorder: {error}"))
+            return
+        self.evidence.dumps = dumps
+        self.evidence.framework["PyTorch"] += 1
+        self._note_version(next(iter(dumps.versions), None))
+        self._add(JobFile(name=given.name, read_as="flight recorder"))
+
+    def _read_log(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
+        file = self._log.read_file(given.name, _lines(head, rest))
+        if file.read_as in (None, "log", "kernel log"):
+            self.others.append(OtherFile(given.path, given.name, False))
+        self._add(file)
+
+    def _note_version(self, version: str | None) -> None:
+        if self.evidence.library is None and version:
+            self.evidence.library = ("NCCL", version)
+
+    def _add(self, file: JobFile) -> None:
+        self.evidence.files.append(file)
+
+    def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
+        size = 0
+        while chunk := file.read(1 << 20):
+            size += len(chunk)
+            self._progress(len(chunk))
+            if size > _LARGEST:
+                return
+            yield chunk
+
+
+def _inflate(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Gzip as a stream: a bomb is read piece by piece, and ends at the limit."""
+    inflate = zlib.decompressobj(wbits=31)
+    size = 0
+    for chunk in chunks:
+        data = chunk
+        while data:
+            try:
+                out = inflate.decompress(data, 1 << 20)
+            except zlib.error:
+                return
+            size += len(out)
+            if size > _LARGEST:
+                return
+            if out:
+                yield out
+            if inflate.eof:
+                data = inflate.unused_data
+                inflate = zlib.decompressobj(wbits=31)
+                if data[:2] != b"\x1f\x8b":
+                    return
+                continue
+            data = inflate.unconsumed_tail
+            if not out and not data:
+                break
+
+
+def _lines(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    """Lines of at most 64 KiB, each with its end."""
+    pending = head
+    for chunk in rest:
+        lines = pending.split(b"\n")
+        pending = lines.pop()
+        for line in lines:
+            yield line + b"\n"
+        pending += chunk
+        while len(pending) > _LINE_BYTES and b"\n" not in pending[:_LINE_BYTES]:
+            yield pending[:_LINE_BYTES]
+            end = pending.find(b"\n", _LINE_BYTES)
+            pending = pending[end:] if end >= 0 else b""  # the rest of so long a line is left out
+            if end < 0:
+                break
+    lines = pending.split(b"\n")
+    last = lines.pop()
+    for line in lines:
+        yield line + b"\n"
+    if last:
+        yield last
+
+
+def _gather(head: bytes, rest: Iterator[bytes], limit: int) -> bytes | None:
+    """The whole file; None: it is larger than the limit."""
+    parts, size = [head], len(head)
+    for chunk in rest:
+        parts.append(chunk)
+        size += len(chunk)
+        if size > limit:
+            return None
+    return b"".join(parts)

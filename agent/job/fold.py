@@ -1,0 +1,107 @@
+"""What explains what: consequences go to the cause that comes before them, by time and by who names whom."""
+
+from __future__ import annotations
+
+from agent.job.candidate import ORDER, SLOW, PossibleCause
+
+_CLOCKS = 5.0  # seconds by which clocks of hosts may differ, and lines be late
+_SYMPTOMS = frozenset(("network", "connect", "hang", "silent", "cancel", "consequence", "unexplained"))
+_OWN = frozenset(("error", "crash", "exit", "exception", "missing", "silent"))  # of the process that has the cause
+_ENDS = frozenset(("hard", "dead", "error", "missing", "crash", "exit", "exception"))  # a rank that is gone or stuck
+
+
+def fold(candidates: list[PossibleCause]) -> tuple[list[PossibleCause], dict[int, PossibleCause]]:
+    """The causes in order, and for each of the others (by id()) what explains it."""
+    ordered = sorted(candidates, key=_rank)
+    parents: dict[int, PossibleCause] = {}
+    for effect in ordered:
+        for cause in ordered:
+            if cause is effect or not explains(cause, effect) or _root(cause, parents) is effect:
+                continue
+            parents[id(effect)] = _root(cause, parents)
+            break
+    for effect in ordered:
+        if id(effect) in parents:
+            parents[id(effect)] = _root(parents[id(effect)], parents)
+    return [candidate for candidate in ordered if id(candidate) not in parents], parents
+
+
+def _rank(candidate: PossibleCause) -> tuple[int, bool, float, int, str]:
+    at = candidate.at
+    # of hard causes the first in time comes first; a weaker kind of evidence never comes before a stronger one
+    return candidate.order, at is None, at.seconds if at else 0.0, -candidate.count, candidate.id
+
+
+def _root(candidate: PossibleCause, parents: dict[int, PossibleCause]) -> PossibleCause:
+    seen: set[int] = set()
+    while id(candidate) in parents and id(candidate) not in seen:
+        seen.add(id(candidate))
+        candidate = parents[id(candidate)]
+    return candidate
+
+
+def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
+    """Whether the effect follows from the cause."""
+    if cause.order >= SLOW or (effect.order >= SLOW) or cause.role in ("consequence", "unexplained", "cancel"):
+        return (
+            cause.role == effect.role == "slow"
+            and cause.id == "efa-not-found"
+            and effect.id in ("sockets", "gpudirect-off")
+        )
+    if "exit-code" in (cause.id, effect.id) and "exception" in (cause.role, effect.role):
+        return cause.role == "exception" and (_same_process(cause, effect) or not cause.ranks)  # it has the message
+    early = cause.at is None or effect.at is None or cause.at.seconds <= effect.at.seconds + _CLOCKS
+    if not early:
+        return False
+    if effect.role == "consequence":
+        return True
+    together = _same_process(cause, effect)
+    if cause.role == "port":
+        return _explains_of_port(cause, effect)
+    if effect.role == "missing" and cause.role in ("hard", "dead", "error", "crash", "exit", "exception"):
+        return (
+            together
+            or (not cause.ranks and not cause.hosts)
+            or bool(cause.hosts and not cause.ranks and _share(cause.hosts, effect.hosts))
+        )
+    if cause.role in _ENDS and effect.role in _SYMPTOMS:
+        return ORDER[cause.role] < ORDER[effect.role] or cause.at is not None
+    if effect.role in _OWN and cause.role in _ENDS:
+        return ORDER[cause.role] < ORDER[effect.role] and (together or not effect.ranks or effect.role == "exception")
+    if cause.role == effect.role == "hard":
+        return _rank(cause) < _rank(effect) and bool(_share(cause.ranks, effect.ranks)) and cause.fault == effect.fault
+    if cause.role == "network":
+        weaker = effect.role in ("connect", "hang", "silent", "cancel", "exception", "unexplained") or (
+            effect.role in ("error", "crash", "exit") and together
+        )
+        return weaker or (effect.role == "network" and _rank(cause) < _rank(effect) and _touch(cause, effect))
+    if cause.role == "hang":
+        return effect.role in ("exception", "exit", "connect", "silent", "cancel", "unexplained", "crash")
+    return cause.role in ("connect", "silent") and effect.role in ("cancel", "unexplained")
+
+
+def _explains_of_port(cause: PossibleCause, effect: PossibleCause) -> bool:
+    if effect.role == "network":
+        if cause.nic and effect.nic:
+            return cause.nic == effect.nic
+        return _touch(cause, effect) or not (effect.ranks or effect.hosts)
+    if effect.role == "hang":
+        return effect.waits_for_all or effect.confidence == "low"
+    if effect.role == "port":
+        return False
+    if effect.role in ("error", "crash", "exit", "missing"):
+        return effect.role in ("exit", "crash") and cause.at is not None
+    return effect.role in ("connect", "silent", "cancel", "exception", "unexplained")
+
+
+def _same_process(cause: PossibleCause, effect: PossibleCause) -> bool:
+    return bool(_share(cause.ranks, effect.ranks) or cause.pids & effect.pids)
+
+
+def _touch(cause: PossibleCause, effect: PossibleCause) -> bool:
+    """Whether one has hosts of the other, as its own or as its peer."""
+    return bool(_share(cause.hosts | cause.peers, effect.hosts | effect.peers))
+
+
+def _share(one: dict[int, None] | dict[str, None], other: dict[int, None] | dict[str, None]) -> bool:
+    return not one.keys().isdisjoint(other)

@@ -1,0 +1,204 @@
+"""Which rank the others waited for, by the watchdog of PyTorch.
+
+The rank that a time-out line names waited; the one that did not come is the one whose last enqueued work is smaller
+(pytorch `ProcessGroupNCCL.cpp`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from agent.job.candidate import PossibleCause, name_numbers, name_ranks
+from agent.job.evidence import Evidence, WatchdogState
+from agent.model.job_answer import RankLast
+
+_UNKNOWN = -2
+
+
+class GroupState:
+    """What the watchdogs of one process group show."""
+
+    def __init__(self) -> None:
+        self.waits: dict[int, WatchdogState] = {}  # by rank: the collective that it waited for
+        self.enqueued: dict[int, WatchdogState] = {}
+        self.operations: dict[int, dict[int, tuple[str, str | None]]] = defaultdict(dict)
+
+
+def read_groups(evidence: Evidence) -> dict[str, GroupState]:
+    """By the name of the group; lines without one belong to the one group that is named, or to ""."""
+    names = Counter(state.group for state in evidence.watchdog if state.group)
+    only = next(iter(names)) if len(names) == 1 else ""
+    groups: dict[str, GroupState] = defaultdict(GroupState)
+    named: dict[tuple[int, int], str] = {
+        (state.rank, state.waits): state.group for state in evidence.watchdog if state.group and state.waits is not None
+    }
+    for state in evidence.watchdog:
+        name = state.group or named.get((state.rank, state.waits or 0)) or only
+        group = groups[name]
+        if state.waits is not None:
+            known = group.waits.get(state.rank)
+            if known is None or (state.operation and not known.operation):
+                group.waits[state.rank] = state
+        if state.enqueued != _UNKNOWN:
+            known = group.enqueued.get(state.rank)
+            if known is None or state.enqueued > known.enqueued:
+                group.enqueued[state.rank] = state
+    return groups
+
+
+def find_watchdog_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
+    """A candidate for each group in which ranks waited."""
+    for name, group in read_groups(evidence).items():
+        if group.waits:
+            yield _judge_group(evidence, name, group)
+
+
+def last_of_ranks(evidence: Evidence) -> dict[int, RankLast]:
+    """The last collective of each rank that a watchdog names."""
+    last: dict[int, RankLast] = {}
+    for name, group in read_groups(evidence).items():
+        for rank, state in group.enqueued.items():
+            waits = group.waits.get(rank)
+            sequence = waits.waits if waits is not None else state.enqueued
+            last[rank] = RankLast(
+                group=_plain(name) or None, sequence=sequence, collective=waits.operation if waits else None
+            )
+    return last
+
+
+def _plain(name: str) -> str:
+    """ "default_pg" of "0(default_pg)"."""
+    inner = name.partition("(")[2].rstrip(")")
+    return inner or name
+
+
+def _judge_group(evidence: Evidence, name: str, group: GroupState) -> PossibleCause:
+    sequences = Counter(state.waits for state in group.waits.values())
+    sequence = max(sequences, key=lambda number: (sequences[number], number or 0))
+    waiting = {rank: state for rank, state in group.waits.items() if state.waits == sequence}
+    operation = next((state.operation for state in waiting.values() if state.operation), None)
+    of_group = f" of {_plain(name)}" if name else ""
+    what = f"collective {sequence}{of_group}" if sequence is not None else f"a collective{of_group}"
+    what += f" ({operation})" if operation else ""
+    behind = {
+        rank: state
+        for rank, state in group.enqueued.items()
+        if sequence is not None and state.enqueued < sequence and rank not in group.waits
+    }
+    if behind:
+        return _late(evidence, what, waiting, behind)
+    mismatched = {state.operation for state in waiting.values() if state.operation}
+    if len(mismatched) > 1:
+        candidate = PossibleCause(
+            "collectives-differ",
+            "hard",
+            "software",
+            f"ranks call different collectives as number {sequence}{of_group}: {', '.join(sorted(mismatched))}",
+        )
+        candidate.next = ["the branch of the program that only some ranks take"]
+        return _with_lines(evidence, candidate, list(waiting.values()))
+    silent = _find_silent(evidence, name, group)
+    if silent:
+        return _silent(evidence, what, waiting, silent)
+    return _all_wait(evidence, what, waiting, group, sequence)
+
+
+def _late(
+    evidence: Evidence, what: str, waiting: dict[int, WatchdogState], behind: dict[int, WatchdogState]
+) -> PossibleCause:
+    hosts = list(dict.fromkeys(host for rank in behind if (host := evidence.ranks.host(rank)) is not None))
+    who = name_ranks(evidence, list(behind), hosts)
+    state = next(iter(behind.values()))
+    waited = f"{len(waiting)} rank{'s' if len(waiting) > 1 else ''} waited until the time-out"
+    candidate = PossibleCause(
+        "rank-behind", "missing", "rank", f"{who} did not come to {what}: its last work is {state.enqueued}; {waited}"
+    )
+    host = hosts[0] if hosts else "its host"
+    candidate.next = [
+        f"the cause is on {who}, before the network: `py-spy dump` of its process while it hangs, its data loader "
+        f"and CPU",
+        f"`fabricscope scan` on {host}, and its kernel log at that time (Xids)",
+    ]
+    for rank, late in behind.items():
+        candidate.show(evidence, late.line)
+        candidate.ranks.setdefault(rank)
+    candidate.hosts |= dict.fromkeys(hosts)
+    first = min(waiting.values(), key=lambda one: one.line.at.seconds if one.line.at else 0.0)
+    candidate.at = first.line.at
+    candidate.show(evidence, first.line)
+    if all(late.enqueued != late.completed for late in behind.values()):
+        candidate.confidence = "medium"  # its own last work is not done: another group may hold it up
+    return candidate
+
+
+def _find_silent(evidence: Evidence, name: str, group: GroupState) -> list[int]:
+    """Ranks without a line of the watchdog, where most others of the whole job have one."""
+    ranks = evidence.ranks
+    world = ranks.world or (max(ranks.host_of) + 1 if ranks.host_of else 0)
+    is_default = "default" in name or name in ("", "0")
+    if not is_default or not world or len(group.waits) < max(2, world // 2):
+        return []
+    return [rank for rank in range(world) if rank not in group.waits and rank not in group.enqueued]
+
+
+def _silent(evidence: Evidence, what: str, waiting: dict[int, WatchdogState], silent: list[int]) -> PossibleCause:
+    ranks = evidence.ranks
+    hosts = list(dict.fromkeys(host for rank in silent if (host := ranks.host(rank)) is not None))
+    who = name_ranks(evidence, silent, hosts)
+    there = [rank for rank in silent if ranks.find(rank) is not None or rank in ranks.torch_files]
+    how = "ended, or is blocked, without a line of its watchdog" if there else "has no line in these files"
+    candidate = PossibleCause(
+        "rank-silent",
+        "missing",
+        "rank",
+        f"{who} {how}; {len(waiting)} ranks waited for {what}",
+        "medium" if there else "low",
+    )
+    candidate.next = [
+        "the launcher's table of exit codes, and the kernel log of that host: out of memory, Xids",
+        f"the log of rank {name_numbers(silent[:8])}: it decides",
+    ]
+    candidate.ranks |= dict.fromkeys(silent)
+    candidate.hosts |= dict.fromkeys(hosts)
+    return _with_lines(evidence, candidate, list(waiting.values())[:2], ranks=False)
+
+
+def _all_wait(
+    evidence: Evidence, what: str, waiting: dict[int, WatchdogState], group: GroupState, sequence: int | None
+) -> PossibleCause:
+    """Everybody that is known entered: the network or a GPU of the group, or ranks whose lines are not here."""
+    world = evidence.ranks.world
+    everybody = bool(world) and len(group.waits) >= world
+    first = "; the first collective: nothing ever worked" if sequence in (0, 1) else ""
+    who = f"all {world} ranks" if everybody else f"{len(waiting)} rank{'s' if len(waiting) > 1 else ''}"
+    candidate = PossibleCause(
+        "collective-stuck",
+        "hang",
+        "fabric" if everybody else "unknown",
+        f"{who} waited in {what} until the time-out{first}; no rank is known that did not come",
+        "medium" if everybody else "low",
+    )
+    candidate.waits_for_all = True
+    candidate.next = [
+        "warnings of NCCL before the time-out (NCCL_DEBUG=WARN on all ranks)",
+        "kernel logs of all hosts: Xids, links that went down",
+    ]
+    if not everybody:
+        candidate.next.insert(0, "the logs of all ranks: the one that did not come has another number")
+    return _with_lines(evidence, candidate, list(waiting.values()), ranks=everybody)
+
+
+def _with_lines(
+    evidence: Evidence, candidate: PossibleCause, states: list[WatchdogState], ranks: bool = True
+) -> PossibleCause:
+    for number, state in enumerate(sorted(states, key=lambda one: one.line.at.seconds if one.line.at else 0.0)):
+        if number < 2:
+            candidate.show(evidence, state.line)
+        if ranks:
+            candidate.ranks.setdefault(state.rank)
+            if (host := evidence.ranks.host(state.rank)) is not None:
+                candidate.hosts.setdefault(host)
+        if state.line.at is not None and candidate.at is None:
+            candidate.at = state.line.at
+    return candidate

@@ -1,0 +1,210 @@
+"""One line of a log: without colours and launcher prefixes, split where two ranks share it, with its rank and time.
+
+Prefixes: srun -l, mpirun --tag-output (Open MPI 4 and 5), MPICH, torchrun, kubectl and stern, the container runtime,
+pdsh and clush, Ray, journald, docker compose. Line forms of NCCL: NVIDIA/nccl v2.4 to v2.30, `src/debug.cc`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+LINE_LIMIT = 4000  # characters of a line that are looked at
+_MOST_PREFIXES = 4
+_SHARE = 0.3  # of the lines of a file that an ambiguous prefix must be on
+_COLOUR = re.compile(r"\x1b\[[\d;]{0,20}[A-Za-z]")
+_HEADER = re.compile(
+    r"(?P<host>[A-Za-z0-9][\w.-]{0,63}):(?P<pid>\d{1,8}):(?P<tid>\d{1,8}) \[(?P<device>\d{1,3})\] "
+    r"(?:(?P<place>[^\s:]{1,100}:\d{1,6}) (?:\(\w{1,60}\) )?)?(?:NCCL )?(?P<level>INFO|WARN|TRACE|ABORT|VERSION)\b ?"
+)
+_BARE_HEADER = re.compile(r"NCCL (?P<level>INFO|WARN) ")
+_RANK = re.compile(r"\[rank(\d{1,7})\]: ?")
+_KNOWN = re.compile(
+    r"(?:\[[\d :.T-]{19,30}\] )?[\w.-]{1,64}:\d{1,8}:\d{1,8} \[|\[rank\d|NCCL version|RCCL version|srun: |slurmstepd: |"
+    r"\[[EWFI]\d{3,4} |#\s|Traceback |\s{0,20}\d{2,15}\s{1,12}\d{1,15}\s{1,12}(?:float|half|double|int)|"
+    r"libfabric:|\[\d{1,9},\d{1,7}\]<std|\[\w{1,7}\] ?HCCL"
+)
+# a prefix by its form, and whether it cannot be anything else
+_PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
+    ("tag", re.compile(r"\[\d{1,9},(?P<task>\d{1,7})\]<std\w{3}>: ?"), True),
+    ("tag", re.compile(r"\[[\w.@-]{1,60},(?P<task>\d{1,7})\]<std\w{3}>: ?"), True),
+    ("date", re.compile(r"\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}(?= ?\[)"), True),
+    ("torchrun", re.compile(r"\[(?:default|[A-Za-z][\w-]{0,40}?)(?P<local>\d{1,5})\]:(?! ?\[)"), True),
+    ("pod", re.compile(r"\[pod/(?P<pod>[\w.-]{1,120})/[\w.-]{1,120}\] ?"), True),
+    ("ray", re.compile(r"\([\w\[\]=, ]{1,80}? ?pid=(?P<pid>\d{1,9})(?:, ip=(?P<address>[\d.]{7,15}))?\) ?"), True),
+    ("runtime", re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] "), True),
+    ("iso", re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d)[ \t]"), True),
+    ("journal", re.compile(r"\w{3} [ \d]\d [\d:]{8} (?P<host>[\w.-]{1,64}) [^\s:]{1,60}: "), True),
+    ("compose", re.compile(r"(?P<service>[\w.-]{1,60}) {0,20}\| "), False),
+    ("srun", re.compile(r"\s{0,6}(?P<task>\d{1,7}): ?"), False),
+    ("mpich", re.compile(r"\[(?P<task>\d{1,7})\] "), False),
+    ("pdsh", re.compile(r"(?P<host>[A-Za-z][\w.-]{0,62}): "), False),
+)
+_NO_HOSTS = re.compile(
+    r"(?:.{0,60}(?:Error|Exception|Warning)|srun|slurmstepd|libfabric|mpirun|INFO|WARN\w{0,4}|ERROR|FATAL|DEBUG|error|"
+    r"warning|hint|kernel|nccl\w{0,40})$"
+)
+_SAMPLE = 400  # lines by which ambiguous prefixes are judged
+
+_DATES: tuple[re.Pattern[str], ...] = (
+    re.compile(
+        r"(?P<year>20\d\d)[-/](?P<month>\d\d)[-/](?P<day>\d\d)[ T-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+        r"(?:[.,](?P<fraction>\d{1,9}))?"
+    ),
+    re.compile(
+        r"\[[EWFI](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+        r"(?:\.(?P<fraction>\d{1,9}))?"
+    ),
+    re.compile(
+        r"\b(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]?(?P<day>\d) "
+        r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?: (?P<year>20\d\d))?"
+    ),
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)  # before each month, in a leap year
+_DATED = 140  # characters in which the time of a line is
+
+
+class Moment(NamedTuple):
+    """A time without a zone. `seconds`: since the start of the year, as in a leap year."""
+
+    seconds: float
+    year: int | None
+
+    def format(self, year: int | None = None) -> str:
+        """As RFC 3339 writes it, without a zone, and without a year where none is known."""
+        whole = int(self.seconds)
+        day, clock = divmod(whole, 86400)
+        month = max(number for number, days in enumerate(_DAYS) if days <= day)
+        text = f"{month + 1:02}-{day - _DAYS[month] + 1:02}T{clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}"
+        known = self.year or year
+        return f"{known}-{text}" if known else text
+
+
+class LogLine(NamedTuple):
+    """What one rank, or the launcher, wrote."""
+
+    text: str  # the message
+    whole: str  # the line as it is in the file
+    number: int
+    file: int
+    level: str | None = None  # INFO | WARN, of NCCL
+    place: str | None = None  # "transport/net.cc:1302"
+    host: str | None = None
+    pid: int | None = None
+    device: int | None = None
+    rank: int | None = None  # of the whole job
+    task: int | None = None  # of the launcher
+    at: Moment | None = None
+
+
+class Prefixes:
+    """Removes the launcher prefixes of one file."""
+
+    def __init__(self, sample: Iterable[str]) -> None:
+        lines = [line for line in sample if line.strip()][:_SAMPLE]
+        counts: Counter[str] = Counter()
+        for line in lines:
+            for name, form, sure in _PREFIXES:
+                if not sure and (match := form.match(line)) is not None and not _is_word(match):
+                    counts[name] += 1
+        self._usual = {name for name, count in counts.items() if count >= max(3, _SHARE * len(lines))}
+
+    def strip(self, line: str) -> tuple[str, dict[str, str]]:
+        """The line without them, and what they name: task, local, pod, pid, address, host."""
+        names: dict[str, str] = {}
+        for _ in range(_MOST_PREFIXES):
+            for name, form, sure in _PREFIXES:
+                match = form.match(line)
+                if match is None or not match.end():
+                    continue
+                rest = line[match.end() :]
+                if not sure and (_is_word(match) or not (name in self._usual or _KNOWN.match(rest))):
+                    continue
+                names |= {key: value for key, value in match.groupdict().items() if value}
+                line = rest
+                break
+            else:
+                break
+        return line, names
+
+
+def _is_word(match: re.Match[str]) -> bool:
+    """Whether what looks like a host's name begins an ordinary message."""
+    return "host" in match.re.groupindex and _NO_HOSTS.match(match["host"]) is not None
+
+
+def split_line(raw: bytes, number: int, file: int, prefixes: Prefixes) -> Iterator[LogLine]:
+    """The messages of one line of a file."""
+    whole = raw[:LINE_LIMIT].decode("utf-8", "replace").rstrip("\n")
+    for part in whole.split("\r") if "\r" in whole else (whole,):
+        line = _COLOUR.sub("", part) if "\x1b" in part else part
+        if not line.strip():
+            continue
+        at = find_time(line)
+        line, names = prefixes.strip(line)
+        headers = list(_HEADER.finditer(line))[:8]
+        if headers:
+            yield from _split_records(line, headers, LogLine("", whole, number, file, at=at), names)
+            continue
+        task = int(names["task"]) if "task" in names else None
+        host, pid = names.get("host"), int(names["pid"]) if "pid" in names else None
+        rank = _RANK.search(line[:400])
+        bare = _BARE_HEADER.search(line)
+        text, level = (line[bare.end() :], bare["level"]) if bare else (line, None)
+        yield LogLine(text, whole, number, file, level, None, host, pid, None, int(rank[1]) if rank else None, task, at)
+
+
+def _split_records(line: str, headers: list[re.Match[str]], blank: LogLine, names: dict[str, str]) -> Iterator[LogLine]:
+    """Records of NCCL, which several ranks may have written into one line."""
+    first = headers[0]["host"].partition(".")[0]
+    glued = [
+        len(header["host"].partition(".")[0]) - len(_cut_host(header["host"].partition(".")[0], first))
+        for header in headers
+    ]
+    ends = [header.start() + more for header, more in zip(headers[1:], glued[1:], strict=True)] + [len(line)]
+    for header, end in zip(headers, ends, strict=True):
+        yield blank._replace(
+            text=line[header.end() : end].strip(),
+            level=header["level"],
+            place=header["place"],
+            host=_cut_host(header["host"].partition(".")[0], first),
+            pid=int(header["pid"]),
+            device=int(header["device"]),
+            task=int(names["task"]) if "task" in names else None,
+        )
+
+
+def _cut_host(host: str, first: str) -> str:
+    """A host without the end of the message that it is glued to, where the line begins with that host."""
+    return first if host.endswith(first) else host
+
+
+def find_time(line: str) -> Moment | None:
+    """The time that a line begins with.
+
+    >>> find_time("[rank1]:[E606 20:32:23.5 x.cpp:1] a").format()
+    '06-06T20:32:23'
+    >>> find_time("[2026-11-03 04:12:09] gpu-a04:1:2 [0] x").format()
+    '2026-11-03T04:12:09'
+    """
+    head = line[:_DATED]
+    for form in _DATES:
+        match = form.search(head)
+        if match is None:
+            continue
+        groups = match.groupdict()
+        if groups.get("name"):
+            month, day = _MONTHS.index(groups["name"]) + 1, int(match[0][4:6])
+        else:
+            month, day = int(groups["month"]), int(groups["day"])
+        if not (1 <= month <= 12 and 1 <= day <= 31 and int(groups["hour"]) < 24):
+            continue
+        seconds = (_DAYS[month - 1] + day - 1) * 86400 + int(groups["hour"]) * 3600
+        seconds += int(groups["minute"]) * 60 + int(groups["second"])
+        fraction = groups.get("fraction")
+        year = groups.get("year")
+        return Moment(seconds + (float(f"0.{fraction}") if fraction else 0.0), int(year) if year else None)
+    return None

@@ -1,0 +1,243 @@
+"""Why a job failed, as one self-contained page: headline, causes with their lines, a time line of ranks, the rest."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from pkgutil import get_data
+from xml.etree.ElementTree import Element, tostring
+
+from agent.model.job_answer import JobAnswer, JobCause, Rank, TimelineEntry
+from agent.outputs.html.elements import Child, el
+from agent.outputs.text.job import describe_job
+from agent.outputs.text.lines import to_plain_text
+from agent.outputs.text.recommend_answers import render_log_answer
+
+_STYLES = ("palette.css", "page.css", "print.css")
+_EXTRA = (
+    ".lines{margin:4px 0 0;padding:0;list-style:none} .lines li{margin:0 0 3px;overflow-wrap:anywhere}"
+    "pre{font:13px/1.45 ui-monospace,monospace;overflow-x:auto} .times "
+    "text{font:11px system-ui,sans-serif;fill:var(--ink)}"
+    ".times .axis{stroke:var(--line)} .times .cause{fill:var(--error)} .times .consequence{fill:var(--warning)}"
+    ".times .hang{fill:var(--info)} .times .small{fill:var(--dim)}\n"
+)
+_TONES = {"well": "ok", "failed": "error", "hung": "error", "killed": "error", "cut": "warning", "unknown": "warning"}
+_MOST_RANKS, _MOST_ROWS, _MOST_LANES = 512, 64, 40
+_CODE = re.compile(r"`([^`]{1,200})`")
+_LANE, _WIDTH, _LEFT = 18, 1000, 150
+
+
+def render_job_page(answer: JobAnswer) -> str:
+    """HTML 5 that loads nothing; the same bytes for the same answer."""
+    style = el("style")
+    style.text = "".join((get_data("agent.outputs.html", name) or b"").decode() for name in _STYLES) + _EXTRA
+    digest = base64.b64encode(hashlib.sha256(style.text.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("title", "job - fabricscope"),
+        style,
+    )
+    tone = "warning" if answer.headline.startswith("Slow") else _TONES.get(answer.job.ended, "warning")
+    word, separator, rest = answer.headline.partition(": ")
+    verdict = el(
+        "div",
+        el("strong", word if separator else answer.headline),
+        el("span", rest) if separator else None,
+        class_=f"verdict {tone}",
+    )
+    header = el("header", el("h1", "Job"), el("p", describe_job(answer), class_="dim"), verdict)
+    footer = el("footer", el("p", f"fabricscope {answer.generator.version}, {answer.generated_at}", class_="dim"))
+    body = el("body", header, el("main", *_sections(answer)), footer)
+    return "<!DOCTYPE html>\n" + tostring(el("html", head, body, lang="en"), encoding="unicode", method="html") + "\n"
+
+
+def _sections(answer: JobAnswer) -> Iterator[Element]:
+    if answer.causes:
+        yield el("h2", "Causes", id="causes")
+        yield from (_cause(cause, number) for number, cause in enumerate(answer.causes, 1))
+    if answer.timeline:
+        yield el("h2", "Time line")
+        yield el(
+            "div",
+            _draw_times(answer.timeline),
+            class_="scroll",
+            tabindex=0,
+            role="region",
+            aria_label="time line of ranks",
+        )
+    yield from _listed(
+        "What followed",
+        [f"{row.summary}{f' ({row.count} lines)' if row.count > 1 else ''}" for row in answer.consequences],
+    )
+    if answer.ranks:
+        yield el("h2", "Ranks")
+        yield _table(
+            ("rank", "host", "GPU", "NICs", "state", "last collective"),
+            [_rank(row) for row in answer.ranks[:_MOST_RANKS]],
+        )
+        if len(answer.ranks) > _MOST_RANKS:
+            yield el("p", f"and {len(answer.ranks) - _MOST_RANKS} more", class_="dim")
+    settings = [(row.name, row.value, row.where, row.verdict, row.reason or "") for row in answer.settings]
+    if settings:
+        yield el("h2", "Settings")
+        yield _table(("name", "value", "where", "verdict", "reason"), settings[:_MOST_ROWS])
+    yield from _listed(
+        "Measured",
+        [
+            f"{row.source}: {row.rows} rows of {row.tool}, {row.largest_gbyte_s:.3g} GB/s at the largest "
+            f"size{''.join(f'; {text}' for text in row.shapes)}"
+            for row in answer.measured
+        ],
+    )
+    yield from _listed("Notes", [row.summary for row in answer.notes])
+    reports = [
+        f"{row.source}{f' ({row.host})' if row.host else ''}: "
+        f"{'joined' if row.joined else 'not joined'}{f'; {row.reason}' if row.reason else ''}"
+        + "".join(
+            f"; {finding.severity} {finding.rule} on {finding.label}: {finding.summary}" for finding in row.findings[:4]
+        )
+        for row in answer.reports
+    ]
+    yield from _listed("Reports", reports)
+    if answer.machine is not None:
+        yield el("h2", "NCCL's choices")
+        block = el("pre")
+        for line in to_plain_text(render_log_answer(answer.machine, 110)).splitlines():
+            block.append(el("span", line))
+            block[-1].tail = "\n"
+        yield block
+    yield from _listed(
+        "What these files do not show",
+        [f"{row.what}{f'; save {row.save}' if row.save else ''}" for row in answer.cannot_tell],
+    )
+    files = [
+        (file.name, file.read_as or "not read", "" if file.lines is None else str(file.lines), file.reason or "")
+        for file in answer.source.files
+    ]
+    yield el("h2", "Files")
+    yield _table(("file", "read as", "lines", "reason"), files[: 2 * _MOST_ROWS])
+
+
+def _cause(cause: JobCause, number: int) -> Element:
+    fault = cause.at_fault
+    parts = [fault.host, f"rank {', '.join(map(str, fault.ranks[:8]))}" if fault.ranks else None, fault.gpu, fault.nic]
+    place = ", ".join(part for part in parts if part)
+    title = el(
+        "header",
+        el("span", fault.kind, class_="badge"),
+        el("span", f"{number}. {place}", class_="dim"),
+        el("code", cause.id, class_="rule"),
+    )
+    lines = [
+        el(
+            "li",
+            el("code", row.text),
+            el("span", f" {row.source}{f':{row.line}' if row.line is not None else ''}", class_="dim"),
+        )
+        for row in cause.evidence
+    ]
+    steps = el("ol", *[el("li", *_inline(text)) for text in cause.next]) if cause.next else None
+    tone = {"high": "error", "medium": "warning"}.get(cause.confidence, "info")
+    return el(
+        "article",
+        title,
+        el("p", *_inline(cause.summary), class_="what"),
+        el("p", f"confidence {cause.confidence}{f', at {cause.at}' if cause.at else ''}", class_="dim"),
+        el("ul", *lines, class_="lines"),
+        el("h4", "Next") if steps is not None else None,
+        steps,
+        class_=f"finding {tone}",
+    )
+
+
+def _inline(text: str) -> list[Child]:
+    """A text whose commands are marked."""
+    return [el("code", part) if number % 2 else part for number, part in enumerate(_CODE.split(text))]
+
+
+def _rank(row: Rank) -> tuple[str, ...]:
+    gpu = ""
+    if row.gpu is not None:
+        gpu = row.gpu.pci or (f"GPU{row.gpu.index}" if row.gpu.index is not None else "")
+    last = ""
+    if row.last is not None:
+        known = (row.last.group, str(row.last.sequence) if row.last.sequence is not None else None, row.last.collective)
+        last = " ".join(part for part in known if part)
+    return str(row.rank), row.host or "", gpu, ", ".join(row.nics), row.state, last
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Element:
+    head = el("thead", el("tr", *[el("th", title, scope="col") for title in titles]))
+    body = el("tbody", *[el("tr", *[el("td", cell) for cell in row]) for row in rows])
+    return el("div", el("table", head, body), class_="scroll", tabindex=0, role="region", aria_label=titles[0])
+
+
+def _listed(title: str, texts: Sequence[str]) -> Iterator[Element]:
+    if texts:
+        yield el("h2", title)
+        yield el("ul", *[el("li", *_inline(text)) for text in texts[:_MOST_ROWS]])
+
+
+def _draw_times(entries: Sequence[TimelineEntry]) -> Element:
+    """A lane for each rank or host, a mark for each event."""
+    lanes: dict[str, int] = {}
+    for entry in entries:
+        for name in _lanes_of(entry):
+            if len(lanes) < _MOST_LANES:
+                lanes.setdefault(name, len(lanes))
+    seconds = [_seconds(entry.at) for entry in entries]
+    first, span = min(seconds), max(1.0, max(seconds) - min(seconds))
+    height = _LANE * (len(lanes) + 2)
+    picture = el(
+        "svg",
+        viewBox=f"0 0 {_WIDTH} {height}",
+        width=_WIDTH,
+        height=height,
+        class_="times",
+        role="img",
+        aria_label="time line",
+    )
+    for name, lane in lanes.items():
+        y = _LANE * (lane + 1)
+        picture.append(el("text", name, x=4, y=y + 4))
+        picture.append(el("line", x1=_LEFT, x2=_WIDTH - 20, y1=y, y2=y, class_="axis"))
+    for entry, moment in zip(entries, seconds, strict=True):
+        x = round(_LEFT + 10 + (moment - first) / span * (_WIDTH - _LEFT - 50), 1)
+        for name in _lanes_of(entry):
+            if name in lanes:
+                mark = el(
+                    "circle",
+                    el("title", f"{entry.at}: {entry.text}"),
+                    cx=x,
+                    cy=_LANE * (lanes[name] + 1),
+                    r=5,
+                    class_=entry.role,
+                )
+                picture.append(mark)
+    y = _LANE * (len(lanes) + 1) + 4
+    picture.append(el("text", min(entries, key=lambda entry: entry.at).at, x=_LEFT, y=y, class_="small"))
+    if max(seconds) > first:
+        picture.append(el("text", f"+{max(seconds) - first:.0f} s", x=_WIDTH - 80, y=y, class_="small"))
+    return picture
+
+
+def _lanes_of(entry: TimelineEntry) -> list[str]:
+    if entry.ranks:
+        return [f"rank {rank}" for rank in entry.ranks[:_MOST_LANES]]
+    return [entry.host or "job"]
+
+
+def _seconds(at: str) -> float:
+    """Seconds since the start of its month-day text, enough to place marks."""
+    day, _, clock = at.rpartition("T")
+    numbers = [int(part) for part in clock.split(":")[:3] if part.isdigit()]
+    hours, minutes, seconds = ([*numbers, 0, 0, 0])[:3]
+    month_day = [int(part) for part in day.split("-")[-2:] if part.isdigit()]
+    days = month_day[0] * 31 + month_day[1] if len(month_day) == 2 else 0
+    return float(days * 86400 + hours * 3600 + minutes * 60 + seconds)

@@ -1,0 +1,127 @@
+"""The answer about a job, as text: the headline, at most three causes, then the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from agent.model.job_answer import JobAnswer, JobCause
+from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
+from agent.outputs.text.recommend_answers import render_log_answer
+
+MOST_CAUSES = 3
+_MOST_LINES = 4
+_MOST_ROWS = 8
+_FAULTS = {
+    "rank": "this rank", "peer": "its peer", "wire": "the wire", "fabric": "the fabric", "hardware": "the hardware",
+    "software": "the software", "setting": "a setting", "unknown": "not known",
+}  # fmt: skip
+_STYLES = {"well": "ok", "failed": "error", "hung": "error", "killed": "error"}
+
+
+def render_job(answer: JobAnswer, width: int) -> list[Line]:
+    """The whole answer."""
+    slow = answer.headline.startswith("Slow")
+    style = "warning" if slow else _STYLES.get(answer.job.ended, "warning")
+    lines = list(wrap_paragraph(answer.headline, width, "  ", style, first=""))
+    lines += wrap_paragraph(describe_job(answer), width, "  ", "dim", first="")
+    for number, cause in enumerate(answer.causes[:MOST_CAUSES], 1):
+        lines += [BLANK, *_cause(cause, number, width)]
+    if len(answer.causes) > MOST_CAUSES:
+        lines += [BLANK, make_heading(f"{len(answer.causes) - MOST_CAUSES} more")]
+        lines += [
+            line
+            for cause in answer.causes[MOST_CAUSES:]
+            for line in wrap_paragraph(cause.summary, width, "    ", first="  - ")
+        ]
+    for title, texts in _sections(answer):
+        lines += [BLANK, make_heading(title)]
+        lines += [line for text in texts for line in wrap_paragraph(text, width, "    ", first="  - ")]
+    if answer.machine is not None and (answer.machine.differences or answer.machine.machine):
+        lines += [BLANK, make_heading("NCCL's choices")]
+        lines += [tuple((f"  {text}" if number == 0 else text, style) for number, (text, style) in enumerate(line))
+                  for line in render_log_answer(answer.machine, width - 2)]  # fmt: skip
+    return lines
+
+
+def describe_job(answer: JobAnswer) -> str:
+    """The job in one line."""
+    job = answer.job
+    library = f"{job.library.name} {job.library.version or 'of unknown version'}" if job.library else None
+    ranks = f"{job.ranks} rank{'s' if job.ranks != 1 else ''}" if job.ranks else None
+    nodes = f"on {job.nodes} host{'s' if job.nodes != 1 else ''}" if job.nodes else None
+    size = " ".join(part for part in (ranks, nodes) if part) or None
+    read = sum(file.read_as is not None for file in answer.source.files) + (answer.source.files_more or 0)
+    files = f"{read} file{'s' if read != 1 else ''} read"
+    failed = f"first failure at {job.first_failure_at}" if job.first_failure_at else None
+    return "  ·  ".join(part for part in (job.framework, library, size, f"ended: {job.ended}", failed, files) if part)
+
+
+def _cause(cause: JobCause, number: int, width: int) -> Iterator[Line]:
+    fault = _FAULTS.get(cause.at_fault.kind, cause.at_fault.kind)
+    yield make_line((f"{number}. {cause.id}", "head"), (f"  at fault: {fault}, confidence {cause.confidence}", "dim"))
+    yield from wrap_paragraph(cause.summary, width, "   ")
+    for row in cause.evidence[:_MOST_LINES]:
+        place = f"{row.source}:{row.line}" if row.line is not None else row.source
+        yield from wrap_paragraph(f"{place}: {row.text[:220]}", width, "       ", "dim", first="   | ")
+    if len(cause.evidence) > _MOST_LINES:
+        yield make_line((f"   | and {len(cause.evidence) - _MOST_LINES} more", "dim"))
+    for step, text in enumerate(cause.next):
+        yield from wrap_paragraph(text, width, "         ", first="   next: " if step == 0 else "         ")
+
+
+def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
+    if answer.consequences:
+        rows = [
+            f"{row.summary}{f' ({row.count} lines)' if row.count > 1 else ''}{f' [from {row.of}]' if row.of else ''}"
+            for row in answer.consequences[:_MOST_ROWS]
+        ]
+        more = len(answer.consequences) - len(rows)
+        yield "What followed", [*rows, *([f"and {more} more"] if more else [])]
+    settings = [f"{row.name}={row.value} ({row.where}): {row.reason}" for row in answer.settings if row.verdict != "ok"]
+    if settings:
+        yield "Settings", settings[: 2 * _MOST_ROWS]
+    tables = [
+        f"{table.source}: {table.rows} rows of {table.tool}, {table.largest_gbyte_s:.3g} GB/s at the largest size"
+        + "".join(f"; {text}" for text in table.shapes)
+        + _level(table.judged)
+        for table in answer.measured
+    ]
+    if tables:
+        yield "Measured", tables[:_MOST_ROWS]
+    if answer.notes:
+        yield "Notes", [row.summary for row in answer.notes[:_MOST_ROWS]]
+    reports = [
+        f"{row.source}{f' ({row.host})' if row.host else ''}: {'joined' if row.joined else 'not joined'}"
+        + (f"; {row.reason}" if row.reason else "")
+        + _findings(row.findings)
+        for row in answer.reports
+    ]
+    if reports:
+        yield "Reports", reports[:_MOST_ROWS]
+    unread = [
+        f"{file.name}: {file.reason or 'nothing of a job in it'}"
+        for file in answer.source.files
+        if file.reason or not file.read_as
+    ]
+    if unread:
+        yield "Not read, or not as a whole", unread[:_MOST_ROWS]
+    if answer.cannot_tell:
+        yield (
+            "What these files do not show",
+            [f"{row.what}{f'; save {row.save}' if row.save else ''}" for row in answer.cannot_tell],
+        )
+
+
+def _findings(findings: list) -> str:  # type: ignore[type-arg]
+    return "".join(f"; {row.severity} {row.rule} on {row.label}: {row.summary}" for row in findings[:3])
+
+
+def _level(judged: list) -> str:  # type: ignore[type-arg]
+    verdicts = Counter(row.verdict for row in judged if row.verdict != "not-judged")
+    if not verdicts:
+        return ""
+    worst = next((row for row in judged if row.verdict in ("low", "above")), None)
+    text = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+    why = f"; {worst.reasons[0]}" if worst is not None and worst.reasons else ""
+    return f"; against the machine: {text}{why}"

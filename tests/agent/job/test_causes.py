@@ -1,0 +1,286 @@
+"""Causes in order, what follows from them, and how a job ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.agent.job.jobs import answer, begin, first, info, steps, warn
+
+CLOSED = "socketProgress: Connection closed by remote peer {}<40211>"
+FLAP = "NET/IB : mlx5_1:1 Got async error event: port error"
+RETRIES = "NET/IB : Got completion from peer 10.0.0.2<41022> with status=12 opcode=1 len=0 vendor err 129 (Recv)"
+
+
+def test_a_job_that_ends_well_has_no_failure(tmp_path: Path) -> None:
+    """With the noise that healthy logs have."""
+    log = begin(2) + info(0, "socketPollConnect: Connect to 10.0.0.9<4> failed : Connection refused, retrying")
+    log += info(0, "NET/Plugin: Could not find: libnccl-net.so. Using internal net plugin.") + steps()
+    log += "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 43.1\n"
+    result = answer(tmp_path, log=log)
+
+    assert ("No failure in it", "well", [], []) == (
+        result.headline,
+        result.job.ended,
+        result.causes,
+        result.cannot_tell,
+    )
+
+
+@pytest.mark.parametrize(
+    ("log", "ended"),
+    [
+        (begin(2), "unknown"),
+        (begin(2) + steps(), "unknown"),
+        (begin(2)[:-30], "cut"),
+        (begin(2) + warn(0, "Something that no table has"), "failed"),
+        (begin(2) + "Traceback (most recent call last):\nValueError: bad shape\n", "failed"),
+        (begin(2) + "Segmentation fault (core dumped)\n", "failed"),
+        (
+            begin(2) + "slurmstepd: error: *** STEP 7.0 ON gpu1 CANCELLED AT 2026-11-03T04:12:30 DUE TO TIME LIMIT "
+            "***\n",
+            "killed",
+        ),
+        (begin(2) + "# Out of bounds values : 3 FAILED\n", "failed"),
+    ],
+)
+def test_never_green_over_nothing(tmp_path: Path, log: str, ended: str) -> None:
+    """Without a regular end there is no "no failure", and an error at the end is one."""
+    result = answer(tmp_path, log=log)
+
+    assert ended == result.job.ended
+    assert "No failure" not in result.headline
+    if ended in ("unknown", "cut"):
+        assert result.headline.startswith("Not known from these files: ")
+        assert result.cannot_tell[0].save
+
+
+def test_a_warning_that_no_row_is_for_is_shown(tmp_path: Path) -> None:
+    """With low confidence and its own words."""
+    result = answer(tmp_path, log=begin(2) + warn(1, "Frobnication of the bus failed"))
+
+    assert ("unexplained", "low", [1]) == (first(result).id, first(result).confidence, first(result).at_fault.ranks)
+    assert "Frobnication" in first(result).summary
+
+
+def test_consequences_fold_into_the_first_cause(tmp_path: Path) -> None:
+    """Closed connections of all others are not causes of their own."""
+    log = (
+        begin(4, 2)
+        + steps()
+        + warn(3, "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", "gpu2", "04:12:00")
+    )
+    log += "".join(warn(rank, CLOSED.format("gpu2"), f"gpu{rank // 2 + 1}", "04:12:02") for rank in (0, 1, 2))
+    result = answer(tmp_path, log=log)
+
+    assert ["memlock-low"] == [cause.id for cause in result.causes]
+    assert [3] == first(result).at_fault.ranks
+    assert {"memlock-low"} == {row.of for row in result.consequences}
+    assert [0, 1, 2] == sorted(rank for row in result.consequences for rank in row.ranks)
+
+
+def test_the_rank_that_wrote_nothing_is_the_suspect(tmp_path: Path) -> None:
+    """When all others lose their connections to its host."""
+    log = (
+        begin(4, 2) + steps() + "".join(warn(rank, CLOSED.format("gpu2"), f"gpu{rank // 2 + 1}") for rank in (0, 1, 2))
+    )
+    result = answer(tmp_path, log=log)
+
+    assert ("rank-silent", "medium", [3], "gpu2") == (
+        first(result).id,
+        first(result).confidence,
+        first(result).at_fault.ranks,
+        first(result).at_fault.host,
+    )
+
+
+def test_a_host_whose_log_is_not_here_is_named(tmp_path: Path) -> None:
+    """Its own first error decides."""
+    result = answer(tmp_path, log=begin(2) + "".join(warn(rank, CLOSED.format("gpu9")) for rank in (0, 1)))
+
+    assert ("peer-gone", "low", "gpu9") == (first(result).id, first(result).confidence, first(result).at_fault.host)
+
+
+def test_a_port_event_explains_time_outs_of_its_rail_only(tmp_path: Path) -> None:
+    """Those of another rail on other hosts are a cause of their own."""
+    log = begin(4, 4) + steps() + warn(1, FLAP, "gpu2", "04:11:31")
+    same = log + warn(0, f"{RETRIES} hca mlx5_1", "gpu1", "04:12:09")
+    other = log + warn(2, f"{RETRIES} hca mlx5_7", "gpu3", "04:12:09")
+
+    assert ["port-down"] == [cause.id for cause in answer(tmp_path, log=same).causes]
+    assert ["port-down", "completion-12"] == [cause.id for cause in answer(tmp_path, log=other).causes]
+
+
+def test_what_comes_before_a_port_event_does_not_follow_from_it(tmp_path: Path) -> None:
+    """By time."""
+    log = (
+        begin(4, 4) + steps() + warn(0, f"{RETRIES} hca mlx5_1", "gpu1", "04:01:00") + warn(1, FLAP, "gpu2", "04:11:31")
+    )
+
+    assert {"port-down", "completion-12"} == {cause.id for cause in answer(tmp_path, log=log).causes}
+
+
+def test_two_causes_are_two(tmp_path: Path) -> None:
+    """A memory error of a GPU, and a port of another host."""
+    log = begin(4, 4) + steps() + warn(0, "Cuda failure 214 'uncorrectable ECC error encountered'", "gpu1", "04:11:00")
+    result = answer(tmp_path, log=log + warn(1, FLAP, "gpu2", "04:11:31"))
+
+    assert ["cuda-214", "port-down"] == [cause.id for cause in result.causes]
+    assert ["hardware", "wire"] == [cause.at_fault.kind for cause in result.causes]
+
+
+@pytest.mark.parametrize(
+    ("before", "words"), [("", "no collective had worked before"), (steps(), "collectives had worked before")]
+)
+def test_retries_at_once_and_later(tmp_path: Path, before: str, words: str) -> None:
+    """Addresses and MTU, or links and peers."""
+    assert words in first(answer(tmp_path, log=begin(2) + before + warn(0, RETRIES))).summary
+
+
+def test_flushed_requests_are_a_consequence_unless_alone(tmp_path: Path) -> None:
+    """Status 5."""
+    flushed = RETRIES.replace("status=12", "status=5").replace("129", "249")
+    both = answer(tmp_path, log=begin(2) + warn(0, RETRIES) + warn(0, flushed))
+    alone = answer(tmp_path, log=begin(2) + warn(0, flushed))
+
+    assert ["completion-12"] == [cause.id for cause in both.causes]
+    assert ("completion-5", "low") == (first(alone).id, first(alone).confidence)
+
+
+def test_an_xid_of_the_gpu_of_a_rank(tmp_path: Path) -> None:
+    """In a kernel log in the same folder; Xids of applications are no hardware."""
+    log = begin(2) + steps() + warn(0, CLOSED.format("gpu1"))
+    hard = answer(
+        tmp_path, log=log, dmesg__txt="[100.5] NVRM: Xid (PCI:0000:21:00): 79, pid=1, GPU has fallen off the bus.\n"
+    )
+    soft = answer(tmp_path, log=log, dmesg__txt="[100.5] NVRM: Xid (PCI:0000:21:00): 31, pid=1, MMU Fault\n")
+
+    assert ("xid", "hardware", [1]) == (first(hard).id, first(hard).at_fault.kind, first(hard).at_fault.ranks)
+    assert "software" == next(cause for cause in soft.causes if cause.id == "xid").at_fault.kind
+
+
+TABLE = """
+  rank      : {} (local_rank: {})
+  exitcode  : {} (pid: 4711)
+"""
+
+
+def test_exit_codes_of_torchrun(tmp_path: Path) -> None:
+    """Those that the agent terminated are victims."""
+    table = "Root Cause (first observed failure):\n[0]:\n  host      : gpu2" + TABLE.format(3, 1, -9)
+    victims = "[1]:\n  host      : gpu1" + TABLE.format(0, 0, -15)
+    result = answer(tmp_path, log=begin(4, 2) + steps() + victims + table)
+
+    assert ("killed", "killed", [3], "gpu2") == (
+        result.job.ended,
+        first(result).id,
+        first(result).at_fault.ranks,
+        first(result).at_fault.host,
+    )
+
+
+def test_ranks_that_never_started(tmp_path: Path) -> None:
+    """The others began to create the communicator, and it did not come up."""
+    lines = begin(4, 2, done=False).splitlines(keepends=True)
+    log = "".join(line for line in lines if ":103:" not in line)
+    result = answer(tmp_path, log=log)
+
+    assert ("rank-not-started", "low", [3]) == (
+        first(result).id,
+        first(result).confidence,
+        first(result).at_fault.ranks,
+    )
+    assert [] == answer(tmp_path, log=begin(4, 2, done=True)).causes
+
+
+def test_tcp_in_place_of_rdma(tmp_path: Path) -> None:
+    """Only between hosts, and only where something shows that there should be RDMA."""
+    log = (
+        begin(2, 2)
+        + info(0, "NET/IB : No device found.")
+        + info(0, "Using network Socket")
+        + "# Avg bus bandwidth : 1\n"
+    )
+    plain = log.replace("NET/IB : No device found.", "nothing")
+    inside = (
+        begin(2) + info(0, "NET/IB : No device found.") + info(0, "Using network Socket") + "# Avg bus bandwidth : 1\n"
+    )
+
+    assert ["sockets"] == [cause.id for cause in answer(tmp_path, log=log).causes]
+    assert [] == answer(tmp_path, log=plain).causes
+    assert [] == answer(tmp_path, log=inside).causes
+
+
+def test_nvls_that_nccl_goes_without_is_slow_and_no_failure(tmp_path: Path) -> None:
+    """At level INFO it goes on with rings."""
+    text = (
+        "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'x'. Proceeding "
+        "without NVLS"
+    )
+    end = "# Out of bounds values : 0 OK\n"
+    slow = answer(tmp_path, log=begin(2) + info(0, text) + end)
+    failed = answer(tmp_path, log=begin(2) + warn(0, text))
+
+    assert ("well", True) == (slow.job.ended, slow.headline.startswith("Slow: "))
+    assert "failed" == failed.job.ended
+
+
+def test_ranks_have_hosts_gpus_and_nics(tmp_path: Path) -> None:
+    """By whatever lines tie them."""
+    log = begin(4, 2) + info(2, "Channel 00/0 : 2[0] -> 0[0] [send] via NET/IB/1/GDRDMA", "gpu2", 0)
+    rows = answer(tmp_path, log=log).ranks
+
+    assert ["gpu1", "gpu1", "gpu2", "gpu2"] == [row.host for row in rows]
+    assert "0000:11:00.0" == (rows[2].gpu.pci if rows[2].gpu else None)
+    assert ["mlx5_1"] == rows[2].nics
+
+
+def test_versions_of_banners(tmp_path: Path) -> None:
+    """Bare, prefixed, of RCCL."""
+    for text, name, version in (
+        ("NCCL version 2.4.7+cuda10.0\n", "NCCL", "2.4.7"),
+        (info(0, "NCCL version 2.28.9+cuda13.0"), "NCCL", "2.28.9"),
+        ("RCCL version : 2.27.7-HEAD:185e78a\n", "RCCL", "2.27.7"),
+        ("[1,0]<stdout>:NCCL version 2.18.5+cuda12.2\n", "NCCL", "2.18.5"),
+    ):
+        library = answer(tmp_path, log=text).job.library
+        assert library is not None
+        assert (name, version) == (library.name, library.version)
+
+
+END = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 43.1\n"
+
+
+def test_what_a_job_outlived_is_a_note(tmp_path: Path) -> None:
+    """A warning or exception before its regular end; after it, it is the end."""
+    exception = "ImportError: flash_attn is not installed\n"
+    before = answer(tmp_path, log=begin(2) + exception + warn(0, "Frobnication") + steps() + END)
+    after = answer(tmp_path, log=begin(2) + steps() + END + exception)
+
+    assert ("well", [], 2) == (before.job.ended, before.causes, len(before.notes))
+    assert ("failed", "python-exception") == (after.job.ended, first(after).id)
+
+
+def test_a_log_that_ends_in_an_unknown_error(tmp_path: Path) -> None:
+    """States so."""
+    result = answer(tmp_path, log=begin(2) + steps() + "launcher: fatal: the frobnicator has failed\n")
+
+    assert ("failed", "ends-in-error", "low") == (result.job.ended, first(result).id, first(result).confidence)
+
+
+def test_the_exception_has_the_message_and_the_exit_code_follows(tmp_path: Path) -> None:
+    """Not the other way round."""
+    table = "Root Cause (first observed failure):\n[0]:\n  host      : gpu2" + TABLE.format(3, 1, 1)
+    result = answer(tmp_path, log=begin(4, 2) + steps() + "ValueError: bad shape\n" + table)
+
+    assert ["python-exception"] == [cause.id for cause in result.causes]
+
+
+def test_a_lost_connection_of_the_program_is_a_consequence(tmp_path: Path) -> None:
+    """Of the process that was killed."""
+    lost = "RuntimeError: [../gloo/pair.cc:534] Connection closed by peer [10.0.0.1]:27113\n"
+    table = "Root Cause (first observed failure):\n[0]:\n  host      : gpu2" + TABLE.format(3, 1, -9)
+    result = answer(tmp_path, log=begin(4, 2) + steps() + lost + table)
+
+    assert ["killed"] == [cause.id for cause in result.causes]

@@ -1,0 +1,338 @@
+"""Hangs and stragglers: watchdog lines, flight recorder, RAS, Inspector."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.job.plain_pickle import NotPlain, read_plain_pickle
+from tests.agent.job.jobs import answer, first
+
+STAMP = "E1103 04:12:09.1"
+
+
+def timeout(rank: int, sequence: int = 9, operation: str = "ALLREDUCE", group: str = "0 PG GUID 0(default_pg)") -> str:
+    """A rank that waited."""
+    return (
+        f"[rank{rank}]:[{STAMP} ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective operation timeout: "
+        f"WorkNCCL(SeqNum={sequence}, OpType={operation}, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 "
+        f"milliseconds before timing out.\n[rank{rank}]:[{STAMP} ProcessGroupNCCL.cpp:2271] [PG ID {group} Rank "
+        f"{rank}]  failure "
+        f"detected by watchdog at work sequence id: {sequence} PG status: last enqueued work: {sequence + 1}, "
+        f"last completed "
+        f"work: {sequence - 1}\n"
+    )
+
+
+def dump(rank: int, enqueued: int, completed: int) -> str:
+    """A rank that did not wait."""
+    return (
+        f"[rank{rank}]:[{STAMP} ProcessGroupNCCL.cpp:1746] [PG ID 0 PG GUID 0(default_pg) Rank {rank}] Received a "
+        f"dump signal "
+        f"due to a collective timeout from  rank 1 and we will try our best to dump the debug info. Last enqueued "
+        f"NCCL work: "
+        f"{enqueued}, last completed NCCL work: {completed}.\n"
+    )
+
+
+def test_the_rank_that_did_not_come_is_the_cause(tmp_path: Path) -> None:
+    """Not the one whose time-out started the dumps."""
+    result = answer(tmp_path, log="".join(timeout(rank) for rank in (0, 1, 3)) + dump(2, 8, 8))
+
+    assert ("hung", "rank-behind", [2]) == (result.job.ended, first(result).id, first(result).at_fault.ranks)
+    assert "3 ranks waited" in first(result).summary
+
+
+def test_a_rank_that_entered_is_not_behind(tmp_path: Path) -> None:
+    """Its last enqueued work is the one that the others wait in."""
+    result = answer(tmp_path, log=timeout(0) + timeout(1) + dump(2, 9, 8))
+
+    assert "collective-stuck" == first(result).id
+    assert [] == [cause for cause in result.causes if cause.id == "rank-behind"]
+
+
+def test_sequence_numbers_of_groups_are_not_compared(tmp_path: Path) -> None:
+    """A rank of another group has other numbers."""
+    other = timeout(5, 900, group="7 PG GUID 7(tensor_parallel)")
+    result = answer(tmp_path, log=timeout(0) + timeout(1) + other)
+
+    assert {"collective-stuck"} == {cause.id for cause in result.causes}
+
+
+def test_ranks_that_call_different_operations(tmp_path: Path) -> None:
+    """As the same number."""
+    result = answer(tmp_path, log=timeout(0) + timeout(1, operation="ALLGATHER"))
+
+    assert ("collectives-differ", "software") == (first(result).id, first(result).at_fault.kind)
+
+
+def recorder(
+    rank: int, states: dict[str, tuple[int, str]], members: dict[str, list[int]], operation: str = "all_reduce"
+) -> dict[str, Any]:
+    """A dump: by group the last sequence number and its state; a ring of three entries."""
+    entries = [
+        {
+            "pg_id": number,
+            "process_group": [name, f"title of {name}"],
+            "collective_seq_id": sequence,
+            "profiling_name": f"nccl:{operation}",
+            "state": state if sequence == last else "completed",
+            "is_p2p": False,
+            "input_sizes": [[4]],
+            "time_created_ns": 1,
+        }
+        for number, (name, (last, state)) in enumerate(states.items())
+        for sequence in range(last - 2, last + 1)
+    ]
+    config = {name: {"name": name, "desc": name, "ranks": str(ranks)} for name, ranks in members.items()}
+    status = {
+        str(number): {"last_enqueued_collective": last, "last_completed_collective": last - (state != "completed")}
+        for number, (last, state) in enumerate(states.values())
+    }
+    return {"version": "2.10", "pg_config": config, "pg_status": status, "entries": entries}
+
+
+GROUPS = {"tp0": [0, 1], "tp1": [2, 3], "dp0": [0, 2], "dp1": [1, 3]}
+
+
+def write_dumps(folder: Path, as_pickle: bool, missing: int = 3, **changes: dict[str, Any]) -> None:
+    """Rank 3 is missing in tp1 and dp1; the others wait for it, or for those that wait."""
+    for rank in range(4):
+        groups = [name for name, ranks in GROUPS.items() if rank in ranks]
+        states = {name: (50, "scheduled" if missing in GROUPS[name] else "completed") for name in groups}
+        if rank == missing:
+            states = dict.fromkeys(groups, (49, "completed"))
+        document = recorder(rank, states, {name: GROUPS[name] for name in groups}) | changes.get(f"rank_{rank}", {})
+        data = pickle.dumps(document, protocol=2) if as_pickle else json.dumps(document).encode()
+        (folder / f"nccl_trace_rank_{rank}").write_bytes(data)
+
+
+@pytest.mark.parametrize("as_pickle", [False, True])
+def test_the_missing_rank_of_the_flight_recorder(tmp_path: Path, as_pickle: bool) -> None:
+    """In every group that it is in; entries that the ring has lost are not missing."""
+    write_dumps(tmp_path, as_pickle)
+    result = answer(tmp_path)
+
+    assert ("rank-behind", [3]) == (first(result).id, first(result).at_fault.ranks)
+    assert "tp1 at 50" in first(result).summary
+    assert "dp1 at 50" in first(result).summary
+    assert 1 == len(result.causes)
+
+
+def test_a_dump_that_is_not_there_is_low_in_confidence(tmp_path: Path) -> None:
+    """It may not have been saved."""
+    write_dumps(tmp_path, False)
+    (tmp_path / "nccl_trace_rank_3").unlink()
+    result = answer(tmp_path)
+
+    assert ("rank-silent", "low", [3]) == (first(result).id, first(result).confidence, first(result).at_fault.ranks)
+
+
+def test_groups_that_wait_for_each_other(tmp_path: Path) -> None:
+    """No rank is free: the order of the program differs."""
+    members = {"a": [0, 1], "b": [0, 1]}
+    one = recorder(0, {"a": (5, "scheduled"), "b": (4, "completed")}, members)
+    other = recorder(1, {"a": (4, "completed"), "b": (5, "scheduled")}, members)
+    result = answer(tmp_path, rank_0=json.dumps(one), rank_1=json.dumps(other))
+
+    assert ("groups-wait-for-each-other", "software") == (first(result).id, first(result).at_fault.kind)
+
+
+def test_different_operations_under_one_number(tmp_path: Path) -> None:
+    """A mismatch, which no time-out names."""
+    members = {"a": [0, 1]}
+    one = recorder(0, {"a": (5, "scheduled")}, members)
+    other = recorder(1, {"a": (5, "scheduled")}, members, "broadcast")
+    result = answer(tmp_path, rank_0=json.dumps(one), rank_1=json.dumps(other))
+
+    assert "collectives-differ" == first(result).id
+    assert "broadcast" in first(result).summary
+
+
+def test_a_bare_list_of_entries_is_the_oldest_form(tmp_path: Path) -> None:
+    """With `seq_id`, and no groups of which ranks are known: nothing is claimed."""
+    entries = [{"pg_id": 0, "seq_id": 3, "profiling_name": "nccl:all_reduce", "state": "completed", "record_id": 1}]
+    result = answer(tmp_path, rank_0=json.dumps(entries))
+
+    assert ([], "flight recorder") == (result.causes, result.source.files[0].read_as)
+
+
+class Evil:
+    """What a pickle must not do."""
+
+    def __reduce__(self) -> Any:
+        return print, ("called",)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_pickle_can_build_nothing_but_plain_data(protocol: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Numbers, texts, lists, dicts, tuples; a call, a class and a set are refused and not carried out."""
+    plain = {"a": [1, -5, 2.5, None, True, ("x", b"y", 10**30)], "é": {}}
+
+    assert plain == read_plain_pickle(pickle.dumps(plain, protocol=max(protocol, 3)))
+    for value in (Evil(), {"a": [Evil()]}, {1, 2}, print, Path("x")):
+        with pytest.raises(NotPlain):
+            read_plain_pickle(pickle.dumps(value, protocol=protocol))
+    assert "" == capsys.readouterr().out
+
+
+def test_a_deep_or_cut_pickle_is_refused() -> None:
+    """And one that contains itself."""
+    deep: list[Any] = []
+    for _ in range(100):
+        deep = [deep]
+    loop: list[Any] = []
+    loop.append(loop)
+    for data in (
+        pickle.dumps(deep),
+        pickle.dumps(loop),
+        pickle.dumps([1, 2])[:-1],
+        b"\x80\x02",
+        b"\x80\x02.",
+        b"\x80\x02(l",
+    ):
+        with pytest.raises(NotPlain):
+            read_plain_pickle(data)
+
+
+def test_the_pickle_of_a_job_that_is_refused_is_named(tmp_path: Path) -> None:
+    """It is not read, and the answer states it."""
+    result = answer(tmp_path, rank_0=pickle.dumps({"entries": [Evil()]}, protocol=2), log="x\n" + timeout(0))
+
+    assert any("more than plain data" in (file.reason or "") for file in result.source.files)
+
+
+RAS = """NCCL version 2.26.5 compiled with CUDA 12.8
+
+Job summary
+===========
+
+Communicators... (0.00s)
+=============
+
+Warnings
+========
+
+#0-0 (7c11) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  {many} ranks have launched up to operation {most}
+  Rank {rank} has launched up to operation {one} -- GPU 5 managed by process 52021 on node 10.31.7.22
+"""
+
+
+def test_ras_needs_two_snapshots_to_call_it_a_hang(tmp_path: Path) -> None:
+    """One is of low confidence."""
+    text = RAS.format(many=31, most=18, rank=21, one=10)
+    once = answer(tmp_path, a=text)
+    (tmp_path / "b").write_text(text)
+    twice = answer(tmp_path)
+
+    assert ("low", [21]) == (first(once).confidence, first(once).at_fault.ranks)
+    assert ("high", "rank-behind", "10.31.7.22") == (
+        first(twice).confidence,
+        first(twice).id,
+        first(twice).at_fault.host,
+    )
+    assert "hang" in first(twice).summary
+
+
+def test_ranks_that_ras_lists_may_be_ahead(tmp_path: Path) -> None:
+    """Then nobody is behind that is known."""
+    result = answer(tmp_path, a=RAS.format(many=30, most=10, rank=6, one=11))
+
+    assert [] == result.causes
+
+
+def test_dead_processes_of_ras(tmp_path: Path) -> None:
+    """In text and in JSON."""
+    text = (
+        RAS.partition("#0-0")[0]
+        + "DEAD\n  1 job process is considered dead\n  Process 77 on node 10.0.0.9 managing GPU 3\n"
+    )
+    rank = {
+        "rank": 3,
+        "host": "10.0.0.9",
+        "pid": 77,
+        "cuda_dev": 3,
+        "status": {"considered_dead": True, "unresponsive": True},
+    }
+    document = {
+        "nccl_version": "2.28.3",
+        "communicators_count": 1,
+        "communicators": [{"hash": "a", "size": 8, "ranks": [], "missing_ranks": [rank]}],
+    }
+
+    for content in (text, json.dumps(document)):
+        result = answer(tmp_path, ras=content)
+        assert ("process-dead", "10.0.0.9") == (first(result).id, first(result).at_fault.host)
+
+
+def inspector(times: dict[str, dict[int, float]], count: int = 30, cut: bool = False) -> dict[str, str]:
+    """Files of communicators: microseconds of each rank; rank r of each is process r of host gpu<r>."""
+    files: dict[str, str] = {}
+    for name, ranks in times.items():
+        for rank, time in ranks.items():
+            for sequence in range(1, count + 1):
+                record = {
+                    "header": {
+                        "id": f"0x{name}",
+                        "comm_name": name,
+                        "rank": rank,
+                        "n_ranks": len(ranks),
+                        "nnodes": len(ranks),
+                    },
+                    "metadata": {"hostname": f"gpu{rank}", "pid": 100},
+                    "coll_perf": {
+                        "coll": "AllReduce",
+                        "coll_sn": sequence,
+                        "coll_msg_size_bytes": 1 << 26,
+                        "coll_exec_time_us": time + sequence % 3,
+                        "coll_timing_source": "kernel_gpu",
+                    },
+                }
+                files[f"gpu{rank}-pid100__log"] = files.get(f"gpu{rank}-pid100__log", "") + json.dumps(record) + "\n"
+    if cut:
+        files["gpu0-pid100__log"] = files["gpu0-pid100__log"][:-40]
+    return files
+
+
+def test_the_late_rank_has_the_shortest_times(tmp_path: Path) -> None:
+    """The others wait for it; a cut last line is tolerated."""
+    result = answer(tmp_path, **inspector({"dp0": {0: 3000, 1: 3000, 2: 400, 3: 3000}}, cut=True))
+
+    assert ("rank-late", "gpu2") == (first(result).id, first(result).at_fault.host)
+    assert any("cut or damaged" in (file.reason or "") for file in result.source.files)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"1": {0: 400.0, 1: 400.0, 2: 370.0, 3: 400.0}},
+        {"1": {0: 3000.0, 1: 3000.0, 2: 400.0, 3: 3000.0}, "2": {0: 300.0, 1: 300.0, 2: 300.0, 3: 300.0}},
+    ],
+    ids=["jitter", "late in one group and even in another"],
+)
+def test_no_rank_is_late(tmp_path: Path, times: dict[str, dict[int, float]]) -> None:
+    """Below what can be told apart, or not everywhere."""
+    assert [] == answer(tmp_path, **inspector(times)).causes
+
+
+def test_few_joint_numbers_show_nothing(tmp_path: Path) -> None:
+    """Samples of fewer than 20."""
+    result = answer(tmp_path, **inspector({"dp0": {0: 3000, 1: 3000, 2: 400, 3: 3000}}, count=10))
+
+    assert [] == result.causes
+
+
+def test_a_slow_communicator_beside_its_siblings(tmp_path: Path) -> None:
+    """All its ranks alike."""
+    even = {0: 500.0, 1: 500.0, 2: 500.0, 3: 500.0}
+    slow = dict.fromkeys(even, 1500.0)
+    result = answer(tmp_path, **inspector({"1": even, "2": even, "3": slow, "4": even}))
+
+    assert ("communicator-slow", "medium") == (first(result).id, first(result).confidence)
+    assert "communicator 3 is slow as a whole" in first(result).summary

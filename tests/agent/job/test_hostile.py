@@ -1,0 +1,140 @@
+"""Whatever the bytes, there is an answer or one clear reason, soon and in bounded memory."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import time
+import zlib
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from agent.cli.errors import CliError
+from agent.cli.job import JobOptions, answer_job
+from agent.outputs.html.job import render_job_page
+from agent.outputs.text.job import render_job
+from tests.agent.job import test_hangs
+from tests.agent.job.jobs import answer, begin, steps, warn
+from tests.conftest import PROFILE
+from tests.fuzz.mutations import mutated
+
+MUTATIONS = {"ci": 400, "fuzz": 20_000}.get(PROFILE, 60)
+SECONDS = 5.0
+
+
+def seeds() -> dict[str, list[bytes]]:
+    """What each reader reads."""
+    from agent.job.catalogue import load_rows
+
+    lines = "\n".join(f"n1:1:2 [0] transport/nvls.cc:7 NCCL WARN {line}" for row in load_rows() for line in row.fires)
+    members = {"a": [0, 1]}
+    document = test_hangs.recorder(0, {"a": (5, "scheduled")}, members)
+    hccl = (
+        "[ERROR] HCCL(7,train):2026-11-03-04:12:09.1 [a.cc:583] [7]   |  192.0.2.56(6)   |  16666  |   "
+        "192.0.2.50(0)   |  3  |  client  | time out |  DISABLE  | x\n"
+        "[INFO] HCCL(7,train):2026-11-03-04:09:41.0 [b.cc:330] [7][LocalRank Key Info]userRank[6] "
+        "hostIp[10.5.0.2] devicePhyId[2] server[10.5.0.2] deviceIp[192.0.2.56]\n"
+    )
+    table = (
+        "#  Rank  0 Group  0 Pid 1 on gpu1 device  0 [0x1] H100\n# size count type redop root time algbw "
+        "busbw #wrong\n1048576 262144 float sum -1 1 2 3 0\n"
+    )
+    return {
+        "log": [
+            (
+                begin(4, 2) + steps() + warn(1, "NET/IB : mlx5_1:1 Got async error event: port error", at="04:11:31")
+            ).encode()
+        ],
+        "rows": [lines.encode()],
+        "watchdog": [(test_hangs.timeout(0) + test_hangs.timeout(1) + test_hangs.dump(2, 8, 8)).encode()],
+        "rank_0.json": [json.dumps(document).encode()],
+        "rank_1": [pickle.dumps(document, protocol=2), pickle.dumps(document, protocol=4)],
+        "ras": [test_hangs.RAS.format(many=31, most=18, rank=21, one=10).encode()],
+        "inspector": [text.encode() for text in test_hangs.inspector({"1": {0: 3000, 1: 400}}).values()],
+        "hccl": [hccl.encode()],
+        "table": [table.encode()],
+        "hostfile": [b"gpu1 slots=8\nrank 3 host gpu2\n"],
+        "exits": [b"  host      : gpu2\n  rank      : 3 (local_rank: 1)\n  exitcode  : -9 (pid: 4711)\n"],
+    }
+
+
+@pytest.mark.parametrize("name", seeds())
+def test_damage_is_read_or_refused(tmp_path: Path, name: str) -> None:
+    """With all that follows from it: causes, text and page."""
+    path = tmp_path / name
+    for number in range(MUTATIONS):
+        path.write_bytes(mutated(Random(number), seeds()[name]))
+        started = time.thread_time()
+        try:
+            result = answer_job([str(tmp_path)], JobOptions([]))
+            render_job(result, 80)
+            render_job_page(result)
+        except CliError:
+            pass
+        assert time.thread_time() - started < SECONDS, number
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"n1:1:2 [0] NCCL WARN " * 20_000,
+        b"\n" * 500_000,
+        b"\x00" * 100_000,
+        b"{" * 100_000,
+        b"[" * 100_000,
+        b'{"a":' * 50_000,
+        b"a" * 3_000_000,
+        b"[1,2]<stdout>:" * 50_000,
+        b"\r" * 200_000,
+        b"NCCL WARN Call to ibv_reg_mr" + b" failed" * 100_000,
+        b"\x80\x02" + b"(" * 100_000,
+        b"\x80\x02]" + b"q\x01h\x01" * 50_000 + b".",
+    ],
+    ids=range(12),
+)
+def test_hostile_contents(tmp_path: Path, content: bytes) -> None:
+    """One line without an end, nesting without an end, nothing at all."""
+    started = time.thread_time()
+    with contextlib.suppress(CliError):
+        answer(tmp_path, x=content)
+
+    assert time.thread_time() - started < 10
+
+
+def test_a_bomb_is_read_piece_by_piece(tmp_path: Path) -> None:
+    """And has nothing in it."""
+    packer = zlib.compressobj(9, wbits=31)
+    bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(64)) + packer.flush()
+
+    with pytest.raises(CliError):
+        answer(tmp_path, x=bomb)
+
+
+def test_names_of_files_and_hosts_reach_no_terminal(tmp_path: Path) -> None:
+    """Escape sequences are replaced."""
+    from agent.outputs.text.lines import to_plain_text
+
+    (tmp_path / "a\x1b[31m").write_text(begin(2) + warn(1, "bad \x1b]0;title\x07 thing"))
+    text = to_plain_text(render_job(answer_job([str(tmp_path)], JobOptions([])), 80))
+
+    assert "\x1b" not in text
+
+
+def test_a_long_log_is_read_in_seconds(tmp_path: Path) -> None:
+    """10 MB of lines that say nothing new, of a core's own time."""
+    lines = begin(8, 2).encode()
+    (tmp_path / "log").write_bytes(lines * (10_000_000 // len(lines)))
+    started = time.thread_time()
+    answer_job([str(tmp_path)], JobOptions([]))
+
+    assert time.thread_time() - started < 5
+
+
+def test_mixed_jobs_of_one_file_do_not_crash(tmp_path: Path) -> None:
+    """Two jobs of different sizes, cut in the middle."""
+    result = answer(tmp_path, log=(begin(8, 2) + begin(4, 1))[:-100] + warn(9, "x"))
+
+    assert "failed" == result.job.ended

@@ -1,0 +1,266 @@
+"""Causes joined with reports of hosts: a cause becomes a part, or nothing is wrong there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent.cli.job import JobOptions
+from agent.cli.main import run
+from agent.model.finding import Finding
+from agent.model.node import Event, Service
+from agent.model.report import Report
+from agent.reports import encode_report
+from tests.agent.fleet import small
+from tests.agent.job.jobs import answer, begin, first, info, steps, warn
+from tests.machines import scan_machine
+
+H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
+FLAP = "NET/IB : {}:1 Got async error event: port error"
+
+
+@pytest.fixture(scope="module")
+def healthy() -> Report:
+    """A machine without findings that matter, as host gpu1."""
+    report = scan_machine(H100)
+    return msgspec.structs.replace(
+        report, node=msgspec.structs.replace(report.node, hostname="gpu1.site.org"), findings=[]
+    )
+
+
+def write(folder: Path, report: Report, **changes: Any) -> str:
+    """A file of it."""
+    path = folder.parent / f"{folder.name}-report.json"
+    path.write_bytes(encode_report(msgspec.structs.replace(report, **changes)))
+    return str(path)
+
+
+def rail(report: Report, number: int = 1) -> Any:
+    """One of its rails."""
+    return [nic for nic in report.topology.nics if nic.role == "rail"][number]
+
+
+def finding(subject: str, severity: str = "error") -> Finding:
+    """Of a port."""
+    return Finding(
+        rule="ib-port-down",
+        severity=severity,
+        subject=subject,
+        label="mlx5_1/1",
+        summary="port is down",
+        impact="x",
+        remedy="reseat",
+        fingerprint="0123456789abcdef",
+    )
+
+
+def judge(report: Report) -> Report:
+    """Findings as they are written: `--report` judges again, which takes those of this test away."""
+    return report
+
+
+def join(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, report: Report, log: str) -> Any:
+    """The answer with this report, as it is."""
+    monkeypatch.setattr("agent.cli.job.read_one", lambda path: report)
+    return answer(tmp_path, JobOptions(["report.json"]), log=log)
+
+
+def test_a_port_with_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+    """The finding is evidence, its fingerprint and summary are in the cause."""
+    nic = rail(healthy)
+    report = msgspec.structs.replace(healthy, findings=[finding(f"port:{nic.id}/1")])
+    result = join(monkeypatch, tmp_path, report, begin(2) + steps() + warn(1, FLAP.format(nic.rdma_device)))
+
+    assert ["0123456789abcdef"] == first(result).findings
+    assert "port is down" in first(result).summary
+    assert (True, "gpu1") == (result.reports[0].joined, result.reports[0].host)
+
+
+def test_a_port_that_is_down_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+    """Retries on a NIC whose port is down: the wire of that host."""
+    nic = rail(healthy)
+    nics = [
+        msgspec.structs.replace(
+            one, ports=[msgspec.structs.replace(port, state="DOWN", phys_state="Polling") for port in one.ports]
+        )
+        if one is nic
+        else one
+        for one in healthy.topology.nics
+    ]
+    report = msgspec.structs.replace(healthy, topology=msgspec.structs.replace(healthy.topology, nics=nics))
+    text = (
+        f"NET/IB : Got completion from peer 10.0.0.1<41022> with status=12 opcode=1 len=0 vendor err 129 "
+        f"(Recv) hca {nic.rdma_device}"
+    )
+    result = join(monkeypatch, tmp_path, report, begin(4, 2) + steps() + warn(2, text, "gpu2"))
+
+    assert ("wire", "gpu1", nic.rdma_device) == (
+        first(result).at_fault.kind,
+        first(result).at_fault.host,
+        first(result).at_fault.nic,
+    )
+    assert "the port is down there" in result.headline
+
+
+def test_nothing_is_wrong_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+    """Is an answer as well, with the parts that were looked at."""
+    nic = rail(healthy)
+    nics = [
+        msgspec.structs.replace(
+            one, ports=[msgspec.structs.replace(port, counters={}, hw_counters={}) for port in one.ports]
+        )
+        for one in healthy.topology.nics
+    ]
+    report = msgspec.structs.replace(healthy, topology=msgspec.structs.replace(healthy.topology, nics=nics), events=[])
+    result = join(monkeypatch, tmp_path, report, begin(2) + steps() + warn(1, FLAP.format(nic.rdma_device)))
+
+    assert any("nothing is wrong" in row.text and nic.label in row.text for row in first(result).evidence)
+
+
+def test_a_report_of_another_host_joins_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report
+) -> None:
+    """And that is stated."""
+    other = msgspec.structs.replace(healthy, node=msgspec.structs.replace(healthy.node, hostname="gpu77"))
+    result = join(monkeypatch, tmp_path, other, begin(2) + warn(1, FLAP.format("mlx5_1")))
+
+    assert (False, "gpu77 is no host of this job") == (result.reports[0].joined, (result.reports[0].reason or "")[:28])
+    assert not any("report" in row.source for row in first(result).evidence)
+
+
+def test_a_report_without_a_host_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+    """Is taken for the log's host, and that is stated."""
+    fragment = msgspec.structs.replace(healthy, node=msgspec.structs.replace(healthy.node, hostname=None))
+    result = join(monkeypatch, tmp_path, fragment, begin(2) + warn(1, FLAP.format("mlx5_1")))
+
+    assert result.reports[0].joined
+    assert "taken for gpu1" in (result.reports[0].reason or "")
+
+
+def test_a_flap_of_the_kernel_log_at_that_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report
+) -> None:
+    """Within seconds, also where the log's clock is hours away; another minute is none."""
+    nic = rail(healthy)
+    for at, words in (
+        ("2026-11-03T04:11:33Z", "went down at"),
+        ("2026-11-03T02:11:30Z", "+2 h"),
+        ("2026-11-03T04:19:33Z", None),
+    ):
+        event = Event(kind="link_down", text="x", source="dmesg", subject=nic.pci, at=at)
+        report = msgspec.structs.replace(healthy, events=[event])
+        result = join(
+            monkeypatch, tmp_path, report, begin(2) + steps() + warn(1, FLAP.format(nic.rdma_device), at="04:11:31")
+        )
+        texts = [row.text for row in first(result).evidence if "kernel log" in row.text]
+
+        assert (words is not None) == bool(texts)
+        assert (words or "") in "".join(texts)
+
+
+def test_fabric_manager_behind_nvls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+    """Its state is evidence."""
+    software = msgspec.structs.replace(
+        healthy.software, services=[Service(name="nvidia-fabricmanager", state="failed")]
+    )
+    report = msgspec.structs.replace(healthy, software=software)
+    log = begin(2) + warn(0, "Failed to bind NVLink SHARP (NVLS) Multicast memory of size 2097152 : CUDA error 401 'x'")
+    result = join(monkeypatch, tmp_path, report, log)
+
+    assert any("nvidia-fabricmanager: failed" in row.text for row in first(result).evidence)
+
+
+def test_the_limit_of_locked_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report) -> None:
+    """As the report has it."""
+    software = msgspec.structs.replace(healthy.software, limits={"memlock pid 4711 (python3)": "65536"})
+    report = msgspec.structs.replace(healthy, software=software)
+    result = join(
+        monkeypatch,
+        tmp_path,
+        report,
+        begin(2) + warn(0, "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"),
+    )
+
+    assert "64 KiB" in first(result).summary
+
+
+def test_a_host_without_a_report_is_the_next_step(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, healthy: Report
+) -> None:
+    """Run a scan there."""
+    result = join(monkeypatch, tmp_path, healthy, begin(4, 2) + steps() + warn(3, FLAP.format("mlx5_1"), "gpu2"))
+
+    assert any("no report of gpu2 is here" in step for step in first(result).next)
+
+
+def test_saved_outputs_in_the_folder_are_judged(tmp_path: Path) -> None:
+    """As `scan` judges them, in the same answer."""
+    dump = (
+        "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tPort 1:\n\t\tState: Down\n\t\tPhysical "
+        "state: Polling\n\t\tRate: 10\n\t\tBase lid: 0\n\t\tSM lid: 0\n\t\tPort GUID: 0x1\n\t\tLink layer: "
+        "InfiniBand\n"
+    )
+    result = answer(tmp_path, log=begin(2) + steps() + warn(1, FLAP.format("mlx5_0")), ibstat__txt=dump)
+
+    assert ["saved output"] == [file.read_as for file in result.source.files if file.name == "ibstat.txt"]
+    assert any("DOWN" in row.text for row in first(result).evidence)
+
+
+def test_a_report_in_the_folder_is_joined(tmp_path: Path, healthy: Report) -> None:
+    """Like one that is given."""
+    result = answer(
+        tmp_path, log=begin(2) + steps() + warn(1, FLAP.format("mlx5_1")), report__json=encode_report(healthy)
+    )
+
+    assert [True] == [row.joined for row in result.reports]
+
+
+def test_the_dataset_at_the_time_of_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The state that is not later; `--at` chooses another."""
+
+    def report(hour: float, state: str) -> bytes:
+        nic = {
+            "id": "0000:10:00.0",
+            "label": "mlx5_1",
+            "rdma_device": "mlx5_1",
+            "role": "rail",
+            "ports": [{"port": 1, "state": state}],
+        }
+        gpus = [{"id": "0000:11:00.0", "label": "GPU0"}]
+        return small.report("gpu1", hour, topology={"nics": [nic], "gpus": gpus})
+
+    small.take(tmp_path / "fleet", report(1, "ACTIVE"), report(3, "DOWN"))
+    (tmp_path / "job").mkdir()
+    stamp = "[2026-01-15 {}] gpu1:101:201 [1] transport/net_ib.cc:199 NCCL WARN " + FLAP.format("mlx5_1") + "\n"
+
+    for clock, more, down in (
+        ("10:00:00", [], False),
+        ("12:00:00", [], True),
+        ("10:00:00", ["--at", "2026-01-15T12:00:00Z"], True),
+    ):
+        (tmp_path / "job" / "log").write_text(begin(2) + steps() + "\n" + stamp.format(clock))
+        arguments = ["job", str(tmp_path / "job"), "--dataset", str(tmp_path / "fleet"), *more]
+        assert 0 == run(arguments)
+        assert down == ("the port is down there" in " ".join(capsys.readouterr().out.split())), (clock, more)
+
+
+def test_a_measured_table_with_a_machine(tmp_path: Path) -> None:
+    """Below what it should give is a cause of slowness; as it should be is none."""
+    rows = "".join(
+        f"{1 << size} {1 << size - 2} float sum -1 100 {value} {value} 0 100 {value} {value} 0\n"
+        for size, value in [(28, 30.0), (30, 30.0)]
+    )
+    head = "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+    ranks = "".join(
+        f"#  Rank  {rank} Group  0 Pid {rank} on gpu1 device  {rank} [0x1{rank}] NVIDIA H100\n" for rank in range(8)
+    )
+    text = ranks + head + rows + "# Out of bounds values : 0 OK\n"
+    low = answer(tmp_path, JobOptions([], profile="dgx-h100"), table=text)
+    plain = answer(tmp_path, table=text)
+
+    assert ["bandwidth-low"] == [cause.id for cause in low.causes]
+    assert [] == plain.causes
+    assert info(0, "x")

@@ -1,0 +1,98 @@
+"""One line of a log: prefixes of launchers, two ranks in one line, times."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.job.evidence import Evidence
+from agent.job.lines import LogLine, Prefixes, find_time, split_line
+from agent.job.log_reader import LogReader
+
+PLAIN = "gpu-a01.site.org:4711:4811 [3] NCCL INFO Using network IB"
+
+
+def split(line: str, sample: list[str] | None = None) -> list[LogLine]:
+    """The messages of a line."""
+    return list(split_line(line.encode() + b"\n", 7, 0, Prefixes(sample or [line])))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "task"),
+    [
+        ("", None),
+        (" 11: ", 11),
+        ("[1,26]<stdout>:", 26),
+        ("[prterun-host-4@1,5]<stderr>: ", 5),
+        ("[default3]:", None),
+        ("[pod/worker-0/pytorch] ", None),
+        ("(RayWorker pid=99, ip=10.0.0.9) ", None),
+        ("worker-1 | ", None),
+        ("2026-11-03T04:12:09.123Z stdout F ", None),
+        ("Nov  3 04:12:09 gpu-a01 slurmstepd[3]: ", None),
+        ("gpu-a01: ", None),
+        ("\x1b[36m(Worker pid=3)\x1b[0m ", None),
+        ("gpu-a01: [1,2]<stdout>:", 2),
+    ],
+)
+def test_prefixes_of_launchers_are_removed(prefix: str, task: int | None) -> None:
+    """Whatever stands before it, the message, host and process are the same."""
+    (line,) = split(prefix + PLAIN)
+
+    assert ("Using network IB", "INFO", "gpu-a01", 4711, 3) == (line.text, line.level, line.host, line.pid, line.device)
+    assert task == line.task
+
+
+def test_a_word_before_a_colon_is_no_host() -> None:
+    """Of an ordinary message, however many lines begin so."""
+    lines = ["ValueError: bad shape", "srun: error: gpu-b07: task 13: Aborted", "libfabric:85:1:core: x", "12 apples"]
+
+    for line in lines:
+        assert line == split(line, [line] * 20)[0].text
+
+
+def test_two_ranks_in_one_line_are_two_messages() -> None:
+    """Without a line break between them, or with a carriage return."""
+    both = "n1:1:2 [0] NCCL INFO Using network IBn1:3:4 [1] transport/net.cc:7 NCCL WARN Broken"
+    first, second = split(both)
+    third, fourth = split("n1:1:2 [0] NCCL INFO a\rn1:3:4 [1] NCCL INFO b")
+
+    assert ("Using network IB", "Broken") == (first.text, second.text)
+    assert (3, "WARN", "transport/net.cc:7") == (second.pid, second.level, second.place)
+    assert ("a", "b") == (third.text, fourth.text)
+
+
+@pytest.mark.parametrize(
+    ("line", "time"),
+    [
+        ("[2026-11-03 04:12:09] gpu:1:2 [0] NCCL INFO x", "2026-11-03T04:12:09"),
+        ("[rank1]:[E606 20:32:23.955 ProcessGroupNCCL.cpp:629] x", "06-06T20:32:23"),
+        ("[E1118 20:32:23.9 x.cpp:1]", "11-18T20:32:23"),
+        ("Nov  3 04:12:09 host kernel: x", "11-03T04:12:09"),
+        ("[Tue Nov  3 04:12:09 2026] NVRM: x", "2026-11-03T04:12:09"),
+        ("HCCL(1,x):2026-11-03-04:12:09.101.552 [a.cc:1]", "2026-11-03T04:12:09"),
+        ("2026-13-41 99:00:00 no time", None),
+        ("no time", None),
+    ],
+)
+def test_times(line: str, time: str | None) -> None:
+    """With and without a year; what is none is none."""
+    moment = find_time(line)
+
+    assert time == (moment.format() if moment else None)
+
+
+def test_old_and_new_line_forms() -> None:
+    """NCCL 2.2 writes no NCCL, 2.30 the function beside the place."""
+    (old,) = split("host:1:2 [0] INFO NET : Using interface eth0:10.0.0.1<0>")
+    (new,) = split("host:1:2 [0] transport/net.cc:7 (ncclTest) NCCL WARN Broken")
+
+    assert ("INFO", "WARN", "Broken") == (old.level, new.level, new.text)
+
+
+def test_equal_lines_of_a_process_count_once() -> None:
+    """500 of them are one event."""
+    evidence = Evidence()
+    line = b"\nn1:1:2 [0] misc/socket.cc:1 NCCL WARN socketProgress: Connection closed by remote peer n2<4000>\n"
+    LogReader(evidence).read_file("x", (line * 500).splitlines(keepends=True))
+
+    assert [500] == [event.count for event in evidence.events.values()]
