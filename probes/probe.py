@@ -31,6 +31,7 @@ GapCode = Literal[
     "list-cut",  # a saved list ends within an entry, or is a part of what its command printed
     "needs-root",
     "left-out",  # by an option of the run
+    "log-unread",  # a kernel log that the source holds could not be read whole
 ]
 
 

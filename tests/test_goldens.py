@@ -33,6 +33,7 @@ from agent.reports import encode_report
 from agent.rules.catalogue import every_rule
 from fixtures.machine import base_of
 from tests.conftest import ROOT
+from tests.kernel_log_page import describe_kernel_log
 from tests.machines import FAULTS, HOSTS, LIKE, scan_machine
 
 EXPECTED = ROOT / "fixtures" / "expected"
@@ -104,6 +105,11 @@ def test_schema(golden: Golden) -> None:
 def test_picture_of_the_readme(golden: Golden) -> None:
     """The demo's machine with a fault that a picture shows."""
     golden("../../docs/machine.svg", export_report("svg", scan_machine(EXPORTED, "gpu-width-x8")))
+
+
+def test_table_of_the_kernel_log(golden: Golden) -> None:
+    """Every sentence of the kernel log that is read: one row per sentence."""
+    golden("../../docs/kernel-log.md", describe_kernel_log())
 
 
 def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:

@@ -23,13 +23,14 @@ def build_events(facts: ProbeFacts) -> list[Event]:
         Event(
             kind=event.kind,
             text=event.text,
-            source=log.source,
+            source=event.source or log.source,
             at=event.at,
             subject=event.subject,
             code=event.code,
             count=event.count,
             first_at=event.first_at,
             logged=event.logged,
+            boot=event.boot,
             detail=dict(event.detail),
             times=list(event.times),
         )

@@ -185,6 +185,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     code: str | None = None  # Xid or SXid number, the word of the message
     count: int = 1
     first_at: str | None = None
+    boot: str | None = None  # null: this boot; "-1": the one before, "earlier": one of those before
     logged: str | None = None  # what the log says of the last one's time, where that gives no moment
     detail: dict[str, str] = {}  # what else the line says: link, severity, "fatal"
     times: list[str] = []  # of links that went down or came up: the last 32, as `at` or `logged`

@@ -43,7 +43,9 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     status: str
     reason: str | None = None
-    reason_code: str | None = None  # no-device | list-cut | needs-root | left-out, where others decide by it
+    reason_code: str | None = (
+        None  # no-device | list-cut | needs-root | left-out | log-unread, where others decide by it
+    )
     sources: list[str] = []
     duration_seconds: float = 0.0
     hung: bool = False  # its process could not be killed and was left behind, now or by an earlier run

@@ -1,4 +1,4 @@
-"""Getting reports in: over HTTPS from `ship` (clients, the folder and its limits, HTTP), and by the user's own ssh.
+"""Getting reports in: over HTTPS from `ship` (clients, connections, the folder with its limits), and by ssh.
 
-Reading more of a report than its node's name does not belong here: `fleet ingest` does.
+A check or a reading of reports of its own does not belong here: what `fleet.reading` refuses is refused.
 """

@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import NamedTuple
 
 from agent.fleet.hostlist import is_plain
-from agent.fleet.reading import Naming, Text, Unfit, decompress_report, read
+from agent.fleet.reading import GZIP, Naming, Text, Unfit, decompress_report, read
 from agent.fleet.rows import Reader
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.receive.clients import EVERY_HOST, Client
@@ -118,7 +118,7 @@ class Inbox:
             return Answer(HTTPStatus.BAD_REQUEST, reason, host)
         try:
             with self._lock:
-                answer = self._keep(payload._replace(host=fit_file_name(host)), host, client)
+                answer = self._keep(payload._replace(host=fit_file_name(host)), body, host, client)
                 self._failed_at = None
                 return answer
         except OSError as error:
@@ -144,11 +144,12 @@ class Inbox:
             return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, "reports cannot be written")
         return Answer(HTTPStatus.OK, "ok")
 
-    def _keep(self, payload: Payload, host: str, client: Client) -> Answer:
+    def _keep(self, payload: Payload, body: bytes, host: str, client: Client) -> Answer:
         path = os.path.join(self.path, payload.file_name("gzip"))
         if os.path.lexists(path):
             return Answer(HTTPStatus.OK, "already here", host)
-        data = compress(payload.data, "gzip")
+        # what came as gzip is kept as it came: to compress a report costs as much as all the rest
+        data = body if body[:2] == GZIP and len(body) <= len(payload.data) else compress(payload.data, "gzip")
         self._count_if_older(_FRESH_SECONDS)
         problem = self._find_problem(payload.host, client, len(data))
         if problem is not None:  # perhaps ingest has made room meanwhile

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
+from asyncio import sslproto
 from typing import NamedTuple
 
 from agent.receive.clients import Clients
 
 BACKLOG = 1024
+_TLS_BUFFER_BYTES = 32 << 10  # asyncio's own is 256 KiB for each connection: 128 MiB of those that have sent nothing
 
 
 class BadServer(Exception):
@@ -41,6 +43,7 @@ def open_tls(files: TlsFiles, clients: Clients, plain: bool) -> ssl.SSLContext |
         raise BadServer("no client could send: expected --clients with tokens, or --client-ca")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    setattr(sslproto.SSLProtocol, "max_size", _TLS_BUFFER_BYTES)  # noqa: B010  # typeshed has no such attribute
     if client_ca:
         context.verify_mode = ssl.CERT_OPTIONAL  # without one a request gets 401, which a node can report
     file = cert

@@ -40,6 +40,7 @@ _NEAREST: Mapping[str, UnknownCode] = {
     "timed_out": "evidence-timed-out",
     "failed": "evidence-failed",
     "skipped": "evidence-skipped",
+    "partial": "evidence-failed",  # of a source of which a part could not be read
 }
 SETTLE_SECONDS = 900.0  # after boot; the shortest that peers use (OCI waits 30 min, gpud 5)
 _CLOCK_SLACK_SECONDS = 3600.0  # saved outputs: the uptime is of another minute than the rest
@@ -73,8 +74,9 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
     probes: Mapping[str, ProbeRun]
     providers: Mapping[str, tuple[str, ...]]  # names of probes by the subject that their facts are about
     software: Software
-    events: tuple[Event, ...]
+    events: tuple[Event, ...]  # of this boot
     topology: Topology  # its nics are those of the host
+    earlier_events: tuple[Event, ...] = ()  # of boots before this one
     accelerator_nics: tuple[Nic, ...] = ()  # network ports inside accelerators
     settings: Settings = Settings()
     window: CountersWindow | None = None
@@ -311,7 +313,7 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
         for need in needs:
             names = [name for subject in need.split("|") for name in self.providers[subject]]
             runs = [self.probes[name] for name in names if name in self.probes]
-            if any(run.status in ("ok", "partial") for run in runs):
+            if any(run.status in ("ok", "partial") and run.reason_code != "log-unread" for run in runs):
                 continue
             runs = [run for run in runs if run.reason_code != "no-device"] or runs
             if not runs:

@@ -181,6 +181,17 @@ def kernel_log_evidence(case: RuleContext, pci: str) -> tuple[Evidence, ...]:
     return tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in events[-2:])
 
 
+_START_CAUSES = frozenset({
+    "open-modules", "closed-modules", "power-cable", "unsupported-gpu", "bar-missing", "registers-taken",
+    "no-interrupt", "gsp-firmware-missing",
+})  # fmt: skip
+
+
+def states_driver_cause(case: RuleContext, pci: str) -> bool:
+    """Whether the kernel log has the driver's own sentence why it cannot start this GPU: no fault of the hardware."""
+    return any(event.kind == "driver" and event.subject == pci and event.code in _START_CAUSES for event in case.events)
+
+
 _UNREACHABLE = {
     "asleep": Reason("not-in-use", detail="asleep, and not woken to be looked at"),
     "gone": Reason("judged-elsewhere", detail="it does not answer: see pcie-device-gone"),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import (
     SEVERITIES,
@@ -23,7 +24,13 @@ from agent.model.reasons import Reason
 from agent.rules.consequences import Standing, find_standing
 from agent.rules.context import RuleContext
 from agent.rules.fingerprints import fingerprint
-from agent.rules.fragments import assume_context, describe_assumption, describe_settling, find_in_fragment
+from agent.rules.fragments import (
+    assume_context,
+    describe_assumption,
+    describe_settling,
+    find_before_boot,
+    find_in_fragment,
+)
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 
 _BUS = frozenset({"pci", "pci_sysfs"})
@@ -53,6 +60,7 @@ def evaluate(case: RuleContext, rules: Sequence[Rule]) -> Evaluated:
     faults: Failures = []
     reasons: list[Reason] = []
     assumed = assume_context(case) if case.recorded and case.bus_unread else None
+    earlier = replace(case, events=case.earlier_events) if case.earlier_events else None
     for rule in rules:
         if rule.name in case.settings.disabled:
             why = Reason("disabled")
@@ -64,6 +72,8 @@ def evaluate(case: RuleContext, rules: Sequence[Rule]) -> Evaluated:
         faults += [(rule, _bound(rule, answer)) for answer in answers if isinstance(answer, Fail)]
         if assumed is not None:
             faults += [(rule, _bound(rule, fault)) for fault in find_in_fragment(assumed, rule, answers)]
+        if earlier is not None and "kernel_log" in rule.needs:
+            faults += [(rule, _bound(rule, fault)) for fault in find_before_boot(earlier, rule, answers)]
     return Evaluated(checks, faults, reasons)
 
 

@@ -110,3 +110,13 @@ def _is_arrangement(rule: Rule, answers: Sequence[Pass | Fail]) -> bool:
 
 def _natural_order(answer: Pass | Fail) -> tuple[int, str]:
     return len(answer.subject), answer.subject
+
+
+def find_before_boot(earlier: RuleContext, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:
+    """Faults that the logs of earlier boots show, of subjects that have none in this one: people reboot before they
+    collect. `earlier`: the same machine with the events of earlier boots in place of its own."""
+    failing = {answer.subject for answer in answers if isinstance(answer, Fail)}
+    for fault in rule.check(earlier):
+        if isinstance(fault, Fail) and fault.subject not in failing:
+            confidence = "medium" if fault.confidence == "high" else fault.confidence
+            yield replace(fault, summary=f"before the last boot: {fault.summary}", confidence=confidence)

@@ -45,6 +45,7 @@ AFFECTED_PROBES: dict[str, tuple[str, ...]] = {
     "amd_fatal": ("pci", "kfd"),
     "amd_bad_pages": ("kfd",),
     "amd_reset": ("pci", "kfd"),
+    "amd_reset_failed": ("pci", "kfd"),
     "amd_vram_lost": ("pci", "kfd"),
     "amd_init": ("pci", "kfd"),
     "xgmi": ("kfd",),

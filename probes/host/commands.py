@@ -64,8 +64,17 @@ KERNEL_LOG_SAVED = (
     ("dmesg",),
     ("dmesg", "-T"),
     ("journalctl", "-k", "-b"),
+    ("journalctl", "-b"),
+    ("journalctl", "-b", "-0"),
     ("journalctl", "--no-pager", "--catalog", "--boot"),
     ("journalctl", "--no-pager", "--boot"),
+)
+
+# Of earlier boots, by the number that journalctl gives them
+KERNEL_LOG_EARLIER = tuple(
+    (*command, f"-{boot}")
+    for boot in (1, 2)
+    for command in (("journalctl", "-k", "-b"), ("journalctl", "-b"), ("journalctl", "--no-pager", "--boot"))
 )
 
 LLDP_SAVED = (
@@ -144,6 +153,7 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + RDMA_SAVED
     + SYSTEM_SAVED
     + KERNEL_LOG_SAVED
+    + KERNEL_LOG_EARLIER
     + LLDP_SAVED
     + ETHTOOL_SAVED
     + DCB_SAVED

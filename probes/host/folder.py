@@ -26,7 +26,13 @@ from probes.host.files import (
     refuse_never_read,
 )
 from probes.host.filter_secrets import filter_content
-from probes.host.interface import OUTPUT_LIMIT_BYTES, READ_LIMIT_BYTES, Absent, ReadError, error_from_errno
+from probes.host.interface import (
+    LOG_LIMIT_BYTES,
+    READ_LIMIT_BYTES,
+    Absent,
+    ReadError,
+    error_from_errno,
+)
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FIRST_CHUNK_BYTES = 8192  # holds any sysfs attribute and a whole config space
@@ -251,7 +257,7 @@ def _kind_below(name: str, descriptor: int) -> int:
 
 def _read_content(descriptor: int, limit: int, path: str) -> bytes:
     """To the end or the limit. A short read is no end: seq files give a page at a time."""
-    limit = min(limit, OUTPUT_LIMIT_BYTES)
+    limit = min(limit, LOG_LIMIT_BYTES)
     content = os.read(descriptor, min(limit, FIRST_CHUNK_BYTES))
     if len(content) < PAGE_BYTES and path.startswith(SYSFS):
         return content

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from probes.host import kmsg
-from probes.host.commands import KERNEL_LOG, KERNEL_LOG_SAVED
-from probes.host.interface import Absent, Denied, Failed, Host, ReadError
+from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED
+from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
-from probes.kernel.log_facts import KernelLogFacts
+from probes.kernel.log_facts import KernelLogFacts, LogEvent
 from probes.probe import Probe, Reading
 from probes.text import lazy_pattern
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 STAT_BYTES = 1 << 20
 SAVED_FILES = ("/var/log/dmesg",)
+SYSLOG_FILES = ("/var/log/kern.log", "/var/log/syslog", "/var/log/messages")  # of several boots
 _REFUSED = lazy_pattern(r"not permitted|[Pp]ermission denied|[Pp]assword")
 
 
@@ -40,7 +41,9 @@ def read(host: Host) -> Reading:
     if whole is False:
         reader.gap("the beginning of the log was overwritten: journalctl -k -b may have it")
     since = log[0].at or log[0].logged
-    return Reading(KernelLogFacts(tuple(found_events), source, since, whole), reader.sources, reader.missing)
+    earlier = () if host.live else _read_other_logs(host, reader, source, found_events, whole)
+    all_events = (*found_events, *earlier)
+    return Reading(KernelLogFacts(all_events, source, since, whole), reader.sources, reader.missing)
 
 
 PROBE = Probe("kernel_log", read, 15.0)
@@ -87,6 +90,58 @@ def _others(host: Host, reader: HostReader) -> Iterator[tuple[str, str]]:
     for path in () if host.live else SAVED_FILES:
         if saved := reader.text(path, 1 << 20):
             yield path, saved
+    for path in () if host.live else SYSLOG_FILES:
+        if saved := _read_log_file(host, reader, path):
+            from probes.kernel.log_events import split_boots
+
+            yield path, (split_boots(saved) or [""])[-1]
+
+
+def _read_log_file(host: Host, reader: HostReader, path: str) -> str | None:
+    """The text of a log file; a gap where it is there and cannot be read whole."""
+    try:
+        content = host.read(path, OUTPUT_LIMIT_BYTES)
+    except Absent:
+        return None
+    except ReadError as why:
+        reader.gap(f"{path}: {why.reason}", "log-unread")
+        return None
+    if len(content) >= OUTPUT_LIMIT_BYTES:
+        reader.gap(f"{path}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "log-unread")
+        return None
+    reader.answered(path)
+    return content.decode("utf-8", "replace")
+
+
+def _read_other_logs(
+    host: Host, reader: HostReader, main: str, known: Sequence[LogEvent], whole: bool | None
+) -> Sequence[LogEvent]:
+    """Events that only other logs of the source have: of earlier boots, and of this one where the first log lost some.
+
+    One fault is often in two logs: it counts once, by the log with the boot's number.
+    """
+    from probes.kernel.log_events import events, lines, split_boots
+
+    by_key = {(event.kind, event.subject, event.code, event.detail): event for event in known}
+    others: dict[tuple[object, ...], LogEvent] = {}
+
+    def add(text: Iterator[Line], boot: str | None, source: str) -> None:
+        for event in events(text)[0]:
+            key = (event.kind, event.subject, event.code, event.detail)
+            if boot is None and (whole or key in by_key):
+                continue
+            others.setdefault((boot is None, *key), event._replace(boot=boot, source=source))
+
+    for argv in KERNEL_LOG_EARLIER:
+        if host.has_output(*argv) and (text := reader.output(*argv)):
+            add(lines(text, None), argv[-1], " ".join(argv))
+    for path in SYSLOG_FILES:
+        text = _read_log_file(host, reader, path)
+        boots = split_boots(text) if text else []
+        for number, log in enumerate(boots, 1):
+            if number < len(boots) or path != main:
+                add(lines(log, None), None if number == len(boots) else "earlier", path)
+    return tuple(others.values())
 
 
 def _lines(source: str, text: str, boot_time: int | None) -> Sequence[Line]:

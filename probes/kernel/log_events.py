@@ -17,6 +17,7 @@ from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
 from probes.kernel.log_facts import LogEvent
+from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED
 from probes.text import ESCAPES
 
 LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes
@@ -25,16 +26,19 @@ _KERNEL_FACILITY = 0
 _RECORD = re.compile(
     r"(?P<priority>\d{1,4}),(?P<sequence>\d{1,19}),(?P<microseconds>\d{1,18}),[^;\n]{0,40};(?P<text>.*)"
 )
-_CTIME = r"\[(?P<ctime>[^\W\d]{2,9}\.? [^\W\d]{3,9}\.? [ \d]\d \d\d:\d\d:\d\d \d{4})\]"
+_MONTH = r"(?:[^\W\d]{3,12}\.?|\d{1,2}[^\W\d])"  # "Feb", "août", "11月"
+_CTIME = rf"\[(?P<ctime>[^\W\d]{{1,9}}\.? {{1,2}}{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d \d{{4}})\]"
+_HUMAN = r"\[(?P<human>[^\W\d]{3,12}\.?\d\d \d\d:\d\d)\]"  # dmesg -H: the first line of a minute, then differences
+_DELTA = r"\[ {0,12}\+(?P<delta>\d{1,9}\.\d{6})\]"
 _SECONDS = r"\[ {0,8}(?P<seconds>\d{1,9}\.\d{6})(?: *[<@][^\]]{0,20})?\](?:\[ *[TC]\d{1,9}\])?"
 _ISO = r"(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d))"
 _TAG = r"(?:\S{1,255} kernel(?:\[\d+\])?: )?"
 _PRINTED = re.compile(
-    rf"(?:\d{{1,7}} ?)?(?:<\d+>)?\s*(?:\w+ *:\w+ *: )?(?:{_SECONDS}|{_CTIME}|{_ISO})"  # numbered, with its level, dated
-    rf"[: ]?{_TAG}(?:\[ *\d+\.\d{{6}}\] )?(?P<text>.*)"
+    r"(?:\d{1,7} ?)?(?:<\d+>)?\s*(?:[\d.]{7,15}: )?(?:\w+ *: {0,8}\w+ *: )?"  # numbered, a node's, with its level
+    rf"(?:{_SECONDS}|{_CTIME}|{_HUMAN}|{_DELTA}|\[?{_ISO}\]?):? ?{_TAG}(?:\[ *\d+\.\d{{6}}\] )?(?P<text>.*)"
 )
 _SYSLOG = re.compile(
-    r"(?P<logged>[^\W\d]{3,12}\.? {1,2}\d{1,2} \d\d:\d\d:\d\d)(?:\.\d+)? \S{1,255} "
+    rf"(?P<logged>{_MONTH} {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d)(?:\.\d+)? \S{{1,255}} "
     rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
 )
 _OTHER_TAG = re.compile(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
@@ -52,15 +56,96 @@ class Line(NamedTuple):
     logged: str | None = None  # what the log says of the time, where that gives no moment: "+68183.6 s", "Dec  1 02:16"
     sequence: int | None = None
     seconds: float | None = None  # since boot
+    delta: float | None = None  # since the line before
     continued: bool = False  # belongs to the line before
 
 
 def lines(text: str, boot_time: int | None) -> Iterator[Line]:
     """Every line that the kernel wrote. `boot_time`: Unix seconds (btime of /proc/stat), None where not known."""
+    minute, elapsed = "", 0.0  # of dmesg -H, whose lines have the time since the line before
     for raw in (ESCAPES.sub("", text) if "\x1b" in text else text).splitlines():
         line = _line(raw[:LINE_CHARACTERS], boot_time)
-        if line is not None and line.text:
-            yield line
+        if line is None or not line.text:
+            continue
+        if line.delta is not None:
+            elapsed += line.delta
+            line = line._replace(logged=f"{minute} +{elapsed:.3f} s".strip())
+        elif line.logged:
+            minute, elapsed = line.logged, 0.0
+        yield line
+
+
+_BOOT_RULE = re.compile(r"-- (?:Reboot|Boot [0-9a-f]{32}) --")
+_RESTARTED_SECONDS = 1.0  # by so much the time since boot goes back where the next boot begins
+
+
+def split_boots(text: str) -> list[str]:
+    r"""A log of several boots, boot by boot: a kernel starts where it names its version, where its time goes back, or
+    where journalctl says so.
+
+    >>> split_boots("[   90.000000] a\n[    1.000000] b\n-- Reboot --\n[    0.500000] c\n")
+    ['[   90.000000] a', '[    1.000000] b', '-- Reboot --\n[    0.500000] c']
+    """
+    boots: list[list[str]] = [[]]
+    last = 0.0
+    for raw in text.splitlines():
+        line = _line(raw[:LINE_CHARACTERS], None)
+        if line is not None:
+            restarted = line.seconds is not None and line.seconds < last - _RESTARTED_SECONDS
+            if restarted or line.text.startswith("Linux version ") or _BOOT_RULE.fullmatch(line.text):
+                boots.append([])
+                last = 0.0
+            last = line.seconds if line.seconds is not None else last
+        boots[-1].append(raw)
+    return ["\n".join(boot) for boot in boots if any(row.strip() and not _BOOT_RULE.fullmatch(row) for row in boot)]
+
+
+_RULES = (b"Linux version ", b"-- Boot ", b"-- Reboot --")  # where a boot begins
+_GO_ON = (b"PCIe Bus Error", b"NVRM: The NVIDIA ", b"Hardware Error]")  # what the next lines belong to
+_FIRST_LINES, _LINES_BEHIND = 20, 12
+_PIECE_BYTES = 1 << 20
+
+
+def keep_read_lines(content: bytes) -> bytes:
+    """Of a very long log the lines that can be events, its first ones and those at which a boot begins."""
+    needles = (*dict.fromkeys(row.needle.encode() for row in SENTENCES), *_GO_ON, *_RULES, b" bnxt_re")
+    kept: list[bytes] = []
+    start = 0
+    while start < len(content):
+        end = content.find(b"\n", start + _PIECE_BYTES)
+        end = len(content) if end < 0 else end + 1
+        piece = content[start:end]
+        lines_at = _find_lines(piece, needles)
+        if start == 0:
+            lines_at |= _find_next_lines(piece, 0, _FIRST_LINES)
+        kept += [piece[at : piece.find(b"\n", at) + 1 or len(piece)] for at in sorted(lines_at)]
+        start = end
+    return b"".join(kept)
+
+
+def _find_lines(piece: bytes, needles: Sequence[bytes]) -> set[int]:
+    """Where the lines begin that hold one of the literals, and those that belong to them."""
+    lines_at: set[int] = set()
+    for needle in needles:
+        found = piece.find(needle)
+        while found >= 0:
+            at = piece.rfind(b"\n", 0, found) + 1
+            lines_at.add(at)
+            if needle in _GO_ON:
+                lines_at |= _find_next_lines(piece, at, _LINES_BEHIND)
+            end = piece.find(b"\n", found)
+            found = piece.find(needle, end) if end >= 0 else -1
+    return lines_at
+
+
+def _find_next_lines(piece: bytes, at: int, count: int) -> set[int]:
+    lines_at = {at}
+    for _ in range(count):
+        at = piece.find(b"\n", at) + 1
+        if at in (0, len(piece)):
+            break
+        lines_at.add(at)
+    return lines_at
 
 
 def is_kernel_log(log: Sequence[Line]) -> bool:
@@ -119,7 +204,9 @@ def _parse_printed(match: re.Match[str], boot_time: int | None) -> Line:
         return Line(match["text"], at, _since_boot(at, seconds), None, seconds)
     if match["iso"]:
         return Line(match["text"], _utc(match["iso"]), None)
-    return Line(match["text"], None, match["ctime"])
+    if match["delta"]:
+        return Line(match["text"], delta=float(match["delta"]))
+    return Line(match["text"], None, match["ctime"] or match["human"])
 
 
 def _utc(text: str) -> str | None:
@@ -141,108 +228,22 @@ _OF_LINKS, _TIMES = ("link_down", "link_up"), 32  # whose times are kept, and ho
 EVENTS_LIMIT = 500  # distinct ones; a log of one fault repeated is one row
 CODES_LIMIT = 1000  # above the limit only codes that a device has not had: details of many links hide no fault
 
-_BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
-
-
-class _Form(NamedTuple):
-    """One message: where a line matches, it is an event of that kind. Named groups: bdf, name, code; others: detail."""
-
-    kind: str
-    pattern: re.Pattern[str]
-    code: str | None = None
-
-
-def _form(kind: str, pattern: str, code: str | None = None) -> _Form:
-    return _Form(kind, re.compile(pattern), code)
-
-
-_STARTED = "started"
-_PORT = rf"pcieport {_BDF}: (?:AER: )?"
-_MLX5 = rf"mlx5_core {_BDF}:"
-_OTHER_NICS = rf"(?:bnxt_en|ice|i40e|ixgbe|tg3) {_BDF} (?P<name>\S+?): NIC Link is"
-_AMDGPU = rf"amdgpu {_BDF}: (?:amdgpu: )?"
-_FORMS = (
-    _form(
-        "amd_ras",
-        _AMDGPU + r"(?:\{\d{1,20}\})?socket: (?P<socket>\d{1,4}),.{0,40} \d{1,20} new "
-        r"(?P<severity>correctable|uncorrectable|deferred) hardware errors detected in (?P<code>\w{1,32}) block",
-    ),
-    _form("amd_fatal", _AMDGPU + r".{0,40}uncorrectable hardware error ?\((?P<code>\w{1,48})\) detected"),
-    _form(
-        "amd_bad_pages",
-        _AMDGPU + r"(?:Saved bad pages.{0,24} reaches threshold|RAS records: ?\d{1,9} exceed threshold)\b",
-    ),
-    _form("amd_reset", _AMDGPU + r"GPU reset begin!"),
-    _form("amd_vram_lost", rf"(?:{_AMDGPU}|\[drm\] )VRAM is lost due to GPU reset!"),  # older kernels name no GPU
-    _form("amd_init", _AMDGPU + r"(?P<code>Fatal error during GPU init)"),
-    _form("xgmi", _AMDGPU + r"XGMI: (?P<code>Failed to add node|Set topology failure|Get topology failure)"),
-    _form("npu_heartbeat", r"\[ascend\] .{0,200}Heartbeat lost! \(device=(?P<device>\d{1,5});", "heartbeat-lost"),
-    _form("npu_fault", r"\[ascend\] .{0,400}\b[Ee]vent[ _]id(?:=| ?: {0,4}\[)(?P<code>0x[0-9a-fA-F]{8})\b"),
-    _form(
-        "neuron_hw",
-        r"NEURON_HW_ERR=(?P<code>[A-Z_]{1,64}) .{0,300}?\bnd-id=(?P<device>\d{1,4}) nc-id=(?P<core>\d{1,4})\b"
-        r"(?:.{0,80}?\baction=(?P<action>[A-Z_]{1,40}))?",
-    ),
-    _form("xid", rf"NVRM: Xid \((?:PCI:)?{_BDF}\): (?P<code>\d{{1,4}})\b"),
-    _form(
-        "sxid",
-        r"(?P<switch>nvidia-nvswitch\d+): SXid "
-        rf"\((?:PCI:)?{_BDF}\): (?P<code>\d{{1,6}}), (?P<severity>Fatal|Non-fatal)",
-    ),
-    _form("gpu_lost", rf"NVRM: (?:The NVIDIA )?GPU (?:at PCI:)?{_BDF}:? .*fallen off the bus"),
-    _form("gpu_init", rf"NVRM: GPU {_BDF}: (?P<code>RmInitAdapter failed)"),
-    _form("driver", r"NVRM: API mismatch: (?P<what>.{0,160})", "api-mismatch"),
-    _form("dpc", _PORT + r"DPC: containment event, status:(?P<status>0x[0-9a-f]+)", "containment"),
-    _form("dpc", _PORT + r"DPC: (?P<what>unmasked uncorrectable error detected)", "containment"),
-    _form("hotplug", _PORT + r"pciehp: Slot\((?P<slot>[^)]{1,32})\): (?P<code>Link Down|Card not present)"),
-    _form(
-        "pcie_bandwidth",
-        rf"{_BDF}: (?P<available>[\d.]+) Gb/s available PCIe bandwidth, "
-        r"limited by (?P<limit>[\d.]+ GT/s(?: PCIe)? x\d+) link at (?P<hop>[0-9a-fA-F:.]+) "
-        r"\(capable of (?P<capable>[\d.]+) Gb/s",
-    ),
-    _form("mlx5", _MLX5 + r".*Detected insufficient power on the PCIe slot \((?P<watts>\d+)W\)", "slot-power"),
-    _form(
-        "mlx5",
-        _MLX5 + r".* Port module event(?:\[error\])?: module (?P<module>\d+), "
-        r"(?P<what>[^\n]{0,80}(?:[Ee]rror|High [Tt]emp)[^\n]{0,80})",
-        "module",
-    ),
-    _form("mlx5", _MLX5 + r".*temp_warn.*High temperature", "temperature"),
-    _form("mlx5", _MLX5 + r".*ACCESS_REG\((?P<register>0x805)\).*failed", "access-reg"),
-    _form("mlx5", _MLX5 + r".*poll_health.*(?P<what>Fatal error \d+ detected)", "health"),
-    _form("mlx5", _MLX5 + r".*(?P<what>device's health compromised|health recovery failed)", "health"),
-    _form("mlx5", _MLX5 + r".*Will cause a leak of a command resource", "command"),
-    _form("mlx5", rf"mlx5_core {_BDF}.*TX timeout detected", "tx-timeout"),
-    _form("mlx5", _MLX5 + r".*health recovery succeeded", "recovered"),
-    _form("mlx5", _MLX5 + r".*\bfirmware version: (?!65535)\d+\.\d+\.\d+", _STARTED),
-    _form("mlx5", _MLX5 + r".*(?:load_one|init_one|probe_one).*(?P<what>failed with error (?:code )?-?\d+)", "load"),
-    _form("link_down", rf"mlx5_core {_BDF}:? (?P<name>\S+?):? (?:Port: \d+ )?Link (?:down|DOWN)\b"),
-    _form("link_up", rf"mlx5_core {_BDF}:? (?P<name>\S+?):? (?:Port: \d+ )?Link (?:up|ACTIVE)\b"),
-    _form("nic_firmware", rf"bnxt_en {_BDF} .*Firmware reset aborted(?P<what>.{{0,100}})", "reset-failed"),
-    _form("nic_firmware", rf"bnxt_en {_BDF} .*\bFatal firmware reset event\b", "reset"),
-    _form("nic_firmware", rf"\bice {_BDF}: Rebuild failed, unload and reload driver", "reset-failed"),
-    _form("link_down", _OTHER_NICS + r" Down"),
-    _form("link_up", _OTHER_NICS + r" [Uu]p"),
-    _form(
-        "peermem",
-        r"(?P<module>nvidia_peermem|nv_peer_mem): (?:Unknown symbol|disagrees about version of symbol) "
-        r"(?P<symbol>ib_register_peer_memory_client)",
-        "symbol",
-    ),
-)
 _TOKENS = (  # cheap sieve
-    "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_core", "NIC Link", "AER", "DPC",
-    "irmware reset", "Rebuild failed", "amdgpu", "VRAM is lost", "[ascend]", "NEURON_HW_ERR", "Hardware Error]",
+    "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_", "NIC Link", "AER", "DPC", "bnxt_", "ice 0", "ena 0", "efa 0",
+    "ionic ", "amdgpu", "kfd kfd", "VRAM is lost", "[ascend]", "NEURON_HW_ERR", "Hardware Error]", "infiniband ",
+    "DMAR:", "AMD-Vi", "ower state", "failed with error", " symbol ", "version magic", "module",
 )  # fmt: skip
 
 _AER = re.compile(
-    rf"{_BDF}: (?:AER: )?PCIe Bus Error: severity=(?P<severity>[^,]{{1,40}}), (?:type=)?(?P<layer>[^,]{{1,40}})"
+    rf"{BDF}: (?:AER: )?PCIe Bus Error: severity=(?P<severity>[^,]{{1,40}}), (?:type=)?(?P<layer>[^,]{{1,40}})"
 )
-_AER_BIT = re.compile(rf"{_BDF}:? +(?:AER: +)?\[ ?\d+\] (?P<name>[A-Za-z][\w ]{{0,40}}?)\s*(?:\(First\))?\s*$")
+_AER_BIT = re.compile(rf"{BDF}:? +(?:AER: +)?\[ ?\d+\] (?P<name>[A-Za-z][\w ]{{0,40}}?)\s*(?P<first>\(First\))?\s*$")
 _CXL_RECORD = re.compile(r"(?P<record>(?:\{\d{1,10}\})?)\[Hardware Error\]: +(?P<text>\S.{0,100})")
-_CXL_AGENT = re.compile(rf"agent_address: {_BDF}")
-_GPU_NAMED = re.compile(rf"NVRM: The NVIDIA GPU {_BDF}\s*$")
+_CXL_AGENT = re.compile(rf"agent_address: {BDF}")
+_GPU_NAMED = re.compile(rf"NVRM: The NVIDIA v?GPU {BDF}(?: \(PCI ID: [0-9a-f:]{{4,16}}\))?(?:\s*$|\\x0a)")
+_RDMA_NAMED = re.compile(rf"(?:bnxt_en|mlx5_core|ice|irdma|ionic|efa) {BDF} (?P<name>[a-z]\w{{1,15}}_\w{{0,15}}\d):")
+# Sentences of the NVIDIA driver without an address: the next GPU that cannot be initialized is theirs
+_OF_NEXT_GPU = frozenset({"gsp-firmware-missing", "gsp-not-started", "bar-missing", "registers-taken", "no-interrupt"})
 _NVLINK5 = re.compile(r"\b(?P<unit>[A-Z][A-Z0-9_]{2,24}) (?P<severity>Fatal|Nonfatal)\b.*?\bLink (?P<link>-?\d+)")
 _PREVIOUS = re.compile(r"caused by previous Xid (?P<previous>\d+)")
 _RECOVERY = re.compile(r"GPU recovery action changed from (?P<before>\S+.*?) to (?P<after>\S.*?)\s*$")
@@ -255,8 +256,9 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
     failed: set[str | None] = set()  # NICs of whose driver a start is of interest: every boot has one
     codes: set[tuple[object, ...]] = set()
     left_out = 0
-    for event in _events(log):
-        if event.code == _STARTED and event.subject not in failed:
+    names: dict[str, str] = {}  # of RDMA devices, with their addresses
+    for event in _events(_learn_names(log, names)):
+        if event.code == STARTED and event.subject not in failed:
             continue
         if event.kind == "mlx5":
             failed.add(event.subject)
@@ -272,7 +274,23 @@ def events(log: Iterable[Line]) -> tuple[list[LogEvent], int]:
             codes.add(key[:3])
         else:
             left_out += 1
-    return list(by_key.values()), left_out
+    return [_name_address(event, names) for event in by_key.values()], left_out
+
+
+def _learn_names(log: Iterable[Line], names: dict[str, str]) -> Iterator[Line]:
+    """The same lines; names of RDMA devices that drivers print beside an address are added."""
+    for line in log:
+        if match := _RDMA_NAMED.match(line.text):
+            names[match["name"]] = address(match["bdf"])
+        yield line
+
+
+def _name_address(event: LogEvent, names: dict[str, str]) -> LogEvent:
+    """An event that names an RDMA device alone, with the address that another line gives for it."""
+    at = names.get(event.subject or "")
+    if at is None:
+        return event
+    return event._replace(subject=at, detail=_detail({**dict(event.detail), "name": event.subject or ""}))
 
 
 def address(text: str) -> str:
@@ -285,14 +303,26 @@ def address(text: str) -> str:
     return f"{int(domain, 16):04x}:{rest}" + ("" if "." in rest else ".0")
 
 
+class _BusError(NamedTuple):
+    """One record of AER: its first line, and the status bits that follow."""
+
+    line: Line
+    match: re.Match[str]
+    bits: tuple[str, ...] = ()
+    first: str | None = None  # the bit that the hardware marked as first
+
+    def with_bit(self, bit: re.Match[str]) -> _BusError:
+        """The record with one more status bit."""
+        return self._replace(bits=(*self.bits, bit["name"]), first=bit["name"] if bit["first"] else self.first)
+
+
 def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
-    named: str | None = None  # a GPU whose sentence goes on in the next lines
-    bus_error: tuple[Line, re.Match[str], bool] | None = None  # AER's first line, and whether a bit was told
+    bus_error: _BusError | None = None
     cxl = _CxlRecord("", "")
+    gpus = _GpuSentences()
     for line in log:
-        if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error[1]["bdf"]:
-            yield _aer(bus_error[0], bus_error[1], bit["name"])
-            bus_error = (*bus_error[:2], True)
+        if bus_error and (bit := _AER_BIT.search(line.text)) and bit["bdf"] == bus_error.match["bdf"]:
+            bus_error = bus_error.with_bit(bit)
             continue
         if not any(token in line.text for token in _TOKENS):
             continue
@@ -302,20 +332,57 @@ def _events(log: Iterable[Line]) -> Iterator[LogEvent]:
                 yield event
             continue
         if again := _AER.search(line.text):
-            if bus_error and not bus_error[2]:
-                yield _aer(bus_error[0], bus_error[1], None)
-            bus_error = (line, again, False)
+            if bus_error:
+                yield _aer(bus_error)
+            bus_error = _BusError(line, again)
             continue
-        if begun := _GPU_NAMED.search(line.text):
-            named = address(begun["bdf"])
-            continue
-        if named and "fallen off the bus" in line.text:
-            yield LogEvent("gpu_lost", f"NVRM: GPU {named} has fallen off the bus", line.at, named, logged=line.logged)
-            named = None
-            continue
-        yield from _plain(line)
-    if bus_error and not bus_error[2]:
-        yield _aer(bus_error[0], bus_error[1], None)
+        yield from gpus.read(line)
+    if bus_error:
+        yield _aer(bus_error)
+    yield from gpus.close()
+
+
+class _GpuSentences:
+    """Sentences of the NVIDIA driver that go over several lines: which GPU they are about."""
+
+    def __init__(self) -> None:
+        self._named: tuple[str, Line] | None = None  # a GPU whose sentence goes on in the next lines
+        self._waiting: LogEvent | None = None
+
+    def read(self, line: Line) -> Iterator[LogEvent]:
+        """The events of a line."""
+        begun = _GPU_NAMED.search(line.text) if "NVRM: The NVIDIA" in line.text else None
+        if begun:
+            self._named = (address(begun["bdf"]), line)
+            if "\\x0a" not in line.text:
+                return
+        if self._named and "fallen off the bus" in line.text:
+            gpu, first = self._named
+            line, self._named = line._replace(text=f"NVRM: GPU {gpu} has fallen off the bus"), None
+            line = line if line.at or line.logged else line._replace(at=first.at, logged=first.logged)
+        for event in _plain(line):
+            yield from self._place(event, line)
+
+    def _place(self, event: LogEvent, line: Line) -> Iterator[LogEvent]:
+        if event.kind == DRIVER and event.subject is None and self._named and "NVRM: " in line.text:
+            gpu, first = self._named
+            dated = event if event.at or event.logged else event._replace(at=first.at, logged=first.logged)
+            yield dated._replace(subject=gpu)
+            self._named = None
+        elif event.kind == DRIVER and event.subject is None and event.code in _OF_NEXT_GPU:
+            yield from self.close()
+            self._waiting = event
+        else:
+            if event.kind == "gpu_init" and self._waiting:
+                yield self._waiting._replace(subject=event.subject)
+                self._waiting = None
+            yield event
+
+    def close(self) -> Iterator[LogEvent]:
+        """A sentence that no GPU followed."""
+        if self._waiting:
+            yield self._waiting
+        self._waiting = None
 
 
 class _CxlRecord(NamedTuple):
@@ -342,12 +409,12 @@ def _read_record(before: _CxlRecord, record: str, text: str, line: Line) -> tupl
 
 
 def _plain(line: Line) -> Iterator[LogEvent]:
-    for form in _FORMS:
-        match = form.pattern.search(line.text)
-        if match is None:
+    for form in SENTENCES:
+        if form.needle not in line.text or (match := form.pattern.search(line.text)) is None:
             continue
         groups = {key: value for key, value in match.groupdict().items() if value}
-        bdf, name = groups.pop("bdf", None), groups.pop("name", None)
+        bdf, name, short = groups.pop("bdf", None), groups.pop("name", None), groups.pop("short", None)
+        bdf = bdf or (f"0000:{short}" if short else None)
         code = groups.pop("code", None) or form.code
         subject = address(bdf) if bdf else name
         if name and bdf:
@@ -376,18 +443,22 @@ def _sxid(text: str) -> dict[str, str]:
 _MORE: dict[str, Callable[[str], dict[str, str]]] = {"xid": _xid, "sxid": _sxid}
 
 
-def _aer(line: Line, match: re.Match[str], bit: str | None) -> LogEvent:
+def _aer(record: _BusError) -> LogEvent:
+    """One event per record, however many status bits it has."""
+    line, match = record.line, record.match
     severity = match["severity"].strip().lower()
     kind = (
         "fatal" if "(fatal" in severity else "nonfatal" if "uncorrect" in severity or "non" in severity else "corrected"
     )
     detail = {"severity": kind, "layer": match["layer"].strip()}
+    if len(record.bits) > 1:
+        detail["bits"] = ", ".join(record.bits)
     return LogEvent(
         "aer",
         line.text[:TEXT_CHARACTERS],
         line.at,
         address(match["bdf"]),
-        bit,
+        record.first or (record.bits[0] if record.bits else None),
         logged=line.logged,
         detail=_detail(detail),
     )

@@ -15,6 +15,8 @@ class LogEvent(NamedTuple):
     first_at: str | None = None
     logged: str | None = None  # what the log says of the last one's time, where that gives no moment
     detail: tuple[tuple[str, str], ...] = ()
+    boot: str | None = None  # None: this boot; "-1": the one before, "earlier": one of those before
+    source: str | None = None  # None: that of the log of this boot
     times: tuple[str, ...] = ()  # of links that went down or came up: the last 32, as `at` or `logged`
 
 

@@ -102,6 +102,8 @@ _KEPT = re.compile(r"/(?:proc|etc)/(?!.*\.\.)[ -~]*")
 _TOOL = rb"(?:/[\w./-]{0,100}/)?(?:nvidia-smi|lspci|dmidecode|ib[a-z_]+)(?: [^\n]{0,200})?"
 _COMMAND = re.compile(rb"(?:\A|(?<=\n\n))(?:(" + _TOOL + rb")|(dmesg):|(Running InfiniBand commands)[^\n]*)(?=\n\n)")
 _DUMPED = b"PCI devices configuration space dump using sysfs\n"
+_SCANNED = b"Scanning kernel log files for NVIDIA kernel messages:\n"
+_LOG_NAME = re.compile(rb"^  (/var/log/[\w.-]{1,80}|journalctl -b -[0-9]):\n", re.MULTILINE)
 _SKIPPED = re.compile(rb"Skipping:? ([\w-]+)([^\n]{0,200})(?:\n([^\n]{1,200}))?")
 _FIELD = re.compile(rb"^(Date|uname): ([^\n]{1,400})$", re.MULTILINE)
 
@@ -122,7 +124,7 @@ def _is_wanted(head: bytes) -> bool:
     named = _FILE.match(head)
     if named is not None:
         return _kept_path(named[1]) is not None
-    return head.startswith((START, _DUMPED)) or _COMMAND.match(head) is not None
+    return head.startswith((START, _DUMPED, _SCANNED)) or _COMMAND.match(head) is not None
 
 
 class _Log:
@@ -172,6 +174,8 @@ class _Log:
             self._take_start(text)
         elif text.startswith(_DUMPED):
             self._keep("lspci_-xxxx", text[len(_DUMPED) :])
+        elif text.startswith(_SCANNED):
+            self._take_logs(section, text)
         elif (skipped := _SKIPPED.match(text)) is not None:
             self._notes.setdefault(_text(skipped[1]), " ".join(_text(skipped[0]).split()))
         else:
@@ -194,6 +198,21 @@ class _Log:
                 self._files.add(path, self._count(text.removesuffix(b"\n")))
         except ValueError:
             raise self._stream.bad(f"is damaged: it has {path[:120]!a} as a file and as a folder") from None
+
+    def _take_logs(self, section: LogSection, text: bytes) -> None:
+        """Lines of the NVIDIA driver in logs of this boot and of earlier ones."""
+        matches = list(_LOG_NAME.finditer(text))
+        for at, match in enumerate(matches):
+            last = at + 1 == len(matches)
+            log = text[match.end() : len(text) if last else matches[at + 1].start()].strip(b"\n") + b"\n"
+            name = _text(match[1])
+            if not name.startswith("/"):
+                self._keep(saved_name(tuple(name.split())), log)
+            elif self._files.find(name) is None:
+                cut = last and section.cut
+                self._files.add(
+                    name, SpecialNode("a log that the bug report has not whole") if cut else self._count(log)
+                )
 
     def _take_start(self, text: bytes) -> None:
         fields = {field[1]: _text(field[2]) for field in _FIELD.finditer(text)}

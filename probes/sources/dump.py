@@ -11,9 +11,18 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, OF_NPU, SAVED
+from probes.host.commands import (
+    COMMANDS,
+    KERNEL_LOG,
+    KERNEL_LOG_EARLIER,
+    KERNEL_LOG_SAVED,
+    NVIDIA_SMI_SAVED,
+    OF_INTERFACE,
+    OF_NPU,
+    SAVED,
+)
 from probes.host.files import Files, is_file
-from probes.host.interface import FILTERED, OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
+from probes.host.interface import FILTERED, LOG_LIMIT_BYTES, OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
 from probes.sources.identify import LOOK_CHARACTERS, find_missing_name, identify_command
 from probes.text import decode_saved, lazy_pattern
 
@@ -49,6 +58,21 @@ class Outputs(Protocol):
 
     def arguments(self, argv: tuple[str, ...]) -> list[str]:
         """See Host.saved_arguments."""
+
+
+KERNEL_LOGS = frozenset(KERNEL_LOG + KERNEL_LOG_SAVED + KERNEL_LOG_EARLIER)
+_KEPT_LIMIT_BYTES = 64 << 20  # of the lines of a kernel log that are read
+
+
+def read_long_log(files: Files, path: str) -> bytes:
+    """What is read of a kernel log that is longer than other outputs may be. Raises Failed."""
+    from probes.kernel.log_events import keep_read_lines  # lazy: a rare one
+
+    content = files.read(path, LOG_LIMIT_BYTES)
+    kept = keep_read_lines(content) if len(content) < LOG_LIMIT_BYTES else content
+    if len(kept) > _KEPT_LIMIT_BYTES:
+        raise Failed(f"{path}: longer than {LOG_LIMIT_BYTES >> 20} MiB", "EFBIG")
+    return kept
 
 
 class SavedOutputs:
@@ -110,6 +134,8 @@ class SavedOutputs:
         if piece := self._pieces.get(name):
             return Completed(argv, 0, piece.text, f"{FILTERED}{piece.filtered}" if piece.filtered else "", 0.0)
         content = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES)
+        if len(content) == OUTPUT_LIMIT_BYTES and argv in KERNEL_LOGS:
+            content = read_long_log(self._files, self._paths[name])
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
         text = decode_saved(content)

@@ -114,7 +114,7 @@ def _single_output(path: str) -> Host | FactsSource:
     """One file: a topology that some tool wrote, or a saved output, by its name or by what it holds."""
     from probes.fabric.files import LOOK_CHARACTERS, fabric_format
     from probes.host.folder import LiveFiles
-    from probes.sources.dump import SavedOutputs
+    from probes.sources.dump import KERNEL_LOGS, SavedOutputs, read_long_log
     from probes.sources.identify import find_missing_name
     from probes.sources.memory import MemoryFiles
     from probes.sources.pasted import holds_output
@@ -132,6 +132,12 @@ def _single_output(path: str) -> Host | FactsSource:
     if source is not None:
         return source
     outputs = SavedOutputs(MemoryFiles({name: content}))
+    if len(content) == OUTPUT_LIMIT_BYTES and any(argv in KERNEL_LOGS for argv in outputs.commands):
+        try:
+            content = read_long_log(LiveFiles(), os.path.abspath(path))
+        except ReadError as why:
+            raise BadSource(f"{path}: cannot be read: {why}") from None
+        outputs = SavedOutputs(MemoryFiles({name: content}))
     if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
         start = unwrap(decode_saved(content[:LOOK_CHARACTERS]), holds_output)
         if fabric_format(start):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_SAVED, SAVED, SOS_FOLDER
+from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, SAVED, SOS_FOLDER
 from probes.host.files import Files, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, ReadError, TimedOut
 from probes.sources.dump import SavedOutputs, saved_name
@@ -26,7 +26,8 @@ NAMES_LIMIT = 5000
 TIMED_OUT, NOT_RUNNABLE, NOT_FOUND = 124, 126, 127  # exit statuses as sos notes them
 
 _OURS = lazy_pattern(rf"(?:{'|'.join(sorted({argv[0] for argv in COMMANDS + SAVED}))})(?:[_.].*)?", re.DOTALL)
-_JOURNALS = frozenset(saved_name(argv) for argv in KERNEL_LOG + KERNEL_LOG_SAVED)  # sos saves many, and large ones
+# sos saves many, and large ones
+_JOURNALS = frozenset(saved_name(argv) for argv in KERNEL_LOG + KERNEL_LOG_SAVED + KERNEL_LOG_EARLIER)
 _OUTPUT = lazy_pattern(r"(?:\./)?(?:[^/]+/)?sos_(?:commands|strings)/(?:[^/]+/)*([^/]*)")
 _LOGS = lazy_pattern(r"(?:\./)?(?:[^/]+/)?var/")
 _TIMED_OUT = lazy_pattern(r"\[plugin:\w{1,40}\] command '([^'\n]{1,1000})' timed out")
@@ -44,7 +45,7 @@ def is_read(name: str) -> bool:
     >>> is_read(f"{folder}/pci/lspci_-nnvv"), is_read(f"{folder}/logs/journalctl_--no-pager_--boot")
     (True, True)
     >>> is_read(f"{folder}/logs/journalctl_--no-pager_--boot_-1"), is_read("sosreport-a/var/log/messages")
-    (False, False)
+    (True, False)
     """
     output = _OUTPUT.fullmatch(name)
     return _is_ours(output[1]) or output[1].startswith("date") if output else not _LOGS.match(name)

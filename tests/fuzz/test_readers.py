@@ -89,7 +89,11 @@ def _reads(node: ast.FunctionDef) -> bool:
 
 PATTERN_SECONDS = 0.05
 # module -> how long a text that comes to its patterns can be
-SHORT_TEXTS = {"probes.kernel.log_events": LINE_CHARACTERS, "probes.sources.pasted": pasted.LINE_CHARACTERS}
+SHORT_TEXTS = {
+    "probes.kernel.log_events": LINE_CHARACTERS,
+    "probes.kernel.sentences": LINE_CHARACTERS,
+    "probes.sources.pasted": pasted.LINE_CHARACTERS,
+}
 EVERY = dict.fromkeys(patterns())
 
 

@@ -99,7 +99,8 @@ def _count_evidence(address: str, name: str, value: str) -> tuple[Evidence, ...]
 @rule("amd-gpu-reset")
 def amd_gpu_reset(case: RuleContext) -> Iterator[Result]:
     gpus = [gpu for gpu in case.topology.gpus if gpu.vendor == "AMD"]
-    resets = [event for event in case.events if event.kind == "amd_reset" and not _is_at_start(case, event)]
+    kinds = ("amd_reset", "amd_reset_failed")
+    resets = [event for event in case.events if event.kind in kinds and not _is_at_start(case, event)]
     unread = case.probe_failure("kernel_log")
     if not gpus and not resets:
         yield NotApplicable("node", Reason("no-such-device", detail="no GPU of AMD"))
@@ -119,18 +120,27 @@ def _fail_reset(case: RuleContext, resets: list[Event]) -> Fail:
     gpu = case.gpus.get(about)
     long_ago = _is_long_ago(case, resets)
     lost = [event for event in case.events if event.kind == "amd_vram_lost"]
+    failed = any(event.kind == "amd_reset_failed" for event in resets)
     first = f"; the first error is of {device_label(case, root.subject)}" if root and root.subject else ""
     return Fail(
         subject=f"gpu:{gpu.id}" if gpu else "node",
         label=gpu.label if gpu else "node",
-        summary=f"the driver reset {labels}{first}{', long ago' if long_ago else ''}",
+        summary=f"{_describe_reset(case, resets, labels)}{first}{', long ago' if long_ago else ''}",
         impact="Jobs on these GPUs ended, and their memory was lost: end processes that still use it."
         if lost
         else "Jobs on these GPUs ended.",
         evidence=tuple(map(_line, [*([root] if root else []), *resets][:6] + lost[:1])),
         severity=one_level_lower("error") if long_ago else None,
+        situation="failed" if failed else "",
         places=frozenset({*places, about} - {""}),
     )
+
+
+def _describe_reset(case: RuleContext, resets: list[Event], labels: str) -> str:
+    failed = sorted({event.subject for event in resets if event.kind == "amd_reset_failed" and event.subject})
+    if not failed:
+        return f"the driver reset {labels}"
+    return f"the driver could not reset {join_labels([device_label(case, place) for place in failed])}"
 
 
 def _is_grave(event: Event) -> bool:

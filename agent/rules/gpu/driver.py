@@ -95,7 +95,7 @@ def _fail_driver(case: RuleContext, gpus: list[Gpu], trouble: _Trouble) -> Fail:
         ("installed package (DKMS)", ", ".join(driver.packages), "ls /var/lib/dkms/nvidia*"),
         ("module for this kernel", _BUILT[driver.built], f"/lib/modules/{kernel}"),
     )
-    events = [event for event in case.events if event.kind == "driver"]
+    events = [event for event in case.events if (event.kind, event.code) == ("driver", "api-mismatch")]
     return Fail(
         subject="node",
         label="node",

@@ -11,7 +11,7 @@ from agent.model.finding import SEVERITIES, Evidence
 from agent.model.node import Event
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext, parse_time
-from agent.rules.devices import device_label, is_nvidia, one_level_lower
+from agent.rules.devices import device_label, is_nvidia, one_level_lower, states_driver_cause
 from agent.rules.gpu.xid_catalogue import NVLINK5, XIDS, Xid, decode_link_error, effective_code
 from agent.rules.gpu.xid_recovery import find_driver_action, plan_recovery
 from agent.rules.pages import read_limit
@@ -36,6 +36,8 @@ def gpu_xid(case: RuleContext) -> Iterator[Result]:
     subjects = gpus | {switch.pci: f"nvswitch:{switch.id}" for switch in case.topology.nvswitches}
     events_of: dict[str, list[Event]] = {}
     for event in case.events:
+        if event.kind == "gpu_init" and states_driver_cause(case, event.subject or ""):
+            continue  # the sentence is the finding: driver-reports-failure
         if event.kind in ("xid", "sxid", "gpu_lost", "gpu_init") and event.subject:
             events_of.setdefault(event.subject, []).append(event)
     if not subjects and not events_of:

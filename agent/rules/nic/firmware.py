@@ -18,12 +18,13 @@ _SIGNS: Mapping[str, str] = {
     "health": "the driver finds its firmware unhealthy",
     "reset-failed": "its firmware did not come back from a reset",
     "command": "its firmware does not answer commands",
+    "firmware-init": "its firmware does not finish its start",
     "tx-timeout": "packets are not sent (TX timeout)",
     "reset": "its firmware was reset after a fatal error",
 }
 _ENDED = frozenset({"recovered", "started"})  # what ends them: a recovery, or the driver's new start
 _OVER = frozenset({"reset"})  # what the driver has done away with when it writes the line
-_DRIVERS = ("mlx5", "bnxt_en", "ice")
+_DRIVERS = ("mlx5", "bnxt_en", "ice", "ena", "efa", "ionic")
 _KINDS = ("mlx5", "nic_firmware")
 _RECENT = read_limit("nic-firmware-dead.recent_hours")
 _SHOWN = 6  # lines of evidence
@@ -33,12 +34,14 @@ _SINCE_BOOT = re.compile(r"\+(\d{1,12}\.\d{1,9}) s")  # where the time of the bo
 @rule("nic-firmware-dead")
 def nic_firmware_dead(case: RuleContext) -> Iterator[Result]:
     nics = {nic.pci: nic for nic in case.topology.nics if nic.pci and (nic.driver or "").startswith(_DRIVERS)}
-    if not nics:
+    unlisted = _find_unlisted(case)
+    if not nics and not unlisted:
         yield NotApplicable(
             "node", Reason("no-such-device", detail="no NIC whose driver reports the state of its firmware")
         )
     unread = case.probe_failure("kernel_log")
-    for pci, nic in nics.items():
+    for pci in (*nics, *unlisted):
+        nic = nics.get(pci)
         events = [event for event in case.events if event.kind in _KINDS and event.subject == pci]
         signs = [event for event in events if event.code in _SIGNS]
         if signs:
@@ -48,29 +51,43 @@ def nic_firmware_dead(case: RuleContext) -> Iterator[Result]:
             yield Unknown(subject, Reason("log-not-read", why=unread)) if unread else Pass(subject)
 
 
-def _fail_firmware(case: RuleContext, nic: Nic, pci: str, signs: Sequence[Event], ends: Sequence[Event]) -> Fail:
+def _find_unlisted(case: RuleContext) -> list[str]:
+    """NICs that only the kernel log names, where the PCI bus was not read."""
+    if not case.bus_unread or case.virtual_machine:
+        return []
+    named = {event.subject for event in case.events if event.kind in _KINDS and event.code in _SIGNS and event.subject}
+    return sorted(named - case.functions.keys() - case.nic_by_pci.keys())
+
+
+def _fail_firmware(case: RuleContext, nic: Nic | None, pci: str, signs: Sequence[Event], ends: Sequence[Event]) -> Fail:
     worst = min(signs, key=lambda event: list(_SIGNS).index(event.code or ""))
     over = all(sign.code in _OVER or any(_is_after(end, sign) for end in ends) for sign in signs)
     old = all(_is_old(case, sign) for sign in signs)
-    severity = severity_by_role("error", nic) or "info"
+    stopped = [
+        event for event in case.events if (event.kind, event.code, event.subject) == ("driver", "rdma-port", pci)
+    ]
+    severity = (severity_by_role("error", nic) or "info") if nic else "error" if stopped else "warning"
     if over or (old and worst.code == "tx-timeout"):
         severity = "info"
     elif old:
         severity = one_level_lower(severity)
     return Fail(
         subject=f"pci:{pci}",
-        label=nic.label,
-        summary=_SIGNS[worst.code or ""] + ("; the driver recovered it" if over else ", long ago" if old else ""),
+        label=nic.label if nic else f"NIC {pci}",
+        summary=_SIGNS[worst.code or ""]
+        + "".join(f"; RDMA ({event.detail.get('name', 'its device')}) did not start" for event in stopped[:1])
+        + ("; the driver recovered it" if over else ", long ago" if old else ""),
         impact="None now; a repeat is a fault of its hardware."
         if over
         else "The port can stay ACTIVE while nothing passes: jobs that use this NIC hang until they time out.",
         evidence=tuple(
             Evidence(what=f"kernel log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
-            for event in [*signs, *ends][:_SHOWN]
+            for event in [*signs, *ends, *stopped][:_SHOWN]
         ),
         severity=severity,
+        confidence="high" if nic or stopped else "medium",
         cause=worst.code or "",
-        places=frozenset({nic.id, pci}),
+        places=frozenset({nic.id if nic else pci, pci}),
     )
 
 

@@ -17,6 +17,7 @@ from agent.rules.devices import (
     find_device_id,
     find_function,
     gpu_model,
+    is_consumer,
     is_nvidia,
     is_off_bus,
     report_no_gpu,
@@ -52,6 +53,27 @@ _NAMED_FEWER = (
     (re.compile(r"\b[AH]800\b"), 8),
     (re.compile(r"\bH100 (PCIe|NVL)\b", re.IGNORECASE), 12),
 )
+
+
+# Names of products that NVIDIA makes with NVLink, or with a connector for a bridge, among lines that have none:
+# GeForce, TITAN, Quadro, RTX and Tesla cards (data sheets)
+_LINKED = re.compile(
+    r"\b(?:G?P100|[GV]?V100S?|GV100|A100X?|A800|A30X?|A40|TITAN (?:RTX|V CEO)|RTX (?:2070 SUPER|2080|3090)"
+    r"|RTX A(?:4500|5000|5500|6000)|Quadro RTX (?:5000|6000|8000)|RTX (?:5000|6000|8000)$)",
+    re.IGNORECASE,
+)
+_UNLINKED = re.compile(
+    r"\b(?:GeForce|TITAN|Quadro|NVS|Tesla [CKMPT]\d+|T4G?|L4|L20|L2|L40S?|A2|A10G?M?|A16|RTX (?:PRO|A?\d{3,4})"
+    r"|T\d{3,4}|GTX?|MX\d{3})\b",
+    re.IGNORECASE,
+)
+
+
+def never_has_nvlink(case: RuleContext, gpu: Gpu) -> bool:
+    """Whether the model of a GPU is one that NVIDIA builds without NVLink, by its name."""
+    function = find_function(case, gpu)
+    name = f"{gpu.name or ''} {(function.name if function else None) or ''}"
+    return _UNLINKED.search(name) is not None and _LINKED.search(name) is None
 
 
 class LinkCounts(msgspec.Struct, frozen=True):
@@ -148,6 +170,13 @@ def _not_judged_reason(case: RuleContext, gpu: Gpu) -> Result | None:
     if gpu.mig and gpu.mig.current:
         return NotApplicable(
             subject, Reason("not-in-use", detail="MIG is on: NVLink is not used, and not to be queried")
+        )
+    if not gpu.links and never_has_nvlink(case, gpu):
+        return NotApplicable(subject, Reason("other-kind", detail="a model without NVLink"))
+    if not gpu.links_known and is_consumer(case, gpu):
+        return NotApplicable(
+            subject,
+            Reason("other-kind", detail="a consumer card: a bridge is the builder's choice, and none is listed"),
         )
     if not gpu.links_known:
         why = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -197,11 +197,11 @@ def pcie_errors_uncorrectable(case: RuleContext) -> Iterator[Result]:
         own = [event for event in lines if event.subject == end.function.id]
         if own and isinstance(answer, Unknown):
             answer = fail_by_log(end.function.id, end.place.label, own, _OF_LOG, _LOST_TRANSACTION)
-            answer = replace(answer, situation=_find_kind([], own))
+            answer = replace(answer, situation=_find_kind((), own))
         yield answer
     for fault in report_log_alone(case, lines, _OF_LOG, _LOST_TRANSACTION):
         yield replace(
-            fault, situation=_find_kind([], [event for event in lines if f"pci:{event.subject}" == fault.subject])
+            fault, situation=_find_kind((), [event for event in lines if f"pci:{event.subject}" == fault.subject])
         )
 
 
@@ -210,7 +210,8 @@ _LOST_TRANSACTION = "A transaction was lost: data of the job that used the devic
 
 
 def _is_lost_transaction(event: Event) -> bool:
-    return "(Non-Fatal)" in event.text and event.code != _REQUEST  # as AER spells it, and no other kind of line
+    """As AER spells it, and no other kind of line; one with more status bits is more than a request."""
+    return "(Non-Fatal)" in event.text and (event.code != _REQUEST or "bits" in event.detail)
 
 
 def _judge_uncorrectable(case: RuleContext, link_end: LinkEnd) -> Result:
@@ -226,7 +227,8 @@ def _judge_uncorrectable(case: RuleContext, link_end: LinkEnd) -> Result:
 def _judge_kind(case: RuleContext, link_end: LinkEnd, kind: str, severity: str) -> Result:
     names = [name for name in link_end.counters.now if name.startswith(f"{kind}.") and not _is_total(name)]
     count = delta(case, link_end.counters, names)
-    harmless = isinstance(count, CounterDelta) and set(count.parts) == {f"{kind}.{_REQUEST}"}
+    bits = {name.partition(".")[2] for name in count.parts} if isinstance(count, CounterDelta) else set()
+    harmless = bits == {_REQUEST}
     words = FailureText(
         f"{kind} PCIe errors".replace("nonfatal", "non-fatal"),
         "None by itself: a driver or a tool asked the device for a feature that it does not have."
@@ -235,17 +237,17 @@ def _judge_kind(case: RuleContext, link_end: LinkEnd, kind: str, severity: str) 
         cause="unsupported-request" if harmless else kind,
     )
     answer = judge_count(case, link_end.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)
-    if not isinstance(answer, Fail) or not isinstance(count, CounterDelta):
+    if not isinstance(answer, Fail):
         return answer
     logged = [event for event in case.events if event.kind == "aer" and event.subject == link_end.function.id]
     return replace(
         answer,
         evidence=answer.evidence + kernel_log_evidence(case, link_end.function.id),
-        situation="" if harmless else _find_kind([name.partition(".")[2] for name in count.parts], logged),
+        situation="" if harmless else _find_kind(bits, logged),
     )
 
 
-def _find_kind(bits: Sequence[str], logged: Sequence[Event]) -> str:
+def _find_kind(bits: Collection[str], logged: Sequence[Event]) -> str:
     """What the error is, where its bits are of one kind; else what the kernel log names as the first; "": the link."""
     kinds = {_KINDS.get(bit, "") for bit in bits if bit != _REQUEST}
     if len(kinds) == 1:

@@ -143,16 +143,34 @@ def _judge_containment(case: RuleContext, place: str, events: list[Event]) -> Re
     hit = sorted(device_label(case, f.id) for f in ends if f.id in gear)
     if ends and not hit:
         return NotApplicable(subject, Reason("not-in-use", detail="nothing that runs jobs is below it"))
-    lost = join_labels(hit) or "what was below it"
+    stuck = _find_unrecovered(case, place, function)
+    named = [f"{event.detail['driver']} {event.subject}" for event in stuck if "driver" in event.detail]
+    lost = join_labels(hit or named) or "what was below it"
+    times = max(sum(event.count for event in events if event.kind == kind) for kind in ("dpc", "aer"))
     return Fail(
         subject=subject,
         label=device_label(case, place),
-        summary=f"a fatal PCIe error cut off {lost}",
-        impact=f"{len(events)} time{'s' if len(events) > 1 else ''} since boot; each ends every job that uses {lost}.",
-        evidence=tuple(Evidence(what="kernel log", value=e.text, source=e.source) for e in events[-3:]),
-        severity=None if hit else "warning",
-        places=frozenset({place, *(f.id for f in ends)}),
+        summary=f"a fatal PCIe error cut off {lost}{'; recovery failed' if stuck else ''}",
+        impact=f"{times} time{'s' if times > 1 else ''} since boot; each ends every job that uses {lost}.",
+        evidence=tuple(Evidence(what="kernel log", value=e.text, source=e.source) for e in (*events[-3:], *stuck[:3])),
+        severity=None if hit or named else "warning",
+        places=frozenset({place, *(f.id for f in ends), *(event.subject or place for event in stuck)}),
     )
+
+
+def _find_unrecovered(case: RuleContext, place: str, function: PciFunction | None) -> list[Event]:
+    """Lines of a recovery that failed: of the port, and of devices below it. A log alone does not show what is below
+    a port; there the devices count only where all fatal errors are of one port."""
+    lines = [event for event in case.events if (event.kind, event.code) == ("aer", "no-recovery") and event.subject]
+    if function is not None:
+        below = {f.id for f in case.topology.pci if function in (f, *case.ancestors(f))}
+        return [event for event in lines if event.subject in below]
+    fatal = {
+        event.subject
+        for event in case.events
+        if event.kind == "dpc" or (event.kind == "aer" and event.detail.get("severity") == "fatal")
+    }
+    return [event for event in lines if event.subject == place or (len(fatal) == 1 and "driver" in event.detail)]
 
 
 _WRONG = {"nouveau": "nvidia", "nova_core": "nvidia", "nvidiafb": "nvidia"}  # drive the GPU's display, run no CUDA

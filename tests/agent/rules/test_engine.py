@@ -14,7 +14,7 @@ from agent.model.finding import Check
 from agent.model.reasons import Reason
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext, Settings
-from agent.rules.engine import UNKNOWN_SUBJECTS_SHOWN, judge, summarize
+from agent.rules.engine import UNKNOWN_SUBJECTS_SHOWN, evaluate, judge, summarize
 from agent.rules.fingerprints import fingerprint
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 from tests.agent.rules.build import (
@@ -32,6 +32,7 @@ from tests.agent.rules.build import (
     virtual,
 )
 from tests.agent.rules.rows import link
+from tests.matrix.rule_rows import row, rules
 
 
 def fault(subject: str = "node", places: tuple[str, ...] = (), **more) -> Fail:
@@ -326,3 +327,29 @@ def test_probes_that_lack_the_same_share_one_reason() -> None:
     assert "nvml, nvidia_smi: skipped: a GPU sleeps" == asleep.probe_failure("gpu")
     absent = probe(asleep, "nvml", "absent", "no driver")
     assert "nvml: absent: no driver; nvidia_smi: skipped: a GPU sleeps" == absent.probe_failure("gpu")
+
+
+def test_a_fault_that_only_an_earlier_boot_shows_is_told_so() -> None:
+    """People reboot before they collect. A fault of this boot needs no older one."""
+    case, _ = row("gpu-xid", "fires")
+    gpu_xid = rules()["gpu-xid"]
+    before = replace(case, events=(), earlier_events=case.events)
+    again = replace(case, earlier_events=case.events)
+
+    (old,) = [fault for _, fault in evaluate(before, [gpu_xid]).faults]
+    (new,) = [fault for _, fault in evaluate(again, [gpu_xid]).faults]
+
+    assert ("before the last boot: Xid 79: the GPU fell off the bus", "medium", "error") == (
+        old.summary, old.confidence, old.severity,
+    )  # fmt: skip
+    assert ("high", "critical") == (new.confidence, new.severity)
+
+
+def test_no_rule_about_the_log_passes_where_a_log_was_not_read() -> None:
+    """What is unread may hold the fault."""
+    case, _ = row("gpu-xid", "fires")
+    runs = {name: replace(run, status="partial", reason_code="log-unread") if name == "kernel_log" else run
+            for name, run in case.probes.items()}  # fmt: skip
+    (check,) = evaluate(replace(case, events=(), probes=runs), [rules()["gpu-xid"]]).checks
+
+    assert ("unknown", 0) == (check.state, check.passed)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from probes.kernel import log_events
+from agent.rules.host.driver_sentences import MEANINGS
+from probes.kernel import sentences
 from tests.matrix.rule_rows import row, row_ids, rules
 
 # kind and code (None: whatever the line says); a rule's answer on some machine changes with it
@@ -40,9 +41,14 @@ READ_BY = {
     ("npu_heartbeat", "heartbeat-lost"): "npu-heartbeat-lost",
     ("npu_fault", None): "npu-fault-event",
     ("neuron_hw", None): "neuron-hw-errors",
+    ("mlx5", "firmware-init"): "nic-firmware-dead",
+    ("nic_firmware", "command"): "nic-firmware-dead",
+    ("nic_firmware", "health"): "nic-firmware-dead",
+    ("aer", "no-recovery"): "pcie-containment",
+    ("amd_reset_failed", None): "amd-gpu-reset",
+    **{("driver", code): "driver-reports-failure" for code in MEANINGS},
 }
 CONTEXT_ONLY = {
-    ("driver", "api-mismatch"): "the GPUs are not usable after it: their rules have the line as reason",
     ("link_down", None): "a link that is down now has a rule; how often it was down is counted by the driver",
     ("link_up", None): "the end of link_down",
     ("xgmi", None): "the GPU is outside its hive after it, which has xgmi-hive-split",
@@ -50,7 +56,7 @@ CONTEXT_ONLY = {
 
 
 def _emitted() -> set[tuple[str, str | None]]:
-    return {(form.kind, form.code) for form in log_events._FORMS} | {("aer", None)}
+    return {(form.kind, form.code) for form in sentences.SENTENCES} | {("aer", None)}
 
 
 def test_every_event_is_listed() -> None:

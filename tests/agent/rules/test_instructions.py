@@ -56,6 +56,11 @@ SITUATIONS = {
     "correctable", "power-cycle", "init", "reboot", "memory", "over", "peer", "software",
     "board",
     "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
+    "failed", "api-mismatch", "bar-missing", "closed-modules", "driver-too-old", "firmware-missing",
+    "gsp-firmware-missing", "gsp-not-started", "held", "inaccessible", "iommu-fault", "legacy-gpu", "limits",
+    "module-kernel", "module-symbols", "module-unsigned", "module-versions", "no-atomics", "no-interrupt",
+    "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
+    "unsupported-gpu",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}

@@ -42,8 +42,8 @@ def test_the_same_report_has_one_digest_whatever_it_is_packed_in(tmp_path: Path)
 @pytest.mark.parametrize(
     ("change", "object_key"),
     [
-        ({"machine_id": "../../etc"}, "_.._etc-74ccf3c5b4c19"),
-        ({"machine_id": None, "serial": "S/N 1"}, "S_N_1-ac6f70b00781d"),
+        ({"machine_id": "../../etc"}, "_.._etc-80469d2a18337"),
+        ({"machine_id": None, "serial": "S/N 1"}, "S_N_1-34bdc5970f55d"),
         ({"machine_id": None}, "n1"),
         ({"machine_id": None, "hostname": None}, "unknown"),
         ({"machine_id": "x" * 300}, f"{'x' * 50}-0d4e2ca9e9cbc"),

@@ -22,8 +22,7 @@ from agent.watch.debounce import (
     affected_probes,
 )
 from probes.catalogue import probes
-from probes.kernel import events
-from probes.kernel import log_events as kernel_log_events
+from probes.kernel import events, sentences
 from probes.kernel.events import INTERFACE, MISSED, PCI, SOFTWARE_INTERFACE, KernelEvent
 
 SETTLE, EVERY = 2.0, 3600.0
@@ -217,7 +216,7 @@ def test_every_event_is_judged_in_time_and_judging_is_never_all_the_time(
 
 CATALOGUE = probes()
 NAMES = {probe.name for probe in CATALOGUE}
-OF_THE_LOG = {form.kind for form in kernel_log_events._FORMS} | {"aer", "gpu_lost"}
+OF_THE_LOG = {form.kind for form in sentences.SENTENCES} | {"aer", "gpu_lost"}
 
 
 def test_every_kind_of_event_has_a_row_and_no_row_is_of_none() -> None:

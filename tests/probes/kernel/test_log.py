@@ -6,7 +6,15 @@ import pytest
 
 from probes.host.interface import Absent, Completed, Denied, Failed
 from probes.kernel import log as kernel_log
-from probes.kernel.log_events import CODES_LIMIT, EVENTS_LIMIT, LINE_CHARACTERS, events, lines
+from probes.kernel.log_events import (
+    CODES_LIMIT,
+    EVENTS_LIMIT,
+    LINE_CHARACTERS,
+    events,
+    keep_read_lines,
+    lines,
+    split_boots,
+)
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus."
@@ -22,6 +30,7 @@ class LogHost:
         self.log = log
         self.outputs = outputs or {}
         self.live = live
+        self.files: dict[str, str | Exception] = {}
 
     def read(self, path: str, limit: int = 0) -> bytes:
         """The log, and the time of the boot."""
@@ -30,6 +39,11 @@ class LogHost:
             if isinstance(self.log, Exception):
                 raise self.log
             return self.log
+        if path in self.files:
+            content = self.files[path]
+            if isinstance(content, Exception):
+                raise content
+            return content.encode()
         if path == "/proc/stat":
             return f"btime {BOOT}\n".encode()
         raise Absent(f"{path}: not there")
@@ -64,6 +78,19 @@ def found(text: str) -> list[LogEvent]:
         pytest.param(f"Feb  4 05:03:41 n1 kernel: {XID}", None, "Feb  4 05:03:41", id="journal"),
         pytest.param(f"april 24 16:22:15 n1 kernel: {XID}", None, "april 24 16:22:15", id="a journal in Italian"),
         pytest.param(f"Sep 19 16:18:02 n1 kernel: [68183.615790] {XID}", None, "Sep 19 16:18:02", id="syslog"),
+        pytest.param(f"user: warning: [2024-08-30T11:43:09.123456789Z]: {XID}",
+                     "2024-08-30T11:43:09Z", None, id="Talos"),
+        pytest.param(f"172.20.0.2: kern:    info: [2024-08-30T11:43:09.1Z]: {XID}", "2024-08-30T11:43:09Z", None,
+                     id="Talos, with the node"),
+        pytest.param(f"[Jan21 10:02] {XID}", None, "Jan21 10:02", id="dmesg -H"),
+        pytest.param(f"[Jan21 10:02] x\n[  +0.500000] y\n[  +0.250000] {XID}", None, "Jan21 10:02 +0.750 s",
+                     id="dmesg -H, a later line"),
+        pytest.param(f"[\u4e94 11\u6708 15 10:59:09 2019] {XID}", None, "\u4e94 11\u6708 15 10:59:09 2019",
+                     id="dmesg -T in Chinese"),
+        pytest.param(f"11\u6708 16 04:38:20 n1 kernel: {XID}", None, "11\u6708 16 04:38:20", id="a journal in Chinese"),
+        pytest.param(f"ao\u00fbt 25 19:38:04 n1 kernel: {XID}", None, "ao\u00fbt 25 19:38:04", id="in French"),
+        pytest.param(f"\u043d\u043e\u044f 11 10:00:00 n1 kernel: {XID}", None, "\u043d\u043e\u044f 11 10:00:00",
+                     id="in Russian"),
         pytest.param(f"kernel: {XID}", None, None, id="without a time"),
         pytest.param(XID, None, None, id="bare"),
     ],
@@ -250,7 +277,7 @@ def test_the_start_of_a_driver_is_an_event_after_a_failure_only() -> None:
     assert ["health", "started"] == [event.code for event in found(failure + start.format(4, "28.39.1002"))]
 
 
-def test_an_aer_report_is_one_event_for_each_of_its_bits() -> None:
+def test_an_aer_record_is_one_event_whatever_its_bits() -> None:
     """The first line says whose and how grave, the next ones which; an unnamed one counts, too."""
     result = found(
         "[   1.000000] pcieport 0000:00:00.0: AER: Multiple Corrected error received: 0000:01:00.0\n"
@@ -265,7 +292,6 @@ def test_an_aer_report_is_one_event_for_each_of_its_bits() -> None:
 
     assert [
         ("0000:01:00.0", "RxErr", "corrected"),
-        ("0000:01:00.0", "BadTLP", "corrected"),
         ("0000:02:00.0", None, "nonfatal"),
         ("0000:03:00.0", "Completion Timeout", "fatal"),
     ] == [(e.subject, e.code, dict(e.detail)["severity"]) for e in result]
@@ -424,3 +450,113 @@ def test_a_saved_log_that_is_too_long_is_not_called_absent() -> None:
         kernel_log.read(TooLong(Absent("no /dev/kmsg"), {("dmesg",): ""}))
     with pytest.raises(Denied):
         kernel_log.read(TooLong(Denied("needs root", "EPERM"), {("dmesg",): ""}))
+
+
+AGAIN = "NVRM: Xid (PCI:0000:3b:00): 48, pid=7, name=p, DBE (double bit error)"
+NOT_THERE = Absent("no /dev/kmsg")
+
+
+def test_logs_of_earlier_boots_are_told_by_boot() -> None:
+    """The journal by its number, a file by its place; one line in two logs is one event."""
+    host = LogHost(
+        NOT_THERE,
+        {
+            ("dmesg",): "[    0.000000] Linux version 6.8\n",
+            ("journalctl", "-b", "-1"): f"Nov 16 04:38:20 n1 kernel: {XID}\n",
+        },
+    )
+    host.files["/var/log/kern.log"] = (
+        f"Nov 15 10:00:00 n1 kernel: [   90.000000] {XID}\nNov 15 10:00:00 n1 kernel: [   95.000000] {AGAIN}\n"
+        f"Nov 17 10:00:00 n1 kernel: [    1.000000] {XID}\n"
+    )
+    reading = kernel_log.read(host)
+
+    assert [("79", "-1", "journalctl -b -1"), ("48", "earlier", "/var/log/kern.log")] == [
+        (event.code, event.boot, event.source) for event in reading.facts.events
+    ]
+    assert reading.missing is None
+
+
+def test_a_file_fills_what_the_first_log_lost() -> None:
+    """The ring of this boot was overwritten: the last boot of a file is this one."""
+    host = LogHost(NOT_THERE, {("dmesg",): "[  900.000000] x\n"})
+    host.files["/var/log/syslog"] = (
+        f"Nov 15 10:00:00 n1 kernel: [   90.000000] {XID}\nNov 17 10:00:00 n1 kernel: [    1.000000] {AGAIN}\n"
+    )
+
+    events_of = {event.code: event.boot for event in kernel_log.read(host).facts.events}
+
+    assert events_of == {"79": "earlier", "48": None}
+
+
+def test_a_file_alone_is_the_log_of_its_last_boot() -> None:
+    """Where no dmesg was saved."""
+    host = LogHost(NOT_THERE)
+    host.files["/var/log/messages"] = (
+        f"Nov 15 10:00:00 n1 kernel: [   90.000000] {XID}\nNov 17 10:00:00 n1 kernel: [    1.000000] {AGAIN}\n"
+    )
+    facts = kernel_log.read(host).facts
+
+    assert ("/var/log/messages", [("48", None), ("79", "earlier")]) == (
+        facts.source, [(event.code, event.boot) for event in facts.events],
+    )  # fmt: skip
+
+
+def test_a_log_that_could_not_be_read_is_a_gap_with_a_code() -> None:
+    """No rule passes then."""
+    host = LogHost(NOT_THERE, {("dmesg",): "[    0.000000] x\n"})
+    host.files["/var/log/kern.log"] = Failed("cut", "EIO")
+    missing = kernel_log.read(host).missing
+
+    assert ("/var/log/kern.log: cut", "log-unread") == (missing, getattr(missing, "code", None))
+
+
+def test_a_live_host_is_read_once() -> None:
+    """Its other logs are its own business."""
+    host = LogHost(b"6,0,1,-;x\n", live=True)
+    host.files["/var/log/kern.log"] = f"Nov 15 10:00:00 n1 kernel: [   90.000000] {XID}\n"
+
+    assert () == kernel_log.read(host).facts.events
+
+
+def test_a_sentence_of_two_lines_is_of_the_gpu_that_its_first_line_names() -> None:
+    """Of the driver's name the date, too, where the second line has none; the next GPU is another matter."""
+    log = (
+        "Jul 01 22:55:07 n1 kernel: NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:2b85)\n"
+        "                           NVRM: installed in this system requires use of the NVIDIA open kernel modules.\n"
+        "Jul 01 22:55:08 n1 kernel: NVRM: request_mem_region failed for 16M @ 0x0. This can\n"
+    )
+    record = (
+        log.split(": ", 1)[1].split("\n")[0] + "\\x0aNVRM: installed requires use of the NVIDIA open kernel modules."
+    )
+
+    assert [("open-modules", "0000:01:00.0", "Jul 01 22:55:07"), ("registers-taken", None, "Jul 01 22:55:08")] == [
+        (event.code, event.subject, event.logged) for event in found(log)
+    ]
+    assert [("open-modules", "0000:01:00.0")] == [(e.code, e.subject) for e in found(f"3,9,500,-;{record}\n")]
+
+
+def test_the_name_of_an_rdma_device_leads_to_its_address() -> None:
+    """Where another line of the driver has both."""
+    log = "infiniband bnxt_re0: Couldn't start port\nbnxt_en 0003:02:00.0 bnxt_re0: Failed to destroy HW QP\n"
+    (event,) = found(log)
+
+    assert ("0003:02:00.0", (("name", "bnxt_re0"),)) == (event.subject, event.detail)
+
+
+def test_a_very_long_log_keeps_every_line_that_is_an_event() -> None:
+    """What is left out cannot be one: the events are the same, also of records of several lines."""
+    noise = "".join(f"[{number:12.6f}] usb {number}-1: new device\n" for number in range(60))
+    log = (
+        f"{noise}[  100.000000] nvme 0000:02:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Data, x\n"
+        "[  100.000001] nvme 0000:02:00.0:    [ 5] SDES\n[  100.000002] nvme 0000:02:00.0:    [14] CmpltTO (First)\n"
+        f"{noise}[  200.000000] {XID}\n[  200.000001] infiniband bnxt_re0: Couldn't start port\n"
+        "[  200.000002] bnxt_en 0003:02:00.0 bnxt_re0: Failed to destroy HW QP\n[    0.000000] Linux version 6.8"
+    )
+    kept = keep_read_lines(log.encode()).decode()
+
+    assert found(log) == found(kept)
+    assert len(found(kept)) == 3
+    assert len(split_boots(kept)) > 1
+    assert kept.count("usb") < 60
+    assert kept.startswith(log[:500])

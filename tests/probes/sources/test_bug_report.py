@@ -230,3 +230,16 @@ def test_damage_is_a_bad_source_or_an_answer(tmp_path_factory: pytest.TempPathFa
 
     judged = ("ok", "unknown", "nothing_to_check")
     assert verdict in judged or (verdict.startswith(f"{place}: ") and "\n" not in verdict)
+
+
+def test_scanned_logs_are_the_files_and_journals_that_they_come_from(tmp_path: Path) -> None:
+    """Also of earlier boots."""
+    log = section(
+        "Scanning kernel log files for NVIDIA kernel messages:\n\n  /var/log/kern.log:\nNov 15 h kernel: a\n\n"
+        "  journalctl -b -0:\nNov 16 h kernel: b\n\n  journalctl -b -1:\nNov 14 h kernel: c\n"
+    )
+    host = opened(START + log + END, tmp_path)
+
+    assert b"Nov 15 h kernel: a\n" == host.read("/var/log/kern.log", 100)
+    assert "Nov 16 h kernel: b" == host.run("journalctl", "-b", "-0").stdout.strip()
+    assert "Nov 14 h kernel: c" == host.run("journalctl", "-b", "-1").stdout.strip()

@@ -286,3 +286,13 @@ def test_prose_is_no_output(corpus: Path) -> None:
     ):
         for path in (corpus / folder).iterdir():
             assert () == identify_command(path.read_text(errors="replace")), path
+
+
+def test_a_kernel_log_longer_than_other_outputs_is_read(tmp_path: Path) -> None:
+    """As a file in a folder and alone; any other output of that length is refused."""
+    path = tmp_path / "dmesg.txt"
+    row = "[  100.000000] usb 1-1: new high-speed USB device number 5 using xhci_hcd\n"
+    path.write_text(row * 250_000 + "[  101.000000] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n")
+
+    for source in (tmp_path, path):
+        assert "Xid" in open_source(str(source)).run("dmesg").stdout

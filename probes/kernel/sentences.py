@@ -1,0 +1,282 @@
+"""What drivers write into the kernel log of a fault: one row per sentence, with the source that prints it.
+
+A row makes an event of a line: its kind and code, the part that the line names, and details. What an event means is a
+matter of rules. Rows are tried in order, the first that fits is the event. `docs/kernel-log.md` is made of this table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
+DRIVER, STARTED = "driver", "started"
+
+_PORT = rf"pcieport {BDF}: (?:AER: )?"
+_MLX5 = rf"mlx5_core {BDF}:"
+_BNXT = rf"bnxt_en {BDF}\b"
+_OTHER_NICS = rf"(?:bnxt_en|ice|i40e|ixgbe|tg3) {BDF} (?P<name>\S+?): NIC Link is"
+_AMDGPU = rf"amdgpu {BDF}: (?:amdgpu: )?"
+_DRIVERS = "nvidia|nouveau|vfio-pci|mlx5_core|bnxt_en|ice|ena|efa|ionic|amdgpu|habanalabs|neuron"
+
+
+class Sentence(NamedTuple):
+    """One sentence. Named groups of its pattern: bdf, name, code; others are details."""
+
+    kind: str
+    code: str | None  # None: the group of that name
+    module: str  # that writes it
+    needle: str  # a literal that every such line contains
+    pattern: re.Pattern[str]
+    source: str
+
+
+def _row(kind: str, code: str | None, module: str, needle: str, pattern: str, source: str) -> Sentence:
+    return Sentence(kind, code, module, needle, re.compile(pattern), source)
+
+
+# Files of the open driver (595.45.04) and of Linux (6.12), where no other is named
+_OSINIT, _OSAPI = "open-gpu-kernel-modules 595 nvalloc/unix/src/osinit.c", "open-gpu-kernel-modules 595 osapi.c"
+_NV_PCI, _NV_C = "open-gpu-kernel-modules 595 nvidia/nv-pci.c", "open-gpu-kernel-modules 595 nvidia/nv.c"
+_RAS = "Linux amdgpu/amdgpu_ras.c"
+
+_NVIDIA = (
+    _row("xid", None, "nvidia", "Xid", rf"NVRM: Xid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,4}})\b", _OSINIT),
+    _row(
+        "sxid", None, "nvidia", "SXid",
+        rf"(?P<switch>nvidia-nvswitch\d+): SXid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,6}}), (?P<severity>Fatal|Non-fatal)",
+        "open-gpu-kernel-modules 595 nvswitch/kernel/error_nvswitch.c",
+    ),
+    _row(
+        "gpu_lost", None, "nvidia", "fallen off the bus",
+        rf"NVRM: (?:The NVIDIA )?GPU (?:at PCI:)?{BDF}:? .*fallen off the bus", _OSINIT,
+    ),
+    _row(
+        DRIVER, "power-cable", "nvidia", "necessary power cables",
+        rf"NVRM: GPU (?:at )?(?:PCI:)?{BDF}:? .{{0,40}}does not have the necessary power cables", _OSINIT,
+    ),
+    _row("gpu_init", None, "nvidia", "RmInitAdapter", rf"NVRM: GPU {BDF}: (?P<code>RmInitAdapter failed)", _OSINIT),
+    _row(
+        DRIVER, "open-modules", "nvidia", "NVIDIA open kernel modules",
+        r"NVRM: .{0,60}requires use of the NVIDIA open kernel modules", "NVIDIA driver 570 (closed modules), nvidia.ko",
+    ),
+    _row(
+        DRIVER, "closed-modules", "nvidia", "not supported by open",
+        r"NVRM: .{0,60}\bnot supported by open\b", _OSAPI,
+    ),
+    _row(
+        DRIVER, "unsupported-gpu", "nvidia", "not supported by the",
+        r"NVRM: .{0,60}\bis not supported by the\s*(?:NVIDIA|\d|$)", _OSAPI,
+    ),
+    _row(DRIVER, "legacy-gpu", "nvidia", "legacy GPU", rf"NVRM: ignoring the legacy GPU {BDF}", _NV_PCI),
+    _row(
+        DRIVER, "bar-missing", "nvidia", "NVRM: BAR",
+        rf"NVRM: BAR(?P<bar>\d) is (?P<size>\d{{1,12}})M @ 0x[0-9a-f]{{1,16}} \((?:PCI:)?{BDF}\)", _NV_PCI,
+    ),
+    _row(DRIVER, "bar-missing", "nvidia", "re-allocate BAR1", r"NVRM: FATAL: Failed to re-allocate BAR1", _NV_PCI),
+    _row(DRIVER, "registers-taken", "nvidia", "request_mem_region", r"NVRM: request_mem_region failed for", _NV_PCI),
+    _row(DRIVER, "no-interrupt", "nvidia", "find an IRQ", r"NVRM: Can't find an IRQ for your NVIDIA card", _NV_PCI),
+    _row(
+        DRIVER, "held", "nvidia", "already bound to",
+        rf"NVRM: GPU {BDF} is already bound to (?P<holder>[\w-]{{1,40}})", _NV_PCI,
+    ),
+    _row(
+        DRIVER, "held", "nvidia", "was not called for",
+        r"NVRM: The NVIDIA probe routine was not called for (?P<devices>\d{1,4}) device", _NV_C,
+    ),
+    _row(
+        DRIVER, "gsp-firmware-missing", "nvidia", "No firmware image found",
+        r"NVRM: .{0,60}No firmware image found", _OSINIT,
+    ),
+    _row(
+        DRIVER, "gsp-firmware-missing", "nvidia", "irect firmware load",
+        rf"nvidia {BDF}: Direct firmware load for (?P<file>nvidia/\S{{1,100}}) failed with error (?P<error>-\d{{1,5}})",
+        "Linux drivers/base/firmware_loader/main.c",
+    ),
+    _row(
+        DRIVER, "gsp-not-started", "nvidia", "GSP",
+        r"NVRM: .{0,60}(?:Cannot initialize GSP firmware RM|Failed to boot GSP)", _OSINIT,
+    ),
+    _row(
+        DRIVER, "probe-failed", "nvidia", "probe routine failed",
+        r"NVRM: The NVIDIA probe routine failed for (?P<devices>\d{1,4}) device", _NV_C,
+    ),
+    _row(
+        DRIVER, "probe-failed", "nvidia", "None of the NVIDIA devices",
+        r"NVRM: None of the NVIDIA devices were initialized", _NV_C,
+    ),
+    _row(DRIVER, "api-mismatch", "nvidia", "API mismatch", r"NVRM: API mismatch: (?P<what>.{0,160})", _OSAPI),
+    _row(
+        DRIVER, "module-versions", "nvidia-modeset", "Version mismatch",
+        r"nvidia-modeset: Version mismatch: (?P<what>.{0,160})",
+        "open-gpu-kernel-modules 595 nvidia-modeset-linux.c",
+    ),
+)  # fmt: skip
+
+_PCI = (
+    _row("dpc", "containment", "pcieport", "DPC: containment",
+         _PORT + r"DPC: containment event, status:(?P<status>0x[0-9a-f]+)", "Linux pci/pcie/dpc.c"),
+    _row("dpc", "containment", "pcieport", "DPC: unmasked",
+         _PORT + r"DPC: (?P<what>unmasked uncorrectable error detected)", "Linux pci/pcie/dpc.c"),
+    _row("hotplug", None, "pciehp", "pciehp",
+         _PORT + r"pciehp: Slot\((?P<slot>[^)]{1,32})\): (?P<code>Link Down|Card not present)",
+         "Linux pci/hotplug/pciehp_ctrl.c"),
+    _row("aer", "no-recovery", "pcieport", "device recovery failed",
+         rf"pcieport {BDF}: (?:AER: )?device recovery failed", "Linux pci/pcie/err.c"),
+    _row("aer", "no-recovery", "pcieport", "can't recover",
+         rf"(?P<driver>[\w-]{{1,32}}) {BDF}: (?:AER: )?can't recover \(no error_detected callback\)",
+         "Linux pci/pcie/err.c"),
+    _row(DRIVER, "inaccessible", "pci", "ower state from D3",
+         rf"(?:{_DRIVERS}|pci) {BDF}: (?:Unable to|can't) change power state from (?P<state>D3\w{{1,6}}) to D0"
+         r"(?:, device inaccessible| \(config space inaccessible\))", "Linux pci/pci.c"),
+    _row("pcie_bandwidth", None, "pci", "available PCIe bandwidth",
+         rf"{BDF}: (?P<available>[\d.]+) Gb/s available PCIe bandwidth, "
+         r"limited by (?P<limit>[\d.]+ GT/s(?: PCIe)? x\d+) link at (?P<hop>[0-9a-fA-F:.]+) "
+         r"\(capable of (?P<capable>[\d.]+) Gb/s", "Linux pci/pci.c (__pcie_print_link_status)"),
+    _row(DRIVER, "iommu-fault", "dmar", "DMAR:",
+         r"DMAR: \[(?:DMA (?:Read|Write)|INTR-REMAP)[^\]]{0,20}\] Request device "
+         r"\[(?P<short>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\]",
+         "Linux iommu/intel/dmar.c"),
+    _row(DRIVER, "iommu-fault", "AMD-Vi", "IO_PAGE_FAULT",
+         rf"AMD-Vi: Event logged \[IO_PAGE_FAULT device=(?:{BDF}|(?P<short>[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]))",
+         "Linux iommu/amd/iommu.c"),
+    _row(DRIVER, "iommu-fault", "AMD-Vi", "IO_PAGE_FAULT",
+         rf"[\w-]{{1,32}} {BDF}: AMD-Vi: Event logged \[IO_PAGE_FAULT", "Linux iommu/amd/iommu.c"),
+    _row(DRIVER, "probe-error", "driver core", "failed with error",
+         rf"(?P<driver>{_DRIVERS})(?:: probe of {BDF}) failed with error (?P<error>-\d{{1,5}})",
+         "Linux drivers/base/dd.c"),
+    _row(DRIVER, "probe-error", "driver core", "failed with error",
+         rf"(?P<driver>{_DRIVERS}) {BDF}: probe with driver \S{{1,40}} failed with error (?P<error>-\d{{1,5}})",
+         "Linux drivers/base/dd.c"),
+    _row("peermem", "symbol", "nvidia_peermem", "ib_register_peer_memory_client",
+         r"(?P<module>nvidia_peermem|nv_peer_mem): (?:Unknown symbol|disagrees about version of symbol) "
+         r"(?P<symbol>ib_register_peer_memory_client)", "Linux kernel/module/main.c"),
+    _row(DRIVER, "module-symbols", "kernel", " symbol ",
+         r"(?P<module>nvidia|amdgpu|mlx5_core|mlx5_ib|ib_core|ib_uverbs|bnxt_re|irdma|efa|habanalabs|neuron): "
+         r"(?:Unknown symbol|disagrees about version of symbol) (?P<symbol>\w{1,80})", "Linux kernel/module/main.c"),
+    _row(DRIVER, "module-kernel", "kernel", "version magic",
+         r"(?P<module>nvidia|amdgpu|mlx5_core|mlx5_ib|bnxt_re|irdma|efa|habanalabs|neuron): version magic "
+         r"'(?P<built>[^']{1,80})' should be '(?P<running>[^']{1,80})'", "Linux kernel/module/main.c"),
+    _row(DRIVER, "module-unsigned", "kernel", "odule",
+         r"Loading of (?:unsigned module|module with (?:unavailable key|unsupported crypto)) is rejected"
+         r"|Lockdown: \S{1,40}: unsigned module loading is restricted", "Linux kernel/module/signing.c"),
+)  # fmt: skip
+
+_MELLANOX = (
+    _row("mlx5", "slot-power", "mlx5_core", "insufficient power",
+         _MLX5 + r".*Detected insufficient power on the PCIe slot \((?P<watts>\d+)W\)", "Linux mlx5/core/events.c"),
+    _row("mlx5", "module", "mlx5_core", "Port module event",
+         _MLX5 + r".* Port module event(?:\[error\])?: module (?P<module>\d+), "
+         r"(?P<what>[^\n]{0,80}(?:[Ee]rror|High [Tt]emp)[^\n]{0,80})", "Linux mlx5/core/events.c"),
+    _row("mlx5", "temperature", "mlx5_core", "temp_warn", _MLX5 + r".*temp_warn.*High temperature",
+         "Linux mlx5/core/events.c"),
+    _row("mlx5", "access-reg", "mlx5_core", "ACCESS_REG", _MLX5 + r".*ACCESS_REG\((?P<register>0x805)\).*failed",
+         "Linux mlx5/core/cmd.c"),
+    _row("mlx5", "health", "mlx5_core", "Fatal error", _MLX5 + r".*poll_health.*(?P<what>Fatal error \d+ detected)",
+         "Linux mlx5/core/health.c"),
+    _row("mlx5", "health", "mlx5_core", "health",
+         _MLX5 + r".*(?P<what>device's health compromised|health recovery failed)", "Linux mlx5/core/health.c"),
+    _row("mlx5", "command", "mlx5_core", "leak of a command", _MLX5 + r".*Will cause a leak of a command resource",
+         "Linux mlx5/core/cmd.c"),
+    _row("mlx5", "tx-timeout", "mlx5_core", "TX timeout", rf"mlx5_core {BDF}.*TX timeout detected",
+         "Linux mlx5/core/en_main.c"),
+    _row("mlx5", "firmware-init", "mlx5_core", "initializing state",
+         _MLX5 + r".*Firmware over \d{1,9} MS in (?:pre-)?initializing state, aborting", "Linux mlx5/core/main.c"),
+    _row("mlx5", "recovered", "mlx5_core", "health recovery succeeded", _MLX5 + r".*health recovery succeeded",
+         "Linux mlx5/core/health.c"),
+    _row("mlx5", STARTED, "mlx5_core", "firmware version:",
+         _MLX5 + r".*\bfirmware version: (?!65535)\d+\.\d+\.\d+", "Linux mlx5/core/main.c"),
+    _row("mlx5", "load", "mlx5_core", "failed with error",
+         _MLX5 + r".*(?:load_one|init_one|probe_one).*(?P<what>failed with error (?:code )?-?\d+)",
+         "Linux mlx5/core/main.c"),
+    _row(DRIVER, "limits", "mlx5_core", "limits exceeded",
+         _MLX5 + r".*\b(?P<command>[A-Z_]{4,40})\(0x[0-9a-f]{1,4}\) op_mod\(0x[0-9a-f]{1,4}\) failed, "
+         r"status limits exceeded\(0x8\)", "Linux mlx5/core/cmd.c"),
+    _row(DRIVER, "no-mkey", "mlx5_ib", "reate_mkey",
+         r"(?:mlx5_core " + BDF + r":|infiniband) .{0,40}?(?P<name>mlx5_\w{1,20})?\b.{0,60}create_mkey.{0,80}"
+         r"(?:failed|error).{0,24} (?P<error>-12)\b", "Linux mlx5_ib/mr.c"),
+    _row("link_down", None, "mlx5_core", "Link ",
+         rf"mlx5_core {BDF}:? (?P<name>\S+?):? (?:Port: \d+ )?Link (?:down|DOWN)\b",
+         "Linux mlx5/core/en_main.c"),
+    _row("link_up", None, "mlx5_core", "Link ",
+         rf"mlx5_core {BDF}:? (?P<name>\S+?):? (?:Port: \d+ )?Link (?:up|ACTIVE)\b",
+         "Linux mlx5/core/en_main.c"),
+)  # fmt: skip
+
+_OTHER = (
+    _row("nic_firmware", "reset-failed", "bnxt_en", "Firmware reset aborted",
+         rf"bnxt_en {BDF} .*Firmware reset aborted(?P<what>.{{0,100}})", "Linux bnxt/bnxt.c"),
+    _row("nic_firmware", "reset", "bnxt_en", "Fatal firmware reset",
+         rf"bnxt_en {BDF} .*\bFatal firmware reset event\b", "Linux bnxt/bnxt.c"),
+    _row("nic_firmware", "command", "bnxt_en", "Error (timeout: ",
+         _BNXT + r".{0,40}: Error \(timeout: \d{1,10}\) msg \{0x", "Linux bnxt/bnxt_hwrm.c"),
+    _row("nic_firmware", "health", "bnxt_en", "irmware not responding",
+         _BNXT + r".{0,40}: Firmware not responding, status: 0x", "Linux bnxt/bnxt.c"),
+    _row("nic_firmware", "health", "bnxt_re", "FW STALL", _BNXT + r".{0,80}FW STALL Detected",
+         "Linux bnxt_re/qplib_rcfw.c"),
+    _row(DRIVER, "rdma-port", "ib_core", "Couldn't start port", r"infiniband (?P<name>\S{1,40}): Couldn't start port",
+         "Linux infiniband/core/mad.c"),
+    _row("nic_firmware", "reset-failed", "ice", "Rebuild failed",
+         rf"\bice {BDF}: Rebuild failed, unload and reload driver", "Linux ice/ice_main.c"),
+    _row("nic_firmware", "reset-failed", "ice", "unrecoverable state",
+         rf"\bice {BDF}\b.{{0,80}}device is in unrecoverable state", "Linux ice/ice_main.c"),
+    _row(DRIVER, "safe-mode", "ice", "afe Mode", rf"\bice {BDF}: .{{0,120}}[Ee]ntering Safe Mode",
+         "Linux ice/ice_ddp.c"),
+    _row(DRIVER, "driver-too-old", "ice", "NVM image is newer",
+         rf"\bice {BDF}: .{{0,60}}driver for the device stopped because the NVM image is newer",
+         "Linux ice/ice_main.c"),
+    _row("nic_firmware", "reset", "ena", "eep alive watchdog timeout",
+         rf"\bena {BDF}\b.{{0,40}}[Kk]eep alive watchdog timeout",
+         "Linux ena/ena_netdev.c"),
+    _row("nic_firmware", "reset-failed", "ena", "eset attempt failed",
+         rf"\bena {BDF}\b.{{0,40}}Reset attempt failed\. Can not reset the device", "Linux ena/ena_netdev.c"),
+    _row("nic_firmware", "command", "efa", "completion",
+         rf"\befa {BDF}\b.{{0,40}}(?:Wait for completion \(polling\) timeout|The ops completion is missing)",
+         "Linux efa/efa_com.c"),
+    _row("nic_firmware", "health", "ionic", "FW heartbeat stalled", rf"\bionic {BDF}\b.{{0,40}}FW heartbeat stalled",
+         "Linux ionic/ionic_dev.c"),
+    _row("nic_firmware", "command", "ionic", "DEVCMD",
+         rf"\bionic {BDF}\b.{{0,40}}DEVCMD \S{{1,40}} \(\d{{1,5}}\) timeout after",
+         "Linux ionic/ionic_main.c"),
+    _row("link_down", None, "ethernet", "NIC Link is", _OTHER_NICS + r" Down", "Linux bnxt/bnxt.c, ice/ice_main.c"),
+    _row("link_up", None, "ethernet", "NIC Link is", _OTHER_NICS + r" [Uu]p", "Linux bnxt/bnxt.c, ice/ice_main.c"),
+)  # fmt: skip
+
+_ACCELERATORS = (
+    _row("amd_ras", None, "amdgpu", "hardware errors detected",
+         _AMDGPU + r"(?:\{\d{1,20}\})?socket: (?P<socket>\d{1,4}),.{0,40} \d{1,20} new "
+         r"(?P<severity>correctable|uncorrectable|deferred) hardware errors detected in (?P<code>\w{1,32}) block",
+         _RAS),
+    _row("amd_fatal", None, "amdgpu", "uncorrectable hardware error",
+         _AMDGPU + r".{0,40}uncorrectable hardware error ?\((?P<code>\w{1,48})\) detected", _RAS),
+    _row("amd_bad_pages", None, "amdgpu", "threshold",
+         _AMDGPU + r"(?:Saved bad pages.{0,24} reaches threshold|RAS records: ?\d{1,9} exceed threshold)\b", _RAS),
+    _row("amd_reset", None, "amdgpu", "GPU reset begin!", _AMDGPU + r"GPU reset begin!",
+         "Linux amdgpu/amdgpu_device.c"),
+    _row("amd_reset_failed", None, "amdgpu", "GPU reset",
+         _AMDGPU + r"GPU reset(?:\(\d{1,9}\) failed| end with ret = (?P<error>-\d{1,5}))",
+         "Linux amdgpu/amdgpu_device.c"),
+    _row("amd_vram_lost", None, "amdgpu", "VRAM is lost", rf"(?:{_AMDGPU}|\[drm\] )VRAM is lost due to GPU reset!",
+         "Linux amdgpu/amdgpu_device.c"),  # older kernels name no GPU
+    _row("amd_init", None, "amdgpu", "Fatal error during GPU init", _AMDGPU + r"(?P<code>Fatal error during GPU init)",
+         "Linux amdgpu/amdgpu_device.c"),
+    _row(DRIVER, "firmware-missing", "amdgpu", "irect firmware load",
+         rf"amdgpu {BDF}: Direct firmware load for (?P<file>amdgpu/\S{{1,100}}) failed with error "
+         r"(?P<error>-\d{1,5})",
+         "Linux drivers/base/firmware_loader/main.c"),
+    _row(DRIVER, "no-atomics", "amdkfd", "PCI rejects atomics",
+         r"kfd kfd: (?:amdgpu: )?skipped device (?P<device>[0-9a-f:.]{4,16}), PCI rejects atomics",
+         "Linux amdkfd/kfd_device.c"),
+    _row("xgmi", None, "amdgpu", "XGMI:",
+         _AMDGPU + r"XGMI: (?P<code>Failed to add node|Set topology failure|Get topology failure)",
+         "Linux amdgpu/amdgpu_xgmi.c"),
+    _row("npu_heartbeat", "heartbeat-lost", "ascend", "Heartbeat lost!",
+         r"\[ascend\] .{0,200}Heartbeat lost! \(device=(?P<device>\d{1,5});", "Ascend driver"),
+    _row("npu_fault", None, "ascend", "vent",
+         r"\[ascend\] .{0,400}\b[Ee]vent[ _]id(?:=| ?: {0,4}\[)(?P<code>0x[0-9a-fA-F]{8})\b", "Ascend driver"),
+    _row("neuron_hw", None, "neuron", "NEURON_HW_ERR",
+         r"NEURON_HW_ERR=(?P<code>[A-Z_]{1,64}) .{0,300}?\bnd-id=(?P<device>\d{1,4}) nc-id=(?P<core>\d{1,4})\b"
+         r"(?:.{0,80}?\baction=(?P<action>[A-Z_]{1,40}))?", "aws-neuronx-dkms"),
+)  # fmt: skip
+
+SENTENCES: tuple[Sentence, ...] = (*_NVIDIA, *_ACCELERATORS, *_PCI, *_MELLANOX, *_OTHER)

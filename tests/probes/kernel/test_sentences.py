@@ -1,0 +1,221 @@
+"""Every sentence of the kernel log: a line that it is, the part that it names, and a line like it that it is not."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from probes.kernel.log_events import events, lines
+from probes.kernel.sentences import SENTENCES, Sentence
+
+GPU, NIC, PORT = "0000:3b:00.0", "0000:5e:00.0", "0000:3a:01.0"
+
+
+class Sample(NamedTuple):
+    """One line per row of the table, in its order."""
+
+    kind: str
+    code: str | None
+    line: str
+    subject: str | None
+    unlike: str  # has the row's literal, and is another thing
+
+
+def _nvidia(code: str, line: str, subject: str | None, unlike: str) -> Sample:
+    return Sample("driver", code, line, subject, unlike)
+
+
+_NAMED = f"NVRM: The NVIDIA GPU {GPU} (PCI ID: 10de:2b85)\n"
+SAMPLES = (
+    Sample("xid", "79", "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", GPU, "NVRM: Xid info is on"),
+    Sample("sxid", "24007", f"nvidia-nvswitch3: SXid (PCI:{NIC}): 24007, Fatal, Link 44 error", NIC,
+           f"nvidia-nvswitch3: SXid (PCI:{NIC}): severity unknown"),
+    Sample("gpu_lost", None, f"NVRM: GPU {GPU}: GPU has fallen off the bus.", GPU,
+           "NVRM: a GPU has fallen off the bus"),
+    _nvidia("power-cable", f"NVRM: GPU {GPU}: GPU does not have the necessary power cables connected.", GPU,
+            "the manual lists the necessary power cables"),
+    Sample("gpu_init", "RmInitAdapter failed", f"NVRM: GPU {GPU}: RmInitAdapter failed! (0x22:0x56:884)", GPU,
+           f"NVRM: GPU {GPU}: RmInitAdapter succeeded!"),
+    _nvidia("open-modules", _NAMED + "NVRM: installed in this system requires use of the NVIDIA open kernel modules.",
+            GPU, "NVRM: loading NVIDIA open kernel modules 570"),
+    _nvidia("closed-modules", _NAMED + "NVRM: installed in this system is not supported by open", GPU,
+            "NVRM: the option is not supported by openrm"),
+    _nvidia("unsupported-gpu", _NAMED + "NVRM: installed in this system is not supported by the",
+            GPU, "NVRM: the clock is not supported by the card"),
+    _nvidia("legacy-gpu", f"NVRM: ignoring the legacy GPU {GPU}", GPU, "NVRM: a legacy GPU was found"),
+    _nvidia("bar-missing", f"NVRM: BAR1 is 0M @ 0x0 (PCI:{GPU})", GPU, f"NVRM: BAR1 is already mapped (PCI:{GPU})"),
+    _nvidia("bar-missing", f"NVRM: FATAL: Failed to re-allocate BAR1.\nNVRM: GPU {GPU}: RmInitAdapter failed!", GPU,
+            "NVRM: no need to re-allocate BAR1"),
+    _nvidia("registers-taken", "NVRM: request_mem_region failed for 16M @ 0xf6000000. This can", None,
+            "sr: request_mem_region succeeded NVRM"),
+    _nvidia("no-interrupt", "NVRM: Can't find an IRQ for your NVIDIA card!", None, "pci: cannot find an IRQ nvidia"),
+    _nvidia("held", f"NVRM: GPU {GPU} is already bound to nouveau.", GPU, "nvidia-nvlink: already bound to a device"),
+    _nvidia("held", "NVRM: The NVIDIA probe routine was not called for 2 device(s).", None,
+            "nvidia: the hook was not called for resume"),
+    _nvidia("gsp-firmware-missing", f"NVRM: GPU0 RmFetchGspRmImages: No firmware image found\n"
+            f"NVRM: GPU {GPU}: RmInitAdapter failed! (0x61:0x56:1697)", GPU, "nvidia-uvm: No firmware image found"),
+    _nvidia("gsp-firmware-missing",
+            f"nvidia {GPU}: Direct firmware load for nvidia/570.86/gsp_ga10x.bin failed with error -2", GPU,
+            f"nvidia {GPU}: Direct firmware load for nvidia/570.86/gsp_ga10x.bin took 2 s"),
+    _nvidia("gsp-not-started", f"NVRM: GPU0 RmInitAdapter: Cannot initialize GSP firmware RM\n"
+            f"NVRM: GPU {GPU}: rm_init_adapter failed", None, "NVRM: GPU0 GSP firmware RM is initialized"),
+    _nvidia("probe-failed", "NVRM: The NVIDIA probe routine failed for 1 device(s).", None,
+            "nvidia: the probe routine failed over"),
+    _nvidia("probe-failed", "NVRM: None of the NVIDIA devices were initialized.", None,
+            "nvidia: None of the NVIDIA devices sleeps"),
+    _nvidia("api-mismatch", "NVRM: API mismatch: the client has the version 440.100, but", None,
+            "nvidia: API mismatch is impossible"),
+    _nvidia("module-versions", "nvidia-modeset: Version mismatch: nvidia.ko(418.152) nvidia-modeset.ko(430.64)", None,
+            "nvidia-fs: Version mismatch"),
+    Sample("amd_ras", "gfx", f"amdgpu {GPU}: amdgpu: socket: 0, die: 0 1 new uncorrectable hardware errors detected in "
+           "gfx block", GPU, f"amdgpu {GPU}: amdgpu: no hardware errors detected"),
+    Sample("amd_fatal", "ERREVENT_ATHUB_INTERRUPT", f"amdgpu {GPU}: amdgpu: uncorrectable hardware error"
+           "(ERREVENT_ATHUB_INTERRUPT) detected!", GPU, f"amdgpu {GPU}: amdgpu: no uncorrectable hardware error"),
+    Sample("amd_bad_pages", None, f"amdgpu {GPU}: amdgpu: RAS records:128 exceed threshold:128", GPU,
+           f"amdgpu {GPU}: amdgpu: threshold is 128"),
+    Sample("amd_reset", None, f"amdgpu {GPU}: amdgpu: GPU reset begin!", GPU, "amdgpu: GPU reset begin!"),
+    Sample("amd_reset_failed", None, f"amdgpu {GPU}: amdgpu: GPU reset(2) failed", GPU,
+           f"amdgpu {GPU}: amdgpu: GPU reset(2) succeeded!"),
+    Sample("amd_vram_lost", None, "[drm] VRAM is lost due to GPU reset!", None, "amdgpu: VRAM is lost in thought"),
+    Sample("amd_init", "Fatal error during GPU init", f"amdgpu {GPU}: amdgpu: Fatal error during GPU init", GPU,
+           "amdgpu: Fatal error during GPU init"),
+    Sample("driver", "firmware-missing",
+           f"amdgpu {GPU}: Direct firmware load for amdgpu/psp_13_0_6_sos.bin failed with error -2", GPU,
+           f"amdgpu {GPU}: Direct firmware load for amdgpu/psp_13_0_6_sos.bin"),
+    Sample("driver", "no-atomics", "kfd kfd: amdgpu: skipped device 1002:73bf, PCI rejects atomics 730<0", None,
+           "amdgpu: PCI rejects atomics of another"),
+    Sample("xgmi", "Failed to add node", f"amdgpu {GPU}: amdgpu: XGMI: Failed to add node 0, hive 1", GPU,
+           f"amdgpu {GPU}: amdgpu: XGMI: Add node 0, hive 1"),
+    Sample("npu_heartbeat", "heartbeat-lost", "[ascend] [drv_devmng] Heartbeat lost! (device=2; x)", None,
+           "[ascend] Heartbeat lost! no"),
+    Sample("npu_fault", "0x80e01801", "[ascend] [devmng] Receive event_id=0x80e01801", None,
+           "[ascend] event ids: none"),
+    Sample("neuron_hw", "HBM_UE", "NEURON_HW_ERR=HBM_UE instance nd-id=3 nc-id=1 action=x", None,
+           "NEURON_HW_ERR= none"),
+    Sample("dpc", "containment", f"pcieport {PORT}: DPC: containment event, status:0x1f01 source:0x0000", PORT,
+           "DPC: containment is on"),
+    Sample("dpc", "containment", f"pcieport {PORT}: DPC: unmasked uncorrectable error detected", PORT,
+           "DPC: unmasked errors are none"),
+    Sample("hotplug", "Link Down", f"pcieport {PORT}: pciehp: Slot(9): Link Down", PORT,
+           f"pcieport {PORT}: pciehp: Slot(9): Link Up"),
+    Sample("aer", "no-recovery", f"pcieport {PORT}: AER: device recovery failed", PORT,
+           f"nvme {PORT}: device recovery failed AER"),
+    Sample("aer", "no-recovery", f"nvidia {GPU}: AER: can't recover (no error_detected callback)", GPU,
+           f"nvidia {GPU}: AER: can't recover yet"),
+    Sample("driver", "inaccessible", f"nvidia {GPU}: Unable to change power state from D3cold to D0, device "
+           "inaccessible", GPU, f"nvme {GPU}: Unable to change power state from D3cold to D0, device inaccessible"),
+    Sample("pcie_bandwidth", None, f"pci {GPU}: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link "
+           f"at {PORT} (capable of 126.024 Gb/s with 8.0 GT/s PCIe x16 link)", GPU,
+           f"pci {GPU}: 63.008 Gb/s available PCIe bandwidth (8.0 GT/s PCIe x8 link)"),
+    Sample("driver", "iommu-fault", "DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0x1000", GPU,
+           "DMAR: Intel(R) Virtualization Technology for Directed I/O"),
+    Sample("driver", "iommu-fault", f"AMD-Vi: Event logged [IO_PAGE_FAULT device={GPU} domain=0x0]", GPU,
+           "AMD-Vi: IO_PAGE_FAULT reporting is on"),
+    Sample("driver", "iommu-fault", f"nvidia {GPU}: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0]", GPU,
+           "nvidia: AMD-Vi: IO_PAGE_FAULT reporting is on"),
+    Sample("driver", "probe-error", f"mlx5_core: probe of {NIC} failed with error -22", NIC,
+           "snd: probe of x failed with error -22"),
+    Sample("driver", "probe-error", f"amdgpu {GPU}: probe with driver amdgpu failed with error -12", GPU,
+           "snd 0000:3b:00.1: probe with driver snd failed with error -12"),
+    Sample("peermem", "symbol", "nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -22)", None,
+           "ib_register_peer_memory_client: nvidia is registered"),
+    Sample("driver", "module-symbols", "nvidia: Unknown symbol drm_gem_object_free (err -2)", None,
+           "zfs: Unknown symbol spl_x (err -2)"),
+    Sample("driver", "module-kernel", "nvidia: version magic '6.8.0-40 SMP' should be '6.8.0-48 SMP'", None,
+           "zfs: version magic '6.8.0-40 SMP' should be '6.8.0-48 SMP'"),
+    Sample("driver", "module-unsigned", "Loading of unsigned module is rejected", None,
+           "nvidia: module verification failed: signature and/or required key missing - tainting kernel"),
+    Sample("mlx5", "slot-power", f"mlx5_core {NIC}: x: Detected insufficient power on the PCIe slot (27W).", NIC,
+           f"mlx5_core {NIC}: insufficient power is unknown"),
+    Sample("mlx5", "module", f"mlx5_core {NIC}: x: Port module event[error]: module 0, Cable error, Bad cable", NIC,
+           f"mlx5_core {NIC}: x: Port module event: module 0, Cable plugged"),
+    Sample("mlx5", "temperature", f"mlx5_core {NIC}: temp_warn_event: High temperature on sensors", NIC,
+           f"mlx5_core {NIC}: temp_warn is off"),
+    Sample("mlx5", "access-reg", f"mlx5_core {NIC}: mlx5_cmd_check: ACCESS_REG(0x805) op_mod(0x1) failed", NIC,
+           f"mlx5_core {NIC}: mlx5_cmd_check: ACCESS_REG(0x805) op_mod(0x1) is fine"),
+    Sample("mlx5", "health", f"mlx5_core {NIC}: poll_health:739: Fatal error 1 detected", NIC,
+           f"mlx5_core {NIC}: Fatal error reporting is on"),
+    Sample("mlx5", "health", f"mlx5_core {NIC}: print_health_info: device's health compromised - reached miss count",
+           NIC, f"mlx5_core {NIC}: health is good"),
+    Sample("mlx5", "command",
+           f"mlx5_core {NIC}: wait_func: CMD(0x936) timeout. Will cause a leak of a command resource",
+           NIC, "mlx5: no leak of a command"),
+    Sample("mlx5", "tx-timeout", f"mlx5_core {NIC} ens1: TX timeout detected", NIC, "mlx5_core: TX timeout is 5 s"),
+    Sample("mlx5", "firmware-init", f"mlx5_core {NIC}: Firmware over 120000 MS in pre-initializing state, aborting",
+           NIC,
+           f"mlx5_core {NIC}: firmware is in initializing state"),
+    Sample("mlx5", "recovered", f"mlx5_core {NIC}: x: health recovery succeeded", NIC,
+           "mlx5_core: health recovery succeeded"),
+    Sample("mlx5", "started", f"mlx5_core {NIC}: firmware version: 28.39.1002", NIC,
+           f"mlx5_core {NIC}: firmware version: 65535.65535.65535"),
+    Sample("mlx5", "load", f"mlx5_core {NIC}: mlx5_load_one failed with error code -110", NIC,
+           f"mlx5_core {NIC}: query failed with error code -110"),
+    Sample("driver", "limits", f"mlx5_core {NIC}: mlx5_cmd_check:816:(pid 0): CREATE_MKEY(0x200) op_mod(0x0) failed, "
+           "status limits exceeded(0x8), syndrome (0x59c8a4)", NIC,
+           f"mlx5_core {NIC}: mlx5_cmd_check:816: limits exceeded is status 0x8"),
+    Sample("driver", "no-mkey", "infiniband mlx5_0: create_mkey_callback:146: create_mkey failed, error -12", "mlx5_0",
+           "infiniband mlx5_0: create_mkey_callback:146: async create_mkey failed. status -11"),
+    Sample("link_down", None, f"mlx5_core {NIC} ens1f0: Link down", NIC, f"mlx5_core {NIC}: Link training"),
+    Sample("link_up", None, f"mlx5_core {NIC} ens1f0: Link up", NIC, f"mlx5_core {NIC}: Link training"),
+    Sample("nic_firmware", "reset-failed", f"bnxt_en {NIC} ens1: Firmware reset aborted, rc -19", NIC,
+           "bnxt_en: Firmware reset aborted"),
+    Sample("nic_firmware", "reset", f"bnxt_en {NIC} ens1: Fatal firmware reset event, data1: 0x1", NIC,
+           "bnxt_en: Fatal firmware reset is on"),
+    Sample("nic_firmware", "command", f"bnxt_en {NIC}: Error (timeout: 5000015) msg {{0x41 0x2f}} len:0", NIC,
+           f"bnxt_en {NIC}: Error (timeout: 500) of a test"),
+    Sample("nic_firmware", "health", f"bnxt_en {NIC} ens1: Firmware not responding, status: 0x2000", NIC,
+           "bnxt_en: Firmware not responding"),
+    Sample("nic_firmware", "health", f"bnxt_en {NIC}: QPLIB: bnxt_re_is_fw_stalled: FW STALL Detected. cmdq[0xe]=0x3",
+           NIC, "bnxt_en: FW STALL counter"),
+    Sample("driver", "rdma-port", "infiniband bnxt_re0: Couldn't start port", "bnxt_re0",
+           "infiniband: Couldn't start port"),
+    Sample("nic_firmware", "reset-failed", f"ice {NIC}: Rebuild failed, unload and reload driver", NIC,
+           f"ice {NIC}: Rebuild failed once"),
+    Sample("nic_firmware", "reset-failed", f"ice {NIC} ens1: tx_timeout recovery unsuccessful, device is in "
+           "unrecoverable state.", NIC, "ice 0: unrecoverable state is none"),
+    Sample("driver", "safe-mode", f"ice {NIC}: The DDP package file was not found or could not be read. Entering Safe "
+           "Mode", NIC, f"ice {NIC}: Safe Mode is off"),
+    Sample("driver", "driver-too-old",
+           f"ice {NIC}: The driver for the device stopped because the NVM image is newer than "
+           "expected.", NIC, f"ice {NIC}: the NVM image is newer"),
+    Sample("nic_firmware", "reset", f"ena {NIC} ens5: Keep alive watchdog timeout.", NIC,
+           "ena 0: keep alive watchdog timeout"),
+    Sample("nic_firmware", "reset-failed", f"ena {NIC} ens5: Reset attempt failed. Can not reset the device", NIC,
+           f"ena {NIC} ens5: Reset attempt failed once"),
+    Sample("nic_firmware", "command", f"efa {NIC} efa_0: Wait for completion (polling) timeout", NIC,
+           f"efa {NIC} efa_0: completion (polling)"),
+    Sample("nic_firmware", "health", f"ionic {NIC}: FW heartbeat stalled at 1234", NIC, "ionic : FW heartbeat stalled"),
+    Sample("nic_firmware", "command", f"ionic {NIC}: DEVCMD IDENTIFY (1) timeout after 10 secs", NIC,
+           f"ionic {NIC}: DEVCMD IDENTIFY (1) done after 1 secs"),
+    Sample("link_down", None, f"bnxt_en {NIC} ens1: NIC Link is Down", NIC, f"bnxt_en {NIC} ens1: NIC Link is slow"),
+    Sample("link_up", None, f"ice {NIC} ens1: NIC Link is up 100 Gbps Full Duplex", NIC, "ice 0: NIC Link is slow"),
+)  # fmt: skip
+ROWS = list(zip(SENTENCES, SAMPLES, strict=True))
+
+
+def _first_row(line: str) -> Sentence | None:
+    texts = (line if "\n" not in line else part for part in line.split("\n"))
+    return next((row for text in texts for row in SENTENCES if row.needle in text and row.pattern.search(text)), None)
+
+
+def _read(text: str) -> list[tuple[str, str | None, str | None]]:
+    dated = "\n".join(f"[   12.500000] {line}" for line in text.split("\n"))
+    return [(event.kind, event.code, event.subject) for event in events(lines(dated, None))[0]]
+
+
+@pytest.mark.parametrize(("row", "sample"), ROWS, ids=lambda item: f"{item.kind} {item.code}")
+def test_each_sentence_is_read(row: Sentence, sample: Sample) -> None:
+    """By its own row, and it names the part."""
+    assert row is _first_row(sample.line)
+    if sample.code == "started":
+        return  # an event only after a failure
+
+    assert (sample.kind, sample.code, sample.subject) in _read(sample.line)
+
+
+@pytest.mark.parametrize(("row", "sample"), ROWS, ids=lambda item: f"{item.kind} {item.code}")
+def test_a_line_with_the_same_words_is_not_that_sentence(row: Sentence, sample: Sample) -> None:
+    """The literal alone finds nothing: the pattern decides."""
+    assert row.needle in sample.unlike
+    assert (sample.kind, sample.code) not in [event[:2] for event in _read(sample.unlike)]
