@@ -5,52 +5,61 @@ machine of model objects (tests/agent/rules/build.py, moves.py) and ask one rule
 
     [roce-rt-crc]
     machine = "roce"                   # of MACHINES: healthy; the runtime ones with a window in which nothing moved
-    firing = { "window" = ... }        # what makes this rule fire there
-    finds = [["{port1}", "warning"]]   # which faults it then tells: subject, severity, cause where it has one
-    passes = 3                         # how many other subjects it looks at and finds as they should be
-    silent_when."virtual machine" = "not_applicable"   # the firing machine with one circumstance of guards.toml:
-                                       # no fault, and this state of what was at fault; all others as before
-    silent_when."no earlier sample" = "unknown of node: no earlier sample"   # one answer, for the node; a part of
-                                       # the reason behind the colon; "unknown of all": every subject is
+    firing.window = ...                # what makes this rule fire there
+    finds = ["port1 warning"]          # which faults it then reports: subject, severity, cause where it has one
+    silent_when.not_applicable = ["virtual machine"]   # the firing machine with one circumstance of guards.toml:
+                                       # no fault, and this state of what was at fault
+    silent_when."unknown of node: no earlier sample" = ["no earlier sample"]   # one answer, for the node; behind the
+                                       # colon a part of the reason; "unknown of all": every subject is
+    silent_when.healthy = ["storage"]  # answers as on the healthy machine
 
-    [roce-rt-crc.rows]                 # anything else, one machine a line: limits, counters restarted, drivers
-    "limits: one below" = { change = { ... }, passes = 4 }
-    "storage" = { firing = true, change = { ... }, finds = [["{port1}", "info"]], passes = 3 }
+    [roce-rt-crc.rows]                 # anything else: limits, counters restarted, drivers
+    "one below the limit" = { window.moved.port1.crc = 9 }
+    "storage matters less" = { firing = true, nics.rail1.role = "storage", finds = ["port1 info"] }
 
-A row states all that the rule answers: `finds`, `unknown` and `not_applicable` (subjects), `passes` (how many), and
-with `says` words of its texts (summaries, remedies, evidence, reasons; behind a fault's evidence the lines "places: A
-B.", "covers: A B.", "situation: S." and "values: NAME=V."), with `omits` words that are in none of them; "\\n" is
-where a text begins or ends: "\\nhigh\\n" is a whole one. `firing = true` begins from the firing machine, else from
-the healthy one; `machine` names another one. Machines with the same answers are one row:
+A row states what differs from the healthy machine. Its keys are facts (of the case, or of its topology), or
 
-    [roce-rt-crc.rows."a guard keeps it silent"]
-    firing = true
-    not_applicable = ["{port1}"]
-    passes = 3
-    each.management = { topology.nics."{rail1}".role = "management" }
-    each.unused = { topology.nics."{rail1}".role = "unused" }
+    machine, firing                    # another machine; from the firing machine, not the healthy one
+    finds, unknown, not_applicable, passes   # subjects with this answer; "gpu*" is every such subject of the healthy
+    gone                               # subjects that are not answered
+    rest                               # what the others answer: "healthy" (as on the healthy machine), "gone", or a
+                                       # state; if not given, "gone" where one machine has an answer for the node and
+                                       # the other has answers for devices
+    says, omits                        # words of its texts (summaries, remedies, evidence, reasons; behind a fault's
+                                       # evidence the lines "places: A B.", "covers: A B.", "situation: S." and
+                                       # "values: NAME=V."), words in none of them; "\\n" is where a text begins or ends
+    absorbs                            # what the finding explains, with all rules
+    state                              # where a rule answers nothing: what the engine makes of it, part of the reason
+    each                               # several machines: what each has besides, by name or as a list
+    change                             # more facts, as a list: a line of a file may end in it
 
-With all rules: `absorbs` is what the finding explains. Where a rule answers nothing, `state` is what the engine makes
-of it, and part of the reason: "unknown: pci: failed".
+healthy.toml has what each rule answers about the machines without a change; `python -m tests.matrix.rule_rows` writes
+it again.
 
 A change is laid over the machine as data: tables are merged, rows of a list are named by their id (paths by their
-ends, rows without an id by "#0"), "<all>" is all of them, "<gone>" takes something away, "<none>" is null; any other
-list is put in the place of the old one. What is not given is as the model has it by default. `{gpu1}`, `{rail1}` are
-addresses (counted from 0), `{above:gpu1}` the switch port above, `{uplink:rail1}` the upstream port of that switch,
-`{top:rail1}` its root port, `{port1}` and `{netdev1}` the subjects of rail 1.
+ends, by their number, "0-3" by several, "{gpus}" and "{rails}", "rx_*", "<all>"), "<gone>" takes something away,
+"<none>" is null; any other list is put in the place of the old one. A new row of a list has what is not given from the
+row that `like` names, else as the model has it by default. `gpu1`, `rail1` are addresses (counted from 0), `above:gpu1`
+the switch port above, `uplink:rail1` the upstream port of that switch, `top:rail1` its root port, `port1` and
+`netdev1` the subjects of rail 1; in braces where they are part of a text. A subject may have them without braces:
+"gpu1", "pci:rail1".
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, get_type_hints
+from zlib import crc32
 
 import msgspec
 
+from agent.model.topology import Topology
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext, Settings
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
@@ -65,10 +74,13 @@ else:
 
 FOLDER = ROOT / "tests" / "matrix" / "rules"
 GUARDS = "guards"  # the file of circumstances that many rules share
-GONE, NONE, ALL = "<gone>", "<none>", "<all>"
+HEALTHY = "healthy"  # the file of answers about machines without a change
+GONE, NONE, ALL, LIKE = "<gone>", "<none>", "<all>", "like"
 MACHINES: dict[str, Callable[[], RuleContext]] = {
     "infiniband server": build.server,
     "ethernet server": lambda: build.server(ethernet=True),
+    "infiniband server, seen before": lambda: machines.seen_before(build.server()),
+    "ethernet server, seen before": lambda: machines.seen_before(build.server(ethernet=True)),
     "eight GPUs": lambda: build.server(8),
     "eight GPUs, ethernet": lambda: build.server(8, ethernet=True),
     "eight MI300X": build.instinct,
@@ -94,47 +106,50 @@ MACHINES: dict[str, Callable[[], RuleContext]] = {
     "gpus": moves.gpus,
 }
 _FIELDS = {name: kind for name, kind in get_type_hints(RuleContext).items() if name in RuleContext.__struct_fields__}
+_TOPOLOGY = frozenset(field.encode_name for field in msgspec.structs.fields(Topology))
+
+States = dict[str, list[str]]  # by subject: "passes", "unknown", "not_applicable", or severity and cause of a fault
+Changes = tuple[dict[str, Any], ...]
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One machine and all that a rule answers about it."""
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine, what a rule answers about it otherwise than about the healthy one, and words of the answers."""
 
-    machine: str | None = None
+    name: str
+    machine: str
     firing: bool = False
-    change: dict[str, Any] = {}
-    finds: list[list[str]] = []
+    changes: Changes = ()
+    finds: list[str] = []
     unknown: list[str] = []
     not_applicable: list[str] = []
-    passes: int = 0
+    passes: list[str] = []
+    gone: list[str] = []
+    rest: str = ""
     says: list[str] = []
     omits: list[str] = []
     absorbs: list[str] = []
     state: str = ""
-    each: dict[str, dict[str, Any]] = {}
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All rows of a rule."""
+    """All rows of a rule, as they are written."""
 
     machine: str
     firing: dict[str, Any] = {}
-    finds: list[list[str]] = []
+    finds: list[str] = []
     unknown: list[str] = []
     not_applicable: list[str] = []
-    passes: int = 0
+    passes: list[str] = []
+    gone: list[str] = []
+    rest: str = ""
     says: list[str] = []
     omits: list[str] = []
-    silent_when: dict[str, str] = {}
-    rows: dict[str, Row] = {}
+    silent_when: dict[str, list[str]] = {}
+    rows: dict[str, dict[str, Any]] = {}
 
 
-class Answers(NamedTuple):
-    """What a rule answers, without its words."""
-
-    finds: list[list[str]]
-    unknown: list[str]
-    not_applicable: list[str]
-    passes: int
+_EXPECTED = ("finds", "unknown", "not_applicable", "passes", "gone", "rest", "says", "omits")
+_KEYS = frozenset({*_EXPECTED, "machine", "firing", "absorbs", "state"})
 
 
 @cache
@@ -142,11 +157,9 @@ def tables() -> dict[str, Table]:
     """Every rule's table by the name of the rule."""
     read: dict[str, Table] = {}
     for path in sorted(FOLDER.glob("*.toml")):
-        if path.stem != GUARDS:
+        if path.stem not in (GUARDS, HEALTHY):
             result = msgspec.convert(tomllib.loads(path.read_text()), dict[str, Table])
-            assert not read.keys() & result.keys(), (
-                f"{path.name}: {sorted(read.keys() & result.keys())} stand elsewhere"
-            )
+            assert not read.keys() & result.keys(), f"{path.name}: {sorted(read.keys() & result.keys())} twice"
             read.update(result)
     return read
 
@@ -154,7 +167,7 @@ def tables() -> dict[str, Table]:
 @cache
 def guards() -> dict[str, dict[str, Any]]:
     """Circumstances by name: changes that keep many rules silent."""
-    return tomllib.loads((FOLDER / f"{GUARDS}.toml").read_text())
+    return msgspec.convert(tomllib.loads((FOLDER / f"{GUARDS}.toml").read_text()), dict[str, dict[str, Any]])
 
 
 @cache
@@ -165,56 +178,84 @@ def rules() -> dict[str, Rule]:
 
 def row_ids() -> list[tuple[str, str]]:
     """Rule and row of all that is to be asked; rows of the firing machine and of guards have names of their own."""
-    return [(rule, row) for rule in tables() for row in _rows(rule)]
+    return [(rule, row) for rule in tables() for row in rows(rule)]
 
 
 def row(rule: str, name: str) -> tuple[RuleContext, Row]:
-    """The machine of a row, and the row with all that the rule has to answer."""
-    result = _rows(rule)[name]
-    texts = {name: _filled(getattr(result, name)) for name in ("says", "omits", "absorbs")}
-    return _case(tables()[rule], result), msgspec.structs.replace(result, **texts)
-
-
-_ANSWERS = ("finds", "unknown", "not_applicable", "passes", "says", "omits")
+    """The machine of a row, and the row."""
+    result = rows(rule)[name]
+    return machine_of(tables()[rule], result), result
 
 
 @cache
-def _rows(rule: str) -> dict[str, Row]:
-    collected, table = {}, tables()[rule]
-    if table.finds:
-        collected["fires"] = Row(firing=True, **{name: getattr(table, name) for name in _ANSWERS})
-    for guard, state in table.silent_when.items():
-        collected[f"silent when: {guard}"] = _silenced(table, guards()[guard], state)
-    for name, row in table.rows.items():
-        item = {f"{name}: {what}": {what: change} for what, change in row.each.items()}
-        more = {one: msgspec.structs.replace(row, each=change) for one, change in item.items()} or {name: row}
-        assert not collected.keys() & more.keys(), f"two rows of one name: {collected.keys() & more.keys()}"
-        collected |= more
-    return collected
+def rows(rule: str) -> dict[str, Row]:
+    """Every row of a rule by its name: "fires", "silent when: GUARD", "ROW", "ROW: MACHINE" or "ROW #2"."""
+    table = tables()[rule]
+    read = [Row(name="fires", machine=table.machine, firing=True, **_expected(table))] if table.finds else []
+    for state, names in table.silent_when.items():
+        read += [_silenced(table, guard, state) for guard in names]
+    for name, written in table.rows.items():
+        read += _rows(table, name, written)
+    result = {row.name: row for row in read}
+    assert len(result) == len(read), f"{rule}: two rows of one name: {Counter(row.name for row in read).most_common(1)}"
+    return result
 
 
-def _silenced(table: Table, guard: dict[str, Any], said: str) -> Row:
+def _expected(table: Table) -> dict[str, Any]:
+    return {name: getattr(table, name) for name in _EXPECTED}
+
+
+def _rows(table: Table, name: str, written: dict[str, Any]) -> Iterator[Row]:
+    """The rows of one name; each of several machines has the changes and answers of all and its own."""
+    common = _row(Row(name=name, machine=table.machine), {key: written[key] for key in written if key != "each"})
+    several = written.get("each", [{}])
+    if isinstance(several, dict):
+        several = [{"name": label, **own} for label, own in several.items()]
+    for n, own in enumerate(several, 1):
+        full = f"{name}: {own['name']}" if "name" in own else f"{name} #{n}" if n > 1 else name
+        yield _row(msgspec.structs.replace(common, name=full), own)
+
+
+def _row(row: Row, written: dict[str, Any]) -> Row:
+    stated = {key: written[key] for key in written if key in _KEYS}
+    return msgspec.convert(
+        {**msgspec.structs.asdict(row), **stated, "changes": [*row.changes, *_changes(written)]}, Row
+    )
+
+
+def _changes(written: dict[str, Any]) -> Changes:
+    """The facts in a row, in the order in which they are laid over the machine."""
+    facts = {key: value for key, value in written.items() if key not in _KEYS and key not in ("name", "change")}
+    return (*((facts,) if facts else ()), *written.get("change", ()))
+
+
+def _silenced(table: Table, guard: str, written: str) -> Row:
     """The firing machine and one guard: what was at fault has this state, or all, or the node instead of them."""
-    state, _, reason = said.partition(": ")
+    state, _, reason = written.partition(": ")
     state, _, whose = state.partition(" of ")
-    faulty = [fault[0] for fault in table.finds]
-    row = Row(firing=True, change=guard, says=[reason] if reason else [])
-    if state == "pass":
-        return msgspec.structs.replace(row, passes=table.passes + len(faulty))
-    assert state in ("unknown", "not_applicable"), said
-    subjects = {"": faulty, "all": [ALL] * (table.passes + len(faulty)), "node": ["node"]}[whose]
-    return msgspec.structs.replace(row, passes=0 if whose else table.passes, **{state: subjects})
+    row = Row(
+        name=f"silent when: {guard}",
+        machine=table.machine,
+        firing=True,
+        changes=(guards()[guard],),
+        says=[reason] if reason else [],
+    )
+    if state == "healthy":
+        return row
+    assert state in ("unknown", "not_applicable"), written
+    if whose == "all":
+        return msgspec.structs.replace(row, rest=state)
+    subjects = ["node"] if whose else list(dict.fromkeys(fault.split(" ")[0] for fault in table.finds))
+    return msgspec.structs.replace(row, **{state: subjects})
 
 
-def _case(table: Table, row: Row) -> RuleContext:
-    name = row.machine or table.machine
-    value = data(name)
-    if row.firing:
-        value = laid_over(value, _filled(table.firing))
-    for change in (row.change, *row.each.values()):
-        value = laid_over(value, _filled(change))
+def machine_of(table: Table, row: Row) -> RuleContext:
+    """The machine of a row."""
+    value = data(row.machine)
+    for change in (*(_changes(table.firing) if row.firing else ()), *row.changes):
+        value = laid_over(value, filled(change))
     case = case_of(value)
-    own = _own_parts(name)
+    own = _own_parts(row.machine)
     unread = [key for field in value.keys() - {"settings"} for key in _unread(value[field], getattr(case, field), own)]
     assert not unread, f"the model has no field {unread}"
     return case
@@ -288,6 +329,15 @@ def case_of(value: Mapping[str, Any]) -> RuleContext:
     return RuleContext(**result, settings=Settings(frozenset(given["disabled"]), thresholds, facts))
 
 
+def filled(change: Mapping[str, Any]) -> dict[str, Any]:
+    """A change as it is laid over a machine: places as addresses, parts of the topology in the topology."""
+    result: dict[str, Any] = {}
+    for key, value in change.items():
+        into = result.setdefault("topology", {}) if key in _TOPOLOGY else result
+        into[key] = _filled(value)
+    return result
+
+
 def laid_over(value: Any, change: Any) -> Any:
     """Data with a change laid over it."""
     if change == NONE:
@@ -295,56 +345,209 @@ def laid_over(value: Any, change: Any) -> Any:
     if not isinstance(change, dict):
         return [laid_over(None, row) for row in change] if isinstance(change, list) else change
     if isinstance(value, list):
-        names = row_names(value)
-        rows = dict(zip(names, value, strict=True))
-        return list(_merged(rows, change).values())
+        fields, names = row_names(value)
+        table = dict(zip(names, value, strict=True))
+        return list(_merged(table, {_numbered(key, table): new for key, new in change.items()}, fields).values())
     return _merged(value if isinstance(value, dict) else {}, change)
 
 
-def _merged(rows: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    rows = dict(rows)
-    changes = [(key, change[ALL]) for key in rows] if ALL in change else []
-    for key, new in (*changes, *((key, new) for key, new in change.items() if key != ALL)):
-        if new == GONE:
-            assert key in rows, f"{key} is not there"
-            del rows[key]
-        else:
-            rows[key] = laid_over(rows.get(key), new)
+def _merged(rows: dict[str, Any], change: dict[str, Any], fields: Sequence[str] = ()) -> dict[str, Any]:
+    before, rows = rows, dict(rows)
+    for name, new in change.items():
+        for key in _several(name, before):
+            if new == GONE:
+                assert key in rows, f"{key} is not there"
+                del rows[key]
+            elif key in rows or not fields:
+                rows[key] = laid_over(rows.get(key), new)
+            else:
+                names = {} if key.startswith("#") else dict(zip(fields, key.split(" "), strict=True))
+                like = before[new[LIKE]] if LIKE in new else {}
+                rows[key] = laid_over({**like, **names}, {field: new[field] for field in new if field != LIKE})
     return rows
 
 
-def row_names(rows: list[Any]) -> list[str]:
-    """What rows of a list are named by: their id, their two ends, else their place."""
-    for fields in (("id",), ("name",), ("a", "b")):
+def _several(name: str, rows: Mapping[str, Any]) -> Sequence[str]:
+    """What a name stands for: all rows, GPUs, rails, those of some numbers, or those that match; else for itself."""
+    if name == ALL:
+        return list(rows)
+    if name in _PLACES:
+        return [key for key in rows if key in _PLACES[name]]
+    if found := re.fullmatch(r"#?(\d+)-(\d+)", name):
+        return [key for n, key in enumerate(rows) if int(found[1]) <= n <= int(found[2])]
+    if "*" in name[:-1] or name[1:].endswith("*"):
+        return [key for key in rows if fnmatchcase(key, name)] or [name]
+    return [name]
+
+
+_PLACES = {"{gpus}": frozenset(map(build.gpu_id, range(12))), "{rails}": frozenset(map(build.nic_id, range(12)))}
+
+
+def _numbered(key: str, rows: Mapping[str, Any]) -> str:
+    """The name of a row by its number."""
+    if not key.isdigit() or key in rows:
+        return key
+    return list(rows)[int(key)] if int(key) < len(rows) else f"#{key}"
+
+
+def row_names(rows: list[Any]) -> tuple[Sequence[str], list[str]]:
+    """What rows of a list are named by: the fields of their id or their two ends, else their place."""
+    for fields in (("id",), ("name",), ("a", "b"), ("subject",)):
         if rows and all(isinstance(row, dict) and all(isinstance(row.get(f), str) for f in fields) for row in rows):
             names = [" ".join(row[field] for field in fields) for row in rows]
             if len(set(names)) == len(names):
-                return names
-    return [f"#{place}" for place in range(len(rows))]
+                return fields, names
+    return (), [f"#{place}" for place in range(len(rows))]
 
 
-def answered(answers: list[Result], severity: str) -> Answers:
-    """What a rule of this severity answered, in order of the subjects."""
-    kinds: dict[type[Any], list[str]] = {Pass: [], Unknown: [], NotApplicable: []}
-    finds = []
+def states(answers: list[Result], severity: str) -> States:
+    """What a rule of this severity answers, by subject."""
+    result: States = defaultdict(list)
     for answer in answers:
         if isinstance(answer, Fail):
-            finds.append([answer.subject, answer.severity or severity, *filter(None, [answer.cause])])
+            result[answer.subject].append(" ".join(filter(None, [answer.severity or severity, answer.cause])))
         else:
-            kinds[type(answer)].append(answer.subject)
-    return Answers(sorted(finds), sorted(kinds[Unknown]), sorted(kinds[NotApplicable]), len(kinds[Pass]))
+            result[answer.subject].append(_STATES[type(answer)])
+    return {subject: sorted(stated) for subject, stated in result.items()}
 
 
-def wanted(row: Row) -> Answers:
-    """What a rule has to answer."""
-    finds, unknown, silent = _filled([row.finds, row.unknown, row.not_applicable])
-    return Answers(sorted(finds), sorted(unknown), sorted(silent), row.passes)
+_STATES: dict[type[Any], str] = {Pass: "passes", Unknown: "unknown", NotApplicable: "not_applicable"}
 
 
-def counted(answers: Answers, like: Answers) -> Answers:
-    """The same with "<all>" for every subject, where the other names none."""
-    unknown, silent = ([ALL] * len(a) if ALL in b else a for a, b in zip(answers[1:3], like[1:3], strict=True))
-    return answers._replace(unknown=unknown, not_applicable=silent)
+def healthy_states(rule: Rule, machine: str) -> States:
+    """What a rule answers about a machine without a change."""
+    return states(list(rule.check(case_of(data(machine)))), rule.severity)
+
+
+def wanted(row: Row, healthy: States) -> States:
+    """What a rule has to answer: what the row states, and of all other subjects what it answers of the healthy one."""
+    stated = stated_by(row, healthy)
+    rest = row.rest or ("gone" if _excludes_node(stated, healthy) else "healthy")
+    others = {} if rest == "gone" else healthy if rest == "healthy" else {subject: [rest] for subject in healthy}
+    gone = {subject for pattern in _subjects(row.gone) for subject in _matched(pattern, healthy)}
+    return {**{subject: others[subject] for subject in others if subject not in gone}, **stated}
+
+
+def _excludes_node(stated: States, healthy: States) -> bool:
+    """Whether one of both is of the node, the other of its devices."""
+    return ("node" in stated and "node" not in healthy) or (bool(stated) and healthy.keys() == {"node"} - stated.keys())
+
+
+def stated_by(row: Row, healthy: States) -> States:
+    """What a row states about subjects that it names."""
+    result: States = defaultdict(list)
+    for fault in row.finds:
+        subject, _, rest = fault.partition(" ")
+        for one in _matched(_subject(subject), healthy):
+            result[one].append(rest)
+    for state in ("passes", "unknown", "not_applicable"):
+        for pattern in _subjects(getattr(row, state)):
+            for one in _matched(pattern, healthy):
+                result[one].append(state)
+    return {subject: sorted(stated) for subject, stated in result.items()}
+
+
+def _subjects(written: list[str]) -> list[str]:
+    return [_subject(one) for one in written]
+
+
+def _matched(pattern: str, healthy: States) -> list[str]:
+    return [subject for subject in healthy if fnmatchcase(subject, pattern)] if "*" in pattern else [pattern]
+
+
+def machines_of(rule: str) -> set[str]:
+    """Machines that the rows of a rule begin from."""
+    return {row.machine for row in rows(rule).values()}
+
+
+@cache
+def read_healthy() -> dict[str, dict[str, str]]:
+    """By rule and machine what it answers about the machine without a change."""
+    result: dict[str, dict[str, str]] = defaultdict(dict)
+    for machine, answers in tomllib.loads((FOLDER / f"{HEALTHY}.toml").read_text()).items():
+        for text, names in answers.items():
+            for name in names:
+                result[name][machine] = text
+    return result
+
+
+def summarize(rule: Rule, machine: str) -> str:
+    """What a rule answers about a machine without a change: how many of which kind; which, where states differ."""
+    healthy = healthy_states(rule, machine)
+    by_state: dict[str, list[str]] = defaultdict(list)
+    for subject, stated in healthy.items():
+        for state in stated:
+            by_state[state].append(subject)
+    texts = []
+    for state, subjects in sorted(by_state.items(), key=lambda item: (-len(item[1]), item[0])):
+        kinds = Counter(subject.partition(":")[0] for subject in subjects)
+        names = [f"{count} {kind}" for kind, count in sorted(kinds.items())]
+        if texts and len(subjects) <= 3:
+            names = sorted(subjects)
+        elif texts:
+            names.append(f"{crc32(' '.join(sorted(subjects)).encode()):08x}")
+        texts.append(f"{state}: {', '.join(names)}")
+    return "; ".join(texts) or "nothing"
+
+
+def write_healthy() -> None:
+    """Write what every rule answers about the machines that its rows begin from, and about those listed before."""
+    listed: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name in sorted(tables()):
+        for machine in machines_of(name) | read_healthy().get(name, {}).keys():
+            listed[machine][summarize(rules()[name], machine)].append(name)
+    lines = [
+        "# What each rule answers about each machine without a change. `python -m tests.matrix.rule_rows` writes it."
+    ]
+    for machine, answers in sorted(listed.items()):
+        lines += ["", f'["{machine}"]']
+        for text, names in sorted(answers.items()):
+            line = f'"{text}" = ['
+            for name in names:
+                if len(line) + len(name) > 114:
+                    lines.append(line.rstrip())
+                    line = "  "
+                line += f'"{name}", '
+            lines.append(line[:-2] + "]")
+    (FOLDER / f"{HEALTHY}.toml").write_text("\n".join(lines) + "\n")
+
+
+def find_superfluous(table: Table, row: Row, healthy: States) -> Iterator[str]:
+    """What a row states and would be so without it."""
+    expected = wanted(row, healthy)
+    for kind in ("finds", "unknown", "not_applicable", "passes", "gone"):
+        entries: list[str] = getattr(row, kind)
+        for n, entry in enumerate(entries):
+            if wanted(msgspec.structs.replace(row, **{kind: entries[:n] + entries[n + 1 :]}), healthy) == expected:
+                yield f"{kind} {entry} is so without it"
+    if row.rest and wanted(msgspec.structs.replace(row, rest=""), healthy) == expected:
+        yield f"the rest is {row.rest} without it"
+    before = data(row.machine)
+    for change in (*(_changes(table.firing) if row.firing else ()), *row.changes):
+        after = laid_over(before, filled(change))
+        if after == before:
+            yield f"{change} changes nothing"
+        yield from (f"{path} is so without it" for path in find_unchanged(before, filled(change), ""))
+        before = after
+    if before == data(row.machine) and not any((row.says, row.omits, row.absorbs, row.state)):
+        yield "it is the healthy machine"
+
+
+def find_unchanged(value: Any, change: Any, path: str) -> Iterator[str]:
+    """Facts of a change that a machine has before it."""
+    if not isinstance(change, dict) or LIKE in change:
+        if laid_over(value, change) == value:
+            yield path
+        return
+    rows = dict(zip(row_names(value)[1], value, strict=True)) if isinstance(value, list) else value
+    if not isinstance(rows, dict):
+        return
+    stated = Counter(key for name in change for key in _several(_numbered(name, rows), rows))
+    for name, new in change.items():
+        keys = _several(_numbered(name, rows), rows)
+        if new != GONE and max((stated[key] for key in keys), default=0) == 1:  # else it may set right what another did
+            unchanged = [set(find_unchanged(rows[key], new, f"{path}.{name}")) for key in keys if key in rows]
+            yield from set.intersection(*unchanged) if unchanged else ()
 
 
 def words(answers: list[Result]) -> str:
@@ -365,15 +568,41 @@ def _texts(answer: Result) -> Iterator[str]:
         yield answer.reason
 
 
-_PLACEHOLDER = re.compile(r"\{(?:(above|uplink|top):)?(gpu|rail|port|netdev)(\d+)\}")
+_PLACE = r"(?:(above|uplink|top):)?(gpu|rail|port|netdev)(\d+)"
+_PLACEHOLDER = re.compile(rf"\{{{_PLACE}\}}")
+_BARE = re.compile(_PLACE)
+_SUBJECT = re.compile(rf"(pci:|gpu:|nic:)?{_PLACE}")
 
 
 def _filled(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_filled(key): _filled(item) for key, item in value.items()}
+        return {_key(key): _place(item) if key == LIKE else _filled(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_filled(item) for item in value]
-    return _PLACEHOLDER.sub(lambda found: address(*found.groups()), value) if isinstance(value, str) else value
+    return fill(value) if isinstance(value, str) else value
+
+
+def fill(text: str) -> str:
+    """A text with the places in it as addresses."""
+    return _PLACEHOLDER.sub(lambda found: address(*found.groups()), text)
+
+
+def _key(key: str) -> str:
+    """The name of a row or field."""
+    return " ".join(map(_place, key.split(" ")))
+
+
+def _place(word: str) -> str:
+    bare = _BARE.fullmatch(word)
+    return address(*bare.groups()) if bare else fill(word)
+
+
+def _subject(word: str) -> str:
+    bare = _SUBJECT.fullmatch(word)
+    if not bare:
+        return fill(word)
+    kind = bare[1] or {"gpu": "gpu:", "rail": "nic:"}.get(bare[3], "")
+    return f"{kind}{address(bare[2], bare[3], bare[4])}"
 
 
 def address(way: str | None, kind: str, number: str) -> str:
@@ -384,3 +613,7 @@ def address(way: str | None, kind: str, number: str) -> str:
         return {"above": f"{bus}2:0{int(kind == 'rail')}.0", "uplink": f"{bus}1:00.0", "top": f"{bus}0:01.0"}[way]
     rail = build.nic_id(n)
     return {"gpu": build.gpu_id(n), "rail": rail, "port": f"port:{rail}/1", "netdev": f"netdev:{rail}"}[kind]
+
+
+if __name__ == "__main__":
+    write_healthy()

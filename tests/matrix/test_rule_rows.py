@@ -1,77 +1,167 @@
-"""Each row of tests/matrix/rules/*.toml: all that its rule answers about that machine."""
+"""Each row of tests/matrix/rules/*.toml: what its rule answers about that machine, and nothing that goes without."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from agent.model.finding import Location
+from agent.model.finding import Finding, Location
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
 from agent.rules.engine import judge
 from agent.rules.instructions import build_steps, find_values
 from agent.rules.location import NOUNS
-from agent.rules.rule import Fail
+from agent.rules.rule import Fail, Result
 from tests.agent.rules.build import server, virtual
-from tests.matrix.rule_rows import answered, counted, guards, row, row_ids, rules, tables, wanted, words
+from tests.matrix.rule_rows import (
+    FOLDER,
+    Row,
+    States,
+    fill,
+    find_superfluous,
+    guards,
+    healthy_states,
+    machine_of,
+    machines_of,
+    read_healthy,
+    rows,
+    rules,
+    states,
+    summarize,
+    tables,
+    wanted,
+    words,
+)
 from tests.texts import PLACEHOLDER, list_devices, list_texts
 
+PAGE = 40  # rows of one test
 
-@pytest.mark.parametrize(("rule", "name"), row_ids())
-def test_a_rule_answers_as_its_row_says(rule: str, name: str) -> None:
-    """Faults with severity and cause, what is unknown and what does not apply, how many pass; and the words."""
-    case, expected = row(rule, name)
+
+def pages() -> list[tuple[str, int]]:
+    """Every rule with the number of each of its pages of rows."""
+    return [(rule, page) for rule in tables() for page in range(-(-len(rows(rule)) // PAGE))]
+
+
+@pytest.mark.parametrize(("rule", "page"), pages())
+def test_a_rule_answers_as_its_rows_state(rule: str, page: int) -> None:
+    """Faults with severity and cause, what is unknown, does not apply or passes; words; and findings to act on."""
+    healthy: dict[str, States] = {}
+    failures = []
+    for row in list(rows(rule).values())[page * PAGE : (page + 1) * PAGE]:
+        if row.machine not in healthy:
+            healthy[row.machine] = healthy_states(rules()[rule], row.machine)
+        case = machine_of(tables()[rule], row)
+        if lines := list(dict.fromkeys(check_row(rule, row, case, healthy[row.machine]))):
+            more = f" (and {len(lines) - 1} more)" if lines[1:] else ""
+            failures.append(f'{rule} on "{row.machine}", "{row.name}": {lines[0]}{more}')
+    assert not failures, "\n".join(["", *failures])
+
+
+def check_row(rule: str, row: Row, case: RuleContext, healthy: States) -> Iterator[str]:
+    """What differs from a row, each in a line."""
     answers = list(rules()[rule].check(case))
-
-    assert wanted(expected) == counted(answered(answers, rules()[rule].severity), wanted(expected))
-    text = words(answers)
-    assert [] == [item for item in expected.says if item not in text], text
-    assert [] == [item for item in expected.omits if item in text], text
-    if expected.absorbs:
-        assert expected.absorbs in [f.absorbs for f in judge(case, every_rule())[1] if f.rule == rule]
-    if expected.state:
+    expected, result = wanted(row, healthy), states(answers, rules()[rule].severity)
+    if expected != result:
+        yield describe_difference(expected, result)
+    yield from check_words(row, answers)
+    if row.absorbs:
+        absorbed = [finding.absorbs for finding in judge(case, every_rule())[1] if finding.rule == rule]
+        if [*map(fill, row.absorbs)] not in absorbed:
+            yield f"expected to absorb {[*map(fill, row.absorbs)]}, got {absorbed}"
+    if row.state:
         (check,) = judge(case, [rules()[rule]])[0]
-        state, _, reason = expected.state.partition(": ")
-        assert state == check.state
-        assert any(reason in str(why) for why in (check.reason, *(row.reason for row in check.unknown_subjects)))
+        state, _, reason = row.state.partition(": ")
+        reasons = [str(why) for why in (check.reason, *(each.reason for each in check.unknown_subjects))]
+        if state != check.state or not any(reason in why for why in reasons):
+            yield f"expected {row.state}, got {check.state}: {reasons}"
+    if not row.name.startswith("silent when"):
+        for finding in judge(case, [rules()[rule]])[1]:
+            yield from check_finding(finding, _list_own(case, answers))
 
 
-def test_every_guard_keeps_a_rule_silent() -> None:
-    """One that no rule names tests nothing."""
-    assert set(guards()) == {guard for table in tables().values() for guard in table.silent_when}
+def describe_difference(expected: States, result: States) -> str:
+    """Subjects that are answered otherwise, in one line."""
+    differ = [subject for subject in {**expected, **result} if expected.get(subject) != result.get(subject)]
+    sides = ("; ".join(f"{s} {', '.join(side.get(s, ['no answer']))}" for s in differ) for side in (expected, result))
+    return "expected {}, got {}".format(*sides)
 
 
-@pytest.mark.parametrize("rule", sorted(rules()))
-def test_a_finding_can_be_acted_on(rule: str) -> None:
-    """Whatever makes a rule fire: steps, an impact, and no value of the device left to fill in."""
-    for name in (name for of, name in row_ids() if of == rule and not name.startswith("silent when")):
-        for finding in judge(row(rule, name)[0], [rules()[rule]])[1]:
-            assert finding.steps
-            assert all(step.do for step in finding.steps), "a step that states nothing"
-            assert [] == [text for text in list_texts(finding) if PLACEHOLDER.search(text)]
-            assert not re.search(r"\d %|(?<![\d.])0%", finding.impact), finding.impact
-            assert list_devices(finding) <= _list_own(row(rule, name)[0], rule), finding.steps
+def check_words(row: Row, answers: list[Result]) -> Iterator[str]:
+    """Words that are missing in what people read, and those that are in it and should not be."""
+    text = words(answers)
+    if missing := [item for item in map(fill, row.says) if item not in text]:
+        yield f"expected the words {missing}, got {text!r}"
+    if present := [item for item in map(fill, row.omits) if item in text]:
+        yield f"expected no words {present}, got {text!r}"
 
 
-def _list_own(case: RuleContext, rule: str) -> set[str]:
+def check_finding(finding: Finding, own: set[str]) -> Iterator[str]:
+    """Whatever makes a rule fire: steps for its own devices, an impact, and no value of the device left to fill in."""
+    if not finding.steps or not all(step.do for step in finding.steps):
+        yield "expected steps that state something, got " + (repr(finding.steps) if finding.steps else "none")
+    if unfilled := [text for text in list_texts(finding) if PLACEHOLDER.search(text)]:
+        yield f"expected no placeholder, got {unfilled}"
+    if re.search(r"\d %|(?<![\d.])0%", finding.impact):
+        yield f"expected a share that is no 0% and without a space, got {finding.impact!r}"
+    if others := list_devices(finding) - own:
+        yield f"expected no commands for {sorted(others)}, got {finding.steps}"
+
+
+def _list_own(case: RuleContext, answers: list[Result]) -> set[str]:
     """Whatever a command may be for: values of the devices of the faults, and what the faults themselves name."""
-    faults = [answer for answer in rules()[rule].check(case) if isinstance(answer, Fail)]
-    parts = [part for fault in faults for part in (fault, *fault.parts)]
+    parts = _list_parts(answers)
     values = {value for part in parts for row in find_values(case, part) for value in row.values()}
     texts = [f"{part.remedy} {part.summary} {' '.join(sorted(part.places))}" for part in parts]
     return values | {word.strip("`,;:.") for text in texts for word in text.split()}
 
 
-@pytest.mark.parametrize("rule", sorted(rules()))
+def _list_parts(answers: list[Result]) -> list[Fail]:
+    """The faults and their parts."""
+    return [part for answer in answers if isinstance(answer, Fail) for part in (answer, *answer.parts)]
+
+
+@pytest.mark.parametrize("rule", sorted(tables()))
+def test_what_a_rule_answers_about_healthy_machines(rule: str) -> None:
+    """As healthy.toml states; rows state what differs from it. `python -m tests.matrix.rule_rows` writes it again."""
+    failures = []
+    listed = read_healthy().get(rule, {})
+    for machine in sorted(machines_of(rule) | listed.keys()):
+        expected, result = listed.get(machine, "nothing listed"), summarize(rules()[rule], machine)
+        if expected != result:
+            failures.append(f'{rule} on "{machine}": expected {expected}, got {result}')
+    assert not failures, "\n".join(["", *failures])
+
+
+@pytest.mark.parametrize("rule", sorted(tables()))
+def test_a_row_states_only_what_differs_from_the_healthy_machine(rule: str) -> None:
+    """No answer, fact or row that is so without it."""
+    table = tables()[rule]
+    healthy = {machine: healthy_states(rules()[rule], machine) for machine in machines_of(rule)}
+    failures = [
+        f'{rule}, "{row.name}": {line}'
+        for row in rows(rule).values()
+        for line in find_superfluous(table, row, healthy[row.machine])
+    ]
+    assert not failures, "\n".join(["", *failures])
+
+
+def test_every_guard_keeps_a_rule_silent() -> None:
+    """One that no rule names tests nothing."""
+    used = {guard for table in tables().values() for names in table.silent_when.values() for guard in names}
+    assert used == set(guards())
+
+
+@pytest.mark.parametrize("rule", sorted(tables()))
 def test_a_remedy_is_built_where_the_page_prints_it(rule: str) -> None:
     """Of every fault that a row builds, and of every part of it: printed on some form factor, or not built at all."""
     built: dict[tuple[str, str], set[bool]] = {}
-    for of, name in row_ids():
-        answers = rules()[rule].check(row(rule, name)[0]) if of == rule else ()
-        for fault in (answer for answer in answers if isinstance(answer, Fail)):
-            for part in (fault, *fault.parts):
-                built.setdefault((part.situation, part.cause), set()).add(bool(part.remedy))
+    table = tables()[rule]
+    for row in rows(rule).values():
+        for part in _list_parts(list(rules()[rule].check(machine_of(table, row)))):
+            built.setdefault((part.situation, part.cause), set()).add(bool(part.remedy))
     for (situation, cause), has_remedy in built.items():
         printed = {_prints_remedy(rule, situation, cause, form) for form in (*NOUNS, None)}
         assert True in has_remedy or printed != {True}, f"{rule} {situation or cause}: no remedy for its step"
@@ -83,3 +173,10 @@ def _prints_remedy(rule: str, situation: str, cause: str, form: str | None) -> b
     case = virtual(server()) if form == "virtual" else server()
     steps = build_steps(case, rule, fault, Location(part="GPU", form_factor=form))
     return any("THE REMEDY" in step.do for step in steps)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.parent.rglob("*.toml")), ids=lambda path: path.name)
+def test_lines_of_tables_are_short(path: Path) -> None:
+    """120 letters, but for outputs of tools, which are as the tools print them."""
+    text = re.sub(r'""".*?"""|\'\'\'.*?\'\'\'', "", path.read_text(), flags=re.DOTALL)
+    assert [] == [line for line in text.splitlines() if len(line) > 120]

@@ -8,10 +8,11 @@ from agent.model.gpu import Ascend, Gpu, GpuLink, NpuPort, Remote
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.node import Module, NumaNode
 from agent.model.pci import Cxl, CxlDevice, CxlRegion
-from agent.model.report import CountersWindow, ProbeRun
+from agent.model.report import CountersWindow, History, ProbeRun
 from agent.model.topology import Path
 from agent.rules.ascend.npus import DIES
 from agent.rules.context import RuleContext
+from agent.rules.host.inventory_matching import build_inventory
 from tests.agent.rules.build import (
     changed_netdev,
     changed_nic,
@@ -36,6 +37,12 @@ _STATES = {
     "ib0": "unknown",
     "veth1": "up",
 }
+
+
+def seen_before(case: RuleContext) -> RuleContext:
+    """The same machine, which was the same when it was scanned before."""
+    history = History(last_good="2026-01-01T00:00:00Z", runs=1, inventory=build_inventory(case.topology))
+    return msgspec.structs.replace(case, history=history)
 
 
 def riser() -> RuleContext:
