@@ -9,7 +9,7 @@ from agent.job.causes import find_candidates
 from agent.job.evidence import Evidence
 from agent.job.fold import fold
 from agent.job.hangs import last_of_ranks
-from agent.job.settings import judge_settings
+from agent.job.settings import find_nearest, judge_settings
 from agent.model.job_answer import (
     AtFault,
     CannotTell,
@@ -128,7 +128,7 @@ def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
 def _blame_settings(evidence: Evidence, candidates: list[PossibleCause], settings: Sequence[JobSetting]) -> None:
     """A misspelt or wrong setting that explains why the wrong GID or device is in use."""
     index = next(
-        (row for row in settings if row.verdict == "misspelt" and "NCCL_IB_GID_INDEX" in (row.reason or "")), None
+        (row for row in settings if row.verdict == "misspelt" and find_nearest(row.name) == "NCCL_IB_GID_INDEX"), None
     )
     for candidate in candidates:
         if index is None or candidate.id not in (

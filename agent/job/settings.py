@@ -125,6 +125,16 @@ def _where(places: dict[str, Any], evidence: Evidence) -> str:
     return next((place for place in places if place in ("launch command", "job definition")), "environment")
 
 
+def find_nearest(name: str) -> str | None:
+    """The setting of NCCL that a misspelt name is near; None: it is near none.
+
+    >>> find_nearest("NCCL_IB_GID_INDX")
+    'NCCL_IB_GID_INDEX'
+    """
+    known = list(_known())
+    return _nearest(name, known) or _nearest_by_parts(name, known)
+
+
 def judge_name(name: str, version: Version | None, amd: bool = False) -> tuple[str, str] | None:
     """What is wrong with a name, and why; None: nothing.
 
@@ -162,7 +172,7 @@ def judge_name(name: str, version: Version | None, amd: bool = False) -> tuple[s
             return "misspelt", f"NCCL has no such setting: {name.removesuffix(ours) + theirs}, its opposite, is meant"
     if name in values.others["aliases"]:
         return "misspelt", "NCCL has no such setting: NCCL_IB_HCA is meant"
-    near = _nearest(name, list(known)) or _nearest_by_parts(name, list(known))
+    near = find_nearest(name)
     if near is not None:
         return "misspelt", f"NCCL has no such setting: {near} is meant"
     return "unknown", "no setting of NCCL, PyTorch or a known plugin has this name"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from probes.text import lazy_pattern
+
 BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
 DRIVER, STARTED = "driver", "started"
 
@@ -32,7 +34,7 @@ class Sentence(NamedTuple):
 
 
 def _row(kind: str, code: str | None, module: str, needle: str, pattern: str, source: str) -> Sentence:
-    return Sentence(kind, code, module, needle, re.compile(pattern), source)
+    return Sentence(kind, code, module, needle, lazy_pattern(pattern), source)
 
 
 # Files of the open driver (595.45.04) and of Linux (6.12), where no other is named

@@ -226,7 +226,12 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: read([data.decode("utf-8", "replace")] * 2),
     ),
     lenient("probes.kernel.log:parse_boot_time", "cpu 1 2\nbtime 1700000000\nprocesses 5\n"),
-    Reader("probes.kernel.log_events:split_boots", seeds.texts(*seeds.KERNEL_LOGS)),
+    Reader(
+        "probes.kernel.log_events:split_boots",
+        seeds.texts(*seeds.KERNEL_LOGS),
+        (),
+        lambda read: lambda data: read(data.decode("utf-8", "replace")),
+    ),
     Reader("probes.kernel.log_events:lines", seeds.texts(*seeds.KERNEL_LOGS), (), _then(1_700_000_000)),
     Reader(
         "probes.kernel.log_events:events",

@@ -1,6 +1,6 @@
 """The steps of every rule as printed, by what a person would do them for: read them after a change of pages.
 
-`python -m tests.steps FILE` writes them for every finding of the rows of tests/matrix/rules, alike ones once.
+`python -m tests.matrix.steps FILE` writes them for every finding of the rows of tests/matrix/rules, alike ones once.
 """
 
 from __future__ import annotations
