@@ -92,6 +92,7 @@ def add_ethernet(rows: Sequence[Netdev], facts: ProbeFacts) -> list[Netdev]:
         result.append(
             msgspec.structs.replace(
                 row,
+                driver=row.driver or (ethernet.driver if ethernet and row.pci else None),
                 speed_gbit_s=speed,
                 max_speed_gbit_s=round(fastest / 1000, 3) if fastest else None,
                 autoneg=modes.autoneg if modes else None,

@@ -111,7 +111,7 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
     prio_tc: list[int] = []
     dscp_prio: dict[str, int] = {}  # "26" -> 3; a DSCP that is not here lands in priority 0
     tc_bandwidth: list[int] = []  # percent
-    tc_tsa: list[str] = []  # strict | cbs | ets | vendor
+    tc_tsa: list[str] = []  # strict | cbs | ets | vendor | unused (no priority has it)
     max_rate_kbit_s: list[int] = []  # by traffic class; 0: no limit
     buffers: dict[str, list[int]] = {}  # "prio_buffer": buffer of every priority; "size_bytes": size of every buffer
     cable_metres: int | None = None  # what headroom was computed for (mlx5)

@@ -26,7 +26,7 @@ class Dcb(NamedTuple):
     frames_received: tuple[int, ...] | None = None
     prio_tc: tuple[int, ...] | None = None
     tc_bandwidth: tuple[int, ...] | None = None  # percent
-    tc_tsa: tuple[str, ...] | None = None  # strict | cbs | ets | vendor
+    tc_tsa: tuple[str, ...] | None = None  # strict | cbs | ets | vendor | unused (no priority has it)
     max_rate_kbit_s: tuple[int, ...] | None = None
     prio_buffer: tuple[int, ...] | None = None
     buffer_bytes: tuple[int, ...] | None = None

@@ -181,6 +181,7 @@ def pcp_of(word: Any) -> int | None:
 _PROTOCOLS = {"dscp": dscp_of, "ethertype": _ethertype, "pcp": pcp_of}
 
 
+UNUSED = "unused"
 _RATE = lazy_pattern(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([KMG])bps", re.IGNORECASE)
 _KBIT = {"K": 1, "M": 1000, "G": 1_000_000}
 
@@ -245,8 +246,8 @@ def parse_mlnx_qos(text: str) -> Dcb:
 
 
 def _classes(output: Block) -> dict[str, Any]:
-    """The class of each priority, where every one is told; lists by traffic class, where each of the eight is told:
-    some versions leave out classes without a priority."""
+    """The class of each priority, where every one is told; lists by traffic class. Some versions leave out the classes
+    that no priority uses: where all priorities are told, those are unused, and have no share where others have all."""
     sections = {int(section.texts["tc"]): section for section in output.sections.values()}
     prio_tc = {
         int(priority): int(section.texts["tc"])
@@ -254,14 +255,18 @@ def _classes(output: Block) -> dict[str, Any]:
         for row in section.rows
         for priority in re.findall("[0-7]", row[1])
     }
-    lists: dict[str, Any] = {"prio_tc": tuple(prio_tc[number] for number in range(8))} if len(prio_tc) == 8 else {}
-    if len(sections) < 8:
-        return lists
-    rows = [sections[number].values() for number in range(8)]
-    for name in ("tc_tsa", "tc_bandwidth", "max_rate_kbit_s"):
-        values = tuple(row.get(name) for row in rows)
-        if name == "tc_bandwidth" and any(value is not None for value in values):
-            values = tuple(value or 0 for value in values)
-        if None not in values:
-            lists[name] = values
-    return lists
+    if len(prio_tc) < 8 and len(sections) < 8:
+        return {}
+    rows: list[dict[str, Any]] = [
+        sections[number].values() if number in sections else {"tc_tsa": UNUSED} for number in range(8)
+    ]
+    lists: dict[str, Any] = {"tc_tsa": tuple(row["tc_tsa"] for row in rows)}
+    if len(prio_tc) == 8:
+        lists["prio_tc"] = tuple(prio_tc[number] for number in range(8))
+    shares = [row.get("tc_bandwidth") for row in rows]
+    if any(share is not None for share in shares) and (
+        len(sections) == 8 or sum(share or 0 for share in shares) == 100
+    ):
+        lists["tc_bandwidth"] = tuple(share or 0 for share in shares)
+    rates = tuple(row.get("max_rate_kbit_s") for row in rows)
+    return lists if None in rates else lists | {"max_rate_kbit_s": rates}

@@ -68,7 +68,14 @@ KERNEL_LOG_SAVED = (
     ("journalctl", "--no-pager", "--boot"),
 )
 
-LLDP_SAVED = (("lldpctl", "-f", "json0"), ("lldpcli", "show", "neighbors", "-f", "json"))
+LLDP_SAVED = (
+    ("lldpctl", "-f", "json0"),
+    ("lldpcli", "show", "neighbors", "-f", "json"),
+    *(("lldpctl", "-f", form) for form in ("keyvalue", "xml")),
+    ("lldpctl",),
+    ("lldpcli", "show", "neighbors"),
+    ("lldpcli", "show", "neighbors", "details"),
+)
 # Of any interface, whose name follows: read by name where the source shows the interface
 ETHTOOL_SAVED = tuple(("ethtool", *option) for option in ((), ("-i",), ("-a",), ("--show-fec",), ("-S",), ("-m",)))
 DCB_OBJECTS = ("pfc", "ets", "app", "buffer", "dcbx", "apptrust")

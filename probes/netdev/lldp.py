@@ -1,4 +1,4 @@
-"""The switch port at the far end of each interface, as lldpd heard it: `lldpctl -f json` or `-f json0`.
+"""The switch port at the far end of each interface, as lldpd heard it: `lldpctl` in any of its forms.
 
 The two shapes of the same tree: in json0 everything is a list and names are keys "name"; in json a list of one is its
 element, and what has a name is a table by that name. DCBX TLVs (IEEE 802.1Qaz, OUI 00-80-C2) are not understood by
@@ -12,13 +12,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from probes.host.commands import LLDP, LLDP_SAVED
 from probes.host.interface import Absent, Failed, Host
 from probes.host_reader import HostReader
+from probes.netdev.lldp_forms import parse_keyvalue, parse_plain, parse_xml
 from probes.netdev.probe import natural
 from probes.probe import Reading
 from probes.text import ParseError
 
-COMMANDS = (("lldpctl", "-f", "json"), ("lldpctl", "-f", "json0"), ("lldpcli", "show", "neighbors", "-f", "json"))
+COMMANDS = LLDP + LLDP_SAVED
 IEEE = "0080C2"
 ETS, PFC, APPLICATIONS = 9, 11, 12  # subtypes: configuration, not recommendation
 SELECTORS = {1: "ethertype", 2: "tcp", 3: "udp", 4: "port", 5: "dscp"}
@@ -71,10 +73,14 @@ def parse_lldp(text: str) -> LldpFacts:
     >>> parse_lldp('{"lldp": {"interface": {"eth0": {"port": {"mfs": "9216"}}}}}').neighbors[0].max_frame_bytes
     9216
     """
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ParseError("lldpctl: not JSON") from None
+    begin = text.lstrip()[:1]
+    if begin not in ("{", "["):
+        document = parse_xml(text) if begin == "<" else _as_json(parse_keyvalue(text) or parse_plain(text))
+    else:
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            raise ParseError("lldpctl: not JSON") from None
     if not isinstance(document, dict) or "lldp" not in document:
         raise ParseError("lldpctl: no neighbours in it")
     rows = [
@@ -83,6 +89,27 @@ def parse_lldp(text: str) -> LldpFacts:
         for name, row in _list_named(top.get("interface"))
     ]
     return LldpFacts(tuple(sorted(rows[:MOST], key=lambda row: (natural(row.interface), row.system or ""))))
+
+
+def _as_json(neighbors: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Neighbours of a form for people, as the JSON would have them."""
+    rows = [
+        {
+            "name": row["name"],
+            "chassis": [{"id": [{"value": row.get("chassis")}], "name": [{"value": row.get("system")}]}],
+            "port": [
+                {
+                    "id": [{"value": row.get("port")}],
+                    "descr": [{"value": row.get("port_description")}],
+                    "mfs": row.get("max_frame_bytes"),
+                }
+            ],
+            "vlan": row["vlans"],
+            "unknown-tlvs": [{"unknown-tlv": row["tlvs"]}],
+        }
+        for row in neighbors
+    ]
+    return {"lldp": [{"interface": rows}]} if rows else {}
 
 
 def _neighbor(interface: str, values: Mapping[str, Any]) -> LldpNeighbor:

@@ -51,6 +51,9 @@ _GIDS = Layout(
     ),
     whole=lazy_pattern(r"n_gids_found=[0-9]{1,6}"),
 )
+_BROKEN = lazy_pattern(
+    r"(?<=[0-9a-f]{4})[ \t\r]{0,40}\n[ \t]{0,60}(?=(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}\s{1,60})?v[12]\b)"
+)
 _COUNT = lazy_pattern(r"^[ \t]{0,40}n_gids_found=([0-9]{1,6})[ \t\r]{0,40}$", re.MULTILINE)
 _HEAD = lazy_pattern(r"^[ \t]{0,40}DEV\s{1,40}PORT\s{1,40}INDEX\s{1,40}GID(?!\S)[^\n]*\n", re.MULTILINE)
 
@@ -66,7 +69,7 @@ def parse_show_gids(text: str) -> ParsedTool:
     """
     tables: dict[str, dict[int, dict[int, GidEntry]]] = {}
     row_count = 0
-    for row in read_layout(_GIDS, text).rows:
+    for row in read_layout(_GIDS, _BROKEN.sub(" ", text)).rows:  # where a terminal broke it
         if gid := normalize.gid(row["gid"]):
             entry = GidEntry(int(row["index"]), gid, _TYPES[row["type"]], row["netdev"])
             tables.setdefault(row["name"], {}).setdefault(int(row["port"]), {})[entry.index] = entry

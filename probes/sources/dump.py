@@ -80,6 +80,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("ibnetdiscover",),), (r'^(?:Switch|Ca|Rt)\s+\d{1,3}\s+"[SHR]-[0-9a-f]{16}"',)),
     ((("ibnetdiscover", "-p"),), (r"^(?:CA|SW|RT) {1,5}\d{1,5} {1,2}\d{1,3} 0x[0-9a-f]{16} ",)),
     ((("lldpctl", "-f", "json"),), (r"\A\s*\{\s*\"lldp\":",)),
+    ((("lldpctl", "-f", "keyvalue"),), (r"^lldp\.\S{1,64}\.via=",)),
+    ((("lldpctl", "-f", "xml"),), (r"\A\s*(?:<\?xml[^>]{0,80}>\s*)?<lldp\b",)),
+    ((("lldpctl",),), (r"^Interface: +[^,\s]{1,64}, via: ", r"^[ \t]*(?:ChassisID|PortID): ")),
+    ((("ip", "-d", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/[^\n]*\bpromiscuity \d")),
     (
         (("cxl", "list", "-v"),),
         (
@@ -195,6 +199,7 @@ class SavedOutputs:
 
     def __init__(self, files: Files, named: Mapping[str, str] | None = None) -> None:
         self._files = files
+        self._is_copied = named is None  # by a person, maybe with the prompt
         self._paths = {name: f"/{name}" for name in _file_names(files)} if named is None else named
         names = list(self._paths)
         self._names: dict[tuple[str, ...], str | None] = {}
@@ -249,7 +254,15 @@ class SavedOutputs:
         content = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES)
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
-        return Completed(argv, 0, decode_saved(content), "", 0.0)
+        text = decode_saved(content)
+        if self._is_copied and argv[0] != _HCCN and len(text) <= PASTED_CHARACTERS:
+            from probes.sources.pasted import read_saved  # lazy: what a program saved has nothing around it
+
+            text, is_part = read_saved(text, argv[0])
+            if is_part and not saved_name(argv).startswith(_IN_PARTS):
+                raise Failed(f"{name}: is a part of what the command printed; save the whole")
+            return Completed(argv, 0, text, f"{FILTERED}{' '.join(argv)} | ..." if is_part else "", 0.0)
+        return Completed(argv, 0, text, "", 0.0)
 
     def holds(self, argv: tuple[str, ...]) -> bool:
         """Whether there is a saved output."""
@@ -283,7 +296,8 @@ class SavedOutputs:
         start, cut = self._start(name)
         whole = identify_command(start)
         pieces, unread = self._split(name, start, cut, bool(whole))
-        if whole and len(pieces) < 2 and not unread and not any(piece.filtered for piece in pieces.values()):
+        shown = any(piece.filtered or piece.marked for piece in pieces.values())
+        if whole and len(pieces) < 2 and not unread and not shown:
             for argv in whole:
                 self._names.setdefault(argv, name)
             return
@@ -297,9 +311,12 @@ class _Piece(NamedTuple):
 
     text: str
     filtered: str | None  # the command with its filter: it is a part of what it printed
+    marked: bool = False
 
 
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
+_RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")  # of one device, or of all
+_IN_PARTS = (_LOG, _HCCN, "lspci", "ethtool", "mlnx_qos", *_RDMA)  # a part of it is a part of the facts, nothing else
 _OF_DEVICES = OF_INTERFACE + OF_NPU
 
 
@@ -312,29 +329,25 @@ def _named_pieces(text: str) -> tuple[dict[str, _Piece], list[str]]:
     first_host: str | None = None
     for piece in split_pasted(text):
         name = _name_of_piece(piece)
-        of_lspci = name is not None and name.startswith("lspci")
-        if of_lspci and (other := next((one for one in found if one.startswith("lspci")), None)):
-            name = other  # of one device, and of the next one
+        if name and name.startswith("lspci"):
+            name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
         shown = f"line {piece.line}: {' '.join(piece.words) or 'an output'}"
         first_host = first_host or (piece.host if name else None)
+        content = f"$ {' '.join(piece.words)}\n{piece.text}" if name == _HCCN else piece.text
         if name is None:
             if why := find_missing_name(piece.text) or ("this output is not known" if piece.words else None):
                 unread.append(f"{shown}: {why}")
         elif piece.host not in (None, first_host):
             unread.append(f"{shown}: is of {piece.host}, and a source is one host: here {first_host}")
-        elif piece.filtered and not name.startswith((_LOG, "lspci", "ethtool_-S")):
+        elif piece.filtered and not name.startswith(_IN_PARTS):
             unread.append(f"{shown}: is a part of what the command printed; save the whole")
         elif name not in found:
-            content = f"$ {' '.join(piece.words)}\n{piece.text}" if name == _HCCN else piece.text
-            found[name] = _Piece(content, f"{' '.join(piece.words)} | ..." if piece.filtered else None)
-        elif name == _LOG or of_lspci:
-            before = found[name]
-            found[name] = _Piece(
-                f"{before.text.rstrip()}\n\n{piece.text}" if of_lspci else before.text + piece.text, before.filtered
-            )
-        elif name == _HCCN:
-            content = f"{found[name].text}$ {' '.join(piece.words)}\n{piece.text}"
-            found[name] = found[name]._replace(text=content)
+            part = f"{' '.join(piece.words)} | ..." if piece.filtered else None
+            found[name] = _Piece(content, part, piece.marked)
+        elif name in (_LOG, _HCCN) or name.startswith("lspci") or (found[name].filtered and name.startswith(_RDMA)):
+            between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"
+            before = found[name].text.rstrip() if name.startswith("lspci") else found[name].text
+            found[name] = found[name]._replace(text=before + between + content)
         elif found[name].text.strip() != piece.text.strip():
             unread.append(f"{shown}: an earlier one is used")
     return found, unread

@@ -115,7 +115,9 @@ def _single_output(path: str) -> Host | FactsSource:
     from probes.host.folder import LiveFiles
     from probes.sources.dump import SavedOutputs, find_missing_name
     from probes.sources.memory import MemoryFiles
+    from probes.sources.pasted import holds_output
     from probes.sources.tree import TreeHost
+    from probes.sources.unwrap import unwrap
     from probes.text import decode_saved
     from probes.topology_files.recognize import facts_source
 
@@ -129,7 +131,7 @@ def _single_output(path: str) -> Host | FactsSource:
         return source
     outputs = SavedOutputs(MemoryFiles({name: content}))
     if all(argv in IB_FABRIC_SAVED for argv in outputs.commands):
-        start = decode_saved(content[:LOOK_CHARACTERS])
+        start = unwrap(decode_saved(content[:LOOK_CHARACTERS]), holds_output)
         if fabric_format(start):
             raise BadSource(f"{path}: {OF_A_FABRIC}")
         if _REPORT in start:

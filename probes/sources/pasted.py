@@ -11,10 +11,13 @@ import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from probes.sources.dump import identify_command
+from probes.sources.unwrap import join_wrapped, unwrap
 from probes.text import lazy_pattern
 
 PIECES_LIMIT = 200
 LINE_CHARACTERS = 600  # a longer line begins nothing
+_LOOKED_AT = 60  # lines with numbers before them
 _SPLIT_WORDS = 12  # of a command: more are not looked at
 
 _TOOLS = (
@@ -22,12 +25,22 @@ _TOOLS = (
     r"journalctl|lsmod|ip|amd-smi|rocm-smi|hl-smi|npu-smi|hccn_tool|neuron-ls|cxl|iblinkinfo|ibnetdiscover|dmidecode|"
     r"lldpctl|lldpcli|uname"
 )
-_COMMAND = rf"(?:sudo +)?(?:[\w.~-]*/[\w./~-]*)?(?P<tool>{_TOOLS})(?P<rest>(?:[ \t][^\n`]{{0,300}})?)"
+_OPTION = r"-[\w-]{1,40}(?:=\S{1,40})?|[\d.]{1,8}[smh]?|[A-Z_]{1,40}=\S{0,80}"
+_RUN_BY = rf"(?:(?:sudo|watch|time|timeout|nice|stdbuf|env|command)(?:[ \t]+(?:{_OPTION}))*[ \t]+)*"
+_LOOP = (
+    r"(?:for[ \t]+\w{1,20}[ \t]+in[ \t]+[^;\n]{1,300};[ \t]*do[ \t]+"
+    r"(?:(?:echo|printf)[^;\n]{0,80};[ \t]*)?)?"
+)
+_COMMAND = (
+    rf"(?P<line>{_LOOP}(?:[A-Z_]{{1,40}}=\S{{0,80}}[ \t]+)?{_RUN_BY}[\"']?(?:[\w.~-]*/[\w./~-]*)?(?P<tool>{_TOOLS})"
+    r"(?P<rest>(?:[ \t][^\n`]{0,300})?))"
+)
 _HOST = r"[\w-]{1,40}@(?P<host>[\w.-]{1,64})"
 _MARGIN = r"[ \t>]{0,40}(?:[$] )?(?:\([\w.-]{1,40}\) ?)?"  # with the name of a virtual environment
 _AT_HOST = rf"\[?{_HOST}(?:[: ][^\n$#%]{{0,100}}?)?\]?"
 _PROMPT = lazy_pattern(rf"{_MARGIN}(?:{_AT_HOST}|bash-[\d.]+)?[ \t]{{0,8}}[$#%❯➜ᐅ][ \t]*(?:~[ \t]+)?{_COMMAND}[ \t]*")
-_OTHER_PROMPT = lazy_pattern(rf"{_MARGIN}{_AT_HOST}[$#%] ?\S")
+_OTHER_PROMPT = lazy_pattern(rf"{_MARGIN}{_AT_HOST}[$#%](?: ?\S|[ ]?$)")
+_WATCH = lazy_pattern(rf"Every [\d.]{{1,8}}s: {_COMMAND}")
 _ALONE = lazy_pattern(rf"[ \t>]{{0,40}}{_COMMAND}[ \t]*")
 _WORDS_ALONE = lazy_pattern(
     r"(?:[ \t]+(?:-{1,2}[\w-]+(?:[ =][\w.,:/][\w.,:/-]*)?|topo|nvlink|link|show|info|metric|static))*[ \t]*"
@@ -49,7 +62,13 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
         True,
     ),
     ("nvlink", r"[ \t]{0,40}GPU \d{1,3}: [^\n]{1,100}\(UUID", False),
-    ("ethtool", r"[ \t]{0,40}Settings for (?P<interface>[\w.@-]{1,32}):", True),
+    (
+        "ethtool",
+        r"[ \t]{0,40}(?P<about>Settings|Pause parameters|FEC parameters) for (?P<interface>[\w.@-]{1,32}):",
+        True,
+    ),
+    ("ethtool -i", r"[ \t]{0,40}driver: [\w-]{1,40}$", True),
+    ("lldpctl", r"lldp\.[\w.:-]{1,40}\.via=|LLDP neighbors:|[ \t]{0,40}<lldp\b", False),
     ("ethtool -S", r"[ \t]{0,40}NIC statistics:", True),
     ("mlnx_qos", r"[ \t]{0,40}(?:DCBX mode|Priority trust state): ", False),
     ("rdma link", r"(?:link |\d{1,4}/\d{1,3}: )\S{1,64}/\d{1,3}:? [^\n]{0,400}\bstate [A-Z]", False),
@@ -73,6 +92,10 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
 _OPENER = lazy_pattern("|".join(rf"(?P<k{number}>{pattern})" for number, (_, pattern, _) in enumerate(OPENERS)))
 
 
+_WITHIN = {"rocm-smi": ("matrix",), "amd-smi": ("matrix", "rocm-smi")}  # openers that such an output has in it
+_OPTIONS = {"Settings": (), "Pause parameters": ("-a",), "FEC parameters": ("--show-fec",)}  # of ethtool
+
+
 class Piece(NamedTuple):
     """One output in the text."""
 
@@ -81,6 +104,7 @@ class Piece(NamedTuple):
     filtered: bool  # by a pipe, or asked about one device
     host: str | None  # by the prompt
     text: str
+    marked: bool = False  # a prompt, a command or a fence begins it
 
 
 def split_pasted(text: str) -> list[Piece]:
@@ -90,28 +114,57 @@ def split_pasted(text: str) -> list[Piece]:
     [(1, ('ibstat',), 'n7', "CA 'mlx5_0'\\n")]
     >>> [(p.words, p.filtered) for p in split_pasted("$ lspci | grep -i nvidia\\n19:00.0 3D controller: x\\n")]
     [(('lspci',), True)]
+    >>> loop = "# for i in 4 5; do hccn_tool -i $i -link -g; done\\n"
+    >>> [p.words[2] + p.text for p in split_pasted(loop + "link:U\\nlink:D\\n")]
+    ['4link:U\\n', '5link:D\\n']
     """
     pieces: list[Piece] = []
-    for piece in _split(text):
-        if piece.text.strip():
-            pieces.append(piece._replace(text=_unquoted(piece.text)))
-        if len(pieces) == PIECES_LIMIT:
+    for part, lines in _split(unwrap(text, holds_output)):
+        content = join_wrapped(_dedent("".join(lines)))
+        if content.strip():
+            pieces += _expand_loop(part, content)
+        if len(pieces) >= PIECES_LIMIT:
             break
-    return pieces
+    return pieces[:PIECES_LIMIT]
+
+
+def read_saved(text: str, tool: str) -> tuple[str, bool]:
+    """A saved output of one command without what was copied with it, and whether it is only a part of the output.
+
+    >>> read_saved("[root@n7 ~]# ibstat\\nCA 'mlx5_0'\\n[root@n7 ~]# exit\\n", "ibstat")
+    ("CA 'mlx5_0'\\n", False)
+    """
+    bare = unwrap(text, holds_output)
+    first = bare.lstrip("\r\n")[:LINE_CHARACTERS].partition("\n")[0].rstrip("\r")
+    if _PROMPT.fullmatch(first) or _WATCH.match(first) or _FENCE.fullmatch(first):
+        pieces = [piece for piece in split_pasted(bare) if not piece.words or piece.words[0] == tool]
+        if pieces:
+            return "".join(piece.text for piece in pieces), any(piece.filtered for piece in pieces)
+    return join_wrapped(bare), False
+
+
+def holds_output(lines: list[str]) -> bool:
+    """Whether a known output stands in these lines, or a command at its prompt."""
+    short = [bare for line in lines[:_LOOKED_AT] if len(bare := line.rstrip("\r\n")) < LINE_CHARACTERS]
+    patterns = (_PROMPT.fullmatch, _OTHER_PROMPT.match, _OPENER.match, _WATCH.match)
+    return any(fits(line) for line in short for fits in patterns) or bool(identify_command("".join(lines[:_LOOKED_AT])))
 
 
 class _Open(NamedTuple):
     """The part that is being read."""
 
     line: int
-    words: tuple[str, ...]
-    filtered: bool
-    host: str | None
-    kind: str | None
+    marked: bool = False
+    words: tuple[str, ...] = ()
+    filtered: bool = False
+    host: str | None = None
+    kind: str | None = None
+    most_lines: int | None = None  # that `head` or `tail` passes on
+    loop: tuple[str, tuple[str, ...]] | None = None  # its variable, and the values that the command states
 
 
-def _split(text: str) -> Iterator[Piece]:
-    current, lines = _Open(1, (), False, None, None), list[str]()
+def _split(text: str) -> Iterator[tuple[_Open, list[str]]]:
+    current, lines = _Open(1), list[str]()
     host: str | None = None
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         bare = line.rstrip("\r\n") if len(line) < LINE_CHARACTERS else ""
@@ -120,26 +173,62 @@ def _split(text: str) -> Iterator[Piece]:
             fence = not begun.words and begun.kind is None and not any(part.strip() for part in lines)
             if fence and current.words:  # a command in backticks, and the fence below it
                 continue
-            yield _piece(current, lines)
+            yield current, lines
             current, lines, host = begun, [], begun.host
             continue
         opened = _OPENER.match(bare)
         if opened is not None:
             kind, _, always = OPENERS[int((opened.lastgroup or "k0")[1:])]
-            of_command = current.kind is None and bool(current.words)  # its first lines may be of any kind
-            if (always or kind != current.kind) and not of_command and any(part.strip() for part in lines):
-                yield _piece(current, lines)
-                current, lines = _Open(number, (), False, host, kind), []
+            tool = current.kind or (current.words[0] if current.words else "")
+            if kind in _WITHIN.get(tool, ()):
+                kind = tool
+            elif (
+                (always or kind != current.kind)
+                and not _begins_command(current)
+                and any(part.strip() for part in lines)
+            ):
+                yield current, lines
+                current, lines = _Open(number, host=host), []
             current = current._replace(kind=kind)
-            if kind == "ethtool" and not current.words:
-                current = current._replace(words=("ethtool", opened["interface"]))
+            if opened["interface"] and (not current.words or _is_varied(current.words)):
+                current = current._replace(
+                    words=("ethtool", *_OPTIONS[opened["about"]], opened["interface"]), loop=None
+                )
         heading = _TOPO_HEADING.match(line)
         lines.append(" " * len(heading[1]) + line[heading.end() :] if heading else line)
-    yield _piece(current, lines)
+    yield current, lines
 
 
-def _piece(current: _Open, lines: list[str]) -> Piece:
-    return Piece(current.line, current.words, current.filtered, current.host, "".join(lines))
+def _begins_command(part: _Open) -> bool:
+    """Whether nothing of the output is read yet: its first lines may be of any kind."""
+    return part.kind is None and bool(part.words)
+
+
+def _is_varied(words: tuple[str, ...]) -> bool:
+    return any("$" in word for word in words)
+
+
+def _expand_loop(part: _Open, text: str) -> list[Piece]:
+    """The outputs of a loop, each with the value that it is of, where they are as many as the values."""
+    lines = text.splitlines(keepends=True)
+    filtered = part.filtered and (part.most_lines is None or len(lines) >= part.most_lines)
+    whole = Piece(part.line, part.words, filtered, part.host, text, part.marked)
+    if part.loop is None:
+        return [whole]
+    variable, values = part.loop
+    names = [number for number, line in enumerate(lines) if line.strip() in values]
+    label = next((line for line in lines if line.strip()), "").partition(":")[0]
+    starts = names if [lines[at].strip() for at in names] == list(values) else []
+    starts = starts or [number for number, line in enumerate(lines) if line.partition(":")[0] == label]
+    if len(starts) != len(values):
+        return [whole]
+    pieces = []
+    for value, first, after in zip(values, starts, [*starts[1:], len(lines)], strict=True):
+        words = tuple(re.sub(rf"\"?\$(?:{variable}\b|\{{{variable}\}})\"?", value, word) for word in part.words)
+        pieces.append(
+            whole._replace(line=part.line + first, words=words, text="".join(lines[first + bool(names) : after]))
+        )
+    return pieces
 
 
 def _begin(number: int, line: str, host: str | None) -> _Open | None:
@@ -147,15 +236,17 @@ def _begin(number: int, line: str, host: str | None) -> _Open | None:
     if _TOPO_HEADING.match(line):
         return None
     if prompt := _PROMPT.fullmatch(line):
-        return _of_command(number, prompt["tool"], prompt["rest"], prompt["host"] or host)
+        return _of_command(number, prompt, prompt["host"] or host)
+    if watched := _WATCH.match(line):
+        return _of_command(number, watched, host)
     if other := _OTHER_PROMPT.match(line):
-        return _Open(number, (), False, other["host"], None)
+        return _Open(number, True, host=other["host"])
     if _FENCE.fullmatch(line):
-        return _Open(number, (), False, host, None)
+        return _Open(number, True, host=host)
     if (alone := _ALONE.fullmatch(line)) and _WORDS_ALONE.fullmatch(alone["rest"]):
-        return _of_command(number, alone["tool"], alone["rest"], host)
+        return _of_command(number, alone, host)
     if ticked := _TICKED.fullmatch(line):
-        return _of_command(number, ticked["tool"], ticked["rest"], host)
+        return _of_command(number, ticked, host)
     return None
 
 
@@ -167,19 +258,50 @@ _SELECTORS = {
 }
 
 
-def _of_command(number: int, tool: str, rest: str, host: str | None) -> _Open:
+def _of_command(number: int, match: re.Match[str], host: str | None) -> _Open:
     """A command as its words, without redirections; what a pipe passes on is not its whole output."""
-    rest = re.sub(r"[ \t]#[^\n]{0,300}$|\d?>{1,2}&?[ \t]{0,8}\S{1,200}", "", rest)
+    tool, rest = match["tool"], match["rest"]
+    loop = _LOOP_VALUES.match(match["line"])
+    rest = re.sub(
+        r"[ \t]#[^\n]{0,300}$|\d?>{1,2}&?[ \t]{0,8}\S{1,200}|;[ \t]{0,8}done\b|[ \t]{2,}\S+: \w{3} .*$", "", rest
+    )
     command, pipe, after = re.split(r"[;&]", rest, maxsplit=1)[0].partition("|")
-    words = tuple(command.split()[:_SPLIT_WORDS])
-    selected = any(word.startswith(_SELECTORS.get(tool, ())) for word in words) if _SELECTORS.get(tool) else False
-    filtered = bool(pipe) and after.split()[:1] not in (["cat"], ["tee"], ["less"], ["more"])
-    return _Open(number, (tool, *words), filtered or selected, host, None)
+    words = tuple(command.rstrip(" '\"").split()[:_SPLIT_WORDS])
+    selectors = _SELECTORS.get(tool, ())
+    selected = any(word.startswith(selectors) for word in words) if selectors else False
+    passed_on = after.split()
+    ends = passed_on[:1] in (["head"], ["tail"])
+    filtered = bool(pipe) and passed_on[:1] not in (["cat"], ["tee"], ["less"], ["more"])
+    count = re.search(r"[0-9]{1,6}", " ".join(passed_on[1:])) if ends else None
+    most = int(count[0]) if count else 10 if ends else None
+    return _Open(
+        number,
+        True,
+        (tool, *words),
+        filtered or selected,
+        host,
+        most_lines=most if not selected and "|" not in after else None,
+        loop=(loop["variable"], values) if loop and (values := _loop_values(loop["values"])) else None,
+    )
 
 
-def _unquoted(text: str) -> str:
-    """Without the marks of a quotation, the margin that all lines have, and empty lines at its begin."""
-    lines = re.sub(r"\A(?:[ \t]*\r?\n)+", "", text).splitlines(keepends=True)
-    if all(line.startswith(">") or not line.strip() for line in lines):
-        lines = [re.sub(r"\A> ?", "", line) for line in lines]
-    return textwrap.dedent("".join(lines))
+_LOOP_VALUES = lazy_pattern(r"for[ \t]+(?P<variable>\w{1,20})[ \t]+in[ \t]+(?P<values>[^;\n]{1,300});")
+_COUNTED = lazy_pattern(r"\{([0-9]{1,4})\.\.([0-9]{1,4})\}|(?:\$\(|`)seq +([0-9]{1,4}) +([0-9]{1,4})(?:\)|`)")
+
+
+def _loop_values(text: str) -> tuple[str, ...]:
+    """What a loop of a shell goes over; nothing where only the machine knows it.
+
+    >>> _loop_values("{0..3}"), _loop_values("ens1 ens2 "), _loop_values("$(ls /sys/class/net)")
+    (('0', '1', '2', '3'), ('ens1', 'ens2'), ())
+    """
+    if counted := _COUNTED.fullmatch(text.strip()):
+        first, last = (int(bound) for bound in counted.groups() if bound)
+        return tuple(map(str, range(first, min(last, first + 256) + 1)))
+    words = tuple(text.split())
+    return words if not re.search(r"[$`*?{}()]", text) else ()
+
+
+def _dedent(text: str) -> str:
+    """Without the margin that all lines have, and empty lines at its begin."""
+    return textwrap.dedent(re.sub(r"\A(?:[ \t]*\r?\n)+", "", text))

@@ -171,15 +171,19 @@ def test_several_priorities_of_a_class() -> None:
     assert result.tc_bandwidth is None
 
 
-def test_classes_without_a_priority_may_be_left_out() -> None:
-    """Where each priority goes is told; what the other classes are is not."""
+@pytest.mark.parametrize(("share", "shares"), [(33, None), (50, (50, 0, 0, 50, 0, 0, 0, 0))])
+def test_classes_without_a_priority_may_be_left_out(share: int, shares: tuple[int, ...] | None) -> None:
+    """Where all priorities are stated they are unused, and have no share where others have all."""
     rows = {0: (0, 1, 2, 4, 5, 7), 3: (3,), 6: (6,)}
-    lines = [f"tc: {tc} ratelimit: unlimited, tsa: ets, bw: 33%" + "".join(f"\n\t priority:  {n}" for n in of)
+    tsa = {0: f"ets, bw: {share}%", 3: f"ets, bw: {share}%", 6: f"ets, bw: {share}%" if share == 33 else "vendor"}
+    lines = [f"tc: {tc} ratelimit: unlimited, tsa: {tsa[tc]}" + "".join(f"\n\t priority:  {n}" for n in of)
              for tc, of in rows.items()]  # fmt: skip
     result = parse_mlnx_qos("\n".join(lines))
 
     assert result.prio_tc == (0, 0, 0, 3, 0, 0, 6, 0)
-    assert (result.tc_tsa, result.tc_bandwidth, result.max_rate_kbit_s) == (None, None, None)
+    assert result.tc_tsa is not None
+    assert [tc for tc in range(8) if result.tc_tsa[tc] != "unused"] == [0, 3, 6]
+    assert (result.tc_bandwidth, result.max_rate_kbit_s) == (shares, None)
     with pytest.raises(ParseError):
         parse_mlnx_qos("\n".join(lines[:2]))
 

@@ -128,3 +128,88 @@ def test_a_live_host_is_asked_in_one_form() -> None:
 def test_without_an_answer_there_is_a_reason(host: Machine, status: Status) -> None:
     outcome = outcome_of(probe("lldp"), host)
     assert (outcome.status, outcome.facts, bool(outcome.reason)) == (status, None, True)
+
+
+PLAIN = """-------------------------------------------------------------------------------
+LLDP neighbors:
+-------------------------------------------------------------------------------
+Interface:    eth0, via: LLDP, RID: 1, Time: 0 day, 00:05:03
+  Chassis:
+    ChassisID:    mac 0c:4f:9b:9e:24:61
+    SysName:      leaf1
+    SysDescr:     Linux: 4.19
+    MgmtIP:       192.0.2.1
+    Capability:   Bridge, on
+  Port:
+    PortID:       ifname swp1
+    PortDescr:    to gpu-1
+    TTL:          120
+    MFS:          9216
+    PMD autoneg:  supported: yes, enabled: yes
+  VLAN:         7, pvid: yes vlan7
+  VLAN:         8, pvid: no vlan8
+  Unknown TLVs:
+    TLV:          OUI: 00,80,C2, SubType: 11, Len: 2 08,08
+    TLV:          OUI: 00,80,C2, SubType: 12, Len: 7 00,63,12,B7,65,00,1A
+-------------------------------------------------------------------------------
+"""
+KEYVALUE = """lldp.eth0.via=LLDP
+lldp.eth0.rid=1
+lldp.eth0.chassis.mac=0c:4f:9b:9e:24:61
+lldp.eth0.chassis.name=leaf1
+lldp.eth0.chassis.Bridge.enabled=on
+lldp.eth0.port.ifname=swp1
+lldp.eth0.port.descr=to gpu-1
+lldp.eth0.port.mfs=9216
+lldp.eth0.vlan.vlan-id=7
+lldp.eth0.vlan.pvid=yes
+lldp.eth0.vlan=vlan7
+lldp.eth0.vlan.vlan-id=8
+lldp.eth0.vlan.pvid=no
+lldp.eth0.unknown-tlvs.unknown-tlv.oui=00,80,C2
+lldp.eth0.unknown-tlvs.unknown-tlv.subtype=11
+lldp.eth0.unknown-tlvs.unknown-tlv.len=2
+lldp.eth0.unknown-tlvs.unknown-tlv=08,08
+lldp.eth0.unknown-tlvs.unknown-tlv.oui=00,80,C2
+lldp.eth0.unknown-tlvs.unknown-tlv.subtype=12
+lldp.eth0.unknown-tlvs.unknown-tlv.len=7
+lldp.eth0.unknown-tlvs.unknown-tlv=00,63,12,B7,65,00,1A
+"""
+XML = """<?xml version="1.0" encoding="UTF-8"?>
+<lldp label="LLDP neighbors">
+ <interface label="Interface" name="eth0" via="LLDP" rid="1" age="0 day, 00:05:03">
+  <chassis label="Chassis"><id label="ChassisID" type="mac">0c:4f:9b:9e:24:61</id>
+   <name label="SysName">leaf1</name></chassis>
+  <port label="Port"><id label="PortID" type="ifname">swp1</id><descr label="PortDescr">to gpu-1</descr>
+   <mfs>9216</mfs></port>
+  <vlan label="VLAN" vlan-id="7" pvid="yes">vlan7</vlan><vlan label="VLAN" vlan-id="8" pvid="no">vlan8</vlan>
+  <unknown-tlvs label="Unknown TLVs"><unknown-tlv oui="00,80,C2" subtype="11" len="2">08,08</unknown-tlv>
+   <unknown-tlv oui="00,80,C2" subtype="12" len="7">00,63,12,B7,65,00,1A</unknown-tlv></unknown-tlvs>
+ </interface>
+</lldp>
+"""
+FORMS = {"plain": PLAIN, "keyvalue": KEYVALUE, "xml": XML}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("margin", [True, False])
+def test_the_forms_for_people_say_the_same(form: str, margin: bool) -> None:
+    """Also in a mail that lost the margin."""
+    text = FORMS[form] if margin else "".join(line.lstrip() + "\n" for line in FORMS[form].splitlines())
+    pfc = (False, False, False, True, False, False, False, False)
+
+    assert (EXPECTED._replace(pfc=pfc, applications=(("dscp:26", 3), ("udp:4791", 3))),) == parse_lldp(text).neighbors
+
+
+def test_two_neighbours_of_one_interface_are_two() -> None:
+    for text in (PLAIN + PLAIN.replace("RID: 1", "RID: 2"), KEYVALUE + KEYVALUE):
+        assert 2 == len(parse_lldp(text).neighbors)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "lldpd is not running\n", "<lldp", "<!DOCTYPE lldp [<!ENTITY a 'b'>]><lldp>&a;</lldp>", "<a>" * 99],
+)
+def test_what_names_no_neighbour_is_refused(text: str) -> None:
+    with pytest.raises(ParseError):
+        parse_lldp(text)

@@ -1,0 +1,155 @@
+"""What terminals, mails, forums and editors put around the lines of an output, taken off.
+
+Colours, quotation marks, line numbers, and the breaks of a terminal that is narrower than a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+from probes.text import lazy_pattern
+
+_ESCAPE = lazy_pattern(
+    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[=>78cDEHM])"
+)
+_QUOTED = lazy_pattern(r"[ \t]{0,3}(?:> ?){1,8}")
+_NUMBERED = lazy_pattern(r"[ \t]{0,8}([1-9](?!0000:)[0-9]{0,6})(\t|:| ?[|│](?: |$)| |$)")
+_MARKED = lazy_pattern(r"[ \t]{0,8}[0-9]{1,7}(?:\t| ?[|│])|[1-9][0-9]{0,3}:(?=[#$\[\w(][^\n:]{0,120}[#$] ?\w|[$#] \w)")
+_IN_MARGIN = lazy_pattern(r"[ ]{1,6}[0-9]{1,6}(?= |$)")
+_LOOKED_AT = 60
+_NARROWEST, _WIDEST = 60, 250  # terminals
+_TRIMMED = 8  # blanks that a copy leaves out at the end of a line, and the wrap was in them
+_NAMES = lazy_pattern(r"(?:(?:GPU|NIC|NPU|Phy-ID|mlx5_(?:bond_)?)[0-9]{1,3})+([A-Za-z]{0,40})")
+_LAST_NAMES = "CPUAffinityNUMAAffinityGPUNUMAID"
+_WIDTHS = (80, 100, 120, 132, 160, 200)
+_FORMS = 5
+_FRAMES = ("|", "+", "==", "--")  # what a line of a box or a heading ends with
+_TOO_WIDE = lazy_pattern(rf"[^\n]{{{_WIDEST + 1}}}")
+_VARYING = lazy_pattern(r"[0-9a-f]{0,16}[0-9][0-9a-f]{0,16}")
+
+
+def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
+    """The text without colours, quotation marks and line numbers; as many lines as before. `holds_output`: whether
+    one stands in these lines, for numbers that may be its own.
+
+    >>> unwrap("> \\x1b[1mCA 'mlx5_0'\\x1b[0m\\n> \\tCA type: MT4129\\n", bool)
+    "CA 'mlx5_0'\\n\\tCA type: MT4129\\n"
+    >>> unwrap("  1 | CA 'mlx5_0'\\n  2 | \\tCA type: MT4129\\n  3 |\\n", bool)
+    "CA 'mlx5_0'\\n\\tCA type: MT4129\\n\\n"
+    """
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    if ">" not in text and not _NUMBERED.match(text.lstrip("\r\n")) and not re.search(r"\n[ \t]{0,8}[0-9]", text):
+        return text
+    lines = text.splitlines(keepends=True)
+    for first, after in _runs(lines, _is_quoted):
+        if after - first > 1 or len(lines) == 1:
+            lines[first:after] = [_QUOTED.sub("", line, count=1) for line in lines[first:after]]
+    for first, after in _runs(lines, _goes_on_counting):
+        bare = [line[match.end() :] for line in lines[first:after] if (match := _NUMBERED.match(line))]
+        if holds_output(bare) and (_are_numbers_of_lines(lines[first:after]) or not holds_output(lines[first:after])):
+            lines[first:after] = [line if line.endswith(("\n", "\r")) else f"{line}\n" for line in bare]
+    return "".join(lines)
+
+
+def _runs(lines: Sequence[str], belongs: Callable[[str, str | None], bool]) -> Iterator[tuple[int, int]]:
+    """Lines that belong together, as first and after the last. `belongs`: a line, to the one before (None: to none)."""
+    first = 0
+    while first < len(lines):
+        if not belongs(lines[first], None):
+            first += 1
+            continue
+        after = first + 1
+        while after < len(lines) and belongs(lines[after], lines[after - 1]):
+            after += 1
+        yield first, after
+        first = after
+
+
+def _is_quoted(line: str, _before: str | None) -> bool:
+    return _QUOTED.match(line) is not None
+
+
+def _goes_on_counting(line: str, before: str | None) -> bool:
+    """Numbers one after the other, with the same mark behind each; behind the number of an empty line it may lack."""
+    own = _NUMBERED.match(line)
+    if own is None or before is None:
+        return own is not None
+    other = _NUMBERED.match(before)
+    marks = {match[2].strip(" ") for match in (own, other) if match and match[2].strip("\r\n")}
+    return other is not None and int(own[1]) == int(other[1]) + 1 and len(marks) < 2
+
+
+def _are_numbers_of_lines(lines: list[str]) -> bool:
+    """Whether they cannot be the output's own: a mark behind them that no output has, a command among the lines, or a
+    column of them on the right of a margin."""
+    column = {match.end() for line in lines[:_LOOKED_AT] if (match := _IN_MARGIN.match(line))}
+    return bool(_MARKED.match(lines[0])) or (len(lines) > 2 and len(column) == 1)
+
+
+def join_wrapped(text: str) -> str:
+    r"""The text with the lines that a terminal broke at its width put together; the same where it broke none.
+
+    Broken is a line of the full width whose next one begins as no other line does: another margin, another word.
+
+    >>> row = "GPU0 " + "NV18 " * 12
+    >>> join_wrapped(f"{row}\nSYS 0\n{row.replace('GPU0', 'GPU1')}\nSYS 1\n").splitlines()[1].split()[::13]
+    ['GPU1', 'SYS']
+    """
+    if _TOO_WIDE.search(text):
+        return text
+    lines = text.splitlines()
+    longest = max(map(len, lines), default=0)
+    if longest < _NARROWEST:
+        return text
+    width = next((width for width in (longest, *_WIDTHS) if _is_broken_at(lines, width, longest)), None)
+    if width is None:
+        return text
+    begun = _find_shapes(lines, width)
+    joined = [lines[0]]
+    for before, line in pairwise(lines):
+        if len(before) > width - _TRIMMED and (not line.strip() or _goes_on(before, line, begun)):
+            joined[-1] += " " * (width - len(before)) + line
+        else:
+            joined.append(line)
+    return "\n".join(joined) + "\n"
+
+
+def _is_broken_at(lines: list[str], width: int, longest: int) -> bool:
+    """Whether lines of this width go on in the next one, most of them. A width that no line has (a copy leaves blanks
+    at an end out) is one of a terminal, and the lines are rows of few forms."""
+    if not longest <= width < longest + _TRIMMED:
+        return False
+    begun = _find_shapes(lines, width)
+    shortest = width if width == longest else width - _TRIMMED + 1
+    full = [(line, after) for line, after in pairwise(lines) if len(line) >= shortest and after.strip()]
+    broken = sum(_goes_on(line, after, begun) + _is_heading(line, after) for line, after in full)
+    is_list = len(begun) <= _FORMS
+    enough = 1 if width == longest and width in _WIDTHS and is_list else 2
+    return broken >= enough and 2 * broken >= len(full) and (width == longest or is_list)
+
+
+def _find_shapes(lines: list[str], width: int) -> set[str]:
+    """How lines begin that follow no broken one."""
+    return {_shape(lines[0])} | {_shape(line) for before, line in pairwise(lines) if len(before) <= width - _TRIMMED}
+
+
+def _goes_on(line: str, after: str, begun: set[str]) -> bool:
+    if line.endswith(_FRAMES):
+        return bool(after.strip()) and not after.strip("= ")  # the rest of a heading
+    return _shape(after) not in begun | {_shape(line)} or _is_heading(line, after)
+
+
+def _is_heading(line: str, after: str) -> bool:
+    """Whether both are one row of names: rows below it begin with such names, too."""
+    match = _NAMES.fullmatch("".join(f"{line} {after}".split()))
+    words = line.split()
+    return bool(match and len(words) > 1 and after.strip() and _LAST_NAMES.startswith(match[1]))
+
+
+def _shape(line: str) -> str:
+    """How a line begins: its margin, or its first word without what counts."""
+    bare = line.lstrip()
+    return f" {len(line) - len(bare)}" if bare != line else _VARYING.sub("0", bare.partition(" ")[0][:40])
