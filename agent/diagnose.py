@@ -17,7 +17,7 @@ from agent.model.finding import Check, Gpudirect, Summary
 from agent.model.node import Platform
 from agent.model.profile import Profile
 from agent.model.reasons import list_reasons
-from agent.model.report import Config, Generator, ProbeRun, Report, Source
+from agent.model.report import Config, Generator, ProbeRun, Report, Source, SourceFile
 from agent.rules.catalogue import rules_for
 from agent.rules.context import RuleContext
 from agent.rules.engine import Failures, build_findings, evaluate
@@ -30,7 +30,9 @@ from probes.topology_files.preparsed import FactsSource
 
 if TYPE_CHECKING:
     from probes.host.recording import Recording
+    from probes.sources.dump import SavedOutputs
 
+FILES_SHOWN = 256  # of saved outputs, in a report
 _FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe
 _SETTLE_SECONDS = 1.0  # before the bus and the driver are read once more
 NOT_EVALUATED = Summary(verdict="unknown", counts={})
@@ -105,7 +107,7 @@ def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Repo
         generated_at=utc_now(),
         observed_at=host.observed_at,
         generator=Generator(name="fabricscope", version=VERSION),
-        source=Source(kind=host.kind, path=host.path),
+        source=_describe_source(host),
         node=assembled.node,
         platform=assembled.platform,
         probes=[_probe_run(outcome) for outcome in outcomes],
@@ -114,6 +116,16 @@ def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Repo
         topology=assembled.topology,
         summary=NOT_EVALUATED,
     )
+
+
+def _describe_source(host: Host | FactsSource) -> Source:
+    """The source, with what became of every saved file."""
+    saved: SavedOutputs | None = getattr(host, "saved", None)
+    if saved is None:
+        return Source(kind=host.kind, path=host.path)
+    files = [SourceFile(name=file.name, read_as=file.read_as, reason=file.reason) for file in saved.list_files()]
+    more = max(len(files) - FILES_SHOWN, 0)
+    return Source(kind=host.kind, path=host.path, files=files[:FILES_SHOWN], files_more=more or None)
 
 
 def _sources_disagree(report: Report) -> bool:

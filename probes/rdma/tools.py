@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from probes.host.commands import RDMA
-from probes.host.interface import Absent, Failed, Host, ReadError
+from probes.host.interface import FILTERED, Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
 from probes.layout import Field, Layout, read_words
 from probes.probe import Reading
@@ -137,7 +137,11 @@ def merge_devices(answers: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, 
 def _run_tool(host: Host, argv: tuple[str, ...], parse: Callable[[str], ParsedTool]) -> ParsedTool:
     completed = host.run(*argv)
     try:
-        return parse(completed.stdout)
+        parsed = parse(completed.stdout)
+        if completed.stderr.startswith(FILTERED):
+            why = f"{' '.join(argv)} may be cut: {completed.stderr.removeprefix(FILTERED)}"
+            parsed = parsed._replace(cut=(*parsed.cut, why))
+        return parsed
     except ParseError as why:
         first = next(iter(completed.stderr.strip().splitlines()), "")
         problem = f" (exit {completed.returncode}: {first[:100]})" if completed.returncode or first else ""

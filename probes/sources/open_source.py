@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 from probes.host.commands import IB_FABRIC_SAVED, SOS_FOLDER
@@ -64,14 +65,25 @@ def _folder(path: str) -> Files:
 
 def _recognize(path: str, store: Files) -> Host:
     """The host that a store holds, where need be in its one leading folder."""
+    from probes.sources.dump import SavedOutputs
+    from probes.sources.given import is_log_of_job
+
     host = _host(path, store)
     if host is None:
         names = store.listdir("/")
         inner = store.below(f"/{names[0]}") if len(names) == 1 else None
         host = _host(path, inner) if inner is not None else None
     if host is None:
+        outputs = SavedOutputs(store)
+        if any(is_log_of_job(outputs.look_at(name)) for name in outputs.list_names()):
+            raise _is_of_job(path)
         raise BadSource(f"{path}: is not recognized: nothing in it is a source", SOURCES)
     return host
+
+
+def _is_of_job(path: str) -> BadSource:
+    command = f"fabricscope job {shlex.quote(path)}"
+    return BadSource(f"{path}: is the log of a job, not evidence of a host", f"`{command}` reads it")
 
 
 def _host(path: str, store: Files) -> Host | None:
@@ -114,6 +126,7 @@ def _single_output(path: str) -> Host | FactsSource:
     from probes.fabric.files import LOOK_CHARACTERS, fabric_format
     from probes.host.folder import LiveFiles
     from probes.sources.dump import SavedOutputs, find_missing_name
+    from probes.sources.given import is_log_of_job
     from probes.sources.memory import MemoryFiles
     from probes.sources.pasted import holds_output
     from probes.sources.tree import TreeHost
@@ -136,6 +149,9 @@ def _single_output(path: str) -> Host | FactsSource:
             raise BadSource(f"{path}: {OF_A_FABRIC}")
         if _REPORT in start:
             raise BadSource(f"{path}: is a finished report of fabricscope", "--report takes one")
+        if is_log_of_job(start):
+            raise _is_of_job(path)
         useless = find_missing_name(start)
         raise BadSource(f"{path}: {useless or 'is not recognized: it is no archive and no known output'}", SOURCES)
-    return TreeHost("dump", path, MemoryFiles(), outputs, tuple(outputs.unread))
+    kind = "text" if outputs.is_text else "dump"
+    return TreeHost(kind, path, MemoryFiles(), outputs, tuple(outputs.unread))

@@ -19,9 +19,10 @@ from typing import Any
 from probes.host.files import Files
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, ReadError
 from probes.host.udev import properties_in
-from probes.sources.dump import Outputs
+from probes.sources.dump import Outputs, SavedOutputs
 from probes.text import lazy_pattern
 
+SAVED_KINDS = ("dump", "text")  # sources of nothing but outputs that a person saved
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WORD = r"[A-Z][a-z]{2}"
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?: (?P<half>[AP]M))?"
@@ -80,6 +81,8 @@ class TreeHost:
         self.path: str | None = path
         self._files = files
         self._outputs = outputs
+        self.saved = outputs if kind in SAVED_KINDS and isinstance(outputs, SavedOutputs) else None
+        self.cut_commands = self.saved.cut_commands if self.saved else {}  # outputs that end early, and how
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """See Host.read."""
