@@ -138,14 +138,14 @@ def _run_tool(host: Host, argv: tuple[str, ...], parse: Callable[[str], ParsedTo
     completed = host.run(*argv)
     try:
         parsed = parse(completed.stdout)
-        if completed.stderr.startswith(FILTERED):
-            why = f"{' '.join(argv)} may be cut: {completed.stderr.removeprefix(FILTERED)}"
-            parsed = parsed._replace(cut=(*parsed.cut, why))
-        return parsed
     except ParseError as why:
         first = next(iter(completed.stderr.strip().splitlines()), "")
         problem = f" (exit {completed.returncode}: {first[:100]})" if completed.returncode or first else ""
         raise Failed(f"{why}{problem}") from why
+    if completed.stderr.startswith(FILTERED):
+        part = completed.stderr.removeprefix(FILTERED)
+        return parsed._replace(cut=(*parsed.cut, f"{' '.join(argv)} may be cut: {part}"))
+    return parsed
 
 
 def _completed_device(first: RdmaDevice, second: RdmaDevice) -> RdmaDevice:

@@ -125,8 +125,9 @@ def _single_output(path: str) -> Host | FactsSource:
     """One file: a topology that some tool wrote, or a saved output, by its name or by what it holds."""
     from probes.fabric.files import LOOK_CHARACTERS, fabric_format
     from probes.host.folder import LiveFiles
-    from probes.sources.dump import SavedOutputs, find_missing_name
+    from probes.sources.dump import SavedOutputs
     from probes.sources.given import is_log_of_job
+    from probes.sources.identify import find_missing_name
     from probes.sources.memory import MemoryFiles
     from probes.sources.pasted import holds_output
     from probes.sources.tree import TreeHost

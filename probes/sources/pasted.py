@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from probes.sources.dump import identify_command
+from probes.sources.identify import identify_command
 from probes.sources.unwrap import join_wrapped, unwrap
 from probes.text import lazy_pattern
 
@@ -192,7 +192,8 @@ def _split(text: str) -> Iterator[tuple[_Open, list[str]]]:
         if opened is not None:
             kind, _, always = OPENERS[int((opened.lastgroup or "k0")[1:])]
             tool = current.kind or (current.words[0] if current.words else "")
-            if kind in _WITHIN.get(tool, ()):
+            of_loop = current.loop is not None and kind.startswith(current.words[0]) and not opened["interface"]
+            if kind in _WITHIN.get(tool, ()) or of_loop:
                 kind = tool
             elif (
                 (always or kind != current.kind)
@@ -217,6 +218,7 @@ def _begins_command(part: _Open) -> bool:
 
 
 def _is_varied(words: tuple[str, ...]) -> bool:
+    """Whether a variable of the shell is in them, whose value the text does not state."""
     return any("$" in word for word in words)
 
 
@@ -266,21 +268,31 @@ _SELECTORS = {
     "lspci": ("-s", "-d"),
     "ibv_devinfo": ("-d", "-i"),
     "nvidia-smi": ("-i",),
-    "lsmod": (),
+    "ip": ("dev",),
 }
+_OF_ALL = frozenset({"ibstat", "ibstatus", "show_gids", "ibdev2netdev", "rdma"})  # a word more is a device
+_NO_DEVICE = ("-", "link", "show", "dev")
+
+
+def _is_of_a_device(tool: str, words: tuple[str, ...]) -> bool:
+    if tool in _OF_ALL:
+        return any(not word.startswith(_NO_DEVICE) for word in words)
+    return any(word.startswith(_SELECTORS[tool]) for word in words) if tool in _SELECTORS else False
+
+
+_NO_WORDS = lazy_pattern(  # a comment, a redirection, the end of a loop, the host of watch
+    r"[ \t]#[^\n]{0,300}$|\d?>{1,2}&?[ \t]{0,8}\S{1,200}|;[ \t]{0,8}done\b|[ \t]{2,40}\S{1,255}: \w{3} [^\n]{0,80}$"
+)
 
 
 def _of_command(number: int, match: re.Match[str], host: str | None) -> _Open:
     """A command as its words, without redirections; what a pipe passes on is not its whole output."""
     tool, rest = match["tool"], match["rest"]
     loop = _LOOP_VALUES.match(match["line"])
-    rest = re.sub(
-        r"[ \t]#[^\n]{0,300}$|\d?>{1,2}&?[ \t]{0,8}\S{1,200}|;[ \t]{0,8}done\b|[ \t]{2,}\S+: \w{3} .*$", "", rest
-    )
+    rest = _NO_WORDS.sub("", rest)
     command, pipe, after = re.split(r"[;&]", rest, maxsplit=1)[0].partition("|")
     words = tuple(command.rstrip(" '\"").split()[:_SPLIT_WORDS])
-    selectors = _SELECTORS.get(tool, ())
-    selected = any(word.startswith(selectors) for word in words) if selectors else False
+    selected = _is_of_a_device(tool, words)
     passed_on = after.split()
     ends = passed_on[:1] in (["head"], ["tail"])
     filtered = bool(pipe) and passed_on[:1] not in (["cat"], ["tee"], ["less"], ["more"])

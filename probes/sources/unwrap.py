@@ -48,7 +48,7 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
         if after - first > 1 or len(lines) == 1:
             lines[first:after] = [_QUOTED.sub("", line, count=1) for line in lines[first:after]]
     for first, after in _runs(lines, _goes_on_counting):
-        bare = [line[match.end() :] for line in lines[first:after] if (match := _NUMBERED.match(line))]
+        bare = _cut_numbers(lines[first:after])
         if holds_output(bare) and (_are_numbers_of_lines(lines[first:after]) or not holds_output(lines[first:after])):
             lines[first:after] = [line if line.endswith(("\n", "\r")) else f"{line}\n" for line in bare]
     return "".join(lines)
@@ -79,7 +79,18 @@ def _goes_on_counting(line: str, before: str | None) -> bool:
         return own is not None
     other = _NUMBERED.match(before)
     marks = {match[2].strip(" ") for match in (own, other) if match and match[2].strip("\r\n")}
-    return other is not None and int(own[1]) == int(other[1]) + 1 and len(marks) < 2
+    alike = len(marks) < 2 or marks == {"", "|"}  # blanks, and a frame behind some of them
+    return other is not None and int(own[1]) == int(other[1]) + 1 and alike
+
+
+def _cut_numbers(lines: Sequence[str]) -> list[str]:
+    """What is behind each number and its mark; a bar is the output's own where some lines have none."""
+    matches = [match for line in lines if (match := _NUMBERED.match(line))]
+    framed = any(match[2] == " " and line[match.end() :].strip() for line, match in zip(lines, matches, strict=True))
+    return [
+        line[match.end(1) + 1 :] if framed and match.end(1) + 1 < len(line) else line[match.end() :]
+        for line, match in zip(lines, matches, strict=True)
+    ]
 
 
 def _are_numbers_of_lines(lines: list[str]) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from probes.gpu import nvidia_smi_topo
 from probes.gpu.facts import Gpu, PairCell
 from probes.gpu.nvidia_smi_topo import Matrix
-from probes.sources.dump import identify_command
+from probes.sources.identify import identify_command
 from probes.text import ParseError
 from tests.probes.gpu.nvidia_smi_texts import P2P, TOPO
 

@@ -14,7 +14,7 @@ from probes.capture.writer import write_capture
 from probes.host.interface import Absent, BadSource
 from probes.host.live import BOOT_ID, LiveHost, RootedHost
 from probes.host.recording import Recording
-from probes.sources.dump import identify_command
+from probes.sources.identify import identify_command
 from probes.sources.open_source import open_source
 
 TOPO = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-47\nGPU1\tNV18\t X \t48-95\n\nLegend:\n"

@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.cli.request import build_request
-from probes.host.interface import FILTERED, BadSource
+from probes.host.interface import FILTERED, BadSource, Failed
 from probes.pci import lspci
+from probes.rdma import tools as rdma_tools
 from probes.sources import dump
 from probes.sources.dump import PASTED_CHARACTERS
 from probes.sources.open_source import open_source
-from probes.sources.pasted import LINE_CHARACTERS, PIECES_LIMIT, split_pasted
+from probes.sources.pasted import LINE_CHARACTERS, PIECES_LIMIT, holds_output, split_pasted
 from probes.sources.tree import TreeHost
+from probes.sources.unwrap import unwrap
 
 MATRIX = (
     "        GPU0    GPU1    NIC0    CPU Affinity    NUMA Affinity\n"
@@ -61,6 +63,7 @@ def test_fences_prompts_and_commands_alone_begin_outputs(tmp_path: Path) -> None
     ("text", "command"),
     [
         ("NIC statistics:\n     rx_bytes: 1\n", ("ethtool", "-S", "ens1f0")),
+        ("driver: mlx5_core\nversion: 5.0\n", ("ethtool", "-i", "ens1f0")),
         ("Priority trust state: dscp\n", ("mlnx_qos", "-i", "ens1f0")),
         ("link status: UP\n", ("hccn_tool", "-i", "0", "-link", "-g")),
         ("\thccs lane mode : [4 4]\n", ("npu-smi", "info", "-t", "hccs", "-i", "0", "-c", "0")),
@@ -108,6 +111,76 @@ def test_margins_and_quotation_marks_are_taken_off(tmp_path: Path) -> None:
     assert [["GPU0", "GPU1"], ["GPU0", "X"]] == [
         line.split()[:2] for line in host.run("nvidia-smi", "topo", "-m").stdout.splitlines()[:2]
     ]
+
+
+DRIVER = "driver: {}\nversion: 6.8\nfirmware-version: 22.35.2000 (MT_0000000359)\nbus-info: 0000:{}:00.0\n"
+
+
+@pytest.mark.parametrize(
+    ("loop", "between"),
+    [
+        ("for i in ens1 ens2; do ethtool -i $i; done", ""),
+        ('for nic in ens1 ens2; do echo $nic; sudo ethtool -i "${nic}"; done | less', "{}\n"),
+    ],
+)
+def test_outputs_of_a_loop_are_of_its_values(tmp_path: Path, loop: str, between: str) -> None:
+    """Where they are as many as the values, or the names stand between them."""
+    one, two = DRIVER.format("mlx5_core", "19"), DRIVER.format("bnxt_en", "5a")
+    host = opened(tmp_path, f"# {loop}\n{between.format('ens1')}{one}{between.format('ens2')}{two}")
+
+    assert ["ens1", "ens2"] == host.saved_arguments("ethtool", "-i")
+    assert (one, two) == tuple(host.run("ethtool", "-i", name).stdout for name in ("ens1", "ens2"))
+    with pytest.raises(BadSource):  # one answer is missing: it is not known whose the other is
+        opened(tmp_path, f"# {loop}\n{one}")
+
+
+def test_devices_that_were_asked_one_by_one_are_all_there(tmp_path: Path) -> None:
+    """Each is a part of the list, which is then not known to be whole."""
+    other = IBSTATUS.replace("mlx5_4", "mlx5_5")
+    host = opened(tmp_path, f"$ ibstatus mlx5_4\n{IBSTATUS}$ ibstatus mlx5_5\n{other}$ lsmod\n{LSMOD}")
+    facts = rdma_tools.read(host)
+
+    assert ["mlx5_4", "mlx5_5"] == [device.name for device in facts.facts.devices]
+    assert not facts.facts.whole
+    assert "prints a part of what there is" in (facts.missing or "")
+    assert rdma_tools.read(opened(tmp_path, f"$ ibstatus\n{IBSTATUS}{other}")).facts.whole
+    assert ["mlx5_4"] == [
+        device.name for device in rdma_tools.read(opened(tmp_path, f"$ ibstatus | head -8\n{IBSTATUS}")).facts.devices
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_part"),
+    [("head", False), ("head -n 2", True), ("head -3", False), ("tail -2", True), ("grep m", True)],
+)
+def test_what_passes_all_lines_on_leaves_the_whole(tmp_path: Path, lines: str, is_part: bool) -> None:
+    host = opened(tmp_path, f"$ lsmod | {lines}\n{LSMOD}$ ibstatus\n{IBSTATUS}")
+
+    assert is_part != host.has_output("lsmod")
+
+
+def test_a_file_with_the_name_of_its_command_may_hold_the_prompt(tmp_path: Path) -> None:
+    """As somebody copied it; a part of a list is refused there, too."""
+    (tmp_path / "lsmod.txt").write_text(f"[root@gpu-7 ~]# lsmod\n{LSMOD}[root@gpu-7 ~]# \n")
+    (tmp_path / "ibstatus.txt").write_text("".join(f"> {line}\n" for line in IBSTATUS.splitlines()))
+    (tmp_path / "show_gids.txt").write_text(f"```\n{GIDS}```\n")
+    host = open_source(str(tmp_path))
+
+    assert (LSMOD, IBSTATUS, GIDS) == tuple(host.run(name).stdout for name in ("lsmod", "ibstatus", "show_gids"))
+    (tmp_path / "lsmod.txt").write_text(f"$ lsmod | grep mlx\n{LSMOD}")
+    with pytest.raises(Failed, match="is a part of what the command printed"):
+        open_source(str(tmp_path)).run("lsmod")
+
+
+@pytest.mark.parametrize("domain", ["0005", "1000", "10000", "10001"])
+def test_a_pci_domain_is_no_line_number(tmp_path: Path, domain: str) -> None:
+    """Nor are the numbers of interfaces, of LIDs or of anything that an output counts by itself."""
+    text = f"{domain}:00:00.0 PCI bridge: NVIDIA Corporation Device 1ad0 (rev a1)\n"
+
+    assert text == opened(tmp_path, text).run("lspci", "-D", "-nn", "-vvv").stdout
+    assert "1: lo: <LOOPBACK,UP> mtu 65536\n2: ib0: <UP> mtu 4092\n" == unwrap(
+        "1: lo: <LOOPBACK,UP> mtu 65536\n2: ib0: <UP> mtu 4092\n", holds_output
+    )
 
 
 def test_a_text_of_one_output_stays_whole(tmp_path: Path) -> None:

@@ -1,0 +1,193 @@
+"""Every output reads the same whatever stands around it: prompts, sudo, watch, pipes, fences, quotation marks, line
+numbers, colours, line ends, and a terminal that broke its lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from probes.catalogue import probes
+from probes.host.interface import BadSource
+from probes.probe import outcome_of
+from probes.sources import dump
+from probes.sources.identify import identify_command
+from probes.sources.open_source import open_source
+from tests.conftest import CORPUS, sample_of
+from tests.fuzz import ethernet
+from tests.probes.amd import test_smi
+from tests.probes.ascend import test_ascend
+from tests.probes.dcb import test_tools
+from tests.probes.netdev import test_ip_link, test_lldp
+from tests.probes.rdma import test_ibdev2netdev, test_ibstat, test_ibstatus, test_ibv_devinfo, test_rdma_link
+from tests.probes.sources import test_pasted
+
+PROMPT = "me@gpu-7:~$ "
+
+
+class Output(NamedTuple):
+    """A text, and the command that printed it."""
+
+    name: str
+    command: str
+    text: str
+
+
+def numbered(text: str, mark: str) -> str:
+    return "".join(f"{number:6}{mark}{line}" for number, line in enumerate(text.splitlines(keepends=True), 1))
+
+
+def broken(text: str, width: int) -> str:
+    """As copied from a terminal of this width: tabs are blanks, and those at the end of a line are gone."""
+    lines = [line[at : at + width] for line in text.expandtabs().splitlines() for at in range(0, len(line) or 1, width)]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def with_prompt(prompt: str, after: str = "") -> Callable[[str, str], str]:
+    return lambda text, command: f"{prompt}{command}\n{text}{after}"
+
+
+SHOWN: dict[str, Callable[[str, str], str]] = {  # the command stands before it
+    "dollar": with_prompt("$ "),
+    "hash": with_prompt("# "),
+    "root": with_prompt("[root@gpu-7 ~]# ", "[root@gpu-7 ~]# \n"),
+    "user": with_prompt(PROMPT, f"{PROMPT}exit\n"),
+    "container": with_prompt("root@0a1b2c3d4e5f:/# ", "root@0a1b2c3d4e5f:/#\n"),
+    "environment": with_prompt(f"(venv) {PROMPT}"),
+    "sudo": with_prompt(f"{PROMPT}sudo -E "),
+    "locale": with_prompt("$ LC_ALL=C sudo /usr/bin/"),
+    "watch": lambda text, command: f"Every 2.0s: {command}      gpu-7: Thu Nov 12 10:00:00 2026\n\n{text}",
+    "watched": with_prompt("$ watch -n 1 "),
+    "cat": lambda text, command: f"$ {command} | cat\n{text}",
+    "head": lambda text, command: f"$ {command} | head -n 90000\n{text}",
+    "tee": lambda text, command: f"$ {command} 2>&1 | tee out.txt\n{text}",
+    "fence": lambda text, command: f"Hello,\n\n```bash\n$ {command}\n{text}```\n\nThanks\n",
+    "ticked": lambda text, command: f"The output of `{command}`:\n\n```text\n{text}```\n",
+    "quoted": lambda text, command: "".join(f"> {line}\n" for line in f"$ {command}\n{text}".splitlines()),
+    "grep -n": lambda text, command: re.sub(r"(?m)^ *([0-9]+):", r"\1:", numbered(f"$ {command}\n{text}", ":")),
+    "80 columns": lambda text, command: broken(f"$ {command}\n{text}", 80),
+    "132 columns": lambda text, command: broken(f"{PROMPT}{command}\n{text}", 132),
+    "line ends": lambda text, command: f"$ {command}\n{text}".replace("\r", "").replace("\n", "\r\n"),
+    "colours": lambda text, command: (
+        f"\x1b[01;32mme@gpu-7\x1b[00m:\x1b[01;34m~\x1b[00m$ {command}\n"
+        + "".join(f"\x1b[1m{line}\x1b[0m\x1b[K\n" for line in text.splitlines())
+    ),
+}
+BARE: dict[str, Callable[[str], str]] = {  # for outputs that are known by what they hold
+    "line ends": lambda text: text.replace("\r", "").replace("\n", "\r\n"),
+    "fence": lambda text: f"Hello,\n\n```\n{text}```\n\nThanks\n",
+    "quoted": lambda text: "".join(f"> {line}\n" for line in text.splitlines()),
+    "cat -n": lambda text: numbered(text, "\t"),
+    "less -N": lambda text: numbered(text, " "),
+    "editor": lambda text: numbered(text, " | "),
+}
+OF_INTERFACE = {
+    "ethtool": "ethtool ens1f0", "ethtool-S": "ethtool -S ens1f0", "ethtool-a": "ethtool -a ens1f0",
+    "ethtool-fec": "ethtool --show-fec ens1f0", "ethtool-i": "ethtool -i ens1f0", "ethtool-m": "ethtool -m ens1f0",
+    "qos-mlnx_qos": "mlnx_qos -i ens1f0",
+}  # fmt: skip
+OUR_OWN = (
+    Output("ibstat", "ibstat", test_ibstat.TWO_PORTS),
+    Output("ibstatus", "ibstatus", test_ibstatus.TEXT),
+    Output("ibv_devinfo", "ibv_devinfo -v", test_ibv_devinfo.VERBOSE),
+    Output("rdma", "rdma link", test_rdma_link.TEXT),
+    Output("ibdev2netdev", "ibdev2netdev", test_ibdev2netdev.TEXT),
+    Output("show_gids", "show_gids", test_pasted.GIDS),
+    Output("lsmod", "lsmod", test_pasted.LSMOD),
+    Output("dmesg", "dmesg", test_pasted.XID),
+    Output("topo", "nvidia-smi topo -m", test_pasted.MATRIX),
+    Output("ip", "ip -s -d link", test_ip_link.OUTPUT),
+    Output("ethtool", "ethtool ens1f0", f"Settings for ens1f0:\n{ethernet.SETTINGS}"),
+    Output("ethtool -a", "ethtool -a ens1f0", ethernet.PAUSE),
+    Output("ethtool -S", "ethtool -S ens1f0", ethernet.STATISTICS),
+    Output("mlnx_qos", "mlnx_qos -i ens1f0", test_tools.TEXT),
+    Output("dcb", "dcb pfc show dev ens1f0", test_tools.PFC),
+    Output("lldpctl", "lldpctl", test_lldp.PLAIN),
+    Output("lldpctl keyvalue", "lldpctl -f keyvalue", test_lldp.KEYVALUE),
+    Output("lldpctl xml", "lldpctl -f xml", test_lldp.XML),
+    Output("rocm-smi", "rocm-smi --showtopo", test_smi.ROCM),
+    Output("amd-smi", "amd-smi topology", test_smi.TABLE),
+    Output("npu-smi", "npu-smi info", test_ascend.INFO_A2),
+)
+
+
+def corpus_outputs() -> Iterator[Output]:
+    """Texts of the corpus whose command is known: by their folder, or by what they hold."""
+    for path in sorted(path for top in ("text", "second/text") for path in (CORPUS / top).glob("*/*")):
+        text, kind = path.read_text(errors="replace"), path.parent.name
+        name = f"{kind}/{path.name}"
+        argv = next(iter(identify_command(text)), ())
+        if kind in OF_INTERFACE:
+            stated = re.search(r"(?:Settings|Pause parameters|FEC parameters) for (\S+):", text)
+            command = OF_INTERFACE[kind].replace("ens1f0", stated[1] if stated else "ens1f0")
+        elif argv and argv[0] == "lspci":
+            numbers = " -nn" if re.search(r"\[[0-9a-f]{4}\]: ", text) else ""
+            command = f"lspci{numbers}{' -vvv' if 'Capabilities' in text else ''}"
+        elif argv and "." not in argv[0]:  # else a file, which no command prints
+            command = " ".join(argv)
+        else:
+            continue
+        yield Output(name, command, text if text.endswith("\n") else f"{text}\n")
+
+
+FROM_CORPUS = tuple(sample_of(list(corpus_outputs())))
+# What is not put together again, as its breaks show in no line: a gap of many blanks in which the copy ends, one row of
+# many, the only broken line, a row of several widths. Each says less then, and says so where something is missing.
+BEYOND_REPAIR = {
+    "80 columns": {
+        "ibv_devinfo", "show_gids", "amd/amd-smi-topology-mi300x.txt", "ascend/npu-smi-info-910b.txt",
+        "dmesg/mlx5-probe-failed-create-eq.txt", "ib-fabric/ibqueryerrors-counters-qdr.txt",
+        "ib-ibv_devinfo/cx4lx-bond.txt", "ib-show_gids/a800-vm-4nic-trailing-spaces.txt",
+        "ib-show_gids/container-gids-start-at-4.txt", "ib-show_gids/cx5-mce0-second-port-v1only.txt",
+        "ib-show_gids/mixed-huawei-hiroce-and-mlx5-noipv4.txt", "nvidia-smi-q/h800-525.txt",
+        "nvidia-smi-query-csv/h100-590-load-allfields.txt", "nvidia-smi-query-csv/h200-590-idle-allfields.txt",
+        "nvidia-smi-query-csv/l40s-595-load-allfields.txt", "nvidia-smi-topo-m/16gpu-dgx2-10mlx5-TRUNCATED.txt",
+        "nvidia-smi-topo-m/4gpu-a100-leonardo-4hdr100.txt", "nvidia-smi-topo-m/4gpu-sys-but-same-numa.txt",
+        "nvidia-smi-topo-m/8gpu-h100-snc2-4numa-TRUNCATED.txt", "nvidia-smi-topo-m/8gpu-h200-10nic-ansi.txt",
+        "nvidia-smi-topo-m/8gpu-h800-9nic-interleaved-TRUNCATED.txt",
+    },
+    "132 columns": {
+        "dmesg/boot-limited-x8-laptop-gpu.txt", "dmesg/pcie-bw-limited-gen4-switch.txt",
+        "nvidia-smi-query-csv/h200-590-idle-allfields.txt", "nvidia-smi-query-csv/l40s-595-load-allfields.txt",
+        "nvidia-smi-query-csv/rtx2080s-595-idle-allfields.txt",
+        "nvidia-smi-topo-m/8gpu-h100-dell-6nic-cpuset-affinity.txt",
+    },
+}  # fmt: skip
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """The facts of all probes; why the source is refused, else."""
+    try:
+        host = open_source(str(path))
+    except BadSource as why:
+        return {"refused": str(why).partition(": ")[2]}
+    outcomes = {probe.name: outcome_of(probe, host) for probe in probes()}
+    return {name: outcome.facts for name, outcome in outcomes.items() if outcome.facts is not None}
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.parametrize("output", [*OUR_OWN, *FROM_CORPUS], ids=lambda output: output.name)
+def test_an_output_reads_the_same_in_every_wrapper(tmp_path: Path, output: Output) -> None:
+    """The facts of a text are those of the file that it was saved in by itself, under its command's name."""
+    name = f"{dump.saved_name(tuple(output.command.split()))}.txt"
+    plain = read_facts(write(tmp_path, name, output.text))
+    blanks = read_facts(write(tmp_path, name, output.text.expandtabs()))  # a terminal has no tabs
+    named = any(output.command.startswith(f"{tool} ") for tool in ("ethtool", "mlnx_qos", "dcb"))
+
+    assert plain
+    wrapped = {title: wrap(output.text, output.command) for title, wrap in SHOWN.items()}
+    wrapped |= {} if named else {f"bare, {title}": wrap(output.text) for title, wrap in BARE.items()}
+    different = [
+        title
+        for title, text in wrapped.items()
+        if read_facts(write(tmp_path, "issue.md", text)) != (blanks if "columns" in title else plain)
+    ]
+    assert [title for title, names in BEYOND_REPAIR.items() if output.name in names] == different
