@@ -31,6 +31,7 @@ from probes.topology_files.preparsed import FactsSource
 if TYPE_CHECKING:
     from probes.host.recording import Recording
     from probes.sources.dump import SavedOutputs
+    from probes.sources.given import OutputPart
 
 FILES_SHOWN = 256  # of saved outputs, in a report
 _FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe
@@ -75,6 +76,8 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     started = time.monotonic()
     catalogue = probes()
     selected = [p for p in catalogue if (not plan.only or p.name in plan.only) and p.name not in plan.skip]
+    if (separate := _scan_separately(host, plan, selected)) is not None:
+        return separate
     if isinstance(host, FactsSource):
         ran = ProbeResults(host.outcomes(selected), None)
     else:
@@ -95,6 +98,44 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     evaluated = evaluate_report(report, plan.configuration, plan.profile)
     evaluated = msgspec.structs.replace(evaluated, duration_seconds=round(time.monotonic() - started, 3))
     return ScanResult(evaluated, ran.recording, outcomes)
+
+
+def _scan_separately(host: Host | FactsSource, plan: ScanPlan, selected: Sequence[Probe]) -> ScanResult | None:
+    """Of saved outputs that contradict each other a report that joins none of them; None where none do.
+
+    Raises BadSource where the files are of one host each, by their names.
+    """
+    saved: SavedOutputs | None = getattr(host, "saved", None)
+    if saved is None or not saved.may_be_of_several:
+        return None
+    from agent.contradictions.compare import StatedOutput, find_contradictions, group_hosts
+    from agent.contradictions.merge import merge_reports
+    from agent.contradictions.statements import list_statements, split_by_host
+    from probes.sources.tree import TreeHost
+
+    parts: list[OutputPart] = []
+    for part in saved.list_parts():
+        logs = split_by_host(part.text) if part.is_log else {}
+        several = [part.cut_out(f"{part.name}, lines of {name}", text) for name, text in logs.items()]
+        parts += several if len(several) > 1 else [part]
+    stated: list[StatedOutput] = []
+    reports: list[Report] = []
+    for part in parts if len(parts) > 1 else ():
+        alone = TreeHost(host.kind, host.path or "", saved.no_files, part.outputs)
+        ran = run_probes(selected, alone, plan.timeout_seconds)
+        reports.append(_build_report(alone, _in_order(probes(), ran.outcomes)))
+        rows = [] if part.is_about_one_device else list_statements(reports[-1], part.is_log, part.text, part.read_as)
+        stated.append(StatedOutput(part.name, part.read_as, part.prompt_host, rows, part.text, part.is_used))
+    found = find_contradictions(stated)
+    if not found:
+        return None
+    saved.refuse_prefixes(host.path or "", [name for one in found for names in one.values.values() for name in names])
+    if plan.record:
+        raise BadSource(f"{host.path}: no capture is made of it: its outputs are of two hosts, or of two times")
+    whole = msgspec.structs.replace(_build_report(host, ()), source=_describe_source(host, parts))
+    judged = [evaluate_report(report, plan.configuration, plan.profile) for report in reports]
+    merged = merge_reports(whole, judged, group_hosts(stated, found), found)
+    return ScanResult(merged, None, [])
 
 
 def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
@@ -118,11 +159,13 @@ def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Repo
     )
 
 
-def _describe_source(host: Host | FactsSource) -> Source:
-    """The source, with what became of every saved file."""
+def _describe_source(host: Host | FactsSource, parts: Sequence[OutputPart] = ()) -> Source:
+    """The source, with what became of every saved file. `parts`: those of which each was read alone."""
     saved: SavedOutputs | None = getattr(host, "saved", None)
     if saved is None:
         return Source(kind=host.kind, path=host.path)
+    for part in parts:
+        saved.add_read(part)
     files = [SourceFile(name=file.name, read_as=file.read_as, reason=file.reason) for file in saved.list_files()]
     more = max(len(files) - FILES_SHOWN, 0)
     return Source(kind=host.kind, path=host.path, files=files[:FILES_SHOWN], files_more=more or None)
@@ -187,6 +230,8 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
 
     Raises BadProfile if the profile is missing or cannot be read.
     """
+    if report.source.hosts is not None:  # what each output states alone was judged when they were read
+        return msgspec.structs.replace(report, generated_at=utc_now())
     platform, expected, declared = _select_profile(report, profile)
     case = build_context(report, configuration, platform, expected)
     rules = rules_for(case)

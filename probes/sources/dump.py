@@ -7,16 +7,17 @@ Names are those of sos: each run of characters outside [A-Za-z0-9_./-] is one "_
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, OF_NPU, SAVED
 from probes.host.files import Files, is_directory, is_file
-from probes.host.interface import FILTERED, OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
-from probes.sources.given import GivenFile, OutputPart, describe_command, find_early_end, is_log_of_job
+from probes.host.interface import FILTERED, OUTPUT_LIMIT_BYTES, Absent, BadSource, Completed, Failed, ReadError
+from probes.sources.given import GivenFile, OutputPart, describe_command, find_early_end, is_log, is_log_of_job
 from probes.sources.identify import LOOK_CHARACTERS, find_missing_name, identify_command
-from probes.text import decode_saved
+from probes.text import decode_saved, lazy_pattern
 
 if TYPE_CHECKING:
     from probes.sources.pasted import Piece
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 PASTED_CHARACTERS = 2 << 20  # a longer text is one output
 _SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
 
+HOSTS_SHOWN = 8  # of a folder of several
 FILES_LIMIT = 1000  # of one folder that are looked into
 SUFFIXES = (".txt", ".xml", ".log", ".out", ".json")
 LSPCI_EXTRAS = frozenset("Dnkbvx")  # options of lspci that only add to what it prints
@@ -56,14 +58,18 @@ class SavedOutputs:
     """The outputs that a folder (or a single file) holds, by their commands. `named`: where they lie, by the names
     that sos would give them; without it, every file at the top is looked at."""
 
-    def __init__(self, files: Files, named: Mapping[str, str] | None = None) -> None:
+    def __init__(self, files: Files, named: Mapping[str, str] | None = None, prefix: str = "") -> None:
         self._files = files
         self._is_copied = named is None  # by a person, maybe with the prompt
-        self._paths = {name: f"/{name}" for name in _file_names(files)} if named is None else named
+        self._prefix = prefix  # of the names of files; those without it are left out
+        if named is None:
+            named = {name.removeprefix(prefix): f"/{name}" for name in _file_names(files) if name.startswith(prefix)}
+        self._paths = named
         names = list(self._paths)
         self._names: dict[tuple[str, ...], str | None] = {}
         self._contents: dict[str, tuple[tuple[str, ...], ...]] = {}  # of files whose name states nothing
         self._answered: set[str] = set()  # outputs that a probe asked for
+        self._alone_read: dict[str, OutputPart] = {}  # by the name that is shown
         self._not_whole: dict[str, str] = {}  # by name
         self.cut_commands: dict[str, str] = {}  # the same by command
         taken: set[str] = set()
@@ -77,7 +83,7 @@ class SavedOutputs:
         self._unused: list[_Unused] = []  # in texts of several
         self._texts: set[str] = set()  # files that were looked through for outputs
         self._left, self._unsplit = _SPLIT_CHARACTERS, 0
-        for name in names if named is None else ():
+        for name in names if self._is_copied else ():
             if name not in taken and not _is_of_device(_stem(name)):
                 self._look_into(name)
         if self._unsplit:
@@ -87,6 +93,31 @@ class SavedOutputs:
         for argv in COMMANDS + SAVED if self._pieces else ():
             if argv not in self._names and (name := best_name(argv, list(self._pieces))):
                 self._names[argv] = name
+
+    @property
+    def may_be_of_several(self) -> bool:
+        """Whether there is more than one output, or a log, which may have been collected of several hosts."""
+        return len(self._paths) > 1 or len(self._pieces) > 1 or any(map(is_log, self._list_read()))
+
+    @property
+    def no_files(self) -> Files:
+        """The files of a source of nothing but outputs."""
+        from probes.sources.memory import MemoryFiles
+
+        return MemoryFiles()
+
+    def _list_read(self) -> list[str]:
+        return [read_as for name in (*self._paths, *self._pieces) if (read_as := self._read_as(name))]
+
+    def add_read(self, part: OutputPart) -> None:
+        """An output that was read alone."""
+        self._alone_read[part.name] = part
+
+    def refuse_prefixes(self, path: str, names: Iterable[str]) -> None:
+        """Raises BadSource where the names begin with what each host's files begin with."""
+        groups = [prefix for prefix in group_by_prefix(names) if prefix]
+        if len(groups) > 1 and not self._prefix:
+            raise refuse_several(path, groups, glob=True)
 
     @property
     def is_text(self) -> bool:
@@ -139,7 +170,7 @@ class SavedOutputs:
 
     def _note_end(self, name: str, argv: tuple[str, ...], text: str) -> str | None:
         """Why an output is not whole, which is kept for `list_files`. A log has no end."""
-        why = find_early_end(text) if not _is_log(argv[0]) else None
+        why = find_early_end(text) if not is_log(argv[0]) else None
         if why is not None:
             self._not_whole[name] = self.cut_commands[" ".join(argv)] = why
         return why
@@ -155,9 +186,29 @@ class SavedOutputs:
         pieces += [GivenFile(unused.place, None, f"{unused.words}: {unused.why}") for unused in self._unused]
         texts = {piece.place.rpartition(", line ")[0] for piece in self._pieces.values()}
         texts |= {unused.place.rpartition(", line ")[0] for unused in self._unused}
-        files = [self._account(name, name) for name in self._paths if name not in texts]
-        files += [GivenFile(name, None, why) for name, why in _list_others(self._files, self._paths)]
-        return sorted(files + pieces, key=lambda file: (file.read_as is not None, _in_lines(file.name)))
+        files = [self._account(self._shown(name), name) for name in self._paths if name not in texts]
+        files += [GivenFile(name, None, why) for name, why in self._list_others()]
+        rows = [self._account_alone(file) for file in files + pieces]
+        return sorted(rows, key=lambda file: (file.read_as is not None, _in_lines(file.name)))
+
+    def _account_alone(self, file: GivenFile) -> GivenFile:
+        part = self._alone_read.get(file.name)
+        return GivenFile(file.name, part.read_as, find_early_end(part.text)) if part else file
+
+    def _list_others(self) -> list[tuple[str, str]]:
+        """What lies beside the files that are looked into, and why it is not."""
+        try:
+            names = self._files.listdir("/")
+        except ReadError:
+            return []
+        others = [name for name in names if name.startswith(self._prefix) and f"/{name}" not in self._paths.values()]
+        return [
+            (
+                name,
+                "is a folder" if is_directory(self._files, f"/{name}") else f"only {FILES_LIMIT} files are looked into",
+            )
+            for name in others
+        ]
 
     def _account(self, shown: str, name: str) -> GivenFile:
         """What became of one output."""
@@ -211,7 +262,7 @@ class SavedOutputs:
         alone = self._alone()
         alone._pieces[name] = piece
         read_as = alone._read_as(name) or name
-        return OutputPart(place, read_as, piece.host, _is_log(read_as), piece.text, alone, is_used)
+        return OutputPart(place, read_as, piece.host, piece.text, alone, is_used)
 
     def _file_part(self, name: str) -> list[OutputPart]:
         read_as = self._read_as(name)
@@ -226,7 +277,18 @@ class SavedOutputs:
 
         text, _ = self._start(name, OUTPUT_LIMIT_BYTES)
         is_used = _is_of_device(_stem(name)) or name in self._names.values()
-        return [OutputPart(name, read_as, find_prompt_host(text), _is_log(read_as), text, alone, is_used)]
+        return [OutputPart(self._shown(name), read_as, find_prompt_host(text), text, alone, is_used)]
+
+    def with_text(self, text: str) -> SavedOutputs:
+        """The same single output with another text."""
+        (name,) = [*self._pieces, *map(_stem, self._paths)]
+        alone = self._alone()
+        alone._pieces[name] = _Piece(text, None)
+        return alone
+
+    def _shown(self, name: str) -> str:
+        """The name of a file as it was given."""
+        return f"{self._prefix}{name}"
 
     def _alone(self) -> SavedOutputs:
         """The same source without any output."""
@@ -440,21 +502,35 @@ def _file_names(files: Files) -> list[str]:
     return [name for name in names[:FILES_LIMIT] if is_file(files, f"/{name}")]
 
 
-def _list_others(files: Files, taken: Collection[str]) -> list[tuple[str, str]]:
-    """What lies beside the files that are looked into, and why it is not."""
-    try:
-        names = files.listdir("/")
-    except ReadError:
-        return []
-    return [
-        (name, "is a folder" if is_directory(files, f"/{name}") else f"only {FILES_LIMIT} files are looked into")
-        for name in names
-        if name not in taken
-    ]
+def refuse_several(path: str, names: Iterable[str], glob: bool = False) -> BadSource:
+    """The error for a source of several hosts, with how to scan each. `names`: of folders, or prefixes of files."""
+    names = sorted(names)
+    places = [shlex.quote(f"{path.rstrip('/')}/{name}{'*' if glob else ''}") for name in names]
+    commands = "; ".join(f"`fabricscope scan --source {place}`" for place in places[:HOSTS_SHOWN])
+    shown = ", ".join(name.rstrip("-_.") for name in names[:HOSTS_SHOWN])
+    more = f" and {len(names) - HOSTS_SHOWN} more" if len(names) > HOSTS_SHOWN else ""
+    return BadSource(f"{path}: holds outputs of {len(names)} hosts: {shown}{more}", f"scan each: {commands}")
 
 
-def _is_log(read_as: str) -> bool:
-    return read_as.split(" ")[0] in (_LOG, "journalctl")
+_TOOL_IN_NAME = lazy_pattern(
+    "|".join(sorted({rf"(?<=[-_.]){re.escape(argv[0])}(?=[_.]|$)" for argv in COMMANDS + SAVED}, reverse=True))
+)
+
+
+def group_by_prefix(names: Iterable[str]) -> dict[str, list[str]]:
+    """Names of outputs by what stands before the command: "n7-" of "n7-ibstat.txt".
+
+    >>> group_by_prefix(["n7-ibstat.txt", "n8-ibstat.txt", "n7-nvidia-smi_-q.txt", "lspci_-vvv.txt", "notes.md"])
+    {'n7-': ['ibstat.txt', 'nvidia-smi_-q.txt'], 'n8-': ['ibstat.txt'], '': ['lspci_-vvv.txt']}
+    """
+    tools = {argv[0] for argv in COMMANDS + SAVED}
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        if re.split(r"[_.]", name, maxsplit=1)[0] in tools:
+            groups.setdefault("", []).append(name)
+        elif match := _TOOL_IN_NAME.search(name):
+            groups.setdefault(name[: match.start()], []).append(name[match.start() :])
+    return groups
 
 
 def _in_lines(place: str) -> tuple[str, int]:

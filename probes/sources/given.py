@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from probes.text import lazy_pattern
+
+if TYPE_CHECKING:
+    from probes.sources.dump import SavedOutputs
 
 _TAIL_CHARACTERS = 4096
 _LAST_LINES = 4
@@ -33,10 +36,28 @@ class OutputPart(NamedTuple):
     name: str
     read_as: str
     prompt_host: str | None  # a hint: a prompt shows the name of a container or an alias, too
-    is_log: bool
     text: str
-    outputs: object  # SavedOutputs
-    is_used: bool  # False: another output of its command serves
+    outputs: SavedOutputs
+    is_used: bool = True  # False: another output of its command serves
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is the kernel's log."""
+        return is_log(self.read_as)
+
+    @property
+    def is_about_one_device(self) -> bool:
+        """Whether it states nothing of its host but the name of an interface."""
+        return self.read_as.startswith(("ethtool ", "mlnx_qos ", "dcb ")) and not self.read_as.startswith("ethtool -i")
+
+    def cut_out(self, name: str, text: str) -> OutputPart:
+        """The same with a part of its text."""
+        return self._replace(name=name, text=text, outputs=self.outputs.with_text(text))
+
+
+def is_log(read_as: str) -> bool:
+    """Whether a command prints the kernel's log."""
+    return read_as.split(" ")[0] in ("dmesg", "journalctl")
 
 
 def describe_command(argv: tuple[str, ...]) -> str:
