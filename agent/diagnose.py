@@ -21,6 +21,7 @@ from agent.model.report import Config, Generator, ProbeRun, Report, Source, Sour
 from agent.rules.catalogue import rules_for
 from agent.rules.context import RuleContext
 from agent.rules.engine import Failures, build_findings, evaluate
+from agent.rules.evidence_files import name_files
 from agent.version import VERSION
 from probes.catalogue import probes, providers
 from probes.host.interface import BadSource, Host
@@ -123,7 +124,9 @@ def _scan_separately(host: Host | FactsSource, plan: ScanPlan, selected: Sequenc
     for part in parts if len(parts) > 1 else ():
         alone = TreeHost(host.kind, host.path or "", saved.no_files, part.outputs)
         ran = run_probes(selected, alone, plan.timeout_seconds)
-        reports.append(_build_report(alone, _in_order(probes(), ran.outcomes)))
+        given = Source(kind=host.kind, path=host.path, files=[SourceFile(name=part.name, read_as=part.read_as)])
+        report = _build_report(alone, _in_order(probes(), ran.outcomes))
+        reports.append(msgspec.structs.replace(report, source=given))
         rows = [] if part.is_about_one_device else list_statements(reports[-1], part.is_log, part.text, part.read_as)
         stated.append(StatedOutput(part.name, part.read_as, part.prompt_host, rows, part.text, part.is_used))
     found = find_contradictions(stated)
@@ -246,7 +249,7 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
         gpudirect=_build_gpudirect(case, checks, faults),
         checks=checks,
         reasons=list_reasons(reasons),
-        findings=findings,
+        findings=name_files(findings, report.source) if report.source.files else findings,
         summary=summary,
     )
     if len(report.topology.gpus) < 2 or all(finding.severity == "info" for finding in findings):

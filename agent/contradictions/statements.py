@@ -122,7 +122,8 @@ def _describe_class(code: str) -> str:
 
 def _of_gpu(gpu: Gpu) -> Iterator[Statement]:
     if _IS_ADDRESS.fullmatch(gpu.id):
-        yield Statement("part", gpu.id, "a GPU")
+        if gpu.vendor != "Amazon":  # Trainium is no accelerator by its class
+            yield Statement("part", gpu.id, "a GPU")
         if gpu.vendor in _VENDORS:
             yield Statement("vendor of", gpu.id, _VENDORS[gpu.vendor])
         if gpu.uuid:
