@@ -1,4 +1,4 @@
-"""The outputs that people save of a machine, made from its report: the forms of the tools, as far as probes read them."""
+"""The outputs that people save of a machine, made from its report, in the forms of the tools."""
 
 from __future__ import annotations
 

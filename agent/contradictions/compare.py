@@ -14,7 +14,13 @@ _PROMPT = "host name in the prompt"
 _COMMON = frozenset(
     {
         *("part", "vendor of", "device at", "model of", "address of", "interface of", "link layer of", "LID of"),
-        *("number of GPUs that the driver lists", "kernel", "NVIDIA driver", "firmware of"),
+        *(
+            "maker of the accelerators",
+            "number of GPUs that the driver lists",
+            "kernel",
+            "NVIDIA driver",
+            "firmware of",
+        ),
     }
 )
 

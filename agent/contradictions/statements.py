@@ -17,6 +17,7 @@ from agent.model.report import Report
 ADDRESS = r"(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
 _IS_ADDRESS = re.compile(ADDRESS)
 _VENDORS = {"NVIDIA": "0x10de", "AMD": "0x1002", "Intel Habana": "0x1da3", "Amazon": "0x1d0f", "Huawei": "0x19e5"}
+_ACCELERATORS = ("0x0302", "0x12")  # no display adapters: a host may have one of another maker
 _KINDS = (  # by the begin of the class
     ("0x03", "a GPU"), ("0x12", "a GPU"), ("0x02", "a network controller"), ("0x0108", "an NVMe drive"),
     ("0x01", "a storage controller"), ("0x0604", "a PCIe port"), ("0x06", "a bridge"),
@@ -77,6 +78,10 @@ def list_statements(report: Report, is_log: bool, text: str, read_as: str) -> li
             rows.append(Statement("address of", netdev.label, netdev.pci))
     if read_as.startswith("nvidia-smi") and report.topology.gpus:
         rows.append(Statement("number of GPUs that the driver lists", "", str(len(report.topology.gpus)), False))
+    makers = {_VENDORS.get(gpu.vendor or "", "") for gpu in report.topology.gpus}
+    makers |= {f.vendor or "" for f in report.topology.pci if (f.class_code or "").startswith(_ACCELERATORS)}
+    if len(makers) == 1 and (maker := makers.pop()):
+        rows.append(Statement("maker of the accelerators", "", maker))
     if is_log:
         rows += _of_log(text)
     return list(dict.fromkeys(rows))

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from probes.host.commands import COMMANDS, NVIDIA_SMI_SAVED, OF_INTERFACE, OF_NPU, SAVED
 from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import FILTERED, OUTPUT_LIMIT_BYTES, Absent, BadSource, Completed, Failed, ReadError
-from probes.sources.given import GivenFile, OutputPart, describe_command, find_early_end, is_log, is_log_of_job
+from probes.sources.given import (
+    GivenFile,
+    OutputPart,
+    cut_early_end,
+    describe_command,
+    find_early_end,
+    is_log,
+    is_log_of_job,
+)
 from probes.sources.identify import LOOK_CHARACTERS, find_missing_name, identify_command
 from probes.text import decode_saved, lazy_pattern
 
@@ -152,8 +160,9 @@ class SavedOutputs:
             raise Absent(f"{' '.join(argv)}: no saved output")
         self._answered.add(name)
         if piece := self._pieces.get(name):
-            part = piece.filtered or self._note_end(name, argv, piece.text)
-            return Completed(argv, 0, piece.text, f"{FILTERED}{part}" if part else "", 0.0)
+            text, why = self._cut_end(name, argv, piece.text)
+            part = piece.filtered or why
+            return Completed(argv, 0, text, f"{FILTERED}{part}" if part else "", 0.0)
         content = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES)
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
@@ -164,16 +173,20 @@ class SavedOutputs:
             text, is_part = read_saved(text, argv[0])
             if is_part and not saved_name(argv).startswith(_IN_PARTS):
                 raise Failed(f"{name}: is a part of what the command printed; save the whole")
-            part = f"it is the output of `{' '.join(argv)} | ...`" if is_part else self._note_end(name, argv, text)
+            text, part = self._cut_end(name, argv, text)
+            part = f"it is the output of `{' '.join(argv)} | ...`" if is_part else part
             return Completed(argv, 0, text, f"{FILTERED}{part}" if part else "", 0.0)
         return Completed(argv, 0, text, "", 0.0)
 
-    def _note_end(self, name: str, argv: tuple[str, ...], text: str) -> str | None:
-        """Why an output is not whole, which is kept for `list_files`. A log has no end."""
-        why = find_early_end(text) if not is_log(argv[0]) else None
+    def _cut_end(self, name: str, argv: tuple[str, ...], text: str) -> tuple[str, str | None]:
+        """An output without the error that it ends with, and why it is not whole: kept for `list_files`. A log has no
+        end."""
+        if is_log(argv[0]):
+            return text, None
+        text, why = cut_early_end(text)
         if why is not None:
             self._not_whole[name] = self.cut_commands[" ".join(argv)] = why
-        return why
+        return text, why
 
     def holds(self, argv: tuple[str, ...]) -> bool:
         """Whether there is a saved output."""

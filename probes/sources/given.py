@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 _TAIL_CHARACTERS = 4096
 _LAST_LINES = 4
 _CLOSED = ("}", "]", ">", "|", "+", "==", "--")  # ends of documents and boxes: whole without a line end, too
+_TRACEBACK = "Traceback (most recent call last):\n"
 _ERRORS = lazy_pattern(
-    r"(?:ibpanic|[\w./-]{1,80}: (?:iberror|ibpanic)): [^\n]*|Traceback \(most recent call last\):"
+    r"(?:ibpanic|[\w./-]{1,80}: (?:iberror|ibpanic)): [^\n]*"
     r"|(?:[\w./-]{1,80}: )?(?:line \d{1,6}: +\d{1,9} )?(?:Killed|Terminated|Aborted|Segmentation fault|Bus error)"
     r"(?: +\(core dumped\))?(?:[ \t]+[\w./-][^\n]{0,200})?|\^C|Connection to \S{1,80} closed\b[^\n]*"
     r"|client_loop: [^\n]*"
@@ -79,16 +80,23 @@ def find_early_end(text: str) -> str | None:
     >>> find_early_end("CA 'mlx5_0'\n\tCA type: MT4129\n"), find_early_end('{"a": 1}')
     (None, None)
     """
+    return cut_early_end(text)[1]
+
+
+def cut_early_end(text: str) -> tuple[str, str | None]:
+    """The text without the error that it ends with, and why it is not whole."""
     tail = text[-_TAIL_CHARACTERS:]
-    lines = [line.strip() for line in tail.splitlines() if line.strip()]
-    for line in lines[-_LAST_LINES:]:
-        if _ERRORS.fullmatch(line):
-            return f"it ends with `{line[:100]}`"
-    if "\nTraceback (most recent call last):\n" in tail:
-        return "it ends with a Traceback of Python"
-    if lines and not tail.endswith(("\n", "\r")) and not lines[-1].endswith(_CLOSED) and len(lines) > 1:
-        return "its last line has no end"
-    return None
+    lines = tail.splitlines(keepends=True)
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    if (start := tail.find(_TRACEBACK)) >= 0 and (start == 0 or tail[start - 1] == "\n"):
+        return text[: len(text) - len(tail) + start], "it ends with a Traceback of Python"
+    for number in filled[-_LAST_LINES:]:
+        if _ERRORS.fullmatch(lines[number].strip()):
+            rest = sum(map(len, lines[number:]))
+            return text[: len(text) - rest], f"it ends with `{lines[number].strip()[:100]}`"
+    if len(filled) > 1 and not tail.endswith(("\n", "\r")) and not lines[-1].rstrip().endswith(_CLOSED):
+        return text, "its last line has no end"
+    return text, None
 
 
 _LOG_OF_JOB = lazy_pattern(
