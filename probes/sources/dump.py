@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 PASTED_CHARACTERS = 2 << 20  # a longer text is one output
 _SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
 
+_PROMPT_LINES = 3  # before an output: a fence and a prompt
 HOSTS_SHOWN = 8  # of a folder of several
 FILES_LIMIT = 1000  # of one folder that are looked into
 SUFFIXES = (".txt", ".xml", ".log", ".out", ".json")
@@ -129,8 +130,10 @@ class SavedOutputs:
 
     @property
     def is_text(self) -> bool:
-        """Whether all outputs stand in texts of several."""
-        return bool(self._pieces) and set(self._paths) <= self._texts
+        """Whether all outputs stand in one text of several, or with prose around them."""
+        places = [piece.place for piece in self._pieces.values()] + [unused.place for unused in self._unused]
+        first = min((int(place.rpartition(" ")[2]) for place in places), default=0)
+        return bool(self._pieces) and set(self._paths) <= self._texts and (len(places) > 1 or first > _PROMPT_LINES)
 
     @property
     def commands(self) -> list[tuple[str, ...]]:
