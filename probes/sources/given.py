@@ -88,10 +88,10 @@ def cut_early_end(text: str) -> tuple[str, str | None]:
     tail = text[-_TAIL_CHARACTERS:]
     lines = tail.splitlines(keepends=True)
     filled = [number for number, line in enumerate(lines) if line.strip()]
-    if (start := tail.find(_TRACEBACK)) >= 0 and (start == 0 or tail[start - 1] == "\n"):
+    if (start := tail.find(_TRACEBACK)) >= 0 and (start == 0 or tail[start - 1] == "\n") and tail[:start].strip():
         return text[: len(text) - len(tail) + start], "it ends with a Traceback of Python"
     for number in filled[-_LAST_LINES:]:
-        if _ERRORS.fullmatch(lines[number].strip()):
+        if _ERRORS.fullmatch(lines[number].strip()) and number > filled[0]:  # alone it is what the tool printed
             rest = sum(map(len, lines[number:]))
             return text[: len(text) - rest], f"it ends with `{lines[number].strip()[:100]}`"
     if len(filled) > 1 and not tail.endswith(("\n", "\r")) and not lines[-1].rstrip().endswith(_CLOSED):

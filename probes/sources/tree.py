@@ -81,6 +81,7 @@ class TreeHost:
         self.path: str | None = path
         self._files = files
         self._outputs = outputs
+        self._noun_of_kind = "dump" if kind in SAVED_KINDS else kind
         self.saved = outputs if kind in SAVED_KINDS and isinstance(outputs, SavedOutputs) else None
         self.cut_commands = self.saved.cut_commands if self.saved else {}  # outputs that end early, and how
 
@@ -118,15 +119,15 @@ class TreeHost:
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
-        raise Absent(f"{function}: a {self.kind} holds no NVML answers")
+        raise Absent(f"{function}: a {self._noun_of_kind} holds no NVML answers")
 
     def netlink(self, protocol: int, request: bytes) -> bytes:
         """See Host.netlink."""
-        raise Absent(f"a {self.kind} holds no netlink answers")
+        raise Absent(f"a {self._noun_of_kind} holds no netlink answers")
 
     def ethtool(self, interface: str, request: bytes) -> bytes:
         """See Host.ethtool."""
-        raise Absent(f"a {self.kind} holds no ethtool answers")
+        raise Absent(f"a {self._noun_of_kind} holds no ethtool answers")
 
     def udev(self, path: str) -> Mapping[str, str]:
         """See Host.udev."""

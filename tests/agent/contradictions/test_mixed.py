@@ -160,7 +160,7 @@ def test_an_earlier_output_of_the_same_host_is_no_other_host(tmp_path: Path) -> 
     assert None is report.source.hosts
     files = [(file.name, file.read_as, file.reason) for file in report.source.files or []]
     assert [("issue.md, line 16", None, "an output: an earlier one is used")] == files[:1]
-    assert [("issue.md, line 2", "ibstat", None)] == files[1:]
+    assert [("issue.md, line 1", "ibstat", None)] == files[1:]
 
 
 def test_a_log_of_several_hosts_is_read_by_host() -> None:
