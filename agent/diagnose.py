@@ -31,8 +31,7 @@ from probes.topology_files.preparsed import FactsSource
 
 if TYPE_CHECKING:
     from probes.host.recording import Recording
-    from probes.sources.dump import SavedOutputs
-    from probes.sources.given import OutputPart
+    from probes.sources.dump import OutputPart, SavedOutputs
 
 FILES_SHOWN = 256  # of saved outputs, in a report
 _FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe

@@ -17,7 +17,6 @@ from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import FILTERED, OUTPUT_LIMIT_BYTES, Absent, BadSource, Completed, Failed, ReadError
 from probes.sources.given import (
     GivenFile,
-    OutputPart,
     cut_early_end,
     describe_command,
     find_early_end,
@@ -365,6 +364,31 @@ class SavedOutputs:
         self._texts.add(name)
         self._unused += unread
         self.unread += map(str, unread)
+
+
+class OutputPart(NamedTuple):
+    """One output by itself, as a source that holds nothing else."""
+
+    name: str
+    read_as: str
+    prompt_host: str | None  # a hint: a prompt shows the name of a container or an alias, too
+    text: str
+    outputs: SavedOutputs
+    is_used: bool = True  # False: another output of its command serves
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is the kernel's log."""
+        return is_log(self.read_as)
+
+    @property
+    def is_about_one_device(self) -> bool:
+        """Whether it states nothing of its host but the name of an interface."""
+        return self.read_as.startswith(("ethtool ", "mlnx_qos ", "dcb ")) and not self.read_as.startswith("ethtool -i")
+
+    def cut_out(self, name: str, text: str) -> OutputPart:
+        """The same with a part of its text."""
+        return self._replace(name=name, text=text, outputs=self.outputs.with_text(text))
 
 
 class _Piece(NamedTuple):

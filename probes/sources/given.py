@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from probes.text import lazy_pattern
-
-if TYPE_CHECKING:
-    from probes.sources.dump import SavedOutputs
 
 _TAIL_CHARACTERS = 4096
 _LAST_LINES = 4
@@ -29,31 +26,6 @@ class GivenFile(NamedTuple):
     name: str
     read_as: str | None
     reason: str | None = None
-
-
-class OutputPart(NamedTuple):
-    """One output by itself, as a source that holds nothing else."""
-
-    name: str
-    read_as: str
-    prompt_host: str | None  # a hint: a prompt shows the name of a container or an alias, too
-    text: str
-    outputs: SavedOutputs
-    is_used: bool = True  # False: another output of its command serves
-
-    @property
-    def is_log(self) -> bool:
-        """Whether it is the kernel's log."""
-        return is_log(self.read_as)
-
-    @property
-    def is_about_one_device(self) -> bool:
-        """Whether it states nothing of its host but the name of an interface."""
-        return self.read_as.startswith(("ethtool ", "mlnx_qos ", "dcb ")) and not self.read_as.startswith("ethtool -i")
-
-    def cut_out(self, name: str, text: str) -> OutputPart:
-        """The same with a part of its text."""
-        return self._replace(name=name, text=text, outputs=self.outputs.with_text(text))
 
 
 def is_log(read_as: str) -> bool:
