@@ -50,3 +50,14 @@ ESCAPES = lazy_pattern(r"\x1b\[[0-9;]{0,16}m")  # colours, as tools put them int
 
 class ParseError(ValueError):
     """The text is not what this parser reads; the message says what was expected and what was found."""
+
+
+def natural(name: str) -> tuple[tuple[int, str], ...]:
+    """A key that sorts numbers as numbers.
+
+    >>> sorted(["ens10", "ens9", "bond0"], key=natural)
+    ['bond0', 'ens9', 'ens10']
+    """
+    parts = re.findall(r"[0-9]{1,18}|[^0-9]+", name)
+    key = [(int(part), "") if part.isascii() and part.isdigit() else (-1, part) for part in parts]
+    return (*key, (-2, name))  # "ens01" and "ens1" differ

@@ -1,7 +1,8 @@
 """Outputs of hccn_tool about the RoCE ports of NPUs: one of one NPU, or many one after the other below their commands.
 
 Formats: hicann/driver, src/custom/network/hccn; public transcripts. What another person edited is still read line by
-line: each line has its name, and a command or a `devid` before it has the NPU.
+line: each line has its name, and a command or a `devid` before it has the NPU. Loops are given to their NPUs by the
+splitter of pasted texts.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from probes.text import ParseError
 
 MOST_NPUS = 64
 _LINES = 20_000
-_COMMAND = re.compile(r"[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(\d{1,2}|\$\w{1,8}|\$\{\w{1,8}\}) +-([a-z_]{2,20})")
-_RANGE = re.compile(r"\bin +\{(\d{1,2})\.\.(\d{1,2})\}")
+_COMMAND = re.compile(r"[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(\d{1,2}|\"?\$\{?\w{1,8}\}?\"?) +-([a-z_]{2,20})")
 _DEVICE = re.compile(r"\[?dev_?id[: ]*(\d{1,2})\]?,? *")
 _ADDRESS = r"(\d{1,3}(?:\.\d{1,3}){3})"
 _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -88,40 +88,21 @@ class _Collector:
     def __init__(self, npu: int | None) -> None:
         self.values: dict[int | None, dict[str, Any]] = {}
         self.npu = npu
-        self.loop: list[dict[str, Any]] | None = None  # of NPUs in a loop, in order
-        self.loop_range: range = range(0)
+        self.is_known = True  # False: behind a loop that the splitter of sources could not give to its NPUs
 
-    def begin(self, line: str, command: re.Match[str]) -> None:
-        """A command: about one NPU, or a loop over some."""
-        self.end_loop()
-        if command[1].isdigit():
-            self.npu = int(command[1])
-        else:
-            bounds = _RANGE.search(line)
-            self.loop_range = range(int(bounds[1]), int(bounds[2]) + 1) if bounds else range(0)
-            self.loop = []
-
-    def end_loop(self) -> None:
-        """A loop whose answers are as many as its NPUs is theirs in order; else it is not known whose they are."""
-        if self.loop is not None and len(self.loop) == len(self.loop_range):
-            for npu, values in zip(self.loop_range, self.loop, strict=True):
-                self.npu, self.loop = npu, None
-                for name, value in values.items():
-                    self.take(name, value)
-        self.npu, self.loop = None, None
+    def begin(self, npu: int | None, is_known: bool = True) -> None:
+        """A command, or a line that states its NPU."""
+        self.npu, self.is_known = npu, is_known
 
     def take(self, name: str, value: Any) -> None:
-        """A value of the NPU; in a loop the first name that comes again begins the next one."""
-        if self.loop is not None:
-            if not self.loop or name in self.loop[-1]:
-                self.loop.append({})
-            self.loop[-1][name] = value
-        elif self.npu is None or self.npu < MOST_NPUS:
-            values = self.values.setdefault(self.npu, {})
-            if isinstance(value, dict):
-                values.setdefault(name, {}).update(value)
-            else:
-                values.setdefault(name, value)
+        """A value of the NPU."""
+        if not self.is_known or (self.npu is not None and self.npu >= MOST_NPUS):
+            return
+        values = self.values.setdefault(self.npu, {})
+        if isinstance(value, dict):
+            values.setdefault(name, {}).update(value)
+        else:
+            values.setdefault(name, value)
 
 
 def parse_hccn(text: str, npu: int | None = None) -> list[PortOutput]:
@@ -131,25 +112,21 @@ def parse_hccn(text: str, npu: int | None = None) -> list[PortOutput]:
     'down'
     >>> [(port.npu, port.state) for port in parse_hccn("# hccn_tool -i 5 -link -g\\nlink status: UP\\n")]
     [(5, 'up')]
-    >>> loop = "for i in {0..1}; do hccn_tool -i $i -ip -g; done\\nipaddr:10.0.0.1\\nipaddr:10.0.0.2\\n"
-    >>> [(port.npu, port.address) for port in parse_hccn(loop)]
-    [(0, '10.0.0.1'), (1, '10.0.0.2')]
     """
     collector = _Collector(npu)
     for line in text.splitlines()[:_LINES]:
         line = line[:400].strip()
         if command := _COMMAND.match(line):
-            collector.begin(line, command)
+            is_number = command[1].isdigit()
+            collector.begin(int(command[1]) if is_number else None, is_number)
             continue
         if line.startswith(("/", "#", "$")):  # another command
-            collector.end_loop()
-            collector.npu = npu
+            collector.begin(npu)
             continue
         if device := _DEVICE.match(line):
-            collector.end_loop()
-            collector.npu, line = int(device[1]), line[device.end() :]
+            collector.begin(int(device[1]))
+            line = line[device.end() :]
         _take_line(collector, line)
-    collector.end_loop()
     ports = [_port(number, values) for number, values in collector.values.items()]
     if not ports:
         raise ParseError("no line that hccn_tool prints about a port")
@@ -159,8 +136,7 @@ def parse_hccn(text: str, npu: int | None = None) -> list[PortOutput]:
 def _take_line(collector: _Collector, line: str) -> None:
     if counter := _COUNTER.fullmatch(line):
         name, count = counter[1] or counter[3], counter[2] or counter[4]
-        if collector.loop is None:
-            collector.take("counters", {name: int(count)})
+        collector.take("counters", {name: int(count)})
         return
     if paused := _PAUSED.fullmatch(line):
         microseconds = int(paused[2]) * 1000 + int((paused[3] or "0").ljust(3, "0")[:3])

@@ -22,10 +22,10 @@ from probes.host.commands import DCB_OBJECTS
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
 from probes.netdev import sysfs as sysfs
-from probes.netdev.probe import SLEEPING, natural, on_pci
+from probes.netdev.probe import SLEEPING, on_pci
 from probes.netdev.shown_links import shown_links
 from probes.probe import Reading
-from probes.text import ParseError
+from probes.text import ParseError, natural
 
 T = TypeVar("T")
 INFINIBAND = "/sys/class/infiniband"

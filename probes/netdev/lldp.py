@@ -16,9 +16,8 @@ from probes.host.commands import LLDP, LLDP_SAVED
 from probes.host.interface import Absent, Failed, Host
 from probes.host_reader import HostReader
 from probes.netdev.lldp_forms import parse_keyvalue, parse_plain, parse_xml
-from probes.netdev.probe import natural
 from probes.probe import Reading
-from probes.text import ParseError
+from probes.text import ParseError, natural
 
 COMMANDS = LLDP + LLDP_SAVED
 IEEE = "0080C2"

@@ -4,7 +4,6 @@ Kernel pages: Documentation/ABI/testing/sysfs-class-net, networking/bonding.rst;
 it alone says which interfaces exist: /sys/class/net may show another network namespace.
 """
 
-import re
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from probes.netdev.ip_link import LOOPBACK
 from probes.netdev.rtnetlink import NetlinkLink
 from probes.netdev.shown_links import shown_links
 from probes.probe import Probe, Reading
-from probes.text import ParseError
+from probes.text import ParseError, natural
 
 SPEED_SECONDS = 2.0  # for all interfaces together: `speed` waits for the RTNL lock
 ARP = "/proc/sys/net/ipv4/conf"
@@ -125,17 +124,6 @@ def on_pci(reader: HostReader) -> list[SourceView]:
         folders = sysfs.folders(reader)
         seen = [_read_sysfs_facts(reader, link, folders[link.name]) for link in sysfs.links(reader, folders)]
     return sorted((one for one in seen if one.place.pci and one.awake), key=lambda one: natural(one.link.name))
-
-
-def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """A key that sorts numbers as numbers.
-
-    >>> sorted(["ens10", "ens9", "bond0"], key=natural)
-    ['bond0', 'ens9', 'ens10']
-    """
-    parts = re.findall(r"[0-9]{1,18}|[^0-9]+", name)
-    key = [(int(part), "") if part.isascii() and part.isdigit() else (-1, part) for part in parts]
-    return (*key, (-2, name))  # "ens01" and "ens1" differ
 
 
 def _links(reader: HostReader) -> tuple[NetlinkLink, ...]:

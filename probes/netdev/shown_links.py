@@ -1,4 +1,4 @@
-"""The interfaces that saved outputs show: those of `ip link`, else those that outputs about one interface are named by.
+"""The interfaces that saved outputs show: those of `ip link`, else those that other outputs name, or are named by.
 
 `ethtool -i` and `ibdev2netdev -v` state the PCI device of an interface, which older versions of `ip link` do not.
 """
@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
-from probes.host.commands import OF_INTERFACE
-from probes.host.interface import Host
+from probes.host.commands import LLDP, LLDP_SAVED, OF_INTERFACE
 from probes.host_reader import HostReader
 from probes.netdev import sysfs
 from probes.netdev.ip_link import LOOPBACK, saved_links
 from probes.netdev.rtnetlink import NetlinkLink
-from probes.text import lazy_pattern
+from probes.text import ParseError, lazy_pattern
 
 MOST_INTERFACES = 256
 _NAME = lazy_pattern(r"[A-Za-z0-9_.:-]{1,15}")
@@ -21,6 +21,15 @@ _ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 _BUS_INFO = lazy_pattern(rf"^bus-info:[ \t]*({_ADDRESS})[ \t]*\r?$", re.MULTILINE)
 _DRIVER = lazy_pattern(r"^driver:[ \t]*(\S[^\r\n]{0,39}?)[ \t]*\r?$", re.MULTILINE)
 _DEVICE = lazy_pattern(rf"^({_ADDRESS}) [^\n]{{1,400}}==> (\S{{1,15}}) \(", re.MULTILINE)
+_NETDEV = lazy_pattern(r"\bnetdev (\S{1,15})(?:\s|$)")
+_ARROW = lazy_pattern(r"==> (\S{1,15}) \((?:Up|Down)\)")
+_NAMED_IN = (
+    (("rdma", "link"), _NETDEV),
+    (("rdma", "link", "show"), _NETDEV),
+    (("ibdev2netdev",), _ARROW),
+    (("ibdev2netdev", "-v"), _ARROW),
+    (("show_gids",), lazy_pattern(r"[ \t]v[12][ \t]{1,40}(\S{1,15})[ \t\r]{0,40}$", re.MULTILINE)),
+)
 _KINDS = {"bonding": "bond", "802.1Q VLAN Support": "vlan", "bridge": "bridge", "dummy": "dummy", "macvlan": "macvlan"}
 _KINDS |= {"openvswitch": "openvswitch", "team": "team", "tun": "tun", "veth": "veth", "vxlan": "vxlan"}
 _REPRESENTOR = "_rep"  # mlx5e_rep states the PCI device of the port that it stands for a function of
@@ -33,14 +42,23 @@ def shown_links(reader: HostReader) -> dict[str, NetlinkLink]:
     if reader.host.live or reader.host.kind == "capture":
         return links
     if not links and not sysfs.folders(reader):  # a list of interfaces is whole: what it lacks is not here
-        links = {name: NetlinkLink(name) for name in _list_names(reader.host)}
+        links = {name: NetlinkLink(name) for name in _list_names(reader)}
     addresses = _addresses(reader) if links else {}
     return {name: _with_device(reader, link, addresses.get(name)) for name, link in links.items()}
 
 
-def _list_names(host: Host) -> list[str]:
-    names = {name for argv in OF_INTERFACE for name in host.saved_arguments(*argv) if _NAME.fullmatch(name)}
-    return sorted(names - {"lo"})[:MOST_INTERFACES]
+def _list_names(reader: HostReader) -> list[str]:
+    names = {name for argv in OF_INTERFACE for name in reader.host.saved_arguments(*argv)}
+    for argv, pattern in _NAMED_IN:
+        text = reader.output(*argv) if reader.host.has_output(*argv) else None
+        names |= set(pattern.findall(text or ""))
+    for command in LLDP + LLDP_SAVED:
+        if reader.host.has_output(*command):
+            from probes.netdev.lldp import parse_lldp  # lazy: few sources hold one
+
+            with suppress(ParseError):
+                names |= {neighbor.interface for neighbor in parse_lldp(reader.output(*command) or "").neighbors}
+    return sorted({name for name in names if _NAME.fullmatch(name)} - {"lo"})[:MOST_INTERFACES]
 
 
 def _addresses(reader: HostReader) -> dict[str, str]:

@@ -14,10 +14,9 @@ from typing import NamedTuple
 from probes import netlink
 from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import HostReader
-from probes.netdev.probe import natural
 from probes.netlink import IS_DUMP, IS_REQUEST, attribute, attributes
 from probes.probe import Reading
-from probes.text import ParseError
+from probes.text import ParseError, natural
 
 RDMA = 20  # NETLINK_RDMA
 GET, PORT_GET, SYSTEM_GET = (5 << 10 | command for command in (1, 5, 6))  # RDMA_NL_NLDEV, RDMA_NLDEV_CMD_*

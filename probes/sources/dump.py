@@ -169,7 +169,7 @@ class SavedOutputs:
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
         text = decode_saved(content)
-        if self._is_copied and argv[0] != _HCCN and len(text) <= PASTED_CHARACTERS:
+        if self._is_copied and len(text) <= PASTED_CHARACTERS:
             from probes.sources.pasted import read_saved  # lazy: what a program saved has nothing around it
 
             text, is_part = read_saved(text, argv[0])
@@ -422,7 +422,7 @@ _OF_DEVICES = OF_INTERFACE + OF_NPU
 
 def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused]]:
     """The outputs in a text by the names of their commands, and which are not used and why."""
-    from probes.sources.pasted import split_pasted  # lazy: few sources hold a text that nobody named
+    from probes.sources.pasted import split_pasted, with_command  # lazy: few sources hold a text that nobody named
 
     found: dict[str, _Piece] = {}
     unread: list[_Unused] = []
@@ -433,7 +433,7 @@ def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused
             name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
         shown = f"{file}, line {piece.line}", " ".join(piece.words) or "an output"
         first_host = first_host or (piece.host if name else None)
-        content = f"$ {' '.join(piece.words)}\n{piece.text}" if name == _HCCN else piece.text
+        content = with_command(piece) if name == _HCCN else piece.text
         part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
         here = _Piece(content, part, piece.marked, piece.host, shown[0])
         if name is None:
@@ -474,11 +474,13 @@ def _name_of_piece(piece: Piece) -> str | None:
             return _LOG  # whatever its options
         if _is_of_device(shown):
             return None if any("$" in word for word in piece.words) else shown
-        if any(argv[0] == tool for argv in of_content) and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
+        is_own = any(argv[0] == tool for argv in of_content) or (tool == "ip" and _IP_LINK.match(piece.text))
+        if is_own and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
             return shown
     return saved_name(of_content[0]) if of_content else None
 
 
+_IP_LINK = lazy_pattern(r"\s*[0-9]{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu [0-9]")  # by itself it may be without -d
 _PROSE = ("output", "outputs", "shows", "says", "result", "results")
 
 

@@ -92,6 +92,7 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
 _OPENER = lazy_pattern("|".join(rf"(?P<k{number}>{pattern})" for number, (_, pattern, _) in enumerate(OPENERS)))
 
 
+_COMMANDS_KEPT = ("hccn_tool",)
 _WITHIN = {"rocm-smi": ("matrix",), "amd-smi": ("matrix", "rocm-smi")}  # openers that such an output has in it
 _OPTIONS = {"Settings": (), "Pause parameters": ("-a",), "FEC parameters": ("--show-fec",)}  # of ethtool
 
@@ -136,10 +137,11 @@ def read_saved(text: str, tool: str) -> tuple[str, bool]:
     """
     bare = unwrap(text, holds_output)
     first = bare.lstrip("\r\n")[:LINE_CHARACTERS].partition("\n")[0].rstrip("\r")
-    if _PROMPT.fullmatch(first) or _WATCH.match(first) or _FENCE.fullmatch(first):
+    looped = tool in _COMMANDS_KEPT and _LOOP_VALUES.search(bare)
+    if _PROMPT.fullmatch(first) or _WATCH.match(first) or _FENCE.fullmatch(first) or looped:
         pieces = [piece for piece in split_pasted(bare) if not piece.words or piece.words[0] == tool]
         if pieces:
-            return "".join(piece.text for piece in pieces), any(piece.filtered for piece in pieces)
+            return "".join(map(with_command, pieces)), any(piece.filtered for piece in pieces)
     return join_wrapped(bare), False
 
 
@@ -153,6 +155,12 @@ def find_prompt_host(text: str) -> str | None:
         if (match := _PROMPT.fullmatch(line) or _OTHER_PROMPT.match(line)) and match["host"]:
             return match["host"]
     return None
+
+
+def with_command(piece: Piece) -> str:
+    """Its text, below the command where that states which device the text is about."""
+    kept = piece.words and piece.words[0] in _COMMANDS_KEPT
+    return f"$ {' '.join(piece.words)}\n{piece.text}" if kept else piece.text
 
 
 def holds_output(lines: list[str]) -> bool:
@@ -175,6 +183,9 @@ class _Open(NamedTuple):
     loop: tuple[str, tuple[str, ...]] | None = None  # its variable, and the values that the command states
 
 
+_WORD = lazy_pattern(r"\w")  # a line of a frame has none, and stands above the first line of an output
+
+
 def _split(text: str) -> Iterator[tuple[_Open, list[str]]]:
     current, lines = _Open(1), list[str]()
     host: str | None = None
@@ -195,11 +206,7 @@ def _split(text: str) -> Iterator[tuple[_Open, list[str]]]:
             of_loop = current.loop is not None and kind.startswith(current.words[0]) and not opened["interface"]
             if kind in _WITHIN.get(tool, ()) or of_loop:
                 kind = tool
-            elif (
-                (always or kind != current.kind)
-                and not _begins_command(current)
-                and any(part.strip() for part in lines)
-            ):
+            elif (always or kind != current.kind) and not _begins_command(current) and any(map(_WORD.search, lines)):
                 yield current, lines
                 current, lines = _Open(number, host=host), []
             current = current._replace(kind=kind)
@@ -257,7 +264,8 @@ def _begin(number: int, line: str, host: str | None) -> _Open | None:
         return _Open(number, True, host=other["host"])
     if _FENCE.fullmatch(line):
         return _Open(number, True, host=host)
-    if (alone := _ALONE.fullmatch(line)) and _WORDS_ALONE.fullmatch(alone["rest"]):
+    alone = _ALONE.fullmatch(line)
+    if alone and (_WORDS_ALONE.fullmatch(alone["rest"]) or _LOOP_VALUES.match(alone["line"])):
         return _of_command(number, alone, host)
     if ticked := _TICKED.fullmatch(line):
         return _of_command(number, ticked, host)

@@ -133,3 +133,31 @@ def test_whether_roce_is_lossy_needs_three_outputs(
 
     states = {check.rule: check.state for check in report.checks}
     assert (lossy, off) == (states["roce-lossy"], states["roce-pfc-off"])
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("rdma_link", "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev mce0\n"),
+        ("ibdev2netdev", DEVICES),
+        ("show_gids", GIDS),
+        ("lldpctl", "Interface:    mce0, via: LLDP, RID: 1\n  Port:\n    PortID:       ifname swp1\n"),
+        ("lldpctl__f_keyvalue", "lldp.mce0.via=LLDP\nlldp.mce0.port.ifname=swp1\n"),
+    ],
+)
+def test_an_interface_that_an_output_names_exists(file: str, text: str) -> None:
+    """As far as the text goes: nothing else of it is known. Where there is a list of interfaces, that counts."""
+    (netdev,) = probe("netdev").read(saved(**{file: text})).facts.netdevs
+
+    assert ("mce0", None, None, None) == (netdev.name, netdev.operstate, netdev.mtu, netdev.address)
+    listed = saved(**{file: text, "ip__d_link": IP.replace("mce0", "mce1")})
+    assert ["mce1"] == [netdev.name for netdev in probe("netdev").read(listed).facts.netdevs]
+
+
+@pytest.mark.parametrize(("driver", "expected"), [("mlx5_core", "mlx5_core"), ("bonding", None)])
+def test_the_driver_of_a_device_is_that_of_its_interface(tmp_path: Path, driver: str, expected: str | None) -> None:
+    """One output of `ethtool -i` is enough; what has no device has no driver of one."""
+    (tmp_path / "ethtool_-i_mce0.txt").write_text(DRIVER.format(driver))
+    report, _ = diagnose(open_source(str(tmp_path)), ScanPlan())
+
+    assert [("mce0", expected)] == [(row.label, row.driver) for row in report.topology.netdevs]

@@ -24,6 +24,7 @@ from probes.host.interface import BadSource, Denied
 from probes.kernel.log_events import events, lines
 from probes.probe import Outcome, Status, outcome_of
 from probes.sources.open_source import open_source
+from probes.sources.pasted import read_saved
 from probes.text import ParseError
 from tests.probes.machine import Machine
 
@@ -383,7 +384,7 @@ def test_modules_of_a_loop() -> None:
     """Each block begins with its first line; a module that is not there has no values."""
     gone = "optical info:\npresent              : not present\ntemperature          : NA\nvendor name          : \n"
     loop = "for i in {0..1}; do hccn_tool -i $i -optical -g; done\n"
-    first, second = (port.optics for port in parse_hccn(loop + OPTICAL + gone))
+    first, second = (port.optics for port in parse_hccn(read_saved(loop + OPTICAL + gone, "hccn_tool")[0]))
     assert first is not None
     assert 51.0 == first.temperature_c
     assert second is not None

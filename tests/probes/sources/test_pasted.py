@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.cli.request import build_request
+from probes.host.commands import COMMANDS, SAVED
 from probes.host.interface import FILTERED, BadSource, Failed
 from probes.pci import lspci
 from probes.rdma import tools as rdma_tools
@@ -170,6 +171,25 @@ def test_a_file_with_the_name_of_its_command_may_hold_the_prompt(tmp_path: Path)
     (tmp_path / "lsmod.txt").write_text(f"$ lsmod | grep mlx\n{LSMOD}")
     with pytest.raises(Failed, match="is a part of what the command printed"):
         open_source(str(tmp_path)).run("lsmod")
+
+
+def test_a_pasted_thread_reads_as_its_files(corpus: Path) -> None:
+    """The same is known of its machine by the paste and by the files, as far as both hold it."""
+    threads = [path for path in (corpus / "threads").iterdir() if (path / "paste.md").exists()]
+    outputs = {
+        thread.name: (open_source(str(thread / "in")), open_source(str(thread / "paste.md"))) for thread in threads
+    }
+
+    assert len(threads) > 10
+    for name, (files, paste) in outputs.items():
+        assert isinstance(files, TreeHost)
+        assert isinstance(paste, TreeHost)
+        assert () == paste.unread, name
+        for argv in COMMANDS + SAVED:
+            if files.has_output(*argv) and paste.has_output(*argv) and argv != ("hccn_tool",):
+                texts = (host.run(*argv).stdout for host in (files, paste))
+                one, other = ([line.strip() for line in text.splitlines() if line.strip()] for text in texts)
+                assert one == other, (name, argv)
 
 
 @pytest.mark.parametrize("domain", ["0005", "1000", "10000", "10001"])
