@@ -61,15 +61,13 @@ class Detail(str, Enum):
 
 def render_page(report: Report, width: int = 80, detail: Detail = Detail.NORMAL) -> list[Line]:
     """Render the report as lines of styled text, folded to `width` columns where possible."""
-    lines = render_title(report, width)
+    lines = [*render_title(report, width), *render_hosts(report, width)]
     if detail == Detail.TOPOLOGY:
         return [*lines, *render_facts(report, width), *_render_topology(report, width)]
     if detail == Detail.BRIEF:
-        lines += [*render_verdict(report, width, overview=1), *render_hosts(report, width)]
-        return [*lines, *_add_section("", render_next_step(report, width))]
+        return [*lines, *render_verdict(report, width, overview=1), *_add_section("", render_next_step(report, width))]
     everything = detail == Detail.VERBOSE
     lines += render_verdict(report, width)
-    lines += render_hosts(report, width)
     lines += _add_section("", render_findings(report, width, everything))
     lines += _add_section("Host", render_facts(report, width))
     lines += _render_topology(report, width)
