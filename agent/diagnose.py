@@ -17,10 +17,11 @@ from agent.model.finding import Check, Gpudirect, Summary
 from agent.model.node import Platform
 from agent.model.profile import Profile
 from agent.model.reasons import list_reasons
-from agent.model.report import Config, Generator, ProbeRun, Report, Source
+from agent.model.report import Config, Generator, ProbeRun, Report, Source, SourceFile
 from agent.rules.catalogue import rules_for
 from agent.rules.context import RuleContext
 from agent.rules.engine import Failures, build_findings, evaluate
+from agent.rules.evidence_files import name_files
 from agent.version import VERSION
 from probes.catalogue import probes, providers
 from probes.host.interface import BadSource, Host
@@ -30,7 +31,9 @@ from probes.topology_files.preparsed import FactsSource
 
 if TYPE_CHECKING:
     from probes.host.recording import Recording
+    from probes.sources.dump import OutputPart, SavedOutputs
 
+FILES_SHOWN = 256  # of saved outputs, in a report
 _FIRST_SAMPLE_SHARE = 2 / 3  # of the time left besides the interval, for the first sample: it runs every probe
 _SETTLE_SECONDS = 1.0  # before the bus and the driver are read once more
 NOT_EVALUATED = Summary(verdict="unknown", counts={})
@@ -73,6 +76,8 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     started = time.monotonic()
     catalogue = probes()
     selected = [p for p in catalogue if (not plan.only or p.name in plan.only) and p.name not in plan.skip]
+    if (separate := _scan_separately(host, plan, selected)) is not None:
+        return separate
     if isinstance(host, FactsSource):
         ran = ProbeResults(host.outcomes(selected), None)
     else:
@@ -95,6 +100,46 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     return ScanResult(evaluated, ran.recording, outcomes)
 
 
+def _scan_separately(host: Host | FactsSource, plan: ScanPlan, selected: Sequence[Probe]) -> ScanResult | None:
+    """Of saved outputs that contradict each other a report that joins none of them; None where none do.
+
+    Raises BadSource where the files are of one host each, by their names.
+    """
+    saved: SavedOutputs | None = getattr(host, "saved", None)
+    if saved is None or not saved.may_be_of_several:
+        return None
+    from agent.contradictions.compare import StatedOutput, find_contradictions, group_hosts
+    from agent.contradictions.merge import merge_reports
+    from agent.contradictions.statements import list_statements, split_by_host
+    from probes.sources.tree import TreeHost
+
+    parts: list[OutputPart] = []
+    for part in saved.list_parts():
+        logs = split_by_host(part.text) if part.is_log else {}
+        several = [part.cut_out(f"{part.name}, lines of {name}", text) for name, text in logs.items()]
+        parts += several if len(several) > 1 else [part]
+    stated: list[StatedOutput] = []
+    reports: list[Report] = []
+    for part in parts if len(parts) > 1 else ():
+        alone = TreeHost(host.kind, host.path or "", saved.no_files, part.outputs)
+        ran = run_probes(selected, alone, plan.timeout_seconds)
+        given = Source(kind=host.kind, path=host.path, files=[SourceFile(name=part.name, read_as=part.read_as)])
+        report = _build_report(alone, _in_order(probes(), ran.outcomes))
+        reports.append(msgspec.structs.replace(report, source=given))
+        rows = [] if part.is_about_one_device else list_statements(reports[-1], part.is_log, part.text, part.read_as)
+        stated.append(StatedOutput(part.name, part.read_as, part.prompt_host, rows, part.text, part.is_used))
+    found = find_contradictions(stated)
+    if not found:
+        return None
+    saved.refuse_prefixes(host.path or "", [name for one in found for names in one.values.values() for name in names])
+    if plan.record:
+        raise BadSource(f"{host.path}: no capture is made of it: its outputs are of two hosts, or of two times")
+    whole = msgspec.structs.replace(_build_report(host, ()), source=_describe_source(host, parts))
+    judged = [evaluate_report(report, plan.configuration, plan.profile) for report in reports]
+    merged = merge_reports(whole, judged, group_hosts(stated, found), found)
+    return ScanResult(merged, None, [])
+
+
 def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Report:
     """The report without checks and findings."""
     try:
@@ -105,7 +150,7 @@ def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Repo
         generated_at=utc_now(),
         observed_at=host.observed_at,
         generator=Generator(name="fabricscope", version=VERSION),
-        source=Source(kind=host.kind, path=host.path),
+        source=_describe_source(host),
         node=assembled.node,
         platform=assembled.platform,
         probes=[_probe_run(outcome) for outcome in outcomes],
@@ -114,6 +159,18 @@ def _build_report(host: Host | FactsSource, outcomes: Sequence[Outcome]) -> Repo
         topology=assembled.topology,
         summary=NOT_EVALUATED,
     )
+
+
+def _describe_source(host: Host | FactsSource, parts: Sequence[OutputPart] = ()) -> Source:
+    """The source, with what became of every saved file. `parts`: those of which each was read alone."""
+    saved: SavedOutputs | None = getattr(host, "saved", None)
+    if saved is None:
+        return Source(kind=host.kind, path=host.path)
+    for part in parts:
+        saved.add_read(part)
+    files = [SourceFile(name=file.name, read_as=file.read_as, reason=file.reason) for file in saved.list_files()]
+    more = max(len(files) - FILES_SHOWN, 0)
+    return Source(kind=host.kind, path=host.path, files=files[:FILES_SHOWN], files_more=more or None)
 
 
 def _sources_disagree(report: Report) -> bool:
@@ -175,6 +232,8 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
 
     Raises BadProfile if the profile is missing or cannot be read.
     """
+    if report.source.hosts is not None:  # what each output states alone was judged when they were read
+        return msgspec.structs.replace(report, generated_at=utc_now())
     platform, expected, declared = _select_profile(report, profile)
     case = build_context(report, configuration, platform, expected)
     rules = rules_for(case)
@@ -189,7 +248,7 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
         gpudirect=_build_gpudirect(case, checks, faults),
         checks=checks,
         reasons=list_reasons(reasons),
-        findings=findings,
+        findings=name_files(findings, report.source) if report.source.files else findings,
         summary=summary,
     )
     if len(report.topology.gpus) < 2 or all(finding.severity == "info" for finding in findings):

@@ -66,7 +66,17 @@ class InProcessScheduler(Scheduler):
                 why = lost[probe.name]
                 self.settle(probe, Status(why.status), why.reason, hung=why.code == HUNG)
             elif not self.is_superfluous(probe):
-                self.keep(_as_recorded(outcome_of(probe, host), unanswered.get(probe.name)))
+                outcome = _as_recorded(outcome_of(probe, host), unanswered.get(probe.name))
+                self.keep(_as_far_as_saved(outcome, getattr(self.host, "cut_commands", {})))
+
+
+def _as_far_as_saved(outcome: Outcome, cut_commands: Mapping[str, str]) -> Outcome:
+    """Facts of outputs that all end early are not all facts, whatever the parser makes of them."""
+    ends = [cut_commands[source] for source in outcome.sources if source in cut_commands]
+    if outcome.status is not Status.OK or not ends or len(ends) < len(outcome.sources):
+        return outcome
+    reason = f"{outcome.sources[0]} may be cut: {ends[0]}"
+    return outcome._replace(status=Status.PARTIAL, reason=reason, reason_code="list-cut")
 
 
 def _as_recorded(outcome: Outcome, why: Refusal | None) -> Outcome:

@@ -23,6 +23,7 @@ from probes.topology_files.preparsed import FactsSource
 if TYPE_CHECKING:
     from probes.host.recording import Recording
 
+UNREAD_SHOWN = 8  # lines on stderr about saved files that are not read
 EXTRAS_SECONDS = 20.0  # time for a capture's extras, after its probes
 
 
@@ -72,8 +73,8 @@ class ReportRequest(msgspec.Struct, frozen=True):
             host = open_source(self.source, self.root)
             if record and isinstance(host, FactsSource):
                 raise CliError(f"--capture needs a host: {host.path} holds a topology only")
-            for output in getattr(host, "unread", ()):
-                print_warning(f"not read: {output}")
+            if getattr(host, "saved", None) is None:
+                warn_of_unread([f"not read: {output}" for output in getattr(host, "unread", ())])
             self._check_earlier(live=host.live, record=record)
             with Progress(live=host.live and not self.quiet) as progress:
                 plan = ScanPlan(
@@ -90,6 +91,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
                 report, recording = diagnose(host, plan)
                 if host.live:
                     warn_of_holders(report, print_warning)
+                warn_of_unread(describe_unread(report))
                 if recording is not None and not isinstance(host, FactsSource):
                     from probes.capture.extras import record_extras
 
@@ -164,6 +166,25 @@ def build_request(values: Mapping[str, Any]) -> ReportRequest:
         earlier,
         values["profile"],
     )
+
+
+def describe_unread(report: Report) -> list[str]:
+    """A line for each saved file that is not read or not whole, and why."""
+    files = [file for file in report.source.files or [] if file.reason]
+    return [
+        f"not read: {file.name}: {file.reason}"
+        if file.read_as is None
+        else f"{file.name}, read as {file.read_as}: {file.reason}"
+        for file in files
+    ]
+
+
+def warn_of_unread(lines: list[str]) -> None:
+    """Print what is not read of a source; of many the first."""
+    for line in lines[:UNREAD_SHOWN]:
+        print_warning(line)
+    if len(lines) > UNREAD_SHOWN:
+        print_warning(f"and {len(lines) - UNREAD_SHOWN} more: `source.files` of the report (--format json) lists them")
 
 
 def warn_of_holders(report: Report, warn: Callable[[str], None]) -> None:

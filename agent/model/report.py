@@ -24,11 +24,31 @@ class Generator(msgspec.Struct, frozen=True, kw_only=True):
     version: str
 
 
+class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of saved outputs, or one output in a text of several."""
+
+    name: str  # as given; in a text of several "issue.md, line 12"
+    read_as: str | None = None  # the command whose output it is taken for; null: it is not read
+    reason: str | None = None  # why it is not read, or why only a part of it counts
+
+
+class SourceHost(msgspec.Struct, frozen=True, kw_only=True):
+    """Outputs that belong together, in a source that holds outputs of several hosts or times."""
+
+    name: str | None = None
+    named_by: str | None = None  # output | prompt: a prompt is a hint
+    files: list[str] = []  # names of `files`
+    facts: list[str] = []  # by which they differ from the others: "host name n7", "0000:61:00.0 is a GPU"
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """What was looked at."""
 
     kind: str
     path: str | None = None
+    files: list[SourceFile] | None = None  # of saved outputs, unread ones first; null: another kind of source
+    files_more: int | None = None  # how many more there are
+    hosts: list[SourceHost] | None = None  # outputs contradict each other: nothing is joined; null: none do
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

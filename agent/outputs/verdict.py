@@ -75,6 +75,8 @@ def classify_check(check: Check, report: Report) -> str:
 
 
 def _why_unknown(report: Report) -> str:
+    if report.source.hosts is not None:
+        return "the outputs are of several hosts or times, and each was checked alone"
     unread, topology = report.summary.devices_unread, report.topology
     if unread and not (topology.gpus or topology.host_nics):
         return f"no GPU or RDMA NIC is listed, but there may be some: {unread}"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 READ_LIMIT_BYTES = 1 << 20  # one attribute, one file: no fact of ours is longer
 OUTPUT_LIMIT_BYTES = 16 << 20  # one command's stdout
 LOG_LIMIT_BYTES = 256 << 20  # a kernel log, of which only the lines that are read are kept
-FILTERED = "filtered: "  # begins the stderr of a saved output that is a part of what its command printed
+FILTERED = "filtered: "  # begins the stderr of a saved output that is a part of what its command printed; then why
 
 
 class ReadError(Exception):

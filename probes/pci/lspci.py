@@ -308,7 +308,7 @@ def _listing(host: Host, argv: tuple[str, ...]) -> LspciListing:
     try:
         listing = parse_lspci(done.stdout)
         if done.stderr.startswith(FILTERED):
-            listing.cut = listing.cut or f"it is the output of `{done.stderr.removeprefix(FILTERED)}`"
+            listing.cut = listing.cut or done.stderr.removeprefix(FILTERED)
         return listing
     except ParseError as why:
         first = done.stderr.strip().partition("\n")[0]

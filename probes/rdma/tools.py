@@ -143,8 +143,8 @@ def _run_tool(host: Host, argv: tuple[str, ...], parse: Callable[[str], ParsedTo
         problem = f" (exit {completed.returncode}: {first[:100]})" if completed.returncode or first else ""
         raise Failed(f"{why}{problem}") from why
     if completed.stderr.startswith(FILTERED):
-        part = f"`{completed.stderr.removeprefix(FILTERED)}` prints a part of what there is"
-        return parsed._replace(cut=(*parsed.cut, f"{' '.join(argv)}: {part}"))
+        part = completed.stderr.removeprefix(FILTERED)
+        return parsed._replace(cut=(*parsed.cut, f"{' '.join(argv)} may be cut: {part}"))
     return parsed
 
 

@@ -29,7 +29,7 @@ from probes.sources.capture_nvml import RecordedNvml
 
 FORMAT = "fabricscope.capture/1"
 MANIFEST = "/manifest.json"
-RECAPTURED = ("tree", "dump", "sosreport", "bug-report")  # kinds that hold less than their machine did
+RECAPTURED = ("tree", "dump", "text", "sosreport", "bug-report")  # kinds that hold less than their machine did
 
 
 class CaptureHost:

@@ -7,7 +7,8 @@ Names are those of sos: each run of characters outside [A-Za-z0-9_./-] is one "_
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -21,8 +22,25 @@ from probes.host.commands import (
     OF_NPU,
     SAVED,
 )
-from probes.host.files import Files, is_file
-from probes.host.interface import FILTERED, LOG_LIMIT_BYTES, OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, ReadError
+from probes.host.files import Files, is_directory, is_file
+from probes.host.interface import (
+    FILTERED,
+    LOG_LIMIT_BYTES,
+    OUTPUT_LIMIT_BYTES,
+    Absent,
+    BadSource,
+    Completed,
+    Failed,
+    ReadError,
+)
+from probes.sources.given import (
+    GivenFile,
+    cut_early_end,
+    describe_command,
+    find_early_end,
+    is_log,
+    is_log_of_job,
+)
 from probes.sources.identify import LOOK_CHARACTERS, find_missing_name, identify_command
 from probes.text import decode_saved, lazy_pattern
 
@@ -32,6 +50,8 @@ if TYPE_CHECKING:
 PASTED_CHARACTERS = 2 << 20  # a longer text is one output
 _SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
 
+_PROMPT_LINES = 3  # before an output: a fence and a prompt
+HOSTS_SHOWN = 8  # of a folder of several
 FILES_LIMIT = 1000  # of one folder that are looked into
 SUFFIXES = (".txt", ".xml", ".log", ".out", ".json")
 LSPCI_EXTRAS = frozenset("Dnkbvx")  # options of lspci that only add to what it prints
@@ -79,12 +99,20 @@ class SavedOutputs:
     """The outputs that a folder (or a single file) holds, by their commands. `named`: where they lie, by the names
     that sos would give them; without it, every file at the top is looked at."""
 
-    def __init__(self, files: Files, named: Mapping[str, str] | None = None) -> None:
+    def __init__(self, files: Files, named: Mapping[str, str] | None = None, prefix: str = "") -> None:
         self._files = files
         self._is_copied = named is None  # by a person, maybe with the prompt
-        self._paths = {name: f"/{name}" for name in _file_names(files)} if named is None else named
+        self._prefix = prefix  # of the names of files; those without it are left out
+        if named is None:
+            named = {name.removeprefix(prefix): f"/{name}" for name in _file_names(files) if name.startswith(prefix)}
+        self._paths = named
         names = list(self._paths)
         self._names: dict[tuple[str, ...], str | None] = {}
+        self._contents: dict[str, tuple[tuple[str, ...], ...]] = {}  # of files whose name states nothing
+        self._answered: set[str] = set()  # outputs that a probe asked for
+        self._alone_read: dict[str, OutputPart] = {}  # by the name that is shown
+        self._not_whole: dict[str, str] = {}  # by name
+        self.cut_commands: dict[str, str] = {}  # the same by command
         taken: set[str] = set()
         for argv in COMMANDS + SAVED if names else ():
             name = best_name(argv, names)
@@ -93,8 +121,10 @@ class SavedOutputs:
                 taken.add(name)
         self.unread: list[str] = []  # which outputs in a text of several are not used, and why
         self._pieces: dict[str, _Piece] = {}
+        self._unused: list[_Unused] = []  # in texts of several
+        self._texts: set[str] = set()  # files that were looked through for outputs
         self._left, self._unsplit = _SPLIT_CHARACTERS, 0
-        for name in names if named is None else ():
+        for name in names if self._is_copied else ():
             if name not in taken and not _is_of_device(_stem(name)):
                 self._look_into(name)
         if self._unsplit:
@@ -104,6 +134,38 @@ class SavedOutputs:
         for argv in COMMANDS + SAVED if self._pieces else ():
             if argv not in self._names and (name := best_name(argv, list(self._pieces))):
                 self._names[argv] = name
+
+    @property
+    def may_be_of_several(self) -> bool:
+        """Whether there is more than one output, or a log, which may have been collected of several hosts."""
+        return len(self._paths) > 1 or len(self._pieces) > 1 or any(map(is_log, self._list_read()))
+
+    @property
+    def no_files(self) -> Files:
+        """The files of a source of nothing but outputs."""
+        from probes.sources.memory import MemoryFiles
+
+        return MemoryFiles()
+
+    def _list_read(self) -> list[str]:
+        return [read_as for name in (*self._paths, *self._pieces) if (read_as := self._read_as(name))]
+
+    def add_read(self, part: OutputPart) -> None:
+        """An output that was read alone."""
+        self._alone_read[part.name] = part
+
+    def refuse_prefixes(self, path: str, names: Iterable[str]) -> None:
+        """Raises BadSource where the names begin with what each host's files begin with."""
+        groups = [prefix for prefix in group_by_prefix(names) if prefix]
+        if len(groups) > 1 and not self._prefix:
+            raise refuse_several(path, groups, glob=True)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether all outputs stand in one text of several, or with prose around them."""
+        places = [piece.place for piece in self._pieces.values()] + [unused.place for unused in self._unused]
+        first = min((int(place.rpartition(" ")[2]) for place in places), default=0)
+        return bool(self._pieces) and set(self._paths) <= self._texts and (len(places) > 1 or first > _PROMPT_LINES)
 
     @property
     def commands(self) -> list[tuple[str, ...]]:
@@ -131,8 +193,11 @@ class SavedOutputs:
         name = self.name_of(argv)
         if name is None:
             raise Absent(f"{' '.join(argv)}: no saved output")
+        self._answered.add(name)
         if piece := self._pieces.get(name):
-            return Completed(argv, 0, piece.text, f"{FILTERED}{piece.filtered}" if piece.filtered else "", 0.0)
+            text, why = self._cut_end(name, argv, piece.text)
+            part = piece.filtered or why
+            return Completed(argv, 0, text, f"{FILTERED}{part}" if part else "", 0.0)
         content = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES)
         if len(content) == OUTPUT_LIMIT_BYTES and argv in KERNEL_LOGS:
             content = read_long_log(self._files, self._paths[name])
@@ -145,35 +210,172 @@ class SavedOutputs:
             text, is_part = read_saved(text, argv[0])
             if is_part and not saved_name(argv).startswith(_IN_PARTS):
                 raise Failed(f"{name}: is a part of what the command printed; save the whole")
-            return Completed(argv, 0, text, f"{FILTERED}{' '.join(argv)} | ..." if is_part else "", 0.0)
+            text, part = self._cut_end(name, argv, text)
+            part = f"it is the output of `{' '.join(argv)} | ...`" if is_part else part
+            return Completed(argv, 0, text, f"{FILTERED}{part}" if part else "", 0.0)
         return Completed(argv, 0, text, "", 0.0)
+
+    def _cut_end(self, name: str, argv: tuple[str, ...], text: str) -> tuple[str, str | None]:
+        """An output without the error that it ends with, and why it is not whole: kept for `list_files`. A log has no
+        end."""
+        if is_log(argv[0]):
+            return text, None
+        text, why = cut_early_end(text)
+        if why is not None:
+            self._not_whole[name] = self.cut_commands[" ".join(argv)] = why
+        return text, why
 
     def holds(self, argv: tuple[str, ...]) -> bool:
         """Whether there is a saved output."""
         return self.name_of(argv) is not None
 
+    def list_files(self) -> list[GivenFile]:
+        """Every file that was given, those that are not read first; of a text of several its outputs. Complete once
+        the probes have run."""
+        pieces = [self._account(piece.place, name) for name, piece in self._pieces.items()]
+        pieces += [GivenFile(unused.place, None, f"{unused.words}: {unused.why}") for unused in self._unused]
+        texts = {piece.place.rpartition(", line ")[0] for piece in self._pieces.values()}
+        texts |= {unused.place.rpartition(", line ")[0] for unused in self._unused}
+        files = [self._account(self._shown(name), name) for name in self._paths if name not in texts]
+        files += [GivenFile(name, None, why) for name, why in self._list_others()]
+        rows = [self._account_alone(file) for file in files + pieces]
+        return sorted(rows, key=lambda file: (file.read_as is not None, _in_lines(file.name)))
+
+    def _account_alone(self, file: GivenFile) -> GivenFile:
+        part = self._alone_read.get(file.name)
+        return GivenFile(file.name, part.read_as, find_early_end(part.text)) if part else file
+
+    def _list_others(self) -> list[tuple[str, str]]:
+        """What lies beside the files that are looked into, and why it is not."""
+        try:
+            names = self._files.listdir("/")
+        except ReadError:
+            return []
+        others = [name for name in names if name.startswith(self._prefix) and f"/{name}" not in self._paths.values()]
+        return [
+            (
+                name,
+                "is a folder" if is_directory(self._files, f"/{name}") else f"only {FILES_LIMIT} files are looked into",
+            )
+            for name in others
+        ]
+
+    def _account(self, shown: str, name: str) -> GivenFile:
+        """What became of one output."""
+        read_as = self._read_as(name)
+        if read_as is None:
+            return GivenFile(shown, None, self._why_unknown(name))
+        users = [argv for argv, used in self._names.items() if used == name]
+        if name in self._answered or name in self._pieces or (users and _is_of_device(_stem(name))):
+            return GivenFile(shown, read_as, self._not_whole.get(name))
+        rival = next(
+            (used for argv in COMMANDS + SAVED if best_name(argv, [name]) and (used := self._names.get(argv))), None
+        )
+        rival = rival or next((used for argv in self._contents.get(name, ()) if (used := self._names.get(argv))), None)
+        if rival is not None and rival != name:
+            return GivenFile(shown, None, f"{read_as}: {rival} is used")
+        return GivenFile(shown, read_as, "nothing of this run needs it")
+
+    def _read_as(self, name: str) -> str | None:
+        """The command whose output this is; None where that is not known."""
+        if name in self._contents:
+            return describe_command(self._contents[name][0])
+        stem = _stem(name)
+        of_device = next((argv for argv in _OF_DEVICES if _is_about_one(stem, argv)), None)
+        if of_device in OF_INTERFACE:
+            device = "_".join(_parts(stem)[0][len(_command_parts(of_device)[0]) :])
+            return f"{' '.join(of_device)} {device}"
+        argv = next((argv for argv in COMMANDS + SAVED if best_name(argv, [name])), None)
+        if of_device or (argv is None and name in self._pieces):
+            return stem.replace("_", " ")
+        return describe_command(argv) if argv else None
+
+    def _why_unknown(self, name: str) -> str:
+        start, _ = self._start(name)
+        if not start.strip():
+            return "is empty" if name in self._paths else "is not known"
+        if is_log_of_job(start):
+            return "is the log of a job, which `fabricscope job` reads"
+        return find_missing_name(start) or "is not known as the output of a command"
+
+    def list_parts(self) -> list[OutputPart]:
+        """Every output by itself, also those of which another one is used."""
+        rows = [(piece.place, name, piece, True) for name, piece in self._pieces.items()]
+        rows += [(u.place, u.name, u.piece, False) for u in self._unused if u.name and u.piece]
+        parts = [self._part(place, name, piece, is_used) for place, name, piece, is_used in rows]
+        for name in self._paths:
+            if name not in self._texts or name in self._contents:
+                parts += self._file_part(name)
+        return parts
+
+    def _part(self, place: str, name: str, piece: _Piece, is_used: bool) -> OutputPart:
+        alone = self._alone()
+        alone._pieces[name] = piece
+        read_as = alone._read_as(name) or name
+        return OutputPart(place, read_as, piece.host, piece.text, alone, is_used)
+
+    def _file_part(self, name: str) -> list[OutputPart]:
+        read_as = self._read_as(name)
+        if read_as is None:
+            return []
+        alone = self._alone()
+        alone._paths = {name: self._paths[name]}
+        if name in self._contents:
+            alone._contents[name] = self._contents[name]
+            alone._names = dict.fromkeys(self._contents[name], name)
+        from probes.sources.pasted import find_prompt_host
+
+        text, _ = self._start(name, OUTPUT_LIMIT_BYTES)
+        is_used = _is_of_device(_stem(name)) or name in self._names.values()
+        return [OutputPart(self._shown(name), read_as, find_prompt_host(text), text, alone, is_used)]
+
+    def with_text(self, text: str) -> SavedOutputs:
+        """The same single output with another text."""
+        (name,) = [*self._pieces, *map(_stem, self._paths)]
+        alone = self._alone()
+        alone._pieces[name] = _Piece(text, None)
+        return alone
+
+    def _shown(self, name: str) -> str:
+        """The name of a file as it was given."""
+        return f"{self._prefix}{name}"
+
+    def _alone(self) -> SavedOutputs:
+        """The same source without any output."""
+        alone = SavedOutputs(self._files, {})
+        alone._is_copied = self._is_copied
+        return alone
+
+    def list_names(self) -> list[str]:
+        """The files that are looked into."""
+        return list(self._paths)
+
+    def look_at(self, name: str) -> str:
+        """The begin of a file."""
+        return self._start(name)[0]
+
     def _start(self, name: str, limit: int = LOOK_CHARACTERS) -> tuple[str, bool]:
         """Its text, and whether it may go on."""
         try:
-            content = self._files.read(self._paths[name], limit)
+            content = self._files.read(self._paths[name], limit) if name in self._paths else b""
         except ReadError:
             return "", False
         return decode_saved(content), len(content) >= limit
 
-    def _split(self, name: str, start: str, cut: bool, known: bool) -> tuple[dict[str, _Piece], list[str]]:
+    def _split(self, name: str, start: str, cut: bool, known: bool) -> tuple[dict[str, _Piece], list[_Unused]]:
         """The outputs in a file. `known`: its begin is an output, so that more of them may stand beyond the cut."""
         if self._left <= 0:
             self._unsplit += 1
             return {}, []
         self._left -= len(start)
-        pieces, unread = _named_pieces(start)
+        pieces, unread = _named_pieces(name, start)
         if not cut:
             return pieces, unread
         if not (known or pieces):
             return {}, []
         text, cut = self._start(name, PASTED_CHARACTERS)
         self._left -= len(text)
-        return ({}, []) if cut else _named_pieces(text)
+        return ({}, []) if cut else _named_pieces(name, text)
 
     def _look_into(self, name: str) -> None:
         """Take a file whose name states nothing: as one output, or as the outputs that somebody pasted into it."""
@@ -185,20 +387,66 @@ class SavedOutputs:
         pieces, unread = self._split(name, start, cut, bool(whole))
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         if whole and len(pieces) < 2 and not unread and not shown:
+            self._contents[name] = whole
             for argv in whole:
                 self._names.setdefault(argv, name)
             return
         for piece_name, piece in pieces.items():
-            self._pieces.setdefault(piece_name, piece)
-        self.unread += [f"{name}, {text}" for text in unread]
+            used = self._pieces.setdefault(piece_name, piece)
+            if used is not piece:
+                why = f"{used.place} is used"
+                unread.append(_Unused(piece.place, piece_name.replace("_", " "), why, piece_name, piece))
+        self._texts.add(name)
+        self._unused += unread
+        self.unread += map(str, unread)
+
+
+class OutputPart(NamedTuple):
+    """One output by itself, as a source that holds nothing else."""
+
+    name: str
+    read_as: str
+    prompt_host: str | None  # a hint: a prompt shows the name of a container or an alias, too
+    text: str
+    outputs: SavedOutputs
+    is_used: bool = True  # False: another output of its command serves
+
+    @property
+    def is_log(self) -> bool:
+        """Whether it is the kernel's log."""
+        return is_log(self.read_as)
+
+    @property
+    def is_about_one_device(self) -> bool:
+        """Whether it states nothing of its host but the name of an interface."""
+        return self.read_as.startswith(("ethtool ", "mlnx_qos ", "dcb ")) and not self.read_as.startswith("ethtool -i")
+
+    def cut_out(self, name: str, text: str) -> OutputPart:
+        """The same with a part of its text."""
+        return self._replace(name=name, text=text, outputs=self.outputs.with_text(text))
 
 
 class _Piece(NamedTuple):
     """An output that stands in a longer text."""
 
     text: str
-    filtered: str | None  # the command with its filter: it is a part of what it printed
+    filtered: str | None  # why it is a part of what its command printed
     marked: bool = False
+    host: str | None = None  # by the prompt
+    place: str = ""  # "issue.md, line 12"
+
+
+class _Unused(NamedTuple):
+    """An output in a longer text that is not used; of one that is known the name and the text."""
+
+    place: str
+    words: str
+    why: str
+    name: str | None = None
+    piece: _Piece | None = None
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.words}: {self.why}"
 
 
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
@@ -207,36 +455,38 @@ _IN_PARTS = (_LOG, _HCCN, "lspci", "ethtool", "mlnx_qos", *_RDMA)  # a part of i
 _OF_DEVICES = OF_INTERFACE + OF_NPU
 
 
-def _named_pieces(text: str) -> tuple[dict[str, _Piece], list[str]]:
+def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused]]:
     """The outputs in a text by the names of their commands, and which are not used and why."""
     from probes.sources.pasted import split_pasted, with_command  # lazy: few sources hold a text that nobody named
 
     found: dict[str, _Piece] = {}
-    unread: list[str] = []
+    unread: list[_Unused] = []
     first_host: str | None = None
     for piece in split_pasted(text):
         name = _name_of_piece(piece)
         if name and name.startswith("lspci"):
             name = next((one for one in found if one.startswith("lspci")), name)  # of one device, and of the next one
-        shown = f"line {piece.line}: {' '.join(piece.words) or 'an output'}"
+        shown = f"{file}, line {piece.line}", " ".join(piece.words) or "an output"
         first_host = first_host or (piece.host if name else None)
         content = with_command(piece) if name == _HCCN else piece.text
+        part = f"it is the output of `{' '.join(piece.words)} | ...`" if piece.filtered else None
+        here = _Piece(content, part, piece.marked, piece.host, shown[0])
         if name is None:
             if why := find_missing_name(piece.text) or ("this output is not known" if piece.words else None):
-                unread.append(f"{shown}: {why}")
-        elif piece.host not in (None, first_host):
-            unread.append(f"{shown}: is of {piece.host}, and a source is one host: here {first_host}")
+                unread.append(_Unused(*shown, why))
         elif piece.filtered and not name.startswith(_IN_PARTS):
-            unread.append(f"{shown}: is a part of what the command printed; save the whole")
+            unread.append(_Unused(*shown, "is a part of what the command printed; save the whole"))
+        elif piece.host not in (None, first_host):
+            why = f"is of {piece.host}, and a source is one host: here {first_host}"
+            unread.append(_Unused(*shown, why, name, here))
         elif name not in found:
-            part = f"{' '.join(piece.words)} | ..." if piece.filtered else None
-            found[name] = _Piece(content, part, piece.marked)
+            found[name] = here
         elif name in (_LOG, _HCCN) or name.startswith("lspci") or (found[name].filtered and name.startswith(_RDMA)):
             between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"
             before = found[name].text.rstrip() if name.startswith("lspci") else found[name].text
             found[name] = found[name]._replace(text=before + between + content)
         elif found[name].text.strip() != piece.text.strip():
-            unread.append(f"{shown}: an earlier one is used")
+            unread.append(_Unused(*shown, "an earlier one is used", name, here))
     return found, unread
 
 
@@ -327,6 +577,43 @@ def _file_names(files: Files) -> list[str]:
     except ReadError:
         return []
     return [name for name in names[:FILES_LIMIT] if is_file(files, f"/{name}")]
+
+
+def refuse_several(path: str, names: Iterable[str], glob: bool = False) -> BadSource:
+    """The error for a source of several hosts, with how to scan each. `names`: of folders, or prefixes of files."""
+    names = sorted(names)
+    places = [shlex.quote(f"{path.rstrip('/')}/{name}{'*' if glob else ''}") for name in names]
+    commands = "; ".join(f"`fabricscope scan --source {place}`" for place in places[:HOSTS_SHOWN])
+    shown = ", ".join(name.rstrip("-_.") for name in names[:HOSTS_SHOWN])
+    more = f" and {len(names) - HOSTS_SHOWN} more" if len(names) > HOSTS_SHOWN else ""
+    return BadSource(f"{path}: holds outputs of {len(names)} hosts: {shown}{more}", f"scan each: {commands}")
+
+
+_TOOL_IN_NAME = lazy_pattern(
+    "|".join(sorted({rf"(?<=[-_.]){re.escape(argv[0])}(?=[_.]|$)" for argv in COMMANDS + SAVED}, reverse=True))
+)
+
+
+def group_by_prefix(names: Iterable[str]) -> dict[str, list[str]]:
+    """Names of outputs by what stands before the command: "n7-" of "n7-ibstat.txt".
+
+    >>> group_by_prefix(["n7-ibstat.txt", "n8-ibstat.txt", "n7-nvidia-smi_-q.txt", "lspci_-vvv.txt", "notes.md"])
+    {'n7-': ['ibstat.txt', 'nvidia-smi_-q.txt'], 'n8-': ['ibstat.txt'], '': ['lspci_-vvv.txt']}
+    """
+    tools = {argv[0] for argv in COMMANDS + SAVED}
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        if re.split(r"[_.]", name, maxsplit=1)[0] in tools:
+            groups.setdefault("", []).append(name)
+        elif match := _TOOL_IN_NAME.search(name):
+            groups.setdefault(name[: match.start()], []).append(name[match.start() :])
+    return groups
+
+
+def _in_lines(place: str) -> tuple[str, int]:
+    """The sort key of a file, or of an output in a text."""
+    file, _, line = place.rpartition(", line ")
+    return (file, int(line)) if file and line.isdigit() else (place, 0)
 
 
 def _stem(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 from probes.host.commands import IB_FABRIC_SAVED, SOS_FOLDER
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["BadSource", "open_source"]
 
 OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricscope fleet topology` reads it"
-_JOB_LOG = ("NCCL INFO ", "NCCL WARN ", "ProcessGroupNCCL.cpp:", "] HCCL(")  # words of it
+_FOLDERS_LOOKED_INTO = 64
 _REPORT = '"fabricscope.report/'
 SOURCES = (
     "a source is a capture, a sosreport, an nvidia-bug-report.log, the sys/ tree of a machine, saved command outputs "
@@ -34,6 +35,8 @@ def open_source(path: str | None, root: str | None = None) -> Host | FactsSource
         return LiveHost()
     if os.path.isdir(path):
         return _recognize(path, _folder(path))
+    if path.endswith("*") and not os.path.exists(path) and os.path.isdir(os.path.dirname(path) or "."):
+        return _with_prefix(path)
     from probes.sources.archive import load
 
     store = load(path)
@@ -63,16 +66,58 @@ def _folder(path: str) -> Files:
     return files
 
 
+def _with_prefix(path: str) -> Host:
+    """The saved outputs of one host in a folder of several: those whose names begin so ("DIR/n7-*")."""
+    from probes.sources.dump import SavedOutputs
+
+    folder, prefix = os.path.split(path[:-1])
+    files = _folder(folder or ".")
+    outputs = SavedOutputs(files, prefix=prefix)
+    if not outputs.commands:
+        raise BadSource(f"{path}: no file there with such a name is a saved output", SOURCES)
+    return _dump(path, files, outputs)
+
+
+def _refuse_several(path: str, store: Files) -> None:
+    """Raises BadSource where folders or files are each a host of their own."""
+    from probes.sources.dump import SavedOutputs, refuse_several
+
+    folders = []
+    for name in store.listdir("/")[:_FOLDERS_LOOKED_INTO]:
+        inner = store.below(f"/{name}")
+        if inner is not None and (_is_whole_machine(inner) or SavedOutputs(inner).commands):
+            folders.append(name)
+    if len(folders) > 1:
+        raise refuse_several(path, folders)
+
+
+def _is_whole_machine(store: Files) -> bool:
+    return is_file(store, "/manifest.json") or any(is_directory(store, f"/{name}") for name in ("sys", SOS_FOLDER[1:]))
+
+
 def _recognize(path: str, store: Files) -> Host:
     """The host that a store holds, where need be in its one leading folder."""
+    from probes.sources.dump import SavedOutputs
+    from probes.sources.given import is_log_of_job
+
     host = _host(path, store)
     if host is None:
         names = store.listdir("/")
         inner = store.below(f"/{names[0]}") if len(names) == 1 else None
         host = _host(path, inner) if inner is not None else None
+        if host is None:
+            _refuse_several(path if inner is None else os.path.join(path, names[0]), store if inner is None else inner)
     if host is None:
+        outputs = SavedOutputs(store)
+        if any(is_log_of_job(outputs.look_at(name)) for name in outputs.list_names()):
+            raise _is_of_job(path)
         raise BadSource(f"{path}: is not recognized: nothing in it is a source", SOURCES)
     return host
+
+
+def _is_of_job(path: str) -> BadSource:
+    command = f"fabricscope job {shlex.quote(path)}"
+    return BadSource(f"{path}: is the log of a job, not evidence of a host", f"`{command}` reads it")
 
 
 def _host(path: str, store: Files) -> Host | None:
@@ -86,12 +131,17 @@ def _host(path: str, store: Files) -> Host | None:
         from probes.sources.sosreport import sos_host
 
         return sos_host(path, store)
-    from probes.sources.dump import SavedOutputs
+    from probes.sources.dump import SavedOutputs, group_by_prefix, refuse_several
     from probes.sources.tree import TreeHost
 
     outputs = SavedOutputs(store)
     if is_directory(store, "/sys"):
         return TreeHost("tree", path, store, outputs, tuple(outputs.unread))
+    prefixes = {prefix: names for prefix, names in group_by_prefix(outputs.list_names()).items() if prefix}
+    if len(prefixes) == 1 and len(outputs.list_names()) == len(*prefixes.values()):
+        outputs = SavedOutputs(store, prefix=next(iter(prefixes)))
+    elif len({name for names in prefixes.values() for name in names}) < sum(map(len, prefixes.values())):
+        raise refuse_several(path, prefixes, glob=True)  # one command's output of each
     return _dump(path, store, outputs) if outputs.commands else None
 
 
@@ -115,6 +165,7 @@ def _single_output(path: str) -> Host | FactsSource:
     from probes.fabric.files import LOOK_CHARACTERS, fabric_format
     from probes.host.folder import LiveFiles
     from probes.sources.dump import KERNEL_LOGS, SavedOutputs, read_long_log
+    from probes.sources.given import is_log_of_job
     from probes.sources.identify import find_missing_name
     from probes.sources.memory import MemoryFiles
     from probes.sources.pasted import holds_output
@@ -144,8 +195,9 @@ def _single_output(path: str) -> Host | FactsSource:
             raise BadSource(f"{path}: {OF_A_FABRIC}")
         if _REPORT in start:
             raise BadSource(f"{path}: is a finished report of fabricscope", "--report takes one")
-        if any(word in start for word in _JOB_LOG):
-            raise BadSource(f"{path}: is the log of a job, not of a host", f"`fabricscope job {path}` explains it")
+        if is_log_of_job(start):
+            raise _is_of_job(path)
         useless = find_missing_name(start)
         raise BadSource(f"{path}: {useless or 'is not recognized: it is no archive and no known output'}", SOURCES)
-    return TreeHost("dump", path, MemoryFiles(), outputs, tuple(outputs.unread))
+    kind = "text" if outputs.is_text else "dump"
+    return TreeHost(kind, path, MemoryFiles(), outputs, tuple(outputs.unread))

@@ -145,6 +145,18 @@ def read_saved(text: str, tool: str) -> tuple[str, bool]:
     return join_wrapped(bare), False
 
 
+def find_prompt_host(text: str) -> str | None:
+    """The host that the prompt of an output's first lines shows.
+
+    >>> find_prompt_host("[root@n7 ~]# ibstat\\nCA 'mlx5_0'\\n"), find_prompt_host("CA 'mlx5_0'\\n")
+    ('n7', None)
+    """
+    for line in text[:LINE_CHARACTERS].splitlines()[:3]:
+        if (match := _PROMPT.fullmatch(line) or _OTHER_PROMPT.match(line)) and match["host"]:
+            return match["host"]
+    return None
+
+
 def with_command(piece: Piece) -> str:
     """Its text, below the command where that states which device the text is about."""
     kept = piece.words and piece.words[0] in _COMMANDS_KEPT

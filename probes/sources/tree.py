@@ -19,9 +19,10 @@ from typing import Any
 from probes.host.files import Files
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, ReadError
 from probes.host.udev import properties_in
-from probes.sources.dump import Outputs
+from probes.sources.dump import Outputs, SavedOutputs
 from probes.text import lazy_pattern
 
+SAVED_KINDS = ("dump", "text")  # sources of nothing but outputs that a person saved
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WORD = r"[A-Z][a-z]{2}"
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?: (?P<half>[AP]M))?"
@@ -80,6 +81,9 @@ class TreeHost:
         self.path: str | None = path
         self._files = files
         self._outputs = outputs
+        self._noun_of_kind = "dump" if kind in SAVED_KINDS else kind
+        self.saved = outputs if kind in SAVED_KINDS and isinstance(outputs, SavedOutputs) else None
+        self.cut_commands = self.saved.cut_commands if self.saved else {}  # outputs that end early, and how
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """See Host.read."""
@@ -115,15 +119,15 @@ class TreeHost:
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         """See Host.nvml."""
-        raise Absent(f"{function}: a {self.kind} holds no NVML answers")
+        raise Absent(f"{function}: a {self._noun_of_kind} holds no NVML answers")
 
     def netlink(self, protocol: int, request: bytes) -> bytes:
         """See Host.netlink."""
-        raise Absent(f"a {self.kind} holds no netlink answers")
+        raise Absent(f"a {self._noun_of_kind} holds no netlink answers")
 
     def ethtool(self, interface: str, request: bytes) -> bytes:
         """See Host.ethtool."""
-        raise Absent(f"a {self.kind} holds no ethtool answers")
+        raise Absent(f"a {self._noun_of_kind} holds no ethtool answers")
 
     def udev(self, path: str) -> Mapping[str, str]:
         """See Host.udev."""

@@ -10,6 +10,7 @@ from agent.model.report import Report
 from agent.outputs.names import format_duration, short_model, visible_nics
 from agent.outputs.text.lines import Line, join_known, wrap_paragraph
 
+HOSTS_SHOWN = 8  # of a source of several
 INDENT = 12  # columns before the text of a row
 
 
@@ -18,6 +19,27 @@ def render_title(report: Report, width: int) -> list[Line]:
     node = report.node
     title = join_known((node.hostname or "(host name not known)", join_known((node.vendor, node.product), " ")))
     return wrap_paragraph(title, width, indent="", style="bold")
+
+
+def render_hosts(report: Report, width: int) -> list[Line]:
+    """Of outputs that contradict each other: which belong together, by what they differ, and what to do."""
+    hosts = report.source.hosts
+    if hosts is None:
+        return []
+    text = f"These outputs are of {len(hosts)} hosts, or of one host at several times; each is checked alone:"
+    if len(hosts) < 2:
+        text = "This output holds lines of several hosts, or of several times:"
+    lines = wrap_paragraph(text, width, indent="  ", style="warning")
+    for host in hosts[:HOSTS_SHOWN]:
+        hint = " (by the prompt)" if host.named_by == "prompt" else ""
+        name = f"{host.name}{hint}" if host.name else "host not named"
+        row = f"{name}: {', '.join(host.files)}: {'; '.join(host.facts)}"
+        lines += wrap_paragraph(row, width, indent="      ", first="    ")
+    if len(hosts) > HOSTS_SHOWN:
+        lines += wrap_paragraph(f"and {len(hosts) - HOSTS_SHOWN} more (--format json)", width, indent="    ")
+    return lines + wrap_paragraph(
+        "Save the outputs of each host in a folder of its own, and scan each folder.", width, indent="  "
+    )
 
 
 def render_facts(report: Report, width: int) -> list[Line]:

@@ -8,7 +8,7 @@ from enum import Enum
 from agent.model.report import Report
 from agent.outputs.text.findings import render_findings, render_verdict
 from agent.outputs.text.gpudirect import render_gpudirect
-from agent.outputs.text.header import render_facts, render_title
+from agent.outputs.text.header import render_facts, render_hosts, render_title
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line
 from agent.outputs.text.matrix import join_side_by_side, render_gpu_matrix, render_legend, render_rail_matrix
 from agent.outputs.text.not_checked import count_not_checked, lacks_privilege, render_fragment, render_not_checked
@@ -61,7 +61,7 @@ class Detail(str, Enum):
 
 def render_page(report: Report, width: int = 80, detail: Detail = Detail.NORMAL) -> list[Line]:
     """Render the report as lines of styled text, folded to `width` columns where possible."""
-    lines = render_title(report, width)
+    lines = [*render_title(report, width), *render_hosts(report, width)]
     if detail == Detail.TOPOLOGY:
         return [*lines, *render_facts(report, width), *_render_topology(report, width)]
     if detail == Detail.BRIEF:

@@ -1,0 +1,75 @@
+"""One report of outputs that are each judged alone: their findings, and no topology that joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from agent.contradictions.compare import Contradiction, describe
+from agent.model.finding import SEVERITIES, Check, Finding, Summary, UnknownSubject, worst_first
+from agent.model.reasons import Reason, list_reasons
+from agent.model.report import ProbeRun, Report, SourceHost
+
+SEVERAL = "outputs of several hosts, or of several times"
+_SHOWN = 3  # contradictions in a reason
+
+
+def merge_reports(
+    whole: Report, parts: Sequence[Report], hosts: list[SourceHost], found: Sequence[Contradiction]
+) -> Report:
+    """The report of all outputs. `whole`: without node and topology; `parts`: the judged report of each alone."""
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    why = Reason("sources-disagree", detail=f"{SEVERAL}: {'; '.join(map(describe, found[:_SHOWN]))}{more}")
+    checks = [_merge_checks(rows, why) for rows in zip(*(part.checks for part in parts), strict=True)]
+    findings: dict[str, Finding] = {}
+    for finding in sorted((finding for part in parts for finding in part.findings), key=worst_first):
+        findings.setdefault(finding.fingerprint, finding)
+    return msgspec.structs.replace(
+        whole,
+        source=msgspec.structs.replace(whole.source, hosts=hosts),
+        probes=[_merge_runs(runs) for runs in zip(*(part.probes for part in parts), strict=True)],
+        config=parts[0].config,
+        checks=checks,
+        reasons=list_reasons([why]),
+        findings=list(findings.values()),
+        summary=_summarize(checks, list(findings.values())),
+    )
+
+
+def _merge_checks(checks: Sequence[Check], why: Reason) -> Check:
+    """One rule over all outputs: what no output states alone is unknown, for nothing is joined."""
+    states = {check.state for check in checks}
+    if states == {"disabled"}:
+        return checks[0]
+    return Check(
+        rule=checks[0].rule,
+        state="fail" if "fail" in states else "unknown",
+        failed=sum(check.failed for check in checks),
+        unknown=1,
+        reason=None if "fail" in states else str(why),
+        reason_code=None if "fail" in states else why.code,
+        unknown_subjects=[UnknownSubject(subject="node", reason=str(why), reason_code=why.code)],
+    )
+
+
+def _merge_runs(runs: Sequence[ProbeRun]) -> ProbeRun:
+    """How one probe ended over all outputs: as well as it did on any of them."""
+    best = min(runs, key=lambda run: (run.status not in ("ok", "partial"), run.status == "absent"))
+    sources = sorted({source for run in runs for source in run.sources})
+    seconds = round(sum(run.duration_seconds for run in runs), 3)
+    return msgspec.structs.replace(best, sources=sources, duration_seconds=seconds)
+
+
+def _summarize(checks: Sequence[Check], findings: Sequence[Finding]) -> Summary:
+    counts = dict.fromkeys(SEVERITIES, 0)
+    for finding in findings:
+        if finding.silenced is None:
+            counts[finding.severity] += 1
+    return Summary(
+        verdict="unknown",
+        counts=counts,
+        silenced=sum(finding.silenced is not None for finding in findings),
+        unknown_rules=[check.rule for check in checks if check.state == "unknown"],
+        devices_unread=SEVERAL,
+    )

@@ -1,0 +1,83 @@
+"""What a person gave: every file with the command that it is read as, or why it is not read; whether it is whole."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from probes.text import lazy_pattern
+
+_TAIL_CHARACTERS = 4096
+_LAST_LINES = 4
+_CLOSED = ("}", "]", ">", "|", "+", "==", "--")  # ends of documents and boxes: whole without a line end, too
+_TRACEBACK = "Traceback (most recent call last):\n"
+_ERRORS = lazy_pattern(
+    r"(?:ibpanic|[\w./-]{1,80}: (?:iberror|ibpanic)): [^\n]*"
+    r"|(?:[\w./-]{1,80}: )?(?:line \d{1,6}: +\d{1,9} )?(?:Killed|Terminated|Aborted|Segmentation fault|Bus error)"
+    r"(?: +\(core dumped\))?(?:[ \t]+[\w./-][^\n]{0,200})?|\^C|Connection to \S{1,80} closed\b[^\n]*"
+    r"|client_loop: [^\n]*"
+    r"|(?:[\w./-]{1,40}: ){1,2}(?:line \d{1,6}: )?(?:[\w./-]{1,80}: )?command not found"
+)
+
+
+class GivenFile(NamedTuple):
+    """One file, or one output in a text of several. Without `read_as` it is not read; with it, `reason` is why only
+    a part of it counts."""
+
+    name: str
+    read_as: str | None
+    reason: str | None = None
+
+
+def is_log(read_as: str) -> bool:
+    """Whether a command prints the kernel's log."""
+    return read_as.split(" ")[0] in ("dmesg", "journalctl")
+
+
+def describe_command(argv: tuple[str, ...]) -> str:
+    """The command that an output is read as; options of lspci only add to it.
+
+    >>> describe_command(("lspci", "-D", "-nn", "-vvv")), describe_command(("nvidia-smi", "topo", "-m"))
+    ('lspci', 'nvidia-smi topo -m')
+    """
+    return argv[0] if argv[0] == "lspci" else " ".join(argv)
+
+
+def find_early_end(text: str) -> str | None:
+    r"""Why an output is not whole, by how it ends; None where it ends as outputs do.
+
+    >>> find_early_end("CA 'mlx5_0'\nibpanic: [4711] main: can't open UMAD port (mlx5_1:1)\n")
+    "it ends with `ibpanic: [4711] main: can't open UMAD port (mlx5_1:1)`"
+    >>> find_early_end("CA 'mlx5_0'\n\tCA type: MT41")
+    'its last line has no end'
+    >>> find_early_end("CA 'mlx5_0'\n\tCA type: MT4129\n"), find_early_end('{"a": 1}')
+    (None, None)
+    """
+    return cut_early_end(text)[1]
+
+
+def cut_early_end(text: str) -> tuple[str, str | None]:
+    """The text without the error that it ends with, and why it is not whole."""
+    tail = text[-_TAIL_CHARACTERS:]
+    lines = tail.splitlines(keepends=True)
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    if (start := tail.find(_TRACEBACK)) >= 0 and (start == 0 or tail[start - 1] == "\n") and tail[:start].strip():
+        return text[: len(text) - len(tail) + start], "it ends with a Traceback of Python"
+    for number in filled[-_LAST_LINES:]:
+        if _ERRORS.fullmatch(lines[number].strip()) and number > filled[0]:  # alone it is what the tool printed
+            rest = sum(map(len, lines[number:]))
+            return text[: len(text) - rest], f"it ends with `{lines[number].strip()[:100]}`"
+    if len(filled) > 1 and not tail.endswith(("\n", "\r")) and not lines[-1].rstrip().endswith(_CLOSED):
+        return text, "its last line has no end"
+    return text, None
+
+
+_LOG_OF_JOB = lazy_pattern(
+    r"\bNCCL (?:INFO|WARN|TRACE) |\[rank\d{1,6}\]:|\bProcessGroup(?:NCCL|HCCL|Gloo)\b|torch\.distributed"
+    r"|\bsrun: error: "
+    r"|\bslurmstepd: error: |\btorchrun\b|mpirun (?:noticed|detected)|\[[A-Z]{4,7}\] [A-Z]{2,12}\(\d{1,9},"
+)
+
+
+def is_log_of_job(text: str) -> bool:
+    """Whether a text is what a job of many ranks left behind: `fabricscope job` reads it."""
+    return _LOG_OF_JOB.search(text) is not None

@@ -1,0 +1,108 @@
+"""Every file that was given is accounted for: read as what, or why not; and what ends early is not whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.cli.main import run
+from agent.diagnose import FILES_SHOWN, ScanPlan, diagnose
+from agent.model.report import Report
+from probes.sources.given import find_early_end
+from probes.sources.open_source import open_source
+
+IBSTAT = (
+    "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tNode GUID: 0xa088c20300ab0001\n\tPort 1:\n"
+    "\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tBase lid: 7\n\t\tLMC: 0\n\t\tSM lid: 1\n"
+    "\t\tCapability mask: 0xa759e848\n\t\tPort GUID: 0xa088c20300ab0001\n\t\tLink layer: InfiniBand\n"
+)
+NCCL = "n7:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB\n"
+
+
+def scan(folder: Path, files: dict[str, str]) -> Report:
+    """The report of a folder with these files."""
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return diagnose(open_source(str(folder)), ScanPlan())[0]
+
+
+def test_every_file_is_read_as_a_command_or_not_read_with_a_reason(tmp_path: Path) -> None:
+    """Unread ones come first."""
+    (tmp_path / "logs").mkdir()
+    report = scan(
+        tmp_path,
+        {"ibstat.txt": IBSTAT, "notes.md": "Dear all,\n", "nccl.log": NCCL, "empty.txt": "", "ibstat.out": IBSTAT},
+    )
+    assert [
+        ("empty.txt", None, "is empty"),
+        ("ibstat.txt", None, "ibstat: ibstat.out is used"),
+        ("logs", None, "is a folder"),
+        ("nccl.log", None, "is the log of a job, which `fabricscope job` reads"),
+        ("notes.md", None, "is not known as the output of a command"),
+        ("ibstat.out", "ibstat", None),
+    ] == [(file.name, file.read_as, file.reason) for file in report.source.files or []]
+
+
+def test_many_files_are_counted(tmp_path: Path) -> None:
+    """A report has the first ones."""
+    report = scan(tmp_path, {"ibstat.txt": IBSTAT, **{f"{n}.md": "x\n" for n in range(FILES_SHOWN + 9)}})
+    assert (FILES_SHOWN, 10) == (len(report.source.files or []), report.source.files_more)
+
+
+def test_what_is_not_read_is_named_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first ones and a count."""
+    for name in ("ibstat.txt", *(f"{n}.md" for n in range(12))):
+        (tmp_path / name).write_text(IBSTAT if name == "ibstat.txt" else "x\n")
+    assert 0 == run(["scan", "--source", str(tmp_path)])
+    lines = capsys.readouterr().err.splitlines()
+    assert "warning: not read: 0.md: is not known as the output of a command" == lines[0]
+    assert "warning: and 4 more: `source.files` of the report (--format json) lists them" == lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        ("ibpanic: [4711] main: can't open UMAD port\n", "it ends with `ibpanic: [4711] main: can't open UMAD port`"),
+        ('Traceback (most recent call last):\n  File "x", line 1\nOSError: x\n', "it ends with a Traceback of Python"),
+        ("Killed\n", "it ends with `Killed`"),
+        ("Segmentation fault (core dumped)\n", "it ends with `Segmentation fault (core dumped)`"),
+        ("bash: ibstat: command not found\n", "it ends with `bash: ibstat: command not found`"),
+        ("./run.sh: line 7: 4711 Killed ibstat\n", "it ends with `./run.sh: line 7: 4711 Killed ibstat`"),
+        ("CA 'mlx5_1'", "its last line has no end"),
+    ],
+)
+def test_an_output_that_ends_with_an_error_or_within_a_line_is_not_whole(end: str, why: str, tmp_path: Path) -> None:
+    """What may be in the rest is not known, whatever the tool and the parser."""
+    assert why == find_early_end(IBSTAT + end)
+    report = scan(tmp_path, {"ibstat.txt": IBSTAT + end})
+    assert [("ibstat.txt", "ibstat", why)] == [(f.name, f.read_as, f.reason) for f in report.source.files or []]
+    (tools,) = [run for run in report.probes if run.name == "rdma_tools"]
+    assert "partial" == tools.status
+
+
+def test_a_cut_list_of_any_tool_is_partial(tmp_path: Path) -> None:
+    """A tool whose parser knows nothing of it."""
+    gpus = "".join(f"GPU {n}: NVIDIA H100 (UUID: GPU-0000000{n}-0000-0000-0000-000000000000)\n" for n in range(2))
+    report = scan(tmp_path, {"nvidia-smi_-L.txt": f"{gpus}Killed\n"})
+    (listed,) = [run for run in report.probes if run.name == "nvidia_smi"]
+    reason = "nvidia-smi -L may be cut: it ends with `Killed`"
+    assert ("partial", "list-cut", reason) == (listed.status, listed.reason_code, listed.reason)
+
+
+@pytest.mark.parametrize("place", ["nccl.log", "."])
+def test_the_log_of_a_job_is_named_as_one(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the command that reads it."""
+    (tmp_path / "nccl.log").write_text(NCCL)
+    source = str(tmp_path / place) if place != "." else str(tmp_path)
+    assert 2 == run(["scan", "--source", source])
+    error = capsys.readouterr().err
+    assert f"error: {source}: is the log of a job, not evidence of a host\n" in error
+    assert f"hint: `fabricscope job {source}` reads it\n" in error
+
+
+def test_evidence_names_the_given_file(tmp_path: Path) -> None:
+    """And the command that it was read as, not a file or command of a host that nobody looked at."""
+    text = "[ 9120.551100] NVRM: Xid (PCI:0000:61:00): 79, pid=77, GPU has fallen off the bus.\n"
+    report = scan(tmp_path, {"my kernel log.txt": text})
+    assert {"my kernel log.txt (dmesg)"} == {row.source for finding in report.findings for row in finding.evidence}
