@@ -118,3 +118,30 @@ def test_the_first_screen_names_what_was_read_and_what_to_save_next(tmp_path: Pa
     assert "\nRead: ibstat\nSave next (checks that it settles): lspci -vvv (" in text
     assert commands == sorted(commands, key=lambda command: -command[1])
     assert "ibstat" not in dict(commands)
+
+
+THREADS = {  # what people posted: the findings of warning or more that it must give, and no other
+    "ascend-loop-link-down": {"error npu-roce-port-down NPU 5", "error npu-tls-mixed node"},
+    "bnxt-firmware-no-answer": {"error nic-firmware-dead NIC 0003:02:00.0"},
+    "dmesg-delta-cmpltto": {"error pcie-containment device 0000:00:03.0"},
+    "fec-off-no-link-100g": {"warning roce-link-down mlx5_0/1 (ens2f0np0)"},
+    "ib-4of8-down": {f"warning ib-port-down mlx5_{number}/1" for number in (0, 2, 3, 6)},
+    "mi300x-one-pair-over-pcie": {"warning roce-link-down bnxt_re6/1 (ens6np0)"},
+    "needs-open-modules": {"critical driver-reports-failure device 0000:01:00.0"},
+    "rccl-port-error-polling": {"warning ib-port-down mlx5_7/1"},
+}
+
+
+@pytest.mark.parametrize("thread", sorted(THREADS))
+def test_what_a_thread_says_is_found(thread: str, corpus: Path) -> None:
+    report = diagnose(open_source(str(corpus / "threads" / thread / "in"), None), ScanPlan())[0]
+
+    assert THREADS[thread] == {f"{f.severity} {f.rule} {f.label}" for f in warnings_of(report)}
+
+
+def test_a_card_that_needs_other_modules_is_not_sent_away(corpus: Path) -> None:
+    report = diagnose(open_source(str(corpus / "threads" / "needs-open-modules" / "in"), None), ScanPlan())[0]
+    (finding,) = warnings_of(report)
+
+    assert "open kernel modules" in finding.remedy
+    assert not any(word in finding.remedy for word in ("exchange", "replace", "RMA", "service case"))
