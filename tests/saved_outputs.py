@@ -105,6 +105,7 @@ def _ibstat(report: Report) -> str:
             continue
         lines += [f"CA '{nic.rdma_device}'", "\tCA type: MT4129", f"\tNumber of ports: {len(nic.ports)}"]
         lines += [f"\tFirmware version: {nic.firmware}", f"\tNode GUID: {_guid(nic.node_guid)}"]
+        lines += [f"\tSystem image GUID: {_guid(nic.system_image_guid)}"] if nic.system_image_guid else []
         for port in nic.ports:
             state = {"ACTIVE": "Active", "DOWN": "Down", "INIT": "Initializing"}.get(port.state or "", "Down")
             lines += [f"\tPort {port.port}:", f"\t\tState: {state}", f"\t\tPhysical state: {port.phys_state}"]

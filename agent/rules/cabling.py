@@ -34,7 +34,7 @@ class CageState(msgspec.Struct, frozen=True):
     @property
     def card(self) -> str:
         """What all ports of its card have in common."""
-        return _place_on_bus(self.nic).rpartition(".")[0] or self.nic.id
+        return place_on_bus(self.nic).rpartition(".")[0] or self.nic.id
 
 
 def board_model(case: RuleContext, nic: Nic) -> str:
@@ -44,13 +44,16 @@ def board_model(case: RuleContext, nic: Nic) -> str:
 
 def position_on_card(nic: Nic, port: int) -> tuple[int, str]:
     """The place of a port on its card."""
-    return port, _place_on_bus(nic).rpartition(".")[2]
+    return port, place_on_bus(nic).rpartition(".")[2]
 
 
-def _place_on_bus(nic: Nic) -> str:
+def place_on_bus(nic: Nic) -> str:
     """The PCI address, else what a name by systemd's scheme states of it: "P2p1s0" and "1" of `roceP2p1s0f1`."""
-    named = _NAMED_BY_PLACE.search(nic.label) if nic.pci is None else None
-    return f"{named[1]}.{named[2]}" if named else nic.pci or ""
+    if nic.pci is not None:
+        return nic.pci
+    names = [nic.label, *(name for port in nic.ports for name in port.netdevs)]
+    named = next((match for name in names if (match := _NAMED_BY_PLACE.search(name))), None)
+    return f"{named[1]}.{named[2]}" if named else ""
 
 
 def find_known_rate(case: RuleContext, subject: str) -> float | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -24,13 +25,6 @@ from agent.model.reasons import Reason
 from agent.rules.consequences import Standing, find_standing
 from agent.rules.context import RuleContext
 from agent.rules.fingerprints import fingerprint
-from agent.rules.fragments import (
-    assume_context,
-    describe_assumption,
-    describe_settling,
-    find_before_boot,
-    find_in_fragment,
-)
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 
 _BUS = frozenset({"pci", "pci_sysfs"})
@@ -59,8 +53,7 @@ def evaluate(case: RuleContext, rules: Sequence[Rule]) -> Evaluated:
     checks: list[Check] = []
     faults: Failures = []
     reasons: list[Reason] = []
-    assumed = assume_context(case) if case.recorded and case.bus_unread else None
-    earlier = replace(case, events=case.earlier_events) if case.earlier_events else None
+    looks = list_second_looks(case)
     for rule in rules:
         if rule.name in case.settings.disabled:
             why = Reason("disabled")
@@ -70,11 +63,26 @@ def evaluate(case: RuleContext, rules: Sequence[Rule]) -> Evaluated:
         answers = list(rule.check(case)) or [_empty_result(rule, case)]
         checks.append(_build_check(case, rule, answers, reasons))
         faults += [(rule, _bound(rule, answer)) for answer in answers if isinstance(answer, Fail)]
-        if assumed is not None:
-            faults += [(rule, _bound(rule, fault)) for fault in find_in_fragment(assumed, rule, answers)]
-        if earlier is not None and "kernel_log" in rule.needs:
-            faults += [(rule, _bound(rule, fault)) for fault in find_before_boot(earlier, rule, answers)]
+        faults += [(rule, _bound(rule, fault)) for look in looks for fault in look(rule, answers)]
     return Evaluated(checks, faults, reasons)
+
+
+SecondLook = Callable[[Rule, Sequence[Result]], Iterable[Fail]]
+
+
+def list_second_looks(case: RuleContext) -> list[SecondLook]:
+    """What a rule is asked again for, after its answers: with assumed context, and of the logs of earlier boots."""
+    is_fragment = case.recorded and case.bus_unread is not None
+    if not is_fragment and not case.earlier_events:
+        return []
+    from agent.rules import fragments  # lazy: no live host needs them
+
+    looks: list[SecondLook] = []
+    if is_fragment:
+        looks.append(partial(fragments.find_in_fragment, fragments.assume_context(case)))
+    if case.earlier_events:
+        looks.append(partial(fragments.find_before_boot, replace(case, events=case.earlier_events)))
+    return looks
 
 
 def _bound(rule: Rule, fault: Fail) -> Fail:
@@ -176,6 +184,8 @@ def _build_finding(case: RuleContext, standing: Standing, silenced: Silenced | N
     steps = build_steps(case, rule.name, fault, location)
     impact = str(fault.impact)
     if fault.depends_on is not None:
+        from agent.rules.fragments import describe_assumption, describe_settling
+
         steps = [Step(do=describe_settling(fault)), *steps]
         impact = f"{describe_assumption(fault)} {impact[:1].upper()}{impact[1:]}"
     return Finding(

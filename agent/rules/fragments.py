@@ -7,6 +7,7 @@ is all there is. What it then finds is a finding of low confidence, which names 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.reasons import Reason
+from agent.rules.cabling import place_on_bus
 from agent.rules.context import RuleContext
 from agent.rules.rule import Fail, Pass, Result, Rule, Unknown
 from agent.rules.wording import join_labels
@@ -34,7 +36,8 @@ def is_context(why: Reason) -> bool:
 def assume_context(case: RuleContext) -> RuleContext:
     """The same machine as if its NICs carried GPU traffic, its lists were whole, and each interface that a port names
     were listed."""
-    nics = [_assume_rail(nic) for nic in case.topology.nics]
+    odd = _list_odd_cards(case.topology.nics)
+    nics = [nic if _identify_card(nic) in odd else _assume_rail(nic) for nic in case.topology.nics]
     listed = case.netdevs
     named = {
         name: Netdev(id=name, label=name, nic=nic.id)
@@ -47,6 +50,18 @@ def assume_context(case: RuleContext) -> RuleContext:
     return replace(case, topology=replace(case.topology, nics=nics, netdevs=netdevs), lists_whole=True)
 
 
+def _list_odd_cards(nics: Sequence[Nic]) -> set[str]:
+    """Cards with more functions than most: four at one card are those of NVSwitches' ports."""
+    functions = Counter(card for nic in nics if (card := _identify_card(nic)))
+    usual = max(Counter(functions.values()).items(), key=lambda item: (item[1], -item[0]), default=(0, 0))[0]
+    return {card for card, count in functions.items() if count > usual}
+
+
+def _identify_card(nic: Nic) -> str:
+    """What the functions of one card have in common; "" where nothing shows it."""
+    return nic.system_image_guid or place_on_bus(nic).rpartition(".")[0]
+
+
 def _assume_rail(nic: Nic) -> Nic:
     if nic.role != "unknown" or nic.software or nic.virtual_function:
         return nic
@@ -54,8 +69,10 @@ def _assume_rail(nic: Nic) -> Nic:
 
 
 def _assume_layer(port: Port) -> Port:
-    """A port with a network interface that no tool calls InfiniBand carries Ethernet."""
-    return replace(port, link_layer="Ethernet") if port.link_layer is None and port.netdevs else port
+    """A port whose network interface is not named as those of InfiniBand are carries Ethernet."""
+    if port.link_layer is not None or not port.netdevs:
+        return port
+    return replace(port, link_layer="InfiniBand" if port.netdevs[0].startswith("ib") else "Ethernet")
 
 
 def describe_assumption(fault: Fail) -> str:
@@ -115,6 +132,8 @@ def _natural_order(answer: Pass | Fail) -> tuple[int, str]:
 def find_before_boot(earlier: RuleContext, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:
     """Faults that the logs of earlier boots show, of subjects that have none in this one: people reboot before they
     collect. `earlier`: the same machine with the events of earlier boots in place of its own."""
+    if "kernel_log" not in rule.needs:
+        return
     failing = {answer.subject for answer in answers if isinstance(answer, Fail)}
     for fault in rule.check(earlier):
         if isinstance(fault, Fail) and fault.subject not in failing:

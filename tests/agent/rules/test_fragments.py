@@ -14,6 +14,9 @@ from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.not_checked import list_commands_to_save
 from agent.outputs.text.page import render_page
 from probes.sources.open_source import open_source
+from tests.agent.contradictions.test_mixed import scan_outputs
+from tests.machines import HOSTS, scan_machine
+from tests.saved_outputs import render_outputs
 
 
 def scan_text(folder: Path, text: str, name: str = "ibstat.txt") -> Report:
@@ -145,3 +148,16 @@ def test_a_card_that_needs_other_modules_is_not_sent_away(corpus: Path) -> None:
 
     assert "open kernel modules" in finding.remedy
     assert not any(word in finding.remedy for word in ("exchange", "replace", "RMA", "service case"))
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_each_output_of_a_healthy_machine_alone_gives_no_warning(host: str) -> None:
+    """Also of one whose NVSwitches show four ports of a NIC, two of them down for good."""
+    whole = {(finding.rule, finding.label) for finding in scan_machine(host).findings}
+    alone = {
+        (finding.rule, finding.label, name)
+        for name, text in render_outputs(scan_machine(host)).items()
+        for finding in warnings_of(scan_outputs({name: text}))
+    }
+
+    assert set() == {(rule, label, name) for rule, label, name in alone if (rule, label) not in whole}
