@@ -164,10 +164,15 @@ def _of_port(name: str, port: Port) -> Iterator[Statement]:
         yield Statement("port GUID of", name, guid)
     if port.link_layer in ("InfiniBand", "Ethernet"):
         yield Statement("link layer of", name, port.link_layer, False)
+    elif any(_IPOIB.match(netdev) for netdev in port.netdevs):
+        yield Statement("link layer of", name, "InfiniBand", False)
     if port.lid:
         yield Statement("LID of", name, str(port.lid), False)
     if len(port.netdevs) == 1 and "bond" not in name + port.netdevs[0]:
         yield Statement("interface of", name, port.netdevs[0], False)
+
+
+_IPOIB = re.compile(r"ib(?:\d|[pPs]\d)", re.ASCII)  # how udev names interfaces of InfiniBand, and no others
 
 
 def _read_guid(text: str | None) -> str | None:

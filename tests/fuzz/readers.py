@@ -330,6 +330,10 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.netdev.lldp_forms:parse_plain", test_lldp.PLAIN),
     lenient("probes.netdev.lldp_forms:parse_keyvalue", test_lldp.KEYVALUE),
     parser("probes.netdev.lldp_forms:parse_xml", test_lldp.XML),
+    lenient("probes.sources.given:find_early_end", test_ibstat.TWO_PORTS),
+    lenient("probes.sources.given:cut_early_end", test_ibstat.TWO_PORTS),
+    lenient("probes.sources.given:is_log_of_job", "gpu01:4711:4790 [0] NCCL INFO comm 0x7f rank 0 nranks 2\n"),
+    lenient("probes.sources.pasted:find_prompt_host", f"[root@n7 ~]# ibstat\n{test_ibstat.TWO_PORTS}"),
     lenient("probes.sources.unwrap:join_wrapped", test_ibstat.TWO_PORTS),
     Reader(
         "probes.sources.unwrap:unwrap",
@@ -499,6 +503,9 @@ READERS: tuple[Reader, ...] = (
 
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
+    "probes.sources.dump.group_by_prefix": "names of files that were listed",
+    "probes.sources.dump.refuse_several": "the path that was given",
+    "probes.sources.given.is_log": "a command's name",
     "agent.reports.open_atomically": "a path that we write",
     "probes.catalogue.probe": "a probe's name",
     "probes.dcb.netlink.question": "an interface's name, in a request that we make",

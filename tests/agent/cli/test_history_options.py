@@ -95,7 +95,7 @@ def test_a_finished_report_is_judged_by_what_it_holds(
     report, output = scan_with(capsysbinary, "--report", str(place), "--state-dir", str(tmp_path / "other"))
 
     assert 1 == len(output.splitlines())
-    assert "--report" in output
+    assert "finished report" in output
     assert not (tmp_path / "other").exists()
     assert report["history"] == json.loads(place.read_text())["history"]
 
