@@ -108,7 +108,7 @@ DEAR = {"inspect", "dataclasses", "traceback", "difflib", "typing_extensions", "
 TYPER = {"typer"}
 SCAN = {"agent.assemble", "agent.diagnose", "agent.rules", "agent.model", "msgspec", "probes"}
 RULES = TYPER | {"agent.rules", "agent.model", "msgspec"}
-SHIP = RULES | {"hashlib"}  # rules: of the configuration, one module
+SHIP = RULES | {"hashlib", "probes"}  # rules: of the configuration, one module; probes: whose file a name is
 SHIP_TO_HTTP = SHIP | {"socket", "urllib3", "json"}
 ALLOWED = {
     ("--version",): set(),

@@ -599,11 +599,13 @@ def group_by_prefix(names: Iterable[str]) -> dict[str, list[str]]:
 
     >>> group_by_prefix(["n7-ibstat.txt", "n8-ibstat.txt", "n7-nvidia-smi_-q.txt", "lspci_-vvv.txt", "notes.md"])
     {'n7-': ['ibstat.txt', 'nvidia-smi_-q.txt'], 'n8-': ['ibstat.txt'], '': ['lspci_-vvv.txt']}
+    >>> group_by_prefix(["hccn_tool_-i_0_-ip_-g.txt"])
+    {'': ['hccn_tool_-i_0_-ip_-g.txt']}
     """
-    tools = {argv[0] for argv in COMMANDS + SAVED}
+    own = tuple(f"{argv[0]}{end}" for argv in COMMANDS + SAVED for end in "_.")
     groups: dict[str, list[str]] = {}
     for name in names:
-        if re.split(r"[_.]", name, maxsplit=1)[0] in tools:
+        if f"{name}.".startswith(own):
             groups.setdefault("", []).append(name)
         elif match := _TOOL_IN_NAME.search(name):
             groups.setdefault(name[: match.start()], []).append(name[match.start() :])

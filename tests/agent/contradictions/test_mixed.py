@@ -17,9 +17,9 @@ from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
 from probes.sources.tree import TreeHost
+from tests.agent.contradictions.saved_outputs import render_outputs
 from tests.conftest import sample_of
 from tests.machines import FAULTS, HOSTS, scan_machine
-from tests.saved_outputs import render_outputs
 
 Outputs = dict[str, str]
 XID = "[ 9120.551100] NVRM: Xid (PCI:0000:61:00): 79, pid=77, GPU has fallen off the bus.\n"

@@ -14,9 +14,9 @@ from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.not_checked import list_commands_to_save
 from agent.outputs.text.page import render_page
 from probes.sources.open_source import open_source
+from tests.agent.contradictions.saved_outputs import render_outputs
 from tests.agent.contradictions.test_mixed import scan_outputs
 from tests.machines import HOSTS, scan_machine
-from tests.saved_outputs import render_outputs
 
 
 def scan_text(folder: Path, text: str, name: str = "ibstat.txt") -> Report:
