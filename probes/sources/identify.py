@@ -66,7 +66,14 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("lldpctl", "-f", "json"),), (r"\A\s*\{\s*\"lldp\":",)),
     ((("lldpctl", "-f", "keyvalue"),), (r"^lldp\.\S{1,64}\.via=",)),
     ((("lldpctl", "-f", "xml"),), (r"\A\s*(?:<\?xml[^>]{0,80}>\s*)?<lldp\b",)),
-    ((("lldpctl",),), (r"^Interface: +[^,\s]{1,64}, via: ", r"^[ \t]*(?:ChassisID|PortID): ")),
+    (
+        (("lldpctl",),),
+        (
+            r"\A(?![\s\S]*^Interface: +Ethernet\d)",  # so are ports of SONiC called: a switch
+            r"^Interface: +[^,\s]{1,64}, via: ",
+            r"^[ \t]*(?:ChassisID|PortID): ",
+        ),
+    ),
     ((("ip", "-d", "link"),), (r"^\d{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu \d", r"^[ \t]+link/[^\n]*\bpromiscuity \d")),
     (
         (("cxl", "list", "-v"),),
