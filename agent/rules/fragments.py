@@ -1,8 +1,9 @@
 """What a fragment states by itself: rules judged again as if the missing context were the usual one.
 
-A pasted `ibstat` has no PCI list, so no rule knows what its ports are for. Where a rule is unknown for want of such
-context alone, it is asked again of the same machine with that context assumed: NICs carry GPU traffic, what is listed
-is all there is. What it then finds is a finding of low confidence, which names the assumption and what settles it.
+A pasted `ibstat` has no PCI list, so no rule can decide what its ports are for. Where a rule is unknown because such
+context alone is missing, it is asked again of the same machine with that context assumed: NICs carry GPU traffic, what
+is listed is all there is. What it then finds is a finding of low confidence, which names the assumption and what
+settles it.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def describe_settling(fault: Fail) -> str:
 
 
 def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:
-    """Faults of ports that are unknown for want of context alone; notes are left out."""
+    """Faults of ports that are unknown because context alone is missing; notes are left out."""
     gates = {answer.subject: answer.reason for answer in answers if isinstance(answer, Unknown)}
     gates = {subject: why for subject, why in gates.items() if is_context(why)}
     if not gates:
