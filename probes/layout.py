@@ -2,7 +2,7 @@
 
 An output is lines of a label, a separator and a value, in sections below headings (`Port 1:`), and rows of a form of
 their own. Headings are known by their form, not by indentation: mail programs lose it. `read_words` is for outputs that
-print many labels and values on a line, `read_tree` for those whose sections are told by their indentation alone.
+print many labels and values on a line, `read_tree` for those whose sections their indentation marks.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Node(NamedTuple):
 
 
 def read_tree(text: str, separator: str = ":") -> list[Node]:
-    r"""Labels and values whose sections are told by the indentation alone. Lines without a label are left out.
+    r"""Labels and values whose sections the indentation alone marks. Lines without a label are left out.
 
     >>> read_tree("GPU: 0\n    BUS:\n        BDF: 0000:0a:00.0\nGPU: 1\n")[0].nodes[0].nodes
     [Node(label='BDF', text='0000:0a:00.0', nodes=[])]

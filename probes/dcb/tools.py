@@ -246,8 +246,9 @@ def parse_mlnx_qos(text: str) -> Dcb:
 
 
 def _classes(output: Block) -> dict[str, Any]:
-    """The class of each priority, where every one is told; lists by traffic class. Some versions leave out the classes
-    that no priority uses: where all priorities are told, those are unused, and have no share where others have all."""
+    """The class of each priority, where every one is listed; lists by traffic class. Some versions leave out the
+    classes that no priority uses: where all priorities are listed, those are unused, and have no share where others
+    have all."""
     sections = {int(section.texts["tc"]): section for section in output.sections.values()}
     prio_tc = {
         int(priority): int(section.texts["tc"])
