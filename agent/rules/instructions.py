@@ -101,7 +101,7 @@ def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location
     keys = tuple(key for key in (first, fault.situation, fault.cause, form, "other") if key)
     values = find_values(context, fault)
     phrases = {"FAR_END": _describe_far_end(location), **describe_reset(context, fault, form)}
-    steps: dict[str, Step] = {}  # a procedure that two others begin with is told once
+    steps: dict[str, Step] = {}  # a procedure that two others begin with is printed once
     for text in _choose(read_sections(rule).get("How to fix", ""), keys):
         for line in _parse_steps(text):
             do = _fill_step(line.do.replace("REMEDY", fault.remedy), values, phrases)
