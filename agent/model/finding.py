@@ -39,11 +39,33 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     far_end: FarEnd | None = None  # by InfiniBand discovery or LLDP
 
 
+STEP_COSTS = {  # what a step costs, the cheapest first; all but the last two can be done from a desk
+    "traffic": "seconds of traffic",
+    "drain": "a drain",
+    "reset": "a reset",
+    "restart": "a restart of the instance",
+    "reboot": "a reboot",
+    "power_cycle": "a power cycle",
+    "on_site": "a visit on site",
+    "part": "a service case or a part",
+}
+
+
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One step of a fix. Texts hold commands in backticks."""
 
     do: str
+    cost: str | None = None  # a key of STEP_COSTS, the dearest of the step; null: nothing, or not known
     outcomes: list[str] = []  # what to conclude from what happens: "The fault follows the card: replace the card."
+
+
+def describe_step_cost(step: Step) -> str:
+    """In parentheses, as pages have it; empty for a step that costs nothing.
+
+    >>> describe_step_cost(Step(do="Reboot the node.", cost="reboot")), describe_step_cost(Step(do="Read the log."))
+    ('(costs a reboot)', '')
+    """
+    return f"(costs {STEP_COSTS[step.cost]})" if step.cost in STEP_COSTS else ""
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ A page is written once for all parts. In `How to confirm` every line `- ` begins
 `How to fix` numbered lines are steps; lines `- ` below a step are its outcomes. A paragraph `For KEY, KEY: ..`
 begins the steps for one situation of the rule or one form factor (`other`: none of the others fits), and
 `Then follow NAME.` inserts a procedure of `procedures.md`. Words in capitals (ADDRESS, INTERFACE, ..) are filled in.
+A step that costs something ends with it: `(costs a reboot)`, in the words of `STEP_COSTS`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from agent.model.finding import Location, Step
+from agent.model.finding import STEP_COSTS, Location, Step
 from agent.rules.context import RuleContext
 from agent.rules.location import (
     find_common_form_factor,
@@ -32,15 +33,18 @@ from agent.rules.wording import join_labels
 _DEVICES = 4  # of one finding, for which commands are written out; of more the first stands for all
 _OF_DEVICE = {
     "ADDRESS": "its PCI address", "PORT_ABOVE": "the port above it", "INTERFACE": "its interface",
-    "DEVICE": "its RDMA device", "PORT_NUMBER": "its port", "GPU_INDEX": "its index",
+    "DEVICE": "its RDMA device", "PORT_NUMBER": "its port", "PHYSICAL_PORT": "its port", "GPU_INDEX": "its index",
     "NPU_INDEX": "its number", "NPU_CARD": "its card", "NPU_CHIP": "its chip",
 }  # fmt: skip
 _FOUND = {  # `Fail.values`
     "PRIORITY": "the priority of RoCE", "BITMAP": "the bitmap", "BUFFERS": "the buffers", "SHARES": "the shares",
     "WATTS": "its default", "SWITCH": "what the others have", "LIMITS": "the limits", "PID": "its number",
+    "TRAFFIC_CLASS": "4 * DSCP + 2 of a lossless DSCP", "RAIL_MTU": "what the others have", "ACS_PORTS": "the ports",
+    "LINK_TYPE": "1 (InfiniBand) or 2 (Ethernet)", "LEVEL": "the distance", "CNP_DSCP": "the DSCP of the others",
 }  # fmt: skip
 _WITHOUT_VALUE = {**_OF_DEVICE, **_FOUND}
-_WORDS = re.compile(rf"\b({'|'.join(_WITHOUT_VALUE)})\b")
+_WORDS = re.compile(rf"\b(?:{'|'.join(_WITHOUT_VALUE)})\b|(?<=_)PHYSICAL_PORT\b")  # ..: LINK_TYPE_PHYSICAL_PORT
+_PHYSICAL_PORTS = {"0": "P1", "1": "P2"}  # of a NIC by PCI function, as mlxconfig names them
 _VARIANTS = 16  # of the values of one finding, for which commands are written out
 _PHRASES = re.compile(r"\b(FAR_END|EVIDENCE|HOLDERS|RESET_GPU)\b")
 _NAMES = {"INTERFACE": "{}", "DEVICE": "{}", "GPU_INDEX": "GPU{}", "NPU_INDEX": "NPU {}"}  # of the other devices
@@ -54,6 +58,8 @@ _COMMAND = re.compile(r"^- `([^`]+)`", re.MULTILINE)
 _CODE = re.compile(r"(:\s|\s\()?`([^`]*)`(\))?")
 CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")
 _STEP, _OUTCOME = re.compile(r"^\d+\. "), re.compile(r"^ +- ")
+_COST = re.compile(r"\s*\(costs ([a-z ]+)\)$")
+_COST_CODES = {words: code for code, words in STEP_COSTS.items()}
 
 Values = Mapping[str, str]
 
@@ -98,17 +104,32 @@ def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location
     """The steps that fix the fault on this part, in order."""
     form = find_form_factor(context, fault, location)
     first = form if form == "virtual" else None  # a guest repairs no part, whatever state it is in
-    keys = tuple(key for key in (first, fault.situation, fault.cause, form, "other") if key)
+    all_alike = "all" if fault.subject == "node" and len(fault.parts) > 1 else None
+    keys = tuple(key for key in (first, all_alike, fault.situation, fault.cause, form, "other") if key)
     values = find_values(context, fault)
-    phrases = {"FAR_END": _describe_far_end(location), **describe_reset(context, fault, form)}
-    steps: dict[str, Step] = {}  # a procedure that two others begin with is printed once
+    phrases = {"FAR_END": _describe_far_end(location), **describe_reset(context, rule, fault, form)}
+    steps: dict[str, Step] = {}  # a procedure that two others begin with is printed once, and so is what is saved
     for text in _choose(read_sections(rule).get("How to fix", ""), keys):
         for line in _parse_steps(text):
-            do = _fill_step(line.do.replace("REMEDY", fault.remedy), values, phrases)
+            if "REMEDY" in line.do and not fault.remedy:
+                continue  # the rule found nothing of its own to do
+            text, cost = split_cost(line.do.replace("REMEDY", fault.remedy))
+            do = _fill_step(text, values, phrases)
             if do:
                 outcomes = [_fill_step(outcome, values, phrases) for outcome in line.outcomes]
-                steps.setdefault(do, Step(do=do, outcomes=outcomes))
+                once = "EVIDENCE" if text.startswith("Save what") else do
+                steps.setdefault(once, Step(do=do, cost=cost, outcomes=outcomes))
     return list(steps.values())
+
+
+def split_cost(text: str) -> tuple[str, str | None]:
+    """A step of a page, and the code of what it costs.
+
+    >>> split_cost("Drain the node and reboot it. (costs a reboot)"), split_cost("Read the log.")
+    (('Drain the node and reboot it.', 'reboot'), ('Read the log.', None))
+    """
+    match = _COST.search(text)
+    return (text[: match.start()], _COST_CODES[match[1]]) if match else (text, None)
 
 
 def find_form_factor(context: RuleContext, fault: Fail, location: Location | None) -> str | None:
@@ -179,6 +200,7 @@ def _device_values(context: RuleContext, device: str) -> dict[str, str]:
         values |= {
             "DEVICE": nic.rdma_device,
             "PORT_NUMBER": str(port.port) if port else "1",
+            "PHYSICAL_PORT": _PHYSICAL_PORTS.get((nic.pci or "").rpartition(".")[2]),
             "INTERFACE": netdev.label if netdev else None,
         }
     return {word: value for word, value in values.items() if value}

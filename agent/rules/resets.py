@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.model.gpu import Gpu
 from agent.rules.context import RuleContext
-from agent.rules.devices import is_nvidia
+from agent.rules.devices import find_function, is_nvidia, is_off_bus
 from agent.rules.location import find_gpu, find_nic
 from agent.rules.rule import Fail
 
@@ -13,29 +13,40 @@ _LOG = "the kernel log (`dmesg -T`)"
 _TOGETHER = ("Volta", "Ampere")  # GPUs of these that NVSwitches join are reset together
 _HOLDING = ("nvidia-fabricmanager", "nvidia-dcgm", "nvidia-imex", "nvidia-persistenced")
 _DUMPING = "mlx5"  # drivers whose health reporter keeps a dump
+_XIDS = ("gpu-xid", "xid-root-of-many")  # a log alone is of NVIDIA, too
 _MONITORING = "exporters and the device plugin of Kubernetes"
 
 
-def describe_reset(context: RuleContext, fault: Fail, form: str | None) -> dict[str, str]:
+def describe_reset(context: RuleContext, rule: str, fault: Fail, form: str | None) -> dict[str, str]:
     """What EVIDENCE, HOLDERS and RESET_GPU stand for in the steps of a finding."""
-    gpus = [gpu for place in sorted(fault.places) if (gpu := find_gpu(context, place.partition("/")[0]))]
-    kind, _, device = fault.subject.partition(":")
-    nic = find_nic(context, device.partition("/")[0])
-    if not gpus and (kind in ("node", "gpu", "nvswitch") or form == "virtual"):
-        gpus = context.topology.gpus  # what is gone was of the kind that is there
-    dumps = nic is not None and not gpus and (nic.driver or "").startswith(_DUMPING)
+    gpus = _find_gpus(context, fault, form)
+    nvidia = rule in _XIDS or any(is_nvidia(context, gpu) for gpu in gpus)
+    nic = find_nic(context, fault.subject.partition(":")[2].partition("/")[0])
+    lost = nic is not None and is_off_bus(find_function(context, nic))  # it answers no command
+    dumps = nic is not None and not lost and not gpus and (nic.driver or "").startswith(_DUMPING)
     return {
-        "EVIDENCE": _describe_evidence(context, gpus, dumps, form == "virtual"),
-        "HOLDERS": _describe_holders(context, gpus),
+        "EVIDENCE": _describe_evidence(gpus, nvidia, dumps, form == "virtual"),
+        "HOLDERS": _describe_holders(context, gpus, nvidia),
         "RESET_GPU": _describe_command(context, gpus),
     }
 
 
-def _describe_evidence(context: RuleContext, gpus: list[Gpu], dumps: bool, guest: bool) -> str:
+def _find_gpus(context: RuleContext, fault: Fail, form: str | None) -> list[Gpu]:
+    """The GPUs that a fault is about; of the whole node, or of what is gone, those that are there."""
+    gpus = [gpu for place in sorted(fault.places) if (gpu := find_gpu(context, place.partition("/")[0]))]
+    switches = {switch.id for switch in context.topology.nvswitches}
+    others = {place for place in fault.places if place in context.functions} - switches
+    kind = fault.subject.partition(":")[0]
+    if gpus or not (kind in ("gpu", "nvswitch") or form == "virtual" or (kind == "node" and not others)):
+        return gpus
+    return context.topology.gpus
+
+
+def _describe_evidence(gpus: list[Gpu], nvidia: bool, dumps: bool, guest: bool) -> str:
     makers = {gpu.vendor for gpu in gpus}
     logs = [] if guest else [_BMC]
-    if any(is_nvidia(context, gpu) for gpu in gpus):
-        logs.insert(0, "`nvidia-bug-report.sh` (as root)")
+    if nvidia:
+        logs.insert(0, "`nvidia-bug-report.sh` (as root; with `--safe-mode` where it hangs)")
     elif dumps:
         logs = ["`devlink health dump show pci/ADDRESS reporter fw_fatal`", _LOG, *logs]
     elif "Huawei" in makers:
@@ -47,9 +58,9 @@ def _describe_evidence(context: RuleContext, gpus: list[Gpu], dumps: bool, guest
     return f"{', '.join(logs[:-1])} and {logs[-1]}." if len(logs) > 1 else f"{logs[0]}."
 
 
-def _describe_holders(context: RuleContext, gpus: list[Gpu]) -> str:
+def _describe_holders(context: RuleContext, gpus: list[Gpu], nvidia: bool) -> str:
     """Whatever keeps a GPU in use although no job runs, and how what is left is found."""
-    if not any(is_nvidia(context, gpu) for gpu in gpus):
+    if not nvidia:
         return f"{_MONITORING}. `fuser -v /dev/kfd` shows what is left." if _is_amd(gpus) else f"{_MONITORING}."
     return f"{_name_services(context)}. `fuser -v /dev/nvidia*` shows what is left."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-from agent.model.finding import Finding, Step, describe_silence
+from agent.model.finding import Finding, Step, describe_silence, describe_step_cost
 from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
 from agent.outputs.html.coverage import RuleLinks, render_command, render_inline
@@ -160,14 +160,19 @@ def _render_fix(block: FindingBlock) -> Element:
     steps = block.first.steps or [Step(do=block.first.remedy)]
     many = len({finding.remedy for finding in block.findings}) > 1
     same = f"The same for each of the {len(block.findings)} parts, with its own names." if many else ""
-    element = el("ol", *map(_render_step, steps)) if len(steps) > 1 else el("p", *render_inline(steps[0].do))
+    element = el("ol", *map(_render_step, steps)) if len(steps) > 1 else el("p", *_render_do(steps[0]))
     if len(steps) == 1 and steps[0].outcomes:
         element = el("div", element, _render_outcomes(steps[0]))
     return el("div", element, el("p", same, class_="dim") if same else None)
 
 
 def _render_step(step: Step) -> Element:
-    return el("li", *render_inline(step.do), _render_outcomes(step))
+    return el("li", *_render_do(step), _render_outcomes(step))
+
+
+def _render_do(step: Step) -> list[Child]:
+    cost = describe_step_cost(step)
+    return [*render_inline(step.do), " ", el("span", cost, class_="dim")] if cost else render_inline(step.do)
 
 
 def _render_outcomes(step: Step) -> Element | None:

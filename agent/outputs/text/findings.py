@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agent.model.finding import Finding, describe_silence
+from agent.model.finding import Finding, describe_silence, describe_step_cost
 from agent.model.labels import compress_names
 from agent.model.report import Report
 from agent.outputs.grouping import FindingBlock, describe_cost, group_findings, join_evidence
@@ -121,7 +121,8 @@ def _render_fix(block: FindingBlock, width: int) -> list[Line]:
     for number, step in enumerate(steps, 1):
         mark = f"{number}. " if len(steps) > 1 else ""
         hang = " " * (_COLUMN + len(mark))
-        lines += wrap_paragraph(step.do, width, indent=hang, first=("" if lines else "  fix").ljust(_COLUMN) + mark)
+        text = f"{step.do} {describe_step_cost(step)}".rstrip()
+        lines += wrap_paragraph(text, width, indent=hang, first=("" if lines else "  fix").ljust(_COLUMN) + mark)
         for outcome in step.outcomes:
             lines += wrap_paragraph(outcome, width, indent=f"{hang}  ", first=f"{hang}- ")
     lines = lines or _row("fix", block.first.remedy, width)

@@ -143,6 +143,7 @@ def _fail_distance(case: RuleContext, gpu: Gpu, best: Path) -> Fail:
         + (", unless NCCL sends through another GPU's rail (PXN)." if linked else "."),
         evidence=(_evidence(case, gpu, best),),
         severity="warning" if linked else "error",
+        values=(("LEVEL", "SYS" if best.pcie_kind == "SYS" else "PHB"),),  # NCCL has no NODE: its host bridge
         confidence="medium" if best.disagrees or not case.node.virtualization_known else "high",
         places=frozenset({gpu.id, gpu.pci or gpu.id, near_rail_id(gpu.id)})
         | {f.id for f in case.topology.pci if f.state == "gone"},
@@ -158,6 +159,7 @@ def _fail_few_nics(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
         impact="NCCL does not use GPUDirect RDMA for these by default: their traffic is copied through host memory.",
         evidence=tuple(_evidence(case, gpu, best) for gpu, best in far),
         severity="info",
+        values=(("LEVEL", "SYS" if any(best.pcie_kind == "SYS" for _, best in far) else "PHB"),),
         confidence="medium",
         cause="few-nics",
         places=frozenset(place for gpu, _ in far for place in (gpu.id, near_rail_id(gpu.id))),
@@ -172,6 +174,7 @@ def _fail_other_socket(case: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
         impact="All traffic between nodes crosses the link between the sockets and is copied through host memory.",
         evidence=tuple(_evidence(case, gpu, best) for gpu, best in far),
         severity="warning",
+        values=(("LEVEL", "SYS"),),
         confidence="medium",
         cause="other-socket",
         places=frozenset(place for gpu, _ in far for place in (gpu.id, near_rail_id(gpu.id))),

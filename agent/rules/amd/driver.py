@@ -103,7 +103,7 @@ def _judge_bar(case: RuleContext, gpu: Gpu) -> Result:
         label=gpu.label,
         summary=f"BAR 0 is {bar >> 20} MiB, and its memory {gpu.memory_mib} MiB",
         impact="Other GPUs and NICs reach only memory behind the BAR: the driver offers no peer access over PCIe.",
-        remedy="Set Above 4G Decoding and Resizable BAR in the BIOS, power cycle the node, and compare again.",
+        remedy="set Above 4G Decoding and Resizable BAR in the BIOS, power cycle the node, and compare again.",
         evidence=(
             Evidence(what="BAR 0", value=f"{bar} bytes", source=f"/sys/bus/pci/devices/{gpu.pci}/resource"),
             Evidence(
@@ -175,7 +175,7 @@ def _fail_peers(missing: list[tuple[Gpu, Gpu]], of: int) -> Fail:
         label=label,
         summary=f"{len(missing)} of {of} pairs of GPUs outside a common hive have no peer access over PCIe",
         impact="RCCL copies traffic of these pairs through host memory.",
-        remedy="Set the IOMMU to passthrough, ACS off and Resizable BAR on; use a kernel with CONFIG_HSA_AMD_P2P.",
+        remedy="the IOMMU in passthrough mode, ACS off, Resizable BAR on, a kernel with CONFIG_HSA_AMD_P2P.",
         evidence=tuple(
             Evidence(
                 what=f"{a.label} - {b.label}",

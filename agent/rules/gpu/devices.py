@@ -278,15 +278,15 @@ def _fail_siblings_differ(case: RuleContext, family: list[Gpu], what: str, known
     )
 
 
-# What the driver asks for, how grave that is, and what a person does
+# What the driver asks for, how grave that is, and the situation of the page that has the steps
 _ACTIONS = {
-    "reset": ("error", "Drain it and reset it: `nvidia-smi -r -i GPU_INDEX`"),
-    "bus_reset": ("error", "Drain it and reset its bus, or power cycle."),
-    "drain_and_reset": ("error", "Let its jobs end, start no new ones, then reset it: `nvidia-smi -r -i GPU_INDEX`"),
-    "drain_p2p": ("warning", "Let jobs that use it with other GPUs end, and start no new ones; then reset it."),
-    "recover_imex_domain": ("error", "Recover the IMEX domain of the rack: restart nvidia-imex on its nodes."),
-    "reboot": ("critical", "Drain the node and reboot it."),
-    "system_reboot": ("critical", "Drain the node and reboot it."),
+    "reset": ("error", ""),
+    "bus_reset": ("error", "bus"),
+    "drain_and_reset": ("error", ""),
+    "drain_p2p": ("warning", "peer"),
+    "recover_imex_domain": ("error", "imex"),
+    "reboot": ("critical", "reboot"),
+    "system_reboot": ("critical", "reboot"),
 }
 
 
@@ -313,7 +313,7 @@ def _judge_recovery_needed(case: RuleContext, gpu: Gpu) -> Result:
         )
     if action == "none":
         return Pass(subject)
-    severity, remedy = _ACTIONS.get(action, ("warning", "Do what the driver asks for."))
+    severity, situation = _ACTIONS.get(action, ("warning", "unlisted"))
     word = action.replace("_", " ")
     return Fail(
         subject=subject,
@@ -322,7 +322,7 @@ def _judge_recovery_needed(case: RuleContext, gpu: Gpu) -> Result:
         impact="New jobs on it fail, and jobs that use all GPUs of the node with them, until that is done."
         if severity != "warning"
         else "Jobs that use it together with other GPUs may fail; others go on.",
-        remedy=remedy,
+        situation=situation,
         evidence=(
             Evidence(what="recovery action", value=word, source="nvidia-smi -q"),
             *kernel_log_evidence(case, gpu.pci or gpu.id),

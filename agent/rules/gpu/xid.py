@@ -239,9 +239,12 @@ def _describe_resets(case: RuleContext, events: Sequence[Event]) -> str:
         wanted.append(str(gpu.index) if gpu and gpu.index is not None else event.subject or "")
     if not wanted:
         return "Reset no GPU: neither the driver nor the words of the lines ask for it."
-    when = "Reset" if asked else "The driver asks for no reset now. Where jobs go on to fail, reset"
+    when = "D" if asked else "The driver asks for no reset now. Where jobs go on to fail, d"
     commands = ", ".join(f"`nvidia-smi -r -i {index}`" for index in wanted)
-    return f"{when} the GPUs that need it, and start what was stopped: {commands}"
+    return (
+        f"{when}rain the node and end what uses the GPUs: jobs, HOLDERS Then reset the GPUs that need it, and start "
+        f"what was stopped: {commands} (costs a reset)"
+    )
 
 
 def _link_number(event: Event) -> str:

@@ -16,7 +16,8 @@ _CRITERIA = (
 _APPLICATION = "Look at the application first: a fault of its own ends so, or one that another Xid explains."
 _SUPPORT = (
     "If it comes back after that, run the vendor's field diagnostics, and open a service case with the GPU's serial "
-    "number and the saved logs; coming back is by itself no reason to exchange the GPU."
+    "number and the saved logs; coming back is by itself no reason to exchange the GPU. "
+    "(costs a service case or a part)"
 )
 _LINK = (
     "If it comes back, compare the error counters of both ends of the link (`nvidia-smi nvlink -e`); connectors, "
@@ -38,8 +39,8 @@ _AFTER = {  # by the catalogue's investigatory action
 }
 _TEXTS = {  # of numbers whose action is a sentence of its own
     "45": "Look at the application first: it was ended, or it ended by itself.",
-    "54": "Read the BMC's log for the power of this GPU; then drain the node, and have its power cables, its riser and "
-    "the power supplies checked on site.",
+    "54": "Read the BMC's log for the power of this GPU; then drain the node, and have the power connection of the GPU "
+    "or its board, and the power supplies, checked on site. (costs a visit on site)",
     "63": "Nothing at once: reset the GPU when it is free, which makes the remapped row take effect.",
     "92": f"Nothing at once. {_CRITERIA}",
     "94": "Restart the job that ended; the GPU goes on. Poison that comes over NVLink ends jobs so, too: look for Xids "
@@ -52,16 +53,16 @@ _TEXTS = {  # of numbers whose action is a sentence of its own
     "159": "Restart the job. It follows another error: look for another Xid of the same time.",
     "161": "Nothing by itself.",
     "166": "Look at the confidential computing set-up of both ends.",
-    "168": "Drain the node and reboot it; where it stays, switch ECC on.",
+    "168": "Drain the node and reboot it; where it stays, switch ECC on. (costs a reboot)",
     "170": "Look at the confidential computing set-up of both ends.",
 }
 _RESTART_MANAGER = (
     " Where no application was ended at that time, drain the node and restart the fabric manager: `systemctl restart "
-    "nvidia-fabricmanager`"
+    "nvidia-fabricmanager` (costs a drain)"
 )
 _RECOVERED = "Nothing by itself: the link recovered. Watch its counters (`nvidia-smi nvlink -e`)."
 _UNLISTED = "Look it up in NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors)."
-_GUEST_RESET = "Drain the guest, then stop and start it, which resets the GPU."
+_GUEST_RESET = "Drain the guest, then stop and start it, which resets the GPU. (costs a restart of the instance)"
 _DRIVER = {  # recovery actions of the driver (field 230), and what they are in the catalogue's words
     "reset": "RESET_GPU", "bus_reset": "RESET_GPU", "drain_and_reset": "RESET_GPU", "drain_p2p": "RESET_GPU",
     "reboot": "RESTART_BM", "system_reboot": "RESTART_BM",

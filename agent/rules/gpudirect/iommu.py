@@ -84,6 +84,7 @@ def _fail_acs_on_path(case: RuleContext, pair: Pair, ports: list[PciFunction]) -
         summary=f"ACS redirects peer traffic at {join_labels([port.id for port in ports])}, below which both are",
         impact="Traffic between GPU and NIC goes up to the CPU and back: it is much slower, and can hang.",
         remedy=_switch_off([port.id for port in ports]),
+        values=_name_ports([port.id for port in ports]),
         evidence=tuple(
             Evidence(
                 what=f"ACS control of {port.id}",
@@ -99,7 +100,12 @@ def _fail_acs_on_path(case: RuleContext, pair: Pair, ports: list[PciFunction]) -
 def _switch_off(ports: Sequence[str]) -> str:
     """Not the IOMMU with it: interrupts of more than 255 CPUs need it."""
     commands = "; ".join(f"`setpci -s {port} ECAP_ACS+0x6.w=0000`" for port in ports)
-    return f"Switch ACS off in the BIOS, or at each boot: {commands}."
+    return f"{commands}."
+
+
+def _name_ports(ports: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """As the kernel's command line takes them."""
+    return (("ACS_PORTS", ";".join(ports)),)
 
 
 def _merge_pairs(faults: list[Fail]) -> Fail:
@@ -112,6 +118,7 @@ def _merge_pairs(faults: list[Fail]) -> Fail:
         summary=f"ACS redirects the traffic of every GPU and its rails, at {join_labels(ports)}",
         impact=faults[0].impact,
         remedy=_switch_off(ports),
+        values=_name_ports(ports),
         evidence=tuple(evidence.values()),
         places=frozenset().union(*(fault.places for fault in faults)),
     )

@@ -121,7 +121,7 @@ def _install_missing(needs: dict[str, bool | None]) -> str:
     lacking = [what for need, what in _INSTALLED.items() if needs[need] is False]
     if needs[_GENERATION] is False or not lacking:
         return ""
-    return f"Drain the node, install {' and '.join(lacking)}, and reboot."
+    return f"drain the node, install {' and '.join(lacking)}, and reboot."
 
 
 def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:
@@ -404,9 +404,9 @@ def _fail_datadirect(
         label="node",
         summary=f"{rails} ConnectX-8 rails, and {what}",
         impact="The direct path of each rail is not used: traffic goes over C2C and the CPU.",
-        remedy="Remove the setting."
+        remedy=f"Remove NCCL_IB_DATA_DIRECT from {off[0].unit}."
         if functions and not dark
-        else "NIC firmware, DOCA-OFED and kernel with data direct.",
+        else "Install NIC firmware, DOCA-OFED and a kernel that have data direct.",
         evidence=(
             Evidence(
                 what="data-direct functions",
@@ -416,5 +416,6 @@ def _fail_datadirect(
             *(setting.evidence("NCCL_IB_DATA_DIRECT") for setting in off),
         ),
         cause="missing" if not functions else "driver" if dark else "setting",
+        situation="setting" if functions and not dark else "",
         places=frozenset({"node"}),
     )

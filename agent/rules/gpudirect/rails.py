@@ -128,7 +128,7 @@ def _judge_relaxed_ordering(case: RuleContext, registers: DeviceRegisters, amd: 
         label=registers.label,
         summary="its writes may not overtake each other: PCIe relaxed ordering is off",
         impact="Writes into GPU memory wait for each other and may not reach line rate, most of all on AMD EPYC.",
-        remedy="Switch relaxed ordering on in the BIOS, or set PCI_WR_ORDERING=1 in the card.",
+        remedy="switch relaxed ordering on in the BIOS, or set PCI_WR_ORDERING=1 in the card.",
         evidence=(register_evidence(registers.function, "relaxed ordering", "off", "DevCtl: RlxdOrd"),),
         severity="warning" if amd else None,
         confidence="medium",
@@ -153,6 +153,7 @@ def _setting(case: RuleContext, amd: bool) -> Iterator[Result]:
             severity="warning" if amd else None,
             confidence="medium",
             cause="nccl",
+            situation="nccl",
             places=frozenset({"node"}),
         )
 
@@ -292,7 +293,6 @@ def _fail_soft_rdma(case: RuleContext, nic: Nic) -> Fail:
         label=nic.label,
         summary=f"{nic.label} is a software device, active beside {len(case.rails)} rails, and NCCL_IB_HCA is not set",
         impact=f"NCCL may build a ring over it: some 10 Gb/s, and all {len(case.rails)} rails wait.",
-        remedy=f"rdma link delete {nic.label}, or choose the rails with NCCL_IB_HCA in /etc/nccl.conf.",
         evidence=(
             Evidence(what="RDMA device", value=f"{nic.label}, software, ACTIVE", source="rdma link"),
             Evidence(what="NCCL_IB_HCA", value="not set", source=", ".join(case.software.nccl.searched[:4])),

@@ -94,7 +94,8 @@ def _fail(a: Gpu, b: Gpu, stated: set[tuple[int, int]]) -> Fail:
         label=f"{a.label} - {b.label}",
         summary=f"the link between {a.label} and {b.label} is missing: {who}",
         impact="Collectives go around the missing link, or do not start.",
-        remedy="Stop and start the instance, so that it comes up on other hardware; report it to the provider.",
+        remedy="Drain the instance, then stop and start it, so that it comes up on other hardware; report it to the "
+        "provider. (costs a restart of the instance)",
         evidence=tuple(
             Evidence(
                 what=f"connected devices of {gpu.label}",

@@ -123,7 +123,7 @@ def _fail_fw_mixed(board: str, nics: list[Nic], differing: list[Nic], usual_firm
         label=alone.label if alone else "node",
         summary=summary,
         impact=f"{_describe_differing(len(differing), len(nics), usual_firmware)}; collectives wait for the slowest.",
-        remedy=f"Bring {join_labels([nic.label for nic in differing])} to {usual_firmware or 'one version'} "
+        remedy=f"bring {join_labels([nic.label for nic in differing])} to {usual_firmware or 'one version'} "
         "(mlxfwmanager), and reset.",
         evidence=tuple(
             Evidence(
@@ -186,8 +186,15 @@ def _fail_mixed_linklayer(case: RuleContext, rails: list[Hca]) -> Fail:
             for rail in rails[:16]
         ),
         severity="error" if near else "warning",
+        values=_wanted_type(kinds),
         places=frozenset().union(*({hca.nic.id, f"{hca.nic.id}/{hca.port.port}"} for hca in fewer)),
     )
+
+
+def _wanted_type(kinds: Mapping[str, list[Hca]]) -> tuple[tuple[str, str], ...]:
+    """The link type of the greater part, as mlxconfig has it; nothing where both kinds are as many."""
+    infiniband, ethernet = len(kinds["InfiniBand"]), len(kinds["Ethernet"])
+    return () if infiniband == ethernet else (("LINK_TYPE", "1" if infiniband > ethernet else "2"),)
 
 
 def _is_near(case: RuleContext, hca: Hca) -> bool:

@@ -91,7 +91,7 @@ def _fail_rdma_device(case: RuleContext, nic: Nic, driver: str, some_have: bool)
         if missing
         else f"Load {module}, where it is not built into the kernel; read in the kernel log why it made no device."
         if unread
-        else f"Load {module} again, and read in the kernel log why it made no device.",
+        else f"load {module} again.",
         evidence=(
             Evidence(what=f"RDMA device of {nic.label}", value="none", source="rdma link show"),
             Evidence(what=module, value="not loaded" if missing else str(unread or "loaded"), source="/proc/modules"),

@@ -199,6 +199,7 @@ _SEVERITY = {
     "fabric_manager": "error",
 }
 _SUMMARIES = {"unhealthy": "error", "limited_capacity": "warning"}
+_RECOVERING = frozenset({"route_recovery", "access_timeout_recovery"})  # end by themselves
 
 
 @rule("fabric-unhealthy")
@@ -243,6 +244,7 @@ def _fail_unhealthy(case: RuleContext, gpu: Gpu, bad: Mapping[str, str]) -> Fail
         ),
         severity=max(grave, key=SEVERITIES.index),
         cause=",".join(sorted(details)),
+        situation="recovering" if details.keys() <= _RECOVERING else "",
         places=gpu_ids(case, gpu),
     )
 

@@ -203,6 +203,7 @@ def _merge_rails(rails: list[tuple[RocePort, Netdev]]) -> Result:
         impact="Larger packets are dropped where programs do not agree on the smaller size.",
         evidence=tuple(_read_mtu(netdev) for _, netdev in rails),
         severity="error",
+        values=(("RAIL_MTU", str(max(netdev.mtu or 0 for _, netdev in rails))),),
         cause="rails",
         places=frozenset().union(*(roce_port.places | {netdev.id} for roce_port, netdev in small)),
     )

@@ -21,9 +21,9 @@ from agent.rules.roce.qos_findings import (
     format_cnp,
     format_pfc,
     lossless_traffic_class,
+    lossless_values,
     not_judged_result,
     path_evidence,
-    set_marking,
     set_pfc,
     set_trust,
 )
@@ -34,16 +34,20 @@ from agent.rules.wording import find_majority, format_ranges
 
 @rule("roce-lossy")
 def roce_lossy(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_port(case, _judge_lossy)
+    yield from for_each_port(case, lambda qos_path: _judge_lossy(case, qos_path))
 
 
-def _judge_lossy(qos_path: QosPath) -> Result:
+def _judge_lossy(case: RuleContext, qos_path: QosPath) -> Result:
     if qos_path.verdict != "lossy":
         return not_judged_result(qos_path) or Pass(qos_path.each.subject)
     used = f"RDMA uses priority {qos_path.priority} ({qos_path.how}), " if qos_path.priority is not None else ""
-    steps = set_marking(lossless_traffic_class(qos_path.qos)) if qos_path.protected else set_pfc(3)
     return fail_port(
-        qos_path, f"{used}PFC is on for {format_pfc(qos_path.qos)}: see {qos_path.cause}", steps, cause=qos_path.cause
+        qos_path,
+        f"{used}PFC is on for {format_pfc(qos_path.qos)}: see {qos_path.cause}",
+        "" if qos_path.protected else f"{set_pfc(expected_class(case, qos_path))}.",
+        values=lossless_values(qos_path.qos),
+        cause=qos_path.cause,
+        situation="marking" if qos_path.protected else "",
     )
 
 
@@ -57,11 +61,10 @@ def _fail_pfc_off(case: RuleContext, qos_path: QosPath) -> Fail:
     trust = "" if qos_path.qos.trust == "dscp" else f"{set_trust()}, "
     pause = qos_path.each.netdev.pause if qos_path.each.netdev else None
     half = "; global pause off: `ethtool -A INTERFACE rx off tx off`" if pause and (pause.rx or pause.tx) else ""
-    lossy = "" if qos_path.meant else ' If loss is by design, declare it: roce_mode = "lossy" below [facts].'
     return fail_port(
         qos_path,
         "PFC is off for every priority" + (f", and {why}" if why else "; lossy by design?"),
-        f"Drain the node, then {trust}{set_pfc(expected_class(case, qos_path))}{half}.{lossy}",
+        f"Drain the node, then {trust}{set_pfc(expected_class(case, qos_path))}{half}.",
         cause="meant" if qos_path.meant else "",
     )
 
@@ -77,9 +80,8 @@ def _fail_class_mismatch(qos_path: QosPath) -> Fail:
     return fail_port(
         qos_path,
         f"{by}RDMA uses priority {priority} ({qos_path.how}), PFC is on for {format_pfc(qos_path.qos)}",
-        f"{set_marking(lossless_traffic_class(qos_path.qos))}. Or move PFC to the class in use, "
-        "here and on the switches: "
         f"{set_pfc(priority)}.",
+        values=lossless_values(qos_path.qos),
     )
 
 
@@ -108,12 +110,13 @@ def roce_marking_unset(case: RuleContext) -> Iterator[Result]:
 def _fail_marking_unset(qos_path: QosPath) -> Fail:
     doubt = qos_path.marking.doubt if qos_path.marking else None
     mark = lossless_traffic_class(qos_path.qos)
-    declare = "" if mark is None else f" Where launchers set it, declare it: roce_traffic_class = {mark} below [facts]."
+    declare = "" if mark is None else f"Where launchers set it, declare it: roce_traffic_class = {mark} below [facts]."
     return fail_port(
         qos_path,
         f"nothing marks RDMA: NCCL sends DSCP 0, which is priority {qos_path.priority}; PFC is on for "
         f"{format_pfc(qos_path.qos)}" + (f" ({doubt})" if doubt else ""),
-        f"{set_marking(mark)}.{declare}",
+        declare,
+        values=lossless_values(qos_path.qos),
         severity="info" if doubt else qos_path.each.severity("error" if qos_path.losses else "warning"),
         confidence="low" if doubt else "high" if qos_path.losses else "medium",
     )
@@ -136,7 +139,7 @@ def _fail_nccl_tc_suspect(qos_path: QosPath) -> Fail:
     return fail_port(
         qos_path,
         f"{slip}: RDMA uses priority {qos_path.priority}, PFC is on for {format_pfc(qos_path.qos)}",
-        f"It should be {right}: {set_marking(right)}.",
+        values=(("TRAFFIC_CLASS", str(right)),) if right is not None else (),
         cause="wrong" if marking.wrong else "",
     )
 
@@ -211,6 +214,9 @@ def _judge_dcbx_firmware_owned(qos_path: QosPath, netdev: Netdev) -> Result:
     )
 
 
+_CNP_DSCP = 48  # by convention
+
+
 @rule("roce-cnp-class")
 def roce_cnp_class(case: RuleContext) -> Iterator[Result]:
     alike: dict[str, list[int | None]] = {}
@@ -245,6 +251,7 @@ def _judge_cnp_class(qos_path: QosPath, netdev: Netdev, usual_value: int | None)
     return fail_port(
         qos_path,
         text,
+        values=(("CNP_DSCP", str(usual_value if cause == "differs" else _CNP_DSCP)),),
         impact="Feedback queues behind the congestion: 1 MB of queue at 400 Gb/s is 20 microseconds.",
         severity="info",
         evidence=(row,),
@@ -290,12 +297,10 @@ def _judge_ecn_off(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Resu
         return Unknown(qos_path.each.subject, known.prefixed("whether ECN is on for RDMA is not known: "))
     bare = not qos_path.protected and qos_path.verdict != "pause"
     programmable = declared is None and (qos_path.each.nic.model or "").startswith(_PROGRAMMABLE)
-    at = "PRIORITY" if priority is None else str(priority)
     return fail_port(
         qos_path,
         text + ("; PFC is off, too" if bare else ""),
-        f"`echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/{at}`, the same for roce_rp; for good: "
-        "`mlxconfig -d DEVICE set ROCE_CC_PRIO_MASK_P1=255`.",
+        values=() if priority is None else (("PRIORITY", str(priority)),),
         impact="Only pauses hold senders back: flows that cause no congestion get a fraction of their 400 Gb/s.",
         severity="info" if programmable else qos_path.each.severity("error" if bare else "warning"),
         evidence=rows,

@@ -40,7 +40,8 @@ def _judge_pfc_multi(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Re
         return NotApplicable(qos_path.each.subject, Reason("not-configured", detail="PFC is off"))
     if len(on) <= case.threshold(CLASSES):
         return Pass(qos_path.each.subject)
-    keep = qos_path.priority if qos_path.priority in on else on[0]
+    expected = expected_class(case, qos_path)
+    keep = next((n for n in (qos_path.priority, expected) if n in on), on[0])
     return fail_port(
         qos_path,
         f"PFC is on for {len(on)} priorities ({format_pfc(qos_path.qos)})",

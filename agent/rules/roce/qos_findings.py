@@ -149,6 +149,12 @@ def lossless_traffic_class(qos: Qos) -> int | None:
     return None if lossless_dscp is None else lossless_dscp * 4 + 2
 
 
+def lossless_values(qos: Qos) -> tuple[tuple[str, str], ...]:
+    """What TRAFFIC_CLASS stands for in the steps of a finding; nothing where no DSCP ends in a lossless priority."""
+    traffic_class = lossless_traffic_class(qos)
+    return () if traffic_class is None else (("TRAFFIC_CLASS", str(traffic_class)),)
+
+
 def set_pfc(priority: int) -> str:
     """The commands that switch PFC on for one priority and off for the others."""
     bits = ",".join("1" if n == priority else "0" for n in range(8))
@@ -169,15 +175,6 @@ def set_trust() -> str:
     table = " ".join(f"{8 * n}:{n}" for n in range(8))
     upstream = f"`dcb app add dev INTERFACE dscp-prio {table} {_DSCP_OF_CONVENTION}:{CONVENTION}`"
     return f"`mlnx_qos -i INTERFACE --trust dscp` (upstream: {upstream}; a DSCP that is not named goes to priority 0)"
-
-
-def set_marking(traffic_class: int | None) -> str:
-    """What makes NCCL, or everything on a port, mark its packets."""
-    value = "4 * DSCP + 2 of the lossless class" if traffic_class is None else str(traffic_class)
-    forced = f"`echo {value} > /sys/class/infiniband/DEVICE/tc/1/traffic_class`"
-    return (
-        f"set NCCL_IB_TC={value} in /etc/nccl.conf and in job environments, or for all RDMA of a port (OFED): {forced}"
-    )
 
 
 def _marking_evidence(qos_path: QosPath) -> Iterator[Evidence]:
