@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from agent.model.finding import FarEnd, Location, Step
+from agent.model.finding import STEP_COSTS, FarEnd, Location, Step
 from agent.model.gpu import NvSwitch
 from agent.model.nic import FabricNeighbor
 from agent.model.node import Service
@@ -60,7 +60,7 @@ SITUATIONS = {
     "gsp-firmware-missing", "gsp-not-started", "held", "inaccessible", "iommu-fault", "legacy-gpu", "limits",
     "module-kernel", "module-symbols", "module-unsigned", "module-versions", "no-atomics", "no-interrupt",
     "no-mkey", "open-modules", "power-cable", "probe-failed", "rdma-port", "registers-taken", "safe-mode",
-    "unsupported-gpu",
+    "unsupported-gpu", "all", "imex", "bus", "unlisted", "recovering", "marking", "nccl", "switch", "peers",
 }  # fmt: skip
 RULES = [rule.name for rule in every_rule()]
 SECTIONS = {name: family for family, names in family_names().items() for name in names}
@@ -114,43 +114,24 @@ def test_no_part_gets_the_advice_of_another(rule: str) -> None:
                 assert not re.search(wrong, text), (form, text)
 
 
-@pytest.mark.parametrize("rule", HARDWARE)
-def test_the_result_of_a_repair_is_explained(rule: str) -> None:
-    """Of each reseat, exchange and power cycle, on every form factor: what it means that the fault goes or stays."""
-    for form in (*NOUNS, "other"):
-        for step in steps_of(rule, form):
-            assert step.outcomes or not re.match(r"Reseat|Exchange|Power|Unplug|Service exchanges", step.do), (
-                form,
-                step,
-            )
-
-
-@pytest.mark.parametrize("rule", HARDWARE)
-def test_what_disturbs_comes_after_the_drain(rule: str) -> None:
-    """On every form factor: no reset, power cycle, reseat or exchange before the node or guest is drained."""
-    for form in (*NOUNS, "other"):
-        drained = False
-        for step in steps_of(rule, form):
-            drained = drained or "rain the" in step.do
-            disturbs = re.search(r"^(Power cycle|Power off|Unplug|Exchange|Reset|Reseat)", step.do)
-            assert drained or not disturbs, (form, step.do)
-
-
-# What a step costs, the dearest first: a part, work on site, a power cycle, a reboot, a reset; all else is free
-RUNGS = (
-    (6, r"open a service case|\bRMA\b|[Rr]eplace (the|that|it)\b|[Ee]xchange (it|the|them)|exchanges|serviced"),
-    (5, r"[Rr]eseat|[Oo]n site|\b(Plug|plug|Unplug|unplug)\b|move the (card|cable)|clean (both|or)|[Ss]eat the"),
-    (4, r"ower cycle|ower it off|[Ss]top and start"),
-    (3, r"\breboot\b"),
-    (2, r"[Rr]eset (the|all|both|it|these)\b|reload|[Rr]ebind|rmmod|devlink health recover|load the driver again"),
+RANKS = {cost: rank for rank, cost in enumerate(STEP_COSTS)}
+REMOTE = {cost for cost in RANKS if cost not in ("on_site", "part")}
+LOSES = {"reset", "restart", "reboot", "power_cycle"}  # what was not saved before
+# What the words of a step cost, the dearest first; the pages state the same
+STATED = (
+    ("part", r"pen a service case|\(RMA\)|[Ss]ervice exchanges|^Replace the card|replace the expander"),
+    ("on_site", r"^On site|, on site|on site\.$|[Rr]eseat|[Uu]nplug"),
+    ("power_cycle", r"ower cycle (it|the|completely)"),
+    ("restart", r"[Ss]top and start (it|the)"),
+    ("reboot", r"\breboot( it| the node|\.$|[,:;]| and| or )|^Reboot"),
+    ("reset", r"[Rr]eset (the|all|both|these)\b|reload (the|`)|rmmod|modprobe -r|load the driver again"),
+    ("drain", r"[Dd]rain (the|it|its)\b|drained|Let the jobs"),
 )
+FREE = r"Save what|Report|Ask|Compare|Read|Look|Check|Find"  # whatever a step of these words names besides
 SAVE = "Save what"
 SENT_AWAY = r"service case|\bRMA\b|exchanged|[Rr]eplace (the|that|it)\b"
-
-
-def find_rung(step: Step) -> int:
-    """How dear a step is; saving evidence costs nothing, wherever it stands."""
-    return 0 if SAVE in step.do else next((rung for rung, words in RUNGS if re.search(words, step.do)), 1)
+# What follows a step that costs something and costs nothing itself: a look at what came of it, or what makes it last
+AFTERWARDS = r"Look|Expect|If|To keep|Put|Make|Check|Configure|Do the same|Leave"
 
 
 def list_ladders(rule: str) -> Iterator[list[Step]]:
@@ -161,33 +142,88 @@ def list_ladders(rule: str) -> Iterator[list[Step]]:
         yield build_steps(server(), rule, fault, Location(part="GPU", form_factor=form))
 
 
+def list_rule_steps(rule: str) -> set[tuple[str, str | None]]:
+    """Every step of a page with its cost, once."""
+    return {(step.do, step.cost) for steps in list_ladders(rule) for step in steps}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_result_of_a_repair_is_explained(rule: str) -> None:
+    """Of each power cycle and work on site, on every form factor: what it means that the fault goes or stays."""
+    for steps in list_ladders(rule):
+        for step, after in itertools.pairwise([*steps, Step(do="")]):
+            repairs = step.cost in ("power_cycle", "on_site")
+            assert not repairs or step.outcomes or after.do.startswith("If"), step
+
+
+@pytest.mark.parametrize("rule", HARDWARE)
+def test_what_disturbs_comes_after_the_drain(rule: str) -> None:
+    """On every form factor: no reset, power cycle, reseat or exchange before the node or guest is drained."""
+    for form in (*NOUNS, "other"):
+        drained = False
+        for step in steps_of(rule, form):
+            drained = drained or bool(re.search(r"rain the|[Dd]rain it|power (it )?off", step.do))
+            disturbs = step.cost in (*LOSES, "on_site") and "plug" not in step.do  # what is not there carries no job
+            assert drained or not disturbs, (form, step.do)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_step_states_what_it_costs(rule: str) -> None:
+    """The dearest thing that its words name, or more; and nothing that its words do not name."""
+    for do, cost in list_rule_steps(rule):
+        stated = next((code for code, words in STATED if re.search(words, do)), None)
+        if cost is None:
+            assert stated is None or re.match(FREE, do) or do.startswith("If it comes back"), do
+        else:
+            assert stated is not None or "If it comes back" in do or cost in ("traffic", "reset"), (cost, do)
+            assert stated is None or RANKS[cost] >= RANKS["drain"], (cost, stated, do)
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_no_step_precedes_a_cheaper_one_that_is_remote(rule: str) -> None:
-    """What costs nothing first, then resets and power cycles, then work on site, then parts."""
+    """What costs nothing first, then drains, resets and power cycles, then work on site, then parts."""
     for steps in list_ladders(rule):
-        dearest = 1
+        dearest = -1
         for step in steps:
-            rung = find_rung(step)
-            verifies = re.match(r"Look at|Expect|If ", step.do)  # what the step before it did
-            assert rung in (0, 5, 6) or verifies or rung >= dearest, (dearest, step.do)
-            dearest = max(dearest, rung)
+            rank = RANKS[step.cost] if step.cost else -1
+            if step.cost in REMOTE:
+                assert rank >= dearest, (dearest, step.do)
+            elif step.cost is None and dearest >= RANKS["drain"] and SAVE not in step.do:
+                assert re.match(AFTERWARDS, step.do), step.do
+            dearest = max(dearest, rank)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_node_is_drained_for_something(rule: str) -> None:
+    """What a drained node waits for is the next step, and not a look that was possible before."""
+    for steps in list_ladders(rule):
+        for step, after in itertools.pairwise([*steps, Step(do="")]):
+            assert not re.fullmatch(r"Drain the \w+\.", step.do) or after.cost, step.do
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_evidence_is_saved_before_what_loses_it(rule: str) -> None:
     """Where a part may go to service after a reset, reboot or power cycle; a provider has logs of its own."""
     for steps in list_ladders(rule):
-        losing = next((number for number, step in enumerate(steps) if find_rung(step) in (2, 3, 4)), len(steps))
+        losing = next((number for number, step in enumerate(steps) if step.cost in LOSES), len(steps))
         sent = [text for step in steps[losing:] for text in (step.do, *step.outcomes) if re.search(SENT_AWAY, text)]
         of_provider = any("instance" in step.do or "guest" in step.do for step in steps)
         assert not sent or of_provider or any(SAVE in step.do for step in steps[:losing]), (steps[losing].do, sent)
 
 
 @pytest.mark.parametrize("rule", RULES)
+def test_evidence_is_saved_once(rule: str) -> None:
+    """Of two procedures that follow each other the second asks for nothing that the first saved."""
+    for steps in list_ladders(rule):
+        assert sum(step.do.startswith(SAVE) for step in steps) <= 1, steps
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_repetition_alone_sends_no_part_away(rule: str) -> None:
     """A fault that comes back is looked into: diagnostics and service decide, a second time does not."""
     again = (
-        r"(comes? back|come again|returns)[^.;]*(have|has) [^.;]*(exchanged|replaced)|is a hardware fault|a repeat is"
+        r"(comes? back|come again|returns|is back|again)[^.;]*(have|has) [^.;]*(exchanged|replaced)|"
+        r"(comes? back|come again|returns|is back)[^.;]*: (replace|exchange) |is a hardware fault|a repeat is"
     )
     texts = [text for steps in list_ladders(rule) for step in steps for text in (step.do, *step.outcomes)]
 
@@ -231,8 +267,8 @@ def test_steps_by_form_factor() -> None:
         ("training", "The signal is poor."),
         ("linkup", "Read the state of leaf-1 port 7"),
         ("all-rails", "Check power and state of the leaf switches"),
-        ("polling", "Check that a cable is plugged in at both ends and that leaf-1 port 7 is enabled"),
-        ("", "Check that a cable is plugged in"),
+        ("polling", "Check that leaf-1 port 7 is enabled and has power, and that a cable is plugged in"),
+        ("", "Check that leaf-1 port 7 is enabled"),
     ],
 )
 def test_steps_by_state(situation: str, first: str) -> None:
@@ -387,7 +423,7 @@ def test_nothing_known_is_left_to_fill_in(name: str) -> None:
             changed_nic(server(), 0, id="n0"),
             "pci:n0",
             (),
-            [{"ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "1"}],
+            [{"ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "1", "PHYSICAL_PORT": "P1"}],
         ),
         (server(), "pci:0000:10:01.0", (), [{"ADDRESS": "0000:10:01.0"}]),
         (server(), "pci:0000:ff:00.0", (), [{"ADDRESS": "0000:ff:00.0"}]),
@@ -395,14 +431,17 @@ def test_nothing_known_is_left_to_fill_in(name: str) -> None:
         (server(), "x:0000:ff:00:1", (), [{}]),
         (server(ethernet=True), "netdev:eth0", (), [{
             "ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "1",
+            "PHYSICAL_PORT": "P1",
             "INTERFACE": "eth0",
         }]),
         (server(ethernet=True), f"port:{nic_id(0)}/1", (), [{
             "ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "1",
+            "PHYSICAL_PORT": "P1",
             "INTERFACE": "eth0",
         }]),
         (server(), f"port:{nic_id(0)}/7", (), [{
             "ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "1",
+            "PHYSICAL_PORT": "P1",
         }]),
         (changed_netdev(server(ethernet=True), 0, nic=None, pci=None), "netdev:eth0", (), [{"INTERFACE": "eth0"}]),
         (server(), f"pair:{gpu_id(0)}+{gpu_id(1)}", (), [
@@ -417,6 +456,7 @@ def test_nothing_known_is_left_to_fill_in(name: str) -> None:
         ]),
         (changed_port(server(), 0, port=2), f"port:{nic_id(0)}/2", (), [{
             "ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "2",
+            "PHYSICAL_PORT": "P1",
         }]),
     ],
 )  # fmt: skip
@@ -556,14 +596,14 @@ def test_gpus_that_are_reset_together_are_named_so(architecture: str | None, swi
     case = replace(case, topology=replace(case.topology, nvswitches=rows))
     fault = fail(f"gpu:{gpu_id(0)}", places=frozenset({gpu_id(0)}))
 
-    assert describe_reset(case, fault, None)["RESET_GPU"].endswith(command)
+    assert describe_reset(case, "gpu-ecc", fault, None)["RESET_GPU"].endswith(command)
 
 
 @pytest.mark.parametrize(
     ("case", "subject", "form", "evidence"),
     [
-        (server(), f"gpu:{gpu_id(0)}", "sxm", "`nvidia-bug-report.sh` (as root) and the BMC's event log"),
-        (server(), f"link:{gpu_id(0)}/3", "virtual", "`nvidia-bug-report.sh` (as root)."),
+        (server(), f"gpu:{gpu_id(0)}", "sxm", "`nvidia-bug-report.sh` (as root; with `--safe-mode` where it hangs) and the BMC's event log"),
+        (server(), f"link:{gpu_id(0)}/3", "virtual", "`nvidia-bug-report.sh` (as root; with `--safe-mode` where it hangs)."),
         (server(), f"port:{nic_id(0)}/1", None, "`devlink health dump show pci/ADDRESS reporter fw_fatal`"),
         (changed_nic(server(), 0, driver="bnxt_en"), f"port:{nic_id(0)}/1", None, "the kernel log (`dmesg -T`)"),
         (instinct(), "node", None, "the kernel log (`dmesg -T`), `amd-smi metric` and the BMC's"),
@@ -577,7 +617,7 @@ def test_the_evidence_is_of_the_part(case: RuleContext, subject: str, form: str 
     place = subject.partition(":")[2]
     fault = fail(subject, places=frozenset({place}) if place else frozenset())
 
-    assert describe_reset(case, fault, form)["EVIDENCE"].startswith(evidence)
+    assert describe_reset(case, "gpu-ecc", fault, form)["EVIDENCE"].startswith(evidence)
 
 
 def with_page(monkeypatch: pytest.MonkeyPatch, fix: str) -> None:
