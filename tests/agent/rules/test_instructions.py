@@ -423,7 +423,8 @@ def test_nothing_known_is_left_to_fill_in(name: str) -> None:
             changed_nic(server(), 0, id="n0"),
             "pci:n0",
             (),
-            [{"ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "1", "PHYSICAL_PORT": "P1"}],
+            [{"ADDRESS": nic_id(0), "PORT_ABOVE": "0000:12:01.0", "DEVICE": "mlx5_0", "PORT_NUMBER": "1",
+              "PHYSICAL_PORT": "P1"}],
         ),
         (server(), "pci:0000:10:01.0", (), [{"ADDRESS": "0000:10:01.0"}]),
         (server(), "pci:0000:ff:00.0", (), [{"ADDRESS": "0000:ff:00.0"}]),
@@ -599,11 +600,14 @@ def test_gpus_that_are_reset_together_are_named_so(architecture: str | None, swi
     assert describe_reset(case, "gpu-ecc", fault, None)["RESET_GPU"].endswith(command)
 
 
+BUG_REPORT = "`nvidia-bug-report.sh` (as root; with `--safe-mode` where it hangs)"
+
+
 @pytest.mark.parametrize(
     ("case", "subject", "form", "evidence"),
     [
-        (server(), f"gpu:{gpu_id(0)}", "sxm", "`nvidia-bug-report.sh` (as root; with `--safe-mode` where it hangs) and the BMC's event log"),
-        (server(), f"link:{gpu_id(0)}/3", "virtual", "`nvidia-bug-report.sh` (as root; with `--safe-mode` where it hangs)."),
+        (server(), f"gpu:{gpu_id(0)}", "sxm", f"{BUG_REPORT} and the BMC's event log"),
+        (server(), f"link:{gpu_id(0)}/3", "virtual", f"{BUG_REPORT}."),
         (server(), f"port:{nic_id(0)}/1", None, "`devlink health dump show pci/ADDRESS reporter fw_fatal`"),
         (changed_nic(server(), 0, driver="bnxt_en"), f"port:{nic_id(0)}/1", None, "the kernel log (`dmesg -T`)"),
         (instinct(), "node", None, "the kernel log (`dmesg -T`), `amd-smi metric` and the BMC's"),
