@@ -55,8 +55,9 @@ _TOOLS = {
     "npu-smi": "Huawei",
 }  # a command of one serves the parts of its maker alone
 _COMMAND = re.compile(r"^- `([^`]+)`", re.MULTILINE)
-_CODE = re.compile(r"(:\s|\s\()?`([^`]*)`(\))?")
+_CODE = re.compile(r"(:\s|\s\(|,\s|\sand\s)?`([^`]*)`(\))?")  # with what leads to it
 CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")
+_PARAGRAPHS = re.compile(r"\n{2,}")
 _STEP, _OUTCOME = re.compile(r"^\d+\. "), re.compile(r"^ +- ")
 _COST = re.compile(r"\s*\(costs ([a-z ]+)\)$")
 _COST_CODES = {words: code for code, words in STEP_COSTS.items()}
@@ -287,7 +288,7 @@ def _choose(section: str, keys: Sequence[str]) -> Iterator[str]:
 def _parse_blocks(section: str) -> Iterator[Block]:
     """The paragraphs of a section; those after `For KEY:` are for that key, until the next such line."""
     keys: tuple[str, ...] = ()
-    for text in section.strip().split("\n\n"):
+    for text in _PARAGRAPHS.split(section.strip()):
         choice = CHOICE.match(text)
         if choice:
             keys = tuple(choice[1].split(", "))

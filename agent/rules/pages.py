@@ -26,7 +26,7 @@ _LONGEST_HEAD = 4096  # bytes
 _GENERIC = {  # what stands for a sentence of the finding, where a page is read without one
     "EVIDENCE": "\n   `nvidia-bug-report.sh`, or the kernel log and the maker's tool; and the BMC's event log.",
     "HOLDERS": "\n   fabric manager, DCGM, persistence daemon, exporters, the device plugin of Kubernetes.",
-    "RESET_GPU": " `nvidia-smi -r -i GPU_INDEX`",
+    "RESET_GPU": "\n   `nvidia-smi -r -i GPU_INDEX`",
 }
 _PHRASES = re.compile(r"\s(EVIDENCE|HOLDERS|RESET_GPU)\b")
 _REQUIRED = frozenset({"severity", "module", "references"})

@@ -20,7 +20,8 @@ _MONITORING = "exporters and the device plugin of Kubernetes"
 def describe_reset(context: RuleContext, rule: str, fault: Fail, form: str | None) -> dict[str, str]:
     """What EVIDENCE, HOLDERS and RESET_GPU stand for in the steps of a finding."""
     gpus = _find_gpus(context, fault, form)
-    nvidia = rule in _XIDS or any(is_nvidia(context, gpu) for gpu in gpus)
+    switches = not context.topology.gpus and bool(context.topology.nvswitches)
+    nvidia = rule in _XIDS or switches or any(is_nvidia(context, gpu) for gpu in gpus)
     nic = find_nic(context, fault.subject.partition(":")[2].partition("/")[0])
     lost = nic is not None and is_off_bus(find_function(context, nic))  # it answers no command
     dumps = nic is not None and not lost and not gpus and (nic.driver or "").startswith(_DUMPING)

@@ -343,6 +343,7 @@ def _fail_uneven(what: str, odd: list[tuple[Gpu, Port, str]], usual: str, attrib
     gpus = {gpu.id: gpu for gpu, *_ in odd}
     first = odd[0][0]
     named = [f"{gpu.label} port {port.port}" for gpu, port, _ in odd]
+    mtu = attribute == "mtu" and len(odd) == 1
     return Fail(
         subject=f"gpu:{first.id}" if len(gpus) == 1 else "node",
         label=first.label if len(gpus) == 1 else "node",
@@ -355,6 +356,7 @@ def _fail_uneven(what: str, odd: list[tuple[Gpu, Port, str]], usual: str, attrib
             Evidence(what=f"{what} of {name}", value=value, source=f"/sys/class/net/{_name(port)}/{attribute}")
             for name, (_, port, value) in zip(named[:8], odd, strict=False)
         ),
+        values=(("INTERFACE", _name(odd[0][1])), ("RAIL_MTU", usual)) if mtu else (),
         cause=attribute,
         places=frozenset(gpus),
     )

@@ -121,7 +121,7 @@ def _install_missing(needs: dict[str, bool | None]) -> str:
     lacking = [what for need, what in _INSTALLED.items() if needs[need] is False]
     if needs[_GENERATION] is False or not lacking:
         return ""
-    return f"drain the node, install {' and '.join(lacking)}, and reboot."
+    return f"install {' and '.join(lacking)}, and reboot."
 
 
 def _check_dmabuf(case: RuleContext, gpus: list[Gpu]) -> Result:

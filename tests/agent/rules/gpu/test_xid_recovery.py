@@ -311,7 +311,7 @@ def test_the_root_of_many_is_what_its_code_names(words: str, situation: str, res
 
     assert situation == fault.situation
     assert [step for step in steps if f": `{reset}`" in step]
-    assert fault.remedy.startswith("Reset the GPUs")
+    assert fault.remedy.startswith("Drain the node")
     assert "only this one" not in fault.impact
 
 
@@ -325,7 +325,7 @@ def test_one_gpu_that_asks_is_enough(root: str, follower: str) -> None:
     )
     (fault,) = (a for a in xid_root_of_many.check(replace(case, events=events)) if isinstance(a, Fail))
 
-    assert fault.remedy.startswith("Reset the GPUs")
+    assert fault.remedy.startswith("Drain the node")
     assert (f"-i {gpu_id(1)}`" in fault.remedy) == (root == "reset")
     assert "-i 2`" in fault.remedy
 

@@ -90,7 +90,11 @@ def test_what_is_told_and_what_mends_it() -> None:
     (bare,) = fails(rule, dcb(roce(), pfc=only(), trust=None))
 
     assert "RDMA uses priority 3 (DSCP 26), PFC is on for priority 4: see roce-class-mismatch" == other.summary
-    assert other.remedy.startswith("set NCCL_IB_TC=130 ")  # DSCP 32 goes to priority 4, and ECT(0)
+    assert ("marking", (("TRAFFIC_CLASS", "130"),)) == (
+        other.situation,
+        other.values,
+    )  # DSCP 32: priority 4; and ECT(0)
+    assert ("", "") == (other.remedy, off.situation)
     assert "RDMA uses priority 3 (DSCP 26), PFC is on for no priority: see roce-pfc-off" == off.summary
     assert "PFC is on for no priority: see roce-pfc-off" == bare.summary
     assert "--pfc 0,0,0,1,0,0,0,0" in off.remedy

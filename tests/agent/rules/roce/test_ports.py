@@ -188,7 +188,7 @@ def test_a_table_that_was_not_read_gives_no_class() -> None:
     """Bytes of the window show that RDMA is elsewhere; which DSCP would lead to priority 0 is not known."""
     (fault,) = fails(roce_lossy, traffic(dcb(roce_server(), pfc=only(0), dscp_prio={}), 5))
 
-    assert "NCCL_IB_TC=4 * DSCP + 2 of the lossless class" in fault.remedy
+    assert () == fault.values
 
 
 def test_an_interface_out_of_sight_has_no_cables() -> None:
