@@ -1,7 +1,7 @@
 """The steps of every rule as printed, with what each costs: read them after a change of pages.
 
 `python -m tests.matrix.steps FILE` writes them for every finding of the rows of tests/matrix/rules and of every fixture
-and fault, alike ones once; CONTRIBUTING.md names it.
+and fault, alike ones once; docs/adding-a-rule.md names it.
 """
 
 from __future__ import annotations
