@@ -12,7 +12,7 @@ from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
 from agent.rules.roce.ports import RocePort, for_each_port, is_virtual, roce_ports, visible_interface
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
-from agent.rules.wording import join_labels
+from agent.rules.wording import find_majority, join_labels
 
 
 @rule("roce-netdev-missing")
@@ -94,9 +94,19 @@ def _judge_mtu_small(case: RuleContext, roce_port: RocePort) -> Result:
     if mtu is None:
         return Unknown(roce_port.subject, Reason("not-read", fact="the MTU of its interface"))
     active = _packet_size(roce_port.port, roce_port.netdev)
-    return (
-        Pass(roce_port.subject) if active >= _IB_MTUS[-1] else _fail_mtu_small(roce_port, roce_port.netdev, mtu, active)
-    )
+    if active >= _IB_MTUS[-1]:
+        return Pass(roce_port.subject)
+    return _fail_mtu_small(case, roce_port, roce_port.netdev, mtu, active)
+
+
+def _find_large_mtu(case: RuleContext) -> str:
+    """That of the rails which carry the largest packets; where none does, what is usual."""
+    mtus = [port.netdev.mtu or 0 for port in roce_ports(case) if isinstance(port, RocePort) and port.netdev]
+    large = [mtu for mtu in mtus if active_mtu(mtu) == _IB_MTUS[-1]]
+    return str(find_majority(large) or max(large, default=_USUAL_MTU))
+
+
+_USUAL_MTU = 9000
 
 
 def _packet_size(port: Port, netdev: Netdev) -> int:
@@ -113,7 +123,7 @@ def active_mtu(mtu: int) -> int:
     return max((size for size in _IB_MTUS if size <= mtu - _HEADERS), default=0)
 
 
-def _fail_mtu_small(roce_port: RocePort, netdev: Netdev, mtu: int, active: int) -> Fail:
+def _fail_mtu_small(case: RuleContext, roce_port: RocePort, netdev: Netdev, mtu: int, active: int) -> Fail:
     tiny = active < _IB_MTUS[2]  # 1024, which an MTU of 1500 gives
     able = active_mtu(mtu)
     text = f"interface MTU {mtu} limits the RoCE MTU to {active}; set at least 4200 for 4096"
@@ -126,6 +136,7 @@ def _fail_mtu_small(roce_port: RocePort, netdev: Netdev, mtu: int, active: int) 
         subject=f"netdev:{netdev.id}",
         label=roce_port.label,
         summary=text,
+        values=(("RAIL_MTU", _find_large_mtu(case)),),
         impact=f"{payload:.1f}% of the wire are payload, not 98.0%, in {4096 // max(active, 256)} times the packets.",
         evidence=(
             Evidence(what=f"MTU of {netdev.label}", value=str(mtu), source=f"/sys/class/net/{netdev.label}/mtu"),

@@ -14,6 +14,7 @@ from agent.model.finding import STEP_COSTS, FarEnd, Location, Step
 from agent.model.gpu import NvSwitch
 from agent.model.nic import FabricNeighbor
 from agent.model.node import Service
+from agent.model.report import Report
 from agent.rules import instructions
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
@@ -42,8 +43,8 @@ from tests.agent.rules.build import (
     virtual,
 )
 from tests.agent.rules.machines import npus
-from tests.machines import HOSTS, SOME_FAULTS, scan_machine
-from tests.texts import PLACEHOLDER, list_texts
+from tests.machines import FAULTS, HOSTS, scan_machine
+from tests.texts import PLACEHOLDER, list_devices, list_texts
 
 SITUATIONS = {
     "lost", "polling", "disabled", "training", "linkup", "all-rails", "set-down", "no-module", "no-light", "upstream",
@@ -318,6 +319,47 @@ def test_a_vendors_tool_is_for_its_parts_alone() -> None:
     assert None is build_confirm(instinct(), "gpu-siblings-differ", fail("node"))
 
 
+# A device, port, priority or value that a command is for, written out
+CONSTANT = re.compile(
+    r"(?:-[isPcC]|mtu|--pfc|bitmap|-pl|--prio2buffer|--tcbw|--ratelimit|--cable_len|enable|vlan) \d|enable/\d|/tc/\d|"
+    r"/ports/\d|_P\d\b|\d:on|echo \d\d|pci/\d|traffic_class=\d|TC=\d"
+)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_commands_of_pages_name_no_device_or_value(rule: str) -> None:
+    """Whatever differs from finding to finding is a word that is filled in."""
+    fix = read_text(rule).partition("## How to fix")[2]
+    commands = [command.replace("\n", " ") for command in COMMAND.findall(fix)]
+
+    assert [] == [command for command in commands if CONSTANT.search(" ".join(command.split()))]
+
+
+@pytest.mark.parametrize(("host", "fault"), [*((host, None) for host in HOSTS), *(("", fault) for fault in FAULTS)])
+def test_commands_are_for_the_devices_of_their_finding(host: str, fault: str | None) -> None:
+    """Of every finding of every fixture and fault: what a command names, the finding or its evidence names."""
+    report = scan_machine(host, fault)
+    for finding in report.findings:
+        rows = [f"{row.what} {row.value} {row.source}" for row in finding.evidence]
+        own = {finding.label, finding.summary, finding.subject, *finding.devices, *finding.list_concerned(), *rows}
+        known = {word for text in own for word in re.findall(r"[\w:.]*\d[\w:.]*", text)}
+        known |= {word for device in finding.list_concerned() for word in _list_names(report, device)}
+        assert set() == list_devices(finding) - known, finding
+
+
+def _list_names(report: Report, device: str) -> Iterator[str]:
+    """Whatever names a device, what is above it, and its ports."""
+    for gpu in report.topology.gpus:
+        if device in (gpu.id, gpu.pci):
+            yield from (gpu.pci or "", str(gpu.index))
+    for nic in report.topology.nics:
+        if device in (nic.id, nic.pci):
+            yield from (nic.pci or "", nic.rdma_device or "", *(name for port in nic.ports for name in port.netdevs))
+    for function in report.topology.pci:
+        if function.id == device:
+            yield from (function.id, function.parent or "")
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_a_command_for_one_npu_names_that_npu(rule: str) -> None:
     """hccn_tool takes the number of the NPU, not always that of the first; `ADDRESS` is a PCI address, never an IP."""
@@ -390,7 +432,7 @@ def test_the_far_end_of_a_fabric_is_named() -> None:
     assert FarEnd(system="leaf-1", port="7") == location.far_end
 
 
-@pytest.mark.parametrize("name", [*HOSTS, *SOME_FAULTS])
+@pytest.mark.parametrize("name", [*HOSTS, *FAULTS])
 def test_nothing_known_is_left_to_fill_in(name: str) -> None:
     """Of every finding of every machine and fault; and no percentage without a reason."""
     report = scan_machine(name) if name in HOSTS else scan_machine("", name)
