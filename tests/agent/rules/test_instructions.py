@@ -35,11 +35,13 @@ from tests.agent.rules.build import (
     changed_netdev,
     changed_nic,
     changed_port,
+    function,
     gpu_id,
     instinct,
     nic_id,
     server,
     software,
+    topology,
     virtual,
 )
 from tests.agent.rules.machines import npus
@@ -355,9 +357,9 @@ def _list_names(report: Report, device: str) -> Iterator[str]:
     for nic in report.topology.nics:
         if device in (nic.id, nic.pci):
             yield from (nic.pci or "", nic.rdma_device or "", *(name for port in nic.ports for name in port.netdevs))
-    for function in report.topology.pci:
-        if function.id == device:
-            yield from (function.id, function.parent or "")
+    for bridge in report.topology.pci:
+        if bridge.id == device:
+            yield from (bridge.id, bridge.parent or "")
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -664,6 +666,94 @@ def test_the_evidence_is_of_the_part(case: RuleContext, subject: str, form: str 
     fault = fail(subject, places=frozenset({place}) if place else frozenset())
 
     assert describe_reset(case, "gpu-ecc", fault, form)["EVIDENCE"].startswith(evidence)
+
+
+SWITCHES = [NvSwitch(id="0000:f1:00.0", pci="0000:f1:00.0")]
+KERNEL_LOG = "the kernel log (`dmesg -T`) and the BMC's"
+
+
+@pytest.mark.parametrize(
+    ("rule", "case", "places", "evidence"),
+    [
+        ("gpu-missing", server(), (), BUG_REPORT),
+        ("pcie-slot-card-missing", server(), ("0000:10:01.0",), KERNEL_LOG),  # a port: not of the GPUs that are there
+        ("pcie-slot-card-missing", server(), ("0000:10:01.0", gpu_id(0)), BUG_REPORT),
+        ("nvswitch-missing", topology(server(), nvswitches=SWITCHES), ("0000:f1:00.0",), BUG_REPORT),
+        ("gpu-missing", topology(server(), nvswitches=SWITCHES, gpus=[]), (), BUG_REPORT),
+        ("gpu-missing", topology(server(), gpus=[]), (), KERNEL_LOG),
+        ("gpu-xid", topology(server(), gpus=[]), (), BUG_REPORT),  # the kernel log alone
+    ],
+)
+def test_the_evidence_of_a_node_is_of_its_devices(
+    rule: str, case: RuleContext, places: tuple[str, ...], evidence: str
+) -> None:
+    """Of those that a finding is about; where it names none, of the GPUs and NVSwitches that are there."""
+    phrases = describe_reset(case, rule, fail("node", places=frozenset(places)), None)
+
+    assert phrases["EVIDENCE"].startswith(evidence)
+    assert ("/dev/nvidia" in phrases["HOLDERS"]) == (evidence == BUG_REPORT)
+
+
+def test_a_nic_that_left_the_bus_is_asked_for_no_dump() -> None:
+    """It answers no command."""
+    case = function(server(), nic_id(0), state="gone")
+
+    assert describe_reset(case, "pcie-device-gone", fail(f"pci:{nic_id(0)}"), None)["EVIDENCE"].startswith(KERNEL_LOG)
+
+
+@pytest.mark.parametrize(("parts", "subject", "first"), [(2, "node", "A."), (1, "node", "L."), (2, "gpu:x", "L.")])
+def test_what_all_devices_have_in_common_is_the_suspect(
+    monkeypatch: pytest.MonkeyPatch, parts: int, subject: str, first: str
+) -> None:
+    """Steps for a finding of the node that several devices make, before those of its situation."""
+    with_page(monkeypatch, "For all: \n\n1. A.\n\n\nFor lost: \n\n1. L.")
+    fault = fail(subject, situation="lost", parts=tuple(fail(f"gpu:{gpu_id(n)}") for n in range(parts)))
+
+    assert first == build_steps(server(), "gpu-xid", fault, None)[0].do
+
+
+def test_a_step_has_its_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end of the page's line, or of what the rule writes there; a rule without words of its own has no step."""
+    with_page(monkeypatch, "1. Look.\n2. Reboot.\n   (costs a reboot)\n   - Good.\n3. REMEDY\n4. Or: REMEDY")
+    fault = fail("node", remedy="Reset it: `x INTERFACE` (costs a reset)")
+    look, reboot = Step(do="Look."), Step(do="Reboot.", cost="reboot", outcomes=["Good."])
+
+    steps = [look, reboot, Step(do="Reset it", cost="reset"), Step(do="Or: Reset it", cost="reset")]
+    assert steps == build_steps(server(), "gpu-xid", fault, None)
+    assert [look, reboot] == build_steps(server(), "gpu-xid", replace(fault, remedy=""), None)
+
+
+def test_evidence_that_was_saved_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one procedure follows another."""
+    with_page(
+        monkeypatch, "1. Save what a reset loses: EVIDENCE\n2. Reset.\n3. Save what a power cycle loses: EVIDENCE"
+    )
+
+    assert ["Save what a reset", "Reset."] == [
+        step.do.partition(" loses")[0] for step in build_steps(server(), "gpu-xid", fail("node"), None)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("remedy", "do"),
+    [
+        ("Set it: `a DEVICE 1` and `a INTERFACE 2`", "Set it: `a mlx5_0 1`"),
+        ("Set it: `a DEVICE 1`, `a INTERFACE 2`.", "Set it: `a mlx5_0 1`."),
+        ("Set `x_PHYSICAL_PORT`.", "Set `x_P1`."),
+        ("Set it to TRAFFIC_CLASS.", "Set it to 4 * DSCP + 2 of a lossless DSCP."),
+    ],
+)
+def test_a_command_goes_with_what_leads_to_it(remedy: str, do: str) -> None:
+    """One of two whose value is not known."""
+    assert do == build_steps(server(), "gpu-xid", fail(f"port:{nic_id(0)}/1", remedy=remedy), None)[0].do
+
+
+def test_the_second_port_of_a_nic_is_named_so() -> None:
+    """mlxconfig has one setting for each port; of other functions none is known."""
+    for address, ports in (("0000:15:00.1", ["P2"]), ("0000:15:00.2", [])):
+        case = changed_nic(server(), 0, pci=address)
+        values = find_values(case, fail(f"port:{nic_id(0)}/1"))
+        assert ports == [row["PHYSICAL_PORT"] for row in values if "PHYSICAL_PORT" in row]
 
 
 def with_page(monkeypatch: pytest.MonkeyPatch, fix: str) -> None:

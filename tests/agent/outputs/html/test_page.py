@@ -247,7 +247,9 @@ def test_a_card_names_the_part_its_far_end_and_what_to_do() -> None:
             port_guid="b83f:d203", far_end=FarEnd(system="leaf-1", port="Ethernet12"),
         ),
         confirm=["lspci -vv -s 4c:00.0", "nvidia-smi -q -i 2"],
-        steps=[Step(do="Drain the node.", outcomes=["It is gone: done."]), Step(do="Run `nvidia-smi -q`.")],
+        steps=[
+            Step(do="Drain the node.", cost="drain", outcomes=["It is gone: done."]), Step(do="Run `nvidia-smi -q`."),
+        ],
     )  # fmt: skip
     html = render_html(msgspec.structs.replace(report, findings=[finding]))
     card = html.partition("<article")[2].partition("</article>")[0]
@@ -255,7 +257,8 @@ def test_a_card_names_the_part_its_far_end_and_what_to_do() -> None:
     part = "SXM module 3, serial 1652, GPU-72, GUID b83f:d203, MAC b8:3f:d2:00:00:01, 0000:4c:00.0"
     assert f"{part}; cable to leaf-1, port Ethernet12" in card
     assert 3 == card.count(">Copy</button>")
-    assert "<li>Drain the node.<ul" in card
+    assert '<li>Drain the node. <span class="dim">(costs a drain)</span><ul' in card
+    assert 1 == card.count("(costs")
     assert card.index("Part") < card.index("Impact") < card.index("Confirm") < card.index("Fix")
 
 

@@ -159,12 +159,16 @@ def test_findings_of_one_cause_that_differ_in_words_show_the_first() -> None:
 
 
 def test_part_confirm_and_steps_are_shown_where_they_are_known() -> None:
-    """Socket, serial number, far end of the cable; commands; numbered steps with what their outcomes mean."""
+    """Socket, serial number, far end of the cable; commands; numbered steps with their costs and outcomes."""
     far = FarEnd(system="leaf-1", port="17")
     location = Location(part="PCIe card in slot 5", serial="MT2", port_guid="b83f", far_end=far)
     steps = [
         Step(do="Drain the node.", outcomes=[]),
-        Step(do="Swap the cable.", outcomes=["The fault follows the cable: replace it.", "Stays: replace the card."]),
+        Step(
+            do="Swap the cable.",
+            cost="on_site",
+            outcomes=["The fault follows the cable: replace it.", "Stays: replace the card."],
+        ),
     ]
     one = msgspec.structs.replace(
         finding(f"pci:{GPUS[0]}", "GPU0"), location=location, steps=steps, confirm=["lspci -s 18:00.0", "dmesg"]
@@ -175,7 +179,7 @@ def test_part_confirm_and_steps_are_shown_where_they_are_known() -> None:
     assert "  confirm   lspci -s 18:00.0\n            dmesg\n" in text
     assert (
         "  fix       1. Drain the node.\n"
-        "            2. Swap the cable.\n"
+        "            2. Swap the cable. (costs a visit on site)\n"
         "               - The fault follows the cable: replace it.\n"
         "               - Stays: replace the card.\n"
     ) in text
