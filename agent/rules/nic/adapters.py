@@ -191,10 +191,14 @@ def _fail_mixed_linklayer(case: RuleContext, rails: list[Hca]) -> Fail:
     )
 
 
+_LINK_TYPES = {"InfiniBand": "1", "Ethernet": "2"}  # as mlxconfig has them
+
+
 def _wanted_type(kinds: Mapping[str, list[Hca]]) -> tuple[tuple[str, str], ...]:
-    """The link type of the greater part, as mlxconfig has it; nothing where both kinds are as many."""
-    infiniband, ethernet = len(kinds["InfiniBand"]), len(kinds["Ethernet"])
-    return () if infiniband == ethernet else (("LINK_TYPE", "1" if infiniband > ethernet else "2"),)
+    """The link type of the greater part; nothing where both kinds are as many."""
+    counts = {kind: len(hcas) for kind, hcas in kinds.items()}
+    most = max(counts, key=counts.__getitem__)
+    return () if len(set(counts.values())) == 1 else (("LINK_TYPE", _LINK_TYPES[most]),)
 
 
 def _is_near(case: RuleContext, hca: Hca) -> bool:

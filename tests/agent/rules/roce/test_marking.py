@@ -176,6 +176,8 @@ def test_what_is_no_number_is_named_so() -> None:
     assert """traffic class '"106"' is no number of 0 to 255: NCCL takes 0""" in word.summary
     assert "is above 255" in large.summary
     assert (("TRAFFIC_CLASS", "106"),) == word.values
+    (no_class,) = fails(roce_nccl_tc_suspect, dcb_everywhere(slip("300"), dscp_prio={"0": 0}))
+    assert () == no_class.values  # no DSCP ends in the lossless priority
 
 
 def test_the_forced_class_can_be_a_slip_too() -> None:
