@@ -168,7 +168,7 @@ def roce_priorities(case: RuleContext, counters: RocePortCounters) -> frozenset[
 
 
 def delta_of_discards(case: RuleContext, counters: RocePortCounters) -> CounterDelta | Result:
-    """Received frames that this NIC dropped because it had no buffers: by priority where it counts so, else of the port."""
+    """Received frames that this NIC dropped without a buffer: by priority where it counts so, else of the port."""
     per_priority = [f"rx_prio{p}_{kind}" for p in _PRIORITIES for kind in ("discards", "buf_discard", "cong_discard")]
     of_port = per_priority if any(name in counters.eth.now for name in per_priority) else PORT_DISCARDS
     return sum_deltas(delta(case, counters.eth, of_port), delta(case, counters.rdma, ROCE_DISCARDS))
