@@ -38,6 +38,7 @@ _OF_DEVICE = {
 _FOUND = {  # `Fail.values`
     "PRIORITY": "the priority of RoCE", "BITMAP": "the bitmap", "BUFFERS": "the buffers", "SHARES": "the shares",
     "WATTS": "its default", "SWITCH": "what the others have", "LIMITS": "the limits", "PID": "its number",
+    "UNIT": "its unit",
 }  # fmt: skip
 _WITHOUT_VALUE = {**_OF_DEVICE, **_FOUND}
 _WORDS = re.compile(rf"\b({'|'.join(_WITHOUT_VALUE)})\b")

@@ -203,13 +203,18 @@ def _parse_printed(match: re.Match[str], boot_time: int | None) -> Line:
         at = format_time(boot_time, seconds)
         return Line(match["text"], at, _since_boot(at, seconds), None, seconds)
     if match["iso"]:
-        return Line(match["text"], _utc(match["iso"]), None)
+        return Line(match["text"], convert_to_utc(match["iso"]), None)
     if match["delta"]:
         return Line(match["text"], delta=float(match["delta"]))
     return Line(match["text"], None, match["ctime"] or match["human"])
 
 
-def _utc(text: str) -> str | None:
+def convert_to_utc(text: str) -> str | None:
+    """A date of ISO 8601 with its zone as RFC 3339 in UTC.
+
+    >>> convert_to_utc("2026-01-15T08:00:00,25+0100"), convert_to_utc("2026-13-15T08:00:00Z")
+    ('2026-01-15T07:00:00Z', None)
+    """
     text = re.sub(
         r"([.,]\d+)|([+-]\d\d):?(\d\d)$", lambda m: "" if m[1] else f"{m[2]}:{m[3]}", text.replace("Z", "+00:00")
     )

@@ -20,7 +20,10 @@ from probes.host.commands import (
     NVIDIA_SMI_SAVED,
     OF_INTERFACE,
     OF_NPU,
+    OF_SERVICE,
+    ROTATED_LOG,
     SAVED,
+    SERVICE_LOG,
 )
 from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import (
@@ -41,6 +44,7 @@ from probes.sources.given import (
     is_log,
     is_log_of_job,
 )
+from probes.kernel.log_files import is_rotated
 from probes.sources.identify import LOOK_CHARACTERS, find_missing_name, identify_command
 from probes.text import decode_saved, lazy_pattern
 
@@ -170,11 +174,14 @@ class SavedOutputs:
     @property
     def commands(self) -> list[tuple[str, ...]]:
         """What there is an output of."""
-        of_interfaces = {(*argv, name) for argv in _OF_DEVICES for name in self.arguments(argv)}
+        of_interfaces = {(*argv, name) for argv in (*_OF_DEVICES, *_NAMED_LOGS) for name in self.arguments(argv)}
         return sorted(of_interfaces | {argv for argv, name in self._names.items() if name is not None})
 
     def arguments(self, argv: tuple[str, ...]) -> list[str]:
         """See Host.saved_arguments."""
+        if argv in _NAMED_LOGS:
+            named = [name for name, read_as in self._contents.items() if argv in read_as]
+            return sorted(named + [name for name in self._pieces if name == argv[0]])
         wanted, _ = _parts(saved_name(argv))
         arguments = set()
         for name in (*self._paths, *self._pieces):
@@ -184,6 +191,8 @@ class SavedOutputs:
 
     def name_of(self, argv: tuple[str, ...]) -> str | None:
         """Which output serves where this command's is wanted."""
+        if argv[:-1] in _NAMED_LOGS:
+            return argv[-1]
         if argv not in self._names:
             self._names[argv] = best_name(argv, list(self._paths)) or best_name(argv, list(self._pieces))
         return self._names[argv]
@@ -286,6 +295,8 @@ class SavedOutputs:
             device = "_".join(_parts(stem)[0][len(_command_parts(of_device)[0]) :])
             return f"{' '.join(of_device)} {device}"
         argv = next((argv for argv in COMMANDS + SAVED if best_name(argv, [name])), None)
+        if name == _SERVICE_LOG:
+            return describe_command(SERVICE_LOG)
         if of_device or (argv is None and name in self._pieces):
             return stem.replace("_", " ")
         return describe_command(argv) if argv else None
@@ -387,8 +398,10 @@ class SavedOutputs:
         pieces, unread = self._split(name, start, cut, bool(whole))
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         if whole and len(pieces) < 2 and not unread and not shown:
+            if whole == ((_LOG,),) and is_rotated(name):
+                whole = (ROTATED_LOG,)
             self._contents[name] = whole
-            for argv in whole:
+            for argv in whole if whole[0] not in _NAMED_LOGS else ():
                 self._names.setdefault(argv, name)
             return
         for piece_name, piece in pieces.items():
@@ -449,10 +462,12 @@ class _Unused(NamedTuple):
         return f"{self.place}: {self.words}: {self.why}"
 
 
+_SERVICE_LOG = SERVICE_LOG[0]
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")  # of one device, or of all
-_IN_PARTS = (_LOG, _HCCN, "lspci", "ethtool", "mlnx_qos", *_RDMA)  # a part of it is a part of the facts, nothing else
-_OF_DEVICES = OF_INTERFACE + OF_NPU
+_IN_PARTS = (_LOG, _HCCN, "lspci", "ethtool", "mlnx_qos", "journalctl", "systemctl", _SERVICE_LOG, *_RDMA)  # a part of it is a part of the facts, nothing else
+_OF_DEVICES = OF_INTERFACE + OF_NPU + OF_SERVICE
+_NAMED_LOGS = (SERVICE_LOG, ROTATED_LOG)  # of which a source may have several, by the names of their files
 
 
 def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused]]:
@@ -481,7 +496,7 @@ def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused
             unread.append(_Unused(*shown, why, name, here))
         elif name not in found:
             found[name] = here
-        elif name in (_LOG, _HCCN) or name.startswith("lspci") or (found[name].filtered and name.startswith(_RDMA)):
+        elif name in (_LOG, _HCCN, _SERVICE_LOG) or name.startswith("lspci") or (found[name].filtered and name.startswith(_RDMA)):
             between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"
             before = found[name].text.rstrip() if name.startswith("lspci") else found[name].text
             found[name] = found[name]._replace(text=before + between + content)

@@ -1,0 +1,118 @@
+"""The files of syslog: kern.log, syslog and messages with those that logrotate put aside, compressed or not."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Sequence
+from io import BytesIO
+
+from probes.host.interface import LOG_LIMIT_BYTES, OUTPUT_LIMIT_BYTES, Absent, Host, ReadError
+from probes.host_reader import HostReader
+from probes.text import lazy_pattern
+
+FOLDER = "/var/log"
+LOGS = ("kern.log", "syslog", "messages")
+LOG_NAME = lazy_pattern(
+    r"(?P<log>kern\.log|syslog|messages)(?:\.(?P<number>\d{1,3})|-(?P<day>\d{6,14}))?(?P<packed>\.(?:gz|bz2|xz))?"
+)
+
+
+def list_log_files(host: Host) -> dict[str, list[str]]:
+    """Paths by log, of each the oldest first: the part that has the newest lines has the plain name."""
+    try:
+        names = host.listdir(FOLDER)
+    except ReadError:
+        return {}
+    found = {log: sort_logs([name for name in names if is_of_log(name, log)]) for log in LOGS}
+    return {log: [f"{FOLDER}/{name}" for name in own] for log, own in found.items() if own}
+
+
+def is_of_log(name: str, log: str) -> bool:
+    """Whether a file is that log, or a part of it that was put aside."""
+    match = LOG_NAME.fullmatch(name)
+    return match is not None and match["log"] == log
+
+
+def sort_logs(names: Sequence[str]) -> list[str]:
+    """Files of one log, the oldest first.
+
+    >>> sort_logs(["syslog", "syslog.1", "syslog.2.gz"]), sort_logs(["messages-20260108", "messages", "messages-20260101"])
+    (['syslog.2.gz', 'syslog.1', 'syslog'], ['messages-20260101', 'messages-20260108', 'messages'])
+    """
+    return sorted(names, key=_rank_age)
+
+
+def _rank_age(name: str) -> tuple[int, int, str]:
+    match = LOG_NAME.fullmatch(name)
+    if match is None or (match["number"] is None and match["day"] is None):
+        return 1, 0, name
+    return 0, -int(match["number"]) if match["number"] else int(match["day"]), name
+
+
+def read_log_file(host: Host, reader: HostReader, path: str) -> str | None:
+    """The text of a log file; of a long one the lines that are read. None, and a gap, where it is there and cannot be
+    read whole."""
+    try:
+        content = host.read(path, OUTPUT_LIMIT_BYTES)
+    except Absent:
+        return None
+    except ReadError as why:
+        reader.gap(f"{path}: {why.reason}", "log-unread")
+        return None
+    if len(content) >= OUTPUT_LIMIT_BYTES:
+        reader.gap(f"{path}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "log-unread")
+        return None
+    try:
+        content = unpack(content)
+    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError):
+        reader.gap(f"{path}: is damaged or cut short", "log-unread")
+        return None
+    if len(content) >= LOG_LIMIT_BYTES:
+        reader.gap(f"{path}: longer than {LOG_LIMIT_BYTES >> 20} MiB", "log-unread")
+        return None
+    if len(content) > OUTPUT_LIMIT_BYTES:
+        from probes.kernel.log_events import keep_read_lines
+
+        content = keep_read_lines(content)
+    reader.answered(path)
+    return content.decode("utf-8", "replace")
+
+
+def unpack(content: bytes) -> bytes:
+    """At most LOG_LIMIT_BYTES of a log that may be compressed. Raises what the decompressors raise.
+
+    >>> unpack(gzip.compress(b"a line")), unpack(b"a line")
+    (b'a line', b'a line')
+    """
+    if content.startswith(b"\x1f\x8b"):
+        with gzip.GzipFile(fileobj=BytesIO(content)) as stream:
+            return stream.read(LOG_LIMIT_BYTES)
+    if content.startswith(b"BZh"):
+        with bz2.BZ2File(BytesIO(content)) as blocks:
+            return blocks.read(LOG_LIMIT_BYTES)
+    if content.startswith(b"\xfd7zXZ\x00"):
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 27).decompress(content, LOG_LIMIT_BYTES)
+    return content
+
+
+def is_log_file(path: str) -> bool:
+    """Whether a path of a host is that of such a log.
+
+    >>> is_log_file("/var/log/messages-20260115"), is_log_file("/var/log/syslog.2.gz"), is_log_file("/var/log/auth.log")
+    (True, True, False)
+    """
+    folder, _, name = path.rpartition("/")
+    return folder == FOLDER and LOG_NAME.fullmatch(name) is not None
+
+
+def is_rotated(path: str) -> bool:
+    """Whether logrotate put it aside: what runs writes to another file now.
+
+    >>> is_rotated("messages-20260115"), is_rotated("syslog")
+    (True, False)
+    """
+    match = LOG_NAME.fullmatch(path.rpartition("/")[2])
+    return match is not None and bool(match["number"] or match["day"])
