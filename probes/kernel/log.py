@@ -133,7 +133,9 @@ def _read_other_logs(
             add(lines(text, None), argv[-1], " ".join(argv))
     for paths in list_log_files(host).values():
         add_files((path, read_log_file(host, reader, path)) for path in reversed(paths))
-    add_files((name, reader.output(*ROTATED_LOG, name)) for name in reversed(sort_logs(host.saved_arguments(*ROTATED_LOG))))
+    add_files(
+        (name, reader.output(*ROTATED_LOG, name)) for name in reversed(sort_logs(host.saved_arguments(*ROTATED_LOG)))
+    )
     return tuple(others.values())
 
 

@@ -19,6 +19,7 @@ from probes.sources.decompress import DecompressedStream
 from probes.sources.dump import SavedOutputs, saved_name
 from probes.sources.memory import MemoryFiles, SpecialNode
 from probes.sources.tree import BundleHost, parse_date_output
+from probes.system.service_sentences import LOG_FILES
 
 HEAD_BYTES = 4096  # of every section: enough to see what it is
 SECTIONS_LIMIT = 200_000
@@ -98,7 +99,7 @@ _TOOLS = {argv[0] for argv in COMMANDS + SAVED} | {"dmesg"}
 _FILE = re.compile(rb"\*\*\* (/[^\n]{1,1000}?)( does not exist| is not readable)?\n")
 _LISTED = re.compile(rb"\*\*\* ls: ([^\n]*)\n")
 _MADE = re.compile(rb" ([+-]\d{4}) (/.*)")
-_KEPT = re.compile(r"/(?:proc|etc)/(?!.*\.\.)[ -~]*")
+_KEPT = re.compile(rf"/(?:proc|etc)/(?!.*\.\.)[ -~]*|/var/log/(?:{'|'.join(map(re.escape, LOG_FILES))})")
 _TOOL = rb"(?:/[\w./-]{0,100}/)?(?:nvidia-smi|lspci|dmidecode|ib[a-z_]+)(?: [^\n]{0,200})?"
 _COMMAND = re.compile(rb"(?:\A|(?<=\n\n))(?:(" + _TOOL + rb")|(dmesg):|(Running InfiniBand commands)[^\n]*)(?=\n\n)")
 _DUMPED = b"PCI devices configuration space dump using sysfs\n"

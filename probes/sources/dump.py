@@ -465,7 +465,17 @@ class _Unused(NamedTuple):
 _SERVICE_LOG = SERVICE_LOG[0]
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")  # of one device, or of all
-_IN_PARTS = (_LOG, _HCCN, "lspci", "ethtool", "mlnx_qos", "journalctl", "systemctl", _SERVICE_LOG, *_RDMA)  # a part of it is a part of the facts, nothing else
+_IN_PARTS = (
+    _LOG,
+    _HCCN,
+    "lspci",
+    "ethtool",
+    "mlnx_qos",
+    "journalctl",
+    "systemctl",
+    _SERVICE_LOG,
+    *_RDMA,
+)  # a part of it is a part of the facts, nothing else
 _OF_DEVICES = OF_INTERFACE + OF_NPU + OF_SERVICE
 _NAMED_LOGS = (SERVICE_LOG, ROTATED_LOG)  # of which a source may have several, by the names of their files
 
@@ -496,7 +506,11 @@ def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused
             unread.append(_Unused(*shown, why, name, here))
         elif name not in found:
             found[name] = here
-        elif name in (_LOG, _HCCN, _SERVICE_LOG) or name.startswith("lspci") or (found[name].filtered and name.startswith(_RDMA)):
+        elif (
+            name in (_LOG, _HCCN, _SERVICE_LOG)
+            or name.startswith("lspci")
+            or (found[name].filtered and name.startswith(_RDMA))
+        ):
             between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"
             before = found[name].text.rstrip() if name.startswith("lspci") else found[name].text
             found[name] = found[name]._replace(text=before + between + content)

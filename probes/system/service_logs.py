@@ -14,16 +14,13 @@ from typing import NamedTuple
 from probes.kernel.log_events import address, convert_to_utc
 from probes.kernel.log_facts import LogEvent
 from probes.system.service_sentences import (
-    DCGM,
-    IMEX,
-    MANAGER,
-    OPENIBD,
-    PERSISTENCED,
+    BEGUN,
+    NEEDLES,
+    PROGRAMS,
     RECOVERED,
-    RSHIM,
     SERVICE,
     SERVICE_SENTENCES,
-    SUBNET_MANAGER,
+    UNITS,
 )
 from probes.text import ESCAPES, lazy_pattern
 
@@ -31,46 +28,6 @@ LINE_CHARACTERS = 1000
 TEXT_CHARACTERS = 300
 EVENTS_LIMIT = 200
 FAILED = "failed"  # the code of what systemd states of a service
-
-# The name of a program in the journal -> its service
-PROGRAMS: Mapping[str, str] = {
-    "nv-fabricmanager": MANAGER,
-    "nvidia-fabricmanager": MANAGER,
-    "nvidia-fabricmanager-start.sh": MANAGER,
-    "nvlsm": MANAGER,
-    "nvidia-imex": IMEX,
-    "nvidia-persistenced": PERSISTENCED,
-    "nv-hostengine": DCGM,
-    "opensm": SUBNET_MANAGER,
-    "OpenSM": SUBNET_MANAGER,
-    "openibd": OPENIBD,
-    "mlnx_interface_mgr.sh": OPENIBD,
-    "rshim": RSHIM,
-}
-# Units, and how systemd describes them where it leaves the name of the unit out (before version 250)
-_UNITS: Mapping[str, str] = {
-    "nvidia-fabricmanager": MANAGER,
-    "nvidia-imex": IMEX,
-    "nvidia-persistenced": PERSISTENCED,
-    "nvidia-dcgm": DCGM,
-    "dcgm": DCGM,
-    "opensm": SUBNET_MANAGER,
-    "opensmd": "opensmd",
-    "openibd": OPENIBD,
-    "rshim": RSHIM,
-    "irqbalance": "irqbalance",
-    "NVIDIA fabric manager service": MANAGER,
-    "NVIDIA IMEX service": IMEX,
-    "NVIDIA Persistence Daemon": PERSISTENCED,
-    "NVIDIA DCGM service": DCGM,
-    "openibd - configure Mellanox devices": OPENIBD,
-    "rshim driver for BlueField SoC": RSHIM,
-    "irqbalance daemon": "irqbalance",
-}
-_BEGUN = ("-- Reboot --", "-- Boot ", "Linux version ", "is running with the following configuration options")
-NEEDLES = _BEGUN[:3] + tuple(f" {program}[" for program in PROGRAMS) + tuple(
-    needle for name in _UNITS for needle in ((f" {name}.",) if " " in name else (f" {name}.service",))
-)  # one of which every line of a service in a log of many programs has
 
 _DATE = (
     r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
@@ -151,7 +108,7 @@ class _Reader:
 
     def read(self, raw: str, mixed: bool) -> None:
         """The next line."""
-        if any(begun in raw for begun in _BEGUN):  # the host, or the service: what was before is over
+        if any(begun in raw for begun in BEGUN):  # the host, or the service: what was before is over
             self.states.clear()
             self.events = {key: event._replace(boot="earlier") for key, event in self.events.items()}
             return
@@ -195,7 +152,9 @@ class _Reader:
             state = _STATES.get(active["state"]) or ("failed" if result else None)
             if state:
                 self._stated[self._unit] = state
-                self._set_state(self._unit, state, _Line(None, None, text.strip()), {"result": result} if result else {})
+                self._set_state(
+                    self._unit, state, _Line(None, None, text.strip()), {"result": result} if result else {}
+                )
             self._unit = None
 
     def _read_sentence(self, line: _Line) -> None:
@@ -239,7 +198,7 @@ def _find_unit(text: str) -> str | None:
     ('nvidia-fabricmanager', None)
     """
     name, dot, _ = text.partition(".service")
-    return _UNITS.get(name if dot else text.strip())
+    return UNITS.get(name if dot else text.strip())
 
 
 def _make_event(line: _Line, service: str, code: str, detail: Mapping[str, str]) -> LogEvent:

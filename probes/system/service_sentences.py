@@ -7,12 +7,57 @@ of both. Of programs whose source is closed the source is a public thread that q
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from probes.kernel.sentences import BDF, Sentence
 from probes.text import lazy_pattern
 
 SERVICE = "service"
 MANAGER, IMEX, SUBNET_MANAGER = "nvidia-fabricmanager", "nvidia-imex", "opensm"
 PERSISTENCED, DCGM, OPENIBD, RSHIM = "nvidia-persistenced", "nvidia-dcgm", "openibd", "rshim"
+
+# The name of a program in the journal -> its service
+PROGRAMS: Mapping[str, str] = {
+    "nv-fabricmanager": MANAGER,
+    "nvidia-fabricmanager": MANAGER,
+    "nvidia-fabricmanager-start.sh": MANAGER,
+    "nvlsm": MANAGER,
+    "nvidia-imex": IMEX,
+    "nvidia-persistenced": PERSISTENCED,
+    "nv-hostengine": DCGM,
+    "opensm": SUBNET_MANAGER,
+    "OpenSM": SUBNET_MANAGER,
+    "openibd": OPENIBD,
+    "mlnx_interface_mgr.sh": OPENIBD,
+    "rshim": RSHIM,
+}
+# Units, and how systemd describes them where it leaves the name of the unit out (before version 250)
+UNITS: Mapping[str, str] = {
+    "nvidia-fabricmanager": MANAGER,
+    "nvidia-imex": IMEX,
+    "nvidia-persistenced": PERSISTENCED,
+    "nvidia-dcgm": DCGM,
+    "dcgm": DCGM,
+    "opensm": SUBNET_MANAGER,
+    "opensmd": "opensmd",
+    "openibd": OPENIBD,
+    "rshim": RSHIM,
+    "irqbalance": "irqbalance",
+    "NVIDIA fabric manager service": MANAGER,
+    "NVIDIA IMEX service": IMEX,
+    "NVIDIA Persistence Daemon": PERSISTENCED,
+    "NVIDIA DCGM service": DCGM,
+    "openibd - configure Mellanox devices": OPENIBD,
+    "rshim driver for BlueField SoC": RSHIM,
+    "irqbalance daemon": "irqbalance",
+}
+LOG_FILES = ("fabricmanager.log", "nvlsm.log", "nvidia-imex.log", "opensm.log", "nv-hostengine.log")  # in /var/log
+BEGUN = ("-- Reboot --", "-- Boot ", "Linux version ", "is running with the following configuration options")
+NEEDLES = (
+    BEGUN[:3]
+    + tuple(f" {program}[" for program in PROGRAMS)
+    + tuple(needle for name in UNITS for needle in ((f" {name}.",) if " " in name else (f" {name}.service",)))
+)  # one of which every line of a service in a log of many programs has
 
 _GPUD = "thread: leptonai/gpud components/accelerator/nvidia/fabric-manager"
 _PERSISTENCED_C = "nvidia-persistenced 595.71.05 nvidia-persistenced.c"
@@ -78,7 +123,7 @@ SERVICE_SENTENCES: tuple[Sentence, ...] = (
     _row("rshim-unreadable", RSHIM, "read from rshim", r"\brshim\d{1,3} unable to read from rshim",
          f"{_RSHIM_C}/rshim.c"),
     _row("rshim-taken", RSHIM, "another backend", r"\banother backend already attached", f"{_RSHIM_C}/rshim.c"),
-    _row("cuda-802", MANAGER, "system not yet initialized",
+    _row("cuda-802", "CUDA", "system not yet initialized",
          r"\b802\b.{0,60}system not yet initialized|system not yet initialized.{0,60}\b802\b",
          "CUDA 13 driver_types.h (cudaErrorSystemNotReady)"),
 )  # fmt: skip

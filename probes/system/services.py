@@ -23,13 +23,13 @@ from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.log_files import FOLDER, is_log_file, read_log_file, sort_logs
 from probes.probe import Probe, Reading
+from probes.system.service_sentences import LOG_FILES
 from probes.text import lazy_pattern
 
 if TYPE_CHECKING:
     from probes.system.service_logs import ServiceLogs
 
 LOG = "/var/log/fabricmanager.log"
-LOG_FILES = ("fabricmanager.log", "nvlsm.log", "nvidia-imex.log", "opensm.log", "nv-hostengine.log")
 NODES_CONFIG = "/etc/nvidia-imex/nodes_config.cfg"
 _VERSION = lazy_pattern(
     r"Fabric Manager version(?: is)?[ \t]*(?::[ \t]*)?(\d{1,4}(?:\.\d{1,4}){1,3})(?![\d.])", re.IGNORECASE | re.ASCII

@@ -79,7 +79,7 @@ _SHOWN = 6
 
 @rule("service-reports-failure")
 def service_reports_failure(case: RuleContext) -> Iterator[Result]:
-    events = [event for event in case.events if event.kind == "service" and event.code in SERVICE_MEANINGS]
+    events = [event for event in case.events if event.kind == "service"]
     faults = [
         fault
         for service in sorted({event.subject or "" for event in events})
@@ -102,7 +102,9 @@ def _judge_service(case: RuleContext, service: str, events: Sequence[Event]) -> 
     counting = [
         event
         for event in events
-        if not (SERVICE_MEANINGS[event.code or ""].of_start and state == "active") and not _is_known(case, event)
+        if event.code in SERVICE_MEANINGS
+        and not (SERVICE_MEANINGS[event.code].of_start and state == "active")
+        and not _is_known(case, event)
     ]
     stated = [event for event in counting if SERVICE_MEANINGS[event.code or ""].alone]
     counting = sorted(stated or counting, key=lambda event: _ORDER.index(event.code or ""))
@@ -207,7 +209,9 @@ def _describe_details(event: Event) -> str:
     """What else the line states that a person needs."""
     detail = event.detail
     rows = [
-        f"fabric manager {detail['version']}, driver {detail['driver']}" if {"version", "driver"} <= detail.keys() else None,
+        f"fabric manager {detail['version']}, driver {detail['driver']}"
+        if {"version", "driver"} <= detail.keys()
+        else None,
         detail.get("item"),
         f"SXid {detail['sxid']}" if "sxid" in detail else None,
         f"NVSwitch {detail['pci']}" if "pci" in detail else None,
