@@ -118,7 +118,7 @@ def _read_other_logs(
             others.setdefault((boot is None, *key), event._replace(boot=boot, source=source))
 
     def add_files(texts: Iterator[tuple[str, str | None]]) -> None:
-        """Of one log, the newest file first: the last boot in a file goes on in the newer one, unless one began there."""
+        """Of one log, the newest file first: the last boot in a file goes on in the newer, unless one began there."""
         is_this = True
         for path, text in texts:
             boots = split_boots(text) if text else []

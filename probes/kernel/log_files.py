@@ -39,8 +39,8 @@ def is_of_log(name: str, log: str) -> bool:
 def sort_logs(names: Sequence[str]) -> list[str]:
     """Files of one log, the oldest first.
 
-    >>> sort_logs(["syslog", "syslog.1", "syslog.2.gz"]), sort_logs(["messages-20260108", "messages", "messages-20260101"])
-    (['syslog.2.gz', 'syslog.1', 'syslog'], ['messages-20260101', 'messages-20260108', 'messages'])
+    >>> sort_logs(["syslog", "syslog.1", "syslog.2.gz"]), sort_logs(["messages", "messages-20260101"])
+    (['syslog.2.gz', 'syslog.1', 'syslog'], ['messages-20260101', 'messages'])
     """
     return sorted(names, key=_rank_age)
 

@@ -36,6 +36,7 @@ from probes.host.interface import (
     Failed,
     ReadError,
 )
+from probes.kernel.log_files import is_rotated
 from probes.sources.given import (
     GivenFile,
     cut_early_end,
@@ -44,7 +45,6 @@ from probes.sources.given import (
     is_log,
     is_log_of_job,
 )
-from probes.kernel.log_files import is_rotated
 from probes.sources.identify import LOOK_CHARACTERS, find_missing_name, identify_command
 from probes.text import decode_saved, lazy_pattern
 

@@ -43,8 +43,9 @@ _SERVICES = (
     r"opensmd?|OpenSM|openibd|rshim|irqbalance"
 )
 SERVICE_LINES = (
-    rf"[ \t]*(?:\d{{4}}-\d\d-\d\d\S{{8,24}}|[^\W_]{{2,12}}\.? {{1,2}}\d{{1,2}} [\d:]{{8}}) \S{{1,255}} (?:(?:{_SERVICES})"
-    rf"[\w.-]{{0,16}}(?:\[\d{{1,10}}\])?: |systemd\[1\]: [^\n]{{0,80}}?\b(?:(?:{_SERVICES})\b|NVIDIA (?:fabric|Pers|IMEX)))",
+    rf"[ \t]*(?:\d{{4}}-\d\d-\d\d\S{{8,24}}|[^\W_]{{2,12}}\.? {{1,2}}\d{{1,2}} [\d:]{{8}}) \S{{1,255}} "
+    rf"(?:(?:{_SERVICES})[\w.-]{{0,16}}(?:\[\d{{1,10}}\])?: "
+    rf"|systemd\[1\]: [^\n]{{0,80}}?\b(?:(?:{_SERVICES})\b|NVIDIA (?:fabric|Pers|IMEX)))",
     r"\[\w{3} \d\d \d{4} [\d:]{8}\] \[(?:INFO|ERROR|WARNING|CRITICAL|NOTICE)\] ",  # fabric manager, IMEX
     r"\w{3} \d\d [\d:]{8} \d{6} \[[0-9A-Fa-f]{8}\] 0x[0-9a-f]{2} -> ",  # opensm, nvlsm
     r"[\d-]{10} [\d:]{8}\.\d{3} +(?:ERROR|WARN|INFO|DEBUG) +\[\d{1,10}:\d{1,10}\] ",  # DCGM

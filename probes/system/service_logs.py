@@ -7,8 +7,7 @@ date. systemd.unit(5), systemctl(1) (status), journalctl(1); forms of dates: the
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from probes.kernel.log_events import address, convert_to_utc
@@ -34,7 +33,8 @@ _DATE = (
     r"|(?:[^\W\d]{3,12}\.?|\d{1,2}[^\W\d]) {1,2}\d{1,2} \d\d:\d\d:\d\d)"
 )
 _TAGGED = lazy_pattern(
-    rf"[ \t]*(?P<date>{_DATE})(?:\.\d{{1,9}})? \S{{1,255}} (?P<program>[\w./@-]{{1,64}})(?:\[\d{{1,10}}\])?: (?P<text>.*)"
+    rf"[ \t]*(?P<date>{_DATE})(?:\.\d{{1,9}})? \S{{1,255}} "
+    r"(?P<program>[\w./@-]{1,64})(?:\[\d{1,10}\])?: (?P<text>.*)"
 )
 _PREFIXED = lazy_pattern(r"[\w.:-]{7,64}: (?P<program>[\w./@-]{1,64}): (?P<text>.*)")  # a node's, as talosctl prints it
 _OWN = lazy_pattern(

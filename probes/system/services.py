@@ -212,8 +212,8 @@ def _read_saved_logs(host: Host, reader: HostReader) -> ServiceLogs | None:
     from probes.system.service_logs import list_lines, read_logs  # lazy: most sources have no such text
 
     texts = [(" ".join(argv), reader.output(*argv), True) for argv in mixed]
-    for name in sort_logs([*files]):
-        texts.append((f"{FOLDER}/{name}", read_log_file(host, reader, f"{FOLDER}/{name}"), name not in LOG_FILES))
+    paths = [(f"{FOLDER}/{name}", name not in LOG_FILES) for name in sort_logs([*files])]
+    texts += [(path, read_log_file(host, reader, path), mixed) for path, mixed in paths]
     texts = [(source, list_lines(text) if text and mixed else text, mixed) for source, text, mixed in texts]
     texts += [(argv[-1] if argv[0] == SERVICE_LOG[0] else " ".join(argv), reader.output(*argv), False) for argv in own]
     filled = [(source, text, mixed) for source, text, mixed in texts if text]

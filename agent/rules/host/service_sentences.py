@@ -21,7 +21,9 @@ from agent.rules.wording import join_labels
 
 _NO_CUDA = "CUDA ends with error 802 on every GPU that is connected over NVSwitches."
 SERVICE_MEANINGS = {
-    "fm-version": Meaning("critical", "the fabric manager and the driver are of different versions, so it ended", _NO_CUDA),
+    "fm-version": Meaning(
+        "critical", "the fabric manager and the driver are of different versions, so it ended", _NO_CUDA
+    ),
     "fm-config": Meaning("critical", "an item of its configuration has no valid value, so it ended", _NO_CUDA),
     "no-umad": Meaning(
         "critical", "the kernel module ib_umad is not loaded, over which the NVLink switches are managed", _NO_CUDA
@@ -44,7 +46,9 @@ SERVICE_MEANINGS = {
     ),
     "sm-second": Meaning("warning", "another subnet manager uses this port already", "This one does nothing.", True),
     "sm-no-ports": Meaning("error", "it found no InfiniBand port on this node", "The subnet is not managed from here."),
-    "sm-key": Meaning("warning", "a subnet manager with another key is in the same subnet", "Two may manage it.", False),
+    "sm-key": Meaning(
+        "warning", "a subnet manager with another key is in the same subnet", "Two may manage it.", False
+    ),
     "sm-duplicate-guid": Meaning(
         "error", "two nodes of the subnet have the same GUID", "Routes to both are wrong.", False
     ),
@@ -59,7 +63,9 @@ SERVICE_MEANINGS = {
         "error", "the module of the kernel would be loaded in place of that of the installed OFED",
         "RDMA drivers of the OFED are not loaded after a kernel update.", True, "medium",
     ),
-    "rshim-lockdown": Meaning("warning", "the kernel is locked down, and rshim needs VFIO then", "No console of the DPU."),
+    "rshim-lockdown": Meaning(
+        "warning", "the kernel is locked down, and rshim needs VFIO then", "No console of the DPU."
+    ),
     "rshim-unreadable": Meaning("warning", "the DPU's registers cannot be read", "No console of the DPU.", False),
     "rshim-taken": Meaning("info", "another host or the BMC uses the DPU's rshim", "No console of the DPU from here."),
     "cuda-802": Meaning(
@@ -154,8 +160,8 @@ def _judge_no_switch(case: RuleContext, fault: Fail, events: Sequence[Event]) ->
     if unneeded is None and not case.topology.nvswitches and any(event.code == "pre-nvl5" for event in events):
         return replace(
             fault,
-            summary="it took this node for one from before NVLink 5 and ended: it found no management port of the NVLink "
-            f"switches{_describe_modules(case)}",
+            summary="it took this node for one from before NVLink 5 and ended: it found no management port of the "
+            f"NVLink switches{_describe_modules(case)}",
             situation="no-umad",
         )
     if unneeded is None:
@@ -172,8 +178,8 @@ def _judge_no_switch(case: RuleContext, fault: Fail, events: Sequence[Event]) ->
     board = bool(forms & {LinkForm.BOARD})
     return replace(
         fault,
-        impact="On boards with NVSwitches (HGX, DGX) no program can use the GPUs (CUDA error 802). Nodes with PCIe cards "
-        "alone do not need the fabric manager.",
+        impact="What it means depends on the GPUs: on boards with NVSwitches (HGX, DGX) no program can use them (CUDA "
+        "error 802), nodes with PCIe cards alone do not need the fabric manager.",
         severity="error" if board else "warning",
         confidence="medium" if board else "low",
         covers=frozenset(),
