@@ -238,7 +238,8 @@ CODES_LIMIT = 1000  # above the limit only codes that a device has not had: deta
 _TOKENS = (  # cheap sieve
     "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_", "NIC Link", "AER", "DPC", "bnxt_", "ice 0", "ena 0", "efa 0",
     "ionic ", "amdgpu", "kfd kfd", "VRAM is lost", "[ascend]", "NEURON_HW_ERR", "Hardware Error]", "infiniband ",
-    "DMAR:", "AMD-Vi", "ower state", "failed with error", " symbol ", "version magic", "module",
+    "DMAR:", "AMD-Vi", "ower state", "failed with error", " symbol ", "version magic", "module", "habanalabs", "accel ",
+    "HugeTLB: ",
 )  # fmt: skip
 
 _AER = re.compile(
