@@ -52,17 +52,17 @@ def _rank_age(name: str) -> tuple[int, int, str]:
     return 0, -int(match["number"]) if match["number"] else int(match["day"]), name
 
 
-def read_log_file(host: Host, reader: HostReader, path: str) -> str | None:
+def read_log_file(host: Host, reader: HostReader, path: str, of_service: bool = False) -> str | None:
     """The text of a log file; of a long one the lines that are read. None, and a gap, where it is there and cannot be
     read whole."""
     try:
-        content = host.read(path, OUTPUT_LIMIT_BYTES)
+        content = host.read(path, LOG_LIMIT_BYTES)
     except Absent:
         return None
     except ReadError as why:
         reader.gap(f"{path}: {why.reason}", "log-unread")
         return None
-    if len(content) >= OUTPUT_LIMIT_BYTES:
+    if len(content) == OUTPUT_LIMIT_BYTES:  # so much an archive keeps of one file
         reader.gap(f"{path}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "log-unread")
         return None
     try:
@@ -76,7 +76,7 @@ def read_log_file(host: Host, reader: HostReader, path: str) -> str | None:
     if len(content) > OUTPUT_LIMIT_BYTES:
         from probes.kernel.log_events import keep_read_lines
 
-        content = keep_read_lines(content)
+        content = keep_read_lines(content, of_service)
     reader.answered(path)
     return content.decode("utf-8", "replace")
 

@@ -88,12 +88,22 @@ KERNEL_LOGS = frozenset(KERNEL_LOG + KERNEL_LOG_SAVED + KERNEL_LOG_EARLIER)
 _KEPT_LIMIT_BYTES = 64 << 20  # of the lines of a kernel log that are read
 
 
-def read_long_log(files: Files, path: str) -> bytes:
-    """What is read of a kernel log that is longer than other outputs may be. Raises Failed."""
+def is_long_log(argv: tuple[str, ...]) -> bool:
+    """Whether it is a log, which may be longer than other outputs."""
+    return argv in KERNEL_LOGS or is_of_service(argv) or argv[:1] == ROTATED_LOG
+
+
+def is_of_service(argv: tuple[str, ...]) -> bool:
+    """Whether it is the log of one service."""
+    return argv[:1] == SERVICE_LOG or argv[:-1] in OF_SERVICE
+
+
+def read_long_log(files: Files, path: str, argv: tuple[str, ...]) -> bytes:
+    """What is read of a log that is longer than other outputs may be. Raises Failed."""
     from probes.kernel.log_events import keep_read_lines  # lazy: a rare one
 
     content = files.read(path, LOG_LIMIT_BYTES)
-    kept = keep_read_lines(content) if len(content) < LOG_LIMIT_BYTES else content
+    kept = keep_read_lines(content, is_of_service(argv)) if len(content) < LOG_LIMIT_BYTES else content
     if len(kept) > _KEPT_LIMIT_BYTES:
         raise Failed(f"{path}: longer than {LOG_LIMIT_BYTES >> 20} MiB", "EFBIG")
     return kept
@@ -208,8 +218,8 @@ class SavedOutputs:
             part = piece.filtered or why
             return Completed(argv, 0, text, f"{FILTERED}{part}" if part else "", 0.0)
         content = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES)
-        if len(content) == OUTPUT_LIMIT_BYTES and argv in KERNEL_LOGS:
-            content = read_long_log(self._files, self._paths[name])
+        if len(content) == OUTPUT_LIMIT_BYTES and is_long_log(argv):
+            content = read_long_log(self._files, self._paths[name], argv)
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
         text = decode_saved(content)

@@ -135,3 +135,12 @@ RECOVERED: tuple[tuple[str, frozenset[str]], ...] = (
     ("SUBNET UP", frozenset({"sm-port-down", "sm-errors", "no-umad"})),
     ("Successfully configured all the available NVSwitches", frozenset({"fm-no-switch", "fm-topology", "fm-version"})),
 )
+# What a line has that is read of the log of one service
+OWN_NEEDLES = (
+    *BEGUN,
+    *(row.needle for row in SERVICE_SENTENCES),
+    *(needle for needle, _ in RECOVERED),
+    " systemd[1]: ",
+    ".service",
+    "Active: ",
+)

@@ -213,7 +213,7 @@ def _read_saved_logs(host: Host, reader: HostReader) -> ServiceLogs | None:
 
     texts = [(" ".join(argv), reader.output(*argv), True) for argv in mixed]
     paths = [(f"{FOLDER}/{name}", name not in LOG_FILES) for name in sort_logs([*files])]
-    texts += [(path, read_log_file(host, reader, path), mixed) for path, mixed in paths]
+    texts += [(path, read_log_file(host, reader, path, not mixed), mixed) for path, mixed in paths]
     texts = [(source, list_lines(text) if text and mixed else text, mixed) for source, text, mixed in texts]
     texts += [(argv[-1] if argv[0] == SERVICE_LOG[0] else " ".join(argv), reader.output(*argv), False) for argv in own]
     filled = [(source, text, mixed) for source, text, mixed in texts if text]
