@@ -1,7 +1,7 @@
 """What drivers write into the kernel log of a fault: one row per sentence, with the source that prints it.
 
 A row makes an event of a line: its kind and code, the part that the line names, and details. What an event means is a
-matter of rules. Rows are tried in order, the first that fits is the event. `docs/kernel-log.md` is made of this table.
+matter of rules. Rows are tried in order, the first that fits is the event. `docs/log-sentences.md` is made of it.
 """
 
 from __future__ import annotations

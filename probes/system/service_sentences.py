@@ -1,8 +1,8 @@
 """What the services of a GPU node write of a fault into their logs and the journal: one row per sentence, with its
 source.
 
-The rows are of the same shape as those of the kernel log (`probes/kernel/sentences.py`); `docs/kernel-log.md` is made
-of both. Of programs whose source is closed the source is a public thread that quotes the sentence ("thread:").
+The rows are of the same shape as those of the kernel log (`probes/kernel/sentences.py`); `docs/log-sentences.md` is
+made of both. Of programs whose source is closed the source is a public thread that quotes the sentence ("thread:").
 """
 
 from __future__ import annotations
