@@ -166,14 +166,20 @@ def _judge_incomplete(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
         return _fail_incomplete(case, gpu, f"completed with the error {fabric.status}", "critical")
     if case.settling:
         return Unknown(subject, case.settling)
+    if _may_still_register(case):
+        return Unknown(subject, _STILL_REGISTERS)
     unmanaged = _find_why_unmanaged(case)
-    if case.node.uptime_seconds is None and unmanaged is None:
-        return Unknown(subject, Reason("not-known", fact="registration goes on, and how long the host runs"))
     severity = "critical" if unmanaged is not None and unmanaged.what == _UMAD else "error"
     return _fail_incomplete(case, gpu, (fabric.state or "").replace("_", " "), severity, unmanaged)
 
 
 _UMAD = "ib_umad"
+_STILL_REGISTERS = Reason("not-known", fact="registration goes on, and how long the host runs")
+
+
+def _may_still_register(case: RuleContext) -> bool:
+    """Whether the host may have just started: its uptime is unknown, and nothing shows that waiting is in vain."""
+    return case.node.uptime_seconds is None and _find_why_unmanaged(case) is None
 
 
 def _find_why_unmanaged(case: RuleContext) -> Evidence | None:
@@ -378,6 +384,8 @@ def _judge_nvls_unavailable(case: RuleContext) -> Result:
         return Pass("node") if known else Unknown("node", Reason("not-reported", fact="the fabric state of every GPU"))
     if case.settling:
         return Unknown("node", case.settling)
+    if all(gpu.fabric.state == "in_progress" for gpu in sure if gpu.fabric) and _may_still_register(case):
+        return Unknown("node", _STILL_REGISTERS)
     return Fail(
         subject="node",
         label="node",
