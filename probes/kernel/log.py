@@ -7,7 +7,7 @@ dmesg and journalctl of other hosts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from probes.host import kmsg
@@ -15,7 +15,7 @@ from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVE
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
-from probes.kernel.log_files import is_rotated, list_log_files, read_log_file, sort_logs
+from probes.kernel.log_files import group_logs, is_rotated, list_log_files, read_log_file
 from probes.probe import Probe, Reading
 from probes.text import lazy_pattern
 
@@ -110,10 +110,10 @@ def _read_other_logs(
     by_key = {(event.kind, event.subject, event.code, event.detail): event for event in known}
     others: dict[tuple[object, ...], LogEvent] = {}
 
-    def add(text: Iterator[Line], boot: str | None, source: str) -> None:
+    def add(text: Iterator[Line], boot: str | None, source: str, known_here: Container[object] = ()) -> None:
         for event in events(text)[0]:
             key = (event.kind, event.subject, event.code, event.detail)
-            if boot is None and (whole or key in by_key):
+            if (boot is None and (whole or key in by_key)) or key in known_here:
                 continue
             others.setdefault((boot is None, *key), event._replace(boot=boot, source=source))
 
@@ -124,7 +124,9 @@ def _read_other_logs(
             boots = split_boots(text) if text else []
             for number, log in enumerate(boots, 1):
                 is_last = is_this and number == len(boots)
-                if path != main or not is_last:
+                if is_last and whole and is_rotated(path):
+                    add(lines(log, None), "earlier", path, by_key)
+                elif path != main or not is_last:
                     add(lines(log, None), None if is_last else "earlier", path)
             is_this = is_this and len(boots) < 2 and not any(_BOOT_START in log for log in boots)
 
@@ -133,9 +135,8 @@ def _read_other_logs(
             add(lines(text, None), argv[-1], " ".join(argv))
     for paths in list_log_files(host).values():
         add_files((path, read_log_file(host, reader, path)) for path in reversed(paths))
-    add_files(
-        (name, reader.output(*ROTATED_LOG, name)) for name in reversed(sort_logs(host.saved_arguments(*ROTATED_LOG)))
-    )
+    for names in group_logs(host.saved_arguments(*ROTATED_LOG)).values():
+        add_files((name, reader.output(*ROTATED_LOG, name)) for name in reversed(names))
     return tuple(others.values())
 
 

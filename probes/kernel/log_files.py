@@ -6,7 +6,7 @@ import bz2
 import gzip
 import lzma
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from io import BytesIO
 
 from probes.host.interface import LOG_LIMIT_BYTES, OUTPUT_LIMIT_BYTES, Absent, Host, ReadError
@@ -14,7 +14,7 @@ from probes.host_reader import HostReader
 from probes.text import lazy_pattern
 
 FOLDER = "/var/log"
-LOGS = ("kern.log", "syslog", "messages")
+_WINDOW_BYTES = 1 << 27  # what xz may keep in memory
 LOG_NAME = lazy_pattern(
     r"(?P<log>kern\.log|syslog|messages)(?:\.(?P<number>\d{1,3})|-(?P<day>\d{6,14}))?(?P<packed>\.(?:gz|bz2|xz))?"
 )
@@ -26,23 +26,20 @@ def list_log_files(host: Host) -> dict[str, list[str]]:
         names = host.listdir(FOLDER)
     except ReadError:
         return {}
-    found = {log: sort_logs([name for name in names if is_of_log(name, log)]) for log in LOGS}
-    return {log: [f"{FOLDER}/{name}" for name in own] for log, own in found.items() if own}
+    return {log: [f"{FOLDER}/{name}" for name in own] for log, own in group_logs(names).items()}
 
 
-def is_of_log(name: str, log: str) -> bool:
-    """Whether a file is that log, or a part of it that was put aside."""
-    match = LOG_NAME.fullmatch(name)
-    return match is not None and match["log"] == log
+def group_logs(names: Iterable[str]) -> dict[str, list[str]]:
+    """Names of files by the log that they are a part of, of each the oldest first; others are left out.
 
-
-def sort_logs(names: Sequence[str]) -> list[str]:
-    """Files of one log, the oldest first.
-
-    >>> sort_logs(["syslog", "syslog.1", "syslog.2.gz"]), sort_logs(["messages", "messages-20260101"])
-    (['syslog.2.gz', 'syslog.1', 'syslog'], ['messages-20260101', 'messages'])
+    >>> group_logs(["messages", "messages-20260101", "syslog", "syslog.1", "syslog.2.gz", "auth.log"])
+    {'messages': ['messages-20260101', 'messages'], 'syslog': ['syslog.2.gz', 'syslog.1', 'syslog']}
     """
-    return sorted(names, key=_rank_age)
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names, key=_rank_age):
+        if match := LOG_NAME.fullmatch(name):
+            groups.setdefault(match["log"], []).append(name)
+    return {log: groups[log] for log in sorted(groups)}
 
 
 def _rank_age(name: str) -> tuple[int, int, str]:
@@ -88,13 +85,17 @@ def unpack(content: bytes) -> bytes:
     (b'a line', b'a line')
     """
     if content.startswith(b"\x1f\x8b"):
-        with gzip.GzipFile(fileobj=BytesIO(content)) as stream:
-            return stream.read(LOG_LIMIT_BYTES)
+        with gzip.GzipFile(fileobj=BytesIO(content)) as inflated:
+            return inflated.read(LOG_LIMIT_BYTES)
     if content.startswith(b"BZh"):
-        with bz2.BZ2File(BytesIO(content)) as blocks:
-            return blocks.read(LOG_LIMIT_BYTES)
+        with bz2.BZ2File(BytesIO(content)) as stream:
+            return stream.read(LOG_LIMIT_BYTES)
     if content.startswith(b"\xfd7zXZ\x00"):
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 27).decompress(content, LOG_LIMIT_BYTES)
+        blocks = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_WINDOW_BYTES)
+        text = blocks.decompress(content, LOG_LIMIT_BYTES)
+        if not blocks.eof and len(text) < LOG_LIMIT_BYTES:
+            raise EOFError
+        return text
     return content
 
 

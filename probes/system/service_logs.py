@@ -10,10 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from probes.host.commands import KERNEL_LOG, KERNEL_LOG_SAVED, OF_SERVICE, SERVICE_LOG, SERVICE_SAVED
+from probes.host.interface import Host
+from probes.host_reader import HostReader
 from probes.kernel.log_events import address, convert_to_utc
 from probes.kernel.log_facts import LogEvent
+from probes.kernel.log_files import FOLDER, list_log_files, read_log_file
 from probes.system.service_sentences import (
     BEGUN,
+    LOG_FILES,
     NEEDLES,
     PROGRAMS,
     RECOVERED,
@@ -74,6 +79,27 @@ class _Line(NamedTuple):
     text: str
 
 
+def read_saved_logs(host: Host, reader: HostReader) -> ServiceLogs | None:
+    """What saved logs state; None where there are none. What is newer, or nearer to the service, comes last."""
+    mixed = [argv for argv in (*KERNEL_LOG, *KERNEL_LOG_SAVED) if host.has_output(*argv)]
+    own = [(*argv, name) for argv in (SERVICE_LOG, *OF_SERVICE) for name in host.saved_arguments(*argv)]
+    own += [argv for argv in SERVICE_SAVED if host.has_output(*argv)]
+    names = reader.names(FOLDER) or []
+    files = {f"{FOLDER}/{name}" for name in names if name in LOG_FILES}
+    logs = list_log_files(host)
+    if not mixed and not own and not files and not logs:
+        return None
+    texts = [(" ".join(argv), reader.output(*argv), True) for argv in mixed]
+    for paths in logs.values():  # a boot goes on in the next file of a log
+        parts = [read_log_file(host, reader, path) or "" for path in paths]
+        texts.append((f"{paths[-1]}*" if len(paths) > 1 else paths[0], "\n".join(parts), True))
+    texts += [(path, read_log_file(host, reader, path, True), False) for path in sorted(files)]
+    texts = [(source, list_lines(text) if text and mixed else text, mixed) for source, text, mixed in texts]
+    texts += [(argv[-1] if argv[0] == SERVICE_LOG[0] else " ".join(argv), reader.output(*argv), False) for argv in own]
+    filled = [(source, text, mixed) for source, text, mixed in texts if text]
+    return read_logs(filled) if filled else None
+
+
 def read_logs(texts: Iterable[tuple[str, str, bool]]) -> ServiceLogs:
     """States and faults. Each text with its source, and whether programs of all kinds wrote it.
 
@@ -91,7 +117,7 @@ def read_logs(texts: Iterable[tuple[str, str, bool]]) -> ServiceLogs:
         states |= reader.states
         for key, event in reader.events.items():
             before = events.get(key)
-            if before is None or before.boot is not None:
+            if before is None or event.boot is None or before.boot is not None:
                 events[key] = event
     return ServiceLogs(states, tuple(events.values())[:EVENTS_LIMIT])
 

@@ -15,19 +15,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from probes.host.commands import KERNEL_LOG, KERNEL_LOG_SAVED, OF_SERVICE, SERVICE_LOG, SERVICE_SAVED
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import LogEvent
-from probes.kernel.log_files import FOLDER, is_log_file, read_log_file, sort_logs
 from probes.probe import Probe, Reading
-from probes.system.service_sentences import LOG_FILES
 from probes.text import lazy_pattern
-
-if TYPE_CHECKING:
-    from probes.system.service_logs import ServiceLogs
 
 LOG = "/var/log/fabricmanager.log"
 NODES_CONFIG = "/etc/nvidia-imex/nodes_config.cfg"
@@ -167,7 +161,11 @@ class SystemdTraces(NamedTuple):
 def read(host: Host) -> Reading:
     """The state of every service of interest. Raises Absent where no systemd runs, and no log of a service is saved."""
     reader = HostReader(host)
-    logs = None if host.live else _read_saved_logs(host, reader)
+    logs = None
+    if not host.live:
+        from probes.system.service_logs import read_saved_logs  # lazy: no live host needs it
+
+        logs = read_saved_logs(host, reader)
     if reader.names(BOOTED) is None:
         if logs is None:
             raise Absent(f"no {BOOTED}: systemd is not the init here, or the source does not hold it")
@@ -199,25 +197,6 @@ def _add_stated(service: ServiceState, stated: str | None) -> ServiceState:
     """What a log states of a service counts where the traces leave it open: a failed one leaves those of a stopped."""
     is_open = service.state == "unknown" or (service.state, stated) == ("inactive", "failed")
     return service._replace(state=stated) if stated and is_open else service
-
-
-def _read_saved_logs(host: Host, reader: HostReader) -> ServiceLogs | None:
-    """What saved logs state; None where there are none. What is newer, or nearer to the service, comes last."""
-    mixed = [argv for argv in (*KERNEL_LOG, *KERNEL_LOG_SAVED) if host.has_output(*argv)]
-    own = [(*argv, name) for argv in (SERVICE_LOG, *OF_SERVICE) for name in host.saved_arguments(*argv)]
-    own += [argv for argv in SERVICE_SAVED if host.has_output(*argv)]
-    files = {name for name in reader.names(FOLDER) or () if name in LOG_FILES or is_log_file(f"{FOLDER}/{name}")}
-    if not mixed and not own and not files:
-        return None
-    from probes.system.service_logs import list_lines, read_logs  # lazy: most sources have no such text
-
-    texts = [(" ".join(argv), reader.output(*argv), True) for argv in mixed]
-    paths = [(f"{FOLDER}/{name}", name not in LOG_FILES) for name in sort_logs([*files])]
-    texts += [(path, read_log_file(host, reader, path, not mixed), mixed) for path, mixed in paths]
-    texts = [(source, list_lines(text) if text and mixed else text, mixed) for source, text, mixed in texts]
-    texts += [(argv[-1] if argv[0] == SERVICE_LOG[0] else " ".join(argv), reader.output(*argv), False) for argv in own]
-    filled = [(source, text, mixed) for source, text, mixed in texts if text]
-    return read_logs(filled) if filled else None
 
 
 PROBE = Probe("services", read)
