@@ -96,8 +96,9 @@ def read_saved_logs(host: Host, reader: HostReader) -> ServiceLogs | None:
     texts += [(path, read_log_file(host, reader, path, True), False) for path in sorted(files)]
     texts = [(source, list_lines(text) if text and mixed else text, mixed) for source, text, mixed in texts]
     texts += [(argv[-1] if argv[0] == SERVICE_LOG[0] else " ".join(argv), reader.output(*argv), False) for argv in own]
-    filled = [(source, text, mixed) for source, text, mixed in texts if text]
-    return read_logs(filled) if filled else None
+    stated = read_logs((source, text, mixed) for source, text, mixed in texts if text)
+    of_services = any(text and not mixed for _, text, mixed in texts)
+    return stated if of_services or stated.states or stated.events else None
 
 
 def read_logs(texts: Iterable[tuple[str, str, bool]]) -> ServiceLogs:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.node import Event
-from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.host.driver_sentences import Meaning
 from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
@@ -94,12 +93,8 @@ def service_reports_failure(case: RuleContext) -> Iterator[Result]:
     yield from faults
     if faults:
         return
-    if unread := case.probe_failure("services"):
-        yield Unknown("node", unread)
-    elif case.software.services or events:
-        yield Pass("node")
-    else:
-        yield NotApplicable("node", Reason("not-in-use", detail="no service of a GPU node is installed"))
+    unread = case.probe_failure("services")
+    yield Unknown("node", unread) if unread else Pass("node")
 
 
 def _judge_service(case: RuleContext, service: str, events: Sequence[Event]) -> Iterator[Fail]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import pytest
 
+from probes.host.interface import Absent
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.sentences import Sentence
+from probes.sources.dump import SavedOutputs
+from probes.sources.memory import MemoryFiles
+from probes.sources.tree import TreeHost
+from probes.system import services
 from probes.system.service_logs import ServiceLogs, list_lines, read_logs
 from probes.system.service_sentences import SERVICE_SENTENCES
 
@@ -337,3 +343,48 @@ def test_a_long_line_and_many_kinds_of_events_are_bounded() -> None:
     assert 200 == len(read(many).events)
     assert [] == codes_of("x" * 1001 + fatal)
     assert 300 >= len(only_event(fatal + "y" * 400).text)
+
+
+def host_of(files: Mapping[str, str], **outputs: str) -> TreeHost:
+    """A machine with these files, and these saved outputs."""
+    tree = MemoryFiles()
+    for path, text in files.items():
+        tree.add(path, text.encode())
+    saved = SavedOutputs(MemoryFiles({f"{name}.txt": text.encode() for name, text in outputs.items()}))
+    return TreeHost("tree", "x", tree, saved)
+
+
+def test_a_source_without_logs_of_services_has_no_states() -> None:
+    """Its kernel log, or a syslog in which no service wrote anything, is none."""
+    syslog = {"/var/log/syslog": f"{HOST} kernel: Linux version 6.8\n{HOST} CRON[1]: x\n"}
+    with pytest.raises(Absent):
+        services.read(host_of(syslog, dmesg="[    0.000000] Linux version 6.8\n"))
+
+
+def test_a_log_that_states_nothing_was_read() -> None:
+    reading = services.read(host_of({"/var/log/fabricmanager.log": HEALTHY_LOG}))
+
+    assert ((), ()) == (reading.facts.services, reading.facts.events)
+    assert ("/var/log/fabricmanager.log",) == reading.sources
+
+
+def test_what_a_log_states_counts_where_the_traces_leave_it_open() -> None:
+    """Of a stopped service that it failed; of a running one nothing."""
+    unit, folder = f"{FM}.service", "/sys/fs/cgroup/system.slice"
+    stopped = {
+        f"/etc/systemd/system/{unit}": "[Service]\nType=forking\n",
+        f"{folder}/x.service/cgroup.events": "populated 1\n",
+        "/run/systemd/system/x": "",
+        "/run/systemd/units/x": "",
+    }
+    running = {**stopped, f"{folder}/{unit}/cgroup.events": "populated 1\n"}
+    status = {f"systemctl_status_{FM}": STATUS}
+
+    def state_of(host: TreeHost) -> str:
+        return next(service.state for service in services.read(host).facts.services if service.name == FM)
+
+    assert ["inactive", "failed", "active"] == [
+        state_of(host_of(stopped)),
+        state_of(host_of(stopped, **status)),
+        state_of(host_of(running, **status)),
+    ]
