@@ -60,7 +60,7 @@ def test_the_same_is_so_where_the_uptime_is_known(case: RuleContext) -> None:
     "case",
     [
         pytest.param(board(*WITH_UMAD), id="all that is needed is there"),
-        pytest.param(board(), id="modules are not known"),
+        pytest.param(changed_nics(board(), rdma_device=None), id="modules are not known"),
         pytest.param(board(*WITH_UMAD, manager="unknown"), id="the manager is not known"),
         pytest.param(changed_nics(board("nvidia"), rdma_device="mlx5_0"), id="the RDMA stack is built in"),
         pytest.param(board(*MODULES, manager="failed", device=H100, name="NVIDIA H100"), id="no manager is due here"),
