@@ -52,7 +52,7 @@ _ACTIVE = lazy_pattern(
     r"[ \t]*Active: (?P<state>[a-z]{1,16})(?: \([a-z-]{1,24}\))?(?: \(Result: (?P<result>[\w-]{1,24})\))?"
 )
 _NOT_FOUND = lazy_pattern(r"Unit (?P<unit>[\w@.-]{1,64})\.service could not be found")
-_WITH_ZONE = lazy_pattern(r"\d{4}-.*(?:Z|[+-]\d\d:?\d\d)$")
+_WITH_ZONE = lazy_pattern(r"\d{4}-\d\d-[\d T:.,]{11,24}(?:Z|[+-]\d\d:?\d\d)")
 _SYSTEMD = (  # sentences of systemd about a unit: src/core/{job,unit,service}.c
     ("active", lazy_pattern(r"(?:Started|Finished) (?P<unit>\S.{1,120}?)\.?$")),
     ("inactive", lazy_pattern(r"Stopp(?:ed|ing) (?P<unit>\S.{1,120}?)\.{0,3}$")),
@@ -229,7 +229,7 @@ def _find_unit(text: str) -> str | None:
 
 
 def _make_event(line: _Line, service: str, code: str, detail: Mapping[str, str]) -> LogEvent:
-    at = convert_to_utc(line.date) if line.date and _WITH_ZONE.search(line.date) else None
+    at = convert_to_utc(line.date) if line.date and _WITH_ZONE.fullmatch(line.date) else None
     logged = None if at else line.date
     text = line.text[:TEXT_CHARACTERS]
     return LogEvent(SERVICE, text, at, service, code, logged=logged, detail=tuple(sorted(detail.items())))

@@ -5,12 +5,16 @@ A function that reads text or bytes of a host and is not here fails `test_reader
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import functools
+import gzip
 import importlib
 import json
+import lzma
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -40,6 +44,7 @@ from tests.probes.rdma import (
     test_rdma_link,
     test_show_gids,
 )
+from tests.probes.system import test_service_logs
 
 ADDRESS, LINES = "0000:1a:00.0", "a b\nc: d\n"
 
@@ -232,6 +237,7 @@ READERS: tuple[Reader, ...] = (
         (),
         lambda read: lambda data: read(data.decode("utf-8", "replace")),
     ),
+    lenient("probes.kernel.log_events:convert_to_utc", "2026-01-15T08:00:00,25+0100"),
     Reader("probes.kernel.log_events:lines", seeds.texts(*seeds.KERNEL_LOGS), (), _then(1_700_000_000)),
     Reader(
         "probes.kernel.log_events:events",
@@ -245,6 +251,19 @@ READERS: tuple[Reader, ...] = (
         seeds.texts("HOME=/root\0NCCL_IB_TC=106\0", "7f-80 r-xp 0 08:02 1 /usr/lib/libnccl.so.2\n"),
         (),
         lambda read: lambda data: [read(f"/proc/1/{name}", data) for name in ("environ", "maps", "mounts")],
+    ),
+    Reader(
+        "probes.system.service_logs:read_logs",
+        seeds.texts(test_service_logs.STATUS, test_service_logs.JOURNAL, test_service_logs.HEALTHY_JOURNALS),
+        (),
+        lambda read: lambda data: [read([("x", data.decode("utf-8", "replace"), mixed)]) for mixed in (True, False)],
+    ),
+    lenient("probes.system.service_logs:list_lines", test_service_logs.JOURNAL),
+    Reader(
+        "probes.kernel.log_files:unpack",
+        lambda: [pack(b"a line\n" * 20) for pack in (bytes, gzip.compress, bz2.compress, lzma.compress)],
+        (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError),
+        lambda read: read,
     ),
     lenient("probes.system.services:parse_populated", "populated 1\nfrozen 0\n"),
     lenient("probes.system.services:parse_version", "Fabric Manager version is : 570.124.06\n"),
@@ -536,6 +555,11 @@ NOT_READERS = {
     "probes.host.udev.record_of": "a path that we make",
     "probes.host.files.refuse_never_read": "the same",
     "probes.kernel.log_events.address": "an address that a pattern found",
+    "probes.kernel.log_files.group_logs": "names of files, by one pattern; tests/probes/kernel/test_log_files.py",
+    "probes.kernel.log_files.is_log_file": "the same",
+    "probes.kernel.log_files.is_rotated": "the same",
+    "probes.sources.sosreport.is_read_log": "a member's name; fuzzed as an archive",
+    "probes.sources.sosreport.shorten_log": "lines are found and kept, none is parsed",
     "probes.kernel.log_events.keep_read_lines": "lines are found and kept, none is parsed",
     "probes.locks.acquire_lock": "a folder of ours",
     "probes.kernel.modules.is_relevant": "a name that was parsed",
