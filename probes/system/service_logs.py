@@ -80,7 +80,18 @@ class _Line(NamedTuple):
 
 
 def read_saved_logs(host: Host, reader: HostReader) -> ServiceLogs | None:
-    """What saved logs state; None where there are none. What is newer, or nearer to the service, comes last."""
+    """What saved logs state; None where there are none. One that cannot be read whole is a gap."""
+    logs = HostReader(host)
+    stated = _read_all(host, logs)
+    for source in logs.sources:
+        reader.answered(source)
+    if logs.missing:
+        reader.gap(str(logs.missing), "service-log-unread")
+    return stated
+
+
+def _read_all(host: Host, reader: HostReader) -> ServiceLogs | None:
+    """What is newer, or nearer to the service, comes last."""
     mixed = [argv for argv in (*KERNEL_LOG, *KERNEL_LOG_SAVED) if host.has_output(*argv)]
     own = [(*argv, name) for argv in (SERVICE_LOG, *OF_SERVICE) for name in host.saved_arguments(*argv)]
     own += [argv for argv in SERVICE_SAVED if host.has_output(*argv)]

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.node import Event
+from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.host.driver_sentences import Meaning
 from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
@@ -93,8 +94,13 @@ def service_reports_failure(case: RuleContext) -> Iterator[Result]:
     yield from faults
     if faults:
         return
-    unread = case.probe_failure("services")
-    yield Unknown("node", unread) if unread else Pass("node")
+    run, unread = case.probes.get("services"), case.probe_failure("services")
+    if unread and unread.code in ("evidence-absent", "evidence-not-run"):
+        yield NotApplicable("node", Reason("not-measured", detail="no log and no state of a service is there"))
+    elif run and run.reason_code == "service-log-unread":
+        yield Unknown("node", unread or quote_source(run.reason) or Reason("not-read", fact="a log of a service"))
+    else:
+        yield Unknown("node", unread) if unread else Pass("node")
 
 
 def _judge_service(case: RuleContext, service: str, events: Sequence[Event]) -> Iterator[Fail]:

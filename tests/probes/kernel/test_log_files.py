@@ -225,3 +225,12 @@ def test_a_log_of_a_sosreport_that_is_too_long_is_named(tmp_path: Path) -> None:
 
     assert "log-unread" == getattr(missing, "code", None)
     assert "/var/log/messages" in str(missing)
+
+
+def test_a_log_of_a_service_that_cannot_be_read_is_a_gap_of_the_services_alone() -> None:
+    """Rules about the kernel log go on without it."""
+    host = host_of(fabricmanager__log=b"x" * OUTPUT_LIMIT_BYTES, syslog=f"{lines(START)}Feb  1 10:00:00 n1 {FM}\n")
+    missing = services.read(host).missing
+
+    assert "service-log-unread" == getattr(missing, "code", None)
+    assert log.read(host).missing is None
