@@ -80,6 +80,7 @@ _ORDER = list(SERVICE_MEANINGS)
 _OF_FABRIC = frozenset({
     "fm-version", "fm-config", "no-umad", "fm-topology", "fm-no-switch", "switch-fatal", "cuda-802",
 })  # fmt: skip
+_SELDOM_NEEDED = ("irqbalance", "rshim")  # installed on many nodes that do not need them
 _SHOWN = 6
 
 
@@ -151,12 +152,33 @@ def _fail(case: RuleContext, service: str, events: Sequence[Event], all_events: 
         places=frozenset({PLACE, *_list_gpus(case)} if fabric else {f"service {service}"}),
         covers=None if meaning.confidence == "high" else frozenset(),
     )
+    if code == "failed" and service in _SELDOM_NEEDED:
+        return replace(fault, severity="info")
+    if service == MANAGER and code in ("failed", "fm-no-switch") and (why := _why_unneeded(case)):
+        return replace(
+            fault,
+            summary=f"it failed, and is not needed here: {why}",
+            impact="None: GPUs without NVSwitches work without it.",
+            severity="info",
+            situation="not-needed",
+            covers=frozenset(),
+        )
     return _judge_no_switch(case, fault, all_events) if code == "fm-no-switch" else fault
 
 
-def _judge_no_switch(case: RuleContext, fault: Fail, events: Sequence[Event]) -> Fail:
-    """A fabric manager without a switch: a fault on a board that has NVSwitches, and not needed anywhere else."""
+def _why_unneeded(case: RuleContext) -> str | None:
+    """Why no fabric manager is due on this node, by its PCI list or by what its GPUs are; None where one may be."""
+    unmanaged = unmanaged_reason(case)
     forms = {find_form(case, gpu) for gpu in case.topology.gpus}
+    if isinstance(unmanaged, NotApplicable):
+        return str(unmanaged.reason)
+    if unmanaged is not None and forms and forms <= {LinkForm.CARD, LinkForm.SUPERCHIP}:
+        return "its GPUs are on no NVSwitch of this node"
+    return None
+
+
+def _judge_no_switch(case: RuleContext, fault: Fail, events: Sequence[Event]) -> Fail:
+    """A fabric manager without a switch: a fault on a board that has NVSwitches."""
     unneeded = unmanaged_reason(case)
     if unneeded is None and not case.topology.nvswitches and any(event.code == "pre-nvl5" for event in events):
         return replace(
@@ -167,16 +189,7 @@ def _judge_no_switch(case: RuleContext, fault: Fail, events: Sequence[Event]) ->
         )
     if unneeded is None:
         return fault
-    if isinstance(unneeded, NotApplicable) or (forms and forms <= {LinkForm.CARD, LinkForm.SUPERCHIP}):
-        return replace(
-            fault,
-            summary="it failed because this node has no NVSwitch: it is not needed here",
-            impact="None: GPUs without NVSwitches work without it.",
-            severity="info",
-            situation="not-needed",
-            covers=frozenset(),
-        )
-    board = bool(forms & {LinkForm.BOARD})
+    board = any(find_form(case, gpu) is LinkForm.BOARD for gpu in case.topology.gpus)
     return replace(
         fault,
         impact="What it means depends on the GPUs: on boards with NVSwitches (HGX, DGX) no program can use them (CUDA "

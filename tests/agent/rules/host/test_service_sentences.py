@@ -98,7 +98,7 @@ def test_a_manager_is_not_needed_without_switches(name: str, tmp_path: Path) -> 
 
     assert [] == findings_of(report)
     (finding,) = (finding for finding in findings_of(report, info=True) if finding.rule == "service-reports-failure")
-    assert "it is not needed here" in finding.summary
+    assert "it failed, and is not needed here: its GPUs are on no NVSwitch of this node" == finding.summary
     assert "systemctl disable nvidia-fabricmanager" in finding.steps[0].do
 
 
