@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent.rules.host.driver_sentences import MEANINGS, Meaning
 from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
 from probes.kernel.sentences import DRIVER, SENTENCES, Sentence
-from probes.system.service_sentences import LOG_FILES, PROGRAMS, SERVICE_SENTENCES
+from probes.services.sentences import LOG_FILES, PROGRAMS, SERVICE_SENTENCES
 from tests.agent.rules.test_events import CONTEXT_ONLY, READ_BY
 
 _COLUMNS = """
@@ -15,7 +15,7 @@ _COLUMNS = """
 _HEAD = """# Sentences of logs
 
 Every line that is read of the kernel log and of the logs of services, by the module or service that writes it. This
-page is made from the tables that the probes use (`probes/kernel/sentences.py`, `probes/system/service_sentences.py`)
+page is made from the tables that the probes use (`probes/kernel/sentences.py`, `probes/services/sentences.py`)
 and from what the rules state of them (`agent/rules/host/driver_sentences.py`, `agent/rules/host/service_sentences.py`);
 run `make docs` after a change of either.
 

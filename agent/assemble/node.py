@@ -12,7 +12,7 @@ from probes.system import cpu, dmi, numa
 
 if TYPE_CHECKING:
     from probes.kernel.log_facts import KernelLogFacts
-    from probes.system.services import ServiceFacts
+    from probes.services.probe import ServiceFacts
 
 
 def build_events(facts: ProbeFacts) -> list[Event]:

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.sentences import BDF, DRIVER, SENTENCES, STARTED
-from probes.system.service_sentences import NEEDLES, OWN_NEEDLES
 from probes.text import ESCAPES
 
 LINE_CHARACTERS = 1000  # of one line; the kernel's own limit is 1024 bytes
@@ -107,13 +106,15 @@ _FIRST_LINES, _LINES_BEHIND = 20, 12
 _PIECE_BYTES = 1 << 20
 
 
-def keep_read_lines(content: bytes, of_service: bool = False) -> bytes:
-    """Of a very long log the lines that can be events, its first ones and those at which a boot begins. `of_service`:
-    it is the log of one service, not of many programs."""
+def keep_read_lines(content: bytes, others: Iterable[str] = ()) -> bytes:
+    """Of a very long log the lines that can be events, its first ones and those at which a boot begins. `others`:
+    what further lines have that are read of it."""
     needles = (*dict.fromkeys(row.needle.encode() for row in SENTENCES), *_GO_ON, *_RULES, b" bnxt_re")
-    needles += tuple(needle.encode() for needle in NEEDLES)
-    if of_service:
-        needles = tuple(needle.encode() for needle in OWN_NEEDLES)
+    return keep_lines(content, (*needles, *(needle.encode() for needle in others)))
+
+
+def keep_lines(content: bytes, needles: Sequence[bytes]) -> bytes:
+    """Of a very long log its first lines and those that hold one of the literals."""
     kept: list[bytes] = []
     start = 0
     while start < len(content):

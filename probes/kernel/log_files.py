@@ -6,7 +6,7 @@ import bz2
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from io import BytesIO
 
 from probes.host.interface import LOG_LIMIT_BYTES, OUTPUT_LIMIT_BYTES, Absent, Host, ReadError
@@ -49,9 +49,13 @@ def _rank_age(name: str) -> tuple[int, int, str]:
     return 0, -int(match["number"]) if match["number"] else int(match["day"]), name
 
 
-def read_log_file(host: Host, reader: HostReader, path: str, of_service: bool = False) -> str | None:
-    """The text of a log file; of a long one the lines that are read. None, and a gap, where it is there and cannot be
-    read whole."""
+def read_log_file(
+    host: Host, reader: HostReader, path: str, shorten: Callable[[bytes], bytes] | None = None
+) -> str | None:
+    """The text of a log file. `shorten`: what keeps the lines of a long one that are read; those of the kernel, else.
+
+    None, and a gap, where it is there and cannot be read whole.
+    """
     try:
         content = host.read(path, LOG_LIMIT_BYTES)
     except Absent:
@@ -73,7 +77,7 @@ def read_log_file(host: Host, reader: HostReader, path: str, of_service: bool = 
     if len(content) > OUTPUT_LIMIT_BYTES:
         from probes.kernel.log_events import keep_read_lines
 
-        content = keep_read_lines(content, of_service)
+        content = (shorten or keep_read_lines)(content)
     reader.answered(path)
     return content.decode("utf-8", "replace")
 

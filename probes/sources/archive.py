@@ -299,7 +299,7 @@ def load(path: str) -> MemoryFiles | None:
             if of_sos and member.kind == FILE and not is_read(member.name):
                 member = Member(member.name, "log or output that no probe asks for")
             if of_sos and member.kind == FILE and is_read_log(member.name):
-                short = shorten_log(member.content)
+                short = shorten_log(member.name, member.content)
                 member = member._replace(content=short) if short is not None else Member(member.name, _TOO_LONG)
             if of_sos and len(member.content) > OUTPUT_LIMIT_BYTES:
                 member = Member(member.name, _TOO_LONG)

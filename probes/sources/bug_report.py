@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from probes.host.commands import COMMANDS, SAVED
 from probes.host.interface import OUTPUT_LIMIT_BYTES
+from probes.services.sentences import LOG_FILES
 from probes.sources.decompress import DecompressedStream
 from probes.sources.dump import SavedOutputs, saved_name
 from probes.sources.memory import MemoryFiles, SpecialNode
 from probes.sources.tree import BundleHost, parse_date_output
-from probes.system.service_sentences import LOG_FILES
 
 HEAD_BYTES = 4096  # of every section: enough to see what it is
 SECTIONS_LIMIT = 200_000

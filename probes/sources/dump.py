@@ -100,10 +100,11 @@ def is_of_service(argv: tuple[str, ...]) -> bool:
 
 def read_long_log(files: Files, path: str, argv: tuple[str, ...]) -> bytes:
     """What is read of a log that is longer than other outputs may be. Raises Failed."""
-    from probes.kernel.log_events import keep_read_lines  # lazy: a rare one
+    from probes.services.logs import shorten_mixed, shorten_own  # lazy: a rare one
 
+    shorten = shorten_own if is_of_service(argv) else shorten_mixed
     content = files.read(path, LOG_LIMIT_BYTES)
-    kept = keep_read_lines(content, is_of_service(argv)) if len(content) < LOG_LIMIT_BYTES else content
+    kept = shorten(content) if len(content) < LOG_LIMIT_BYTES else content
     if len(kept) > _KEPT_LIMIT_BYTES:
         raise Failed(f"{path}: longer than {LOG_LIMIT_BYTES >> 20} MiB", "EFBIG")
     return kept

@@ -15,9 +15,9 @@ from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_EARLIER, KERNE
 from probes.host.files import Files, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, ReadError, TimedOut
 from probes.kernel.log_files import is_log_file
+from probes.services.sentences import LOG_FILES, UNITS
 from probes.sources.dump import SavedOutputs, saved_name
 from probes.sources.tree import BundleHost, parse_date_output
-from probes.system.service_sentences import LOG_FILES, UNITS
 from probes.text import lazy_pattern
 
 MANIFEST = "/sos_reports/manifest.json"
@@ -70,13 +70,15 @@ def is_read_log(name: str) -> bool:
     return log is not None and (is_log_file(f"/{log[1]}") or log[1].rpartition("/")[2] in LOG_FILES)
 
 
-def shorten_log(content: bytes) -> bytes | None:
+def shorten_log(name: str, content: bytes) -> bytes | None:
     """The lines of a log that are read; None of one that is cut at the limit. A compressed one stays as it is."""
-    from probes.kernel.log_events import keep_read_lines  # lazy: few archives hold a log
+    from probes.services.logs import shorten_mixed, shorten_own  # lazy: few archives hold a log
 
     if len(content) >= OUTPUT_LIMIT_BYTES:
         return None
-    return content if content.startswith(_PACKED) else keep_read_lines(content)
+    if content.startswith(_PACKED):
+        return content
+    return shorten_own(content) if name.endswith(LOG_FILES) else shorten_mixed(content)
 
 
 def sos_host(path: str, files: Files) -> BundleHost:

@@ -44,7 +44,7 @@ from tests.probes.rdma import (
     test_rdma_link,
     test_show_gids,
 )
-from tests.probes.system import test_service_logs
+from tests.probes.services import test_logs as test_service_logs
 
 ADDRESS, LINES = "0000:1a:00.0", "a b\nc: d\n"
 
@@ -253,22 +253,22 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: [read(f"/proc/1/{name}", data) for name in ("environ", "maps", "mounts")],
     ),
     Reader(
-        "probes.system.service_logs:read_logs",
+        "probes.services.logs:read_logs",
         seeds.texts(test_service_logs.STATUS, test_service_logs.JOURNAL, test_service_logs.HEALTHY_JOURNALS),
         (),
         lambda read: lambda data: [read([("x", data.decode("utf-8", "replace"), mixed)]) for mixed in (True, False)],
     ),
-    lenient("probes.system.service_logs:list_lines", test_service_logs.JOURNAL),
+    lenient("probes.services.logs:list_lines", test_service_logs.JOURNAL),
     Reader(
         "probes.kernel.log_files:unpack",
         lambda: [pack(b"a line\n" * 20) for pack in (bytes, gzip.compress, bz2.compress, lzma.compress)],
         (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError),
         lambda read: read,
     ),
-    lenient("probes.system.services:parse_populated", "populated 1\nfrozen 0\n"),
-    lenient("probes.system.services:parse_version", "Fabric Manager version is : 570.124.06\n"),
-    lenient("probes.system.services:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
-    lenient("probes.system.services:parse_state", "READY\n"),
+    lenient("probes.services.probe:parse_populated", "populated 1\nfrozen 0\n"),
+    lenient("probes.services.probe:parse_version", "Fabric Manager version is : 570.124.06\n"),
+    lenient("probes.services.probe:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
+    lenient("probes.services.probe:parse_state", "READY\n"),
     lenient("probes.sources.identify:identify_command", "PCI-DMA: x\n"),
     lenient("probes.sources.pasted:split_pasted", "$ lspci | grep x\n```\n[root@n1 ~]# ip -d link # all\n> CA 'a'\n"),
     lenient("probes.host.udev:properties", "E:ID_NET_NAME_PATH=ens1\nN:x\n"),
@@ -574,7 +574,7 @@ NOT_READERS = {
     "probes.rdma.normalize.in_order": "a sort key",
     "probes.rdma.normalize.is_software": "a name that was parsed",
     "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
-    "probes.system.services.is_oneshot": "a unit's name of ours",
+    "probes.services.probe.is_oneshot": "a unit's name of ours",
     "agent.reports.replace_file": "writes",
     "probes.own_files.create_private": "writes",
     "probes.own_files.create_temporary": "writes",

@@ -1,6 +1,6 @@
 """What a service of the node states of a fault: fabric manager, subnet managers, IMEX, DCGM and others.
 
-The sentences are rows of `probes/system/service_sentences.py`; here stands what each of them means.
+The sentences are rows of `probes/services/sentences.py`; here stands what each of them means.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ from probes.host_reader import HostReader
 from probes.kernel import log, log_files
 from probes.kernel.log_facts import KernelLogFacts
 from probes.kernel.log_files import is_rotated, list_log_files, read_log_file, unpack
+from probes.services import probe as services
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.open_source import open_source
 from probes.sources.tree import TreeHost
-from probes.system import services
 
 XID = "NVRM: Xid (PCI:0000:3b:00): {}, pid=1"
 START = "Linux version 6.8.0-60-generic (buildd@x)"

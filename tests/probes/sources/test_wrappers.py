@@ -24,8 +24,8 @@ from tests.probes.ascend import test_ascend
 from tests.probes.dcb import test_tools
 from tests.probes.netdev import test_ip_link, test_lldp
 from tests.probes.rdma import test_ibdev2netdev, test_ibstat, test_ibstatus, test_ibv_devinfo, test_rdma_link
+from tests.probes.services import test_logs as test_service_logs
 from tests.probes.sources import test_pasted
-from tests.probes.system import test_service_logs
 
 PROMPT = "me@gpu-7:~$ "
 

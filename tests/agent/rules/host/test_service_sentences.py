@@ -11,10 +11,10 @@ from agent.model.finding import Finding
 from agent.model.report import Report
 from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
 from agent.rules.pages import read_sections
+from probes.services.logs import FAILED
+from probes.services.sentences import SERVICE_SENTENCES
 from probes.sources.open_source import open_source
-from probes.system.service_logs import FAILED
-from probes.system.service_sentences import SERVICE_SENTENCES
-from tests.probes.system.test_service_logs import HEALTHY, HEALTHY_JOURNALS, HEALTHY_LOG, JOURNAL, STATUS
+from tests.probes.services.test_logs import HEALTHY, HEALTHY_JOURNALS, HEALTHY_LOG, JOURNAL, STATUS
 
 HOST = "Mar 04 07:00:01 node9"
 NO_SWITCH = (

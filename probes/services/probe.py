@@ -21,6 +21,7 @@ from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import LogEvent
 from probes.probe import Probe, Reading
+from probes.system.limits import CGROUPS, UNIT_FOLDERS
 from probes.text import lazy_pattern
 
 LOG = "/var/log/fabricmanager.log"
@@ -88,20 +89,6 @@ def parse_state(text: str) -> str | None:
 
 BOOTED = "/run/systemd/system"  # sd_booted(3)
 INVOCATIONS = "/run/systemd/units"
-# Where units lie, the strongest first: systemd.unit(5).
-UNIT_FOLDERS = (
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-    "/run/systemd/generator.late",
-)
-CGROUPS = (  # v2, hybrid, v1
-    "/sys/fs/cgroup/system.slice",
-    "/sys/fs/cgroup/unified/system.slice",
-    "/sys/fs/cgroup/systemd/system.slice",
-)
 NAMES = (
     "irqbalance",
     "lldpd",
@@ -163,7 +150,7 @@ def read(host: Host) -> Reading:
     reader = HostReader(host)
     logs = None
     if not host.live:
-        from probes.system.service_logs import read_saved_logs  # lazy: no live host needs it
+        from probes.services.logs import read_saved_logs  # lazy: no live host needs it
 
         logs = read_saved_logs(host, reader)
     if reader.names(BOOTED) is None:

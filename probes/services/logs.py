@@ -13,13 +13,14 @@ from typing import NamedTuple
 from probes.host.commands import KERNEL_LOG, KERNEL_LOG_SAVED, OF_SERVICE, SERVICE_LOG, SERVICE_SAVED
 from probes.host.interface import Host
 from probes.host_reader import HostReader
-from probes.kernel.log_events import address, convert_to_utc
+from probes.kernel.log_events import address, convert_to_utc, keep_lines, keep_read_lines
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.log_files import FOLDER, list_log_files, read_log_file
-from probes.system.service_sentences import (
+from probes.services.sentences import (
     BEGUN,
     LOG_FILES,
     NEEDLES,
+    OWN_NEEDLES,
     PROGRAMS,
     RECOVERED,
     SERVICE,
@@ -102,14 +103,24 @@ def _read_all(host: Host, reader: HostReader) -> ServiceLogs | None:
         return None
     texts = [(" ".join(argv), reader.output(*argv), True) for argv in mixed]
     for paths in logs.values():  # a boot goes on in the next file of a log
-        parts = [read_log_file(host, reader, path) or "" for path in paths]
+        parts = [read_log_file(host, reader, path, shorten_mixed) or "" for path in paths]
         texts.append((f"{paths[-1]}*" if len(paths) > 1 else paths[0], "\n".join(parts), True))
-    texts += [(path, read_log_file(host, reader, path, True), False) for path in sorted(files)]
+    texts += [(path, read_log_file(host, reader, path, shorten_own), False) for path in sorted(files)]
     texts = [(source, list_lines(text) if text and mixed else text, mixed) for source, text, mixed in texts]
     texts += [(argv[-1] if argv[0] == SERVICE_LOG[0] else " ".join(argv), reader.output(*argv), False) for argv in own]
     stated = read_logs((source, text, mixed) for source, text, mixed in texts if text)
     of_services = any(text and not mixed for _, text, mixed in texts)
     return stated if of_services or stated.states or stated.events else None
+
+
+def shorten_mixed(content: bytes) -> bytes:
+    """What is read of a long log of many programs: the kernel's lines, and those of services."""
+    return keep_read_lines(content, NEEDLES)
+
+
+def shorten_own(content: bytes) -> bytes:
+    """What is read of the long log of one service."""
+    return keep_lines(content, [needle.encode() for needle in OWN_NEEDLES])
 
 
 def read_logs(texts: Iterable[tuple[str, str, bool]]) -> ServiceLogs:

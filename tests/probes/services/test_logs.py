@@ -10,12 +10,12 @@ import pytest
 from probes.host.interface import Absent
 from probes.kernel.log_facts import LogEvent
 from probes.kernel.sentences import Sentence
+from probes.services import probe as services
+from probes.services.logs import ServiceLogs, list_lines, read_logs
+from probes.services.sentences import SERVICE_SENTENCES
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.tree import TreeHost
-from probes.system import services
-from probes.system.service_logs import ServiceLogs, list_lines, read_logs
-from probes.system.service_sentences import SERVICE_SENTENCES
 
 FM, HOST = "nvidia-fabricmanager", "Feb 03 10:11:12 gpu7"
 STATUS = """\
