@@ -42,7 +42,8 @@ def probes() -> tuple[Probe, ...]:
     from probes.netdev import probe as netdev
     from probes.pci import sysfs as pci
     from probes.rdma import sysfs as rdma_sysfs
-    from probes.system import cpu, dmi, limits, numa, services
+    from probes.services import probe as services
+    from probes.system import cpu, dmi, limits, numa
 
     return (
         kernel.PROBE,

@@ -32,6 +32,7 @@ GapCode = Literal[
     "needs-root",
     "left-out",  # by an option of the run
     "log-unread",  # a kernel log that the source holds could not be read whole
+    "service-log-unread",  # the same of a log of a service
 ]
 
 

@@ -33,7 +33,7 @@ from agent.reports import encode_report
 from agent.rules.catalogue import every_rule
 from fixtures.machine import base_of
 from tests.conftest import ROOT
-from tests.kernel_log_page import describe_kernel_log
+from tests.log_sentences_page import describe_log_sentences
 from tests.machines import FAULTS, HOSTS, LIKE, scan_machine
 
 EXPECTED = ROOT / "fixtures" / "expected"
@@ -109,7 +109,7 @@ def test_picture_of_the_readme(golden: Golden) -> None:
 
 def test_table_of_the_kernel_log(golden: Golden) -> None:
     """Every sentence of the kernel log that is read: one row per sentence."""
-    golden("../../docs/kernel-log.md", describe_kernel_log())
+    golden("../../docs/log-sentences.md", describe_log_sentences())
 
 
 def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:

@@ -1,4 +1,4 @@
-"""The node of the report (names, processors, NUMA nodes, chassis position) and the events of its kernel log."""
+"""The node of the report (names, processors, NUMA nodes, chassis position) and the events of its logs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from probes.system import cpu, dmi, numa
 
 if TYPE_CHECKING:
     from probes.kernel.log_facts import KernelLogFacts
+    from probes.services.probe import ServiceFacts
 
 
 def build_events(facts: ProbeFacts) -> list[Event]:
     """One row for equal lines, sorted by subject, kind and code."""
     log: KernelLogFacts | None = facts.get("kernel_log")
-    if log is None:
-        return []
+    services: ServiceFacts | None = facts.get("services")
+    found = [(event, event.source or log.source) for event in log.events] if log else []
+    found += [(event, event.source or "") for event in services.events] if services else []
     rows = [
         Event(
             kind=event.kind,
             text=event.text,
-            source=event.source or log.source,
+            source=source,
             at=event.at,
             subject=event.subject,
             code=event.code,
@@ -34,7 +36,7 @@ def build_events(facts: ProbeFacts) -> list[Event]:
             detail=dict(event.detail),
             times=list(event.times),
         )
-        for event in log.events
+        for event, source in found
     ]
     return sorted(rows, key=lambda row: (sort_key(row.subject or ""), row.kind, row.code or "", row.text))
 

@@ -11,7 +11,7 @@ from probes.gpu import facts as gpu
 from probes.kernel import modules
 from probes.kernel.modules import ModuleFacts
 from probes.kernel.system import KernelFacts
-from probes.system import services
+from probes.services import probe as services
 from probes.system.limits import LimitFacts
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     reason: str | None = None
     reason_code: str | None = (
-        None  # no-device | list-cut | needs-root | left-out | log-unread, where others decide by it
+        None  # no-device | list-cut | needs-root | left-out | log-unread | service-log-unread, by which others decide
     )
     sources: list[str] = []
     duration_seconds: float = 0.0

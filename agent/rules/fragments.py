@@ -24,6 +24,7 @@ from agent.rules.wording import join_labels
 _OPEN = frozenset({"role-not-known", "rails-not-known", "link-layer-not-known", "list-incomplete"})
 _BUS = frozenset({"pci", "pci_sysfs"})
 _ASSUMED = ("port:", "netdev:")  # what a NIC is for says nothing of GPUs and paths
+_OF_CARDS = frozenset({"nic-fw-mixed"})  # one that differs from its peers does whatever they are for
 _OF_SPEED = frozenset({"ib-rate-degraded", "roce-speed-degraded"})
 _FEW = 1 / 4  # of the ports: the odd ones out
 _ENOUGH = 4  # ports in which an order can be seen
@@ -111,7 +112,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         why = gates.get(fault.subject) or gates.get("node")
         if isinstance(fault, Pass) or why is None or (fault.severity or rule.severity) == "info":
             continue
-        if fault.subject.startswith(_ASSUMED):
+        if fault.subject.startswith(("pci:", *_ASSUMED) if rule.name in _OF_CARDS else _ASSUMED):
             yield replace(fault, confidence="low", depends_on=why)
 
 

@@ -77,6 +77,16 @@ KERNEL_LOG_EARLIER = tuple(
     for command in (("journalctl", "-k", "-b"), ("journalctl", "-b"), ("journalctl", "--no-pager", "--boot"))
 )
 
+# Of services: the unit follows. A log file, or a journal whose unit no name states, is recognized by what it holds;
+# then its name follows SERVICE_LOG, and that of a log that logrotate put aside ROTATED_LOG
+OF_SERVICE = (
+    ("systemctl", "status"),
+    *(("journalctl", *option, unit) for option in ((), ("--no-pager",)) for unit in ("-u", "--unit")),
+    ("journalctl", "-xeu"),
+)
+SERVICE_LOG, ROTATED_LOG = ("service-log",), ("rotated-log",)
+SERVICE_SAVED = (("systemctl", "status", "--all"),)
+
 LLDP_SAVED = (
     ("lldpctl", "-f", "json0"),
     ("lldpcli", "show", "neighbors", "-f", "json"),
@@ -154,6 +164,7 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + SYSTEM_SAVED
     + KERNEL_LOG_SAVED
     + KERNEL_LOG_EARLIER
+    + SERVICE_SAVED
     + LLDP_SAVED
     + ETHTOOL_SAVED
     + DCB_SAVED

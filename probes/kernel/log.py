@@ -7,14 +7,15 @@ dmesg and journalctl of other hosts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from probes.host import kmsg
-from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED
-from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Denied, Failed, Host, ReadError
+from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, ROTATED_LOG
+from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
+from probes.kernel.log_files import group_logs, is_rotated, list_log_files, read_log_file
 from probes.probe import Probe, Reading
 from probes.text import lazy_pattern
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 STAT_BYTES = 1 << 20
 SAVED_FILES = ("/var/log/dmesg",)
-SYSLOG_FILES = ("/var/log/kern.log", "/var/log/syslog", "/var/log/messages")  # of several boots
+_BOOT_START = "Linux version "  # in the first line that a kernel writes
 _REFUSED = lazy_pattern(r"not permitted|[Pp]ermission denied|[Pp]assword")
 
 
@@ -90,27 +91,11 @@ def _others(host: Host, reader: HostReader) -> Iterator[tuple[str, str]]:
     for path in () if host.live else SAVED_FILES:
         if saved := reader.text(path, 1 << 20):
             yield path, saved
-    for path in () if host.live else SYSLOG_FILES:
-        if saved := _read_log_file(host, reader, path):
+    for paths in () if host.live else list_log_files(host).values():
+        if not is_rotated(paths[-1]) and (saved := read_log_file(host, reader, paths[-1])):
             from probes.kernel.log_events import split_boots
 
-            yield path, (split_boots(saved) or [""])[-1]
-
-
-def _read_log_file(host: Host, reader: HostReader, path: str) -> str | None:
-    """The text of a log file; a gap where it is there and cannot be read whole."""
-    try:
-        content = host.read(path, OUTPUT_LIMIT_BYTES)
-    except Absent:
-        return None
-    except ReadError as why:
-        reader.gap(f"{path}: {why.reason}", "log-unread")
-        return None
-    if len(content) >= OUTPUT_LIMIT_BYTES:
-        reader.gap(f"{path}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "log-unread")
-        return None
-    reader.answered(path)
-    return content.decode("utf-8", "replace")
+            yield paths[-1], (split_boots(saved) or [""])[-1]
 
 
 def _read_other_logs(
@@ -125,22 +110,33 @@ def _read_other_logs(
     by_key = {(event.kind, event.subject, event.code, event.detail): event for event in known}
     others: dict[tuple[object, ...], LogEvent] = {}
 
-    def add(text: Iterator[Line], boot: str | None, source: str) -> None:
+    def add(text: Iterator[Line], boot: str | None, source: str, known_here: Container[object] = ()) -> None:
         for event in events(text)[0]:
             key = (event.kind, event.subject, event.code, event.detail)
-            if boot is None and (whole or key in by_key):
+            if (boot is None and (whole or key in by_key)) or key in known_here:
                 continue
             others.setdefault((boot is None, *key), event._replace(boot=boot, source=source))
+
+    def add_files(texts: Iterator[tuple[str, str | None]]) -> None:
+        """Of one log, the newest file first: the last boot in a file goes on in the newer, unless one began there."""
+        is_this = True
+        for path, text in texts:
+            boots = split_boots(text) if text else []
+            for number, log in enumerate(boots, 1):
+                is_last = is_this and number == len(boots)
+                if is_last and whole and is_rotated(path):
+                    add(lines(log, None), "earlier", path, by_key)
+                elif path != main or not is_last:
+                    add(lines(log, None), None if is_last else "earlier", path)
+            is_this = is_this and len(boots) < 2 and not any(_BOOT_START in log for log in boots)
 
     for argv in KERNEL_LOG_EARLIER:
         if host.has_output(*argv) and (text := reader.output(*argv)):
             add(lines(text, None), argv[-1], " ".join(argv))
-    for path in SYSLOG_FILES:
-        text = _read_log_file(host, reader, path)
-        boots = split_boots(text) if text else []
-        for number, log in enumerate(boots, 1):
-            if number < len(boots) or path != main:
-                add(lines(log, None), None if number == len(boots) else "earlier", path)
+    for paths in list_log_files(host).values():
+        add_files((path, read_log_file(host, reader, path)) for path in reversed(paths))
+    for names in group_logs(host.saved_arguments(*ROTATED_LOG)).values():
+        add_files((name, reader.output(*ROTATED_LOG, name)) for name in reversed(names))
     return tuple(others.values())
 
 

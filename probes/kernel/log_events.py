@@ -106,9 +106,15 @@ _FIRST_LINES, _LINES_BEHIND = 20, 12
 _PIECE_BYTES = 1 << 20
 
 
-def keep_read_lines(content: bytes) -> bytes:
-    """Of a very long log the lines that can be events, its first ones and those at which a boot begins."""
+def keep_read_lines(content: bytes, others: Iterable[str] = ()) -> bytes:
+    """Of a very long log the lines that can be events, its first ones and those at which a boot begins. `others`:
+    what further lines have that are read of it."""
     needles = (*dict.fromkeys(row.needle.encode() for row in SENTENCES), *_GO_ON, *_RULES, b" bnxt_re")
+    return keep_lines(content, (*needles, *(needle.encode() for needle in others)))
+
+
+def keep_lines(content: bytes, needles: Sequence[bytes]) -> bytes:
+    """Of a very long log its first lines and those that hold one of the literals."""
     kept: list[bytes] = []
     start = 0
     while start < len(content):
@@ -203,13 +209,18 @@ def _parse_printed(match: re.Match[str], boot_time: int | None) -> Line:
         at = format_time(boot_time, seconds)
         return Line(match["text"], at, _since_boot(at, seconds), None, seconds)
     if match["iso"]:
-        return Line(match["text"], _utc(match["iso"]), None)
+        return Line(match["text"], convert_to_utc(match["iso"]), None)
     if match["delta"]:
         return Line(match["text"], delta=float(match["delta"]))
     return Line(match["text"], None, match["ctime"] or match["human"])
 
 
-def _utc(text: str) -> str | None:
+def convert_to_utc(text: str) -> str | None:
+    """A date of ISO 8601 with its zone as RFC 3339 in UTC.
+
+    >>> convert_to_utc("2026-01-15T08:00:00,25+0100"), convert_to_utc("2026-13-15T08:00:00Z")
+    ('2026-01-15T07:00:00Z', None)
+    """
     text = re.sub(
         r"([.,]\d+)|([+-]\d\d):?(\d\d)$", lambda m: "" if m[1] else f"{m[2]}:{m[3]}", text.replace("Z", "+00:00")
     )
@@ -231,7 +242,8 @@ CODES_LIMIT = 1000  # above the limit only codes that a device has not had: deta
 _TOKENS = (  # cheap sieve
     "NVRM", "nvidia", "nv_peer", "pcie", "PCIe", "mlx5_", "NIC Link", "AER", "DPC", "bnxt_", "ice 0", "ena 0", "efa 0",
     "ionic ", "amdgpu", "kfd kfd", "VRAM is lost", "[ascend]", "NEURON_HW_ERR", "Hardware Error]", "infiniband ",
-    "DMAR:", "AMD-Vi", "ower state", "failed with error", " symbol ", "version magic", "module",
+    "DMAR:", "AMD-Vi", "ower state", "failed with error", " symbol ", "version magic", "module", "habanalabs", "accel ",
+    "HugeTLB: ",
 )  # fmt: skip
 
 _AER = re.compile(

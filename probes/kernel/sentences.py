@@ -1,7 +1,7 @@
 """What drivers write into the kernel log of a fault: one row per sentence, with the source that prints it.
 
 A row makes an event of a line: its kind and code, the part that the line names, and details. What an event means is a
-matter of rules. Rows are tried in order, the first that fits is the event. `docs/kernel-log.md` is made of this table.
+matter of rules. Rows are tried in order, the first that fits is the event. `docs/log-sentences.md` is made of it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ def _row(kind: str, code: str | None, module: str, needle: str, pattern: str, so
 _OSINIT, _OSAPI = "open-gpu-kernel-modules 595 nvalloc/unix/src/osinit.c", "open-gpu-kernel-modules 595 osapi.c"
 _NV_PCI, _NV_C = "open-gpu-kernel-modules 595 nvidia/nv-pci.c", "open-gpu-kernel-modules 595 nvidia/nv.c"
 _RAS = "Linux amdgpu/amdgpu_ras.c"
+_NVIDIA_FS, _HABANA = "gds-nvidia-fs 2.28.4 src/nvfs-core.c", "Linux habanalabs/common/device.c"
 
 _NVIDIA = (
     _row("xid", None, "nvidia", "Xid", rf"NVRM: Xid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,4}})\b", _OSINIT),
     _row(
         "sxid", None, "nvidia", "SXid",
         rf"(?P<switch>nvidia-nvswitch\d+): SXid \((?:PCI:)?{BDF}\): (?P<code>\d{{1,6}}), (?P<severity>Fatal|Non-fatal)",
-        "open-gpu-kernel-modules 595 nvswitch/kernel/error_nvswitch.c",
+        "open-gpu-kernel-modules 595 nvswitch/kernel/inc/common_nvswitch.h",
     ),
     _row(
         "gpu_lost", None, "nvidia", "fallen off the bus",
@@ -65,6 +66,10 @@ _NVIDIA = (
     _row(
         DRIVER, "closed-modules", "nvidia", "not supported by open",
         r"NVRM: .{0,60}\bnot supported by open\b", _OSAPI,
+    ),
+    _row(
+        DRIVER, "closed-modules", "nvidia", "vGPU host system is not supported by",
+        r"NVRM: installed in this vGPU host system is not supported by", _OSAPI,
     ),
     _row(
         DRIVER, "unsupported-gpu", "nvidia", "not supported by the",
@@ -97,7 +102,8 @@ _NVIDIA = (
     ),
     _row(
         DRIVER, "gsp-not-started", "nvidia", "GSP",
-        r"NVRM: .{0,60}(?:Cannot initialize GSP firmware RM|Failed to boot GSP)", _OSINIT,
+        r"NVRM: .{0,60}(?:Cannot initialize GSP firmware RM|Failed to boot GSP)",
+        "open-gpu-kernel-modules 595 osinit.c, kernel_gsp_tu102.c",
     ),
     _row(
         DRIVER, "probe-failed", "nvidia", "probe routine failed",
@@ -107,11 +113,31 @@ _NVIDIA = (
         DRIVER, "probe-failed", "nvidia", "None of the NVIDIA devices",
         r"NVRM: None of the NVIDIA devices were initialized", _NV_C,
     ),
+    _row(
+        DRIVER, "probe-failed", "nvidia", "No NVIDIA devices probed", r"NVRM: No NVIDIA devices probed", _NV_C,
+    ),
     _row(DRIVER, "api-mismatch", "nvidia", "API mismatch", r"NVRM: API mismatch: (?P<what>.{0,160})", _OSAPI),
     _row(
         DRIVER, "module-versions", "nvidia-modeset", "Version mismatch",
-        r"nvidia-modeset: Version mismatch: (?P<what>.{0,160})",
-        "open-gpu-kernel-modules 595 nvidia-modeset-linux.c",
+        r"nvidia-(?:modeset:|drm\]) Version mismatch: (?P<what>.{0,160})",
+        "open-gpu-kernel-modules 595 nvidia-modeset-linux.c, nvidia-drm.c",
+    ),
+    _row(
+        DRIVER, "switch-versions", "nvidia-nvswitch", "Version mismatch",
+        r"nvidia-nvswitch: Version mismatch, (?P<what>kernel version \S{1,40} user version \S{1,40})",
+        "open-gpu-kernel-modules 595 nvidia/linux_nvswitch.c",
+    ),
+    _row(
+        DRIVER, "uvm-assert", "nvidia-uvm", "Assert failed",
+        r"nvidia-uvm: .{1,160}Assert failed, condition ", "open-gpu-kernel-modules 595 nvidia-uvm/uvm_common.h",
+    ),
+    _row(
+        DRIVER, "gds-module", "nvidia-fs", "modules probe failed",
+        r"nvidia-fs:\s?nvfs modules probe failed with error ?:(?P<error>-\d{1,5})", _NVIDIA_FS,
+    ),
+    _row(
+        DRIVER, "gds-pin", "nvidia-fs", "nvidia_p2p_get_pages",
+        r"nvidia-fs:.{1,80}Error ret (?P<error>-\d{1,5}) invoking nvidia_p2p_get_pages", _NVIDIA_FS,
     ),
 )  # fmt: skip
 
@@ -154,11 +180,15 @@ _PCI = (
          r"(?P<module>nvidia_peermem|nv_peer_mem): (?:Unknown symbol|disagrees about version of symbol) "
          r"(?P<symbol>ib_register_peer_memory_client)", "Linux kernel/module/main.c"),
     _row(DRIVER, "module-symbols", "kernel", " symbol ",
-         r"(?P<module>nvidia|amdgpu|mlx5_core|mlx5_ib|ib_core|ib_uverbs|bnxt_re|irdma|efa|habanalabs|neuron): "
+         r"(?P<module>nvidia|nvidia_uvm|nvidia_fs|amdgpu|mlx5_core|mlx5_ib|ib_core|ib_uverbs|bnxt_re|irdma|efa|"
+         r"habanalabs|neuron): "
          r"(?:Unknown symbol|disagrees about version of symbol) (?P<symbol>\w{1,80})", "Linux kernel/module/main.c"),
     _row(DRIVER, "module-kernel", "kernel", "version magic",
          r"(?P<module>nvidia|amdgpu|mlx5_core|mlx5_ib|bnxt_re|irdma|efa|habanalabs|neuron): version magic "
          r"'(?P<built>[^']{1,80})' should be '(?P<running>[^']{1,80})'", "Linux kernel/module/main.c"),
+    _row(DRIVER, "hugepages", "kernel", "HugeTLB: allocating",
+         r"HugeTLB: allocating (?P<asked>\d{1,9}) of page size .{1,40}failed\. +Only allocated (?P<got>\d{1,9})",
+         "Linux mm/hugetlb.c"),
     _row(DRIVER, "module-unsigned", "kernel", "odule",
          r"Loading of (?:unsigned module|module with (?:unavailable key|unsupported crypto)) is rejected"
          r"|Lockdown: \S{1,40}: unsigned module loading is restricted", "Linux kernel/module/signing.c"),
@@ -233,13 +263,15 @@ _OTHER = (
     _row("nic_firmware", "reset-failed", "ena", "eset attempt failed",
          rf"\bena {BDF}\b.{{0,40}}Reset attempt failed\. Can not reset the device", "Linux ena/ena_netdev.c"),
     _row("nic_firmware", "command", "efa", "completion",
-         rf"\befa {BDF}\b.{{0,40}}(?:Wait for completion \(polling\) timeout|The ops completion is missing)",
+         rf"\befa {BDF}\b.{{0,40}}(?:Wait for completion \(polling\) timeout|device didn't send any completion for )",
          "Linux efa/efa_com.c"),
     _row("nic_firmware", "health", "ionic", "FW heartbeat stalled", rf"\bionic {BDF}\b.{{0,40}}FW heartbeat stalled",
          "Linux ionic/ionic_dev.c"),
     _row("nic_firmware", "command", "ionic", "DEVCMD",
          rf"\bionic {BDF}\b.{{0,40}}DEVCMD \S{{1,40}} \(\d{{1,5}}\) timeout after",
          "Linux ionic/ionic_main.c"),
+    _row("nic_firmware", "reset", "irdma", "Requesting a reset",
+         rf"\b(?:ice|idpf|i40e) {BDF} \S{{1,40}}: Requesting a reset", "Linux irdma/icrdma_if.c"),
     _row("link_down", None, "ethernet", "NIC Link is", _OTHER_NICS + r" Down", "Linux bnxt/bnxt.c, ice/ice_main.c"),
     _row("link_up", None, "ethernet", "NIC Link is", _OTHER_NICS + r" [Uu]p", "Linux bnxt/bnxt.c, ice/ice_main.c"),
 )  # fmt: skip
@@ -267,11 +299,18 @@ _ACCELERATORS = (
          r"(?P<error>-\d{1,5})",
          "Linux drivers/base/firmware_loader/main.c"),
     _row(DRIVER, "no-atomics", "amdkfd", "PCI rejects atomics",
-         r"kfd kfd: (?:amdgpu: )?skipped device (?P<device>[0-9a-f:.]{4,16}), PCI rejects atomics",
+         r"\bkfd: (?:amdgpu: )?skipped device (?P<device>[0-9a-f:.]{4,16}), PCI rejects atomics",
          "Linux amdkfd/kfd_device.c"),
     _row("xgmi", None, "amdgpu", "XGMI:",
          _AMDGPU + r"XGMI: (?P<code>Failed to add node|Set topology failure|Get topology failure)",
          "Linux amdgpu/amdgpu_xgmi.c"),
+    _row(DRIVER, "gaudi-heartbeat", "habanalabs", "heartbeat failed",
+         r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): Device heartbeat failed!", _HABANA),
+    _row(DRIVER, "device-unusable", "habanalabs", "is NOT usable",
+         rf"habanalabs[ :].{{0,80}}Failed to initialize (?:accel|hl)\d{{1,3}}\. Device {BDF} is NOT usable", _HABANA),
+    _row(DRIVER, "device-unusable", "habanalabs", "is NOT usable",
+         r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): .{0,40}Failed to reset! Device is NOT usable",
+         _HABANA),
     _row("npu_heartbeat", "heartbeat-lost", "ascend", "Heartbeat lost!",
          r"\[ascend\] .{0,200}Heartbeat lost! \(device=(?P<device>\d{1,5});", "Ascend driver"),
     _row("npu_fault", None, "ascend", "vent",

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from probes.host.interface import OUTPUT_LIMIT_BYTES
 from probes.sources.decompress import DecompressedStream
 from probes.sources.memory import MemoryFiles, Node, SpecialNode, SymlinkNode
-from probes.sources.sosreport import is_of_sos, is_read
+from probes.sources.sosreport import is_of_sos, is_read, is_read_log, shorten_log
 
 BLOCK_BYTES = 512
 NAME_LIMIT_BYTES = 4096  # PATH_MAX
@@ -280,6 +280,7 @@ def _text(data: bytes) -> str:
 
 ENTRIES_LIMIT = 200_000  # members, and the directories that their names imply
 KEPT_LIMIT_BYTES = 128 << 20  # contents and names
+_TOO_LONG = f"file longer than {OUTPUT_LIMIT_BYTES >> 20} MiB"
 
 
 def load(path: str) -> MemoryFiles | None:
@@ -297,8 +298,11 @@ def load(path: str) -> MemoryFiles | None:
             of_sos = of_sos or is_of_sos(member.name)
             if of_sos and member.kind == FILE and not is_read(member.name):
                 member = Member(member.name, "log or output that no probe asks for")
+            if of_sos and member.kind == FILE and is_read_log(member.name):
+                short = shorten_log(member.name, member.content)
+                member = member._replace(content=short) if short is not None else Member(member.name, _TOO_LONG)
             if of_sos and len(member.content) > OUTPUT_LIMIT_BYTES:
-                member = Member(member.name, f"file longer than {OUTPUT_LIMIT_BYTES >> 20} MiB")
+                member = Member(member.name, _TOO_LONG)
             node = _node(files, member)
             try:
                 new = files.add(member.name, node)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from probes.host.commands import COMMANDS, SAVED
 from probes.host.interface import OUTPUT_LIMIT_BYTES
+from probes.services.sentences import LOG_FILES
 from probes.sources.decompress import DecompressedStream
 from probes.sources.dump import SavedOutputs, saved_name
 from probes.sources.memory import MemoryFiles, SpecialNode
@@ -98,7 +99,7 @@ _TOOLS = {argv[0] for argv in COMMANDS + SAVED} | {"dmesg"}
 _FILE = re.compile(rb"\*\*\* (/[^\n]{1,1000}?)( does not exist| is not readable)?\n")
 _LISTED = re.compile(rb"\*\*\* ls: ([^\n]*)\n")
 _MADE = re.compile(rb" ([+-]\d{4}) (/.*)")
-_KEPT = re.compile(r"/(?:proc|etc)/(?!.*\.\.)[ -~]*")
+_KEPT = re.compile(rf"/(?:proc|etc)/(?!.*\.\.)[ -~]*|/var/log/(?:{'|'.join(map(re.escape, LOG_FILES))})")
 _TOOL = rb"(?:/[\w./-]{0,100}/)?(?:nvidia-smi|lspci|dmidecode|ib[a-z_]+)(?: [^\n]{0,200})?"
 _COMMAND = re.compile(rb"(?:\A|(?<=\n\n))(?:(" + _TOOL + rb")|(dmesg):|(Running InfiniBand commands)[^\n]*)(?=\n\n)")
 _DUMPED = b"PCI devices configuration space dump using sysfs\n"

@@ -20,7 +20,10 @@ from probes.host.commands import (
     NVIDIA_SMI_SAVED,
     OF_INTERFACE,
     OF_NPU,
+    OF_SERVICE,
+    ROTATED_LOG,
     SAVED,
+    SERVICE_LOG,
 )
 from probes.host.files import Files, is_directory, is_file
 from probes.host.interface import (
@@ -33,6 +36,7 @@ from probes.host.interface import (
     Failed,
     ReadError,
 )
+from probes.kernel.log_files import is_rotated
 from probes.sources.given import (
     GivenFile,
     cut_early_end,
@@ -84,12 +88,23 @@ KERNEL_LOGS = frozenset(KERNEL_LOG + KERNEL_LOG_SAVED + KERNEL_LOG_EARLIER)
 _KEPT_LIMIT_BYTES = 64 << 20  # of the lines of a kernel log that are read
 
 
-def read_long_log(files: Files, path: str) -> bytes:
-    """What is read of a kernel log that is longer than other outputs may be. Raises Failed."""
-    from probes.kernel.log_events import keep_read_lines  # lazy: a rare one
+def is_long_log(argv: tuple[str, ...]) -> bool:
+    """Whether it is a log, which may be longer than other outputs."""
+    return argv in KERNEL_LOGS or is_of_service(argv) or argv[:1] == ROTATED_LOG
 
+
+def is_of_service(argv: tuple[str, ...]) -> bool:
+    """Whether it is the log of one service."""
+    return argv[:1] == SERVICE_LOG or argv[:-1] in OF_SERVICE
+
+
+def read_long_log(files: Files, path: str, argv: tuple[str, ...]) -> bytes:
+    """What is read of a log that is longer than other outputs may be. Raises Failed."""
+    from probes.services.logs import shorten_mixed, shorten_own  # lazy: a rare one
+
+    shorten = shorten_own if is_of_service(argv) else shorten_mixed
     content = files.read(path, LOG_LIMIT_BYTES)
-    kept = keep_read_lines(content) if len(content) < LOG_LIMIT_BYTES else content
+    kept = shorten(content) if len(content) < LOG_LIMIT_BYTES else content
     if len(kept) > _KEPT_LIMIT_BYTES:
         raise Failed(f"{path}: longer than {LOG_LIMIT_BYTES >> 20} MiB", "EFBIG")
     return kept
@@ -170,11 +185,14 @@ class SavedOutputs:
     @property
     def commands(self) -> list[tuple[str, ...]]:
         """What there is an output of."""
-        of_interfaces = {(*argv, name) for argv in _OF_DEVICES for name in self.arguments(argv)}
+        of_interfaces = {(*argv, name) for argv in (*_OF_DEVICES, *_NAMED_LOGS) for name in self.arguments(argv)}
         return sorted(of_interfaces | {argv for argv, name in self._names.items() if name is not None})
 
     def arguments(self, argv: tuple[str, ...]) -> list[str]:
         """See Host.saved_arguments."""
+        if argv in _NAMED_LOGS:
+            named = [name for name, read_as in self._contents.items() if argv in read_as]
+            return sorted(named + [name for name in self._pieces if name == argv[0]])
         wanted, _ = _parts(saved_name(argv))
         arguments = set()
         for name in (*self._paths, *self._pieces):
@@ -184,6 +202,8 @@ class SavedOutputs:
 
     def name_of(self, argv: tuple[str, ...]) -> str | None:
         """Which output serves where this command's is wanted."""
+        if argv[:-1] in _NAMED_LOGS:
+            return argv[-1]
         if argv not in self._names:
             self._names[argv] = best_name(argv, list(self._paths)) or best_name(argv, list(self._pieces))
         return self._names[argv]
@@ -199,8 +219,8 @@ class SavedOutputs:
             part = piece.filtered or why
             return Completed(argv, 0, text, f"{FILTERED}{part}" if part else "", 0.0)
         content = self._files.read(self._paths[name], OUTPUT_LIMIT_BYTES)
-        if len(content) == OUTPUT_LIMIT_BYTES and argv in KERNEL_LOGS:
-            content = read_long_log(self._files, self._paths[name])
+        if len(content) == OUTPUT_LIMIT_BYTES and is_long_log(argv):
+            content = read_long_log(self._files, self._paths[name], argv)
         if len(content) == OUTPUT_LIMIT_BYTES:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
         text = decode_saved(content)
@@ -286,6 +306,8 @@ class SavedOutputs:
             device = "_".join(_parts(stem)[0][len(_command_parts(of_device)[0]) :])
             return f"{' '.join(of_device)} {device}"
         argv = next((argv for argv in COMMANDS + SAVED if best_name(argv, [name])), None)
+        if name == _SERVICE_LOG:
+            return describe_command(SERVICE_LOG)
         if of_device or (argv is None and name in self._pieces):
             return stem.replace("_", " ")
         return describe_command(argv) if argv else None
@@ -387,8 +409,10 @@ class SavedOutputs:
         pieces, unread = self._split(name, start, cut, bool(whole))
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         if whole and len(pieces) < 2 and not unread and not shown:
+            if whole == ((_LOG,),) and is_rotated(name):
+                whole = (ROTATED_LOG,)
             self._contents[name] = whole
-            for argv in whole:
+            for argv in whole if whole[0] not in _NAMED_LOGS else ():
                 self._names.setdefault(argv, name)
             return
         for piece_name, piece in pieces.items():
@@ -449,10 +473,22 @@ class _Unused(NamedTuple):
         return f"{self.place}: {self.words}: {self.why}"
 
 
+_SERVICE_LOG = SERVICE_LOG[0]
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")  # of one device, or of all
-_IN_PARTS = (_LOG, _HCCN, "lspci", "ethtool", "mlnx_qos", *_RDMA)  # a part of it is a part of the facts, nothing else
-_OF_DEVICES = OF_INTERFACE + OF_NPU
+_IN_PARTS = (
+    _LOG,
+    _HCCN,
+    "lspci",
+    "ethtool",
+    "mlnx_qos",
+    "journalctl",
+    "systemctl",
+    _SERVICE_LOG,
+    *_RDMA,
+)  # a part of it is a part of the facts, nothing else
+_OF_DEVICES = OF_INTERFACE + OF_NPU + OF_SERVICE
+_NAMED_LOGS = (SERVICE_LOG, ROTATED_LOG)  # of which a source may have several, by the names of their files
 
 
 def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused]]:
@@ -481,7 +517,11 @@ def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused
             unread.append(_Unused(*shown, why, name, here))
         elif name not in found:
             found[name] = here
-        elif name in (_LOG, _HCCN) or name.startswith("lspci") or (found[name].filtered and name.startswith(_RDMA)):
+        elif (
+            name in (_LOG, _HCCN, _SERVICE_LOG)
+            or name.startswith("lspci")
+            or (found[name].filtered and name.startswith(_RDMA))
+        ):
             between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"
             before = found[name].text.rstrip() if name.startswith("lspci") else found[name].text
             found[name] = found[name]._replace(text=before + between + content)

@@ -19,6 +19,9 @@ _ERRORS = lazy_pattern(
 )
 
 
+_LOGS = {"service-log": "log of a service", "rotated-log": "earlier kernel log"}  # which no command printed
+
+
 class GivenFile(NamedTuple):
     """One file, or one output in a text of several. Without `read_as` it is not read; with it, `reason` is why only
     a part of it counts."""
@@ -29,8 +32,8 @@ class GivenFile(NamedTuple):
 
 
 def is_log(read_as: str) -> bool:
-    """Whether a command prints the kernel's log."""
-    return read_as.split(" ")[0] in ("dmesg", "journalctl")
+    """Whether a command prints a log: of the kernel, or of a service."""
+    return read_as.split(" ")[0] in ("dmesg", "journalctl", "systemctl", *_LOGS) or read_as in _LOGS.values()
 
 
 def describe_command(argv: tuple[str, ...]) -> str:
@@ -39,7 +42,7 @@ def describe_command(argv: tuple[str, ...]) -> str:
     >>> describe_command(("lspci", "-D", "-nn", "-vvv")), describe_command(("nvidia-smi", "topo", "-m"))
     ('lspci', 'nvidia-smi topo -m')
     """
-    return argv[0] if argv[0] == "lspci" else " ".join(argv)
+    return _LOGS.get(argv[0]) or (argv[0] if argv[0] == "lspci" else " ".join(argv))
 
 
 def find_early_end(text: str) -> str | None:

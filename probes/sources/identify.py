@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from probes.host.commands import SERVICE_LOG
 from probes.text import lazy_pattern
 
 LOOK_CHARACTERS = 64 << 10
@@ -35,6 +36,26 @@ _KERNEL_LINE = (
     r"|(?:kernel: )?(?:pcieport|mlx5_core|nvidia|amdgpu) [0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]: "
     r"|(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) \S+ kernel: )"
 )
+
+# A line that systemd, the journal or a service of a GPU node wrote, in one of their forms
+_SERVICES = (
+    r"nv-fabricmanager|nvidia-fabricmanager|nvlsm|nvidia-imex|nvidia-persistenced|nv-hostengine|nvidia-dcgm|"
+    r"opensmd?|OpenSM|openibd|rshim|irqbalance"
+)
+SERVICE_LINES = (
+    rf"[ \t]*(?:\d{{4}}-\d\d-\d\d\S{{8,24}}|[^\W_]{{2,12}}\.? {{1,2}}\d{{1,2}} [\d:]{{8}}) \S{{1,255}} "
+    rf"(?:(?:{_SERVICES})[\w.-]{{0,16}}(?:\[\d{{1,10}}\])?: "
+    rf"|systemd\[1\]: [^\n]{{0,80}}?\b(?:(?:{_SERVICES})\b|NVIDIA (?:fabric|Pers|IMEX)))",
+    r"\[\w{3} \d\d \d{4} [\d:]{8}\] \[(?:INFO|ERROR|WARNING|CRITICAL|NOTICE)\] ",  # fabric manager, IMEX
+    r"\w{3} \d\d [\d:]{8} \d{6} \[[0-9A-Fa-f]{8}\] 0x[0-9a-f]{2} -> ",  # opensm, nvlsm
+    r"[\d-]{10} [\d:]{8}\.\d{3} +(?:ERROR|WARN|INFO|DEBUG) +\[\d{1,10}:\d{1,10}\] ",  # DCGM
+    r"(?:[\w.:-]{7,64}: )?(?:nvlsm: )?(?:ibwarn: \[\d{1,10}\] )?umad_init: can't read ABI version",
+    r"(?:[^\n]{0,200}\b802\b[^\n]{0,60})?system not yet initialized(?:[^\n]{0,60}\b802\b)?",
+    rf"(?:[^\w\s] )?(?:{_SERVICES})\.service(?: - [^\n]{{0,120}})?$",
+    rf"Unit (?:{_SERVICES})\.service could not be found",
+)
+_SERVICE_LINE = "|".join(f"^{line}" for line in SERVICE_LINES)
+_NO_JOB = r"\A(?![\s\S]{0,60000}?(?:NCCL (?:INFO|WARN)|\[rank\d|torchrun|torch\.distributed))"  # its log has a command
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
@@ -105,6 +126,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("hccn.conf",),), (r"\A(?:[ \t#][^\n]*\n)*address_\d{1,2}=\d",)),
     ((("lsmod",),), (r"\A(?:Module +Size +Used by|\w+ +\d+ +\d+(?: [\w,\[\]-]*)?)$",)),
     ((("dmesg",),), (_KERNEL_LINE,)),
+    ((SERVICE_LOG,), (_SERVICE_LINE, _NO_JOB)),
 )  # fmt: skip
 
 

@@ -164,7 +164,7 @@ def _single_output(path: str) -> Host | FactsSource:
     """One file: a topology that some tool wrote, or a saved output, by its name or by what it holds."""
     from probes.fabric.files import LOOK_CHARACTERS, fabric_format
     from probes.host.folder import LiveFiles
-    from probes.sources.dump import KERNEL_LOGS, SavedOutputs, read_long_log
+    from probes.sources.dump import SavedOutputs, is_long_log, read_long_log
     from probes.sources.given import is_log_of_job
     from probes.sources.identify import find_missing_name
     from probes.sources.memory import MemoryFiles
@@ -183,9 +183,10 @@ def _single_output(path: str) -> Host | FactsSource:
     if source is not None:
         return source
     outputs = SavedOutputs(MemoryFiles({name: content}))
-    if len(content) == OUTPUT_LIMIT_BYTES and any(argv in KERNEL_LOGS for argv in outputs.commands):
+    log = next((argv for argv in outputs.commands if is_long_log(argv)), None)
+    if len(content) == OUTPUT_LIMIT_BYTES and log is not None:
         try:
-            content = read_long_log(LiveFiles(), os.path.abspath(path))
+            content = read_long_log(LiveFiles(), os.path.abspath(path), log)
         except ReadError as why:
             raise BadSource(f"{path}: cannot be read: {why}") from None
         outputs = SavedOutputs(MemoryFiles({name: content}))

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from probes.sources.identify import identify_command
+from probes.sources.identify import SERVICE_LINES, identify_command
 from probes.sources.unwrap import join_wrapped, unwrap
 from probes.text import lazy_pattern
 
@@ -23,7 +23,7 @@ _SPLIT_WORDS = 12  # of a command: more are not looked at
 _TOOLS = (
     r"nvidia-smi|lspci|ibstatus|ibstat|ibv_devinfo|ibv_devices|ibdev2netdev|show_gids|rdma|mlnx_qos|dcb|ethtool|dmesg|"
     r"journalctl|lsmod|ip|amd-smi|rocm-smi|hl-smi|npu-smi|hccn_tool|neuron-ls|cxl|iblinkinfo|ibnetdiscover|dmidecode|"
-    r"lldpctl|lldpcli|uname"
+    r"lldpctl|lldpcli|uname|systemctl"
 )
 _OPTION = r"-[\w-]{1,40}(?:=\S{1,40})?|[\d.]{1,8}[smh]?|[A-Z_]{1,40}=\S{0,80}"
 _RUN_BY = rf"(?:(?:sudo|watch|time|timeout|nice|stdbuf|env|command)(?:[ \t]+(?:{_OPTION}))*[ \t]+)*"
@@ -80,6 +80,7 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("amd-smi", r"[A-Z ]{3,40} TABLE:", False),
     ("lspci", r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9][^\n]{2,80}: ", False),
     ("ip", r"\d{1,4}: [\w.@-]{1,64}: <[A-Z,_-]{2,200}> ", False),
+    ("service", r"[ \t>]{0,40}(?:" + "|".join(SERVICE_LINES) + ")", False),
     (
         "kernel",
         r"[ \t>]{0,40}(?:\[ {0,8}\+?\d{1,9}\.\d{6}\] ?|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, SAVED, SOS_FOLDER
 from probes.host.files import Files, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, ReadError, TimedOut
+from probes.kernel.log_files import is_log_file
+from probes.services.sentences import LOG_FILES, UNITS
 from probes.sources.dump import SavedOutputs, saved_name
 from probes.sources.tree import BundleHost, parse_date_output
 from probes.text import lazy_pattern
@@ -23,6 +25,7 @@ LOG = "/sos_logs/sos.log"
 DATES = ("/sos_commands/date/date_--utc", "/sos_commands/date/date", "/date")
 MANIFEST_LIMIT_BYTES = 4 << 20  # a line a command and a file; parsed, a hostile one takes thirty times as much
 NAMES_LIMIT = 5000
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 TIMED_OUT, NOT_RUNNABLE, NOT_FOUND = 124, 126, 127  # exit statuses as sos notes them
 
 _OURS = lazy_pattern(rf"(?:{'|'.join(sorted({argv[0] for argv in COMMANDS + SAVED}))})(?:[_.].*)?", re.DOTALL)
@@ -30,6 +33,10 @@ _OURS = lazy_pattern(rf"(?:{'|'.join(sorted({argv[0] for argv in COMMANDS + SAVE
 _JOURNALS = frozenset(saved_name(argv) for argv in KERNEL_LOG + KERNEL_LOG_SAVED + KERNEL_LOG_EARLIER)
 _OUTPUT = lazy_pattern(r"(?:\./)?(?:[^/]+/)?sos_(?:commands|strings)/(?:[^/]+/)*([^/]*)")
 _LOGS = lazy_pattern(r"(?:\./)?(?:[^/]+/)?var/")
+_READ_LOG = lazy_pattern(r"(?:\./)?(?:[^/]+/)?(var/log/[^/]+)")
+_OF_SERVICE = lazy_pattern(
+    rf"journalctl(?:_--no-pager)?_(?:-u|--unit)_(?:{'|'.join(unit for unit in UNITS if ' ' not in unit)})(?:\.service)?"
+)
 _TIMED_OUT = lazy_pattern(r"\[plugin:\w{1,40}\] command '([^'\n]{1,1000})' timed out")
 
 
@@ -45,10 +52,33 @@ def is_read(name: str) -> bool:
     >>> is_read(f"{folder}/pci/lspci_-nnvv"), is_read(f"{folder}/logs/journalctl_--no-pager_--boot")
     (True, True)
     >>> is_read(f"{folder}/logs/journalctl_--no-pager_--boot_-1"), is_read("sosreport-a/var/log/messages")
-    (True, False)
+    (True, True)
     """
     output = _OUTPUT.fullmatch(name)
-    return _is_ours(output[1]) or output[1].startswith("date") if output else not _LOGS.match(name)
+    if output:
+        return _is_ours(output[1]) or output[1].startswith("date")
+    return not _LOGS.match(name) or is_read_log(name)
+
+
+def is_read_log(name: str) -> bool:
+    """Whether a member is a log that is read: of the kernel, or of a service.
+
+    >>> is_read_log("sosreport-a/var/log/messages-20260115"), is_read_log("sosreport-a/var/log/secure")
+    (True, False)
+    """
+    log = _READ_LOG.fullmatch(name)
+    return log is not None and (is_log_file(f"/{log[1]}") or log[1].rpartition("/")[2] in LOG_FILES)
+
+
+def shorten_log(name: str, content: bytes) -> bytes | None:
+    """The lines of a log that are read; None of one that is cut at the limit. A compressed one stays as it is."""
+    from probes.services.logs import shorten_mixed, shorten_own  # lazy: few archives hold a log
+
+    if len(content) >= OUTPUT_LIMIT_BYTES:
+        return None
+    if content.startswith(_PACKED):
+        return content
+    return shorten_own(content) if name.endswith(LOG_FILES) else shorten_mixed(content)
 
 
 def sos_host(path: str, files: Files) -> BundleHost:
@@ -123,7 +153,9 @@ def _from_names(files: Files) -> dict[str, _SosCommand]:
 
 
 def _is_ours(name: str) -> bool:
-    return name in _JOURNALS if name.startswith("journalctl") else _OURS.fullmatch(name) is not None
+    if name.startswith("journalctl"):
+        return name in _JOURNALS or _OF_SERVICE.fullmatch(name) is not None
+    return _OURS.fullmatch(name) is not None
 
 
 def _is_cut(files: Files, place: str) -> bool:

@@ -1,4 +1,4 @@
-"""The machine apart from its devices: processors, NUMA nodes, firmware (DMI), services, limits of jobs.
+"""The machine apart from its devices: processors, NUMA nodes, firmware (DMI), limits of jobs.
 
-Kernel, modules and log are in `kernel/`, devices on the bus in `pci/`.
+Kernel, modules and log are in `kernel/`, services in `services/`, devices on the bus in `pci/`.
 """

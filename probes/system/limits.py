@@ -13,8 +13,22 @@ from typing import NamedTuple
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
-from probes.system.services import CGROUPS, UNIT_FOLDERS
 from probes.text import lazy_pattern
+
+# Where units lie, the strongest first: systemd.unit(5).
+UNIT_FOLDERS = (
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+    "/run/systemd/generator.late",
+)
+CGROUPS = (  # v2, hybrid, v1
+    "/sys/fs/cgroup/system.slice",
+    "/sys/fs/cgroup/unified/system.slice",
+    "/sys/fs/cgroup/systemd/system.slice",
+)
 
 SERVICES = ("slurmd", "containerd", "docker", "crio", "kubelet", "k3s", "rke2-agent", "pbs_mom", "lsfd", "sshd", "ssh")
 PAM_FILE, PAM_FOLDER = "/etc/security/limits.conf", "/etc/security/limits.d"

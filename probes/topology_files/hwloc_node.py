@@ -6,7 +6,7 @@ What the system calls the devices of a hwloc topology (OSDev objects): GPUs, RDM
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, GpuFacts, PairCell
@@ -231,6 +231,7 @@ _PORT = re.compile(r"Port([0-9]{1,3})(State|LID|GID([0-9]{1,3}))")
 _STATES = {"1": "DOWN", "2": "INIT", "3": "ARMED", "4": "ACTIVE", "5": "ACTIVE_DEFER"}
 _NETWORK, _OPENFABRICS = 2, 3  # osdev_type up to format 2
 _NETWORK_BIT, _OPENFABRICS_BIT = 16, 32  # from format 3 on it is a set
+_MAKERS = {"0x10de": ("NVIDIA",), "0x1002": ("AMD", "ADVANCED MICRO", "ATI"), "0x8086": ("INTEL",)}
 _NOT_SAID = "a hwloc topology does not list NVLinks"
 
 
@@ -259,15 +260,28 @@ class HwlocDevice(NamedTuple):
         return bool(kind & _OPENFABRICS_BIT) if self.version >= 3 else kind == _OPENFABRICS
 
 
-def gpus(devices: Sequence[HwlocDevice], told_by: str) -> GpuFacts | None:
-    """GPUs that NVML (the driver's own list) or ROCm SMI numbered, else those that CUDA or OpenCL name by model."""
+def gpus(devices: Sequence[HwlocDevice], told_by: str, vendors: Mapping[str, str | None]) -> GpuFacts | None:
+    """GPUs that NVML (the driver's own list) or ROCm SMI numbered, else those that CUDA or OpenCL name by model.
+    `vendors`: of the PCI functions by address."""
     numbered = [device for device in devices if device.address and _NUMBERED.fullmatch(device.name)]
     if not numbered:
-        models = {d.address: model for d in devices if d.address and (model := infos(d.said).get("GPUModel"))}
+        models = {
+            d.address: model
+            for d in devices
+            if d.address and (model := infos(d.said).get("GPUModel")) and not _is_misplaced(d, vendors.get(d.address))
+        }
         gpus = [Gpu(address=address, name=models[address], nvlink_reason=_NOT_SAID) for address in sorted(models)]
         return GpuFacts(tuple(gpus), told_by=told_by) if gpus else None
     by_nvml = all(device.name.startswith("nvml") for device in numbered)
     return GpuFacts(tuple(map(_gpu, numbered)), pairs=tuple(_xgmi(numbered)), told_by=None if by_nvml else told_by)
+
+
+def _is_misplaced(device: HwlocDevice, vendor: str | None) -> bool:
+    """Whether it is at the function of another maker: OpenCL states the address, and hwloc takes a wrong one (a VGA
+    adapter of the board) for that of a GPU."""
+    stated = infos(device.said).get("GPUVendor", "").upper()
+    makers = [number for number, words in _MAKERS.items() if stated.startswith(words)]
+    return bool(vendor and makers) and vendor not in makers
 
 
 def rdma(devices: Sequence[HwlocDevice]) -> RdmaFacts | None:

@@ -68,7 +68,7 @@ def parse(content: bytes) -> PreparsedFacts:
         "kernel": hwloc_node.kernel(root, machine, nodes),
         "dmi": hwloc_node.dmi(machine),
         "cpu": hwloc_node.cpu(machine),
-        "nvml": hwloc_node.gpus(walk.devices, NAME),
+        "nvml": hwloc_node.gpus(walk.devices, NAME, {f.address: f.vendor for f in walk.functions.values()}),
         "rdma": hwloc_node.rdma(walk.devices),
         "netdev": hwloc_node.netdevs(walk.devices),
     }

@@ -5,12 +5,16 @@ A function that reads text or bytes of a host and is not here fails `test_reader
 
 from __future__ import annotations
 
+import bz2
 import contextlib
 import functools
+import gzip
 import importlib
 import json
+import lzma
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -40,6 +44,7 @@ from tests.probes.rdma import (
     test_rdma_link,
     test_show_gids,
 )
+from tests.probes.services import test_logs as test_service_logs
 
 ADDRESS, LINES = "0000:1a:00.0", "a b\nc: d\n"
 
@@ -232,6 +237,7 @@ READERS: tuple[Reader, ...] = (
         (),
         lambda read: lambda data: read(data.decode("utf-8", "replace")),
     ),
+    lenient("probes.kernel.log_events:convert_to_utc", "2026-01-15T08:00:00,25+0100"),
     Reader("probes.kernel.log_events:lines", seeds.texts(*seeds.KERNEL_LOGS), (), _then(1_700_000_000)),
     Reader(
         "probes.kernel.log_events:events",
@@ -246,10 +252,23 @@ READERS: tuple[Reader, ...] = (
         (),
         lambda read: lambda data: [read(f"/proc/1/{name}", data) for name in ("environ", "maps", "mounts")],
     ),
-    lenient("probes.system.services:parse_populated", "populated 1\nfrozen 0\n"),
-    lenient("probes.system.services:parse_version", "Fabric Manager version is : 570.124.06\n"),
-    lenient("probes.system.services:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
-    lenient("probes.system.services:parse_state", "READY\n"),
+    Reader(
+        "probes.services.logs:read_logs",
+        seeds.texts(test_service_logs.STATUS, test_service_logs.JOURNAL, test_service_logs.HEALTHY_JOURNALS),
+        (),
+        lambda read: lambda data: [read([("x", data.decode("utf-8", "replace"), mixed)]) for mixed in (True, False)],
+    ),
+    lenient("probes.services.logs:list_lines", test_service_logs.JOURNAL),
+    Reader(
+        "probes.kernel.log_files:unpack",
+        lambda: [pack(b"a line\n" * 20) for pack in (bytes, gzip.compress, bz2.compress, lzma.compress)],
+        (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError),
+        lambda read: read,
+    ),
+    lenient("probes.services.probe:parse_populated", "populated 1\nfrozen 0\n"),
+    lenient("probes.services.probe:parse_version", "Fabric Manager version is : 570.124.06\n"),
+    lenient("probes.services.probe:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
+    lenient("probes.services.probe:parse_state", "READY\n"),
     lenient("probes.sources.identify:identify_command", "PCI-DMA: x\n"),
     lenient("probes.sources.pasted:split_pasted", "$ lspci | grep x\n```\n[root@n1 ~]# ip -d link # all\n> CA 'a'\n"),
     lenient("probes.host.udev:properties", "E:ID_NET_NAME_PATH=ens1\nN:x\n"),
@@ -536,6 +555,14 @@ NOT_READERS = {
     "probes.host.udev.record_of": "a path that we make",
     "probes.host.files.refuse_never_read": "the same",
     "probes.kernel.log_events.address": "an address that a pattern found",
+    "probes.kernel.log_files.group_logs": "names of files, by one pattern; tests/probes/kernel/test_log_files.py",
+    "probes.kernel.log_files.is_log_file": "the same",
+    "probes.kernel.log_files.is_rotated": "the same",
+    "probes.sources.sosreport.is_read_log": "a member's name; fuzzed as an archive",
+    "probes.sources.sosreport.shorten_log": "lines are found and kept, none is parsed",
+    "probes.kernel.log_events.keep_lines": "lines are found and kept, none is parsed",
+    "probes.services.logs.shorten_mixed": "the same",
+    "probes.services.logs.shorten_own": "the same",
     "probes.kernel.log_events.keep_read_lines": "lines are found and kept, none is parsed",
     "probes.locks.acquire_lock": "a folder of ours",
     "probes.kernel.modules.is_relevant": "a name that was parsed",
@@ -550,7 +577,7 @@ NOT_READERS = {
     "probes.rdma.normalize.in_order": "a sort key",
     "probes.rdma.normalize.is_software": "a name that was parsed",
     "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
-    "probes.system.services.is_oneshot": "a unit's name of ours",
+    "probes.services.probe.is_oneshot": "a unit's name of ours",
     "agent.reports.replace_file": "writes",
     "probes.own_files.create_private": "writes",
     "probes.own_files.create_temporary": "writes",

@@ -32,6 +32,7 @@ class Meaning(msgspec.Struct, frozen=True):
     alone: bool = True  # False: it says that, and not why; it counts where nothing else explains the failure
 
 
+_NO_GDS = "Reads from storage into GPU memory take the way through the host's memory."
 _NO_GPU = "The GPU cannot be used: no job on this node sees it."
 MEANINGS = {
     "open-modules": Meaning("critical", "this GPU needs the open kernel modules; the closed ones are loaded", _NO_GPU),
@@ -79,16 +80,35 @@ MEANINGS = {
         "warning", "the IOMMU blocked DMA of this device",
         "Data of that transfer was lost: hangs and wrong data in GPU-to-GPU and GPUDirect transfers.", False,
     ),
+    "gaudi-heartbeat": Meaning("critical", "its firmware no longer answers (heartbeat)", _NO_GPU, False),
+    "switch-versions": Meaning(
+        "error", "a program (fabric manager) uses an NVSwitch library of another version than the loaded module",
+        "The NVLink fabric is not managed: CUDA ends with error 802.", False, "medium",
+    ),
+    "uvm-assert": Meaning(
+        "warning", "the module for CUDA's memory (nvidia-uvm) met an internal error",
+        "Programs that use GPUs may fail until the node is rebooted.", False, "medium",
+    ),
+    "gds-module": Meaning(
+        "warning", "GPUDirect Storage does not fit a module of storage or RDMA", _NO_GDS, False, "medium"
+    ),
+    "gds-pin": Meaning("warning", "GPUDirect Storage could not pin GPU memory", _NO_GDS, False, "medium"),
+    "hugepages": Meaning(
+        "warning", "the kernel reserved fewer huge pages than asked for",
+        "Programs that need huge pages do not start, or run slower.", False, "medium",
+    ),
     "gsp-not-started": Meaning("critical", "the GPU's own processor (GSP) did not start", _NO_GPU, alone=False),
     "probe-failed": Meaning(
         "critical", "the NVIDIA driver could not start its GPUs and does not state why", _NO_GPU, alone=False
     ),
+    "device-unusable": Meaning("critical", "the driver took the accelerator out of use", _NO_GPU, alone=False),
     "probe-error": Meaning("warning", "its driver failed to start", alone=False),
 }  # fmt: skip
 _ORDER = list(MEANINGS)  # of several sentences about one device the first is the cause
 _ON_PURPOSE = "vfio"
 _UNLESS_GEAR = ("inaccessible", "iommu-fault")  # which every device has, also those that no job uses
 _MISMATCH = "version mismatch"  # NVML's error 18, and nvidia-smi's sentence
+_NAMES_VERSIONS = ("module-versions", "switch-versions")
 _SHOWN = 6
 
 
@@ -117,7 +137,7 @@ def driver_reports_failure(case: RuleContext) -> Iterator[Result]:
 def _find_address(case: RuleContext, event: Event) -> str:
     """The PCI address of the part; of an RDMA device that only its name identifies, that of its NIC; "" for none."""
     subject = event.subject or ""
-    named = next((nic.pci for nic in case.topology.nics if subject and nic.rdma_device == subject), None)
+    named = next((nic.pci for nic in case.topology.nics if nic.rdma_device == subject), None)
     return named or subject
 
 
@@ -137,13 +157,9 @@ def _counts(case: RuleContext, event: Event) -> bool:
     if nic is not None:
         works = bool(nic.rdma_device) or any(port.netdevs for port in nic.ports)
         return not (meaning.of_start and code != "rdma-port" and works) and severity_by_role("error", nic) is not None
-    if (
-        function is not None
-        or (address and code in _UNLESS_GEAR)
-        or event.detail.get("driver") in ("nouveau", "vfio-pci")
-    ):
+    if function is not None or code in _UNLESS_GEAR or event.detail.get("driver") in ("nouveau", "vfio-pci"):
         return False
-    return bool(address) or not _any_gpu_works(case)
+    return bool(address) or not meaning.of_start or not _any_gpu_works(case)
 
 
 def _any_gpu_works(case: RuleContext) -> bool:
@@ -156,7 +172,7 @@ def _any_gpu_works(case: RuleContext) -> bool:
 def _is_explained(case: RuleContext, event: Event) -> bool:
     """Whether another line of the log says why. The firmware of amdgpu counts only where its start failed: many files
     are optional."""
-    others = [one for one in case.events if event.subject in (None, one.subject) and one is not event]
+    others = [one for one in case.events if event.subject in (None, one.subject)]
     if event.code == "firmware-missing":
         return not any(one.kind == "amd_init" for one in others)
     return any(
@@ -187,7 +203,6 @@ def _fail(case: RuleContext, address: str, events: Sequence[Event]) -> Fail:
     details = _describe_details(first)
     on_bus = address.count(":") == 2
     subject = f"gpu:{gpu.id}" if gpu else f"pci:{address}" if on_bus else "node"
-    ids = {address, gpu.id if gpu else "", nic.id if nic else ""} - {""} if on_bus else _list_gpus(case, first)
     return Fail(
         subject=subject,
         label=device_label(case, address) if on_bus else address or "node",
@@ -199,8 +214,9 @@ def _fail(case: RuleContext, address: str, events: Sequence[Event]) -> Fail:
         ),
         severity=_find_severity(first, meaning, nic),
         confidence=meaning.confidence,
-        cause=first.code or "",
-        places=frozenset(ids),
+        cause=f"{first.code}{f' {address}' if address and not on_bus else ''}",
+        situation=first.code or "",
+        places=frozenset({address} if on_bus else _list_gpus(case, first)),
         covers=None if meaning.confidence == "high" else frozenset(),
     )
 
@@ -216,8 +232,7 @@ def _find_severity(event: Event, meaning: Meaning, nic: Nic | None) -> str:
 def _list_gpus(case: RuleContext, event: Event) -> set[str]:
     """Of a sentence about the driver as a whole: the GPUs of its maker, and the place of findings about the node."""
     maker = "AMD" if event.code in ("no-atomics", "firmware-missing") else "NVIDIA"
-    gpus = [gpu for gpu in case.topology.gpus if gpu.vendor == maker]
-    return {f"driver {event.code}", *(place for gpu in gpus for place in (gpu.id, gpu.pci) if place)}
+    return {f"driver {event.code}", *(gpu.id for gpu in case.topology.gpus if gpu.vendor == maker)}
 
 
 def _describe_details(event: Event) -> str:
@@ -229,9 +244,10 @@ def _describe_details(event: Event) -> str:
         count_of(int(detail["devices"]), "devices") if detail.get("devices", "").isdecimal() else None,
         f"BAR{detail['bar']} of {detail['size']} MB" if "bar" in detail and "size" in detail else None,
         detail.get("command"),
+        f"{detail['got']} of {detail['asked']}" if "got" in detail else None,
         detail.get("file"),
         f"module {detail['module']}" if "module" in detail else None,
-        detail["what"] if event.code == "module-versions" and "what" in detail else None,
+        detail.get("what") if event.code in _NAMES_VERSIONS else None,
         f"error {detail['error']}" if "error" in detail else None,
     ]
     return join_labels([row for row in rows if row])

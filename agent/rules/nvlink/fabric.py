@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ MANAGER, IMEX = "nvidia-fabricmanager", "nvidia-imex"
 FABRIC_ARCHITECTURES = ("Hopper", "Blackwell", "Rubin")  # their GPUs register with the fabric
 # HGX boards whose NVLink switches are no PCI functions of the host, and whose fabric manager runs on it all the same
 _HIDDEN_SWITCHES = frozenset({"0x2901", "0x2909", "0x3182"})
+_HIDDEN_NAMES = re.compile(r"\bB[23]00\b")
 _MOST_OF_A_BOARD = 5  # of its eight GPUs: others may be lost
 NO_UUID = "00000000-0000-0000-0000-000000000000"
 
@@ -39,7 +41,7 @@ T = TypeVar("T", Gpu, FabricMember)
 
 def unmanaged_reason(case: RuleContext) -> Result | None:
     """Why no fabric manager is due on this node; None where one is."""
-    gpus = [gpu for gpu in case.topology.gpus if find_device_id(case, gpu) in _HIDDEN_SWITCHES]
+    gpus = [gpu for gpu in case.topology.gpus if _is_of_hidden_board(case, gpu)]
     hidden = len(gpus) >= _MOST_OF_A_BOARD and not case.virtual_machine
     if not case.topology.nvswitches and not hidden:
         if unread := case.bus_unread:
@@ -61,6 +63,12 @@ def unmanaged_reason(case: RuleContext) -> Result | None:
     return None
 
 
+def _is_of_hidden_board(case: RuleContext, gpu: Gpu) -> bool:
+    """By PCI id; saved outputs of nvidia-smi alone have the name."""
+    device = find_device_id(case, gpu)
+    return device in _HIDDEN_SWITCHES or (not device and _HIDDEN_NAMES.search(gpu.name or "") is not None)
+
+
 def find_service(case: RuleContext, name: str) -> Service | Unknown:
     """A system service, or why nothing is known of it."""
     listed = next((service for service in case.software.services if service.name == name), None)
@@ -71,6 +79,13 @@ def find_service(case: RuleContext, name: str) -> Service | Unknown:
     if listed.state == "unknown":
         return Unknown("node", Reason("not-shown", detail=f"whether {name} runs is not known"))
     return listed
+
+
+def lacks_umad(case: RuleContext) -> bool:
+    """Whether the module is not loaded over which nvlsm manages the switches of B200 and B300 boards."""
+    loaded = {module.name for module in case.software.modules}
+    built_in = "ib_core" not in loaded and any(nic.rdma_device for nic in case.topology.nics)
+    return bool(loaded) and not case.topology.nvswitches and not built_in and "ib_umad" not in loaded
 
 
 def fabric_members(case: RuleContext) -> Iterator[FabricMember | Result]:
@@ -151,21 +166,47 @@ def _judge_incomplete(case: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
         return _fail_incomplete(case, gpu, f"completed with the error {fabric.status}", "critical")
     if case.settling:
         return Unknown(subject, case.settling)
-    if case.node.uptime_seconds is None:
-        return Unknown(subject, Reason("not-known", fact="registration goes on, and how long the host runs"))
-    return _fail_incomplete(case, gpu, (fabric.state or "").replace("_", " "), "error")
+    if _may_still_register(case):
+        return Unknown(subject, _STILL_REGISTERS)
+    unmanaged = _find_why_unmanaged(case)
+    severity = "critical" if unmanaged is not None and unmanaged.what == _UMAD else "error"
+    return _fail_incomplete(case, gpu, (fabric.state or "").replace("_", " "), severity, unmanaged)
 
 
-def _fail_incomplete(case: RuleContext, gpu: Gpu, what: str, severity: str) -> Fail:
+_UMAD = "ib_umad"
+_STILL_REGISTERS = Reason("not-known", fact="registration goes on, and how long the host runs")
+
+
+def _may_still_register(case: RuleContext) -> bool:
+    """Whether the host may have just started: its uptime is unknown, and nothing shows that waiting is in vain."""
+    return case.node.uptime_seconds is None and _find_why_unmanaged(case) is None
+
+
+def _find_why_unmanaged(case: RuleContext) -> Evidence | None:
+    """What shows that nothing sets the fabric up, so that waiting does not help; None where nothing shows it."""
+    if unmanaged_reason(case) is not None:
+        return None
+    if lacks_umad(case):
+        return Evidence(what=_UMAD, value="not loaded; the switches of this board are managed over it", source="lsmod")
+    manager = find_service(case, MANAGER)
+    if isinstance(manager, Service) and manager.state != "active":
+        return Evidence(what=MANAGER, value=manager.state, source=f"systemctl status {MANAGER}")
+    return None
+
+
+def _fail_incomplete(case: RuleContext, gpu: Gpu, what: str, severity: str, why: Evidence | None = None) -> Fail:
     index = f" -i {gpu.index}" if gpu.index is not None else ""
+    lacking = why is not None and why.what == _UMAD
+    state = Evidence(what=f"fabric state of {gpu.label}", value=what, source=f"nvidia-smi -q{index}")
     return Fail(
         subject=f"gpu:{gpu.id}",
         label=gpu.label,
-        summary=f"registration with the NVLink fabric: {what}",
+        summary=f"registration with the NVLink fabric: {what}" + ("; ib_umad is not loaded" if lacking else ""),
         impact="CUDA on it ends with error 802 or waits; jobs that ask for all GPUs do not start.",
-        evidence=(Evidence(what=f"fabric state of {gpu.label}", value=what, source=f"nvidia-smi -q{index}"),),
+        evidence=(state, *((why,) if why else ())),
         severity=severity,
         cause=what,
+        situation="no-umad" if lacking else "",
         places=gpu_ids(case, gpu) | {PLACE},
     )
 
@@ -345,6 +386,8 @@ def _judge_nvls_unavailable(case: RuleContext) -> Result:
         return Pass("node") if known else Unknown("node", Reason("not-reported", fact="the fabric state of every GPU"))
     if case.settling:
         return Unknown("node", case.settling)
+    if all(gpu.fabric.state == "in_progress" for gpu in sure if gpu.fabric) and _may_still_register(case):
+        return Unknown("node", _STILL_REGISTERS)
     return Fail(
         subject="node",
         label="node",

@@ -8,7 +8,15 @@ from agent.model.finding import Evidence
 from agent.model.node import Service
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.nvlink.fabric import IMEX, MANAGER, PLACE, find_service, multi_node_domain, unmanaged_reason
+from agent.rules.nvlink.fabric import (
+    IMEX,
+    MANAGER,
+    PLACE,
+    find_service,
+    lacks_umad,
+    multi_node_domain,
+    unmanaged_reason,
+)
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
@@ -35,7 +43,7 @@ def _judge_manager_down(case: RuleContext) -> Result:
             ),
         )
     what = "is not installed" if service.state == "not_installed" else f"does not run ({service.state})"
-    lacking = _lacks_umad(case)
+    lacking = lacks_umad(case)
     return Fail(
         subject="node",
         label="node",
@@ -53,16 +61,10 @@ def _judge_manager_down(case: RuleContext) -> Result:
     )
 
 
-def _lacks_umad(case: RuleContext) -> bool:
-    """Whether the module is not loaded over which nvlsm manages the switches of B200 and B300 boards."""
-    loaded = {module.name for module in case.software.modules}
-    return not case.topology.nvswitches and "ib_core" in loaded and "ib_umad" not in loaded
-
-
 def _describe_umad(case: RuleContext) -> str:
     if any(module.name == "ib_umad" for module in case.software.modules):
         return "loaded"
-    return "not loaded" if _lacks_umad(case) else "not known"
+    return "not loaded" if lacks_umad(case) else "not known"
 
 
 def _management_evidence(case: RuleContext) -> tuple[Evidence, ...]:

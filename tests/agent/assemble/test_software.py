@@ -20,8 +20,8 @@ from probes.kernel.system import KernelFacts
 from probes.nccl.jobs import NcclVariable
 from probes.nccl.probe import NcclFacts, NcclLibraryFile
 from probes.probe import Outcome, Status
+from probes.services.probe import ServiceFacts, ServiceState
 from probes.system.limits import LimitFacts, ResourceLimit
-from probes.system.services import ServiceFacts, ServiceState
 from tests.agent.assemble.boards import assemble_facts
 
 

@@ -161,3 +161,36 @@ def test_each_output_of_a_healthy_machine_alone_gives_no_warning(host: str) -> N
     }
 
     assert set() == {(rule, label, name) for rule, label, name in alone if (rule, label) not in whole}
+
+
+def ibv_devinfo(*versions: str) -> str:
+    """An ibv_devinfo of one adapter per firmware version."""
+    return "".join(
+        f"hca_id:\tmlx5_{number}\n\ttransport:\t\t\tInfiniBand (0)\n\tfw_ver:\t\t\t\t{version}\n"
+        f"\tnode_guid:\t\t\t946d:ae03:0000:00{number:02x}\n\tvendor_part_id:\t\t\t4129\n"
+        "\tboard_id:\t\t\tMT_0000000838\n\tphys_port_cnt:\t\t\t1\n\t\tport:\t1\n"
+        "\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tlink_layer:\t\tInfiniBand\n\n"
+        for number, version in enumerate(versions)
+    )
+
+
+def test_one_card_with_another_firmware_differs_whatever_they_are_for(tmp_path: Path) -> None:
+    (finding,) = warnings_of(scan_text(tmp_path, ibv_devinfo(*["28.39.2048"] * 7, "28.38.1002"), "ibv_devinfo.txt"))
+
+    assert ("nic-fw-mixed", "mlx5_7", "low") == (finding.rule, finding.label, finding.confidence)
+    assert "firmware 28.38.1002; most rails of board MT_0000000838 run 28.39.2048" == finding.summary
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        pytest.param(["28.39.2048"] * 8, id="all alike"),
+        pytest.param(["28.39.2048"] * 4 + ["28.38.1002"] * 4, id="half of them: a storage network, or an upgrade"),
+        pytest.param(["28.39.2048", "28.38.1002"], id="two cards"),
+    ],
+)
+def test_firmware_that_may_be_an_arrangement_is_no_finding(versions: list[str], tmp_path: Path) -> None:
+    report = scan_text(tmp_path, ibv_devinfo(*versions), "ibv_devinfo.txt")
+
+    assert [] == warnings_of(report)
+    assert {"unknown"} == {check.state for check in report.checks if check.rule == "nic-fw-mixed"}

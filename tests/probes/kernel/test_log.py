@@ -58,6 +58,14 @@ class LogHost:
         """Whether there is one."""
         return argv in self.outputs
 
+    def listdir(self, path: str) -> list[str]:
+        """The names of its files."""
+        return sorted(name.rpartition("/")[2] for name in self.files if name.rpartition("/")[0] == path)
+
+    def saved_arguments(self, *argv: str) -> list[str]:
+        """Of no saved log."""
+        return []
+
 
 def found(text: str) -> list[LogEvent]:
     return events(lines(text, BOOT))[0]

@@ -243,3 +243,14 @@ def test_scanned_logs_are_the_files_and_journals_that_they_come_from(tmp_path: P
     assert b"Nov 15 h kernel: a\n" == host.read("/var/log/kern.log", 100)
     assert "Nov 16 h kernel: b" == host.run("journalctl", "-b", "-0").stdout.strip()
     assert "Nov 14 h kernel: c" == host.run("journalctl", "-b", "-1").stdout.strip()
+
+
+def test_log_files_of_services_are_read(tmp_path: Path) -> None:
+    """Other logs are not."""
+    line = "[Feb 01 2026 10:00:00] [ERROR] failed to find the GPU handle 1 in the multicast team request setup 2.\n"
+    log = file_section("/var/log/fabricmanager.log", line) + file_section("/var/log/auth.log", "x\n")
+    host = opened(START + log + END, tmp_path)
+
+    assert line.encode() == host.read("/var/log/fabricmanager.log", 1000)
+    with pytest.raises(Absent):
+        host.read("/var/log/auth.log")

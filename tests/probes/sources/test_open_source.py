@@ -282,7 +282,6 @@ def test_prose_is_no_output(corpus: Path) -> None:
         "text/ethtool",
         "text/mlxlink",
         "text/ibdiagnet",
-        "text/fabricmanager",
     ):
         for path in (corpus / folder).iterdir():
             assert () == identify_command(path.read_text(errors="replace")), path

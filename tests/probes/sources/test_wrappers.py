@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from probes.catalogue import probes
+from probes.host.commands import SERVICE_LOG
 from probes.host.interface import BadSource
 from probes.probe import outcome_of
 from probes.sources import dump
@@ -23,6 +24,7 @@ from tests.probes.ascend import test_ascend
 from tests.probes.dcb import test_tools
 from tests.probes.netdev import test_ip_link, test_lldp
 from tests.probes.rdma import test_ibdev2netdev, test_ibstat, test_ibstatus, test_ibv_devinfo, test_rdma_link
+from tests.probes.services import test_logs as test_service_logs
 from tests.probes.sources import test_pasted
 
 PROMPT = "me@gpu-7:~$ "
@@ -111,6 +113,8 @@ OUR_OWN = (
     Output("rocm-smi", "rocm-smi --showtopo", test_smi.ROCM),
     Output("amd-smi", "amd-smi topology", test_smi.TABLE),
     Output("npu-smi", "npu-smi info", test_ascend.INFO_A2),
+    Output("systemctl", "systemctl status nvidia-fabricmanager", test_service_logs.STATUS),
+    Output("journalctl", "journalctl -u nvidia-fabricmanager", test_service_logs.JOURNAL),
 )
 
 
@@ -126,7 +130,9 @@ def corpus_outputs() -> Iterator[Output]:
         elif argv and argv[0] == "lspci":
             numbers = " -nn" if re.search(r"\[[0-9a-f]{4}\]: ", text) else ""
             command = f"lspci{numbers}{' -vvv' if 'Capabilities' in text else ''}"
-        elif argv and "." not in argv[0]:  # else a file, which no command prints
+        elif argv == SERVICE_LOG and "systemd[1]: " in text:
+            command = "journalctl -u nvidia-fabricmanager"
+        elif argv and argv != SERVICE_LOG and "." not in argv[0]:  # else a file, which no command prints
             command = " ".join(argv)
         else:
             continue
@@ -153,6 +159,7 @@ BEYOND_REPAIR = {
     },
     "132 columns": {
         "dmesg/boot-limited-x8-laptop-gpu.txt", "dmesg/pcie-bw-limited-gen4-switch.txt",
+        "fabricmanager/journal-a40-nothing-to-do-zh-locale.txt",
         "nvidia-smi-query-csv/h200-590-idle-allfields.txt", "nvidia-smi-query-csv/l40s-595-load-allfields.txt",
         "nvidia-smi-query-csv/rtx2080s-595-idle-allfields.txt",
         "nvidia-smi-topo-m/8gpu-h100-dell-6nic-cpuset-affinity.txt",
@@ -167,7 +174,10 @@ def read_facts(path: Path) -> dict[str, Any]:
     except BadSource as why:
         return {"refused": str(why).partition(": ")[2]}
     outcomes = {probe.name: outcome_of(probe, host) for probe in probes()}
-    return {name: outcome.facts for name, outcome in outcomes.items() if outcome.facts is not None}
+    facts = {name: outcome.facts for name, outcome in outcomes.items() if outcome.facts is not None}
+    if services := facts.get("services"):  # the source is the name of the command, where the text states it
+        facts["services"] = services._replace(events=[event._replace(source=None) for event in services.events])
+    return facts
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -97,6 +97,27 @@ def test_a_display_that_no_library_numbers_or_names_is_no_gpu() -> None:
     assert "nvml" not in parse(display).facts
 
 
+@pytest.mark.parametrize(
+    ("vendor", "maker", "gpus"),
+    [
+        ("1d0f", "NVIDIA Corporation", 0),  # the VGA adapter of a cloud
+        ("10de", "NVIDIA Corporation", 1),
+        ("1002", "Advanced Micro Devices, Inc.", 1),
+        ("1002", "NVIDIA Corporation", 0),
+        ("1d0f", "Nobody", 1),
+        ("0000", "NVIDIA Corporation", 1),
+    ],
+)
+def test_a_gpu_that_opencl_places_at_another_makers_function_is_none(vendor: str, maker: str, gpus: int) -> None:
+    opencl = HWLOC.replace(b'"nvml0"', b'"opencl0d0"').replace(
+        b'<info name="NVIDIASerial"', f'<info name="GPUVendor" value="{maker}"/><info name="NVIDIASerial"'.encode()
+    )
+    device = "1111" if vendor != "0000" else "0000"
+    facts = parse(opencl.replace(b"[10de:1db8]", f"[{vendor}:{device}]".encode())).facts
+
+    assert gpus == (len(facts["nvml"].gpus) if "nvml" in facts else 0)
+
+
 def test_format_3_names_kinds_by_bits() -> None:
     """16 is a network, 32 OpenFabrics; 2 and 3, which were those, are memory."""
     newer = HWLOC.replace(b'version="2.0"', b'version="3.0"')

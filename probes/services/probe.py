@@ -11,13 +11,17 @@ NVIDIA Fabric Manager user guide (`nv-fabricmanager --version`, /var/log/fabricm
 (/etc/nvidia-imex/nodes_config.cfg, one address a line; `nvidia-imex-ctl -q`).
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
+from probes.kernel.log_facts import LogEvent
 from probes.probe import Probe, Reading
+from probes.system.limits import CGROUPS, UNIT_FOLDERS
 from probes.text import lazy_pattern
 
 LOG = "/var/log/fabricmanager.log"
@@ -85,20 +89,6 @@ def parse_state(text: str) -> str | None:
 
 BOOTED = "/run/systemd/system"  # sd_booted(3)
 INVOCATIONS = "/run/systemd/units"
-# Where units lie, the strongest first: systemd.unit(5).
-UNIT_FOLDERS = (
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-    "/run/systemd/generator.late",
-)
-CGROUPS = (  # v2, hybrid, v1
-    "/sys/fs/cgroup/system.slice",
-    "/sys/fs/cgroup/unified/system.slice",
-    "/sys/fs/cgroup/systemd/system.slice",
-)
 NAMES = (
     "irqbalance",
     "lldpd",
@@ -143,6 +133,7 @@ class ServiceFacts(NamedTuple):
 
     services: tuple[ServiceState, ...]
     imex: Mapping[str, str] | None = None  # "nodes_config": how many nodes; "node": READY | ..
+    events: tuple[LogEvent, ...] = ()  # of their logs and of the journal, where the source holds these
 
 
 class SystemdTraces(NamedTuple):
@@ -155,10 +146,18 @@ class SystemdTraces(NamedTuple):
 
 
 def read(host: Host) -> Reading:
-    """The state of every service of interest. Raises Absent where no systemd runs."""
+    """The state of every service of interest. Raises Absent where no systemd runs, and no log of a service is saved."""
     reader = HostReader(host)
+    logs = None
+    if not host.live:
+        from probes.services.logs import read_saved_logs  # lazy: no live host needs it
+
+        logs = read_saved_logs(host, reader)
     if reader.names(BOOTED) is None:
-        raise Absent(f"no {BOOTED}: systemd is not the init here, or the source does not hold it")
+        if logs is None:
+            raise Absent(f"no {BOOTED}: systemd is not the init here, or the source does not hold it")
+        rows = tuple(ServiceState(name, logs.states[name]) for name in sorted(logs.states))
+        return Reading(ServiceFacts(rows, None, logs.events), reader.sources, reader.missing)
     units = _units(reader)
     invoked = reader.names(INVOCATIONS)
     groups, folder = _groups(reader)
@@ -172,10 +171,19 @@ def read(host: Host) -> Reading:
             process=_process(reader, name),
         )
         services.append(ServiceState(name, state_of(traces)))
+    if logs is not None:
+        services = [_add_stated(service, logs.states.get(service.name)) for service in services]
     services, imex = _with_fabric(reader, services)
     if any(service.state == "unknown" for service in services):
         reader.gap("some states: no control groups of system.slice are readable here")
-    return Reading(ServiceFacts(tuple(services), imex), reader.sources, reader.missing)
+    events = logs.events if logs is not None else ()
+    return Reading(ServiceFacts(tuple(services), imex, events), reader.sources, reader.missing)
+
+
+def _add_stated(service: ServiceState, stated: str | None) -> ServiceState:
+    """What a log states of a service counts where the traces leave it open: a failed one leaves those of a stopped."""
+    is_open = service.state == "unknown" or (service.state, stated) == ("inactive", "failed")
+    return service._replace(state=stated) if stated and is_open else service
 
 
 PROBE = Probe("services", read)

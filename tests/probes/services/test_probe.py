@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from probes.host.interface import READ_LIMIT_BYTES, Denied
 from probes.probe import Status, outcome_of
-from probes.sources.memory import SymlinkNode
-from probes.system import services
-from probes.system.services import (
+from probes.services import probe as services
+from probes.services.probe import (
     LOG,
     NODES_CONFIG,
     SystemdTraces,
@@ -21,6 +20,7 @@ from probes.system.services import (
     parse_version,
     state_of,
 )
+from probes.sources.memory import SymlinkNode
 from tests.probes.machine import Machine
 
 UNITS = "/usr/lib/systemd/system"

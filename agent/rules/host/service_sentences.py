@@ -1,0 +1,244 @@
+"""What a service of the node states of a fault: fabric manager, subnet managers, IMEX, DCGM and others.
+
+The sentences are rows of `probes/services/sentences.py`; here stands what each of them means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from agent.model.finding import Evidence
+from agent.model.node import Event
+from agent.model.reasons import Reason, quote_source
+from agent.rules.context import RuleContext
+from agent.rules.host.driver_sentences import Meaning
+from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
+from agent.rules.nvlink.link_counts import LinkForm, find_form
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+_NO_CUDA = "CUDA ends with error 802 on every GPU that is connected over NVSwitches."
+SERVICE_MEANINGS = {
+    "fm-version": Meaning(
+        "critical", "the fabric manager and the driver are of different versions, so it ended", _NO_CUDA
+    ),
+    "fm-config": Meaning("critical", "an item of its configuration has no valid value, so it ended", _NO_CUDA),
+    "no-umad": Meaning(
+        "critical", "the kernel module ib_umad is not loaded, over which the NVLink switches are managed", _NO_CUDA
+    ),
+    "fm-topology": Meaning(
+        "critical", "the driver offers another number of NVSwitches than any board has, so it ended", _NO_CUDA
+    ),
+    "fm-no-switch": Meaning("critical", "it found no NVSwitch and ended", _NO_CUDA),
+    "switch-fatal": Meaning(
+        "critical", "an NVSwitch reports a fatal error", "Jobs that use its NVLinks end; others may hang.", False
+    ),
+    "multicast": Meaning(
+        "error", "it refused a multicast team (NVLS): a GPU in the request is not registered with it",
+        "NCCL cannot use NVLS with these GPUs: jobs that ask for it end with a CUDA error.", False,
+    ),
+    "switch-error": Meaning("warning", "an NVSwitch reports an error that is not fatal", "Traffic goes on.", False),
+    "imex-memory": Meaning(
+        "error", "it could not allocate a reference to memory of another node",
+        "Jobs of several trays cannot share GPU memory over NVLink.", False, "medium",
+    ),
+    "sm-second": Meaning("warning", "another subnet manager uses this port already", "This one does nothing.", True),
+    "sm-no-ports": Meaning("error", "it found no InfiniBand port on this node", "The subnet is not managed from here."),
+    "sm-key": Meaning(
+        "warning", "a subnet manager with another key is in the same subnet", "Two may manage it.", False
+    ),
+    "sm-duplicate-guid": Meaning(
+        "error", "two nodes of the subnet have the same GUID", "Routes to both are wrong.", False
+    ),
+    "sm-errors": Meaning(
+        "error", "it could not initialize the subnet without errors", "Some ports stay in INIT.", False, "medium"
+    ),
+    "sm-port-down": Meaning("error", "its own port is down", "The subnet is not managed from here.", False, "medium"),
+    "no-devices": Meaning("error", "it cannot open the NVIDIA device files", "GPUs lose their state between jobs."),
+    "library-missing": Meaning("warning", "a library of the driver is missing (libnvidia-cfg)", "It does not start."),
+    "nvml-failed": Meaning("error", "DCGM cannot start NVML", "GPUs are not monitored.", True, "medium"),
+    "ofed-modules": Meaning(
+        "error", "the module of the kernel would be loaded in place of that of the installed OFED",
+        "RDMA drivers of the OFED are not loaded after a kernel update.", True, "medium",
+    ),
+    "rshim-lockdown": Meaning(
+        "warning", "the kernel is locked down, and rshim needs VFIO then", "No console of the DPU."
+    ),
+    "rshim-unreadable": Meaning("warning", "the DPU's registers cannot be read", "No console of the DPU.", False),
+    "rshim-taken": Meaning("info", "another host or the BMC uses the DPU's rshim", "No console of the DPU from here."),
+    "cuda-802": Meaning(
+        "critical", "CUDA reports error 802: the system is not yet initialized",
+        "No program uses the GPUs before the NVLink fabric is set up.", True, "medium", alone=False,
+    ),
+    "dcgm-failed": Meaning("warning", "DCGM did not start", "GPUs are not monitored.", alone=False),
+    "failed": Meaning("warning", "it failed, and its log does not state why", "What it does is missing.", alone=False),
+}  # fmt: skip
+CONTEXT = frozenset({"pre-nvl5"})  # evidence of other sentences
+_ORDER = list(SERVICE_MEANINGS)
+_OF_FABRIC = frozenset({
+    "fm-version", "fm-config", "no-umad", "fm-topology", "fm-no-switch", "switch-fatal", "cuda-802",
+})  # fmt: skip
+_SELDOM_NEEDED = ("irqbalance", "rshim")  # installed on many nodes that do not need them
+_SHOWN = 6
+
+
+@rule("service-reports-failure")
+def service_reports_failure(case: RuleContext) -> Iterator[Result]:
+    events = [event for event in case.events if event.kind == "service"]
+    faults = [
+        fault
+        for service in sorted({event.subject or "" for event in events})
+        for fault in _judge_service(case, service, [event for event in events if event.subject == service])
+    ]
+    yield from faults
+    if faults:
+        return
+    run, unread = case.probes.get("services"), case.probe_failure("services")
+    if unread and unread.code in ("evidence-absent", "evidence-not-run"):
+        yield NotApplicable("node", Reason("not-measured", detail="no log and no state of a service is there"))
+    elif run and run.reason_code == "service-log-unread":
+        yield Unknown("node", unread or quote_source(run.reason) or Reason("not-read", fact="a log of a service"))
+    else:
+        yield Unknown("node", unread) if unread else Pass("node")
+
+
+def _judge_service(case: RuleContext, service: str, events: Sequence[Event]) -> Iterator[Fail]:
+    """One finding per service: the first cause, with all that its log states."""
+    state = next((known.state for known in case.software.services if known.name == service), None)
+    counting = [
+        event
+        for event in events
+        if event.code in SERVICE_MEANINGS
+        and not (SERVICE_MEANINGS[event.code].of_start and state == "active")
+        and not _is_known(case, event)
+    ]
+    stated = [event for event in counting if SERVICE_MEANINGS[event.code or ""].alone]
+    counting = sorted(stated or counting, key=lambda event: _ORDER.index(event.code or ""))
+    if counting:
+        yield _fail(case, service, counting, events)
+
+
+def _is_known(case: RuleContext, event: Event) -> bool:
+    """Whether another rule decides it: the kernel log has the same error of a switch, or the service's state is all."""
+    if event.code in ("switch-fatal", "switch-error"):
+        return any(other.kind == "sxid" and other.code == event.detail.get("sxid") for other in case.events)
+    if event.code == "failed" and event.subject == MANAGER:
+        return unmanaged_reason(case) is None
+    return event.code == "cuda-802" and any(gpu.fabric and gpu.fabric.state for gpu in case.topology.gpus)
+
+
+def _fail(case: RuleContext, service: str, events: Sequence[Event], all_events: Sequence[Event]) -> Fail:
+    first = events[0]
+    code = first.code or ""
+    meaning = SERVICE_MEANINGS[code]
+    details = _describe_details(first)
+    fabric = code in _OF_FABRIC
+    fault = Fail(
+        subject="node",
+        label=service,
+        summary=f"its log states: {meaning.says}{f' ({details})' if details else ''}",
+        impact=meaning.impact,
+        evidence=(
+            *(_quote(event) for event in all_events if event in events or event.code in ("failed", *CONTEXT)),
+            *(_describe_fabric(case) if fabric else ()),
+        )[:_SHOWN],
+        severity=meaning.severity,
+        confidence=meaning.confidence,
+        cause=f"{service} {code}",
+        situation=code,
+        values=(("UNIT", service),),
+        places=frozenset({PLACE, *_list_gpus(case)} if fabric else {f"service {service}"}),
+        covers=None if meaning.confidence == "high" else frozenset(),
+    )
+    if code == "failed" and service in _SELDOM_NEEDED:
+        return replace(fault, severity="info")
+    if service == MANAGER and code in ("failed", "fm-no-switch") and (why := _why_unneeded(case)):
+        return replace(
+            fault,
+            summary=f"it failed, and is not needed here: {why}",
+            impact="None: GPUs without NVSwitches work without it.",
+            severity="info",
+            situation="not-needed",
+            covers=frozenset(),
+        )
+    return _judge_no_switch(case, fault, all_events) if code == "fm-no-switch" else fault
+
+
+def _why_unneeded(case: RuleContext) -> str | None:
+    """Why no fabric manager is due on this node, by its PCI list or by what its GPUs are; None where one may be."""
+    unmanaged = unmanaged_reason(case)
+    forms = {find_form(case, gpu) for gpu in case.topology.gpus}
+    if isinstance(unmanaged, NotApplicable):
+        return str(unmanaged.reason)
+    if unmanaged is not None and forms and forms <= {LinkForm.CARD, LinkForm.SUPERCHIP}:
+        return "its GPUs are on no NVSwitch of this node"
+    return None
+
+
+def _judge_no_switch(case: RuleContext, fault: Fail, events: Sequence[Event]) -> Fail:
+    """A fabric manager without a switch: a fault on a board that has NVSwitches."""
+    unneeded = unmanaged_reason(case)
+    if unneeded is None and not case.topology.nvswitches and any(event.code == "pre-nvl5" for event in events):
+        return replace(
+            fault,
+            summary="it took this node for one from before NVLink 5 and ended: it found no management port of the "
+            f"NVLink switches{_describe_modules(case)}",
+            situation="no-umad",
+        )
+    if unneeded is None:
+        return fault
+    board = any(find_form(case, gpu) is LinkForm.BOARD for gpu in case.topology.gpus)
+    return replace(
+        fault,
+        impact="What it means depends on the GPUs: on boards with NVSwitches (HGX, DGX) no program can use them (CUDA "
+        "error 802), nodes with PCIe cards alone do not need the fabric manager.",
+        severity="error" if board else "warning",
+        confidence="medium" if board else "low",
+        covers=frozenset(),
+    )
+
+
+def _describe_modules(case: RuleContext) -> str:
+    loaded = {module.name for module in case.software.modules}
+    missing = [name for name in ("mlx5_ib", "ib_umad") if name not in loaded] if loaded else []
+    verb = "is" if len(missing) == 1 else "are"
+    return f" ({join_labels(missing)} {verb} not loaded)" if missing else ""
+
+
+def _list_gpus(case: RuleContext) -> set[str]:
+    return {place for gpu in case.topology.gpus for place in (gpu.id, gpu.pci) if place}
+
+
+def _describe_fabric(case: RuleContext) -> Iterator[Evidence]:
+    """How far the registration of the GPUs with the fabric went."""
+    states: dict[str, list[str]] = {}
+    for gpu in case.topology.gpus:
+        if gpu.fabric and gpu.fabric.state:
+            states.setdefault(gpu.fabric.state.replace("_", " "), []).append(gpu.label)
+    for state, labels in states.items():
+        yield Evidence(what=f"NVLink fabric state of {join_labels(labels)}", value=state, source="nvidia-smi -q")
+
+
+def _quote(event: Event) -> Evidence:
+    return Evidence(what=f"log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
+
+
+def _describe_details(event: Event) -> str:
+    """What else the line states that a person needs."""
+    detail = event.detail
+    rows = [
+        f"fabric manager {detail['version']}, driver {detail['driver']}"
+        if {"version", "driver"} <= detail.keys()
+        else None,
+        detail.get("item"),
+        f"SXid {detail['sxid']}" if "sxid" in detail else None,
+        f"NVSwitch {detail['pci']}" if "pci" in detail else None,
+        f"port {detail['port']}" if "port" in detail else None,
+        f"module {detail['module']}" if "module" in detail else None,
+        f"error {detail['error']}" if "error" in detail else None,
+        detail.get("result"),
+        f"status {detail['status']}" if "status" in detail else None,
+    ]
+    return join_labels([row for row in rows if row])

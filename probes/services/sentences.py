@@ -1,0 +1,146 @@
+"""What the services of a GPU node write of a fault into their logs and the journal: one row per sentence, with its
+source.
+
+The rows are of the same shape as those of the kernel log (`probes/kernel/sentences.py`); `docs/log-sentences.md` is
+made of both. Of programs whose source is closed the source is a public thread that quotes the sentence ("thread:").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from probes.kernel.sentences import BDF, Sentence
+from probes.text import lazy_pattern
+
+SERVICE = "service"
+MANAGER, IMEX, SUBNET_MANAGER = "nvidia-fabricmanager", "nvidia-imex", "opensm"
+PERSISTENCED, DCGM, OPENIBD, RSHIM = "nvidia-persistenced", "nvidia-dcgm", "openibd", "rshim"
+
+# The name of a program in the journal -> its service
+PROGRAMS: Mapping[str, str] = {
+    "nv-fabricmanager": MANAGER,
+    "nvidia-fabricmanager": MANAGER,
+    "nvidia-fabricmanager-start.sh": MANAGER,
+    "nvlsm": MANAGER,
+    "nvidia-imex": IMEX,
+    "nvidia-persistenced": PERSISTENCED,
+    "nv-hostengine": DCGM,
+    "opensm": SUBNET_MANAGER,
+    "OpenSM": SUBNET_MANAGER,
+    "openibd": OPENIBD,
+    "mlnx_interface_mgr.sh": OPENIBD,
+    "rshim": RSHIM,
+}
+# Units, and how systemd describes them where it leaves the name of the unit out (before version 250)
+UNITS: Mapping[str, str] = {
+    "nvidia-fabricmanager": MANAGER,
+    "nvidia-imex": IMEX,
+    "nvidia-persistenced": PERSISTENCED,
+    "nvidia-dcgm": DCGM,
+    "dcgm": DCGM,
+    "opensm": SUBNET_MANAGER,
+    "opensmd": "opensmd",
+    "openibd": OPENIBD,
+    "rshim": RSHIM,
+    "irqbalance": "irqbalance",
+    "NVIDIA fabric manager service": MANAGER,
+    "NVIDIA IMEX service": IMEX,
+    "NVIDIA Persistence Daemon": PERSISTENCED,
+    "NVIDIA DCGM service": DCGM,
+    "openibd - configure Mellanox devices": OPENIBD,
+    "rshim driver for BlueField SoC": RSHIM,
+    "irqbalance daemon": "irqbalance",
+}
+LOG_FILES = ("fabricmanager.log", "nvlsm.log", "nvidia-imex.log", "opensm.log", "nv-hostengine.log")  # in /var/log
+BEGUN = ("-- Reboot --", "-- Boot ", "Linux version ", "is running with the following configuration options")
+NEEDLES = (
+    BEGUN[:3]
+    + tuple(f" {program}[" for program in PROGRAMS)
+    + tuple(needle for name in UNITS for needle in ((f" {name}.",) if " " in name else (f" {name}.service",)))
+)  # one of which every line of a service in a log of many programs has
+
+_GPUD = "thread: leptonai/gpud components/accelerator/nvidia/fabric-manager"
+_PERSISTENCED_C = "nvidia-persistenced 595.71.05 nvidia-persistenced.c"
+_OPENSM, _RSHIM_C = "opensm 3.3.24", "rshim-user-space 2.8.2 src"
+_SWITCH = rf"on fid \d{{1,5}} on NVSwitch pci bus id {BDF}(?:.{{0,60}}? port (?P<port>\d{{1,4}}))?"
+
+
+def _row(code: str, module: str, needle: str, pattern: str, source: str) -> Sentence:
+    return Sentence(SERVICE, code, module, needle, lazy_pattern(pattern), source)
+
+
+SERVICE_SENTENCES: tuple[Sentence, ...] = (
+    _row("fm-version", MANAGER, "driver interface version",
+         r"fabric manager NVIDIA GPU driver interface version (?P<version>\d[\d.]{1,20}) (?:don|doesn)['’]t match with "
+         r"driver version (?P<driver>\d[\d.]{1,20}\d)", "thread: NVIDIA/gpu-operator#544"),
+    _row("fm-config", MANAGER, "config file item",
+         r"fabric manager config file item:? ?(?P<item>[A-Z_]{2,60}) has an invalid value",
+         "thread: siderolabs/extensions#511"),
+    _row("no-umad", MANAGER, "ib_umad", r"[Kk]ernel module \"?ib_umad\"? has not been loaded",
+         "thread: spectrocloud/CanvOS#700"),
+    _row("no-umad", SUBNET_MANAGER, "ib_umad",
+         r"can't read ABI version from /sys/class/infiniband_mad.{0,120}is ib_umad module loaded",
+         "rdma-core libibumad/umad.c"),
+    _row("no-umad", SUBNET_MANAGER, "opening UMAD", r"ERR 5415: Error opening UMAD",
+         f"{_OPENSM} libvendor/osm_vendor_ibumad.c"),
+    _row("fm-no-switch", MANAGER, "NV_WARN_NOTHING_TO_DO",
+         r"query NVSwitch device information from NVSwitch driver failed.{0,80}NV_WARN_NOTHING_TO_DO",
+         "thread: NVIDIA/gpu-operator#610"),
+    _row("fm-topology", MANAGER, "any supported system topology",
+         r"number of NVSwitches don't match with any supported system topology", _GPUD),
+    _row("switch-fatal", MANAGER, "NVSwitch fatal error",
+         r"detected NVSwitch fatal error (?P<sxid>\d{1,6}) " + _SWITCH, _GPUD),
+    _row("switch-error", MANAGER, "NVSwitch non-fatal error",
+         r"detected NVSwitch non-fatal error (?P<sxid>\d{1,6}) " + _SWITCH, _GPUD),
+    _row("multicast", MANAGER, "in the multicast team",
+         r"failed to find the GPU handle \d{1,20} in the multicast team request", "thread: NVIDIA/nccl#1043"),
+    _row("pre-nvl5", MANAGER, "Detected Pre-NVL5", r"Detected Pre-NVL5 system", "thread: NVIDIA/nvtrust#128"),
+    _row("imex-memory", IMEX, "memory reference", r"Failed to (?:allocate|get new) memory reference",
+         "thread: kubernetes-sigs/dra-driver-nvidia-gpu#948"),
+    _row("sm-second", SUBNET_MANAGER, "another instance of OpenSM",
+         r"Perhaps another instance of OpenSM is already running", f"{_OPENSM} opensm/main.c"),
+    _row("sm-no-ports", SUBNET_MANAGER, "No local ports", r"No local ports detected!", f"{_OPENSM} opensm/main.c"),
+    _row("sm-port-down", SUBNET_MANAGER, "SM port is down", r"\bSM port is down\b",
+         f"{_OPENSM} opensm/osm_state_mgr.c"),
+    _row("sm-errors", SUBNET_MANAGER, "rrors during initialization", r"\bErrors during initialization\b",
+         f"{_OPENSM} opensm/osm_state_mgr.c"),
+    _row("sm-key", SUBNET_MANAGER, "non-matching sm_key", r"Found remote SM \(.{1,120}\) with non-matching sm_key",
+         f"{_OPENSM} opensm/osm_sminfo_rcv.c"),
+    _row("sm-duplicate-guid", SUBNET_MANAGER, "duplicated node GUID", r"Found duplicated node GUID",
+         f"{_OPENSM} opensm/osm_node_info_rcv.c"),
+    _row("no-devices", PERSISTENCED, "NVIDIA devices",
+         r"Failed to query NVIDIA devices\. Please ensure|\bUnable to find any NVIDIA devices", _PERSISTENCED_C),
+    _row("library-missing", PERSISTENCED, "libnvidia-cfg", r"Failed to open libnvidia-cfg\.so\S{0,20}: ",
+         _PERSISTENCED_C),
+    _row("nvml-failed", DCGM, "initialize NVML",
+         r"(?:Cannot initialize the hostengine: )?Error: Failed to initialize NVML", "thread: NVIDIA/dcgm-exporter#27"),
+    _row("dcgm-failed", DCGM, "start DCGM Server", r"Failed to start DCGM Server(?:: (?P<error>-?\d{1,5}))?",
+         "DCGM 4 hostengine/src/main.cpp"),
+    _row("ofed-modules", OPENIBD, "belong to kernel",
+         r"Module (?P<module>\w{1,40}) belong to kernel which is not a part of MLNX",
+         "MLNX_EN 5.8 documentation, installation related issues"),
+    _row("rshim-lockdown", RSHIM, "kernel lock-down", r"Need to enable IOMMU/VFIO for kernel lock-down",
+         f"{_RSHIM_C}/rshim_pcie.c"),
+    _row("rshim-unreadable", RSHIM, "read from rshim", r"\brshim\d{1,3} unable to read from rshim",
+         f"{_RSHIM_C}/rshim.c"),
+    _row("rshim-taken", RSHIM, "another backend", r"\banother backend already attached", f"{_RSHIM_C}/rshim.c"),
+    _row("cuda-802", "CUDA", "system not yet initialized",
+         r"\b802\b.{0,60}system not yet initialized|system not yet initialized.{0,60}\b802\b",
+         "CUDA 13 driver_types.h (cudaErrorSystemNotReady)"),
+)  # fmt: skip
+
+# Sentences that end what others stated: the fault is over
+RECOVERED: tuple[tuple[str, frozenset[str]], ...] = (
+    ("SM port is up", frozenset({"sm-port-down"})),
+    ("SUBNET UP", frozenset({"sm-port-down", "sm-errors", "no-umad"})),
+    ("Successfully configured all the available NVSwitches", frozenset({"fm-no-switch", "fm-topology", "fm-version"})),
+)
+# What a line has that is read of the log of one service
+OWN_NEEDLES = (
+    *BEGUN,
+    *(row.needle for row in SERVICE_SENTENCES),
+    *(needle for needle, _ in RECOVERED),
+    " systemd[1]: ",
+    ".service",
+    "Active: ",
+)

@@ -1,0 +1,190 @@
+"""What services state, on fragments: a manager without a switch, a board whose switches are hidden, error 802."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent.diagnose import ScanPlan, diagnose
+from agent.model.finding import Finding
+from agent.model.report import Report
+from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
+from agent.rules.pages import read_sections
+from probes.services.logs import FAILED
+from probes.services.sentences import SERVICE_SENTENCES
+from probes.sources.open_source import open_source
+from tests.probes.services.test_logs import HEALTHY, HEALTHY_JOURNALS, HEALTHY_LOG, JOURNAL, STATUS
+
+HOST = "Mar 04 07:00:01 node9"
+NO_SWITCH = (
+    f"{HOST} nvidia-fabricmanager-start.sh[71]: request to query NVSwitch device information from NVSwitch driver "
+    "failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]\n"
+    f"{HOST} systemd[1]: nvidia-fabricmanager.service: Control process exited, code=exited, status=1/FAILURE\n"
+)
+PRE_NVL5 = f"{HOST} nvidia-fabricmanager-start.sh[70]: Detected Pre-NVL5 system\n"
+LSMOD = (
+    "Module                  Size  Used by\nnvidia_uvm           1900544  0\n"
+    "nvidia              11571200  1 nvidia_uvm\n"
+)
+WITH_UMAD = f"{LSMOD}ib_umad                40960  0\nib_core               442368  1 ib_umad\n"
+
+
+def smi(name: str, count: int = 8, state: str | None = "In Progress") -> str:
+    """An `nvidia-smi -q` of GPUs of one model, with their fabric state."""
+    fabric = f"    Fabric\n        State                             : {state}\n        Status          : N/A\n"
+    gpus = "".join(
+        f"GPU 00000000:{16 + 16 * number:02X}:00.0\n"
+        f"    Product Name                          : {name}\n"
+        f"    GPU UUID                              : GPU-00000000-0000-4000-8000-00000000000{number}\n"
+        f"{fabric if state else ''}"
+        for number in range(count)
+    )
+    head = "==============NVSMI LOG==============\n\nDriver Version                            : 580.95.05\n"
+    head += f"CUDA Version          : 13.0\n\nAttached GPUs                             : {count}\n"
+    return head + gpus
+
+
+def scan(folder: Path, **texts: str) -> Report:
+    for name, text in texts.items():
+        (folder / f"{name}.txt").write_text(text)
+    return diagnose(open_source(str(folder), None), ScanPlan())[0]
+
+
+def findings_of(report: Report, *, info: bool = False) -> list[Finding]:
+    return [finding for finding in report.findings if info or finding.severity != "info"]
+
+
+def test_every_sentence_has_a_meaning_or_is_context() -> None:
+    codes = {row.code for row in SERVICE_SENTENCES} | {FAILED}
+    assert codes == SERVICE_MEANINGS.keys() | CONTEXT
+    steps = read_sections("service-reports-failure")["How to fix"]
+    assert [] == [code for code in SERVICE_MEANINGS if code != FAILED and code not in steps]
+
+
+def test_a_board_with_hidden_switches_whose_modules_are_not_loaded(tmp_path: Path) -> None:
+    """The cause is the modules; the fabric of all GPUs and the manager are its consequences, and one finding."""
+    report = scan(tmp_path, journal=PRE_NVL5 + NO_SWITCH, lsmod=LSMOD, q=smi("NVIDIA B200"))
+    (finding,) = findings_of(report)
+
+    assert ("service-reports-failure", "critical", "high") == (finding.rule, finding.severity, finding.confidence)
+    assert "one from before NVLink 5" in finding.summary
+    assert "(mlx5_ib, ib_umad are not loaded)" in finding.summary
+    assert {"fabric-incomplete node", "fabric-manager-down node"} <= set(finding.absorbs)
+    assert "modprobe -a mlx5_ib ib_umad" in finding.steps[0].do
+    assert any(row.what == "NVLink fabric state of GPU0-7" and row.value == "in progress" for row in finding.evidence)
+    assert not any("reset" in step.do for step in finding.steps)
+
+
+def test_the_module_that_is_loaded_is_not_named(tmp_path: Path) -> None:
+    loaded = scan(tmp_path, journal=PRE_NVL5 + NO_SWITCH, lsmod=WITH_UMAD, q=smi("NVIDIA B200"))
+    assert "(mlx5_ib is not loaded)" in findings_of(loaded)[0].summary
+
+
+def test_which_modules_are_loaded_may_be_unknown(tmp_path: Path) -> None:
+    (finding,) = findings_of(scan(tmp_path, journal=PRE_NVL5 + NO_SWITCH, q=smi("NVIDIA B200")))
+    assert finding.summary.endswith("of the NVLink switches")
+
+
+def test_a_manager_that_saw_the_board_and_no_switch(tmp_path: Path) -> None:
+    """Without the sentence about the generation nothing states that modules are the cause."""
+    (finding,) = findings_of(scan(tmp_path, journal=NO_SWITCH, q=smi("NVIDIA B200")))
+    assert ("critical", "its log states: it found no NVSwitch and ended") == (finding.severity, finding.summary)
+
+
+@pytest.mark.parametrize("name", ["NVIDIA A40", "NVIDIA GeForce RTX 4090", "NVIDIA H100 PCIe", "NVIDIA GB200"])
+def test_a_manager_is_not_needed_without_switches(name: str, tmp_path: Path) -> None:
+    report = scan(tmp_path, journal=PRE_NVL5 + NO_SWITCH, q=smi(name, 2, None))
+
+    assert [] == findings_of(report)
+    (finding,) = (finding for finding in findings_of(report, info=True) if finding.rule == "service-reports-failure")
+    assert "it failed, and is not needed here: its GPUs are on no NVSwitch of this node" == finding.summary
+    assert "systemctl disable nvidia-fabricmanager" in finding.steps[0].do
+
+
+@pytest.mark.parametrize(
+    ("texts", "severity", "confidence"),
+    [
+        ({}, "warning", "low"),
+        ({"q": smi("NVIDIA H100 80GB HBM3", 8, None)}, "error", "medium"),
+    ],
+    ids=["nothing is known of the GPUs", "a board, and the bus was not read"],
+)
+def test_without_the_bus_it_depends_on_the_gpus(
+    texts: dict[str, str], severity: str, confidence: str, tmp_path: Path
+) -> None:
+    (finding,) = findings_of(scan(tmp_path, journal=NO_SWITCH, **texts))
+
+    assert (severity, confidence) == (finding.severity, finding.confidence)
+    assert finding.impact.startswith("What it means depends on the GPUs")
+
+
+def test_the_fabric_without_the_module_is_critical_without_a_journal(tmp_path: Path) -> None:
+    (finding,) = findings_of(scan(tmp_path, lsmod=LSMOD, q=smi("NVIDIA B300 SXM6 AC")))
+
+    assert ("fabric-incomplete", "node", "critical") == (finding.rule, finding.subject, finding.severity)
+    assert "registration with the NVLink fabric: in progress; ib_umad is not loaded: GPU0-7" == finding.summary
+    assert "modprobe" in finding.steps[0].do
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param({"lsmod": WITH_UMAD, "q": smi("NVIDIA B200")}, id="the module is loaded"),
+        pytest.param({"q": smi("NVIDIA B200")}, id="modules are not known"),
+        pytest.param({"lsmod": LSMOD, "q": smi("NVIDIA B200", 4)}, id="half a board"),
+        pytest.param({"lsmod": LSMOD, "q": smi("NVIDIA GB200", 8)}, id="a tray: its switches are elsewhere"),
+        pytest.param({"lsmod": LSMOD, "q": smi("NVIDIA B200", 8, "Completed")}, id="registered"),
+        pytest.param({"lsmod": LSMOD, "q": smi("NVIDIA H100 80GB HBM3")}, id="a board of another generation"),
+    ],
+)
+def test_a_registration_that_goes_on_is_no_finding_by_itself(texts: dict[str, str], tmp_path: Path) -> None:
+    assert [] == [f for f in findings_of(scan(tmp_path, **texts)) if f.rule == "fabric-incomplete"]
+
+
+def test_a_manager_that_does_not_run_ends_no_registration(tmp_path: Path) -> None:
+    """The uptime is unknown, and waiting does not help: the fabric is not set up."""
+    report = scan(tmp_path, lsmod=WITH_UMAD, q=smi("NVIDIA B200"), status=STATUS)
+    (finding,) = findings_of(report)
+
+    assert "fm-config" in finding.steps[0].do or "Correct the named item" in finding.steps[0].do
+    assert "BIND_INTERFACE_IP" in finding.summary
+    assert "fabric-incomplete node" in finding.absorbs
+
+
+@pytest.mark.parametrize("text", [HEALTHY, HEALTHY_JOURNALS, HEALTHY_LOG], ids=["status", "journals", "log"])
+def test_a_healthy_text_gives_no_finding(text: str, tmp_path: Path) -> None:
+    report = scan(tmp_path, log=text)
+
+    assert [] == report.findings
+    assert [("log.txt", "log of a service")] == [(file.name, file.read_as) for file in report.source.files or []]
+
+
+def test_error_802_in_a_paste_asks_for_the_state_of_the_fabric(tmp_path: Path) -> None:
+    text = (
+        "It ends with\n\nRuntimeError: Unexpected error. Error 802: system not yet initialized (Triggered at x.cpp)\n"
+    )
+    (finding,) = findings_of(scan(tmp_path, issue=text))
+
+    assert ("CUDA", "error", "medium") == (finding.label, finding.severity, finding.confidence)
+    assert "systemctl status nvidia-fabricmanager" in finding.steps[0].do
+
+
+def test_error_802_is_explained_by_the_log_of_the_manager(tmp_path: Path) -> None:
+    text = f"```\n{JOURNAL}```\n\nand\n\n```\nError 802: system not yet initialized\n```\n"
+    finding = findings_of(scan(tmp_path, issue=text))[0]
+    assert ("nvidia-fabricmanager", "critical") == (finding.label, finding.severity)
+
+
+def test_a_paste_with_prompts_is_read_like_files(tmp_path: Path) -> None:
+    text = (
+        f"Hello\n\nroot@gpu7:~# systemctl status nvidia-fabricmanager\n{STATUS}\nroot@gpu7:~# journalctl -u "
+        f"nvidia-fabricmanager --no-pager | tail -5\n{JOURNAL}\nWhat is it?\n"
+    )
+    report = scan(tmp_path, issue=text)
+    (finding,) = findings_of(report)
+
+    assert "fabric manager 570.124.06, driver 570.86.15" in finding.summary
+    assert ["systemctl status nvidia-fabricmanager", "journalctl -u nvidia-fabricmanager --no-pager"] == [
+        file.read_as for file in report.source.files or [] if file.read_as
+    ]

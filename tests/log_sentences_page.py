@@ -1,0 +1,81 @@
+"""The page of all sentences that are read: of the kernel log, and of services."""
+
+from __future__ import annotations
+
+from agent.rules.host.driver_sentences import MEANINGS, Meaning
+from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
+from probes.kernel.sentences import DRIVER, SENTENCES, Sentence
+from probes.services.sentences import LOG_FILES, PROGRAMS, SERVICE_SENTENCES
+from tests.agent.rules.test_events import CONTEXT_ONLY, READ_BY
+
+_COLUMNS = """
+| module | recognized by | event | part | what it states | confidence | rule | source |
+|---|---|---|---|---|---|---|---|
+"""
+_HEAD = """# Sentences of logs
+
+Every line that is read of the kernel log and of the logs of services, by the module or service that writes it. This
+page is made from the tables that the probes use (`probes/kernel/sentences.py`, `probes/services/sentences.py`)
+and from what the rules state of them (`agent/rules/host/driver_sentences.py`, `agent/rules/host/service_sentences.py`);
+run `make docs` after a change of either.
+
+## Kernel log
+
+AER records and CXL records go over several lines and are read by `probes/kernel/log_events.py`.
+
+`part`: what the line names. Sentences of the NVIDIA driver without an address are about the GPU that a line beside them
+names. All logs that a source holds are read: `dmesg` or the journal of this boot, `journalctl -b -1` and `-b -2`,
+kern.log, syslog and messages with the parts that logrotate put aside (`syslog.1`, `messages-20260101`, also `.gz`,
+`.bz2` and `.xz`), and the scan section of nvidia-bug-report. A fault that only a log of an earlier boot shows begins
+with "before the last boot" and has medium confidence.
+"""
+_SERVICES = """
+## Services
+
+Read of saved sources: `systemctl status UNIT` (also `--all`), `journalctl -u UNIT`, the journal of the boot, syslog and
+messages, and {files} in /var/log. A log that was saved under another name is recognized by its lines, also within a
+pasted text. Programs: {programs}. Of all units systemd's own sentences are read: started, stopped, failed.
+
+A sentence counts until the node or the service started again, and one about a start until the service runs. The sources
+of the fabric manager and of IMEX are closed: what is marked with `thread:` stands in a public thread, nowhere else.
+"""
+
+
+def describe_log_sentences() -> str:
+    """The page as Markdown."""
+    kernel = "".join(map(_describe_row, SENTENCES))
+    services = "".join(map(_describe_service_row, SERVICE_SENTENCES))
+    head = _SERVICES.format(
+        files=", ".join(f"`{name}`" for name in LOG_FILES), programs=", ".join(f"`{name}`" for name in PROGRAMS)
+    )
+    return f"{_HEAD}{_COLUMNS}{kernel}{head}{_COLUMNS}{services}"
+
+
+def _describe_row(row: Sentence) -> str:
+    meaning = MEANINGS.get(row.code or "") if row.kind == DRIVER else None
+    key = (row.kind, row.code)
+    rule = READ_BY.get(key)
+    groups = row.pattern.groupindex
+    part = "PCI address" if "bdf" in groups or "short" in groups else "name" if "name" in groups else "host"
+    return _format_row(row, part, meaning, rule, CONTEXT_ONLY.get(key, "see the rule"))
+
+
+def _describe_service_row(row: Sentence) -> str:
+    part = "NVSwitch" if "bdf" in row.pattern.groupindex else "service"
+    is_context = row.code in CONTEXT
+    rule = None if is_context else "service-reports-failure"
+    return _format_row(row, part, SERVICE_MEANINGS.get(row.code or ""), rule, "evidence of fm-no-switch")
+
+
+def _format_row(row: Sentence, part: str, meaning: Meaning | None, rule: str | None, otherwise: str) -> str:
+    cells = (
+        row.module,
+        f"`{row.needle.strip()}`",
+        f"{row.kind} {row.code or ''}".strip(),
+        part,
+        meaning.says if meaning else otherwise,
+        meaning.confidence if meaning else "high" if rule else "",
+        f"`{rule}`" if rule else "evidence only",
+        row.source,
+    )
+    return f"| {' | '.join(cells)} |\n"
