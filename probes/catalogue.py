@@ -16,14 +16,17 @@ from probes.host.commands import (
     NEURON_SAVED,
     NPU_HCCS,
     NPU_SAVED,
+    NPU_INFO,
     NPU_SIO,
     NVIDIA_SMI,
     NVIDIA_SMI_SAVED,
+    NVIDIA_SMI_TABLE,
     PCI,
     RDMA,
     RDMA_SAVED,
     RDMA_SYSTEM_SAVED,
     SYSTEM,
+    TOOL_REPORTS_SAVED,
 )
 from probes.host.interface import Absent, Host
 from probes.probe import Probe, Reading, Skipped
@@ -67,6 +70,7 @@ def probes() -> tuple[Probe, ...]:
         Probe("dcb", _dcb),
         Probe("lldp", _lldp),
         Probe("ib_fabric", _ib_fabric),
+        Probe("tool_reports", _tool_reports),
         modules.PROBE,
         services.PROBE,
         limits.PROBE,
@@ -78,7 +82,7 @@ def probes() -> tuple[Probe, ...]:
             _nvidia_smi,
             30.0,
             fallback_for="nvml",
-            evidence=_has_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED),
+            evidence=_has_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED, *NVIDIA_SMI_TABLE),
             gives=("gpu",),
         ),
         Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_has_saved(*RDMA, *RDMA_SAVED), gives=("rdma",)),
@@ -240,7 +244,7 @@ def _lspci(host: Host) -> Reading:
 
 
 def _nvidia_smi(host: Host) -> Reading:
-    _require_saved(host, NVIDIA_SMI + NVIDIA_SMI_SAVED)
+    _require_saved(host, NVIDIA_SMI + NVIDIA_SMI_SAVED + NVIDIA_SMI_TABLE)
     from probes.gpu.nvidia_smi import read
 
     return read(host)
@@ -260,6 +264,15 @@ def _ib_fabric(host: Host) -> Reading:
 
     if host.kind == "capture" and not any(outputs(host)):
         raise Skipped(FABRIC_NEVER_ASKED)
+    return read(host)
+
+
+def _tool_reports(host: Host) -> Reading:
+    tables = (*NVIDIA_SMI_TABLE, NPU_INFO, *HL_SMI_SAVED, *AMD_SAVED, *TOOL_REPORTS_SAVED)
+    if host.live or not any(host.has_output(*argv) for argv in tables):
+        raise Absent("no saved output of a tool that states faults")
+    from probes.tool_reports.probe import read
+
     return read(host)
 
 

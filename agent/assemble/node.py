@@ -1,4 +1,5 @@
-"""The node of the report (names, processors, NUMA nodes, chassis position) and the events of its kernel log."""
+"""The node of the report (names, processors, NUMA nodes, chassis position), the events of its kernel log, and the
+faults that tools state."""
 
 from __future__ import annotations
 
@@ -12,14 +13,25 @@ from probes.system import cpu, dmi, numa
 
 if TYPE_CHECKING:
     from probes.kernel.log_facts import KernelLogFacts
+    from probes.tool_reports.facts import ToolFacts
 
 
 def build_events(facts: ProbeFacts) -> list[Event]:
     """One row for equal lines, sorted by subject, kind and code."""
     log: KernelLogFacts | None = facts.get("kernel_log")
-    if log is None:
-        return []
+    tools: ToolFacts | None = facts.get("tool_reports")
     rows = [
+        Event(
+            kind=report.kind,
+            text=report.text,
+            source=source,
+            subject=report.subject,
+            code=report.code,
+            detail=dict(report.detail),
+        )
+        for source, report in (tools.reports if tools else ())
+    ]
+    rows += [
         Event(
             kind=event.kind,
             text=event.text,
@@ -34,7 +46,7 @@ def build_events(facts: ProbeFacts) -> list[Event]:
             detail=dict(event.detail),
             times=list(event.times),
         )
-        for event in log.events
+        for event in (log.events if log else ())
     ]
     return sorted(rows, key=lambda row: (sort_key(row.subject or ""), row.kind, row.code or "", row.text))
 

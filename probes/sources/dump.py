@@ -18,6 +18,7 @@ from probes.host.commands import (
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
     NVIDIA_SMI_SAVED,
+    NVIDIA_SMI_TABLE,
     OF_INTERFACE,
     OF_NPU,
     SAVED,
@@ -116,7 +117,9 @@ class SavedOutputs:
         taken: set[str] = set()
         for argv in COMMANDS + SAVED if names else ():
             name = best_name(argv, names)
-            if name is not None:
+            if name is not None and argv in NVIDIA_SMI_TABLE and self._is_copied and not self._is_of(argv, name):
+                self._names[argv] = None
+            elif name is not None:
                 self._names[argv] = name
                 taken.add(name)
         self.unread: list[str] = []  # which outputs in a text of several are not used, and why
@@ -377,6 +380,10 @@ class SavedOutputs:
         self._left -= len(text)
         return ({}, []) if cut else _named_pieces(name, text)
 
+    def _is_of(self, argv: tuple[str, ...], name: str) -> bool:
+        """Whether a file holds what its name promises, as far as that is known."""
+        return identify_command(self._start(name)[0]) in ((), (argv,))
+
     def _look_into(self, name: str) -> None:
         """Take a file whose name states nothing: as one output, or as the outputs that somebody pasted into it."""
         from probes.sources.pasted import holds_output  # lazy: few sources hold a text that nobody named
@@ -509,13 +516,18 @@ def _name_of_piece(piece: Piece) -> str | None:
             return _LOG  # whatever its options
         if _is_of_device(shown):
             return None if any("$" in word for word in piece.words) else shown
-        is_own = any(argv[0] == tool for argv in of_content) or (tool == "ip" and _IP_LINK.match(piece.text))
+        if (tool,) in NVIDIA_SMI_TABLE and shown == tool and of_content:
+            return saved_name(of_content[0])
+        is_own = any(argv[0] == tool for argv in of_content) or (tool in _BARE and _BARE[tool].match(piece.text))
         if is_own and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
             return shown
     return saved_name(of_content[0]) if of_content else None
 
 
-_IP_LINK = lazy_pattern(r"\s*[0-9]{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu [0-9]")  # by itself it may be without -d
+_BARE = {  # outputs that their command alone identifies
+    "ip": lazy_pattern(r"\s*[0-9]{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu [0-9]"),  # by itself it may be without -d
+    "ulimit": lazy_pattern(r"\s*(?:unlimited|[0-9]{1,15})\s*\Z"),
+}
 _PROSE = ("output", "outputs", "shows", "says", "result", "results")
 
 

@@ -1,0 +1,92 @@
+"""Ports of a saved `ibqueryerrors`, `perfquery` or ibdiagnet, of switches too: errors of the wire, and slow links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from agent.model.counters import PORT_COUNTER_BITS
+from agent.model.finding import Evidence
+from agent.model.node import Event
+from agent.model.reasons import Reason
+from agent.rules.context import RuleContext
+from agent.rules.pages import read_limit
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+_KIND = "ib_port"
+_WIRE = {  # what each counts, and from which total on it is no start of a link
+    "symbol_error": ("symbol errors", read_limit("ib-fabric-errors.symbols")),
+    "port_rcv_errors": ("packets received with errors", read_limit("ib-fabric-errors.received")),
+    "link_error_recovery": ("recoveries of the link", read_limit("ib-fabric-errors.recoveries")),
+    "local_link_integrity_errors": ("link integrity errors", read_limit("ib-fabric-errors.integrity")),
+    "excessive_buffer_overrun_errors": ("buffer overruns", read_limit("ib-fabric-errors.integrity")),
+}
+_RECEIVED, _MARKED, _DOWNED = "port_rcv_errors", "port_rcv_remote_physical_errors", "link_downed"
+
+
+@rule("ib-fabric-errors")
+def ib_fabric_errors(case: RuleContext) -> Iterator[Result]:
+    ports = [event for event in case.events if event.kind == _KIND]
+    faults = [fault for event in ports if (fault := _judge(case, event)) is not None]
+    yield from _merge_ends(faults)
+    if not faults:
+        why = case.probe_failure("tool_reports")
+        absent = Reason("not-measured", detail="no saved output of ibqueryerrors, perfquery or ibdiagnet")
+        if ports:
+            yield Pass("node")
+        else:
+            yield Unknown("node", why) if why and why.code == "evidence-failed" else NotApplicable("node", absent)
+
+
+def _judge(case: RuleContext, event: Event) -> Fail | None:
+    if event.code in ("speed", "width"):
+        runs = event.detail.get("runs", "?")
+        return _fail(event, f"the {event.code} of the link is {runs}, and both ends allow more", "warning", "low")
+    counters = {name: int(value) for name, value in event.detail.items() if value.isdecimal()}
+    if event.code == "growing":
+        grown = [f"{count} {_WIRE[name][0]}" for name, count in counters.items() if name in _WIRE]
+        return _fail(event, f"{', '.join(grown)} while ibdiagnet ran", "warning", "medium") if grown else None
+    over = [name for name, (_, limit) in _WIRE.items() if counters.get(name, 0) >= case.threshold(limit)]
+    if over == [_RECEIVED] and 2 * counters.get(_MARKED, 0) >= counters[_RECEIVED]:
+        return None  # damaged on a link further away, whose port has them unmarked
+    if not over:
+        return None
+    rows = [_count(name, counters) for name in over]
+    if counters.get(_DOWNED):
+        rows.append(f"down {_at_least(_DOWNED, counters[_DOWNED])} times")
+    return _fail(event, f"{', '.join(rows)} since the counters were reset", "warning", "medium")
+
+
+def _count(name: str, counters: Mapping[str, int]) -> str:
+    return f"{_at_least(name, counters[name])} {_WIRE[name][0]}"
+
+
+def _at_least(name: str, count: int) -> str:
+    """A counter at its end may have been more."""
+    full = count == (1 << PORT_COUNTER_BITS.get(name, 64)) - 1
+    return f"at least {count}" if full else str(count)
+
+
+def _fail(event: Event, what: str, severity: str, confidence: str) -> Fail:
+    far = event.detail.get("far")
+    return Fail(
+        subject="node",
+        label=event.subject or "port",
+        summary=f"{what}{f'; the other end is {far}' if far else ''}",
+        impact="Packets that a bad cable damages are sent again after a timeout of up to 4.3 s (NCCL's default): jobs "
+        "over this link are slow, or end.",
+        evidence=(Evidence(what="the port's line", value=event.text, source=event.source),),
+        severity=severity,
+        confidence=confidence,
+        cause=f"{event.code} {event.subject}",
+        situation="link" if event.code in ("speed", "width") else "errors",
+        places=frozenset({f"fabric {end}" for end in (event.subject, far) if end}),
+    )
+
+
+def _merge_ends(faults: list[Fail]) -> Iterator[Fail]:
+    """One finding per link: of its two ends the first that is listed."""
+    seen: set[str] = set()
+    for fault in faults:
+        if not fault.places <= seen or len(fault.places) < 2:
+            yield fault
+        seen |= fault.places if len(fault.places) > 1 else set()
