@@ -177,6 +177,10 @@ _USELESS = (
         r"^(?:DCBX mode|Priority trust state): ",
         "is an output of mlnx_qos that does not state its interface; save it as mlnx_qos_-i_ens1f0.txt",
     ),
+    (
+        r"\A(?:[^\n]*\n)?[ \t]*(?:ACS(?:Cap|Ctl)|LnkSta|LnkCap|DevSta|UESta):[ \t]",
+        "has lines of lspci -vvv that do not state their device; save the output without grep",
+    ),
     (r"\A\s*\{(?s:.){0,400}\"rank_list\"\s*:", "is a rank table of version 2.0, which names no server"),
 )
 

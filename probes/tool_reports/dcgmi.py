@@ -99,18 +99,17 @@ def parse_diag(text: str) -> list[ToolReport]:
         seen = seen or label == "Diagnostic"
         warned = _WARNED.fullmatch(label)
         if label and not warned:
-            test, failed = label, []
+            test, failed = "" if label.startswith(_METADATA) else label, []
         result, of_gpu = _RESULT.match(value), _OF_GPU.fullmatch(value)
-        if test and not warned and not test.startswith(_METADATA) and (result or of_gpu):
+        if test and not warned and (result or of_gpu):
             subjects = _list_failed(result, of_gpu)
             if of_gpu and subjects:  # R4: the line of the test stands above those of its GPUs
                 reports = [report for report in reports if report.subject is not None or report.detail[0][1] != test]
             failed = list(range(len(reports), len(reports) + len(subjects))) or failed * bool(of_gpu or not label)
             reports += [_failed_test(test, subject) for subject in subjects]
-        elif warned and not test and value:
-            subject = _find_gpu(value)
+        elif label == "Error" and value and not failed:
             failed = [len(reports)]
-            reports.append(ToolReport("dcgm-diag-failure", subject, value, (("what", "Deployment"),)))
+            reports.append(ToolReport("dcgm-diag-failure", _find_gpu(value), value, (("what", test or "Deployment"),)))
         elif value and failed and (warned or not label):
             joint = "; " if warned else ""
             own = _name("GPU", warned["number"]) if warned and warned["number"] else None
