@@ -63,9 +63,10 @@ def gpu_driver_unusable(case: RuleContext) -> Iterator[Result]:
 
 def _judge_sentence(case: RuleContext) -> Fail | None:
     """By the sentence of a saved nvidia-smi, where the source does not show the bus: nobody runs it without a GPU."""
-    stated = case.probe_failure("gpu") if case.recorded and case.probe_failure("pci") else None
-    trouble = next((trouble for pattern, trouble in _SENTENCES if pattern.search(stated or "")), None)
-    if trouble is None:
+    stated = case.probe_failure("gpu") or ""
+    trouble = next((trouble for pattern, trouble in _SENTENCES if pattern.search(stated)), None)
+    limited = case.node.container or case.node.job_limit
+    if trouble is None or limited or not (case.recorded and case.probe_failure("pci")):
         return None
     fault = _fail_driver(case, [], trouble)
     return replace(

@@ -86,7 +86,7 @@ MEANINGS = {
     "container-nvml": ToolMeaning("error", "libnvidia-container cannot use the driver", _NO_GPU_IN_CONTAINER, "driver"),
 }  # fmt: skip
 _ORDER = list(MEANINGS)
-_MAKERS = {"AMD": "AMD", "NVIDIA": "NVIDIA"}  # as the reader names a GPU by number
+_MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
 _SHOWN = 6
 
 
@@ -138,17 +138,16 @@ def _fail(case: RuleContext, events: Sequence[Event]) -> Fail:
         confidence=meaning.confidence,
         cause=first.code or "",
         situation=meaning.steps,
-        places=frozenset({gpu.id, gpu.pci or gpu.id} if gpu else {first.subject or f"tool {first.code}"}),
+        places=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
     )
 
 
 def _find_gpu(case: RuleContext, subject: str | None) -> Gpu | None:
     """By its address, or by the number that the tool of its maker gives it."""
     maker, _, number = (subject or "").partition(" ")
-    if maker in _MAKERS and number.isdecimal():
-        alike = [gpu for gpu in case.topology.gpus if gpu.vendor == _MAKERS[maker] and gpu.index == int(number)]
-        return alike[0] if len(alike) == 1 else None
-    return case.gpu_by_pci.get(subject or "") or case.gpus.get(subject or "")
+    if maker not in _MAKERS:
+        return case.gpus.get(subject or "")
+    return next((gpu for gpu in case.topology.gpus if (gpu.vendor, str(gpu.index)) == (maker, number)), None)
 
 
 def _describe(event: Event) -> str:

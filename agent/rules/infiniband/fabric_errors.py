@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from agent.model.counters import PORT_COUNTER_BITS
 from agent.model.finding import Evidence
@@ -79,14 +79,13 @@ def _fail(event: Event, what: str, severity: str, confidence: str) -> Fail:
         confidence=confidence,
         cause=f"{event.code} {event.subject}",
         situation="link" if event.code in ("speed", "width") else "errors",
-        places=frozenset({f"fabric {end}" for end in (event.subject, far) if end}),
+        places=frozenset({f"fabric {event.subject}", f"fabric {far or event.subject}"}),
     )
 
 
-def _merge_ends(faults: list[Fail]) -> Iterator[Fail]:
+def _merge_ends(faults: list[Fail]) -> Iterable[Fail]:
     """One finding per link: of its two ends the first that is listed."""
-    seen: set[str] = set()
+    links: dict[frozenset[str], Fail] = {}
     for fault in faults:
-        if not fault.places <= seen or len(fault.places) < 2:
-            yield fault
-        seen |= fault.places if len(fault.places) > 1 else set()
+        links.setdefault(fault.places, fault)
+    return links.values()
