@@ -113,7 +113,7 @@ def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
     absent = unreachable_reason(function)
     if absent and not is_off_bus(function):
         return NotApplicable(subject, absent)
-    if function is None and gpu.driver_state == "error" and case.recorded and case.probe_failure("pci"):
+    if gpu.driver_state == "error" and case.recorded and case.probe_failure("pci"):
         return _fail_stated(case, gpu)
     if function is None and (unread := case.probe_failure("pci")):
         return Unknown(subject, unread.prefixed("whether others are on the bus: "))

@@ -80,7 +80,7 @@ def gdr_memlock_low(case: RuleContext) -> Iterator[Result]:
 
 def _is_shell_low(case: RuleContext, enough: float) -> bool:
     """Whether somebody saved the small limit of a shell, and nothing shows what jobs have."""
-    others = [who for who in _list_limits(case) if who != _SHELL and _severity_for_owner(case, who)]
+    others = [who for who in _list_limits(case) if _severity_for_owner(case, who)]
     return f"memlock {_SHELL}" in case.software.limits and not others and _parse_bytes(case, _SHELL) < enough
 
 
