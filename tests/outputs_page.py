@@ -5,6 +5,7 @@ from __future__ import annotations
 from agent.rules.host.tool_reports import MEANINGS
 from probes.fabric.port_errors import COUNTERS
 from probes.host.commands import COMMANDS, OF_INTERFACE, OF_NPU, SAVED
+from probes.sources.dump import IN_PARTS, saved_name
 from probes.sources.given import describe_command
 from probes.sources.identify import MARKS
 from probes.tool_reports.probe import READERS
@@ -19,7 +20,6 @@ command. `by its text`: it is recognized in a file of any name, and without its 
 | command | recognized | a part of it (`grep`, `head`) |
 |---|---|---|
 """
-_PARTS = ("lspci", "dmesg", "journalctl", "ibstat", "ibv_dev", "rdma link", "ibdev2netdev", "show_gids", "ethtool", "mlnx_qos")
 _FAULTS = """
 ## Faults that tools state
 
@@ -64,4 +64,4 @@ def _recognize(by_text: bool) -> str:
 
 
 def _describe_part(argv: tuple[str, ...]) -> str:
-    return "used as a part" if " ".join(argv).startswith(_PARTS) else "not used"
+    return "used as a part" if saved_name(argv).startswith((*IN_PARTS, "journalctl")) else "not used"

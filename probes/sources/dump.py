@@ -211,7 +211,7 @@ class SavedOutputs:
             from probes.sources.pasted import read_saved  # lazy: what a program saved has nothing around it
 
             text, is_part = read_saved(text, argv[0])
-            if is_part and not saved_name(argv).startswith(_IN_PARTS):
+            if is_part and not saved_name(argv).startswith(IN_PARTS):
                 raise Failed(f"{name}: is a part of what the command printed; save the whole")
             text, part = self._cut_end(name, argv, text)
             part = f"it is the output of `{' '.join(argv)} | ...`" if is_part else part
@@ -458,7 +458,8 @@ class _Unused(NamedTuple):
 
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")  # of one device, or of all
-_IN_PARTS = (_LOG, _HCCN, "lspci", "ethtool", "mlnx_qos", *_RDMA)  # a part of it is a part of the facts, nothing else
+_FAULTS = ("ibqueryerrors", "perfquery", "ibdiagnet", "kubectl", "docker")  # each line stands for itself
+IN_PARTS = (_LOG, _HCCN, "lspci", "ethtool", "mlnx_qos", *_RDMA, *_FAULTS)  # a part of it is a part of the facts, nothing else
 _OF_DEVICES = OF_INTERFACE + OF_NPU
 
 
@@ -481,7 +482,7 @@ def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused
         if name is None:
             if why := find_missing_name(piece.text) or ("this output is not known" if piece.words else None):
                 unread.append(_Unused(*shown, why))
-        elif piece.filtered and not name.startswith(_IN_PARTS):
+        elif piece.filtered and not name.startswith(IN_PARTS):
             unread.append(_Unused(*shown, "is a part of what the command printed; save the whole"))
         elif piece.host not in (None, first_host):
             why = f"is of {piece.host}, and a source is one host: here {first_host}"
