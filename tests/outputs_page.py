@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from agent.rules.host.tool_reports import MEANINGS
-from probes.fabric.port_errors import COUNTERS
 from probes.host.commands import COMMANDS, OF_INTERFACE, OF_NPU, SAVED
 from probes.sources.dump import IN_PARTS, saved_name
 from probes.sources.given import describe_command
 from probes.sources.identify import MARKS
+from probes.tool_reports.port_errors import COUNTERS
 from probes.tool_reports.probe import READERS
 
 _HEAD = """# Outputs that are read
@@ -47,7 +47,10 @@ def describe_outputs() -> str:
     known = {argv for commands, _ in MARKS for argv in commands}
     devices = {*OF_INTERFACE, *OF_NPU}
     commands = sorted(dict.fromkeys((*COMMANDS, *SAVED)), key=lambda argv: " ".join(argv))
-    rows = [f"| `{_name(argv, argv in devices)}` | {_recognize(argv in known)} | {_describe_part(argv)} |\n" for argv in commands]
+    rows = [
+        f"| `{_name(argv, argv in devices)}` | {_recognize(argv in known)} | {_describe_part(argv)} |\n"
+        for argv in commands
+    ]
     faults = [f"| `{code}` | {m.severity} | {m.says} | {m.confidence} |\n" for code, m in MEANINGS.items()]
     counters = [f"- `{printed}` (`{name}`)\n" for name, printed in COUNTERS.items()]
     tools = sorted({argv[0] for commands, _ in READERS for argv in commands})

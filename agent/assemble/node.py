@@ -35,7 +35,7 @@ def build_events(facts: ProbeFacts) -> list[Event]:
         Event(
             kind=event.kind,
             text=event.text,
-            source=event.source or log.source,
+            source=event.source or (log.source if log else ""),
             at=event.at,
             subject=event.subject,
             code=event.code,

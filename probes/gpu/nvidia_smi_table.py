@@ -7,10 +7,10 @@ and the tables of MIG devices and processes are not read. A name that is longer 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from probes.gpu.facts import Gpu, GpuFacts, GpuHealth, normal_address
 from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.facts import ToolReport
 
 MOST_GPUS = 64
 _LIMIT_CHARACTERS = 1 << 20
@@ -65,20 +65,26 @@ def parse_table(text: str) -> tuple[GpuFacts, str | None]:
     return facts, None if ended else "the table has no end"
 
 
-def list_unreadable(text: str) -> list[ToolReport]:
+class Unreadable(NamedTuple):
+    """A GPU of which a column of the table is ERR!."""
+
+    address: str
+    columns: tuple[str, ...]  # what they hold: "fan", "power"
+    line: str
+
+
+def list_unreadable(text: str) -> list[Unreadable]:
     """GPUs of which the table shows ERR! where a sensor or a count belongs, and which the driver has not lost."""
-    reports = []
+    found = []
     for lines in list(_list_rows(text[:_LIMIT_CHARACTERS]))[:MOST_GPUS]:
         gpu = _build_gpu(lines)
         sensors = _SENSORS.fullmatch(lines[1][0]) if len(lines) > 1 else None
         states = {**(sensors.groupdict() if sensors else {}), "ecc": lines[0][2].strip()}
-        failed = [label for name, label in _COLUMNS.items() if states.get(name) == _FAILED]
-        if gpu is None or gpu.error is not None or not failed:
-            continue
-        code = "fan-unreadable" if failed == [_COLUMNS["fan"]] else "sensors-unreadable"
-        line = "|".join(lines[0] if failed == [_COLUMNS["ecc"]] else lines[1])
-        reports.append(ToolReport(code, gpu.address, " ".join(line.split()), (("columns", ", ".join(failed)),)))
-    return reports
+        failed = tuple(label for name, label in _COLUMNS.items() if states.get(name) == _FAILED)
+        if gpu is not None and gpu.address and gpu.error is None and failed:
+            line = "|".join(lines[0] if failed == (_COLUMNS["ecc"],) else lines[1])
+            found.append(Unreadable(gpu.address, failed, " ".join(line.split())))
+    return found
 
 
 def _list_rows(text: str) -> Iterator[list[list[str]]]:

@@ -459,7 +459,15 @@ class _Unused(NamedTuple):
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")  # of one device, or of all
 _FAULTS = ("ibqueryerrors", "perfquery", "ibdiagnet", "kubectl", "docker")  # each line stands for itself
-IN_PARTS = (_LOG, _HCCN, "lspci", "ethtool", "mlnx_qos", *_RDMA, *_FAULTS)  # a part of it is a part of the facts, nothing else
+IN_PARTS = (
+    _LOG,
+    _HCCN,
+    "lspci",
+    "ethtool",
+    "mlnx_qos",
+    *_RDMA,
+    *_FAULTS,
+)  # a part of it is a part of the facts, nothing else
 _OF_DEVICES = OF_INTERFACE + OF_NPU
 
 

@@ -48,7 +48,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     (((_SMI, "-q", "-x"),), (r"^<nvidia_smi_log>",)),
     (((_SMI, "-q"),), (r"^=+NVSMI LOG=+",)),
     (((_SMI, "--query-gpu"),), (r"\A[a-z_.]+(?: \[[\w/%]+\])?, ", r"\A[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b")),
-    (((_SMI,),), (r"^\|[ \t]*NVIDIA-SMI[ \t]", r"^\|[^|\n]{1,80}\|[ \t]*[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.")),
+    (((_SMI,),), (r"^\|[ \t]*NVIDIA-SMI[ \t]", r"^\|[^|\n]{1,80}\|[ \t]*[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01]")),
     (((_SMI, "topo", "-p2p", "r"),), (_P2P_LINE, _P2P_HEADING)),
     (((_SMI, "topo", "-m"),), (r"^[ \t]*GPU\d+[ \t]", _MATRIX_LINE, r"^[ \t]+GPU\d+\b")),
     (((_SMI, "nvlink", "-e"),), (_GPU_LINE, r"^[ \t]+Link \d+: (?:Replay|Recovery|CRC) ")),

@@ -1,4 +1,4 @@
-"""Health columns of npu-smi, hl-smi, rocm-smi and amd-smi.
+"""Health columns of nvidia-smi, npu-smi, hl-smi, rocm-smi and amd-smi.
 
 Sources: hicann/driver npucli (Health: OK, Warning, Alarm, Critical, UNKNOWN); docs.habana.ai (Volatile Uncor-Events);
 ROCm/rocm_smi_lib python_smi_tools/rocm_smi.py (showRasInfo); ROCm/amdsmi amdsmi_cli (UEC, ECC, bad pages).
@@ -12,6 +12,7 @@ from typing import Any
 
 from probes.amd.smi_output import as_number, parse_smi
 from probes.gpu.facts import normal_address
+from probes.gpu.nvidia_smi_table import list_unreadable
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 
@@ -26,11 +27,28 @@ _NPU_STATES = {
     "critical": "npu-critical",
     "unknown": "npu-unknown",
 }
-_GAUDI = lazy_pattern(rf"\|\s+\d{{1,4}}\s+HL-\S+\s+\S+\s+\|\s+(?P<address>{_ADDRESS})\s[^|]*\|\s*(?P<count>\d{{1,12}})\s*\|")
+_GAUDI = lazy_pattern(
+    rf"\|\s+\d{{1,4}}\s+HL-\S+\s+\S+\s+\|\s+(?P<address>{_ADDRESS})\s[^|]*\|\s*(?P<count>\d{{1,12}})\s*\|"
+)
 _RAS_GPU = lazy_pattern(r"GPU ?\[(\d{1,4})\]\s*:\s*(?:RAS INFO)?\s*")
-_RAS_ROW = lazy_pattern(r"\s*(?P<block>[A-Z][A-Z0-9_]{1,20})\s+(?P<state>[A-Z ]{2,20}?)\s+\d{1,18}\s+(?P<count>\d{1,18})\s*")
+_RAS_ROW = lazy_pattern(
+    r"\s*(?P<block>[A-Z][A-Z0-9_]{1,20})\s+(?P<state>[A-Z ]{2,20}?)\s+\d{1,18}\s+(?P<count>\d{1,18})\s*"
+)
 _BOX = lazy_pattern(rf"\|\s*(?P<address>{_ADDRESS}) [^|]*\|[^|]*?°C\s+(?P<count>\d{{1,12}})\s[^|]*\|")
 _NO_PAGES = ("no bad pages", "n/a", "not supported")
+
+
+def list_smi_errors(text: str) -> list[ToolReport]:
+    """GPUs of the table of nvidia-smi of which a column is ERR!."""
+    return [
+        ToolReport(
+            "fan-unreadable" if gpu.columns == ("fan",) else "sensors-unreadable",
+            gpu.address,
+            gpu.line,
+            (("columns", ", ".join(gpu.columns)),),
+        )
+        for gpu in list_unreadable(text)
+    ]
 
 
 def list_npu_states(text: str) -> list[ToolReport]:
@@ -93,7 +111,9 @@ def list_amd_errors(text: str) -> list[ToolReport]:
     boxes = [match for line in _lines(text) if (match := _BOX.match(line.strip()))]
     if boxes:
         return [
-            ToolReport("amd-uncorrectable", normal_address(b["address"]), " ".join(b[0].split()), _errors(int(b["count"])))
+            ToolReport(
+                "amd-uncorrectable", normal_address(b["address"]), " ".join(b[0].split()), _errors(int(b["count"]))
+            )
             for b in boxes
             if int(b["count"])
         ][:MOST_REPORTS]

@@ -1,7 +1,7 @@
 """What Kubernetes and container runtimes state of GPUs and NICs: `kubectl describe node`, events, failed `docker run`.
 
 Sources: kubernetes pkg/kubectl describe (sections of a node), kubelet's device manager (an allocatable count without
-the unhealthy devices), NVIDIA/libnvidia-container src/cli, NVIDIA/nvidia-container-toolkit, moby daemon/devices_linux.go,
+the unhealthy devices), NVIDIA/libnvidia-container src/cli, NVIDIA/nvidia-container-toolkit, moby daemon,
 containerd and CRI-O (runtime handlers), tags.cncf.io/container-device-interface.
 """
 
@@ -25,7 +25,9 @@ _DEVICES = lazy_pattern(
 _COUNT = lazy_pattern(r"\d{1,9}")
 _COUNT_LABEL = lazy_pattern(r"(?:\S{0,40}[ \t]+)?nvidia\.com/gpu\.count=(?P<count>\d{1,4})")
 _CONDITION = lazy_pattern(r"(?P<type>\S{2,80})[ \t]+(?P<status>True|False|Unknown)[ \t]+(?P<rest>.{0,600})")
-_OF_DEVICES = lazy_pattern(r"gpu|nvlink|nvswitch|xid|infiniband|rdma|\bib[A-Z_]|npu|ascend|gaudi|neuron|\bnic", re.IGNORECASE)
+_OF_DEVICES = lazy_pattern(
+    r"gpu|nvlink|nvswitch|xid|infiniband|rdma|\bib[A-Z_]|npu|ascend|gaudi|neuron|\bnic", re.IGNORECASE
+)
 _GOOD = lazy_pattern(r".*(?:Ready|Healthy|Health|Available|OK|Ok|Up|Passed|Active)")
 
 
@@ -39,17 +41,35 @@ SENTENCES = (  # the first that fits a line
     _Sentence("container-version", "driver/library version mismatch"),
     _Sentence("container-no-driver", "nvml error: driver not loaded"),
     _Sentence("container-no-driver", "nvidia-container-cli: initialization error: load library failed: libnvidia-ml"),
-    _Sentence("container-no-device", "unknown device", lazy_pattern(r"device error: (?P<device>\S{1,60}): unknown device")),
-    _Sentence("container-cuda", "unsatisfied condition: cuda", lazy_pattern(r"condition: (?P<wants>cuda ?[<>=]{1,2} ?[\d.]{1,8})")),
-    _Sentence("container-no-runtime", "could not select device driver", lazy_pattern(r"capabilities: \[\[(?P<wants>[\w ,-]{1,40})\]\]")),
+    _Sentence(
+        "container-no-device", "unknown device", lazy_pattern(r"device error: (?P<device>\S{1,60}): unknown device")
+    ),
+    _Sentence(
+        "container-cuda",
+        "unsatisfied condition: cuda",
+        lazy_pattern(r"condition: (?P<wants>cuda ?[<>=]{1,2} ?[\d.]{1,8})"),
+    ),
+    _Sentence(
+        "container-no-runtime",
+        "could not select device driver",
+        lazy_pattern(r"capabilities: \[\[(?P<wants>[\w ,-]{1,40})\]\]"),
+    ),
     _Sentence("container-no-runtime", "unknown or invalid runtime name: nvidia"),
     _Sentence("container-no-runtime", 'no runtime for "nvidia" is configured'),
-    _Sentence("container-no-cdi", "unresolvable CDI devices", lazy_pattern(r"CDI devices (?P<wants>[\w./=:, -]{1,80})")),
+    _Sentence(
+        "container-no-cdi", "unresolvable CDI devices", lazy_pattern(r"CDI devices (?P<wants>[\w./=:, -]{1,80})")
+    ),
     _Sentence("container-cgroup", "Failed to initialize NVML: Unknown Error"),
     _Sentence("container-nvml", "nvidia-container-cli: initialization error"),
-    _Sentence("kube-allocate", "Allocate failed due to", lazy_pattern(r"unavailable for (?P<wants>[\w./-]{1,60})\. Requested: (?P<asked>\d{1,6}), Available: (?P<left>\d{1,6})")),
-    _Sentence("kube-endpoint", "could not be found for endpoint", lazy_pattern(r"for endpoint (?P<wants>[\w./-]{1,60})")),
-)  # fmt: skip
+    _Sentence(
+        "kube-allocate",
+        "Allocate failed due to",
+        lazy_pattern(r"unavailable for (?P<wants>[\w./-]{1,60}\. Requested: \d{1,6}, Available: \d{1,6})"),
+    ),
+    _Sentence(
+        "kube-endpoint", "could not be found for endpoint", lazy_pattern(r"for endpoint (?P<wants>[\w./-]{1,60})")
+    ),
+)
 
 
 def list_sentences(text: str) -> list[ToolReport]:
@@ -111,12 +131,15 @@ def _compare(sections: dict[str, dict[str, str]], counted: str | None) -> list[T
     for resource, count in capacity.items():
         left = allocatable.get(resource)
         if left is not None and int(left) < int(count):
-            detail = (("resource", resource), ("capacity", count), ("allocatable", left))
-            reports.append(ToolReport("kube-unhealthy", None, f"{resource}: {count} capacity, {left} allocatable", detail))
+            text = f"{resource}: {count} capacity, {left} allocatable"
+            counts = (("resource", resource), ("capacity", count), ("allocatable", left))
+            reports.append(ToolReport("kube-unhealthy", None, text, counts))
     gpus = [int(count) for resource, count in capacity.items() if resource.startswith("nvidia.com/")]
-    if counted and int(counted) and "Capacity" in sections and gpus and not any(gpus):
-        detail = (("resource", "nvidia.com/gpu"), ("counted", counted))
-        reports.append(ToolReport("kube-no-devices", None, f"nvidia.com/gpu.count={counted}, nvidia.com/gpu: 0", detail))
+    if counted and int(counted) and gpus and not any(gpus):
+        text = f"nvidia.com/gpu.count={counted}, nvidia.com/gpu: 0"
+        reports.append(
+            ToolReport("kube-no-devices", None, text, (("resource", "nvidia.com/gpu"), ("counted", counted)))
+        )
     return reports
 
 

@@ -84,9 +84,9 @@ def _list_incidents(document: Any) -> list[ToolReport]:
 def parse_diag(text: str) -> list[ToolReport]:
     """The failed tests of `dcgmi diag`, one per test and GPU. Raises ParseError.
 
-    >>> rows = "| Diagnostic | Result |\\n| GPU Memory | Pass - GPUs: 1 |\\n| | Fail - GPU: 0 |\\n| Warning | GPU 0 Hot |\\n"
+    >>> rows = "| Diagnostic | Result |\\n| GPU Memory | Pass - GPUs: 1 |\\n| | Fail - GPU: 0 |\\n| Warning | Hot |\\n"
     >>> [(report.subject, report.detail, report.text) for report in parse_diag(rows)]
-    [('NVIDIA 0', (('what', 'GPU Memory'),), 'GPU Memory: Fail; GPU 0 Hot')]
+    [('NVIDIA 0', (('what', 'GPU Memory'),), 'GPU Memory: Fail; Hot')]
     """
     _check(text)
     begin = text.find("{")
@@ -139,9 +139,9 @@ def _list_failed_tests(document: Any) -> list[ToolReport]:
         for category in _rows_of(_field(document, root, "test_categories")):
             for test in _rows_of(_field(category, "tests")):
                 name = str(_field(test, "name"))[:80]
-                for result in _rows_of(_field(test, "results")):
-                    if str(_field(result, "status")).lower() == "fail":
-                        reports.append(_failed_test(name, _find_entity(result))._replace(text=_tell(name, result)))
+                results = _rows_of(_field(test, "results"))
+                failed = [result for result in results if str(_field(result, "status")).lower() == "fail"]
+                reports += [_failed_test(name, _find_entity(row))._replace(text=_tell(name, row)) for row in failed]
     if not isinstance(_field(document, "DCGM Diagnostic") or _field(document, "DCGM GPU Diagnostic"), dict):
         raise ParseError("no diagnostic in the JSON of dcgmi diag")
     return reports[:MOST_REPORTS]

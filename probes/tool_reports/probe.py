@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from probes.fabric.port_errors import list_port_errors
-from probes.gpu.nvidia_smi_table import list_unreadable
 from probes.host.commands import (
     AMD_HEALTH_SAVED,
     AMD_SMI_SAVED,
@@ -24,9 +22,10 @@ from probes.probe import Reading
 from probes.text import ParseError
 from probes.tool_reports import accelerators, containers, dcgmi
 from probes.tool_reports.facts import ToolFacts, ToolReport
+from probes.tool_reports.port_errors import list_port_errors
 
 READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolReport]]], ...] = (
-    (NVIDIA_SMI_TABLE, list_unreadable),
+    (NVIDIA_SMI_TABLE, accelerators.list_smi_errors),
     ((NPU_INFO,), accelerators.list_npu_states),
     (HL_SMI_SAVED, accelerators.list_gaudi_errors),
     (ROCM_RAS_SAVED, accelerators.list_ras_errors),

@@ -71,7 +71,7 @@ def _judge_sentence(case: RuleContext) -> Fail | None:
     fault = _fail_driver(case, [], trouble)
     return replace(
         fault,
-        impact="No GPU can be used where this was run: on the host, or in one container. The source does not show which.",
+        impact="No GPU can be used where this was run: on the host, or in one container: the source does not show it.",
         confidence="medium",
     )
 

@@ -41,12 +41,17 @@ MEANINGS = {
         "error", "nvidia-smi reads ERR!", "The GPU's own processor does not answer: jobs on it hang or end.", "reset"
     ),
     "fan-unreadable": ToolMeaning(
-        "warning", "nvidia-smi reads ERR! for the fan", "The GPU may get too hot and slow down, or lose its driver.", "fan"
+        "warning",
+        "nvidia-smi reads ERR! for the fan",
+        "The GPU may get too hot and slow down, or lose its driver.",
+        "fan",
     ),
     "npu-critical": ToolMeaning("critical", "npu-smi reports Health Critical", "The NPU must not be used.", "npu"),
     "npu-alarm": ToolMeaning("error", "npu-smi reports Health Alarm", _MAY_FAIL, "npu"),
     "npu-warning": ToolMeaning("warning", "npu-smi reports Health Warning", _MAY_FAIL, "npu"),
-    "npu-unknown": ToolMeaning("warning", "npu-smi reports Health UNKNOWN", "The NPU does not answer its driver.", "npu"),
+    "npu-unknown": ToolMeaning(
+        "warning", "npu-smi reports Health UNKNOWN", "The NPU does not answer its driver.", "npu"
+    ),
     "gaudi-events": ToolMeaning(
         "error", "hl-smi counts uncorrectable errors", "An uncorrectable error ends the job that meets it.", "memory"
     ),
@@ -62,7 +67,9 @@ MEANINGS = {
     "dcgm-diag-failure": ToolMeaning("error", "dcgmi diag fails", _MAY_FAIL, "diagnostic"),
     "dcgm-health-failure": ToolMeaning("error", "dcgmi health reports Failure", _MAY_FAIL, "diagnostic"),
     "dcgm-health-warning": ToolMeaning("warning", "dcgmi health reports Warning", _MAY_FAIL, "diagnostic"),
-    "kube-no-devices": ToolMeaning("error", "Kubernetes has no GPU of a node that is labelled with GPUs", _FEWER, "plugin"),
+    "kube-no-devices": ToolMeaning(
+        "error", "Kubernetes has no GPU of a node that is labelled with GPUs", _FEWER, "plugin"
+    ),
     "kube-unhealthy": ToolMeaning("error", "the device plugin holds devices to be unhealthy", _FEWER, "plugin"),
     "kube-allocate": ToolMeaning("error", "the kubelet could not give a pod its devices", _FEWER, "plugin"),
     "kube-endpoint": ToolMeaning("error", "the kubelet lost the device plugin", _FEWER, "plugin"),
@@ -71,20 +78,29 @@ MEANINGS = {
     "container-version": ToolMeaning(
         "error", "the driver's library is of another version than its module", _NO_GPU_IN_CONTAINER, "driver"
     ),
-    "container-no-driver": ToolMeaning("error", "the NVIDIA driver is not loaded on the host", _NO_GPU_IN_CONTAINER, "driver"),
-    "container-no-device": ToolMeaning("error", "a container asks for a GPU that is not there", _NO_GPU_IN_CONTAINER, "device"),
+    "container-no-driver": ToolMeaning(
+        "error", "the NVIDIA driver is not loaded on the host", _NO_GPU_IN_CONTAINER, "driver"
+    ),
+    "container-no-device": ToolMeaning(
+        "error", "a container asks for a GPU that is not there", _NO_GPU_IN_CONTAINER, "device"
+    ),
     "container-cuda": ToolMeaning(
         "warning", "an image needs a newer driver than the host's", "Containers of that image do not start.", "image"
     ),
     "container-no-runtime": ToolMeaning(
         "warning", "the container runtime has no support for GPUs", _NO_GPU_IN_CONTAINER, "runtime"
     ),
-    "container-no-cdi": ToolMeaning("warning", "the runtime has no CDI device of that name", _NO_GPU_IN_CONTAINER, "runtime"),
+    "container-no-cdi": ToolMeaning(
+        "warning", "the runtime has no CDI device of that name", _NO_GPU_IN_CONTAINER, "runtime"
+    ),
     "container-cgroup": ToolMeaning(
-        "warning", "a running container lost its GPUs", "CUDA fails in that container until it is started again.", "lost"
+        "warning",
+        "a running container lost its GPUs",
+        "CUDA fails in that container until it is started again.",
+        "lost",
     ),
     "container-nvml": ToolMeaning("error", "libnvidia-container cannot use the driver", _NO_GPU_IN_CONTAINER, "driver"),
-}  # fmt: skip
+}
 _ORDER = list(MEANINGS)
 _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
 _SHOWN = 6
@@ -133,7 +149,9 @@ def _fail(case: RuleContext, events: Sequence[Event]) -> Fail:
         label=label,
         summary=f"{meaning.says}{f': {details}' if details else ''}",
         impact=meaning.impact,
-        evidence=tuple(Evidence(what=_name_tool(event), value=event.text, source=event.source) for event in events[:_SHOWN]),
+        evidence=tuple(
+            Evidence(what=_name_tool(event), value=event.text, source=event.source) for event in events[:_SHOWN]
+        ),
         severity=meaning.severity,
         confidence=meaning.confidence,
         cause=first.code or "",

@@ -91,8 +91,8 @@ def _fail_memlock_shell(case: RuleContext) -> Fail:
         summary=f"the shell in which `ulimit` ran may lock {_parse_bytes(case, _SHELL) / 1024:.0f} KiB of memory",
         impact="Jobs that this shell starts cannot register memory with a NIC: they end with ENOMEM (Cannot allocate "
         "memory), or fall back to TCP. What jobs of a scheduler may lock is not in the source.",
-        remedy="For users, `* soft memlock unlimited` and `* hard memlock unlimited` in /etc/security/limits.d/ (a file "
-        "beside limits.conf), and a new login; for a container, `--ulimit memlock=-1`; for jobs of a scheduler, "
+        remedy="For users, `* soft memlock unlimited` and `* hard memlock unlimited` in /etc/security/limits.d/ "
+        "(beside limits.conf), and a new login; for a container, `--ulimit memlock=-1`; for jobs of a scheduler, "
         "LimitMEMLOCK=infinity in a drop-in of its service.",
         evidence=(
             Evidence(

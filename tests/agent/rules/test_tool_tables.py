@@ -32,8 +32,8 @@ FAULTS = {  # name: text, and its findings of warning or more
     ),
     "no devices": ("No devices were found\n", {"error gpu-driver-unusable node medium"}),
     "no driver": (
-        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA "
-        "driver is installed and running.\n",
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
+        "NVIDIA driver is installed and running.\n",
         {"error gpu-driver-unusable node medium"},
     ),
     "a lost container": ("Failed to initialize NVML: Unknown Error\n", {"error gpu-driver-unusable node medium"}),

@@ -144,13 +144,18 @@ Successfully ran diagnostic for group.
 | Page Retirement/Row Remap | Pass                                           |
 +-----  Hardware  ----------+------------------------------------------------+
 """
-DIAG_PASSED = _DIAG_HEAD + """\
+DIAG_PASSED = (
+    _DIAG_HEAD
+    + """\
 | GPU Memory                | Pass - All                                     |
 +-----  Stress  ------------+------------------------------------------------+
 | Memory Bandwidth          | Skip - All                                     |
 +---------------------------+------------------------------------------------+
 """
-DIAG = _DIAG_HEAD + """\
+)
+DIAG = (
+    _DIAG_HEAD
+    + """\
 | GPU Memory                | Pass - GPUs: 0, 1, 2, 4, 5, 6, 7               |
 |                           | Fail - GPU: 3                                  |
 | Warning                   | GPU 3 There are pending page retirements or r  |
@@ -159,7 +164,10 @@ DIAG = _DIAG_HEAD + """\
 | Targeted Power            | Fail - All                                     |
 +---------------------------+------------------------------------------------+
 """
-DIAG_R4 = _DIAG_HEAD + """\
+)
+DIAG_R4 = (
+    _DIAG_HEAD
+    + """\
 | memory                    | Fail                                           |
 |                           | GPU0: Pass                                     |
 |                           | GPU1: Fail                                     |
@@ -170,6 +178,7 @@ DIAG_R4 = _DIAG_HEAD + """\
 |                           | GPU0: Pass                                     |
 +---------------------------+------------------------------------------------+
 """
+)
 DIAG_EARLY = """\
 +---------------------------+------------------------------------------------+
 | Diagnostic                | Result                                         |
@@ -269,12 +278,15 @@ Events:
   Warning  UnexpectedAdmissionError  12s   kubelet  Allocate failed due to requested number of devices unavailable for \
 nvidia.com/gpu. Requested: 8, Available: 7, which is unexpected
 """
-POD_WAITS = POD.partition("Events:")[0] + """\
+POD_WAITS = (
+    POD.partition("Events:")[0]
+    + """\
 Events:
   Type     Reason            Age   From               Message
   ----     ------            ----  ----               -------
   Warning  FailedScheduling  12s   default-scheduler  0/9 nodes are available: 9 Insufficient nvidia.com/gpu.
 """
+)
 DOCKER = (
     "docker: Error response from daemon: failed to create task for container: failed to create shim task: OCI runtime "
     "create failed: runc create failed: unable to start container process: error during container init: error running "

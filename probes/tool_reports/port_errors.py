@@ -19,13 +19,19 @@ _LIMIT_TEXT = 300
 _NODE = lazy_pattern(r'Errors for (?:0x[0-9a-f]{1,16} )?"(?P<name>[^"\n]{0,64})"')
 _PORT = lazy_pattern(r"GUID 0x(?P<guid>[0-9a-f]{1,16}) port (?P<port>\d{1,3}|ALL):(?P<rest>.*)")
 _COUNTER = lazy_pattern(r"\[(?P<name>\w{2,48}) == (?P<count>\d{1,20})")
-_LINK = lazy_pattern(r'Link info:.*?\)==> {1,4}(?:0x[0-9a-f]{1,16})?\s+\d{1,5}\s+(?P<port>\d{1,3})\[[^\]]{0,4}\] "(?P<name>[^"]{0,64})"')
+_LINK = lazy_pattern(
+    r'Link info:.*?\)==> {1,4}(?:0x[0-9a-f]{1,16})?\s+\d{1,5}\s+(?P<port>\d{1,3})\[[^\]]{0,4}\] "(?P<name>[^"]{0,64})"'
+)
 _QUERY = lazy_pattern(r"# Port (?:extended )?counters: Lid (?P<lid>\d{1,5}) port (?P<port>\d{1,3})\b.*")
 _QUERY_LINE = lazy_pattern(r"(?P<name>[A-Za-z]\w{2,40}):\.{1,40}(?P<count>\d{1,20})\s*")
 _DIAGNET = lazy_pattern(
-    r'(?:-[EW]- )?(?P<port>\S{1,120}/P\d{1,3}) - "(?P<name>[a-z_]{5,60})" increased during the run \(difference value=(?P<count>\d{1,18})\b'
+    r'(?:-[EW]- )?(?P<port>\S{1,120}/P\d{1,3}) - "(?P<name>[a-z_]{5,60})" increased during the run '
+    r"\(difference value=(?P<count>\d{1,18})\b"
 )
-_UNEXPECTED = lazy_pattern(r"(?:-[EW]- )?Link: (?P<a>\S{1,120}?)<-->(?P<b>\S{1,120}) - Unexpected actual link (?P<what>speed|width) (?P<value>\S{1,16})")
+_UNEXPECTED = lazy_pattern(
+    r"(?:-[EW]- )?Link: (?P<a>\S{1,120}?)<-->(?P<b>\S{1,120}) - Unexpected actual link "
+    r"(?P<what>speed|width) (?P<value>\S{1,16})"
+)
 COUNTERS = {  # as ibqueryerrors and perfquery print them, by the names of the kernel's files, which ibdiagnet prints
     "symbol_error": "SymbolErrorCounter",
     "link_error_recovery": "LinkErrorRecoveryCounter",
