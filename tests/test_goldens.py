@@ -35,7 +35,7 @@ from fixtures.machine import base_of
 from tests.conftest import ROOT
 from tests.kernel_log_page import describe_kernel_log
 from tests.machines import FAULTS, HOSTS, LIKE, scan_machine
-from tests.outputs_page import describe_outputs
+from tests.probes.tool_reports.outputs_page import describe_outputs
 
 EXPECTED = ROOT / "fixtures" / "expected"
 EXPORTED = "8xh100-sxm-2s-8xcx7-ib-4nvsw"  # one machine in every form: the tests of each form try them all

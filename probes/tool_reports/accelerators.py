@@ -30,10 +30,8 @@ _NPU_STATES = {
 _GAUDI = lazy_pattern(
     rf"\|\s+\d{{1,4}}\s+HL-\S+\s+\S+\s+\|\s+(?P<address>{_ADDRESS})\s[^|]*\|\s*(?P<count>\d{{1,12}})\s*\|"
 )
-_RAS_GPU = lazy_pattern(r"GPU ?\[(\d{1,4})\]\s*:\s*(?:RAS INFO)?\s*")
-_RAS_ROW = lazy_pattern(
-    r"\s*(?P<block>[A-Z][A-Z0-9_]{1,20})\s+(?P<state>[A-Z ]{2,20}?)\s+\d{1,18}\s+(?P<count>\d{1,18})\s*"
-)
+_RAS_GPU = lazy_pattern(r"GPU ?\[(\d{1,4})\] ?:")
+_COUNT = lazy_pattern(r"[0-9]{1,18}")
 _BOX = lazy_pattern(rf"\|\s*(?P<address>{_ADDRESS}) [^|]*\|[^|]*?°C\s+(?P<count>\d{{1,12}})\s[^|]*\|")
 _NO_PAGES = ("no bad pages", "n/a", "not supported")
 
@@ -95,11 +93,12 @@ def list_ras_errors(text: str) -> list[ToolReport]:
     reports: list[ToolReport] = []
     number: str | None = None
     for line in _lines(text):
-        if gpu := _RAS_GPU.fullmatch(line.strip()):
+        words = line.split()
+        if gpu := _RAS_GPU.match(line.strip()):
             number = gpu[1]
-        elif number and (row := _RAS_ROW.fullmatch(line)) and int(row["count"]):
-            detail = (("what", row["block"]), *_errors(int(row["count"])))
-            reports.append(ToolReport("amd-uncorrectable", f"AMD {int(number)}", " ".join(line.split()), detail))
+        elif number and len(words) >= 4 and all(map(_COUNT.fullmatch, words[-2:])) and int(words[-1]):
+            detail = (("what", words[0][:40]), *_errors(int(words[-1])))
+            reports.append(ToolReport("amd-uncorrectable", f"AMD {int(number)}", " ".join(words), detail))
     return reports[:MOST_REPORTS]
 
 
