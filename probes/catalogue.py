@@ -11,6 +11,7 @@ from probes.host.commands import (
     HCCN_OF_NPU,
     HCCN_SAVED,
     HL_SMI_SAVED,
+    IB_LINKS,
     LLDP,
     LLDP_SAVED,
     NEURON_SAVED,
@@ -268,7 +269,7 @@ def _ib_fabric(host: Host) -> Reading:
 
 
 def _tool_reports(host: Host) -> Reading:
-    tables = (*NVIDIA_SMI_TABLE, NPU_INFO, *HL_SMI_SAVED, *AMD_SAVED, *TOOL_REPORTS_SAVED)
+    tables = (*NVIDIA_SMI_TABLE, NPU_INFO, *HL_SMI_SAVED, *AMD_SAVED, *IB_LINKS, *TOOL_REPORTS_SAVED)
     if host.live or not any(host.has_output(*argv) for argv in tables):
         raise Absent("no saved output of a tool that states faults")
     from probes.tool_reports.probe import read

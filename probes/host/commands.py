@@ -97,10 +97,10 @@ DCB_SAVED = (
 OF_INTERFACE = ETHTOOL_SAVED + DCB_SAVED
 RDMA_SYSTEM_SAVED = (("rdma", "system"), ("rdma", "system", "show"), ("rdma", "dev"), ("rdma", "dev", "show"))
 # Of a whole fabric, most believed first; each rail's too (-C DEVICE -P PORT): asked by name in probes/fabric/probe.py
+IB_LINKS = (("iblinkinfo",), ("iblinkinfo", "-l"))
 IB_FABRIC_SAVED = (
     ("ibnetdiscover",),
-    ("iblinkinfo",),
-    ("iblinkinfo", "-l"),
+    *IB_LINKS,
     ("ibnetdiscover", "-p"),
     ("ibdiagnet2.db_csv",),  # files of ibdiagnet's, by their names
     ("ibdiagnet2.net_dump",),

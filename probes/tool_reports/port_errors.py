@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from probes.fabric.iblinkinfo import parse
+from probes.fabric.topology import Fabric, FabricEnd
 from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 
@@ -91,6 +93,32 @@ def list_port_errors(text: str) -> list[ToolReport]:
     if not known:
         raise ParseError("no port in the output")
     return [port for row in ports if (port := _report_port(row)) is not None] + reports
+
+
+def list_slow_links(text: str) -> list[ToolReport]:
+    """Active links of `iblinkinfo` narrower or slower than both ends support ("Could be"). Raises ParseError."""
+    fabric = parse(text[:_LIMIT_CHARACTERS], "iblinkinfo")
+    active = [link for link in fabric.links if link.state == "Active" and link.b is not None]
+    if not active:
+        raise ParseError("no active link in the output of iblinkinfo")
+    reports = []
+    for link in active:
+        lanes = (link.could_width or 0) > (link.width or 0)
+        if not (lanes or link.could_speed):
+            continue
+        runs, could = (
+            (f"{link.width}X", f"{link.could_width}X") if lanes else (link.speed or "?", link.could_speed or "?")
+        )
+        own, far = _name_end(fabric, link.a), _name_end(fabric, link.b) if link.b else ""
+        detail = (("runs", runs), ("could", could), ("far", far), ("links", str(len(active))))
+        line = f"{own}: {runs}, could be {could}"
+        reports.append(ToolReport("width" if lanes else "speed", own, line, detail, KIND))
+    return reports[:MOST_REPORTS]
+
+
+def _name_end(fabric: Fabric, end: FabricEnd) -> str:
+    node = fabric.nodes.get(end.guid)
+    return f"port {end.port} of {node.name if node and node.name else end.guid}"
 
 
 def _report_port(port: _Port) -> ToolReport | None:

@@ -12,6 +12,7 @@ from probes.host.commands import (
     DCGM_HEALTH,
     HL_SMI_SAVED,
     IB_ERRORS_SAVED,
+    IB_LINKS,
     KUBE_NODE,
     NPU_INFO,
     NVIDIA_SMI_TABLE,
@@ -22,7 +23,7 @@ from probes.probe import Reading
 from probes.text import ParseError
 from probes.tool_reports import accelerators, containers, dcgmi
 from probes.tool_reports.facts import ToolFacts, ToolReport
-from probes.tool_reports.port_errors import list_port_errors
+from probes.tool_reports.port_errors import list_port_errors, list_slow_links
 
 READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolReport]]], ...] = (
     (NVIDIA_SMI_TABLE, accelerators.list_smi_errors),
@@ -33,6 +34,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     (DCGM_HEALTH, dcgmi.parse_health),
     (DCGM_DIAG, dcgmi.parse_diag),
     (IB_ERRORS_SAVED, list_port_errors),
+    (IB_LINKS, list_slow_links),
     (KUBE_NODE, containers.list_node_faults),
     (CONTAINER_SAVED, containers.list_sentences),
 )

@@ -149,6 +149,7 @@ READERS: tuple[Reader, ...] = (
         tool_texts.PORT_ERRORS,
         tool_texts.PERFQUERY.format(symbols=3),
     ),
+    parser("probes.tool_reports.port_errors:list_slow_links", tool_texts.SLOW_LINKS),
     lenient("probes.system.limits:parse_ulimit", "max locked memory       (kbytes, -l) 64\n", "unlimited\n"),
     lenient("probes.gaudi.probe:parse_mask", "0x23", "ffffff"),
     lenient("probes.neuron.errors:parse_count", "3", "-1"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.rules.test_fragments import scan_text, warnings_of
+from tests.agent.rules.test_fragments import ibstat, scan_text, warnings_of
 from tests.probes.gpu.test_nvidia_smi_table import R390, TABLE, row, table
 from tests.probes.sources.test_wrappers import ULIMIT
 from tests.probes.tool_reports import tool_texts as texts
@@ -106,6 +106,17 @@ def test_a_healthy_table_gives_no_warning(name: str, tmp_path: Path) -> None:
 def test_the_steps_have_no_words_to_fill_in(name: str, tmp_path: Path) -> None:
     for finding in warnings_of(scan_text(tmp_path, FAULTS[name][0], "issue.txt")):
         assert not {"NPU_CARD", "NPU_CHIP", "GPU_INDEX", "ADDRESS", "DEVICE"} & set(finding.remedy.split())
+
+
+@pytest.mark.parametrize(("links", "ports"), [(texts.LINKS, ()), (texts.SLOW_LINKS, (8, 9))], ids=["healthy", "slow"])
+def test_slow_links_of_the_fabric_around_a_host_are_named(tmp_path: Path, links: str, ports: tuple[int, ...]) -> None:
+    """A fabric alone is no host: `fleet topology` reads it."""
+    (tmp_path / "iblinkinfo.txt").write_text(links)
+    report = scan_text(tmp_path, ibstat(*["Active"] * 4))
+
+    assert {f"ib-fabric-errors port {port} of MF0;leaf3:MQM9700/U1 low" for port in ports} == {
+        f"{f.rule} {f.label} {f.confidence}" for f in warnings_of(report)
+    }
 
 
 def test_a_filtered_list_concludes_nothing_from_what_is_absent(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from probes.text import ParseError
 from probes.tool_reports import accelerators, containers, dcgmi
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.port_errors import list_port_errors
+from probes.tool_reports.port_errors import list_port_errors, list_slow_links
 from probes.tool_reports.probe import READERS
 from tests.probes.gpu.test_nvidia_smi_table import TABLE
 from tests.probes.tool_reports import tool_texts as texts
@@ -91,6 +91,12 @@ def node(**words: str) -> str:
             texts.PORT_ERRORS,
             [("counters", "port 7 of MF0;leaf3:MQM9700/U1"), ("counters", "port 9 of MF0;leaf3:MQM9700/U1")],
         ),
+        (list_slow_links, texts.LINKS, []),
+        (
+            list_slow_links,
+            texts.SLOW_LINKS,
+            [("width", "port 8 of MF0;leaf3:MQM9700/U1"), ("speed", "port 9 of MF0;leaf3:MQM9700/U1")],
+        ),
         (list_port_errors, texts.PERFQUERY.format(symbols=9), [("counters", "port 1 of LID 33")]),
     ],
 )
@@ -112,6 +118,13 @@ def test_both_ends_of_a_link_are_named() -> None:
         "link_downed": "9",
         "far": "port 1 of n07 mlx5_2",
     } == detail
+
+
+def test_a_slow_link_states_what_it_could_be() -> None:
+    width, speed = (dict(report.detail) for report in list_slow_links(texts.SLOW_LINKS))
+
+    assert {"runs": "2X", "could": "4X", "far": "port 1 of n08 mlx5_2", "links": "9"} == width
+    assert {"runs": "HDR", "could": "NDR", "far": "port 1 of n09 mlx5_2", "links": "9"} == speed
 
 
 def test_lines_of_ibdiagnet_name_the_port_and_what_grew() -> None:
@@ -137,6 +150,7 @@ def test_lines_of_ibdiagnet_name_the_port_and_what_grew() -> None:
         (containers.list_node_faults, "Capacity:\n  nvidia.com/gpu: 8\n"),
         (containers.list_node_faults, NODE * 2),
         (list_port_errors, "LinkDownedCounter:....9\n"),
+        (list_slow_links, "Switch: 0x10 leaf:\n"),
         (accelerators.list_amd_errors, "GPU 0 is hot\n"),
     ],
 )

@@ -230,6 +230,15 @@ LinkDownedCounter:...............1
 PortRcvErrors:...................0
 PortXmitWait:....................41864608
 """
+LINK = '         12 {port:4}[  ] ==( {runs} Active/  LinkUp)==>  {lid:6}    1[  ] "n{port:02} mlx5_2" ({hint})\n'
+LINKS = "Switch: 0xb83fd20300a1b200 MF0;leaf3:MQM9700/U1:\n" + "".join(
+    LINK.format(port=port, lid=20 + port, runs="4X      106.25 Gbps", hint=" ") for port in range(1, 8)
+)
+SLOW_LINKS = (
+    LINKS
+    + LINK.format(port=8, lid=28, runs="2X      106.25 Gbps", hint="Could be 4X ")
+    + LINK.format(port=9, lid=29, runs="4X      53.125 Gbps", hint=" Could be 106.25 Gbps")
+)
 NODE = """\
 Name:               n07
 Roles:              worker
