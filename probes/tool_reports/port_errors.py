@@ -30,6 +30,7 @@ _DIAGNET = lazy_pattern(
     r'(?:-[EW]- )?(?P<port>\S{1,120}/P\d{1,3}) - "(?P<name>[a-z_]{5,60})" increased during the run '
     r"\(difference value=(?P<count>\d{1,18})\b"
 )
+_OF_DIAGNET = lazy_pattern(r"increased during the run|Unexpected actual link")  # few lines have either
 _UNEXPECTED = lazy_pattern(
     r"(?:-[EW]- )?Link: (?P<a>\S{1,120}?)<-->(?P<b>\S{1,120}) - Unexpected actual link "
     r"(?P<what>speed|width) (?P<value>\S{1,16})"
@@ -87,7 +88,7 @@ def list_port_errors(text: str) -> list[ToolReport]:
             ports.append(_Port(f"port {match['port'].replace('255', 'ALL')} of LID {match['lid']}", {}, bare))
         elif ports and (match := _QUERY_LINE.fullmatch(bare)):
             ports[-1].counters[match["name"]] = int(match["count"])
-        elif match := _DIAGNET.search(line) or _UNEXPECTED.search(line):
+        elif _OF_DIAGNET.search(line) and (match := _DIAGNET.search(line) or _UNEXPECTED.search(line)):
             known = True
             reports += _read_diagnet(match, bare)
     if not known:

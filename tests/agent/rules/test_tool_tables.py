@@ -119,6 +119,15 @@ def test_slow_links_of_the_fabric_around_a_host_are_named(tmp_path: Path, links:
     }
 
 
+def test_a_list_that_ends_at_a_lost_gpu_is_of_no_other_host(tmp_path: Path) -> None:
+    (tmp_path / "nvidia-smi.txt").write_text(FAULTS["device handle"][0])
+    listed = "".join(f"GPU {n}: NVIDIA H100 (UUID: GPU-6f3b5fe{n}-0000-0000-0000-000000000000)\n" for n in range(2))
+    report = scan_text(tmp_path, listed, "nvidia-smi_-L.txt")
+
+    assert not report.source.hosts
+    assert ["gpu-missing"] == [finding.rule for finding in warnings_of(report)]
+
+
 def test_a_filtered_list_concludes_nothing_from_what_is_absent(tmp_path: Path) -> None:
     report = scan_text(tmp_path, HEALTHY["lspci | grep"], "issue.txt")
 
