@@ -115,7 +115,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("amd-smi", "list"),), (r"^GPU: \d+\s*$", r"^ +KFD_ID: ")),
     ((("amd-smi",),), (r"^\| AMD-SMI ", r"^\| BDF ")),
     ((("hl-smi",),), (r"^\| HL-SMI Version: ", r"^\|\s+\d+\s+HL-\S+\s")),
-    ((("dcgmi", "health", "-c"),), (r"^[^\n]{0,4}\"?header|^\|? ?Health Monitor Report", r"Overall Health")),
+    ((("dcgmi", "health", "-c"),), (r"(?:^\|? ?|\")Health Monitor Report", r"Overall Health")),
     ((("dcgmi", "diag", "-r"),), (r"^\| Diagnostic +\| Result ",)),
     ((("dcgmi", "diag", "-r", "-j"),), (r"\"DCGM (?:GPU )?Diagnostic\" ?:", r"\"test_categories\" ?:")),
     ((("neuron-ls", "--json-output"),), (r"\A(?:\$ [^\n]*\n)?\s*\[\s*\{", r"^[ \t]*\"neuron_device\" ?: ?\d")),

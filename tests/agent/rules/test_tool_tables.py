@@ -52,6 +52,8 @@ FAULTS = {  # name: text, and its findings of warning or more
         texts.UNHEALTHY,
         {"error tool-reports-fault GPU3 medium", "warning tool-reports-fault GPU1 medium"},
     ),
+    "dcgmi health, R1": (texts.UNHEALTHY_R1, {"warning tool-reports-fault GPU0 medium"}),
+    "dcgmi health -j": (texts.HEALTH_JSON, {"error tool-reports-fault GPU3 medium"}),
     "dcgmi diag": (texts.DIAG, {"error tool-reports-fault GPU3 medium", "error tool-reports-fault node medium"}),
     "dcgmi diag -j": (texts.DIAG_JSON, {"error tool-reports-fault GPU5 medium"}),
     "ibqueryerrors": (texts.PORT_ERRORS, {"warning ib-fabric-errors port 7 of MF0;leaf3:MQM9700/U1 medium"}),

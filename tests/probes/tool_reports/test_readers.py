@@ -63,6 +63,7 @@ def node(**words: str) -> str:
             texts.UNHEALTHY,
             [("dcgm-health-warning", "NVIDIA 1"), ("dcgm-health-failure", "NVIDIA 3")],
         ),
+        (dcgmi.parse_health, texts.UNHEALTHY_R1, [("dcgm-health-warning", "NVIDIA 0")]),
         (dcgmi.parse_health, texts.HEALTH_JSON, [("dcgm-health-failure", "NVIDIA 3")]),
         (dcgmi.parse_diag, texts.DIAG_PASSED, []),
         (dcgmi.parse_diag, texts.DIAG, [("dcgm-diag-failure", "NVIDIA 3"), ("dcgm-diag-failure", None)]),

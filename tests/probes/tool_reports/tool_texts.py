@@ -122,6 +122,18 @@ UNHEALTHY = """\
 |                           | A DBE has been detected in GPU 3.                        |
 +---------------------------+----------------------------------------------------------+
 """
+UNHEALTHY_R1 = """\
+Health Monitor Report
++----------------------------------------------------------------------------+
+| Group 1          | Overall Health: Warning                                 |
++==================+=========================================================+
+| GPU ID: 0        | Warning                                                 |
+|                  | PCIe system: Warning - Detected more than 8 PCIe        |
+|                  | replays per minute for GPU 0: 13                        |
++------------------+---------------------------------------------------------+
+| GPU ID: 1        | Healthy                                                 |
++------------------+---------------------------------------------------------+
+"""
 HEALTH_JSON = """{
   "body": {
     "GPU": {"children": {"3": {"value": "Failure", "children": {"Errors": {"children": {
