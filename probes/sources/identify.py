@@ -153,6 +153,7 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
 
 # What is recognized and of no use by itself, and why
 _USELESS = (
+    (r"^\|[ \t]*NVIDIA-SMI ", "is the heading of the table of nvidia-smi, without a GPU; save all of it"),
     (
         r"^[ \t]*hccs (?:lane mode|tx packets) *:",
         "does not state its NPU; save it as npu-smi_info_-t_hccs_-i_0_-c_0.txt",
