@@ -11,19 +11,23 @@ from probes.host.commands import (
     HCCN_OF_NPU,
     HCCN_SAVED,
     HL_SMI_SAVED,
+    IB_LINKS,
     LLDP,
     LLDP_SAVED,
     NEURON_SAVED,
     NPU_HCCS,
+    NPU_INFO,
     NPU_SAVED,
     NPU_SIO,
     NVIDIA_SMI,
     NVIDIA_SMI_SAVED,
+    NVIDIA_SMI_TABLE,
     PCI,
     RDMA,
     RDMA_SAVED,
     RDMA_SYSTEM_SAVED,
     SYSTEM,
+    TOOL_REPORTS_SAVED,
 )
 from probes.host.interface import Absent, Host
 from probes.probe import Probe, Reading, Skipped
@@ -68,6 +72,7 @@ def probes() -> tuple[Probe, ...]:
         Probe("dcb", _dcb),
         Probe("lldp", _lldp),
         Probe("ib_fabric", _ib_fabric),
+        Probe("tool_reports", _tool_reports),
         modules.PROBE,
         services.PROBE,
         limits.PROBE,
@@ -79,7 +84,7 @@ def probes() -> tuple[Probe, ...]:
             _nvidia_smi,
             30.0,
             fallback_for="nvml",
-            evidence=_has_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED),
+            evidence=_has_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED, *NVIDIA_SMI_TABLE),
             gives=("gpu",),
         ),
         Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_has_saved(*RDMA, *RDMA_SAVED), gives=("rdma",)),
@@ -241,7 +246,7 @@ def _lspci(host: Host) -> Reading:
 
 
 def _nvidia_smi(host: Host) -> Reading:
-    _require_saved(host, NVIDIA_SMI + NVIDIA_SMI_SAVED)
+    _require_saved(host, NVIDIA_SMI + NVIDIA_SMI_SAVED + NVIDIA_SMI_TABLE)
     from probes.gpu.nvidia_smi import read
 
     return read(host)
@@ -261,6 +266,15 @@ def _ib_fabric(host: Host) -> Reading:
 
     if host.kind == "capture" and not any(outputs(host)):
         raise Skipped(FABRIC_NEVER_ASKED)
+    return read(host)
+
+
+def _tool_reports(host: Host) -> Reading:
+    tables = (*NVIDIA_SMI_TABLE, NPU_INFO, *HL_SMI_SAVED, *AMD_SAVED, *IB_LINKS, *TOOL_REPORTS_SAVED)
+    if host.live or not any(host.has_output(*argv) for argv in tables):
+        raise Absent("no saved output of a tool that states faults")
+    from probes.tool_reports.probe import read
+
     return read(host)
 
 

@@ -35,6 +35,7 @@ from fixtures.machine import base_of
 from tests.conftest import ROOT
 from tests.log_sentences_page import describe_log_sentences
 from tests.machines import FAULTS, HOSTS, LIKE, scan_machine
+from tests.probes.tool_reports.outputs_page import describe_outputs
 
 EXPECTED = ROOT / "fixtures" / "expected"
 EXPORTED = "8xh100-sxm-2s-8xcx7-ib-4nvsw"  # one machine in every form: the tests of each form try them all
@@ -110,6 +111,10 @@ def test_picture_of_the_readme(golden: Golden) -> None:
 def test_table_of_the_kernel_log(golden: Golden) -> None:
     """Every sentence of the kernel log that is read: one row per sentence."""
     golden("../../docs/log-sentences.md", describe_log_sentences())
+
+
+def test_table_of_the_outputs(golden: Golden) -> None:
+    golden("../../docs/outputs.md", describe_outputs())
 
 
 def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:

@@ -1,4 +1,5 @@
-"""The node of the report (names, processors, NUMA nodes, chassis position) and the events of its logs."""
+"""The node of the report (names, processors, NUMA nodes, chassis position), the events of its logs, and the faults that
+tools state."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from probes.system import cpu, dmi, numa
 if TYPE_CHECKING:
     from probes.kernel.log_facts import KernelLogFacts
     from probes.services.probe import ServiceFacts
+    from probes.tool_reports.facts import ToolFacts
 
 
 def build_events(facts: ProbeFacts) -> list[Event]:
@@ -21,7 +23,19 @@ def build_events(facts: ProbeFacts) -> list[Event]:
     services: ServiceFacts | None = facts.get("services")
     found = [(event, event.source or log.source) for event in log.events] if log else []
     found += [(event, event.source or "") for event in services.events] if services else []
+    tools: ToolFacts | None = facts.get("tool_reports")
     rows = [
+        Event(
+            kind=report.kind,
+            text=report.text,
+            source=source,
+            subject=report.subject,
+            code=report.code,
+            detail=dict(report.detail),
+        )
+        for source, report in (tools.reports if tools else ())
+    ]
+    rows += [
         Event(
             kind=event.kind,
             text=event.text,

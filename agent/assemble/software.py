@@ -130,7 +130,8 @@ def build_limits(facts: ProbeFacts) -> dict[str, str]:
     limit_facts = facts.of("limits", LimitFacts) or LimitFacts()
     nccl: NcclFacts | None = facts.get("nccl")
     rows: dict[str, str] = {}
-    for limit in (*limit_facts.services, *(nccl.limits if nccl else ()), *limit_facts.users):
+    shell = (limit_facts.shell,) if limit_facts.shell else ()
+    for limit in (*limit_facts.services, *(nccl.limits if nccl else ()), *limit_facts.users, *shell):
         rows[f"memlock {limit.who}"] = limit.memlock
         if limit.exempt is not None:
             rows[f"exempt {limit.who}"] = "yes" if limit.exempt else "no"

@@ -76,8 +76,9 @@ def list_statements(report: Report, is_log: bool, text: str, read_as: str) -> li
         rows += [Statement("MAC address of", netdev.label, netdev.mac.lower())] if netdev.mac else []
         if netdev.pci and netdev.label != netdev.pci:
             rows.append(Statement("address of", netdev.label, netdev.pci))
-    if read_as.startswith("nvidia-smi") and report.topology.gpus:
-        rows.append(Statement("number of GPUs that the driver lists", "", str(len(report.topology.gpus)), False))
+    gpus = report.topology.gpus
+    if read_as.startswith("nvidia-smi") and gpus and not any(gpu.driver_error for gpu in gpus):  # it ends at a lost one
+        rows.append(Statement("number of GPUs that the driver lists", "", str(len(gpus)), False))
     makers = {_VENDORS.get(gpu.vendor or "", "") for gpu in report.topology.gpus}
     makers |= {f.vendor or "" for f in report.topology.pci if (f.class_code or "").startswith(_ACCELERATORS)}
     if len(makers) == 1 and (maker := makers.pop()):

@@ -177,7 +177,9 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Dated lines of evidence since boot; equal ones are one row."""
 
-    kind: str  # xid | sxid | aer | dpc | pcie_bandwidth | mlx5 | nic_firmware | peermem | link_down | link_up | ...
+    kind: (
+        str  # xid | sxid | aer | dpc | pcie_bandwidth | mlx5 | nic_firmware | peermem | link_down | tool | ib_port | ..
+    )
     text: str  # the last of them
     source: str
     at: str | None = None  # the last of them, RFC 3339; null: the log has no date

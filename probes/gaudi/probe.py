@@ -33,7 +33,7 @@ _ROW = lazy_pattern(
     r"\|\s+([0-9]{1,4})\s+(HL-\S+)\s+\S+\s+\|\s+([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]) "
 )
 _MEMORY = lazy_pattern(r"\|[^|]*\|\s+[0-9]+MiB / +([0-9]{1,9})MiB \|")
-_DRIVER = lazy_pattern(r"^\| Driver Version:\s+(\S+)\s+\|$", re.MULTILINE)
+_DRIVER = lazy_pattern(r"^\| Driver Version:\s+(\S+)\s+\|", re.MULTILINE)
 
 
 class _Card(NamedTuple):

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from probes.gpu import nvidia_smi_nvlink as nvlink_text
-from probes.gpu import nvidia_smi_query, nvidia_smi_topo
+from probes.gpu import nvidia_smi_query, nvidia_smi_table, nvidia_smi_topo
 from probes.gpu.facts import (
     Gpu,
     GpuFacts,
@@ -23,7 +23,7 @@ from probes.gpu.facts import (
     with_known_remotes,
 )
 from probes.gpu.query_guard import find_missing_driver, require_driver
-from probes.host.commands import NVIDIA_SMI_SAVED
+from probes.host.commands import NVIDIA_SMI_SAVED, NVIDIA_SMI_TABLE
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError, TimedOut
 from probes.probe import Reading
 from probes.text import ParseError
@@ -101,6 +101,7 @@ def refusal(text: str) -> str | None:
 _XML: tuple[str, ...] = ("nvidia-smi", "-q", "-x")
 _TEXT: tuple[str, ...] = ("nvidia-smi", "-q")
 (_CSV,) = NVIDIA_SMI_SAVED
+(_TABLE,) = NVIDIA_SMI_TABLE
 _LIST = ("nvidia-smi", "-L")
 _TOPO = ("nvidia-smi", "topo", "-m")
 _P2P: Mapping[str, tuple[str, ...]] = {
@@ -114,7 +115,7 @@ _NVLINK: Mapping[tuple[str, ...], Callable[[str], nvlink_text.NvLinks]] = {
     ("nvidia-smi", "nvlink", "-R"): nvlink_text.parse_remotes,
     ("nvidia-smi", "nvlink", "-c"): nvlink_text.parse_capabilities,
 }
-COMMANDS: tuple[tuple[str, ...], ...] = (_XML, _TEXT, _CSV, _LIST, _TOPO, *_P2P.values(), *_NVLINK)
+COMMANDS: tuple[tuple[str, ...], ...] = (_XML, _TEXT, _CSV, _TABLE, _LIST, _TOPO, *_P2P.values(), *_NVLINK)
 
 
 def read(host: Host) -> Reading:
@@ -133,6 +134,8 @@ def read(host: Host) -> Reading:
     ):
         if not outputs.queried and (argv is not _CSV or host.has_output(*argv)):
             outputs.ask(argv, parse, outputs.take_facts)
+    if host.has_output(*_TABLE):  # saved ones only
+        outputs.ask(_TABLE, nvidia_smi_table.parse_table, outputs.take_table)
     outputs.ask(_LIST, _gpus, outputs.take_gpus)
     outputs.ask(_TOPO, _matrix, outputs.take_matrix)
     for name, argv in _P2P.items():
@@ -196,6 +199,8 @@ class _Outputs:
             facts, missing = parse(output.stdout)
         except ParseError as why:
             sentence = refusal(words)
+            if lost and argv == _TABLE and sentence is None:
+                return  # it stops at the first GPU that it cannot open
             self.refused = self.refused or sentence is not None
             self._fail(f"{command}: {sentence or output.stderr.strip()[:200] or why}")
             return
@@ -212,6 +217,17 @@ class _Outputs:
         self.facts, self.queried = facts, True
         lost, self.gpus = self.gpus, []
         self._merge((*facts.gpus, *lost))
+
+    def take_table(self, facts: GpuFacts) -> None:
+        """The GPUs of the table, or more about those of a query."""
+        if not self.queried:
+            self.take_facts(facts)
+            return
+        self._merge(facts.gpus)
+        self.facts = self.facts._replace(
+            driver_version=self.facts.driver_version or facts.driver_version,
+            cuda_version=self.facts.cuda_version or facts.cuda_version,
+        )
 
     def take_gpus(self, gpus: tuple[Gpu, ...]) -> None:
         """GPUs, or more about GPUs; not what is about GPUs of another host, or of another time."""

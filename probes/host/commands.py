@@ -57,7 +57,9 @@ CLASSES = {
 
 # Never run by us; their outputs are read where a recorded source holds them.
 NVIDIA_SMI_SAVED = (("nvidia-smi", "--query-gpu"),)  # any --query-gpu=... with any format
+NVIDIA_SMI_TABLE = (("nvidia-smi",),)  # without options: known by what it holds, as people give that name to others
 RDMA_SAVED = (("ibv_devinfo",), ("rdma", "link", "show"), ("ibdev2netdev", "-v"), ("ibv_devices",))
+LIMITS_SAVED = (("ulimit", "-a"), ("ulimit", "-l"), ("ulimit", "-Ha"), ("ulimit", "-Sa"))
 SYSTEM_SAVED = (("uname", "-a"), ("dmidecode",), ("ip", "-s", "-d", "link"), ("ip", "-d", "link"))
 
 KERNEL_LOG_SAVED = (
@@ -105,10 +107,10 @@ DCB_SAVED = (
 OF_INTERFACE = ETHTOOL_SAVED + DCB_SAVED
 RDMA_SYSTEM_SAVED = (("rdma", "system"), ("rdma", "system", "show"), ("rdma", "dev"), ("rdma", "dev", "show"))
 # Of a whole fabric, most believed first; each rail's too (-C DEVICE -P PORT): asked by name in probes/fabric/probe.py
+IB_LINKS = (("iblinkinfo",), ("iblinkinfo", "-l"))
 IB_FABRIC_SAVED = (
     ("ibnetdiscover",),
-    ("iblinkinfo",),
-    ("iblinkinfo", "-l"),
+    *IB_LINKS,
     ("ibnetdiscover", "-p"),
     ("ibdiagnet2.db_csv",),  # files of ibdiagnet's, by their names
     ("ibdiagnet2.net_dump",),
@@ -126,6 +128,17 @@ ROCM_SMI_SAVED = tuple(
     for form in ((), ("--json",))
 )
 HL_SMI_SAVED = (("hl-smi",),)
+# Of these no list of devices is made: what they state of faults alone is read
+AMD_HEALTH_SAVED = (("amd-smi", "bad-pages"), ("amd-smi", "bad-pages", "--json"))
+ROCM_RAS_SAVED = (("rocm-smi", "--showrasinfo"), ("rocm-smi", "--showrasinfo", "all"))
+DCGM_HEALTH = (("dcgmi", "health", "-c"), ("dcgmi", "health", "-c", "-j"))
+DCGM_DIAG = (("dcgmi", "diag", "-r"), ("dcgmi", "diag", "-r", "-j"))
+IB_ERRORS_SAVED = (("ibqueryerrors",), ("perfquery",), ("ibdiagnet",))
+KUBE_NODE = (("kubectl", "describe", "node"),)
+CONTAINER_SAVED = (("kubectl", "describe", "pod"), ("kubectl", "get", "events"), ("docker", "run"))
+TOOL_REPORTS_SAVED = (
+    AMD_HEALTH_SAVED + ROCM_RAS_SAVED + DCGM_HEALTH + DCGM_DIAG + IB_ERRORS_SAVED + KUBE_NODE + CONTAINER_SAVED
+)
 NEURON_SAVED = (*NEURON, ("neuron-ls", "-j"), ("neuron-ls",), ("neuron-ls", "--topology"))
 AMD_SAVED = AMD_SMI_SAVED + ROCM_SMI_SAVED
 
@@ -160,8 +173,10 @@ HCCN_SAVED = (HCCN, HCCN_CONF, RANK_TABLE)
 
 SAVED: tuple[tuple[str, ...], ...] = (
     NVIDIA_SMI_SAVED
+    + NVIDIA_SMI_TABLE
     + RDMA_SAVED
     + SYSTEM_SAVED
+    + LIMITS_SAVED
     + KERNEL_LOG_SAVED
     + KERNEL_LOG_EARLIER
     + SERVICE_SAVED
@@ -173,6 +188,7 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + CXL_SAVED
     + AMD_SAVED
     + HL_SMI_SAVED
+    + TOOL_REPORTS_SAVED
     + NEURON_SAVED
     + NPU_SAVED
     + HCCN_SAVED

@@ -112,7 +112,7 @@ def _draft(block: LspciBlock) -> PciFunctionBuilder:
         "iommu_group": _number(block.first("IOMMU group")),
         "slot": block.first("Physical Slot") or None,
         "driver": block.first("Kernel driver in use") or None,
-        "gone": True if _GONE_HEADER in block.first("!!!") else None,
+        "gone": True if _GONE_HEADER in block.first("!!!") or _reads_all_ones(block.head) else None,
         "bars_bytes": _bars(block),
     }
     draft = PciFunctionBuilder(block.address, fields)
@@ -123,6 +123,12 @@ def _draft(block: LspciBlock) -> PciFunctionBuilder:
         draft.add_config(decode(bytes(block.data)))
     draft.fields = {name: value for name, value in fields.items() if value is not None}
     return draft
+
+
+def _reads_all_ones(head: str) -> bool:
+    """Whether revision and programming interface, which lspci reads from the device itself, are 0xff."""
+    interface, revision = _INTERFACE.search(head), _REVISION.search(head)
+    return bool(revision) and {found.group(1) for found in (interface, revision) if found} == {"ff"}
 
 
 def _head_fields(block: LspciBlock) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from probes.host.commands import (
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
     NVIDIA_SMI_SAVED,
+    NVIDIA_SMI_TABLE,
     OF_INTERFACE,
     OF_NPU,
     OF_SERVICE,
@@ -131,7 +132,9 @@ class SavedOutputs:
         taken: set[str] = set()
         for argv in COMMANDS + SAVED if names else ():
             name = best_name(argv, names)
-            if name is not None:
+            if name is not None and argv in NVIDIA_SMI_TABLE and self._is_copied and not self._is_of(argv, name):
+                self._names[argv] = None
+            elif name is not None:
                 self._names[argv] = name
                 taken.add(name)
         self.unread: list[str] = []  # which outputs in a text of several are not used, and why
@@ -228,7 +231,7 @@ class SavedOutputs:
             from probes.sources.pasted import read_saved  # lazy: what a program saved has nothing around it
 
             text, is_part = read_saved(text, argv[0])
-            if is_part and not saved_name(argv).startswith(_IN_PARTS):
+            if is_part and not saved_name(argv).startswith(IN_PARTS):
                 raise Failed(f"{name}: is a part of what the command printed; save the whole")
             text, part = self._cut_end(name, argv, text)
             part = f"it is the output of `{' '.join(argv)} | ...`" if is_part else part
@@ -399,6 +402,10 @@ class SavedOutputs:
         self._left -= len(text)
         return ({}, []) if cut else _named_pieces(name, text)
 
+    def _is_of(self, argv: tuple[str, ...], name: str) -> bool:
+        """Whether a file holds what its name promises, as far as that is known."""
+        return identify_command(self._start(name)[0]) in ((), (argv,))
+
     def _look_into(self, name: str) -> None:
         """Take a file whose name states nothing: as one output, or as the outputs that somebody pasted into it."""
         from probes.sources.pasted import holds_output  # lazy: few sources hold a text that nobody named
@@ -476,7 +483,8 @@ class _Unused(NamedTuple):
 _SERVICE_LOG = SERVICE_LOG[0]
 _LOG, _HCCN = "dmesg", "hccn_tool"  # of which several parts are one output
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")  # of one device, or of all
-_IN_PARTS = (
+_FAULTS = ("ibqueryerrors", "perfquery", "ibdiagnet", "kubectl", "docker")  # each line stands for itself
+IN_PARTS = (
     _LOG,
     _HCCN,
     "lspci",
@@ -486,6 +494,7 @@ _IN_PARTS = (
     "systemctl",
     _SERVICE_LOG,
     *_RDMA,
+    *_FAULTS,
 )  # a part of it is a part of the facts, nothing else
 _OF_DEVICES = OF_INTERFACE + OF_NPU + OF_SERVICE
 _NAMED_LOGS = (SERVICE_LOG, ROTATED_LOG)  # of which a source may have several, by the names of their files
@@ -510,7 +519,7 @@ def _named_pieces(file: str, text: str) -> tuple[dict[str, _Piece], list[_Unused
         if name is None:
             if why := find_missing_name(piece.text) or ("this output is not known" if piece.words else None):
                 unread.append(_Unused(*shown, why))
-        elif piece.filtered and not name.startswith(_IN_PARTS):
+        elif piece.filtered and not name.startswith(IN_PARTS):
             unread.append(_Unused(*shown, "is a part of what the command printed; save the whole"))
         elif piece.host not in (None, first_host):
             why = f"is of {piece.host}, and a source is one host: here {first_host}"
@@ -549,13 +558,18 @@ def _name_of_piece(piece: Piece) -> str | None:
             return _LOG  # whatever its options
         if _is_of_device(shown):
             return None if any("$" in word for word in piece.words) else shown
-        is_own = any(argv[0] == tool for argv in of_content) or (tool == "ip" and _IP_LINK.match(piece.text))
+        if (tool,) in NVIDIA_SMI_TABLE and shown == tool and of_content:
+            return saved_name(of_content[0])
+        is_own = any(argv[0] == tool for argv in of_content) or (tool in _BARE and _BARE[tool].match(piece.text))
         if is_own and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
             return shown
     return saved_name(of_content[0]) if of_content else None
 
 
-_IP_LINK = lazy_pattern(r"\s*[0-9]{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu [0-9]")  # by itself it may be without -d
+_BARE = {  # outputs that their command alone identifies
+    "ip": lazy_pattern(r"\s*[0-9]{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu [0-9]"),  # by itself it may be without -d
+    "ulimit": lazy_pattern(r"\s*(?:unlimited|[0-9]{1,15})\s*\Z"),
+}
 _PROSE = ("output", "outputs", "shows", "says", "result", "results")
 
 

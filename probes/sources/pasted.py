@@ -23,7 +23,7 @@ _SPLIT_WORDS = 12  # of a command: more are not looked at
 _TOOLS = (
     r"nvidia-smi|lspci|ibstatus|ibstat|ibv_devinfo|ibv_devices|ibdev2netdev|show_gids|rdma|mlnx_qos|dcb|ethtool|dmesg|"
     r"journalctl|lsmod|ip|amd-smi|rocm-smi|hl-smi|npu-smi|hccn_tool|neuron-ls|cxl|iblinkinfo|ibnetdiscover|dmidecode|"
-    r"lldpctl|lldpcli|uname|systemctl"
+    r"lldpctl|lldpcli|uname|systemctl|dcgmi|ibqueryerrors|perfquery|ibdiagnet|kubectl|docker|ulimit"
 )
 _OPTION = r"-[\w-]{1,40}(?:=\S{1,40})?|[\d.]{1,8}[smh]?|[A-Z_]{1,40}=\S{0,80}"
 _RUN_BY = rf"(?:(?:sudo|watch|time|timeout|nice|stdbuf|env|command)(?:[ \t]+(?:{_OPTION}))*[ \t]+)*"
@@ -56,6 +56,7 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("ibv_devinfo", r"[ \t]{0,40}hca_id:", False),
     ("show_gids", r"[ \t]{0,40}DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID", True),
     ("nvidia-smi -q", r"=+NVSMI LOG=+", True),
+    ("nvidia-smi", r"[ \t]{0,40}\|[ \t]{0,4}NVIDIA-SMI[ \t]", False),
     (
         "matrix",
         r"[ \t]{0,40}(?:[^\n]{0,80}\btopo -(?:m|-matrix)[ \t]+)?GPU0[ \t]+(?:GPU1|NIC0|mlx5_\d+|CPU Affinity)\b",
@@ -79,6 +80,9 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
     ("rocm-smi", r"=+ ROCm System Management Interface =+", True),
     ("amd-smi", r"[A-Z ]{3,40} TABLE:", False),
     ("lspci", r"(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] [A-Z0-9][^\n]{2,80}: ", False),
+    ("dcgmi", r"\| Diagnostic {1,40}\| Result |\|? ?Health Monitor Report", False),
+    ("ibqueryerrors", r'Errors for (?:0x[0-9a-f]{1,16} )?"', False),
+    ("perfquery", r"# Port (?:extended )?counters: Lid \d", False),
     ("ip", r"\d{1,4}: [\w.@-]{1,64}: <[A-Z,_-]{2,200}> ", False),
     ("service", r"[ \t>]{0,40}(?:" + "|".join(SERVICE_LINES) + ")", False),
     (

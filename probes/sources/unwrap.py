@@ -26,6 +26,8 @@ _LAST_NAMES = "CPUAffinityNUMAAffinityGPUNUMAID"
 _WIDTHS = (80, 100, 120, 132, 160, 200)
 _FORMS = 5
 _FRAMES = ("|", "+", "==", "--")  # what a line of a box or a heading ends with
+_BOX = ("|", "+")  # what a line of a table in a frame begins with
+_FRAME, _FRAME_REST = lazy_pattern(r"\+[-=+]{58,250}"), lazy_pattern(r"[-=][-=+]{0,200}\+")
 _TOO_WIDE = lazy_pattern(rf"[^\n]{{{_WIDEST + 1}}}")
 _VARYING = lazy_pattern(r"[0-9a-f]{0,16}[0-9][0-9a-f]{0,16}")
 
@@ -115,6 +117,8 @@ def join_wrapped(text: str) -> str:
     longest = max(map(len, lines), default=0)
     if longest < _NARROWEST:
         return text
+    if boxed := _join_box(lines):
+        return "\n".join(boxed) + "\n"
     width = next((width for width in (longest, *_WIDTHS) if _is_broken_at(lines, width, longest)), None)
     if width is None:
         return text
@@ -126,6 +130,21 @@ def join_wrapped(text: str) -> str:
         else:
             joined.append(line)
     return "\n".join(joined) + "\n"
+
+
+def _join_box(lines: list[str]) -> list[str]:
+    """The lines of a table in a frame whose lines are broken; none where no line of the frame is."""
+    heads = (len(line) for line, after in pairwise(lines) if _FRAME.fullmatch(line) and _FRAME_REST.fullmatch(after))
+    width = next(heads, None)
+    if width is None:
+        return []
+    joined = [lines[0]]
+    for before, line in pairwise(lines):
+        if before.startswith(_BOX) and not line.startswith(_BOX) and joined[-1] is before and line.strip():
+            joined[-1] = before.ljust(width) + line
+        else:
+            joined.append(line)
+    return joined
 
 
 def _is_broken_at(lines: list[str], width: int, longest: int) -> bool:

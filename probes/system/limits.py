@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from probes.host.commands import LIMITS_SAVED
 from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
 from probes.probe import Probe, Reading
@@ -30,6 +31,7 @@ CGROUPS = (  # v2, hybrid, v1
     "/sys/fs/cgroup/systemd/system.slice",
 )
 
+SHELL = "shell"  # the one that somebody ran `ulimit` in
 SERVICES = ("slurmd", "containerd", "docker", "crio", "kubelet", "k3s", "rke2-agent", "pbs_mom", "lsfd", "sshd", "ssh")
 PAM_FILE, PAM_FOLDER = "/etc/security/limits.conf", "/etc/security/limits.d"
 NODE_FOLDERS = ("", "infiniband/", "nvidia-caps/", "nvidia-caps-imex-channels/")
@@ -37,6 +39,13 @@ NODES_LIMIT = 512
 PAM_FILES_LIMIT = 64
 CAP_IPC_LOCK = 14
 _NODE = lazy_pattern(r"(?:nvidia\S*|gdrdrv|kfd|infiniband/\S+|nvidia-caps\S*/\S+)\Z")
+_ULIMIT_CHARACTERS = 8192
+_ULIMIT_LINE = lazy_pattern(
+    r"^(?:max locked memory|-l: locked-in-memory size|locked memory)[ \t]+\(k(?:ilo)?bytes(?:, -l)?\)[ \t]+"
+    r"(unlimited|[0-9]{1,15})\s*?$",
+    re.MULTILINE,
+)
+_ULIMIT_ALONE = lazy_pattern(r"\s*(unlimited|[0-9]{1,15})\s*")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -50,17 +59,18 @@ class ResourceLimit(NamedTuple):
 
 
 class LimitFacts(NamedTuple):
-    """Limits by who has them. `device_nodes` None: /dev is not shown here."""
+    """Limits by who has them. `device_nodes` None: /dev is not shown here. `shell`: of a saved `ulimit`."""
 
     services: tuple[ResourceLimit, ...] = ()
     users: tuple[ResourceLimit, ...] = ()  # lines of PAM's files
     device_nodes: tuple[str, ...] | None = None
+    shell: ResourceLimit | None = None
 
 
 def read(host: Host) -> Reading:
     """Limits and device nodes. Raises Absent where the source shows none of it."""
     reader = HostReader(host)
-    facts = LimitFacts(_services(reader), _users(reader), _nodes(reader))
+    facts = LimitFacts(_services(reader), _users(reader), _nodes(reader), _shell(reader))
     if facts == LimitFacts():
         raise Absent("neither limits of services, nor PAM's limits, nor /dev are in this source")
     return Reading(facts, reader.sources or ("/dev",), reader.missing)
@@ -77,6 +87,18 @@ def parse_limits(text: str) -> str | None:
     """
     match = re.search(r"^Max locked memory +(unlimited|[0-9]{1,20}) ", text, re.MULTILINE)
     return match[1] if match else None
+
+
+def parse_ulimit(text: str) -> str | None:
+    r"""The locked memory of a shell's `ulimit -a` (bash, dash, zsh) or `ulimit -l`, bytes or "unlimited".
+
+    >>> parse_ulimit("max locked memory           (kbytes, -l) 64\n"), parse_ulimit("unlimited\n"), parse_ulimit("64\n")
+    ('65536', 'unlimited', '65536')
+    """
+    match = _ULIMIT_LINE.search(text[:_ULIMIT_CHARACTERS]) or _ULIMIT_ALONE.fullmatch(text[:_ULIMIT_CHARACTERS])
+    if match is None:
+        return None
+    return "unlimited" if match[1] == "unlimited" else str(int(match[1]) << 10)
 
 
 def parse_exempt(status: str) -> bool | None:
@@ -163,6 +185,14 @@ def _unit_texts(reader: HostReader, unit: str) -> list[str]:
             if name.endswith(".conf"):
                 drops.setdefault(name, f"{folder}/{unit}.d/{name}")
     return texts + [reader.text(drops[name], 1 << 16) or "" for name in sorted(drops)[:PAM_FILES_LIMIT]]
+
+
+def _shell(reader: HostReader) -> ResourceLimit | None:
+    """The limit that a saved `ulimit` prints: what the shell of that person may lock."""
+    for argv in LIMITS_SAVED if not reader.host.live else ():
+        if reader.host.has_output(*argv) and (limit := parse_ulimit(reader.output(*argv) or "")):
+            return ResourceLimit(SHELL, limit)
+    return None
 
 
 def _users(reader: HostReader) -> tuple[ResourceLimit, ...]:

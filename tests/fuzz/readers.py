@@ -33,6 +33,7 @@ from tests.probes.dcb import test_tools
 from tests.probes.fabric import fabric_texts
 from tests.probes.gaudi import test_gaudi
 from tests.probes.gpu import nvidia_smi_texts as smi
+from tests.probes.gpu import test_nvidia_smi_table
 from tests.probes.netdev import test_lldp
 from tests.probes.neuron import test_neuron
 from tests.probes.pci.lspci_sample import SAMPLE
@@ -45,6 +46,7 @@ from tests.probes.rdma import (
     test_show_gids,
 )
 from tests.probes.services import test_logs as test_service_logs
+from tests.probes.tool_reports import tool_texts
 
 ADDRESS, LINES = "0000:1a:00.0", "a b\nc: d\n"
 
@@ -131,6 +133,29 @@ READERS: tuple[Reader, ...] = (
         "probes.amd.smi_output:parse_smi", test_smi.TABLE, test_smi.ROCM, test_smi.STATIC, test_smi.BOX, test_smi.JSON
     ),
     parser("probes.gaudi.probe:parse_hl_smi", test_gaudi.TABLE),
+    parser("probes.gpu.nvidia_smi_table:parse_table", test_nvidia_smi_table.TABLE, test_nvidia_smi_table.R390),
+    lenient("probes.gpu.nvidia_smi_table:list_unreadable", test_nvidia_smi_table.TABLE.replace("32C", "ERR!")),
+    lenient("probes.tool_reports.accelerators:list_smi_errors", test_nvidia_smi_table.TABLE.replace("32C", "ERR!")),
+    parser("probes.tool_reports.accelerators:list_npu_states", tool_texts.NPU.format(state="Alarm")),
+    parser("probes.tool_reports.accelerators:list_gaudi_errors", tool_texts.HL.format(count=3)),
+    parser("probes.tool_reports.accelerators:list_ras_errors", tool_texts.RAS.format(count=3)),
+    parser(
+        "probes.tool_reports.accelerators:list_amd_errors",
+        tool_texts.AMD_METRIC.format(count=3),
+        tool_texts.AMD_BOX.format(count=3),
+        tool_texts.AMD_PAGES.format(pending=tool_texts.PAGES.format(state="PENDING"), unreservable="N/A"),
+    ),
+    parser("probes.tool_reports.dcgmi:parse_health", tool_texts.UNHEALTHY, tool_texts.HEALTH_JSON),
+    parser("probes.tool_reports.dcgmi:parse_diag", tool_texts.DIAG, tool_texts.DIAG_R4, tool_texts.DIAG_JSON),
+    parser("probes.tool_reports.containers:list_node_faults", tool_texts.NODE.format(**tool_texts.NODE_WORDS)),
+    parser("probes.tool_reports.containers:list_sentences", tool_texts.DOCKER, tool_texts.POD),
+    parser(
+        "probes.tool_reports.port_errors:list_port_errors",
+        tool_texts.PORT_ERRORS,
+        tool_texts.PERFQUERY.format(symbols=3),
+    ),
+    parser("probes.tool_reports.port_errors:list_slow_links", tool_texts.SLOW_LINKS),
+    lenient("probes.system.limits:parse_ulimit", "max locked memory       (kbytes, -l) 64\n", "unlimited\n"),
     lenient("probes.gaudi.probe:parse_mask", "0x23", "ffffff"),
     lenient("probes.neuron.errors:parse_count", "3", "-1"),
     parser("probes.neuron.probe:parse_neuron_ls", test_neuron.TABLE, test_neuron.JSON),

@@ -113,6 +113,8 @@ def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
     absent = unreachable_reason(function)
     if absent and not is_off_bus(function):
         return NotApplicable(subject, absent)
+    if gpu.driver_state == "error" and case.recorded and case.probe_failure("pci"):
+        return _fail_stated(case, gpu)
     if function is None and (unread := case.probe_failure("pci")):
         return Unknown(subject, unread.prefixed("whether others are on the bus: "))
     if gpu.driver_state == "open":
@@ -189,6 +191,24 @@ def _fail_missing(case: RuleContext, gpu: Gpu, what: str) -> Fail:
             *kernel_log_evidence(case, gpu.pci or gpu.id),
         ),
         situation="lost" if "LOST" in (gpu.driver_error or "") else "",
+        places=frozenset(place for place in (gpu.id, gpu.pci) if place),
+    )
+
+
+def _fail_stated(case: RuleContext, gpu: Gpu) -> Fail:
+    """By nvidia-smi's own words, of a source that does not show the bus."""
+    error = quote_source(gpu.driver_error) or ""
+    return Fail(
+        subject=f"gpu:{gpu.id}",
+        label=gpu.label,
+        summary=f"the driver cannot open it: {error}",
+        impact="Jobs that ask for all GPUs of the node do not start. Whether the GPU is still on the bus is not known.",
+        evidence=(
+            Evidence(what="the driver's error", value=error, source="nvidia-smi"),
+            *kernel_log_evidence(case, gpu.pci or gpu.id),
+        ),
+        confidence="medium",
+        situation="lost" if "LOST" in error.upper() else "",
         places=frozenset(place for place in (gpu.id, gpu.pci) if place),
     )
 

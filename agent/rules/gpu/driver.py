@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
@@ -27,16 +28,51 @@ class _Trouble(msgspec.Struct, frozen=True):
     summary: str
 
 
+_SENTENCES = (  # of nvidia-smi
+    (_MISMATCH, _Trouble("mismatch", "the loaded driver and its library are of different versions")),
+    (_NONE_FOUND, _Trouble("no-gpu", "nvidia-smi finds no GPU")),
+    (
+        re.compile(r"couldn't communicate with the NVIDIA driver"),
+        _Trouble("not-loaded", "nvidia-smi cannot reach the NVIDIA driver: it is not loaded, or does not work"),
+    ),
+    (
+        re.compile(r"Failed to initialize NVML: Unknown Error"),
+        _Trouble("access", "NVML fails with Unknown Error: the usual cause is a container that lost its GPUs"),
+    ),
+    (
+        re.compile(r"Failed to initialize NVML: Driver Not Loaded", re.IGNORECASE),
+        _Trouble("not-loaded", "the NVIDIA driver is not loaded"),
+    ),
+)
+
+
 @rule("gpu-driver-unusable")
 def gpu_driver_unusable(case: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(case)
     if not case.topology.gpus:
+        stated = _judge_sentence(case)
+        yield from (stated,) if stated else report_no_gpu(case)
         return
+    yield from report_no_gpu(case)
     gpus = [gpu for gpu in case.topology.gpus if is_nvidia(case, gpu) and _is_for_this_host(case, gpu)]
     yield (
         _judge_driver(case, gpus)
         if gpus
         else NotApplicable("node", Reason("no-such-device", detail="no NVIDIA GPU for jobs of this host"))
+    )
+
+
+def _judge_sentence(case: RuleContext) -> Fail | None:
+    """By the sentence of a saved nvidia-smi, where the source does not show the bus: nobody runs it without a GPU."""
+    stated = case.probe_failure("gpu") or ""
+    trouble = next((trouble for pattern, trouble in _SENTENCES if pattern.search(stated)), None)
+    limited = case.node.container or case.node.job_limit
+    if trouble is None or limited or not (case.recorded and case.probe_failure("pci")):
+        return None
+    fault = _fail_driver(case, [], trouble)
+    return replace(
+        fault,
+        impact="No GPU can be used where this was run: on the host, or in one container: the source does not show it.",
+        confidence="medium",
     )
 
 

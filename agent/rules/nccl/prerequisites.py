@@ -42,16 +42,22 @@ def library_evidence(rows: list[NcclLibrary]) -> tuple[Evidence, ...]:
 
 
 _ENOUGH_GIB = read_limit("gdr-memlock-low.gib")
+_SHELL = "shell"
 _SCHEDULERS = ("slurmd.service", "pbs_mom.service", "lsfd.service")  # jobs of users inherit theirs
 _RUNTIMES = ("containerd.service", "docker.service", "crio.service", "k3s.service", "rke2-agent.service")
 
 
 @rule("gdr-memlock-low")
 def gdr_memlock_low(case: RuleContext) -> Iterator[Result]:
-    yield from (silent := list(report_no_rails(case)))
+    silent = list(report_no_rails(case))
+    enough = case.threshold(_ENOUGH_GIB) * (1 << 30)
+    if any(isinstance(answer, NotApplicable) for answer in silent) or not _is_shell_low(case, enough):
+        yield from silent
+    else:
+        yield _fail_memlock_shell(case)
+        return
     if silent:
         return
-    enough = case.threshold(_ENOUGH_GIB) * (1 << 30)
     judged = {who: _severity_for_owner(case, who) for who in _list_limits(case)}
     low = [who for who, severity in judged.items() if severity and _parse_bytes(case, who) < enough]
     for severity in ("error", "info"):
@@ -70,6 +76,36 @@ def gdr_memlock_low(case: RuleContext) -> Iterator[Result]:
             "node",
             Reason("not-in-use", detail="no service that starts jobs, and no job with an RDMA device, is running"),
         )
+
+
+def _is_shell_low(case: RuleContext, enough: float) -> bool:
+    """Whether somebody saved the small limit of a shell, and nothing shows what jobs have."""
+    others = [who for who in _list_limits(case) if _severity_for_owner(case, who)]
+    return f"memlock {_SHELL}" in case.software.limits and not others and _parse_bytes(case, _SHELL) < enough
+
+
+def _fail_memlock_shell(case: RuleContext) -> Fail:
+    return Fail(
+        subject="node",
+        label="node",
+        summary=f"the shell in which `ulimit` ran may lock {_parse_bytes(case, _SHELL) / 1024:.0f} KiB of memory",
+        impact="Jobs that this shell starts cannot register memory with a NIC: they end with ENOMEM (Cannot allocate "
+        "memory), or fall back to TCP. What jobs of a scheduler may lock is not in the source.",
+        remedy="For users, `* soft memlock unlimited` and `* hard memlock unlimited` in /etc/security/limits.d/ "
+        "(beside limits.conf), and a new login; for a container, `--ulimit memlock=-1`; for jobs of a scheduler, "
+        "LimitMEMLOCK=infinity in a drop-in of its service.",
+        evidence=(
+            Evidence(
+                what="max locked memory of the shell",
+                value=f"{case.software.limits[f'memlock {_SHELL}']} bytes",
+                source="ulimit -l",
+            ),
+        ),
+        severity="warning",
+        confidence="medium",
+        cause="shell",
+        places=NODE,
+    )
 
 
 def _list_limits(case: RuleContext) -> list[str]:

@@ -124,11 +124,14 @@ def test_the_first_screen_names_what_was_read_and_what_to_save_next(tmp_path: Pa
 
 
 THREADS = {  # what people posted: the findings of warning or more that it must give, and no other
+    "ascend-310p3-one-alarm": {"error tool-reports-fault GPU96"},
     "ascend-loop-link-down": {"error npu-roce-port-down NPU 5", "error npu-tls-mixed node"},
     "bnxt-firmware-no-answer": {"error nic-firmware-dead NIC 0003:02:00.0"},
     "dmesg-delta-cmpltto": {"error pcie-containment device 0000:00:03.0"},
     "fec-off-no-link-100g": {"warning roce-link-down mlx5_0/1 (ens2f0np0)"},
+    "ibqueryerrors-symbol": {"warning ib-fabric-errors port 12 of MF0;sw-leaf1:MQM8700/U1"},
     "ib-4of8-down": {f"warning ib-port-down mlx5_{number}/1" for number in (0, 2, 3, 6)},
+    "locked-memory-limit": {"warning gdr-memlock-low node"},
     "mi300x-one-pair-over-pcie": {"warning roce-link-down bnxt_re6/1 (ens6np0)"},
     "needs-open-modules": {"critical driver-reports-failure device 0000:01:00.0"},
     "rccl-port-error-polling": {"warning ib-port-down mlx5_7/1"},

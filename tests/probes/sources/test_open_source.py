@@ -281,10 +281,12 @@ def test_prose_is_no_output(corpus: Path) -> None:
         "text/nccl",
         "text/ethtool",
         "text/mlxlink",
-        "text/ibdiagnet",
     ):
         for path in (corpus / folder).iterdir():
             assert () == identify_command(path.read_text(errors="replace")), path
+
+    lines = (corpus / "text/ibdiagnet/lst-line-2.5.txt").read_text()
+    assert () == identify_command(lines)
 
 
 def test_a_kernel_log_longer_than_other_outputs_is_read(tmp_path: Path) -> None:

@@ -22,12 +22,18 @@ from tests.fuzz import ethernet
 from tests.probes.amd import test_smi
 from tests.probes.ascend import test_ascend
 from tests.probes.dcb import test_tools
+from tests.probes.gpu import test_nvidia_smi_table
 from tests.probes.netdev import test_ip_link, test_lldp
 from tests.probes.rdma import test_ibdev2netdev, test_ibstat, test_ibstatus, test_ibv_devinfo, test_rdma_link
 from tests.probes.services import test_logs as test_service_logs
 from tests.probes.sources import test_pasted
+from tests.probes.tool_reports import tool_texts
 
 PROMPT = "me@gpu-7:~$ "
+ULIMIT = (
+    "core file size              (blocks, -c) 0\nmax locked memory           (kbytes, -l) 64\n"
+    "open files                          (-n) 1024\nfile locks                          (-x) unlimited\n"
+)
 
 
 class Output(NamedTuple):
@@ -115,6 +121,19 @@ OUR_OWN = (
     Output("npu-smi", "npu-smi info", test_ascend.INFO_A2),
     Output("systemctl", "systemctl status nvidia-fabricmanager", test_service_logs.STATUS),
     Output("journalctl", "journalctl -u nvidia-fabricmanager", test_service_logs.JOURNAL),
+    Output("nvidia-smi", "nvidia-smi", test_nvidia_smi_table.TABLE),
+    Output("nvidia-smi R390", "nvidia-smi", test_nvidia_smi_table.R390),
+    Output("npu-smi alarm", "npu-smi info", tool_texts.NPU.format(state="Alarm")),
+    Output("hl-smi", "hl-smi", tool_texts.HL.format(count=3)),
+    Output("rocm-smi ras", "rocm-smi --showrasinfo", tool_texts.RAS.format(count=3)),
+    Output("dcgmi health", "dcgmi health -c", tool_texts.UNHEALTHY),
+    Output("dcgmi diag", "dcgmi diag -r 3", tool_texts.DIAG),
+    Output("ibqueryerrors", "ibqueryerrors", tool_texts.PORT_ERRORS),
+    Output("perfquery", "perfquery -x", tool_texts.PERFQUERY.format(symbols=3)),
+    Output(
+        "kubectl", "kubectl describe node n07", tool_texts.NODE.format(**{**tool_texts.NODE_WORDS, "allocatable": "7"})
+    ),
+    Output("ulimit", "ulimit -a", ULIMIT),
 )
 
 
@@ -146,7 +165,7 @@ BEYOND_REPAIR = {
     "bare, less -N": {"dmesg/xid63-row-remap.txt"},  # a log whose lines begin with numbers
     "grep -n": {"lspci/vvv-FULL-hgx-h100-8gpu.txt"},  # its line 10000 looks like a PCI domain
     "80 columns": {
-        "ibv_devinfo", "show_gids", "amd/amd-smi-topology-mi300x.txt", "ascend/npu-smi-info-910b.txt",
+        "ibqueryerrors", "ibv_devinfo", "show_gids", "amd/amd-smi-topology-mi300x.txt",
         "dmesg/mlx5-probe-failed-create-eq.txt", "ib-fabric/ibqueryerrors-counters-qdr.txt",
         "ib-ibv_devinfo/cx4lx-bond.txt", "ib-show_gids/a800-vm-4nic-trailing-spaces.txt",
         "ib-show_gids/container-gids-start-at-4.txt", "ib-show_gids/cx5-mce0-second-port-v1only.txt",

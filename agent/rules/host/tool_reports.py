@@ -1,0 +1,189 @@
+"""Faults as tools state them: health columns, diagnostics, Kubernetes and container runtimes.
+
+The readers are in `probes/tool_reports`; here stands what each of their codes means. What another rule finds from the
+same output by a fact of its own (ECC counts, lost GPUs of nvidia-smi) is not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from agent.model.finding import Evidence
+from agent.model.gpu import Gpu
+from agent.model.node import Event
+from agent.model.reasons import Reason
+from agent.rules.context import RuleContext
+from agent.rules.devices import device_label
+from agent.rules.node_wide import merge_if_on_all
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.wording import join_labels
+
+KIND = "tool"
+
+
+class ToolMeaning(msgspec.Struct, frozen=True):
+    """What one code means. `steps`: the part of the page that has its steps."""
+
+    severity: str
+    says: str
+    impact: str
+    steps: str
+    confidence: str = "medium"
+
+
+_MAY_FAIL = "Jobs on it can fail or hang: the tool states a fault, and not how far it goes."
+_NO_GPU_IN_CONTAINER = "The container does not start, or has no GPU."
+_FEWER = "Pods that ask for all devices of the node are not placed on it."
+MEANINGS = {
+    "sensors-unreadable": ToolMeaning(
+        "error", "nvidia-smi reads ERR!", "The GPU's own processor does not answer: jobs on it hang or end.", "reset"
+    ),
+    "fan-unreadable": ToolMeaning(
+        "warning",
+        "nvidia-smi reads ERR! for the fan",
+        "The GPU may get too hot and slow down, or lose its driver.",
+        "fan",
+    ),
+    "npu-critical": ToolMeaning("critical", "npu-smi reports Health Critical", "The NPU must not be used.", "npu"),
+    "npu-alarm": ToolMeaning("error", "npu-smi reports Health Alarm", _MAY_FAIL, "npu"),
+    "npu-warning": ToolMeaning("warning", "npu-smi reports Health Warning", _MAY_FAIL, "npu"),
+    "npu-unknown": ToolMeaning(
+        "warning", "npu-smi reports Health UNKNOWN", "The NPU does not answer its driver.", "npu"
+    ),
+    "gaudi-events": ToolMeaning(
+        "error", "hl-smi counts uncorrectable errors", "An uncorrectable error ends the job that meets it.", "memory"
+    ),
+    "amd-uncorrectable": ToolMeaning(
+        "error", "uncorrectable errors", "An uncorrectable error ends the job that meets it.", "memory"
+    ),
+    "amd-pages-unreservable": ToolMeaning(
+        "error", "bad pages that the driver could not take out of use", "Jobs can get the bad memory again.", "memory"
+    ),
+    "amd-pages-pending": ToolMeaning(
+        "warning", "bad pages wait for a reset of the GPU", "Until then jobs can meet the bad memory.", "memory"
+    ),
+    "dcgm-diag-failure": ToolMeaning("error", "dcgmi diag fails", _MAY_FAIL, "diagnostic"),
+    "dcgm-health-failure": ToolMeaning("error", "dcgmi health reports Failure", _MAY_FAIL, "diagnostic"),
+    "dcgm-health-warning": ToolMeaning("warning", "dcgmi health reports Warning", _MAY_FAIL, "diagnostic"),
+    "kube-no-devices": ToolMeaning(
+        "error", "Kubernetes has no GPU of a node that is labelled with GPUs", _FEWER, "plugin"
+    ),
+    "kube-unhealthy": ToolMeaning("error", "the device plugin holds devices to be unhealthy", _FEWER, "plugin"),
+    "kube-allocate": ToolMeaning("error", "the kubelet could not give a pod its devices", _FEWER, "plugin"),
+    "kube-endpoint": ToolMeaning("error", "the kubelet lost the device plugin", _FEWER, "plugin"),
+    "kube-not-ready": ToolMeaning("error", "Kubernetes reports the node as not Ready", "No pod starts on it.", "node"),
+    "kube-condition": ToolMeaning("warning", "a health check of Kubernetes reports a fault", _FEWER, "node"),
+    "container-version": ToolMeaning(
+        "error", "the driver's library is of another version than its module", _NO_GPU_IN_CONTAINER, "driver"
+    ),
+    "container-no-driver": ToolMeaning(
+        "error", "the NVIDIA driver is not loaded on the host", _NO_GPU_IN_CONTAINER, "driver"
+    ),
+    "container-no-device": ToolMeaning(
+        "error", "a container asks for a GPU that is not there", _NO_GPU_IN_CONTAINER, "device"
+    ),
+    "container-cuda": ToolMeaning(
+        "warning", "an image needs a newer driver than the host's", "Containers of that image do not start.", "image"
+    ),
+    "container-no-runtime": ToolMeaning(
+        "warning", "the container runtime has no support for GPUs", _NO_GPU_IN_CONTAINER, "runtime"
+    ),
+    "container-no-cdi": ToolMeaning(
+        "warning", "the runtime has no CDI device of that name", _NO_GPU_IN_CONTAINER, "runtime"
+    ),
+    "container-cgroup": ToolMeaning(
+        "warning",
+        "a running container lost its GPUs",
+        "CUDA fails in that container until it is started again.",
+        "lost",
+    ),
+    "container-nvml": ToolMeaning("error", "libnvidia-container cannot use the driver", _NO_GPU_IN_CONTAINER, "driver"),
+}
+_ORDER = list(MEANINGS)
+_MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
+_SHOWN = 6
+
+
+@rule("tool-reports-fault")
+def tool_reports_fault(case: RuleContext) -> Iterator[Result]:
+    parts: dict[str, list[Event]] = {}
+    for event in case.events:
+        if event.kind == KIND and event.code in MEANINGS:
+            parts.setdefault(event.subject or f"node {event.code}", []).append(event)
+    faults = [_fail(case, parts[part]) for part in sorted(parts)]
+    of_gpus = [fault for fault in faults if fault.subject.startswith("gpu:")]
+    says = MEANINGS[of_gpus[0].cause].says if of_gpus else ""
+    yield from merge_if_on_all(of_gpus, len(case.topology.gpus), says)
+    yield from (fault for fault in faults if fault not in of_gpus)
+    if not faults:
+        why = case.probe_failure("tool_reports")
+        if why is None:
+            yield Pass("node")
+        elif why.code == "evidence-failed":
+            yield Unknown("node", why)
+        else:
+            yield NotApplicable("node", Reason("not-measured", detail="no saved output of a tool that states faults"))
+
+
+def _fail(case: RuleContext, events: Sequence[Event]) -> Fail:
+    """One finding per part: the gravest of its codes decides."""
+    events = sorted(events, key=lambda event: _ORDER.index(event.code or ""))
+    first = events[0]
+    meaning = MEANINGS[first.code or ""]
+    gpu = _find_gpu(case, first.subject)
+    details = join_labels(list(dict.fromkeys(text for event in events if event.code == first.code
+                                             if (text := _describe(event)))))  # fmt: skip
+    on_bus = (first.subject or "").count(":") == 2
+    number = (first.subject or "").rpartition(" ")[2]
+    if gpu is not None:
+        subject, label = f"gpu:{gpu.id}", gpu.label
+    elif on_bus:
+        subject, label = f"pci:{first.subject}", device_label(case, first.subject or "")
+    else:
+        is_gpu = (first.subject or "").startswith(tuple(f"{maker} " for maker in _MAKERS))
+        subject, label = "node", f"GPU{number}" if is_gpu else first.subject or "node"
+    return Fail(
+        subject=subject,
+        label=label,
+        summary=f"{meaning.says}{f': {details}' if details else ''}",
+        impact=meaning.impact,
+        evidence=tuple(
+            Evidence(what=_name_tool(event), value=event.text, source=event.source) for event in events[:_SHOWN]
+        ),
+        severity=meaning.severity,
+        confidence=meaning.confidence,
+        cause=first.code or "",
+        situation=meaning.steps,
+        places=frozenset({gpu.id if gpu else first.subject or f"tool {first.code}"}),
+    )
+
+
+def _find_gpu(case: RuleContext, subject: str | None) -> Gpu | None:
+    """By its address, or by the number that the tool of its maker gives it."""
+    maker, _, number = (subject or "").partition(" ")
+    if maker not in _MAKERS:
+        return case.gpus.get(subject or "")
+    return next((gpu for gpu in case.topology.gpus if (gpu.vendor, str(gpu.index)) == (maker, number)), None)
+
+
+def _describe(event: Event) -> str:
+    """What the line states beside its code."""
+    detail = event.detail
+    if "allocatable" in detail:
+        return f"{detail['resource']} {detail['allocatable']} of {detail['capacity']}"
+    rows = (
+        detail.get("what"),
+        f"{detail['errors']} errors" if "errors" in detail else None,
+        detail.get("columns"),
+        f"{detail['condition']} {detail['status']}" if "condition" in detail else None,
+        detail.get("wants"),
+        f"{detail['counted']} by its label" if "counted" in detail else None,
+        detail.get("device"),
+    )
+    return " ".join(row for row in rows if row)
+
+
+def _name_tool(event: Event) -> str:
+    return event.source.partition(" ")[0]

@@ -1,0 +1,100 @@
+"""Ports of a saved `ibqueryerrors`, `perfquery` or ibdiagnet, of switches too: errors of the wire, and slow links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from agent.model.counters import PORT_COUNTER_BITS
+from agent.model.finding import Evidence
+from agent.model.node import Event
+from agent.model.reasons import Reason
+from agent.rules.context import RuleContext
+from agent.rules.pages import read_limit
+from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
+
+_KIND = "ib_port"
+_WIRE = {  # what each counts, and from which total on it is no start of a link
+    "symbol_error": ("symbol errors", read_limit("ib-fabric-errors.symbols")),
+    "port_rcv_errors": ("packets received with errors", read_limit("ib-fabric-errors.received")),
+    "link_error_recovery": ("recoveries of the link", read_limit("ib-fabric-errors.recoveries")),
+    "local_link_integrity_errors": ("link integrity errors", read_limit("ib-fabric-errors.integrity")),
+    "excessive_buffer_overrun_errors": ("buffer overruns", read_limit("ib-fabric-errors.integrity")),
+}
+_SLOW = ("speed", "width")
+_FEW = 4  # one of so many links is no choice of the fabric's owner
+_RECEIVED, _MARKED, _DOWNED = "port_rcv_errors", "port_rcv_remote_physical_errors", "link_downed"
+
+
+@rule("ib-fabric-errors")
+def ib_fabric_errors(case: RuleContext) -> Iterator[Result]:
+    ports = [event for event in case.events if event.kind == _KIND]
+    odd = [event for event in ports if event.code not in _SLOW] if _are_chosen(ports) else ports
+    faults = [fault for event in odd if (fault := _judge(case, event)) is not None]
+    yield from _merge_ends(faults)
+    if not faults:
+        why = case.probe_failure("tool_reports")
+        absent = Reason("not-measured", detail="no port with errors, or no saved output of ibqueryerrors")
+        if ports:
+            yield Pass("node")
+        else:
+            yield Unknown("node", why) if why and why.code == "evidence-failed" else NotApplicable("node", absent)
+
+
+def _are_chosen(ports: Sequence[Event]) -> bool:
+    """Whether so many links of the fabric are slower than their ends that cables or a setting make them so."""
+    slow = [event for event in ports if event.code in _SLOW]
+    links = max((int(text) for event in slow if (text := event.detail.get("links", "")).isdecimal()), default=0)
+    return 0 < links < _FEW * len(slow)
+
+
+def _judge(case: RuleContext, event: Event) -> Fail | None:
+    if event.code in _SLOW:
+        runs, could = event.detail.get("runs", "?"), event.detail.get("could", "more")
+        return _fail(event, f"the {event.code} of the link is {runs}, and both ends allow {could}", "low")
+    counters = {name: int(value) for name, value in event.detail.items() if value.isdecimal()}
+    if event.code == "growing":
+        grown = [f"{count} {_WIRE[name][0]}" for name, count in counters.items() if name in _WIRE]
+        return _fail(event, f"{', '.join(grown)} while ibdiagnet ran", "medium") if grown else None
+    over = [name for name, (_, limit) in _WIRE.items() if counters.get(name, 0) >= case.threshold(limit)]
+    if over == [_RECEIVED] and 2 * counters.get(_MARKED, 0) >= counters[_RECEIVED]:
+        return None  # damaged on a link further away, whose port has them unmarked
+    if not over:
+        return None
+    rows = [_count(name, counters) for name in over]
+    if counters.get(_DOWNED):
+        rows.append(f"down {_at_least(_DOWNED, counters[_DOWNED])} times")
+    return _fail(event, f"{', '.join(rows)} since the counters were reset", "medium")
+
+
+def _count(name: str, counters: Mapping[str, int]) -> str:
+    return f"{_at_least(name, counters[name])} {_WIRE[name][0]}"
+
+
+def _at_least(name: str, count: int) -> str:
+    """A counter at its end may have been more."""
+    full = count == (1 << PORT_COUNTER_BITS.get(name, 64)) - 1
+    return f"at least {count}" if full else str(count)
+
+
+def _fail(event: Event, what: str, confidence: str) -> Fail:
+    far = event.detail.get("far")
+    return Fail(
+        subject="node",
+        label=event.subject or "port",
+        summary=f"{what}{f'; the other end is {far}' if far else ''}",
+        impact="Packets that a bad cable damages are sent again after a timeout of up to 4.3 s (NCCL's default): jobs "
+        "over this link are slow, or end.",
+        evidence=(Evidence(what="the port's line", value=event.text, source=event.source),),
+        confidence=confidence,
+        cause=f"{event.code} {event.subject}",
+        situation="link" if event.code in _SLOW else "errors",
+        places=frozenset({f"fabric {event.subject}", f"fabric {far or event.subject}"}),
+    )
+
+
+def _merge_ends(faults: list[Fail]) -> Iterable[Fail]:
+    """One finding per link: of its two ends the first that is listed."""
+    links: dict[frozenset[str], Fail] = {}
+    for fault in faults:
+        links.setdefault(fault.places, fault)
+    return links.values()

@@ -1,0 +1,159 @@
+"""Health columns of nvidia-smi, npu-smi, hl-smi, rocm-smi and amd-smi.
+
+Sources: hicann/driver npucli (Health: OK, Warning, Alarm, Critical, UNKNOWN); docs.habana.ai (Volatile Uncor-Events);
+ROCm/rocm_smi_lib python_smi_tools/rocm_smi.py (showRasInfo); ROCm/amdsmi amdsmi_cli (UEC, ECC, bad pages).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from probes.amd.smi_output import as_number, parse_smi
+from probes.gpu.facts import normal_address
+from probes.gpu.nvidia_smi_table import list_unreadable
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+MOST_REPORTS = 256
+_LIMIT_CHARACTERS = 4 << 20
+_LIMIT_LINE = 300
+_ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]"
+_NPU_PLACE = lazy_pattern(rf" *({_ADDRESS}) *")
+_NPU_STATES = {
+    "warning": "npu-warning",
+    "alarm": "npu-alarm",
+    "critical": "npu-critical",
+    "unknown": "npu-unknown",
+}
+_GAUDI = lazy_pattern(
+    rf"\|\s+\d{{1,4}}\s+HL-\S+\s+\S+\s+\|\s+(?P<address>{_ADDRESS})\s[^|]*\|\s*(?P<count>\d{{1,12}})\s*\|"
+)
+_RAS_GPU = lazy_pattern(r"GPU ?\[(\d{1,4})\] ?:")
+_COUNT = lazy_pattern(r"[0-9]{1,18}")
+_BOX = lazy_pattern(rf"\|\s*(?P<address>{_ADDRESS}) [^|]*\|[^|]*?°C\s+(?P<count>\d{{1,12}})\s[^|]*\|")
+_NO_PAGES = ("no bad pages", "n/a", "not supported")
+
+
+def list_smi_errors(text: str) -> list[ToolReport]:
+    """GPUs of the table of nvidia-smi of which a column is ERR!."""
+    return [
+        ToolReport(
+            "fan-unreadable" if gpu.columns == ("fan",) else "sensors-unreadable",
+            gpu.address,
+            gpu.line,
+            (("columns", ", ".join(gpu.columns)),),
+        )
+        for gpu in list_unreadable(text)
+    ]
+
+
+def list_npu_states(text: str) -> list[ToolReport]:
+    """NPUs of `npu-smi info` whose Health is not OK.
+
+    >>> row = "| 96  310P3 | Alarm | NA  62  0 / 0 |\\n| 0  3 | 0000:82:00.0 | 0  1850 / 21527 |\\n"
+    >>> [(report.code, report.subject) for report in list_npu_states(row)]
+    [('npu-alarm', '0000:82:00.0')]
+    """
+    reports: list[ToolReport] = []
+    state, above = None, ""
+    for line in _lines(text):
+        if "Process id" in line or len(reports) >= MOST_REPORTS:
+            break
+        cells = line.strip().strip("|").split("|") if line.lstrip().startswith("|") else []
+        place = next((match for cell in cells if (match := _NPU_PLACE.fullmatch(cell))), None)
+        if place is not None:
+            if state:
+                reports.append(ToolReport(state, normal_address(place[1]), above))
+            state = None
+        elif cells:
+            words = {cell.strip().lower() for cell in cells[1:3]}
+            state = next((code for word, code in _NPU_STATES.items() if word in words), None)
+            above = " ".join(line.split())
+    return reports
+
+
+def list_gaudi_errors(text: str) -> list[ToolReport]:
+    """Cards of `hl-smi` with uncorrectable events."""
+    rows = (match for line in _lines(text) if (match := _GAUDI.match(line.strip())) and int(match["count"]))
+    return [
+        ToolReport("gaudi-events", normal_address(row["address"]), " ".join(row[0].split()), _errors(int(row["count"])))
+        for row in rows
+    ][:MOST_REPORTS]
+
+
+def list_ras_errors(text: str) -> list[ToolReport]:
+    """GPUs of `rocm-smi --showrasinfo` with uncorrectable errors, one per block.
+
+    >>> list_ras_errors("GPU[2]: \\tRAS INFO\\n  Block  Status  Correctable Error  Uncorrectable Error\\n"
+    ...     "  UMC  ENABLED  0  4\\n")[0][:2]
+    ('amd-uncorrectable', 'AMD 2')
+    """
+    reports: list[ToolReport] = []
+    number: str | None = None
+    for line in _lines(text):
+        words = line.split()
+        if gpu := _RAS_GPU.match(line.strip()):
+            number = gpu[1]
+        elif number and len(words) >= 4 and all(map(_COUNT.fullmatch, words[-2:])) and int(words[-1]):
+            detail = (("what", words[0][:40]), *_errors(int(words[-1])))
+            reports.append(ToolReport("amd-uncorrectable", f"AMD {int(number)}", " ".join(words), detail))
+    return reports[:MOST_REPORTS]
+
+
+def list_amd_errors(text: str) -> list[ToolReport]:
+    """GPUs of an output of amd-smi (its table, metric, bad-pages) with uncorrectable errors or bad pages.
+
+    Raises ParseError.
+    """
+    boxes = [match for line in _lines(text) if (match := _BOX.match(line.strip()))]
+    if boxes:
+        return [
+            ToolReport(
+                "amd-uncorrectable", normal_address(b["address"]), " ".join(b[0].split()), _errors(int(b["count"]))
+            )
+            for b in boxes
+            if int(b["count"])
+        ][:MOST_REPORTS]
+    reports: list[ToolReport] = []
+    for name, record in parse_smi(text[:_LIMIT_CHARACTERS]).gpus.items():
+        subject = _find_address(record) or f"AMD {int(name[3:])}"
+        reports += _list_of_record(subject, record)
+    return reports[:MOST_REPORTS]
+
+
+def _list_of_record(subject: str, record: Mapping[str, Any]) -> Iterator[ToolReport]:
+    ecc = record.get("ecc")
+    total = as_number(_lower(ecc).get("total_uncorrectable_count"))
+    if total:
+        yield ToolReport("amd-uncorrectable", subject, f"TOTAL_UNCORRECTABLE_COUNT: {total}", _errors(total))
+    for key, code in (("pending", "amd-pages-pending"), ("un_res", "amd-pages-unreservable")):
+        pages = record.get(key)
+        count = len(pages) if isinstance(pages, list) else 1 if isinstance(pages, dict) and pages else 0
+        if isinstance(pages, str) and pages.lower().startswith("0x"):
+            count = 1
+        if count and not str(pages).lower().startswith(_NO_PAGES):
+            yield ToolReport(code, subject, f"{key.upper()}: {str(pages)[:120]}", (("pages", str(count)),))
+
+
+def _errors(count: int) -> tuple[tuple[str, str], ...]:
+    return (("errors", str(count)),)
+
+
+def _lower(value: Any) -> dict[str, Any]:
+    return {str(key).lower(): item for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def _find_address(record: Mapping[str, Any]) -> str | None:
+    bdf = record.get("bdf") or _lower(record.get("bus")).get("bdf")
+    if isinstance(bdf, str) and re.fullmatch(_ADDRESS, bdf):
+        return normal_address(bdf)
+    return None
+
+
+def _lines(text: str) -> list[str]:
+    if len(text) > _LIMIT_CHARACTERS:
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    lines = text.splitlines()
+    return [line for line in (lines if text.endswith(("\n", "\r")) else lines[:-1]) if len(line) < _LIMIT_LINE]

@@ -1,0 +1,160 @@
+"""What Kubernetes and container runtimes state of GPUs and NICs: `kubectl describe node`, events, failed `docker run`.
+
+Sources: kubernetes pkg/kubectl describe (sections of a node), kubelet's device manager (an allocatable count without
+the unhealthy devices), NVIDIA/libnvidia-container src/cli, NVIDIA/nvidia-container-toolkit, moby daemon,
+containerd and CRI-O (runtime handlers), tags.cncf.io/container-device-interface.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+MOST_REPORTS = 64
+_LIMIT_CHARACTERS = 4 << 20
+_LIMIT_LINE = 4000
+_LIMIT_TEXT = 400
+_SECTION = lazy_pattern(r"(?P<name>[A-Z][A-Za-z ]{2,40}):[ \t]*(?P<value>\S.{0,200})?")
+_DEVICES = lazy_pattern(
+    r"(?:nvidia\.com/(?!gpu[\w.-]*\.shared)\S+|amd\.com/gpu\S*|habana\.ai/\S+|huawei\.com/Ascend\S*|"
+    r"aws\.amazon\.com/neuron\S*|rdma/\S+|\S+/(?:sriov|rdma|hca|ib)\S*|vpc\.amazonaws\.com/efa|intel\.com/\S*(?:rdma|sriov)\S*)"
+)
+_COUNT = lazy_pattern(r"\d{1,9}")
+_COUNT_LABEL = lazy_pattern(r"(?:\S{0,40}[ \t]+)?nvidia\.com/gpu\.count=(?P<count>\d{1,4})")
+_CONDITION = lazy_pattern(r"(?P<type>\S{2,80})[ \t]+(?P<status>True|False|Unknown)[ \t]+(?P<rest>.{0,600})")
+_OF_DEVICES = lazy_pattern(
+    r"gpu|nvlink|nvswitch|xid|infiniband|rdma|\bib[A-Z_]|npu|ascend|gaudi|neuron|\bnic", re.IGNORECASE
+)
+_GOOD = lazy_pattern(r".*(?:Ready|Healthy|Health|Available|OK|Ok|Up|Passed|Active)")
+
+
+class _Sentence(NamedTuple):
+    code: str
+    needle: str
+    pattern: re.Pattern[str] | None = None  # groups are details
+
+
+SENTENCES = (  # the first that fits a line
+    _Sentence("container-version", "driver/library version mismatch"),
+    _Sentence("container-no-driver", "nvml error: driver not loaded"),
+    _Sentence("container-no-driver", "nvidia-container-cli: initialization error: load library failed: libnvidia-ml"),
+    _Sentence(
+        "container-no-device", "unknown device", lazy_pattern(r"device error: (?P<device>\S{1,60}): unknown device")
+    ),
+    _Sentence(
+        "container-cuda",
+        "unsatisfied condition: cuda",
+        lazy_pattern(r"condition: (?P<wants>cuda ?[<>=]{1,2} ?[\d.]{1,8})"),
+    ),
+    _Sentence(
+        "container-no-runtime",
+        "could not select device driver",
+        lazy_pattern(r"capabilities: \[\[(?P<wants>[\w ,-]{1,40})\]\]"),
+    ),
+    _Sentence("container-no-runtime", "unknown or invalid runtime name: nvidia"),
+    _Sentence("container-no-runtime", 'no runtime for "nvidia" is configured'),
+    _Sentence(
+        "container-no-cdi", "unresolvable CDI devices", lazy_pattern(r"CDI devices (?P<wants>[\w./=:, -]{1,80})")
+    ),
+    _Sentence("container-cgroup", "Failed to initialize NVML: Unknown Error"),
+    _Sentence("container-nvml", "nvidia-container-cli: initialization error"),
+    _Sentence(
+        "kube-allocate",
+        "Allocate failed due to",
+        lazy_pattern(r"unavailable for (?P<wants>[\w./-]{1,60}\. Requested: \d{1,6}, Available: \d{1,6})"),
+    ),
+    _Sentence(
+        "kube-endpoint", "could not be found for endpoint", lazy_pattern(r"for endpoint (?P<wants>[\w./-]{1,60})")
+    ),
+)
+
+
+def list_sentences(text: str) -> list[ToolReport]:
+    """Lines in which a runtime or kubelet states why a container has no GPU; each sentence once.
+
+    >>> line = 'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].'
+    >>> [(report.code, report.detail) for report in list_sentences(line)]
+    [('container-no-runtime', (('wants', 'gpu'),))]
+    """
+    reports: dict[tuple[str, tuple[tuple[str, str], ...]], ToolReport] = {}
+    for line in _check(text).splitlines():
+        sentence = next((one for one in SENTENCES if one.needle in line), None) if len(line) < _LIMIT_LINE else None
+        if sentence is None:
+            continue
+        match = sentence.pattern.search(line) if sentence.pattern else None
+        detail = tuple((name, value.strip()) for name, value in (match.groupdict() if match else {}).items() if value)
+        start = max(line.find(sentence.needle) - 120, 0)
+        shown = " ".join(line[start : start + _LIMIT_TEXT].split())
+        reports.setdefault((sentence.code, detail), ToolReport(sentence.code, None, shown, detail))
+    return list(reports.values())[:MOST_REPORTS]
+
+
+def list_node_faults(text: str) -> list[ToolReport]:
+    r"""Faults of `kubectl describe node`: devices that are not allocatable, conditions, and events. Raises ParseError.
+
+    >>> node = "Name: n7\nCapacity:\n  nvidia.com/gpu: 8\nAllocatable:\n  nvidia.com/gpu: 7\n"
+    >>> [(report.code, report.detail) for report in list_node_faults(node)]
+    [('kube-unhealthy', (('resource', 'nvidia.com/gpu'), ('capacity', '8'), ('allocatable', '7')))]
+    """
+    sections: dict[str, dict[str, str]] = {}
+    reports: list[ToolReport] = []
+    name, nodes, counted = "", 0, None
+    for line in _check(text).splitlines():
+        if len(line) > _LIMIT_LINE:
+            continue
+        label = _COUNT_LABEL.fullmatch(line.strip())
+        counted = label["count"] if label else counted
+        heading = _SECTION.fullmatch(line)
+        if heading:
+            name = heading["name"]
+            nodes += name == "Name"
+        elif name in ("Capacity", "Allocatable"):
+            resource, _, count = line.strip().partition(":")
+            if _DEVICES.fullmatch(resource) and _COUNT.fullmatch(count.strip()):
+                sections.setdefault(name, {})[resource] = count.strip()
+        elif name == "Conditions" and (condition := _CONDITION.fullmatch(line.strip())):
+            reports += _read_condition(condition)
+    if not nodes:
+        raise ParseError("no name of a node in the output of kubectl describe node")
+    if nodes > 1:
+        raise ParseError(f"{nodes} nodes: save the output of each")
+    return (_compare(sections, counted) + reports + list_sentences(text))[:MOST_REPORTS]
+
+
+def _compare(sections: dict[str, dict[str, str]], counted: str | None) -> list[ToolReport]:
+    """Devices that the node has and that no pod can get: their plugin holds them to be unhealthy, or is gone."""
+    capacity, allocatable = sections.get("Capacity", {}), sections.get("Allocatable", {})
+    reports = []
+    for resource, count in capacity.items():
+        left = allocatable.get(resource)
+        if left is not None and int(left) < int(count):
+            text = f"{resource}: {count} capacity, {left} allocatable"
+            counts = (("resource", resource), ("capacity", count), ("allocatable", left))
+            reports.append(ToolReport("kube-unhealthy", None, text, counts))
+    gpus = [int(count) for resource, count in capacity.items() if resource.startswith("nvidia.com/")]
+    if counted and int(counted) and gpus and not any(gpus):
+        text = f"nvidia.com/gpu.count={counted}, nvidia.com/gpu: 0"
+        reports.append(
+            ToolReport("kube-no-devices", None, text, (("resource", "nvidia.com/gpu"), ("counted", counted)))
+        )
+    return reports
+
+
+def _read_condition(condition: re.Match[str]) -> list[ToolReport]:
+    """`Ready` that is not True; of conditions about devices those with the bad value."""
+    kind, status = condition["type"], condition["status"]
+    text = f"{kind} {status} {' '.join(condition['rest'].split()[-30:])}"[:_LIMIT_TEXT]
+    detail = (("condition", kind), ("status", status))
+    if kind == "Ready":
+        return [ToolReport("kube-not-ready", None, text, detail)] if status != "True" else []
+    is_bad = status == ("False" if _GOOD.fullmatch(kind) else "True")
+    return [ToolReport("kube-condition", None, text, detail)] if is_bad and _OF_DEVICES.search(kind) else []
+
+
+def _check(text: str) -> str:
+    if len(text) > _LIMIT_CHARACTERS:
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+    return text

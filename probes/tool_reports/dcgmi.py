@@ -1,0 +1,209 @@
+"""`dcgmi health -c` and `dcgmi diag`, as tables and as JSON: which GPU does not pass, and why.
+
+Source: NVIDIA/DCGM, dcgmi/Health.cpp and Diag.cpp, nvvs/include/NvvsJsonStrings.h. Tables break a message at the width
+of their second column; the table of R3 and earlier lists the GPUs of a result, the one of R4 has a line for each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from probes.text import ParseError, lazy_pattern
+from probes.tool_reports.facts import ToolReport
+
+MOST_REPORTS = 256
+_LIMIT_CHARACTERS = 4 << 20
+_LIMIT_LINE = 400
+_ROW = lazy_pattern(r"[ \t]*\| ?(?P<label>[^|]{1,80})\|(?P<value>[^|]{0,200})\|[ \t]*")
+_STATES = {"Warning": "dcgm-health-warning", "Failure": "dcgm-health-failure"}
+_ENTITY = lazy_pattern(r"(?:-> )?(?P<kind>GPU|NvSwitch|Switch|CPU)?(?: ID)?:? ?(?P<number>\d{1,4})")
+_RESULT = lazy_pattern(r"(?P<result>Pass|Fail|Skip|Warn)\b(?: - (?P<about>All|GPUs?: [\d, ]{1,200}))?")
+_OF_GPU = lazy_pattern(r"(?P<kind>GPU|NvSwitch|CPU) ?(?P<number>\d{1,4}): (?P<result>Pass|Fail|Skip|Warn)\b.*")
+_WARNED = lazy_pattern(r"(?:Warning|Error)(?:: GPU ?(?P<number>\d{1,4}))?")
+_GPU_IN_TEXT = lazy_pattern(r"GPU (\d{1,4})\b")
+_METADATA = ("DCGM Version", "Driver Version Detected", "GPU Device IDs Detected", "Diagnostic", "Number of")
+
+
+def parse_health(text: str) -> list[ToolReport]:
+    """The incidents of `dcgmi health -c`, one per system of a GPU. Raises ParseError.
+
+    >>> table = "| Overall Health | Failure |\\n| GPU | |\\n| -> 3 | Failure |\\n|    -> Errors | |\\n"
+    >>> parse_health(table + "|       -> Memory system | Failure |\\n| | DBE in GPU 3 |\\n")[0].subject
+    'NVIDIA 3'
+    """
+    _check(text)
+    if text.lstrip()[:1] == "{":
+        return _list_incidents(_load(text))
+    reports: list[ToolReport] = []
+    subject: str | None = None
+    kind, seen = "GPU", False
+    for label, value in _rows(text):
+        seen = seen or "Overall Health" in f"{label}{value}"
+        name = label.removeprefix("-> ")
+        if name in ("GPU", "NvSwitch", "CPU", "Switch"):
+            kind = name
+        elif (entity := _ENTITY.fullmatch(label)) and value in ("Healthy", *_STATES):
+            subject = _name(entity["kind"] or kind, entity["number"])
+            reports += [ToolReport(_STATES[value], subject, f"{subject}: {value}")] if value in _STATES else []
+        elif subject and value in _STATES:
+            reports = _without_headline(reports, subject)
+            reports.append(ToolReport(_STATES[value], subject, f"{name}: {value}", (("what", name),)))
+        elif reports and not label and value:
+            reports[-1] = _go_on(reports[-1], value)
+    if not seen:
+        raise ParseError("no line of the overall health in the output of dcgmi health")
+    return reports[:MOST_REPORTS]
+
+
+def _without_headline(reports: list[ToolReport], subject: str) -> list[ToolReport]:
+    """A GPU's own line counts only where no system of it is named."""
+    return [report for report in reports if report.subject != subject or report.detail or ": " not in report.text
+            or report.text.partition(": ")[0] != subject]  # fmt: skip
+
+
+def _list_incidents(document: Any) -> list[ToolReport]:
+    reports = []
+    body = _field(document, "body")
+    for kind in ("GPU", "NvSwitch", "CPU"):
+        for number, entity in _items(_field(body, kind, "children")):
+            for system, incident in _items(_field(entity, "children", "Errors", "children")):
+                code = _STATES.get(str(_field(incident, "value")))
+                overflow = _field(incident, "overflow")
+                words = " ".join(map(str, overflow[:20])) if isinstance(overflow, list) else ""
+                if code and number.isdigit():
+                    text = f"{system}: {_field(incident, 'value')} {words}".strip()[:_LIMIT_LINE]
+                    reports.append(ToolReport(code, _name(kind, number), text, (("what", system[:80]),)))
+    if not isinstance(_field(body, "Overall Health"), dict):
+        raise ParseError("no overall health in the JSON of dcgmi health")
+    return reports[:MOST_REPORTS]
+
+
+def parse_diag(text: str) -> list[ToolReport]:
+    """The failed tests of `dcgmi diag`, one per test and GPU. Raises ParseError.
+
+    >>> rows = "| Diagnostic | Result |\\n| GPU Memory | Pass - GPUs: 1 |\\n| | Fail - GPU: 0 |\\n| Warning | Hot |\\n"
+    >>> [(report.subject, report.detail, report.text) for report in parse_diag(rows)]
+    [('NVIDIA 0', (('what', 'GPU Memory'),), 'GPU Memory: Fail; Hot')]
+    """
+    _check(text)
+    begin = text.find("{")
+    if "test_categories" in text and begin >= 0:
+        return _list_failed_tests(_load(text[begin:]))
+    reports: list[ToolReport] = []
+    test, seen = "", False
+    failed: list[int] = []  # places in `reports` that a message belongs to
+    for label, value in _rows(text):
+        seen = seen or label == "Diagnostic"
+        warned = _WARNED.fullmatch(label)
+        if label and not warned:
+            test, failed = "" if label.startswith(_METADATA) else label, []
+        result, of_gpu = _RESULT.match(value), _OF_GPU.fullmatch(value)
+        if test and not warned and (result or of_gpu):
+            subjects = _list_failed(result, of_gpu)
+            if of_gpu and subjects:  # R4: the line of the test stands above those of its GPUs
+                reports = [report for report in reports if report.subject is not None or report.detail[0][1] != test]
+            failed = list(range(len(reports), len(reports) + len(subjects))) or failed * bool(of_gpu or not label)
+            reports += [_failed_test(test, subject) for subject in subjects]
+        elif label == "Error" and value and not failed:
+            failed = [len(reports)]
+            reports.append(ToolReport("dcgm-diag-failure", _find_gpu(value), value, (("what", test or "Deployment"),)))
+        elif value and failed and (warned or not label):
+            joint = "; " if warned else ""
+            own = _name("GPU", warned["number"]) if warned and warned["number"] else None
+            for at in failed if own is None else [at for at in failed if reports[at].subject == own]:
+                reports[at] = _go_on(reports[at], value, joint)
+    if not seen:
+        raise ParseError("no heading of a diagnostic in the output of dcgmi diag")
+    return reports[:MOST_REPORTS]
+
+
+def _list_failed(result: re.Match[str] | None, of_gpu: re.Match[str] | None) -> list[str | None]:
+    if of_gpu:
+        return [_name(of_gpu["kind"], of_gpu["number"])] if of_gpu["result"] == "Fail" else []
+    if result is None or result["result"] != "Fail":
+        return []
+    numbers = re.findall(r"\d{1,4}", result["about"] or "")
+    return [_name("GPU", number) for number in numbers[:64]] or [None]
+
+
+def _failed_test(test: str, subject: str | None) -> ToolReport:
+    return ToolReport("dcgm-diag-failure", subject, f"{test}: Fail", (("what", test),))
+
+
+def _list_failed_tests(document: Any) -> list[ToolReport]:
+    reports = []
+    for root in ("DCGM Diagnostic", "DCGM GPU Diagnostic"):
+        for category in _rows_of(_field(document, root, "test_categories")):
+            for test in _rows_of(_field(category, "tests")):
+                name = str(_field(test, "name"))[:80]
+                results = _rows_of(_field(test, "results"))
+                failed = [result for result in results if str(_field(result, "status")).lower() == "fail"]
+                reports += [_failed_test(name, _find_entity(row))._replace(text=_tell(name, row)) for row in failed]
+    if not isinstance(_field(document, "DCGM Diagnostic") or _field(document, "DCGM GPU Diagnostic"), dict):
+        raise ParseError("no diagnostic in the JSON of dcgmi diag")
+    return reports[:MOST_REPORTS]
+
+
+def _find_entity(result: Any) -> str | None:
+    number = _field(result, "entity_id")
+    if number is None:
+        number = _field(result, "gpu_id") or _field(result, "gpu_ids")
+    text = str(number) if number is not None else ""
+    kind = str(_field(result, "entity_group") or "GPU")
+    return _name(kind, text) if text.isascii() and text.isdigit() and kind in ("GPU", "NvSwitch", "CPU") else None
+
+
+def _tell(name: str, result: Any) -> str:
+    warnings = _field(result, "warnings")
+    rows = warnings if isinstance(warnings, list) else [warnings]
+    words = [str(_field(row, "warning") if isinstance(row, dict) else row) for row in rows[:8] if row]
+    return "; ".join([f"{name}: Fail", *words])[:_LIMIT_LINE]
+
+
+def _name(kind: str, number: str) -> str:
+    return f"NVIDIA {int(number[:6])}" if kind == "GPU" else f"{kind} {int(number[:6])}"
+
+
+def _find_gpu(text: str) -> str | None:
+    match = _GPU_IN_TEXT.search(text)
+    return _name("GPU", match[1]) if match else None
+
+
+def _go_on(report: ToolReport, words: str, joint: str = " ") -> ToolReport:
+    return report._replace(text=f"{report.text}{joint}{words}"[:_LIMIT_LINE])
+
+
+def _rows(text: str) -> Iterator[tuple[str, str]]:
+    """The two columns of each line of the table."""
+    for line in text.splitlines():
+        if len(line) < _LIMIT_LINE and (row := _ROW.fullmatch(line)) and not row["label"].startswith("--"):
+            yield row["label"].strip(), row["value"].strip()
+
+
+def _check(text: str) -> None:
+    if len(text) > _LIMIT_CHARACTERS:
+        raise ParseError(f"longer than {_LIMIT_CHARACTERS} characters")
+
+
+def _load(text: str) -> Any:
+    try:
+        return json.JSONDecoder().raw_decode(text.strip())[0]
+    except (ValueError, RecursionError) as why:
+        raise ParseError(f"no JSON, cut or elided: {str(why)[:80]}") from why
+
+
+def _field(value: Any, *keys: str) -> Any:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _items(value: Any) -> list[tuple[str, Any]]:
+    return list(value.items())[:MOST_REPORTS] if isinstance(value, Mapping) else []
+
+
+def _rows_of(value: Any) -> list[Any]:
+    return value[:MOST_REPORTS] if isinstance(value, list) else []

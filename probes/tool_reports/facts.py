@@ -1,0 +1,21 @@
+"""A fault as a tool states it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ToolReport(NamedTuple):
+    """A fault of one part. What a code means stands in `agent/rules/host/tool_reports.py`."""
+
+    code: str
+    subject: str | None  # PCI address; "NVIDIA 3", "AMD 0": a GPU as the tool numbers it; another name; None: the host
+    text: str  # the line
+    detail: tuple[tuple[str, str], ...] = ()  # what else of it a person needs, by name
+    kind: str = "tool"  # ib_port: error counters of a port of an InfiniBand fabric
+
+
+class ToolFacts(NamedTuple):
+    """Every fault, with the command that states it. None of them: all that was read is healthy."""
+
+    reports: tuple[tuple[str, ToolReport], ...]

@@ -1,0 +1,153 @@
+"""Tables that people paste, alone: the finding that each gives, and none of a healthy machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.agent.rules.test_fragments import ibstat, scan_text, warnings_of
+from tests.probes.gpu.test_nvidia_smi_table import R390, TABLE, row, table
+from tests.probes.sources.test_wrappers import ULIMIT
+from tests.probes.tool_reports import tool_texts as texts
+
+NODE = texts.NODE_WORDS
+LOST = "N/A   ERR!   ERR!           ERR! /  700W |              GPU is lost | ERR!      Default"
+NO_FAN = "ERR!  30C    P0              72W /  700W |       1MiB /  81559MiB |      0%      Default"
+NO_SENSORS = "ERR!  ERR!   P0             ERR! /  700W |       1MiB /  81559MiB |      0%      Default"
+LSPCI = "17:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n"
+FAULTS = {  # name: text, and its findings of warning or more
+    "an ECC count": (TABLE, {"error gpu-ecc GPU1 high"}),
+    "a lost GPU": (table(row(), row(1, "2A", second=LOST)), {"error gpu-missing GPU1 medium"}),
+    "no sensors": (table(row(second=NO_SENSORS)), {"error tool-reports-fault GPU0 medium"}),
+    "no fan": (table(row(second=NO_FAN)), {"warning tool-reports-fault GPU0 medium"}),
+    "ECC of one GPU off": (table(row(), row(1, "2A", ecc="Off")), {"warning gpu-ecc GPU1 high"}),
+    "device handle": (
+        "Unable to determine the device handle for GPU0000:CB:00.0: Unknown Error\n",
+        {"error gpu-missing GPU0 medium"},
+    ),
+    "mismatch": (
+        "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.54\n",
+        {"error gpu-driver-unusable node medium"},
+    ),
+    "no devices": ("No devices were found\n", {"error gpu-driver-unusable node medium"}),
+    "no driver": (
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
+        "NVIDIA driver is installed and running.\n",
+        {"error gpu-driver-unusable node medium"},
+    ),
+    "a lost container": ("Failed to initialize NVML: Unknown Error\n", {"error gpu-driver-unusable node medium"}),
+    "ulimit -a": (ULIMIT, {"warning gdr-memlock-low node medium"}),
+    "ulimit -l": ("$ ulimit -l\n64\n", {"warning gdr-memlock-low node medium"}),
+    "npu-smi": (texts.NPU.format(state="Alarm"), {"error tool-reports-fault GPU32 medium"}),
+    "hl-smi": (texts.HL.format(count=2), {"error tool-reports-fault GPU1 medium"}),
+    "rocm-smi": (texts.RAS.format(count=2), {"error tool-reports-fault GPU1 medium"}),
+    "amd-smi metric": (texts.AMD_METRIC.format(count=2), {"error tool-reports-fault GPU1 medium"}),
+    "amd-smi": (texts.AMD_BOX.format(count=2), {"error tool-reports-fault GPU1 medium"}),
+    "amd-smi bad-pages": (
+        texts.AMD_PAGES.format(pending=texts.PAGES.format(state="PENDING"), unreservable=texts.NO_PAGES),
+        {"warning tool-reports-fault GPU1 medium"},
+    ),
+    "dcgmi health": (
+        texts.UNHEALTHY,
+        {"error tool-reports-fault GPU3 medium", "warning tool-reports-fault GPU1 medium"},
+    ),
+    "dcgmi health, R1": (texts.UNHEALTHY_R1, {"warning tool-reports-fault GPU0 medium"}),
+    "dcgmi health -j": (texts.HEALTH_JSON, {"error tool-reports-fault GPU3 medium"}),
+    "dcgmi diag": (texts.DIAG, {"error tool-reports-fault GPU3 medium", "error tool-reports-fault node medium"}),
+    "dcgmi diag -j": (texts.DIAG_JSON, {"error tool-reports-fault GPU5 medium"}),
+    "ibqueryerrors": (texts.PORT_ERRORS, {"warning ib-fabric-errors port 7 of MF0;leaf3:MQM9700/U1 medium"}),
+    "perfquery": (texts.PERFQUERY.format(symbols=65535), {"warning ib-fabric-errors port 1 of LID 33 medium"}),
+    "kubectl": (texts.NODE.format(**{**NODE, "allocatable": "7"}), {"error tool-reports-fault node medium"}),
+    "pod": (texts.POD, {"error tool-reports-fault node medium"}),
+    "docker": (texts.DOCKER, {"error tool-reports-fault node medium"}),
+    "lspci | grep": (f"$ lspci | grep -i nvidia\n{LSPCI}{LSPCI.replace('17', '3d').replace('a1', 'ff')}", {
+        "critical pcie-device-gone GPU1 high",
+    }),
+}  # fmt: skip
+HEALTHY = {
+    "nvidia-smi": table(row(), row(1, "2A")),
+    "nvidia-smi R390": R390.replace("                  Off |", "                    0 |"),
+    "nvidia-smi with MIG": table(*(row(n, f"{n}8", ecc="On", mig="Enabled") for n in range(2))),
+    "nvidia-smi -L in a file of that name": "GPU 0: NVIDIA H200 (UUID: GPU-6f3b5fe1-0000-0000-0000-000000000000)\n",
+    "ulimit -a": ULIMIT.replace(" 64\n", " unlimited\n"),
+    "npu-smi": texts.NPU.format(state="OK"),
+    "hl-smi": texts.HL.format(count=0),
+    "rocm-smi": texts.RAS.format(count=0),
+    "amd-smi metric": texts.AMD_METRIC.format(count=0),
+    "amd-smi": texts.AMD_BOX.format(count=0),
+    "amd-smi bad-pages": texts.AMD_PAGES.format(pending=texts.NO_PAGES, unreservable=texts.NO_PAGES),
+    "dcgmi health": texts.HEALTHY,
+    "dcgmi diag": texts.DIAG_PASSED,
+    "ibqueryerrors": texts.PORT_WAITS,
+    "perfquery": texts.PERFQUERY.format(symbols=3),
+    "kubectl": texts.NODE.format(**NODE),
+    "pod": texts.POD_WAITS,
+    "lspci | grep": f"$ lspci | grep -i nvidia\n{LSPCI}",
+    "lspci | grep LnkSta": f'$ lspci -vv | grep -E "LnkSta|^[0-9]"\n{LSPCI}\t\tLnkSta:\tSpeed 32GT/s, Width x16\n',
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_table_alone_gives_a_finding(name: str, tmp_path: Path) -> None:
+    text, expected = FAULTS[name]
+    report = scan_text(tmp_path, text, "issue.txt")
+
+    assert expected == {f"{f.severity} {f.rule} {f.label} {f.confidence}" for f in warnings_of(report)}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_table_gives_no_warning(name: str, tmp_path: Path) -> None:
+    report = scan_text(tmp_path, HEALTHY[name], "issue.txt")
+
+    assert [] == warnings_of(report)
+    assert "critical" != report.summary.verdict
+
+
+@pytest.mark.parametrize("name", [name for name in FAULTS if name != "ulimit -l"])
+def test_the_steps_have_no_words_to_fill_in(name: str, tmp_path: Path) -> None:
+    for finding in warnings_of(scan_text(tmp_path, FAULTS[name][0], "issue.txt")):
+        assert not {"NPU_CARD", "NPU_CHIP", "GPU_INDEX", "ADDRESS", "DEVICE"} & set(finding.remedy.split())
+
+
+@pytest.mark.parametrize(("links", "ports"), [(texts.LINKS, ()), (texts.SLOW_LINKS, (8, 9))], ids=["healthy", "slow"])
+def test_slow_links_of_the_fabric_around_a_host_are_named(tmp_path: Path, links: str, ports: tuple[int, ...]) -> None:
+    """A fabric alone is no host: `fleet topology` reads it."""
+    (tmp_path / "iblinkinfo.txt").write_text(links)
+    report = scan_text(tmp_path, ibstat(*["Active"] * 4))
+
+    assert {f"ib-fabric-errors port {port} of MF0;leaf3:MQM9700/U1 low" for port in ports} == {
+        f"{f.rule} {f.label} {f.confidence}" for f in warnings_of(report)
+    }
+
+
+def test_a_list_that_ends_at_a_lost_gpu_is_of_no_other_host(tmp_path: Path) -> None:
+    (tmp_path / "nvidia-smi.txt").write_text(FAULTS["device handle"][0])
+    listed = "".join(f"GPU {n}: NVIDIA H100 (UUID: GPU-6f3b5fe{n}-0000-0000-0000-000000000000)\n" for n in range(2))
+    report = scan_text(tmp_path, listed, "nvidia-smi_-L.txt")
+
+    assert not report.source.hosts
+    assert ["gpu-missing"] == [finding.rule for finding in warnings_of(report)]
+
+
+def test_a_filtered_list_concludes_nothing_from_what_is_absent(tmp_path: Path) -> None:
+    report = scan_text(tmp_path, HEALTHY["lspci | grep"], "issue.txt")
+
+    assert "unknown" == report.summary.verdict
+    assert "partial" in (report.summary.devices_unread or "")
+
+
+def test_lines_that_state_no_device_are_refused_with_a_reason(tmp_path: Path) -> None:
+    lines = f"{LSPCI}$ lspci -vvv | grep ACSCtl\n\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+\n"
+    (file,) = (file for file in scan_text(tmp_path, lines, "issue.txt").source.files if file.read_as is None)
+
+    assert "do not state their device" in (file.reason or "")
+
+
+def test_a_service_that_starts_jobs_outweighs_a_shell(tmp_path: Path) -> None:
+    """The limit of a login says nothing of a scheduler's jobs."""
+    unit = tmp_path / "etc" / "systemd" / "system"
+    unit.mkdir(parents=True)
+    (unit / "slurmd.service").write_text("[Service]\nLimitMEMLOCK=infinity\n")
+
+    assert [] == warnings_of(scan_text(tmp_path, ULIMIT, "ulimit_-a.txt"))

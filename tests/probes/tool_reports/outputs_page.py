@@ -1,0 +1,70 @@
+"""The page of all outputs of tools that are read, and of the faults that tools state in them."""
+
+from __future__ import annotations
+
+from agent.rules.host.tool_reports import MEANINGS
+from probes.host.commands import COMMANDS, OF_INTERFACE, OF_NPU, SAVED
+from probes.sources.dump import IN_PARTS, saved_name
+from probes.sources.given import describe_command
+from probes.sources.identify import MARKS
+from probes.tool_reports.port_errors import COUNTERS
+from probes.tool_reports.probe import READERS
+
+_HEAD = """# Outputs that are read
+
+Every output of a tool that a saved source may hold. This page is made from the tables that the program uses
+(`probes/host/commands.py`, `probes/sources/identify.py`, `agent/rules/host/tool_reports.py`); run `make docs` after a
+change. [Sources](sources.md#saved-outputs) states what may stand around an output, and how a file is named after its
+command. `by its text`: it is recognized in a file of any name, and without its command in a longer text.
+
+| command | recognized | a part of it (`grep`, `head`) |
+|---|---|---|
+"""
+_FAULTS = """
+## Faults that tools state
+
+Each is an event of the report (`kind` `tool`) and a finding of [`tool-reports-fault`](rules-map.md). What an existing
+rule finds from the same output is not here: lost GPUs, ECC counts and persistence in the table of `nvidia-smi`
+(`gpu-missing`, `gpu-ecc`, `gpu-persistence-off`), and its sentences where nothing works (`gpu-driver-unusable`).
+
+| code | severity | what the tool states | confidence |
+|---|---|---|---|
+"""
+_PORTS = """
+## Ports of an InfiniBand fabric
+
+`ibqueryerrors`, `perfquery` and lines of ibdiagnet are events of the report (`kind` `ib_port`), one per port with an
+error, of switches too, each with the port at its other end where the output names it; `ib-fabric-errors` decides which
+are a bad cable. Taken are the counters below. Not taken are counters of data, packets and waiting (PortXmitWait), the
+sum over all ports of a switch (`port ALL`), and tables of details (`perfquery -D`). They are no counters of this host's
+ports: a host name in them is text of the subnet.
+
+"""
+
+
+def describe_outputs() -> str:
+    """The page as Markdown."""
+    known = {argv for commands, _ in MARKS for argv in commands}
+    devices = {*OF_INTERFACE, *OF_NPU}
+    commands = sorted(dict.fromkeys((*COMMANDS, *SAVED)), key=lambda argv: " ".join(argv))
+    rows = [
+        f"| `{_name(argv, argv in devices)}` | {_recognize(argv in known)} | {_describe_part(argv)} |\n"
+        for argv in commands
+    ]
+    faults = [f"| `{code}` | {m.severity} | {m.says} | {m.confidence} |\n" for code, m in MEANINGS.items()]
+    counters = [f"- `{printed}` (`{name}`)\n" for name, printed in COUNTERS.items()]
+    tools = sorted({argv[0] for commands, _ in READERS for argv in commands})
+    text = f"\nRead for it: {', '.join(f'`{tool}`' for tool in tools)}.\n"
+    return _HEAD + "".join(rows) + _FAULTS + "".join(faults) + text + _PORTS + "".join(counters)
+
+
+def _name(argv: tuple[str, ...], is_of_device: bool) -> str:
+    return f"{describe_command(argv)}{' DEVICE' if is_of_device else ''}"
+
+
+def _recognize(by_text: bool) -> str:
+    return "by its text" if by_text else "by the name of the file, or the command before it"
+
+
+def _describe_part(argv: tuple[str, ...]) -> str:
+    return "used as a part" if saved_name(argv).startswith((*IN_PARTS, "journalctl")) else "not used"

@@ -1,0 +1,171 @@
+"""Faults that saved outputs of tools state: each reader on a fault, a healthy machine, and what it cannot read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probes.text import ParseError
+from probes.tool_reports import accelerators, containers, dcgmi
+from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.port_errors import list_port_errors, list_slow_links
+from probes.tool_reports.probe import READERS
+from tests.probes.gpu.test_nvidia_smi_table import TABLE
+from tests.probes.tool_reports import tool_texts as texts
+
+Reader = Callable[[str], Sequence[ToolReport]]
+NODE = texts.NODE.format(**texts.NODE_WORDS)
+
+
+def node(**words: str) -> str:
+    return texts.NODE.format(**{**texts.NODE_WORDS, **words})
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "expected"),
+    [
+        (accelerators.list_npu_states, texts.NPU.format(state="Alarm"), [("npu-alarm", "0000:83:00.0")]),
+        (accelerators.list_npu_states, texts.NPU.format(state="Warning"), [("npu-warning", "0000:83:00.0")]),
+        (accelerators.list_npu_states, texts.NPU.format(state="Critical"), [("npu-critical", "0000:83:00.0")]),
+        (accelerators.list_npu_states, texts.NPU.format(state="UNKNOWN"), [("npu-unknown", "0000:83:00.0")]),
+        (accelerators.list_npu_states, texts.NPU.format(state="OK"), []),
+        (accelerators.list_gaudi_errors, texts.HL.format(count=3), [("gaudi-events", "0000:22:00.0")]),
+        (accelerators.list_gaudi_errors, texts.HL.format(count=0), []),
+        (accelerators.list_ras_errors, texts.RAS.format(count=5), [("amd-uncorrectable", "AMD 1")]),
+        (accelerators.list_ras_errors, texts.RAS.format(count=0), []),
+        (accelerators.list_amd_errors, texts.AMD_METRIC.format(count=2), [("amd-uncorrectable", "AMD 1")]),
+        (accelerators.list_amd_errors, texts.AMD_METRIC.format(count=0), []),
+        (accelerators.list_amd_errors, texts.AMD_BOX.format(count=1), [("amd-uncorrectable", "0000:22:00.0")]),
+        (accelerators.list_amd_errors, texts.AMD_BOX.format(count=0), []),
+        (
+            accelerators.list_amd_errors,
+            texts.AMD_PAGES.format(pending=texts.PAGES.format(state="PENDING"), unreservable=texts.NO_PAGES),
+            [("amd-pages-pending", "AMD 1")],
+        ),
+        (
+            accelerators.list_amd_errors,
+            texts.AMD_PAGES.format(pending=texts.NO_PAGES, unreservable=texts.PAGES.format(state="UNRESERVABLE")),
+            [("amd-pages-unreservable", "AMD 1")],
+        ),
+        (accelerators.list_amd_errors, texts.AMD_PAGES.format(pending=texts.NO_PAGES, unreservable=texts.NO_PAGES), []),
+        (
+            accelerators.list_amd_errors,
+            '[{"gpu": 2, "retired": "No bad pages found.", "pending": [{"page_address": "0x1"}], "un_res": "N/A"}]',
+            [("amd-pages-pending", "AMD 2")],
+        ),
+        (dcgmi.parse_health, texts.HEALTHY, []),
+        (
+            dcgmi.parse_health,
+            texts.UNHEALTHY,
+            [("dcgm-health-warning", "NVIDIA 1"), ("dcgm-health-failure", "NVIDIA 3")],
+        ),
+        (dcgmi.parse_health, texts.UNHEALTHY_R1, [("dcgm-health-warning", "NVIDIA 0")]),
+        (dcgmi.parse_health, texts.HEALTH_JSON, [("dcgm-health-failure", "NVIDIA 3")]),
+        (dcgmi.parse_diag, texts.DIAG_PASSED, []),
+        (dcgmi.parse_diag, texts.DIAG, [("dcgm-diag-failure", "NVIDIA 3"), ("dcgm-diag-failure", None)]),
+        (dcgmi.parse_diag, texts.DIAG_R4, [("dcgm-diag-failure", "NVIDIA 1")]),
+        (dcgmi.parse_diag, texts.DIAG_EARLY, [("dcgm-diag-failure", "NVIDIA 3")]),
+        (dcgmi.parse_diag, texts.DIAG_JSON, [("dcgm-diag-failure", "NVIDIA 5")]),
+        (dcgmi.parse_diag, texts.DIAG_JSON_R3, [("dcgm-diag-failure", "NVIDIA 2")]),
+        (containers.list_node_faults, NODE, []),
+        (containers.list_node_faults, node(allocatable="7"), [("kube-unhealthy", None)]),
+        (containers.list_node_faults, node(capacity="0", allocatable="0"), [("kube-no-devices", None)]),
+        (containers.list_node_faults, node(ready="False"), [("kube-not-ready", None)]),
+        (containers.list_node_faults, node(ready="Unknown"), [("kube-not-ready", None)]),
+        (containers.list_node_faults, node(gpus="False"), [("kube-condition", None)]),
+        (containers.list_sentences, texts.POD, [("kube-allocate", None)]),
+        (containers.list_sentences, texts.POD_WAITS, []),
+        (containers.list_sentences, texts.DOCKER * 3, [("container-version", None)]),
+        (accelerators.list_smi_errors, TABLE, []),
+        (
+            accelerators.list_smi_errors,
+            TABLE.replace("N/A   32C", "ERR!  32C", 1),
+            [("fan-unreadable", "0000:18:00.0")],
+        ),
+        (accelerators.list_smi_errors, TABLE.replace(" 32C", "ERR!", 1), [("sensors-unreadable", "0000:18:00.0")]),
+        (
+            list_port_errors,
+            texts.PORT_ERRORS,
+            [("counters", "port 7 of MF0;leaf3:MQM9700/U1"), ("counters", "port 9 of MF0;leaf3:MQM9700/U1")],
+        ),
+        (list_slow_links, texts.LINKS, []),
+        (
+            list_slow_links,
+            texts.SLOW_LINKS,
+            [("width", "port 8 of MF0;leaf3:MQM9700/U1"), ("speed", "port 9 of MF0;leaf3:MQM9700/U1")],
+        ),
+        (list_port_errors, texts.PERFQUERY.format(symbols=9), [("counters", "port 1 of LID 33")]),
+    ],
+)
+def test_what_a_tool_states(read: Reader, text: str, expected: list[tuple[str, str | None]]) -> None:
+    assert expected == [(report.code, report.subject) for report in read(text)]
+
+
+def test_a_message_is_joined_over_the_lines_of_its_cell() -> None:
+    assert "Memory system: Failure A DBE has been detected in GPU 3." == dcgmi.parse_health(texts.UNHEALTHY)[1].text
+    assert dcgmi.parse_diag(texts.DIAG)[0].text.endswith("pending page retirements or row remaps.")
+
+
+def test_both_ends_of_a_link_are_named() -> None:
+    detail = dict(list_port_errors(texts.PORT_ERRORS)[0].detail)
+
+    assert {
+        "symbol_error": "65535",
+        "link_error_recovery": "31",
+        "link_downed": "9",
+        "far": "port 1 of n07 mlx5_2",
+    } == detail
+
+
+def test_a_slow_link_states_what_it_could_be() -> None:
+    width, speed = (dict(report.detail) for report in list_slow_links(texts.SLOW_LINKS))
+
+    assert {"runs": "2X", "could": "4X", "far": "port 1 of n08 mlx5_2", "links": "9"} == width
+    assert {"runs": "HDR", "could": "NDR", "far": "port 1 of n09 mlx5_2", "links": "9"} == speed
+
+
+def test_lines_of_ibdiagnet_name_the_port_and_what_grew() -> None:
+    lines = (
+        '-W- n07/U1/P1 - "symbol_error_counter" increased during the run (difference value=40,difference allowed '
+        "threshold=1)\n-E- Link: S01/N01/P20<-->n07/U1/P1 - Unexpected actual link speed 14 (enable_speed1=...)\n"
+        '-W- n07/U1/P1 - "port_xmit_wait" increased during the run (difference value=9,difference allowed)\n'
+    )
+    assert [
+        ("growing", "n07/U1/P1", (("symbol_error", "40"),)),
+        ("speed", "S01/N01/P20", (("runs", "14"), ("far", "n07/U1/P1"))),
+    ] == [(report.code, report.subject, report.detail) for report in list_port_errors(lines)]
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (dcgmi.parse_health, "| GPU | |\n"),
+        (dcgmi.parse_health, '{"body": {}}'),
+        (dcgmi.parse_health, '{"body": '),
+        (dcgmi.parse_diag, "| GPU Memory | Fail - All |\n"),
+        (dcgmi.parse_diag, '{"DCGM Diagnostic": [], "test_categories": 1}'),
+        (containers.list_node_faults, "Capacity:\n  nvidia.com/gpu: 8\n"),
+        (containers.list_node_faults, NODE * 2),
+        (list_port_errors, "LinkDownedCounter:....9\n"),
+        (list_slow_links, "Switch: 0x10 leaf:\n"),
+        (accelerators.list_amd_errors, "GPU 0 is hot\n"),
+    ],
+)
+def test_what_is_no_such_output_is_refused(read: Reader, text: str) -> None:
+    with pytest.raises(ParseError):
+        read(text)
+
+
+def test_a_last_line_that_may_be_cut_is_no_count() -> None:
+    assert [] == accelerators.list_gaudi_errors(texts.HL.format(count=31).partition("31")[0] + "3")
+
+
+@pytest.mark.parametrize("read", {read for _, read in READERS}, ids=lambda read: read.__name__)
+@given(text=st.text(alphabet="| GPU0:-+=\nFailWarning[]{}\"'>,.7", max_size=300))
+def test_any_text_is_read_or_refused(read: Reader, text: str) -> None:
+    with contextlib.suppress(ParseError):
+        read(text)

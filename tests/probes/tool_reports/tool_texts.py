@@ -1,0 +1,316 @@
+"""Outputs in which tools state faults, and the same of healthy machines. Written by hand, true to the tools' formats."""
+
+from __future__ import annotations
+
+NPU = """\
++--------------------------------------------------------------------------------------------------------+
+| npu-smi 25.2.0                                   Version: 25.2.0                                       |
++-------------------------------+-----------------+------------------------------------------------------+
+| NPU     Name                  | Health          | Power(W)     Temp(C)           Hugepages-Usage(page) |
+| Chip    Device                | Bus-Id          | AICore(%)    Memory-Usage(MB)                        |
++===============================+=================+======================================================+
+| 0       310P3                 | OK              | NA           47                0     / 0             |
+| 0       0                     | 0000:03:00.0    | 0            1660 / 21527                            |
++===============================+=================+======================================================+
+| 32      310P3                 | {state:15} | NA           58                0     / 0             |
+| 0       1                     | 0000:83:00.0    | 0            1660 / 21527                            |
++===============================+=================+======================================================+
++-------------------------------+-----------------+------------------------------------------------------+
+| NPU     Chip                  | Process id      | Process name             | Process memory(MB)        |
++===============================+=================+======================================================+
+| No running processes found in NPU 0                                                                    |
++===============================+=================+======================================================+
+"""
+HL = """\
++-----------------------------------------------------------------------------+
+| HL-SMI Version:                              hl-1.18.0-fw-53.1.1.1          |
+| Driver Version:                                     1.18.0-ee698fb          |
+|-------------------------------+----------------------+----------------------+
+| AIP  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncor-Events|
+| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | AIP-Util  Compute M. |
+|===============================+======================+======================|
+|   0  HL-225              N/A  | 0000:21:00.0     N/A |                   0  |
+| N/A   31C   N/A    98W / 600W |    768MiB / 98304MiB |     0%           N/A |
+|-------------------------------+----------------------+----------------------+
+|   1  HL-225              N/A  | 0000:22:00.0     N/A |                   {count}  |
+| N/A   32C   N/A    99W / 600W |    768MiB / 98304MiB |     0%           N/A |
+|-------------------------------+----------------------+----------------------+
+| Compute Processes:                                               AIP Memory |
++=============================================================================+
+"""
+RAS = """\
+
+
+============================ ROCm System Management Interface ============================
+======================================== RAS Info ========================================
+
+GPU[0]: \tRAS INFO
+         Block       Status    Correctable Error  Uncorrectable Error
+           UMC      ENABLED                    2                    0
+          SDMA      ENABLED                    0                    0
+__________________________________________________________________________________________
+
+GPU[1]: \tRAS INFO
+         Block       Status    Correctable Error  Uncorrectable Error
+           UMC      ENABLED                    0                    {count}
+          SDMA     DISABLED                    0                    0
+__________________________________________________________________________________________
+==========================================================================================
+================================== End of ROCm SMI Log ===================================
+"""
+AMD_METRIC = """\
+GPU: 0
+    ECC:
+        TOTAL_CORRECTABLE_COUNT: 4
+        TOTAL_UNCORRECTABLE_COUNT: 0
+        TOTAL_DEFERRED_COUNT: 0
+GPU: 1
+    ECC:
+        TOTAL_CORRECTABLE_COUNT: 0
+        TOTAL_UNCORRECTABLE_COUNT: {count}
+        TOTAL_DEFERRED_COUNT: 0
+"""
+AMD_PAGES = """\
+GPU: 0
+    RETIRED: No bad pages found.
+    PENDING: No bad pages found.
+    UN_RES: No bad pages found.
+
+GPU: 1
+    RETIRED: No bad pages found.
+    PENDING: {pending}
+    UN_RES: {unreservable}
+"""
+PAGES = "\n        PAGE_ADDRESS: 0x1f2a000\n        PAGE_SIZE: 4096\n        STATUS: {state}"
+NO_PAGES = "No bad pages found."
+AMD_BOX = """\
++------------------------------------------------------------------------------+
+| AMD-SMI            26.2.0+021c61fc                                           |
+| amdgpu Version:    6.16.6                                                    |
+|-------------------------------------+----------------------------------------|
+| BDF                        GPU-Name | Mem-Uti   Temp   UEC       Power-Usage |
+| GPU  HIP-ID  OAM-ID  Partition-Mode | GFX-Uti    Fan               Mem-Usage |
+|=====================================+========================================|
+| 0000:0c:00.0    AMD Instinct MI300X | 0 %      41 °C   0           139/750 W |
+|   0       0       7        SPX/NPS1 | 0 %        N/A           283/196592 MB |
+|-------------------------------------+----------------------------------------|
+| 0000:22:00.0    AMD Instinct MI300X | 0 %      42 °C   {count}           141/750 W |
+|   1       1       5        SPX/NPS1 | 0 %        N/A           283/196592 MB |
++-------------------------------------+----------------------------------------+
+"""
+HEALTHY = """\
++---------------------------+----------------------------------------------------------+
+| Health Monitor Report                                                                |
++===========================+==========================================================+
+| Overall Health            | Healthy                                                  |
++---------------------------+----------------------------------------------------------+
+"""
+UNHEALTHY = """\
++---------------------------+----------------------------------------------------------+
+| Health Monitor Report                                                                |
++===========================+==========================================================+
+| Overall Health            | Failure                                                  |
+| GPU                       |                                                          |
+| -> 1                      | Warning                                                  |
+|    -> Errors              |                                                          |
+|       -> PCIe system      | Warning                                                  |
+|                           | Detected more than 8 PCIe replays per minute for GPU   |
+|                           | 1 : 13 Reconnect PCIe card.                              |
+| -> 3                      | Failure                                                  |
+|    -> Errors              |                                                          |
+|       -> Memory system    | Failure                                                  |
+|                           | A DBE has been detected in GPU 3.                        |
++---------------------------+----------------------------------------------------------+
+"""
+UNHEALTHY_R1 = """\
+Health Monitor Report
++----------------------------------------------------------------------------+
+| Group 1          | Overall Health: Warning                                 |
++==================+=========================================================+
+| GPU ID: 0        | Warning                                                 |
+|                  | PCIe system: Warning - Detected more than 8 PCIe        |
+|                  | replays per minute for GPU 0: 13                        |
++------------------+---------------------------------------------------------+
+| GPU ID: 1        | Healthy                                                 |
++------------------+---------------------------------------------------------+
+"""
+HEALTH_JSON = """{
+  "body": {
+    "GPU": {"children": {"3": {"value": "Failure", "children": {"Errors": {"children": {
+      "Memory system": {"value": "Failure", "overflow": ["A DBE has been detected in GPU 3."]}}}}}}},
+    "Overall Health": {"value": "Failure"}
+  },
+  "header": ["Health Monitor Report"]
+}
+"""
+_DIAG_HEAD = """\
+Successfully ran diagnostic for group.
++---------------------------+------------------------------------------------+
+| Diagnostic                | Result                                         |
++===========================+================================================+
+|-----  Metadata  ----------+------------------------------------------------|
+| DCGM Version              | 3.3.9                                          |
+| Driver Version Detected   | 550.90.07                                      |
+|-----  Deployment  --------+------------------------------------------------|
+| Denylist                  | Pass                                           |
+| Page Retirement/Row Remap | Pass                                           |
++-----  Hardware  ----------+------------------------------------------------+
+"""
+DIAG_PASSED = (
+    _DIAG_HEAD
+    + """\
+| GPU Memory                | Pass - All                                     |
++-----  Stress  ------------+------------------------------------------------+
+| Memory Bandwidth          | Skip - All                                     |
++---------------------------+------------------------------------------------+
+"""
+)
+DIAG = (
+    _DIAG_HEAD
+    + """\
+| GPU Memory                | Pass - GPUs: 0, 1, 2, 4, 5, 6, 7               |
+|                           | Fail - GPU: 3                                  |
+| Warning                   | GPU 3 There are pending page retirements or r  |
+|                           | ow remaps.                                     |
++-----  Stress  ------------+------------------------------------------------+
+| Targeted Power            | Fail - All                                     |
++---------------------------+------------------------------------------------+
+"""
+)
+DIAG_R4 = (
+    _DIAG_HEAD
+    + """\
+| memory                    | Fail                                           |
+|                           | GPU0: Pass                                     |
+|                           | GPU1: Fail                                     |
+| Warning: GPU1             | Error using CUDA API cuInit Check DCGM and sy  |
+|                           | stem logs.                                     |
+|                           | GPU2: Skip                                     |
+| pcie                      | Pass                                           |
+|                           | GPU0: Pass                                     |
++---------------------------+------------------------------------------------+
+"""
+)
+DIAG_EARLY = """\
++---------------------------+------------------------------------------------+
+| Diagnostic                | Result                                         |
++===========================+================================================+
+|-----  Deployment  --------+------------------------------------------------|
+| Error                     | GPU 3 has uncorrectable memory errors and row  |
+|                           |  remappings are pending                        |
++---------------------------+------------------------------------------------+
+"""
+DIAG_JSON = """{"DCGM Diagnostic": {"metadata": {"version": "4.2.3"}, "test_categories": [
+  {"category": "Hardware", "tests": [{"name": "memory", "results": [
+    {"entity_group": "GPU", "entity_group_id": 1, "entity_id": 0, "status": "Pass"},
+    {"entity_group": "GPU", "entity_group_id": 1, "entity_id": 5, "status": "Fail",
+     "warnings": [{"error_id": 15, "warning": "A DBE has been detected."}]}],
+   "test_summary": {"status": "Fail"}}]}]}}
+"""
+DIAG_JSON_R3 = """{"DCGM GPU Diagnostic": {"test_categories": [{"category": "Deployment", "tests": [
+  {"name": "Denylist", "results": [{"gpu_id": "0", "status": "PASS"}]},
+  {"name": "PCIe", "results": [{"gpu_id": "2", "status": "FAIL", "warnings": "GPU 2 runs at x8."}]}]}]}}
+"""
+PORT_ERRORS = """\
+Errors for 0xb83fd20300a1b200 "MF0;leaf3:MQM9700/U1"
+   GUID 0xb83fd20300a1b200 port ALL: [SymbolErrorCounter == 65535] [PortXmitWait == 4294967295]
+   GUID 0xb83fd20300a1b200 port 7: [SymbolErrorCounter == 65535] [LinkErrorRecoveryCounter == 31] [LinkDownedCounter == 9]
+         Link info:     12   7[  ] ==( 4X       106.25 Gbps Active/  LinkUp)==>  0x946dae0300000700     33    1[  ] "n07 mlx5_2" ( )
+   GUID 0xb83fd20300a1b200 port 9: [LinkDownedCounter == 2] [PortXmitDiscards == 512] [PortXmitWait == 88123]
+         Link info:     12   9[  ] ==( 4X       106.25 Gbps Active/  LinkUp)==>  0x946dae0300000900     35    1[  ] "n09 mlx5_2" ( )
+
+## Summary: 18 nodes checked, 1 bad nodes found
+##          96 ports checked, 2 ports have errors beyond threshold
+## Thresholds:
+## Suppressed:
+"""
+PORT_WAITS = """\
+Errors for "n09 mlx5_2"
+   GUID 0x946dae0300000900 port 1: [LinkDownedCounter == 1] [PortXmitDiscards == 20046] [PortXmitWait == 41864608]
+         Link info:     35   1[  ] ==( 4X       106.25 Gbps Active/  LinkUp)==>  0xb83fd20300a1b200     12    9[  ] "MF0;leaf3:MQM9700/U1" ( )
+
+## Summary: 18 nodes checked, 1 bad nodes found
+"""
+PERFQUERY = """\
+# Port extended counters: Lid 33 port 1 (CapMask: 0x5300 CapMask2: 0x0000002)
+PortSelect:......................1
+CounterSelect:...................0x0000
+PortXmitData:....................178791657177235
+SymbolErrorCounter:..............{symbols}
+LinkErrorRecoveryCounter:........0
+LinkDownedCounter:...............1
+PortRcvErrors:...................0
+PortXmitWait:....................41864608
+"""
+LINK = '         12 {port:4}[  ] ==( {runs} Active/  LinkUp)==>  {lid:6}    1[  ] "n{port:02} mlx5_2" ({hint})\n'
+LINKS = "Switch: 0xb83fd20300a1b200 MF0;leaf3:MQM9700/U1:\n" + "".join(
+    LINK.format(port=port, lid=20 + port, runs="4X      106.25 Gbps", hint=" ") for port in range(1, 8)
+)
+SLOW_LINKS = (
+    LINKS
+    + LINK.format(port=8, lid=28, runs="2X      106.25 Gbps", hint="Could be 4X ")
+    + LINK.format(port=9, lid=29, runs="4X      53.125 Gbps", hint=" Could be 106.25 Gbps")
+)
+NODE = """\
+Name:               n07
+Roles:              worker
+Labels:             kubernetes.io/hostname=n07
+                    nvidia.com/gpu.count=8
+                    nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3
+Annotations:        node.alpha.kubernetes.io/ttl: 0
+Taints:             nvidia.com/gpu=present:NoSchedule
+Unschedulable:      false
+Conditions:
+  Type                 Status  LastHeartbeatTime                 LastTransitionTime                Reason                       Message
+  ----                 ------  -----------------                 ------------------                ------                       -------
+  NetworkUnavailable   False   Mon, 02 Nov 2026 08:00:00 +0000   Mon, 02 Nov 2026 08:00:00 +0000   CiliumIsUp                   Cilium is running on this node
+  MemoryPressure       False   Sat, 28 Nov 2026 09:00:00 +0000   Mon, 02 Nov 2026 08:00:00 +0000   KubeletHasSufficientMemory   kubelet has sufficient memory available
+  GPUHealthy           {gpus}    Sat, 28 Nov 2026 09:00:00 +0000   Mon, 02 Nov 2026 08:00:00 +0000   NoXid                        no Xid
+  Ready                {ready}    Sat, 28 Nov 2026 09:00:00 +0000   Mon, 02 Nov 2026 08:00:00 +0000   KubeletReady                 kubelet is posting ready status
+Addresses:
+  InternalIP:  10.0.0.7
+Capacity:
+  cpu:                   224
+  memory:                2113411000Ki
+  nvidia.com/gpu:        {capacity}
+  rdma/hca_shared:       1k
+Allocatable:
+  cpu:                   223
+  memory:                2113308600Ki
+  nvidia.com/gpu:        {allocatable}
+  rdma/hca_shared:       1k
+System Info:
+  Kernel Version:             6.8.0-60-generic
+Allocated resources:
+  nvidia.com/gpu      7           7
+Events:              <none>
+"""
+NODE_WORDS = {"gpus": "True", "ready": "True", "capacity": "8", "allocatable": "8"}
+POD = """\
+Name:             train-0
+Namespace:        ml
+Node:             n07/10.0.0.7
+Containers:
+  trainer:
+    Image:      registry.local/train:1
+Events:
+  Type     Reason                    Age   From     Message
+  ----     ------                    ----  ----     -------
+  Warning  UnexpectedAdmissionError  12s   kubelet  Allocate failed due to requested number of devices unavailable for \
+nvidia.com/gpu. Requested: 8, Available: 7, which is unexpected
+"""
+POD_WAITS = (
+    POD.partition("Events:")[0]
+    + """\
+Events:
+  Type     Reason            Age   From               Message
+  ----     ------            ----  ----               -------
+  Warning  FailedScheduling  12s   default-scheduler  0/9 nodes are available: 9 Insufficient nvidia.com/gpu.
+"""
+)
+DOCKER = (
+    "docker: Error response from daemon: failed to create task for container: failed to create shim task: OCI runtime "
+    "create failed: runc create failed: unable to start container process: error during container init: error running "
+    "prestart hook #0: exit status 1, stdout: , stderr: Auto-detected mode as 'legacy'\n"
+    "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch: unknown\n"
+)
