@@ -9,7 +9,7 @@ settles it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -23,8 +23,8 @@ from agent.rules.wording import join_labels
 
 _OPEN = frozenset({"role-not-known", "rails-not-known", "link-layer-not-known", "list-incomplete"})
 _BUS = frozenset({"pci", "pci_sysfs"})
-_ASSUMED = ("port:", "netdev:")  # what a NIC is for says nothing of GPUs and paths
-_OF_SPEED = frozenset({"ib-rate-degraded", "roce-speed-degraded"})
+_OF_NICS = ("port:", "pci:")
+_CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})  # by the switch, or board by board
 _FEW = 1 / 4  # of the ports: the odd ones out
 _ENOUGH = 4  # ports in which an order can be seen
 
@@ -99,7 +99,7 @@ def describe_settling(fault: Fail) -> str:
 
 
 def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:
-    """Faults of ports that are unknown because context alone is missing; notes are left out."""
+    """Faults of NICs that are unknown because context alone is missing; notes are left out."""
     gates = {answer.subject: answer.reason for answer in answers if isinstance(answer, Unknown)}
     gates = {subject: why for subject, why in gates.items() if is_context(why)}
     if not gates:
@@ -108,22 +108,41 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
     if _is_arrangement(rule, again):
         return
     for fault in again:
-        why = gates.get(fault.subject) or gates.get("node")
-        if isinstance(fault, Pass) or why is None or (fault.severity or rule.severity) == "info":
+        if isinstance(fault, Pass) or (fault.severity or rule.severity) == "info":
             continue
-        if fault.subject.startswith(_ASSUMED):
+        why = _find_gate(fault, gates)
+        if why is not None and (_is_of_nic(assumed, fault.subject) or _is_odd_one_out(assumed, fault)):
             yield replace(fault, confidence="low", depends_on=why)
+
+
+def _find_gate(fault: Fail, gates: Mapping[str, Reason]) -> Reason | None:
+    """Why the rule could not decide about this subject, or about a port that the fault is about."""
+    subjects = (fault.subject, "node", *(f"port:{place}" for place in sorted(fault.places)))
+    return next((gates[subject] for subject in subjects if subject in gates), None)
+
+
+def _is_of_nic(assumed: RuleContext, subject: str) -> bool:
+    """Whether a subject is a NIC, its port or interface: what NICs are for says nothing of GPUs and paths."""
+    kind, _, name = subject.partition(":")
+    return kind in ("port", "netdev") or name in assumed.nics
+
+
+def _is_odd_one_out(assumed: RuleContext, fault: Fail) -> bool:
+    """Whether a fault of the whole node is that few of its ports differ from the others."""
+    ports = [f"{nic.id}/{port.port}" for nic in assumed.rails for port in nic.ports]
+    odd = fault.places.intersection(ports)
+    return not fault.parts and 0 < len(odd) <= len(ports) * _FEW
 
 
 def _is_arrangement(rule: Rule, answers: Sequence[Pass | Fail]) -> bool:
     """Whether the ports with the fault look chosen: more than a few, and in a block or every second one; of speeds,
     which a switch may choose, more than a few are enough."""
-    ports = sorted((answer for answer in answers if answer.subject.startswith("port:")), key=_natural_order)
+    ports = sorted((answer for answer in answers if answer.subject.startswith(_OF_NICS)), key=_natural_order)
     wrong = [isinstance(port, Fail) for port in ports]
     if not any(wrong) or all(wrong) or sum(wrong) <= len(wrong) * _FEW:
         return False
     changes = sum(a != b for a, b in pairwise(wrong))
-    return rule.name in _OF_SPEED or (len(wrong) >= _ENOUGH and changes in (1, len(wrong) - 1))
+    return rule.name in _CHOSEN or (len(wrong) >= _ENOUGH and changes in (1, len(wrong) - 1))
 
 
 def _natural_order(answer: Pass | Fail) -> tuple[int, str]:
