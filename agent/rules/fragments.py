@@ -36,9 +36,13 @@ def is_context(why: Reason) -> bool:
 
 def assume_context(case: RuleContext) -> RuleContext:
     """The same machine as if its NICs carried GPU traffic, its lists were whole, and each interface that a port names
-    were listed."""
+    were listed. Virtual functions beside physical ones are for guests."""
     odd = _list_odd_cards(case.topology.nics)
-    nics = [nic if _identify_card(nic) in odd else _assume_rail(nic) for nic in case.topology.nics]
+    is_guest = all(nic.virtual_function for nic in case.topology.nics if not nic.software)
+    nics = [
+        nic if _identify_card(nic) in odd or (nic.virtual_function and not is_guest) else _assume_rail(nic)
+        for nic in case.topology.nics
+    ]
     listed = case.netdevs
     named = {
         name: Netdev(id=name, label=name, nic=nic.id)
@@ -64,7 +68,7 @@ def _identify_card(nic: Nic) -> str:
 
 
 def _assume_rail(nic: Nic) -> Nic:
-    if nic.role != "unknown" or nic.software or nic.virtual_function:
+    if nic.role != "unknown" or nic.software:
         return nic
     return replace(nic, role="rail", ports=[_assume_layer(port) for port in nic.ports])
 
