@@ -162,7 +162,9 @@ def _find_nearly_joined(case: RuleContext) -> list[_Pair]:
     """All pairs, where a matrix of a tool is all that is known of hives, and XGMI joins most of them: in no product it
     joins most and leaves some out."""
     gpus = [gpu for gpu in case.topology.gpus if find_guard(case, gpu) is None]
-    if len(gpus) < _HIVE or any(gpu.hive is not None or not gpu.links_known for gpu in gpus):
+    matrix = case.probes.get("amd_smi")
+    known = matrix is not None and matrix.status == "ok"  # a table that is cut is not read
+    if len(gpus) < _HIVE or any(gpu.hive is not None or not (known or gpu.links_known) for gpu in gpus):
         return []
     paths = {frozenset((path.a, path.b)): path for path in case.topology.paths}
     pairs = [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(gpus, 2)]

@@ -50,7 +50,8 @@ def _query_gpu(gpu: Gpu) -> Iterator[str]:
     ):  # fmt: skip
         yield f"    {label} : {'N/A' if value is None else value}"
     if gpu.mig:
-        yield f"    MIG Mode\n        Current : {_enabled(gpu.mig.current)}\n        Pending : {_enabled(gpu.mig.pending)}"
+        yield f"    MIG Mode\n        Current : {_enabled(gpu.mig.current)}"
+        yield f"        Pending : {_enabled(gpu.mig.pending)}"
     if gpu.module_id is not None:
         yield f"    Platform Info\n        Module Id : {gpu.module_id}"
     if gpu.pcie:
@@ -146,19 +147,19 @@ def render_matrix(report: Report) -> str:
 
 def render_showtopo(report: Report) -> str:
     """`rocm-smi --showtopo`: which pairs XGMI joins."""
-    gpus = [gpu for gpu in report.topology.gpus if gpu.vendor == "AMD" and gpu.index is not None]
+    gpus = [gpu for gpu in report.topology.gpus if gpu.vendor == "AMD" and gpu.driver_state == "open"]
     if len(gpus) < 2:
         return ""
     kinds = {frozenset((path.a, path.b)): path.kind for path in report.topology.paths}
-    head = " " * 7 + "".join(f"GPU{gpu.index:<10}" for gpu in gpus)
     title = "=" * 28
-    lines = [f"{title} ROCm System Management Interface {title}", f"{title} Link Type between two GPUs {title}", head]
-    for gpu in gpus:
+    lines = [f"{title} ROCm System Management Interface {title}", f"{title} Link Type between two GPUs {title}"]
+    lines.append(" " * 7 + "".join(f"{f'GPU{number}':<13}" for number in range(len(gpus))))
+    for number, gpu in enumerate(gpus):
         cells = [
             "0" if gpu is other else "XGMI" if kinds.get(frozenset((gpu.id, other.id))) == "XGMI" else "PCIE"
             for other in gpus
         ]
-        lines.append(f"GPU{gpu.index:<4}" + "".join(f"{cell:<13}" for cell in cells))
+        lines.append(f"{f'GPU{number}':<7}" + "".join(f"{cell:<13}" for cell in cells))
     lines.append(f"{title} Numa Nodes {title}")
-    lines += [f"GPU[{gpu.index}]\t\t: (Topology) Numa Node: {gpu.numa_node or 0}" for gpu in gpus]
+    lines += [f"GPU[{number}]\t\t: (Topology) Numa Node: {gpu.numa_node or 0}" for number, gpu in enumerate(gpus)]
     return "\n".join([*lines, f"{title} End of ROCm SMI Log {title}", ""])

@@ -30,7 +30,8 @@ def render_ibstat(report: Report) -> str:
 
 def _ibstat(nic: Nic) -> Iterator[str]:
     yield f"CA '{nic.rdma_device}'\n\tCA type: {nic.model if (nic.model or '').startswith('MT') else 'MT4129'}"
-    yield f"\tNumber of ports: {len(nic.ports)}\n\tFirmware version: {nic.firmware}\n\tNode GUID: 0x{_guid(nic.node_guid)}"
+    yield f"\tNumber of ports: {len(nic.ports)}\n\tFirmware version: {nic.firmware}"
+    yield f"\tNode GUID: 0x{_guid(nic.node_guid)}"
     if nic.system_image_guid:
         yield f"\tSystem image GUID: 0x{_guid(nic.system_image_guid)}"
     for port in nic.ports:

