@@ -144,11 +144,16 @@ def test_a_driver_without_a_gpu(change: dict, idle: bool) -> None:
 
 
 def test_lists_of_two_hosts() -> None:
-    """A list that is cut is known to lack some: there the other one is of the same host."""
-    case = driven(listed(bare("0x060000")), "0000:19:00.0")
+    """A list that is cut is known to lack what comes after its end: there the other one is of the same host."""
+    whole = driven(listed(bare("0x060000")), "0000:19:00.0")
+    cut = probe(whole, "lspci", "partial", CUT, "list-cut")
+    first = cut.topology.pci[0]
+    after = topology(cut, pci=[replace(first, id="0000:17:00.0"), replace(first, id="0000:1a:00.0")])
 
-    assert "a GPU of the driver is missing" in (case.lists_differ or "")
-    assert probe(case, "lspci", "partial", CUT, "list-cut").lists_differ is None
+    assert "a GPU of the driver is missing" in (whole.lists_differ or "")
+    assert cut.lists_differ is None
+    assert "a GPU of the driver is missing" in (after.lists_differ or "")
+    assert topology(cut, pci=[]).lists_differ is None
 
 
 @pytest.mark.parametrize(
