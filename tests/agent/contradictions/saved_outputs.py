@@ -10,8 +10,9 @@ from tests.agent.contradictions import gpu_outputs, network_outputs
 from tests.agent.contradictions.pci_outputs import render_lspci
 
 
-def render_outputs(report: Report) -> dict[str, str]:
-    """Name of the file -> text, of the outputs that this machine has something to print in."""
+def render_outputs(report: Report, interfaces: int | None = None) -> dict[str, str]:
+    """Name of the file -> text, of the outputs that this machine has something to print in. `interfaces`: of so many
+    the outputs about one are made; None: of all."""
     outputs = {
         "lspci_-D_-nn_-vvv.txt": render_lspci(report.topology.pci),
         "nvidia-smi_-q.txt": gpu_outputs.render_query(report),
@@ -28,7 +29,7 @@ def render_outputs(report: Report) -> dict[str, str]:
         "cat_proc_cmdline.txt": f"{report.node.cmdline}\n" if report.node.cmdline else "",
         "dmesg.txt": "".join(f"[{100 + n:5}.000000] {_line(event)}\n" for n, event in enumerate(report.events)),
     }
-    for netdev in report.topology.netdevs:
+    for netdev in report.topology.netdevs[:interfaces]:
         outputs |= dict(network_outputs.render_of_interface(netdev))
     return {name: text for name, text in outputs.items() if text}
 

@@ -50,8 +50,8 @@ def list_hosts(report: Report) -> list[tuple[str | None, list[str]]]:
 
 @functools.cache
 def outputs_of(machine: str) -> Outputs:
-    """What a fixture machine or one of its faults prints."""
-    return render_outputs(scan_machine("", machine) if machine in FAULTS else scan_machine(machine))
+    """What a fixture machine or one of its faults prints, of interfaces the first alone: they cost a scan each."""
+    return render_outputs(scan_machine("", machine) if machine in FAULTS else scan_machine(machine), interfaces=1)
 
 
 def make_twin(outputs: Outputs) -> Outputs:
