@@ -11,7 +11,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,24 +123,35 @@ def find_with(rule: str, name: str, commands: Iterable[str]) -> tuple[str, str] 
 
 
 def find_sets(rule: str, name: str) -> Iterator[OutputSet]:
-    """Every output that is enough alone, every two of the others; else what is left of all once what is not needed is
-    gone."""
-    commands = list(outputs_of(rule, name))
+    """Every output that is enough alone; of the others what is left of all once what is not needed is gone, and of two
+    also each with another partner."""
+    commands = sorted(outputs_of(rule, name), key=_usefulness)
     if not find_with(rule, name, commands):
         return
     alone = {command: found for command in commands if (found := find_with(rule, name, [command]))}
     yield from (OutputSet(rule, (command,), *found, name) for command, found in alone.items())
-    rest = [command for command in commands if command not in alone]
-    if not (together := find_with(rule, name, rest)):
-        return
-    pairs = {pair: found for pair in combinations(rest, 2) if (found := find_with(rule, name, pair))}
-    yield from (OutputSet(rule, pair, *found, name) for pair, found in pairs.items())
-    for command in () if pairs else list(rest):
-        fewer = [other for other in rest if other != command]
+    others = [command for command in commands if command not in alone]
+    needed, together = others, find_with(rule, name, others)
+    for command in others[::-1] if together else ():
+        fewer = [other for other in needed if other != command]
         if found := find_with(rule, name, fewer):
-            rest, together = fewer, found
-    if not pairs:
-        yield OutputSet(rule, tuple(rest), *together, name)
+            needed, together = fewer, found
+    if not together:
+        return
+    yield OutputSet(rule, tuple(needed), *together, name)
+    for one in needed if len(needed) == len(("one", "other")) else ():
+        for partner in others:
+            pair = tuple(sorted((one, partner), key=_usefulness))
+            if partner not in needed and (found := find_with(rule, name, pair)):
+                yield OutputSet(rule, pair, *found, name)
+
+
+_FIRST = ("lspci", "nvidia-smi -q", "nvidia-smi", "dmesg", "ibstat", "rdma link", "ip -d link", "ethtool")
+
+
+def _usefulness(command: str) -> int:
+    """What most people save comes first, and is left out last."""
+    return next((place for place, begin in enumerate(_FIRST) if command.startswith(begin)), len(_FIRST))
 
 
 def list_machines(rule: str) -> list[str]:
