@@ -36,11 +36,15 @@ def is_context(why: Reason) -> bool:
 
 def assume_context(case: RuleContext) -> RuleContext:
     """The same machine as if its NICs carried GPU traffic, its lists were whole, and each interface that a port names
-    were listed. Virtual functions beside physical ones are for guests."""
+    were listed. Virtual functions beside physical ones are for guests; where the PCI list is whole, it shows what those
+    are for whose address is known."""
     odd = _list_odd_cards(case.topology.nics)
     is_guest = all(nic.virtual_function for nic in case.topology.nics if not nic.software)
+    read = case.bus_unread is None
     nics = [
-        nic if _identify_card(nic) in odd or (nic.virtual_function and not is_guest) else _assume_rail(nic)
+        nic
+        if _identify_card(nic) in odd or (nic.virtual_function and not is_guest) or (read and nic.pci)
+        else _assume_rail(nic)
         for nic in case.topology.nics
     ]
     listed = case.netdevs
@@ -68,9 +72,10 @@ def _identify_card(nic: Nic) -> str:
 
 
 def _assume_rail(nic: Nic) -> Nic:
-    if nic.role != "unknown" or nic.software:
+    if nic.software:
         return nic
-    return replace(nic, role="rail", ports=[_assume_layer(port) for port in nic.ports])
+    role = "rail" if nic.role == "unknown" else nic.role
+    return replace(nic, role=role, ports=[_assume_layer(port) for port in nic.ports])
 
 
 def _assume_layer(port: Port) -> Port:
@@ -96,9 +101,11 @@ def describe_assumption(fault: Fail) -> str:
     )
 
 
-def describe_settling(fault: Fail) -> str:
+def describe_settling(case: RuleContext, fault: Fail) -> str:
     """The first step: what to save so that the assumption is no longer needed."""
     commands = [f"`{settle.what}`" for settle in fault.depends_on.settles] if fault.depends_on else []
+    if case.bus_unread is None and "`lspci -vvv`" in commands:
+        commands = ["`rdma link`", "`ip -d link`"]  # the list is there, and no output has the NIC's address
     return f"Save {join_labels(commands)} of this host beside it, and scan both again: that settles what it means here."
 
 

@@ -115,11 +115,14 @@ def scan_files(files: Mapping[str, str]) -> Report:
 
 
 def find_with(rule: str, name: str, commands: Iterable[str]) -> tuple[str, str] | None:
-    """Severity and confidence of the finding of a rule with these outputs alone; None where there is none."""
+    """Severity and confidence of the finding of a rule with these outputs alone, or of one that explains it; None where
+    there is none."""
     by_command = outputs_of(rule, name)
     files = {file: text for command in commands for file, text in by_command[command].items()}
-    findings = scan_files(files).findings if files else []
-    return next(((finding.severity, finding.confidence) for finding in findings if finding.rule == rule), None)
+    for finding in scan_files(files).findings if files else ():
+        if rule in (finding.rule, *(line.partition(" ")[0] for line in finding.absorbs)):
+            return finding.severity, finding.confidence
+    return None
 
 
 def find_sets(rule: str, name: str) -> Iterator[OutputSet]:
@@ -132,12 +135,15 @@ def find_sets(rule: str, name: str) -> Iterator[OutputSet]:
     yield from (OutputSet(rule, (command,), *found, name) for command, found in alone.items())
     others = [command for command in commands if command not in alone]
     needed, together = others, find_with(rule, name, others)
-    for command in others[::-1] if together else ():
-        fewer = [other for other in needed if other != command]
-        if found := find_with(rule, name, fewer):
-            needed, together = fewer, found
     if not together:
         return
+    tried = 0
+    while tried != len(needed):  # what was needed beside another output may not be without it
+        tried = len(needed)
+        for command in needed[::-1]:
+            fewer = [other for other in needed if other != command]
+            if found := find_with(rule, name, fewer):
+                needed, together = fewer, found
     yield OutputSet(rule, tuple(needed), *together, name)
     for one in needed if len(needed) == len(("one", "other")) else ():
         for partner in others:

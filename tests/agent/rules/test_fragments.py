@@ -16,7 +16,7 @@ from agent.outputs.text.not_checked import list_commands_to_save
 from agent.outputs.text.page import render_page
 from probes.sources.open_source import open_source
 from tests.agent.contradictions.saved_outputs import render_outputs
-from tests.agent.contradictions.test_mixed import scan_outputs
+from tests.agent.contradictions.test_mixed import outputs_of, scan_outputs
 from tests.machines import HOSTS, scan_machine
 
 
@@ -219,6 +219,16 @@ def test_one_packet_size_of_eight_is_found_by_the_ports_alone(tmp_path: Path) ->
 @pytest.mark.parametrize("sizes", [[1024] * 8, [4096] * 4 + [1024] * 4], ids=["all", "half"])
 def test_packet_sizes_of_many_ports_may_be_chosen(sizes: list[int], tmp_path: Path) -> None:
     assert [] == warnings_of(scan_text(tmp_path, devinfo(*sizes), "ibv_devinfo.txt"))
+
+
+def test_a_pci_list_without_the_addresses_of_ports_leaves_open_what_they_are_for() -> None:
+    """`ibstat` names no address: the list alone does not tell which function is which port."""
+    outputs = outputs_of("ib-port-down")
+    names = ("lspci_-D_-nn_-vvv.txt", "ibstat.txt")
+    (finding,) = warnings_of(scan_outputs({name: outputs[name] for name in names}))
+
+    assert ("ib-port-down", "low") == (finding.rule, finding.confidence)
+    assert finding.steps[0].do.startswith("Save `rdma link`, `ip -d link` of this host")
 
 
 PORTS_OF_TWO = "".join(
