@@ -233,7 +233,7 @@ def _judge_ats_vm(case: RuleContext, pair: Pair) -> Result:
 def gdr_iommu_translated(case: RuleContext) -> Iterator[Result]:
     kind = platform_kind(case)
     silent = passes_through(case)
-    if silent is None and kind not in ("x86", "inline"):
+    if kind not in ("x86", "inline"):
         silent = Reason("other-kind", detail=f"platform kind {kind}: it is right there")
     if case.software.driver.confidential_computing:
         silent = Reason("by-design", detail="confidential computing needs it")

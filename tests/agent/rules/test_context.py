@@ -284,3 +284,12 @@ def test_what_many_rules_ask_is_made_once() -> None:
     case = server()
     assert [case.rails] * 2 == [case.once(rails), case.once(rails)]
     assert [case] == collected
+
+
+def test_a_gap_of_all_counters_is_the_reason_for_each() -> None:
+    """A counter's own gap is named before that of all."""
+    window = CountersWindow(seconds=60.0, not_compared={"port:a": {"*": "the driver was loaded anew"}})
+    case = replace(server(), window=window)
+
+    assert "the driver was loaded anew" in case.not_moved("port:a", "x")
+    assert "x is not among its counters" in case.not_moved("port:b", "x")
