@@ -10,6 +10,7 @@ from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id
 from agent.rules.pages import read_limit
+from agent.rules.roce.ports import NOT_SHOWN
 from agent.rules.roce.qos_findings import (
     cnp_priority,
     expected_class,
@@ -23,7 +24,7 @@ from agent.rules.roce.qos_findings import (
     set_pfc,
     set_trust,
 )
-from agent.rules.roce.qos_path import NOT_SHOWN, QosPath, qos_paths, unreadable_reason
+from agent.rules.roce.qos_path import QosPath, qos_paths, unreadable_reason
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, format_ranges, join_labels
 
@@ -94,10 +95,10 @@ def roce_global_pause(case: RuleContext) -> Iterator[Result]:
 def _judge_any_pause(case: RuleContext, qos_path: QosPath) -> Result:
     """Also where PFC is not known: frames that were exchanged show that global pause is in force."""
     netdev, why = qos_path.each.netdev, unreadable_reason(qos_path.each)
-    if netdev is None or why is None:
-        return (
-            Unknown(qos_path.each.subject, NOT_SHOWN) if netdev is None else _judge_global_pause(case, qos_path, netdev)
-        )
+    if netdev is None:
+        return Unknown(qos_path.each.subject, why or NOT_SHOWN)
+    if why is None:
+        return _judge_global_pause(case, qos_path, netdev)
     counted = {name: count for name in _GLOBAL_FRAMES if (count := netdev.counters.get(name))}
     ways = _format_ways(netdev.pause)
     if why.code != "not-shown" or not counted or not ways:

@@ -136,8 +136,8 @@ def test_a_report_of_several_hosts_is_not_judged_again() -> None:
              "Attached GPUs : 1\nGPU 00000000:61:00.0\n    Product Name : NVIDIA H100\n", "lspci_-nn.txt": DRIVE},
             "0000:61:00.0 is an NVMe drive",
         ),
-        ({"ibstat.txt": HEALTHY.replace("mlx5_0", "ibp12s0"), "rdma_link.txt": "link mlx5_0/1 state ACTIVE netdev ib0 \n"},
-         "RDMA devices: mlx5_0"),
+        ({"ibstat.txt": HEALTHY.replace("mlx5_0", "ibp12s0"),
+          "rdma_link.txt": "link mlx5_0/1 state ACTIVE netdev ib0 \n"}, "RDMA devices: mlx5_0"),
         ({"ibstat.txt": f"[root@n7 ~]# ibstat\n{HEALTHY}", "lsmod.txt": "[root@n8 ~]# lsmod\nModule Size Used by\n"
           "mlx5_ib 401408 0\n"}, "host name in the prompt: n8"),
         ({"lsmod.txt": "Module                  Size  Used by\nnvidia               1  0\n",
