@@ -24,7 +24,7 @@ _CROSSED = ("root_port", "downstream")  # ports through which requests of a GPU 
 def gpu_p2p_redirected(case: RuleContext) -> Iterator[Result]:
     silent = _silent_reason(case)
     gpus = {gpu.id: gpu for gpu in case.topology.gpus if is_nvidia(case, gpu)}
-    ways = [path for path in case.topology.paths if path.a in gpus and path.b in gpus and path.pcie_kind]
+    ways = [path for path in case.topology.paths if path.a in gpus and path.b in gpus]
     if silent and ways:
         yield NotApplicable("node", silent)
         return
@@ -100,7 +100,7 @@ def _fail_way(
             ),
         ),
         confidence="high" if known else "medium",
-        places=frozenset({*(gpu.pci or gpu.id for gpu in gpus), *(port.id for port in ports)}),
+        places=frozenset({*(gpu.id for gpu in gpus), *(port.id for port in ports)}),
     )
 
 
