@@ -150,6 +150,7 @@ def _fail_hive(case: RuleContext, gpus: list[Gpu], summary: str, impact: str) ->
 def xgmi_pair_missing(case: RuleContext) -> Iterator[Result]:
     matrix = _find_nearly_joined(case)
     if matrix:
+        yield from (answer for gpu in case.topology.gpus if (answer := find_guard(case, gpu)))
         yield from _judge_matrix(case, matrix)
         return
     groups, answers = select_gpus(case, None, lambda gpu: gpu.hive is not None)
@@ -178,7 +179,7 @@ def _is_joined(pair: _Pair) -> bool:
 def _judge_matrix(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     missing = [pair for pair in pairs if not _is_joined(pair)]
     yield from (Pass(pair.subject) for pair in pairs if _is_joined(pair))
-    for group in _group_pairs(case, missing) if missing else ():
+    for group in _group_pairs(case, missing):
         fault = _fail_missing(case, group, len(pairs))
         summary = f"{fault.summary.partition(', which are')[0]}; XGMI joins the other {len(pairs) - len(missing)} pairs"
         rows = tuple(msgspec.structs.replace(row, source="amd-smi topology") for row in fault.evidence)

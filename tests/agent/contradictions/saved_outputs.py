@@ -27,11 +27,18 @@ def render_outputs(report: Report, interfaces: int | None = None) -> dict[str, s
         "ip_-d_link.txt": network_outputs.render_ip_link(report),
         "lsmod.txt": _lsmod(report),
         "cat_proc_cmdline.txt": f"{report.node.cmdline}\n" if report.node.cmdline else "",
-        "dmesg.txt": "".join(f"[{100 + n:5}.000000] {_line(event)}\n" for n, event in enumerate(report.events)),
+        "dmesg.txt": _dmesg(report),
     }
     for netdev in report.topology.netdevs[:interfaces]:
         outputs |= dict(network_outputs.render_of_interface(netdev))
     return {name: text for name, text in outputs.items() if text}
+
+
+def _dmesg(report: Report) -> str:
+    types = {function.iommu_type for function in report.topology.pci} - {None}
+    default = [f"iommu: Default domain type: {'Passthrough' if 'identity' in types else 'Translated'}"] if types else []
+    lines = [*default, *map(_line, report.events)]
+    return "".join(f"[{n:5}.000000] {line}\n" for n, line in enumerate(lines))
 
 
 _LINES = {  # what the driver writes of an event whose text is only a name for it

@@ -1,7 +1,7 @@
 """Which saved outputs show the finding of each rule: the smallest sets, found by taking outputs away from machines.
 
-`python -m tests.agent.fragments.output_sets RULE ..` prints them, `--write docs/outputs.md` writes the page. The tests
-hold every line of the page.
+`python -m tests.agent.fragments.output_sets RULE ..` prints them, `--write docs/outputs.md` writes the page (with rules
+behind it these alone). The tests hold every line of the page.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -202,10 +202,14 @@ def list_unseen(text: str) -> list[str]:
     return re.findall(r"`([\w-]+)`", text.partition(_NONE)[2])
 
 
-def write_page(path: Path) -> None:
-    """Measure every rule, and write the page: minutes."""
+def write_page(path: Path, asked: Sequence[str] = ()) -> None:
+    """Measure every rule, and write the page: minutes. `asked`: these alone, and what the page has of the others."""
     names = [rule.name for rule in every_rule()]
-    sets = {name: measure(name) for name in names}
+    known = read_page(path.read_text()) if asked else []
+    sets = {
+        name: [row for row in known if row.rule == name] if asked and name not in asked else measure(name)
+        for name in names
+    }
     lines = "".join(format_row(row) for name in names for row in sets[name])
     unseen = ", ".join(f"`{name}`" for name in names if not sets[name])
     path.write_text(f"{_HEAD}{lines}{_NONE}{unseen}.\n")
@@ -213,6 +217,6 @@ def write_page(path: Path) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--write"]:
-        write_page(Path(sys.argv[2]))
+        write_page(Path(sys.argv[2]), sys.argv[3:])
     for asked in sys.argv[1:] if sys.argv[1:2] != ["--write"] else ():
         sys.stdout.write("".join(map(format_row, measure(asked))))
