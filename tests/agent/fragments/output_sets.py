@@ -40,7 +40,8 @@ a warning at most, and names what to save next. The more is saved, the surer the
 commands that settle most.
 
 Each line is found by taking outputs away from a whole machine with that fault until the finding is gone, and a test
-holds it. `INTERFACE` stands for the outputs of every interface. Run
+holds it. `INTERFACE` stands for the outputs of every interface; `machine` is a fault of `fixtures/faults`, or `row`: the
+machine of the rule's row in `tests/matrix/rules`. Run
 `python -m tests.agent.fragments.output_sets --write docs/outputs.md` after a change.
 
 | rule | outputs | severity | confidence | machine |
@@ -50,7 +51,8 @@ _NONE = """
 ## Rules that no set of these outputs shows
 
 Counters need two samples, some rules an earlier run, a profile, or the setting of a job; others read what only a live
-host, a capture or a sosreport has. They are: """
+host, a capture or a sosreport has. Outputs of the tools of Gaudi, Ascend, Neuron and CXL devices and of modules
+(`ethtool -m`) are read too ([sources](sources.md)), and are not among those that are tried here. The rules are: """
 
 
 class OutputSet(NamedTuple):
