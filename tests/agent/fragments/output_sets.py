@@ -40,8 +40,8 @@ a warning at most, and names what to save next. The more is saved, the surer the
 commands that settle most.
 
 Each line is found by taking outputs away from a whole machine with that fault until the finding is gone, and a test
-holds it. `INTERFACE` stands for the outputs of every interface; `machine` is a fault of `fixtures/faults`, or `row`: the
-machine of the rule's row in `tests/matrix/rules`. Run
+holds it. `INTERFACE` stands for the outputs of every interface; `machine` is a fault of `fixtures/faults`, or `row`:
+the machine of the rule's row in `tests/matrix/rules`. Run
 `python -m tests.agent.fragments.output_sets --write docs/outputs.md` after a change.
 
 | rule | outputs | severity | confidence | machine |
