@@ -25,6 +25,7 @@ _OPEN = frozenset({"role-not-known", "rails-not-known", "link-layer-not-known", 
 _BUS = frozenset({"pci", "pci_sysfs"})
 _OF_NICS = ("port:", "pci:")
 _CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})  # by the switch, or board by board
+_WIRE_IS_UP = ("vf-policy", "vf-guid")
 _FEW = 1 / 4  # of the ports: the odd ones out
 _ENOUGH = 4  # ports in which an order can be seen
 
@@ -96,9 +97,8 @@ def describe_assumption(fault: Fail) -> str:
         return (
             "What this means here depends on whether the port is InfiniBand or Ethernet, which the source leaves open."
         )
-    return (
-        f"What this means here depends on what {fault.label} is for, which the source leaves open. If GPU jobs use it:"
-    )
+    what, them = ("these ports are", "them") if fault.subject == "node" else (f"{fault.label} is", "it")
+    return f"What this means here depends on what {what} for, which the source leaves open. If GPU jobs use {them}:"
 
 
 def describe_settling(case: RuleContext, fault: Fail) -> str:
@@ -122,7 +122,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         if isinstance(fault, Pass) or (fault.severity or rule.severity) == "info":
             continue
         why = _find_gate(fault, gates)
-        if why is not None and (_is_of_nic(assumed, fault.subject) or _is_odd_one_out(assumed, fault)):
+        if why is not None and (_is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault)):
             yield replace(fault, confidence="low", depends_on=why)
 
 
@@ -138,8 +138,11 @@ def _is_of_nic(assumed: RuleContext, subject: str) -> bool:
     return kind in ("port", "netdev") or name in assumed.nics
 
 
-def _is_odd_one_out(assumed: RuleContext, fault: Fail) -> bool:
-    """Whether a fault of the whole node is that few of its ports differ from the others."""
+def _is_certain_of_node(assumed: RuleContext, fault: Fail) -> bool:
+    """Whether a fault of the whole node is that few of its ports differ from the others, or that virtual functions are
+    down whose wire is up."""
+    if fault.situation in _WIRE_IS_UP:
+        return True
     ports = [f"{nic.id}/{port.port}" for nic in assumed.rails for port in nic.ports]
     odd = fault.places.intersection(ports)
     return not fault.parts and 0 < len(odd) <= len(ports) * _FEW

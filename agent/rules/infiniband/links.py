@@ -63,11 +63,16 @@ def _judge_role(case: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
     answers = [_judge_port_down(case, ib_port, socket, sockets) for ib_port, socket in zip(ports, sockets, strict=True)]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
-    yield from (
-        [merge_whole_node(faults, "InfiniBand")]
-        if are_all_rails_down(sockets) and len(faults) == len(ports)
-        else faults
-    )
+    all_down = are_all_rails_down(sockets) and len(faults) == len(ports)
+    yield from [_merge_rails(ports, faults)] if all_down else faults
+
+
+def _merge_rails(ports: list[IbPort], faults: list[Fail]) -> Fail:
+    """No rail is active: one finding. Virtual functions are not down because of cables and switches."""
+    merged, situation = merge_whole_node(faults, "InfiniBand"), faults[0].situation
+    if any(fault.situation != situation for fault in faults) or not ports[0].nic.virtual_function:
+        return merged
+    return replace(merged, summary=f"{merged.summary}; each is {_explain_down(ports[0])[0]}", situation=situation)
 
 
 def _cage_state(case: RuleContext, ib_port: IbPort) -> CageState:

@@ -178,6 +178,17 @@ def test_a_virtual_function_that_is_down_has_causes_of_its_own(
     assert not any(word in advice for word in ("cable", "transceiver", "module", "mlxlink", "no subnet manager"))
 
 
+def test_virtual_functions_whose_wire_is_up_are_found_where_all_are_down(tmp_path: Path) -> None:
+    (finding,) = warnings_of(scan_text(tmp_path, virtual_functions("02", "03", "04", "05")))
+
+    assert ("ib-port-down", "node", "warning", "low") == (
+        finding.rule, finding.subject, finding.severity, finding.confidence,
+    )  # fmt: skip
+    assert "each is a virtual function that its link policy" in finding.summary
+    assert "sriov/N/policy" in finding.remedy
+    assert [] == warnings_of(scan_text(tmp_path, virtual_functions("02", "03", physical="Polling")))
+
+
 def test_virtual_functions_beside_physical_ones_are_for_guests(tmp_path: Path) -> None:
     text = ibstat("Active", "Active") + virtual_functions("02", "03").replace("mlx5_", "mlx5_1")
 
