@@ -34,10 +34,10 @@ _INTERFACE = "INTERFACE"
 _BLANK = re.compile(r"_(?=-|link|topo|nvlink|INTERFACE)")  # a file name has "_" for it
 _HEAD = """# Which saved outputs show what
 
-Nobody saves everything. This page lists for each rule the smallest sets of saved outputs that are enough for its
-finding, with the severity and the confidence that it then has: a finding on incomplete evidence has low confidence, is
-a warning at most, and names what to save next. The more is saved, the surer the answer: `fabricscope scan` prints the
-commands that settle most.
+A source seldom holds every output. This page lists for each rule the smallest sets of saved outputs that are enough
+for its finding, with the severity and the confidence that it then has: a finding that assumes what is missing has low
+confidence, is a warning at most, and names what to save next. The more is saved, the surer the answer: `fabricscope
+scan` prints the commands that settle most.
 
 Each line is found by taking outputs away from a whole machine with that fault until the finding is gone, and a test
 holds it. `INTERFACE` stands for the outputs of every interface; `machine` is a fault of `fixtures/faults`, or `row`:
