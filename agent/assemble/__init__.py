@@ -18,7 +18,7 @@ from agent.assemble.netdevs import add_ethernet, build_netdevs
 from agent.assemble.nics import build_nics, gather_network_facts
 from agent.assemble.node import build_events, build_node
 from agent.assemble.paths import DriverMatrix, PathFinder, build_paths
-from agent.assemble.pci import build_functions, merge_functions
+from agent.assemble.pci import add_iommu_default, build_functions, merge_functions
 from agent.assemble.pcie_tree import PcieTree
 from agent.assemble.qos import QosLookup, add_markings
 from agent.assemble.roles import assign_roles, gather_role_context
@@ -53,7 +53,7 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
     node = build_node(facts)
     dmi, netdevs = facts.of("dmi", DmiFacts), facts.of("netdev", NetdevFacts)
 
-    functions = merge_functions(facts)
+    functions = add_iommu_default(merge_functions(facts), facts)
     driver = merge_driver_gpus(facts, functions)
     tree = PcieTree(functions)
     judge = LinkClassifier(tree, {g.address: g for g in driver.gpus if g.address}, node.virtualization is not None)

@@ -12,7 +12,7 @@ from agent.assemble.facts import ProbeFacts, card_address, sort_key
 from agent.assemble.rdma import build_ports, merge_rdma_devices
 from agent.model.nic import Nic, Port
 from agent.model.pci import PciFunction
-from agent.platforms.devices import can_rdma, find_device, is_accelerator, is_nvlink_management
+from agent.platforms.devices import KnownDevice, can_rdma, find_device, is_accelerator, is_nvlink_management
 from probes.netdev.probe import Netdev, NetdevFacts
 from probes.rdma.facts import RdmaDevice, RdmaFacts
 
@@ -116,7 +116,7 @@ def _nic_of_device(device: RdmaDevice, functions: Mapping[str, PciFunction]) -> 
         id=device.name if shared or not device.address else device.address,
         label=device.name,
         pci=device.address if shared else None,
-        virtual_function=shared,
+        virtual_function=shared or is_virtual_hca(device.hca_type),
         rdma_device=device.name,
         firmware=device.firmware,
         board_id=device.board_id,
@@ -130,16 +130,31 @@ def _nic_of_device(device: RdmaDevice, functions: Mapping[str, PciFunction]) -> 
     )
 
 
+def is_virtual_hca(hca_type: str | None) -> bool:
+    """Whether an HCA type is that of a virtual function.
+
+    >>> is_virtual_hca("MT4124"), is_virtual_hca("MT4129"), is_virtual_hca(None)
+    (True, False, False)
+    """
+    kind = _find_hca(hca_type)
+    return kind is not None and kind.virtual_function
+
+
+def _find_hca(hca_type: str | None) -> KnownDevice | None:
+    """The device behind an HCA type, whose number is the PCI device id in decimal."""
+    if hca_type and hca_type.startswith("MT") and hca_type[2:].isdecimal() and len(hca_type) <= 8:
+        return find_device("0x15b3", f"{int(hca_type[2:]):#06x}")
+    return None
+
+
 def hca_model(hca_type: str | None) -> str | None:
     """The model behind an HCA type: for NVIDIA, the number is the PCI device id in decimal.
 
     >>> hca_model("MT4129"), hca_model("7322"), hca_model(None)
     ('ConnectX-7', '7322', None)
     """
-    if hca_type and hca_type.startswith("MT") and hca_type[2:].isdecimal() and len(hca_type) <= 8:
-        device = find_device("0x15b3", f"0x{int(hca_type[2:]):04x}")
-        return device.name if device else hca_type
-    return hca_type
+    kind = _find_hca(hca_type)
+    return kind.name if kind else hca_type
 
 
 def _bond(device: RdmaDevice | None, netdevs: Sequence[Netdev], facts: NetworkFacts) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from agent.assemble.facts import ProbeFacts, merge_by_key, sort_key
 from agent.assemble.link_quality import LinkClassifier, is_asleep, is_gone, valid_width
@@ -13,6 +13,7 @@ from probes.system.numa import NumaFacts
 
 _ACS_ORDER = ("SV", "TB", "RR", "CR", "UF", "EC", "DT")
 _FILLABLE = tuple(n for n, default in pci.PciFunction._field_defaults.items() if default is None)
+_IOMMU_TYPES = {"Translated": "DMA", "Passthrough": "identity"}
 _LOCATION_FIELDS = ("parent", "root_bus")
 
 
@@ -21,6 +22,16 @@ def merge_functions(facts: ProbeFacts) -> tuple[pci.PciFunction, ...]:
     sources = (source.functions for _, source in facts.all_of("pci", pci.PciFacts))
     by_address = merge_by_key(sources, lambda function: function.address, _fill_function)
     return tuple(sorted(by_address.values(), key=lambda f: sort_key(f.address)))
+
+
+def add_iommu_default(functions: Sequence[pci.PciFunction], facts: ProbeFacts) -> Sequence[pci.PciFunction]:
+    """Where no group's type is known, the one that the kernel says is the default."""
+    log = facts.get("kernel_log")
+    default = _IOMMU_TYPES.get(log.iommu_default) if log else None
+    if default is None or any(function.iommu_type for function in functions):
+        return functions
+    return [function._replace(iommu_type=default) if function.iommu_group is not None else function
+            for function in functions]  # fmt: skip
 
 
 def build_functions(

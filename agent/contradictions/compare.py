@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 from agent.contradictions.statements import Statement
@@ -10,6 +11,7 @@ from agent.model.report import SourceHost
 
 _FACTS_SHOWN = 4  # of one host
 _PROMPT = "host name in the prompt"
+_DEVICES = "RDMA devices"
 # What two machines of one make have alike: it can set outputs apart, and ties none together
 _COMMON = frozenset(
     {
@@ -34,6 +36,7 @@ class StatedOutput(NamedTuple):
     statements: Sequence[Statement]
     text: str = ""
     is_used: bool = True
+    rdma_devices: frozenset[str] = frozenset()
 
 
 class Contradiction(NamedTuple):
@@ -58,13 +61,30 @@ def find_contradictions(outputs: Sequence[StatedOutput]) -> list[Contradiction]:
         for (kind, key), values in stated.items()
         if len(values) > 1
     ]
-    return differing + _find_copies(outputs)
+    return [*differing, *_find_other_devices(outputs), *_find_copies(outputs)]
 
 
 def _list_all(output: StatedOutput) -> Iterable[Statement]:
     yield from output.statements
     if output.prompt_host:
         yield Statement(_PROMPT, "", output.prompt_host.lower().partition(".")[0])
+
+
+def _find_other_devices(outputs: Sequence[StatedOutput]) -> list[Contradiction]:
+    """Outputs that name RDMA devices, and none in common with another one: each lists those of its host, or a part."""
+    naming = [output for output in outputs if output.rdma_devices and output.is_used]
+    if all(a.rdma_devices & b.rdma_devices for a, b in combinations(naming, 2)):
+        return []
+    values: dict[str, list[str]] = {}
+    for output in naming:
+        if any(not output.rdma_devices & other.rdma_devices for other in naming):
+            values.setdefault(_join_names(output.rdma_devices), []).append(output.name)
+    return [Contradiction(_DEVICES, "", {value: tuple(names) for value, names in values.items()})]
+
+
+def _join_names(names: frozenset[str]) -> str:
+    shown = sorted(names)[:_FACTS_SHOWN]
+    return ", ".join(shown) + f" and {len(names) - len(shown)} more" * (len(names) > len(shown))
 
 
 def _find_copies(outputs: Sequence[StatedOutput]) -> list[Contradiction]:
@@ -115,6 +135,9 @@ def _describe(group: Sequence[StatedOutput], differing: set[tuple[str, str]]) ->
     names = {kind: [s.value for s in stated if s.kind == kind] for kind in ("host name", _PROMPT)}
     by = next((kind for kind in ("host name", _PROMPT) if len(names[kind]) == 1), None)
     facts = [str(statement) for statement in own[:_FACTS_SHOWN]]
+    devices = frozenset().union(*(output.rdma_devices for output in group))
+    if devices and (_DEVICES, "") in differing:
+        facts.insert(0, f"{_DEVICES}: {_join_names(devices)}")
     if len(own) > _FACTS_SHOWN:
         facts.append(f"and {len(own) - _FACTS_SHOWN} more")
     return SourceHost(

@@ -72,7 +72,7 @@ SecondLook = Callable[[Rule, Sequence[Result]], Iterable[Fail]]
 
 def list_second_looks(case: RuleContext) -> list[SecondLook]:
     """What a rule is asked again for, after its answers: with assumed context, and of the logs of earlier boots."""
-    is_fragment = case.recorded and case.bus_unread is not None
+    is_fragment = case.recorded and (case.bus_unread or case.probe_failure("pci_sysfs")) is not None
     if not is_fragment and not case.earlier_events:
         return []
     from agent.rules import fragments  # lazy: no live host needs them
@@ -186,7 +186,7 @@ def _build_finding(case: RuleContext, standing: Standing, silenced: Silenced | N
     if fault.depends_on is not None:
         from agent.rules.fragments import describe_assumption, describe_settling
 
-        steps = [Step(do=describe_settling(fault)), *steps]
+        steps = [Step(do=describe_settling(case, fault)), *steps]
         impact = f"{describe_assumption(fault)} {impact[:1].upper()}{impact[1:]}"
     return Finding(
         rule=rule.name,

@@ -9,7 +9,7 @@ settles it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -23,9 +23,9 @@ from agent.rules.wording import join_labels
 
 _OPEN = frozenset({"role-not-known", "rails-not-known", "link-layer-not-known", "list-incomplete"})
 _BUS = frozenset({"pci", "pci_sysfs"})
-_ASSUMED = ("port:", "netdev:")  # what a NIC is for says nothing of GPUs and paths
-_OF_CARDS = frozenset({"nic-fw-mixed"})  # one that differs from its peers does whatever they are for
-_OF_SPEED = frozenset({"ib-rate-degraded", "roce-speed-degraded"})
+_OF_NICS = ("port:", "pci:")
+_CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})  # by the switch, or board by board
+_WIRE_IS_UP = ("vf-policy", "vf-guid")
 _FEW = 1 / 4  # of the ports: the odd ones out
 _ENOUGH = 4  # ports in which an order can be seen
 
@@ -37,9 +37,17 @@ def is_context(why: Reason) -> bool:
 
 def assume_context(case: RuleContext) -> RuleContext:
     """The same machine as if its NICs carried GPU traffic, its lists were whole, and each interface that a port names
-    were listed."""
+    were listed. Virtual functions beside physical ones are for guests; where the PCI list is whole, it shows what those
+    are for whose address is known."""
     odd = _list_odd_cards(case.topology.nics)
-    nics = [nic if _identify_card(nic) in odd else _assume_rail(nic) for nic in case.topology.nics]
+    is_guest = all(nic.virtual_function for nic in case.topology.nics if not nic.software)
+    read = case.bus_unread is None
+    nics = [
+        nic
+        if _identify_card(nic) in odd or (nic.virtual_function and not is_guest) or (read and nic.pci)
+        else _assume_rail(nic)
+        for nic in case.topology.nics
+    ]
     listed = case.netdevs
     named = {
         name: Netdev(id=name, label=name, nic=nic.id)
@@ -65,9 +73,10 @@ def _identify_card(nic: Nic) -> str:
 
 
 def _assume_rail(nic: Nic) -> Nic:
-    if nic.role != "unknown" or nic.software or nic.virtual_function:
+    if nic.software:
         return nic
-    return replace(nic, role="rail", ports=[_assume_layer(port) for port in nic.ports])
+    role = "rail" if nic.role == "unknown" else nic.role
+    return replace(nic, role=role, ports=[_assume_layer(port) for port in nic.ports])
 
 
 def _assume_layer(port: Port) -> Port:
@@ -88,19 +97,20 @@ def describe_assumption(fault: Fail) -> str:
         return (
             "What this means here depends on whether the port is InfiniBand or Ethernet, which the source leaves open."
         )
-    return (
-        f"What this means here depends on what {fault.label} is for, which the source leaves open. If GPU jobs use it:"
-    )
+    what, them = ("these ports are", "them") if fault.subject == "node" else (f"{fault.label} is", "it")
+    return f"What this means here depends on what {what} for, which the source leaves open. If GPU jobs use {them}:"
 
 
-def describe_settling(fault: Fail) -> str:
+def describe_settling(case: RuleContext, fault: Fail) -> str:
     """The first step: what to save so that the assumption is no longer needed."""
     commands = [f"`{settle.what}`" for settle in fault.depends_on.settles] if fault.depends_on else []
+    if case.bus_unread is None and "`lspci -vvv`" in commands:
+        commands = ["`rdma link`", "`ip -d link`"]  # the list is there, and no output has the NIC's address
     return f"Save {join_labels(commands)} of this host beside it, and scan both again: that settles what it means here."
 
 
 def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]) -> Iterator[Fail]:
-    """Faults of ports that are unknown because context alone is missing; notes are left out."""
+    """Faults of NICs that are unknown because context alone is missing; notes are left out."""
     gates = {answer.subject: answer.reason for answer in answers if isinstance(answer, Unknown)}
     gates = {subject: why for subject, why in gates.items() if is_context(why)}
     if not gates:
@@ -109,22 +119,44 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
     if _is_arrangement(rule, again):
         return
     for fault in again:
-        why = gates.get(fault.subject) or gates.get("node")
-        if isinstance(fault, Pass) or why is None or (fault.severity or rule.severity) == "info":
+        if isinstance(fault, Pass) or (fault.severity or rule.severity) == "info":
             continue
-        if fault.subject.startswith(("pci:", *_ASSUMED) if rule.name in _OF_CARDS else _ASSUMED):
+        why = _find_gate(fault, gates)
+        if why is not None and (_is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault)):
             yield replace(fault, confidence="low", depends_on=why)
+
+
+def _find_gate(fault: Fail, gates: Mapping[str, Reason]) -> Reason | None:
+    """Why the rule could not decide about this subject, or about a port that the fault is about."""
+    subjects = (fault.subject, "node", *(f"port:{place}" for place in sorted(fault.places)))
+    return next((gates[subject] for subject in subjects if subject in gates), None)
+
+
+def _is_of_nic(assumed: RuleContext, subject: str) -> bool:
+    """Whether a subject is a NIC, its port or interface: what NICs are for says nothing of GPUs and paths."""
+    kind, _, name = subject.partition(":")
+    return kind in ("port", "netdev") or name in assumed.nics
+
+
+def _is_certain_of_node(assumed: RuleContext, fault: Fail) -> bool:
+    """Whether a fault of the whole node is that few of its ports differ from the others, or that virtual functions are
+    down whose wire is up."""
+    if fault.situation in _WIRE_IS_UP:
+        return True
+    ports = [f"{nic.id}/{port.port}" for nic in assumed.rails for port in nic.ports]
+    odd = fault.places.intersection(ports)
+    return not fault.parts and 0 < len(odd) <= len(ports) * _FEW
 
 
 def _is_arrangement(rule: Rule, answers: Sequence[Pass | Fail]) -> bool:
     """Whether the ports with the fault look chosen: more than a few, and in a block or every second one; of speeds,
     which a switch may choose, more than a few are enough."""
-    ports = sorted((answer for answer in answers if answer.subject.startswith("port:")), key=_natural_order)
+    ports = sorted((answer for answer in answers if answer.subject.startswith(_OF_NICS)), key=_natural_order)
     wrong = [isinstance(port, Fail) for port in ports]
     if not any(wrong) or all(wrong) or sum(wrong) <= len(wrong) * _FEW:
         return False
     changes = sum(a != b for a, b in pairwise(wrong))
-    return rule.name in _OF_SPEED or (len(wrong) >= _ENOUGH and changes in (1, len(wrong) - 1))
+    return rule.name in _CHOSEN or (len(wrong) >= _ENOUGH and changes in (1, len(wrong) - 1))
 
 
 def _natural_order(answer: Pass | Fail) -> tuple[int, str]:

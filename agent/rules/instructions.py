@@ -81,6 +81,8 @@ def build_confirm(context: RuleContext, rule: str, fault: Fail) -> list[str] | N
     for command in _COMMAND.findall(read_sections(rule).get("How to confirm", "")):
         if makers and _TOOLS.get(command.partition(" ")[0], min(makers)) not in makers:
             continue  # another vendor's tool
+        if fault.situation.startswith("vf-") and command.startswith("mlxlink"):
+            continue  # a virtual function has no wire
         if not managed and "fabricmanager" in command:
             continue  # it runs on another host: of a rack, or of a guest
         for values in devices if len(devices) <= _DEVICES else devices[:1]:
@@ -105,7 +107,8 @@ def _find_makers(context: RuleContext, fault: Fail) -> set[str]:
 def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location | None) -> list[Step]:
     """The steps that fix the fault on this part, in order."""
     form = find_form_factor(context, fault, location)
-    first = form if form == "virtual" else None  # a guest repairs no part, whatever state it is in
+    # a guest repairs no part, whatever state it is in; what its host is to set has steps of its own
+    first = form if form == "virtual" and not fault.situation.startswith("vf-") else None
     all_alike = "all" if fault.subject == "node" and len(fault.parts) > 1 else None
     keys = tuple(key for key in (first, all_alike, fault.situation, fault.cause, form, "other") if key)
     values = find_values(context, fault)

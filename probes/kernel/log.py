@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 STAT_BYTES = 1 << 20
 SAVED_FILES = ("/var/log/dmesg",)
 _BOOT_START = "Linux version "  # in the first line that a kernel writes
+_IOMMU_DEFAULT = lazy_pattern(r"iommu: Default domain type: (Translated|Passthrough)\b")
 _REFUSED = lazy_pattern(r"not permitted|[Pp]ermission denied|[Pp]assword")
 
 
@@ -44,7 +45,14 @@ def read(host: Host) -> Reading:
     since = log[0].at or log[0].logged
     earlier = () if host.live else _read_other_logs(host, reader, source, found_events, whole)
     all_events = (*found_events, *earlier)
-    return Reading(KernelLogFacts(all_events, source, since, whole), reader.sources, reader.missing)
+    iommu = None if host.live else _find_iommu_default(log)  # a live host has the type of each group
+    return Reading(KernelLogFacts(all_events, source, since, whole, iommu), reader.sources, reader.missing)
+
+
+def _find_iommu_default(log: Sequence[Line]) -> str | None:
+    """What the kernel says of addresses that it maps for devices, where nothing else is set for one."""
+    found = (match for line in log if (match := _IOMMU_DEFAULT.match(line.text)))
+    return next((match[1] for match in found), None)
 
 
 PROBE = Probe("kernel_log", read, 15.0)

@@ -12,7 +12,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.reasons import Reason, quote_source
 from agent.model.topology import Path
-from agent.rules.amd.gpus import BRIDGED, FULL_MESH, KFD, NO_HIVE, PAIRED, all_pass, select_gpus
+from agent.rules.amd.gpus import BRIDGED, FULL_MESH, KFD, NO_HIVE, PAIRED, all_pass, find_guard, select_gpus
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id, kernel_log_evidence
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -24,6 +24,7 @@ _PERHAPS_A_GUEST = Reason(
     "guest-hides", detail="no GPU is in a hive, and whether this is a virtual machine is not known"
 )
 _BRIDGE_SIZES = (2, 4)  # cards that one bridge joins
+_HIVE, _MOST = 4, 3 / 4  # GPUs, and the share of their pairs that shows how all of them are joined
 _MANY = 2  # up to so many pairs without a GPU in common are a finding each
 _SLOWEST_LINK_GBYTE_S = 50.0  # one link of the slowest generation: 16 lanes at 25 GT/s
 
@@ -147,10 +148,42 @@ def _fail_hive(case: RuleContext, gpus: list[Gpu], summary: str, impact: str) ->
 
 @rule("xgmi-pair-missing")
 def xgmi_pair_missing(case: RuleContext) -> Iterator[Result]:
+    matrix = _find_nearly_joined(case)
+    if matrix:
+        yield from (answer for gpu in case.topology.gpus if (answer := find_guard(case, gpu)))
+        yield from _judge_matrix(case, matrix)
+        return
     groups, answers = select_gpus(case, None, lambda gpu: gpu.hive is not None)
     yield from answers
     for pairs in _pairs_by_hive(case, groups):
         yield from _judge_pairs(case, pairs)
+
+
+def _find_nearly_joined(case: RuleContext) -> list[_Pair]:
+    """All pairs, where a matrix of a tool is all that is known of hives, and XGMI joins most of them: in no product it
+    joins most and leaves some out."""
+    gpus = [gpu for gpu in case.topology.gpus if find_guard(case, gpu) is None]
+    matrix = case.probes.get("amd_smi")
+    known = matrix is not None and matrix.status == "ok"  # a table that is cut is not read
+    if len(gpus) < _HIVE or any(gpu.hive is not None or not (known or gpu.links_known) for gpu in gpus):
+        return []
+    paths = {frozenset((path.a, path.b)): path for path in case.topology.paths}
+    pairs = [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(gpus, 2)]
+    return pairs if sum(_is_joined(pair) for pair in pairs) >= len(pairs) * _MOST else []
+
+
+def _is_joined(pair: _Pair) -> bool:
+    return pair.path is not None and pair.path.kind == "XGMI"
+
+
+def _judge_matrix(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
+    missing = [pair for pair in pairs if not _is_joined(pair)]
+    yield from (Pass(pair.subject) for pair in pairs if _is_joined(pair))
+    for group in _group_pairs(case, missing):
+        fault = _fail_missing(case, group, len(pairs))
+        summary = f"{fault.summary.partition(', which are')[0]}; XGMI joins the other {len(pairs) - len(missing)} pairs"
+        rows = tuple(msgspec.structs.replace(row, source="amd-smi topology") for row in fault.evidence)
+        yield msgspec.structs.replace(fault, summary=summary, evidence=rows, confidence="medium")
 
 
 def _judge_pairs(case: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:

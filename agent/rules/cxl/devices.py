@@ -126,6 +126,8 @@ def _judge_memdev(case: RuleContext, device: CxlDevice, function: PciFunction | 
         return NotApplicable(
             subject, Reason("other-kind", detail="CXL 1.1, part of the root complex: the firmware sets up its memory")
         )
+    if (unread := case.probe_failure("cxl")) and case.probe_failure("pci_sysfs"):
+        return Unknown(subject, unread)  # a list of PCI functions shows nothing of the CXL bus
     summary = f"bound to {DRIVER}, and there is no memory device of it"
     return _fail_missing_memory(case, device, summary, f"memory device of {device.id}")
 

@@ -9,7 +9,15 @@ from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label, find_function, is_nvidia, pci_source, unreachable_reason
-from agent.rules.gpudirect.pairs import Pair, data_direct, pairs, passes_through, peer_memory, platform_kind
+from agent.rules.gpudirect.pairs import (
+    TRANSLATED,
+    Pair,
+    data_direct,
+    pairs,
+    passes_through,
+    peer_memory,
+    platform_kind,
+)
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pcie.registers import HIDDEN, is_hidden
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -228,9 +236,6 @@ def _judge_ats_vm(case: RuleContext, pair: Pair) -> Result:
     )
 
 
-_TRANSLATED = ("DMA", "DMA-FQ")
-
-
 @rule("gdr-iommu-translated")
 def gdr_iommu_translated(case: RuleContext) -> Iterator[Result]:
     kind = platform_kind(case)
@@ -256,7 +261,7 @@ def gdr_iommu_translated(case: RuleContext) -> Iterator[Result]:
         return
     translated = []
     for pci, function in sorted(ends.items()):
-        if function.iommu_type in _TRANSLATED:
+        if function.iommu_type in TRANSLATED:
             translated.append(function)
         elif function.iommu_group is not None and function.iommu_type is None:
             yield Unknown(f"pci:{pci}", Reason("not-read", fact="the type of its IOMMU group"))

@@ -24,6 +24,7 @@ from agent.rules.devices import (
 )
 
 NEAR = ("PIX", "PXB")
+TRANSLATED = ("DMA", "DMA-FQ")  # types of IOMMU groups
 NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS")
 _GRACE_PORTS = frozenset({"0x22b1", "0x22b2", "0x22b8"})
 _CLOUD_DRIVERS = ("efa", "gve", "mana", "erdma")

@@ -63,11 +63,16 @@ def _judge_role(case: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
     answers = [_judge_port_down(case, ib_port, socket, sockets) for ib_port, socket in zip(ports, sockets, strict=True)]
     faults = [answer for answer in answers if isinstance(answer, Fail)]
     yield from (answer for answer in answers if not isinstance(answer, Fail))
-    yield from (
-        [merge_whole_node(faults, "InfiniBand")]
-        if are_all_rails_down(sockets) and len(faults) == len(ports)
-        else faults
-    )
+    all_down = are_all_rails_down(sockets) and len(faults) == len(ports)
+    yield from [_merge_rails(ports, faults)] if all_down else faults
+
+
+def _merge_rails(ports: list[IbPort], faults: list[Fail]) -> Fail:
+    """No rail is active: one finding. Virtual functions are not down because of cables and switches."""
+    merged, situation = merge_whole_node(faults, "InfiniBand"), faults[0].situation
+    if any(fault.situation != situation for fault in faults) or not ports[0].nic.virtual_function:
+        return merged
+    return replace(merged, summary=f"{merged.summary}; each is {_explain_down(ports[0])[0]}", situation=situation)
 
 
 def _cage_state(case: RuleContext, ib_port: IbPort) -> CageState:
@@ -87,10 +92,11 @@ def _judge_port_down(case: RuleContext, ib_port: IbPort, socket: CageState, sock
     silent = unused_port_result(socket, sockets, port.state or "")
     if silent:
         return silent
+    why, situation = _explain_down(ib_port)
     return Fail(
         subject=ib_port.subject,
         label=ib_port.label,
-        summary=f"{port.state}, physical state {port.phys_state}: {_MEANING.get(port.phys_state, 'not in use')}"
+        summary=f"{port.state}, physical state {port.phys_state}: {why}"
         if port.phys_state
         else f"{port.state}, physical state unknown",
         impact=_impact(case, ib_port),
@@ -99,9 +105,21 @@ def _judge_port_down(case: RuleContext, ib_port: IbPort, socket: CageState, sock
             ib_port.evidence("physical state", port.phys_state or "not known", "phys_state"),
         ),
         severity=severity_by_role("error", ib_port.nic),
-        situation=_SITUATIONS.get(port.phys_state or "", ""),
+        situation=situation,
         places=ib_port.places,
     )
+
+
+def _explain_down(ib_port: IbPort) -> tuple[str, str]:
+    """What the physical state means, and the key of the steps. A virtual function has no wire of its own."""
+    nic, physical = ib_port.nic, ib_port.port.phys_state or ""
+    if not nic.virtual_function:
+        return _MEANING.get(physical, "not in use"), _SITUATIONS.get(physical, "")
+    if not (nic.node_guid or "1").strip("0:"):
+        return "a virtual function whose host has not given it a node GUID", "vf-guid"
+    if physical == "LinkUp":
+        return "a virtual function that its link policy or the subnet manager holds down", "vf-policy"
+    return "a virtual function; the port of its physical function, on the host, is not up", "vf-physical"
 
 
 def _impact(case: RuleContext, ib_port: IbPort) -> str:

@@ -53,6 +53,8 @@ def _judge_no_sm(case: RuleContext, ib_port: IbPort) -> Result:
         return Unknown(ib_port.subject, Reason("not-read", fact="its physical state"))
     if port.phys_state != "LinkUp":
         return NotApplicable(ib_port.subject, Reason("judged-elsewhere", detail="its wire is not up: see ib-port-down"))
+    if ib_port.nic.virtual_function and (port.state == "DOWN" or port.sm_lid not in (None, *_NO_LID)):
+        return NotApplicable(ib_port.subject, Reason("judged-elsewhere", detail="a virtual function: see ib-port-down"))
     waiting = boot_settling_reason(case)
     return Unknown(ib_port.subject, waiting.prefixed(f"{port.state}; ")) if waiting else _fail_no_sm(ib_port)
 

@@ -109,9 +109,10 @@ def _find_large_mtu(case: RuleContext) -> str:
 _USUAL_MTU = 9000
 
 
-def _packet_size(port: Port, netdev: Netdev) -> int:
-    """The InfiniBand MTU that a port uses: as it reports it, else as the kernel derives it from its interface."""
-    return port.active_mtu or active_mtu(netdev.mtu or 0)
+def _packet_size(port: Port, netdev: Netdev | None) -> int:
+    """The InfiniBand MTU that a port uses: as it reports it, else as the kernel derives it from its interface; 0 where
+    neither is known."""
+    return port.active_mtu or active_mtu((netdev.mtu if netdev else None) or 0)
 
 
 def active_mtu(mtu: int) -> int:
@@ -129,8 +130,7 @@ def _fail_mtu_small(case: RuleContext, roce_port: RocePort, netdev: Netdev, mtu:
     text = f"interface MTU {mtu} limits the RoCE MTU to {active}; set at least 4200 for 4096"
     if active < able:
         text = f"the RoCE MTU is {active}, although the interface MTU {mtu} allows {able}"
-    source = f"ibv_devinfo -d {roce_port.nic.label}"
-    row = Evidence(what=f"active MTU of {roce_port.label}", value=str(active), source=source)
+    row = _active_mtu(roce_port)
     payload = 100 * active / (active + _WIRE_OVERHEAD)
     return Fail(
         subject=f"netdev:{netdev.id}",
@@ -155,7 +155,7 @@ _FRAMES = read_limit("roce-mtu-mismatch.frames")
 
 @rule("roce-mtu-mismatch")
 def roce_mtu_mismatch(case: RuleContext) -> Iterator[Result]:
-    rails: list[tuple[RocePort, Netdev]] = []
+    rails: list[RocePort] = []
     for port in roce_ports(case):
         if not isinstance(port, RocePort):
             yield port
@@ -167,7 +167,8 @@ def roce_mtu_mismatch(case: RuleContext) -> Iterator[Result]:
             yield Unknown(port.subject, Reason("not-shown", detail=f"the MTU of {netdev.label} could not be read"))
         else:
             yield _judge_mtu_mismatch(case, port, netdev)
-            rails += [(port, netdev)] if port.nic.role == "rail" else []
+        if port.nic.role == "rail" and not isinstance(netdev, NotApplicable) and _packet_size(port.port, port.netdev):
+            rails.append(port)
     if len(rails) > 1:
         yield _merge_rails(rails)
 
@@ -200,28 +201,35 @@ def _judge_mtu_mismatch(case: RuleContext, roce_port: RocePort, netdev: Netdev) 
     return Pass(roce_port.subject)
 
 
-def _merge_rails(rails: list[tuple[RocePort, Netdev]]) -> Result:
-    sizes = {roce_port.subject: _packet_size(roce_port.port, netdev) for roce_port, netdev in rails}
+def _merge_rails(rails: list[RocePort]) -> Result:
+    sizes = {port.subject: _packet_size(port.port, port.netdev) for port in rails}
     largest = max(sizes.values())
-    small = [(roce_port, netdev) for roce_port, netdev in rails if sizes[roce_port.subject] < largest]
+    small = [port for port in rails if sizes[port.subject] < largest]
     if not small:
         return Pass("node")
-    labels = [f"{roce_port.label} {sizes[roce_port.subject]}" for roce_port, _ in small]
+    labels = [f"{port.label} {sizes[port.subject]}" for port in small]
     return Fail(
         subject="node",
         label="node",
         summary=f"rails send packets of different sizes: most bytes {largest}; {join_labels(labels)}",
         impact="Larger packets are dropped where programs do not agree on the smaller size.",
-        evidence=tuple(_read_mtu(netdev) for _, netdev in rails),
+        evidence=tuple(
+            _read_mtu(port.netdev) if port.netdev and port.netdev.mtu else _active_mtu(port) for port in rails
+        ),
         severity="error",
         values=(("RAIL_MTU", str(max(netdev.mtu or 0 for _, netdev in rails))),),
         cause="rails",
-        places=frozenset().union(*(roce_port.places | {netdev.id} for roce_port, netdev in small)),
+        places=frozenset().union(*(port.places | {port.netdev.id if port.netdev else port.subject} for port in small)),
     )
 
 
 def _read_mtu(netdev: Netdev) -> Evidence:
     return Evidence(what=f"MTU of {netdev.label}", value=str(netdev.mtu), source=f"/sys/class/net/{netdev.label}/mtu")
+
+
+def _active_mtu(port: RocePort) -> Evidence:
+    value, source = str(port.port.active_mtu), f"ibv_devinfo -d {port.nic.label}"
+    return Evidence(what=f"active MTU of {port.label}", value=value, source=source)
 
 
 def _fail_mtu_mismatch(

@@ -110,7 +110,15 @@ def _down_reason(netdev: Netdev) -> tuple[str, str]:
         return "no light", f"no light comes in on any lane of {netdev.label}"
     if dark:
         return "no light", f"no light comes in on lane {', '.join(map(str, dark))} of {netdev.label}"
+    fastest, standard = netdev.max_speed_gbit_s or 0, (module.standard if module else None) or ""
+    is_off = netdev.fec is not None and netdev.fec.configured == ["off"]
+    if is_off and fastest >= _NEEDS_FEC_GBIT_S and not standard.endswith(_WITHOUT_FEC):
+        return "fec off", f"{netdev.label} has no carrier, and FEC is off, which most links of {fastest:g} Gb/s need"
     return "", f"{netdev.label} has no carrier"
+
+
+_NEEDS_FEC_GBIT_S = 100  # IEEE 802.3: RS-FEC of 100GBASE-CR4 and -SR4, and of all that is faster
+_WITHOUT_FEC = ("LR4", "ER4")  # of 100 Gb/s
 
 
 def _evidence(netdev: Netdev) -> Iterator[Evidence]:
@@ -119,6 +127,9 @@ def _evidence(netdev: Netdev) -> Iterator[Evidence]:
     if netdev.admin_up is not None:
         state = "up" if netdev.admin_up else "down"
         yield Evidence(what=f"{netdev.label} is set", value=state, source=f"{folder}/flags")
+    if netdev.fec and netdev.fec.configured:
+        modes = " ".join(netdev.fec.configured)
+        yield Evidence(what=f"FEC of {netdev.label}", value=modes, source=f"ethtool --show-fec {netdev.label}")
     module = netdev.module
     if module:
         value = " ".join(filter(None, (module.identifier, module.vendor, module.part, module.serial, module.state)))

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
-from agent.model.nic import Netdev
+from agent.model.nic import Netdev, Pause
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_device_id
 from agent.rules.pages import read_limit
+from agent.rules.roce.ports import NOT_SHOWN
 from agent.rules.roce.qos_findings import (
     cnp_priority,
     expected_class,
     fail_port,
+    for_each_port,
     for_each_readable_port,
     format_cnp,
     format_pfc,
@@ -88,7 +90,40 @@ def _judge_pfc_on_cnp(qos_path: QosPath, netdev: Netdev) -> Result:
 
 @rule("roce-global-pause")
 def roce_global_pause(case: RuleContext) -> Iterator[Result]:
-    yield from for_each_readable_port(case, lambda qos_path, netdev: _judge_global_pause(case, qos_path, netdev))
+    yield from for_each_port(case, lambda qos_path: _judge_any_pause(case, qos_path))
+
+
+def _judge_any_pause(case: RuleContext, qos_path: QosPath) -> Result:
+    """Also where PFC is not known: frames that were exchanged show that global pause is in force."""
+    netdev, why = qos_path.each.netdev, unreadable_reason(qos_path.each)
+    if netdev is None:
+        return Unknown(qos_path.each.subject, why or NOT_SHOWN)
+    if why is None:
+        return _judge_global_pause(case, qos_path, netdev)
+    counted = {name: count for name in _GLOBAL_FRAMES if (count := netdev.counters.get(name))}
+    ways = _format_ways(netdev.pause)
+    if why.code != "not-shown" or not counted or not ways:
+        return Unknown(qos_path.each.subject, why)
+    rows = (Evidence(what=f"{name} of {netdev.label}", value=str(count), source=f"ethtool -S {netdev.label}")
+            for name, count in counted.items())  # fmt: skip
+    return fail_port(
+        qos_path,
+        f"{ways} global pause, and {max(counted.values())} pause frames were exchanged",
+        f"`ethtool -A INTERFACE rx off tx off`; {set_trust()}; {set_pfc(expected_class(case, qos_path))}.",
+        impact=_STOPS_ALL,
+        severity=qos_path.each.severity("warning"),
+        evidence=(*path_evidence(qos_path), *rows),
+        confidence="medium",
+    )
+
+
+def _format_ways(pause: Pause | None) -> str:
+    flags = (("receives", pause.rx), ("sends", pause.tx)) if pause else ()
+    return " and ".join(word for word, on in flags if on)
+
+
+_GLOBAL_FRAMES = ("rx_global_pause", "tx_global_pause")  # mlx5: there only while global pause is on
+_STOPS_ALL = "A pause stops all 8 priorities, congestion feedback and SSH too, and spreads over the fabric."
 
 
 def _judge_global_pause(case: RuleContext, qos_path: QosPath, netdev: Netdev) -> Result:
@@ -100,13 +135,13 @@ def _judge_global_pause(case: RuleContext, qos_path: QosPath, netdev: Netdev) ->
     if not pause or not (pause.rx or pause.tx):
         off = pause is not None and pause.rx is False and pause.tx is False
         return Pass(subject) if off else Unknown(subject, Reason("not-read", fact="its global pause"))
-    ways = " and ".join(word for word, on in (("receives", pause.rx), ("sends", pause.tx)) if on)
     negotiated = " (as negotiated with the switch)" if pause.autoneg else ""
     return fail_port(
         qos_path,
-        f"{ways} global pause{negotiated}, and no priority has PFC" + (f": {qos_path.meant}" if qos_path.meant else ""),
+        f"{_format_ways(pause)} global pause{negotiated}, and no priority has PFC"
+        + (f": {qos_path.meant}" if qos_path.meant else ""),
         f"`ethtool -A INTERFACE rx off tx off`; {set_trust()}; {set_pfc(expected_class(case, qos_path))}.",
-        impact="A pause stops all 8 priorities, congestion feedback and SSH too, and spreads over the fabric.",
+        impact=_STOPS_ALL,
         severity=qos_path.each.severity("error" if qos_path.meant else "warning"),
     )
 

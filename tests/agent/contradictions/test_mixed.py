@@ -50,8 +50,8 @@ def list_hosts(report: Report) -> list[tuple[str | None, list[str]]]:
 
 @functools.cache
 def outputs_of(machine: str) -> Outputs:
-    """What a fixture machine or one of its faults prints."""
-    return render_outputs(scan_machine("", machine) if machine in FAULTS else scan_machine(machine))
+    """What a fixture machine or one of its faults prints, of interfaces the first alone: they cost a scan each."""
+    return render_outputs(scan_machine("", machine) if machine in FAULTS else scan_machine(machine), interfaces=1)
 
 
 def make_twin(outputs: Outputs) -> Outputs:
@@ -136,13 +136,15 @@ def test_a_report_of_several_hosts_is_not_judged_again() -> None:
              "Attached GPUs : 1\nGPU 00000000:61:00.0\n    Product Name : NVIDIA H100\n", "lspci_-nn.txt": DRIVE},
             "0000:61:00.0 is an NVMe drive",
         ),
+        ({"ibstat.txt": HEALTHY.replace("mlx5_0", "ibp12s0"),
+          "rdma_link.txt": "link mlx5_0/1 state ACTIVE netdev ib0 \n"}, "RDMA devices: mlx5_0"),
         ({"ibstat.txt": f"[root@n7 ~]# ibstat\n{HEALTHY}", "lsmod.txt": "[root@n8 ~]# lsmod\nModule Size Used by\n"
           "mlx5_ib 401408 0\n"}, "host name in the prompt: n8"),
         ({"lsmod.txt": "Module                  Size  Used by\nnvidia               1  0\n",
           "lsmod.out": "Module                  Size  Used by\nib_core               1  0\n"},
          "another output of lsmod"),
     ],
-    ids=["guid", "host-name", "driver", "address", "prompt", "two-files-of-one-command"],
+    ids=["guid", "host-name", "driver", "address", "names-of-devices", "prompt", "two-files-of-one-command"],
 )  # fmt: skip
 def test_each_kind_of_contradiction_is_found(outputs: Outputs, fact: str) -> None:
     """Whatever outputs state of their host twice, and differently."""

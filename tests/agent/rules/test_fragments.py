@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from agent.outputs.text.not_checked import list_commands_to_save
 from agent.outputs.text.page import render_page
 from probes.sources.open_source import open_source
 from tests.agent.contradictions.saved_outputs import render_outputs
-from tests.agent.contradictions.test_mixed import scan_outputs
+from tests.agent.contradictions.test_mixed import outputs_of, scan_outputs
 from tests.machines import HOSTS, scan_machine
 
 
@@ -123,18 +124,176 @@ def test_the_first_screen_names_what_was_read_and_what_to_save_next(tmp_path: Pa
     assert "ibstat" not in dict(commands)
 
 
+def interface_outputs(states: Sequence[str] = ("on",) * 2, frames: int = 7) -> dict[str, str]:
+    """A RoCE port of which global pause and its counters were saved, and nothing of DCB."""
+    return {
+        "rdma_link.txt": "link mlx5_0/1 state ACTIVE physical_state LINK_UP netdev ens6np0 \n",
+        "ethtool_-a_ens6np0.txt": "Pause parameters for ens6np0:\nAutonegotiate:\toff\nRX:\t\t{}\nTX:\t\t{}\n".format(
+            *states
+        ),
+        "ethtool_-S_ens6np0.txt": f"NIC statistics:\n     rx_global_pause: {frames}\n     tx_global_pause: 0\n",
+    }
+
+
+def test_pause_frames_show_that_global_pause_is_in_force() -> None:
+    (finding,) = warnings_of(scan_outputs(interface_outputs()))
+
+    assert ("roce-global-pause", "warning", "low") == (finding.rule, finding.severity, finding.confidence)
+    assert "7 pause frames were exchanged" in finding.summary
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [interface_outputs(("off", "off")), interface_outputs(frames=0)],
+    ids=["pause is off", "no frame was counted"],
+)
+def test_pause_without_frames_is_no_finding(outputs: dict[str, str]) -> None:
+    assert [] == warnings_of(scan_outputs(outputs))
+
+
+def virtual_functions(*guids: str, kind: str = "MT4126", physical: str = "LinkUp") -> str:
+    """An ibstat of virtual functions that are down."""
+    text = ibstat(*["Down"] * len(guids)).replace("Physical state: Polling", f"Physical state: {physical}")
+    for number, guid in enumerate(guids):
+        text = text.replace(f"Node GUID: 0x94{number:014x}", f"Node GUID: 0x{guid}")
+    return text.replace("MT4129", kind)
+
+
+@pytest.mark.parametrize(
+    ("guid", "physical", "cause", "step"),
+    [
+        ("0200000000000001", "LinkUp", "its link policy or the subnet manager holds down", "sriov/N/policy"),
+        ("0000000000000000", "LinkUp", "whose host has not given it a node GUID", "node_guid GUID"),
+    ],
+)
+def test_a_virtual_function_that_is_down_has_causes_of_its_own(
+    guid: str, physical: str, cause: str, step: str, tmp_path: Path
+) -> None:
+    (finding,) = warnings_of(scan_text(tmp_path, virtual_functions(guid, physical=physical)))
+
+    assert ("ib-port-down", "low") == (finding.rule, finding.confidence)
+    assert cause in finding.summary
+    assert step in finding.remedy
+    advice = " ".join((finding.summary, finding.remedy, *(finding.confirm or ())))
+    assert not any(word in advice for word in ("cable", "transceiver", "module", "mlxlink", "no subnet manager"))
+
+
+def test_virtual_functions_whose_wire_is_up_are_found_where_all_are_down(tmp_path: Path) -> None:
+    (finding,) = warnings_of(scan_text(tmp_path, virtual_functions("02", "03", "04", "05")))
+
+    assert ("ib-port-down", "node", "warning", "low") == (
+        finding.rule, finding.subject, finding.severity, finding.confidence,
+    )  # fmt: skip
+    assert "each is a virtual function that its link policy" in finding.summary
+    assert "sriov/N/policy" in finding.remedy
+    assert [] == warnings_of(scan_text(tmp_path, virtual_functions("02", "03", physical="Polling")))
+
+
+def test_virtual_functions_beside_physical_ones_are_for_guests(tmp_path: Path) -> None:
+    text = ibstat("Active", "Active") + virtual_functions("02", "03").replace("mlx5_", "mlx5_1")
+
+    assert [] == warnings_of(scan_text(tmp_path, text))
+
+
+def devinfo(*sizes: int, board: str = "MT_0000000838") -> str:
+    """An ibv_devinfo of RoCE ports with these MTUs."""
+    return "".join(
+        f"hca_id:\tmlx5_{number}\n\ttransport:\t\t\tInfiniBand (0)\n\tfw_ver:\t\t\t\t28.39.2048\n"
+        f"\tnode_guid:\t\t\t9400:0000:0000:{number:04x}\n\tboard_id:\t\t\t{board}\n\tphys_port_cnt:\t\t\t1\n\t\tport:\t1\n"
+        f"\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n\t\t\tmax_mtu:\t\t4096 (5)\n\t\t\tactive_mtu:\t\t{size} (3)\n"
+        "\t\t\tlink_layer:\t\tEthernet\n\n"
+        for number, size in enumerate(sizes)
+    )
+
+
+def test_one_of_eight_firmwares_is_found_without_a_pci_list(tmp_path: Path) -> None:
+    text = devinfo(*[4096] * 8).replace("28.39.2048", "28.39.1002", 1)
+    (finding,) = warnings_of(scan_text(tmp_path, text, "ibv_devinfo.txt"))
+
+    assert ("nic-fw-mixed", "pci:mlx5_0", "low") == (finding.rule, finding.subject, finding.confidence)
+
+
+def test_firmware_by_thirds_may_be_chosen(tmp_path: Path) -> None:
+    text = devinfo(*[4096] * 8).replace("28.39.2048", "28.39.1002", 3)
+
+    assert [] == warnings_of(scan_text(tmp_path, text, "ibv_devinfo.txt"))
+
+
+def test_one_packet_size_of_eight_is_found_by_the_ports_alone(tmp_path: Path) -> None:
+    report = scan_text(tmp_path, devinfo(*[4096] * 7, 1024), "ibv_devinfo.txt")
+    (finding,) = warnings_of(report)
+
+    assert ("roce-mtu-mismatch", "node", "low") == (finding.rule, finding.subject, finding.confidence)
+    assert "mlx5_7/1 1024" in finding.summary
+
+
+@pytest.mark.parametrize("sizes", [[1024] * 8, [4096] * 4 + [1024] * 4], ids=["all", "half"])
+def test_packet_sizes_of_many_ports_may_be_chosen(sizes: list[int], tmp_path: Path) -> None:
+    assert [] == warnings_of(scan_text(tmp_path, devinfo(*sizes), "ibv_devinfo.txt"))
+
+
+def test_a_pci_list_without_the_addresses_of_ports_leaves_open_what_they_are_for() -> None:
+    """`ibstat` names no address: the list alone does not tell which function is which port."""
+    outputs = outputs_of("ib-port-down")
+    names = ("lspci_-D_-nn_-vvv.txt", "ibstat.txt")
+    (finding,) = warnings_of(scan_outputs({name: outputs[name] for name in names}))
+
+    assert ("ib-port-down", "low") == (finding.rule, finding.confidence)
+    assert finding.steps[0].do.startswith("Save `rdma link`, `ip -d link` of this host")
+
+
+PORTS_OF_TWO = "".join(
+    f"{bus}:01.0 PCI bridge [0604]: Device [1022:1483]\n\tControl: I/O- Mem+ BusMaster+\n\tNUMA node: 0\n"
+    f"\tIOMMU group: {group}\n\tBus: primary={bus}, secondary={below}, subordinate={below}, sec-latency=0\n"
+    "\tCapabilities: [58] Express (v2) Root Port (Slot+), MSI 00\n\t\tLnkSta:\tSpeed 16GT/s, Width x16\n"
+    "\tCapabilities: [2a0 v1] Access Control Services\n\t\tACSCap:\tSrcValid+ TransBlk+ ReqRedir+ CmpltRedir+ "
+    "UpstreamFwd+ EgressCtrl- DirectTrans+\n\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir{redirect} CmpltRedir{redirect} "
+    "UpstreamFwd+ EgressCtrl- DirectTrans-\n\tKernel driver in use: pcieport\n\n"
+    f"{below}:00.0 3D controller [0302]: NVIDIA Corporation AD102GL [L40S] [10de:26b9]\n"
+    f"\tControl: I/O- Mem+ BusMaster+\n\tNUMA node: 0\n\tIOMMU group: {group + 1}\n"
+    "\tCapabilities: [78] Express (v2) Legacy Endpoint, MSI 00\n\t\tLnkSta:\tSpeed 16GT/s, Width x16\n"
+    "\tKernel driver in use: nvidia\n\n"
+    for bus, below, group in (("20", "21", 20), ("40", "41", 40))
+)
+IOMMU = "[    0.512000] iommu: Default domain type: {}\n[    0.9] AMD-Vi: Interrupt remapping enabled\n"
+
+
+def test_acs_and_a_translating_iommu_between_two_gpus_are_joined() -> None:
+    """The ports of `lspci`, and what the kernel says of the IOMMU: neither is a fault alone."""
+    lspci = {"lspci_-nnvvv.txt": PORTS_OF_TWO.replace("{redirect}", "+")}
+    (finding,) = warnings_of(scan_outputs({**lspci, "dmesg.txt": IOMMU.format("Translated")}))
+
+    assert ("gpu-p2p-redirected", "warning", "medium") == (finding.rule, finding.severity, finding.confidence)
+    for outputs in (
+        lspci,
+        {"dmesg.txt": IOMMU.format("Translated")},
+        {**lspci, "dmesg.txt": IOMMU.format("Passthrough (set via kernel command line)")},
+        {"lspci_-nnvvv.txt": PORTS_OF_TWO.replace("{redirect}", "-"), "dmesg.txt": IOMMU.format("Translated")},
+    ):
+        assert [] == warnings_of(scan_outputs(outputs))
+
+
 THREADS = {  # what people posted: the findings of warning or more that it must give, and no other
     "ascend-310p3-one-alarm": {"error tool-reports-fault GPU96"},
+    "acs-root-5880ada": {"warning gpu-p2p-redirected GPU0 and GPU1"},
     "ascend-loop-link-down": {"error npu-roce-port-down NPU 5", "error npu-tls-mixed node"},
     "bnxt-firmware-no-answer": {"error nic-firmware-dead NIC 0003:02:00.0"},
     "dmesg-delta-cmpltto": {"error pcie-containment device 0000:00:03.0"},
     "fec-off-no-link-100g": {"warning roce-link-down mlx5_0/1 (ens2f0np0)"},
+    "gid-index-1-link-local": set(),  # `fabricscope job` joins the GIDs with what the log sets
+    "global-pause-at-400g": {"warning roce-global-pause mlx5_0/1 (ens6np0)"},
     "ibqueryerrors-symbol": {"warning ib-fabric-errors port 12 of MF0;sw-leaf1:MQM8700/U1"},
     "ib-4of8-down": {f"warning ib-port-down mlx5_{number}/1" for number in (0, 2, 3, 6)},
+    "k8s-macvlan-gids-from-4": set(),  # `fabricscope job` states why the read of a GID failed
     "locked-memory-limit": {"warning gdr-memlock-low node"},
-    "mi300x-one-pair-over-pcie": {"warning roce-link-down bnxt_re6/1 (ens6np0)"},
+    "mi300x-one-pair-over-pcie": {
+        "error xgmi-pair-missing GPU2 - GPU5",
+        "warning roce-link-down bnxt_re6/1 (ens6np0)",
+    },
     "needs-open-modules": {"critical driver-reports-failure device 0000:01:00.0"},
+    "one-hca-of-four-named": set(),  # `fabricscope job` joins NCCL_IB_HCA with the NICs
     "rccl-port-error-polling": {"warning ib-port-down mlx5_7/1"},
+    "vf-down-linkup": {"warning ib-port-down mlx5_7/1"},
 }
 
 
