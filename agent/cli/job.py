@@ -16,7 +16,7 @@ from agent.cli.errors import CliError
 if TYPE_CHECKING:
     from agent.job.evidence import Evidence
     from agent.job.files import FileReader
-    from agent.job.join import HostReport
+    from agent.job.join.context import HostReport
     from agent.model.job_answer import JobAnswer
     from agent.model.profile import Profile
     from agent.model.report import Report
@@ -110,7 +110,8 @@ def run_job(paths: list[str], options: JobOptions, form: str | None, output: str
 
 def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
     """The answer about what these paths hold. Raises CliError."""
-    from agent.job.answer import conclude, write_answer
+    from agent.job.answer import write_answer
+    from agent.job.conclusion import Conclusion
     from agent.job.evidence import Evidence
     from agent.job.join import join_reports
     from agent.job.machine import add_machine
@@ -124,7 +125,7 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
     reports = list(collect_reports(evidence, reader, options))
     if not any(file.read_as for file in evidence.files):
         raise CliError("nothing of a job in it", "give the output of the job: NCCL_DEBUG=INFO shows the most")
-    conclusion = conclude(evidence)
+    conclusion = Conclusion(evidence)
     joined = join_reports(conclusion, reports)
     answer = write_answer(conclusion, datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
     return add_machine(answer, conclusion, joined, reports, _load_platform(options.profile))
@@ -193,7 +194,7 @@ class ReadProgress:
 
 def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions) -> list[HostReport]:
     """The reports that the job may be joined with: given ones, one of other files in the folder, of a dataset."""
-    from agent.job.join import HostReport
+    from agent.job.join.context import HostReport
 
     reports = [HostReport(read_one(path), os.path.basename(path)) for path in options.reports]
     if options.source is not None:

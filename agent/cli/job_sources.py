@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agent.job.evidence import Evidence
     from agent.job.files import OtherFile
-    from agent.job.join import HostReport
+    from agent.job.join.context import HostReport
 
 _FILE_BYTES, _ALL_BYTES, _MOST_FILES = 16 << 20, 256 << 20, 2000
 _SECONDS = 60.0
@@ -59,7 +59,7 @@ def _scan(host: str, contents: dict[str, bytes], evidence: Evidence) -> HostRepo
     from agent.cli.request import ReportRequest  # noqa: F401  # its imports are those of a scan
     from agent.config import Configuration
     from agent.diagnose import ScanPlan, diagnose
-    from agent.job.join import HostReport
+    from agent.job.join.context import HostReport
     from agent.model.job_answer import JobFile
     from probes.host.interface import BadSource
     from probes.sources.dump import SavedOutputs

@@ -125,6 +125,11 @@ def name_ranks(evidence: Evidence, ranks: Sequence[int], hosts: Sequence[str]) -
     return f"ranks {numbers}{where}" if len(numbers) < 60 else f"{len(ranks)} ranks{where}"
 
 
+def find_hosts(evidence: Evidence, ranks: Iterable[int]) -> list[str]:
+    """The hosts of ranks, each once."""
+    return list(dict.fromkeys(host for rank in ranks if (host := evidence.ranks.host(rank)) is not None))
+
+
 def name_hosts(hosts: Sequence[str]) -> str:
     """Up to three hosts by name, else their number."""
     hosts = list(hosts)

@@ -87,6 +87,8 @@ class Evidence:
         self.table_lines: dict[int, list[str]] = defaultdict(list)
         self.progress = 0  # lines of steps, iterations, or rows of a table
         self.ended_well: dict[str, LogLine] = {}  # lines of a regular end
+        self.end_lines: list[tuple[int, int]] = []  # file and number of lines that end a job, well or not
+        self.file_times: dict[int, tuple[float, float]] = {}  # first and last time
         self.year: int | None = None
         self.first_at: Moment | None = None
         self.last_at: Moment | None = None
@@ -104,10 +106,17 @@ class Evidence:
         elif len(self.events) < MOST_EVENTS:
             self.events[place] = LineEvent(row, role, groups, line)
 
-    def note_time(self, moment: Moment | None) -> None:
+    def note_end(self, line: LogLine) -> None:
+        """A line of a regular end, or of a failure, of whatever job it is."""
+        if len(self.end_lines) < MOST_EVENTS:
+            self.end_lines.append((line.file, line.number))
+
+    def note_time(self, moment: Moment | None, file: int) -> None:
         """The time of a line."""
         if moment is None:
             return
+        first, last = self.file_times.get(file, (moment.seconds, moment.seconds))
+        self.file_times[file] = min(first, moment.seconds), max(last, moment.seconds)
         self.year = max(self.year or 0, moment.year) if moment.year else self.year
         if self.first_at is None or moment.seconds < self.first_at.seconds:
             self.first_at = moment

@@ -15,7 +15,7 @@ from agent.job.flight_recorder import DumpError, Dumps
 from agent.job.inspector import Inspector
 from agent.job.log_reader import LogReader
 from agent.job.plain_pickle import LIMIT_BYTES
-from agent.job.ras import is_ras_text, read_json, read_text
+from agent.job.ras import read_json
 from agent.model.job_answer import JobFile
 
 HEAD_BYTES = 1 << 16
@@ -127,13 +127,6 @@ class FileReader:
             self._read_json(given, head, start, rest)
         elif b"\0" in head[:4096]:
             self._add(JobFile(name=given.name, reason="binary"))
-        elif is_ras_text(head.decode("utf-8", "replace")):
-            data = _gather(head, rest, _OTHER_BYTES)
-            lines = (data or b"").decode("utf-8", "replace").splitlines()
-            snapshot = read_text(given.name, lines)
-            self.evidence.snapshots.append(snapshot)
-            self._note_version(snapshot.version)
-            self._add(JobFile(name=given.name, read_as="RAS", lines=len(lines)))
         elif len(head) < HEAD_BYTES and self.evidence.ranks.read_hosts(head.decode("utf-8", "replace").splitlines()):
             self._add(JobFile(name=given.name, read_as="list of hosts", lines=head.count(b"\n")))
         else:

@@ -1,29 +1,18 @@
-"""Records of NCCL's Inspector: a late rank, or a communicator that is slow as a whole.
+"""Records of NCCL's Inspector: how long each rank's collectives took.
 
-In a collective that synchronizes, the late rank has the shortest time: the others wait for it. Records are samples, so
-only sequence numbers that most ranks have are compared. They are read as a stream: of each communicator a fixed number
-of sequence numbers is kept, the same ones for all ranks.
+They are read as a stream: of each communicator a fixed number of sequence numbers is kept, the same ones for all ranks.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from statistics import median
+from collections.abc import Iterable
 
 import msgspec
 
-from agent.job.candidate import PossibleCause, name_hosts, name_numbers
-from agent.job.evidence import Evidence
-from agent.model.job_answer import JobEvidence
-
-_SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
-_LEAST_JOINT = 20
-_LEAST_JITTER = 50.0  # microseconds
 _CELLS = 262_144  # kept of a communicator and function: ranks x sequence numbers
 _MOST_KEYS = 20_000
-_SLOW = 1.5  # times the siblings
 _MIX = 2654435761
 
 
@@ -54,7 +43,7 @@ class _Record(msgspec.Struct, frozen=True):
     coll_perf: _Collective | None = None
 
 
-class _Series:
+class Series:
     """Times of one function in one communicator: by sequence number, of every rank."""
 
     __slots__ = ("hashes", "limit", "most", "rows", "size")
@@ -89,7 +78,7 @@ class Inspector:
     """All records of a job."""
 
     def __init__(self) -> None:
-        self.series: dict[tuple[str, str, int], _Series] = {}  # communicator, function, size class
+        self.series: dict[tuple[str, str, int], Series] = {}  # communicator, function, size class
         self.ranks: dict[str, int] = {}
         self.names: dict[str, str] = {}
         self.nodes: dict[str, int] = {}
@@ -137,196 +126,5 @@ class Inspector:
         if series is None:
             if len(self.series) >= _MOST_KEYS:
                 return
-            series = self.series[key] = _Series(ranks, collective.coll_msg_size_bytes)
+            series = self.series[key] = Series(ranks, collective.coll_msg_size_bytes)
         series.add(ranks, header.rank, collective.coll_sn, collective.coll_exec_time_us)
-
-
-class _Delays(msgspec.Struct, frozen=True):
-    """What the times of one function in one communicator show."""
-
-    times: list[float]  # the longest of each sequence number
-    late: list[int]
-    delay: float
-    joint: int
-
-
-def find_slow(evidence: Evidence) -> Iterator[PossibleCause]:
-    """Late ranks first; else communicators that are slow beside their siblings."""
-    inspector: Inspector | None = evidence.inspector
-    if inspector is None:
-        return
-    delays = {
-        key: delay
-        for key, series in inspector.series.items()
-        if (delay := _measure(inspector, key, series)) is not None
-    }
-    late = list(_find_late(evidence, inspector, delays))
-    yield from late
-    if not late:
-        yield from _find_slow_groups(evidence, inspector, delays)
-
-
-def _measure(inspector: Inspector, key: tuple[str, str, int], series: _Series) -> _Delays | None:
-    """The delay of each rank: how much shorter its times are than the longest."""
-    ranks = inspector.ranks[key[0]]
-    joint = [row for row in series.rows.values() if sum(value > 0 for value in row) >= 0.8 * ranks]
-    if ranks < 2 or not joint:
-        return None
-    longest = [max(row) for row in joint]
-    late: list[int] = []
-    delay = 0.0
-    if key[1].split(" ")[0] in _SYNCHRONIZING and len(joint) >= _LEAST_JOINT:
-        delays = []
-        for rank in range(ranks):
-            values = [top - row[rank] for top, row in zip(longest, joint, strict=True) if row[rank] > 0]
-            delays.append(median(values) if values else 0.0)
-        usual = median(delays)
-        for rank, value in enumerate(delays):
-            if value < max(_LEAST_JITTER, 5 * usual):
-                continue
-            short = [
-                row[rank] < 0.5 * median(v for n, v in enumerate(row) if n != rank and v > 0)
-                for row in joint
-                if row[rank] > 0
-            ]
-            if short and sum(short) >= 0.8 * len(short):
-                late.append(rank)
-                delay = max(delay, value)
-    return _Delays(longest, late, delay, len(joint))
-
-
-def _find_late(
-    evidence: Evidence, inspector: Inspector, delays: dict[tuple[str, str, int], _Delays]
-) -> Iterator[PossibleCause]:
-    """Processes that are late in every communicator they are in."""
-    late: dict[tuple[str, int], list[tuple[str, int, float]]] = defaultdict(list)
-    even: set[tuple[str, int]] = set()
-    for (communicator, _, _), row in delays.items():
-        if row.joint < _LEAST_JOINT:
-            continue
-        for rank, process in inspector.members[communicator].items():
-            if rank in row.late:
-                late[process].append((communicator, rank, row.delay))
-            else:
-                even.add(process)
-    found = {process: rows for process, rows in late.items() if process not in even}
-    by_host: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for process in found:
-        by_host[process[0]].append(process)
-    for host, processes in sorted(by_host.items()):
-        rows = found[processes[0]]
-        numbers = sorted(
-            {number for process in processes if (number := _world_rank(evidence, inspector, process)) is not None}
-        )
-        who = (
-            f"rank {name_numbers(numbers)}"
-            if numbers
-            else f"process {processes[0][1]}"
-            if len(processes) == 1
-            else f"{len(processes)} processes"
-        )
-        groups = sorted({inspector.names[row[0]] for process in processes for row in found[process]})
-        text = (
-            f"{who} on {host} is late in every collective: the others wait {rows[0][2] / 1000:.3g} ms for it "
-            f"({', '.join(groups[:4])})"
-        )
-        if len(processes) > 1:
-            text = f"{who} on {host} are late together: the host (CPU, clocks, storage), not one GPU"
-        candidate = PossibleCause("rank-late", "slow", "rank", text, "medium")
-        candidate.ranks |= dict.fromkeys(numbers)
-        candidate.hosts.setdefault(host)
-        for communicator, rank, delay in rows[:3]:
-            candidate.evidence.append(
-                JobEvidence(
-                    text=f"{inspector.names[communicator]}: rank {rank} has the shortest times, by {delay:.0f} us "
-                    f"in the middle",
-                    source=inspector.files[processes[0]],
-                )
-            )
-        candidate.next = [
-            f"clocks, throttling, PCIe width and Xids of the GPU on {host}: `fabricscope scan`; its CPU binding "
-            f"and data loader",
-        ]
-        yield candidate
-
-
-def _world_rank(evidence: Evidence, inspector: Inspector, process: tuple[str, int]) -> int | None:
-    """The rank in the whole job: by the log, else in the largest communicator if that is all of it."""
-    rank = evidence.ranks.rank_of(*process)
-    if rank is not None:
-        return rank
-    everybody = len({member for members in inspector.members.values() for member in members.values()})
-    for communicator, members in inspector.members.items():
-        if inspector.ranks[communicator] >= everybody > 1:
-            return next((number for number, member in members.items() if member == process), None)
-    return None
-
-
-def _find_slow_groups(
-    evidence: Evidence, inspector: Inspector, delays: dict[tuple[str, str, int], _Delays]
-) -> Iterator[PossibleCause]:
-    """Communicators that take longer than their siblings of the same function, size and shape."""
-    siblings: dict[tuple[str, int, int, int], list[tuple[str, float]]] = defaultdict(list)
-    for (communicator, function, size), row in delays.items():
-        shape = function, size, inspector.ranks[communicator], inspector.nodes[communicator]
-        siblings[shape].append((communicator, median(row.times)))
-    slow: dict[str, tuple[float, str]] = {}
-    for (function, _, _, _), rows in sorted(siblings.items()):
-        if len(rows) < 3:
-            continue
-        usual = median(time for _, time in rows)
-        above = [(name, time) for name, time in rows if time >= _SLOW * usual and time - usual >= _LEAST_JITTER]
-        if above and len(above) * 2 < len(rows):
-            for name, time in above:
-                slow.setdefault(name, (time / usual, function.split(" ")[0]))
-    if not slow:
-        return
-    names = sorted(inspector.names[communicator] for communicator in slow)
-    factor, function = max(slow.values())
-    common, hosts = _common_part(inspector, list(slow))
-    what = f"communicator {names[0]} is" if len(names) == 1 else f"communicators {', '.join(names[:4])} are"
-    candidate = PossibleCause(
-        "communicator-slow",
-        "slow",
-        "fabric" if len(hosts) > 1 else "rank",
-        f"{what} slow as a whole: {function} takes {factor:.2g} times as long as in its siblings, on all its "
-        f"ranks alike; {common}",
-        "medium",
-    )
-    candidate.hosts |= dict.fromkeys(hosts)
-    for communicator in list(slow)[:3]:
-        member = next(iter(inspector.members[communicator].values()))
-        candidate.evidence.append(
-            JobEvidence(
-                text=f"{inspector.names[communicator]}: {slow[communicator][0]:.2g} times the siblings' "
-                f"{slow[communicator][1]}",
-                source=inspector.files.get(member, ""),
-            )
-        )
-    candidate.next = [
-        "ports, cables and switch of what they have in common: link errors, rates, drops: `fabricscope fleet "
-        "topology`, `fabricscope scan`"
-    ]
-    yield candidate
-
-
-def _common_part(inspector: Inspector, slow: list[str]) -> tuple[str, list[str]]:
-    """What all slow communicators have in common: the place of their processes on their hosts, or a host."""
-    processes: dict[str, set[int]] = defaultdict(set)
-    for members in inspector.members.values():
-        for host, pid in members.values():
-            processes[host].add(pid)
-    places = {(host, pid): number for host, pids in processes.items() for number, pid in enumerate(sorted(pids))}
-    hosts = [{host for host, _ in inspector.members[name].values()} for name in slow]
-    numbers = {places[member] for name in slow for member in inspector.members[name].values()}
-    shared = sorted(set.intersection(*hosts))
-    if len(numbers) == 1 and len(shared) > 1:
-        number = numbers.pop()
-        return (
-            f"common to all of them: local rank {number} of every host, so GPU and rail {number} "
-            f"({name_hosts(shared)})",
-            shared,
-        )
-    if shared and len(shared) <= 2:
-        return f"common to all of them: {', '.join(shared)}", shared
-    return "no common part is known", sorted(set.union(*hosts))

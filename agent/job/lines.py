@@ -84,6 +84,13 @@ class Moment(NamedTuple):
         return f"{known}-{text}" if known else text
 
 
+class Part(NamedTuple):
+    """Lines of a file, both ends included."""
+
+    first: int
+    last: int
+
+
 class LogLine(NamedTuple):
     """What one rank, or the launcher, wrote."""
 

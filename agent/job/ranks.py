@@ -25,6 +25,7 @@ _TABLE = re.compile(
     r"#?\s{0,8}Rank\s{1,8}(?P<rank>\d{1,7})\s{1,8}(?:Group\s{1,8}\d{1,5}\s{1,8})?Pid\s{1,8}(?P<pid>\d{1,9})\s{1,8}on\s{1,8}"
     r"(?P<host>\S{1,100})\s{1,8}device\s{1,8}(?P<device>\d{1,4})(?: \[(?P<bus>[0-9a-fx:.]{1,16})\])?"
 )
+_MOST_COMMUNICATORS = 100_000
 _HOST_LINES = (
     re.compile(
         r"rank[ =:]{1,3}(?P<rank>\d{1,7})[ ,;]{1,3}(?:host|node)(?:name)?[ "
@@ -45,6 +46,7 @@ class Process:
         "cuda",
         "destroyed",
         "device",
+        "first_lines",
         "host",
         "init_done",
         "init_started",
@@ -62,6 +64,7 @@ class Process:
         self.nvml: int | None = None
         self.bus: str | None = None
         self.device: int | None = None  # in brackets on its lines
+        self.first_lines: dict[int, int] = {}  # by file: the number of the first line that it wrote
         self.init_started = self.init_done = self.destroyed = False
 
 
@@ -70,6 +73,7 @@ class RankMap:
 
     def __init__(self) -> None:
         self.processes: dict[tuple[str, int], Process] = {}
+        self.communicators: dict[str, dict[tuple[str, int], None]] = {}  # by commId: processes
         self.addresses: dict[str, str] = {}  # of the bootstrap network, to hosts
         self.devices: dict[str, dict[int, tuple[str, int, str]]] = defaultdict(
             dict
@@ -131,6 +135,8 @@ class RankMap:
         if host is None or pid is None:
             return
         process = self.process(host, pid)
+        if match["id"] and (match["id"] in self.communicators or len(self.communicators) < _MOST_COMMUNICATORS):
+            self.communicators.setdefault(match["id"], {}).setdefault((host, pid))
         split = "Split" in (match["function"] or "")
         if ranks > process.world or (ranks == process.world and not split and process.rank is None):
             process.rank, process.world = rank, ranks

@@ -1,20 +1,13 @@
-"""Snapshots of NCCL's RAS (`ncclras`, port 28028), text or JSON: which rank is behind, which process is gone.
-
-In one snapshot ranks differ while a job runs; equal counts in two are a hang. The ranks that RAS lists are the
-minority, which may be ahead: those with the smaller count are behind.
-"""
+"""Snapshots of NCCL's RAS (`ncclras`, port 28028), text or JSON."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
 
-from agent.job.candidate import PossibleCause, name_numbers
-from agent.job.evidence import Evidence
 from agent.model.job_answer import JobEvidence
 
 _COMMUNICATOR = re.compile(r"#\d{1,5}-\d{1,5} \((?P<hash>[0-9a-f]{1,40})\) (?P<errors>[A-Z, ]{2,60})")
@@ -34,6 +27,8 @@ _RANKS = re.compile(
     r"\s{1,8}\d{1,6}\s{1,12}[\d-]{1,12}\s{1,12}[\d-]{1,12}\s{1,12}(?P<processes>\d{1,7})\s{1,12}(?P<gpus>\d{1,7})\s*$"
 )
 _MOST = 10_000
+_MOST_FOREIGN = 200
+_RULER = re.compile(r"\s{0,8}[=-]{3,200}\s*|\s{0,8}(?:Errors|Warnings|INCOMPLETE|DEAD|MISMATCH)\s*")
 
 
 class Listed(NamedTuple):
@@ -66,48 +61,61 @@ class Snapshot:
         self.listed: dict[tuple[str, str, int], list[Listed]] = defaultdict(list)
         self.dead: list[RasProcess] = []
         self.unanswered: list[RasProcess] = []
-        self.lines = 0
 
 
-def is_ras_text(head: str) -> bool:
-    """Whether a text is a snapshot."""
-    return _VERSION.search(head) is not None and "Job summary" in head
+def find_version(text: str) -> str | None:
+    """The version in the first line of a snapshot."""
+    match = _VERSION.search(text)
+    return match["version"] if match is not None else None
 
 
-def read_text(name: str, lines: list[str]) -> Snapshot:
-    """A snapshot in RAS's own layout."""
-    snapshot = Snapshot(name)
-    communicator, function, count = "", "", 0
-    processes: list[RasProcess] | None = None
-    for number, line in enumerate(lines[:200_000], 1):
-        evidence = JobEvidence(text=line.strip()[:300], source=name, line=number)
-        if match := _VERSION.search(line):
-            snapshot.version = match["version"]
-        elif match := _RANKS.match(line):
+class SnapshotReader:
+    """Reads a snapshot in RAS's own layout, line by line, from "Job summary" on."""
+
+    def __init__(self, name: str, version: str | None) -> None:
+        self.snapshot = Snapshot(name)
+        self.snapshot.version = version
+        self.ended = False
+        self._communicator, self._function, self._count = "", "", 0
+        self._processes: list[RasProcess] | None = None
+        self._foreign = 0  # lines since the last one of the snapshot
+
+    def read_line(self, line: str, number: int) -> bool:
+        """Whether it is a line of the snapshot."""
+        own = self._read(line, JobEvidence(text=line.strip()[:300], source=self.snapshot.name, line=number))
+        self._foreign = 0 if own else self._foreign + bool(line.strip())
+        self.ended = self._foreign > _MOST_FOREIGN or find_version(line) is not None
+        return own or (bool(_RULER.fullmatch(line)) and not self.ended)
+
+    def _read(self, line: str, evidence: JobEvidence) -> bool:
+        snapshot = self.snapshot
+        if match := _RANKS.match(line):
             snapshot.ranks = snapshot.ranks or int(match["gpus"])
         elif match := _COMMUNICATOR.match(line):
-            communicator, processes = match["hash"], None
+            self._communicator, self._processes = match["hash"], None
         elif match := _FUNCTION.match(line):
-            function = match["function"]
+            self._function = match["function"]
         elif match := _MANY.match(line):
-            count = int(match["count"])
-            snapshot.counts[communicator, function][count] = int(match["ranks"])
+            self._count = int(match["count"])
+            snapshot.counts[self._communicator, self._function][self._count] = int(match["ranks"])
         elif match := _ONE.match(line):
             if match["count"]:
-                count = int(match["count"])
-                ranks = snapshot.counts[communicator, function]
-                ranks[count] = ranks.get(count, 0) + 1
+                self._count = int(match["count"])
+                ranks = snapshot.counts[self._communicator, self._function]
+                ranks[self._count] = ranks.get(self._count, 0) + 1
             listed = Listed(int(match["rank"]), int(match["gpu"]), int(match["pid"]), match["node"], evidence)
             if len(snapshot.listed) < _MOST:
-                snapshot.listed[communicator, function, count].append(listed)
+                snapshot.listed[self._communicator, self._function, self._count].append(listed)
         elif _DEAD.match(line):
-            processes = snapshot.dead
+            self._processes = snapshot.dead
         elif _MISSING.match(line):
-            processes = snapshot.unanswered
-        elif processes is not None and (match := _PROCESS.match(line)) and len(processes) < _MOST:
-            processes.append(RasProcess(int(match["pid"]), match["node"], match["gpus"], evidence))
-    snapshot.lines = len(lines)
-    return snapshot
+            self._processes = snapshot.unanswered
+        elif self._processes is not None and (match := _PROCESS.match(line)):
+            if len(self._processes) < _MOST:
+                self._processes.append(RasProcess(int(match["pid"]), match["node"], match["gpus"], evidence))
+        else:
+            return False
+        return True
 
 
 class _RasStatus(msgspec.Struct, frozen=True):
@@ -171,96 +179,3 @@ def _list_rank(name: str, key: str, function: str, rank: _Rank) -> Listed:
         f"{rank.collective_counts.get(function, 0)}"
     )
     return Listed(rank.rank, rank.cuda_dev, rank.pid, rank.host, JobEvidence(text=text, source=name))
-
-
-def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
-    """Ranks that are behind in two snapshots, and processes that are gone."""
-    snapshots: list[Snapshot] = sorted(evidence.snapshots, key=lambda snapshot: _natural(snapshot.name))
-    if not snapshots:
-        return
-    last = snapshots[-1]
-    for kind, processes in (("dead", last.dead), ("no answer", last.unanswered)):
-        if processes:
-            yield _gone(evidence, kind, processes)
-    for (communicator, function), counts in sorted(last.counts.items()):
-        if len(counts) < 2:
-            continue
-        least, most = min(counts), max(counts)
-        behind = last.listed.get((communicator, function, least), [])
-        equal = [one for one in snapshots[:-1] if one.counts.get((communicator, function)) == counts]
-        if not behind:
-            continue  # those that are listed are ahead: normal, or it is not known who is behind
-        yield _behind(evidence, function, behind, (least, most), counts, equal, last)
-
-
-def _natural(name: str) -> list[int | str]:
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
-
-
-def _behind(
-    evidence: Evidence,
-    function: str,
-    behind: list[Listed],
-    ends: tuple[int, int],
-    counts: dict[int, int],
-    equal: list[Snapshot],
-    last: Snapshot,
-) -> PossibleCause:
-    least, most = ends
-    ranks = sorted(row.rank for row in behind)
-    nodes = list(dict.fromkeys(evidence.ranks.find_host(row.node) or row.node for row in behind))
-    first = behind[0]
-    place = (
-        f"rank {first.rank} (GPU {first.gpu} on {nodes[0]}, process {first.pid})"
-        if len(ranks) == 1
-        else f"ranks {name_numbers(ranks)} on {', '.join(nodes[:3])}"
-    )
-    waiting = sum(number for count, number in counts.items() if count > least)
-    if equal:
-        text = (
-            f"{place} stays at {function} {least} while {waiting} ranks wait at {most}, with equal counts in "
-            f"{len(equal) + 1} snapshots: a hang"
-        )
-        candidate = PossibleCause("rank-behind", "missing", "rank", text)
-    else:
-        text = (
-            f"{place} is behind at {function} {least}, {waiting} ranks are at {most}; one snapshot does not separate "
-            f"a hang from a step that runs"
-        )
-        candidate = PossibleCause("rank-behind", "missing", "rank", text, "low")
-    candidate.ranks |= dict.fromkeys(ranks)
-    candidate.hosts |= dict.fromkeys(nodes)
-    candidate.evidence += [row.line for row in behind[:3]]
-    for snapshot in equal[-1:]:
-        candidate.evidence += [row.line for rows in snapshot.listed.values() for row in rows if row.rank in ranks][:2]
-    candidate.next = [
-        f"`py-spy dump --pid {first.pid}` on {nodes[0]}, and its kernel log",
-        "a second snapshot more than 10 s later"
-        if not equal
-        else f"`fabricscope scan` on {nodes[0]}: the GPU of that rank",
-    ]
-    return candidate
-
-
-def _gone(evidence: Evidence, kind: str, processes: list[RasProcess]) -> PossibleCause:
-    nodes = list(dict.fromkeys(evidence.ranks.find_host(row.node) or row.node for row in processes))
-    who = (
-        f"process {processes[0].pid} on {nodes[0]}"
-        if len(processes) == 1
-        else f"{len(processes)} processes on {', '.join(nodes[:3])}"
-    )
-    if kind == "dead":
-        candidate = PossibleCause(
-            "process-dead",
-            "dead",
-            "rank",
-            f"{who} is dead: RAS cannot reach it" if len(processes) == 1 else f"{who} are dead: RAS cannot reach them",
-        )
-    else:
-        candidate = PossibleCause(
-            "process-silent", "missing", "rank", f"{who} did not report to RAS: dead, or stopped", "medium"
-        )
-    candidate.hosts |= dict.fromkeys(nodes)
-    candidate.evidence += [row.line for row in processes[:3]]
-    candidate.next = [f"the log of {who}, and the kernel log of {nodes[0]}"]
-    return candidate

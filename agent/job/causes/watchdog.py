@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from agent.job.candidate import PossibleCause, name_numbers, name_ranks
+from agent.job.candidate import PossibleCause, find_hosts, name_numbers, name_ranks
 from agent.job.evidence import Evidence, WatchdogState
 from agent.model.job_answer import RankLast
 
@@ -63,7 +63,7 @@ def _judge_dumps(evidence: Evidence, name: str, group: GroupState) -> Iterator[P
     others = sorted({event.groups["whose"] for event in named if event.groups["whose"].startswith("rank ")})
     if not idle or not others:
         return
-    hosts = list(dict.fromkeys(host for rank in idle if (host := evidence.ranks.host(rank)) is not None))
+    hosts = find_hosts(evidence, idle)
     last = next(iter(idle.values()))
     candidate = PossibleCause(
         "rank-behind",
@@ -139,7 +139,7 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> PossibleCa
 def _late(
     evidence: Evidence, what: str, waiting: dict[int, WatchdogState], behind: dict[int, WatchdogState]
 ) -> PossibleCause:
-    hosts = list(dict.fromkeys(host for rank in behind if (host := evidence.ranks.host(rank)) is not None))
+    hosts = find_hosts(evidence, behind)
     who = name_ranks(evidence, list(behind), hosts)
     state = next(iter(behind.values()))
     waited = f"{len(waiting)} rank{'s' if len(waiting) > 1 else ''} waited until the time-out"
@@ -176,7 +176,7 @@ def _find_silent(evidence: Evidence, name: str, group: GroupState) -> list[int]:
 
 def _silent(evidence: Evidence, what: str, waiting: dict[int, WatchdogState], silent: list[int]) -> PossibleCause:
     ranks = evidence.ranks
-    hosts = list(dict.fromkeys(host for rank in silent if (host := ranks.host(rank)) is not None))
+    hosts = find_hosts(evidence, silent)
     who = name_ranks(evidence, silent, hosts)
     there = [rank for rank in silent if ranks.find(rank) is not None or rank in ranks.torch_files]
     how = "ended, or is blocked, without a line of its watchdog" if there else "has no line in these files"
