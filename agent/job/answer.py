@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from agent.job.candidate import SLOW, PossibleCause, name_numbers, name_ranks
 from agent.job.causes.watchdog import last_of_ranks
 from agent.job.conclusion import Conclusion
 from agent.job.evidence import Evidence
+from agent.job.runs import Run, name_parts
 from agent.model.job_answer import (
     AtFault,
     CannotTell,
@@ -17,6 +20,7 @@ from agent.model.job_answer import (
     JobConsequence,
     JobSource,
     Library,
+    OtherJob,
     Rank,
     TimelineEntry,
 )
@@ -52,6 +56,25 @@ def write_answer(conclusion: Conclusion, generated_at: str) -> JobAnswer:
         notes=[_write_note(note, evidence) for note in sorted(conclusion.notes, key=lambda one: one.id)],
         cannot_tell=cannot,
     )
+
+
+def add_other_jobs(answer: JobAnswer, conclusions: Sequence[Conclusion], runs: Sequence[Run], chosen: int) -> JobAnswer:
+    """The answer, with the others of several jobs in the files in short."""
+    if len(runs) < 2:
+        return answer
+    kept = runs[-len(conclusions) :]
+    others = []
+    for number, (conclusion, run) in enumerate(zip(conclusions, kept, strict=True)):
+        if number != chosen:
+            whole = write_answer(conclusion, "")
+            others.append(
+                OtherJob(where=name_parts(run)[:_MOST_FILES], headline=whole.headline, job=whole.job,
+                         causes=whole.causes[:3])
+            )  # fmt: skip
+    return msgspec.structs.replace(
+        answer, where=name_parts(kept[chosen])[:_MOST_FILES], other_jobs=others,
+        other_jobs_more=len(runs) - len(kept) or None,
+    )  # fmt: skip
 
 
 def _write_cause(cause: PossibleCause, evidence: Evidence) -> JobCause:

@@ -6,13 +6,14 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import BinaryIO, NamedTuple
 
 from agent.job.evidence import Evidence
 from agent.job.flight_recorder import DumpError, Dumps
 from agent.job.inspector import Inspector
+from agent.job.lines import WHOLE, Part
 from agent.job.log_reader import LogReader
 from agent.job.plain_pickle import LIMIT_BYTES
 from agent.job.ras import read_json
@@ -48,7 +49,7 @@ class UnreadableError(Exception):
     """Nothing can be read of what was given; one line."""
 
 
-def list_files(paths: Iterable[str]) -> list[Given]:
+def list_files(paths: Sequence[str]) -> list[Given]:
     """All files of the paths, in the order of their names. Raises UnreadableError."""
     given: list[Given] = []
     for path in paths:
@@ -57,7 +58,8 @@ def list_files(paths: Iterable[str]) -> list[Given]:
         except OSError as error:
             raise UnreadableError(f"{path}: {error.strerror or error}") from error
         if stat.S_ISDIR(path_stat.st_mode):
-            given += sorted(_walk(path, "", 0), key=lambda row: _natural(row.name))
+            found = sorted(_walk(path, "", 0), key=lambda row: _natural(row.name))
+            given += found if len(paths) == 1 else [row._replace(name=os.path.join(path, row.name)) for row in found]
         elif stat.S_ISREG(path_stat.st_mode) or stat.S_ISFIFO(path_stat.st_mode):
             given.append(Given(path, path, path_stat.st_size))
         else:
@@ -92,17 +94,19 @@ class FileReader:
         self.evidence = evidence
         self.others: list[OtherFile] = []
         self._log = LogReader(evidence)
+        self._part = WHOLE
         self._progress = progress or (lambda size: None)
 
-    def read(self, given: Given) -> None:
-        """One file; what cannot be read has its reason in the answer."""
+    def read(self, given: Given, part: Part = WHOLE) -> None:
+        """One file, or the lines of it that are of one job; what cannot be read has its reason in the answer."""
+        self._part = part
         try:
             with open(given.path, "rb") as file:
-                self.read_stream(given, file)
+                self._read_stream(given, file)
         except OSError as error:
             self._add(JobFile(name=given.name, reason=error.strerror or str(error)))
 
-    def read_stream(self, given: Given, file: BinaryIO) -> None:
+    def _read_stream(self, given: Given, file: BinaryIO) -> None:
         """One open file."""
         head = file.read(HEAD_BYTES)
         self._progress(len(head))
@@ -172,7 +176,7 @@ class FileReader:
         self._add(JobFile(name=given.name, read_as="flight recorder"))
 
     def _read_log(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
-        file = self._log.read_file(given.name, _lines(head, rest))
+        file = self._log.read_file(given.name, _lines(head, rest), self._part)
         pasted = 0 < given.size <= _PASTE_BYTES and len(self.others) < _MOST_PASTES
         if file.read_as in (None, "log", "kernel log") or pasted:  # a paste may have outputs of commands beside a log
             self.others.append(OtherFile(given.path, given.name, False))

@@ -12,7 +12,7 @@ from functools import cache
 from agent.job.catalogue import FailureRow, Pattern, find_patterns, find_tokens, load_words
 from agent.job.evidence import Evidence, LineEvent, Tail, WatchdogState
 from agent.job.line_readers import COUNTED, READERS, FileState, read_info, read_table_line
-from agent.job.lines import LINE_LIMIT, LogLine, Part, Prefixes, find_time, split_line
+from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_time, split_line
 from agent.job.measured_tables import read_tables
 from agent.model.job_answer import JobFile
 
@@ -73,7 +73,7 @@ class LogReader:
         self._heads: set[bytes] = set()
         self._state = FileState(evidence, "")
 
-    def read_file(self, name: str, lines: Iterable[bytes], part: Part | None = None) -> JobFile:
+    def read_file(self, name: str, lines: Iterable[bytes], part: Part = WHOLE) -> JobFile:
         """One file or stdin, or the lines of it that are of one job."""
         evidence = self.evidence
         file = len(evidence.names)
@@ -85,7 +85,7 @@ class LogReader:
         prefixes = Prefixes(line[:400].decode("utf-8", "replace") for line in sample)
         number, last, last_number, kinds = 0, b"", 0, self._kinds
         for number, raw in enumerate(_chain(sample, source), 1):
-            if part is not None and not part.first <= number <= part.last:
+            if not part.first <= number <= part.last:
                 continue
             if state.snapshot is not None and self._read_snapshot(state, raw, number, prefixes):
                 last, last_number = raw, number

@@ -191,7 +191,8 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
     """Failed requests of EFA, by the status of its provider."""
     codes = load_codes()["efa"]
     for candidate in find_generic(evidence, events):
-        status = first_of(events).groups.get("status")
+        groups = first_of(events).groups
+        status = groups.get("status") or groups.get("provider")
         code = codes.get(status or "", {})
         if code:
             candidate.summary = (

@@ -25,6 +25,10 @@ def render_job(answer: JobAnswer, width: int) -> list[Line]:
     style = "warning" if slow else _STYLES.get(answer.job.ended, "warning")
     lines = list(wrap_paragraph(answer.headline, width, "  ", style, first=""))
     lines += wrap_paragraph(describe_job(answer), width, "  ", "dim", first="")
+    if answer.other_jobs:
+        number = len(answer.other_jobs) + 1 + (answer.other_jobs_more or 0)
+        text = f"{number} jobs are in these files; this one is in {', '.join(answer.where[:4])}"
+        lines += wrap_paragraph(text, width, "  ", "warning", first="")
     for number, cause in enumerate(answer.causes[:MOST_CAUSES], 1):
         lines += [BLANK, *_cause(cause, number, width)]
     if len(answer.causes) > MOST_CAUSES:
@@ -89,6 +93,10 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
     ]
     if tables:
         yield "Measured", tables[:_MOST_ROWS]
+    if answer.other_jobs:
+        jobs = [f"{', '.join(other.where[:4])}: {other.headline}" for other in answer.other_jobs]
+        jobs += [f"and {answer.other_jobs_more} before them"] if answer.other_jobs_more else []
+        yield "Other jobs in these files", jobs
     if answer.notes:
         yield "Notes", [row.summary for row in answer.notes[:_MOST_ROWS]]
     reports = [
