@@ -26,7 +26,7 @@ def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool) ->
         size += len(content)
         if size > _ALL_BYTES:
             break
-        by_host[_host_of(other.name, evidence)][os.path.basename(other.name)] = content
+        by_host[evidence.ranks.find_named_host(other.name) or ""][os.path.basename(other.name)] = content
     reports = []
     for host, contents in sorted(by_host.items()):
         report = _scan(host, contents, evidence)
@@ -44,15 +44,6 @@ def _read(path: str) -> bytes | None:
     except OSError:
         return None
     return content if len(content) <= _FILE_BYTES else None
-
-
-def _host_of(name: str, evidence: Evidence) -> str:
-    """The host of the job whose name a folder of the path has, or begins the file's name; else none."""
-    hosts = {host.lower(): host for host in evidence.ranks.hosts()}
-    for part in [*os.path.dirname(name).split(os.sep), os.path.basename(name).partition(".")[0]]:
-        if part.lower() in hosts:
-            return hosts[part.lower()]
-    return ""
 
 
 def _scan(host: str, contents: dict[str, bytes], evidence: Evidence) -> HostReport | None:

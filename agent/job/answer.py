@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent.job.candidate import SLOW, PossibleCause, name_numbers, name_ranks
+from agent.job.candidate import SLOW, PossibleCause, name_ranks
 from agent.job.causes.watchdog import last_of_ranks
 from agent.job.conclusion import Conclusion
 from agent.job.evidence import Evidence
 from agent.job.runs import Run, name_parts
+from agent.job.unknown import list_unknown
 from agent.model.job_answer import (
     AtFault,
     CannotTell,
@@ -25,13 +26,11 @@ from agent.model.job_answer import (
     TimelineEntry,
 )
 from agent.model.report import Generator
-from agent.recommend.constants import parse_version
 from agent.version import VERSION
 
 _MOST_FILES = 256
 _MOST_RANKS = 65_536
 _MOST_TIMES = 400
-_HANG_NEXT = "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH for one run"
 
 
 def write_answer(conclusion: Conclusion, generated_at: str) -> JobAnswer:
@@ -39,7 +38,7 @@ def write_answer(conclusion: Conclusion, generated_at: str) -> JobAnswer:
     evidence = conclusion.evidence
     causes = [_write_cause(cause, evidence) for cause in conclusion.causes]
     ended = conclusion.ended
-    cannot = list(_list_unknown(conclusion))
+    cannot = list(list_unknown(conclusion))
     return JobAnswer(
         generated_at=generated_at,
         generator=Generator(name="fabricscope", version=VERSION),
@@ -180,7 +179,8 @@ def _list_ranks(conclusion: Conclusion) -> list[Rank]:
 def _list_consequences(conclusion: Conclusion) -> list[JobConsequence]:
     rows = []
     for effect in sorted(
-        conclusion.folded, key=lambda one: (one.order, one.at.seconds if one.at else 0.0, one.id, one.summary)
+        (effect for effect in conclusion.folded if effect.id != "ends-in-error"),
+        key=lambda one: (one.order, one.at.seconds if one.at else 0.0, one.id, one.summary),
     ):
         who = name_ranks(conclusion.evidence, list(effect.ranks), list(effect.hosts))
         summary = (
@@ -230,69 +230,3 @@ def _list_times(conclusion: Conclusion) -> list[TimelineEntry]:
             )
         )
     return sorted(entries, key=lambda entry: (entry.at, entry.role, entry.text))[:_MOST_TIMES]
-
-
-def _list_unknown(conclusion: Conclusion) -> list[CannotTell]:
-    """What these files do not show, and what to save next time."""
-    evidence = conclusion.evidence
-    rows: list[CannotTell] = []
-    has_nccl = evidence.nccl.lines > 0
-    decided = conclusion.ended in ("failed", "hung", "killed", "well")
-    if not decided:
-        if conclusion.ended == "cut":
-            rows.append(CannotTell(what="a log ends in the middle of a line", save="the whole log of each rank"))
-        elif not (
-            has_nccl
-            or evidence.library
-            or evidence.watchdog
-            or evidence.events
-            or evidence.framework
-            or any(evidence.table_lines.values())
-        ):
-            rows.append(
-                CannotTell(
-                    what="no line in them is of a collective library",
-                    save="the output of all ranks with NCCL_DEBUG=INFO",
-                )
-            )
-        else:
-            rows.append(
-                CannotTell(
-                    what="the log has neither an error nor a regular end",
-                    save="the launcher's exit codes, and the output of all ranks until the end",
-                )
-            )
-    ranks = evidence.ranks
-    with_lines = {rank for rank in ranks.ranks() if ranks.find(rank) is not None or rank in ranks.seen}
-    if ranks.world > 1 and 0 < len(with_lines) < ranks.world and conclusion.ended != "well":
-        missing = [rank for rank in range(min(ranks.world, 100_000)) if rank not in with_lines]
-        rows.append(
-            CannotTell(
-                what=f"ranks {name_numbers(missing)[:80]} have no line: {len(with_lines)} of {ranks.world} ranks "
-                f"are in these files",
-                save="the output of every rank",
-            )
-        )
-    if (
-        not has_nccl
-        and conclusion.ended in ("failed", "hung")
-        and any(cause.role in ("network", "hang", "consequence") for cause in conclusion.causes)
-    ):
-        rows.append(
-            CannotTell(
-                what="which NIC and path each rank used: the log has no line of NCCL at level INFO", save=_HANG_NEXT
-            )
-        )
-    if conclusion.ended == "hung" and evidence.dumps is None:
-        rows.append(
-            CannotTell(
-                what="which call a rank was in",
-                save="the flight recorder: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1",
-            )
-        )
-    if evidence.first_at is None and conclusion.ended in ("failed", "hung", "killed"):
-        save = "the output with times of the launcher (`| ts`, kubectl logs --timestamps)"
-        if parse_version(evidence.library[1] if evidence.library else None) >= (2, 26):
-            save = "NCCL_DEBUG_TIMESTAMP_LEVELS=ALL"
-        rows.append(CannotTell(what="when it failed: no line has a time", save=save))
-    return rows

@@ -57,6 +57,8 @@ class PossibleCause:
         self.next: list[str] = []
         self.findings: list[str] = []
         self.count = 0
+        self.first_line: tuple[int, int] | None = None  # file and number
+        self.waiting: frozenset[int] = frozenset()  # of a hang: ranks that are known to have waited
         self.waits_for_all = False  # a hang in which every rank takes part
         self.facts: dict[str, str] = {}  # what the join looks up: gid, index
 
@@ -77,6 +79,7 @@ class PossibleCause:
         if line.at is not None and (self.at is None or line.at.seconds < self.at.seconds):
             self.at = line.at
         self.count += 1
+        self.first_line = min(self.first_line or (line.file, line.number), (line.file, line.number))
         if show:
             self.show(evidence, line)
 

@@ -32,6 +32,7 @@ _FAILED = frozenset(
     )
 )
 _FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
+_SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
 _HUNG = frozenset(("missing", "hang"))
 
 
@@ -43,6 +44,7 @@ class Conclusion:
         self.settings = judge_settings(evidence)
         candidates = find_candidates(evidence)
         _blame_settings(evidence, candidates, self.settings)
+        _blame_uneven(candidates, self.settings)
         _forgive(evidence, candidates)
         self.notes = [candidate for candidate in candidates if candidate.role == "note"]
         candidates = [candidate for candidate in candidates if candidate.role != "note"]
@@ -124,6 +126,18 @@ def _blame_settings(evidence: Evidence, candidates: list[PossibleCause], setting
             candidate.evidence.insert(
                 0, JobEvidence(text=line.whole.strip()[:400], source=evidence.names[line.file], line=line.number)
             )
+
+
+def _blame_uneven(candidates: list[PossibleCause], settings: Sequence[JobSetting]) -> None:
+    """Settings that differ between ranks explain messages whose sizes differ."""
+    uneven = [row for row in settings if row.verdict == "uneven" and row.name in _SIZING]
+    for candidate in candidates:
+        if uneven and candidate.id in ("socket-truncated", "collective-mismatch", "collective-mismatch-old"):
+            names = list(dict.fromkeys(row.name for row in uneven))
+            values = ", ".join(f"{row.value} in the {row.where}" for row in uneven if row.name == names[0])
+            candidate.fault = "setting"
+            candidate.summary = f"ranks differ in {' and '.join(names)} ({values}), so their messages differ in size"
+            candidate.next = [f"one value of {' and '.join(names)} for all ranks, or none"]
 
 
 def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[PossibleCause]:

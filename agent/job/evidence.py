@@ -85,6 +85,7 @@ class Evidence:
         self.tails: dict[int, Tail] = {}
         self.last_errors: dict[int, LogLine] = {}  # by file: the last line that is called an error
         self.table_lines: dict[int, list[str]] = defaultdict(list)
+        self.memlock: list[tuple[int | None, LogLine]] = []  # limits of locked memory, KiB; None: unlimited
         self.progress = 0  # lines of steps, iterations, or rows of a table
         self.ended_well: dict[str, LogLine] = {}  # lines of a regular end
         self.end_lines: list[tuple[int, int]] = []  # file and number of lines that end a job, well or not
@@ -127,7 +128,8 @@ class Evidence:
         """The rank that wrote a line."""
         if line.rank is not None:
             return line.rank
-        rank = self.ranks.rank_of(line.host, line.pid)
+        host = line.host or self.ranks.find_process_host(line.pid)
+        rank = self.ranks.rank_of(host, line.pid)
         return rank if rank is not None else line.task
 
     def host_of(self, line: LogLine) -> str | None:
@@ -135,8 +137,10 @@ class Evidence:
         if line.host is not None:
             return line.host
         rank = self.rank_of(line)
-        host = self.ranks.host(rank) if rank is not None else None
+        host = self.ranks.host(rank) if rank is not None else self.ranks.find_process_host(line.pid)
         if host is None:
             hosts = self.ranks.file_hosts.get(line.file, {})
             host = next(iter(hosts)) if len(hosts) == 1 else None
+            if not hosts and line.file < len(self.names):
+                host = self.ranks.find_named_host(self.names[line.file])
         return host

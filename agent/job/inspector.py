@@ -96,7 +96,7 @@ class Inspector:
                 continue
             try:
                 record = decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 damaged += 1
                 continue
             self._add(name, record)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from agent.job.evidence import Evidence, ExitRow, LinkError
+from agent.job.file_state import FileState
+from agent.job.hccl_lines import read_hccl
 from agent.job.lines import LogLine
 from agent.job.ras import SnapshotReader, find_version
 
@@ -21,23 +22,13 @@ _GIVEN = re.compile(
 )
 _NAME_LINE = re.compile(r"-? ?name: [\"']?(?P<name>(?:TORCH_NCCL|NCCL|RCCL|HCCL|UCX|FI)_[A-Z0-9_]{1,60})[\"']?$")
 _VALUE_LINE = re.compile(r"value: [\"']?(?P<value>[^\"']{0,300})[\"']?$")
-_TLS = re.compile(
-    r"\|\s{0,8}(?P<peer>[\d.a-fA-F:]{3,45})\((?P<peer_rank>\d{1,7})\)\s{0,8}\|[^|]{0,30}\|\s{0,8}(?P<own>[\d.a-fA-F:]{3,45})"
-    r"\((?P<own_rank>\d{1,7})\)\s{0,8}\|[^|]{0,30}\|[^|]{0,30}\|[^|]{0,30}\|\s{0,8}(?P<tls>\w{1,20})"
-)
-_KEY_INFO = re.compile(
-    r"\[LocalRank Key Info\]userRank\[(?P<rank>\d{1,7})\] hostIp\[(?P<host>[^\]]{1,60})\] "
-    r"devicePhyId\[(?P<device>\d{1,4})\]"
-    r" server\[[^\]]{0,80}\] deviceIp\[(?P<address>[^\]]{0,60})\]"
-)
-_ROOT_INFO = re.compile(r"Inner:ranks\[(?P<ranks>\d{1,7})\], rank\[(?P<rank>\d{1,7})\]")
-_PLOG = re.compile(
-    r"\[(?P<level>ERROR|WARNING|INFO|EVENT|DEBUG)\] ?(?:HCCL|HCCP|ROCE|RUNTIME|TDT|DRV)\((?P<pid>\d{1,9}),"
+_MOST_LIMITS = 10_000
+_LIMIT = re.compile(
+    r"(?:max locked memory|locked-in-memory size)\s{0,30}\((?:kbytes, -l|kbytes)\)\s{1,10}(?P<kib>unlimited|\d{1,15})|"
+    r"Max locked memory\s{2,20}(?P<bytes>unlimited|\d{1,18})\s"
 )
 _LAUNCHED = re.compile(r"\bhost[ =:]{1,2}(?P<host>[A-Za-z][\w.-]{0,63}),? local[ _]rank[ =:]{1,2}(?P<local>\d{1,4})")
 _TABLE_FIELD = re.compile(r"\s{1,8}(?P<name>host|rank|exitcode|time|traceback) {1,12}: (?P<value>.{0,200})")
-_FIELD_RANK = re.compile(r"(\d{1,7}) \(local_rank: (\d{1,5})\)")
-_FIELD_EXIT = re.compile(r"(-?\d{1,4}) \(pid: (\d{1,9})\)")
 _ERROR = re.compile(
     r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b",
     re.IGNORECASE,
@@ -108,33 +99,6 @@ _ERROR_WORDS = (
 )
 
 
-class FileState:
-    """What is known while one file is read."""
-
-    def __init__(self, evidence: Evidence, name: str) -> None:
-        self.evidence, self.name = evidence, name
-        self.found: set[str] = set()  # what the file has: nccl, torch, hccl, table, kernel, launcher, ras
-        self.setting: LogLine | None = None  # "name: NCCL_X" of the line before
-        self.table: dict[str, str] = {}  # fields of a launcher's table of failures
-        self.table_line: LogLine | None = None
-        self.snapshot: SnapshotReader | None = None  # of RAS, which is being read
-        self.ras_version: str | None = None
-
-    def end_table(self) -> None:
-        """Keep the row of a launcher's table that is complete."""
-        table, self.table = self.table, {}
-        exit_code = _FIELD_EXIT.match(table.get("exitcode", ""))
-        if exit_code is None or self.table_line is None:
-            return
-        rank = _FIELD_RANK.match(table.get("rank", ""))
-        host = table.get("host", "").strip().partition(".")[0] or None
-        self.evidence.exits.append(
-            ExitRow(int(rank[1]) if rank else None, host, int(exit_code[1]), int(exit_code[2]), self.table_line)
-        )
-        if rank is not None and host:
-            self.evidence.ranks.host_of.setdefault(int(rank[1]), host)
-
-
 def read_info(state: FileState, line: LogLine) -> None:
     """A record of NCCL."""
     if line.level is None and line.host is None:
@@ -181,31 +145,6 @@ def _read_settings(state: FileState, line: LogLine) -> None:
             settings[match["name"]][match["value"].strip("\"'")]["launch command"] = line
 
 
-def _read_hccl(state: FileState, line: LogLine) -> None:
-    evidence = state.evidence
-    form = _PLOG.search(line.text)
-    if form is None:
-        return
-    state.found.add("hccl")
-    evidence.library = evidence.library or ("HCCL", None)
-    pid = int(form["pid"])
-    if (match := _KEY_INFO.search(line.text)) is not None:
-        rank, host = int(match["rank"]), match["host"]
-        process = evidence.ranks.process(host, pid)
-        process.rank, process.cuda, process.world = rank, int(match["device"]), evidence.ranks.world
-        evidence.ranks.host_of[rank], evidence.ranks.local_of[rank] = host, int(match["device"])
-        evidence.ranks.device_addresses[match["address"]] = rank
-        evidence.ranks.seen.add(rank)
-    elif (match := _ROOT_INFO.search(line.text)) is not None:
-        evidence.ranks.world = max(evidence.ranks.world, int(match["ranks"]))
-    elif (match := _TLS.search(line.text)) is not None:
-        own, peer = int(match["own_rank"]), int(match["peer_rank"])
-        if len(evidence.links) < 50_000:
-            evidence.links.append(LinkError(own, peer, match["tls"].upper(), line))
-        evidence.ranks.device_addresses.setdefault(match["own"], own)
-        evidence.ranks.device_addresses.setdefault(match["peer"], peer)
-
-
 def read_table_line(state: FileState, line: LogLine) -> None:
     """A line that may be of a measured table, or of the list of devices above it."""
     evidence = state.evidence
@@ -248,6 +187,16 @@ def _read_ras(state: FileState, line: LogLine) -> None:
         state.found.add("ras")
 
 
+def _read_limit(state: FileState, line: LogLine) -> None:
+    """`ulimit -a` of the job, or limits of its process in /proc."""
+    match = _LIMIT.search(line.text)
+    if match is not None and len(state.evidence.memlock) < _MOST_LIMITS:
+        value, unit = match["kib"] or match["bytes"], 1 if match["kib"] else 1024
+        kib = None if value == "unlimited" else int(value) // unit
+        state.evidence.memlock.append((kib, line))
+        state.found.add("other")
+
+
 def _read_launched(state: FileState, line: LogLine) -> None:
     match = _LAUNCHED.search(line.text)
     if match is not None:
@@ -280,12 +229,13 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     ((b"NCCL INFO", b"NCCL WARN", b"] INFO ", b"] WARN "), read_info),
     ((b"CCL version",), _read_banner),
     (_SETTING_WORDS, _read_settings),
-    ((b"HCCL(", b"HCCP(", b"RUNTIME(", b"ROCE("), _read_hccl),
+    ((b"HCCL(", b"HCCP(", b"RUNTIME(", b"ROCE("), read_hccl),
     (_TABLE_WORDS, read_table_line),
     (_WELL, _read_well),
     (_PROGRESS, _read_progress),
     (tuple(_FRAMEWORKS), _read_framework),
     ((b"compiled with CUDA", b"Job summary"), _read_ras),
+    ((b"locked memory", b"locked-in-memory"), _read_limit),
     ((b"local rank", b"local_rank"), _read_launched),
     ((b"  host ", b"  rank ", b"  exitcode"), _read_failure_table),
     (_ERROR_WORDS, _read_error),

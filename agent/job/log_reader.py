@@ -6,12 +6,12 @@ and only what may mean something is taken apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator
 
-from agent.job.catalogue import FailureRow, Pattern, find_patterns, find_tokens, load_words
+from agent.job.catalogue import FailureRow, Pattern
 from agent.job.evidence import Evidence, LineEvent, Tail, WatchdogState
-from agent.job.line_readers import COUNTED, READERS, FileState, read_info, read_table_line
+from agent.job.file_state import FileState
+from agent.job.line_kinds import Kind, make_kind
 from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_time, split_line
 from agent.job.measured_tables import read_tables
 from agent.model.job_answer import JobFile
@@ -19,46 +19,7 @@ from agent.model.job_answer import JobFile
 _DIGITS = b"0123456789"
 _MOST_KINDS = 50_000  # of lines that are remembered
 _SAMPLE_LINES = 400
-# What is looked for within tokens: settings, names of errors, and the words of rows that are so
-_ANYWHERE_WORDS = (
-    "CCL_",
-    "UCX_",
-    " FI_",
-    "HSA_",
-    "Error",
-    "Exception",
-    "error",
-    "ERROR",
-    "ailed",
-    "ailure",
-    "nvmlInit",
-    "nvmlDevice",
-    "nvmlShutdown",
-    "NCCL",
-    "ProcessGroup",
-    "torch",
-    "it/s",
-    "HCCL",
-    "HCCP",
-)
-
-
-class _Kind:
-    """What a kind of line may mean."""
-
-    __slots__ = ("count", "info", "likely", "patterns", "plain", "readers")
-
-    def __init__(
-        self, patterns: tuple[Pattern, ...], readers: tuple[Callable[[FileState, LogLine], None], ...], info: bool
-    ) -> None:
-        self.patterns, self.readers = patterns, readers
-        self.info = info  # only a message of NCCL at level INFO
-        self.plain = not info and not patterns and set(readers) <= COUNTED  # after a while only its number matters
-        self.likely = _UNREAD  # the reader of NCCL's facts that takes it
-        self.count = 0
-
-
-_UNREAD, _NO_READER = -2, -1
+_NO_READER = -1
 _FULLY_READ = 3000  # lines of a plain kind
 _MOST_MESSAGES = 200_000  # that are remembered, to read equal ones once
 
@@ -68,7 +29,7 @@ class LogReader:
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
-        self._kinds: dict[bytes, _Kind | None] = {}
+        self._kinds: dict[bytes, Kind | None] = {}
         self._messages: set[bytes] = set()
         self._heads: set[bytes] = set()
         self._state = FileState(evidence, "")
@@ -129,26 +90,14 @@ class LogReader:
             state.snapshot = None
         return False
 
-    def _add_kind(self, key: bytes, raw: bytes) -> _Kind | None:
+    def _add_kind(self, key: bytes, raw: bytes) -> Kind | None:
         """What lines like this one may mean."""
         if len(self._kinds) >= _MOST_KINDS:
             self._kinds.clear()
-        tokens = set(find_tokens(raw))
-        if tokens.isdisjoint(_known_tokens()) and not _is_anywhere(raw) and key.strip(b" .\t\r\n"):
-            self._kinds[key] = None
-            return None
-        patterns = tuple(sorted(find_patterns(raw, tokens), key=lambda pattern: pattern.row.id == "cuda-error"))
-        if b"NCCL INFO " in raw:  # what is normal there needs no second look
-            patterns = tuple(pattern for pattern in patterns if "noise" not in (pattern.row.role, pattern.row.info))
-        readers = [reader for words, reader in READERS if any(word in raw for word in words)]
-        if not key.strip(b" .\t\r\n") and key.strip():
-            readers.append(read_table_line)
-        info = raw.count(b"NCCL INFO ") == 1 and not patterns and readers == [read_info] and b"\r" not in raw
-        kind = _Kind(patterns, tuple(readers), info) if patterns or readers else None
-        self._kinds[key] = kind
+        kind = self._kinds[key] = make_kind(key, raw)
         return kind
 
-    def _read_line(self, raw: bytes, number: int, file: int, kind: _Kind, prefixes: Prefixes) -> None:
+    def _read_line(self, raw: bytes, number: int, file: int, kind: Kind, prefixes: Prefixes) -> None:
         evidence = self.evidence
         for line in split_line(raw, number, file, prefixes):
             if line.at is not None:
@@ -168,7 +117,7 @@ class LogReader:
             elif line.level == "WARN":
                 self._add_unexplained(line, "NCCL warns of it")
 
-    def _read_plain_info(self, raw: bytes, kind: _Kind, file: int, number: int) -> None:
+    def _read_plain_info(self, raw: bytes, kind: Kind, file: int, number: int) -> None:
         """A line of NCCL at level INFO of one rank, which is most of many logs."""
         head, _, message = raw.partition(b"NCCL INFO ")
         ranks = self.evidence.ranks
@@ -298,25 +247,5 @@ def _name_kind(found: set[str]) -> str | None:
     return " and ".join(kinds[:2]) if kinds else None
 
 
-_TOKENS = frozenset(
-    b"version float half double bfloat int uint fp Rank bytes Device Running SUM redop algbw nThread bounds bandwidth "
-    b"raining Training training Job job code COMPLETE Finished iteration Iteration step Step epoch Epoch loss "
-    b"deepspeed "
-    b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
-    b"compiled summary RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
-)
-
-
-@cache
-def _known_tokens() -> frozenset[bytes]:
-    """Tokens without which a line means nothing."""
-    return _TOKENS | load_words().by_token.keys()
-
-
-def _is_anywhere(raw: bytes) -> bool:
-    return any(word in raw for word in _ANYWHERE_BYTES)
-
-
-_ANYWHERE_BYTES = tuple(word.encode() for word in _ANYWHERE_WORDS)
 # Messages whose meaning is that of the process that writes them
 _OF_PROCESS = (b"Bootstrap", b"NET/IB : Using", b"NET/IB: Using", b"ncclComm", b"comm ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -89,6 +90,7 @@ class RankMap:
         self._by_rank: dict[int, Process] | None = None  # kept once all files are read, as the next two
         self._hosts: dict[str, None] | None = None
         self._listed: dict[str, list[int]] | None = None
+        self._pids: dict[int, set[str]] | None = None
         self.table: dict[int, tuple[str, int, str | None]] = {}  # of nccl-tests: host, device, bus
 
     def process(self, host: str, pid: int) -> Process:
@@ -189,6 +191,25 @@ class RankMap:
         """The rank of a process."""
         process = self.processes.get((host, pid)) if host is not None and pid is not None else None
         return process.rank if process is not None else None
+
+    def find_process_host(self, pid: int | None) -> str | None:
+        """The host of a process that is known by its number alone, where it is the only one of that number."""
+        if pid is None:
+            return None
+        if self._pids is None:
+            self._pids = defaultdict(set)
+            for host, number in self.processes:
+                self._pids[number].add(host)
+        hosts = self._pids.get(pid, set())
+        return next(iter(hosts)) if len(hosts) == 1 else None
+
+    def find_named_host(self, path: str) -> str | None:
+        """The host of the job whose name a folder of the path has, or begins the file's name."""
+        names = {host.lower(): host for host in self.hosts()}
+        for part in [*os.path.dirname(path).split(os.sep), os.path.basename(path).partition(".")[0]]:
+            if part.lower() in names:
+                return names[part.lower()]
+        return None
 
     def _ranked(self) -> dict[int, Process]:
         if self._by_rank is None:

@@ -10,12 +10,12 @@ from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_li
 from agent.job.causes.devices import find_cuda, find_xids
 from agent.job.causes.dump_hangs import find_dump_hangs
 from agent.job.causes.generic import find_generic, find_unexplained
-from agent.job.causes.network import find_async, find_completions, find_efa, find_queue_pairs
+from agent.job.causes.network import find_async, find_completions, find_efa, find_memlock, find_queue_pairs
 from agent.job.causes.processes import find_dead, find_exits, find_missing, find_oom
 from agent.job.causes.ras_hangs import find_ras_hangs
 from agent.job.causes.slow import find_slow
-from agent.job.causes.transport import find_no_efa, find_transport
-from agent.job.causes.watchdog import find_watchdog_hangs
+from agent.job.causes.transport import find_device_counts, find_no_efa, find_transport
+from agent.job.causes.watchdog import find_blocked_watchdogs, find_watchdog_hangs
 from agent.job.evidence import Evidence, LineEvent
 
 
@@ -52,6 +52,11 @@ _SPECIAL = {
     "qp-invalid": find_queue_pairs,
     "qp-no-route": find_queue_pairs,
     "qp-failed": find_queue_pairs,
+    "memlock-low": find_memlock,
+    "verbs-create-failed": find_memlock,
+    "ucx-memlock": find_memlock,
+    "device-counts-differ": find_device_counts,
+    "heartbeat-stuck": find_blocked_watchdogs,
     "async-event": find_async,
     "xid": find_xids,
     "cuda-error": find_cuda,

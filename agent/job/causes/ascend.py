@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from agent.job.candidate import PossibleCause, find_hosts, first_of, name_ranks
+from agent.job.candidate import PossibleCause, find_hosts, first_of, name_numbers, name_ranks
 from agent.job.catalogue import load_codes
 from agent.job.causes.generic import collect_words, fill, find_generic
 from agent.job.evidence import Evidence, LineEvent
+
+_PEER = re.compile(r"\bdst_rank\[(\d{1,7})\]")
 
 
 def find_link_timeouts(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
@@ -35,6 +38,13 @@ def find_hccl_codes(evidence: Evidence, events: list[LineEvent]) -> Iterator[Pos
         }
         candidate.summary = fill(row.summary, words)
         candidate.next = [fill(text, words) for text in row.next]
+        peers = {int(match[1]) for event in rows if (match := _PEER.search(event.groups.get("text", "")))}
+        if peers:
+            hosts = find_hosts(evidence, peers)
+            candidate.fault = "peer"
+            candidate.peers |= dict.fromkeys(hosts)
+            candidate.summary += f"; its peer is {name_ranks(evidence, sorted(peers), hosts)}"
+            candidate.next.insert(0, f"the log of rank {name_numbers(peers)}: its own first error")
         yield candidate
 
 

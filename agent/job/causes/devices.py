@@ -30,17 +30,20 @@ def find_xids(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
         candidate.add_events(evidence, [worst, *(event for event in rows if event is not worst)])
         candidate.ranks.clear()
         candidate.bus = _normal_bus(bus)
-        for process in evidence.ranks.processes.values():
-            if process.bus == candidate.bus and process.rank is not None and host in (None, process.host):
-                candidate.ranks.setdefault(process.rank)
-                candidate.hosts.setdefault(process.host)
-        who = (
-            name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
-            if candidate.ranks
-            else f"on {host}"
-            if host
-            else ""
-        )
+        there = [
+            process
+            for process in evidence.ranks.processes.values()
+            if process.bus == candidate.bus and process.rank is not None and host in (None, process.host)
+        ]
+        if len({process.host for process in there}) == 1:
+            candidate.ranks |= {process.rank: None for process in there if process.rank is not None}
+            candidate.hosts.setdefault(there[0].host)
+        who = f"on {host}" if host else ""
+        if candidate.ranks:
+            who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+        elif len(there) > 1:
+            candidate.confidence = "medium"
+            who = f"of {' or '.join(sorted({process.host for process in there})[:4])} (no line names its host)"
         candidate.summary = (
             f"Xid {worst.groups['number']} of the GPU at {candidate.bus}{f' {who}' if who else ''}: {code['means']}"
         )

@@ -19,16 +19,24 @@ _QP = re.compile(
     r"(?P<local>[\da-fA-F:.]{2,60})"
     r"|remote GID (?P<remote>[\da-fA-F:.]{2,60})"
 )
-_AT_ONCE = "no collective had worked before: addresses (GID), MTU, routes or VLANs of the rails"
-_LATER = "collectives had worked before: a link that flapped, loss under load, or a peer that ended"
+_DEVICE_NEXT = "the kernel log of {host}: the NIC's driver and AER"
+_AT_ONCE = "addresses (GID), MTU, routes or VLANs of the rails"
+_AT_ONCE_IB = "states, P_Keys or routes of the ports"
+_LATER = "a link that flapped, loss under load, or a peer that ended"
+_SOON, _LONG = 120.0, 600.0  # seconds after the job's first line
 
 
-def worked_before(evidence: Evidence, at: Moment | None) -> bool:
-    """Whether collectives had worked before the failure."""
-    if evidence.progress or evidence.ended_well:
+def worked_before(evidence: Evidence, at: Moment | None) -> bool | None:
+    """Whether collectives had worked before the failure; None: the files do not show it."""
+    if evidence.progress or evidence.ended_well or any((state.waits or 0) > 2 for state in evidence.watchdog):
         return True
-    done = any(process.init_done for process in evidence.ranks.processes.values())
-    return done and any((state.waits or 0) > 2 for state in evidence.watchdog)
+    processes = [process for process in evidence.ranks.processes.values() if process.init_started]
+    passed = at.seconds - evidence.first_at.seconds if at is not None and evidence.first_at is not None else None
+    if not processes:
+        return True if passed is not None and passed > _LONG else None
+    if passed is not None and passed > _LONG:
+        return True
+    return False if passed is None or passed < _SOON else None
 
 
 def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
@@ -52,12 +60,15 @@ def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
         for event in rows:
             if (host := evidence.ranks.find_host(event.groups.get("peer", ""))) is not None:
                 candidate.peers.setdefault(host)
+            if event.groups.get("link"):
+                candidate.facts.setdefault("link", event.groups["link"])
             for match in _TAIL.finditer(event.groups.get("tail", "")):
                 for name, value in match.groupdict().items():
                     if value:
                         candidate.facts.setdefault(name, value)
         words = collect_words(evidence, candidate, first_of(rows))
-        words["peers"] = name_hosts(list(candidate.peers))
+        named = dict.fromkeys(event.groups["peer"].partition("<")[0] for event in rows if event.groups.get("peer"))
+        words["peers"] = name_hosts(list(candidate.peers) or list(named))
         name = f"completion status {status}" + (f" ({code['name']})" if code else "")
         who = words["who"]
         if status == 12:
@@ -91,21 +102,43 @@ def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: st
         ]
         return candidate
     candidate.confidence = "medium"
-    later = worked_before(evidence, candidate.at)
-    candidate.summary = f"{who} got no answer{peers}{on} ({name}); {_LATER if later else _AT_ONCE}"
+    worked = worked_before(evidence, candidate.at)
+    infiniband = _is_infiniband(evidence, candidate)
+    at_once = _AT_ONCE_IB if infiniband else _AT_ONCE
+    if worked is None:
+        why = f"whether it had worked before is not in the log: if so, {_LATER}; else {at_once}"
+    else:
+        why = f"collectives had worked before: {_LATER}" if worked else f"no collective had worked before: {at_once}"
+    candidate.summary = f"{who} got no answer{peers}{on} ({name}); {why}"
     hosts = name_hosts(list(candidate.hosts | candidate.peers)) or "both hosts"
-    candidate.next = (
+    later = [
+        f"link flaps, drops and retransmissions of the rails on {hosts}: `fabricscope scan`, kernel log",
+        "the peer's own log: whether its process ended first",
+    ]
+    first = (
         [
-            f"link flaps, drops and retransmissions of the rails on {hosts}: `fabricscope scan`, kernel log",
-            "the peer's own log: whether its process ended first",
+            f"`ibstat` on {hosts}: states and P_Keys of the ports; `sminfo`: the subnet manager",
+            "`ib_write_bw` between the two ports",
         ]
-        if later
+        if infiniband
         else [
             f"`show_gids`, and active MTU of the rails on {hosts}: the same type and MTU at both ends",
             "`ping` from rail to rail with the MTU's size: `ping -M do -s 4000 -I INTERFACE PEER`",
         ]
     )
+    candidate.next = later if worked else first if worked is False else [*later, first[0]]
     return candidate
+
+
+def _is_infiniband(evidence: Evidence, candidate: PossibleCause) -> bool:
+    """Whether the NIC, or all that the job uses, is InfiniBand."""
+    layers = {
+        layer
+        for devices in evidence.ranks.devices.values()
+        for name, _, layer in devices.values()
+        if candidate.nic in (None, name)
+    }
+    return candidate.facts.get("link") == "IB" or layers == {"IB"}
 
 
 def _nic_of(evidence: Evidence, event: LineEvent) -> str | None:
@@ -132,6 +165,32 @@ def find_queue_pairs(evidence: Evidence, events: list[LineEvent]) -> Iterator[Po
         if candidate.facts.get("local", "").startswith("fe80"):
             candidate.id, candidate.fault = "gid-link-local", "setting"
             candidate.summary += "; the local GID is link-local (fe80::)"
+        yield candidate
+
+
+_LOW_KIB = 1 << 20  # 1 GiB
+
+
+def find_memlock(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Memory that is not registered: the limit decides, where the files have it."""
+    for candidate in find_generic(evidence, events):
+        hosts = candidate.hosts
+        limits = [
+            (kib, line) for kib, line in evidence.memlock if not hosts or evidence.host_of(line) in (None, *hosts)
+        ]
+        low = [(kib, line) for kib, line in limits if kib is not None and kib < _LOW_KIB]
+        for _, line in (low or limits)[:2]:
+            candidate.show(evidence, line)
+        if low:
+            candidate.confidence = "high"
+            candidate.summary += f"; the limit of locked memory there is {low[0][0]} KiB"
+        elif limits and candidate.id != "ucx-memlock":
+            candidate.confidence, candidate.fault = "medium", "rank"
+            candidate.summary = (
+                f"{name_ranks(evidence, list(candidate.ranks), list(hosts))}: memory cannot be registered with the "
+                "NIC, and the limit of locked memory is not low: a quota of the HCA, BAR1 of the GPU, or the IOMMU"
+            )
+            candidate.next = candidate.next[1:]
         yield candidate
 
 
@@ -166,7 +225,7 @@ def find_async(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possible
                 "clean or replace the cable or optic where it happens again",
             ]
             if code["role"] == "port"
-            else [f"the kernel log of {host or 'the host'}: the NIC's driver and AER"]
+            else [fill(text, {"host": host or "the host"}) for text in code.get("next", [_DEVICE_NEXT])]
         )
         for event in groups.get((host, nic, "port active"), [])[:1]:
             candidate.show(evidence, event.line)

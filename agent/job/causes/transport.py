@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.job.candidate import PossibleCause, name_hosts
+from agent.job.candidate import PossibleCause, find_hosts, name_hosts, name_ranks
 from agent.job.causes.generic import find_generic
 from agent.job.evidence import Evidence, LineEvent
 
@@ -79,4 +79,22 @@ def find_no_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possibl
                 f"NCCL goes over TCP sockets in place of {provider.upper()}: libfabric finds no "
                 f"device of provider {provider} on {hosts}"
             )
+        yield candidate
+
+
+def find_device_counts(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """A host with fewer NICs than the others: the one whose ranks list fewer."""
+    counts = {
+        int(event.groups["number"]): int(event.groups["count"])
+        for event in evidence.events.values()
+        if event.row.id == "local-net-devices"
+    }
+    most = max(counts.values(), default=0)
+    few = sorted(rank for rank, count in counts.items() if count < most)
+    for candidate in find_generic(evidence, events):
+        if few:
+            candidate.ranks, candidate.hosts = dict.fromkeys(few), dict.fromkeys(find_hosts(evidence, few))
+            who = name_hosts(list(candidate.hosts)) or name_ranks(evidence, few, [])
+            candidate.summary = f"{who} has fewer NICs than the others: {counts[few[0]]} of {most}"
+            candidate.next = [f"`ibstat` on {who}: a port that is down, or a NIC that the container does not have"]
         yield candidate

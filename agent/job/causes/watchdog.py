@@ -10,7 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause, find_hosts, name_numbers, name_ranks
-from agent.job.evidence import Evidence, WatchdogState
+from agent.job.causes.generic import find_generic
+from agent.job.evidence import Evidence, LineEvent, WatchdogState
 from agent.model.job_answer import RankLast
 
 _UNKNOWN = -2
@@ -54,6 +55,15 @@ def find_watchdog_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
             yield _judge_group(evidence, name, group)
         else:
             yield from _judge_dumps(evidence, name, group)
+
+
+def find_blocked_watchdogs(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """A watchdog that does not run: it is reported long after it stopped."""
+    for candidate in find_generic(evidence, events):
+        seconds = max((int(event.groups["seconds"]) for event in events if event.groups.get("seconds")), default=None)
+        if candidate.at is not None:
+            candidate.at = candidate.at._replace(seconds=candidate.at.seconds - seconds) if seconds else None
+        yield candidate
 
 
 def _judge_dumps(evidence: Evidence, name: str, group: GroupState) -> Iterator[PossibleCause]:
@@ -212,6 +222,7 @@ def _all_wait(
         "medium" if everybody else "low",
     )
     candidate.waits_for_all = True
+    candidate.waiting = frozenset(group.waits)
     candidate.next = [
         "warnings of NCCL before the time-out (NCCL_DEBUG=WARN on all ranks)",
         "kernel logs of all hosts: Xids, links that went down",
@@ -227,6 +238,8 @@ def _with_lines(
     for number, state in enumerate(sorted(states, key=lambda one: one.line.at.seconds if one.line.at else 0.0)):
         if number < 2:
             candidate.show(evidence, state.line)
+        place = state.line.file, state.line.number
+        candidate.first_line = min(candidate.first_line or place, place)
         if ranks:
             candidate.ranks.setdefault(state.rank)
             if (host := evidence.ranks.host(state.rank)) is not None:

@@ -35,6 +35,23 @@ _FAMILIES = {  # rules of the whole node that matter for a cause
     "dmabuf-unsupported": ("gdr",),
     "completion-4": ("gdr", "acs", "iommu"),
     "completion-9": ("gdr", "acs", "iommu"),
+    "device-event": ("gdr", "acs", "iommu"),
+    **dict.fromkeys(
+        (
+            "hccl-link-timeout",
+            "link-not-established",
+            "tls-differs",
+            "hccl-completion",
+            "hccl-root-timeout",
+            "hccl-heartbeat",
+            "hccl-notify-timeout",
+            "hccl-ei0009",
+            "hccl-ei0012",
+            "hccl-ej0002",
+            "rank-silent",
+        ),
+        ("npu",),
+    ),
 }
 
 

@@ -47,6 +47,9 @@ def test_json_is_whole_and_the_same_in_every_run(tmp_path: Path, capsys: pytest.
         "timeline",
         "notes",
         "cannot_tell",
+        "where",
+        "other_jobs",
+        "other_jobs_more",
     } == set(documents[0])
     assert {"id", "confidence", "at_fault", "summary", "at", "evidence", "next", "findings"} == set(
         documents[0]["causes"][0]
