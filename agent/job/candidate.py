@@ -59,6 +59,7 @@ class PossibleCause:
         self.count = 0
         self.first_line: tuple[int, int] | None = None  # file and number
         self.waiting: frozenset[int] = frozenset()  # of a hang: ranks that are known to have waited
+        self.local: int | None = None  # the number of its GPU on every host, of a slow communicator
         self.waits_for_all = False  # a hang in which every rank takes part
         self.facts: dict[str, str] = {}  # what the join looks up: gid, index
 

@@ -90,6 +90,7 @@ class RankMap:
         self._by_rank: dict[int, Process] | None = None  # kept once all files are read, as the next two
         self._hosts: dict[str, None] | None = None
         self._listed: dict[str, list[int]] | None = None
+        self._places: dict[tuple[str, int | None], int] | None = None
         self._pids: dict[int, set[str]] | None = None
         self.table: dict[int, tuple[str, int, str | None]] = {}  # of nccl-tests: host, device, bus
 
@@ -251,6 +252,12 @@ class RankMap:
                 self._listed[self.host_of[number]].append(number)
         on_host = self._listed.get(host or "", [])
         return on_host.index(rank) if rank in on_host else None
+
+    def find_rank(self, host: str, local: int | None) -> int | None:
+        """The rank of a host that has this number on it."""
+        if self._places is None:
+            self._places = {(place, self.local(rank)): rank for rank in self.ranks() if (place := self.host(rank))}
+        return self._places.get((host, local))
 
     def gpu(self, rank: int) -> RankGpu | None:
         """The GPU of a rank."""

@@ -165,7 +165,7 @@ def _find_slow_groups(
         return
     names = sorted(inspector.names[communicator] for communicator in slow)
     factor, function = max(slow.values())
-    common, hosts = _common_part(inspector, list(slow))
+    common, hosts, local = _common_part(inspector, list(slow))
     what = f"communicator {names[0]} is" if len(names) == 1 else f"communicators {', '.join(names[:4])} are"
     candidate = PossibleCause(
         "communicator-slow",
@@ -176,6 +176,7 @@ def _find_slow_groups(
         "medium",
     )
     candidate.hosts |= dict.fromkeys(hosts)
+    candidate.local = local
     for communicator in list(slow)[:3]:
         member = next(iter(inspector.members[communicator].values()))
         candidate.evidence.append(
@@ -192,8 +193,8 @@ def _find_slow_groups(
     yield candidate
 
 
-def _common_part(inspector: Inspector, slow: list[str]) -> tuple[str, list[str]]:
-    """What all slow communicators have in common: the place of their processes on their hosts, or a host."""
+def _common_part(inspector: Inspector, slow: list[str]) -> tuple[str, list[str], int | None]:
+    """What all slow communicators have in common: the place of their processes on their hosts, or a host; the place."""
     processes: dict[str, set[int]] = defaultdict(set)
     for members in inspector.members.values():
         for host, pid in members.values():
@@ -208,7 +209,8 @@ def _common_part(inspector: Inspector, slow: list[str]) -> tuple[str, list[str]]
             f"common to all of them: local rank {number} of every host, so GPU and rail {number} "
             f"({name_hosts(shared)})",
             shared,
+            number,
         )
     if shared and len(shared) <= 2:
-        return f"common to all of them: {', '.join(shared)}", shared
-    return "no common part is known", sorted(set.union(*hosts))
+        return f"common to all of them: {', '.join(shared)}", shared, None
+    return "no common part is known", sorted(set.union(*hosts)), None

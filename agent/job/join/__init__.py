@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from agent.job.candidate import SLOW, PossibleCause
 from agent.job.conclusion import Conclusion
 from agent.job.evidence import Evidence
+from agent.job.join.common import find_common_parts
 from agent.job.join.context import CauseOnHost, HostReport
 from agent.job.join.host import join_fabric, join_gpu, join_limits
 from agent.job.join.network import compare_mtu, join_gids, join_ports
@@ -89,6 +90,7 @@ def join_reports(conclusion: Conclusion, reports: Sequence[HostReport]) -> list[
                 findings=[_show(finding) for finding in findings[:_MOST_FINDINGS]],
             )
         )
+    find_common_parts(conclusion, by_host)
     if not by_host:
         return rows
     for cause in conclusion.causes:

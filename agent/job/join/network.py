@@ -116,23 +116,25 @@ def join_gids(subject: CauseOnHost) -> Iterator[str]:
             yield f"{nic.label}: GID index {used.index} is RoCE v1"
         elif index is not None and used is None and index.lstrip("-").isdigit() and int(index) >= 0 and port.gids_known:
             yield f"{nic.label}: GID index {index} has no entry"
-        if right and (used is None or used not in right):
-            best = right[0]
-            yield f"{nic.label}: GID index {best.index} is RoCE v2 with an IPv4 address ({best.gid})"
-            advice = (
-                f"NCCL_IB_GID_INDEX={best.index} on {host or 'this host'} (NCCL 2.21 and later choose it "
-                f"without the setting)"
-            )
-            if advice not in cause.next:
-                cause.next.insert(0, advice)
-                state = (
-                    f"GID index {used.index} is link-local"
-                    if used is not None and _is_link_local(used.gid)
-                    else "another GID is in use"
-                )
-                cause.summary += f"; {nic.label}: {state}, index {best.index} is RoCE v2 with an IPv4 address"
-                cause.fault = "setting"
+        link_local = (cause.facts.get("local") or "").lower().startswith("fe80")
+        wrong = used not in right if used is not None else (link_local or (index is not None and port.gids_known))
+        if not right or not wrong:
+            continue
+        best = right[0]
+        yield f"{nic.label}: GID index {best.index} is RoCE v2 with an IPv4 address ({best.gid})"
+        where = host or "this host"
+        advice = f"NCCL_IB_GID_INDEX={best.index} on {where} (NCCL 2.21 and later choose it without the setting)"
+        if advice in cause.next or "RoCE v2 with an IPv4 address" in cause.summary:
             return
+        state = "another GID is in use"
+        if used is not None and _is_link_local(used.gid):
+            state = f"GID index {used.index} is link-local"
+        elif link_local:
+            state = "the GID in use is link-local"
+        cause.next.insert(0, advice)
+        cause.summary += f"; {nic.label}: {state}, index {best.index} is RoCE v2 with an IPv4 address"
+        cause.fault = "setting"
+        return
 
 
 def _is_link_local(gid: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import msgspec
+
 from agent.model.job_answer import JobAnswer, JobCause
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 from agent.outputs.text.recommend_answers import render_log_answer
@@ -43,8 +45,9 @@ def render_job(answer: JobAnswer, width: int) -> list[Line]:
         lines += [line for text in texts for line in wrap_paragraph(text, width, "    ", first="  - ")]
     if answer.machine is not None and (answer.machine.differences or answer.machine.machine):
         lines += [BLANK, make_heading("NCCL's choices")]
+        machine = msgspec.structs.replace(answer.machine, log=msgspec.structs.replace(answer.machine.log, warnings=[]))
         lines += [tuple((f"  {text}" if number == 0 else text, style) for number, (text, style) in enumerate(line))
-                  for line in render_log_answer(answer.machine, width - 2)]  # fmt: skip
+                  for line in render_log_answer(machine, width - 2)]  # fmt: skip
     return lines
 
 
@@ -80,8 +83,8 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
             f"{row.summary}{f' ({row.count} lines)' if row.count > 1 else ''}{f' [from {row.of}]' if row.of else ''}"
             for row in answer.consequences[:_MOST_ROWS]
         ]
-        more = len(answer.consequences) - len(rows)
-        yield "What followed", [*rows, *([f"and {more} more"] if more else [])]
+        rest = len(answer.consequences) - len(rows)
+        yield "What followed", [*rows, *([f"and {rest} more"] if rest else [])]
     settings = [f"{row.name}={row.value} ({row.where}): {row.reason}" for row in answer.settings if row.verdict != "ok"]
     if settings:
         yield "Settings", settings[: 2 * _MOST_ROWS]
@@ -99,14 +102,16 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
         yield "Other jobs in these files", jobs
     if answer.notes:
         yield "Notes", [row.summary for row in answer.notes[:_MOST_ROWS]]
+    telling = [row for row in answer.reports if not row.joined or row.reason or row.findings] or answer.reports[:1]
     reports = [
         f"{row.source}{f' ({row.host})' if row.host else ''}: {'joined' if row.joined else 'not joined'}"
         + (f"; {row.reason}" if row.reason else "")
         + _findings(row.findings)
-        for row in answer.reports
+        for row in telling[:_MOST_ROWS]
     ]
+    more = len(answer.reports) - len(reports)
     if reports:
-        yield "Reports", reports[:_MOST_ROWS]
+        yield "Reports", [*reports, *([f"and {more} more"] if more else [])]
     unread = [
         f"{file.name}: {file.reason or 'nothing of a job in it'}"
         for file in answer.source.files
