@@ -96,6 +96,7 @@ class Evidence:
         self.dumps: Any = None  # of the flight recorder
         self.snapshots: list[Any] = []  # of RAS
         self.inspector: Any = None
+        self.metrics: Any = None  # of the Inspector, for Prometheus
 
     def add_event(self, row: FailureRow, role: str, groups: dict[str, str], line: LogLine, key: object) -> None:
         """One line; equal ones of a process count once."""

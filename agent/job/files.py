@@ -12,6 +12,7 @@ from typing import BinaryIO, NamedTuple
 from agent.job.evidence import Evidence
 from agent.job.flight_recorder import DumpError, Dumps
 from agent.job.inspector import Inspector
+from agent.job.inspector_metrics import IN_HEAD, InspectorMetrics
 from agent.job.lines import WHOLE, Part
 from agent.job.log_reader import LogReader
 from agent.job.plain_pickle import LIMIT_BYTES
@@ -128,6 +129,11 @@ class FileReader:
             self._read_dump(given, head, rest)
         elif start[:1] in (b"{", b"["):
             self._read_json(given, head, start, rest)
+        elif head.lstrip().startswith((b"nccl_", b"# HELP nccl_", b"# TYPE nccl_")) and any(w in head for w in IN_HEAD):
+            self.evidence.metrics = self.evidence.metrics or InspectorMetrics()
+            lines, damaged = self.evidence.metrics.read(given.name, split_lines(head, rest))
+            reason = f"{damaged} lines cut or damaged" if damaged else None
+            self._add(JobFile(name=given.name, read_as="Inspector metrics", lines=lines, reason=reason))
         elif b"\0" in head[:4096]:
             self._add(JobFile(name=given.name, reason="binary"))
         elif len(head) < HEAD_BYTES and self.evidence.ranks.read_hosts(head.decode("utf-8", "replace").splitlines()):

@@ -17,6 +17,7 @@ from agent.model.job_answer import RankLast
 
 _MOST_ENTRIES = 100_000
 _LAST_SEQUENCES = 64  # of a group, whose operations are kept to compare
+_LAST_TIMES = 512
 _UNEVEN = ("all_to_all", "alltoall", "scatter", "gather", "send", "recv", "coalesced")  # sizes may differ between ranks
 
 
@@ -36,6 +37,8 @@ class _RecorderEntry(msgspec.Struct, frozen=True):
     is_p2p: bool = False
     retired: bool = False
     input_sizes: Any = None
+    time_created_ns: int | None = None
+    time_discovered_completed_ns: int | None = None
 
 
 class _GroupConfig(msgspec.Struct, frozen=True):
@@ -61,13 +64,15 @@ class _Dump(msgspec.Struct, frozen=True):
 class _GroupOfRank:
     """What one rank's dump shows of one group."""
 
-    __slots__ = ("completed", "enqueued", "oldest", "operations", "waits")
+    __slots__ = ("completed", "created", "done", "enqueued", "oldest", "operations", "waits")
 
     def __init__(self) -> None:
         self.enqueued = self.completed = -1
         self.oldest: int | None = None
         self.waits: int | None = None  # the first that is not done
         self.operations: dict[int, str] = {}
+        self.created: dict[int, int] = {}  # when each was enqueued, and seen completed, by the rank's own clock, ns
+        self.done: dict[int, int] = {}
 
 
 class Dumps:
@@ -114,6 +119,9 @@ class Dumps:
         for state in states.values():
             for sequence in sorted(state.operations)[:-_LAST_SEQUENCES]:
                 del state.operations[sequence]
+            for times in (state.created, state.done):
+                for sequence in sorted(times)[:-_LAST_TIMES]:
+                    del times[sequence]
 
     def _read_entry(self, states: dict[str, _GroupOfRank], entry: _RecorderEntry) -> None:
         sequence = entry.collective_seq_id if entry.collective_seq_id is not None else entry.seq_id
@@ -129,6 +137,10 @@ class Dumps:
             state.completed = max(state.completed, sequence)
         elif state.waits is None or sequence < state.waits:
             state.waits = sequence
+        if entry.time_created_ns:
+            state.created[sequence] = entry.time_created_ns
+        if entry.time_discovered_completed_ns:
+            state.done[sequence] = entry.time_discovered_completed_ns
         operation = entry.profiling_name.rpartition(":")[2]
         sizes = "" if any(word in operation for word in _UNEVEN) else str(entry.input_sizes)[:80]
         state.operations[sequence] = f"{operation} {sizes}".strip()

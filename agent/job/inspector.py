@@ -5,9 +5,11 @@ They are read as a stream: of each communicator a fixed number of sequence numbe
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -37,10 +39,55 @@ class _Collective(msgspec.Struct, frozen=True):
     coll_timing_source: str = ""
 
 
+class _PointToPoint(msgspec.Struct, frozen=True):
+    p2p: str = ""
+    p2p_peer: int = -1
+    p2p_msg_size_bytes: int = 0
+    p2p_exec_time_us: float = 0.0
+    p2p_timing_source: str = ""
+
+
 class _Record(msgspec.Struct, frozen=True):
     header: _Header
     metadata: _Metadata = _Metadata()
     coll_perf: _Collective | None = None
+    p2p_perf: _PointToPoint | None = None
+
+
+class Pair(NamedTuple):
+    """Sends, or receives, of one rank with one peer, of about one size."""
+
+    communicator: str
+    function: str
+    size: int
+    rank: int
+    peer: int
+
+
+class PairTimes:
+    """Times of a pair, counted in steps of 9%."""
+
+    __slots__ = ("buckets", "count")
+
+    def __init__(self) -> None:
+        self.buckets: dict[int, int] = {}
+        self.count = 0
+
+    def add(self, microseconds: float) -> None:
+        """One time."""
+        bucket = int(8 * math.log2(max(1.0, microseconds)))
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+        self.count += 1
+
+    @property
+    def fast(self) -> float:
+        """The time that a tenth of them do not exceed: what the path can do, whoever came late."""
+        seen = 0
+        for bucket in sorted(self.buckets):
+            seen += self.buckets[bucket]
+            if seen * 10 >= self.count:
+                return float(2 ** (bucket / 8))
+        return 0.0
 
 
 class Series:
@@ -84,6 +131,7 @@ class Inspector:
         self.nodes: dict[str, int] = {}
         self.members: dict[str, dict[int, tuple[str, int]]] = defaultdict(dict)  # communicator: rank: host, pid
         self.files: dict[tuple[str, int], str] = {}
+        self.pairs: dict[Pair, PairTimes] = {}
         self.records = 0
 
     def read(self, name: str, lines: Iterable[bytes]) -> tuple[int, int]:
@@ -103,20 +151,25 @@ class Inspector:
         return count, damaged
 
     def _add(self, name: str, record: _Record) -> None:
-        header, collective = record.header, record.coll_perf
-        if collective is None or not 0 <= header.rank < header.n_ranks <= 1 << 20 or collective.coll_sn < 0:
+        header, collective, single = record.header, record.coll_perf, record.p2p_perf
+        if not 0 <= header.rank < header.n_ranks <= 1 << 20:
             return
         ranks = self.ranks.setdefault(header.id, header.n_ranks)
-        if header.rank >= ranks or not 0 < collective.coll_exec_time_us < 1e12:
+        if header.rank >= ranks:
+            return
+        if single is not None and 0 <= single.p2p_peer < ranks and 0 < single.p2p_exec_time_us < 1e12:
+            self._add_member(name, record)
+            size = single.p2p_msg_size_bytes.bit_length()
+            pair = Pair(header.id, f"{single.p2p} {single.p2p_timing_source}", size, header.rank, single.p2p_peer)
+            times = self.pairs.get(pair)
+            if times is None and len(self.pairs) < _MOST_KEYS:
+                times = self.pairs[pair] = PairTimes()
+            if times is not None:
+                times.add(single.p2p_exec_time_us)
+        if collective is None or collective.coll_sn < 0 or not 0 < collective.coll_exec_time_us < 1e12:
             return
         self.records += 1
-        host, pid = record.metadata.hostname.partition(".")[0], record.metadata.pid
-        members = self.members[header.id]
-        if header.rank not in members:
-            members[header.rank] = host, pid
-            self.files.setdefault((host, pid), name)
-            self.names.setdefault(header.id, header.comm_name or header.id)
-            self.nodes.setdefault(header.id, header.nnodes)
+        self._add_member(name, record)
         key = (
             header.id,
             f"{collective.coll} {collective.coll_timing_source}",
@@ -128,3 +181,13 @@ class Inspector:
                 return
             series = self.series[key] = Series(ranks, collective.coll_msg_size_bytes)
         series.add(ranks, header.rank, collective.coll_sn, collective.coll_exec_time_us)
+
+    def _add_member(self, name: str, record: _Record) -> None:
+        header = record.header
+        members = self.members[header.id]
+        if header.rank not in members:
+            place = record.metadata.hostname.partition(".")[0], record.metadata.pid
+            members[header.rank] = place
+            self.files.setdefault(place, name)
+            self.names.setdefault(header.id, header.comm_name or header.id)
+            self.nodes.setdefault(header.id, header.nnodes)

@@ -35,6 +35,8 @@ def list_hosts(evidence: Evidence) -> list[str]:
     for snapshot in evidence.snapshots:
         named |= {row.node: None for rows in snapshot.listed.values() for row in rows}
         named |= {row.node: None for row in (*snapshot.dead, *snapshot.unanswered)}
+    if evidence.metrics is not None:
+        named |= {host: None for host, _ in evidence.metrics.files}
     if evidence.inspector is not None:
         named |= {host: None for members in evidence.inspector.members.values() for host, _ in members.values()}
     return list(named)

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from agent.job.candidate import PossibleCause
 from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
 from agent.job.causes.devices import find_cuda, find_xids
+from agent.job.causes.dump_delays import find_dump_delays
 from agent.job.causes.dump_hangs import find_dump_hangs
 from agent.job.causes.generic import find_generic, find_unexplained
 from agent.job.causes.network import find_async, find_completions, find_efa, find_memlock, find_queue_pairs
 from agent.job.causes.processes import find_dead, find_exits, find_missing, find_oom
 from agent.job.causes.ras_hangs import find_ras_hangs
 from agent.job.causes.slow import find_slow
+from agent.job.causes.slow_metrics import find_slow_metrics, find_slow_pairs
 from agent.job.causes.transport import find_device_counts, find_no_efa, find_transport
 from agent.job.causes.watchdog import find_blocked_watchdogs, find_watchdog_hangs
 from agent.job.evidence import Evidence, LineEvent
@@ -30,8 +32,11 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
         candidates += find(evidence, rows)
     candidates += find_watchdog_hangs(evidence)
     candidates += find_dump_hangs(evidence)
+    candidates += find_dump_delays(evidence)
     candidates += find_ras_hangs(evidence)
     candidates += find_slow(evidence)
+    candidates += find_slow_pairs(evidence)
+    candidates += find_slow_metrics(evidence)
     candidates += find_exits(evidence, events)
     candidates += find_links(evidence)
     candidates += find_transport(evidence, events)
