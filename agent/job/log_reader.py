@@ -44,6 +44,8 @@ class LogReader:
         source = iter(lines)
         sample = [line for line, _ in zip(source, range(_SAMPLE_LINES), strict=False)]
         prefixes = Prefixes(line[:400].decode("utf-8", "replace") for line in sample)
+        dated = (moment for line in sample[part.first - 1 :] if (moment := find_time(line.decode("utf-8", "replace"))))
+        evidence.note_time(next(dated, None), file)
         number, last, last_number, kinds = 0, b"", 0, self._kinds
         for number, raw in enumerate(_chain(sample, source), 1):
             if not part.first <= number <= part.last:
@@ -58,6 +60,7 @@ class LogReader:
             if kind is not None:
                 if kind.info:
                     self._read_plain_info(raw, kind, file, number)
+                    last, last_number = raw, number
                     continue
                 if kind.plain:
                     kind.count += 1
@@ -161,6 +164,8 @@ class LogReader:
             if match is None:
                 continue
             matched.add(row.id)
+            if row.role not in ("noise", "fact"):
+                self._state.found.add("other")
             groups = {name: value.strip() for name, value in match.groupdict().items() if value is not None}
             role = row.info if row.info is not None and line.level == "INFO" else row.role
             self._add_state(row, groups, line)
@@ -203,7 +208,22 @@ class LogReader:
             evidence.unexplained[key] = LineEvent(_UNEXPLAINED, "error", {"why": why}, line)
 
 
-_ENDING = frozenset(("hard", "dead", "network", "error", "crash", "missing", "hang", "exit", "exception", "cancel"))
+_ENDING = frozenset(
+    (
+        "hard",
+        "port",
+        "dead",
+        "network",
+        "error",
+        "crash",
+        "missing",
+        "hang",
+        "exit",
+        "exception",
+        "cancel",
+        "consequence",
+    )
+)
 # Groups of patterns whose numbers make a line another one
 _TELLING = (
     "status", "number", "code", "peer", "nic", "port", "bus", "pid", "tasks", "task", "missing", "where", "first",

@@ -16,7 +16,7 @@ from agent.job.causes.processes import find_dead, find_exits, find_missing, find
 from agent.job.causes.ras_hangs import find_ras_hangs
 from agent.job.causes.slow import find_slow
 from agent.job.causes.slow_metrics import find_slow_metrics, find_slow_pairs
-from agent.job.causes.transport import find_device_counts, find_no_efa, find_transport
+from agent.job.causes.transport import find_device_counts, find_host_copies, find_no_efa, find_transport
 from agent.job.causes.watchdog import find_blocked_watchdogs, find_watchdog_hangs
 from agent.job.evidence import Evidence, LineEvent
 
@@ -40,6 +40,7 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
     candidates += find_exits(evidence, events)
     candidates += find_links(evidence)
     candidates += find_transport(evidence, events)
+    candidates += find_host_copies(evidence)
     candidates += find_unexplained(evidence)
     return candidates
 

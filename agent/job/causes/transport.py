@@ -98,3 +98,22 @@ def find_device_counts(evidence: Evidence, events: list[LineEvent]) -> Iterator[
             candidate.summary = f"{who} has fewer NICs than the others: {counts[few[0]]} of {most}"
             candidate.next = [f"`ibstat` on {who}: a port that is down, or a NIC that the container does not have"]
         yield candidate
+
+
+def find_host_copies(evidence: Evidence) -> Iterator[PossibleCause]:
+    """GPUs of one host that exchange data through host memory: a note, as some machines have no other way."""
+    ways = evidence.nccl.result().transports
+    copied = sum(count for way, count in ways.items() if way.startswith(("SHM", "direct")))
+    direct = sum(count for way, count in ways.items() if way.startswith("P2P"))
+    if not copied:
+        return
+    names = [name for name in ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL") if name in evidence.settings]
+    why = f"; {' and '.join(names)} is set" if names else ""
+    note = PossibleCause(
+        "host-copies",
+        "note",
+        "setting" if names else "unknown",
+        f"{copied} of {copied + direct} channels between GPUs of one host go through host memory (SHM){why}",
+    )
+    note.next = ["`nvidia-smi topo -p2p r` on the host: ACS, IOMMU, containers without a common IPC namespace"]
+    yield note

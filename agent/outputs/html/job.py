@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, tostring
 
 from agent.model.job_answer import JobAnswer, JobCause, Rank, TimelineEntry
 from agent.outputs.html.elements import Child, el
-from agent.outputs.text.job import describe_job
+from agent.outputs.text.job import describe_job, describe_jobs
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.recommend_answers import render_log_answer
 
@@ -51,7 +51,8 @@ def render_job_page(answer: JobAnswer) -> str:
         el("span", rest) if separator else None,
         class_=f"verdict {tone}",
     )
-    header = el("header", el("h1", "Job"), el("p", describe_job(answer), class_="dim"), verdict)
+    jobs = el("p", describe_jobs(answer), class_="dim") if answer.other_jobs else None
+    header = el("header", el("h1", "Job"), el("p", describe_job(answer), class_="dim"), jobs, verdict)
     footer = el("footer", el("p", f"fabricscope {answer.generator.version}, {answer.generated_at}", class_="dim"))
     body = el("body", header, el("main", *_sections(answer)), footer)
     return "<!DOCTYPE html>\n" + tostring(el("html", head, body, lang="en"), encoding="unicode", method="html") + "\n"
@@ -94,6 +95,10 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
             f"size{''.join(f'; {text}' for text in row.shapes)}"
             for row in answer.measured
         ],
+    )
+    yield from _listed(
+        "Other jobs in these files",
+        [f"{', '.join(other.where[:4])}: {other.headline}" for other in answer.other_jobs],
     )
     yield from _listed("Notes", [row.summary for row in answer.notes])
     reports = [

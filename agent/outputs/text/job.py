@@ -28,9 +28,7 @@ def render_job(answer: JobAnswer, width: int) -> list[Line]:
     lines = list(wrap_paragraph(answer.headline, width, "  ", style, first=""))
     lines += wrap_paragraph(describe_job(answer), width, "  ", "dim", first="")
     if answer.other_jobs:
-        number = len(answer.other_jobs) + 1 + (answer.other_jobs_more or 0)
-        text = f"{number} jobs are in these files; this one is in {', '.join(answer.where[:4])}"
-        lines += wrap_paragraph(text, width, "  ", "warning", first="")
+        lines += wrap_paragraph(describe_jobs(answer), width, "  ", "warning", first="")
     for number, cause in enumerate(answer.causes[:MOST_CAUSES], 1):
         lines += [BLANK, *_cause(cause, number, width)]
     if len(answer.causes) > MOST_CAUSES:
@@ -49,6 +47,12 @@ def render_job(answer: JobAnswer, width: int) -> list[Line]:
         lines += [tuple((f"  {text}" if number == 0 else text, style) for number, (text, style) in enumerate(line))
                   for line in render_log_answer(machine, width - 2)]  # fmt: skip
     return lines
+
+
+def describe_jobs(answer: JobAnswer) -> str:
+    """Which of several jobs this one is."""
+    number = len(answer.other_jobs) + 1 + (answer.other_jobs_more or 0)
+    return f"{number} jobs are in these files; this one is in {', '.join(answer.where[:4])}"
 
 
 def describe_job(answer: JobAnswer) -> str:
