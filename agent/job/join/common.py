@@ -35,10 +35,12 @@ class RankPlace(NamedTuple):
 def find_common_parts(conclusion: Conclusion, reports: Mapping[str, HostReport]) -> None:
     """Add to each network or slow cause the part that all its ranks share."""
     groups: dict[str, list[PossibleCause]] = {}
-    for cause in conclusion.causes:
+    for cause in (*conclusion.causes, *conclusion.folded):
         if cause.role == "network" or cause.id in _SLOW:
             groups.setdefault(cause.id, []).append(cause)
     for causes in groups.values():
+        if id(causes[0]) in conclusion.parents:
+            continue  # what explains it is another kind of cause
         for cause in causes:
             _blame_peer(conclusion.evidence, cause)
         affected = list(dict.fromkeys(pair for cause in causes for pair in _list_affected(conclusion.evidence, cause)))
@@ -106,6 +108,9 @@ def _add(
         cause.next.insert(0, f"{leaf}: its uplinks, error counters, drops and buffers at that time")
     elif len(hosts) == 1 and cause.fault in ("fabric", "unknown", "peer"):
         cause.fault = "rank"
+        cause.nic = cause.nic if len(names) == 1 else None
+        ranks = [rank for host, gpu in affected if (rank := evidence.ranks.find_rank(host, gpu)) is not None]
+        cause.ranks |= dict.fromkeys(ranks)
 
 
 def _name_parts(bad: list[RankPlace], good: list[RankPlace]) -> Iterable[str]:
