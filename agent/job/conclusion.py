@@ -183,14 +183,16 @@ def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[Poss
             f"the launcher's line about the exit of rank {name_numbers(suspects[:8])}",
         ]
     else:
-        foreign = [host for host in named if host not in ranks.hosts()]
+        writers = {host for line in lines if (host := evidence.host_of(line)) is not None}
+        writers |= {host for candidate in candidates if candidate.role != "slow" for host in candidate.hosts}
+        foreign = [host for host in named if host not in ranks.hosts()] or [h for h in named if h not in writers]
         if not foreign:
             return []
         lost = PossibleCause(
             "peer-gone",
             "silent",
             "peer",
-            f"a process on {name_hosts(foreign)} ended first, and its log is not here",
+            f"a process on {name_hosts(foreign)} ended first, and no line of it shows why",
             "low",
         )
         lost.hosts |= dict.fromkeys(foreign)

@@ -1,4 +1,4 @@
-"""What lies beside a log, or is written into it: limits, RAS, kernel logs of hosts, JSON of collectors, counts of NICs."""
+"""What lies beside a log, or is written into it: limits, RAS, kernel logs, JSON of collectors, counts of NICs."""
 
 from __future__ import annotations
 
@@ -152,11 +152,10 @@ def test_older_forms_of_the_watchdog(tmp_path: Path, form: str, group: str) -> N
     """Where each rank is."""
     lines = [f"[rank{rank}]:[E606 10:00:00.1 ProcessGroupNCCL.cpp:1] {form.format(rank, 502)}" for rank in range(3)]
     dump = (
-        "Received a dump signal due to a collective timeout from  rank 0 and we will try our best. Last enqueued NCCL "
+        "Received a dump signal due to a collective timeout from  rank 0 and we will try our best. "
+        "Last enqueued NCCL work: 499, last completed NCCL work: 499."
     )
-    lines.append(
-        f"[rank3]:[E606 10:00:01.1 ProcessGroupNCCL.cpp:1] [PG {group} Rank 3] {dump}work: 499, last completed NCCL work: 499."
-    )
+    lines.append(f"[rank3]:[E606 10:00:01.1 ProcessGroupNCCL.cpp:1] [PG {group} Rank 3] {dump}")
     cause = first(answer(tmp_path, log="\n".join(lines) + "\n"))
 
     assert ("rank-behind", [3], "high") == (cause.id, cause.at_fault.ranks, cause.confidence)
