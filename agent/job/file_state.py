@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from agent.job.dumps.ras import SnapshotReader
 from agent.job.evidence import Evidence, ExitRow
 from agent.job.lines import LogLine
-from agent.job.ras import SnapshotReader
 
 _FIELD_RANK = re.compile(r"(\d{1,7}) \(local_rank: (\d{1,5})\)")
 _FIELD_EXIT = re.compile(r"(-?\d{1,4}) \(pid: (\d{1,9})\)")

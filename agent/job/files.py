@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import BinaryIO, NamedTuple
 
+from agent.job.dumps.flight_recorder import DumpError, Dumps
+from agent.job.dumps.inspector import Inspector
+from agent.job.dumps.inspector_metrics import IN_HEAD, InspectorMetrics
+from agent.job.dumps.plain_pickle import LIMIT_BYTES
+from agent.job.dumps.ras import read_json
 from agent.job.evidence import Evidence
-from agent.job.flight_recorder import DumpError, Dumps
-from agent.job.inspector import Inspector
-from agent.job.inspector_metrics import IN_HEAD, InspectorMetrics
 from agent.job.lines import WHOLE, Part
 from agent.job.log_reader import LogReader
-from agent.job.plain_pickle import LIMIT_BYTES
-from agent.job.ras import read_json
 from agent.job.streams import LARGEST, gather, inflate, is_wrapped, split_lines, unwrap
 from agent.model.job_answer import JobFile
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from agent.job.dumps.ras import SnapshotReader, find_version
 from agent.job.file_state import FileState
 from agent.job.hccl_lines import read_hccl
 from agent.job.lines import LogLine
-from agent.job.ras import SnapshotReader, find_version
 
 _MOST_TABLE_LINES = 60_000
 _BANNER = re.compile(r"(?P<library>NCCL|RCCL) version ?:? ?(?P<version>\d{1,2}\.\d{1,3}(?:\.\d{1,4})?)")

@@ -1,4 +1,8 @@
-"""What could have been the cause: one candidate for each kind of failure that the evidence shows."""
+"""What could have been the cause: one candidate for each kind of failure that the evidence shows.
+
+A module here turns what readers collected into candidates. Which candidate explains which is decided in `fold`, and no
+file is read here.
+"""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from statistics import median
 
 from agent.job.candidate import PossibleCause, find_hosts, name_ranks
+from agent.job.dumps.flight_recorder import Dumps
 from agent.job.evidence import Evidence
-from agent.job.flight_recorder import Dumps
 from agent.model.job_answer import JobEvidence
 
 _LEAST_JOINT = 20

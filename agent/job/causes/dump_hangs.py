@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause, find_hosts, name_numbers, name_ranks
+from agent.job.dumps.flight_recorder import Dumps
 from agent.job.evidence import Evidence
-from agent.job.flight_recorder import Dumps
 from agent.model.job_answer import JobEvidence
 
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause, name_numbers
+from agent.job.dumps.ras import Listed, RasProcess, Snapshot
 from agent.job.evidence import Evidence
-from agent.job.ras import Listed, RasProcess, Snapshot
 
 
 def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:

@@ -13,8 +13,8 @@ from statistics import median
 import msgspec
 
 from agent.job.candidate import PossibleCause, name_hosts, name_numbers
+from agent.job.dumps.inspector import Inspector, Series
 from agent.job.evidence import Evidence
-from agent.job.inspector import Inspector, Series
 from agent.model.job_answer import JobEvidence
 
 _SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))

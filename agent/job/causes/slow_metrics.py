@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from statistics import median
 
 from agent.job.candidate import PossibleCause, name_hosts
+from agent.job.dumps.inspector import Inspector, Pair
+from agent.job.dumps.inspector_metrics import InspectorMetrics
 from agent.job.evidence import Evidence
-from agent.job.inspector import Inspector, Pair
-from agent.job.inspector_metrics import InspectorMetrics
 from agent.model.job_answer import JobEvidence
 
 _SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))

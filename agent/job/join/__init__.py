@@ -1,4 +1,7 @@
-"""Joins the causes of a job with reports of its hosts: a cause becomes a part, and what is wrong with it."""
+"""Joins the causes of a job with reports of its hosts: a cause becomes a part, and what is wrong with it.
+
+Reports come in finished: nothing is scanned or looked up in a dataset here.
+"""
 
 from __future__ import annotations
 

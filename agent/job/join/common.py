@@ -39,8 +39,8 @@ def find_common_parts(conclusion: Conclusion, reports: Mapping[str, HostReport])
         if cause.role == "network" or cause.id in _SLOW:
             groups.setdefault(cause.id, []).append(cause)
     for causes in groups.values():
-        if id(causes[0]) in conclusion.parents:
-            continue  # what explains it is another kind of cause
+        if id(causes[0]) in conclusion.parents or causes[0].fault == "setting":
+            continue  # what explains it is another kind of cause, or no part
         for cause in causes:
             _blame_peer(conclusion.evidence, cause)
         affected = list(dict.fromkeys(pair for cause in causes for pair in _list_affected(conclusion.evidence, cause)))

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from agent.job.plain_pickle import LIMIT_BYTES, NotPlain, read_plain_pickle
+from agent.job.dumps.plain_pickle import LIMIT_BYTES, NotPlain, read_plain_pickle
 from agent.model.job_answer import RankLast
 
 _MOST_ENTRIES = 100_000
