@@ -69,7 +69,9 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     if cause.role in _ENDS and effect.role in _SYMPTOMS:
         return ORDER[cause.role] < ORDER[effect.role] or cause.at is not None
     if effect.role in _OWN and cause.role in _ENDS:
-        return ORDER[cause.role] < ORDER[effect.role] and (together or not effect.ranks or effect.role == "exception")
+        return ORDER[cause.role] < ORDER[effect.role] and (
+            together or not effect.ranks or effect.role == "exception" or effect.id == "aborted"
+        )
     if cause.role == effect.role == "hard":
         return _rank(cause) < _rank(effect) and bool(_share(cause.ranks, effect.ranks)) and cause.fault == effect.fault
     if cause.role == "network":

@@ -102,7 +102,8 @@ class LogReader:
 
     def _read_line(self, raw: bytes, number: int, file: int, kind: Kind, prefixes: Prefixes) -> None:
         evidence = self.evidence
-        for line in split_line(raw, number, file, prefixes):
+        for place, record in enumerate(split_line(raw, number, file, prefixes)):
+            line = self._cut_host(record) if place else record
             if line.at is not None:
                 evidence.note_time(line.at, file)
             if line.host is not None:
@@ -119,6 +120,14 @@ class LogReader:
                     del evidence.last_errors[file]  # it is explained
             elif line.level == "WARN":
                 self._add_unexplained(line, "NCCL warns of it")
+
+    def _cut_host(self, line: LogLine) -> LogLine:
+        """A record that another one of its line precedes, without the end of that one's text in its host's name."""
+        host = line.host
+        if host is None or (host, line.pid) in self.evidence.ranks.processes:
+            return line
+        known = [name for name, pid in self.evidence.ranks.processes if pid == line.pid and host.endswith(name)]
+        return line._replace(host=max(known, key=len)) if known else line
 
     def _read_plain_info(self, raw: bytes, kind: Kind, file: int, number: int) -> None:
         """A line of NCCL at level INFO of one rank, which is most of many logs."""

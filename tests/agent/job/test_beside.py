@@ -161,6 +161,35 @@ def test_older_forms_of_the_watchdog(tmp_path: Path, form: str, group: str) -> N
     assert ("rank-behind", [3], "high") == (cause.id, cause.at_fault.ranks, cause.confidence)
 
 
+def exits(*codes: int) -> str:
+    """The table of torchrun."""
+    rows = "".join(
+        f"  host      : gpu1\n  rank      : {rank} (local_rank: {rank})\n  exitcode  : {code} (pid: {100 + rank})\n"
+        for rank, code in enumerate(codes)
+    )
+    return f"Failures:\n{rows}"
+
+
+def test_aborts_of_waiting_ranks_follow_from_the_rank_that_stopped(tmp_path: Path) -> None:
+    """In the launcher's table, too; where all aborted, the first is named."""
+    error = "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20 GiB.\n"
+    for log, expected in (
+        (error + exits(-6, -6, 1), ["gpu-out-of-memory"]),
+        (error + exits(-6, -6), ["gpu-out-of-memory"]),
+        (exits(-6, -6, -11), ["crash"]),
+        (exits(-6, -6), ["aborted"]),
+    ):
+        assert expected == [cause.id for cause in answer(tmp_path, log=log).causes], log
+
+
+def test_a_host_that_is_glued_to_the_record_before_it(tmp_path: Path) -> None:
+    """Two ranks in one line: the process is known by its own lines."""
+    glued = info(0, "Channel 00/0 : 0[0] -> 1[0] via P2P/CUMEM").strip() + warn(1, FLAP, "gpu2").strip() + "\n"
+    cause = first(answer(tmp_path, log=begin(2, 2) + glued))
+
+    assert ("port-down", "gpu2", [1]) == (cause.id, cause.at_fault.host, cause.at_fault.ranks)
+
+
 def test_a_process_that_its_number_alone_names(tmp_path: Path) -> None:
     """Ray gives the number; where two hosts have it, it names none."""
     line = "(Worker pid=101, ip=10.0.0.9) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
