@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import pairwise
 from typing import NamedTuple
 
 from agent.job.evidence import Evidence
@@ -15,6 +16,7 @@ from agent.job.lines import WHOLE, Part
 from agent.job.ranks import Process
 
 MOST_RUNS = 8
+_APART = 60.0  # seconds between the time-outs of two jobs
 _ATTEMPT = re.compile(r"(?:^|/)attempt_(\d{1,6})/")
 
 
@@ -56,8 +58,30 @@ def find_runs(evidence: Evidence) -> list[Run]:
         else:
             own.append(group)
     if len(runs) < 2:
-        return [Run(dict.fromkeys(names, WHOLE))]
+        return _find_by_timeouts(evidence)
     return _make_runs(evidence, runs)
+
+
+def _find_by_timeouts(evidence: Evidence) -> list[Run]:
+    """A time-out ends its process: a rank that has a second one, of another collective and much later, ran again."""
+    begins: dict[int, list[int]] = defaultdict(list)  # by file: first lines of further jobs
+    seen: dict[tuple[int, int], tuple[int, float, int]] = {}  # file and rank: sequence, time, job
+    for state in sorted(evidence.watchdog, key=lambda state: (state.line.file, state.line.number)):
+        file, at = state.line.file, state.line.at
+        if state.waits is None or at is None:
+            continue
+        sequence, seconds, job = seen.get((file, state.rank), (state.waits, at.seconds, len(begins[file])))
+        again = state.waits != sequence and at.seconds - seconds > _APART
+        if again and job == len(begins[file]):
+            begins[file].append(state.line.number)
+        seen[file, state.rank] = state.waits, at.seconds, len(begins[file])
+    several = [file for file, lines in begins.items() if lines]
+    if len(several) != 1:  # in several files it is not known which jobs are the same
+        return [Run(dict.fromkeys(evidence.names, WHOLE))]
+    lines = [1, *begins[several[0]], WHOLE.last + 1]
+    name = evidence.names[several[0]]
+    return [Run({**dict.fromkeys(evidence.names, WHOLE), name: Part(first, last - 1)})
+            for first, last in pairwise(lines)]  # fmt: skip
 
 
 def _is_of(name: str, attempt: int) -> bool:

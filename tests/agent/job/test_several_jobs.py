@@ -116,6 +116,27 @@ def test_attempts_of_torchrun(tmp_path: Path) -> None:
     assert ["ValueError" in other.headline for other in result.other_jobs] == [True]
 
 
+def time_outs(sequence: int, clock: str, ranks: int = 3) -> str:
+    """Of the watchdog, without any line of NCCL."""
+    return "".join(
+        f"[rank{rank}]:[E1103 {clock}.5 ProcessGroupNCCL.cpp:629] [Rank {rank}] Watchdog caught collective operation "
+        f"timeout: WorkNCCL(SeqNum={sequence}, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for "
+        "600010 milliseconds before timing out.\n"
+        for rank in range(ranks)
+    )
+
+
+def test_a_rank_that_times_out_again_much_later_ran_again(tmp_path: Path) -> None:
+    """Of other lines than those of the watchdog nothing is known."""
+    result = answer(tmp_path, log=time_outs(900, "04:00:00") + "starting again\n" + time_outs(17, "06:30:00"))
+
+    assert "collective 17 " in result.headline
+    assert ["log, lines 1 to 4"] == result.other_jobs[0].where
+    assert "collective 900 " in result.other_jobs[0].headline
+    for second in (time_outs(17, "04:00:40"), time_outs(900, "06:30:00")):
+        assert [] == answer(tmp_path, log=time_outs(900, "04:00:00") + second).other_jobs
+
+
 def test_many_restarts_are_counted(tmp_path: Path) -> None:
     """The last eight are answered."""
     result = answer(tmp_path, log="".join(job(number, ECC) for number in range(1, 12)))
