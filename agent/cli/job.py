@@ -135,6 +135,8 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
         reader = readers[chosen] if len(runs) > 1 else reader
         conclusion, evidence = conclusions[chosen], reader.evidence
         reports = list(collect_reports(evidence, reader, options))
+        if any(one.guessed for one in reports):  # which files are outputs of commands is known now
+            conclusion = conclusions[chosen] = Conclusion(evidence)
     if not any(file.read_as for file in evidence.files):
         reasons = describe_unread(reader)
         hint = "give the output of the job: NCCL_DEBUG=INFO shows the most"

@@ -6,6 +6,7 @@ and only what may mean something is taken apart.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from agent.job.catalogue import FailureRow, Pattern
@@ -44,6 +45,8 @@ class LogReader:
         source = iter(lines)
         sample = [line for line, _ in zip(source, range(_SAMPLE_LINES), strict=False)]
         prefixes = Prefixes(line[:400].decode("utf-8", "replace") for line in sample)
+        if sum(_KERNEL.match(line[:200]) is not None for line in sample) * 2 > len(sample):
+            state.found.add("kernel")
         dated = (moment for line in sample[part.first - 1 :] if (moment := find_time(line.decode("utf-8", "replace"))))
         evidence.note_time(next(dated, None), file)
         number, last, last_number, kinds = 0, b"", 0, self._kinds
@@ -217,6 +220,9 @@ class LogReader:
             evidence.unexplained[key] = LineEvent(_UNEXPLAINED, "error", {"why": why}, line)
 
 
+_KERNEL = re.compile(
+    rb"(?:<\d{1,3}>)?\[[ +<]{0,8}\d{1,9}\.\d{6}>?\] |\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] |.{10,60} kernel: "
+)
 _ENDING = frozenset(
     (
         "hard",

@@ -90,7 +90,10 @@ def find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
         candidate.summary = f"{who}: NCCL warns of what is not in the table of failures: {text}"
         candidate.next = ["the source of NCCL at the line's file and number; the lines around it"]
         yield candidate
+    outputs = {file.name for file in evidence.files if file.read_as in ("kernel log", "saved output")}
     for file, line in sorted(evidence.last_errors.items()):
+        if evidence.names[file] in outputs:
+            continue  # of a host, not of the job
         tail = evidence.tails.get(file)
         if tail is not None and tail.number - line.number <= _NEAR_THE_END:
             candidate = PossibleCause("ends-in-error", "unexplained", "unknown", "", "low")
