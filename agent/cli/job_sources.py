@@ -71,10 +71,8 @@ def _scan(host: str, contents: dict[str, bytes], evidence: Evidence) -> HostRepo
         import msgspec
 
         report = msgspec.structs.replace(report, node=msgspec.structs.replace(report.node, hostname=host))
-    unread = {str(text).partition(":")[0] for text in outputs.unread}
-    names = {file.name for file in evidence.files}
+    read = {str(row.name).partition(", line ")[0] for row in outputs.list_files() if row.read_as is not None}
     for number, file in enumerate(evidence.files):
-        base = os.path.basename(file.name)
-        if base in contents and base not in unread and file.name in names and file.read_as in (None, "log"):
+        if os.path.basename(file.name) in read and file.read_as in (None, "log"):
             evidence.files[number] = JobFile(name=file.name, read_as="saved output", lines=file.lines)
     return HostReport(report, f"saved outputs{f' of {host}' if host else ''}", guessed=True)

@@ -186,7 +186,9 @@ class FileReader:
     def _read_log(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
         file = self._log.read_file(given.name, split_lines(head, rest), self._part)
         pasted = 0 < given.size <= _PASTE_BYTES and len(self.others) < _MOST_PASTES
-        if file.read_as in (None, "log", "kernel log") or pasted:  # a paste may have outputs of commands beside a log
+        if (
+            file.read_as in (None, "log", "kernel log", "log of a service") or pasted
+        ):  # a paste may have outputs of commands beside a log
             self.others.append(OtherFile(given.path, given.name, False))
         self._add(file)
 

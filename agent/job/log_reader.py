@@ -45,8 +45,9 @@ class LogReader:
         source = iter(lines)
         sample = [line for line, _ in zip(source, range(_SAMPLE_LINES), strict=False)]
         prefixes = Prefixes(line[:400].decode("utf-8", "replace") for line in sample)
-        if sum(_KERNEL.match(line[:200]) is not None for line in sample) * 2 > len(sample):
-            state.found.add("kernel")
+        for kind, form in (("kernel", _KERNEL), ("service", _SERVICE)):
+            if sum(form.match(line[:200]) is not None for line in sample) * 2 > len(sample):
+                state.found.add(kind)
         dated = (moment for line in sample[part.first - 1 :] if (moment := find_time(line.decode("utf-8", "replace"))))
         evidence.note_time(next(dated, None), file)
         number, last, last_number, kinds = 0, b"", 0, self._kinds
@@ -223,6 +224,10 @@ class LogReader:
 _KERNEL = re.compile(
     rb"(?:<\d{1,3}>)?\[[ +<]{0,8}\d{1,9}\.\d{6}>?\] |\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] |.{10,60} kernel: "
 )
+_SERVICE = re.compile(
+    rb".{10,60} (?:systemd|opensm|nvidia-[\w-]{1,30}|nv-[\w-]{1,30})(?:\[\d{1,8}\])?: |"
+    rb"\[\w{3} \d\d \d{4} [\d:]{8}\] \[[A-Z]{4,8}\] \[tid \d{1,8}\]"
+)
 _ENDING = frozenset(
     (
         "hard",
@@ -276,6 +281,7 @@ def _name_kind(found: set[str]) -> str | None:
         "ras": "RAS",
         "launcher": "launcher log",
         "kernel": "kernel log",
+        "service": "log of a service",
         "other": "log",
     }
     kinds = [names[kind] for kind in names if kind in found and (kind != "other" or len(found) == 1)]

@@ -90,7 +90,9 @@ def find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
         candidate.summary = f"{who}: NCCL warns of what is not in the table of failures: {text}"
         candidate.next = ["the source of NCCL at the line's file and number; the lines around it"]
         yield candidate
-    outputs = {file.name for file in evidence.files if file.read_as in ("kernel log", "saved output")}
+    outputs = {
+        file.name for file in evidence.files if file.read_as in ("kernel log", "log of a service", "saved output")
+    }
     for file, line in sorted(evidence.last_errors.items()):
         if evidence.names[file] in outputs:
             continue  # of a host, not of the job

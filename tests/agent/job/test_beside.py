@@ -205,6 +205,8 @@ def test_a_process_that_its_number_alone_names(tmp_path: Path) -> None:
         "[  224.528173] bnxt_en 0003:02:00.0 bnxt_re0: Failed to destroy HW QP",
         "<4>[  224.528173] pcieport 0000:00:03.0: AER: device recovery failed",
         "[Tue Nov  3 04:12:30 2026] mlx5_core 0000:18:00.0: command failed, error",
+        "Nov 03 04:12:30 gpu1 nvidia-fabricmanager[224]: failed to start: error",
+        "[Oct 31 2023 21:11:20] [ERROR] [tid 527118]   multicast handle failed, error",
         "Nov 03 04:12:30 gpu1 kernel: NVRM: GPU 0000:01:00.0: rm_init_adapter failed",
     ],
 )
@@ -212,7 +214,7 @@ def test_a_kernel_log_that_ends_in_an_error_fails_no_job(tmp_path: Path, line: s
     """It is of the host; a job's own log that ends so is a failure."""
     lines = "".join(line.replace("224", str(number)) + "\n" for number in range(224, 230))
     healthy = begin(2) + steps() + "Training complete\n"
-    result = answer(tmp_path, log=healthy, **{"dmesg__txt": lines})
+    result = answer(tmp_path, log=healthy, host=lines)
     assert ("well", "No failure in it", []) == (result.job.ended, result.headline, result.causes)
 
     result = answer(tmp_path, log=healthy, app="the program failed: an error\n")
@@ -222,7 +224,7 @@ def test_a_kernel_log_that_ends_in_an_error_fails_no_job(tmp_path: Path, line: s
 def test_outputs_of_a_host_alone_are_no_failed_job(tmp_path: Path) -> None:
     """Not known, and the reports have what is wrong."""
     lines = "[  224.528173] mlx5_core 0000:18:00.0: probe failed, error\n" * 3
-    result = answer(tmp_path, **{"dmesg__txt": lines})
+    result = answer(tmp_path, dmesg__txt=lines)
 
     assert ("unknown", []) == (result.job.ended, result.causes)
     assert result.headline.startswith("Not known from these files")
