@@ -45,9 +45,9 @@ class LogReader:
         source = iter(lines)
         sample = [line for line, _ in zip(source, range(_SAMPLE_LINES), strict=False)]
         prefixes = Prefixes(line[:400].decode("utf-8", "replace") for line in sample)
-        for kind, form in (("kernel", _KERNEL), ("service", _SERVICE)):
-            if sum(form.match(line[:200]) is not None for line in sample) * 2 > len(sample):
-                state.found.add(kind)
+        for origin, form in (("kernel", _KERNEL), ("service", _SERVICE)):
+            if sum(form.match(line[:200]) is not None for line in sample) * 4 > len(sample):  # messages have more lines
+                state.found.add(origin)
         dated = (moment for line in sample[part.first - 1 :] if (moment := find_time(line.decode("utf-8", "replace"))))
         evidence.note_time(next(dated, None), file)
         number, last, last_number, kinds = 0, b"", 0, self._kinds
@@ -225,7 +225,7 @@ _KERNEL = re.compile(
     rb"(?:<\d{1,3}>)?\[[ +<]{0,8}\d{1,9}\.\d{6}>?\] |\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] |.{10,60} kernel: "
 )
 _SERVICE = re.compile(
-    rb".{10,60} (?:systemd|opensm|nvidia-[\w-]{1,30}|nv-[\w-]{1,30})(?:\[\d{1,8}\])?: |"
+    rb".{10,60} (?:systemd|opensm|nvidia-[\w.-]{1,40}|nv-[\w.-]{1,40})(?:\[\d{1,8}\])?: |"
     rb"\[\w{3} \d\d \d{4} [\d:]{8}\] \[[A-Z]{4,8}\] \[tid \d{1,8}\]"
 )
 _ENDING = frozenset(
