@@ -43,19 +43,9 @@ class Process:
     """One process of the job."""
 
     __slots__ = (
-        "bus",
-        "cuda",
-        "destroyed",
-        "device",
-        "first_lines",
-        "host",
-        "init_done",
-        "init_started",
-        "nvml",
-        "pid",
-        "rank",
+        "bus", "cuda", "destroyed", "device", "first_lines", "host", "init_done", "init_started", "nvml", "pid", "rank",
         "world",
-    )
+    )  # fmt: skip
 
     def __init__(self, host: str, pid: int) -> None:
         self.host, self.pid = host, pid
