@@ -40,6 +40,7 @@ class Job:
         self.version = self.random.choice(("2.18.5", "2.21.5", "2.23.4", "2.26.5", "2.27.7", "2.28.9"))
         self.prefix = self.random.choice(("none", "srun", "mpirun", "kubectl"))
         self.link = self.random.choice(("IB", "RoCE"))
+        self.run = 7  # of several in one log
         self.start = 3 * 3600 + self.random.randint(0, 3000)
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -54,7 +55,7 @@ class Job:
 
     def pid(self, rank: int) -> int:
         """Of a rank's process."""
-        return 20000 + rank * 7
+        return 20000 + (self.run - 7) * 10000 + rank * 7
 
     def clock(self, seconds: float) -> str:
         """Of a day in November."""
@@ -100,7 +101,7 @@ class Job:
             self.info(rank, "NET/Plugin: Could not find: libnccl-net.so. Using internal net plugin."),
             self.info(rank, f"NET/IB : Using {devices} [RO]; OOB bond0:{self.address(host)}<0>"),
             self.info(rank, "Using network IB"),
-            self.info(rank, f"{function}{head} commId 0x51ac7 - Init START"),
+            self.info(rank, f"{function}{head} commId 0x51ac{self.run} - Init START"),
         ]
         if self.ranks > LOCAL:
             lines += [
@@ -117,7 +118,7 @@ class Job:
             ]
         lines += [
             self.info(rank, "Connected all rings"),
-            self.info(rank, f"{function}{head} commId 0x51ac7 - Init COMPLETE"),
+            self.info(rank, f"{function}{head} commId 0x51ac{self.run} - Init COMPLETE"),
         ]
         return lines
 
@@ -400,6 +401,41 @@ def slow_gpu(job: Job) -> Truth:
     return Truth((Planted(frozenset(("rank-late",)), host=job.host(late)),))
 
 
+def slow_gpu_metrics(job: Job) -> Truth:
+    """The same as means of 30 s, in the form for Prometheus: one file per GPU."""
+    late = job.random.randrange(job.ranks)
+    for rank in range(job.ranks):
+        rows = ["# HELP nccl_collective_exec_time_microseconds NCCL collective execution time"]
+        groups = [(f"tp{rank // LOCAL}", LOCAL, 1, 300.0)]
+        if job.ranks > LOCAL:
+            groups.append((f"dp{rank % LOCAL}", job.ranks // LOCAL, job.ranks // LOCAL, 900.0))
+        for name, size, nodes, usual in groups:
+            waits = name in (f"tp{late // LOCAL}", f"dp{late % LOCAL}") and rank != late
+            time = (usual + (2500.0 if waits else 0.0)) * job.random.uniform(0.97, 1.03)
+            labels = (
+                f'version="v5.1",slurm_job_id="4711",node="{job.host(rank)}",gpu="GPU{rank % LOCAL}",'
+                f'comm_name="{name}",n_nodes="{nodes}",nranks="{size}",collective="AllReduce",'
+                'message_size="67-68MB",algo_proto="RING_SIMPLE"'
+            )
+            rows.append(f"nccl_bus_bandwidth_gbs{{{labels}}} {67108.864 / time:.6g}")
+            rows.append(f"nccl_collective_exec_time_microseconds{{{labels}}} {time:.6g}")
+        job.write(f"nccl_inspector/{job.host(rank)}-GPU{rank % LOCAL}.prom", rows)
+    return Truth((Planted(frozenset(("rank-late",)), host=job.host(late)),))
+
+
+def restart(job: Job) -> Truth:
+    """A process is killed; the job starts again in the same log, and ends well."""
+    truth = dead_rank(job)
+    path = job.folder / "slurm-4711.out"
+    before = path.read_text()
+    job.run += 1
+    healthy(job)
+    again = job.folder / "run.log"
+    path.write_text(before + again.read_text())
+    again.unlink()
+    return truth
+
+
 def slow_rail(job: Job) -> Truth:
     """One rail is slow: all ranks of its communicator take longer."""
     rail = job.random.randrange(LOCAL)
@@ -434,6 +470,8 @@ CASES: dict[str, Callable[[Job], Truth]] = {
     "clock skew": clock_skew,
     "ring overflow": ring_overflow,
     "slow GPU": slow_gpu,
+    "slow GPU, metrics": slow_gpu_metrics,
     "slow rail": slow_rail,
     "two causes": two_causes,
+    "restart": restart,
 }

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -14,9 +17,11 @@ from agent.cli import options as opt
 from agent.cli.errors import CliError
 
 if TYPE_CHECKING:
+    from agent.job.conclusion import Conclusion
     from agent.job.evidence import Evidence
-    from agent.job.files import FileReader
-    from agent.job.join import HostReport
+    from agent.job.files import FileReader, Given
+    from agent.job.join.context import HostReport
+    from agent.job.lines import Part
     from agent.model.job_answer import JobAnswer
     from agent.model.profile import Profile
     from agent.model.report import Report
@@ -110,24 +115,53 @@ def run_job(paths: list[str], options: JobOptions, form: str | None, output: str
 
 def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
     """The answer about what these paths hold. Raises CliError."""
-    from agent.job.answer import conclude, write_answer
-    from agent.job.evidence import Evidence
+    from agent.job.answer import add_other_jobs, write_answer
+    from agent.job.conclusion import Conclusion
     from agent.job.join import join_reports
     from agent.job.machine import add_machine
+    from agent.job.runs import MOST_RUNS, find_runs
 
     check_options(options)
-    evidence = Evidence()
-    reader = read_paths(paths, evidence, options.quiet)
-    if not any(file.read_as for file in evidence.files) and not reader.others:
-        reasons = [f"{file.name}: {file.reason}" for file in evidence.files if file.reason]
-        raise CliError(f"nothing could be read: {'; '.join(reasons[:3]) or 'no file'}")
-    reports = list(collect_reports(evidence, reader, options))
+    with tempfile.TemporaryDirectory(prefix="fabricscope-") as folder:
+        files = list_inputs(paths, folder)
+        reader = read_inputs(files, options.quiet)
+        check_read(reader)
+        runs = find_runs(reader.evidence)
+        conclusions = [Conclusion(reader.evidence)]
+        if len(runs) > 1:
+            readers = [read_inputs(files, options.quiet, run.parts) for run in runs[-MOST_RUNS:]]
+            conclusions = [Conclusion(one.evidence) for one in readers]
+        chosen = choose_run(conclusions)
+        reader = readers[chosen] if len(runs) > 1 else reader
+        conclusion, evidence = conclusions[chosen], reader.evidence
+        reports = list(collect_reports(evidence, reader, options))
+        if any(one.guessed for one in reports):  # which files are outputs of commands is known now
+            conclusion = conclusions[chosen] = Conclusion(evidence)
     if not any(file.read_as for file in evidence.files):
-        raise CliError("nothing of a job in it", "give the output of the job: NCCL_DEBUG=INFO shows the most")
-    conclusion = conclude(evidence)
+        reasons = describe_unread(reader)
+        hint = "give the output of the job: NCCL_DEBUG=INFO shows the most"
+        raise CliError(f"nothing of a job in it{f' ({reasons})' if reasons else ''}", hint)
     joined = join_reports(conclusion, reports)
     answer = write_answer(conclusion, datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    answer = add_other_jobs(answer, conclusions, runs, chosen)
     return add_machine(answer, conclusion, joined, reports, _load_platform(options.profile))
+
+
+def choose_run(conclusions: Sequence[Conclusion]) -> int:
+    """Of several jobs the last that did not end well, else the last."""
+    failed = [number for number, one in enumerate(conclusions) if one.ended in ("failed", "hung", "killed")]
+    return failed[-1] if failed else len(conclusions) - 1
+
+
+def check_read(reader: FileReader) -> None:
+    """Raises CliError where no file could be read."""
+    if not any(file.read_as for file in reader.evidence.files) and not reader.others:
+        raise CliError(f"nothing could be read: {describe_unread(reader) or 'no file'}")
+
+
+def describe_unread(reader: FileReader) -> str:
+    """Why files could not be read."""
+    return "; ".join([f"{file.name}: {file.reason}" for file in reader.evidence.files if file.reason][:3])
 
 
 def check_options(options: JobOptions) -> None:
@@ -145,22 +179,35 @@ def check_options(options: JobOptions) -> None:
             raise CliError(f"--at {options.at}: expected a time such as 2026-11-03T04:12:09Z") from error
 
 
-def read_paths(paths: list[str], evidence: Evidence, quiet: bool) -> FileReader:
-    """All files of the paths, with progress on a terminal. Raises CliError."""
-    from agent.job.files import FileReader, Given, UnreadableError, list_files
+def list_inputs(paths: list[str], folder: str) -> list[Given]:
+    """All files of the paths; stdin is copied into the folder, as it may be read twice. Raises CliError."""
+    from agent.job.files import Given, UnreadableError, list_files
 
-    names = [path for path in paths if path != "-"]
     try:
-        files = list_files(names)
+        files = list_files([path for path in paths if path != "-"])
     except UnreadableError as error:
         raise CliError(str(error)) from error
-    progress = ReadProgress(sum(file.size for file in files), quiet)
-    reader = FileReader(evidence, progress.add)
-    hosts_first = sorted(files, key=lambda file: not _is_small_list(file.name))
-    for file in hosts_first:
-        reader.read(file)
+    files.sort(key=lambda file: not _is_small_list(file.name))
     if "-" in paths:
-        reader.read_stream(Given("-", "stdin", 0), sys.stdin.buffer)
+        path = os.path.join(folder, "stdin")
+        with open(path, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        files.append(Given(path, "stdin", os.path.getsize(path)))
+    return files
+
+
+def read_inputs(files: Sequence[Given], quiet: bool, parts: dict[str, Part | None] | None = None) -> FileReader:
+    """All files, with progress on a terminal; of logs only the parts of one job, where parts are given."""
+    from agent.job.evidence import Evidence
+    from agent.job.files import FileReader
+    from agent.job.lines import WHOLE
+
+    progress = ReadProgress(sum(file.size for file in files), quiet)
+    reader = FileReader(Evidence(), progress.add)
+    for file in files:
+        part = parts.get(file.name, WHOLE) if parts is not None else WHOLE
+        if part is not None:
+            reader.read(file, part)
     progress.end()
     return reader
 
@@ -193,7 +240,7 @@ class ReadProgress:
 
 def collect_reports(evidence: Evidence, reader: FileReader, options: JobOptions) -> list[HostReport]:
     """The reports that the job may be joined with: given ones, one of other files in the folder, of a dataset."""
-    from agent.job.join import HostReport
+    from agent.job.join.context import HostReport
 
     reports = [HostReport(read_one(path), os.path.basename(path)) for path in options.reports]
     if options.source is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agent.job.evidence import Evidence
     from agent.job.files import OtherFile
-    from agent.job.join import HostReport
+    from agent.job.join.context import HostReport
 
 _FILE_BYTES, _ALL_BYTES, _MOST_FILES = 16 << 20, 256 << 20, 2000
 _SECONDS = 60.0
@@ -26,7 +26,7 @@ def scan_saved(files: list[OtherFile], evidence: Evidence, has_reports: bool) ->
         size += len(content)
         if size > _ALL_BYTES:
             break
-        by_host[_host_of(other.name, evidence)][os.path.basename(other.name)] = content
+        by_host[evidence.ranks.find_named_host(other.name) or ""][os.path.basename(other.name)] = content
     reports = []
     for host, contents in sorted(by_host.items()):
         report = _scan(host, contents, evidence)
@@ -46,20 +46,11 @@ def _read(path: str) -> bytes | None:
     return content if len(content) <= _FILE_BYTES else None
 
 
-def _host_of(name: str, evidence: Evidence) -> str:
-    """The host of the job whose name a folder of the path has, or begins the file's name; else none."""
-    hosts = {host.lower(): host for host in evidence.ranks.hosts()}
-    for part in [*os.path.dirname(name).split(os.sep), os.path.basename(name).partition(".")[0]]:
-        if part.lower() in hosts:
-            return hosts[part.lower()]
-    return ""
-
-
 def _scan(host: str, contents: dict[str, bytes], evidence: Evidence) -> HostReport | None:
     from agent.cli.request import ReportRequest  # noqa: F401  # its imports are those of a scan
     from agent.config import Configuration
     from agent.diagnose import ScanPlan, diagnose
-    from agent.job.join import HostReport
+    from agent.job.join.context import HostReport
     from agent.model.job_answer import JobFile
     from probes.host.interface import BadSource
     from probes.sources.dump import SavedOutputs
@@ -80,10 +71,8 @@ def _scan(host: str, contents: dict[str, bytes], evidence: Evidence) -> HostRepo
         import msgspec
 
         report = msgspec.structs.replace(report, node=msgspec.structs.replace(report.node, hostname=host))
-    unread = {str(text).partition(":")[0] for text in outputs.unread}
-    names = {file.name for file in evidence.files}
+    read = {str(row.name).partition(", line ")[0] for row in outputs.list_files() if row.read_as is not None}
     for number, file in enumerate(evidence.files):
-        base = os.path.basename(file.name)
-        if base in contents and base not in unread and file.name in names and file.read_as in (None, "log"):
+        if os.path.basename(file.name) in read and file.read_as in (None, "log"):
             evidence.files[number] = JobFile(name=file.name, read_as="saved output", lines=file.lines)
     return HostReport(report, f"saved outputs{f' of {host}' if host else ''}", guessed=True)

@@ -1,15 +1,17 @@
-"""The answer about a job: how it ended, its causes in order, what followed from them, and what cannot be told."""
+"""The answer about a job, in words: its headline, causes in order, what followed, and what cannot be told."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.job.candidate import SLOW, PossibleCause, name_hosts, name_numbers, name_ranks
-from agent.job.causes import find_candidates
+import msgspec
+
+from agent.job.candidate import SLOW, PossibleCause, name_ranks
+from agent.job.causes.watchdog import last_of_ranks
+from agent.job.conclusion import Conclusion
 from agent.job.evidence import Evidence
-from agent.job.fold import fold
-from agent.job.hangs import last_of_ranks
-from agent.job.settings import find_nearest, judge_settings
+from agent.job.runs import Run, name_parts
+from agent.job.unknown import list_unknown
 from agent.model.job_answer import (
     AtFault,
     CannotTell,
@@ -17,224 +19,18 @@ from agent.model.job_answer import (
     JobAnswer,
     JobCause,
     JobConsequence,
-    JobEvidence,
-    JobSetting,
     JobSource,
     Library,
+    OtherJob,
     Rank,
     TimelineEntry,
 )
 from agent.model.report import Generator
-from agent.recommend.constants import parse_version
 from agent.version import VERSION
 
 _MOST_FILES = 256
 _MOST_RANKS = 65_536
 _MOST_TIMES = 400
-_FAILED = frozenset(
-    (
-        "hard",
-        "port",
-        "setup",
-        "dead",
-        "network",
-        "error",
-        "crash",
-        "exit",
-        "exception",
-        "connect",
-        "silent",
-        "unexplained",
-        "consequence",
-    )
-)
-_FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
-_HUNG = frozenset(("missing", "hang"))
-_HANG_NEXT = "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH for one run"
-
-
-class Conclusion:
-    """The causes of a job, and what is needed to put them in words."""
-
-    def __init__(self, evidence: Evidence) -> None:
-        self.evidence = evidence
-        self.settings = judge_settings(evidence)
-        candidates = find_candidates(evidence)
-        _blame_settings(evidence, candidates, self.settings)
-        _forgive(evidence, candidates)
-        self.notes = [candidate for candidate in candidates if candidate.role == "note"]
-        candidates = [candidate for candidate in candidates if candidate.role != "note"]
-        candidates += _find_lost(evidence, candidates) or _find_absent(evidence, candidates)
-        self.causes, self.parents = fold(candidates)
-        self.folded = [candidate for candidate in candidates if id(candidate) in self.parents]
-        if self.causes and all(cause.role == "consequence" for cause in self.causes):
-            self.folded += self.causes[1:]
-            self.parents |= {id(cause): self.causes[0] for cause in self.causes[1:]}
-            self.causes = self.causes[:1]
-            first = self.causes[0]
-            first.summary += "; this is a consequence, and what it follows from is not in these files"
-            first.confidence, first.next = (
-                "low",
-                first.next or ["the logs of all ranks: the first error of each process"],
-            )
-        self.ended = self._decide_end()
-
-    def _decide_end(self) -> str:
-        evidence = self.evidence
-        roles = [cause.role for cause in self.causes if cause.order < SLOW]
-        if any(role in _FAILED for role in roles):
-            first = self.causes[0]
-            return "killed" if first.id in ("oom-kill", "killed") else "failed"
-        if any(role in _HUNG for role in roles):
-            return "hung"
-        if "cancel" in roles:
-            return "killed"
-        if _ends_well(evidence):
-            return "well"
-        logs = {file.name for file in evidence.files if file.read_as and "NCCL" in file.read_as}
-        if any(not tail.whole and evidence.names[number] in logs for number, tail in evidence.tails.items()):
-            return "cut"
-        return "unknown"
-
-
-def _ends_well(evidence: Evidence) -> bool:
-    """A regular end, and no file whose last line is an error."""
-    if not evidence.ended_well:
-        return False
-    processes = [process for process in evidence.ranks.processes.values() if process.init_started]
-    destroyed = [process for process in processes if process.destroyed]
-    if list(evidence.ended_well) == ["destroy complete"]:
-        return len(destroyed) == len(processes) > 0
-    return True
-
-
-def conclude(evidence: Evidence) -> Conclusion:
-    """What the evidence shows."""
-    return Conclusion(evidence)
-
-
-def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
-    """Warnings and exceptions that a job outlived are notes: its regular end comes after them."""
-    ends = {evidence.names[line.file]: line.number for line in evidence.ended_well.values()}
-    if not _ends_well(evidence):
-        return
-    for candidate in candidates:
-        lines = [(row.source, row.line or 0) for row in candidate.evidence]
-        outlived = all(source in ends and number < ends[source] for source, number in lines)
-        if candidate.role in _FORGIVABLE and lines and outlived:
-            candidate.role = "note"
-
-
-def _blame_settings(evidence: Evidence, candidates: list[PossibleCause], settings: Sequence[JobSetting]) -> None:
-    """A misspelt or wrong setting that explains why the wrong GID or device is in use."""
-    index = next(
-        (row for row in settings if row.verdict == "misspelt" and find_nearest(row.name) == "NCCL_IB_GID_INDEX"), None
-    )
-    for candidate in candidates:
-        if index is None or candidate.id not in (
-            "gid-link-local",
-            "qp-no-route",
-            "qp-address-unresolved",
-            "qp-invalid",
-        ):
-            continue
-        candidate.fault, candidate.confidence = "setting", "high"
-        candidate.summary += (
-            f"; {index.name} is no setting of NCCL (NCCL_IB_GID_INDEX is), so its value {index.value} has no effect"
-        )
-        candidate.next.insert(0, f"write NCCL_IB_GID_INDEX={index.value} in place of {index.name}")
-        for line in list(evidence.settings[index.name][index.value].values())[:1]:
-            candidate.evidence.insert(
-                0, JobEvidence(text=line.whole.strip()[:400], source=evidence.names[line.file], line=line.number)
-            )
-
-
-def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[PossibleCause]:
-    """Who the others lost: a host whose log is not here, or a rank that wrote nothing when all others failed."""
-    affected: dict[int, None] = {}
-    for candidate in candidates:
-        if candidate.role in ("consequence", "network", "connect") and candidate.id != "unwinding":
-            affected |= candidate.ranks
-    ranks = evidence.ranks
-    named: dict[str, None] = {}
-    at = None
-    lines = []
-    for event in evidence.events.values():
-        if event.row.id in ("connection-closed", "connection-broken", "connect-failed") and event.role != "noise":
-            peer = event.groups.get("peer", "")
-            if peer:
-                named.setdefault(ranks.find_host(peer) or peer.partition("<")[0])
-            lines.append(event.line)
-            if event.line.at is not None and (at is None or event.line.at.seconds < at.seconds):
-                at = event.line.at
-    if not lines:
-        return []
-    known = [rank for rank in ranks.ranks() if ranks.find(rank) is not None]
-    own = {
-        rank for candidate in candidates if candidate.role not in ("consequence", "slow") for rank in candidate.ranks
-    }
-    silent = [rank for rank in known if rank not in affected and rank not in own]
-    suspects = [rank for rank in silent if ranks.host(rank) in named] or silent
-    if suspects and len(affected) * 2 >= len(known) and len(suspects) <= max(8, len(known) // 8):
-        hosts = list(dict.fromkeys(host for rank in suspects if (host := ranks.host(rank)) is not None))
-        who = name_ranks(evidence, suspects, hosts)
-        lost = PossibleCause(
-            "rank-silent",
-            "silent",
-            "rank",
-            f"{who} ended without a word; the others lost their connections to it",
-            "medium",
-        )
-        lost.ranks |= dict.fromkeys(suspects)
-        lost.hosts |= dict.fromkeys(hosts)
-        lost.next = [
-            f"the kernel log of {name_hosts(hosts)} at that time: out of memory, Xids, segfaults",
-            f"the launcher's line about the exit of rank {name_numbers(suspects[:8])}",
-        ]
-    else:
-        foreign = [host for host in named if host not in ranks.hosts()]
-        if not foreign:
-            return []
-        lost = PossibleCause(
-            "peer-gone",
-            "silent",
-            "peer",
-            f"a process on {name_hosts(foreign)} ended first, and its log is not here",
-            "low",
-        )
-        lost.hosts |= dict.fromkeys(foreign)
-        lost.next = [f"the log of {name_hosts(foreign)}: its own first error decides"]
-    lost.at = at
-    for line in lines[:3]:
-        lost.show(evidence, line)
-    return [lost]
-
-
-def _find_absent(evidence: Evidence, candidates: list[PossibleCause]) -> list[PossibleCause]:
-    """A communicator that never came up, with nothing else wrong: the ranks that did not start."""
-    ranks = evidence.ranks
-    started = {
-        process.rank for process in ranks.processes.values() if process.init_started and process.world == ranks.world
-    }
-    done = any(process.init_done or process.destroyed for process in ranks.processes.values())
-    if done or evidence.progress or evidence.ended_well or any(candidate.order < SLOW for candidate in candidates):
-        return []
-    missing = [rank for rank in range(min(ranks.world, 100_000)) if rank not in started]
-    if not missing or len(started) < 2 or len(missing) * 2 > ranks.world:
-        return []
-    hosts = list(dict.fromkeys(host for rank in missing if (host := ranks.host(rank)) is not None))
-    absent = PossibleCause(
-        "rank-not-started",
-        "missing",
-        "rank",
-        f"{name_ranks(evidence, missing, hosts)} never began to create the communicator; {len(started)} of "
-        f"{ranks.world} ranks did",
-        "low",
-    )
-    absent.ranks |= dict.fromkeys(missing)
-    absent.hosts |= dict.fromkeys(hosts)
-    absent.next = [f"the log of rank {name_numbers(missing[:8])}: whether it started, and where it is"]
-    return [absent]
 
 
 def write_answer(conclusion: Conclusion, generated_at: str) -> JobAnswer:
@@ -242,7 +38,7 @@ def write_answer(conclusion: Conclusion, generated_at: str) -> JobAnswer:
     evidence = conclusion.evidence
     causes = [_write_cause(cause, evidence) for cause in conclusion.causes]
     ended = conclusion.ended
-    cannot = list(_list_unknown(conclusion))
+    cannot = list(list_unknown(conclusion))
     return JobAnswer(
         generated_at=generated_at,
         generator=Generator(name="fabricscope", version=VERSION),
@@ -259,6 +55,25 @@ def write_answer(conclusion: Conclusion, generated_at: str) -> JobAnswer:
         notes=[_write_note(note, evidence) for note in sorted(conclusion.notes, key=lambda one: one.id)],
         cannot_tell=cannot,
     )
+
+
+def add_other_jobs(answer: JobAnswer, conclusions: Sequence[Conclusion], runs: Sequence[Run], chosen: int) -> JobAnswer:
+    """The answer, with the others of several jobs in the files in short."""
+    if len(runs) < 2:
+        return answer
+    kept = runs[-len(conclusions) :]
+    others = []
+    for number, (conclusion, run) in enumerate(zip(conclusions, kept, strict=True)):
+        if number != chosen:
+            whole = write_answer(conclusion, "")
+            others.append(
+                OtherJob(where=name_parts(run)[:_MOST_FILES], headline=whole.headline, job=whole.job,
+                         causes=whole.causes[:3])
+            )  # fmt: skip
+    return msgspec.structs.replace(
+        answer, where=name_parts(kept[chosen])[:_MOST_FILES], other_jobs=others,
+        other_jobs_more=len(runs) - len(kept) or None,
+    )  # fmt: skip
 
 
 def _write_cause(cause: PossibleCause, evidence: Evidence) -> JobCause:
@@ -364,7 +179,8 @@ def _list_ranks(conclusion: Conclusion) -> list[Rank]:
 def _list_consequences(conclusion: Conclusion) -> list[JobConsequence]:
     rows = []
     for effect in sorted(
-        conclusion.folded, key=lambda one: (one.order, one.at.seconds if one.at else 0.0, one.id, one.summary)
+        (effect for effect in conclusion.folded if effect.id != "ends-in-error"),
+        key=lambda one: (one.order, one.at.seconds if one.at else 0.0, one.id, one.summary),
     ):
         who = name_ranks(conclusion.evidence, list(effect.ranks), list(effect.hosts))
         summary = (
@@ -414,69 +230,3 @@ def _list_times(conclusion: Conclusion) -> list[TimelineEntry]:
             )
         )
     return sorted(entries, key=lambda entry: (entry.at, entry.role, entry.text))[:_MOST_TIMES]
-
-
-def _list_unknown(conclusion: Conclusion) -> list[CannotTell]:
-    """What these files do not show, and what to save next time."""
-    evidence = conclusion.evidence
-    rows: list[CannotTell] = []
-    has_nccl = evidence.nccl.lines > 0
-    decided = conclusion.ended in ("failed", "hung", "killed", "well")
-    if not decided:
-        if conclusion.ended == "cut":
-            rows.append(CannotTell(what="a log ends in the middle of a line", save="the whole log of each rank"))
-        elif not (
-            has_nccl
-            or evidence.library
-            or evidence.watchdog
-            or evidence.events
-            or evidence.framework
-            or any(evidence.table_lines.values())
-        ):
-            rows.append(
-                CannotTell(
-                    what="no line in them is of a collective library",
-                    save="the output of all ranks with NCCL_DEBUG=INFO",
-                )
-            )
-        else:
-            rows.append(
-                CannotTell(
-                    what="the log has neither an error nor a regular end",
-                    save="the launcher's exit codes, and the output of all ranks until the end",
-                )
-            )
-    ranks = evidence.ranks
-    with_lines = {rank for rank in ranks.ranks() if ranks.find(rank) is not None or rank in ranks.seen}
-    if ranks.world > 1 and 0 < len(with_lines) < ranks.world and conclusion.ended != "well":
-        missing = [rank for rank in range(min(ranks.world, 100_000)) if rank not in with_lines]
-        rows.append(
-            CannotTell(
-                what=f"ranks {name_numbers(missing)[:80]} have no line: {len(with_lines)} of {ranks.world} ranks "
-                f"are in these files",
-                save="the output of every rank",
-            )
-        )
-    if (
-        not has_nccl
-        and conclusion.ended in ("failed", "hung")
-        and any(cause.role in ("network", "hang", "consequence") for cause in conclusion.causes)
-    ):
-        rows.append(
-            CannotTell(
-                what="which NIC and path each rank used: the log has no line of NCCL at level INFO", save=_HANG_NEXT
-            )
-        )
-    if conclusion.ended == "hung" and evidence.dumps is None:
-        rows.append(
-            CannotTell(
-                what="which call a rank was in",
-                save="the flight recorder: TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1",
-            )
-        )
-    if evidence.first_at is None and conclusion.ended in ("failed", "hung", "killed"):
-        save = "the output with times of the launcher (`| ts`, kubectl logs --timestamps)"
-        if parse_version(evidence.library[1] if evidence.library else None) >= (2, 26):
-            save = "NCCL_DEBUG_TIMESTAMP_LEVELS=ALL"
-        rows.append(CannotTell(what="when it failed: no line has a time", save=save))
-    return rows

@@ -57,6 +57,9 @@ class PossibleCause:
         self.next: list[str] = []
         self.findings: list[str] = []
         self.count = 0
+        self.first_line: tuple[int, int] | None = None  # file and number
+        self.waiting: frozenset[int] = frozenset()  # of a hang: ranks that are known to have waited
+        self.local: int | None = None  # the number of its GPU on every host, of a slow communicator
         self.waits_for_all = False  # a hang in which every rank takes part
         self.facts: dict[str, str] = {}  # what the join looks up: gid, index
 
@@ -77,6 +80,7 @@ class PossibleCause:
         if line.at is not None and (self.at is None or line.at.seconds < self.at.seconds):
             self.at = line.at
         self.count += 1
+        self.first_line = min(self.first_line or (line.file, line.number), (line.file, line.number))
         if show:
             self.show(evidence, line)
 
@@ -123,6 +127,11 @@ def name_ranks(evidence: Evidence, ranks: Sequence[int], hosts: Sequence[str]) -
         return f"all {world} ranks{where}"
     numbers = name_numbers(ranks)
     return f"ranks {numbers}{where}" if len(numbers) < 60 else f"{len(ranks)} ranks{where}"
+
+
+def find_hosts(evidence: Evidence, ranks: Iterable[int]) -> list[str]:
+    """The hosts of ranks, each once."""
+    return list(dict.fromkeys(host for rank in ranks if (host := evidence.ranks.host(rank)) is not None))
 
 
 def name_hosts(hosts: Sequence[str]) -> str:

@@ -85,14 +85,18 @@ class Evidence:
         self.tails: dict[int, Tail] = {}
         self.last_errors: dict[int, LogLine] = {}  # by file: the last line that is called an error
         self.table_lines: dict[int, list[str]] = defaultdict(list)
+        self.memlock: list[tuple[int | None, LogLine]] = []  # limits of locked memory, KiB; None: unlimited
         self.progress = 0  # lines of steps, iterations, or rows of a table
         self.ended_well: dict[str, LogLine] = {}  # lines of a regular end
+        self.end_lines: list[tuple[int, int]] = []  # file and number of lines that end a job, well or not
+        self.file_times: dict[int, tuple[float, float]] = {}  # first and last time
         self.year: int | None = None
         self.first_at: Moment | None = None
         self.last_at: Moment | None = None
         self.dumps: Any = None  # of the flight recorder
         self.snapshots: list[Any] = []  # of RAS
         self.inspector: Any = None
+        self.metrics: Any = None  # of the Inspector, for Prometheus
 
     def add_event(self, row: FailureRow, role: str, groups: dict[str, str], line: LogLine, key: object) -> None:
         """One line; equal ones of a process count once."""
@@ -104,10 +108,17 @@ class Evidence:
         elif len(self.events) < MOST_EVENTS:
             self.events[place] = LineEvent(row, role, groups, line)
 
-    def note_time(self, moment: Moment | None) -> None:
+    def note_end(self, line: LogLine) -> None:
+        """A line of a regular end, or of a failure, of whatever job it is."""
+        if len(self.end_lines) < MOST_EVENTS:
+            self.end_lines.append((line.file, line.number))
+
+    def note_time(self, moment: Moment | None, file: int) -> None:
         """The time of a line."""
         if moment is None:
             return
+        first, last = self.file_times.get(file, (moment.seconds, moment.seconds))
+        self.file_times[file] = min(first, moment.seconds), max(last, moment.seconds)
         self.year = max(self.year or 0, moment.year) if moment.year else self.year
         if self.first_at is None or moment.seconds < self.first_at.seconds:
             self.first_at = moment
@@ -118,7 +129,8 @@ class Evidence:
         """The rank that wrote a line."""
         if line.rank is not None:
             return line.rank
-        rank = self.ranks.rank_of(line.host, line.pid)
+        host = line.host or self.ranks.find_process_host(line.pid)
+        rank = self.ranks.rank_of(host, line.pid)
         return rank if rank is not None else line.task
 
     def host_of(self, line: LogLine) -> str | None:
@@ -126,8 +138,10 @@ class Evidence:
         if line.host is not None:
             return line.host
         rank = self.rank_of(line)
-        host = self.ranks.host(rank) if rank is not None else None
+        host = self.ranks.host(rank) if rank is not None else self.ranks.find_process_host(line.pid)
         if host is None:
             hosts = self.ranks.file_hosts.get(line.file, {})
             host = next(iter(hosts)) if len(hosts) == 1 else None
+            if not hosts and line.file < len(self.names):
+                host = self.ranks.find_named_host(self.names[line.file])
         return host

@@ -5,25 +5,26 @@ from __future__ import annotations
 import os
 import re
 import stat
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import BinaryIO, NamedTuple
 
+from agent.job.dumps.flight_recorder import DumpError, Dumps
+from agent.job.dumps.inspector import Inspector
+from agent.job.dumps.inspector_metrics import IN_HEAD, InspectorMetrics
+from agent.job.dumps.plain_pickle import LIMIT_BYTES
+from agent.job.dumps.ras import read_json
 from agent.job.evidence import Evidence
-from agent.job.flight_recorder import DumpError, Dumps
-from agent.job.inspector import Inspector
+from agent.job.lines import WHOLE, Part
 from agent.job.log_reader import LogReader
-from agent.job.plain_pickle import LIMIT_BYTES
-from agent.job.ras import is_ras_text, read_json, read_text
+from agent.job.streams import LARGEST, gather, inflate, is_wrapped, split_lines, unwrap
 from agent.model.job_answer import JobFile
 
 HEAD_BYTES = 1 << 16
-_LINE_BYTES = 1 << 16
 _MOST_FILES = 100_000
-_LARGEST = 64 << 30  # bytes of one file
 _OTHER_BYTES = 64 << 20  # of a file that may be a saved output
-_PASTE_BYTES, _MOST_PASTES = 64 << 10, 8
+_PASTE_BYTES = 64 << 10
+_MOST_PASTES = 8
 _REPORT = b'"fabricscope.report/'
 _DEEPEST = 16
 
@@ -48,7 +49,7 @@ class UnreadableError(Exception):
     """Nothing can be read of what was given; one line."""
 
 
-def list_files(paths: Iterable[str]) -> list[Given]:
+def list_files(paths: Sequence[str]) -> list[Given]:
     """All files of the paths, in the order of their names. Raises UnreadableError."""
     given: list[Given] = []
     for path in paths:
@@ -57,7 +58,8 @@ def list_files(paths: Iterable[str]) -> list[Given]:
         except OSError as error:
             raise UnreadableError(f"{path}: {error.strerror or error}") from error
         if stat.S_ISDIR(path_stat.st_mode):
-            given += sorted(_walk(path, "", 0), key=lambda row: _natural(row.name))
+            found = sorted(_walk(path, "", 0), key=lambda row: _natural(row.name))
+            given += found if len(paths) == 1 else [row._replace(name=os.path.join(path, row.name)) for row in found]
         elif stat.S_ISREG(path_stat.st_mode) or stat.S_ISFIFO(path_stat.st_mode):
             given.append(Given(path, path, path_stat.st_size))
         else:
@@ -92,17 +94,19 @@ class FileReader:
         self.evidence = evidence
         self.others: list[OtherFile] = []
         self._log = LogReader(evidence)
+        self._part = WHOLE
         self._progress = progress or (lambda size: None)
 
-    def read(self, given: Given) -> None:
-        """One file; what cannot be read has its reason in the answer."""
+    def read(self, given: Given, part: Part = WHOLE) -> None:
+        """One file, or the lines of it that are of one job; what cannot be read has its reason in the answer."""
+        self._part = part
         try:
             with open(given.path, "rb") as file:
-                self.read_stream(given, file)
+                self._read_stream(given, file)
         except OSError as error:
             self._add(JobFile(name=given.name, reason=error.strerror or str(error)))
 
-    def read_stream(self, given: Given, file: BinaryIO) -> None:
+    def _read_stream(self, given: Given, file: BinaryIO) -> None:
         """One open file."""
         head = file.read(HEAD_BYTES)
         self._progress(len(head))
@@ -110,7 +114,7 @@ class FileReader:
             self._add(JobFile(name=given.name, reason="empty"))
             return
         if head[:2] == b"\x1f\x8b":
-            chunks = _inflate(chain((head,), self._chunks(file)))
+            chunks = inflate(chain((head,), self._chunks(file)))
             head = next(chunks, b"")
             if not head:
                 self._add(JobFile(name=given.name, reason="damaged gzip"))
@@ -125,15 +129,13 @@ class FileReader:
             self._read_dump(given, head, rest)
         elif start[:1] in (b"{", b"["):
             self._read_json(given, head, start, rest)
+        elif head.lstrip().startswith((b"nccl_", b"# HELP nccl_", b"# TYPE nccl_")) and any(w in head for w in IN_HEAD):
+            self.evidence.metrics = self.evidence.metrics or InspectorMetrics()
+            lines, damaged = self.evidence.metrics.read(given.name, split_lines(head, rest))
+            reason = f"{damaged} lines cut or damaged" if damaged else None
+            self._add(JobFile(name=given.name, read_as="Inspector metrics", lines=lines, reason=reason))
         elif b"\0" in head[:4096]:
             self._add(JobFile(name=given.name, reason="binary"))
-        elif is_ras_text(head.decode("utf-8", "replace")):
-            data = _gather(head, rest, _OTHER_BYTES)
-            lines = (data or b"").decode("utf-8", "replace").splitlines()
-            snapshot = read_text(given.name, lines)
-            self.evidence.snapshots.append(snapshot)
-            self._note_version(snapshot.version)
-            self._add(JobFile(name=given.name, read_as="RAS", lines=len(lines)))
         elif len(head) < HEAD_BYTES and self.evidence.ranks.read_hosts(head.decode("utf-8", "replace").splitlines()):
             self._add(JobFile(name=given.name, read_as="list of hosts", lines=head.count(b"\n")))
         else:
@@ -145,13 +147,13 @@ class FileReader:
             self._add(JobFile(name=given.name, read_as="report"))
         elif b'"coll_perf"' in head or b'"p2p_perf"' in head or (b'"header"' in head and b'"n_ranks"' in head):
             self.evidence.inspector = self.evidence.inspector or Inspector()
-            lines, damaged = self.evidence.inspector.read(given.name, _lines(head, rest))
+            lines, damaged = self.evidence.inspector.read(given.name, split_lines(head, rest))
             reason = f"{damaged} line{'s' if damaged > 1 else ''} cut or damaged" if damaged else None
             self._add(JobFile(name=given.name, read_as="Inspector", lines=lines, reason=reason))
         elif b'"pg_config"' in head or b'"entries"' in head or b'"record_id"' in head or b'"pg_status"' in head:
             self._read_dump(given, head, rest)
         elif b'"communicators' in head or b'"collective_counts"' in head:
-            data = _gather(head, rest, _OTHER_BYTES)
+            data = gather(head, rest, _OTHER_BYTES)
             try:
                 snapshot = read_json(given.name, data or b"")
             except (ValueError, RecursionError) as error:
@@ -159,11 +161,14 @@ class FileReader:
                 return
             self.evidence.snapshots.append(snapshot)
             self._add(JobFile(name=given.name, read_as="RAS"))
+        elif is_wrapped(head):
+            file = self._log.read_file(given.name, unwrap(split_lines(head, rest)), self._part)
+            self._add(file)
         else:
             self._read_log(given, head, rest)
 
     def _read_dump(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
-        data = _gather(head, rest, LIMIT_BYTES)
+        data = gather(head, rest, LIMIT_BYTES)
         if data is None:
             self._add(JobFile(name=given.name, reason=f"flight recorder: larger than {LIMIT_BYTES >> 20} MiB"))
             return
@@ -179,9 +184,11 @@ class FileReader:
         self._add(JobFile(name=given.name, read_as="flight recorder"))
 
     def _read_log(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
-        file = self._log.read_file(given.name, _lines(head, rest))
+        file = self._log.read_file(given.name, split_lines(head, rest), self._part)
         pasted = 0 < given.size <= _PASTE_BYTES and len(self.others) < _MOST_PASTES
-        if file.read_as in (None, "log", "kernel log") or pasted:  # a paste may have outputs of commands beside a log
+        if (
+            file.read_as in (None, "log", "kernel log", "log of a service") or pasted
+        ):  # a paste may have outputs of commands beside a log
             self.others.append(OtherFile(given.path, given.name, False))
         self._add(file)
 
@@ -197,67 +204,6 @@ class FileReader:
         while chunk := file.read(1 << 20):
             size += len(chunk)
             self._progress(len(chunk))
-            if size > _LARGEST:
+            if size > LARGEST:
                 return
             yield chunk
-
-
-def _inflate(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Gzip as a stream: a bomb is read piece by piece, and ends at the limit."""
-    inflate = zlib.decompressobj(wbits=31)
-    size = 0
-    for chunk in chunks:
-        data = chunk
-        while data:
-            try:
-                out = inflate.decompress(data, 1 << 20)
-            except zlib.error:
-                return
-            size += len(out)
-            if size > _LARGEST:
-                return
-            if out:
-                yield out
-            if inflate.eof:
-                data = inflate.unused_data
-                inflate = zlib.decompressobj(wbits=31)
-                if data[:2] != b"\x1f\x8b":
-                    return
-                continue
-            data = inflate.unconsumed_tail
-            if not out and not data:
-                break
-
-
-def _lines(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines of at most 64 KiB, each with its end."""
-    pending = head
-    for chunk in rest:
-        lines = pending.split(b"\n")
-        pending = lines.pop()
-        for line in lines:
-            yield line + b"\n"
-        pending += chunk
-        while len(pending) > _LINE_BYTES and b"\n" not in pending[:_LINE_BYTES]:
-            yield pending[:_LINE_BYTES]
-            end = pending.find(b"\n", _LINE_BYTES)
-            pending = pending[end:] if end >= 0 else b""  # the rest of so long a line is left out
-            if end < 0:
-                break
-    lines = pending.split(b"\n")
-    last = lines.pop()
-    for line in lines:
-        yield line + b"\n"
-    if last:
-        yield last
-
-
-def _gather(head: bytes, rest: Iterator[bytes], limit: int) -> bytes | None:
-    """The whole file; None: it is larger than the limit."""
-    parts, size = [head], len(head)
-    for chunk in rest:
-        parts.append(chunk)
-        size += len(chunk)
-        if size > limit:
-            return None
-    return b"".join(parts)

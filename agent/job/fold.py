@@ -50,6 +50,8 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
         )
     if "exit-code" in (cause.id, effect.id) and "exception" in (cause.role, effect.role):
         return cause.role == "exception" and (_same_process(cause, effect) or not cause.ranks)  # it has the message
+    if cause.role == "exception" and effect.role == "hang":
+        return _left_out(cause, effect)
     early = cause.at is None or effect.at is None or cause.at.seconds <= effect.at.seconds + _CLOCKS
     if not early:
         return False
@@ -67,7 +69,9 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     if cause.role in _ENDS and effect.role in _SYMPTOMS:
         return ORDER[cause.role] < ORDER[effect.role] or cause.at is not None
     if effect.role in _OWN and cause.role in _ENDS:
-        return ORDER[cause.role] < ORDER[effect.role] and (together or not effect.ranks or effect.role == "exception")
+        return ORDER[cause.role] < ORDER[effect.role] and (
+            together or not effect.ranks or effect.role == "exception" or effect.id == "aborted"
+        )
     if cause.role == effect.role == "hard":
         return _rank(cause) < _rank(effect) and bool(_share(cause.ranks, effect.ranks)) and cause.fault == effect.fault
     if cause.role == "network":
@@ -78,6 +82,16 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     if cause.role == "hang":
         return effect.role in ("exception", "exit", "connect", "silent", "cancel", "unexplained", "crash")
     return cause.role in ("connect", "silent") and effect.role in ("cancel", "unexplained")
+
+
+def _left_out(cause: PossibleCause, effect: PossibleCause) -> bool:
+    """Whether a rank that stopped is one for which the others waited: it is none of them, and it stopped first."""
+    if not cause.ranks or not effect.waiting or not effect.waiting.isdisjoint(cause.ranks):
+        return False
+    if cause.at is not None and effect.at is not None:
+        return cause.at.seconds <= effect.at.seconds + _CLOCKS
+    one, other = cause.first_line, effect.first_line
+    return one is None or other is None or one[0] != other[0] or one[1] < other[1]
 
 
 def _explains_of_port(cause: PossibleCause, effect: PossibleCause) -> bool:

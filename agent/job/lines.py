@@ -19,7 +19,8 @@ _HEADER = re.compile(
     r"(?P<host>[A-Za-z0-9][\w.-]{0,63}):(?P<pid>\d{1,8}):(?P<tid>\d{1,8}) \[(?P<device>\d{1,3})\] "
     r"(?:(?P<place>[^\s:]{1,100}:\d{1,6}) (?:\(\w{1,60}\) )?)?(?:NCCL )?(?P<level>INFO|WARN|TRACE|ABORT|VERSION)\b ?"
 )
-_NAMED = re.compile(r"\[(?P<host>[A-Za-z][\w.-]{0,63}):(?P<pid>\d{1,8})(?::\d{1,4})?\]")  # of UCX and Open MPI
+# Of UCX and Open MPI: "[1647516906.396315] [gpu07:82049:0]", "[gpu-b07:4711] ***"
+_NAMED = re.compile(r"(?:\[\d{9,11}\.\d{1,9}\] )?\[(?P<host>[A-Za-z][\w.-]{0,63}):(?P<pid>\d{2,8})(?::\d{1,8}){0,2}\] ")
 _BARE_HEADER = re.compile(r"NCCL (?P<level>INFO|WARN) ")
 _RANK = re.compile(r"\[rank(\d{1,7})\]: ?")
 _KNOWN = re.compile(
@@ -32,7 +33,9 @@ _PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
     ("tag", re.compile(r"\[\d{1,9},(?P<task>\d{1,7})\]<std\w{3}>: ?"), True),
     ("tag", re.compile(r"\[[\w.@-]{1,60},(?P<task>\d{1,7})\]<std\w{3}>: ?"), True),
     ("date", re.compile(r"\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}(?= ?\[)"), True),
-    ("torchrun", re.compile(r"\[(?:default|[A-Za-z][\w-]{0,40}?)(?P<local>\d{1,5})\]:(?! ?\[)"), True),
+    ("torchrun", re.compile(r"\[(?:default|(?!rank\d)[A-Za-z][\w-]{0,40}?)(?P<local>\d{1,5})\]:(?! ?\[)"), True),
+    ("boxed", re.compile(r"\s{0,4}[│|]\s{0,4}(?=\S)"), True),
+    ("slashed", re.compile(r"20\d\d/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? "), True),
     ("pod", re.compile(r"\[pod/(?P<pod>[\w.-]{1,120})/[\w.-]{1,120}\] ?"), True),
     ("ray", re.compile(r"\([\w\[\]=, ]{1,80}? ?pid=(?P<pid>\d{1,9})(?:, ip=(?P<address>[\d.]{7,15}))?\) ?"), True),
     ("runtime", re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] "), True),
@@ -82,6 +85,16 @@ class Moment(NamedTuple):
         text = f"{month + 1:02}-{day - _DAYS[month] + 1:02}T{clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}"
         known = self.year or year
         return f"{known}-{text}" if known else text
+
+
+class Part(NamedTuple):
+    """Lines of a file, both ends included."""
+
+    first: int
+    last: int
+
+
+WHOLE = Part(1, 1 << 60)
 
 
 class LogLine(NamedTuple):
@@ -153,7 +166,7 @@ def split_line(raw: bytes, number: int, file: int, prefixes: Prefixes) -> Iterat
         task = int(names["task"]) if "task" in names else None
         host, pid = names.get("host"), int(names["pid"]) if "pid" in names else None
         rank = _RANK.search(line[:400])
-        named = _NAMED.search(line[:200]) if host is None and ("UCX" in line or "***" in line) else None
+        named = _NAMED.match(line) if host is None and line.startswith("[") else None
         if named is not None:
             host, pid = named["host"].partition(".")[0], int(named["pid"])
         bare = _BARE_HEADER.search(line)

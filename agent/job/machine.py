@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent.job.answer import Conclusion
+from agent.job.conclusion import Conclusion
 from agent.job.evidence import Evidence
-from agent.job.join import HostReport
+from agent.job.join.context import HostReport
 from agent.job.measured_tables import read_tables
 from agent.model.job_answer import AtFault, JobAnswer, JobCause, JobEvidence, JobTable, JoinedReport
 from agent.model.profile import Profile

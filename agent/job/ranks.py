@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -25,6 +26,7 @@ _TABLE = re.compile(
     r"#?\s{0,8}Rank\s{1,8}(?P<rank>\d{1,7})\s{1,8}(?:Group\s{1,8}\d{1,5}\s{1,8})?Pid\s{1,8}(?P<pid>\d{1,9})\s{1,8}on\s{1,8}"
     r"(?P<host>\S{1,100})\s{1,8}device\s{1,8}(?P<device>\d{1,4})(?: \[(?P<bus>[0-9a-fx:.]{1,16})\])?"
 )
+_MOST_COMMUNICATORS = 100_000
 _HOST_LINES = (
     re.compile(
         r"rank[ =:]{1,3}(?P<rank>\d{1,7})[ ,;]{1,3}(?:host|node)(?:name)?[ "
@@ -41,18 +43,9 @@ class Process:
     """One process of the job."""
 
     __slots__ = (
-        "bus",
-        "cuda",
-        "destroyed",
-        "device",
-        "host",
-        "init_done",
-        "init_started",
-        "nvml",
-        "pid",
-        "rank",
+        "bus", "cuda", "destroyed", "device", "first_lines", "host", "init_done", "init_started", "nvml", "pid", "rank",
         "world",
-    )
+    )  # fmt: skip
 
     def __init__(self, host: str, pid: int) -> None:
         self.host, self.pid = host, pid
@@ -62,6 +55,7 @@ class Process:
         self.nvml: int | None = None
         self.bus: str | None = None
         self.device: int | None = None  # in brackets on its lines
+        self.first_lines: dict[int, int] = {}  # by file: the number of the first line that it wrote
         self.init_started = self.init_done = self.destroyed = False
 
 
@@ -70,6 +64,7 @@ class RankMap:
 
     def __init__(self) -> None:
         self.processes: dict[tuple[str, int], Process] = {}
+        self.communicators: dict[str, dict[tuple[str, int], None]] = {}  # by commId: processes
         self.addresses: dict[str, str] = {}  # of the bootstrap network, to hosts
         self.devices: dict[str, dict[int, tuple[str, int, str]]] = defaultdict(
             dict
@@ -85,6 +80,8 @@ class RankMap:
         self._by_rank: dict[int, Process] | None = None  # kept once all files are read, as the next two
         self._hosts: dict[str, None] | None = None
         self._listed: dict[str, list[int]] | None = None
+        self._places: dict[tuple[str, int | None], int] | None = None
+        self._pids: dict[int, set[str]] | None = None
         self.table: dict[int, tuple[str, int, str | None]] = {}  # of nccl-tests: host, device, bus
 
     def process(self, host: str, pid: int) -> Process:
@@ -131,6 +128,8 @@ class RankMap:
         if host is None or pid is None:
             return
         process = self.process(host, pid)
+        if match["id"] and (match["id"] in self.communicators or len(self.communicators) < _MOST_COMMUNICATORS):
+            self.communicators.setdefault(match["id"], {}).setdefault((host, pid))
         split = "Split" in (match["function"] or "")
         if ranks > process.world or (ranks == process.world and not split and process.rank is None):
             process.rank, process.world = rank, ranks
@@ -184,6 +183,25 @@ class RankMap:
         process = self.processes.get((host, pid)) if host is not None and pid is not None else None
         return process.rank if process is not None else None
 
+    def find_process_host(self, pid: int | None) -> str | None:
+        """The host of a process that is known by its number alone, where it is the only one of that number."""
+        if pid is None:
+            return None
+        if self._pids is None:
+            self._pids = defaultdict(set)
+            for host, number in self.processes:
+                self._pids[number].add(host)
+        hosts = self._pids.get(pid, set())
+        return next(iter(hosts)) if len(hosts) == 1 else None
+
+    def find_named_host(self, path: str) -> str | None:
+        """The host of the job whose name a folder of the path has, or begins the file's name."""
+        names = {host.lower(): host for host in self.hosts()}
+        for part in [*os.path.dirname(path).split(os.sep), os.path.basename(path).partition(".")[0]]:
+            if part.lower() in names:
+                return names[part.lower()]
+        return None
+
     def _ranked(self) -> dict[int, Process]:
         if self._by_rank is None:
             self._by_rank = {}
@@ -224,6 +242,12 @@ class RankMap:
                 self._listed[self.host_of[number]].append(number)
         on_host = self._listed.get(host or "", [])
         return on_host.index(rank) if rank in on_host else None
+
+    def find_rank(self, host: str, local: int | None) -> int | None:
+        """The rank of a host that has this number on it."""
+        if self._places is None:
+            self._places = {(place, self.local(rank)): rank for rank in self.ranks() if (place := self.host(rank))}
+        return self._places.get((host, local))
 
     def gpu(self, rank: int) -> RankGpu | None:
         """The GPU of a rank."""

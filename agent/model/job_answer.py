@@ -177,6 +177,15 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True):
     role: str  # cause | consequence | hang | fact
 
 
+class OtherJob(msgspec.Struct, frozen=True, kw_only=True):
+    """Another job that the same files hold, in short."""
+
+    where: list[str] = []  # "run.log, lines 120 to 340"
+    headline: str
+    job: Job
+    causes: list[JobCause] = []
+
+
 class JobAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The whole answer."""
 
@@ -192,6 +201,9 @@ class JobAnswer(msgspec.Struct, frozen=True, kw_only=True):
     consequences: list[JobConsequence] = []
     settings: list[JobSetting] = []
     measured: list[JobTable] = []
+    where: list[str] = []  # of several jobs: where this one is in the files
+    other_jobs: list[OtherJob] = []
+    other_jobs_more: int | None = None
     machine: LogAnswer | None = None  # what of NCCL's choices differs from what the machine should give
     reports: list[JoinedReport] = []
     timeline: list[TimelineEntry] = []

@@ -10,13 +10,13 @@ from agent.cli.fleet.options import open_engine
 
 if TYPE_CHECKING:
     from agent.job.evidence import Evidence
-    from agent.job.join import HostReport
+    from agent.job.join.context import HostReport
 
 
 def read_dataset(dataset: str, evidence: Evidence, at: str | None) -> list[HostReport]:
     """A report of each host of the job that the dataset has. Raises CliError."""
     from agent.fleet.questions.job_hosts import read_hosts
-    from agent.job.join import HostReport
+    from agent.job.join.context import HostReport
 
     names = list_hosts(evidence)
     moment = parse_moment(at) if at is not None else assume_moment(evidence)
@@ -35,6 +35,8 @@ def list_hosts(evidence: Evidence) -> list[str]:
     for snapshot in evidence.snapshots:
         named |= {row.node: None for rows in snapshot.listed.values() for row in rows}
         named |= {row.node: None for row in (*snapshot.dead, *snapshot.unanswered)}
+    if evidence.metrics is not None:
+        named |= {host: None for host, _ in evidence.metrics.files}
     if evidence.inspector is not None:
         named |= {host: None for members in evidence.inspector.members.values() for host, _ in members.values()}
     return list(named)

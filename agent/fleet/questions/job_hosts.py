@@ -14,7 +14,7 @@ from agent.fleet.node_names import AmbiguousName, NodeNames
 from agent.fleet.table import TEXT
 from agent.model.finding import Finding, Silenced, Summary
 from agent.model.gpu import Fabric, Gpu
-from agent.model.nic import Netdev, Nic, Port
+from agent.model.nic import FabricNeighbor, Gid, Neighbor, Netdev, Nic, Port
 from agent.model.node import Node, Service, Software
 from agent.model.report import Generator, Report, Source
 from agent.model.topology import Topology
@@ -35,8 +35,21 @@ _COLUMNS = {
         "pstate",
     ),
     "nic": ("id", "label", "role", "rdma_device", "driver"),
-    "port": ("nic", "port", "link_layer", "state", "phys_state", "rate_gbit_s", "lid", "active_mtu"),
-    "netdev": ("id", "label", "nic", "operstate", "mtu"),
+    "port": (
+        "nic",
+        "port",
+        "link_layer",
+        "state",
+        "phys_state",
+        "rate_gbit_s",
+        "lid",
+        "active_mtu",
+        "roce_gid_index",
+        "netdev",
+        "neighbor_name",
+        "neighbor_port",
+    ),
+    "netdev": ("id", "label", "nic", "operstate", "mtu", "neighbor_system", "neighbor_chassis", "neighbor_port"),
     "finding": (
         "rule",
         "severity",
@@ -70,6 +83,7 @@ _THEN = {
     for table, columns in _COLUMNS.items()
 }
 _COUNTED = lookup(_KEYS, "job_hosts", "now", columns=_list_columns(_COUNTERS), table=quote("port_counter"))
+_ADDRESSES = lookup(_KEYS, "job_hosts", "now", columns=_list_columns(("netdev", "address")), table=quote("address"))
 _LOOKED_AT = lookup(_KEYS, "job_hosts", "looked_at")
 
 Rows = dict[str, list[tuple[Any, ...]]]
@@ -91,16 +105,20 @@ def read_hosts(
         if moment is not None:
             pending[table, True] = tables.submit_by_keys(_THEN[table].bind(table=table, moment=moment), values)
     counters = tables.submit_by_keys(_COUNTED, values)
+    addresses = tables.submit_by_keys(_ADDRESSES, values)
     looked = tables.submit_by_keys(_LOOKED_AT.bind(moment=moment), values) if moment is not None else None
     for (table, earlier), rows in pending.items():
         for node, *row in rows():
             (then if earlier else now)[node][table].append(tuple(row))
     for node, *row in counters():
         now[node]["port_counter"].append(tuple(row))
+    for node, *row in addresses():
+        now[node]["address"].append(tuple(row))
     looks: dict[str, datetime] = dict(looked()) if looked is not None else {}
     reports = []
     for node, name in sorted(nodes.items()):
-        rows_of = {**then[node], "port_counter": now[node]["port_counter"]} if node in looks else now[node]
+        kept = {table: now[node][table] for table in ("port_counter", "address")}
+        rows_of = {**then[node], **kept} if node in looks else now[node]
         reports.append((_make_report(name, rows_of, looks.get(node)), name))
         if moment is not None and node not in looks:
             problems.append(f"{name}: the dataset has no report of that time; the newest is used")
@@ -145,7 +163,10 @@ def _make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
     counters = {
         (row[0], row[1]): dict(zip(_COUNTERS[2:], row[2:], strict=True)) for row in rows.get("port_counter", [])
     }
-    for nic, port, layer, state, phys, rate, lid, mtu in rows.get("port", []):
+    addresses: dict[str, list[str]] = defaultdict(list)
+    for netdev, address in rows.get("address", []):
+        addresses[netdev].append(str(address).partition("/")[0])
+    for nic, port, layer, state, phys, rate, lid, mtu, gid, netdev, switch, switch_port in rows.get("port", []):
         counted = {key: value for key, value in counters.get((nic, port), {}).items() if value is not None}
         ports[nic].append(
             Port(
@@ -157,6 +178,8 @@ def _make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
                 lid=lid,
                 active_mtu=mtu,
                 counters=counted,
+                gids=_make_gids(gid, addresses.get(netdev, [])),
+                neighbor=FabricNeighbor(name=switch, port=switch_port or 0, source="dataset") if switch else None,
             )
         )
     nics = [
@@ -189,8 +212,15 @@ def _make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
         )
     ]
     netdevs = [
-        Netdev(id=number, label=label or number, nic=nic, operstate=state, mtu=mtu)
-        for number, label, nic, state, mtu in sorted(rows.get("netdev", []), key=str)
+        Netdev(
+            id=number,
+            label=label or number,
+            nic=nic,
+            operstate=state,
+            mtu=mtu,
+            neighbor=Neighbor(system=system, chassis=chassis, port=port) if system or chassis else None,
+        )
+        for number, label, nic, state, mtu, system, chassis, port in sorted(rows.get("netdev", []), key=str)
     ]
     services = [text.partition("=") for text in str(host[1] or "").split()]
     return Report(
@@ -204,6 +234,14 @@ def _make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
         findings=[_make_finding(row) for row in sorted(rows.get("finding", []), key=str)],
         summary=Summary(verdict="unknown", counts={}),
     )
+
+
+def _make_gids(index: int | None, addresses: list[str]) -> list[Gid]:
+    """The GID that NCCL should use, as the dataset has its index: it is made of the interface's IPv4 address."""
+    plain = next((address for address in addresses if "." in address and ":" not in address), None)
+    if index is None or plain is None:
+        return []
+    return [Gid(index=index, gid=f"::ffff:{plain}", type="RoCE v2")]
 
 
 def _make_finding(row: tuple[Any, ...]) -> Finding:

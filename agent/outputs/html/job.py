@@ -9,24 +9,21 @@ from collections.abc import Iterator, Sequence
 from pkgutil import get_data
 from xml.etree.ElementTree import Element, tostring
 
-from agent.model.job_answer import JobAnswer, JobCause, Rank, TimelineEntry
+from agent.model.job_answer import JobAnswer, JobCause, Rank
 from agent.outputs.html.elements import Child, el
-from agent.outputs.text.job import describe_job
+from agent.outputs.html.job_times import STYLE, draw_times
+from agent.outputs.text.job import describe_job, describe_jobs
 from agent.outputs.text.lines import to_plain_text
 from agent.outputs.text.recommend_answers import render_log_answer
 
 _STYLES = ("palette.css", "page.css", "print.css")
 _EXTRA = (
     ".lines{margin:4px 0 0;padding:0;list-style:none} .lines li{margin:0 0 3px;overflow-wrap:anywhere}"
-    "pre{font:13px/1.45 ui-monospace,monospace;overflow-x:auto} .times "
-    "text{font:11px system-ui,sans-serif;fill:var(--ink)}"
-    ".times .axis{stroke:var(--line)} .times .cause{fill:var(--error)} .times .consequence{fill:var(--warning)}"
-    ".times .hang{fill:var(--info)} .times .small{fill:var(--dim)}\n"
+    "pre{font:13px/1.45 ui-monospace,monospace;overflow-x:auto}" + STYLE + "\n"
 )
 _TONES = {"well": "ok", "failed": "error", "hung": "error", "killed": "error", "cut": "warning", "unknown": "warning"}
-_MOST_RANKS, _MOST_ROWS, _MOST_LANES = 512, 64, 40
+_MOST_RANKS, _MOST_ROWS = 512, 64
 _CODE = re.compile(r"`([^`]{1,200})`")
-_LANE, _WIDTH, _LEFT = 18, 1000, 150
 
 
 def render_job_page(answer: JobAnswer) -> str:
@@ -51,7 +48,8 @@ def render_job_page(answer: JobAnswer) -> str:
         el("span", rest) if separator else None,
         class_=f"verdict {tone}",
     )
-    header = el("header", el("h1", "Job"), el("p", describe_job(answer), class_="dim"), verdict)
+    jobs = el("p", describe_jobs(answer), class_="dim") if answer.other_jobs else None
+    header = el("header", el("h1", "Job"), el("p", describe_job(answer), class_="dim"), jobs, verdict)
     footer = el("footer", el("p", f"fabricscope {answer.generator.version}, {answer.generated_at}", class_="dim"))
     body = el("body", header, el("main", *_sections(answer)), footer)
     return "<!DOCTYPE html>\n" + tostring(el("html", head, body, lang="en"), encoding="unicode", method="html") + "\n"
@@ -65,7 +63,7 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
         yield el("h2", "Time line")
         yield el(
             "div",
-            _draw_times(answer.timeline),
+            draw_times(answer.timeline),
             class_="scroll",
             tabindex=0,
             role="region",
@@ -94,6 +92,10 @@ def _sections(answer: JobAnswer) -> Iterator[Element]:
             f"size{''.join(f'; {text}' for text in row.shapes)}"
             for row in answer.measured
         ],
+    )
+    yield from _listed(
+        "Other jobs in these files",
+        [f"{', '.join(other.where[:4])}: {other.headline}" for other in answer.other_jobs],
     )
     yield from _listed("Notes", [row.summary for row in answer.notes])
     reports = [
@@ -182,62 +184,3 @@ def _listed(title: str, texts: Sequence[str]) -> Iterator[Element]:
     if texts:
         yield el("h2", title)
         yield el("ul", *[el("li", *_inline(text)) for text in texts[:_MOST_ROWS]])
-
-
-def _draw_times(entries: Sequence[TimelineEntry]) -> Element:
-    """A lane for each rank or host, a mark for each event."""
-    lanes: dict[str, int] = {}
-    for entry in entries:
-        for name in _lanes_of(entry):
-            if len(lanes) < _MOST_LANES:
-                lanes.setdefault(name, len(lanes))
-    seconds = [_seconds(entry.at) for entry in entries]
-    first, span = min(seconds), max(1.0, max(seconds) - min(seconds))
-    height = _LANE * (len(lanes) + 2)
-    picture = el(
-        "svg",
-        viewBox=f"0 0 {_WIDTH} {height}",
-        width=_WIDTH,
-        height=height,
-        class_="times",
-        role="img",
-        aria_label="time line",
-    )
-    for name, lane in lanes.items():
-        y = _LANE * (lane + 1)
-        picture.append(el("text", name, x=4, y=y + 4))
-        picture.append(el("line", x1=_LEFT, x2=_WIDTH - 20, y1=y, y2=y, class_="axis"))
-    for entry, moment in zip(entries, seconds, strict=True):
-        x = round(_LEFT + 10 + (moment - first) / span * (_WIDTH - _LEFT - 50), 1)
-        for name in _lanes_of(entry):
-            if name in lanes:
-                mark = el(
-                    "circle",
-                    el("title", f"{entry.at}: {entry.text}"),
-                    cx=x,
-                    cy=_LANE * (lanes[name] + 1),
-                    r=5,
-                    class_=entry.role,
-                )
-                picture.append(mark)
-    y = _LANE * (len(lanes) + 1) + 4
-    picture.append(el("text", min(entries, key=lambda entry: entry.at).at, x=_LEFT, y=y, class_="small"))
-    if max(seconds) > first:
-        picture.append(el("text", f"+{max(seconds) - first:.0f} s", x=_WIDTH - 80, y=y, class_="small"))
-    return picture
-
-
-def _lanes_of(entry: TimelineEntry) -> list[str]:
-    if entry.ranks:
-        return [f"rank {rank}" for rank in entry.ranks[:_MOST_LANES]]
-    return [entry.host or "job"]
-
-
-def _seconds(at: str) -> float:
-    """Seconds since the start of its month-day text, enough to place marks."""
-    day, _, clock = at.rpartition("T")
-    numbers = [int(part) for part in clock.split(":")[:3] if part.isdigit()]
-    hours, minutes, seconds = ([*numbers, 0, 0, 0])[:3]
-    month_day = [int(part) for part in day.split("-")[-2:] if part.isdigit()]
-    days = month_day[0] * 31 + month_day[1] if len(month_day) == 2 else 0
-    return float(days * 86400 + hours * 3600 + minutes * 60 + seconds)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import msgspec
+
 from agent.model.job_answer import JobAnswer, JobCause
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 from agent.outputs.text.recommend_answers import render_log_answer
@@ -25,6 +27,8 @@ def render_job(answer: JobAnswer, width: int) -> list[Line]:
     style = "warning" if slow else _STYLES.get(answer.job.ended, "warning")
     lines = list(wrap_paragraph(answer.headline, width, "  ", style, first=""))
     lines += wrap_paragraph(describe_job(answer), width, "  ", "dim", first="")
+    if answer.other_jobs:
+        lines += wrap_paragraph(describe_jobs(answer), width, "  ", "warning", first="")
     for number, cause in enumerate(answer.causes[:MOST_CAUSES], 1):
         lines += [BLANK, *_cause(cause, number, width)]
     if len(answer.causes) > MOST_CAUSES:
@@ -39,9 +43,16 @@ def render_job(answer: JobAnswer, width: int) -> list[Line]:
         lines += [line for text in texts for line in wrap_paragraph(text, width, "    ", first="  - ")]
     if answer.machine is not None and (answer.machine.differences or answer.machine.machine):
         lines += [BLANK, make_heading("NCCL's choices")]
+        machine = msgspec.structs.replace(answer.machine, log=msgspec.structs.replace(answer.machine.log, warnings=[]))
         lines += [tuple((f"  {text}" if number == 0 else text, style) for number, (text, style) in enumerate(line))
-                  for line in render_log_answer(answer.machine, width - 2)]  # fmt: skip
+                  for line in render_log_answer(machine, width - 2)]  # fmt: skip
     return lines
+
+
+def describe_jobs(answer: JobAnswer) -> str:
+    """Which of several jobs this one is."""
+    number = len(answer.other_jobs) + 1 + (answer.other_jobs_more or 0)
+    return f"{number} jobs are in these files; this one is in {', '.join(answer.where[:4])}"
 
 
 def describe_job(answer: JobAnswer) -> str:
@@ -76,8 +87,8 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
             f"{row.summary}{f' ({row.count} lines)' if row.count > 1 else ''}{f' [from {row.of}]' if row.of else ''}"
             for row in answer.consequences[:_MOST_ROWS]
         ]
-        more = len(answer.consequences) - len(rows)
-        yield "What followed", [*rows, *([f"and {more} more"] if more else [])]
+        rest = len(answer.consequences) - len(rows)
+        yield "What followed", [*rows, *([f"and {rest} more"] if rest else [])]
     settings = [f"{row.name}={row.value} ({row.where}): {row.reason}" for row in answer.settings if row.verdict != "ok"]
     if settings:
         yield "Settings", settings[: 2 * _MOST_ROWS]
@@ -89,16 +100,22 @@ def _sections(answer: JobAnswer) -> Iterator[tuple[str, list[str]]]:
     ]
     if tables:
         yield "Measured", tables[:_MOST_ROWS]
+    if answer.other_jobs:
+        jobs = [f"{', '.join(other.where[:4])}: {other.headline}" for other in answer.other_jobs]
+        jobs += [f"and {answer.other_jobs_more} before them"] if answer.other_jobs_more else []
+        yield "Other jobs in these files", jobs
     if answer.notes:
         yield "Notes", [row.summary for row in answer.notes[:_MOST_ROWS]]
+    telling = [row for row in answer.reports if not row.joined or row.reason or row.findings] or answer.reports[:1]
     reports = [
         f"{row.source}{f' ({row.host})' if row.host else ''}: {'joined' if row.joined else 'not joined'}"
         + (f"; {row.reason}" if row.reason else "")
         + _findings(row.findings)
-        for row in answer.reports
+        for row in telling[:_MOST_ROWS]
     ]
+    more = len(answer.reports) - len(reports)
     if reports:
-        yield "Reports", reports[:_MOST_ROWS]
+        yield "Reports", [*reports, *([f"and {more} more"] if more else [])]
     unread = [
         f"{file.name}: {file.reason or 'nothing of a job in it'}"
         for file in answer.source.files

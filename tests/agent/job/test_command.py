@@ -47,6 +47,9 @@ def test_json_is_whole_and_the_same_in_every_run(tmp_path: Path, capsys: pytest.
         "timeline",
         "notes",
         "cannot_tell",
+        "where",
+        "other_jobs",
+        "other_jobs_more",
     } == set(documents[0])
     assert {"id", "confidence", "at_fault", "summary", "at", "evidence", "next", "findings"} == set(
         documents[0]["causes"][0]
@@ -140,3 +143,28 @@ def test_the_old_name_states_the_new_one(tmp_path: Path, capsys: pytest.CaptureF
 
     assert SCHEMA_JOB == json.loads(printed.out)["schema"]
     assert "fabricscope job" in printed.err
+
+
+def test_the_time_line_has_a_lane_for_ranks_with_the_same_events() -> None:
+    """Causes on top, a legend of what is drawn, long lists of ranks by their number."""
+    from agent.model.job_answer import TimelineEntry
+    from agent.outputs.html.job_times import draw_times
+
+    odd = list(range(1, 64, 2))
+    entries = [
+        TimelineEntry(at="2026-11-03T04:11:31", ranks=[3], text="flap", role="cause"),
+        TimelineEntry(at="2026-11-03T04:31:31", ranks=list(range(64)), text="waits", role="hang"),
+        TimelineEntry(at="2026-11-03T04:31:31", ranks=odd, text="12", role="consequence"),
+        TimelineEntry(at="2026-11-03T04:11:40", host="gpu9", text="x", role="fact"),
+    ]
+    picture = draw_times(entries)
+    texts = [element.text for element in picture.iter("text")]
+    marks = [element.get("class") for element in picture if element.tag in ("circle", "path")]
+
+    assert ["gpu9", "rank 3", "31 ranks: 1, 5, ..", "32 ranks: 0, 2, .."] == sorted(
+        texts[:4], key=lambda text: (len(text or ""), text)
+    )
+    assert ["2026-11-03T04:11:31", "+20 min", "cause", "consequence", "waited in a collective"] == texts[4:]
+    assert ["hang", "hang", "hang", "fact", "consequence", "consequence", "cause"] == marks[:7]
+    few = draw_times(entries[:1])
+    assert ["rank 3", "2026-11-03T04:11:31", "cause"] == [element.text for element in few.iter("text")]

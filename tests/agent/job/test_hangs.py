@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.job.plain_pickle import NotPlain, read_plain_pickle
+from agent.job.dumps.plain_pickle import NotPlain, read_plain_pickle
 from tests.agent.job.jobs import answer, first
 
 STAMP = "E1103 04:12:09.1"

@@ -16,7 +16,7 @@ from agent.cli.errors import CliError
 from agent.cli.job import JobOptions, answer_job
 from agent.outputs.html.job import render_job_page
 from agent.outputs.text.job import render_job
-from tests.agent.job import test_hangs
+from tests.agent.job import test_beside, test_hangs, test_several_jobs, test_slow
 from tests.agent.job.jobs import answer, begin, steps, warn
 from tests.conftest import PROFILE
 from tests.fuzz.mutations import mutated
@@ -42,6 +42,9 @@ def seeds() -> dict[str, list[bytes]]:
         "#  Rank  0 Group  0 Pid 1 on gpu1 device  0 [0x1] H100\n# size count type redop root time algbw "
         "busbw #wrong\n1048576 262144 float sum -1 1 2 3 0\n"
     )
+    wrapped = "".join(
+        json.dumps({"log": line, "time": "2026-11-03T04:12:09.5Z"}) + "\n" for line in begin(2).split("\n")
+    )
     return {
         "log": [
             (
@@ -54,6 +57,12 @@ def seeds() -> dict[str, list[bytes]]:
         "rank_1": [pickle.dumps(document, protocol=2), pickle.dumps(document, protocol=4)],
         "ras": [test_hangs.RAS.format(many=31, most=18, rank=21, one=10).encode()],
         "inspector": [text.encode() for text in test_hangs.inspector({"1": {0: 3000, 1: 400}}).values()],
+        "metrics.prom": [test_slow.metrics({("gpu1", gpu, "tp0"): 300.0 + 900.0 * gpu for gpu in range(3)}).encode()],
+        "pairs": [text.encode()[:4000] for text in test_slow.pair_records({(0, 4)}, count=3).values()],
+        "rank_2.json": [test_slow.dump(2, 2).encode()],
+        "wrapped": [wrapped.encode()],
+        "restart": [(test_several_jobs.job(1, test_several_jobs.FLAP) + test_several_jobs.job(2, None)).encode()],
+        "limits": [b"max locked memory       (kbytes, -l) 8192\n" + warn(1, test_beside.REGISTER).encode()],
         "hccl": [hccl.encode()],
         "table": [table.encode()],
         "hostfile": [b"gpu1 slots=8\nrank 3 host gpu2\n"],

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from agent.job.candidate import PossibleCause, name_numbers, name_ranks
-from agent.job.evidence import Evidence, WatchdogState
+from agent.job.candidate import PossibleCause, find_hosts, name_numbers, name_ranks
+from agent.job.causes.generic import find_generic
+from agent.job.evidence import Evidence, LineEvent, WatchdogState
 from agent.model.job_answer import RankLast
 
 _UNKNOWN = -2
@@ -56,6 +57,15 @@ def find_watchdog_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
             yield from _judge_dumps(evidence, name, group)
 
 
+def find_blocked_watchdogs(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """A watchdog that does not run: it is reported long after it stopped."""
+    for candidate in find_generic(evidence, events):
+        seconds = max((int(event.groups["seconds"]) for event in events if event.groups.get("seconds")), default=None)
+        if candidate.at is not None:
+            candidate.at = candidate.at._replace(seconds=candidate.at.seconds - seconds) if seconds else None
+        yield candidate
+
+
 def _judge_dumps(evidence: Evidence, name: str, group: GroupState) -> Iterator[PossibleCause]:
     """Ranks that were not waiting when another one's time-out started the dumps, whose own lines are not here."""
     idle = {rank: state for rank, state in group.enqueued.items() if state.enqueued == state.completed >= 0}
@@ -63,7 +73,7 @@ def _judge_dumps(evidence: Evidence, name: str, group: GroupState) -> Iterator[P
     others = sorted({event.groups["whose"] for event in named if event.groups["whose"].startswith("rank ")})
     if not idle or not others:
         return
-    hosts = list(dict.fromkeys(host for rank in idle if (host := evidence.ranks.host(rank)) is not None))
+    hosts = find_hosts(evidence, idle)
     last = next(iter(idle.values()))
     candidate = PossibleCause(
         "rank-behind",
@@ -139,7 +149,7 @@ def _judge_group(evidence: Evidence, name: str, group: GroupState) -> PossibleCa
 def _late(
     evidence: Evidence, what: str, waiting: dict[int, WatchdogState], behind: dict[int, WatchdogState]
 ) -> PossibleCause:
-    hosts = list(dict.fromkeys(host for rank in behind if (host := evidence.ranks.host(rank)) is not None))
+    hosts = find_hosts(evidence, behind)
     who = name_ranks(evidence, list(behind), hosts)
     state = next(iter(behind.values()))
     waited = f"{len(waiting)} rank{'s' if len(waiting) > 1 else ''} waited until the time-out"
@@ -176,7 +186,7 @@ def _find_silent(evidence: Evidence, name: str, group: GroupState) -> list[int]:
 
 def _silent(evidence: Evidence, what: str, waiting: dict[int, WatchdogState], silent: list[int]) -> PossibleCause:
     ranks = evidence.ranks
-    hosts = list(dict.fromkeys(host for rank in silent if (host := ranks.host(rank)) is not None))
+    hosts = find_hosts(evidence, silent)
     who = name_ranks(evidence, silent, hosts)
     there = [rank for rank in silent if ranks.find(rank) is not None or rank in ranks.torch_files]
     how = "ended, or is blocked, without a line of its watchdog" if there else "has no line in these files"
@@ -212,6 +222,7 @@ def _all_wait(
         "medium" if everybody else "low",
     )
     candidate.waits_for_all = True
+    candidate.waiting = frozenset(group.waits)
     candidate.next = [
         "warnings of NCCL before the time-out (NCCL_DEBUG=WARN on all ranks)",
         "kernel logs of all hosts: Xids, links that went down",
@@ -227,6 +238,8 @@ def _with_lines(
     for number, state in enumerate(sorted(states, key=lambda one: one.line.at.seconds if one.line.at else 0.0)):
         if number < 2:
             candidate.show(evidence, state.line)
+        place = state.line.file, state.line.number
+        candidate.first_line = min(candidate.first_line or place, place)
         if ranks:
             candidate.ranks.setdefault(state.rank)
             if (host := evidence.ranks.host(state.rank)) is not None:

@@ -1,144 +1,26 @@
-"""Records of NCCL's Inspector: a late rank, or a communicator that is slow as a whole.
+"""A late rank, or a communicator that is slow as a whole, by the records of NCCL's Inspector.
 
 In a collective that synchronizes, the late rank has the shortest time: the others wait for it. Records are samples, so
-only sequence numbers that most ranks have are compared. They are read as a stream: of each communicator a fixed number
-of sequence numbers is kept, the same ones for all ranks.
+only sequence numbers that most ranks have are compared.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from statistics import median
 
 import msgspec
 
 from agent.job.candidate import PossibleCause, name_hosts, name_numbers
+from agent.job.dumps.inspector import Inspector, Series
 from agent.job.evidence import Evidence
 from agent.model.job_answer import JobEvidence
 
 _SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
 _LEAST_JOINT = 20
 _LEAST_JITTER = 50.0  # microseconds
-_CELLS = 262_144  # kept of a communicator and function: ranks x sequence numbers
-_MOST_KEYS = 20_000
 _SLOW = 1.5  # times the siblings
-_MIX = 2654435761
-
-
-class _Header(msgspec.Struct, frozen=True):
-    id: str = ""
-    comm_name: str | None = None
-    rank: int = -1
-    n_ranks: int = 0
-    nnodes: int = 0
-
-
-class _Metadata(msgspec.Struct, frozen=True):
-    hostname: str = ""
-    pid: int = 0
-
-
-class _Collective(msgspec.Struct, frozen=True):
-    coll: str = ""
-    coll_sn: int = -1
-    coll_msg_size_bytes: int = 0
-    coll_exec_time_us: float = 0.0
-    coll_timing_source: str = ""
-
-
-class _Record(msgspec.Struct, frozen=True):
-    header: _Header
-    metadata: _Metadata = _Metadata()
-    coll_perf: _Collective | None = None
-
-
-class _Series:
-    """Times of one function in one communicator: by sequence number, of every rank."""
-
-    __slots__ = ("hashes", "limit", "most", "rows", "size")
-
-    def __init__(self, ranks: int, size: int) -> None:
-        self.rows: dict[int, array[float]] = {}
-        self.most = max(32, min(1024, _CELLS // max(1, ranks)))
-        self.limit = 1 << 32  # hashes of kept numbers are below it
-        self.hashes: dict[int, int] = {}
-        self.size = size
-
-    def add(self, ranks: int, rank: int, sequence: int, microseconds: float) -> None:
-        """One time; numbers are kept by their hash, so that all ranks keep the same."""
-        row = self.rows.get(sequence)
-        if row is None:
-            mixed = sequence * _MIX & 0xFFFFFFFF
-            if mixed >= self.limit:
-                return
-            row = self.rows[sequence] = array("f", bytes(4 * ranks))
-            self.hashes[sequence] = mixed
-            if len(self.rows) > 2 * self.most:
-                kept = sorted(self.hashes, key=lambda number: self.hashes[number])
-                self.limit = self.hashes[kept[self.most]]
-                for number in kept[self.most :]:
-                    del self.rows[number], self.hashes[number]
-                if sequence not in self.rows:
-                    return
-        row[rank] = microseconds
-
-
-class Inspector:
-    """All records of a job."""
-
-    def __init__(self) -> None:
-        self.series: dict[tuple[str, str, int], _Series] = {}  # communicator, function, size class
-        self.ranks: dict[str, int] = {}
-        self.names: dict[str, str] = {}
-        self.nodes: dict[str, int] = {}
-        self.members: dict[str, dict[int, tuple[str, int]]] = defaultdict(dict)  # communicator: rank: host, pid
-        self.files: dict[tuple[str, int], str] = {}
-        self.records = 0
-
-    def read(self, name: str, lines: Iterable[bytes]) -> tuple[int, int]:
-        """One file: its lines, and how many of them were no record."""
-        decode = msgspec.json.Decoder(_Record).decode
-        count = damaged = 0
-        for line in lines:
-            count += 1
-            if not line.strip():
-                continue
-            try:
-                record = decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                damaged += 1
-                continue
-            self._add(name, record)
-        return count, damaged
-
-    def _add(self, name: str, record: _Record) -> None:
-        header, collective = record.header, record.coll_perf
-        if collective is None or not 0 <= header.rank < header.n_ranks <= 1 << 20 or collective.coll_sn < 0:
-            return
-        ranks = self.ranks.setdefault(header.id, header.n_ranks)
-        if header.rank >= ranks or not 0 < collective.coll_exec_time_us < 1e12:
-            return
-        self.records += 1
-        host, pid = record.metadata.hostname.partition(".")[0], record.metadata.pid
-        members = self.members[header.id]
-        if header.rank not in members:
-            members[header.rank] = host, pid
-            self.files.setdefault((host, pid), name)
-            self.names.setdefault(header.id, header.comm_name or header.id)
-            self.nodes.setdefault(header.id, header.nnodes)
-        key = (
-            header.id,
-            f"{collective.coll} {collective.coll_timing_source}",
-            collective.coll_msg_size_bytes.bit_length(),
-        )
-        series = self.series.get(key)
-        if series is None:
-            if len(self.series) >= _MOST_KEYS:
-                return
-            series = self.series[key] = _Series(ranks, collective.coll_msg_size_bytes)
-        series.add(ranks, header.rank, collective.coll_sn, collective.coll_exec_time_us)
 
 
 class _Delays(msgspec.Struct, frozen=True):
@@ -166,7 +48,7 @@ def find_slow(evidence: Evidence) -> Iterator[PossibleCause]:
         yield from _find_slow_groups(evidence, inspector, delays)
 
 
-def _measure(inspector: Inspector, key: tuple[str, str, int], series: _Series) -> _Delays | None:
+def _measure(inspector: Inspector, key: tuple[str, str, int], series: Series) -> _Delays | None:
     """The delay of each rank: how much shorter its times are than the longest."""
     ranks = inspector.ranks[key[0]]
     joint = [row for row in series.rows.values() if sum(value > 0 for value in row) >= 0.8 * ranks]
@@ -283,7 +165,7 @@ def _find_slow_groups(
         return
     names = sorted(inspector.names[communicator] for communicator in slow)
     factor, function = max(slow.values())
-    common, hosts = _common_part(inspector, list(slow))
+    common, hosts, local = _common_part(inspector, list(slow))
     what = f"communicator {names[0]} is" if len(names) == 1 else f"communicators {', '.join(names[:4])} are"
     candidate = PossibleCause(
         "communicator-slow",
@@ -294,6 +176,7 @@ def _find_slow_groups(
         "medium",
     )
     candidate.hosts |= dict.fromkeys(hosts)
+    candidate.local = local
     for communicator in list(slow)[:3]:
         member = next(iter(inspector.members[communicator].values()))
         candidate.evidence.append(
@@ -310,8 +193,8 @@ def _find_slow_groups(
     yield candidate
 
 
-def _common_part(inspector: Inspector, slow: list[str]) -> tuple[str, list[str]]:
-    """What all slow communicators have in common: the place of their processes on their hosts, or a host."""
+def _common_part(inspector: Inspector, slow: list[str]) -> tuple[str, list[str], int | None]:
+    """What all slow communicators have in common: the place of their processes on their hosts, or a host; the place."""
     processes: dict[str, set[int]] = defaultdict(set)
     for members in inspector.members.values():
         for host, pid in members.values():
@@ -326,7 +209,8 @@ def _common_part(inspector: Inspector, slow: list[str]) -> tuple[str, list[str]]
             f"common to all of them: local rank {number} of every host, so GPU and rail {number} "
             f"({name_hosts(shared)})",
             shared,
+            number,
         )
     if shared and len(shared) <= 2:
-        return f"common to all of them: {', '.join(shared)}", shared
-    return "no common part is known", sorted(set.union(*hosts))
+        return f"common to all of them: {', '.join(shared)}", shared, None
+    return "no common part is known", sorted(set.union(*hosts)), None

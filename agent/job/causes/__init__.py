@@ -1,0 +1,84 @@
+"""What could have been the cause: one candidate for each kind of failure that the evidence shows.
+
+A module here turns what readers collected into candidates. Which candidate explains which is decided in `fold`, and no
+file is read here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from agent.job.candidate import PossibleCause
+from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
+from agent.job.causes.devices import find_cuda, find_xids
+from agent.job.causes.dump_delays import find_dump_delays
+from agent.job.causes.dump_hangs import find_dump_hangs
+from agent.job.causes.generic import find_generic, find_unexplained
+from agent.job.causes.network import find_async, find_completions, find_efa, find_memlock, find_queue_pairs
+from agent.job.causes.processes import find_dead, find_exits, find_missing, find_oom
+from agent.job.causes.ras_hangs import find_ras_hangs
+from agent.job.causes.slow import find_slow
+from agent.job.causes.slow_metrics import find_slow_metrics, find_slow_pairs
+from agent.job.causes.transport import find_device_counts, find_host_copies, find_no_efa, find_transport
+from agent.job.causes.watchdog import find_blocked_watchdogs, find_watchdog_hangs
+from agent.job.evidence import Evidence, LineEvent
+
+
+def find_candidates(evidence: Evidence) -> list[PossibleCause]:
+    """All of them, in no order."""
+    events: dict[str, list[LineEvent]] = defaultdict(list)
+    for event in evidence.events.values():
+        events[event.row.id].append(event)
+    candidates: list[PossibleCause] = []
+    for name, rows in events.items():
+        find = _SPECIAL.get(name, find_generic)
+        candidates += find(evidence, rows)
+    candidates += find_watchdog_hangs(evidence)
+    candidates += find_dump_hangs(evidence)
+    candidates += find_dump_delays(evidence)
+    candidates += find_ras_hangs(evidence)
+    candidates += find_slow(evidence)
+    candidates += find_slow_pairs(evidence)
+    candidates += find_slow_metrics(evidence)
+    candidates += find_exits(evidence, events)
+    candidates += find_links(evidence)
+    candidates += find_transport(evidence, events)
+    candidates += find_host_copies(evidence)
+    candidates += find_unexplained(evidence)
+    return candidates
+
+
+def _none(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    yield from ()
+
+
+_SPECIAL = {
+    "completion-error": find_completions,
+    "ucx-completion": find_completions,
+    "hccl-completion": find_generic,
+    "hccl-link-timeout": find_link_timeouts,
+    "qp-address-unresolved": find_queue_pairs,
+    "qp-invalid": find_queue_pairs,
+    "qp-no-route": find_queue_pairs,
+    "qp-failed": find_queue_pairs,
+    "memlock-low": find_memlock,
+    "verbs-create-failed": find_memlock,
+    "ucx-memlock": find_memlock,
+    "device-counts-differ": find_device_counts,
+    "heartbeat-stuck": find_blocked_watchdogs,
+    "async-event": find_async,
+    "xid": find_xids,
+    "cuda-error": find_cuda,
+    "efa-completion-error": find_efa,
+    "hccl-fault-code": find_hccl_codes,
+    "oom-kill": find_oom,
+    "monitored-barrier": find_missing,
+    "hccl-root-timeout": find_missing,
+    "ras-dead-peer": find_dead,
+    "hccl-heartbeat": find_dead,
+    "task-exit": _none,
+    "mpi-exit": _none,
+    "efa-not-found": find_no_efa,
+    "hccl-notify-timeout": find_waiting_npus,
+}

@@ -1,0 +1,92 @@
+"""Causes in GPUs and their drivers: Xids, results of CUDA."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from agent.job.candidate import PossibleCause, first_of, name_ranks
+from agent.job.catalogue import load_codes
+from agent.job.causes.generic import collect_words, fill
+from agent.job.evidence import Evidence, LineEvent
+
+
+def find_xids(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """One candidate per GPU, by its gravest Xid."""
+    codes = load_codes()["xid"]
+    by_gpu: dict[tuple[str | None, str], list[LineEvent]] = defaultdict(list)
+    for event in events:
+        by_gpu[evidence.host_of(event.line), event.groups["bus"].lower()].append(event)
+    order = ("hard", "error", "note", "consequence")
+    for (host, bus), rows in by_gpu.items():
+        known = [
+            (codes.get(event.groups["number"], {"role": "note", "means": "see NVIDIA's list of Xids"}), event)
+            for event in rows
+        ]
+        known.sort(key=lambda pair: order.index(pair[0]["role"]))
+        code, worst = known[0]
+        candidate = PossibleCause("xid", code["role"], "hardware" if code["role"] == "hard" else "software", "")
+        candidate.add_events(evidence, [worst, *(event for event in rows if event is not worst)])
+        candidate.ranks.clear()
+        candidate.bus = _normal_bus(bus)
+        there = [
+            process
+            for process in evidence.ranks.processes.values()
+            if process.bus == candidate.bus and process.rank is not None and host in (None, process.host)
+        ]
+        if len({process.host for process in there}) == 1:
+            candidate.ranks |= {process.rank: None for process in there if process.rank is not None}
+            candidate.hosts.setdefault(there[0].host)
+        who = f"on {host}" if host else ""
+        if candidate.ranks:
+            who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+        elif len(there) > 1:
+            candidate.confidence = "medium"
+            who = f"of {' or '.join(sorted({process.host for process in there})[:4])} (no line names its host)"
+        candidate.summary = (
+            f"Xid {worst.groups['number']} of the GPU at {candidate.bus}{f' {who}' if who else ''}: {code['means']}"
+        )
+        candidate.next = [
+            f"`nvidia-smi -q` and the kernel log of {host or 'its host'}; `fabricscope scan` there names the "
+            f"repair of this Xid"
+        ]
+        yield candidate
+
+
+def _normal_bus(bus: str) -> str:
+    parts = bus.split(":")
+    parts = ["0000", *parts] if len(parts) == 2 else parts
+    last = parts[-1] if "." in parts[-1] else f"{parts[-1]}.0"
+    return ":".join([parts[0][-4:], *parts[1:-1], last])
+
+
+def find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """One candidate per error; the number decides, else the text."""
+    codes = load_codes()["cuda"]
+    texts = {str(entry["text"]).lower(): number for number, entry in codes.items()}
+    groups: dict[str, list[LineEvent]] = defaultdict(list)
+    for event in events:
+        text = event.groups.get("text", "").strip().lower()
+        number = event.groups.get("number") or next(
+            (found for known, found in texts.items() if text.startswith(known)), None
+        )
+        groups[number or f"'{event.groups.get('text', '')[:80]}'"].append(event)
+    for number, rows in groups.items():
+        code: dict[str, Any] = codes.get(number, {})
+        role = code.get("role", "error")
+        if role in ("noise", "consequence"):
+            continue
+        candidate = PossibleCause(
+            f"cuda-{number}" if number.isdigit() else "cuda-error", role, code.get("fault", "software"), ""
+        )
+        candidate.confidence = "high" if role == "hard" else "medium"
+        candidate.add_events(evidence, rows)
+        words = collect_words(evidence, candidate, first_of(rows))
+        means = f": {code['means']}" if code else ""
+        name = f"CUDA error {number} ({code['text']})" if code else f"CUDA error {number}"
+        candidate.summary = f"{words['who']}: {name}{means}"
+        candidate.next = [
+            fill(text, words) for text in code.get("next", ["`nvidia-smi` and the kernel log of {host} for Xids"])
+        ]
+        yield candidate

@@ -1,0 +1,181 @@
+"""Which rank did not come to a collective of a process group, by the dumps of PyTorch's flight recorder."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from agent.job.candidate import PossibleCause, find_hosts, name_numbers, name_ranks
+from agent.job.dumps.flight_recorder import Dumps
+from agent.job.evidence import Evidence
+from agent.model.job_answer import JobEvidence
+
+
+def find_dump_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
+    """Ranks that others wait for, in whatever group."""
+    dumps: Dumps | None = evidence.dumps
+    if dumps is None:
+        return
+    missing: dict[int, list[tuple[str, int, int]]] = defaultdict(list)  # rank: group, its number, that others wait in
+    stuck: list[tuple[str, int, list[int]]] = []
+    absent: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for name, members in sorted(dumps.members.items()):
+        ranks = list(members) or list(dumps.states)
+        states = {
+            rank: dumps.states[rank][name] for rank in ranks if rank in dumps.states and name in dumps.states[rank]
+        }
+        waits = Counter(
+            state.waits for state in states.values() if state.waits is not None and state.waits > state.completed
+        )
+        if not waits:
+            continue
+        sequence = max(waits)
+        waiting = [rank for rank, state in states.items() if state.waits == sequence and state.waits > state.completed]
+        behind = [rank for rank, state in states.items() if -1 <= state.enqueued < sequence]
+        operations = Counter(operation for rank in waiting if (operation := states[rank].operations.get(sequence)))
+        if len(operations) > 1:
+            yield _differ(
+                evidence, dumps, name, sequence, {rank: states[rank].operations.get(sequence, "") for rank in waiting}
+            )
+        for rank in behind:
+            missing[rank].append((name, states[rank].enqueued, sequence))
+        for rank in members:
+            if rank not in dumps.states:
+                absent[rank].append((name, sequence))
+        if not behind and set(ranks) <= set(states):
+            stuck.append((name, sequence, waiting))
+    waits_elsewhere = {
+        rank
+        for rank, states_of in dumps.states.items()
+        for state in states_of.values()
+        if state.waits is not None and state.waits > state.completed
+    }
+    roots = {rank: rows for rank, rows in missing.items() if rank not in waits_elsewhere}
+    if roots:
+        yield _missing(evidence, dumps, roots)
+    elif missing:
+        yield _in_circle(evidence, dumps, missing)
+    elif absent:
+        yield _absent(evidence, absent)
+    elif stuck:
+        yield _stuck(evidence, dumps, stuck)
+
+
+def _show(candidate: PossibleCause, dumps: Dumps, rank: int, text: str) -> None:
+    candidate.evidence.append(JobEvidence(text=text, source=dumps.files[rank]))
+
+
+def _missing(evidence: Evidence, dumps: Dumps, roots: dict[int, list[tuple[str, int, int]]]) -> PossibleCause:
+    ranks = sorted(roots)
+    hosts = find_hosts(evidence, ranks)
+    who = name_ranks(evidence, ranks, hosts)
+    first = sorted(roots[ranks[0]], key=lambda row: (len(dumps.members.get(row[0], {})) or 1 << 30, row[0]))
+    groups = "; ".join(f"{name} at {sequence} (its last is {last})" for name, last, sequence in first[:4])
+    waiting = sum(
+        any(state.waits is not None and state.waits > state.completed for state in states.values())
+        for states in dumps.states.values()
+    )
+    candidate = PossibleCause(
+        "rank-behind",
+        "missing",
+        "rank",
+        f"{who} is missing in {groups}; {waiting} ranks wait, directly or for ranks that wait",
+    )
+    candidate.ranks |= dict.fromkeys(ranks)
+    candidate.hosts |= dict.fromkeys(hosts)
+    for rank in ranks[:4]:
+        for name, last, sequence in roots[rank][:2]:
+            _show(
+                candidate,
+                dumps,
+                rank,
+                f"{name} ({dumps.titles.get(name, name)}): last enqueued {last}; others wait in {sequence}",
+            )
+    candidate.next = [
+        f"what rank {ranks[0]} did after its last collective: its own log, the frames of its dump, `py-spy dump`",
+        f"`fabricscope scan` on {hosts[0] if hosts else 'its host'}: GPU, CPU and kernel log",
+    ]
+    return candidate
+
+
+def _in_circle(evidence: Evidence, dumps: Dumps, missing: dict[int, list[tuple[str, int, int]]]) -> PossibleCause:
+    ranks = sorted(missing)
+    names = sorted({row[0] for rows in missing.values() for row in rows})
+    candidate = PossibleCause(
+        "groups-wait-for-each-other",
+        "missing",
+        "software",
+        f"ranks wait for each other in groups {', '.join(names[:4])}: they call collectives of these groups in "
+        f"different order",
+        "medium",
+    )
+    candidate.ranks |= dict.fromkeys(ranks)
+    candidate.hosts |= dict.fromkeys(find_hosts(evidence, ranks))
+    for rank in ranks[:3]:
+        _show(
+            candidate,
+            dumps,
+            rank,
+            "; ".join(f"{name}: last {last}, others wait in {sequence}" for name, last, sequence in missing[rank][:3]),
+        )
+    candidate.next = ["the order in which the program uses these groups, on one rank of each"]
+    return candidate
+
+
+def _absent(evidence: Evidence, absent: dict[int, list[tuple[str, int]]]) -> PossibleCause:
+    ranks = sorted(absent)
+    hosts = find_hosts(evidence, ranks)
+    name, sequence = absent[ranks[0]][0]
+    who = name_ranks(evidence, ranks, hosts)
+    candidate = PossibleCause(
+        "rank-silent", "missing", "rank", f"{who} left no dump; others wait in {name} at {sequence}", "low"
+    )
+    candidate.ranks |= dict.fromkeys(ranks)
+    candidate.hosts |= dict.fromkeys(hosts)
+    candidate.next = [f"the dump or log of rank {name_numbers(ranks[:8])}: it ended first, or its dump was not saved"]
+    return candidate
+
+
+def _stuck(evidence: Evidence, dumps: Dumps, stuck: list[tuple[str, int, list[int]]]) -> PossibleCause:
+    name, sequence, waiting = min(stuck, key=lambda row: (len(row[2]), row[0]))
+    candidate = PossibleCause(
+        "collective-stuck",
+        "hang",
+        "fabric",
+        f"all ranks of {name} entered collective {sequence}, and none completed it: the network or a GPU of the group",
+        "medium",
+    )
+    candidate.waits_for_all = True
+    candidate.ranks |= dict.fromkeys(sorted(waiting))
+    candidate.hosts |= dict.fromkeys(find_hosts(evidence, waiting))
+    _show(
+        candidate,
+        dumps,
+        waiting[0],
+        f"{name}: {dumps.states[waiting[0]][name].operations.get(sequence, 'collective')} {sequence} is not completed",
+    )
+    candidate.next = ["warnings of NCCL on these ranks, and kernel logs of their hosts: links and Xids"]
+    return candidate
+
+
+def _differ(evidence: Evidence, dumps: Dumps, name: str, sequence: int, operations: dict[int, str]) -> PossibleCause:
+    groups: dict[str, list[int]] = defaultdict(list)
+    for rank, operation in operations.items():
+        groups[operation].append(rank)
+    texts = [
+        f"{operation} by ranks {name_numbers(ranks)}"
+        for operation, ranks in sorted(groups.items(), key=lambda item: len(item[1]))
+    ]
+    few = min(groups.values(), key=len)
+    candidate = PossibleCause(
+        "collectives-differ",
+        "hard",
+        "software",
+        f"ranks call different collectives as number {sequence} of {name}: {'; '.join(texts[:3])}",
+    )
+    candidate.ranks |= dict.fromkeys(sorted(few))
+    candidate.hosts |= dict.fromkeys(find_hosts(evidence, few))
+    for operation, ranks in list(groups.items())[:3]:
+        _show(candidate, dumps, ranks[0], f"{name} {sequence}: {operation}")
+    candidate.next = ["the frames of this entry in both dumps: a branch or shape that differs between ranks"]
+    return candidate

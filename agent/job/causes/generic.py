@@ -1,0 +1,109 @@
+"""Causes that need no rule of their own, warnings that no row is for, and the words of summaries."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from agent.job.candidate import PossibleCause, first_of, name_hosts, name_ranks
+from agent.job.evidence import Evidence, LineEvent
+
+_GENERIC = (
+    "hard",
+    "dead",
+    "network",
+    "error",
+    "crash",
+    "exception",
+    "connect",
+    "cancel",
+    "consequence",
+    "slow",
+    "note",
+)
+_NEAR_THE_END = 3  # lines
+
+
+def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """One candidate for all lines of a row and role, with the ranks that wrote them."""
+    by_role: dict[str, list[LineEvent]] = defaultdict(list)
+    for event in events:
+        by_role[event.role].append(event)
+    for role, rows in by_role.items():
+        if role not in _GENERIC or rows[0].row.id == "unwinding":
+            continue
+        row, first = rows[0].row, first_of(rows)
+        candidate = PossibleCause(row.id, role, row.fault, "", row.confidence)
+        candidate.add_events(evidence, rows)
+        candidate.nic = first.groups.get("nic") or None
+        for event in rows:
+            host = evidence.ranks.find_host(event.groups.get("peer", ""))
+            if host is not None:
+                candidate.peers.setdefault(host)
+        words = collect_words(evidence, candidate, first)
+        candidate.summary = fill(row.summary, words)
+        candidate.next = [fill(text, words) for text in row.next]
+        yield candidate
+
+
+def collect_words(evidence: Evidence, candidate: PossibleCause, event: LineEvent) -> dict[str, str]:
+    """What the placeholders of a row are filled with."""
+    hosts = list(candidate.hosts)
+    who = name_ranks(evidence, list(candidate.ranks), hosts)
+    line = event.line.text[:200].strip()
+    groups = {name: value for name, value in event.groups.items() if value}
+    if "peer" in groups and (host := evidence.ranks.find_host(groups["peer"])) is not None:
+        groups["peer"] = f"{groups['peer'].partition('<')[0]} ({host})" if host not in groups["peer"] else host
+    where = who if len(hosts) < 2 or len(candidate.ranks) < 2 else name_hosts(hosts)
+    where = "the host" if who == "a process" else where
+    return {
+        "who": who,
+        "where": where,
+        "host": name_hosts(hosts) if hosts else "the host",
+        "text": line,
+        "line": line,
+        **groups,
+    }
+
+
+def fill(template: str, words: dict[str, str]) -> str:
+    """A template with its placeholders; those that the line does not have are left out."""
+    return re.sub(r" ?\{(\w+)\}", lambda match: _fill_one(match, words), template).strip()
+
+
+def _fill_one(match: re.Match[str], words: dict[str, str]) -> str:
+    space = " " if match[0].startswith(" ") else ""
+    value = words.get(match[1], "")
+    return f"{space}{value}" if value else ""
+
+
+def find_unexplained(evidence: Evidence) -> Iterator[PossibleCause]:
+    """Warnings that no row is for, and a log that ends in an error: never silent, and never sure."""
+    if evidence.unexplained:
+        events = list(evidence.unexplained.values())
+        first = first_of(events)
+        candidate = PossibleCause("unexplained", "unexplained", "unknown", "", "low")
+        candidate.add_events(evidence, events)
+        who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+        text = first.line.text[:160]
+        candidate.summary = f"{who}: NCCL warns of what is not in the table of failures: {text}"
+        candidate.next = ["the source of NCCL at the line's file and number; the lines around it"]
+        yield candidate
+    outputs = {
+        file.name for file in evidence.files if file.read_as in ("kernel log", "log of a service", "saved output")
+    }
+    for file, line in sorted(evidence.last_errors.items()):
+        if evidence.names[file] in outputs:
+            continue  # of a host, not of the job
+        tail = evidence.tails.get(file)
+        if tail is not None and tail.number - line.number <= _NEAR_THE_END:
+            candidate = PossibleCause("ends-in-error", "unexplained", "unknown", "", "low")
+            candidate.add(evidence, line)
+            name = evidence.names[file]
+            candidate.summary = (
+                f"{name} ends in an error that is not in the table of failures: {line.text.strip()[:160]}"
+            )
+            candidate.next = ["the lines before it"]
+            yield candidate
+            return

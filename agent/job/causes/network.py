@@ -1,0 +1,267 @@
+"""Causes in the network: failed completions, queue pairs that do not connect, ports that went down."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from agent.job.candidate import PossibleCause, first_of, name_hosts, name_ranks
+from agent.job.catalogue import load_codes
+from agent.job.causes.generic import collect_words, fill, find_generic
+from agent.job.evidence import Evidence, LineEvent
+from agent.job.lines import Moment
+
+_TAIL = re.compile(r"localGid (?P<local>\S{1,60})|remoteGids\s?(?P<remote>\S{1,60})|\bhca (?P<nic>[\w.-]{1,60})")
+_QP = re.compile(
+    r"on dev (?P<nic>[\w.-]{1,60}):(?P<port>\d{1,3})|local GID index (?P<index>-?\d{1,4})|local GID "
+    r"(?P<local>[\da-fA-F:.]{2,60})"
+    r"|remote GID (?P<remote>[\da-fA-F:.]{2,60})"
+)
+_DEVICE_NEXT = "the kernel log of {host}: the NIC's driver and AER"
+_AT_ONCE = "addresses (GID), MTU, routes or VLANs of the rails"
+_AT_ONCE_IB = "states, P_Keys or routes of the ports"
+_LATER = "a link that flapped, loss under load, or a peer that ended"
+_SOON, _LONG = 120.0, 600.0  # seconds after the job's first line
+
+
+def worked_before(evidence: Evidence, at: Moment | None) -> bool | None:
+    """Whether collectives had worked before the failure; None: the files do not show it."""
+    if evidence.progress or evidence.ended_well or any((state.waits or 0) > 2 for state in evidence.watchdog):
+        return True
+    processes = [process for process in evidence.ranks.processes.values() if process.init_started]
+    passed = at.seconds - evidence.first_at.seconds if at is not None and evidence.first_at is not None else None
+    if not processes:
+        return True if passed is not None and passed > _LONG else None
+    if passed is not None and passed > _LONG:
+        return True
+    return False if passed is None or passed < _SOON else None
+
+
+def find_completions(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """One candidate per status and NIC's name; flushed ones are consequences unless they are alone."""
+    codes = load_codes()["completion"]
+    by_status: dict[tuple[int, str | None], list[LineEvent]] = defaultdict(list)
+    for event in events:
+        status = int(event.groups.get("status", "0"), 16 if event.row.id == "ucx-completion" else 10)
+        if event.row.id == "ucx-completion":
+            status = {0x15: 12, 0x16: 13, 0x01: 1, 0x02: 2, 0x04: 4, 0x05: 5, 0x12: 9, 0x13: 10, 0x14: 11}.get(
+                status, 21
+            )
+        by_status[status, _nic_of(evidence, event)].append(event)
+    statuses = {status for status, _ in by_status}
+    for (status, nic), rows in by_status.items():
+        code: dict[str, Any] = codes.get(str(status), {})
+        role = "consequence" if status == 5 and statuses != {5} else "network"
+        candidate = PossibleCause(f"completion-{status}", role, code.get("fault", "unknown"), "")
+        candidate.nic = nic or None
+        candidate.add_events(evidence, rows)
+        for event in rows:
+            if (host := evidence.ranks.find_host(event.groups.get("peer", ""))) is not None:
+                candidate.peers.setdefault(host)
+            if event.groups.get("link"):
+                candidate.facts.setdefault("link", event.groups["link"])
+            for match in _TAIL.finditer(event.groups.get("tail", "")):
+                for name, value in match.groupdict().items():
+                    if value:
+                        candidate.facts.setdefault(name, value)
+        words = collect_words(evidence, candidate, first_of(rows))
+        named = dict.fromkeys(event.groups["peer"].partition("<")[0] for event in rows if event.groups.get("peer"))
+        words["peers"] = name_hosts(list(candidate.peers) or list(named))
+        name = f"completion status {status}" + (f" ({code['name']})" if code else "")
+        who = words["who"]
+        if status == 12:
+            yield _unanswered(evidence, candidate, who, name)
+            continue
+        if status == 5 and role == "network":
+            candidate.confidence = "low"
+        candidate.summary = f"{who}: {name}: {code.get('means', 'no meaning is known')}"
+        candidate.next = [fill(text, words) for text in code.get("next", [])]
+        yield candidate
+
+
+def _unanswered(evidence: Evidence, candidate: PossibleCause, who: str, name: str) -> PossibleCause:
+    """Retries exceeded: by the addresses in the line, and by whether anything had worked before."""
+    peers = f" from {name_hosts(list(candidate.peers))}" if candidate.peers else ""
+    on = f" on {candidate.nic}" if candidate.nic else ""
+    local, remote = candidate.facts.get("local", ""), candidate.facts.get("remote", "")
+    if local.startswith("fe80") or remote.startswith("fe80"):
+        candidate.id, candidate.fault = "gid-link-local", "setting"
+        candidate.summary = (
+            f"{who} got no answer{peers}{on} ({name}): the GIDs in use are link-local (fe80::), "
+            f"which routed RoCE does not reach"
+        )
+        index = next(iter(evidence.settings.get("NCCL_IB_GID_INDEX", {})), None)
+        if index is not None:
+            candidate.facts.setdefault("index", index)
+            candidate.summary += f"; NCCL_IB_GID_INDEX={index} chooses them"
+        candidate.next = [
+            "`show_gids` on both hosts: the index of the RoCE v2 GID with an IPv4 address",
+            "NCCL_IB_GID_INDEX with that index (NCCL 2.21 and later choose it without the setting)",
+        ]
+        return candidate
+    candidate.confidence = "medium"
+    worked = worked_before(evidence, candidate.at)
+    infiniband = _is_infiniband(evidence, candidate)
+    at_once = _AT_ONCE_IB if infiniband else _AT_ONCE
+    if worked is None:
+        why = f"whether it had worked before is not in the log: if so, {_LATER}; else {at_once}"
+    else:
+        why = f"collectives had worked before: {_LATER}" if worked else f"no collective had worked before: {at_once}"
+    candidate.summary = f"{who} got no answer{peers}{on} ({name}); {why}"
+    hosts = name_hosts(list(candidate.hosts | candidate.peers)) or "both hosts"
+    later = [
+        f"link flaps, drops and retransmissions of the rails on {hosts}: `fabricscope scan`, kernel log",
+        "the peer's own log: whether its process ended first",
+    ]
+    first = (
+        [
+            f"`ibstat` on {hosts}: states and P_Keys of the ports; `sminfo`: the subnet manager",
+            "`ib_write_bw` between the two ports",
+        ]
+        if infiniband
+        else [
+            f"`show_gids`, and active MTU of the rails on {hosts}: the same type and MTU at both ends",
+            "`ping` from rail to rail with the MTU's size: `ping -M do -s 4000 -I INTERFACE PEER`",
+        ]
+    )
+    candidate.next = later if worked else first if worked is False else [*later, first[0]]
+    return candidate
+
+
+def _is_infiniband(evidence: Evidence, candidate: PossibleCause) -> bool:
+    """Whether the NIC, or all that the job uses, is InfiniBand."""
+    layers = {
+        layer
+        for devices in evidence.ranks.devices.values()
+        for name, _, layer in devices.values()
+        if candidate.nic in (None, name)
+    }
+    return candidate.facts.get("link") == "IB" or layers == {"IB"}
+
+
+def _nic_of(evidence: Evidence, event: LineEvent) -> str | None:
+    """The NIC that a line names, else the only one that its rank uses."""
+    match = re.search(r"\bhca ([\w.-]{1,60})", event.groups.get("tail", ""))
+    if match is not None or event.groups.get("nic"):
+        return match[1] if match is not None else event.groups["nic"]
+    return None
+
+
+def find_queue_pairs(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Failures to connect, with the addresses that later versions print."""
+    for candidate in find_generic(evidence, events):
+        for event in events:
+            for match in _QP.finditer(event.groups.get("tail", "")):
+                for name, value in match.groupdict().items():
+                    if value:
+                        candidate.facts.setdefault(name, value)
+        candidate.nic = candidate.facts.get("nic")
+        index = next(iter(evidence.settings.get("NCCL_IB_GID_INDEX", {})), None)
+        if index is not None:
+            candidate.facts.setdefault("index", index)
+            candidate.next.insert(0, f"NCCL_IB_GID_INDEX={index}: whether that GID is RoCE v2 with a routable address")
+        if candidate.facts.get("local", "").startswith("fe80"):
+            candidate.id, candidate.fault = "gid-link-local", "setting"
+            candidate.summary += "; the local GID is link-local (fe80::)"
+        yield candidate
+
+
+_LOW_KIB = 1 << 20  # 1 GiB
+
+
+def find_memlock(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Memory that is not registered: the limit decides, where the files have it."""
+    for candidate in find_generic(evidence, events):
+        hosts = candidate.hosts
+        limits = [
+            (kib, line) for kib, line in evidence.memlock if not hosts or evidence.host_of(line) in (None, *hosts)
+        ]
+        low = [(kib, line) for kib, line in limits if kib is not None and kib < _LOW_KIB]
+        for _, line in (low or limits)[:2]:
+            candidate.show(evidence, line)
+        if low:
+            candidate.confidence = "high"
+            candidate.summary += f"; the limit of locked memory there is {low[0][0]} KiB"
+        elif limits and candidate.id != "ucx-memlock":
+            candidate.confidence, candidate.fault = "medium", "rank"
+            candidate.summary = (
+                f"{name_ranks(evidence, list(candidate.ranks), list(hosts))}: memory cannot be registered with the "
+                "NIC, and the limit of locked memory is not low: a quota of the HCA, BAR1 of the GPU, or the IOMMU"
+            )
+            candidate.next = candidate.next[1:]
+        yield candidate
+
+
+def find_async(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """A port that went down: one candidate per host and port, with its return."""
+    codes = load_codes()["async"]
+    groups: dict[tuple[str | None, str | None, str], list[LineEvent]] = defaultdict(list)
+    for event in events:
+        text = event.groups.get("event", "").strip().lower()
+        name = next((key for key in codes if key.lower() in text), None)
+        if name is not None:
+            groups[evidence.host_of(event.line), event.groups.get("nic"), name].append(event)
+    for (host, nic, name), rows in groups.items():
+        code = codes[name]
+        if code["role"] == "fact":
+            continue
+        candidate = PossibleCause(
+            "port-down" if code["role"] == "port" else "device-event", code["role"], code["fault"], ""
+        )
+        candidate.add_events(evidence, rows)
+        candidate.nic, port = nic, rows[0].groups.get("port")
+        candidate.port = int(port) if port else None
+        part = f"port {candidate.port or 1} of {nic}" if nic else "a port of an RDMA device"
+        on = f" on {host}" if host else ""
+        ranks = f" ({_ranks(candidate)})" if candidate.ranks else ""
+        back = _came_back(groups.get((host, nic, "port active"), []), candidate.at) if name == "port error" else ""
+        candidate.summary = f"{part}{on}{ranks} {code['means']}{back}"
+        candidate.next = (
+            [
+                f"cable, optic and switch port of {nic or 'the NIC'}{on}: `fabricscope scan` there, link_downed "
+                f"counter, kernel log",
+                "clean or replace the cable or optic where it happens again",
+            ]
+            if code["role"] == "port"
+            else [fill(text, {"host": host or "the host"}) for text in code.get("next", [_DEVICE_NEXT])]
+        )
+        for event in groups.get((host, nic, "port active"), [])[:1]:
+            candidate.show(evidence, event.line)
+        yield candidate
+
+
+def _ranks(candidate: PossibleCause) -> str:
+    ranks = sorted(candidate.ranks)
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"{len(ranks)} ranks"
+
+
+def _came_back(events: list[LineEvent], at: Moment | None) -> str:
+    if not events:
+        return ""
+    back = first_of(events).line.at
+    if back is None or at is None or back.seconds < at.seconds:
+        return ", and came up again"
+    return f", and came up again after {back.seconds - at.seconds:.0f} s"
+
+
+def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Failed requests of EFA, by the status of its provider."""
+    codes = load_codes()["efa"]
+    for candidate in find_generic(evidence, events):
+        groups = first_of(events).groups
+        status = groups.get("status") or groups.get("provider")
+        code = codes.get(status or "", {})
+        if code:
+            candidate.summary = (
+                f"{name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))}: EFA "
+                f"status {status} ({code['name']}): {code['means']}"
+            )
+            candidate.fault = code["fault"]
+            candidate.next = [
+                "the security group of all hosts: all traffic from and to itself, inbound and outbound"
+                if code["fault"] == "fabric"
+                else "the peer's own log: whether its process ended first"
+            ]
+        yield candidate

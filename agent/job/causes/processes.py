@@ -1,0 +1,177 @@
+"""Processes that ended, were killed, never came, or were declared dead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agent.job.candidate import PossibleCause, find_hosts, first_of, name_ranks
+from agent.job.causes.generic import collect_words, fill
+from agent.job.evidence import Evidence, LineEvent
+
+
+def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
+    """The process that ended first, by launchers; those that were terminated afterwards are victims."""
+    rows: list[tuple[int, str, str | None, list[int], LineEvent | None, int | None]] = []
+    for exited in events.get("task-exit", []) + events.get("mpi-exit", []):
+        how = exited.groups.get("how") or (f"signal {exited.groups['signal']}" if exited.groups.get("signal") else "")
+        tasks = read_numbers(exited.groups.get("tasks") or exited.groups.get("task") or "")
+        rows.append((exited.line.number, how, exited.groups.get("hosts"), tasks, exited, None))
+    rows += [
+        (row.line.number, f"code {row.code}", row.host, [row.rank] if row.rank is not None else [], None, row.pid)
+        for row in evidence.exits
+    ]
+    own = [row for row in rows if not _is_victim(row[1])]
+    killed = events.get("oom-kill")
+    if not own:
+        return
+    # an abort is mostly the watchdog of a rank that waited for another one
+    _, how, hosts, tasks, event, pid = next((row for row in own if not _is_abort(row[1])), own[0])
+    host = hosts.partition(".")[0] if hosts and "[" not in hosts and "," not in hosts else None
+    key, role, fault, text = _read_how(how)
+    if killed and key in ("killed", "oom-kill"):
+        return  # that candidate takes these ranks
+    candidate = PossibleCause(key, role, fault, "", "medium")
+    candidate.ranks |= dict.fromkeys(tasks[:1] if len(tasks) == 1 else tasks)
+    if host:
+        candidate.hosts.setdefault(host)
+    candidate.hosts |= dict.fromkeys(find_hosts(evidence, tasks))
+    who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+    candidate.summary = f"{who} {text}"
+    line = event.line if event is not None else next(row.line for row in evidence.exits if row.pid == pid)
+    candidate.show(evidence, line)
+    candidate.at = line.at
+    where = next(iter(candidate.hosts), "its host")
+    candidate.next = [
+        f"the kernel log of {where} at that time: out of memory, Xids, segfaults"
+        if fault != "setting"
+        else f"`df /dev/shm` on {where}",
+        f"the last lines of the log of {who}",
+    ]
+    yield candidate
+
+
+def _is_victim(how: str) -> bool:
+    """Ended by the launcher because another had ended."""
+    return bool(re.search(r"Terminated|code -15\b|signal 15\b|Broken pipe", how))
+
+
+def _is_abort(how: str) -> bool:
+    return _read_how(how)[0] == "aborted"
+
+
+def _read_how(how: str) -> tuple[str, str, str, str]:
+    """id, role, fault and text of an exit."""
+    for form, answer in _HOW:
+        if re.search(form, how):
+            return answer
+    return "exit-code", "exit", "software", f"ended first, with {how}"
+
+
+_HOW = (
+    (r"Out Of Memory", ("oom-kill", "hard", "software", "was killed: out of host memory")),
+    (
+        r"code -9\b|Killed|signal 9\b",
+        ("killed", "exit", "rank", "was killed (SIGKILL): by the out-of-memory killer, a limit, or a person"),
+    ),
+    (
+        r"code -7\b|Bus error|signal 7\b",
+        ("bus-error", "exit", "setting", "ended with a bus error: /dev/shm is full, or a mapped file was cut"),
+    ),
+    (r"code -11\b|Segmentation fault|signal 11\b", ("crash", "exit", "software", "crashed (segmentation fault)")),
+    (r"code -6\b|Aborted|signal 6\b", ("aborted", "exit", "software", "aborted: its watchdog or an assertion")),
+)
+
+
+def read_numbers(text: str) -> list[int]:
+    """Task numbers of "8-10,12".
+
+    >>> read_numbers("8-10,12")
+    [8, 9, 10, 12]
+    """
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if first.isdigit() and (last.isdigit() or not dash):
+            numbers += range(int(first), min(int(last or first), int(first) + 100_000) + 1)
+    return numbers
+
+
+def find_oom(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Who was killed: by the process number, or by the launcher's line about the task."""
+    candidate = PossibleCause("oom-kill", "hard", "software", "")
+    candidate.add_events(evidence, events)
+    candidate.ranks.clear()
+    for event in events:
+        pid = event.groups.get("pid")
+        for process in evidence.ranks.processes.values():
+            if pid and process.pid == int(pid) and process.rank is not None:
+                candidate.ranks.setdefault(process.rank)
+                candidate.hosts.setdefault(process.host)
+    for event in evidence.events.values():
+        if event.row.id == "task-exit" and re.search(r"Out Of Memory|Killed", event.groups.get("how", "")):
+            tasks, hosts = read_numbers(event.groups["tasks"]), event.groups["hosts"]
+            if len(tasks) <= 8 and not candidate.ranks:
+                candidate.ranks |= dict.fromkeys(tasks)
+                candidate.hosts |= {hosts: None} if "[" not in hosts and "," not in hosts else {}
+            candidate.show(evidence, event.line)
+    for row in evidence.exits:
+        if row.code == -9 and not candidate.ranks and row.rank is not None:
+            candidate.ranks.setdefault(row.rank)
+            candidate.hosts |= {row.host: None} if row.host else {}
+            candidate.show(evidence, row.line)
+    if candidate.ranks:
+        candidate.hosts = dict.fromkeys(find_hosts(evidence, list(candidate.ranks))) or candidate.hosts
+    words = collect_words(evidence, candidate, events[0])
+    candidate.summary = fill(events[0].row.summary, words)
+    candidate.next = [fill(text, words) for text in events[0].row.next]
+    yield candidate
+
+
+def find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Ranks that a line names as missing."""
+    ranks = [
+        number
+        for event in events
+        for number in read_numbers(event.groups.get("missing", "").replace(" ", "").strip(","))
+    ]
+    row, first = events[0].row, first_of(events)
+    candidate = PossibleCause(row.id, "missing" if ranks else "network", row.fault, "")
+    candidate.ranks |= dict.fromkeys(sorted(set(ranks)))
+    candidate.hosts |= dict.fromkeys(find_hosts(evidence, ranks))
+    who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts)) if ranks else "a rank"
+    candidate.summary = (
+        f"{who} did not come to the barrier" if row.id == "monitored-barrier" else f"{who} never came to the root"
+    )
+    candidate.next = list(row.next)
+    candidate.show(evidence, first.line)
+    candidate.at = first.line.at
+    yield candidate
+
+
+def find_dead(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """The first that was declared dead."""
+    first = first_of(events)
+    row = first.row
+    candidate = PossibleCause(row.id, "dead", row.fault, "")
+    place = first.groups.get("peer") or first.groups.get("where", "").partition("/")[0]
+    host = evidence.ranks.find_host(place) or place.partition("<")[0]
+    candidate.hosts.setdefault(host)
+    device = first.groups.get("where", "").partition("/")[2]
+    ranks = [
+        rank
+        for rank in evidence.ranks.ranks()
+        if evidence.ranks.host(rank) == host and str(evidence.ranks.local(rank)) == device
+    ]
+    candidate.ranks |= dict.fromkeys(ranks)
+    what = first.groups.get("kind")
+    name = f"{host}, device {device}" if device else host
+    candidate.summary = (
+        f"{name}: {what} (all ranks of HCCL name the root this way)"
+        if what
+        else f"a process on {host} died: RAS of NCCL declared it dead first"
+    )
+    candidate.next = [f"the log of {name}: what it wrote last", f"the kernel log of {host}"]
+    candidate.show(evidence, first.line)
+    candidate.at = first.line.at
+    yield candidate

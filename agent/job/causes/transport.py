@@ -1,0 +1,119 @@
+"""A slow way between hosts: TCP in place of RDMA, or copies through host memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agent.job.candidate import PossibleCause, find_hosts, name_hosts, name_ranks
+from agent.job.causes.generic import find_generic
+from agent.job.evidence import Evidence, LineEvent
+
+
+def find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
+    """A slow way between hosts: TCP in place of RDMA, or copies through host memory."""
+    facts = evidence.nccl.result()
+    hosts = list(evidence.ranks.hosts())
+    nodes = facts.nodes or len(hosts)
+    if nodes < 2:
+        return
+    sockets = facts.network == "Socket" or "NET/Socket" in facts.transports
+    if sockets:
+        reasons = [
+            text
+            for name, text in (
+                ("no-libibverbs", "the image has no libibverbs"),
+                ("no-rdma-device", "no active RDMA port is left for NCCL"),
+            )
+            if events.get(name)
+        ]
+        disabled = [
+            key for key in ("NCCL_IB_DISABLE", "NCCL_NET") if set(evidence.settings.get(key, {})) & {"1", "Socket"}
+        ]
+        reasons = [f"{key} is set" for key in disabled] or reasons
+        if not reasons or events.get("efa-not-found"):
+            return  # nothing shows that there is RDMA; or libfabric's lines have the reason
+        candidate = PossibleCause(
+            "sockets", "slow", "setting", f"NCCL goes over TCP sockets between hosts: {'; '.join(reasons)}", "medium"
+        )
+        candidate.hosts |= dict.fromkeys(hosts[:64])
+        for name in ("no-rdma-device", "no-libibverbs"):
+            for event in events.get(name, [])[:2]:
+                candidate.show(evidence, event.line)
+        candidate.next = [
+            "`ls /dev/infiniband` and `ibstat` inside the job: the devices of the container, ports that are active"
+        ]
+        if disabled:
+            candidate.confidence = "high"
+            candidate.next = [f"unset {' and '.join(disabled)}"]
+        yield candidate
+        return
+    ways = {way: count for way, count in facts.transports.items() if way.startswith("NET/IB")}
+    copied = sum(count for way, count in ways.items() if "GDRDMA" not in way)
+    if ways and copied == sum(ways.values()):
+        why = (
+            "neither peer memory nor DMA-BUF of the NIC works"
+            if facts.gpudirect_off
+            else "GPUDirect RDMA is not in use"
+        )
+        candidate = PossibleCause(
+            "gpudirect-off",
+            "slow",
+            "setting",
+            f"all {copied} network channels copy through host memory: {why}",
+            "high" if facts.gpudirect_off else "medium",
+        )
+        candidate.next = [
+            "`lsmod | grep peermem` and the open GPU modules (DMA-BUF) on all hosts: `fabricscope scan` names "
+            "what is missing"
+        ]
+        yield candidate
+
+
+def find_no_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """libfabric without a device, and what NCCL uses in its place."""
+    for candidate in find_generic(evidence, events):
+        if evidence.nccl.facts.get("network") == "Socket":
+            provider = next((event.groups["provider"] for event in events if event.groups.get("provider")), "efa")
+            hosts = name_hosts(list(candidate.hosts)) or "the hosts"
+            candidate.summary = (
+                f"NCCL goes over TCP sockets in place of {provider.upper()}: libfabric finds no "
+                f"device of provider {provider} on {hosts}"
+            )
+        yield candidate
+
+
+def find_device_counts(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """A host with fewer NICs than the others: the one whose ranks list fewer."""
+    counts = {
+        int(event.groups["number"]): int(event.groups["count"])
+        for event in evidence.events.values()
+        if event.row.id == "local-net-devices"
+    }
+    most = max(counts.values(), default=0)
+    few = sorted(rank for rank, count in counts.items() if count < most)
+    for candidate in find_generic(evidence, events):
+        if few:
+            candidate.ranks, candidate.hosts = dict.fromkeys(few), dict.fromkeys(find_hosts(evidence, few))
+            who = name_hosts(list(candidate.hosts)) or name_ranks(evidence, few, [])
+            candidate.summary = f"{who} has fewer NICs than the others: {counts[few[0]]} of {most}"
+            candidate.next = [f"`ibstat` on {who}: a port that is down, or a NIC that the container does not have"]
+        yield candidate
+
+
+def find_host_copies(evidence: Evidence) -> Iterator[PossibleCause]:
+    """GPUs of one host that exchange data through host memory: a note, as some machines have no other way."""
+    ways = evidence.nccl.result().transports
+    copied = sum(count for way, count in ways.items() if way.startswith(("SHM", "direct")))
+    direct = sum(count for way, count in ways.items() if way.startswith("P2P"))
+    if not copied:
+        return
+    names = [name for name in ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL") if name in evidence.settings]
+    why = f"; {' and '.join(names)} is set" if names else ""
+    note = PossibleCause(
+        "host-copies",
+        "note",
+        "setting" if names else "unknown",
+        f"{copied} of {copied + direct} channels between GPUs of one host go through host memory (SHM){why}",
+    )
+    note.next = ["`nvidia-smi topo -p2p r` on the host: ACS, IOMMU, containers without a common IPC namespace"]
+    yield note

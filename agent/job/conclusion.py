@@ -1,0 +1,230 @@
+"""What the evidence of a job shows: how it ended, its causes, and what followed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent.job.candidate import SLOW, PossibleCause, find_hosts, name_hosts, name_numbers, name_ranks
+from agent.job.causes import find_candidates
+from agent.job.evidence import Evidence
+from agent.job.fold import fold
+from agent.job.settings import find_nearest, judge_settings
+from agent.model.job_answer import (
+    JobEvidence,
+    JobSetting,
+)
+
+_FAILED = frozenset(
+    (
+        "hard",
+        "port",
+        "setup",
+        "dead",
+        "network",
+        "error",
+        "crash",
+        "exit",
+        "exception",
+        "connect",
+        "silent",
+        "unexplained",
+        "consequence",
+    )
+)
+_FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
+_SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
+_HUNG = frozenset(("missing", "hang"))
+
+
+class Conclusion:
+    """The causes of a job, and what is needed to put them in words."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.settings = judge_settings(evidence)
+        candidates = find_candidates(evidence)
+        _blame_settings(evidence, candidates, self.settings)
+        _blame_uneven(candidates, self.settings)
+        _forgive(evidence, candidates)
+        self.notes = [candidate for candidate in candidates if candidate.role == "note"]
+        candidates = [candidate for candidate in candidates if candidate.role != "note"]
+        candidates += _find_lost(evidence, candidates) or _find_absent(evidence, candidates)
+        self.causes, self.parents = fold(candidates)
+        self.folded = [candidate for candidate in candidates if id(candidate) in self.parents]
+        if self.causes and all(cause.role == "consequence" for cause in self.causes):
+            self.folded += self.causes[1:]
+            self.parents |= {id(cause): self.causes[0] for cause in self.causes[1:]}
+            self.causes = self.causes[:1]
+            first = self.causes[0]
+            first.summary += "; this is a consequence, and what it follows from is not in these files"
+            first.confidence, first.next = (
+                "low",
+                first.next or ["the logs of all ranks: the first error of each process"],
+            )
+        self.ended = self._decide_end()
+
+    def _decide_end(self) -> str:
+        evidence = self.evidence
+        roles = [cause.role for cause in self.causes if cause.order < SLOW]
+        if any(role in _FAILED for role in roles):
+            first = self.causes[0]
+            return "killed" if first.id in ("oom-kill", "killed") else "failed"
+        if any(role in _HUNG for role in roles):
+            return "hung"
+        if "cancel" in roles:
+            return "killed"
+        if _ends_well(evidence):
+            return "well"
+        logs = {file.name for file in evidence.files if file.read_as and "NCCL" in file.read_as}
+        if any(not tail.whole and evidence.names[number] in logs for number, tail in evidence.tails.items()):
+            return "cut"
+        return "unknown"
+
+
+def _ends_well(evidence: Evidence) -> bool:
+    """A regular end, and no file whose last line is an error."""
+    if not evidence.ended_well:
+        return False
+    processes = [process for process in evidence.ranks.processes.values() if process.init_started]
+    destroyed = [process for process in processes if process.destroyed]
+    if list(evidence.ended_well) == ["destroy complete"]:
+        return len(destroyed) == len(processes) > 0
+    return True
+
+
+def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
+    """Warnings and exceptions that a job outlived are notes: its regular end comes after them."""
+    ends = {evidence.names[line.file]: line.number for line in evidence.ended_well.values()}
+    if not _ends_well(evidence):
+        return
+    for candidate in candidates:
+        lines = [(row.source, row.line or 0) for row in candidate.evidence]
+        outlived = all(source in ends and number < ends[source] for source, number in lines)
+        if candidate.role in _FORGIVABLE and lines and outlived:
+            candidate.role = "note"
+
+
+def _blame_settings(evidence: Evidence, candidates: list[PossibleCause], settings: Sequence[JobSetting]) -> None:
+    """A misspelt or wrong setting that explains why the wrong GID or device is in use."""
+    index = next(
+        (row for row in settings if row.verdict == "misspelt" and find_nearest(row.name) == "NCCL_IB_GID_INDEX"), None
+    )
+    for candidate in candidates:
+        if index is None or candidate.id not in (
+            "gid-link-local",
+            "qp-no-route",
+            "qp-address-unresolved",
+            "qp-invalid",
+        ):
+            continue
+        candidate.fault, candidate.confidence = "setting", "high"
+        candidate.summary += (
+            f"; {index.name} is no setting of NCCL (NCCL_IB_GID_INDEX is), so its value {index.value} has no effect"
+        )
+        candidate.next.insert(0, f"write NCCL_IB_GID_INDEX={index.value} in place of {index.name}")
+        for line in list(evidence.settings[index.name][index.value].values())[:1]:
+            candidate.evidence.insert(
+                0, JobEvidence(text=line.whole.strip()[:400], source=evidence.names[line.file], line=line.number)
+            )
+
+
+def _blame_uneven(candidates: list[PossibleCause], settings: Sequence[JobSetting]) -> None:
+    """Settings that differ between ranks explain messages whose sizes differ."""
+    uneven = [row for row in settings if row.verdict == "uneven" and row.name in _SIZING]
+    for candidate in candidates:
+        if uneven and candidate.id in ("socket-truncated", "collective-mismatch", "collective-mismatch-old"):
+            names = list(dict.fromkeys(row.name for row in uneven))
+            values = ", ".join(f"{row.value} in the {row.where}" for row in uneven if row.name == names[0])
+            candidate.fault = "setting"
+            candidate.summary = f"ranks differ in {' and '.join(names)} ({values}), so their messages differ in size"
+            candidate.next = [f"one value of {' and '.join(names)} for all ranks, or none"]
+
+
+def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[PossibleCause]:
+    """Who the others lost: a host whose log is not here, or a rank that wrote nothing when all others failed."""
+    affected: dict[int, None] = {}
+    for candidate in candidates:
+        if candidate.role in ("consequence", "network", "connect") and candidate.id != "unwinding":
+            affected |= candidate.ranks
+    ranks = evidence.ranks
+    named: dict[str, None] = {}
+    at = None
+    lines = []
+    for event in evidence.events.values():
+        if event.row.id in ("connection-closed", "connection-broken", "connect-failed") and event.role != "noise":
+            peer = event.groups.get("peer", "")
+            if peer:
+                named.setdefault(ranks.find_host(peer) or peer.partition("<")[0])
+            lines.append(event.line)
+            if event.line.at is not None and (at is None or event.line.at.seconds < at.seconds):
+                at = event.line.at
+    if not lines:
+        return []
+    known = [rank for rank in ranks.ranks() if ranks.find(rank) is not None]
+    own = {
+        rank for candidate in candidates if candidate.role not in ("consequence", "slow") for rank in candidate.ranks
+    }
+    silent = [rank for rank in known if rank not in affected and rank not in own]
+    suspects = [rank for rank in silent if ranks.host(rank) in named] or silent
+    if suspects and len(affected) * 2 >= len(known) and len(suspects) <= max(8, len(known) // 8):
+        hosts = find_hosts(evidence, suspects)
+        who = name_ranks(evidence, suspects, hosts)
+        lost = PossibleCause(
+            "rank-silent",
+            "silent",
+            "rank",
+            f"{who} ended without a word; the others lost their connections to it",
+            "medium",
+        )
+        lost.ranks |= dict.fromkeys(suspects)
+        lost.hosts |= dict.fromkeys(hosts)
+        lost.next = [
+            f"the kernel log of {name_hosts(hosts)} at that time: out of memory, Xids, segfaults",
+            f"the launcher's line about the exit of rank {name_numbers(suspects[:8])}",
+        ]
+    else:
+        writers = {host for line in lines if (host := evidence.host_of(line)) is not None}
+        writers |= {host for candidate in candidates if candidate.role != "slow" for host in candidate.hosts}
+        foreign = [host for host in named if host not in ranks.hosts()] or [h for h in named if h not in writers]
+        if not foreign:
+            return []
+        lost = PossibleCause(
+            "peer-gone",
+            "silent",
+            "peer",
+            f"a process on {name_hosts(foreign)} ended first, and no line of it shows why",
+            "low",
+        )
+        lost.hosts |= dict.fromkeys(foreign)
+        lost.next = [f"the log of {name_hosts(foreign)}: its own first error decides"]
+    lost.at = at
+    for line in lines[:3]:
+        lost.show(evidence, line)
+    return [lost]
+
+
+def _find_absent(evidence: Evidence, candidates: list[PossibleCause]) -> list[PossibleCause]:
+    """A communicator that never came up, with nothing else wrong: the ranks that did not start."""
+    ranks = evidence.ranks
+    started = {
+        process.rank for process in ranks.processes.values() if process.init_started and process.world == ranks.world
+    }
+    done = any(process.init_done or process.destroyed for process in ranks.processes.values())
+    if done or evidence.progress or evidence.ended_well or any(candidate.order < SLOW for candidate in candidates):
+        return []
+    missing = [rank for rank in range(min(ranks.world, 100_000)) if rank not in started]
+    if not missing or len(started) < 2 or len(missing) * 2 > ranks.world:
+        return []
+    hosts = find_hosts(evidence, missing)
+    absent = PossibleCause(
+        "rank-not-started",
+        "missing",
+        "rank",
+        f"{name_ranks(evidence, missing, hosts)} never began to create the communicator; {len(started)} of "
+        f"{ranks.world} ranks did",
+        "low",
+    )
+    absent.ranks |= dict.fromkeys(missing)
+    absent.hosts |= dict.fromkeys(hosts)
+    absent.next = [f"the log of rank {name_numbers(missing[:8])}: whether it started, and where it is"]
+    return [absent]

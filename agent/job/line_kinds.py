@@ -1,0 +1,88 @@
+"""What a kind of line may mean: lines that differ in digits only are of one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from agent.job.catalogue import Pattern, find_patterns, find_tokens, load_words
+from agent.job.file_state import FileState
+from agent.job.line_readers import COUNTED, READERS, read_info, read_table_line
+from agent.job.lines import LogLine
+
+# What is looked for within tokens: settings, names of errors, and the words of rows that are so
+_ANYWHERE_WORDS = (
+    "CCL_",
+    "UCX_",
+    " FI_",
+    "HSA_",
+    "Error",
+    "Exception",
+    "error",
+    "ERROR",
+    "ailed",
+    "ailure",
+    "nvmlInit",
+    "nvmlDevice",
+    "nvmlShutdown",
+    "NCCL",
+    "ProcessGroup",
+    "torch",
+    "it/s",
+    "HCCL",
+    "HCCP",
+)
+
+
+class Kind:
+    """What a kind of line may mean."""
+
+    __slots__ = ("count", "info", "likely", "patterns", "plain", "readers")
+
+    def __init__(
+        self, patterns: tuple[Pattern, ...], readers: tuple[Callable[[FileState, LogLine], None], ...], info: bool
+    ) -> None:
+        self.patterns, self.readers = patterns, readers
+        self.info = info  # only a message of NCCL at level INFO
+        self.plain = not info and not patterns and set(readers) <= COUNTED  # after a while only its number matters
+        self.likely = _UNREAD  # the reader of NCCL's facts that takes it
+        self.count = 0
+
+
+_UNREAD = -2
+_TOKENS = frozenset(
+    b"version float half double bfloat int uint fp Rank bytes Device Running SUM redop algbw nThread bounds bandwidth "
+    b"raining Training training Job job code COMPLETE Finished iteration Iteration step Step epoch Epoch loss "
+    b"deepspeed "
+    b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
+    b"compiled summary locked "
+    b"RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
+)
+
+
+@cache
+def _known_tokens() -> frozenset[bytes]:
+    """Tokens without which a line means nothing."""
+    return _TOKENS | load_words().by_token.keys()
+
+
+def _is_anywhere(raw: bytes) -> bool:
+    return any(word in raw for word in _ANYWHERE_BYTES) or any(word in raw for word, _ in load_words().anywhere)
+
+
+_ANYWHERE_BYTES = tuple(word.encode() for word in _ANYWHERE_WORDS)
+
+
+def make_kind(key: bytes, raw: bytes) -> Kind | None:
+    """What lines like this one may mean; None: nothing. `key`: the line without digits."""
+    tokens = set(find_tokens(raw))
+    if tokens.isdisjoint(_known_tokens()) and not _is_anywhere(raw) and key.strip(b" .\t\r\n"):
+        return None
+    patterns = tuple(sorted(find_patterns(raw, tokens), key=lambda pattern: pattern.row.id == "cuda-error"))
+    if b"NCCL INFO " in raw:  # what is normal there needs no second look
+        patterns = tuple(pattern for pattern in patterns if "noise" not in (pattern.row.role, pattern.row.info))
+    readers = [reader for words, reader in READERS if any(word in raw for word in words)]
+    if not key.strip(b" .\t\r\n") and key.strip():
+        readers.append(read_table_line)
+    info = raw.count(b"NCCL INFO ") == 1 and not patterns and readers == [read_info] and b"\r" not in raw
+    return Kind(patterns, tuple(readers), info) if patterns or readers else None

@@ -1,0 +1,243 @@
+"""What lines show besides failures: versions, settings, ranks, tables, progress, a regular end, errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from agent.job.dumps.ras import SnapshotReader, find_version
+from agent.job.file_state import FileState
+from agent.job.hccl_lines import read_hccl
+from agent.job.lines import LogLine
+
+_MOST_TABLE_LINES = 60_000
+_BANNER = re.compile(r"(?P<library>NCCL|RCCL) version ?:? ?(?P<version>\d{1,2}\.\d{1,3}(?:\.\d{1,4})?)")
+_SET = re.compile(r"(?P<name>(?:NCCL|RCCL)_[A-Z0-9_]{1,60}) set (?:by (?:environment|user) )?to (?P<value>.{0,400})")
+_HCCL_SET = re.compile(
+    r"\[HCCL_ENV\] ?(?P<name>HC\w{1,60}) set by (?P<how>default|environment) to \[(?P<value>[^\]]{0,200})\]"
+)
+_GIVEN = re.compile(
+    r"(?:(?<=\s)|(?<=^)|(?<=[\"';]))(?P<name>(?:TORCH_NCCL|NCCL|RCCL|HCCL|UCX|FI|HSA)_[A-Z][A-Z0-9_]{0,60})="
+    r"(?P<value>\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s\"';]{0,300})"
+)
+_NAME_LINE = re.compile(r"-? ?name: [\"']?(?P<name>(?:TORCH_NCCL|NCCL|RCCL|HCCL|UCX|FI)_[A-Z0-9_]{1,60})[\"']?$")
+_VALUE_LINE = re.compile(r"value: [\"']?(?P<value>[^\"']{0,300})[\"']?$")
+_MOST_LIMITS = 10_000
+_LIMIT = re.compile(
+    r"(?:max locked memory|locked-in-memory size)\s{0,30}\((?:kbytes, -l|kbytes)\)\s{1,10}(?P<kib>unlimited|\d{1,15})|"
+    r"Max locked memory\s{2,20}(?P<bytes>unlimited|\d{1,18})\s"
+)
+_LAUNCHED = re.compile(r"\bhost[ =:]{1,2}(?P<host>[A-Za-z][\w.-]{0,63}),? local[ _]rank[ =:]{1,2}(?P<local>\d{1,4})")
+_TABLE_FIELD = re.compile(r"\s{1,8}(?P<name>host|rank|exitcode|time|traceback) {1,12}: (?P<value>.{0,200})")
+_ERROR = re.compile(
+    r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b",
+    re.IGNORECASE,
+)
+_FRAME = re.compile(r"  File \"|frame #\d|#\d{1,3} ")
+# Words by which lines matter besides the failures; without digits
+_FRAMEWORKS = {
+    b"torch": "PyTorch",
+    b"ProcessGroup": "PyTorch",
+    b"deepspeed": "DeepSpeed",
+    b"DeepSpeed": "DeepSpeed",
+    b"megatron": "Megatron-LM",
+    b"nThread ": "nccl-tests",
+    b"jaxlib": "JAX",
+    b"tensorflow": "TensorFlow",
+    b"mindspore": "MindSpore",
+    b"vllm": "vLLM",
+    b"lightning": "Lightning",
+    b"horovod": "Horovod",
+}
+_PROGRESS = (b"iteration", b"Iteration", b"it/s", b"step ", b"Step ", b"step:", b"step=", b"epoch", b"Epoch", b"loss")
+_WELL = (
+    b"Out of bounds values",
+    b"Avg bus bandwidth",
+    b"raining complete",
+    b"raining finished",
+    b"raining done",
+    b"ob completed",
+    b"exited with exit code",
+    b"Destroy COMPLETE",
+    b"Finished training",
+    b"exit code",
+)
+_WELL_FORM = re.compile(
+    r"# Out of bounds values : 0 OK|# Avg bus bandwidth|[Tt]raining (?:is )?(?:complete|finished|done)|[Jj]ob completed"
+    r"(?: successfully)?|exit(?:ed)? (?:with )?(?:exit )?code:? 0\b|Destroy COMPLETE|Finished training"
+)
+_TABLE_WORDS = (
+    b" float",
+    b" half",
+    b" double",
+    b" bfloat",
+    b" int",
+    b" uint",
+    b" fp",
+    b"Rank ",
+    b"#bytes",
+    b"Device ",
+    b"Running ",
+    b"SUM ",
+    b"redop",
+    b"algbw",
+    b"nThread",
+)
+_SETTING_WORDS = (b"NCCL_", b"RCCL_", b"HCCL_", b"UCX_", b" FI_", b"HSA_", b"value:")
+_ERROR_WORDS = (
+    b"rror",
+    b"ERROR",
+    b"FATAL",
+    b"atal",
+    b"xception",
+    b"raceback",
+    b"bort",
+    b"illed",
+    b"anic",
+    b"ailed",
+    b"ailure",
+)
+
+
+def read_info(state: FileState, line: LogLine) -> None:
+    """A record of NCCL."""
+    if line.level is None and line.host is None:
+        return
+    state.found.add("nccl")
+    if line.level == "INFO":
+        state.evidence.ranks.read_info(line.text, line.host, line.pid)
+        state.evidence.nccl.read_text(line.text)
+    elif line.level == "WARN":
+        state.evidence.nccl.warnings.setdefault(line.text[:300])
+
+
+def _read_banner(state: FileState, line: LogLine) -> None:
+    match = _BANNER.search(line.text)
+    if match is None:
+        return
+    state.found.add("nccl")
+    evidence = state.evidence
+    evidence.versions.setdefault(match["version"], line)
+    if evidence.library is None or match["library"] == "RCCL":
+        evidence.library = (match["library"], match["version"])
+    if line.level is None:
+        evidence.nccl.read_version(match["version"])
+
+
+def _read_settings(state: FileState, line: LogLine) -> None:
+    settings = state.evidence.settings
+    if state.setting is not None and (match := _VALUE_LINE.search(line.text.rstrip())) is not None:
+        settings[state.setting.text][match["value"].strip()]["job definition"] = state.setting
+    state.setting = None
+    if (match := _SET.search(line.text)) is not None:
+        rank = state.evidence.ranks.rank_of(line.host, line.pid)
+        place = f"{line.host or ''}:{line.pid or ''}" if rank is None else f"rank {rank}"
+        places = settings[match["name"]][match["value"].strip().rstrip(".")]
+        if len(places) < 10_000:
+            places[place] = line
+    elif (match := _HCCL_SET.search(line.text)) is not None:
+        if match["how"] == "environment":
+            settings[match["name"]][match["value"]][f"{line.host or ''}:{line.pid or ''}"] = line
+    elif (match := _NAME_LINE.search(line.text.rstrip())) is not None:
+        state.setting = line._replace(text=match["name"])
+    else:
+        for match in list(_GIVEN.finditer(line.text))[:64]:
+            settings[match["name"]][match["value"].strip("\"'")]["launch command"] = line
+
+
+def read_table_line(state: FileState, line: LogLine) -> None:
+    """A line that may be of a measured table, or of the list of devices above it."""
+    evidence = state.evidence
+    if line.level is not None:
+        return
+    if evidence.ranks.read_table(line.text):
+        state.found.add("table")
+    lines = evidence.table_lines[line.file]
+    if len(lines) < _MOST_TABLE_LINES:
+        lines.append(line.text)
+
+
+def _read_well(state: FileState, line: LogLine) -> None:
+    match = _WELL_FORM.search(line.text)
+    if match is not None:
+        state.evidence.ended_well[match[0].lower()[:40]] = line
+        state.evidence.note_end(line)
+
+
+def _read_progress(state: FileState, line: LogLine) -> None:
+    state.evidence.progress += 1
+    state.found.add("other")
+
+
+def _read_framework(state: FileState, line: LogLine) -> None:
+    for word, name in _FRAMEWORKS.items():
+        if word.decode() in line.whole:
+            state.evidence.framework[name] += 1
+            state.found.add("torch" if name == "PyTorch" else "other")
+
+
+def _read_ras(state: FileState, line: LogLine) -> None:
+    """A snapshot of RAS begins, in a file of its own or in a log."""
+    version = find_version(line.text)
+    if version is not None:
+        state.ras_version = version
+    elif line.text.strip() == "Job summary":
+        state.snapshot = SnapshotReader(state.name, state.ras_version)
+        state.evidence.snapshots.append(state.snapshot.snapshot)
+        state.found.add("ras")
+
+
+def _read_limit(state: FileState, line: LogLine) -> None:
+    """`ulimit -a` of the job, or limits of its process in /proc."""
+    match = _LIMIT.search(line.text)
+    if match is not None and len(state.evidence.memlock) < _MOST_LIMITS:
+        value, unit = match["kib"] or match["bytes"], 1 if match["kib"] else 1024
+        kib = None if value == "unlimited" else int(value) // unit
+        state.evidence.memlock.append((kib, line))
+        state.found.add("other")
+
+
+def _read_launched(state: FileState, line: LogLine) -> None:
+    match = _LAUNCHED.search(line.text)
+    if match is not None:
+        state.evidence.ranks.file_hosts[line.file].setdefault(match["host"].partition(".")[0])
+
+
+def _read_failure_table(state: FileState, line: LogLine) -> None:
+    """The table of torchrun: "host : ..", "rank : 3 (local_rank: 3)", "exitcode : -9 (pid: 4711)"."""
+    match = _TABLE_FIELD.match(line.text)
+    if match is None:
+        return
+    if match["name"] in state.table:
+        state.end_table()
+    state.table[match["name"]] = match["value"]
+    if match["name"] == "exitcode":
+        state.table_line = line
+        state.found.add("launcher")
+        state.end_table()
+
+
+def _read_error(state: FileState, line: LogLine) -> None:
+    """A line that is called an error, of a library that no row is for."""
+    if line.level is not None or not _ERROR.search(line.text[:300]) or _FRAME.match(line.text):
+        return
+    state.found.add("other")
+    state.evidence.last_errors[line.file] = line
+
+
+READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], ...] = (
+    ((b"NCCL INFO", b"NCCL WARN", b"] INFO ", b"] WARN "), read_info),
+    ((b"CCL version",), _read_banner),
+    (_SETTING_WORDS, _read_settings),
+    ((b"HCCL(", b"HCCP(", b"RUNTIME(", b"ROCE("), read_hccl),
+    (_TABLE_WORDS, read_table_line),
+    (_WELL, _read_well),
+    (_PROGRESS, _read_progress),
+    (tuple(_FRAMEWORKS), _read_framework),
+    ((b"compiled with CUDA", b"Job summary"), _read_ras),
+    ((b"locked memory", b"locked-in-memory"), _read_limit),
+    ((b"local rank", b"local_rank"), _read_launched),
+    ((b"  host ", b"  rank ", b"  exitcode"), _read_failure_table),
+    (_ERROR_WORDS, _read_error),
+)
+COUNTED = frozenset((_read_progress, _read_error, _read_framework))  # of many such lines only the number matters
