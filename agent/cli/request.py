@@ -188,17 +188,17 @@ def warn_of_unread(lines: list[str]) -> None:
 
 
 def warn_of_holders(report: Report, warn: Callable[[str], None]) -> None:
-    """Print which process holds the lock of each probe that timed out: one that hangs, or another run's.
+    """Print which process holds the lock of a probe: one that hangs, another run's, or what a tool left running.
 
     Live facts, for the administrator who looks at this host now: they are not in the report.
     """
-    late = [run.name for run in report.probes if run.status == "timed_out"]
-    if late:
-        from probes.locks import describe_holder
+    from probes.locks import describe_holder
 
-        for name in late:
-            if holder := describe_holder(name):
-                warn(f"{name}: {holder}")
+    for run in report.probes:
+        is_late = run.status == "timed_out"
+        if run.status != "skipped" and (holder := describe_holder(run.name, of_a_run=is_late)):
+            left = "" if is_late else "a process that an earlier run left, read beside it: "
+            warn(f"{run.name}: {left}{holder}")
 
 
 class Progress:
