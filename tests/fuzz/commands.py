@@ -29,9 +29,8 @@ from typing import Any, NamedTuple
 from agent.cli.errors import CliError
 from agent.cli.main import run
 from agent.fleet.ingest.run import Ingested, IngestOptions, ingest
-from agent.receive.clients import load_clients
 from agent.receive.inbox import Inbox, Limits
-from agent.receive.listening import open_sockets
+from agent.receive.listening import AccessFiles, TlsFiles, open_sockets
 from agent.receive.server import Server, ServerOptions
 from tests.fuzz import ethernet, readers, seeds
 from tests.fuzz.mutations import mutated, with_checksums
@@ -287,7 +286,11 @@ def _receiving(folder: Path, more: Sequence[bytes]) -> Iterator[Try]:
     known.touch(0o600)
     known.write_text(f'[[client]]\nhosts = "*"\ntoken = "{TOKEN}"\n')
     server = Server(
-        [socket], inbox, load_clients(str(known)), ServerOptions(None, ANSWER_SECONDS, False), lambda line: None
+        [socket],
+        inbox,
+        AccessFiles(TlsFiles(None, None, None), str(known), True),
+        ServerOptions(ANSWER_SECONDS, False),
+        lambda line: None,
     )
     serving = loop.create_task(server.run())
     loop.run_until_complete(asyncio.sleep(0))
