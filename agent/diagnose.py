@@ -241,7 +241,8 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
 
     Raises BadProfile if the profile is missing or cannot be read.
     """
-    if report.source.hosts is not None:  # what each output states alone was judged when they were read
+    # What each output states alone was judged when they were read, and what had no room when it was there.
+    if report.source.hosts is not None or report.left_out is not msgspec.UNSET:
         return msgspec.structs.replace(report, generated_at=utc_now())
     platform, expected, declared = _select_profile(report, profile)
     case = build_context(report, configuration, platform, expected)
