@@ -95,7 +95,8 @@ def test_keys_stand_in_the_order_of_the_schema_and_maps_are_sorted() -> None:
     """Same evidence, same bytes: the order is no accident of this run."""
     text = encode_report(REPORT).decode()
 
-    assert list(msgspec.json.decode(text)) == list(Report.__struct_encode_fields__)
+    keys = [name for name in Report.__struct_encode_fields__ if name != "left_out"]  # only where something was
+    assert list(msgspec.json.decode(text)) == keys
     assert text.index('"info"') < text.index('"warning"')
 
 
