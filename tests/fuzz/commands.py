@@ -41,6 +41,7 @@ from tests.probes.rdma import test_ibstat, test_ibv_devinfo, test_rdma_link, tes
 SECONDS = 2.0  # of a core, for one input
 INGESTED_AT_ONCE = 16
 MOST_FAILURES = 20
+PRINTED_AFTER = 500  # inputs
 ANSWER_SECONDS = 20.0  # for one request, on a loaded machine; what it costs is measured by itself
 FORMATS = ("json", "json", "text", "html")
 SAVED = {  # outputs by the names of their files
@@ -359,13 +360,16 @@ def main(arguments: list[str]) -> int:
     more = [
         path.read_bytes()[: 64 << 10] for folder in arguments[3:] for path in Path(folder).rglob("*") if path.is_file()
     ]
-    began = time.monotonic()
-    result = try_numbers(name, range(first, last), float("inf"), [content for content in more if content])
-    for number, failure in sorted(result.failed.items()):
-        print(f"{name} {number}: {failure}")
-    seconds = time.monotonic() - began
-    print(f"{name}: {result.inputs} inputs in {seconds:.0f} s, slowest {result.slowest_seconds:.2f} s of a core")
-    return 1 if result.failed else 0
+    count, slowest, failed, began = 0, 0.0, 0, time.monotonic()
+    for start in range(first, last, PRINTED_AFTER):
+        numbers = range(start, min(start + PRINTED_AFTER, last))
+        result = try_numbers(name, numbers, float("inf"), [content for content in more if content])
+        for number, failure in sorted(result.failed.items()):
+            print(f"{name} {number}: {failure}", flush=True)
+        count, slowest = count + result.inputs, max(slowest, result.slowest_seconds)
+        failed += len(result.failed)
+    print(f"{name}: {count} inputs in {time.monotonic() - began:.0f} s, slowest {slowest:.2f} s of a core")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
