@@ -27,6 +27,7 @@ from probes.catalogue import probes, providers
 from probes.host.interface import BadSource, Host
 from probes.probe import Outcome, Probe, Status
 from probes.run import ProbeResults, run_probes
+from probes.time_limit import TimeIsUp, TimeLimit
 from probes.topology_files.preparsed import FactsSource
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class ScanPlan(msgspec.Struct, frozen=True):
     profile: str = "auto"  # a name, a file, "none", or the recognized platform's
     history: Callable[[Report], Report] | None = None  # adds data of earlier runs of this host before evaluation
     preloaded: Mapping[str, Outcome] = MappingProxyType({})  # dated outcomes of probes that do not run now
+    began: float | None = None  # when its source was to be opened (time.monotonic()), which the time counts from
 
 
 class ScanResult(msgspec.Struct, frozen=True):
@@ -73,10 +75,15 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
 
     A source of finished facts is not probed: it supplies the outcomes itself.
     """
-    started = time.monotonic()
+    started = time.monotonic() if plan.began is None else plan.began
     catalogue = probes()
     selected = [p for p in catalogue if (not plan.only or p.name in plan.only) and p.name not in plan.skip]
-    if (separate := _scan_separately(host, plan, selected)) is not None:
+    try:
+        with TimeLimit(started + plan.timeout_seconds):
+            separate = _scan_separately(host, plan, selected, started)
+    except TimeIsUp:  # then no probe of the whole is reached either, and each says so
+        separate = None
+    if separate is not None:
         return separate
     if isinstance(host, FactsSource):
         ran = ProbeResults(host.outcomes(selected), None)
@@ -84,7 +91,7 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
         first_seconds = plan.timeout_seconds
         if plan.interval_seconds is not None:
             first_seconds = (plan.timeout_seconds - plan.interval_seconds) * _FIRST_SAMPLE_SHARE
-        ran = run_probes(selected, host, first_seconds, record=plan.record, progress=plan.progress)
+        ran = run_probes(selected, host, first_seconds, record=plan.record, progress=plan.progress, began=started)
     outcomes = _in_order(catalogue, ran.outcomes, plan.preloaded)
     report = _build_report(host, outcomes)
     if not isinstance(host, FactsSource) and host.live and _sources_disagree(report):
@@ -100,7 +107,9 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     return ScanResult(evaluated, ran.recording, outcomes)
 
 
-def _scan_separately(host: Host | FactsSource, plan: ScanPlan, selected: Sequence[Probe]) -> ScanResult | None:
+def _scan_separately(
+    host: Host | FactsSource, plan: ScanPlan, selected: Sequence[Probe], began: float
+) -> ScanResult | None:
     """Of saved outputs that contradict each other a report that joins none of them; None where none do.
 
     Raises BadSource where the files are of one host each, by their names.
@@ -122,7 +131,7 @@ def _scan_separately(host: Host | FactsSource, plan: ScanPlan, selected: Sequenc
     reports: list[Report] = []
     for part in parts if len(parts) > 1 else ():
         alone = TreeHost(host.kind, host.path or "", saved.no_files, part.outputs)
-        ran = run_probes(selected, alone, plan.timeout_seconds)
+        ran = run_probes(selected, alone, plan.timeout_seconds, began=began)
         given = Source(kind=host.kind, path=host.path, files=[SourceFile(name=part.name, read_as=part.read_as)])
         report = _build_report(alone, _in_order(probes(), ran.outcomes))
         reports.append(msgspec.structs.replace(report, source=given))
@@ -233,7 +242,8 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
 
     Raises BadProfile if the profile is missing or cannot be read.
     """
-    if report.source.hosts is not None:  # what each output states alone was judged when they were read
+    # What each output states alone was judged when they were read, and what had no room when it was there.
+    if report.source.hosts is not None or report.left_out is not msgspec.UNSET:
         return msgspec.structs.replace(report, generated_at=utc_now())
     platform, expected, declared = _select_profile(report, profile)
     case = build_context(report, configuration, platform, expected)

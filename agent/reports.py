@@ -42,13 +42,29 @@ def encode_report(report: Report) -> bytes:
 
 
 def encode_line(report: Report) -> bytes:
-    """The same JSON on one line, with a final newline. Raises ReportError."""
+    """The same JSON on one line, with a final newline; of very many GPUs without their pairs. Raises ReportError."""
     data = msgspec.json.encode(report, order="deterministic") + b"\n"
+    if len(data) > REPORT_LIMIT_BYTES:
+        data = msgspec.json.encode(_without_gpu_pairs(report), order="deterministic") + b"\n"
     if len(data) > REPORT_LIMIT_BYTES:
         raise ReportError(
             f"the report of this machine has {len(data)} bytes, and at most {REPORT_LIMIT_BYTES} can be kept"
         )
     return data
+
+
+def _without_gpu_pairs(report: Report) -> Report:
+    """The report without its rows of two GPUs, which grow with the square, and with their number in its `left_out`."""
+    gpus = {gpu.id for gpu in report.topology.gpus}
+    paths = [path for path in report.topology.paths if not (path.a in gpus and path.b in gpus)]
+    count = len(report.topology.paths) - len(paths)
+    if not count:
+        return report
+    topology = msgspec.structs.replace(report.topology, paths=paths)
+    named = [] if report.left_out is msgspec.UNSET else report.left_out
+    return msgspec.structs.replace(
+        report, topology=topology, left_out=[*named, f"topology.paths: {count} pairs of GPUs"]
+    )
 
 
 def read_report(path: str) -> Report:

@@ -1,7 +1,8 @@
 """One lock file per probe: while a child of an earlier run is stuck in the kernel, no other joins it there.
 
 The lock belongs to the open file that the child inherits (flock(2)), so it lasts exactly as long as the child, or a
-tool that it started: nobody has to release it. What the file holds is only for the reason given to people.
+tool that it started: nobody has to release it. That it is held is no proof of a hang: a tool may leave a daemon behind,
+which holds it for good. A hang is a process in an uninterruptible sleep; for any other the next lock is taken.
 """
 
 from __future__ import annotations
@@ -15,10 +16,18 @@ import stat
 import time
 from typing import NamedTuple
 
-from probes.host.process import condition, describe_process
+from probes.host.process import (
+    condition,
+    describe_process,
+    find_opener,
+    find_uninterruptible,
+    is_gone,
+    is_uninterruptible,
+)
 from probes.own_files import hold_lock, open_lock
 
 FOLDER_VARIABLE = "FABRICSCOPE_RUN_DIR"
+LOCKS = 2  # of a probe: the second one is for when a daemon that a tool started holds the first
 GRACE_SECONDS = 3.0  # between a child's bound and the end of its killing
 HOLDER_LIMIT_BYTES = 4096
 
@@ -32,10 +41,23 @@ class LockHolder(NamedTuple):
     bound_seconds: float
 
     @property
-    def is_stuck(self) -> bool:
-        """It is older than its own bound, and so are the attempts to end it."""
+    def is_over(self) -> bool:
+        """It has ended, or is older than its own bound, and so are the attempts to end it."""
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - self.since_boot_seconds
-        return age > self.bound_seconds + GRACE_SECONDS
+        has_ended = bool(self.pid) and is_gone(self.pid, self.since_boot_seconds)
+        return has_ended or age > self.bound_seconds + GRACE_SECONDS
+
+
+class StuckProcess(NamedTuple):
+    """A process that was seen in an uninterruptible sleep."""
+
+    pid: int
+    since: str  # RFC 3339: of the run that left it
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether it still sleeps."""
+        return is_uninterruptible(self.pid)
 
     @property
     def story(self) -> str:
@@ -63,9 +85,8 @@ class Lock:
 def run_folder() -> str | None:
     """The folder of the locks: of this user alone. None where there can be none."""
     configured = os.environ.get(FOLDER_VARIABLE)
-    folder = (
-        os.path.realpath(configured) if configured else _usual_folder()
-    )  # a service's is a link where its user is dynamic
+    # A service's is a link where its user is dynamic; /proc shows paths without links.
+    folder = os.path.realpath(configured or _usual_folder())
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
@@ -76,9 +97,9 @@ def run_folder() -> str | None:
     return folder if ours else None
 
 
-def acquire_lock(folder: str, probe: str) -> Lock | LockHolder:
-    """The lock of a probe, or who has it. Raises OSError where there can be no lock file."""
-    descriptor = open_lock(f"{folder}/{probe}.lock")
+def acquire_lock(folder: str, probe: str, number: int = 1) -> Lock | LockHolder:
+    """A lock of a probe, or who has it. Raises OSError where there can be no lock file."""
+    descriptor = open_lock(_path(folder, probe, number))
     try:
         if not hold_lock(descriptor):
             holder = _holder(descriptor)
@@ -93,10 +114,34 @@ def acquire_lock(folder: str, probe: str) -> Lock | LockHolder:
     return Lock(descriptor)
 
 
-def describe_holder(probe: str) -> str | None:
-    """Which process holds the lock of a probe now, for a line on stderr. None where none does, or it is gone."""
+def find_stuck(folder: str, probe: str, number: int, holder: LockHolder) -> StuckProcess | None:
+    """The process in an uninterruptible sleep for which a lock is held; None: whatever holds it is no hang."""
+    since_boot = holder.since_boot_seconds
+    if holder.pid and not is_gone(holder.pid, since_boot) and is_uninterruptible(holder.pid):
+        return StuckProcess(holder.pid, holder.since)
+    pid = find_uninterruptible(_path(folder, probe, number), since_boot)
+    return None if pid is None else StuckProcess(pid, holder.since)
+
+
+def describe_holder(probe: str, of_a_run: bool = True) -> str | None:
+    """Which process holds a lock of a probe now, for a line on stderr. None where none does, or it is gone.
+
+    `of_a_run`: also the child of a run that is under way.
+    """
     folder = run_folder()
-    path = f"{folder}/{probe}.lock"
+    for number in range(LOCKS, 0, -1):
+        path = _path(folder, probe, number) if folder else ""
+        holder = _read_holder(path) if os.path.exists(path) else None
+        if holder is None or not (of_a_run or holder.is_over):
+            continue
+        is_left = not holder.pid or is_gone(holder.pid, holder.since_boot_seconds)
+        pid = find_opener(path) if is_left else holder.pid
+        if pid is not None and (process := describe_process(pid)):
+            return f"{process}, holds {path}"
+    return None
+
+
+def _read_holder(path: str) -> LockHolder | None:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -104,12 +149,15 @@ def describe_holder(probe: str) -> str | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        process = describe_process(_holder(descriptor).pid)
+        return _holder(descriptor)
     else:
         return None
     finally:
         os.close(descriptor)
-    return f"{process}, holds {path}" if process else None
+
+
+def _path(folder: str, probe: str, number: int) -> str:
+    return f"{folder}/{probe}{'' if number == 1 else f'.{number}'}.lock"
 
 
 def _usual_folder() -> str:

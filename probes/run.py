@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from probes.host.interface import Host, Refusal
 from probes.probe import Outcome, Probe, Status, outcome_of
 from probes.scheduler import HUNG, Progress, Scheduler
+from probes.time_limit import TimeIsUp, TimeLimit
 
 if TYPE_CHECKING:
     from probes.host.recording import Recording
@@ -27,10 +28,12 @@ def run_probes(
     timeout_seconds: float,
     record: bool = False,
     progress: Progress | None = None,
+    began: float | None = None,
 ) -> ProbeResults:
-    """Every probe has an outcome, whatever happens. `timeout_seconds` bounds the whole run; after it, a live run takes
-    at most the time to end its children (1.3 s). This process must have one thread only: it forks."""
-    run = _scheduler_class(host)(probes, host, timeout_seconds, record, progress)
+    """Every probe has an outcome, whatever happens. `timeout_seconds` bounds the whole run, from when it `began`
+    (time.monotonic(); None: now); after it, a live run takes at most the time to end its children (1.3 s). This process
+    must have one thread only: it forks."""
+    run = _scheduler_class(host)(probes, host, timeout_seconds, record, progress, began)
     run.run()
     return ProbeResults([run.outcomes[probe.name] for probe in probes], run.recording)
 
@@ -44,7 +47,7 @@ def _scheduler_class(host: Host) -> type[Scheduler]:
 
 
 class InProcessScheduler(Scheduler):
-    """A recorded host answers from memory and files: nothing can hang."""
+    """A recorded host answers from memory and files: nothing can hang, and what takes long is interrupted."""
 
     def run(self) -> None:
         """See Run.run."""
@@ -63,10 +66,17 @@ class InProcessScheduler(Scheduler):
             if time.monotonic() > self.deadline:
                 self.settle_unreached(probe)
             elif probe.name in lost:
-                why = lost[probe.name]
-                self.settle(probe, Status(why.status), why.reason, hung=why.code == HUNG)
+                refusal = lost[probe.name]
+                self.settle(probe, Status(refusal.status), refusal.reason, hung=refusal.code == HUNG)
             elif not self.is_superfluous(probe):
-                outcome = _as_recorded(outcome_of(probe, host), unanswered.get(probe.name))
+                try:
+                    with TimeLimit(self.deadline):
+                        outcome = outcome_of(probe, host)
+                except TimeIsUp:
+                    why = f"no answer within {self.timeout_seconds:g} s of the whole run"
+                    self.settle(probe, Status.TIMED_OUT, why)
+                    continue
+                outcome = _as_recorded(outcome, unanswered.get(probe.name))
                 self.keep(_as_far_as_saved(outcome, getattr(self.host, "cut_commands", {})))
 
 

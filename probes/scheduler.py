@@ -24,14 +24,20 @@ class Scheduler(ABC):
     """What both ways of running share: the outcomes, and which probe stands in for which."""
 
     def __init__(
-        self, probes: Sequence[Probe], host: Host, timeout_seconds: float, record: bool, progress: Progress | None
+        self,
+        probes: Sequence[Probe],
+        host: Host,
+        timeout_seconds: float,
+        record: bool,
+        progress: Progress | None,
+        began: float | None = None,
     ) -> None:
         self.probes = probes
         self.host = host
         self.record = record
         self.timeout_seconds = timeout_seconds
         self.started = time.monotonic()
-        self.deadline = self.started + timeout_seconds
+        self.deadline = (self.started if began is None else began) + timeout_seconds
         self.outcomes: dict[str, Outcome] = {}
         self.waiting = list(probes)
         self.recording = _new_recording(host) if record else None

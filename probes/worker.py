@@ -48,7 +48,7 @@ class Worker:
         self.answer: Answer | None = None
         self.ended: str | None = None
         self.overdue: str | None = None
-        self.left_behind = False
+        self.is_hung = False  # left behind in an uninterruptible sleep
         self._killed: float | None = None  # when
         self._data = bytearray()
         self.descriptor, send = os.pipe()
@@ -103,8 +103,9 @@ class Worker:
         if now - self._killed < DYING_SECONDS and not is_uninterruptible(self.pid):
             self.due = now + KILL_SECONDS  # on a loaded machine it takes its time: that is no hang
             return False
-        self.overdue += "; it cannot be killed and was left behind"
-        self.left_behind = True
+        self.is_hung = is_uninterruptible(self.pid)
+        ending = "it cannot be killed" if self.is_hung else f"it has not ended {DYING_SECONDS:g} s after it was killed"
+        self.overdue += f"; {ending} and was left behind"
         return True
 
     def reap(self) -> int | None:

@@ -5,17 +5,27 @@ from __future__ import annotations
 import selectors
 import signal
 import time
+from typing import NamedTuple
 
 from probes.host.process import condition
-from probes.locks import Lock, LockHolder, acquire_lock, run_folder
+from probes.locks import LOCKS, Lock, LockHolder, StuckProcess, acquire_lock, find_stuck, run_folder
 from probes.probe import Probe, Status
 from probes.scheduler import Scheduler
 from probes.worker import KILL_SECONDS, TERM_SECONDS, Worker, describe_exit
 
 AT_ONCE = 4  # children; more would only wait for the same drivers
 TICK_SECONDS = 0.05
+STUCK_SECONDS = 1.0  # that a process sleeps in the kernel at every look, until it counts as stuck
 
 _left_behind: list[Worker] = []  # reaped by a later run of this process, once the kernel lets them go
+
+
+class _Suspect(NamedTuple):
+    """What holds the lock of a probe though its run is over, since when it was seen, and which process hangs."""
+
+    holder: LockHolder
+    at: float
+    process: StuckProcess | None
 
 
 class WorkerPool(Scheduler):
@@ -31,7 +41,8 @@ class WorkerPool(Scheduler):
         self.leaving: list[Worker] = []
         self.folder = run_folder()
         self.asked_for_lock: dict[str, float] = {}
-        self.suspects: dict[str, LockHolder] = {}
+        self.suspects: dict[str, _Suspect] = {}
+        self.lock_numbers: dict[str, int] = {}  # of probes whose first lock a daemon holds
         try:
             while self.waiting or self.running:
                 self._start_some()
@@ -66,23 +77,44 @@ class WorkerPool(Scheduler):
         return True
 
     def _lock(self, probe: Probe) -> Lock | LockHolder | None:
+        number = self.lock_numbers.get(probe.name, 1)
         try:
-            return acquire_lock(self.folder, probe.name) if self.folder else None
+            return acquire_lock(self.folder, probe.name, number) if self.folder and number <= LOCKS else None
         except OSError:  # no place for locks: better a probe without one than no probe
             return None
 
     def _is_locked(self, probe: Probe, holder: LockHolder) -> bool:
-        """Somebody has the lock. A healthy run is waited for; a stuck child is told at once, when it is seen twice:
-        between taking the lock and writing its name a new holder shows the name of the one before."""
+        """Somebody has the lock: a healthy run is waited for; what an earlier one left is asked what it does."""
+        if holder.is_over:
+            return self._is_stuck(probe, holder)
         now = time.monotonic()
         since = self.asked_for_lock.setdefault(probe.name, now)
-        if holder.is_stuck and self.suspects.get(probe.name) == holder:
-            self.settle(probe, Status.TIMED_OUT, f"an earlier run's child is {holder.story}", hung=True)
-            return True
-        self.suspects[probe.name] = holder
         if now - since > probe.bound_seconds:
             why = f"another run is still at it ({condition(holder.pid)})"
             self.settle(probe, Status.TIMED_OUT, why, round(now - since, 3))
+            return True
+        return False
+
+    def _is_stuck(self, probe: Probe, holder: LockHolder) -> bool:
+        """Of what outlived its run: a process that sleeps in the kernel is a hang; of any other the next lock is taken.
+
+        Each is seen more than once: between taking the lock and writing its name a new holder shows the name of the
+        one before, and every process that reads a disk sleeps so for a moment.
+        """
+        now = time.monotonic()
+        suspect = self.suspects.get(probe.name)
+        if suspect is None or suspect.holder != holder:
+            self.suspects[probe.name] = _Suspect(holder, now, None)
+        elif suspect.process is None:
+            number = self.lock_numbers.get(probe.name, 1)
+            process = find_stuck(self.folder or "", probe.name, number, holder)
+            if process is None:
+                self.lock_numbers[probe.name] = number + 1
+            self.suspects[probe.name] = suspect._replace(process=process)
+        elif not suspect.process.is_asleep:
+            del self.suspects[probe.name]
+        elif now - suspect.at > STUCK_SECONDS:
+            self.settle(probe, Status.TIMED_OUT, f"an earlier run's child is {suspect.process.story}", hung=True)
             return True
         return False
 
@@ -120,7 +152,7 @@ class WorkerPool(Scheduler):
             if self.recording is not None and recording is not None:
                 self.recording.merge(recording)
         elif worker.overdue is not None:
-            self.settle(worker.probe, Status.TIMED_OUT, worker.overdue, worker.seconds, worker.left_behind)
+            self.settle(worker.probe, Status.TIMED_OUT, worker.overdue, worker.seconds, worker.is_hung)
         else:
             self.settle(worker.probe, Status.FAILED, self._death_of(worker), worker.seconds)
 

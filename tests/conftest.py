@@ -6,6 +6,7 @@ import fcntl
 import gc
 import os
 import pickle
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -43,7 +44,20 @@ def pytest_xdist_auto_num_workers() -> int:
     return max(2, (os.cpu_count() or 1) * 3 // 2)
 
 
+RELIED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD, signal.SIGALRM)
+
+
+def restore_signals() -> None:
+    """As a terminal leaves them: a shell starts what runs in its background with SIGINT ignored, nohup with SIGHUP, and
+    every program that a test starts inherits it."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in RELIED_ON:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
 def pytest_configure() -> None:
+    restore_signals()
     gc.disable()  # until all is imported: collecting tests makes no garbage that is worth a search
     if _has_room(IN_MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", IN_MEMORY)

@@ -180,3 +180,43 @@ def test_stopped_at_any_moment_it_leaves_no_half_file_and_no_child(
     assert [] == left
     assert set(os.listdir(tmp_path)) <= {"r.json"}
     assert not place.exists() or json.loads(place.read_bytes())["schema"]
+
+
+IGNORING = """
+import os, signal, sys
+for name in ("SIGINT", "SIGHUP", "SIGTERM", "SIGQUIT", "SIGCHLD", "SIGALRM"):
+    signal.signal(getattr(signal, name), signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGALRM, signal.SIGINT))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+EXIT_CODES = """
+import subprocess, sys
+from agent.cli.main import run
+assert 0 == run(["--version"])
+print(subprocess.run([sys.executable, "-c", "raise SystemExit(7)"]).returncode)
+"""
+IN_TESTS = """
+import signal
+from tests.conftest import RELIED_ON, pytest_configure
+pytest_configure()
+print(*{str(signal.getsignal(number) is signal.SIG_IGN) for number in RELIED_ON}, signal.pthread_sigmask(0, ()))
+"""
+
+
+def test_a_caller_that_ignores_signals_hides_no_exit_code() -> None:
+    """A program that ignores SIGCHLD has those of its children dropped, and what it starts inherits it: a tool that
+    failed would count as one that ended well."""
+    assert "7" == _ignoring(EXIT_CODES).splitlines()[-1]
+
+
+def test_tests_rely_on_no_signal_of_the_callers_shell() -> None:
+    """`nohup make test &` in a script: what tests start can be interrupted all the same."""
+    assert "False set()" == _ignoring(IN_TESTS)
+
+
+def _ignoring(program: str) -> str:
+    command = [sys.executable, "-c", IGNORING, sys.executable, "-c", program]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert "" == done.stderr
+    return done.stdout.strip()

@@ -36,7 +36,8 @@ _OLD_KINDS = {"SOC": "SYS", "PSB": "PIX"}  # of old drivers; two GPUs of one boa
 _NVLINK_PAYLOAD = {25.781: 25.0, 26.562: 25.0, 53.125: 50.0}
 _MESH_OF_EIGHT = "0xd802"  # Ascend 910B
 _HCCS_PORT_GBYTE_S = 28.0  # 4 lanes of 56 Gbit/s (HCCS_LANE_SPEED of hicann/driver)
-MOST_PAIRS = 40_000  # twice what a report of 4 MiB could list
+MOST_GPUS = 256  # of one host
+MOST_NIC_PAIRS = 20_000  # of a GPU and a NIC, which a report of 4 MiB must list
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -153,7 +154,7 @@ class TooManyDevices(Exception):
 def build_paths(finder: PathFinder, gpus: Sequence[Gpu], nics: Sequence[Nic], matrix: DriverMatrix) -> list[Path]:
     """One row per GPU-GPU and GPU-NIC pair. Raises TooManyDevices: pairs grow with the square."""
     path_nics = select_path_nics(nics)
-    if len(gpus) * (len(gpus) + len(path_nics)) > MOST_PAIRS:
+    if len(gpus) > MOST_GPUS or len(gpus) * len(path_nics) > MOST_NIC_PAIRS:
         raise TooManyDevices(f"{len(gpus)} GPUs and {len(path_nics)} NICs are more than one host can have")
     pairs: list[tuple[Gpu, Gpu | Nic]] = [(a, b) for place, a in enumerate(gpus) for b in gpus[place + 1 :]]
     pairs += [(a, b) for a in gpus for b in path_nics]

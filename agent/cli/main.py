@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -20,6 +21,8 @@ _GARBAGE = 200_000  # new objects until cycles are looked for: a run that ends s
 def run(arguments: Sequence[str]) -> int:
     """Run the program: never a traceback, but with --debug."""
     open_streams()
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # inherited: the kernel would drop every exit code
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     debug = "--debug" in arguments
     DEBUG.set(debug)
     arguments = [argument for argument in arguments if argument != "--debug"]

@@ -39,20 +39,21 @@ def receive(
     """
     import asyncio
 
-    from agent.receive.clients import BadClients, load_clients
+    from agent.receive.clients import BadClients
     from agent.receive.inbox import ForeignFiles, Inbox, Limits
-    from agent.receive.listening import BadServer, TlsFiles, open_sockets, open_tls
+    from agent.receive.listening import AccessFiles, BadServer, TlsFiles, open_sockets
     from agent.receive.server import Server, ServerOptions
 
     if not spool:
         raise CliError("--spool is missing: the folder for the reports")
+    inbox = Inbox(os.path.abspath(spool), Limits(spool_limit, spool_count, host_count))
+    files = AccessFiles(TlsFiles(cert, key, client_ca), clients, plain)
     try:
-        known = load_clients(clients)
-        tls = open_tls(TlsFiles(cert, key, client_ca), known, plain)
+        files.load()
         sockets = open_sockets(listen, plain)
+        server = Server(sockets, inbox, files, ServerOptions(timeout, verbose), _write_line)
     except (BadClients, BadServer) as error:
         raise CliError(str(error)) from error
-    inbox = Inbox(os.path.abspath(spool), Limits(spool_limit, spool_count, host_count))
     try:
         inbox.open()
     except ForeignFiles as error:
@@ -66,7 +67,7 @@ def receive(
         address, port = listening.getsockname()[:2]
         where = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         _write_line(f"listening on {'http' if plain else 'https'}://{where}")
-    asyncio.run(Server(sockets, inbox, known, ServerOptions(tls, timeout, verbose), _write_line).run())
+    asyncio.run(server.run())
 
 
 def _write_line(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from agent.reports import ReportError, is_report, read_report
 from agent.rules.catalogue import names
 from probes.catalogue import probes
 from probes.sources.open_source import BadSource, open_source
+from probes.time_limit import TimeIsUp, TimeLimit
 from probes.topology_files.preparsed import FactsSource
 
 if TYPE_CHECKING:
@@ -55,7 +57,12 @@ class ReportRequest(msgspec.Struct, frozen=True):
         if len(sources) > 1:
             raise CliError(f"--{sources[0]} and --{sources[1]} exclude each other")
         configuration = self.configuration()
-        report_file = self.report or (self.source if self.source and is_report(self.source) else None)
+        began = time.monotonic()
+        try:
+            with TimeLimit(began + self.timeout):
+                report_file = self.report or (self.source if self.source and is_report(self.source) else None)
+        except TimeIsUp:
+            raise self._took_too_long() from None
         if report_file:
             if record:
                 raise CliError("--capture needs a scan: not with a finished report")
@@ -70,7 +77,13 @@ class ReportRequest(msgspec.Struct, frozen=True):
             self.check_profile()
         only, skip = parse_probe_names("--only", self.only), parse_probe_names("--skip", self.skip)
         try:
-            host = open_source(self.source, self.root)
+            with TimeLimit(began + self.timeout):
+                host = open_source(self.source, self.root)
+        except TimeIsUp:
+            raise self._took_too_long() from None
+        except BadSource as error:
+            raise CliError(str(error), error.hint) from error
+        try:
             if record and isinstance(host, FactsSource):
                 raise CliError(f"--capture needs a host: {host.path} holds a topology only")
             if getattr(host, "saved", None) is None:
@@ -87,6 +100,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
                     self.earlier.interval,
                     self.profile,
                     self._history(only),
+                    began=began,
                 )
                 report, recording = diagnose(host, plan)
                 if host.live:
@@ -105,6 +119,11 @@ class ReportRequest(msgspec.Struct, frozen=True):
                     file=sys.stderr,
                 )
         return report, recording
+
+    def _took_too_long(self) -> CliError:
+        return CliError(
+            f"{self.source or self.root}: cannot be opened within {self.timeout:g} s", "--timeout SECONDS gives it more"
+        )
 
     def check_profile(self) -> None:
         """Raises CliError for a --profile that is missing or cannot be read."""
@@ -188,17 +207,17 @@ def warn_of_unread(lines: list[str]) -> None:
 
 
 def warn_of_holders(report: Report, warn: Callable[[str], None]) -> None:
-    """Print which process holds the lock of each probe that timed out: one that hangs, or another run's.
+    """Print which process holds the lock of a probe: one that hangs, another run's, or what a tool left running.
 
     Live facts, for the administrator who looks at this host now: they are not in the report.
     """
-    late = [run.name for run in report.probes if run.status == "timed_out"]
-    if late:
-        from probes.locks import describe_holder
+    from probes.locks import describe_holder
 
-        for name in late:
-            if holder := describe_holder(name):
-                warn(f"{name}: {holder}")
+    for run in report.probes:
+        is_late = run.status == "timed_out"
+        if run.status != "skipped" and (holder := describe_holder(run.name, of_a_run=is_late)):
+            left = "" if is_late else "a process that an earlier run left, read beside it: "
+            warn(f"{run.name}: {left}{holder}")
 
 
 class Progress:

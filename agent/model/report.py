@@ -136,6 +136,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     reasons: list[ReasonRow] = []  # every reason of a check, once
     findings: list[Finding] = []
     summary: Summary
+    left_out: list[str] | msgspec.UnsetType = msgspec.UNSET  # what a report has no room for, by field: only where it is
 
     @property
     def open_findings(self) -> list[Finding]:

@@ -20,7 +20,7 @@ from agent.model.report import REPORT_LIMIT_BYTES
 from agent.receive.clients import EVERY_HOST, Client
 from agent.reports import REPORT_FILE, replace_file, sync_folder
 from agent.ship.payload import BadPayload, Payload, compress, fit_file_name, parse_payload
-from probes.own_files import list_foreign, remove_left_behind
+from probes.own_files import is_own_file, list_foreign, remove_left_behind
 
 _FRESH_SECONDS = 30.0  # after which files are counted again: ingest takes them away
 _FULL_SECONDS = 1.0  # the same where there is no room
@@ -146,7 +146,7 @@ class Inbox:
 
     def _keep(self, payload: Payload, body: bytes, host: str, client: Client) -> Answer:
         path = os.path.join(self.path, payload.file_name("gzip"))
-        if os.path.lexists(path):
+        if os.path.lexists(path) and is_own_file(path):
             return Answer(HTTPStatus.OK, "already here", host)
         # what came as gzip is kept as it came: to compress a report costs as much as all the rest
         data = body if body[:2] == GZIP and len(body) <= len(payload.data) else compress(payload.data, "gzip")

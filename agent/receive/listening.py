@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 import ssl
 from asyncio import sslproto
 from typing import NamedTuple
 
-from agent.receive.clients import Clients
+from agent.receive.clients import Clients, load_clients
 
 BACKLOG = 1024
 _TLS_BUFFER_BYTES = 32 << 10  # asyncio's own is 256 KiB for each connection: 128 MiB of those that have sent nothing
@@ -24,6 +25,44 @@ class TlsFiles(NamedTuple):
     cert: str | None
     key: str | None
     client_ca: str | None
+
+
+class Access(NamedTuple):
+    """Who gets in: TLS (None: plain HTTP, behind a proxy on this host), and the clients."""
+
+    tls: ssl.SSLContext | None
+    clients: Clients
+
+
+class AccessFiles:
+    """The files of certificates and clients, which are replaced while the server runs: certificates expire, a node
+    comes or goes."""
+
+    def __init__(self, tls: TlsFiles, clients: str | None, plain: bool) -> None:
+        self._tls, self._clients, self._plain = tls, clients, plain
+        self._state: object = None
+
+    def load(self) -> Access:
+        """What they hold now. Raises BadServer, BadClients."""
+        self._state = self._look()
+        clients = load_clients(self._clients)
+        return Access(open_tls(self._tls, clients, self._plain), clients)
+
+    def load_changed(self) -> Access | None:
+        """The same if one of them was replaced or written since; None otherwise. Raises BadServer, BadClients, once:
+        of two files that belong together one is always replaced first."""
+        return None if self._look() == self._state else self.load()
+
+    def _look(self) -> object:
+        return [_look_at(path) for path in (*self._tls, self._clients) if path]
+
+
+def _look_at(path: str) -> object:
+    try:
+        status = os.stat(path)  # behind links: a Secret of Kubernetes is replaced by another link
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode
 
 
 def open_tls(files: TlsFiles, clients: Clients, plain: bool) -> ssl.SSLContext | None:

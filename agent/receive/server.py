@@ -11,7 +11,6 @@ import errno
 import re
 import signal
 import socket
-import ssl
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -22,12 +21,14 @@ from typing import Any, NamedTuple
 
 from agent.model.report import REPORT_LIMIT_BYTES
 from agent.receive.admission import ANONYMOUS_SECONDS, Admission, Connection, Group, find_source
-from agent.receive.clients import Client, Clients
+from agent.receive.clients import BadClients, Client
 from agent.receive.inbox import Answer, Inbox
+from agent.receive.listening import AccessFiles, BadServer
 
 HEAD_BYTES = 16384
 BODIES, THREADS, ACCEPTED_AT_ONCE = 64, 2, 128
 IDLE_SECONDS, CLOSE_SECONDS, PAUSE_SECONDS = 15.0, 2.0, 0.05
+RELOAD_SECONDS = 30.0  # between looks at the files of certificates and clients
 LOG_LINES_PER_MINUTE = 120
 HEALTH_PATH = "/health"
 _REQUEST_LINE = re.compile(r"([A-Z]{1,16}) ([\x21-\x7e]{1,4096}) HTTP/1\.[01]")
@@ -39,7 +40,6 @@ _SENT = ("POST", "PUT")
 class ServerOptions(NamedTuple):
     """What the command line sets."""
 
-    tls: ssl.SSLContext | None  # None: plain HTTP, behind a proxy on this host
     seconds: float  # for one request
     verbose: bool
 
@@ -115,26 +115,33 @@ class Server:
     """Accepts connections until it is stopped."""
 
     def __init__(
-        self, sockets: list[socket.socket], inbox: Inbox, clients: Clients, options: ServerOptions,
+        self, sockets: list[socket.socket], inbox: Inbox, files: AccessFiles, options: ServerOptions,
         write_line: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self._sockets, self._inbox, self._clients, self._options = sockets, inbox, clients, options
+        """Raises BadServer, BadClients."""
+        self._sockets, self._inbox, self._files, self._options = sockets, inbox, files, options
+        self._access = files.load()
+        self._write_line = write_line
         self._log = _Log(write_line, options.verbose)
-        self._admission = Admission(options.tls is not None, time.monotonic())
+        self._admission = Admission(self._access.tls is not None, time.monotonic())
         self._bodies = _Bodies()
         self._threads = ThreadPoolExecutor(THREADS)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, then finish the requests under way, for a moment."""
+        """Serve until SIGTERM or SIGINT, then finish the requests under way, for a moment. SIGHUP: look at the files of
+        certificates and clients at once."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _loop, _context: None)  # handshakes that fail are no news
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        reloading = loop.create_task(self._reload_regularly())
         for listening in self._sockets:
             loop.add_reader(listening, self._accept, listening)
         await stop.wait()
+        reloading.cancel()
         for listening in self._sockets:
             loop.remove_reader(listening)
             listening.close()
@@ -143,6 +150,22 @@ class Server:
             for task in late:
                 task.cancel()
         self._threads.shutdown()
+
+    async def _reload_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(RELOAD_SECONDS)
+            self._reload()
+
+    def _reload(self) -> None:
+        """New connections get what the files hold now; where that cannot be used, what they held before."""
+        try:
+            access = self._files.load_changed()
+        except (BadServer, BadClients) as error:
+            self._write_line(f"certificates and clients stay as they were: {error}")
+            return
+        if access is not None:
+            self._access = access
+            self._write_line("certificates and clients are read again")
 
     def _accept(self, listening: socket.socket) -> None:
         """Take what waits, some at a time: those that are refused cost no handshake."""
@@ -195,11 +218,12 @@ class Server:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(HEAD_BYTES)
         protocol = asyncio.StreamReaderProtocol(reader)
-        timeout = ANONYMOUS_SECONDS if self._options.tls else None
+        tls = self._access.tls
+        timeout = ANONYMOUS_SECONDS if tls else None
         expiry = loop.call_later(ANONYMOUS_SECONDS, self._expire, connection)
         try:
             transport, _ = await loop.connect_accepted_socket(
-                lambda: protocol, sock, ssl=self._options.tls, ssl_handshake_timeout=timeout
+                lambda: protocol, sock, ssl=tls, ssl_handshake_timeout=timeout
             )
             writer = asyncio.StreamWriter(transport, protocol, reader, loop)
             try:
@@ -266,7 +290,7 @@ class Server:
             return await asyncio.wait_for(self._receive(request, client, reader, writer), seconds)
 
     def _find_client(self, request: _Request, writer: asyncio.StreamWriter) -> Client:
-        client = self._clients.find(request.headers.get("authorization"), writer.get_extra_info("peercert"))
+        client = self._access.clients.find(request.headers.get("authorization"), writer.get_extra_info("peercert"))
         if client is None:
             raise _Refused(Answer(HTTPStatus.UNAUTHORIZED, "no valid token or client certificate"))
         return client

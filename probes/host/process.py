@@ -8,6 +8,7 @@ TERM, KILL, a bounded wait, and then it is left behind.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -18,6 +19,9 @@ from dataclasses import dataclass, field
 
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Absent, Completed, Failed, TimedOut, error_from_errno
 
+_PF_EXITING = 0x4  # include/linux/sched.h
+_STAT_FIELDS = 20  # up to the start time
+_CLOCK_STEP_SECONDS = 0.1  # /proc counts in hundredths
 STATES = {"D": "uninterruptible sleep", "R": "running", "S": "sleeping", "T": "stopped", "Z": "ended", "t": "traced"}
 
 
@@ -41,13 +45,84 @@ def is_running(pid: int) -> bool:
 
 
 def is_uninterruptible(pid: int) -> bool:
-    """Whether it waits in the kernel and no signal reaches it; also where its state cannot be read."""
-    return _state(pid) in ("D", "")
+    """Whether one of its threads waits in the kernel where no signal reaches it: a process ends with its last thread.
+
+    False where none can be read: a hang is stated only of what was seen.
+    """
+    return any(_state(thread) == "D" for thread in _list_threads(pid))
 
 
-def _state(pid: int) -> str:
-    """The letter of /proc/PID/stat; "": it is gone, or cannot be read."""
-    return "".join(_first_line(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1])
+def find_uninterruptible(path: str, started_after: float) -> int | None:
+    """A process in an uninterruptible sleep that keeps a file open, None where there is none.
+
+    One that is at its end has no list of open files any more: it is one of this user that started after a time of
+    CLOCK_BOOTTIME. Links in /proc are read and not followed: the file behind one may never answer.
+    """
+    for pid in _list_processes():
+        for thread in _list_threads(pid):
+            if _state(thread) == "D" and (_has_open(thread, path) or _is_ending(thread, started_after)):
+                return pid
+    return None
+
+
+def find_opener(path: str) -> int | None:
+    """A process that keeps a file open, whatever it does."""
+    return next((pid for pid in _list_processes() if _has_open(f"{pid}", path)), None)
+
+
+def is_gone(pid: int, started_before: float) -> bool:
+    """Whether a process has ended, or its number is that of another one that started later (CLOCK_BOOTTIME)."""
+    fields = _read_stat(f"{pid}")
+    return len(fields) < _STAT_FIELDS or fields[0] == "Z" or _started(fields) > started_before + _CLOCK_STEP_SECONDS
+
+
+def _state(process: int | str) -> str:
+    """The letter of /proc/PID/stat, or of PID/task/TID; "": it is gone, or cannot be read."""
+    return "".join(_read_stat(process)[:1])
+
+
+def _read_stat(process: int | str) -> list[str]:
+    """What follows the name in a stat file: proc_pid_stat(5) from field 3 on."""
+    return _first_line(f"/proc/{process}/stat").rpartition(")")[2].split()
+
+
+def _started(fields: list[str]) -> float:
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def _is_ending(thread: str, started_after: float) -> bool:
+    fields = _read_stat(thread)
+    if len(fields) < _STAT_FIELDS or not int(fields[6]) & _PF_EXITING:
+        return False
+    try:
+        is_ours = os.stat(f"/proc/{thread}").st_uid == os.geteuid()
+    except OSError:
+        return False
+    return is_ours and _started(fields) + _CLOCK_STEP_SECONDS > started_after
+
+
+def _has_open(process: str, path: str) -> bool:
+    folder = f"/proc/{process}/fd"
+    for name in _list_folder(folder):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"{folder}/{name}") == path:
+                return True
+    return False
+
+
+def _list_processes() -> list[int]:
+    return [int(name) for name in _list_folder("/proc") if name.isdecimal()]
+
+
+def _list_threads(pid: int) -> list[str]:
+    return [f"{pid}/task/{name}" for name in _list_folder(f"/proc/{pid}/task")]
+
+
+def _list_folder(path: str) -> list[str]:
+    try:
+        return os.listdir(path)
+    except OSError:
+        return []
 
 
 def _first_line(path: str) -> str:

@@ -128,6 +128,7 @@ class SavedOutputs:
         self._answered: set[str] = set()  # outputs that a probe asked for
         self._alone_read: dict[str, OutputPart] = {}  # by the name that is shown
         self._not_whole: dict[str, str] = {}  # by name
+        self._bare_texts: dict[tuple[str, str], tuple[str, bool]] = {}  # by name and tool, without what is around them
         self.cut_commands: dict[str, str] = {}  # the same by command
         taken: set[str] = set()
         for argv in COMMANDS + SAVED if names else ():
@@ -228,15 +229,21 @@ class SavedOutputs:
             raise Failed(f"{name}: longer than {OUTPUT_LIMIT_BYTES >> 20} MiB", "EFBIG")
         text = decode_saved(content)
         if self._is_copied and len(text) <= PASTED_CHARACTERS:
-            from probes.sources.pasted import read_saved  # lazy: what a program saved has nothing around it
-
-            text, is_part = read_saved(text, argv[0])
+            text, is_part = self._bare(name, text, argv[0])
             if is_part and not saved_name(argv).startswith(IN_PARTS):
                 raise Failed(f"{name}: is a part of what the command printed; save the whole")
             text, part = self._cut_end(name, argv, text)
             part = f"it is the output of `{' '.join(argv)} | ...`" if is_part else part
             return Completed(argv, 0, text, f"{FILTERED}{part}" if part else "", 0.0)
         return Completed(argv, 0, text, "", 0.0)
+
+    def _bare(self, name: str, text: str, tool: str) -> tuple[str, bool]:
+        """See read_saved; several probes read one output."""
+        if (name, tool) not in self._bare_texts:
+            from probes.sources.pasted import read_saved  # lazy: what a program saved has nothing around it
+
+            self._bare_texts[name, tool] = read_saved(text, tool)
+        return self._bare_texts[name, tool]
 
     def _cut_end(self, name: str, argv: tuple[str, ...], text: str) -> tuple[str, str | None]:
         """An output without the error that it ends with, and why it is not whole: kept for `list_files`. A log has no

@@ -168,9 +168,19 @@ def identify_command(text: str) -> tuple[tuple[str, ...], ...]:
     """
     start = _ESCAPES.sub("", text[:LOOK_CHARACTERS]).replace("\r\n", "\n")
     for commands, patterns in MARKS:
-        if all(re.search(pattern, start, re.MULTILINE) for pattern in patterns):
+        if all(_compile(pattern).search(start) for pattern in patterns):
             return commands
     return ()
+
+
+_COMPILED: dict[str, re.Pattern[str]] = {}  # a text is asked for each of its pieces: looking into it is all the cost
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    compiled = _COMPILED.get(pattern)
+    if compiled is None:
+        compiled = _COMPILED[pattern] = re.compile(pattern, re.MULTILINE)
+    return compiled
 
 
 # What is recognized and of no use by itself, and why

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import reports
+from agent.cli.main import run
+from agent.config import Configuration
+from agent.diagnose import evaluate_report
 from agent.model.finding import Summary
 from agent.model.gpu import Gpu, NvSwitch
 from agent.model.nic import Nic
@@ -25,6 +29,7 @@ from agent.model.report import Generator, Report, Source
 from agent.model.topology import Topology
 from agent.reports import PRIVATE, PUBLIC, ReportError, encode_report, read_report, write_atomically
 from tests.conftest import ROOT
+from tests.machines import scan_machine
 
 REPORT = Report(
     generated_at="2026-11-20T00:00:00Z",
@@ -90,7 +95,8 @@ def test_keys_stand_in_the_order_of_the_schema_and_maps_are_sorted() -> None:
     """Same evidence, same bytes: the order is no accident of this run."""
     text = encode_report(REPORT).decode()
 
-    assert list(msgspec.json.decode(text)) == list(Report.__struct_encode_fields__)
+    keys = [name for name in Report.__struct_encode_fields__ if name != "left_out"]  # only where something was
+    assert list(msgspec.json.decode(text)) == keys
     assert text.index('"info"') < text.index('"warning"')
 
 
@@ -296,3 +302,59 @@ def test_a_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
         assert b"whole" == os.read(reader, 10)
     finally:
         os.close(reader)
+
+
+def _tree_of_gpus(sys: Path, gpus: int) -> None:
+    """A PCI tree as sysfs has it: each GPU and each of 8 NICs below a root port of its own."""
+    listed = sys / "bus/pci/devices"
+    listed.mkdir(parents=True)
+    link = {"link_speed": "32.0 GT/s PCIe", "link_width": "16"}
+    for number in range(gpus + 8):
+        domain, place = divmod(number, 200)
+        port, card = f"{domain:04x}:00:{place // 8:02x}.{place % 8}", f"{domain:04x}:{place + 16:02x}:00.0"
+        below = sys / f"devices/pci{domain:04x}:00" / port
+        ids = ("0x10de", "0x2330", "0x030200") if number < gpus else ("0x15b3", "0x1021", "0x020700")
+        for folder, (vendor, device, kind) in (below, ("0x8086", "0x352a", "0x060400")), (below / card, ids):
+            folder.mkdir(parents=True)
+            files = {"vendor": vendor, "device": device, "class": kind, "numa_node": "0", "enable": "1"}
+            files |= {f"{which}_{name}": value for which in ("current", "max") for name, value in link.items()}
+            for name, value in files.items():
+                (folder / name).write_text(f"{value}\n")
+            (listed / folder.name).symlink_to(os.path.relpath(folder, listed))
+
+
+@pytest.mark.parametrize("gpus", [200, 256])
+def test_a_tree_of_very_many_gpus_has_a_report_without_their_pairs(gpus: int, tmp_path: Path) -> None:
+    """It says so, and is not judged again: a rule about pairs would find none."""
+    _tree_of_gpus(tmp_path / "tree/sys", gpus)
+    output = tmp_path / "report.json"
+    assert 0 == run(["scan", str(tmp_path / "tree"), "--output", str(output)])
+    report = read_report(str(output))
+    again = evaluate_report(report, Configuration())
+
+    assert gpus == len(report.topology.gpus)
+    assert 8 * gpus == len(report.topology.paths)
+    assert [f"topology.paths: {gpus * (gpus - 1) // 2} pairs of GPUs"] == report.left_out
+    assert (report.checks, report.findings, report.summary) == (again.checks, again.findings, again.summary)
+
+
+@pytest.mark.parametrize("gpus", [257, 500, 1000])
+def test_a_tree_of_more_gpus_is_refused_soon(gpus: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line, within a second of a core."""
+    _tree_of_gpus(tmp_path / "tree/sys", gpus)
+    began = time.process_time()
+    assert 2 == run(["scan", str(tmp_path / "tree")])
+
+    assert time.process_time() - began < 1
+    error = capsys.readouterr().err
+    assert f"error: {tmp_path}/tree: {gpus} GPUs and 8 NICs are more than one host can have\n" == error
+
+
+def test_pairs_that_have_no_room_make_no_finding() -> None:
+    """Of machines whose rules compare each pair with what it should be."""
+    whole = scan_machine("8xmi300x-2s-8xcx7-roce")
+    report = reports._without_gpu_pairs(whole)
+
+    assert len(whole.topology.paths) - 28 == len(report.topology.paths)
+    assert whole.findings == evaluate_report(report, Configuration()).findings
+    assert reports._without_gpu_pairs(report) is report

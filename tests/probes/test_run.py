@@ -328,7 +328,8 @@ class Unkillable(Worker):
 def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Children of this test cannot be killed, until its end."""
     monkeypatch.setattr(worker_pool, "Worker", Unkillable)
-    monkeypatch.setattr(worker, "is_uninterruptible", lambda pid: True)  # ours sleeps where signals would reach it
+    for module in (worker, locks):  # ours sleeps where signals would reach it
+        monkeypatch.setattr(module, "is_uninterruptible", lambda pid: True)
     monkeypatch.setattr(locks, "GRACE_SECONDS", 0.0)
 
     yield
@@ -364,6 +365,121 @@ def test_a_child_that_cannot_be_killed_is_left_behind(unkillable: None) -> None:
         locks.describe_holder("stuck") or "",
     )
     assert [None, None] == [locks.describe_holder(name) for name in ("other", "never run")]
+
+
+LEAVES_A_DAEMON = """#!/bin/sh
+(exec setsid sleep 60 </dev/null >/dev/null 2>&1) &
+until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done
+echo $! >"$0.pid"
+"""
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Callable[[Host], Reading]]:
+    """A probe whose tool leaves a process behind, as nvidia-smi may start nvidia-persistenced."""
+    tool = tmp_path / "ibstat"
+    tool.write_text(LEAVES_A_DAEMON)
+    tool.chmod(0o755)
+    yield lambda _: Reading(run_tool(("ibstat",), 5.0, (str(tmp_path),)).returncode, ())
+    os.kill(int((tmp_path / "ibstat.pid").read_text()), signal.SIGKILL)
+
+
+def test_a_daemon_that_a_tool_left_is_no_hang(
+    daemon: Callable[[Host], Reading], tmp_path: Path, lock_folder: Path
+) -> None:
+    """It holds the lock for good, and sleeps: the next run reads the fact, at once, and names it."""
+    assert Status.OK is one(daemon).status
+    pid = int((tmp_path / "ibstat.pid").read_text())
+    assert isinstance(locks.acquire_lock(str(lock_folder), "one"), locks.LockHolder)
+    began = time.monotonic()
+    outcomes = [one(name), one(name)]
+
+    assert [(Status.OK, False)] * 2 == [(outcome.status, outcome.hung) for outcome in outcomes]
+    assert time.monotonic() - began < PATIENCE / 2
+    assert f", pid {pid}, state S" in (locks.describe_holder("one", of_a_run=False) or "")
+
+
+def test_a_daemon_that_hangs_is_a_hang(
+    daemon: Callable[[Host], Reading], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child of the run is gone: its tool is found by the lock that it keeps open."""
+    one(daemon)
+    pid = int((tmp_path / "ibstat.pid").read_text())
+    thread, actual = f"{pid}/task/{pid}", process._state
+    monkeypatch.setattr(process, "_state", lambda asked: "D" if asked == thread else actual(asked))
+    hung = one(name)
+    monkeypatch.setattr(process, "_state", lambda asked: "R" if asked == thread else actual(asked))
+    assert Status.OK is one(name).status
+
+    assert hung.hung
+    assert f"an earlier run's child is stuck since {time.gmtime().tm_year}-" in (hung.reason or "")
+    assert f": pid {pid}, state " in (hung.reason or "")
+
+
+def test_a_process_that_sleeps_in_the_kernel_for_a_moment_is_no_hang(
+    daemon: Callable[[Host], Reading], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As every one does that reads a disk."""
+    one(daemon)
+    pid = int((tmp_path / "ibstat.pid").read_text())
+    thread, actual, looks = f"{pid}/task/{pid}", process._state, iter("DDD")
+    monkeypatch.setattr(process, "_state", lambda asked: next(looks, "S") if asked == thread else actual(asked))
+
+    outcome = one(name)
+
+    assert (Status.OK, False) == (outcome.status, outcome.hung)
+    assert [] == list(looks)
+
+
+def test_daemons_on_both_locks(daemon: Callable[[Host], Reading], tmp_path: Path) -> None:
+    """The probe runs without one."""
+    pids = []
+    for _ in range(2):
+        assert Status.OK is one(daemon).status
+        pids.append(int((tmp_path / "ibstat.pid").read_text()))
+
+    assert Status.OK is one(name).status
+    os.kill(pids[0], signal.SIGKILL)
+
+
+def test_a_process_at_its_end_is_found_without_its_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The kernel has taken its list of open files, and the lock is released with the last of them: one of this user
+    that began after the lock was taken; flags and start as proc_pid_stat(5) has them."""
+    pid, began = os.getpid(), time.clock_gettime(time.CLOCK_BOOTTIME)
+    fields = ["D", *"1" * 5, "4194308", *"0" * 12, f"{began * 100:.0f}"]
+    monkeypatch.setattr(process, "_list_processes", lambda: [pid])
+    monkeypatch.setattr(process, "_list_threads", lambda _: [f"{pid}/task/{pid}"])
+    monkeypatch.setattr(process, "_read_stat", lambda _: fields)
+    lock = str(tmp_path / "one.lock")
+
+    assert pid == process.find_uninterruptible(lock, began - 5)
+    assert process.find_uninterruptible(lock, began + 5) is None
+    fields[6] = "4194304"
+    assert process.find_uninterruptible(lock, began - 5) is None
+    fields[:] = ["D"]
+    assert process.find_uninterruptible(lock, began - 5) is None
+
+
+def test_a_number_that_another_process_has_now() -> None:
+    """A process that started after the note about it was written is another one."""
+    pid, now = os.getpid(), time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    assert not process.is_gone(pid, now)
+    assert process.is_gone(pid, 0.0)
+    assert process.is_gone(2**22 + 1, now)
+
+
+def test_a_killed_child_that_never_ends_and_does_not_sleep_is_no_hang(
+    unkillable: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that gives it no CPU: it is left behind, and what is stated is what was seen."""
+    monkeypatch.setattr(worker, "DYING_SECONDS", 0.5)
+    monkeypatch.setattr(worker, "is_uninterruptible", lambda pid: False)
+
+    (outcome,) = ran(Probe("stuck", stubborn, 0.3)).outcomes
+
+    assert (Status.TIMED_OUT, False) == (outcome.status, outcome.hung)
+    assert "it has not ended 0.5 s after it was killed and was left behind" in (outcome.reason or "")
 
 
 class Dying(Worker):
@@ -493,7 +609,7 @@ def test_a_lock_file_that_says_nothing_is_no_stuck_child(text: str, lock_folder:
     held.close()
 
     assert isinstance(holder, locks.LockHolder)
-    assert not holder.is_stuck
+    assert not holder.is_over
 
 
 def ibstat(_: Host) -> bool:

@@ -48,13 +48,21 @@ class Staging(msgspec.Struct, frozen=True):
             store.take(os.path.join(self.folder, path), path)
 
 
+def make_staged_folder(staging: str, path: str) -> str:
+    """Create the folder of a staged file; the file's local path. Raises OSError where the staging folder is gone: the
+    dataset was moved, and nothing is made where it was."""
+    os.stat(staging)
+    local = os.path.join(staging, path)
+    os.makedirs(os.path.dirname(local), exist_ok=True)
+    return local
+
+
 class Writer:
     """One new Parquet file of a table."""
 
     def __init__(self, staging: Staging, store: Store, path: str, plain: Any) -> None:
         self._staging, self._store, self.path, self._plain = staging, store, path, plain
-        local = os.path.join(staging.folder, path)
-        os.makedirs(os.path.dirname(local), exist_ok=True)
+        local = make_staged_folder(staging.folder, path)
         create_private(local)
         known = [name for name in _WITH_STATISTICS if name in plain.names]
         self._writer = pq.ParquetWriter(

@@ -54,8 +54,9 @@ _REPLACED = re.compile("|".join(re.escape(os.path.basename(name)) for name in (M
 class OpenDataset:
     """The dataset, as it is while nobody else writes."""
 
-    def __init__(self, store: Store, manifest: Manifest | None, staging: str) -> None:
+    def __init__(self, store: Store, manifest: Manifest | None, staging: str, lock: int | None = None) -> None:
         self.store, self.staging = store, staging
+        self._lock = lock  # a descriptor; an object store has none
         self.new = manifest is None
         self.committed = False
         self.manifest = manifest or Manifest()
@@ -67,7 +68,9 @@ class OpenDataset:
         """
         store = self.store
         if isinstance(store, Folder):
+            self._check_place()
             self._place(store)
+            self._check_place()  # what was put there before a move is in no manifest; the next ingest removes it
         for path, data in placed.items():
             store.replace(path, data)
         if store.remote:
@@ -82,6 +85,23 @@ class OpenDataset:
         for path in sorted(gone):
             with contextlib.suppress(OSError):  # the next ingest tries again
                 store.remove(path)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether its path still leads to it: a folder can be moved, and another one put in its place."""
+        if self._lock is None or not isinstance(self.store, Folder):
+            return True
+        try:
+            return os.path.samestat(os.fstat(self._lock), os.stat(self.store.full(LOCK)))
+        except OSError:
+            return False
+
+    def _check_place(self) -> None:
+        if not self.is_in_place:
+            raise BadDataset(
+                f"{hide_secrets(self.store.url)}: was moved or replaced while this ingest ran; nothing was written to "
+                "it: run it again"
+            )
 
     def tidy(self) -> None:
         """Remove files of ours that no manifest names: an ingest was killed. Raises OSError."""
@@ -130,7 +150,7 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
     if isinstance(store, Folder):
         if os.path.isdir(store.root):
             _refuse_foreign(store)
-        with _list_locked(store, wait_seconds) as made:
+        with _list_locked(store, wait_seconds) as (made, lock):
             manifest = _refuse_foreign(store)
             _remove_left_behind(store)
             place = store.full(STAGING)
@@ -138,15 +158,16 @@ def open_dataset(url: str, wait_seconds: float) -> Iterator[OpenDataset]:
             os.mkdir(place, 0o700)
             staging = os.path.join(place, "files")
             os.mkdir(staging)
-            dataset = OpenDataset(store, manifest, staging)
+            dataset = OpenDataset(store, manifest, staging, lock)
             try:
                 dataset.tidy()
                 yield dataset
             finally:
-                with contextlib.suppress(BadDataset):
-                    _remove_staging(place)
-                if dataset.new and not dataset.committed:
-                    _remove_empty(store, made)
+                if dataset.is_in_place:  # what is there else is another's
+                    with contextlib.suppress(BadDataset):
+                        _remove_staging(place)
+                    if dataset.new and not dataset.committed:
+                        _remove_empty(store, made)
         return
     with tempfile.TemporaryDirectory(prefix="fabricscope-ingest-", ignore_cleanup_errors=True) as place:
         staging = os.path.join(place, "files")
@@ -193,15 +214,15 @@ def _remove_empty(store: Folder, made: bool) -> None:
 
 
 @contextlib.contextmanager
-def _list_locked(store: Folder, wait_seconds: float) -> Iterator[bool]:
-    """Hold the folder; whether it was made for this."""
+def _list_locked(store: Folder, wait_seconds: float) -> Iterator[tuple[bool, int]]:
+    """Hold the folder; whether it was made for this, and the descriptor of its lock."""
     until = time.monotonic() + wait_seconds
     while True:
         made = not os.path.isdir(store.root)
         descriptor = _open_lock(store)
         try:
             if _lock(store, descriptor):
-                yield made
+                yield made, descriptor
                 return
         finally:
             os.close(descriptor)

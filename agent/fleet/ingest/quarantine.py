@@ -9,6 +9,7 @@ from hashlib import sha256
 import msgspec
 
 from agent.fleet.dataset import QUARANTINE
+from agent.fleet.ingest.files import make_staged_folder
 from agent.fleet.store import Store
 
 REASONS = f"{QUARANTINE}/reasons.ndjson"
@@ -56,8 +57,7 @@ class Quarantine:
                 base += ".json"
             path = f"{QUARANTINE}/{digest[:16]}_{base}"
             if path not in self.files:
-                local = os.path.join(self._folder, path)
-                os.makedirs(os.path.dirname(local), exist_ok=True)
+                local = make_staged_folder(self._folder, path)
                 with open(os.open(local, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
                     file.write(excerpt)
                 self._left -= len(excerpt)

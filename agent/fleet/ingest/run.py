@@ -91,7 +91,7 @@ def ingest(options: IngestOptions, tell: Tell) -> Ingested:
         work = Workers(setup, options.jobs) if options.jobs > 1 and len(first) == _FEW else Alone(setup)
         try:
             ingested = _Run(dataset, setup, work, tell, known).run(chain(first, new_items), mover)
-            if not mover and (dataset.committed or not dataset.new):
+            if not mover and (dataset.committed or (not dataset.new and dataset.is_in_place)):
                 known.save()
             if mover:
                 ingested.moved, ingested.unmoved = mover.move()

@@ -1,7 +1,7 @@
 """Which saved outputs show the finding of each rule: the smallest sets, found by taking outputs away from machines.
 
-`python -m tests.agent.fragments.output_sets RULE ..` prints them, `--write docs/output-sets.md` writes the page (with rules
-behind it these alone). The tests hold every line of the page.
+`python -m tests.agent.fragments.output_sets RULE ..` prints them, `--write docs/output-sets.md` writes the page (of
+these rules alone, if some are named). The tests hold every line of the page.
 """
 
 from __future__ import annotations

@@ -191,3 +191,21 @@ def test_a_fleet_with_one_token_uses_most_of_the_folder(tmp_path: Path) -> None:
         if one.take(report(number // 30, host=f"n{number % 30}", pad=4000), None, ALL).status != HTTPStatus.CREATED:
             break
     assert 0.8 < sum(os.path.getsize(os.path.join(one.path, name)) for name in os.listdir(one.path)) / 400_000 < 1
+
+
+def test_a_link_in_place_of_a_report_is_no_report(tmp_path: Path) -> None:
+    """Who can write there has planted it: the report is written, and what the link leads to is left alone."""
+    opened, victim = inbox(tmp_path), tmp_path / "victim"
+    victim.write_text("mine")
+    assert HTTPStatus.CREATED is opened.take(report(), None, ALL).status
+    (path,) = (tmp_path / "spool").iterdir()
+    path.unlink()
+    path.symlink_to(victim)
+    (tmp_path / "spool" / "n2_20260101T000000Z_0123456789abcdef.json.gz").symlink_to("/nowhere")
+
+    assert HTTPStatus.OK is opened.check_health().status
+    assert HTTPStatus.CREATED is opened.take(report(), None, ALL).status
+    assert path.is_file()
+    assert not path.is_symlink()
+    assert "mine" == victim.read_text()
+    assert HTTPStatus.OK is opened.take(report(), None, ALL).status

@@ -47,15 +47,18 @@ def test_a_tool_answers(folder: tuple[str, ...]) -> None:
 def test_the_environment_is_clean(folder: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """C locale, our PATH, no standard input, nothing of the caller."""
     monkeypatch.setenv("LANGUAGE", "de")
-    monkeypatch.setenv("LD_PRELOAD_LIKE", "secret")
+    for name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "PYTHONPATH"):
+        monkeypatch.setenv(name, "/nowhere/secret.so")
     install(folder, "env; cat; pwd")
 
-    lines = run_tool(("ibstat",), 5, folder).stdout.splitlines()
+    done = run_tool(("ibstat",), 5, folder)
+    lines = done.stdout.splitlines()
 
     assert "LC_ALL=C" in lines
     assert f"PATH={':'.join(tool.DIRECTORIES)}" in lines
     assert "/" == lines[-1]
-    assert not [line for line in lines if line.startswith(("LANGUAGE", "LD_PRELOAD_LIKE", "HOME"))]
+    assert not [line for line in lines if line.startswith(("LANGUAGE", "HOME")) or "secret" in line]
+    assert "" == done.stderr, "the loader complains of a library that it cannot load"
 
 
 def test_a_tool_that_is_not_installed_is_absent(folder: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.fleet.kinds import KINDS
-from tests.agent.fleet.engines.servers import free_port, needed, reachable
+from tests.agent.fleet.engines.servers import NotReadyError, needed, run_server
 from tests.agent.fleet.questions.conftest import EVERY_KIND, OF_CABLES, ON_THEIR_OWN, made
 
 
@@ -32,7 +32,6 @@ def postgres(tmp_path_factory):
     if not result:
         pytest.skip("no PostgreSQL server (Debian: postgresql)")
     folder = tmp_path_factory.mktemp("postgres")
-    port = free_port()
     data = folder / "data"
     data.mkdir()
     options: dict[str, object] = {}
@@ -44,19 +43,28 @@ def postgres(tmp_path_factory):
             if not parent.stat().st_mode & stat.S_IXOTH:  # pytest's own folders
                 parent.chmod(0o711)
         options = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    subprocess.run(
+    done = subprocess.run(
         [str(result[-1]), "-D", str(data), "-U", "fabricscope", "-A", "trust", "--no-sync", "-E", "UTF8"],
-        check=True, stdout=subprocess.DEVNULL, **options,
+        check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options,
     )  # fmt: skip
-    server = subprocess.Popen(
-        [str(result[-1].parent / "postgres"), "-D", str(data), "-p", str(port), "-k", str(folder), "-F"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        **options,
-    )
+    assert done.returncode == 0, f"initdb ended with exit code {done.returncode}:\n{done.stdout[-4000:]}"
+    settings = ("dynamic_shared_memory_type=mmap", "shared_buffers=16MB")  # a small /dev/shm is enough
+    command = [str(result[-1].parent / "postgres"), "-D", str(data), "-k", str(folder), "-F"]
+    command += [part for setting in settings for part in ("-c", setting)]
+    with run_server(lambda port: [*command, "-p", str(port)], folder / "log", _ask_postgres, **options) as port:
+        yield _address(port)
+
+
+def _address(port: int) -> str:
+    return f"postgres://fabricscope@127.0.0.1:{port}/postgres"
+
+
+def _ask_postgres(port: int) -> None:
+    """While it starts it accepts connections, and refuses them: "the database system is starting up"."""
+    import psycopg
+
     try:
-        reachable(port, server)
-        yield f"postgres://fabricscope@127.0.0.1:{port}/postgres"
-    finally:
-        server.terminate()
-        server.wait(60)
+        with psycopg.connect(_address(port), connect_timeout=5) as connection:
+            connection.execute("SELECT 1")
+    except psycopg.OperationalError as error:
+        raise NotReadyError(str(error).strip()) from error

@@ -1,16 +1,24 @@
-"""Servers of a test's own, on loopback: a free port, and waiting until somebody answers there."""
+"""Servers of a test's own, on loopback: on a free port, ready when they answer, and with a log for when they do not."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
+import re
 import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-SECONDS = 90
+SECONDS, STOP_SECONDS, ATTEMPTS = 90, 60, 3
+LOG_CHARACTERS = 4000
+_PORT_TAKEN = re.compile(r"(?i)address (?:is )?already in use|could not bind|BindException")
 
 
 def needed(*modules: str) -> None:
@@ -33,13 +41,66 @@ def free_port() -> int:
         return int(result.getsockname()[1])
 
 
-def reachable(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the process answers there."""
-    until = time.monotonic() + SECONDS
-    while time.monotonic() < until:
-        assert process.poll() is None, "it ended by itself"
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)) == 0:
+class NotReadyError(Exception):
+    """A server that does not answer yet; the message says what came."""
+
+
+@contextlib.contextmanager
+def run_server(
+    make_command: Callable[[int], list[str]], log: Path, ask: Callable[[int], object] | None = None, **options: Any
+) -> Iterator[int]:
+    """A server on a free port, once it answers; where it does not, the end of its log is the failure's text.
+
+    `make_command`: of a port. `ask`: a question of the server's own protocol: one that accepts a connection may still
+    refuse what comes over it. Raises NotReadyError until it is answered. A port may be taken between its choice and its
+    use: then another one is tried, twice.
+    """
+    for attempt in range(ATTEMPTS):
+        port = free_port()
+        with log.open("wb") as written:
+            server = subprocess.Popen(make_command(port), stdout=written, stderr=subprocess.STDOUT, **options)
+        try:
+            problem = _wait(port, server, ask or _connect)
+            if problem is None:
+                yield port
                 return
-        time.sleep(0.2)
-    raise AssertionError("it does not answer")
+            ending = log.read_bytes().decode("utf-8", "replace")[-LOG_CHARACTERS:]
+            if attempt == ATTEMPTS - 1 or not _PORT_TAKEN.search(ending):
+                raise AssertionError(f"{make_command(port)[0]}: {problem}; the end of its log:\n{ending}")
+        finally:
+            stop(server)
+
+
+def stop(*servers: subprocess.Popen[bytes]) -> None:
+    """End them, also where they do not end by themselves."""
+    for server in servers:
+        server.terminate()
+    for server in servers:
+        try:
+            server.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _wait(port: int, server: subprocess.Popen[bytes], ask: Callable[[int], object]) -> str | None:
+    """Why it is not ready, after a bounded time; None once it answers."""
+    until, came = time.monotonic() + SECONDS, "nothing answers"
+    while time.monotonic() < until:
+        try:
+            ask(port)
+            is_ready = True
+        except NotReadyError as problem:
+            came, is_ready = str(problem), False
+            time.sleep(0.2)
+        if server.poll() is not None:  # what answered then is another server
+            return f"it ended by itself with exit code {server.returncode}"
+        if is_ready:
+            return None
+    return f"not ready after {SECONDS} s: {came}"
+
+
+def _connect(port: int) -> None:
+    with socket.socket() as tried:
+        if problem := tried.connect_ex(("127.0.0.1", port)):
+            raise NotReadyError(os.strerror(problem))

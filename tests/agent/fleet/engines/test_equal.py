@@ -25,7 +25,7 @@ from agent.fleet.questions.duplicates import find_duplicates
 from agent.fleet.questions.findings import find_findings
 from agent.fleet.questions.outliers import find_outliers
 from agent.fleet.questions.summary import build_summary
-from tests.agent.fleet.engines.servers import free_port, java_needed, needed, reachable
+from tests.agent.fleet.engines.servers import free_port, java_needed, needed, run_server, stop
 from tests.agent.fleet.questions.nodes import finding
 from tests.agent.fleet.questions.test_silenced import OF_THE_NEWEST, QUESTIONS, SILENCED, fleet
 from tests.agent.fleet.small import take
@@ -158,33 +158,25 @@ def spark(tmp_path):
     needed("pyspark")
     java_needed()
     home = Path(importlib.util.find_spec("pyspark").origin).parent
-    port = free_port()
     environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
-    master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
-    worker = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "1g"]
-    url = f"spark://127.0.0.1:{port}"
-    places = [str(tmp_path / f"worker{number}") for number in (1, 2)]
-    commands = [
-        [*master, "--webui-port", "0"],
-        *([*worker, "--webui-port", "0", "--work-dir", place, url] for place in places),
-    ]
-    started = [
-        subprocess.Popen(
-            [str(home / "bin" / "spark-class"), *command],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for command in commands
-    ]
-    try:
-        reachable(port, started[0])
-        yield url
-    finally:
-        for item in started:
-            item.terminate()
-        for item in started:
-            item.wait(60)
+    begin = [str(home / "bin" / "spark-class"), "org.apache.spark.deploy."]
+    own = ["--host", "127.0.0.1", "--webui-port", "0"]
+    worker = [begin[0], f"{begin[1]}worker.Worker", *own, "--cores", "1", "--memory", "1g", "--work-dir"]
+
+    def master(port: int) -> list[str]:
+        return [begin[0], f"{begin[1]}master.Master", *own, "--port", str(port)]
+
+    with run_server(master, tmp_path / "master.log", env=environment) as port:
+        url = f"spark://127.0.0.1:{port}"
+        workers = []
+        for name in ("worker1", "worker2"):
+            with (tmp_path / f"{name}.log").open("wb") as log:
+                command = [*worker, str(tmp_path / name), url]
+                workers.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
+        try:
+            yield url
+        finally:
+            stop(*workers)
 
 
 @pytest.mark.parametrize("url", ["spark://127.0.0.1:PORT", "spark://nowhere", "spark://nowhere.invalid:7077"])

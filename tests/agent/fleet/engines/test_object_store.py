@@ -15,7 +15,7 @@ import pytest
 
 from agent.fleet.dataset import open_dataset
 from bench.fleet.plan import plan
-from tests.agent.fleet.engines.servers import free_port, needed, reachable
+from tests.agent.fleet.engines.servers import needed, run_server
 from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600), pytest.mark.usefixtures("real_commands")]
@@ -32,22 +32,14 @@ QUESTIONS = (
 
 
 @pytest.fixture(scope="module")
-def bucket():
+def bucket(tmp_path_factory):
     """A bucket of moto's S3 server; its URL, which ends in `?options`."""
     needed("moto", "flask", "flask_cors")
-    port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        reachable(port, server)
+    log = tmp_path_factory.mktemp("moto") / "log"
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p"]
+    with run_server(lambda port: [*command, str(port)], log) as port:
         put(f"http://127.0.0.1:{port}/fleet")
         yield f"s3://fleet/PLACE?endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
-    finally:
-        server.terminate()
-        server.wait(60)
 
 
 KEYS = {"AWS_ACCESS_KEY_ID": "made-up", "AWS_SECRET_ACCESS_KEY": "made-up", "AWS_EC2_METADATA_DISABLED": "true"}

@@ -91,6 +91,47 @@ def test_a_name_is_never_markup(show: Any) -> None:
     assert not {"\u202e", "\x1b", "\u2028", "\x00"} & set(whole)
 
 
+def test_hostile_names_are_clicked(show: Any) -> None:
+    """Every button, link, tab and row that is there, in every arrangement; also what each opens. None runs, none leads
+    away, and the page goes on to work."""
+    shown = show(hostile())
+    page = shown.page
+    dialogs: list[str] = []
+    page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    address = page.url.partition("#")[0]
+    clicked = 0
+    for arranged in page.locator("#arranged option").evaluate_all("rows => rows.map((row) => row.value)"):
+        page.select_option("#arranged", arranged)
+        clicked += page.evaluate(CLICK_ALL)
+        page.keyboard.press("Escape")
+        assert address == page.url.partition("#")[0]
+
+    assert clicked > 100
+    assert [] == dialogs
+    assert [] == shown.complaints
+    assert 1 == len(shown.asked)
+    assert 0 == page.locator("img").count()
+    page.reload()
+    open_node(page)
+    assert "</script><script>" in page.inner_text("#panel h2")
+
+
+CLICK_ALL = """() => {
+    let count = 0
+    const clicked = new Set()
+    for (let round = 0; round < 3; round++) {  // what a click opens is clicked in the next one
+        for (const item of document.querySelectorAll("button, a, summary, tr, th, li, [role=button], [tabindex]")) {
+            if (item.download || item.id === "print" || clicked.has(item)) continue
+            clicked.add(item)
+            item.dispatchEvent(new MouseEvent("mouseover", {bubbles: true}))
+            item.click()
+            count++
+        }
+    }
+    return count
+}"""
+
+
 def test_a_script_that_got_in_is_not_run(show: Any) -> None:
     """The policy names the page's own script by its hash."""
 
