@@ -41,7 +41,7 @@ def page(answer: Findings, width: int = 80) -> list[Line]:
 
 def describe_lost(lost: Lost) -> str:
     """What all faults cost together, and which repair gives back most."""
-    faults = "This fault costs" if lost.findings == 1 else f"These {number(lost.findings)} faults cost"
+    faults = "This fault takes" if lost.findings == 1 else f"All {number(lost.findings)} faults that have a cost take"
     return (
         f"{faults} {lost.percent:.3g}% of the inter-node bandwidth of {count(lost.gpus, 'GPU')}, each node taken by "
         f"itself. Repair first: {lost.rule} on {lost.node} ({lost.label}), {lost.node_percent:.0f}% of a job with it."

@@ -198,7 +198,7 @@ def pci_driver_missing(case: RuleContext) -> Iterator[Result]:
             faults.append(answer)
         else:
             yield answer
-    for fault in merge_if_on_all(faults, len(case.topology.gpus), "no GPU can be used, for want of its driver"):
+    for fault in merge_if_on_all(faults, len(case.topology.gpus), "no GPU can be used: the right driver is not bound"):
         all_gpus = f"{len(faults)} of {len(faults)} GPUs cannot be used by jobs of this host."
         fault = replace(fault, severity=_severity_of_all(case, faults, fault))
         yield replace(fault, impact=all_gpus) if fault.subject == "node" else fault
