@@ -168,7 +168,7 @@ def roce_priorities(case: RuleContext, counters: RocePortCounters) -> frozenset[
 
 
 def delta_of_discards(case: RuleContext, counters: RocePortCounters) -> CounterDelta | Result:
-    """Received frames that this NIC dropped because no buffer was free: by priority where it counts so, else of the port."""
+    """Received frames that this NIC dropped because no buffer was free: by priority if it counts so, else of all."""
     per_priority = [f"rx_prio{p}_{kind}" for p in _PRIORITIES for kind in ("discards", "buf_discard", "cong_discard")]
     of_port = per_priority if any(name in counters.eth.now for name in per_priority) else PORT_DISCARDS
     return sum_deltas(delta(case, counters.eth, of_port), delta(case, counters.rdma, ROCE_DISCARDS))

@@ -95,8 +95,8 @@ def _find_thin(view: View, groups: list[_Group]) -> Iterator[tuple[_Group, Cabli
                 text=f"{text}{ratio}{dark}",
                 ports=tuple(view.name(switch) for switch in group.switches),
                 compared=f"{clear.words} such groups have {cables} cables up from each to {far} switches",
-                fix="see whether a switch above is off, or missing from the file because the tool could not reach it; if neither, "
-                "connect the missing cables"
+                fix="see whether a switch above is off, or missing from the file because the tool could not reach it; "
+                "if neither, connect the missing cables"
                 if dark
                 else "connect the missing cables, unless it is meant so",
             ),
