@@ -1,7 +1,8 @@
 """The machine as a tree: NUMA nodes, shared root buses, switches, GPUs, NICs, NVSwitches, each with its link state.
 
 Only what leads to such a device is drawn, or to drives, displays and network controllers if there is none.
-if several devices share it: they meet in one host bridge.
+Upstream and downstream ports of a switch are one line. A root bus has a line if several devices share it: they meet
+in one host bridge.
 """
 
 from __future__ import annotations
