@@ -49,7 +49,7 @@ def test_this_host_is_scanned() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
 def test_an_ordinary_user_gets_a_report_too() -> None:
-    """Less is known, and it is said what; nothing fails for want of privilege."""
+    """Less is known, and it is said what; nothing fails because privilege is missing."""
     report = as_nobody()
     pci = next(run for run in report["probes"] if run["name"] == "pci")
 

@@ -97,7 +97,7 @@ def scan(
     report: opt.ReportFile = None,
     only: opt.Only = None,
     skip: opt.Skip = None,
-    timeout: opt.Timeout = 30.0,
+    timeout: opt.Timeout = None,
     state_dir: opt.StateDir = None,
     accept_inventory: opt.AcceptInventory = False,
     interval: opt.Interval = None,
@@ -135,7 +135,7 @@ def check(
     report: opt.ReportFile = None,
     only: opt.Only = None,
     skip: opt.Skip = None,
-    timeout: opt.Timeout = 30.0,
+    timeout: opt.Timeout = None,
     state_dir: opt.StateDir = None,
     accept_inventory: opt.AcceptInventory = False,
     interval: opt.Interval = None,
@@ -186,7 +186,7 @@ def capture(
     ] = None,
     root: opt.Root = None,
     source: opt.Source = None,
-    timeout: opt.Timeout = 60.0,
+    timeout: opt.CaptureTimeout = 60.0,
     redact: opt.Redact = False,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -208,7 +208,7 @@ def diff(
         opt.DiffFormat | None, typer.Option("--format", help="text (default) or json.", show_default=False)
     ] = None,
     output: opt.Output = None,
-    timeout: opt.Timeout = 30.0,
+    timeout: opt.Timeout = None,
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     no_color: opt.NoColor = False,
@@ -233,7 +233,7 @@ def export(
     report: opt.ReportFile = None,
     only: opt.Only = None,
     skip: opt.Skip = None,
-    timeout: opt.Timeout = 30.0,
+    timeout: opt.Timeout = None,
     state_dir: opt.StateDir = None,
     accept_inventory: opt.AcceptInventory = False,
     interval: opt.Interval = None,
@@ -267,18 +267,21 @@ def explain(
         ),
     ],
     report: opt.FindingsFile = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="The whole page: also how it is decided, when it does not apply, every fix.")
+    ] = False,
 ) -> None:
     """Explain a rule.
 
-    What it checks, why it matters, how it is decided, what keeps it silent, how to confirm and how to fix. Of a prefix
-    or family the list of its rules. With --report the findings of that rule or part, each with its rule's page.
+    What it checks, why it matters and how to confirm; with --all its whole page. Of a prefix or family the list of its
+    rules. With --report the findings of that rule or part, with what to do about that very part.
     """
     from agent.cli.reference import print_findings, print_rule
 
     if report is None:
-        print_rule(rule)
+        print_rule(rule, everything)
     else:
-        print_findings(rule, report)
+        print_findings(rule, report, everything)
 
 
 @app.command()

@@ -115,14 +115,19 @@ FindingsFile = Annotated[
 ]
 Only = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Run only these probes.", show_default=False)]
 Skip = Annotated[str | None, typer.Option(metavar="PROBE,...", help="Skip these probes.", show_default=False)]
+TIME_LIMIT = "Time limit of the whole run; the report is still written."
 Timeout = Annotated[
-    float,
+    float | None,
     typer.Option(
         metavar="SECONDS",
-        help="Time limit of the whole run; the report is still written.",
+        help=f"{TIME_LIMIT} 30, and the seconds of --interval.",
+        show_default=False,
         min=0.1,
         callback=reject_nan,
     ),
+]
+CaptureTimeout = Annotated[
+    float, typer.Option("--timeout", metavar="SECONDS", help=TIME_LIMIT, min=0.1, callback=reject_nan)
 ]
 StateDir = Annotated[
     str | None,

@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, Options] = {
     "export": {**_EVIDENCE, **_OUTPUT},
 }
 EXPORT_FORMATS = ("ansible", "html", "junit", "nccl-topo", "netbox", "nfd", "prometheus", "slurm", "svg")
-DEFAULTS: Mapping[str, Any] = {"timeout": 30.0, "profile": "auto", "as_": "nagios"}
+DEFAULTS: Mapping[str, Any] = {"profile": "auto", "as_": "nagios"}
 
 
 def parse_plain(arguments: Sequence[str]) -> tuple[str, dict[str, Any]] | None:

@@ -54,7 +54,7 @@ def profile_learn(
         str | None, typer.Option(metavar="NAME", help="Name of the profile. Default: the product.", show_default=False)
     ] = None,
     output: opt.Output = None,
-    timeout: opt.Timeout = 30.0,
+    timeout: opt.Timeout = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """Learn a profile from a good node.

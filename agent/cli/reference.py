@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _PART = re.compile(r"(GPU|NIC|mlx5_|bnxt_|irdma|eth|ens|enp|node$|[0-9a-f]{4}:)")
 _LABELS = 12  # of parts with findings, in a hint
+_SHORT = ("What it checks", "Why it matters", "How to confirm")  # sections that everyone reads
+_SHORT_FIX = 12  # lines
 
 
 def print_rules(form: str) -> None:
@@ -39,8 +41,9 @@ def print_rules(form: str) -> None:
     _print_list(every_rule())
 
 
-def print_rule(name: str) -> None:
-    """Print one rule's page; of a prefix or family the list of its rules. Raises CliError."""
+def print_rule(name: str, everything: bool = False) -> None:
+    """Print what one rule checks and why, or its whole page; of a prefix or family the list of its rules. Raises
+    CliError."""
     rules = {rule.name: rule for rule in every_rule()}
     renamed = find_renamed(name)
     if renamed:
@@ -52,7 +55,7 @@ def print_rule(name: str) -> None:
     if name in rules:
         rule = rules[name]
         essential = ", essential" if rule.essential else ""
-        page = f"{rule.name} ({rule.severity}{essential})\n\n{rule.page}\n"
+        page = f"{rule.name} ({rule.severity}{essential})\n\n{rule.page if everything else shorten_page(rule)}\n"
         if sys.stdout.isatty():
             from agent.cli.output import show
             from agent.outputs.text.rule_page import fold_page
@@ -75,8 +78,26 @@ def print_rule(name: str) -> None:
     raise CliError(f"no rule, prefix or family {name!r:.80}", hint)
 
 
-def print_findings(name: str, path: str) -> None:
-    """Print the findings of one rule or part in a report, each with its rule's page. Raises CliError."""
+def shorten_page(rule: Rule) -> str:
+    """The page without what a finding states better: how it is decided, when it does not apply, fixes of every part.
+
+    A fix of one way only stays.
+    """
+    first, *sections = rule.page.split("\n## ")
+    kept = [section for section in sections if section.partition("\n")[0] in _SHORT or _is_one_way(section)]
+    left = [section.partition("\n")[0].lower() for section in sections if section not in kept]
+    more = f"\n\nWith --all also: {', '.join(left)}." if left else ""
+    more += " With --report FILE: what to do about the very part." if "how to fix" in left else ""
+    return "\n## ".join([first, *(section.rstrip() + "\n" for section in kept)]).rstrip() + more
+
+
+def _is_one_way(section: str) -> bool:
+    return section.startswith("How to fix") and "\nFor " not in section and section.count("\n") <= _SHORT_FIX
+
+
+def print_findings(name: str, path: str, everything: bool = False) -> None:
+    """Print the findings of one rule or part in a report; with `everything` also the pages of their rules. Raises
+    CliError."""
     from msgspec.structs import replace
 
     from agent.cli.output import show
@@ -93,9 +114,9 @@ def print_findings(name: str, path: str) -> None:
         raise _describe_nothing(report, path, name, devices)
     selected = replace(report, findings=findings)
     show(lambda width: render_findings(selected, width, everything=True), None, no_color=False)
-    for rule in dict.fromkeys(finding.rule for finding in findings):
+    for rule in dict.fromkeys(finding.rule for finding in findings) if everything else ():
         sys.stdout.write("\n")
-        print_rule(rule)
+        print_rule(rule, everything)
 
 
 def _is_about(finding: Finding, name: str, devices: set[str]) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from probes.host.recording import Recording
 
 UNREAD_SHOWN = 8  # lines on stderr about saved files that are not read
+TIME_LIMIT = 30.0  # seconds of a run, besides the wait between two samples
 EXTRAS_SECONDS = 20.0  # time for a capture's extras, after its probes
 
 
@@ -173,13 +174,14 @@ class ReportRequest(msgspec.Struct, frozen=True):
 def build_request(values: Mapping[str, Any]) -> ReportRequest:
     """The request of a command that has all of these parameters, from their values by name."""
     earlier = HistoryOptions(values["state_dir"], values["accept_inventory"], values["interval"])
+    timeout = values["timeout"]
     return ReportRequest(
         values["source"],
         values["root"],
         values["report"],
         values["only"],
         values["skip"],
-        values["timeout"],
+        TIME_LIMIT + (earlier.interval or 0.0) if timeout is None else timeout,
         values["config"],
         values["quiet"],
         earlier,

@@ -1,4 +1,5 @@
-"""The part of the PCI tree that pages show: what leads to a GPU, NIC, NVSwitch or drive, from the root buses down."""
+"""The part of the PCI tree that pages show: what leads to a GPU, NIC, NVSwitch or drive, from the root buses down; of a
+machine that has none of them its drives, displays and ordinary network controllers."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from agent.model.report import Report
 from agent.outputs.names import visible_nics
 
 _BRIDGE, _NVME = "0x0604", "0x0108"
+_ORDINARY = {"0x0108": "NVMe", "0x01": "storage", "0x02": "NIC", "0x03": "display", "0x12": "accelerator"}
 
 
 class BusTree:
@@ -27,6 +29,8 @@ class BusTree:
         # devices without a known bus
         self.unplaced_gpus = [g for g in topology.gpus if g.pci not in self.functions]
         self.unplaced_nics = [n for n in nics if n.pci not in self.functions]
+        devices = topology.gpus or nics or topology.nvswitches or with_drives
+        self.ordinary = {} if devices else {f.id: kind for f in topology.pci if (kind := _name_kind(f))}
         self.children: dict[str, list[PciFunction]] = {}
         for function in topology.pci:
             if function.parent:
@@ -69,12 +73,16 @@ class BusTree:
     def _leading_to_devices(self) -> set[str]:
         """The drawn devices and every bridge above them. A cycle of parents ends the walk."""
         drawn: set[str] = set()
-        for place in (*self.gpus, *self.nics, *self.switches, *self.drives, *self.memories):
+        for place in (*self.gpus, *self.nics, *self.switches, *self.drives, *self.memories, *self.ordinary):
             bridge = self.functions.get(place or "")
             while bridge and bridge.id not in drawn:
                 drawn.add(bridge.id)
                 bridge = self.functions.get(bridge.parent or "")
         return drawn
+
+
+def _name_kind(function: PciFunction) -> str | None:
+    return next((kind for begin, kind in _ORDINARY.items() if (function.class_code or "").startswith(begin)), None)
 
 
 def _is_port(function: PciFunction, by_place: bool) -> bool:

@@ -227,7 +227,7 @@ def _predict_pairs(nodes: Sequence[NodeFacts], request: Request, case: str, rank
         request, case, ranks,
         busbw_gbyte_s=_round(busbw), algbw_gbyte_s=_round(busbw / bus_factor(request.collective, ranks)),
         range_gbyte_s=(_round(busbw * 0.6), _round(busbw * 1.2)), bound=bound, known_by="assumed",
-        note="NCCL has no bandwidth model for it: a share of the payload that public tables show",
+        note="NCCL has no bandwidth model for it: 60% to 120% of this figure, the spread of published results",
     )  # fmt: skip
 
 

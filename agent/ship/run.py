@@ -106,7 +106,7 @@ class _Intake:
 
     def __init__(self, spool: Spool, until: float, warn: Warn) -> None:
         self.unspooled: dict[str, SpoolEntry] = {}  # path -> what it would be in the spool
-        self.left = 0  # not read, or not kept, for want of time: thousands may be named
+        self.left = 0  # not read, or not kept, because the time was over: thousands may be named
         self._until = until
         self._stamps: dict[str, tuple[int, int, int]] = {}  # path -> what the file was when it was read
         self._spool, self._warn = spool, warn

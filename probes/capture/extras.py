@@ -32,7 +32,7 @@ _ASLEEP = ("suspended", "suspending")
 
 
 def read_group(host: Host, group: ExtraGroup) -> str | None:
-    """Ask for every file of a group. What was left out for want of time or room, or None."""
+    """Ask for every file of a group. What was left out because time or room was used up, or None."""
     return _ExtraReader(host).all(group)
 
 

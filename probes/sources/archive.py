@@ -288,7 +288,7 @@ def load(path: str) -> MemoryFiles | None:
     with DecompressedStream(path) as stream:
         start = stream.peek(BLOCK_BYTES)
         if stream.compressed and len(start) < BLOCK_BYTES:
-            raise stream.bad("is cut short, or is no archive")
+            raise stream.bad("is cut short, or is not an archive")
         if not is_tar(start):
             return None
         files = MemoryFiles()

@@ -199,6 +199,8 @@ def _single_output(path: str) -> Host | FactsSource:
         if is_log_of_job(start):
             raise _is_of_job(path)
         useless = find_missing_name(start)
-        raise BadSource(f"{path}: {useless or 'is not recognized: it is no archive and no known output'}", SOURCES)
+        raise BadSource(
+            f"{path}: {useless or 'is not recognized: it is neither an archive nor a known output'}", SOURCES
+        )
     kind = "text" if outputs.is_text else "dump"
     return TreeHost(kind, path, MemoryFiles(), outputs, tuple(outputs.unread))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from agent.cli import options as opt
@@ -89,6 +90,12 @@ def outliers(
 
 
 def findings(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RULE|NODES]", help="Parts and steps: of this rule, or on these nodes.", show_default=False
+        ),
+    ] = None,
     dataset: Dataset = None,
     engine: EngineUrl = None,
     where: WhereOption = None,
@@ -97,8 +104,16 @@ def findings(
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
-    """Findings of all nodes, grouped by rule."""
+    """Findings of all nodes, grouped by rule.
+
+    A table; with RULE or NODES what each is about and what to do.
+    """
+    from agent.rules.catalogue import names
+
     format_name = choose_format(form, output)
+    rule = name if name in names() else None
+    if name and not rule:
+        where = [*(where or []), f"nodes={name}"]
     with query_tables(dataset, engine, where, read_silences(silences)) as tables:
         from agent.fleet.questions.findings import FindingGroup
         from agent.fleet.questions.findings import find_findings as ask
@@ -106,9 +121,13 @@ def findings(
         from agent.fleet.text.findings import page
 
         answer = ask(tables, Options(now=utc_now()))
+        if rule:
+            groups = [group for group in answer.findings if group.rule == rule]
+            answer = msgspec.structs.replace(answer, findings=groups, lost=None)
         print_answer(
-            answer, answer.findings, FindingGroup, lambda width: page(answer, width), format_name, output, no_color
-        )
+            answer, answer.findings, FindingGroup, lambda width: page(answer, width, bool(name)), format_name, output,
+            no_color,
+        )  # fmt: skip
 
 
 def duplicates(

@@ -128,7 +128,8 @@ def _find_nvlink(cluster: FabricGraph) -> str | None:
         return None
     shapes = Counter((len(domain.hosts), domain.gpus) for domain in cluster.domains)
     text = ", ".join(
-        f"{count:,} of {hosts} hosts with {gpus} GPUs" for (hosts, gpus), count in sorted(shapes.items(), reverse=True)
+        f"{count:,} with {hosts} host{'s'[: hosts != 1]} and {gpus} GPU{'s'[: gpus != 1]} each"
+        for (hosts, gpus), count in sorted(shapes.items(), reverse=True)
     )
     whole = shapes.get(NVL72, 0)
     kind = "NVL72 blocks" if whole * 2 > len(cluster.domains) else "NVLink domains"

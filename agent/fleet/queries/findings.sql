@@ -69,3 +69,19 @@ WHERE finding.cost_percent IS NOT NULL AND finding.cost_nodes > 1 AND NOT coales
 -- All GPUs.
 SELECT CAST(sum(gpus) AS BIGINT) AS gpus
 FROM host
+
+-- name: first_seen
+-- Since when the oldest finding of each rule and severity is there.
+WITH episode AS (
+  {episode}
+)
+SELECT finding.rule AS rule, finding.severity AS severity, min(episode.began) AS began
+FROM finding
+JOIN episode
+  ON episode.node = finding.node
+  AND episode.rule = finding.rule
+  AND episode.severity = finding.severity
+  AND episode.subject = finding.subject
+  AND episode.fingerprint = finding.fingerprint
+WHERE episode.ended IS NULL AND NOT coalesce(finding.silenced, FALSE)
+GROUP BY finding.rule, finding.severity

@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Row, key_types, lookup, query
+from agent.fleet.engines.query import Row, key_types, lookup, query, statement
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.baseline import CLASS, SIZES, sizes
 from agent.fleet.questions.deviations import LABELS
 from agent.fleet.questions.options import ORDINARY, Options, find_stale_nodes
+from agent.fleet.questions.summary import format_stamp
 from agent.model.finding import SEVERITIES
 
 _WHOLE = 0.5  # share of a class from which on a finding is a matter of the class
@@ -57,6 +58,7 @@ class FindingGroup(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | None = None
     cost_percent: float | None = None  # bus bandwidth that the worst of them costs a job with its node
     cost_nodes: int | None = None  # 1: inside a node; more: of jobs on several nodes
+    first_seen: str | None = None  # since when the oldest of them is there, RFC 3339
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +91,11 @@ def find_findings(tables: Tables, options: Options = ORDINARY) -> Findings:
     groups, stale = _find_hosts(tables, single), find_stale_nodes(tables, options)
     for key, rows in single.items():
         finding_groups.append(_make_node_group(key, rows, groups[key], of, stale))
-    return Findings(findings=sorted(finding_groups, key=_rank), nodes=sum(of.values()), lost=_make_lost(tables))
+    seen = {(rule, severity): format_stamp(began) for rule, severity, began in tables.rows(FIRST_SEEN)}
+    dated = [
+        msgspec.structs.replace(group, first_seen=seen.get((group.rule, group.severity))) for group in finding_groups
+    ]
+    return Findings(findings=sorted(dated, key=_rank), nodes=sum(of.values()), lost=_make_lost(tables))
 
 
 def _make_lost(tables: Tables) -> Lost | None:
@@ -116,6 +122,7 @@ def _make_lost(tables: Tables) -> Lost | None:
 _GROUP = key_types("finding", ("rule", "severity", CLASS))
 COUNTS = query("findings", "counts")
 COSTS, GPUS = query("findings", "costs"), query("findings", "gpus")
+FIRST_SEEN = query("findings", "first_seen", episode=statement("views", "finding_episode"))
 NODES = lookup(_GROUP, "findings", "nodes")
 WITHOUT = lookup(_GROUP, "findings", "nodes_without")
 

@@ -1,22 +1,27 @@
-"""`fleet findings` for people: the worst rule first, and what is a matter of a class after what is a node's."""
+"""`fleet findings` for people: a table, the worst rule first; each with its parts and steps where few are asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent.fleet.questions.findings import FindingGroup, Findings, Lost, Share
-from agent.fleet.text.parts import STYLES, count, hosts, number, share, split_steps, wrap_item
+from agent.fleet.text.parts import STYLES, count, hosts, number, share, split_steps, table, wrap_item
 from agent.outputs.text.lines import BLANK, Line, make_line, wrap_paragraph
 
+_NODES = 40  # letters of the nodes of one row
 _CLASSES = 4  # of one rule that are named
 
 
-def page(answer: Findings, width: int = 80) -> list[Line]:
-    """The whole answer."""
+def page(answer: Findings, width: int = 80, detail: bool = False) -> list[Line]:
+    """A table of all rules; with `detail` who has each, on which parts, and what to do."""
     if not answer.nodes:
         return [make_line("no nodes")]
     if not answer.findings:
         return [make_line((f"no findings on {count(answer.nodes, 'node')}", "ok"))]
     lines = [make_line(f"{count(len(answer.findings), 'answer')} on {count(answer.nodes, 'node')}")]
     lines += wrap_item(describe_lost(answer.lost), width) if answer.lost else []
+    if not detail:
+        return [*lines, BLANK, *_table(answer.findings, width), BLANK, make_line((_MORE, "dim"))]
     for finding in answer.findings:
         lines += [
             BLANK,
@@ -39,9 +44,37 @@ def page(answer: Findings, width: int = 80) -> list[Line]:
     return lines
 
 
+_MORE = "Parts and steps: fleet findings RULE, or NODES"
+
+
+def _table(groups: Sequence[FindingGroup], width: int) -> list[Line]:
+    rows = [
+        [
+            group.severity,
+            group.rule,
+            "most of a class" if group.of_class else hosts(group.hosts, group.nodes, _NODES).partition(" ")[0],
+            number(group.nodes),
+            "-" if group.cost_percent is None else f"{group.cost_percent:.0f}%",
+            (group.first_seen or "-").partition("T")[0],
+        ]
+        for group in groups
+    ]
+    head = ["severity", "rule", "nodes", "count", "costs", "first seen"]
+    return [_colour(line) for line in table(head, rows, width, 3)]
+
+
+def _colour(line: Line) -> Line:
+    """The word of severity at its begin has its colour."""
+    text = line[0][0]
+    word = text.strip().partition(" ")[0]
+    if word not in STYLES or text[2:3].isspace():
+        return line
+    return make_line("  ", (word, STYLES[word]), text[2 + len(word) :])
+
+
 def describe_lost(lost: Lost) -> str:
     """What all faults cost together, and which repair gives back most."""
-    faults = "This fault costs" if lost.findings == 1 else f"These {number(lost.findings)} faults cost"
+    faults = "This fault takes" if lost.findings == 1 else f"All {number(lost.findings)} faults that have a cost take"
     return (
         f"{faults} {lost.percent:.3g}% of the inter-node bandwidth of {count(lost.gpus, 'GPU')}, each node taken by "
         f"itself. Repair first: {lost.rule} on {lost.node} ({lost.label}), {lost.node_percent:.0f}% of a job with it."

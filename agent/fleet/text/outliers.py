@@ -23,7 +23,7 @@ def describe_outlier(outlier: Outlier) -> str:
     """The value, how far it is away, and what its peers have."""
     value = describe_value(outlier.attribute, outlier.what, outlier.value)
     if outlier.attribute == "probe-status":
-        value = f"the probe {', '.join(outlier.places)} ended as {outlier.value}"
+        value = f"the status of the probe {', '.join(outlier.places)} is {outlier.value}"
     away = f" ({outlier.by})" if outlier.by else ""
     return f"{value[:1].upper()}{value[1:]}{away}; {describe_peers(outlier)}."
 
@@ -122,7 +122,7 @@ def _has(outlier: Outlier) -> str:
     if outlier.attribute == "services":
         return f"service {outlier.value.replace('=', ' is ', 1)}"
     if outlier.attribute == "probe-status":
-        return f"probe {', '.join(outlier.places)} ended as {outlier.value}"
+        return f"status of the probe {', '.join(outlier.places)}: {outlier.value}"
     return f"{outlier.what} {outlier.value}"
 
 

@@ -32,7 +32,7 @@ def choose_next_step(report: Report) -> tuple[str, str]:
     live = report.source.kind == "live"
     loud = next((finding for finding in report.open_findings if finding.severity != "info"), None)
     if loud is not None:
-        return f"fabricscope explain {loud.rule}", "why it matters, and how it is decided"
+        return f"fabricscope explain {loud.rule}", "why it matters, and how to confirm"
     if report.summary.verdict == "nothing_to_check":
         return "fabricscope scan --source PATH", "a capture or saved outputs of a GPU server"
     if report.summary.verdict == "unknown" and live and any(lacks_privilege(run) for run in report.probes):

@@ -66,6 +66,13 @@ class RowBuilder:
         items = self._items([], below, name)
         return TreeRow(self._device(kind, function.id), (self._link(function),), self._findings(function.id), items)
 
+    def ordinary(self, function: PciFunction, kind: str) -> TreeRow:
+        """A device of a machine without GPU or RDMA NIC: its link and interface."""
+        interfaces = [netdev.label for netdev in self.netdevs.values() if netdev.pci == function.id]
+        cells = (self._link(function), (), (), ((", ".join(interfaces), ""),) if interfaces else ())
+        items = self._items(_presence_remarks(function), "", function.name or "")
+        return TreeRow(self._device(kind, function.id), cells, self._findings(function.id), items)
+
     def gpu(self, gpu: Gpu, function: PciFunction | None) -> TreeRow:
         """A GPU: its NVLinks, and why the driver does not have it."""
         remarks = [gpu.driver_error or "driver error"] if gpu.driver_state == "error" else []

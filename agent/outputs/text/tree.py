@@ -1,7 +1,8 @@
 """The machine as a tree: NUMA nodes, shared root buses, switches, GPUs, NICs, NVSwitches, each with its link state.
 
-Only what leads to such a device is drawn; upstream and downstream ports of a switch are one line. A root bus has a line
-if several devices share it: they meet in one host bridge.
+Only what leads to such a device is drawn, or to drives, displays and network controllers if there is none.
+Upstream and downstream ports of a switch are one line. A root bus has a line if several devices share it: they meet
+in one host bridge.
 """
 
 from __future__ import annotations
@@ -119,6 +120,8 @@ class _TreeBuilder:
             return self.make.gpu(gpu, function)
         if nic := self.tree.nics.get(function.id):
             return self.make.nic(nic, function)
+        if ordinary := self.tree.ordinary.get(function.id):
+            return self.make.ordinary(function, ordinary)
         kind = "NVSwitch" if function.id in self.tree.switches else "switch"
         return self.make.switch(function, kind, self.tree.count_drives(function))
 

@@ -157,7 +157,7 @@ def _judge_missing(case: RuleContext, gpu: Gpu) -> Result:
         )
     if _EXCLUDED in (case.node.cmdline or ""):
         return Unknown(subject, Reason("undecided", detail=f"not listed, and the kernel command line sets {_EXCLUDED}"))
-    return _fail_missing(case, gpu, "the driver is bound to it and does not list it")
+    return _fail_missing(case, gpu, "its driver, which is bound, does not list it")
 
 
 def _judge_other_maker(case: RuleContext, gpu: Gpu) -> Result:

@@ -107,7 +107,7 @@ def test_a_finished_report_is_judged_by_what_it_holds(
         (["--accept-inventory", "--state-dir", "x", "--report", "r.json"], "--report"),
         (["--interval", "5", "--report", "r.json"], "live host"),
         (["--interval", "5", "--source", "{capture}"], "live host"),
-        (["--interval", "30"], "shorter than --timeout 30"),
+        (["--interval", "30", "--timeout", "30"], "shorter than --timeout 30"),
         (["--interval", "0.5"], "0.5"),
         (["--interval", "nan"], "nan"),
     ],

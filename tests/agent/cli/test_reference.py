@@ -17,12 +17,14 @@ from agent.cli.command_tree import Command, read_commands, walk_commands
 from agent.cli.commands import app
 from agent.cli.main import run
 from agent.cli.program import GROUPS, build_full_program
+from agent.cli.reference import shorten_page
 from agent.cli.scan import DEMO
 from agent.config import load_configuration
 from agent.model.finding import UnknownSubject
 from agent.model.topology import Topology
 from agent.reports import encode_report
 from agent.rules.catalogue import every_rule, names
+from agent.rules.rule import Rule
 from fixtures.build import write_capture
 from release.share import BASH, FISH, ZSH, shared_files
 from tests.machines import scan_machine
@@ -83,8 +85,18 @@ def test_explain_lists_the_rules_of_a_prefix_or_family(capsys: pytest.CaptureFix
         assert ["pcie-width-downgraded"] == [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert 0 == run(["explain", "infiniband"])
     assert "ib-port-down" in capsys.readouterr().out
-    assert 0 == run(["explain", "ib-port-down"])
+    assert 0 == run(["explain", "ib-port-down", "--all"])
     assert "## How to fix" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("rule", every_rule(), ids=lambda rule: rule.name)
+def test_a_page_fits_a_screen(rule: Rule) -> None:
+    """What and why come first; what is left out is named."""
+    page = shorten_page(rule)
+
+    assert page.count("\n") <= 28
+    assert "## Why it matters" in page
+    assert "With --all also: how it is decided" in page
 
 
 @pytest.mark.parametrize(
@@ -104,14 +116,17 @@ def test_a_name_is_suggested_only_where_it_is_near(name: str, hint: str, capsys:
 
 @pytest.mark.parametrize("name", ["GPU2", "pcie-width-downgraded"])
 def test_explain_shows_the_findings_of_a_report(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By the label of a part or by the rule: the finding, then the page; another part is an error with the labels."""
+    """By the label of a part or by the rule; with --all the page, too. Another part is an error with the labels."""
     path = tmp_path / "report.json"
     path.write_bytes(encode_report(scan_machine("", "gpu-width-x8")))
 
     assert 0 == run(["explain", name, "--report", str(path)])
     printed = capsys.readouterr().out
     assert printed.startswith("ERROR  GPU2: PCIe link is x8")
-    assert "## How it is decided" in printed
+    assert "  fix  " in printed
+    assert "## " not in printed
+    assert 0 == run(["explain", name, "--report", str(path), "--all"])
+    assert "## How it is decided" in capsys.readouterr().out
     assert 2 == run(["explain", "GPU7", "--report", str(path)])
     assert "hint: findings are on GPU2" in capsys.readouterr().err
 

@@ -112,7 +112,7 @@ def test_without_a_machine_only_what_the_log_shows(healthy: str) -> None:
 
 
 def test_public_logs(corpus: Path) -> None:
-    """Sockets for want of a device; RDMA without GPUDirect."""
+    """Sockets because there is no device; RDMA without GPUDirect."""
     logs = corpus / "measured" / "logs"
     sockets = explain((logs / "a100-vm-socket-fallback.log").read_text(), None)
     copied = explain((logs / "h100-1gpu-roce-gdr-off-allreduce.log").read_text(), None)

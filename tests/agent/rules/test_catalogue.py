@@ -20,7 +20,7 @@ from tests.conftest import ROOT
 NAMES = {rule.name: rule for rule in every_rule()}
 IDS = [f"PCIE-{n:03}" for n in range(1, 35)] + [f"NVL-{n:03}" for n in range(1, 29)] + ["NCCL-001"]
 HEADINGS = (
-    "What it checks", "Why it matters", "How it is decided", "What keeps it silent", "How to confirm", "How to fix",
+    "What it checks", "Why it matters", "How it is decided", "When it does not apply", "How to confirm", "How to fix",
     "Source",
 )  # fmt: skip
 # Not of a reference: "a device that is gone", "a hang is a finding", the recovery action, a learnt profile, soft-RoCE,

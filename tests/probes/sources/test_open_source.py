@@ -171,7 +171,7 @@ def test_a_byte_order_mark_says_how_an_output_was_saved(encoding: str, tmp_path:
         (b"", "is not recognized"),
         (b'{"schema": "fabricscope.report/1", "node": {}}', "is a finished report of fabricscope"),
         (os.urandom(3000), "is not recognized"),
-        (gzip.compress(b"Dear all,", mtime=0), "cut short, or is no archive"),
+        (gzip.compress(b"Dear all,", mtime=0), "cut short, or is not an archive"),
         (gzip.compress(bytes(range(256)) * 12, mtime=0), "is not recognized"),
         (b"\x1f\x8b\x08\x00", "damaged or cut short"),
         (b"\xfd7zXZ\x00", "damaged or cut short"),

@@ -89,7 +89,8 @@ def find_short_units(view: View) -> list[CablingFault]:
                 hosts=unit.hosts,
                 ports=tuple(view.name(leaf) for leaf in unit.leaves),
                 compared=f"{agree.words} units have {expected} rails a node",
-                fix="is the leaf of that rail off, or not reached by what wrote the file?",
+                fix="see whether the leaf of that rail is off, or missing from the file because the tool could not "
+                "reach it",
             )
         )
     return faults

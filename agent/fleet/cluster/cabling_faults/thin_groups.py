@@ -95,7 +95,8 @@ def _find_thin(view: View, groups: list[_Group]) -> Iterator[tuple[_Group, Cabli
                 text=f"{text}{ratio}{dark}",
                 ports=tuple(view.name(switch) for switch in group.switches),
                 compared=f"{clear.words} such groups have {cables} cables up from each to {far} switches",
-                fix="is a switch above off, or not reached by what wrote the file? Else connect the missing cables"
+                fix="see whether a switch above is off, or missing from the file because the tool could not reach it; "
+                "if neither, connect the missing cables"
                 if dark
                 else "connect the missing cables, unless it is meant so",
             ),
@@ -139,7 +140,7 @@ def find_dark_spines(view: View, explained: set[str]) -> list[CablingFault]:
                     f"has a cable at port{'s'[: len(ports) != 1]} {at}",
                     ports=tuple(view.name(lower) for lower in block.peers),
                     compared=f"numbers of the {len(block.places)} switches above, and the ports of their cables",
-                    fix="is it off, or not reached by what wrote the file?",
+                    fix="see whether it is off, or missing from the file because the tool could not reach it",
                 )
             )
     return faults

@@ -26,7 +26,7 @@ def dataset(tmp_path_factory):
     reports = [
         node(f"n{n}", kernel=outlier.get(n, "6.8"), machine_id="same" if n in (1, 2) else f"id{n}") for n in range(24)
     ]
-    reports += [node("n5", 8, kernel="6.9", findings=[finding("bad-link", HOSTILE, "error")])]
+    reports += [node("n5", 8, kernel="6.9", findings=[finding("ib-port-down", HOSTILE, "error")])]
     take(place, *reports)
     return str(place)
 
@@ -48,6 +48,20 @@ def test_named_nodes_without_a_report_are_named(capfd, dataset):
     assert (code, json.loads(text)["nodes"], error) == (0, 3, "warning: no report from n[30-31]\n")
     code, _, error = run_question(capfd, "summary", *where, "--where", "class=v p")
     assert (code, error) == (0, "warning: no report from n[30-31]\n")
+
+
+def test_findings_are_a_table_and_of_a_rule_or_node_the_steps(capfd, dataset):
+    code, text, _ = run_question(capfd, "findings", "--dataset", dataset)
+    head = next(line for line in text.splitlines() if line.startswith("  severity"))
+    assert ["severity", "rule", "nodes", "count", "costs", "first", "seen"] == head.split()
+    rule, nodes = next(line for line in text.splitlines() if line.startswith("  error")).split()[1:3]
+    code, text, _ = run_question(capfd, "findings", rule, "--dataset", dataset)
+    assert (0, True) == (code, f"ERROR  {rule}" in text)
+    code, text, _ = run_question(capfd, "findings", nodes, "--dataset", dataset)
+    assert (0, True) == (code, f"ERROR  {rule}" in text)
+    assert "on 1 node" in text
+    code, text, error = run_question(capfd, "findings", "nowhere", "--dataset", dataset)
+    assert (2, "error: no node of the dataset matches nodes=nowhere\n") == (code, error)
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda item: item[0])

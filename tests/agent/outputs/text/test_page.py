@@ -56,7 +56,7 @@ GPU to NIC
 Could not check: numa-unknown (--verbose lists why)
 
 Next: fabricscope explain pcie-width-downgraded
-      (why it matters, and how it is decided)
+      (why it matters, and how to confirm)
 """
 
 
