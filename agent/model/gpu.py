@@ -38,7 +38,7 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 class GpuLink(msgspec.Struct, frozen=True, kw_only=True):
     """One direct link. `signal_gbyte_s`: signalling rate, one direction (payload is 16/17 of it on NVLink 4 and 5)."""
 
-    protocol: Annotated[str, equal("link protocol")] = "nvlink"  # nvlink | xgmi | hccs | sio | ub | gaudi | neuron
+    protocol: Annotated[str, free("identity")] = "nvlink"  # nvlink | xgmi | hccs | sio | ub | gaudi | neuron
     link: Annotated[int, free("place")]
     state: Annotated[str, free("intent")]  # active | inactive | sleep | unknown
     version: Annotated[str | None, equal("link version")] = None

@@ -24,7 +24,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 def compare_parts(parts: Sequence[Part]) -> Iterator[Difference]:
     """The differences among parts of one kind and role."""
-    struct = type(parts[0].row)
+    struct: Any = type(parts[0].row)
     products: dict[str, list[Part]] = defaultdict(list)
     for part in parts:
         products[part.product].append(part)

@@ -38,7 +38,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 @cache
-def list_fields(struct: type, word: str) -> tuple[Field, ...]:
+def list_fields(struct: Any, word: str) -> tuple[Field, ...]:
     """The fields with a word of a struct, and of the structs that it holds one of."""
     return tuple(field for field in _walk(struct, ()) if field.word.word == word)
 

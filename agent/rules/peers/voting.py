@@ -48,7 +48,7 @@ def is_irregular(verdict: Vote) -> bool:
 
 def find_pattern(values: Sequence[Hashable], parts: Sequence[Part], halves: bool) -> str:
     """What the values follow: position, board, socket or the order on the bus; "" where nothing is seen."""
-    followed = {
+    followed: dict[str, list[Any]] = {
         "position on the card": [part.position for part in parts],
         "board": [part.product for part in parts],
         "socket": [part.socket for part in parts],
