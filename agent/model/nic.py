@@ -45,7 +45,7 @@ class Port(msgspec.Struct, frozen=True, kw_only=True):
     rate_gbit_s: Annotated[float | None, equal("rate", "Gb/s")] = None
     width: Annotated[str | None, free("derived")] = None  # "4X"
     speed: Annotated[str | None, free("derived")] = None  # "NDR"
-    lid: Annotated[int | None, free("identity")] = None
+    lid: Annotated[int | None, unique("LID")] = None
     sm_lid: Annotated[int | None, usual("LID of the subnet manager")] = None
     port_guid: Annotated[str | None, unique("port GUID")] = None
     netdevs: Annotated[list[str], free("name")] = []

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from agent.model.peers import equal, free, unique, usual
+from agent.model.peers import equal, free, usual
 
 _GBYTE_S_PER_LANE = {
     2.5: 0.25,
@@ -88,7 +88,7 @@ class PciFunction(msgspec.Struct, frozen=True, kw_only=True):
     virtual_functions: Annotated[int | None, usual("number of virtual functions")] = None
     # D0 .. D3cold, or the runtime status where that is all there is
     power_state: Annotated[str | None, free("power")] = None
-    serial: Annotated[str | None, unique("serial number", shared=True)] = None
+    serial: Annotated[str | None, free("identity")] = None
     acs: Acs | None = None
     ats: Annotated[bool | None, equal("ATS")] = None
     aer: Annotated[dict[str, dict[str, int]] | None, free("counter")] = None
