@@ -32,6 +32,7 @@ from agent.outputs.verdict import count_checks
 from agent.reports import encode_report
 from agent.rules.catalogue import every_rule
 from fixtures.machine import base_of
+from tests.agent.rules.peers.fields_page import describe_peer_fields
 from tests.conftest import ROOT
 from tests.kernel_log_page import describe_kernel_log
 from tests.machines import FAULTS, HOSTS, LIKE, scan_machine
@@ -110,6 +111,11 @@ def test_picture_of_the_readme(golden: Golden) -> None:
 def test_table_of_the_kernel_log(golden: Golden) -> None:
     """Every sentence of the kernel log that is read: one row per sentence."""
     golden("../../docs/kernel-log.md", describe_kernel_log())
+
+
+def test_table_of_peer_fields(golden: Golden) -> None:
+    """Every field of every part, and how it compares among peers."""
+    golden("../../docs/peer-fields.md", describe_peer_fields())
 
 
 def test_golden_form_hides_nothing_that_checks_do_not_repeat() -> None:

@@ -28,7 +28,6 @@ FREE: Mapping[str, str] = MappingProxyType(
         "measured": "a measured value: temperature, power, light",
         "power": "depends on power saving",
         "clock": "depends on clocks",
-        "time": "a time",
         "derived": "another field has it too",
         "evidence": "how a fact was read",
         "host": "one per host",

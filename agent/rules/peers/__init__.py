@@ -1,2 +1,4 @@
-"""Parts that should be alike: what one of them has otherwise, what two have that only one can have, and counts that no
-other part has."""
+"""Parts that should be alike: settings that one of them has otherwise, identifiers that two have, counts that one has.
+
+What a value means by itself is in the family of its device: here parts of this machine are compared with each other.
+"""

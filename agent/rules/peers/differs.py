@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent.model.finding import Evidence
@@ -22,6 +22,10 @@ _NOUNS = {
     "gpu": "GPUs", "link": "links", "pci": "PCI functions", "nic": "NICs", "port": "ports", "netdev": "interfaces",
     "npu": "NPU ports", "cxl": "expanders", "numa": "NUMA nodes",
 }  # fmt: skip
+_SITUATIONS = {
+    **dict.fromkeys(("gpu", "link"), "gpu-setting"),
+    **dict.fromkeys(("nic", "port", "netdev"), "port-setting"),
+}
 _IMPACTS = {
     "gpu": "A job on all GPUs runs at the pace of the slowest one, and what this GPU does otherwise no setting of the "
     "job explains.",
@@ -29,7 +33,7 @@ _IMPACTS = {
     "slowest path.",
     "numa": "What runs on this socket has less memory, or fewer memory channels.",
 }
-_CHOICE = "None by itself: the values follow an order, as if somebody chose them."
+_CHOICE = "None by itself: the values follow an order, so they look chosen."
 _NOTE = "None by itself: a suspect where this part behaves otherwise than its peers."
 
 
@@ -49,7 +53,7 @@ def peer_differs(case: RuleContext) -> Iterator[Result]:
     compared: set[str] = set()
     for group in groups.values():
         if len(group) > 1:
-            compared |= {part.subject for part in group}
+            compared |= _list_compared(group)
             for difference in compare_parts(group):
                 fault = _describe(difference)
                 differing |= {part.subject for part in fault.parts} | {fault.subject}
@@ -58,6 +62,12 @@ def peer_differs(case: RuleContext) -> Iterator[Result]:
         if part.kind in _ANSWERED and part.subject not in differing:
             alone = Reason("nothing-to-compare", detail="no other part of its kind")
             yield Pass(part.subject) if part.subject in compared else NotApplicable(part.subject, alone)
+
+
+def _list_compared(group: Sequence[Part]) -> set[str]:
+    """The parts that have a peer: settings of NICs are compared across boards, all else within a product."""
+    products = Counter(part.product for part in group)
+    return {part.subject for part in group if part.role or products[part.product] > 1}
 
 
 def _describe(difference: Difference) -> Fail:
@@ -76,7 +86,7 @@ def _describe(difference: Difference) -> Fail:
         severity=faults[0].severity,
         confidence=faults[0].confidence,
         cause=faults[0].cause,
-        situation=some.kind,
+        situation=_SITUATIONS.get(some.kind, ""),
         field=faults[0].field,
         places=frozenset().union(*(fault.places for fault in faults)),
         peers=faults[0].peers,
@@ -102,7 +112,7 @@ def _fail_part(difference: Difference, number: int) -> Fail:
         severity=severity,
         confidence=confidence,
         cause=path,
-        situation=part.kind,
+        situation=_SITUATIONS.get(part.kind, ""),
         field=path,
         places=part.ids,
         peers=frozenset(difference.parts[n].key for n in result.usual),

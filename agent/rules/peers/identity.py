@@ -17,7 +17,7 @@ from agent.rules.peers.fields import Field, list_fields
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
 from agent.rules.wording import join_labels
 
-_ZERO = frozenset("0:x.")
+_ZERO = frozenset("0:x.-GPU")  # of a UUID, too: "GPU-00000000-..."
 _LONGEST_MAC = 17  # of InfiniBand it is longer, and interfaces for other partitions have the same
 _GRAVE = frozenset({"netdev.addresses", "port.lid"})  # packets for the one arrive at the other
 _SHOWN = 8
@@ -45,13 +45,14 @@ def duplicate_identity(case: RuleContext) -> Iterator[Result]:
         holders[holder.kind].append(holder)
     for kind, rows in holders.items():
         struct: Any = type(rows[0].row)
-        for field in list_fields(struct, "unique"):
-            yield from _find_duplicates(kind, field, rows)
-    for kind, rows in holders.items():
         alone = Reason("nothing-to-compare", detail="the only part of its kind")
+        faults = [fault for field in list_fields(struct, "unique") for fault in _find_duplicates(kind, field, rows)]
+        yield from faults
+        named = {place for fault in faults for place in fault.places}
         for row in rows:
             subject = f"{'pci' if kind == 'nic' else kind}:{row.key}"
-            yield Pass(subject) if len(rows) > 1 else NotApplicable(subject, alone)
+            if row.key not in named:
+                yield Pass(subject) if len(rows) > 1 else NotApplicable(subject, alone)
 
 
 def _list_holders(case: RuleContext) -> Iterator[_Holder]:
@@ -138,9 +139,9 @@ def _fail(kind: str, field: Field, found: Mapping[tuple[str, str], Sequence[_Hol
         )[:_SHOWN],
         severity="error" if path in _GRAVE else "warning",
         cause=path,
-        situation=kind,
+        situation={"netdev": "addresses", "nic": "guids", "port": "guids"}.get(kind, ""),
         field=path,
-        places=frozenset().union(*(row.places for row in rows)),
+        places=frozenset().union(*(row.places | {row.key} for row in rows)),
     )
 
 

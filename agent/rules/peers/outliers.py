@@ -75,6 +75,9 @@ _IMPACT = {
 }
 
 
+_SITUATIONS = {_PCIE: "", _MEMORY: "memory-errors", _LINK: "gpu-link", _WIRE: "network", _TRANSPORT: "network"}
+
+
 class Counts(msgspec.Struct, frozen=True):
     """The counters of one part."""
 
@@ -172,7 +175,6 @@ def _fail(counts: Counts, others: Sequence[Counts], family: str, odd: Sequence[s
     part = counts.part
     most = max(odd, key=lambda name: counts.values[name])
     usual = _usual_count(others, most) or 0
-    on_network = part.role != ""
     sure = family != _TRANSPORT or counts.packets is not None
     return Fail(
         subject=part.subject,
@@ -191,7 +193,7 @@ def _fail(counts: Counts, others: Sequence[Counts], family: str, odd: Sequence[s
         severity="info" if part.role.startswith("storage") else None,
         confidence="medium" if sure else "low",
         cause=family,
-        situation="network" if on_network and family != _PCIE else "card",
+        situation=_SITUATIONS[family],
         places=part.ids,
     )
 

@@ -1,4 +1,4 @@
-"""Changes of one field of one part of a machine, or of all parts of its group: made from the peer table, not written."""
+"""Changes of one field of one part of a machine, or of all parts of its group, made from the peer table."""
 
 from __future__ import annotations
 
@@ -45,7 +45,11 @@ def list_mutations(case: RuleContext, word: str) -> Iterator[Mutation]:
     for group in groups.values():
         for field in list_fields(type(group[0].row), word):
             values = [field.read(part.row) for part in group]
-            if len(group) >= LEAST and None not in values and (word == "unique" or values.count(values[0]) == len(values)):
+            if (
+                len(group) >= LEAST
+                and None not in values
+                and (word == "unique" or values.count(values[0]) == len(values))
+            ):
                 yield Mutation(field, tuple(group))
 
 
