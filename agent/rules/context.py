@@ -261,12 +261,14 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def lists_differ(self) -> Reason | None:
-        """Why a saved PCI list and the driver's list may be of two hosts or times; None where they agree, or where the
-        PCI list is known to be cut."""
-        if self._cut_list:
-            return None
+        """Why a saved PCI list and the driver's list may be of two hosts or times; None where they agree. A list that
+        is known to be cut lacks what comes before its first address or after its last, and nothing between them."""
         # an id is the address that the driver told, or a UUID, or an index
-        unlisted = sum(gpu.pci is None and ":" in gpu.id for gpu in self.topology.gpus)
+        missing_ids = [gpu.id for gpu in self.topology.gpus if gpu.pci is None and ":" in gpu.id]
+        if self._cut_list:
+            listed = [function.id for function in self.topology.pci]
+            missing_ids = [address for address in missing_ids if listed and min(listed) < address < max(listed)]
+        unlisted = len(missing_ids)
         if self.probe_failure("pci_sysfs") and unlisted:  # sysfs is whole: there it left the bus
             missing = f"{unlisted} GPUs of the driver are" if unlisted > 1 else "a GPU of the driver is"
             return Reason("sources-disagree", detail=f"the PCI list is incomplete: {missing} missing from it")

@@ -228,7 +228,7 @@ _TRANSLATED = ("DMA", "DMA-FQ")
 def gdr_iommu_translated(case: RuleContext) -> Iterator[Result]:
     kind = platform_kind(case)
     silent = passes_through(case)
-    if silent is None and kind not in ("x86", "inline"):
+    if kind not in ("x86", "inline"):
         silent = Reason("other-kind", detail=f"platform kind {kind}: it is right there")
     if case.software.driver.confidential_computing:
         silent = Reason("by-design", detail="confidential computing needs it")

@@ -74,11 +74,11 @@ def _judge_paths(case: RuleContext, gpu: Gpu, slow: dict[str, list[tuple[Path, f
     nearest = _nearest_paths(case, gpu)
     if not nearest:
         return Unknown(subject, Reason("undecided", detail="no PCIe way to a rail is known"))
-    unread = None
+    unread: list[Reason] = []
     for path in nearest:
         full = _slower_end(case, path)
         if full is None:
-            unread = unread or Reason("not-shown", detail="the links of its ends are not known")
+            unread.append(Reason("not-shown", detail="the links of its ends are not known"))
             continue
         for hop in path.hops:
             bridge = case.functions.get(hop)
@@ -87,13 +87,13 @@ def _judge_paths(case: RuleContext, gpu: Gpu, slow: dict[str, list[tuple[Path, f
             wire = _link_above(case, bridge)
             silent = not_judged_reason(case, wire)
             if isinstance(silent, Unknown):
-                unread = unread or silent.reason.prefixed(f"{hop}: ")
+                unread.append(silent.reason.prefixed(f"{hop}: "))
             carried = bridge.link.bandwidth_gbyte_s if bridge.link and not silent else None
             if carried is not None and carried < full * _PATH_BOTTLENECK_NOISE and not _is_by_design(case, wire):
                 slow.setdefault(hop, []).append((path, full))
     limited = any(path in nearest for paths in slow.values() for path, _ in paths)
     if unread and not limited:
-        return Unknown(subject, unread)
+        return Unknown(subject, unread[0])
     return (
         NotApplicable(subject, Reason("judged-elsewhere", detail="limited by a hop that has a finding"))
         if limited

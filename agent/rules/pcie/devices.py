@@ -154,7 +154,7 @@ def _judge_containment(case: RuleContext, place: str, events: list[Event]) -> Re
         impact=f"{times} time{'s' if times > 1 else ''} since boot; each ends every job that uses {lost}.",
         evidence=tuple(Evidence(what="kernel log", value=e.text, source=e.source) for e in (*events[-3:], *stuck[:3])),
         severity=None if hit or named else "warning",
-        places=frozenset({place, *(f.id for f in ends), *(event.subject or place for event in stuck)}),
+        places=frozenset({place, *(f.id for f in ends), *filter(None, (event.subject for event in stuck))}),
     )
 
 

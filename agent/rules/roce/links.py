@@ -32,7 +32,7 @@ _CABLED = ("LinkUp", "PortConfigurationTraining", "LinkErrorRecovery")
 
 @rule("roce-link-down")
 def roce_link_down(case: RuleContext) -> Iterator[Result]:
-    doubtful = {nic.id for nic in case.maybe_rails} if case.no_rail_known else set()
+    doubtful = {nic.id for nic in case.maybe_rails}
     down = {
         f"port:{nic.id}/{port.port}": port.state
         for nic in case.topology.nics

@@ -144,11 +144,16 @@ def test_a_driver_without_a_gpu(change: dict, idle: bool) -> None:
 
 
 def test_lists_of_two_hosts() -> None:
-    """A list that is cut is known to lack some: there the other one is of the same host."""
-    case = driven(listed(bare("0x060000")), "0000:19:00.0")
+    """A list that is cut is known to lack what comes after its end: there the other one is of the same host."""
+    whole = driven(listed(bare("0x060000")), "0000:19:00.0")
+    cut = probe(whole, "lspci", "partial", CUT, "list-cut")
+    first = cut.topology.pci[0]
+    after = topology(cut, pci=[replace(first, id="0000:17:00.0"), replace(first, id="0000:1a:00.0")])
 
-    assert "a GPU of the driver is missing" in (case.lists_differ or "")
-    assert probe(case, "lspci", "partial", CUT, "list-cut").lists_differ is None
+    assert "a GPU of the driver is missing" in (whole.lists_differ or "")
+    assert cut.lists_differ is None
+    assert "a GPU of the driver is missing" in (after.lists_differ or "")
+    assert topology(cut, pci=[]).lists_differ is None
 
 
 @pytest.mark.parametrize(
@@ -279,3 +284,12 @@ def test_what_many_rules_ask_is_made_once() -> None:
     case = server()
     assert [case.rails] * 2 == [case.once(rails), case.once(rails)]
     assert [case] == collected
+
+
+def test_a_gap_of_all_counters_is_the_reason_for_each() -> None:
+    """A counter's own gap is named before that of all."""
+    window = CountersWindow(seconds=60.0, not_compared={"port:a": {"*": "the driver was loaded anew"}})
+    case = replace(server(), window=window)
+
+    assert "the driver was loaded anew" in case.not_moved("port:a", "x")
+    assert "x is not among its counters" in case.not_moved("port:b", "x")

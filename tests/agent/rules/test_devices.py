@@ -18,6 +18,8 @@ from agent.rules.devices import (
     kernel_log_evidence,
     location_unknown,
     pci_source,
+    states_driver_cause,
+    unreachable_reason,
 )
 from agent.rules.rule import NotApplicable, Pass, Unknown
 from agent.rules.wording import count_of, join_labels, name_pairs
@@ -174,3 +176,31 @@ def test_pairs_are_named_by_what_they_share(pairs: list[str], text: str) -> None
 def test_one_thing_is_singular(number: int, things: str, text: str) -> None:
     """Its first noun, and one that "and" joins to it."""
     assert text == count_of(number, things)
+
+
+@pytest.mark.parametrize(
+    ("change", "stated"),
+    [({}, True), ({"kind": "mlx5"}, False), ({"subject": gpu_id(1)}, False), ({"code": "rdma-port"}, False)],
+)
+def test_only_a_sentence_of_the_driver_about_this_gpu_states_why_it_did_not_start(change: dict, stated: bool) -> None:
+    """Its kind, its subject and its code all count."""
+    event = Event(kind="driver", text="NVRM: x", source="/dev/kmsg", subject=GPU, code="open-modules")
+    case = replace(server(), events=[replace(event, **change)])
+
+    assert stated is states_driver_cause(case, GPU)
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ("present", None),
+        ("asleep", "asleep, and not woken to be looked at"),
+        ("gone", "it does not answer: see pcie-device-gone"),
+        ("frozen", "frozen"),
+    ],
+)
+def test_why_a_function_cannot_be_asked(state: str, why: str | None) -> None:
+    """A state that has no sentence of its own is named."""
+    case = function(server(), GPU, state=state)
+
+    assert why == unreachable_reason(case.functions[GPU])

@@ -254,7 +254,8 @@ def test_an_npu_has_the_number_of_its_settings() -> None:
     ports = [NpuPort(npu=5, gpu=gpu_id(1)), NpuPort(npu=6, gpu=GPU)]
     case = topology(named("Ascend 910B", vendor="Huawei", index=3), ascend=Ascend(ports=ports))
 
-    assert ("6", "9", None) == tuple(find_npu_number(case, device) for device in (GPU, "npu-9", "npu-"))
+    named_so = (GPU, "npu-9", "npu-1023", "npu-10230", "npu-", "npu-x")
+    assert ["6", "9", "1023", None, None, None] == [find_npu_number(case, device) for device in named_so]
 
 
 @pytest.mark.parametrize(("slot", "part"), [(None, "GPU with module id 6"), ("7", "GPU in slot 7")])

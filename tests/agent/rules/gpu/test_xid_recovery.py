@@ -104,6 +104,17 @@ def steps_of(fault: Fail, case: RuleContext | None = None) -> str:
     return "\n".join(text for step in steps for text in (step.do, *step.outcomes))
 
 
+def test_a_start_that_the_driver_explains_is_no_xid() -> None:
+    """Its own sentence is the finding: driver-reports-failure. A GPU of which it says nothing failed by itself."""
+    start = xid("0x26:0x56:1482", kind="gpu_init", text="NVRM: RmInitAdapter failed! (0x26:0x56:1482)")
+    sentence = Event(kind="driver", text="NVRM: open", source="/dev/kmsg", subject=gpu_id(1), code="open-modules")
+    explained = replace(server(), events=[start, sentence], observed_at="2026-01-15T08:00:00Z")
+
+    assert gpu_id(1) in fault_of(start).subject
+    assert gpu_id(1) in fault_of(start, replace(sentence, subject=gpu_id(2))).subject
+    assert [] == [answer for answer in gpu_xid.check(explained) if isinstance(answer, Fail)]
+
+
 @pytest.mark.parametrize("line", NUMBERS.strip().splitlines())
 def test_every_number_has_the_steps_of_its_action(line: str) -> None:
     """By NVIDIA's catalogue; that a number comes back sends no GPU away."""

@@ -1,0 +1,78 @@
+"""What a fatal PCIe error cut off: lines of a recovery that failed, with the PCI list and without."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from agent.model.node import Event
+from agent.rules.context import RuleContext
+from agent.rules.pcie.devices import pcie_containment
+from agent.rules.rule import Fail
+from tests.agent.rules.build import probe, server, topology
+
+PORT, OTHER, BELOW = "0000:4a:00.0", "0000:6a:00.0", "0000:4b:00.0"
+
+
+def aer(subject: str | None, code: str | None = None, **detail: str) -> Event:
+    """A line of the kernel log about AER."""
+    text = "AER: can't recover" if code else "PCIe Bus Error: severity=Uncorrectable (Fatal)"
+    return Event(kind="aer", text=text, source="/dev/kmsg", subject=subject, code=code, detail=detail)
+
+
+def bare_log(*events: Event) -> RuleContext:
+    """A log, and no PCI list."""
+    case = probe(topology(server(), pci=[], gpus=[], nics=[], netdevs=[]), "pci", "absent", "no")
+    return replace(case, events=list(events))
+
+
+def find_fault(case: RuleContext, port: str = PORT) -> Fail:
+    """The finding of a port."""
+    return next(a for a in pcie_containment.check(case) if isinstance(a, Fail) and a.subject == f"pci:{port}")
+
+
+def quoted(fault: Fail) -> int:
+    """How many lines of the log are its evidence."""
+    return len(fault.evidence)
+
+
+@pytest.mark.parametrize(
+    ("more", "lines", "lost"),
+    [
+        pytest.param([aer(BELOW, "no-recovery", driver="mlx5_core")], 2, f"mlx5_core {BELOW}", id="the one port"),
+        pytest.param(
+            [aer(BELOW, "no-recovery")], 1, "what was below it", id="no driver says that it could not recover"
+        ),
+        pytest.param([aer(PORT, "no-recovery")], 2, "what was below it", id="the port itself"),
+        pytest.param(
+            [aer(BELOW, "no-recovery", driver="mlx5_core"), aer(OTHER, severity="fatal")],
+            1,
+            "what was below it",
+            id="two ports: which of them is above is not known",
+        ),
+        pytest.param(
+            [
+                aer(BELOW, "no-recovery", driver="mlx5_core"),
+                Event(kind="xid", text="fatal", source="x", subject=OTHER, detail={"severity": "fatal"}),
+            ],
+            2,
+            f"mlx5_core {BELOW}",
+            id="only errors of PCIe are of ports",
+        ),
+        pytest.param(
+            [aer(PORT, "no-recovery"), aer(OTHER, severity="fatal"), aer(OTHER, "no-recovery")],
+            2,
+            "what was below it",
+            id="each port has its own lines",
+        ),
+    ],
+)
+def test_recovery_that_failed_without_a_pci_list(more: list[Event], lines: int, lost: str) -> None:
+    """A log alone does not show what is below a port."""
+    fault = find_fault(bare_log(aer(PORT, severity="fatal"), *more))
+
+    assert (lines, f"a fatal PCIe error cut off {lost}{'; recovery failed' if lines > 1 else ''}") == (
+        quoted(fault),
+        fault.summary,
+    )
+    assert PORT in fault.places
