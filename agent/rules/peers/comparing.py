@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -22,14 +22,16 @@ class Difference(msgspec.Struct, frozen=True):
     vote: Vote
 
 
-def compare_parts(parts: Sequence[Part]) -> Iterator[Difference]:
-    """The differences among parts of one kind and role."""
+def compare_parts(parts: Sequence[Part], free: Container[str] = ()) -> Iterator[Difference]:
+    """The differences among parts of one kind and role. `free`: fields that are left out."""
     struct: Any = type(parts[0].row)
     products: dict[str, list[Part]] = defaultdict(list)
     for part in parts:
         products[part.product].append(part)
     for word in ("equal", "usual"):
         for field in list_fields(struct, word):
+            if f"{parts[0].kind}.{field.path}" in free:
+                continue
             groups = [list(parts)] if field.word.mixed_boards else list(products.values())
             for group in groups:
                 values = read_all(field, [part.row for part in group]) if len(group) > 1 else None

@@ -54,7 +54,7 @@ def peer_differs(case: RuleContext) -> Iterator[Result]:
     for group in groups.values():
         if len(group) > 1:
             compared |= _list_compared(group)
-            for difference in compare_parts(group):
+            for difference in compare_parts(group, case.settings.free_fields):
                 fault = _describe(difference)
                 differing |= {part.subject for part in fault.parts} | {fault.subject}
                 yield fault

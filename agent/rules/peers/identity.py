@@ -46,7 +46,8 @@ def duplicate_identity(case: RuleContext) -> Iterator[Result]:
     for kind, rows in holders.items():
         struct: Any = type(rows[0].row)
         alone = Reason("nothing-to-compare", detail="the only part of its kind")
-        faults = [fault for field in list_fields(struct, "unique") for fault in _find_duplicates(kind, field, rows)]
+        fields = [f for f in list_fields(struct, "unique") if f"{kind}.{f.path}" not in case.settings.free_fields]
+        faults = [fault for field in fields for fault in _find_duplicates(kind, field, rows)]
         yield from faults
         named = {place for fault in faults for place in fault.places}
         for row in rows:

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
-from agent.model.gpu import Gpu
+from agent.model.gpu import Gpu, GpuLink, NpuPort
 from agent.model.nic import Netdev, Nic, Port
-from agent.model.pci import PciFunction
+from agent.model.node import NumaNode
+from agent.model.pci import CxlDevice, PciFunction
 from agent.model.reasons import Reason
 from agent.rules.cabling import position_on_card
 from agent.rules.context import RuleContext
@@ -21,6 +22,7 @@ from agent.rules.devices import (
     location_unknown,
     unreachable_reason,
 )
+from agent.rules.peers.fields import list_fields
 
 ROLES = ("rail", "storage")  # of NICs that are compared
 _DOWN = ("down", "notpresent", "lowerlayerdown", "dormant")
@@ -48,6 +50,18 @@ class Skipped(msgspec.Struct, frozen=True):
     subject: str
     reason: Reason
     is_open: bool = False  # the reason is that something is not known
+
+
+_STRUCTS: dict[str, type] = {
+    "gpu": Gpu, "link": GpuLink, "pci": PciFunction, "nic": Nic, "port": Port, "netdev": Netdev, "npu": NpuPort,
+    "cxl": CxlDevice, "numa": NumaNode,
+}  # fmt: skip
+
+
+def list_compared_fields() -> frozenset[str]:
+    """The names of all fields that are compared: "netdev.mtu"."""
+    kinds = [(kind, struct, word) for kind, struct in _STRUCTS.items() for word in ("equal", "usual", "unique")]
+    return frozenset(f"{kind}.{field.path}" for kind, struct, word in kinds for field in list_fields(struct, word))
 
 
 def list_parts(case: RuleContext) -> Iterator[Part | Skipped]:

@@ -30,7 +30,7 @@ Every field of every part, as it is declared in `agent/model`: `equal` (a minori
 (two parts with one value: `duplicate-identity`), `free` (may differ, and why). Run `make docs` after a change.
 
 A finding names the field as this table does (`findings[].field`); `[peers] free = ["netdev.mtu"]` of the
-[configuration](configuration.md) takes a field out, and a `[[silence]]` may have a `field`.
+[configuration](monitoring.md#known-findings) takes a field out, and a `[[silence]]` may have a `field`.
 
 """
 
