@@ -97,12 +97,17 @@ class _Index:
         names = [_by_field(field) for field in rule.fields]
         if fault.field and not self._is_of_peers(fault, self._judges.get(fault.field, ())):
             names += self._judges.get(fault.field, ())
-        numbers = {n for name in names for place in fault.places for n in self._exact.get((name, place), ())}
+        places = {*fault.places, *(place.rpartition("/")[0] for place in fault.places)}
+        numbers = {n for name in names for place in places for n in self._find_at(name, place)}
         return {n for n in numbers if not self._is_of_peers(self._units[n].fault, (rule.name,))}
+
+    def _find_at(self, name: str, place: str) -> list[int]:
+        """The units of a rule that are about a device or its parts."""
+        return [*self._exact.get((name, place), ()), *self._below.get((name, place), ())]
 
     def _is_of_peers(self, fault: Fail, rules: Iterable[str]) -> bool:
         """Whether these rules find something on most peers of the part."""
-        on_peers = sum(any((name, peer) in self._exact for name in rules) for peer in fault.peers)
+        on_peers = sum(any(self._find_at(name, peer) for name in rules) for peer in fault.peers)
         return bool(fault.peers) and 2 * on_peers > len(fault.peers)
 
 
