@@ -61,7 +61,7 @@ def find_pattern(values: Sequence[Hashable], parts: Sequence[Part], halves: bool
     if any(ordered[step:] == ordered[:-step] for step in _steps(len(ordered))):
         return "order on the bus"
     contiguous = halves and sum(a != b for a, b in pairwise(ordered)) == 1
-    return "order on the bus" if contiguous and len(ordered) > 2 else ""
+    return "order on the bus" if contiguous else ""
 
 
 def _follows(values: Sequence[Hashable], attributes: Sequence[Any]) -> bool:
@@ -71,7 +71,7 @@ def _follows(values: Sequence[Hashable], attributes: Sequence[Any]) -> bool:
         by_attribute.setdefault(attribute, set()).add(value)
     counts = Counter(attributes)
     one_each = all(len(some) == 1 for some in by_attribute.values())
-    return one_each and len(counts) > 1 and min(counts.values()) > 1
+    return one_each and min(counts.values()) > 1
 
 
 def _steps(count: int) -> Iterator[int]:

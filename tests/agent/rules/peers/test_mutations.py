@@ -8,16 +8,16 @@ from agent.rules.peers.differs import peer_differs
 from agent.rules.rule import Fail
 from tests.agent.rules.peers.mutating import context_of, list_mutations, mutate, other_value
 from tests.conftest import IN_FULL
-from tests.machines import HOSTS, scan_machine
+from tests.machines import SOME_HOSTS, scan_machine
 
 SEVERITY = {"equal": "warning", "usual": "info"}
 
 
 @pytest.mark.parametrize("word", ["equal", "usual"])
-@pytest.mark.parametrize("shape", HOSTS)
-def test_the_odd_one_is_named_and_a_choice_is_not_a_fault(shape: str, word: str) -> None:
+@pytest.mark.parametrize("host", SOME_HOSTS)
+def test_the_odd_one_is_named_and_a_choice_is_not_a_fault(host: str, word: str) -> None:
     """Of each group the first part, a middle one and the last one; a plain run takes one of them by turns."""
-    case = context_of(scan_machine(shape))
+    case = context_of(scan_machine(host))
     for turn, mutation in enumerate(list_mutations(case, word)):
         group = mutation.group
         value = other_value(mutation.field.read(group[0].row))

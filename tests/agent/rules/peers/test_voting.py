@@ -34,6 +34,7 @@ def parts(count: int, positions: str = "", products: str = "", sockets: str = ""
         ("aaabaaab", (3, 7), "order on the bus", False),  # each fourth one
         ("abaa", (1,), "", False),
         ("aabb", (2, 3), "order on the bus", True),
+        ("abaabaab", (1, 4, 7), "", False),  # nothing repeats to the end
         ("aaaabbcc", (4, 5, 6, 7), "", True),
     ],
 )
@@ -69,6 +70,14 @@ def test_values_that_follow_an_attribute_are_a_choice(values: str, attributes: d
 
     assert verdict is not None
     assert pattern == verdict.pattern
+
+
+def test_of_halves_the_first_value_is_the_usual_one() -> None:
+    """It is what the others are compared with."""
+    verdict = vote("abba", parts(4))
+
+    assert verdict is not None
+    assert ((0, 3), (1, 2)) == (verdict.usual, verdict.odd)
 
 
 def test_halves_are_irregular_in_groups_where_an_order_could_be_seen() -> None:
