@@ -77,7 +77,7 @@ class XgmiPorts(msgspec.Struct, frozen=True, kw_only=True):
     """The XGMI ports of an AMD GPU as its firmware states them. Null: not stated."""
 
     width: Annotated[int | None, equal("XGMI width", "lanes")] = None  # lanes of each
-    lane_gbit_s: Annotated[int | None, equal("XGMI lane speed", "Gb/s")] = None
+    lane_gbit_s: Annotated[int | None, free("power")] = None
     # active | inactive | unknown, by hardware port; which peer one leads to is not stated
     states: Annotated[list[str], free("place")] = []
 
