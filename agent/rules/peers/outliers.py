@@ -56,16 +56,28 @@ _COUNTERS: Mapping[str, Mapping[str, str]] = {
         "rx_symbol_err_phy": "symbol errors",
         "rx_pcs_symbol_err_phy": "symbol errors",
         "fec_uncorrectable_blocks": "blocks that FEC could not correct",
+        "rx_fcs_err_frames": "packets received with CRC errors",  # bnxt
+        "frames_rx_bad_fcs": "packets received with CRC errors",  # ionic
     },
     _TRANSPORT: {
         "out_of_sequence": "packets out of sequence",
         "packet_seq_err": "missing packets that a peer reported",
         "local_ack_timeout_err": "acknowledgement timeouts",
         "rx_icrc_encapsulated": "RoCE packets with CRC errors",
+        **dict.fromkeys(("oos_drop_count", "resp_rx_outouf_seq"), "packets out of sequence"),  # bnxt, ionic
+        **dict.fromkeys(("seq_err_naks_rcvd", "req_rx_pkt_seq_err"), "missing packets that a peer reported"),
+        "to_retransmits": "acknowledgement timeouts",
+        "req_tx_retry_excd_err": "queue pairs that gave up",  # ionic
     },
 }
-_REORDERED = frozenset({"out_of_sequence", "packet_seq_err"})  # what adaptive routing makes, without a fault
-_PACKETS = ("port_rcv_packets", "port_xmit_packets")
+_REORDERED = frozenset({  # what adaptive routing makes, without a fault
+    "out_of_sequence", "packet_seq_err", "oos_drop_count", "seq_err_naks_rcvd", "resp_rx_outouf_seq",
+    "req_rx_pkt_seq_err",
+})  # fmt: skip
+_PACKETS = (
+    *("port_rcv_packets", "port_xmit_packets", "rx_pkts", "tx_pkts"),  # mlx5, bnxt
+    *("rx_rdma_ucast_pkts", "tx_rdma_ucast_pkts"),  # ionic
+)
 _IMPACT = {
     _PCIE: "Each is repeated by the hardware; a slot, riser or connector that errs so loses its link one day.",
     _MEMORY: "Memory that needs so many corrections is the first to have an error that cannot be corrected.",
