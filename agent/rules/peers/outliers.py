@@ -27,7 +27,7 @@ _BILLION = 1_000_000_000
 _PCIE, _WIRE, _TRANSPORT, _MEMORY, _LINK = "pcie", "wire", "transport", "memory", "link"
 # Errors by family and name; of one fault several of a family count, and it is one finding. Not among them: pause, CNP,
 # ECN, waits and discards, which traffic makes, and bits that FEC corrects
-_COUNTERS: Mapping[str, Mapping[str, str]] = {
+COUNTERS: Mapping[str, Mapping[str, str]] = {
     _PCIE: {
         "correctable.TOTAL_ERR_COR": "correctable PCIe errors",
         "correctable": "correctable PCIe errors",
@@ -144,7 +144,7 @@ def _judge(case: RuleContext, counts: Counts, others: Sequence[Counts]) -> Itera
         yield NotApplicable(subject, Reason("nothing-to-compare", detail="too few peers to compare its counts with"))
         return
     faults = []
-    for family, names in _COUNTERS.items():
+    for family, names in COUNTERS.items():
         odd = [name for name in names if _is_odd(case, counts, others, name)]
         if odd:
             faults.append(_fail(counts, others, family, odd))
@@ -191,12 +191,12 @@ def _fail(counts: Counts, others: Sequence[Counts], family: str, odd: Sequence[s
     return Fail(
         subject=part.subject,
         label=part.label,
-        summary=f"{count_of(counts.values[most], _COUNTERS[family][most])} since boot or the load of its driver, not "
+        summary=f"{count_of(counts.values[most], COUNTERS[family][most])} since boot or the load of its driver, not "
         f"dated; its {len(others)} peers have {usual:g} in the middle",
         impact=_IMPACT[family],
         evidence=tuple(
             Evidence(
-                what=f"{_COUNTERS[family][name]} ({name})",
+                what=f"{COUNTERS[family][name]} ({name})",
                 value=f"{counts.values[name]}; peers {_usual_count(others, name) or 0:g} in the middle",
                 source=_SOURCES.get(part.kind, "ethtool -S"),
             )

@@ -14,6 +14,7 @@ from agent.model.report import Report
 from agent.model.topology import Topology
 from agent.rules.context import RuleContext
 from agent.rules.peers.fields import Field, list_fields
+from agent.rules.peers.outliers import COUNTERS
 from agent.rules.peers.parts import Part, list_parts
 
 LEAST = 3  # parts of a group in which one can be the odd one out
@@ -114,3 +115,33 @@ def other_value(value: Any) -> Any:
         return [other_value(value[0]), *value[1:]]
     key = min(value)
     return {**value, key: other_value(value[key])}
+
+
+_TABLES = {"gpus": "pcie_counters", "netdevs": "counters", "pci": "aer"}
+ERRORS = {name for family in COUNTERS.values() for name in family}
+
+
+def list_counters(case: RuleContext) -> Iterator[tuple[str, str, list[Any]]]:
+    """Error counters that at least four GPUs, or interfaces of rails, of one product have: table, name, parts."""
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for part in list_parts(case):
+        table = {"gpu": "gpus", "netdev": "netdevs"}.get(part.kind) if isinstance(part, Part) else None
+        if isinstance(part, Part) and table and part.role in ("", "rail"):
+            groups.setdefault((table, part.product), []).append(part.row)
+    for (table, _), rows in groups.items():
+        names = set.intersection(*(set(getattr(row, _TABLES[table])) for row in rows)) & ERRORS
+        if len(rows) > LEAST:
+            yield from ((table, name, rows) for name in sorted(names))
+
+
+def count(case: RuleContext, table: str, name: str, rows: Sequence[Any], place: int) -> RuleContext:
+    """The same machine with 100,000 of a counter on one part, and none on the others."""
+    counters = _TABLES[table]
+    ids = {row.id for row in rows}
+    changed = [
+        replace(row, **{counters: {**getattr(row, counters), name: 100_000 if row.id == rows[place].id else 0}})
+        if row.id in ids
+        else row
+        for row in getattr(case.topology, table)
+    ]
+    return replace(case, topology=replace(case.topology, **{table: changed}))

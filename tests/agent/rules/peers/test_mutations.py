@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.peers.differs import peer_differs
+from agent.rules.peers.identity import duplicate_identity
+from agent.rules.peers.outliers import counter_outlier
 from agent.rules.rule import Fail
-from tests.agent.rules.peers.mutating import context_of, list_mutations, mutate, other_value
+from tests.agent.rules.peers.mutating import context_of, count, list_counters, list_mutations, mutate, other_value
 from tests.conftest import IN_FULL
 from tests.machines import SOME_HOSTS, scan_machine
 
@@ -30,3 +32,43 @@ def test_the_odd_one_is_named_and_a_choice_is_not_a_fault(host: str, word: str) 
             assert [(part.subject, "info" if storage else SEVERITY[word], mutation.path)] == found, mutation.path
         alike = peer_differs.check(mutate(case, mutation, group, value))
         assert [] == [f for f in alike if isinstance(f, Fail) and f.severity != "info"], mutation.path
+
+
+@pytest.mark.parametrize("host", SOME_HOSTS)
+def test_what_two_parts_have_that_one_can_have_is_found(host: str) -> None:
+    """Each identifier of the first part given to the second one, and to no other."""
+    case = context_of(scan_machine(host))
+    assert [] == [fault for fault in duplicate_identity.check(case) if isinstance(fault, Fail)]
+    for mutation in list_mutations(case, "unique"):
+        first, second = mutation.group[:2]
+        own = mutation.field.read(first.row)
+        faults = [
+            fault
+            for fault in duplicate_identity.check(mutate(case, mutation, [second], own))
+            if isinstance(fault, Fail)
+        ]
+        is_silent = mutation.path in ("npu.address", "port.lid")  # a rule of its own; only in a subnet of its own
+        assert ([] if is_silent else [mutation.path]) == [fault.field for fault in faults], mutation.path
+        assert is_silent or {first.key, second.key} <= faults[0].places
+
+
+@pytest.mark.parametrize("host", SOME_HOSTS)
+def test_a_count_that_no_peer_has_is_found(host: str) -> None:
+    """Each error counter of each kind of part, at a thousand times what is counted at least."""
+    case = context_of(scan_machine(host))
+    assert [] == [fault for fault in counter_outlier.check(case) if isinstance(fault, Fail)]
+    for table, name, rows in list_counters(case):
+        for place in (0, len(rows) - 1):
+            faults = [f for f in counter_outlier.check(count(case, table, name, rows, place)) if isinstance(f, Fail)]
+            assert 1 == len(faults), (table, name)
+            assert rows[place].id in faults[0].places
+            assert "warning" == (faults[0].severity or "warning")
+
+
+def test_the_machines_have_enough_fields_to_change() -> None:
+    """Otherwise the tests above would pass with nothing to do."""
+    cases = [context_of(scan_machine(host)) for host in SOME_HOSTS]
+    fields = sum(len(list(list_mutations(case, word))) for case in cases for word in (*SEVERITY, "unique"))
+
+    assert fields > (800 if IN_FULL else 250)
+    assert sum(1 for case in cases for _ in list_counters(case)) > (50 if IN_FULL else 15)
