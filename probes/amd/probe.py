@@ -135,8 +135,8 @@ def parse_xgmi(content: bytes) -> XgmiPorts | None:
 def _is_known_table(content: bytes) -> bool:
     if len(content) not in _METRICS_BYTES.values():
         return False
-    size, *version = struct.unpack_from("<HBB", content)
-    return len(content) == size == _METRICS_BYTES.get((version[0], version[1]))
+    size, major, minor = struct.unpack_from("<HBB", content)
+    return bool(len(content) == size == _METRICS_BYTES.get((major, minor)))
 
 
 def split_bandwidth(gfx: int | None, mbyte_s: int) -> tuple[int, float | None]:
