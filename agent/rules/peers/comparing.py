@@ -34,7 +34,7 @@ def compare_parts(parts: Sequence[Part], free: Container[str] = ()) -> Iterator[
                 continue
             groups = [list(parts)] if field.word.mixed_boards else list(products.values())
             for group in groups:
-                values = read_all(field, [part.row for part in group]) if len(group) > 1 else None
+                values = read_all(field, [part.row for part in group])
                 if values is not None:
                     yield from _compare_levels(field, group, values)
 
@@ -44,19 +44,16 @@ def _compare_levels(field: Field, group: Sequence[Part], values: Sequence[Any]) 
     known = [(part, value) for part, value in zip(group, values, strict=True) if value is not None]
     near = field.word.tolerance
     rows = [(part, value, _make_key(value, near, [other for _, other in known])) for part, value in known]
-    seen: set[frozenset[str]] = set()
     for level in (lambda part: (part.product, part.position), lambda part: part.product, lambda part: ""):
         leaves: dict[Hashable, list[tuple[Part, Any, Hashable]]] = defaultdict(list)
         for row in rows:
             leaves[level(row[0])].append(row)
         is_last = len(leaves) == 1
         for leaf in leaves.values():
-            names = frozenset(part.key for part, _, _ in leaf)
-            if len(leaf) < 2 or names in seen or len({key for _, _, key in leaf}) < 2:
+            if len({key for _, _, key in leaf}) < 2:
                 continue
             if len(leaf) == 2 and not is_last:
                 continue  # of two none is the odd one: their further peers decide
-            seen.add(names)
             some = [part for part, _, _ in leaf]
             result = vote([key for _, _, key in leaf], some)
             if result is None:
@@ -72,7 +69,8 @@ def _make_key(value: Any, tolerance: float, others: Sequence[Any]) -> Hashable:
         return repr(sorted(value.items()))
     if isinstance(value, list):
         return repr(value)
-    if tolerance and isinstance(value, int | float):
-        middle = sorted(others)[len(others) // 2]
-        return middle if abs(value - middle) <= tolerance * abs(middle) else value
-    return value  # type: ignore[no-any-return]
+    if tolerance:
+        middle: float = sorted(others)[len(others) // 2]
+        return middle if abs(value - middle) <= tolerance * abs(middle) else float(value)
+    key: Hashable = value
+    return key

@@ -15,12 +15,11 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, unreachable_reason
 from agent.rules.peers.fields import Field, list_fields
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
-from agent.rules.wording import join_labels
+from agent.rules.wording import NAMED, join_labels
 
 _ZERO = frozenset("0:x.-GPU")  # of a UUID, too: "GPU-00000000-..."
 _LONGEST_MAC = 17  # of InfiniBand it is longer, and interfaces for other partitions have the same
 _GRAVE = frozenset({"netdev.addresses", "port.lid"})  # packets for the one arrive at the other
-_SHOWN = 8
 _NOBODY_SETS = "None by itself: tools and inventories take the two parts for one."
 _ADDRESSED = "Packets for the one arrive at the other: connections over these ports fail or are slow."
 _DEFAULT_PREFIX = "fe80"
@@ -59,18 +58,17 @@ def duplicate_identity(case: RuleContext) -> Iterator[Result]:
 def _list_holders(case: RuleContext) -> Iterator[_Holder]:
     for gpu in case.topology.gpus:
         if not unreachable_reason(find_function(case, gpu)):
-            yield _Holder("gpu", gpu.id, gpu.label, gpu, frozenset({gpu.id, gpu.pci or gpu.id}))
+            yield _Holder("gpu", gpu.id, gpu.label, gpu, frozenset(filter(None, (gpu.id, gpu.pci))))
     for nic in case.topology.nics:
         if not nic.software:
             yield from _list_holders_of_nic(nic)
-    masters = {netdev.label: netdev for netdev in case.topology.netdevs}
     for netdev in case.topology.netdevs:
         if netdev.admin_up is not False:
-            yield _hold_netdev(netdev, masters)
+            yield _hold_netdev(netdev)
 
 
 def _list_holders_of_nic(nic: Nic) -> Iterator[_Holder]:
-    ids = frozenset({nic.id, nic.pci or nic.id})
+    ids = frozenset(filter(None, (nic.id, nic.pci)))
     yield _Holder("nic", nic.id, nic.label, nic, ids)
     for port in nic.ports:
         key = f"{nic.id}/{port.port}"
@@ -83,17 +81,15 @@ def _find_subnet(port: Port) -> str:
     return "" if prefix.startswith(_DEFAULT_PREFIX) else prefix
 
 
-def _hold_netdev(netdev: Netdev, masters: Mapping[str, Netdev]) -> _Holder:
+def _hold_netdev(netdev: Netdev) -> _Holder:
     """Interfaces below a bond or bridge have its MAC address, virtual ones that of the interface below: both count not.
 
-    Of a VRF, which is no bond, addresses are its own.
+    Addresses of a VRF are its own.
     """
-    master = masters.get(netdev.master or "")
     borrowed = netdev.master or netdev.pci is None or len(netdev.mac or "") > _LONGEST_MAC
     row = msgspec.structs.replace(netdev, mac=None) if borrowed else netdev
-    scope = netdev.master if netdev.master and not (master and master.bond is not None) else ""
     places = frozenset(filter(None, (netdev.id, netdev.nic, netdev.pci)))
-    return _Holder("netdev", netdev.id, netdev.label, row, places, scope or "")
+    return _Holder("netdev", netdev.id, netdev.label, row, places, netdev.master or "")
 
 
 def _find_duplicates(kind: str, field: Field, rows: Sequence[_Holder]) -> Iterator[Fail]:
@@ -115,7 +111,7 @@ def _read_values(kind: str, field: Field, row: _Holder) -> list[tuple[str, str]]
     if field.path == "addresses":
         addresses = (one for one in value or () if not is_link_local(one) and not one.startswith(_LOOPBACK))
         return [(row.scope, one.partition("/")[0]) for one in dict.fromkeys(addresses)]
-    if value is None or set(str(value)) <= _ZERO:
+    if value is None or not set(str(value)) - _ZERO:
         return []
     if field.path == "lid":
         return [(row.scope, str(value))] if row.scope and value < 0xC000 else []
@@ -126,18 +122,17 @@ def _fail(kind: str, field: Field, found: Mapping[tuple[str, str], Sequence[_Hol
     path, title = f"{kind}.{field.path}", field.word.title
     rows = list({row.key: row for some in found.values() for row in some}.values())
     texts = [f"{value} is of {join_labels([row.label for row in some])}" for (_, value), some in found.items()]
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     pair = len(rows) == 2
     return Fail(
         subject=f"pair:{rows[0].key}+{rows[1].key}" if pair else "node",
         label=" - ".join(row.label for row in rows) if pair else "node",
-        summary=f"one {title} on {len(rows)} {_NOUNS[kind]}: {'; '.join(texts[:_SHOWN])}{more}",
+        summary=f"one {title} on {len(rows)} {_NOUNS[kind]}: {'; '.join(texts[:NAMED])}",
         impact=_ADDRESSED if path in _GRAVE or path == "netdev.mac" else _NOBODY_SETS,
         evidence=tuple(
             Evidence(what=f"{title} of {row.label}", value=value, source=_SOURCES[kind])
             for (_, value), some in found.items()
             for row in some
-        )[:_SHOWN],
+        )[:NAMED],
         severity="error" if path in _GRAVE else "warning",
         cause=path,
         situation={"netdev": "addresses", "nic": "guids", "port": "guids"}.get(kind, ""),

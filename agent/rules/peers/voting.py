@@ -11,8 +11,6 @@ import msgspec
 
 from agent.rules.peers.parts import Part
 
-_ENOUGH = 4  # parts in which halves without an order are no choice
-
 
 class Vote(msgspec.Struct, frozen=True):
     """What a group of parts has, and which of them have it otherwise."""
@@ -42,8 +40,8 @@ def vote(values: Sequence[Hashable], parts: Sequence[Part]) -> Vote | None:
 
 
 def is_irregular(verdict: Vote) -> bool:
-    """Whether halves follow no order, in a group where an order could be seen."""
-    return verdict.halves and not verdict.pattern and len(verdict.odd) + len(verdict.usual) >= _ENOUGH
+    """Whether halves follow no order, in a group where an order could be seen: of four and more."""
+    return verdict.halves and not verdict.pattern and len(verdict.odd) > 1
 
 
 def find_pattern(values: Sequence[Hashable], parts: Sequence[Part], halves: bool) -> str:

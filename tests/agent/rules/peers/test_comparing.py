@@ -46,6 +46,16 @@ def test_halves_of_a_position_are_reported_once() -> None:
     rows = ports(*[(9000, FIRST, "A")] * 2, *[(1500, FIRST, "A")] * 2, *[(9000, SECOND, "A")] * 4)
 
     assert [(["eth2", "eth3"], True, "order on the bus")] == differences(rows)
+    other = ports(*[(9000, FIRST, "A")] * 2, *[(1500, FIRST, "A")] * 2, *[(1500, SECOND, "A")] * 4)
+    assert [(["eth2", "eth3"], True, "order on the bus")] == differences(other)
+
+
+def test_what_is_not_known_takes_no_part() -> None:
+    """Nor is it the value of a group."""
+    rows = ports((9000, FIRST, "A"), (None, FIRST, "A"), (1500, FIRST, "A"), (9000, FIRST, "A"))
+
+    assert [(["eth2"], False, "")] == differences(rows)
+    assert [] == differences(rows[:2]) == differences(rows[:1])
 
 
 def test_of_two_on_a_card_further_peers_decide() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from agent.rules.context import Settings
 from agent.rules.peers.differs import peer_differs
 from agent.rules.peers.identity import duplicate_identity
 from agent.rules.peers.outliers import counter_outlier
@@ -72,3 +74,15 @@ def test_the_machines_have_enough_fields_to_change() -> None:
 
     assert fields > (800 if IN_FULL else 250)
     assert sum(1 for case in cases for _ in list_counters(case)) > (50 if IN_FULL else 15)
+
+
+def test_a_field_that_may_be_the_same_here_is_left_out() -> None:
+    """By `[peers] free`."""
+    cases = [context_of(scan_machine(host)) for host in SOME_HOSTS]
+    case, mutation = next((case, mutation) for case in cases for mutation in list_mutations(case, "unique"))
+    own = mutation.field.read(mutation.group[0].row)
+    same = mutate(case, mutation, [mutation.group[1]], own)
+    free = replace(same, settings=Settings(free_fields=frozenset({mutation.path})))
+
+    assert any(isinstance(answer, Fail) for answer in duplicate_identity.check(same))
+    assert not any(isinstance(answer, Fail) for answer in duplicate_identity.check(free))
