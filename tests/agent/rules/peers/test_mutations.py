@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from msgspec.structs import replace
 
+from agent.config import Configuration
+from agent.diagnose import evaluate_report
 from agent.rules.context import Settings
 from agent.rules.peers.differs import peer_differs
 from agent.rules.peers.identity import duplicate_identity
@@ -14,6 +18,7 @@ from tests.agent.rules.peers.mutating import context_of, count, list_counters, l
 from tests.conftest import IN_FULL
 from tests.machines import SOME_HOSTS, scan_machine
 
+TOGETHER = ["8xh200-sxm-2s-16xcx7-roce-4nvsw", "8xh100-sxm-2s-8xcx7-ib-4nvsw", "8xmi300x-2s-8xcx7-roce"]
 SEVERITY = {"equal": "warning", "usual": "info"}
 
 
@@ -79,10 +84,31 @@ def test_the_machines_have_enough_fields_to_change() -> None:
 def test_a_field_that_may_be_the_same_here_is_left_out() -> None:
     """By `[peers] free`."""
     cases = [context_of(scan_machine(host)) for host in SOME_HOSTS]
-    case, mutation = next((case, mutation) for case in cases for mutation in list_mutations(case, "unique"))
+    case, mutation = next(
+        (case, mutation) for case in cases for mutation in list_mutations(case, "unique") if mutation.path == "gpu.uuid"
+    )
     own = mutation.field.read(mutation.group[0].row)
     same = mutate(case, mutation, [mutation.group[1]], own)
     free = replace(same, settings=Settings(free_fields=frozenset({mutation.path})))
 
     assert any(isinstance(answer, Fail) for answer in duplicate_identity.check(same))
     assert not any(isinstance(answer, Fail) for answer in duplicate_identity.check(free))
+
+
+@pytest.mark.parametrize("host", TOGETHER)
+def test_two_or_three_differences_at_once_are_all_named(host: str) -> None:
+    """Of random fields on random parts: each is a finding, or in the list of what another one explains."""
+    report = scan_machine(host)
+    healthy, drawn = context_of(report), random.Random(host)
+    for _ in range(120 if IN_FULL else 12):
+        case, laid = healthy, set()
+        for _ in range(drawn.choice((2, 3))):
+            mutation = drawn.choice(list(list_mutations(case, "equal")))
+            part = drawn.choice(mutation.group)
+            case = mutate(case, mutation, [part], other_value(mutation.field.read(part.row)))
+            laid.add((mutation.path, part.subject))
+        changed = replace(report, topology=case.topology, node=case.node)
+        findings = evaluate_report(changed, Configuration()).findings
+        named = {(finding.field, finding.subject) for finding in findings}
+        explained = {line for finding in findings for line in finding.absorbs}
+        assert [] == [one for one in laid if one not in named and f"peer-differs {one[1]}" not in explained]
