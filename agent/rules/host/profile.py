@@ -190,18 +190,7 @@ def nvswitch_missing(case: RuleContext) -> Iterator[Result]:
         ),
         severity=severity_by_confidence(case, profile.nvswitches, "critical"),
         places=frozenset({"count of NVSwitches", *gone}),
-        covers=frozenset({"count of NVSwitches", *gone, *_list_cut_off(case)}),
-        covers_parts=False,
     )
-
-
-def _list_cut_off(case: RuleContext) -> Iterator[str]:
-    """GPUs whose inactive NVLinks may all lead to switches that are gone: none of them leads to one that is there."""
-    present = {switch.id for switch in case.topology.nvswitches}
-    for gpu in case.topology.gpus:
-        inactive = [link for link in gpu.links if link.state == "inactive"]
-        if inactive and not any(link.remote and link.remote.id in present for link in inactive):
-            yield gpu.id
 
 
 @rule("profile-differs")
