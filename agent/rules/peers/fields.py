@@ -64,11 +64,12 @@ def _find_struct(hint: Any) -> type | None:
 
 def read_all(field: Field, parts: list[Any]) -> list[Value] | None:
     """The values of all parts; None where all that are known are the same."""
-    if not field.parent:
+    try:
         values = list(map(attrgetter(field.path), parts))
-        first = values[0]
-        if all(value is first for value in values):  # most are: interned, a number, or null
-            return None
-    values = list(map(field.read, parts))
+    except AttributeError:  # one of them has not the struct with the field
+        values = []
+    if values and values.count(values[0]) == len(values):  # most are
+        return None
+    values = [field.read(part) for part in parts]
     known = [value for value in values if value is not None]
     return None if len(known) < 2 or known.count(known[0]) == len(known) else values

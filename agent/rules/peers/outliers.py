@@ -8,7 +8,7 @@ from statistics import median
 
 import msgspec
 
-from agent.model.counters import aer_counters, gpu_counters, netdev_counters, port_counters
+from agent.model.counters import aer_counters, gpu_counters, port_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
 from agent.model.reasons import Reason
@@ -70,6 +70,7 @@ COUNTERS: Mapping[str, Mapping[str, str]] = {
         "req_tx_retry_excd_err": "queue pairs that gave up",  # ionic
     },
 }
+_ERRORS = frozenset(name for family in COUNTERS.values() for name in family)
 _REORDERED = frozenset({  # what adaptive routing makes, without a fault
     "out_of_sequence", "packet_seq_err", "oos_drop_count", "seq_err_naks_rcvd", "resp_rx_outouf_seq",
     "req_rx_pkt_seq_err",
@@ -104,9 +105,17 @@ def counter_outlier(case: RuleContext) -> Iterator[Result]:
     for counts in _list_counts(case):
         part = counts.part
         groups[part.kind, part.role, part.product].append(counts)
+    least = case.threshold(_LEAST)
     for group in groups.values():
         for counts in group:
-            yield from _judge(case, counts, [other for other in group if other is not counts])
+            subject = counts.part.subject
+            if len(group) <= _PEERS:
+                why = Reason("nothing-to-compare", detail="too few peers to compare its counts with")
+                yield NotApplicable(subject, why)
+            elif not any(count >= least for count in counts.values.values()):
+                yield Pass(subject)
+            else:
+                yield from _judge(case, counts, [other for other in group if other is not counts])
 
 
 def _list_counts(case: RuleContext) -> Iterator[Counts]:
@@ -122,27 +131,31 @@ def _list_counts(case: RuleContext) -> Iterator[Counts]:
             continue
         if part.kind == "gpu":
             function = find_function(case, part.row)
-            yield Counts(part, {**gpu_counters(part.row), **(aer_counters(function) if function else {})})
+            own_counts = gpu_counters(part.row)
+            yield Counts(part, _choose_errors({**own_counts, **(aer_counters(function) if function else {})}))
         elif part.kind == "link":
-            yield Counts(part, part.row.errors)
+            yield Counts(part, _choose_errors(part.row.errors))
         elif part.kind == "nic":
             function = find_function(case, part.row)
-            yield Counts(part, aer_counters(function) if function else {})
+            yield Counts(part, _choose_errors(aer_counters(function) if function else {}))
         elif part.kind == "port":
             values = port_counters(part.row)
+            errors = _choose_errors(values)
             for netdev in of_ports[part.key]:
-                values |= netdev_counters(netdev)
+                errors |= _choose_errors(netdev.counters)
             known = [values[name] for name in _PACKETS if name in values]
-            yield Counts(part, values, sum(known) if known else None)
+            yield Counts(part, errors, sum(known) if known else None)
         elif part.kind == "netdev" and part.row.id not in listed and not part.row.vlan:
-            yield Counts(part, netdev_counters(part.row))
+            yield Counts(part, _choose_errors(part.row.counters))
+
+
+def _choose_errors(counters: Mapping[str, int]) -> dict[str, int]:
+    """Those that count errors: a port has two hundred others."""
+    return {name: counters[name] for name in counters.keys() & _ERRORS}
 
 
 def _judge(case: RuleContext, counts: Counts, others: Sequence[Counts]) -> Iterator[Result]:
     subject = counts.part.subject
-    if len(others) < _PEERS:
-        yield NotApplicable(subject, Reason("nothing-to-compare", detail="too few peers to compare its counts with"))
-        return
     faults = []
     for family, names in COUNTERS.items():
         odd = [name for name in names if _is_odd(case, counts, others, name)]
