@@ -42,7 +42,7 @@ class GpuLink(msgspec.Struct, frozen=True, kw_only=True):
     link: Annotated[int, free("place")]
     state: Annotated[str, free("intent")]  # active | inactive | sleep | unknown
     version: Annotated[str | None, equal("link version")] = None
-    signal_gbyte_s: Annotated[float | None, equal("link speed", "GB/s")] = None
+    signal_gbyte_s: Annotated[float | None, free("derived")] = None
     remote: Remote | None = None
     errors: Annotated[dict[str, int], free("counter")] = {}
 
