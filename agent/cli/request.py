@@ -46,11 +46,16 @@ class ReportRequest(msgspec.Struct, frozen=True):
     report: str | None
     only: str | None
     skip: str | None
-    timeout: float
+    timeout: float | None  # seconds; None: TIME_LIMIT, and the wait between two samples
     config: str | None
     quiet: bool
     earlier: HistoryOptions = HistoryOptions()
     profile: str = "auto"
+
+    @property
+    def time_limit(self) -> float:
+        """Seconds of the whole run."""
+        return TIME_LIMIT + (self.earlier.interval or 0.0) if self.timeout is None else self.timeout
 
     def make_report(self, record: bool = False) -> tuple[Report, Recording | None]:
         """Make one report, from a host or from a finished report. Raises CliError."""
@@ -60,7 +65,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
         configuration = self.configuration()
         began = time.monotonic()
         try:
-            with TimeLimit(began + self.timeout):
+            with TimeLimit(began + self.time_limit):
                 report_file = self.report or (self.source if self.source and is_report(self.source) else None)
         except TimeIsUp:
             raise self._took_too_long() from None
@@ -78,7 +83,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
             self.check_profile()
         only, skip = parse_probe_names("--only", self.only), parse_probe_names("--skip", self.skip)
         try:
-            with TimeLimit(began + self.timeout):
+            with TimeLimit(began + self.time_limit):
                 host = open_source(self.source, self.root)
         except TimeIsUp:
             raise self._took_too_long() from None
@@ -94,7 +99,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
                 plan = ScanPlan(
                     only,
                     skip,
-                    self.timeout,
+                    self.time_limit,
                     configuration,
                     record,
                     progress,
@@ -123,7 +128,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
 
     def _took_too_long(self) -> CliError:
         return CliError(
-            f"{self.source or self.root}: cannot be opened within {self.timeout:g} s", "--timeout SECONDS gives it more"
+            f"{self.source or self.root}: cannot be opened within {self.time_limit:g} s", "--timeout SECONDS gives it more"
         )
 
     def check_profile(self) -> None:
@@ -149,8 +154,8 @@ class ReportRequest(msgspec.Struct, frozen=True):
             raise CliError("--interval needs a live host: a recorded source does not change")
         if record:
             raise CliError("--interval and --capture exclude each other: a capture has one sample")
-        if interval >= self.timeout:
-            raise CliError(f"--interval {interval:g} must be shorter than --timeout {self.timeout:g}")
+        if interval >= self.time_limit:
+            raise CliError(f"--interval {interval:g} must be shorter than --timeout {self.time_limit:g}")
 
     def _history(self, only: tuple[str, ...]) -> Callable[[Report], Report] | None:
         """A function that adds earlier runs to a report; runs of a few probes are compared, not stored."""
@@ -174,14 +179,13 @@ class ReportRequest(msgspec.Struct, frozen=True):
 def build_request(values: Mapping[str, Any]) -> ReportRequest:
     """The request of a command that has all of these parameters, from their values by name."""
     earlier = HistoryOptions(values["state_dir"], values["accept_inventory"], values["interval"])
-    timeout = values["timeout"]
     return ReportRequest(
         values["source"],
         values["root"],
         values["report"],
         values["only"],
         values["skip"],
-        TIME_LIMIT + (earlier.interval or 0.0) if timeout is None else timeout,
+        values["timeout"],
         values["config"],
         values["quiet"],
         earlier,

@@ -208,6 +208,7 @@ def _merge_rails(rails: list[RocePort]) -> Result:
     if not small:
         return Pass("node")
     labels = [f"{port.label} {sizes[port.subject]}" for port in small]
+    mtus = [port.netdev.mtu for port in rails if port.netdev and port.netdev.mtu]
     return Fail(
         subject="node",
         label="node",
@@ -217,7 +218,7 @@ def _merge_rails(rails: list[RocePort]) -> Result:
             _read_mtu(port.netdev) if port.netdev and port.netdev.mtu else _active_mtu(port) for port in rails
         ),
         severity="error",
-        values=(("RAIL_MTU", str(max(netdev.mtu or 0 for _, netdev in rails))),),
+        values=(("RAIL_MTU", str(max(mtus))),) if mtus else (),
         cause="rails",
         places=frozenset().union(*(port.places | {port.netdev.id if port.netdev else port.subject} for port in small)),
     )
