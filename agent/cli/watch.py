@@ -125,7 +125,7 @@ def _build_evaluator(request: ReportRequest, signals: WatchSignals, reporter: _W
     plan = ScanPlan(
         only=parse_probe_names("--only", request.only),
         skip=parse_probe_names("--skip", request.skip),
-        timeout_seconds=request.timeout,
+        timeout_seconds=request.time_limit,
         configuration=configuration,
         profile=request.profile,
     )
