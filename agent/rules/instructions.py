@@ -60,7 +60,7 @@ _CODE = re.compile(r"(:\s|\s\(|,\s|\sand\s)?`([^`]*)`(\))?")  # with what leads 
 CHOICE = re.compile(r"For ([a-z0-9-]+(?:, [a-z0-9-]+)*): ")
 _PARAGRAPHS = re.compile(r"\n{2,}")
 _STEP, _OUTCOME = re.compile(r"^\d+\. "), re.compile(r"^ +- ")
-_COST = re.compile(r"\s*\(costs ([a-z ]+)\)$")
+_COST = re.compile(r"\(costs ([a-z ]{1,40})\)$")
 _COST_CODES = {words: code for code, words in STEP_COSTS.items()}
 
 Values = Mapping[str, str]
@@ -134,7 +134,7 @@ def split_cost(text: str) -> tuple[str, str | None]:
     (('Drain the node and reboot it.', 'reboot'), ('Read the log.', None))
     """
     match = _COST.search(text)
-    return (text[: match.start()], _COST_CODES[match[1]]) if match else (text, None)
+    return (text[: match.start()].rstrip(), _COST_CODES[match[1]]) if match else (text, None)
 
 
 def find_form_factor(context: RuleContext, fault: Fail, location: Location | None) -> str | None:

@@ -574,8 +574,8 @@ def _name_of_piece(piece: Piece) -> str | None:
 
 
 _BARE = {  # outputs that their command alone identifies
-    "ip": lazy_pattern(r"\s*[0-9]{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu [0-9]"),  # by itself it may be without -d
-    "ulimit": lazy_pattern(r"\s*(?:unlimited|[0-9]{1,15})\s*\Z"),
+    "ip": lazy_pattern(r"\A\s*[0-9]{1,6}: \S{1,60}: <[A-Z0-9_,-]*> mtu [0-9]"),  # by itself it may be without -d
+    "ulimit": lazy_pattern(r"\A\s*(?:unlimited|[0-9]{1,15})\s*\Z"),
 }
 _PROSE = ("output", "outputs", "shows", "says", "result", "results")
 

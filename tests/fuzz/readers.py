@@ -547,6 +547,9 @@ READERS: tuple[Reader, ...] = (
 
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
+    "probes.locks.find_stuck": "a folder of ours",
+    "probes.host.process.find_opener": "a path of ours",
+    "probes.host.process.find_uninterruptible": "a path of ours",
     "probes.sources.dump.group_by_prefix": "names of files that were listed",
     "probes.sources.dump.refuse_several": "the path that was given",
     "probes.sources.given.is_log": "a command's name",

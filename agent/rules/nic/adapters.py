@@ -30,10 +30,11 @@ def nic_fw_mixed(case: RuleContext) -> Iterator[Result]:
             yield silent
         else:
             boards.setdefault(nic.board_id or "", []).append(nic)
+    unplaced = [nic for nic in case.topology.nics if nic.role == "unknown" and not nic.virtual_function]
     if case.no_rail_known and not case.virtual_machine:
         yield Unknown("node", case.no_rail_known)
-    elif not case.rails and case.bus_unread and any(nic.role == "unknown" for nic in case.topology.nics):
-        yield Unknown("node", case.bus_unread)
+    elif not case.rails and unplaced and case.bus_unread is not None:
+        yield Unknown("node", Reason("role-not-known", why=str(case.bus_unread)))
     elif not case.rails and (case.bus_unread is None or case.probe_failure("rdma") is None):
         yield NotApplicable("node", Reason("no-such-device", detail="no rail"))
     other_board = _find_other_board(case, boards)
