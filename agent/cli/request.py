@@ -128,7 +128,8 @@ class ReportRequest(msgspec.Struct, frozen=True):
 
     def _took_too_long(self) -> CliError:
         return CliError(
-            f"{self.source or self.root}: cannot be opened within {self.time_limit:g} s", "--timeout SECONDS gives it more"
+            f"{self.source or self.root}: cannot be opened within {self.time_limit:g} s",
+            "--timeout SECONDS gives it more",
         )
 
     def check_profile(self) -> None:

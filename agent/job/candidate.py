@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from agent.job.evidence import Evidence, LineEvent
 from agent.job.lines import LogLine, Moment
 from agent.model.job_answer import JobEvidence
+from agent.model.labels import name_runs
 
 MOST_EVIDENCE = 6
 _TEXT = 400
@@ -146,12 +147,4 @@ def name_numbers(numbers: Iterable[int]) -> str:
     >>> name_numbers([0, 1, 2, 5, 7, 8])
     '0-2, 5, 7-8'
     """
-    ordered = sorted(set(numbers))
-    parts: list[str] = []
-    start = 0
-    for index, number in enumerate(ordered):
-        if index + 1 == len(ordered) or ordered[index + 1] != number + 1:
-            first = ordered[start]
-            parts.append(str(first) if first == number else f"{first}-{number}")
-            start = index + 1
-    return ", ".join(parts)
+    return ", ".join(name_runs(set(numbers)))

@@ -49,6 +49,15 @@ def list_runs(numbers: Iterable[int]) -> list[list[int]]:
     return runs
 
 
+def name_runs(numbers: Iterable[int]) -> list[str]:
+    """The same, each run as people write it.
+
+    >>> name_runs([0, 1, 2, 5])
+    ['0-2', '5']
+    """
+    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in list_runs(numbers)]
+
+
 def _format_runs(numbers: set[int]) -> str:
     runs = list_runs(numbers)
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(str(number) for number in run) for run in runs)

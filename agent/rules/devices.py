@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.nic import Nic
+from agent.model.node import Event
 from agent.model.pci import PciFunction
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
@@ -173,6 +174,11 @@ def pci_source(case: RuleContext, pci: str, attribute: str) -> str:
     if case.probe_failure("pci_sysfs") is None:
         return f"/sys/bus/pci/devices/{pci}/{attribute}"
     return f"lspci -vvv -s {pci}"
+
+
+def quote_log(event: Event, log: str = "kernel log") -> Evidence:
+    """A line of a log with its date."""
+    return Evidence(what=f"{log}, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
 
 
 def kernel_log_evidence(case: RuleContext, pci: str) -> tuple[Evidence, ...]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from agent.model.labels import group_names, list_runs
+from agent.model.labels import group_names, name_runs
 
 T = TypeVar("T")
 
@@ -94,8 +94,7 @@ def format_ranges(numbers: Iterable[int]) -> str:
     >>> format_ranges([0, 1, 2, 5]), format_ranges([7]), format_ranges([])
     ('0-2, 5', '7', 'none')
     """
-    runs = list_runs(numbers)
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs) or "none"
+    return ", ".join(name_runs(numbers)) or "none"
 
 
 def format_share_lost(now: float, full: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
 from agent.model.job_answer import TimelineEntry
+from agent.model.labels import name_runs
 from agent.outputs.html.elements import el
 
 STYLE = (
@@ -85,12 +86,7 @@ def _find_lanes(entries: Sequence[TimelineEntry]) -> tuple[dict[str, list[int]],
 
 def _name_lane(ranks: Sequence[int]) -> str:
     """The ranks as ranges where they are short, else their number and the first of them."""
-    parts: list[str] = []
-    start = 0
-    for index, rank in enumerate(ranks):
-        if index + 1 == len(ranks) or ranks[index + 1] != rank + 1:
-            parts.append(str(rank) if ranks[start] == rank else f"{ranks[start]}-{rank}")
-            start = index + 1
+    parts = name_runs(ranks)
     text = f"rank{'s' if len(ranks) > 1 else ''} {', '.join(parts)}"
     return text if len(text) <= _LONGEST else f"{len(ranks)} ranks: {parts[0]}, {parts[1]}, .."
 

@@ -10,7 +10,14 @@ from agent.model.node import Event
 from agent.model.reasons import Reason
 from agent.rules.amd.gpus import NOT_OFFERED
 from agent.rules.context import RuleContext
-from agent.rules.devices import device_label, find_function, one_level_lower, report_no_gpu, unreachable_reason
+from agent.rules.devices import (
+    device_label,
+    find_function,
+    one_level_lower,
+    quote_log,
+    report_no_gpu,
+    unreachable_reason,
+)
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import count_of, join_labels
@@ -65,7 +72,7 @@ def _fail_uncorrectable(subject: str, label: str, count: int, lines: list[Event]
         impact="Data between GPUs was lost: the job ended or computed with wrong data, and the hive is reset.",
         evidence=(
             *(_count_evidence(address, _UNCORRECTABLE, str(count)) if count else ()),
-            *map(_line, lines[-6:]),
+            *map(quote_log, lines[-6:]),
         ),
         severity="critical",
         cause="uncorrectable",
@@ -129,7 +136,7 @@ def _fail_reset(case: RuleContext, resets: list[Event]) -> Fail:
         impact="Jobs on these GPUs ended, and their memory was lost: end processes that still use it."
         if lost
         else "Jobs on these GPUs ended.",
-        evidence=tuple(map(_line, [*([root] if root else []), *resets][:6] + lost[:1])),
+        evidence=tuple(map(quote_log, [*([root] if root else []), *resets][:6] + lost[:1])),
         severity=one_level_lower("error") if long_ago else None,
         situation="failed" if failed else "",
         places=frozenset({*places, about} - {""}),
@@ -156,10 +163,6 @@ def _is_at_start(case: RuleContext, event: Event) -> bool:
 def _is_long_ago(case: RuleContext, events: list[Event]) -> bool:
     ages, hours = [case.seconds_since(event.at) for event in events], case.threshold(_RECENT)
     return all(age is not None and age > 3600 * hours for age in ages)
-
-
-def _line(event: Event) -> Evidence:
-    return Evidence(what=f"kernel log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
 
 
 @rule("amd-bad-pages")
@@ -189,6 +192,6 @@ def _fail_bad_pages(case: RuleContext, address: str, lines: list[Event]) -> Fail
         label=device_label(case, address),
         summary="as many pages of its memory are bad as the driver allows",
         impact="The driver does not start this GPU again after the next load of amdgpu or restart.",
-        evidence=tuple(map(_line, lines[-6:])),
+        evidence=tuple(map(quote_log, lines[-6:])),
         places=frozenset({address}),
     )

@@ -10,7 +10,7 @@ from agent.model.pci import CxlDevice
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.cxl.devices import cxl_devices, report_no_cxl, subject_of
-from agent.rules.devices import device_label
+from agent.rules.devices import device_label, quote_log
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, Pass, Result, Unknown, rule
 
@@ -100,10 +100,7 @@ def _fail_logged(case: RuleContext, address: str, events: list[Event]) -> Fail:
         impact="Data on the link was lost: processes that use this memory end, or the host does."
         if grave
         else "Each is repaired by sending again; a growing number wears towards an uncorrected one.",
-        evidence=tuple(
-            Evidence(what=f"kernel log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
-            for event in events[-6:]
-        ),
+        evidence=tuple(quote_log(event) for event in events[-6:]),
         severity="error" if grave else "warning" if many else "info",
         cause=kind,
         places=frozenset({address}),

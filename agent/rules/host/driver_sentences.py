@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import device_label, severity_by_role
+from agent.rules.devices import device_label, quote_log, severity_by_role
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import count_of, join_labels
@@ -208,10 +207,7 @@ def _fail(case: RuleContext, address: str, events: Sequence[Event]) -> Fail:
         label=device_label(case, address) if on_bus else address or "node",
         summary=f"the driver states: {meaning.says}{f' ({details})' if details else ''}",
         impact=meaning.impact,
-        evidence=tuple(
-            Evidence(what=f"kernel log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
-            for event in events[:_SHOWN]
-        ),
+        evidence=tuple(quote_log(event) for event in events[:_SHOWN]),
         severity=_find_severity(first, meaning, nic),
         confidence=meaning.confidence,
         cause=f"{first.code}{f' {address}' if address and not on_bus else ''}",

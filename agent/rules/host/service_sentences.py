@@ -13,6 +13,7 @@ from agent.model.finding import Evidence
 from agent.model.node import Event
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
+from agent.rules.devices import quote_log
 from agent.rules.host.driver_sentences import Meaning
 from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
 from agent.rules.nvlink.link_counts import LinkForm, find_form
@@ -141,7 +142,7 @@ def _fail(case: RuleContext, service: str, events: Sequence[Event], all_events: 
         summary=f"its log states: {meaning.says}{f' ({details})' if details else ''}",
         impact=meaning.impact,
         evidence=(
-            *(_quote(event) for event in all_events if event in events or event.code in ("failed", *CONTEXT)),
+            *(quote_log(event, "log") for event in all_events if event in events or event.code in ("failed", *CONTEXT)),
             *(_describe_fabric(case) if fabric else ()),
         )[:_SHOWN],
         severity=meaning.severity,
@@ -219,10 +220,6 @@ def _describe_fabric(case: RuleContext) -> Iterator[Evidence]:
             states.setdefault(gpu.fabric.state.replace("_", " "), []).append(gpu.label)
     for state, labels in states.items():
         yield Evidence(what=f"NVLink fabric state of {join_labels(labels)}", value=state, source="nvidia-smi -q")
-
-
-def _quote(event: Event) -> Evidence:
-    return Evidence(what=f"log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
 
 
 def _describe_details(event: Event) -> str:

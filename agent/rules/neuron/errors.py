@@ -9,7 +9,7 @@ from agent.model.gpu import Gpu
 from agent.model.node import Event
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, unreachable_reason
+from agent.rules.devices import find_function, quote_log, unreachable_reason
 from agent.rules.gates import AMAZON
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import count_of
@@ -105,10 +105,7 @@ def _fail_logged(gpu: Gpu | None, events: list[Event]) -> Fail:
         label=gpu.label if gpu else "node",
         summary=f"the runtime logged a hardware error of device {device}: {kinds}",
         impact="Jobs on this device end, or compute with wrong data.",
-        evidence=tuple(
-            Evidence(what=f"kernel log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
-            for event in events[-4:]
-        ),
+        evidence=tuple(quote_log(event) for event in events[-4:]),
         severity="error" if replace else None,
         cause="" if gpu else f"device {device}",
         places=frozenset({gpu.id if gpu else f"neuron-{device}"}),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import one_level_lower, severity_by_role
+from agent.rules.devices import one_level_lower, quote_log, severity_by_role
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Unknown, rule
 
@@ -80,10 +79,7 @@ def _fail_firmware(case: RuleContext, nic: Nic | None, pci: str, signs: Sequence
         impact="None now; a repeat is a fault of its hardware."
         if over
         else "The port can stay ACTIVE while nothing passes: jobs that use this NIC hang until they time out.",
-        evidence=tuple(
-            Evidence(what=f"kernel log, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
-            for event in [*signs, *ends, *stopped][:_SHOWN]
-        ),
+        evidence=tuple(quote_log(event) for event in [*signs, *ends, *stopped][:_SHOWN]),
         severity=severity,
         confidence="high" if nic or stopped else "medium",
         cause=worst.code or "",
