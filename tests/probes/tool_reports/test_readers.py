@@ -164,7 +164,7 @@ def test_a_last_line_that_may_be_cut_is_no_count() -> None:
     assert [] == accelerators.list_gaudi_errors(texts.HL.format(count=31).partition("31")[0] + "3")
 
 
-@pytest.mark.parametrize("read", {read for _, read in READERS}, ids=lambda read: read.__name__)
+@pytest.mark.parametrize("read", dict.fromkeys(read for _, read in READERS), ids=lambda read: read.__name__)
 @given(text=st.text(alphabet="| GPU0:-+=\nFailWarning[]{}\"'>,.7", max_size=300))
 def test_any_text_is_read_or_refused(read: Reader, text: str) -> None:
     with contextlib.suppress(ParseError):
