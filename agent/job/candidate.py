@@ -130,6 +130,17 @@ def name_ranks(evidence: Evidence, ranks: Sequence[int], hosts: Sequence[str]) -
     return f"ranks {numbers}{where}" if len(numbers) < 60 else f"{len(ranks)} ranks{where}"
 
 
+def suspect_ranks(
+    evidence: Evidence, key: str, role: str, ranks: Sequence[int], text: str, confidence: str
+) -> PossibleCause:
+    """Ranks at fault, with their hosts; the text is what they did, behind their name."""
+    hosts = find_hosts(evidence, ranks)
+    candidate = PossibleCause(key, role, "rank", f"{name_ranks(evidence, ranks, hosts)} {text}", confidence)
+    candidate.ranks |= dict.fromkeys(ranks)
+    candidate.hosts |= dict.fromkeys(hosts)
+    return candidate
+
+
 def find_hosts(evidence: Evidence, ranks: Iterable[int]) -> list[str]:
     """The hosts of ranks, each once."""
     return list(dict.fromkeys(host for rank in ranks if (host := evidence.ranks.host(rank)) is not None))

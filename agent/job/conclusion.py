@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.job.candidate import SLOW, PossibleCause, find_hosts, name_hosts, name_numbers, name_ranks
+from agent.job.candidate import SLOW, PossibleCause, name_hosts, name_numbers, suspect_ranks
 from agent.job.causes import find_candidates
 from agent.job.evidence import Evidence
 from agent.job.fold import fold
@@ -167,19 +167,10 @@ def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[Poss
     silent = [rank for rank in known if rank not in affected and rank not in own]
     suspects = [rank for rank in silent if ranks.host(rank) in named] or silent
     if suspects and len(affected) * 2 >= len(known) and len(suspects) <= max(8, len(known) // 8):
-        hosts = find_hosts(evidence, suspects)
-        who = name_ranks(evidence, suspects, hosts)
-        lost = PossibleCause(
-            "rank-silent",
-            "silent",
-            "rank",
-            f"{who} ended without a word; the others lost their connections to it",
-            "medium",
-        )
-        lost.ranks |= dict.fromkeys(suspects)
-        lost.hosts |= dict.fromkeys(hosts)
+        text = "ended without a word; the others lost their connections to it"
+        lost = suspect_ranks(evidence, "rank-silent", "silent", suspects, text, "medium")
         lost.next = [
-            f"the kernel log of {name_hosts(hosts)} at that time: out of memory, Xids, segfaults",
+            f"the kernel log of {name_hosts(list(lost.hosts))} at that time: out of memory, Xids, segfaults",
             f"the launcher's line about the exit of rank {name_numbers(suspects[:8])}",
         ]
     else:
@@ -215,16 +206,7 @@ def _find_absent(evidence: Evidence, candidates: list[PossibleCause]) -> list[Po
     missing = [rank for rank in range(min(ranks.world, 100_000)) if rank not in started]
     if not missing or len(started) < 2 or len(missing) * 2 > ranks.world:
         return []
-    hosts = find_hosts(evidence, missing)
-    absent = PossibleCause(
-        "rank-not-started",
-        "missing",
-        "rank",
-        f"{name_ranks(evidence, missing, hosts)} never began to create the communicator; {len(started)} of "
-        f"{ranks.world} ranks did",
-        "low",
-    )
-    absent.ranks |= dict.fromkeys(missing)
-    absent.hosts |= dict.fromkeys(hosts)
+    text = f"never began to create the communicator; {len(started)} of {ranks.world} ranks did"
+    absent = suspect_ranks(evidence, "rank-not-started", "missing", missing, text, "low")
     absent.next = [f"the log of rank {name_numbers(missing[:8])}: whether it started, and where it is"]
     return [absent]

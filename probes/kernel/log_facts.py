@@ -27,6 +27,4 @@ class KernelLogFacts(NamedTuple):
     source: str  # what a person can repeat: "/dev/kmsg", "journalctl -k -b"
     since: str | None = None  # of the oldest line that is left, RFC 3339, or "+12.345 s" since boot
     whole: bool | None = None  # from the first line of this boot on; None: the form does not say
-    iommu_default: str | None = (
-        None  # "Translated" | "Passthrough": of saved logs, which the kernel prints once at boot
-    )
+    iommu_default: str | None = None  # "Translated" | "Passthrough": printed once at boot, read in saved logs

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from agent.job.candidate import PossibleCause, find_hosts, first_of, name_numbers, name_ranks
+from agent.job.candidate import PossibleCause, find_hosts, first_of, name_numbers, name_ranks, suspect_ranks
 from agent.job.catalogue import load_codes
 from agent.job.causes.generic import collect_words, fill, find_generic
 from agent.job.evidence import Evidence, LineEvent
@@ -118,17 +118,8 @@ def find_waiting_npus(evidence: Evidence, events: list[LineEvent]) -> Iterator[P
     rest = [rank for rank in range(world) if rank not in waited] if world <= 100_000 else []
     row = events[0].row
     if waited and rest and len(rest) <= max(1, world // 4):
-        hosts = find_hosts(evidence, rest)
-        who = name_ranks(evidence, rest, hosts)
-        candidate = PossibleCause(
-            "rank-silent",
-            "missing",
-            "rank",
-            f"{who} did not wait: {len(waited)} ranks waited for it until their time-out",
-            "medium",
-        )
-        candidate.ranks |= dict.fromkeys(rest)
-        candidate.hosts |= dict.fromkeys(hosts)
+        text = f"did not wait: {len(waited)} ranks waited for it until their time-out"
+        candidate = suspect_ranks(evidence, "rank-silent", "missing", rest, text, "medium")
         candidate.next = [f"the log of rank {rest[0]}: its own first error, or what it was doing"]
         for event in events[:2]:
             candidate.show(evidence, event.line)

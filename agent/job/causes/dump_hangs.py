@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from agent.job.candidate import PossibleCause, find_hosts, name_numbers, name_ranks
+from agent.job.candidate import PossibleCause, find_hosts, name_numbers, name_ranks, suspect_ranks
 from agent.job.dumps.flight_recorder import Dumps
 from agent.job.evidence import Evidence
 from agent.model.job_answer import JobEvidence
@@ -124,14 +124,9 @@ def _in_circle(evidence: Evidence, dumps: Dumps, missing: dict[int, list[tuple[s
 
 def _absent(evidence: Evidence, absent: dict[int, list[tuple[str, int]]]) -> PossibleCause:
     ranks = sorted(absent)
-    hosts = find_hosts(evidence, ranks)
     name, sequence = absent[ranks[0]][0]
-    who = name_ranks(evidence, ranks, hosts)
-    candidate = PossibleCause(
-        "rank-silent", "missing", "rank", f"{who} left no dump; others wait in {name} at {sequence}", "low"
-    )
-    candidate.ranks |= dict.fromkeys(ranks)
-    candidate.hosts |= dict.fromkeys(hosts)
+    text = f"left no dump; others wait in {name} at {sequence}"
+    candidate = suspect_ranks(evidence, "rank-silent", "missing", ranks, text, "low")
     candidate.next = [f"the dump or log of rank {name_numbers(ranks[:8])}: it ended first, or its dump was not saved"]
     return candidate
 

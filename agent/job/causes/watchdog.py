@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from agent.job.candidate import PossibleCause, find_hosts, name_numbers, name_ranks
+from agent.job.candidate import PossibleCause, find_hosts, name_numbers, name_ranks, suspect_ranks
 from agent.job.causes.generic import find_generic
 from agent.job.evidence import Evidence, LineEvent, WatchdogState
 from agent.model.job_answer import RankLast
@@ -186,23 +186,14 @@ def _find_silent(evidence: Evidence, name: str, group: GroupState) -> list[int]:
 
 def _silent(evidence: Evidence, what: str, waiting: dict[int, WatchdogState], silent: list[int]) -> PossibleCause:
     ranks = evidence.ranks
-    hosts = find_hosts(evidence, silent)
-    who = name_ranks(evidence, silent, hosts)
     there = [rank for rank in silent if ranks.find(rank) is not None or rank in ranks.torch_files]
     how = "ended, or is blocked, without a line of its watchdog" if there else "has no line in these files"
-    candidate = PossibleCause(
-        "rank-silent",
-        "missing",
-        "rank",
-        f"{who} {how}; {len(waiting)} ranks waited for {what}",
-        "medium" if there else "low",
-    )
+    text = f"{how}; {len(waiting)} ranks waited for {what}"
+    candidate = suspect_ranks(evidence, "rank-silent", "missing", silent, text, "medium" if there else "low")
     candidate.next = [
         "the launcher's table of exit codes, and the kernel log of that host: out of memory, Xids",
         f"the log of rank {name_numbers(silent[:8])}: it decides",
     ]
-    candidate.ranks |= dict.fromkeys(silent)
-    candidate.hosts |= dict.fromkeys(hosts)
     return _with_lines(evidence, candidate, list(waiting.values())[:2], ranks=False)
 
 

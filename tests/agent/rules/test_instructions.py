@@ -18,6 +18,7 @@ from agent.model.report import Report
 from agent.rules import instructions
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
+from agent.rules.host.driver_sentences import MEANINGS
 from agent.rules.host.service_sentences import SERVICE_MEANINGS
 from agent.rules.instructions import (
     CHOICE,
@@ -97,9 +98,11 @@ def test_every_page_has_commands_and_steps(rule: str) -> None:
     keys = {key for text in CHOICE.findall(sections["How to fix"]) for key in text.split(", ")}
 
     assert re.search(r"^- `[^`]+`", sections["How to confirm"], re.MULTILINE)
-    assert keys <= SITUATIONS | SERVICE_MEANINGS.keys() | set(NOUNS)
+    assert keys <= SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys() | set(NOUNS)
     assert set(PROCEDURE.findall(sections["How to fix"])) <= read_procedures().keys()
-    for form, situation in itertools.product((*NOUNS, None), keys & (SITUATIONS | SERVICE_MEANINGS.keys()) or {""}):
+    for form, situation in itertools.product(
+        (*NOUNS, None), keys & (SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys()) or {""}
+    ):
         fault = fail("node", situation=situation)  # no value of a device is known
         steps = build_steps(server(), rule, fault, Location(part="GPU", form_factor=form))
         assert steps, (form, situation)
@@ -142,7 +145,9 @@ AFTERWARDS = r"Look|Expect|If|To keep|Put|Make|Check|Configure|Do the same|Leave
 def list_ladders(rule: str) -> Iterator[list[Step]]:
     """The steps of a page for every situation and form factor."""
     keys = {key for text in CHOICE.findall(read_sections(rule)["How to fix"]) for key in text.split(", ")}
-    for form, situation in itertools.product((*NOUNS, None), keys & (SITUATIONS | SERVICE_MEANINGS.keys()) or {""}):
+    for form, situation in itertools.product(
+        (*NOUNS, None), keys & (SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys()) or {""}
+    ):
         fault = fail("node", situation=situation, remedy="If it comes back, look again.")
         yield build_steps(server(), rule, fault, Location(part="GPU", form_factor=form))
 

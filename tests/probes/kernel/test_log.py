@@ -363,7 +363,7 @@ def test_the_log_is_read_where_it_may_be() -> None:
     cut = kernel_log.read(LogHost(f"6,77,5000000,-;late\n4,78,12500000,-;{XID}\n".encode(), live=True))
 
     assert isinstance(reading.facts, KernelLogFacts)
-    assert ("/dev/kmsg", "2023-11-14T22:13:20Z", True) == reading.facts[1:]
+    assert ("/dev/kmsg", "2023-11-14T22:13:20Z", True, None) == reading.facts[1:]
     assert reading.missing is None
     assert cut.facts.whole is False
     assert "overwritten" in (cut.missing or "")

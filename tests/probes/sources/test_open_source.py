@@ -167,7 +167,7 @@ def test_a_byte_order_mark_says_how_an_output_was_saved(encoding: str, tmp_path:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"Dear all,\nplease find attached\n", "is not recognized: it is no archive"),
+        (b"Dear all,\nplease find attached\n", "is not recognized: it is neither an archive"),
         (b"", "is not recognized"),
         (b'{"schema": "fabricscope.report/1", "node": {}}', "is a finished report of fabricscope"),
         (os.urandom(3000), "is not recognized"),
