@@ -101,6 +101,8 @@ TABLE = """
 agent/cli/fleet/news.py | _write_state | replace_file | the file of --state, read as ours before (its format)
 agent/cli/fleet/pull.py | pull | TemporaryDirectory | a new folder of a random name
 agent/cli/install_units.py | _write_units | install_file | a unit that why_not_replaceable found to be ours, or --force
+agent/cli/job.py | _open_folder | TemporaryDirectory | a new folder of a random name
+agent/cli/job.py | list_inputs | open | a copy of stdin, in that folder
 agent/cli/output.py | deliver | write_atomically | the file of --output
 agent/cli/output.py | discard_output | os.open | /dev/null
 agent/cli/output.py | open_output | open_atomically | the file of --output

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timezone
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -122,7 +121,7 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
     from agent.job.runs import MOST_RUNS, find_runs
 
     check_options(options)
-    with tempfile.TemporaryDirectory(prefix="fabricscope-") as folder:
+    with _open_folder(paths) as folder:
         files = list_inputs(paths, folder)
         reader = read_inputs(files, options.quiet)
         check_read(reader)
@@ -145,6 +144,15 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
     answer = write_answer(conclusion, datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
     answer = add_other_jobs(answer, conclusions, runs, chosen)
     return add_machine(answer, conclusion, joined, reports, _load_platform(options.profile))
+
+
+def _open_folder(paths: list[str]) -> AbstractContextManager[str]:
+    """A folder for a copy of stdin; none where it is not asked for."""
+    if "-" not in paths:
+        return nullcontext("")
+    from tempfile import TemporaryDirectory
+
+    return TemporaryDirectory(prefix="fabricscope-")
 
 
 def choose_run(conclusions: Sequence[Conclusion]) -> int:
@@ -189,6 +197,8 @@ def list_inputs(paths: list[str], folder: str) -> list[Given]:
         raise CliError(str(error)) from error
     files.sort(key=lambda file: not _is_small_list(file.name))
     if "-" in paths:
+        import shutil
+
         path = os.path.join(folder, "stdin")
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)

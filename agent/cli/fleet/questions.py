@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from agent.cli import options as opt
@@ -122,6 +121,8 @@ def findings(
 
         answer = ask(tables, Options(now=utc_now()))
         if rule:
+            import msgspec
+
             groups = [group for group in answer.findings if group.rule == rule]
             answer = msgspec.structs.replace(answer, findings=groups, lost=None)
         print_answer(
