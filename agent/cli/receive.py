@@ -63,10 +63,6 @@ def receive(
         ) from error
     except OSError as error:
         raise CliError(f"{spool}: {error.strerror}") from error
-    for listening in sockets:
-        address, port = listening.getsockname()[:2]
-        where = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-        _write_line(f"listening on {'http' if plain else 'https'}://{where}")
     asyncio.run(server.run())
 
 

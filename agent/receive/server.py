@@ -137,6 +137,10 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
+        for listening in self._sockets:  # said only now: until here SIGHUP would end the process
+            address, port = listening.getsockname()[:2]
+            where = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+            self._write_line(f"listening on {'https' if self._access.tls else 'http'}://{where}")
         reloading = loop.create_task(self._reload_regularly())
         for listening in self._sockets:
             loop.add_reader(listening, self._accept, listening)
