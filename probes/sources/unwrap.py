@@ -25,6 +25,7 @@ _NAMES = lazy_pattern(r"(?:(?:GPU|NIC|NPU|Phy-ID|mlx5_(?:bond_)?)[0-9]{1,3})+([A
 _LAST_NAMES = "CPUAffinityNUMAAffinityGPUNUMAID"
 _WIDTHS = (80, 100, 120, 132, 160, 200)
 _FORMS = 5
+_ROW = lazy_pattern(r"\w{1,40}:\.{3}")  # a name, dots and a value: whole, whatever stands before it
 _FRAMES = ("|", "+", "==", "--")  # what a line of a box or a heading ends with
 _BOX = ("|", "+")  # what a line of a table in a frame begins with
 _FRAME, _FRAME_REST = lazy_pattern(r"\+[-=+]{58,250}"), lazy_pattern(r"[-=][-=+]{0,200}\+")
@@ -167,6 +168,8 @@ def _find_shapes(lines: list[str], width: int) -> set[str]:
 
 
 def _goes_on(line: str, after: str, begun: set[str]) -> bool:
+    if _ROW.match(after):
+        return False
     if line.endswith(_FRAMES):
         return bool(after.strip()) and not after.strip("= ")  # the rest of a heading
     return _shape(after) not in begun | {_shape(line)} or _is_heading(line, after)

@@ -130,6 +130,7 @@ OUR_OWN = (
     Output("dcgmi diag", "dcgmi diag -r 3", tool_texts.DIAG),
     Output("ibqueryerrors", "ibqueryerrors", tool_texts.PORT_ERRORS),
     Output("perfquery", "perfquery -x", tool_texts.PERFQUERY.format(symbols=3)),
+    Output("perfquery, two ports", "perfquery -x", 2 * tool_texts.PERFQUERY.format(symbols=3)),  # no broken headings
     Output(
         "kubectl", "kubectl describe node n07", tool_texts.NODE.format(**{**tool_texts.NODE_WORDS, "allocatable": "7"})
     ),
