@@ -125,7 +125,7 @@ class FileReader:
 
     def _read_kind(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
         start = head.lstrip()[:4096]
-        if head[:1] == b"\x80" and 2 <= head[1] <= 5:
+        if head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05":  # a pickle, by its protocol
             self._read_dump(given, head, rest)
         elif start[:1] in (b"{", b"["):
             self._read_json(given, head, start, rest)
