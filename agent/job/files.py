@@ -156,8 +156,8 @@ class FileReader:
             data = gather(head, rest, _OTHER_BYTES)
             try:
                 snapshot = read_json(given.name, data or b"")
-            except (ValueError, RecursionError) as error:
-                self._add(JobFile(name=given.name, reason=f"RAS: damaged or cut: {str(error)[:120]}"))
+            except (ValueError, RecursionError):  # cut, or several in turn
+                self._add(self._log.read_file(given.name, (data or b"").splitlines(keepends=True), self._part))
                 return
             self.evidence.snapshots.append(snapshot)
             self._add(JobFile(name=given.name, read_as="RAS"))
