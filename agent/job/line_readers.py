@@ -150,7 +150,7 @@ def read_table_line(state: FileState, line: LogLine) -> None:
     evidence = state.evidence
     if line.level is not None:
         return
-    if evidence.ranks.read_table(line.text):
+    if evidence.ranks.read_table(line.text, line.file):
         state.found.add("table")
     lines = evidence.table_lines[line.file]
     if len(lines) < _MOST_TABLE_LINES:

@@ -132,6 +132,7 @@ class LogReader:
             if line.rank is not None:
                 evidence.ranks.seen.add(line.rank)
                 evidence.ranks.torch_files.setdefault(line.rank, file)
+                evidence.ranks.rank_files[line.rank].setdefault(file)
             for reader in kind.readers:
                 reader(self._state, line)
             if kind.patterns and self._match(kind.patterns, line):
