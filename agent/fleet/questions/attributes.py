@@ -63,11 +63,11 @@ def _make_endpoint(key: str, what: str, form: str = "{}") -> Attribute:
     return Attribute(f"pcie-{key}", what, "pci", column, "function", "id", form, which="only_endpoints")
 
 
-# Columns whose numbers count or measure something. All others name something: a NUMA node, a clique, an index, a priority
+# Columns whose numbers count or measure something. All others name something: a NUMA node, a clique, a priority.
 AMOUNTS = frozenset(
     (
-        "gpus", "rails", "nics", "sockets", "numa_nodes", "threads_per_core", "memory_mib", "bar1_mib", "nvlinks_active",
-        "rate_gbit_s", "active_mtu", "mtu", "speed_gbit_s", "conclusive_width", "conclusive_speed_gt_s",
+        "gpus", "rails", "nics", "sockets", "numa_nodes", "threads_per_core", "memory_mib", "bar1_mib",
+        "nvlinks_active", "rate_gbit_s", "active_mtu", "mtu", "speed_gbit_s", "conclusive_width", "conclusive_speed_gt_s",
         "max_payload_bytes", "max_read_request_bytes",
     )
 )  # fmt: skip

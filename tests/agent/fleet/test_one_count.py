@@ -22,8 +22,10 @@ from tests.agent.fleet.small import report, take
 NOW = datetime.now(timezone.utc)
 NODES = {  # verdict of the last report, hours since it arrived, model of the rails
     "n1": ("ok", 1, "ConnectX-7"), "n2": ("ok", 60, "ConnectX-7"), "n3": ("error", 60, "ConnectX-7"),
-    "n4": ("error", 1, "ConnectX-7"), "n5": ("critical", 60, None), "n6": ("warning", 1, None),
-    "n7": ("unknown", 1, None), "n8": ("unknown", 60, None), "n9": ("nothing_to_check", 1, None), "n10": ("nothing_to_check", 60, "ConnectX-7"),
+    "n4": ("error", 1, "ConnectX-7"),
+    "n5": ("critical", 60, None), "n6": ("warning", 1, None),
+    "n7": ("unknown", 1, None), "n8": ("unknown", 60, None),
+    "n9": ("nothing_to_check", 1, None), "n10": ("nothing_to_check", 60, "ConnectX-7"),
 }  # fmt: skip
 STATES = {"critical": 1, "error": 2, "warning": 1, "unknown": 1, "stale": 3, "ok": 1, "nothing_to_check": 1}
 CLASS = "V P, 2x GPU, 1x ConnectX-7 (MT_0000000838)"
