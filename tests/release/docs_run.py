@@ -1,4 +1,4 @@
-"""Runs a page of the documentation as a reader would: in a fresh clone, command by command, and compares what is printed.
+"""Runs a page of the documentation as a reader would, command by command in a fresh clone, and compares the samples.
 
 A block of a page without a language, or `sh`, holds commands. A line `$ COMMAND` in it is followed by what that command
 prints, `...` standing for whatever is not shown. A block that needs root, systemd or another host has the line
@@ -37,7 +37,8 @@ folder, _, extras = words[-1].partition("[")
 project = pathlib.Path(folder) / "pyproject.toml"
 if words[0] != "install" or not project.is_file():
     sys.exit(f"ERROR: No matching distribution found for {words[-1]}")
-unknown = [name for name in extras.strip("]").split(",") if name and not re.search(rf"^{name} = ", project.read_text(), re.M)]
+names = filter(None, extras.strip("]").split(","))
+unknown = [name for name in names if not re.search(rf"^{name} = ", project.read_text(), re.M)]
 sys.exit(f"ERROR: no extra {unknown}" if unknown else 0)
 """
 _PYTHON = """#!/bin/sh
@@ -52,7 +53,8 @@ _PROGRAM = """#!{python}
 import sys
 sys.path.insert(0, "{tree}")
 from fabricscope import console
-console()
+if __name__ == "__main__":
+    console()
 """
 
 
@@ -116,7 +118,8 @@ def run_page(page: str, folder: Path) -> list[tuple[Command, str]]:
     tree = clone(folder)
     commands = [command for block in read_blocks(page) if block.reason is None for command in block.commands]
     script = "set -e\n" + "".join(
-        f"{{\n{_localize(command.text, folder)}\n}} >{folder}/{number}.out 2>&1 </dev/null\ntouch {folder}/{number}.done\n"
+        f"{{\n{_localize(command.text, folder)}\n}} >{folder}/{number}.out 2>&1 </dev/null\n"
+        f"touch {folder}/{number}.done\n"
         for number, command in enumerate(commands)
     )
     subprocess.run(["bash"], input=script, cwd=tree, env=_environment(folder), text=True, check=False)
@@ -150,9 +153,8 @@ def matches(sample: list[str], printed: str) -> bool:
         else ".*".join(map(re.escape, line.rstrip().split(LEFT_OUT))) + r" *\n"
         for line in sample
     ]
-    return (
-        re.fullmatch("".join(parts), printed if printed.endswith("\n") or not printed else printed + "\n") is not None
-    )
+    lines = "".join(f"{line}\n" for line in printed.splitlines())
+    return re.fullmatch("".join(parts), lines) is not None
 
 
 def renew(sample: list[str], printed: str) -> list[str]:

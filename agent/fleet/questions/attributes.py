@@ -67,8 +67,8 @@ def _make_endpoint(key: str, what: str, form: str = "{}") -> Attribute:
 AMOUNTS = frozenset(
     (
         "gpus", "rails", "nics", "sockets", "numa_nodes", "threads_per_core", "memory_mib", "bar1_mib",
-        "nvlinks_active", "rate_gbit_s", "active_mtu", "mtu", "speed_gbit_s", "conclusive_width", "conclusive_speed_gt_s",
-        "max_payload_bytes", "max_read_request_bytes",
+        "nvlinks_active", "rate_gbit_s", "active_mtu", "mtu", "speed_gbit_s", "conclusive_width",
+        "conclusive_speed_gt_s", "max_payload_bytes", "max_read_request_bytes",
     )
 )  # fmt: skip
 
