@@ -116,6 +116,7 @@ def _link(function: pci.PciFunction, judge: LinkClassifier) -> Link | None:
         width=0 if function.current_link_width == 0 else width,
         max_speed_gt_s=function.max_link_speed_gt_s,
         max_width=valid_width(function.max_link_width),
+        downgraded=list(function.link_downgraded) if function.link_downgraded else None,
         target_speed_gt_s=function.target_link_speed_gt_s,
         bandwidth_gbyte_s=bandwidth_gbyte_s(function.current_link_speed_gt_s, width) or function.link_gbyte_s,
         quality=quality,

@@ -53,6 +53,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     width: int | None = None  # 0: no link
     max_speed_gt_s: float | None = None
     max_width: int | None = None
+    downgraded: list[str] | None = None  # speed, width: below its maximum, as lspci says where it prints no maximum
     target_speed_gt_s: float | None = None
     bandwidth_gbyte_s: float | None = None
     quality: LinkQuality
