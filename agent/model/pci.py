@@ -43,7 +43,7 @@ class LinkQuality(msgspec.Struct, frozen=True, kw_only=True):
 
     state: str  # conclusive | idle | untrusted | asleep | unreadable
     reason: str | None = None
-    reason_code: str | None = None  # inside-card, where rules decide by it
+    reason_code: str | None = None  # where rules decide by it: inside-card, downgraded-speed, -width, -speed-width
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,6 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     width: int | None = None  # 0: no link
     max_speed_gt_s: float | None = None
     max_width: int | None = None
-    downgraded: list[str] | None = None  # speed, width: below its maximum, as lspci says where it prints no maximum
     target_speed_gt_s: float | None = None
     bandwidth_gbyte_s: float | None = None
     quality: LinkQuality

@@ -89,7 +89,7 @@ def _fail_alone(case: RuleContext, wire: PcieLink, kind: str) -> Fail | None:
     if link is None or wire.parent is not None or not case.recorded or (gpu and kind == "speed"):
         return None
     now, most = (link.width, link.max_width) if kind == "width" else (link.speed_gt_s, link.max_speed_gt_s)
-    if kind not in (link.downgraded or ()) and not (now and most and now < most):
+    if kind not in (link.quality.reason_code or "").split("-") and not (now and most and now < most):
         return None
     value = f"x{now}" if kind == "width" else f"{now:g} GT/s"
     often_half = gpu is not None and find_device_id(case, gpu) in OFTEN_HALF
