@@ -124,11 +124,11 @@ def _link(function: pci.PciFunction, judge: LinkClassifier) -> Link | None:
 
 def _add_stated(function: pci.PciFunction, quality: LinkQuality) -> LinkQuality:
     """With what lspci calls less than the maximum, where it prints no maximum."""
-    if not function.link_downgraded or quality.state != "conclusive":
+    if not function.link_downgraded or quality.reason_code:
         return quality
-    words = " and ".join(function.link_downgraded)
+    reason = quality.reason or f"lspci calls its {' and '.join(function.link_downgraded)} downgraded"
     code = "-".join(("downgraded", *function.link_downgraded))
-    return LinkQuality(state="conclusive", reason=f"lspci calls its {words} downgraded", reason_code=code)
+    return LinkQuality(state=quality.state, reason=reason, reason_code=code)
 
 
 def _retrain_bits(function: pci.PciFunction) -> list[str] | None:
