@@ -90,7 +90,10 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     ((("show_gids",),), (r"^DEV[ \t]+PORT[ \t]+INDEX[ \t]+GID",)),
     ((("ibdiagnet2.db_csv",),), (r"^START_(?:NODES|INDEX_TABLE|DB_CSV)\b",)),
     ((("ibdiagnet2.net_dump",),), (r"^ *# *: *IB# *:", r": *Neighbor Guid *:")),
-    ((("ibqueryerrors",),), (r"^(?:Errors|Data Counters) for (?:0x[0-9a-f]{1,16} )?\"", r"^ +GUID 0x[0-9a-f]{1,16} port (?:\d|ALL)")),
+    (
+        (("ibqueryerrors",),),
+        (r"^(?:Errors|Data Counters) for (?:0x[0-9a-f]{1,16} )?\"", r"^ +GUID 0x[0-9a-f]{1,16} port (?:\d|ALL)"),
+    ),
     ((("ibqueryerrors",),), (r"^## Summary: \d+ nodes checked, \d+ bad nodes found",)),
     ((("perfquery",),), (r"^# Port (?:extended )?counters: Lid \d", r"^PortSelect:\.+\d")),
     ((("ibdiagnet",),), (r"^-[EWI]- [^\n]*(?:increased during the run|Unexpected actual link (?:speed|width) )",)),

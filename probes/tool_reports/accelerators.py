@@ -1,7 +1,8 @@
 """Health columns of nvidia-smi, npu-smi, hl-smi, rocm-smi and amd-smi.
 
 Sources: hicann/driver npucli (Health: OK, Warning, Alarm, Critical, UNKNOWN); docs.habana.ai (Volatile Uncor-Events);
-ROCm/rocm_smi_lib python_smi_tools/rocm_smi.py (showRasInfo, showRetiredPages); ROCm/amdsmi amdsmi_cli (UEC, ECC, bad pages).
+ROCm/rocm_smi_lib python_smi_tools/rocm_smi.py (showRasInfo, showRetiredPages); ROCm/amdsmi amdsmi_cli (UEC, ECC, bad
+pages).
 """
 
 from __future__ import annotations
