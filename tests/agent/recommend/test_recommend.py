@@ -321,7 +321,7 @@ def test_nothing_to_predict_is_exit_2(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "  remove NCCL_ALGO\n" in out
     assert "error: nothing can be predicted: GPUs without direct links" in err
     assert 0 == run([*request, "--format", "conf"])
-    assert "# remove NCCL_ALGO\n" == capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("# remove NCCL_ALGO\n")
     (tmp_path / "report.json").write_bytes(encode_report(bare))
     for form in ("text", "conf"):
         assert 2 == run([*request, "--format", form])
