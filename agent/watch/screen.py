@@ -1,4 +1,4 @@
-"""`watch --screen`: keys and results in, rows of the terminal out. It draws when something happens, never by a clock."""
+"""`watch --screen`: keys and results in, rows of the terminal out. Drawn when something happens, never by a clock."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class ScreenPage:
             self.add_event(time, event.text)
 
     def set_evaluation(self, time: str, evaluation: Evaluation) -> None:
-        """A new report. Findings that came or went are events; those of the first report only if there was one before."""
+        """A new report. Findings that came or went are events; those of the first if there was an earlier report."""
         report = evaluation.report
         if evaluation.verdict_before is not None:
             changes = [change for change in evaluation.changes if _is_of_finding(change)]

@@ -1,7 +1,7 @@
-"""`watch --screen` of a recorded machine, in a process of its own: `python -m tests.agent.watch.recorded_screen FOLDER`.
+"""`watch --screen` of a recorded machine: `python -m tests.agent.watch.recorded_screen FOLDER`, on a terminal.
 
-The file `fault` in the folder names what is wrong with the machine; what is sent to the socket `uevents` there is heard
-as the kernel's message. With `crash` as fault the evaluation fails.
+`machine` in the folder is the capture, which is read at every scan, and may be replaced; without it the scan fails.
+What is sent to the socket `uevents` there is heard as the kernel's message.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from agent.diagnose import ScanPlan
 from agent.watch.debounce import Debouncer
 from agent.watch.evaluate import Evaluator
 from agent.watch.loop import Watch, WatchSignals
-from probes.host.recording import RecordingHost
+from probes.host.interface import Host
 from probes.kernel.events import UEVENTS, Listener, device_events
-from tests.agent.watch.test_evaluate import Machine
+from probes.sources.open_source import open_source
+from probes.topology_files.preparsed import FactsSource
 
 
 class Uevents:
@@ -42,14 +43,11 @@ class Uevents:
 def main(folder: Path) -> None:
     """Until it is ended."""
     _reject_screen(WatchFormat.TEXT)
-    machine = Machine()
 
-    def host() -> RecordingHost:
-        fault = (folder / "fault").read_text().strip() if (folder / "fault").exists() else ""
-        if fault == "crash":
-            raise RuntimeError("the evaluation failed")
-        machine.fault = fault or None
-        return machine()
+    def host() -> Host:
+        opened = open_source(str(folder / "machine"), None)
+        assert not isinstance(opened, FactsSource)
+        return opened
 
     output = _WatchOutput(WatchFormat.TEXT, None, False)
     places = [Listener(UEVENTS, Uevents(folder / "uevents"), device_events)]
