@@ -1,4 +1,4 @@
-"""A fragment in which all ports have one setting, or an interface has no RDMA device: notes, and what they depend on."""
+"""A fragment in which all ports have one setting, or no output names an RDMA device: notes of low confidence."""
 
 from __future__ import annotations
 
