@@ -19,64 +19,13 @@ from agent.fleet.lossless.host_ports import Marking, choose_marking, commonest
 from agent.fleet.lossless.join import join
 from agent.fleet.lossless.link_rules import find_link_faults
 from agent.fleet.lossless.paths import Paths, count_paths
+from agent.fleet.lossless.rows import HopEnd, HopRow, SwitchRow
 from agent.fleet.lossless.traffic import Traffic
 from agent.fleet.lossless.verdict import VERDICTS, judge_hop
 from agent.model.finding import Finding
 from probes.switches.facts import SwitchFacts
 
 SCHEMA = "fabricscope.lossless/1"
-
-
-class HopEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """One end of a hop. `kind`: host, switch, or unknown: no report and no output of it."""
-
-    node: str
-    port: str
-    kind: str
-    rail: int | None = None
-    alias: str | None = None
-    trust: str | None = None
-    priority: int | None = None
-    pfc: list[int] | None = None
-    queue: int | None = None
-    speed_gbit_s: float | None = None
-    mtu: int | None = None
-    fec: str | None = None
-
-
-class HopRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One hop. `reason`: why the verdict is no better; `settle`: what would tell, of an unknown one."""
-
-    a: HopEnd
-    b: HopEnd
-    verdict: str
-    reason: str = ""
-    settle: str = ""
-    told_by: str = ""
-    metres_plan: float | None = None
-    metres_module: float | None = None
-    findings: list[str] = []
-
-    @property
-    def label(self) -> str:
-        """ "leaf1 Ethernet0 - gpu01 eth0"."""
-        a, b = (f"{end.node} {end.port}".strip() for end in (self.a, self.b))
-        return f"{a} - {b}" if b else a
-
-
-class SwitchRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A switch that was read."""
-
-    name: str
-    nos: str | None
-    model: str | None
-    version: str | None
-    role: str | None
-    ports: int
-    complete: bool
-    unknown_columns: int
-    sources: list[str]
-    observed_at: str | None = None
 
 
 class LosslessAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +63,7 @@ def judge(inputs: Inputs) -> LosslessAnswer:
     joined = join(inputs.switches, inputs.before, inputs.hosts, inputs.plan, inputs.only_known_hosts)
     host_mtu = commonest(host.mtu for host in inputs.hosts)
     cnp = commonest(host.cnp_dscp for host in inputs.hosts)
-    cases = [HopCase(hop, marking.dscp, marking.known, host_mtu, cnp) for hop in joined.hops]
+    cases = [HopCase(hop, marking.dscp, marking.by_hosts, host_mtu, cnp) for hop in joined.hops]
     faults = list(_find_faults(cases))
     by_hop: dict[int, list[Fault]] = {}
     for fault in faults:

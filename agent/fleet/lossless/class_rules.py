@@ -164,7 +164,7 @@ def _pfc_extra(case: HopCase, end: End, traffic: Traffic) -> Iterator[Fault]:
     """More priorities with PFC than hosts use; two are common, and no more than a note."""
     pfc = traffic.pfc or frozenset()
     many = len(pfc) > MOST_PRIORITIES
-    if not many and not case.dscp_known:
+    if not many and not case.by_hosts:
         return
     others = pfc - {traffic.priority}
     yield Fault(

@@ -39,7 +39,7 @@ class HopCase:
 
     hop: Hop
     dscp: int
-    dscp_known: bool = False  # by hosts or the user; else it is assumed
+    by_hosts: bool = False  # the DSCP is what hosts mark
     host_mtu: int | None = None  # of most hosts
     cnp_dscp: int | None = None
 

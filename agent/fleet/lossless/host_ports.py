@@ -13,10 +13,10 @@ DEFAULT_DSCP = 26  # what NVIDIA's and Broadcom's guides mark RoCE with
 
 
 class Marking(NamedTuple):
-    """The DSCP to judge. `known`: hosts or the user tell it; `why`: how."""
+    """The DSCP to judge. `by_hosts`: what hosts mark; `why`: how it is known."""
 
     dscp: int
-    known: bool
+    by_hosts: bool
     why: str
 
 
@@ -181,7 +181,7 @@ def _parse_pairs(text: str | None) -> dict[int, int] | None:
 def choose_marking(wanted: int | None, hosts: Sequence[HostPort]) -> Marking:
     """What the user asks about; else what most hosts mark; else the commonest value."""
     if wanted is not None:
-        return Marking(wanted, True, "as asked")
+        return Marking(wanted, False, "as asked")
     counts = Counter(host.dscp for host in hosts if host.dscp is not None)
     if counts:
         dscp, count = counts.most_common(1)[0]

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from agent.fleet.lossless.rows import HopRow
 from agent.fleet.lossless.verdict import VERDICTS
-
-if TYPE_CHECKING:
-    from agent.fleet.lossless.answer import HopRow
 
 _RANK = {verdict: rank for rank, verdict in enumerate(VERDICTS)}
 _NAMES = list(VERDICTS)

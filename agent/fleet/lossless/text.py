@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.fleet.lossless.answer import HopRow, LosslessAnswer
+from agent.fleet.lossless.answer import LosslessAnswer
+from agent.fleet.lossless.rows import HopRow
 from agent.fleet.lossless.verdict import VERDICTS
 from agent.model.finding import Finding
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
